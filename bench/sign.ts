@@ -14,7 +14,7 @@ import { silentLog } from '#platform/log.ts'
 import { planeConfig } from '#plane/config/config.ts'
 import { openFeed } from '#plane/core/feed.ts'
 import { openAdmissionQueue } from '#plane/limits/admission-queue.ts'
-import { createToken } from '#plane/enrollment/change-tokens.ts'
+import { createToken } from '#plane/enrollment/token-routes.ts'
 import { enrollNode } from '#plane/enrollment/enroll-node.ts'
 import { openCopiedImages } from '#plane/identity/copied-images.ts'
 import { openSecondHolders } from '#plane/identity/second-holder.ts'
@@ -60,7 +60,7 @@ const deps = {
   anonymousBudget: openCallerBudget(clock, () => ({ perMinute: 100, perMinutePerSource: 100 })),
   admission: openAdmissionQueue(clock, 100_000),
   writeLimit: openWriteLimit(clock, () => 1),
-  secondHolders: openSecondHolders({ store, feed, clock, holders: noHolders }),
+  secondHolders: openSecondHolders({ store, feed, clock }, noHolders),
   copiedImages: openCopiedImages({ store, feed, clock, random }),
   probe: async () => ({ silentMs: 60_000 }),
 }
@@ -75,7 +75,7 @@ const prepare = async (from: number, count: number): Promise<Machine[]> => {
   const machines: Machine[] = []
   await inParallel(count, async (at) => {
     const asked = { node: `sign-${from + at}`, profile: null, replace: false, ttlMs: null }
-    const made = await createToken(deps, asked, by)
+    const made = await createToken(deps, deps, asked, by)
     if (made.kind === 'refused') throw new Error(made.code)
     machines.push({ secret: made.secret, csr: makeCsr(generateKey('p256'), 'bench') })
   })
@@ -111,7 +111,7 @@ const enrollAll = (machines: readonly Machine[]) =>
       recovery: null,
       wireguard: null,
     } as const
-    const outcome = await enrollNode(deps, { ...call, source: '127.0.0.1', correlation: `bench-${at}` })
+    const outcome = await enrollNode(deps, deps, { ...call, source: '127.0.0.1', correlation: `bench-${at}` })
     if (outcome.kind === 'refused') throw new Error(`${outcome.code} ${outcome.detail ?? ''}`)
   })
 

@@ -243,6 +243,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
   'plane/metrics': {
     domain: ['alerts', 'core'],
     plane: ['alerts', 'authority', 'ca', 'core', 'journal', 'store/contract', 'webhook'],
+    wire: ['recovery'],
   },
   'plane/foundation': {
     domain: ['ca', 'continuity', 'core', 'operators'],
@@ -354,7 +355,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
   },
   'agent/channel': {
     agent: ['core', 'identity', 'link', 'network', 'state'],
-    wire: ['channel', 'core', 'enrollment', 'fleet', 'network', 'node'],
+    wire: ['channel', 'core', 'enrollment', 'fleet', 'identity', 'network', 'node'],
   },
   agent: {
     agent: [

@@ -162,7 +162,7 @@ const openedKeeper = (
   const store = config.keyStorage === 'memory' ? memoryCredentialStore : onDisk
   try {
     const { credentials, dropped } = soundCredentials(store.load())
-    for (const what of dropped) log.warn({ code: damagedCode, what }, 'damaged credentials are left out')
+    for (const what of dropped) log.warn({ code: damagedCode, what }, 'damaged credentials are ignored')
     const keeper = openKeeper({ ...store, load: () => credentials })
     if (dropped.length > 0) keeper.retry()
     return keeper

@@ -49,6 +49,6 @@ const keepLooking = async (
 ): Promise<void> => {
   while (!session.signal.aborted) {
     const source = await betterIdentity(session, providers, () => identityNow().source)
-    if (source !== null) session.log.info({ source }, 'the identity in use comes from a better source now')
+    if (source !== null) session.log.info({ source }, 'switched to an identity from a better source')
   }
 }

@@ -57,7 +57,7 @@ test('what is asked is read, by SHA-1 and SHA-256, with and without parameters, 
   assert.deepEqual(parsed.nonce, new Uint8Array(16).fill(9))
 })
 
-test('an algorithm that is not known is no reason to refuse the rest: nobody is found by it', () => {
+test('an unknown algorithm does not refuse the rest of a request: it matches no certificate', () => {
   const parsed = parseOcspRequest(request([certId(sequence(oid('2.16.840.1.101.3.4.2.2')), 48), certId()]))
   assert.ok(parsed.kind === 'ocsp-request')
   assert.deepEqual(
@@ -66,7 +66,7 @@ test('an algorithm that is not known is no reason to refuse the rest: nobody is 
   )
 })
 
-test('a signature on a request is read over, whoever made it', () => {
+test('a signature on a request is ignored, whichever key made it', () => {
   const signature = constructed(contextOf(0), [
     sequence(sequence(oid(oids.ecdsaWithSha256)), primitive(tags.bitString, Uint8Array.of(0, 1))),
   ])

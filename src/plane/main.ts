@@ -95,7 +95,7 @@ const openPlane = async (config: PlaneConfig, laid: LaidFoundation) => {
   feed.subscribe('journal witness', ({ entries }) => keeping.note(entries.map(({ entry }) => entry)))
   const settings = await followSettings(core)
   followConfirmations(witness, feed)
-  recordLosses({ ...core, witness, planeName: processName() })
+  recordLosses(core, witness, processName())
   const certificates = {
     domain: settings().name,
     serverNames: { dns: config.serverNames.filter((name) => !isIP(name)), ip: config.serverNames.filter(isIP) },
@@ -127,16 +127,16 @@ const openPlane = async (config: PlaneConfig, laid: LaidFoundation) => {
   let stopping = false
   const correlation = (): string => sortableId(clock.nowMs(), random)
   const recoverability = recoverabilityCounts(store, clock, timers)
-  const balancers = openBalancers({ ...core, onRefused: (why) => metrics.unproxied(why) }, config.proxyFrom)
+  const balancers = openBalancers(core, config.proxyFrom, (why) => metrics.unproxied(why))
   const turnedAway = openTurnedAway(
+    core,
     {
-      ...core,
       onCut: (listener, reason) => metrics.cut(listener, reason),
       onAborted: (listener) => metrics.aborted(listener),
     },
     config.connectionsPerSource,
   )
-  const lived = openLivedTime(core)
+  const lived = openLivedTime(store, clock)
   const clockWarnings = await openClockWarning(core)
   // Not the recovery listener's certificate: whoever takes the plane out of service for that takes the runtime away too.
   // There is an alert for it.
@@ -146,8 +146,7 @@ const openPlane = async (config: PlaneConfig, laid: LaidFoundation) => {
     alerting.onRefusal(refused)
   }
   const connections = connectionShares(openFileLimit())
-  const nodePlane = await openNodePlane({
-    ...core,
+  const nodePlane = await openNodePlane(core, {
     authority,
     recovery,
     settings,
@@ -163,8 +162,7 @@ const openPlane = async (config: PlaneConfig, laid: LaidFoundation) => {
   })
   const { receipts, channel } = nodePlane
   const { channels, peerProofs } = channel
-  const recoveryPlane = await openRecoveryPlane({
-    ...core,
+  const recoveryPlane = await openRecoveryPlane(core, {
     authority,
     recovery,
     domainName: settings().name,
@@ -181,8 +179,8 @@ const openPlane = async (config: PlaneConfig, laid: LaidFoundation) => {
     onRehearsal: (outcome) => metrics.rehearsed(outcome),
   })
   const cutOffs = openPendingCutOffs(
+    core,
     {
-      ...core,
       denyList: nodePlane.denyList,
       files: cutOffFiles,
       epochsHere: (node) => channel.sessions.of(node).map(({ principal }) => principal.epoch),
@@ -191,12 +189,10 @@ const openPlane = async (config: PlaneConfig, laid: LaidFoundation) => {
   )
   cutOffs.enforce()
   const alerts = await openUnresolvedAlerts(store, feed)
-  const domainName = (): string => settings().name
-  await raisePutBack({ ...core, domainName }, keeping.putBack)
-  const keyBook = await openKeyBook({ ...core, keySeal, alerts })
-  const journalWatch = openJournalWatch({ ...core, alerts, keyBook, domainName })
-  const metrics = openMetrics({
-    ...core,
+  await raisePutBack(core, settings().name, keeping.putBack)
+  const keyBook = await openKeyBook(core, keySeal, alerts)
+  const journalWatch = openJournalWatch(core, { alerts, keyBook, domainName: () => settings().name })
+  const metrics = openMetrics(core, {
     authority,
     channels,
     alerts,
@@ -205,8 +201,7 @@ const openPlane = async (config: PlaneConfig, laid: LaidFoundation) => {
     waitingDeliveries: () => alerting.waitingDeliveries(),
     notReady: () => notReady({ store, authority, clock, alsoUnready: unready }),
   })
-  const alerting = openAlerting({
-    ...core,
+  const alerting = openAlerting(core, {
     authority,
     alerts,
     servers: () => ({ node: authority.serverIdentity(), recovery: recovery.serverIdentity() }),
@@ -214,8 +209,7 @@ const openPlane = async (config: PlaneConfig, laid: LaidFoundation) => {
     clockToleranceMs: config.clockToleranceMs,
     onDelivery: (outcome) => metrics.delivered(outcome),
   })
-  const statusPlane = openStatusPlane({
-    ...core,
+  const statusPlane = openStatusPlane(core, {
     custody,
     lived,
     turnedAway,
@@ -238,13 +232,12 @@ const openPlane = async (config: PlaneConfig, laid: LaidFoundation) => {
       ports.status = await statusPlane.listener.listen({ ...config.statusListen, shared })
     }
     return openOperatorPlane(
+      core,
       {
-        ...core,
         authority,
         recovery,
         settings,
         urls,
-        nodeUrl: () => urls().node,
         recoverability,
         correlation,
         balancers,
@@ -280,7 +273,7 @@ const openPlane = async (config: PlaneConfig, laid: LaidFoundation) => {
   })
   const background = startBackground(core, {
     tasks: [...nodePlane.upkeep, ...statusPlane.upkeep],
-    performCutOff: (order) => performCutOff({ ...core, authority, channels, receipts, peers: peerProofs }, order),
+    performCutOff: (order) => performCutOff(core, { authority, channels, receipts, peers: peerProofs }, order),
     maintainAuthority: maintain,
     recovery,
     cutOffs,

@@ -48,7 +48,7 @@ test('the same warning within a minute is written once, and then once more with 
   assert.equal(timers.waiting(), 0)
 })
 
-test('another code, another level and other news are other lines', () => {
+test('another code, another level and other facts are other lines', () => {
   const { written, log } = setUp()
   log.warn({ code: 'A' }, 'trouble')
   log.warn({ code: 'B' }, 'trouble')
@@ -102,7 +102,7 @@ test('what was counted is said before the end', () => {
   assert.equal(timers.waiting(), 0)
 })
 
-test('somebody who asks for every line gets every line', () => {
+test('at level debug every line is written', () => {
   const { written, log } = setUp('trace')
   for (let line = 0; line < 500; line++) log.debug({ line }, 'frame')
   log.trace('plain')

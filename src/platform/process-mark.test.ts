@@ -14,7 +14,7 @@ test('this process runs, one that began at another moment under its number does 
   assert.equal(stillRuns({ pid: 2 ** 22 + 1, birth: null }), false)
 })
 
-test('a process belongs to the writer of a file or to somebody else', (t) => {
+test('a process belongs to the owner of a file or to another user', (t) => {
   const ours = path.join(tempFolder(t), 'status.json')
   fs.writeFileSync(ours, '')
   assert.equal(isOfWriter(process.pid, ours), true)
@@ -23,7 +23,7 @@ test('a process belongs to the writer of a file or to somebody else', (t) => {
   assert.equal(isOfWriter(process.pid, asRoot ? ours : '/'), false)
 })
 
-test('a process that has ended does not run, even if nobody has looked how', async () => {
+test('a process that has ended does not run, even if it was not reaped', async () => {
   // The shell starts a child, becomes a program that never looks after it, and says which it was.
   const parent = spawn('/bin/sh', ['-c', 'true & echo $!; exec sleep 60'], { stdio: ['ignore', 'pipe', 'ignore'] })
   try {

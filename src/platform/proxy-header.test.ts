@@ -59,7 +59,7 @@ test('cut off anywhere, a header is incomplete, and never asks for more than the
     }
 })
 
-test('whatever is wrong with a header is told at the first byte that is', () => {
+test('a fault in a header is reported at the first wrong byte', () => {
   const addresses = Buffer.alloc(12)
   for (const [what, bytes] of Object.entries({
     'version 1': Buffer.from('PROXY TCP4 192.0.2.7 10.0.0.1 49152 8443\r\n'),

@@ -24,7 +24,7 @@ test('a private key in PEM is taken out: whole, on one line, in JSON, encrypted,
   }
 })
 
-test('JSON stays JSON, also where somebody splits a key over two values', () => {
+test('JSON stays JSON, also where a key is split over two values', () => {
   const values = { a: pem, b: `enroll_${random}`, c: pem.slice(0, 60), d: '-----END PRIVATE KEY-----' }
   assert.deepEqual(JSON.parse(redactSecrets(JSON.stringify(values))), {
     a: '[secret]\n',

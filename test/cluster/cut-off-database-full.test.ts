@@ -131,7 +131,7 @@ test('L4: on a full disk of the database a revoked node is out at the replica th
 
 const long = process.env['MUSTER_LONG'] === '1'
 
-test('L4: without any database an operator known to the plane cuts a node off there, and nobody else does anything; back, it is committed', async (t) => {
+test('L4: without any database an operator known to the plane cuts a node off there, and no other order works; back, it is committed', async (t) => {
   if (!long) return
   if (withPeer(t, 'postgres') === null) return
   const server = await startPostgres(t)

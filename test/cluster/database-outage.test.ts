@@ -95,7 +95,7 @@ const withoutFaults = (t: TestContext, { paths, doors }: World): void =>
 
 const seconds = (ms: number): string => `${(ms / 1000).toFixed(1)} s`
 
-test('the database stands still for longer than grace and lease: planes say so and cut their channels, nobody lapses, all come back', async (t) => {
+test('the database hangs for longer than grace and lease: planes report it and cut their channels, no node lapses, all come back', async (t) => {
   if (three === null) return void withPeer(t, 'postgres')
   const { doors, tables, paths } = three()
   withoutFaults(t, three())

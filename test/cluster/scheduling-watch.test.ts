@@ -6,8 +6,7 @@ import { readOf, entry } from '#domain/core/change.ts'
 import type { Node } from '#domain/core/node.ts'
 import { openArrivals } from '#plane/core/arrivals.ts'
 import { openFeed } from '#plane/core/feed.ts'
-import { placeText, readPlace, type SchedulingPlace } from '#plane/fleet/scheduling-cursor.ts'
-import { watchScheduling } from '#plane/fleet/watch-scheduling.ts'
+import { placeText, readPlace, type SchedulingPlace, watchScheduling } from '#plane/fleet/watch-scheduling.ts'
 import { systemTimers } from '#platform/timers.ts'
 import { withPeer } from '../peers/peer.ts'
 import { cleanup, type Scope } from '../process/cleanup.ts'
@@ -60,7 +59,12 @@ test('a scheduler that goes from replica to replica misses nothing that any of t
     for (let asked = 0; ; asked++) {
       const done = writing === 0
       const replica = replicas[asked % 2] ?? replicas[0]
-      const page = await watchScheduling(replica, { vcluster: 'training', at, limit: 9, waitMs: at === null ? 0 : 50 })
+      const page = await watchScheduling(replica.store, replica.arrivals, {
+        vcluster: 'training',
+        at,
+        limit: 9,
+        waitMs: at === null ? 0 : 50,
+      })
       assert.ok(page.kind === 'page', JSON.stringify(page))
       for (const node of page.nodes) seen.set(node.id, node)
       at = readPlace(placeText(page.next))

@@ -68,7 +68,7 @@ test('the same machine active in two domains is a warning in both, blocks nothin
   )
 })
 
-test('a peer that is away holds nothing up, and is told how things stand once it is back', async (t) => {
+test('a peer domain that is away holds nothing up, and gets the current state once it is back', async (t) => {
   const a = await startPlane(t, { args: ['--domain', 'a.example'] })
   let b = await startPlane(t, { args: ['--domain', 'b.example'] })
   await register(a, 'node-a')

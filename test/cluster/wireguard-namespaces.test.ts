@@ -91,7 +91,7 @@ const pairs = (all: readonly Joined[]): [Joined, Joined][] =>
       .map((to): [Joined, Joined] => [from, to]),
   )
 
-test('five machines reach each other over WireGuard until one is revoked; whoever was cut off removes it first', async (t) => {
+test('five machines reach each other over WireGuard until one is revoked; a machine that was cut off removes it first', async (t) => {
   for (const name of ['root', 'ip', 'netns', 'wg', 'wireguard-go', 'ping'] as const)
     if (withPeer(t, name) === null) return
   const networks = openNetworks(t)
@@ -148,34 +148,37 @@ test('five machines reach each other over WireGuard until one is revoked; whoeve
     },
   )
 
-  await t.test('one that is cut off and restarted has its peers of before, and removes before it adds', async () => {
-    fifth.machine.cut()
-    await fifth.agent.kill9()
-    fifth.agent = fifth.agent.restart()
-    const revoking = plane.muster('node', 'revoke', second.id, '--reason', 'stolen', '--no-wait')
-    const late = await joined(await afterCopiedKey(t, plane, networks.machine(), fifth))
-    assert.equal((await revoking).code, 0)
-    const now = [...left.filter(({ id }) => id !== second.id), late]
-    await Promise.all(now.filter(({ id }) => id !== fifth.id).map((it) => hasPeers(it, now)))
-    await eventually('its network to be up', () => fifth.agent.stderr().includes('wireguard: peers in force'), {
-      withinMs: 20_000,
-    })
-    await hasPeers(fifth, left)
+  await t.test(
+    'a machine that is cut off and restarted has its previous peers, and removes before it adds',
+    async () => {
+      fifth.machine.cut()
+      await fifth.agent.kill9()
+      fifth.agent = fifth.agent.restart()
+      const revoking = plane.muster('node', 'revoke', second.id, '--reason', 'stolen', '--no-wait')
+      const late = await joined(await afterCopiedKey(t, plane, networks.machine(), fifth))
+      assert.equal((await revoking).code, 0)
+      const now = [...left.filter(({ id }) => id !== second.id), late]
+      await Promise.all(now.filter(({ id }) => id !== fifth.id).map((it) => hasPeers(it, now)))
+      await eventually('its network to be up', () => fifth.agent.stderr().includes('wireguard: peers in force'), {
+        withinMs: 20_000,
+      })
+      await hasPeers(fifth, left)
 
-    const before = fifth.agent.stderr().length
-    fifth.machine.heal()
-    // Ends its wait for the next try.
-    fifth.agent.signal('SIGUSR2')
-    await hasPeers(fifth, now, 20_000)
-    const since = (): string => fifth.agent.stderr().slice(before)
-    await eventually('it to be told', () => since().includes('wireguard: peers in force'))
-    const steps = [...since().matchAll(/wireguard: (peers removed|peers in force)/g)].map(([, step]) => step)
-    assert.equal(steps[0], 'peers removed', since())
-    await reaches(fifth, late)
-    await reaches(late, fifth)
-  })
+      const before = fifth.agent.stderr().length
+      fifth.machine.heal()
+      // Ends its wait for the next try.
+      fifth.agent.signal('SIGUSR2')
+      await hasPeers(fifth, now, 20_000)
+      const since = (): string => fifth.agent.stderr().slice(before)
+      await eventually('it to be told', () => since().includes('wireguard: peers in force'))
+      const steps = [...since().matchAll(/wireguard: (peers removed|peers in force)/g)].map(([, step]) => step)
+      assert.equal(steps[0], 'peers removed', since())
+      await reaches(fifth, late)
+      await reaches(late, fifth)
+    },
+  )
 
-  await t.test("one in quarantine is nobody's peer, and has none", async () => {
+  await t.test('a quarantined machine is no peer, and has none', async () => {
     const done = await plane.api('POST', `/v1/nodes/${third.id}/quarantine`, { reason: 'odd' })
     assert.equal(done.status, 200, JSON.stringify(done.body))
     await eventually('the others to drop it', async () => !(await peersOf(fifth)).includes(third.key))

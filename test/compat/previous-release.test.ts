@@ -4,6 +4,7 @@ import assert from 'node:assert/strict'
 import * as fs from 'node:fs'
 import * as path from 'node:path'
 import { describe, test } from 'node:test'
+import { newestSchema, oldestSchema } from '#plane/store/postgres/schema-since.ts'
 import { formatJoinString, parseJoinString } from '#wire/core/join-string.ts'
 import { refusalIn } from '../compliance/ask-plane.ts'
 import { runTestAgent, testAgentConfig } from '../fakes/test-agent.ts'
@@ -12,7 +13,7 @@ import { startedCommand } from '../process/child.ts'
 import type { Scope } from '../process/cleanup.ts'
 import { eventually } from '../process/eventually.ts'
 import { freePort } from '../process/free-port.ts'
-import { postgresDatabase } from '../process/postgres-server.ts'
+import { postgresDatabase, type TestDatabase } from '../process/postgres-server.ts'
 import { startReplicaPlanes } from '../process/replica-planes.ts'
 import { startAgent } from '../process/start-agent.ts'
 import { startPlane, type Plane } from '../process/start-plane.ts'
@@ -124,7 +125,8 @@ const besideRelease = (release: NamedRelease): void => {
     if (withPeer(t, 'postgres') === null) return
     const command = await commandBefore(t)
     if (command === null) return
-    const { env } = await postgresDatabase(t, 'empty')
+    const database = await postgresDatabase(t, 'empty')
+    const { env } = database
     const [old, plane] = (await startReplicaPlanes(t, 2, env, (number) => (number === 1 ? { command } : {}))) as [
       Plane,
       Plane,
@@ -146,8 +148,76 @@ const besideRelease = (release: NamedRelease): void => {
     for (const name of names)
       for (const replica of [old, plane]) assert.equal(await membershipOf(replica, name), 'revoked')
     for (const agent of agents) await agent.stop()
+    await upgradedAfterLast(t, { release, command, database, old, plane })
   })
 }
+
+type Beside = {
+  readonly release: NamedRelease
+  readonly command: string
+  readonly database: TestDatabase
+  readonly old: Plane
+  readonly plane: Plane
+}
+
+/** The schema stays the one of the release before until its last replica has stopped, and that replica is restarted meanwhile. */
+const upgradedAfterLast = async (t: Scope, { release, command, database, old, plane }: Beside): Promise<void> => {
+  const { env } = database
+  const isGated = release.version === '0.2.0'
+  const storeVerb = (...args: string[]) => plane.musterWith({ env }, 'store', ...args, '--store', 'postgres')
+  const setNew = () => plane.api('PATCH', '/v1/profiles/hpc-diskless', { set: { probeSilenceMs: 60_000 } })
+  assert.equal(await schemaIn(database), isGated ? oldestSchema : newestSchema)
+
+  await old.kill9()
+  const again = await old.restart({ command })
+  await again.api('POST', '/v1/nodes', { id: 'registered-at-old' })
+  assert.equal(await membershipOf(plane, 'registered-at-old'), 'registered')
+
+  const kept = startAgent(t, { join: await plane.token('--node', 'kept') })
+  await toBeConnected(plane, 'kept')
+  // Its row names the last three keys at most, and all of them are its own for ever.
+  for (let renewals = 0; renewals < 3; renewals++) await renewNow(plane, kept.state, 'kept')
+  const first = await setNew()
+  const status = JSON.parse((await storeVerb('status', '-o', 'json')).stdout) as {
+    schema: number
+    upgrade_waits_for: string[]
+  }
+  const { warnings } = (await plane.api('GET', '/readyz')).body as { warnings: string[] }
+  const byHand = await storeVerb('migrate')
+  if (isGated) {
+    assert.deepEqual([first.status, first.body.code], [409, 'UPGRADE_UNFINISHED'], JSON.stringify(first.body))
+    assert.match(String(status.upgrade_waits_for), /\(0\.2\.0\)/)
+    assert.match(String(warnings), /the upgrade is unfinished: .* \(0\.2\.0\)/)
+    assert.deepEqual([byHand.code, /UPGRADE_UNFINISHED/.test(byHand.stderr)], [75, true], byHand.stderr)
+    assert.equal(status.schema, oldestSchema)
+  } else {
+    assert.equal(first.status, 200, JSON.stringify(first.body))
+    assert.deepEqual([status.upgrade_waits_for, warnings], [[], []])
+    assert.equal(byHand.code, 0, byHand.stderr)
+  }
+
+  await again.stop()
+  await eventually('the schema to be the newest', async () => (await schemaIn(database)) === newestSchema, {
+    withinMs: 60_000,
+  })
+  await eventually('the new setting to be accepted', async () => (await setNew()).status === 200, { withinMs: 30_000 })
+  const unclaimed = `SELECT doc FROM certificate
+    WHERE node IS NOT NULL AND NOT EXISTS (SELECT FROM key_claim WHERE key_claim.key = certificate.doc::json ->> 'spki')`
+  assert.deepEqual(await rowsIn(database, unclaimed), [])
+  await renewNow(plane, kept.state, 'kept')
+  assert.doesNotMatch(String((await plane.api('GET', '/readyz')).body.warnings), /upgrade/)
+  const verified = await plane.muster('journal', 'verify')
+  assert.equal(verified.code, 0, verified.stdout + verified.stderr)
+}
+
+const rowsIn = async (database: TestDatabase, text: string) => {
+  const session = await database.connect()
+  const { rows } = await session.run({ name: '', text })
+  await session.end()
+  return rows
+}
+const schemaIn = async (database: TestDatabase): Promise<unknown> =>
+  (await rowsIn(database, 'SELECT version FROM muster_schema'))[0]?.['version']
 
 for (const release of previousReleases())
   describe(`this release beside ${release.version}`, { concurrency: 2 }, () => besideRelease(release))

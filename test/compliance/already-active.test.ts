@@ -204,7 +204,7 @@ describe('a machine that lost its key while its old channel is still open', { co
     assert.deepEqual(await kinds(), ['spoof_suspected'])
   })
 
-  test('P1: a diskless machine that restarts in order is back at once, and nobody has to look at it', async (t) => {
+  test('P1: a diskless machine that restarts in order is back at once, without an alert', async (t) => {
     const plane = orderly()
     const mac = '52:54:00:00:01:04'
     await register(plane, 'orderly-1', 'hpc-diskless', mac)

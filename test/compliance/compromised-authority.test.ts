@@ -69,7 +69,7 @@ const refusedEverywhere = async (t: Parameters<typeof openTlsConnection>[0], nod
   assert.equal(code(await channel.upgrade(`${at}/channel`)), '403 CLIENT_CERT_DENIED')
 }
 
-test('an authority whose key was stolen is dropped: what it signed opens nothing, and everybody comes back by himself', async (t) => {
+test('an authority whose key was stolen is dropped: what it signed is refused, and all nodes recover without an operator', async (t) => {
   const raw: RecoverableNode[] = []
   for (let number = 0; number < machines; number++) raw.push(await recoverableNode(plane(), `raw-${number}`))
   const agents = await Promise.all(
@@ -135,7 +135,7 @@ test('an authority whose key was stolen is dropped: what it signed opens nothing
   assert.equal(typeof authorities.find(({ id }: { id: string }) => id === stolen).withdrawn_at, 'string')
 })
 
-test('issuance is halted: nobody enrols, renews or recovers, nothing is used up, and it goes on when it is resumed', async () => {
+test('issuance is halted: no node enrols, renews or recovers, nothing is used up, and it goes on when it is resumed', async () => {
   const node = await recoverableNode(plane(), 'still-here')
   const secret: string = (await plane().api('POST', '/v1/tokens', { node: 'newcomer' })).body.secret
   const newcomer = rawNode(await plane().target())

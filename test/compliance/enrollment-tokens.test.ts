@@ -98,22 +98,28 @@ test('002-4: nothing that is wrong with a request consumes its token', async () 
   const csr = makeCsr(generateKey('ed25519'), 'node')
   const good = { method: 'token', enrollment_token: secret, csr }
   const hardware = { macs: ['52:54:00:00:00:01'], bmc_serial: null }
-  const wrong: readonly [what: string, body: object, status: number, code: string][] = [
-    ['a character too many', { ...good, enrollment_token: `${secret}x` }, 400, 'TOKEN_MALFORMED'],
-    ['no prefix', { ...good, enrollment_token: secret.replace('enroll_', '') }, 400, 'TOKEN_MALFORMED'],
-    ['no token', { method: 'token', csr }, 400, 'TOKEN_MALFORMED'],
+  const wrong: readonly [what: string, body: object, status: number, code: string, field?: string][] = [
+    ['a character too many', { ...good, enrollment_token: `${secret}x` }, 400, 'TOKEN_MALFORMED', 'enrollment_token'],
+    [
+      'no prefix',
+      { ...good, enrollment_token: secret.replace('enroll_', '') },
+      400,
+      'TOKEN_MALFORMED',
+      'enrollment_token',
+    ],
+    ['no token', { method: 'token', csr }, 400, 'TOKEN_MALFORMED', 'enrollment_token'],
     ['another secret', { ...good, enrollment_token: `enroll_${'A'.repeat(43)}` }, 403, 'TOKEN_INVALID'],
-    ['an empty request', { ...good, csr: ' ' }, 400, 'CSR_INVALID'],
-    ['a key type not allowed', { ...good, csr: makeCsr(generateKey('p256'), 'node') }, 400, 'CSR_INVALID'],
-    ['no request', { method: 'token', enrollment_token: secret }, 400, 'REQUEST_INVALID'],
-    ['a field nobody knows', { ...good, admin: true }, 400, 'REQUEST_INVALID'],
-    ['a name that is none', { ...good, node_id: '../etc' }, 400, 'REQUEST_INVALID'],
+    ['an empty request', { ...good, csr: ' ' }, 400, 'CSR_INVALID', 'csr'],
+    ['a key type not allowed', { ...good, csr: makeCsr(generateKey('p256'), 'node') }, 400, 'CSR_INVALID', 'csr'],
+    ['no request', { method: 'token', enrollment_token: secret }, 400, 'REQUEST_INVALID', 'csr'],
+    ['a field nobody knows', { ...good, admin: true }, 400, 'REQUEST_INVALID', 'admin'],
+    ['a name that is none', { ...good, node_id: '../etc' }, 400, 'REQUEST_INVALID', 'node_id'],
     ['hardware nobody knows', { ...good, method: 'hardware', hardware_identity: hardware }, 403, 'NODE_NOT_ENROLLED'],
     ['too much', { ...good, padding: 'x'.repeat(70_000) }, 413, 'TOO_LARGE'],
   ]
-  for (const [what, body, status, code] of wrong) {
+  for (const [what, body, status, code, field] of wrong) {
     const reply = await nodeCall(await plane.target(), null, 'POST', '/v1/enroll', body)
-    assert.deepEqual(refusal(reply), [status, code], what)
+    assert.deepEqual([...refusal(reply), reply.body.field], [status, code, field], what)
     assert.equal((await tokenOf(plane, id)).state, 'unused', what)
   }
   assert.equal(await membershipOf(plane, 'table-1'), 'registered')

@@ -122,7 +122,7 @@ test('active CA bundle stale: an impostor where the plane should be gets no byte
   t.diagnostic(`an impostor was turned away ${impostor.seen.turnedAway} times and asked for nothing; one recovery`)
 })
 
-test('active CA bundle stale: a stranger that goes away before the recovery has cost none', async (t) => {
+test('active CA bundle stale: an untrusted server that goes away before the recovery costs none', async (t) => {
   const { plane, runtime, recovery } = domain()
   const impostor = await startImpostor(t)
   const member = await joinMember(t, plane, { id: 'passing-1', profile: 'gpu-cloud' })

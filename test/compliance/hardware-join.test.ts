@@ -25,7 +25,7 @@ const register = async (id: string, number: number, serial?: string): Promise<vo
     }),
   )
 
-test('T11: hardware nobody registered is refused NODE_NOT_ENROLLED, and leaves nothing behind but a line', async () => {
+test('T11: unregistered hardware is refused NODE_NOT_ENROLLED, and leaves nothing behind but a line', async () => {
   const plane = shared()
   const node = rawNode(await plane.target())
   assert.deepEqual(refusal(await node.enrollByHardware(hardwareOf(0x10))), [403, 'NODE_NOT_ENROLLED'])

@@ -92,7 +92,7 @@ test('T14: the late end of an old connection does not mark the newer one', async
   await untilLapsed(plane, 'twice-1')
 })
 
-test('T14: the downtime of the plane never makes a node inactive; everybody is given the whole grace again', async (t) => {
+test('T14: the downtime of the plane never makes a node inactive; every node gets the whole grace again', async (t) => {
   const plane = await startPlane(t)
   succeeded(await plane.api('PATCH', '/v1/domain', { set: { livenessGraceMs: graceMs } }))
   const [faithful, lost] = [await connected(plane, 'faithful-1'), await connected(plane, 'lost-1')]

@@ -72,7 +72,7 @@ const connect = async ({ node }: Member): Promise<{ agent: PeerAgent; look(): Pe
   return { agent, look, destroy: channel.destroy }
 }
 
-test('002-5: a duplicate WireGuard key is rejected, uses up the token, and everybody concerned is told', async () => {
+test('002-5: a duplicate WireGuard key is rejected, uses up the token, and is reported for both nodes', async () => {
   const plane = shared()
   const owner = await join('wg-owner')
   const { id, secret } = await invite('wg-copy')
@@ -139,7 +139,7 @@ test('002-5: nothing else that is wrong with a WireGuard part consumes the token
   )
 })
 
-test('002-5: a key that went with a revoked node lets nobody in again, not even under its own name', async () => {
+test('002-5: the key of a revoked node lets no machine in again, not even under its own name', async () => {
   const plane = shared()
   const gone = await join('wg-gone')
   await act(plane, 'wg-gone', 'revoke', { reason: 'compromised' })

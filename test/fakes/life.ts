@@ -31,7 +31,7 @@ import { decideRegister } from '#domain/enrollment/registration.ts'
 import { decideRenew, recordRenewal } from '#domain/identity/renewal.ts'
 import { decideDecommission, decideRevoke } from '#domain/revocation/revocation.ts'
 import { decideSettle } from '#domain/identity/settle.ts'
-import { decideCreateToken, decideRevokeToken } from '#domain/enrollment/tokens.ts'
+import { decideCreateToken, decideRevokeToken } from '#domain/enrollment/token.ts'
 import { nothingHeld } from '#domain/network/wireguard-part.ts'
 import {
   bearerHash,

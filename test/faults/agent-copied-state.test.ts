@@ -110,7 +110,7 @@ describe('a copied state folder', { concurrency: 4 }, () => {
     })
   }
 
-  test('recovering with an older counter while nobody is connected: both are fenced, one is repaired', async (t) => {
+  test('recovering with an older counter while no machine is connected: both are fenced, one is repaired', async (t) => {
     const { machine, agent } = await original(t, 'older', 'brief', 'key')
     const copy = copyOf(t, machine)
     await renewedOnce(machine, agent)
@@ -128,7 +128,7 @@ describe('a copied state folder', { concurrency: 4 }, () => {
     t.diagnostic(`afterwards ${codes}`)
   })
 
-  test('recovering with a bearer token that was rotated: it is nobody, and the original recovers by itself', async (t) => {
+  test('recovering with a rotated bearer token is refused, and the original recovers without an operator', async (t) => {
     const { machine, agent } = await original(t, 'rotated', 'brief', 'bearer')
     const copy = copyOf(t, machine)
     await renewedOnce(machine, agent)
@@ -169,7 +169,7 @@ describe('a copied state folder', { concurrency: 4 }, () => {
     t.diagnostic(`afterwards ${codes.join('; ')}`)
   })
 
-  test('started second, and ended: an operator says that it is settled, and is told again should it come again', async (t) => {
+  test('started second, and ended: an operator settles it, and a new alert is raised should it come again', async (t) => {
     const { machine, agent } = await original(t, 'settled', 'lasting', 'bearer')
     const copy = copyOf(t, machine)
     const copied = copy.start()

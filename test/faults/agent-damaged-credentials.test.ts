@@ -131,7 +131,7 @@ describe('damaged credentials of an agent', { concurrency: 2 }, () => {
     }))
     const again = agent.restart()
     assert.equal((await connected(plane, 'pending-1', 1)).epoch, 1)
-    assert.match(again.stderr(), /damaged credentials are left out/)
+    assert.match(again.stderr(), /damaged credentials are ignored/)
     assert.equal(identityOf(again).current.serial, serial)
   })
 

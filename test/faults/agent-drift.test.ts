@@ -130,7 +130,7 @@ test('enforced: drift is reported, put right, and that too; also a link that lea
   assert.ok(it.noted().includes('drift_corrected'))
 })
 
-test('a service that does not run is drift; one that is started again by itself is not', async (t) => {
+test('a service that does not run is drift; one that is restarted automatically is not', async (t) => {
   const it = held(t)
   const app = heart(path.dirname(it.state), 'app')
   const services = [

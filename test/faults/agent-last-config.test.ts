@@ -56,7 +56,7 @@ test('what a node ran under before it was recovered stays in force, also on disk
   assert.deepEqual(openConfigKeeper(folder).current(), { ...config, revision: 0, overlay, wireguard: null })
 })
 
-test('what a plane of before does not speak of stays as it was told; a new enrollment starts with nothing', (t) => {
+test('a field that an older plane does not send keeps its value; a new enrollment starts with nothing', (t) => {
   const folder = tempFolder(t)
   const keeper = openConfigKeeper(folder)
   const policy = {

@@ -114,7 +114,7 @@ test('two agents on one machine do not see each otherâ€™s units, nor the agentâ€
   )
 })
 
-test('an agent that may not start units finds that out by asking, and what systemd refuses is told', async (t) => {
+test('an agent that may not start units finds that out by asking, and reports what systemd refuses', async (t) => {
   const fake = fakeSystemd(t)
   assert.equal(await mayUseSystemd(state), true)
   fake.refuse()

@@ -308,7 +308,7 @@ export const readEverything = async (world: World, agent: Agent): Promise<void> 
   for (const node of ['raw-words', 'raw-recovery', 'bearer-1', 'hw-1']) {
     await world.operate('GET', `/v1/nodes/${node}/explain`)
   }
-  const port = /"port":(\d+),"msg":"metrics are shown/.exec(agent.stderr())?.[1]
+  const port = /"port":(\d+),"msg":"metrics are served/.exec(agent.stderr())?.[1]
   assert.ok(port, 'the agent shows its metrics')
   for (const where of ['metrics', world.ledger.shapeless('a path of the agent')]) {
     const answer = await fetch(`http://127.0.0.1:${port}/${where}`, { signal: AbortSignal.timeout(10_000) })

@@ -227,7 +227,7 @@ test('a leak is found whatever it is disguised as, and wherever it is', async (t
   assert.deepEqual([...new Set(places)].toSorted(), ['environment of a process', 'stdout of a process'])
 })
 
-test('what is meant to be somewhere is open to nobody else, gone once it is used, and known', () => {
+test('a secret in its place is readable by its owner only, removed once it is used, and known', () => {
   const ledger = openLedger()
   const token = `enroll_${'a'.repeat(43)}`
   ledger.learn('enrollment token', 'n1', token)

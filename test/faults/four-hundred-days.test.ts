@@ -40,7 +40,7 @@ type Plan = {
 
 const usual = { serverLifetimeMs: 90 * day, intermediateLifetimeMs: 365 * day }
 
-test('for 400 days nothing expires: certificates, server certificates and intermediates follow each other by themselves', (t) =>
+test('for 400 days nothing expires: certificates, server certificates and intermediates are replaced automatically', (t) =>
   liveThrough(t, {
     issuerKey: 'file',
     days: 400,

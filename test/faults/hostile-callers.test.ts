@@ -125,7 +125,7 @@ test('every listener holds out against every attack at once, and an honest node 
   )
 })
 
-test('who does not read, writes slowly or sends too much is closed, and whoever comes next is served', async (t) => {
+test('a caller that does not read, writes slowly or sends too much is closed, and the next caller is served', async (t) => {
   const { plane } = await startLogged(t, ['--operator-tls'])
   const { target } = await recoverableNode(plane, 'gpu-001')
   const { roots } = await plane.target()
@@ -152,7 +152,7 @@ test('the Unix socket and the metrics of an agent hold out against pipeliners', 
   const agent = startAgent(t, { join: body.join, args: ['--metrics-listen', '127.0.0.1:0'] })
   const port = await eventually(
     'the port of its metrics',
-    () => /"port":(\d+).*metrics are shown/.exec(agent.stderr())?.[1],
+    () => /"port":(\d+).*metrics are served/.exec(agent.stderr())?.[1],
   )
   const metricsUrl = `http://127.0.0.1:${port}/metrics`
   const request = 'GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n'

@@ -80,7 +80,7 @@ const putInService = async (plane: Plane, target: NodeTarget): Promise<readonly 
 const revoke = (plane: Plane, { id }: InService): Promise<Reply> =>
   plane.api('POST', `/v1/nodes/${id}/revoke`, { reason: 'compromised' })
 
-test('a full disk in the middle of enrollments: nobody is told of a success that is not there, and with room it goes on', async (t) => {
+test('a full disk in the middle of enrollments: no caller gets a success that is not durable, and with room it goes on', async (t) => {
   if (withPeer(t, 'tmpfs') === null) return
   const disk = mountTmpfs(t, path.join(tempFolder(t), 'disk'), 32 << 20)
   const invited = await startPlane(t, { data: path.join(disk.folder, 'data') })
@@ -141,7 +141,7 @@ test('a full disk in the middle of enrollments: nobody is told of a success that
   for (const { id, node } of callers.slice(0, 20)) assert.equal((await node.confirm()).status, 200, id)
 })
 
-test('a plane that nobody asks anything notices by itself that there is room again', async (t) => {
+test('a plane without calls notices that there is room again', async (t) => {
   if (withPeer(t, 'tmpfs') === null) return
   const disk = mountTmpfs(t, path.join(tempFolder(t), 'disk'), 32 << 20)
   const plane = await startPlane(t, { data: path.join(disk.folder, 'data') })

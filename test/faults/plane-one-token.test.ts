@@ -76,7 +76,7 @@ test(`${callers} callers with one token, each with its own key, ${rounds} times:
   assert.equal(verified.code, 0, verified.stdout)
 })
 
-test('beyond their budget strangers are told when to come back and counted in one entry; a valid token gets in at once', async (t) => {
+test('beyond their budget anonymous callers get a retry time and are counted in one entry; a valid token gets in at once', async (t) => {
   const library = withPeer(t, 'faketime')
   if (library === null) return
   // The budget's minute is one of the monotonic clock, so this plane's goes with the test as well.

@@ -245,7 +245,7 @@ const renewNow = async (member: Member): Promise<number> => {
 }
 
 describe('a plane that is away', { concurrency: true, timeout }, () => {
-  test('for 30 % of a life from the worst moment: nobody expires', { timeout }, async (t) => {
+  test('for 30 % of a lifetime from the worst moment: no certificate expires', { timeout }, async (t) => {
     const proxied = await startPlaneBehindProxies(t)
     const groups = await joinGroups(t, proxied.plane)
     let { plane } = proxied
@@ -266,7 +266,7 @@ describe('a plane that is away', { concurrency: true, timeout }, () => {
     await verifies(plane)
   })
 
-  test('for three lives: everybody is back without help, and without haste', { timeout }, async (t) => {
+  test('for three lifetimes: all agents come back without help, spread over time', { timeout }, async (t) => {
     const proxied = await startPlaneBehindProxies(t)
     const { members, everybody } = await joinEverybody(t, proxied.plane)
     let { plane } = proxied

@@ -75,7 +75,7 @@ test('of many connections at once each has its own caller', async (t) => {
   for (const number of numbers) assert.equal(await sourceOf(`crowd-${number}`, 'host.enrolled'), `203.0.113.${number}`)
 })
 
-test('strangers are counted by who they are, not by the balancer they come through', async (t) => {
+test('anonymous callers are counted by their source, not by the balancer they come through', async (t) => {
   const own = await startPlane(t, { args: behind127 })
   const set = { strangersPerMinute: 100, strangersPerMinutePerSource: 3 }
   assert.equal((await own.api('PATCH', '/v1/domain', { set })).status, 200)
@@ -139,7 +139,7 @@ test('a balancer is given three seconds for its header, whatever it drips', asyn
   assert.equal((await refusals('late')) - before, 2)
 })
 
-test('a balancer that only looks whether anybody is there does no harm', async (t) => {
+test('a health check of a balancer does no harm', async (t) => {
   const before = await refusals('unread')
   connect(t).socket.end()
   connect(t).socket.end(proxyHeader('192.0.2.7').subarray(0, 20))
@@ -156,7 +156,7 @@ test('a balancer that only looks whether anybody is there does no harm', async (
   await eventually('it to be closed', () => polite.ended())
 })
 
-test('nobody else is asked for a header, and one of theirs is no handshake', async (t) => {
+test('a header is required from balancers only, and from another address it breaks the handshake', async (t) => {
   const from = '127.0.0.2'
   const direct = await throughBalancer(t, { header: () => Buffer.alloc(0), from })
   await enrolled(direct, 'gpu-direct')
@@ -213,7 +213,7 @@ test('an IPv4 balancer is known on an IPv6 socket', async (t) => {
   assert.equal(entry.source, '198.51.100.7')
 })
 
-test('whoever is waited for counts among the connections', async (t) => {
+test('a connection whose header is awaited counts among the connections', async (t) => {
   const files = 400
   const limited = await startPlane(t, {
     args: behind127,
@@ -227,7 +227,7 @@ test('whoever is waited for counts among the connections', async (t) => {
   assert.equal((await limited.stop()).code, 0)
 })
 
-test('whoever is waited for when the doors close is cut, however much time is left', async (t) => {
+test('a connection whose header is awaited is cut when the server closes, however much time is left', async (t) => {
   const { server, port } = await startLocalTlsServer(t)
   const refused: string[] = []
   const balancers = { has: () => true, refused: (trouble: string) => void refused.push(trouble) }

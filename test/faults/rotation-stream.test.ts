@@ -150,7 +150,7 @@ const nothingOfRecovery = [
 ]
 
 const metric = async ({ stderr, id }: Member, name: string): Promise<number> => {
-  const port = /"port":(\d+),"msg":"metrics are shown/.exec(stderr())?.[1] ?? assert.fail(`${id} shows no metrics`)
+  const port = /"port":(\d+),"msg":"metrics are served/.exec(stderr())?.[1] ?? assert.fail(`${id} shows no metrics`)
   const text = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text()
   const samples = text.split('\n').filter((line) => line.startsWith(`muster_node_agent_${name}`))
   return samples.reduce((sum, line) => sum + Number(line.split(' ').at(-1)), 0)

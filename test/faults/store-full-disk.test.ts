@@ -34,7 +34,7 @@ const acknowledgedOf = async (store: Store, ids: readonly string[]): Promise<rea
   })
 }
 
-test('a full disk in the middle of group commits: nobody is told of a success that is not there, and with room it goes on', async (t) => {
+test('a full disk in the middle of group commits: no caller gets a success that is not durable, and with room it goes on', async (t) => {
   const disk = smallDisk(t)
   if (disk === null) return
   const signer = makeSigner()

@@ -121,7 +121,7 @@ describe('an edited journal', () => {
       [6, 20, /no signed head covers the entries behind 5/],
     ))
 
-  test('a head signed by somebody else', (t) =>
+  test('a head signed by another key', (t) =>
     shows(
       t,
       (db) => {

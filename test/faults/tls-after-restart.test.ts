@@ -75,7 +75,7 @@ const callAtOnce = async (target: NodeTarget, standing: Standing, acceptedMs: nu
   return answers
 }
 
-test(`in its first ${firstMs} ms after a kill a plane refuses what it refused before, and nobody else`, async (t) => {
+test(`in its first ${firstMs} ms after a kill a plane refuses what it refused before, and nothing else`, async (t) => {
   let plane = await startPlane(t)
   const target = { ...(await plane.target()), url: `https://127.0.0.1:${plane.nodePort}` }
   const all = await standings(plane)

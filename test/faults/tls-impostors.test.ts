@@ -82,13 +82,13 @@ test("the plane's own server certificate and its issuing CA are no nodes", async
   await isUnknown(node.target, { keyPem: keysOf(plane(), 'issuing').key, chainPem: above.join('') }, 'gpu-003')
 })
 
-test('a certificate nobody here has heard of is unknown', async () => {
+test('a certificate that was never issued here is unknown', async () => {
   const key = generateKey('ed25519')
   const alone = buildCertificate(rootSpec({ ...authority(key, day, Date.now()), pathLen: 2 }), key)
   await isUnknown(await plane().target(), { keyPem: key.pkcs8Pem(), chainPem: pemOf(alone) }, 'gpu-001')
 })
 
-test('a node is itself and nobody else, and without a certificate nobody', async () => {
+test('a node authenticates as itself and as no other, and without a certificate not at all', async () => {
   const [a, b] = [await activeNode(plane(), 'gpu-004'), await activeNode(plane(), 'gpu-005')]
   const asOther = await nodeCall(a.target, a.identity(), 'POST', `/v1/nodes/${b.id()}/confirm`, {})
   assert.deepEqual([asOther.status, asOther.body.code], [403, 'IDENTITY_MISMATCH'])

@@ -137,7 +137,7 @@ test('beyond its connection cap, below the file limit, a plane drops callers and
   assert.ok(limited.running())
 })
 
-test('connections that are only kept open make room for whoever comes, also at the door of recovery', async (t) => {
+test('idle connections make room for new callers, also at the recovery listener', async (t) => {
   const limited = await startPlane(t, { wrapper: ['sh', '-c', 'ulimit -n 400 && exec "$@"', 'sh'] })
   const machine = await recoverableNode(limited, 'gpu-001')
   // One source gets half of what is free, the next half of the rest: together they hold all but a few.

@@ -7,7 +7,7 @@ import { callPlane, type CallingAgent } from '#agent/link/plane-client.ts'
 import { readMachineId } from '#platform/hardware.ts'
 import { isoTime, systemClock } from '#platform/clock.ts'
 import { evidenceHeader, parseEvidence } from '#wire/core/agent-evidence.ts'
-import { ConfirmResponse } from '#wire/identity/identity-api.ts'
+import { identityApi } from '#wire/identity/identity-api.ts'
 import { connectingAgent, type TestConnectingAgent } from '../fakes/connecting-agent.ts'
 import { pinned, startDatedPlane, timesAt, type DatedPlane, type Times } from '../fakes/dated-plane.ts'
 import { testAgentConfig } from '../fakes/test-agent.ts'
@@ -63,7 +63,7 @@ const callingAgent = (t: TestContext, identity: Identity): TestCallingAgent => {
   return { ...agent, config, instance: 'i'.repeat(22), signal: new AbortController().signal }
 }
 
-const confirm = { verb: 'confirm', json: { persisted: true }, answer: ConfirmResponse } as const
+const confirm = { endpoint: identityApi.confirm, json: { persisted: true } }
 
 const confirmedAt = (plane: DatedPlane, atMs: number): void => {
   plane.answer = { node_id: 'gpu-001', membership: 'active', server_time: isoTime(atMs) }

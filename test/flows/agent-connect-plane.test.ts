@@ -57,7 +57,7 @@ const talk = async (outcome: Connected | PlaneFailure): Promise<void> => {
 const seenBy = (plane: DatedPlane): [string, boolean][] => plane.calls.map(({ path, shown }) => [path, shown])
 const paths = (plane: DatedPlane): string[] => plane.calls.map(({ path }) => path)
 
-test('with a right clock one handshake is enough, and nobody is asked for the time', async (t) => {
+test('with a right clock one handshake is enough, and the time is not asked for', async (t) => {
   const plane = await startDatedPlane(t, now)
   const agent = connectingAgent(t)
   await talk(await connectPlane(agent, targetOf(plane, now), never))
@@ -66,7 +66,7 @@ test('with a right clock one handshake is enough, and nobody is asked for the ti
 })
 
 for (const { what, times } of worlds) {
-  test(`a clock ${what} is told the time by the plane, and connects`, async (t) => {
+  test(`a clock ${what} is corrected by the plane, and the agent connects`, async (t) => {
     const plane = await startDatedPlane(t, times)
     const agent = connectingAgent(t)
     await talk(await connectPlane(agent, targetOf(plane, times), never))
@@ -79,7 +79,7 @@ for (const { what, times } of worlds) {
     assert.ok(Math.abs(agent.record.now().figures.clockSkewMs - agent.clock.offsetMs()) < 60_000)
   })
 
-  test(`a clock ${what} that has been told the time once is not told again`, async (t) => {
+  test(`a clock ${what} that has been corrected once is not corrected again`, async (t) => {
     const plane = await startDatedPlane(t, times)
     const agent = connectingAgent(t)
     agent.clock.learn(times.atMs, 300_000)
@@ -153,7 +153,7 @@ for (const { what, times } of worlds) {
     assert.deepEqual([seenBy(plane), seenBy(replica)], [[], [['/hello', true]]])
   })
 
-  test(`a clock ${what}: whoever takes the place of a plane between two connections is found out, and told nothing`, async (t) => {
+  test(`a clock ${what}: a server that replaces the plane between two connections is found, and gets nothing`, async (t) => {
     const plane = await startDatedPlane(t, times)
     const impostors = [
       [await startDatedPlane(t, timesAt(times.atMs)), 'server_tls_untrusted'],
@@ -180,7 +180,7 @@ test('a server that has expired while our clock is right is said to have expired
   assert.ok('trouble' in outcome && outcome.trouble.evidence['valid_to'] !== null)
 })
 
-test('at a time before our own certificate was made nobody is believed who does not first say what time it is', async (t) => {
+test('at a time before our own certificate was made no server is trusted that does not first state the time', async (t) => {
   const agent = connectingAgent(t)
   const setBack = { ...agent, clock: openJudgedClock({ ...systemClock, nowMs: () => now.atMs - 200 * day }) }
   agent.keeper.keep({

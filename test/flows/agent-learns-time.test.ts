@@ -71,7 +71,7 @@ test('an expired certificate stays one when the clock is learned to be wrong the
   assert.match(wrong(), /cert_expired/)
 })
 
-test('a clock that somebody sets right takes it back before the plane is heard of', (t) => {
+test('a clock that is set right withdraws it before the plane answers', (t) => {
   const { system, agent, wrong } = startedAhead(t, 10 * year)
   system.set(trueMs)
   reviewClock(agent)

@@ -208,7 +208,7 @@ test('a node in quarantine stays up and says why', async (t) => {
   )
 })
 
-test('a node that has to join again does so by its hardware, without being told', async (t) => {
+test('a node that has to join again does so by its hardware, without an operator', async (t) => {
   const small = await plane(t)
   runTestAgent(t, testAgentConfig(t, { ...small.join, secret: null }, { joinMethod: 'hardware', keyStorage: 'memory' }))
   await channelOpen(small)
@@ -219,7 +219,7 @@ test('a node that has to join again does so by its hardware, without being told'
   await channelOpen(small, 2)
 })
 
-test('an agent that cannot keep its certificate tells the plane, works from memory, and writes it when it can', async (t) => {
+test('an agent that cannot keep its certificate reports it, works from memory, and writes it when it can', async (t) => {
   const small = await plane(t)
   const config = testAgentConfig(t, small.join, {})
   const blocker = path.join(config.stateFolder, 'identity.json.new')

@@ -73,7 +73,7 @@ test('drift is counted once while it lasts, is over when the name is back, and i
   assert.equal(agent.record.now().figures.driftTotal, 2)
 })
 
-test('a name that leads where nobody answers is healed too', async (t) => {
+test('a name that leads to an unreachable address is healed too', async (t) => {
   const { leads, agent, connect } = await start(t)
   await connect()
   leads.addresses = ['127.0.0.2', '::1']
@@ -82,7 +82,7 @@ test('a name that leads where nobody answers is healed too', async (t) => {
   assert.equal(agent.troubles.get('endpoints')?.evidence?.['code'], 'ECONNREFUSED')
 })
 
-test('a name that leads to a stranger is healed by its last good address, and the stranger is told nothing', async (t) => {
+test('a name that leads to another server is healed by its last good address, and that server gets nothing', async (t) => {
   const { leads, agent, connect, plane } = await start(t)
   await connect()
   const stranger = await startDatedPlane(t, timesAt(now.atMs), { address: '127.0.0.2', port: plane.port })
@@ -93,7 +93,7 @@ test('a name that leads to a stranger is healed by its last good address, and th
   assert.deepEqual(stranger.calls, [])
 })
 
-test('a name that leads to a stranger, and nobody where the plane was: it is said that somebody else answers', async (t) => {
+test('a name that leads to another server, and no plane at the last address: the other server is reported', async (t) => {
   const { leads, connect, plane } = await start(t)
   await startDatedPlane(t, timesAt(now.atMs), { address: '127.0.0.2', port: plane.port })
   leads.addresses = ['127.0.0.2']
@@ -119,7 +119,7 @@ test('an agent that starts after the name was lost knows the address from before
   if (outcome.kind === 'connected') outcome.socket.destroy()
 })
 
-test('whoever has the last good address now has to be the plane', async (t) => {
+test('a server at the last good address has to prove that it is the plane', async (t) => {
   const { agent, connect, plane, leads } = await start(t)
   await connect()
   leads.addresses = []

@@ -12,7 +12,7 @@ import { eventually } from '../process/eventually.ts'
 
 const policy = { enforcement_mode: 'observe', exec_whitelist: [], shell_whitelist: [], regulated: false }
 
-test('only a plane that offers overlays is told of one: all of it once after every hello, and then what changes', async (t) => {
+test('only a plane that offers overlays gets overlay reports: all of it once after every hello, and then changes', async (t) => {
   const small = await startSmallPlane(t, Date.now())
   const config = testAgentConfig(t, small.join, {})
   runTestAgent(t, config)

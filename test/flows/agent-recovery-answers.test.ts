@@ -102,7 +102,7 @@ test('an answer that is not what was asked for takes the place of nothing, and s
   }
 })
 
-test('nobody is asked to recover whose challenge is not signed by a pinned key', async (t) => {
+test('no recovery is sent to a server whose challenge is not signed by a pinned key', async (t) => {
   const plane = await startDatedPlane(t, now)
   plane.challenge = (nonce) => statementOf(nonce, now.atMs, generateKey('p256'), 'gpu-001')
   const { agent, way } = recovering(t, plane)

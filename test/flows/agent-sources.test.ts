@@ -131,7 +131,7 @@ test('a better source ends the search for a plane that is away', async (t) => {
   await eventually('the source', () => statusOf(stateFolder).source === 'spire')
 })
 
-test('where the network asks for a certificate, that of the image is shown, and the node becomes somebody of its own', async (t) => {
+test('where the network asks for a certificate, the one of the image is shown, and the node gets its own identity', async (t) => {
   const image = hierarchy('p256', Date.now())
   const small = await startSmallPlane(t, Date.now(), pemOf(image.root))
   const { keyPem, chainPem, serial } = certified(image)
@@ -149,7 +149,7 @@ test('where the network asks for a certificate, that of the image is shown, and 
   assert.doesNotMatch(fs.readFileSync(path.join(config.stateFolder, 'identity.json'), 'utf8'), new RegExp(serial))
 })
 
-test('without a certificate of the image such a network lets nobody through; a broken one keeps nobody from trying', async (t) => {
+test('without the certificate of the image such a network lets no machine through; a broken one does not keep it from trying', async (t) => {
   const small = await startSmallPlane(t, Date.now(), pemOf(hierarchy('p256', Date.now()).root))
   const nowhere = { certificateFile: '/nowhere/cert.pem', keyFile: '/nowhere/key.pem' }
   for (const bootstrap of [null, nowhere]) {

@@ -9,7 +9,7 @@ import { manualClock } from '../fakes/manual-clock.ts'
 import { manualTimers } from '../fakes/manual-timers.ts'
 import { tempFolder } from '../process/temp-folder.ts'
 
-test('whoever reads in the status how the agent is finds in its record how that came to be', (t) => {
+test('the record explains every state that the status shows', (t) => {
   const clock = manualClock(Date.UTC(2026, 10, 15))
   const timers = manualTimers(clock)
   const stateFolder = tempFolder(t)

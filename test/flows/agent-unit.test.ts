@@ -55,7 +55,7 @@ test('the journal of the agent has a namespace of its own with an explicit size'
   assert.match(setting('LogRateLimitBurst')[0] ?? '', /^\d+$/)
 })
 
-test('WireGuard takes one right more, and only where somebody asks for it', () => {
+test('WireGuard takes one right more, and only where it is asked for', () => {
   const added = fs.readFileSync(path.join(folder, 'muster-agent-wireguard.conf'), 'utf8')
   assert.deepEqual(setting('AmbientCapabilities', added), ['CAP_NET_ADMIN'])
   assert.deepEqual(setting('CapabilityBoundingSet', added), ['CAP_NET_ADMIN'])

@@ -67,7 +67,7 @@ const codeOf = (outcome: Connected | PlaneFailure): string =>
 const above = [ours.issuing, ours.domainCa, ours.root]
 
 for (const trust of ['roots', 'fingerprint'] as const) {
-  test(`known by ${trust}: a server with a certificate of a withdrawn authority is told nothing`, async (t) => {
+  test(`known by ${trust}: a server with a certificate of a withdrawn authority gets nothing`, async (t) => {
     const server = await listen(t, ours.issuing, above)
     assert.equal(codeOf(await connect(t, server.url, [], trust)), 'connected')
     assert.equal(codeOf(await connect(t, server.url, [idOf(theirs.issuing)], trust)), 'connected')

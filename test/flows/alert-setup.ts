@@ -6,9 +6,8 @@ import { decideClear, decideRaise } from '#domain/core/conditions.ts'
 import type { EntryType } from '#domain/core/journal-entry.ts'
 import type { ConditionName, Node } from '#domain/core/node.ts'
 import { openFeed, type Feed } from '#plane/core/feed.ts'
-import { openUnresolvedAlerts } from '#plane/alerts/reconcile-alerts.ts'
-import type { FollowNodesDeps } from '#plane/alerts/follow-nodes.ts'
-import type { Store } from '#plane/store/contract/store.ts'
+import { openUnresolvedAlerts, type UnresolvedAlerts } from '#plane/alerts/reconcile-alerts.ts'
+import type { Core } from '#plane/core/core.ts'
 import { silentLog } from '#platform/log.ts'
 import { systemRandom } from '#platform/random.ts'
 import { manualTimers } from '../fakes/manual-timers.ts'
@@ -19,7 +18,7 @@ export const by = { actor: 'system:test', source: null, correlation: null }
 
 export type AlertSetup = Setup & {
   /** As after a start of the plane: a feed nobody listens to yet, and what stands read from the store. */
-  start(): Promise<FollowNodesDeps & { readonly store: Store; readonly timers: ReturnType<typeof manualTimers> }>
+  start(): Promise<Core & { readonly alerts: UnresolvedAlerts; readonly timers: ReturnType<typeof manualTimers> }>
   register(id: string, more?: Partial<Node>): Promise<void>
   raise(feed: Feed | null, id: string, name: ConditionName, reason?: string): Promise<void>
   clear(feed: Feed | null, id: string, name: ConditionName): Promise<void>

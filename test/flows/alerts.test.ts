@@ -22,7 +22,7 @@ test('an alert follows its condition through its life', async (t) => {
   const setup = await setUpAlerts(t)
   await setup.register('gpu-001')
   const plane = await setup.start()
-  const follower = followNodes(plane)
+  const follower = followNodes(plane, plane.alerts)
   t.after(() => follower.stop())
 
   await setup.raise(plane.feed, 'gpu-001', 'spoof_suspected', 'another key')
@@ -57,7 +57,8 @@ test('a crash between a condition and its alert loses nothing, and a walk over w
   await setup.raise(null, 'gpu-3', 'cert_expired')
   await setup.raise(null, 'gpu-449', 'needs_approval')
   for (let start = 0; start < 3; start++) {
-    const follower = followNodes(await setup.start())
+    const plane = await setup.start()
+    const follower = followNodes(plane, plane.alerts)
     await follower.walk()
     await follower.stop()
     assert.deepEqual(await kindsOf(setup), ['cert_expired gpu-3 open', 'recovery_waits gpu-449 open'])
@@ -69,7 +70,8 @@ test('a crash between a condition and its alert loses nothing, and a walk over w
   await setup.clear(null, 'gpu-449', 'needs_approval')
   setup.clock.advance(hour)
   await setup.raise(null, 'gpu-449', 'needs_approval')
-  const follower = followNodes(await setup.start())
+  const plane = await setup.start()
+  const follower = followNodes(plane, plane.alerts)
   await follower.walk()
   await follower.stop()
   assert.deepEqual(await kindsOf(setup), ['recovery_waits gpu-449 open'])
@@ -88,7 +90,7 @@ test('an alert that could not be written is written once the store takes it', as
       return plane.store.commit(change)
     },
   }
-  const follower = followNodes({ ...plane, store })
+  const follower = followNodes({ ...plane, store }, plane.alerts)
   t.after(() => follower.stop())
   await setup.raise(plane.feed, 'gpu-001', 'cert_expired')
   await follower.again()
@@ -107,7 +109,7 @@ test('five refusals of one proven identity within ten minutes are one alert and 
   const setup = await setUpAlerts(t)
   await setup.register('gpu-001')
   const plane = await setup.start()
-  const watch = watchFailures(plane)
+  const watch = watchFailures(plane, plane.alerts)
   heard(watch, 'gpu-001', 'node:gpu-001', 4)
   setup.clock.advance(11 * 60_000)
   heard(watch, 'gpu-001', 'node:gpu-001', 4)
@@ -118,20 +120,20 @@ test('five refusals of one proven identity within ten minutes are one alert and 
   assert.deepEqual(await kindsOf(setup), ['repeated_failures gpu-001 open'])
 
   setup.clock.advance(29 * 60_000)
-  await watch.sweep(plane.store)
+  await watch.sweep(plane)
   assert.equal((await setup.unresolved()).length, 1)
   setup.clock.advance(60_000)
-  await watch.sweep(plane.store)
+  await watch.sweep(plane)
   assert.deepEqual(await kindsOf(setup), [])
   assert.deepEqual([await setup.count('alert.raised'), await setup.count('alert.resolved')], [1, 1])
 })
 
-test('nobody raises an alarm about a node whose credential they do not have', async (t) => {
+test("a caller without a node's credential raises no alert about it", async (t) => {
   const setup = await setUpAlerts(t)
   await setup.register('gpu-001')
   await setup.register('hpc-001', { profile: 'hpc-diskless' })
   const plane = await setup.start()
-  const watch = watchFailures(plane)
+  const watch = watchFailures(plane, plane.alerts)
   heard(watch, 'gpu-001', 'anonymous', 100)
   // Its addresses are no secret, and its profile asks for a token.
   heard(watch, 'gpu-001', 'hardware', 100)
@@ -147,34 +149,29 @@ test('nobody raises an alarm about a node whose credential they do not have', as
 test('after a restart an alert about failures is given its quiet time again', async (t) => {
   const setup = await setUpAlerts(t)
   await setup.register('gpu-001')
-  const before = watchFailures(await setup.start())
+  const first = await setup.start()
+  const before = watchFailures(first, first.alerts)
   heard(before, 'gpu-001', 'node:gpu-001', 5)
   await before.settled()
   const restarted = await setup.start()
-  const after = watchFailures(restarted)
+  const after = watchFailures(restarted, restarted.alerts)
   setup.clock.advance(29 * 60_000)
-  await after.sweep(restarted.store)
+  await after.sweep(restarted)
   assert.equal((await setup.unresolved()).length, 1)
   setup.clock.advance(60_000)
-  await after.sweep(restarted.store)
+  await after.sweep(restarted)
   assert.equal((await setup.unresolved()).length, 0)
 })
 
-test("an offline root's intermediate and a server certificate that cannot be renewed are told of as they age", async (t) => {
+test("an offline root's intermediate and a server certificate that cannot be renewed raise alerts as they age", async (t) => {
   const offline = await setUp(t, { rootOut: tempFolder(t), intermediateLifetimeMs: 100 * day })
   const authority = await offline.open({ serverLifetimeMs: 90 * day, intermediateLifetimeMs: 100 * day })
   const feed = openFeed()
   const alerts = await openUnresolvedAlerts(offline.store, feed)
-  const deps = {
-    ...offline,
-    feed,
-    alerts,
-    authority,
-    random: systemRandom,
-    servers: () => ({ node: authority.serverIdentity() }),
-  }
+  const core = { ...offline, feed, random: systemRandom }
+  const servers = () => ({ node: authority.serverIdentity() })
   const look = async (): Promise<string[]> => {
-    await reconcileSource(deps, agingSource(deps))
+    await reconcileSource(core, alerts, agingSource(core.clock, authority, servers))
     return [...alerts.all()].map(({ kind, severity }) => `${kind} ${severity}`).sort()
   }
   assert.deepEqual(await look(), [])

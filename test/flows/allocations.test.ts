@@ -7,8 +7,8 @@ import { slotOf } from '#domain/core/certificate.ts'
 import { readOf, entry } from '#domain/core/change.ts'
 import { decideDuplicate } from '#domain/identity/duplicate.ts'
 import type { Node } from '#domain/core/node.ts'
-import { giveBackAllocation, placeAllocation } from '#plane/fleet/change-allocations.ts'
-import { changeNode } from '#plane/node/change-node.ts'
+import { giveBackAllocation, placeAllocation } from '#plane/fleet/allocation-routes.ts'
+import { changeNode } from '#plane/node/operator-node-actions.ts'
 import { liveAllocations } from '#plane/core/live-allocations.ts'
 import { openSecondHolders } from '#plane/identity/second-holder.ts'
 import { AllocationListAnswer, AllocationView } from '#wire/fleet/allocation-api.ts'
@@ -107,7 +107,7 @@ test('an allocation is created once, listed, shown and released', async (t) => {
   assert.deepEqual([missing.status, missing.body.code], [404, 'ALLOCATION_NOT_FOUND'])
 })
 
-test('nothing is placed on an unhealthy node; its reasons are told, and health lets work in again', async (t) => {
+test('nothing is placed on an unhealthy node; its reasons are listed, and health lets work in again', async (t) => {
   const world = await setUp(t, 'gpu-001', 'gpu-002')
   const sick = { state: 'unhealthy', reason: 'xid 79', evidence: { gpu: 3 } }
   assert.equal((await world.call('viewer', 'POST', '/v1/nodes/gpu-001/health', sick)).status, 403)
@@ -225,7 +225,7 @@ test('two holders who are fenced lose the work with the identity', async (t) => 
   const facts = { node, domain, profile, by: operator, nowMs: clock.nowMs() }
   const verdict = decideDuplicate({ ...facts, ...two, sign: 'old-counter' })
   assert.ok(verdict.kind === 'fenced')
-  const secondHolders = openSecondHolders({ store, feed, clock, holders: noHolders })
+  const secondHolders = openSecondHolders({ store, feed, clock }, noHolders)
   const settled = await secondHolders.settle('gpu-001', verdict)
   assert.ok(isRefusal(settled) && settled.code === 'DUPLICATE_IDENTITY')
   const [, taken] = await world.outbox('gpu-001')
@@ -233,19 +233,19 @@ test('two holders who are fenced lose the work with the identity', async (t) => 
   assert.deepEqual(await liveAllocations(store, 'gpu-001'), [])
 })
 
-test('whoever places work while the node is taken away or drained loses the race, or the work is taken too', async (t) => {
+test('work that is placed while the node is withdrawn or drained loses the race, or is taken too', async (t) => {
   const rounds = 12
   const ids = Array.from({ length: rounds }, (_, round) => `gpu-${round}`)
   const world = await setUp(t, ...ids)
   const { store, feed, clock } = world
-  const deps = { store, feed, clock }
+  const core = { store, feed, clock, random: world.random }
   for (const [round, node] of ids.entries()) {
     const placing = [1, 2, 3, 4].map((one) =>
-      placeAllocation(deps, { id: `${node}-${one}`, node, vcluster: 'training', owner: 'slurm' }, operator),
+      placeAllocation(core, { id: `${node}-${one}`, node, vcluster: 'training', owner: 'slurm' }, operator),
     )
     const ending: readonly Promise<unknown>[] =
       round % 3 === 0
-        ? [changeNode(deps, node, 'drain', operator), giveBackAllocation(deps, `${node}-1`, 'done', operator)]
+        ? [changeNode(core, node, 'drain', operator), giveBackAllocation(core, `${node}-1`, 'done', operator)]
         : [
             world.call('operator', 'POST', `/v1/nodes/${node}/${round % 3 === 1 ? 'quarantine' : 'revoke'}`, {
               reason: 'r',

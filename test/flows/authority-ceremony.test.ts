@@ -186,7 +186,7 @@ test('what does not answer the request is refused, each for its own reason', asy
   assert.equal(await authority.importIssued(good, operator), undefined)
 })
 
-test('an import nobody asked for is refused', async (t) => {
+test('an import that was not requested is refused', async (t) => {
   const { setup, sign } = await offline(t)
   const other = await offline(t)
   const request = text(await (await other.setup.open()).request(operator))

@@ -135,7 +135,7 @@ test('keys in the store: both planes sign with one issuer, and each presents a c
   ])
 })
 
-test('what is due is replaced by the leader alone, and the other signs with it as soon as it hears of it', async (t) => {
+test('what is due is replaced by the leader alone, and the other signs with it as soon as it reads the commit', async (t) => {
   if (withPeer(t, 'postgres') === null) return
   const planes = await setUp(t, 'file')
   const [leader, follower] = await planes.open()
@@ -168,7 +168,7 @@ test('an order that no issuer fits any more waits for the leader and is not cut 
   assert.equal(certificate.notAfterMs, planes.clock.nowMs() + longestProfileMs)
 })
 
-test('whoever is asked rotates, and all planes go over to the new issuer', async (t) => {
+test('the replica that is asked rotates, and all planes go over to the new issuer', async (t) => {
   if (withPeer(t, 'postgres') === null) return
   const planes = await setUp(t, 'file')
   const [leader, follower] = await planes.open()
@@ -186,17 +186,16 @@ test('of an issuer that has retired both planes make the same list, and neither 
   const [leader, follower] = both
   const before = await issuerNow(leader, planes)
   const lists = both.map(({ store, custody }) =>
-    openRevocationLists({
-      store,
-      custody,
-      feed: openFeed(),
-      clock: planes.clock,
-      timers: systemTimers,
-      steadyMs: () => planes.clock.nowMs(),
-      livedMs: async () => planes.clock.nowMs(),
-      deltaUrlOf: () => null,
-      onBuilt: () => {},
-    }),
+    openRevocationLists(
+      { store, feed: openFeed(), clock: planes.clock, timers: systemTimers },
+      {
+        custody,
+        steadyMs: () => planes.clock.nowMs(),
+        livedMs: async () => planes.clock.nowMs(),
+        deltaUrlOf: () => null,
+        onBuilt: () => {},
+      },
+    ),
   )
   const numbers = async () => Promise.all(lists.map(async (one) => (await one.list(before, 'full'))?.number ?? null))
   await follower.authority.rotate(operator)

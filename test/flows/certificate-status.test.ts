@@ -30,19 +30,11 @@ const open = async (t: TestContext) => {
   const custody = await setup.custody()
   let standing: Standing = { kind: 'serving' }
   let livedMs: number | null = null
-  const answer = openOcsp({
-    store,
-    clock,
-    feed,
-    responders: openResponders({ store, clock, feed, custody }),
-    standing: () => standing,
-  })
+  Object.assign(store.replicas, { standing: () => standing })
+  const core = { store, feed, clock, timers: systemTimers }
+  const answer = openOcsp(core, openResponders(core, custody))
   const openLists = () =>
-    openRevocationLists({
-      store,
-      feed,
-      clock,
-      timers: systemTimers,
+    openRevocationLists(core, {
       custody,
       steadyMs: () => clock.nowMs(),
       livedMs: async () => livedMs ?? clock.nowMs(),
@@ -151,7 +143,7 @@ test('a replica that is out of touch calls nothing good, and says to come back',
   assert.deepEqual((await ask(another)).outcomes, ['tryLater'])
 })
 
-test('several of one issuer are answered together; of two issuers, or of a stranger, nobody may sign for all', async (t) => {
+test('several certificates of one issuer are answered together; for two issuers, or an unknown one, none may sign for all', async (t) => {
   const { authority, clock, ask, answer, issue, deny, store } = await open(t)
   const [one, other] = [await issue('gpu-001'), await issue('gpu-002')]
   await deny('gpu-002')
@@ -177,7 +169,7 @@ test('of a withdrawn issuer every certificate is revoked, also those that are no
   assert.deepEqual((await ask({ issuer, serial }, { issuer, serial: 'abcdef' })).outcomes, ['revoked', 'revoked'])
 })
 
-test('a list has what was denied before anybody asked and after, under a higher number each time, and loses what has expired', async (t) => {
+test('a list has what was denied before and after the request, under a higher number each time, and loses what has expired', async (t) => {
   const { clock, lists, issue, deny } = await open(t)
   const [one, other] = [await issue('gpu-001', 3 * hour), await issue('gpu-002', 30 * day)]
   await deny('gpu-001')
@@ -205,7 +197,7 @@ test('a list has what was denied before anybody asked and after, under a higher 
   assert.ok(last.number > second.number)
 })
 
-test('there is no list of a root, of nobody, and of an issuer whose key is gone', async (t) => {
+test('there is no list of a root, of an unknown issuer, and of an issuer whose key is gone', async (t) => {
   const { authority, lists, issue, store } = await open(t)
   const { issuer } = await issue('gpu-001')
   assert.ok((await lists.list(issuer, 'full')) !== null)

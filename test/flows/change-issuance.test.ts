@@ -6,8 +6,8 @@ import { test } from 'node:test'
 import { generateKey } from '#pki/keys.ts'
 import { openFeed } from '#plane/core/feed.ts'
 import { openAdmissionQueue } from '#plane/limits/admission-queue.ts'
-import { haltIssuance, resumeIssuance } from '#plane/identity/change-issuance.ts'
-import { createToken } from '#plane/enrollment/change-tokens.ts'
+import { haltIssuance, resumeIssuance } from '#plane/identity/issuance-routes.ts'
+import { createToken } from '#plane/enrollment/token-routes.ts'
 import { enrollNode } from '#plane/enrollment/enroll-node.ts'
 import { openCopiedImages } from '#plane/identity/copied-images.ts'
 import { openSecondHolders } from '#plane/identity/second-holder.ts'
@@ -39,7 +39,7 @@ const slowly = (issuer: Issuer, meanwhile: () => Promise<unknown>): { sign: Issu
   }
 }
 
-test('halted between the signature and the commit: nobody enrols, renews or recovers, and a token is left as it was', async (t) => {
+test('halted between the signature and the commit: no node enrols, renews or recovers, and a token is left as it was', async (t) => {
   const setup = await setUpRecovery(t)
   const { deps, store } = setup
   const issuer = deps.issuer
@@ -76,7 +76,7 @@ test('halted between the signature and the commit: nobody enrols, renews or reco
   assert.equal((await store.get('domain', 'domain'))?.value.issuance.kind, 'open')
 })
 
-test('renewals that go on: whoever is in renews, and a request that was answered is answered again', async (t) => {
+test('renewals that go on: an admitted node renews, and an answered request is answered again', async (t) => {
   const setup = await setUpRecovery(t)
   const csr = newCsr()
   const secret = await setup.invite('n1')
@@ -102,7 +102,7 @@ test('a halt that is committed at one replica beats what another has decided and
   const base = { feed: openFeed(), clock, random: systemRandom, nodeUrl: () => 'https://localhost:1' }
   const issuer = await open()
   const atOne = { ...base, store: one, issuer }
-  const made = await createToken(atOne, { node: 'n1', profile: null, replace: false, ttlMs: null }, operator)
+  const made = await createToken(atOne, atOne, { node: 'n1', profile: null, replace: false, ttlMs: null }, operator)
   assert(made.kind === 'made')
   const atOther = {
     ...base,
@@ -113,7 +113,7 @@ test('a halt that is committed at one replica beats what another has decided and
     anonymousBudget: openCallerBudget(clock, () => ({ perMinute: 3, perMinutePerSource: 3 })),
     admission: openAdmissionQueue(clock, 200),
     writeLimit: openWriteLimit(clock, () => 1),
-    secondHolders: openSecondHolders({ ...base, store: other, holders: noHolders }),
+    secondHolders: openSecondHolders({ ...base, store: other }, noHolders),
     copiedImages: openCopiedImages({ ...base, store: other }),
     probe: async () => ({ silentMs: 60_000 }),
   }
@@ -122,11 +122,11 @@ test('a halt that is committed at one replica beats what another has decided and
     ...{ secret: made.secret, askedId: null, hardware: { macs: [], bmcSerial: null } },
     ...{ facts: null, evidence: null, recovery: null, wireguard: null, source, correlation: 'call-1' },
   } as const
-  assert.equal(codeOf(await enrollNode(atOther, { ...call, csr: newCsr() })), 'ISSUANCE_HALTED')
+  assert.equal(codeOf(await enrollNode(atOther, atOther, { ...call, csr: newCsr() })), 'ISSUANCE_HALTED')
   assert.deepEqual(await journal('host.enrolled'), [])
   assert.equal((await resumeIssuance(atOne, operator)).kind, 'written')
   // A replica may hear of a resumption a moment later; of a halt it may not.
   await eventually('the other to hear of it', async () => {
-    return (await enrollNode(atOther, { ...call, csr: newCsr() })).kind === 'issued'
+    return (await enrollNode(atOther, atOther, { ...call, csr: newCsr() })).kind === 'issued'
   })
 })

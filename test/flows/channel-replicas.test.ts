@@ -11,7 +11,7 @@ import { closingOf, hello, setUpReplicas, turns } from './replicas-setup.ts'
 
 const node = 'gpu-001'
 
-test('of two copies that open at once on two replicas exactly one wins, and the other is told who is there', async (t) => {
+test('of two copies that open at once on two replicas exactly one wins, and the other is told which one is there', async (t) => {
   for (let round = 0; round < 5; round++) {
     const { replicas, patiently } = await setUpReplicas(t, 3)
     const [a, b, c] = replicas
@@ -23,7 +23,7 @@ test('of two copies that open at once on two replicas exactly one wins, and the 
   }
 })
 
-test('a channel that is being opened on another replica is waited for: nobody takes what is claimed already', async (t) => {
+test('a channel that is being opened on another replica is waited for: no replica takes a node that is claimed already', async (t) => {
   const { replicas, patiently } = await setUpReplicas(t, 2)
   const [a, b] = replicas
   assert.ok(a && b)
@@ -72,7 +72,7 @@ test('a node that came back here before its draining was over keeps its newest c
   assert.equal((await b.store.replicas.holders.of(node))?.replica, a.store.replicas.self)
 })
 
-test('a process that was killed leaves a channel on another replica that nobody answers on: it is asked, ended, replaced', async (t) => {
+test('a process that was killed leaves a silent channel on another replica: it is probed, ended, replaced', async (t) => {
   const { replicas, patiently } = await setUpReplicas(t, 2)
   const [a, b] = replicas
   assert.ok(a && b)
@@ -86,7 +86,7 @@ test('a process that was killed leaves a channel on another replica that nobody 
   assert.deepEqual([closingOf(dead), a.sessions.count(), b.sessions.count()], ['REPLACED', 0, 1])
 })
 
-test('while the replica that holds it has a lease and does not answer nobody else is let in; once it is gone, at once', async (t) => {
+test('while the replica that holds it has a lease and does not answer no other caller is let in; once it is gone, at once', async (t) => {
   const { replicas, patiently } = await setUpReplicas(t, 2)
   const [a, b] = replicas
   assert.ok(a && b)
@@ -108,7 +108,7 @@ test('the agents of a replica that died are let in elsewhere while its lease sti
   assert.equal(await b.dial(node, 'a').outcome, 'opened')
 })
 
-test('a move that comes to nothing leaves the channel where it was, and everybody finds it there', async (t) => {
+test('a move that comes to nothing leaves the channel where it was, and every replica finds it there', async (t) => {
   const { replicas } = await setUpReplicas(t, 2)
   const [a, b] = replicas
   assert.ok(a && b)
@@ -126,7 +126,7 @@ test('a move that comes to nothing leaves the channel where it was, and everybod
   assert.equal(kept.ended(), false)
 })
 
-test('a channel that ends is held by nobody, and of two on one replica the one that is left is', async (t) => {
+test('a channel that ends has no holder, and of two on one replica the one that is left has', async (t) => {
   const { replicas } = await setUpReplicas(t, 2)
   const [a] = replicas
   assert.ok(a)
@@ -187,7 +187,7 @@ test('a node that was revoked while a replica slept past its lease has none of i
   // It hears of nothing and answers nobody. The clocks say so when it wakes, before anybody has told it.
   a.mute(true)
   a.stand('behind')
-  const receipt = withdrawIdentity(b, node, { kind: 'revoke', reason: 'stolen' }, alice)
+  const receipt = withdrawIdentity(b, b, node, { kind: 'revoke', reason: 'stolen' }, alice)
   const withdrawn = await patiently(receipt)
   assert.deepEqual(proofsOf(withdrawn), ['itself 0', 'not effective'])
   for (const number of [1, 2, 3]) channel.send('report', reportOf('a', number))
@@ -202,7 +202,7 @@ test('a revocation cuts the channels of every replica, and its receipt counts th
   assert.ok(a && b && c)
   const channel = b.dial(node, 'a')
   await channel.outcome
-  const withdrawn = await patiently(withdrawIdentity(a, node, { kind: 'revoke', reason: 'stolen' }, alice))
+  const withdrawn = await patiently(withdrawIdentity(a, a, node, { kind: 'revoke', reason: 'stolen' }, alice))
   assert.deepEqual(proofsOf(withdrawn), ['itself 0', 'acknowledged 1', 'acknowledged 0', 'effective'])
   assert.deepEqual([channel.ended(), closingOf(channel), b.sessions.count()], [true, 'CLIENT_CERT_DENIED', 0])
   assert.equal(await c.dial(node, 'a').outcome, 'NODE_REVOKED')
@@ -223,7 +223,7 @@ test('a replica that is silent about a revocation is waited for, one that is gon
   assert.ok(a && b && c)
   b.mute(true)
   c.die()
-  const withdrawn = await patiently(withdrawIdentity(a, node, { kind: 'quarantine', reason: 'odd' }, alice))
+  const withdrawn = await patiently(withdrawIdentity(a, a, node, { kind: 'quarantine', reason: 'odd' }, alice))
   assert.deepEqual(proofsOf(withdrawn), ['itself 0', 'not effective'])
 })
 
@@ -240,7 +240,7 @@ test('operators see a channel wherever it is, and a channel alone does not keep 
     { number: session?.number, sinceMs: null, serial: null },
   ])
   b.mute(false)
-  const done = await patiently(withdrawIdentity(a, node, { kind: 'decommission', force: false }, alice))
+  const done = await patiently(withdrawIdentity(a, a, node, { kind: 'decommission', force: false }, alice))
   assert.equal('code' in done && done.code, false, JSON.stringify(done))
 })
 
@@ -284,7 +284,7 @@ test('a node whose channel on another replica ended a moment ago is given the ti
   assert.equal(await patiently(b.probe(node, 6000)), 'unknown')
 })
 
-test('who holds an identity on another replica is told by name; whoever asks is not somebody else', async (t) => {
+test('a holder on another replica is named; a caller is not another holder than itself', async (t) => {
   const { replicas, patiently } = await setUpReplicas(t, 2)
   const [a, b] = replicas
   assert.ok(a && b)

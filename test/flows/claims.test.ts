@@ -7,7 +7,7 @@ import { isRefusal } from '#domain/core/refusal.ts'
 import { Value } from 'typebox/value'
 import { publishClaims } from '#plane/federation/publish-claims.ts'
 import { addPeerDomain, removePeerDomain } from '#plane/federation/peer-domains.ts'
-import { registerNode } from '#plane/node/register-node.ts'
+import { registerNode } from '#plane/node/operator-node-routes.ts'
 import { openCallerBudget } from '#plane/limits/caller-budget.ts'
 import { receiveClaims } from '#plane/federation/take-claims.ts'
 import { generateKey } from '#pki/keys.ts'
@@ -24,7 +24,7 @@ const mac = '52:54:00:00:00:17'
 
 const setUpPeer = async (t: TestContext) => {
   const plane = await setUpOperatorPlane(t)
-  const { store, feed, clock } = plane
+  const { store, clock } = plane
   const key = generateKey('ed25519')
   await registerNode(plane, { id: 'a', profile: null, macs: [mac], bmcSerial: null }, operator)
   const node = await store.get('node', 'a')
@@ -44,7 +44,7 @@ const setUpPeer = async (t: TestContext) => {
     const meant = { domain: 'b.example', to: domain?.value.name ?? '', at_ms: clock.nowMs(), machines }
     const claims: Claims = { ...meant, ...told }
     const statement = formatStatement('claims', claims, (bytes) => signs.sign(bytes))
-    return receiveClaims({ store, feed, clock, anonymousBudget }, statement, '192.0.2.9', 'call-1')
+    return receiveClaims(plane, anonymousBudget, { statement, source: '192.0.2.9', correlation: 'call-1' })
   }
   const conditions = async () => (await store.get('node', 'a'))?.value.conditions.map(({ name }) => name)
   return { plane, anonymousBudget, key, say, conditions }
@@ -52,7 +52,7 @@ const setUpPeer = async (t: TestContext) => {
 
 const there: Claims['machines'][number] = { node: 'there', hardware: [`mac:${mac}`], state: 'active' }
 
-test('whoever signs nothing a peer could have signed is heard as often as any stranger; a peer always', async (t) => {
+test("a caller without a peer's signature is limited like any anonymous caller; a peer is always accepted", async (t) => {
   const { anonymousBudget, say } = await setUpPeer(t)
   const stranger = generateKey('ed25519')
   const codes: string[] = []
@@ -85,7 +85,7 @@ test('what a peer has signed for another domain, or not just now, or after it wa
   assert.deepEqual(await conditions(), [])
 })
 
-test('a peer that names more addresses than anybody has to is refused, and so is an answer with endless names', async (t) => {
+test('a peer that names more addresses than allowed is refused, and so is an answer with endless names', async (t) => {
   const { say } = await setUpPeer(t)
   const hardware = (from: number) => Array.from({ length: 50 }, (_, at) => `bmc:${from + at}`)
   const machines = Array.from({ length: mostHardware / 50 }, (_, at) => ({ ...there, hardware: hardware(at * 50) }))
@@ -99,13 +99,14 @@ test('a peer that names more addresses than anybody has to is refused, and so is
 test('a warning ends when its domain is no peer any more, and when its claim has become too old', async (t) => {
   const { plane, say, conditions } = await setUpPeer(t)
   const { clock } = plane
-  const publisher = publishClaims({
-    ...plane,
-    log: silentLog,
-    domainName: 'a.example',
-    sign: () => new Uint8Array(64),
-    call: async () => ({ machines: [] }),
-  })
+  const publisher = publishClaims(
+    { ...plane, log: silentLog },
+    {
+      domainName: 'a.example',
+      recovery: { signStatement: () => new Uint8Array(64) },
+      call: async () => ({ machines: [] }),
+    },
+  )
   t.after(() => publisher.stop())
   await say([there])
   assert.deepEqual(await conditions(), ['active_elsewhere'])

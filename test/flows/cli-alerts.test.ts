@@ -86,7 +86,7 @@ test('P1: every open alert of a kind is acknowledged with one command, over page
   }
 })
 
-test('no alert of that id, and no alerts at all, are told from each other', async (t) => {
+test('no alert of that id, and no alerts at all, are distinguished', async (t) => {
   const plane = await setUp(t, 0)
   const missing = await plane.muster('alert', 'ack', idOf(7))
   assert.deepEqual(

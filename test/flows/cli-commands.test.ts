@@ -57,7 +57,7 @@ test('-o json is the answer of the API, wherever the option stands', async (t) =
   assert.equal(JSON.parse(refused.err).error.code, 'NODE_NOT_FOUND')
 })
 
-test('exit codes tell not found, not allowed, refused, and a wrong command line apart', async (t) => {
+test('exit codes distinguish not found, not allowed, refused, and a wrong command line', async (t) => {
   const { muster, musterWith, keyFile } = await setUpCli(t)
   assert.equal((await muster('node', 'show', 'nobody')).code, 3)
   const viewer = await musterWith({ env: { MUSTER_KEY_FILE: keyFile('viewer') } }, 'token', 'create', '--node', 'a')

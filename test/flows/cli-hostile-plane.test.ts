@@ -110,7 +110,7 @@ test('a join string that is none is not printed: a script would store it', async
   assert.equal(out, '')
 })
 
-test('try later and how long to wait are told from a no', async (t) => {
+test('a retry time is distinguished from a refusal', async (t) => {
   const busy = { code: 'BUSY', message: 'Busy.', detail: null, next: 'Try again', retry_after_ms: 2500 }
   const folder = await answering(t, (_request, response) => json(response, 503, busy))
   const { code, err } = await muster(folder, 'node', 'list')
@@ -118,7 +118,7 @@ test('try later and how long to wait are told from a no', async (t) => {
   assert.match(err, /retry: in 3s/)
 })
 
-test('the key travels in a header, and a client waits no longer than it was told to', async (t) => {
+test('the key travels in a header, and a client waits no longer than its limit', async (t) => {
   let authorization: string | undefined
   const folder = await answering(t, (request) => void (authorization = request.headers.authorization))
   const client = openHttpClient({ kind: 'unix', socketPath: path.join(folder, 'run', 'operator.sock') })

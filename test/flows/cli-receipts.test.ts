@@ -134,7 +134,7 @@ test('peers that are away are named with the end of their certificates; the rece
   assert.equal((await plane.journal('receipt.settled')).length, 1)
 })
 
-test('without waiting the answer is what is known; whoever waits for the receipt hears when the last peer is done', async (t) => {
+test('without waiting the answer is what is known; with --wait it comes when the last peer is done', async (t) => {
   const plane = await setUp(t, { p1: hour, p2: hour })
   const command = ['node', 'quarantine', 'gone', '--reason', 'odd', '--no-wait', '-o', 'json'] as const
   const receipt = json(await plane.muster(...command))

@@ -52,7 +52,7 @@ test('P4: nodes in no vCluster can be listed, no vCluster is called none, and an
   assert.match((await muster('vcluster', 'create', 'none')).err, /VCLUSTER_INVALID[\s\S]*in no vCluster/)
 })
 
-test('of several nodes each is told by itself, and one that failed is named with what to do', async (t) => {
+test('of several nodes each has its own result, and one that failed is named with what to do', async (t) => {
   const { muster } = await setUpCli(t)
   for (const name of ['training', 'inference']) await muster('vcluster', 'create', name)
   for (const id of ['gpu-001', 'gpu-002']) await muster('node', 'enroll', id)

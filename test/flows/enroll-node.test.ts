@@ -6,12 +6,13 @@ import { makeCsr } from '#pki/csr.ts'
 import { generateKey } from '#pki/keys.ts'
 import { openFeed } from '#plane/core/feed.ts'
 import { openAdmissionQueue } from '#plane/limits/admission-queue.ts'
-import { createToken } from '#plane/enrollment/change-tokens.ts'
-import { enrollNode, type EnrollDeps } from '#plane/enrollment/enroll-node.ts'
+import { createToken } from '#plane/enrollment/token-routes.ts'
+import { enrollNode, type EnrollParts } from '#plane/enrollment/enroll-node.ts'
 import { openWriteLimit } from '#plane/limits/write-limit.ts'
-import { registerNode } from '#plane/node/register-node.ts'
+import { registerNode } from '#plane/node/operator-node-routes.ts'
 import { openCallerBudget } from '#plane/limits/caller-budget.ts'
 import { useCertificate } from '#plane/core/use-certificate.ts'
+import type { FlowCore } from '#plane/core/core.ts'
 import { openCopiedImages } from '#plane/identity/copied-images.ts'
 import { openSecondHolders } from '#plane/identity/second-holder.ts'
 import { systemRandom } from '#platform/random.ts'
@@ -22,10 +23,10 @@ const mac = '02:00:00:00:00:01'
 
 const silent = { silentMs: 30_000 }
 
-const setUpEnrollment = async (t: TestContext, profile: string, probe: EnrollDeps['probe'] = async () => silent) => {
+const setUpEnrollment = async (t: TestContext, profile: string, probe: EnrollParts['probe'] = async () => silent) => {
   const { store, clock, open, openRecovery } = await setUp(t)
   const feed = openFeed()
-  const deps: EnrollDeps = {
+  const deps: FlowCore & EnrollParts = {
     store,
     feed,
     clock,
@@ -36,13 +37,13 @@ const setUpEnrollment = async (t: TestContext, profile: string, probe: EnrollDep
     anonymousBudget: openCallerBudget(clock, () => ({ perMinute: 2, perMinutePerSource: 2 })),
     admission: openAdmissionQueue(clock, 10),
     writeLimit: openWriteLimit(clock, () => 1),
-    secondHolders: openSecondHolders({ store, feed, clock, holders: noHolders }),
+    secondHolders: openSecondHolders({ store, feed, clock }, noHolders),
     copiedImages: openCopiedImages({ store, feed, clock, random: systemRandom }),
     probe,
   }
   await registerNode(deps, { id: 'n1', profile, macs: [mac], bmcSerial: null }, operator)
   const join = (csr = makeCsr(generateKey('p256'), 'any'), source = '192.0.2.9') =>
-    enrollNode(deps, {
+    enrollNode(deps, deps, {
       method: 'hardware',
       secret: null,
       askedId: null,
@@ -68,7 +69,7 @@ const setUpEnrollment = async (t: TestContext, profile: string, probe: EnrollDep
   return { deps, store, join, activate }
 }
 
-test('an address proves nothing under a profile that does not take it: its caller is a stranger', async (t) => {
+test('an address proves nothing under a profile that does not accept it: its caller is anonymous', async (t) => {
   const { deps, join } = await setUpEnrollment(t, 'gpu-cloud')
   const codes: string[] = []
   for (let attempt = 0; attempt < 3; attempt++) {
@@ -80,13 +81,13 @@ test('an address proves nothing under a profile that does not take it: its calle
   assert.deepEqual(codes, ['JOIN_METHOD_NOT_ALLOWED', 'JOIN_METHOD_NOT_ALLOWED', 'RATE_LIMITED'])
 })
 
-test('a machine whose profile takes its address is heard when the budget is gone', async (t) => {
+test('a machine whose profile accepts its address is served when the budget is gone', async (t) => {
   const { deps, join } = await setUpEnrollment(t, 'hpc-diskless')
   while (deps.anonymousBudget.charge('192.0.2.9') === 'within');
   assert.equal((await join()).kind, 'issued')
 })
 
-test('whoever knows an address cannot make the plane write without end', async (t) => {
+test('a caller that knows an address cannot make the plane write without end', async (t) => {
   const { join } = await setUpEnrollment(t, 'hpc-diskless')
   const outcomes: string[] = []
   for (let attempt = 0; attempt < 62; attempt++) {
@@ -134,11 +135,11 @@ test('silence of the machine before proves nothing about the one that took its p
   assert.equal((await store.get('node', 'n1'))?.value.epoch, 2)
 })
 
-test('a token that answered a machine with the certificate it has lets nobody else in', async (t) => {
+test('a token that answered a machine with its existing certificate lets no other machine in', async (t) => {
   const { deps, store } = await setUpEnrollment(t, 'gpu-cloud')
   const invite = async (): Promise<string> => {
     const asked = { node: 'n1', profile: null, replace: false, ttlMs: null }
-    const made = await createToken({ ...deps, nodeUrl: () => 'https://localhost:1' }, asked, operator)
+    const made = await createToken(deps, { issuer: deps.issuer, nodeUrl: () => 'https://localhost:1' }, asked, operator)
     assert(made.kind === 'made')
     return made.secret
   }
@@ -152,7 +153,7 @@ test('a token that answered a machine with the certificate it has lets nobody el
       recovery: null,
       wireguard: null,
     } as const
-    return enrollNode(deps, { ...call, secret, csr, source: '192.0.2.9', correlation: 'c1' })
+    return enrollNode(deps, deps, { ...call, secret, csr, source: '192.0.2.9', correlation: 'c1' })
   }
   const csr = makeCsr(generateKey('p256'), 'any')
   const certified = async (secret: string): Promise<string> => {

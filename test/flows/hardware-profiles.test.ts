@@ -6,7 +6,7 @@ import { exitCodes } from '#cli/kit/exit-codes.ts'
 import type { Change } from '#domain/core/change.ts'
 import { isRefusal } from '#domain/core/refusal.ts'
 import { createHardwareProfile, hardwareProfiles, tagNode } from '#plane/fleet/change-hardware.ts'
-import { registerNode } from '#plane/node/register-node.ts'
+import { registerNode } from '#plane/node/operator-node-routes.ts'
 import type { MachineView } from '#wire/fleet/hardware-api.ts'
 import { operator } from './authority-setup.ts'
 import { setUpCli } from './cli-setup.ts'
@@ -65,8 +65,8 @@ test('a hardware profile is refused for a tag that machines of another one carry
 test('a tag put on while a hardware profile is made for it: the machine keeps the tag, and the profile is not made', async (t) => {
   const plane = await setUpOperatorPlane(t)
   const profile = { description: '', firmware: 'x', tags: [], slots: 0 }
-  const make = (tag: string, deps: FlowCore = plane) =>
-    createHardwareProfile(deps, { ...profile, tag, sku: `${tag}-sku` }, operator)
+  const make = (tag: string, core: FlowCore = plane) =>
+    createHardwareProfile(core, { ...profile, tag, sku: `${tag}-sku` }, operator)
   await registerNode(plane, { id: 'a', profile: null, macs: [], bmcSerial: null }, operator)
   await make('h100')
   const tag = (...add: string[]) => tagNode(plane, 'a', { add, remove: [] }, operator)

@@ -66,8 +66,9 @@ const setUp = async (t: TestContext, parts: Partial<Store> = {}): Promise<Watche
   const store = { ...opened, ...parts }
   const feed = openFeed()
   const alerts = await openUnresolvedAlerts(store, feed)
-  const watch = openJournalWatch({
-    ...{ store, feed, alerts, clock: systemClock, timers: hurried, random: systemRandom, log },
+  const core = { store, feed, clock: systemClock, timers: hurried, random: systemRandom, log }
+  const watch = openJournalWatch(core, {
+    alerts,
     keyBook: { lookAtAll: async () => {} },
     domainName: () => 'test.example',
   })

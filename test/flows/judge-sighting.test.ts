@@ -44,7 +44,7 @@ test('what is in the journal fits, now and later', async (t) => {
   assert.equal((await continuity()).doubt, null)
 })
 
-test('what is not in it is doubted once, whoever else shows it, and how much is missing is learned without a flood', async (t) => {
+test('a missing place is doubted once, whichever agents show it, and the size of the loss is learned without a flood', async (t) => {
   const { signed, further, judge, clock, continuity, doubted, sequence, chain } = await setUp(t)
   assert.equal(await judge(signed(further(10)), 'gpu-001'), 'doubtful')
   const { doubt } = await continuity()
@@ -71,7 +71,7 @@ test('another entry in its place, or a chain that is not here, is doubted too', 
   assert.equal(await judge(signed({ heads: [{ ...head, chain: 'elsewhere' }, head] })), 'doubtful')
 })
 
-test('whoever recovers brings the doubt with it; nothing is used up, and after the confirmation it gets in', async (t) => {
+test('a recovering agent brings the doubt with it; nothing is used up, and after the confirmation it gets in', async (t) => {
   const { deps, signed, further, recover, continuity, nodeNow, judge } = await setUp(t)
   const before = await nodeNow('gpu-001')
   const first = await recover(signed(further(10)))
@@ -99,7 +99,7 @@ test('a caller without a credential may bring the truth, and a made-up sighting 
   assert.equal((await continuity()).doubt?.node, 'gpu-001')
 })
 
-test('a machine that the copy has never heard of is heard', async (t) => {
+test('a sighting of a machine that the copy does not know is accepted', async (t) => {
   const { signed, further, recoverByKey, continuity } = await setUp(t)
   const unknown = (sighting: string) => recoverByKey(generateKey('p256'), 'gpu-999', null, newCsr(), { sighting })
   assert.equal(codeOf(await unknown(signed())), 'RECOVERY_UNKNOWN')
@@ -119,9 +119,9 @@ test('what planes write when they start is not taken for what the copy has kept'
   assert.equal(codeOf(await recover(signed())), 'issued')
   clock.advance(1000)
   const leased = [firstAtMs, clock.nowMs()].map((startedAtMs) => ({ ...sole, startedAtMs }))
-  const copy = { ...store, replicas: { leased: async () => leased } }
+  const copy = { ...store, replicas: { ...store.replicas, leased: async () => leased } }
   const settings = await settingsNow(store, deps.feed)
-  const later = await openSightingJudge({ ...deps, store: copy, settings, log: silentLog })
+  const later = await openSightingJudge({ ...deps, store: copy, log: silentLog }, { recovery: deps.recovery, settings })
   const by = { actor: 'node:gpu-001', source: null, correlation: null } as const
   assert.equal(await later.judge(signed(further(50)), 'gpu-001', by), 'doubtful')
   assert.equal((await continuity()).doubt?.newestEntryMs, newest?.entry.atMs)

@@ -6,7 +6,7 @@ import { test, type TestContext } from 'node:test'
 import { readOf, entry } from '#domain/core/change.ts'
 import { generateKey } from '#pki/keys.ts'
 import { renewCertificate } from '#plane/identity/renew-certificate.ts'
-import { settleNode } from '#plane/node/settle-node.ts'
+import { settleNode } from '#plane/node/operator-node-actions.ts'
 import { operator } from './authority-setup.ts'
 import { codeOf, evidenceOf, newCsr, setUpRecovery } from './recovery-setup.ts'
 
@@ -52,7 +52,7 @@ test('it counts only for this request, on a challenge made for this node', async
   assert.equal((await setup.nodeNow('n1')).recovery, null)
 })
 
-test('repeated with another challenge it is answered the same and registers nothing twice; another key is not heard', async (t) => {
+test('repeated with another challenge it is answered the same and registers nothing twice; another key is ignored', async (t) => {
   const setup = await enrolledBefore(t)
   const key = generateKey('p256')
   const csr = newCsr()
@@ -61,9 +61,9 @@ test('repeated with another challenge it is answered the same and registers noth
     ...{ csr, counter: setup.counter, evidence, correlation: 'renewal' },
     recovery: setup.registrationOf(key, csr, 'n1'),
   })
-  const first = await renewCertificate(setup.deps, principal, call())
+  const first = await renewCertificate(setup.deps, setup.deps, principal, call())
   const registered = (await setup.nodeNow('n1')).recovery
-  const again = await renewCertificate(setup.deps, principal, call())
+  const again = await renewCertificate(setup.deps, setup.deps, principal, call())
   assert(first.kind === 'issued' && again.kind === 'issued')
   assert.equal(again.certificate.der, first.certificate.der)
   assert.deepEqual((await setup.nodeNow('n1')).recovery, registered)
@@ -100,7 +100,7 @@ test('what a copy held too is worth nothing once an operator has settled who is 
     entries: [entry(operator, 0, 'node.second_holder', { node: 'n1' })],
   })
   const channels = { isConnected: async () => true }
-  const settled = await settleNode({ ...setup.deps, channels }, 'n1', 'the copy was wiped', operator)
+  const settled = await settleNode(setup.deps, channels, 'n1', 'the copy was wiped', operator)
   assert.notEqual(settled.kind, 'refused', JSON.stringify(settled))
   assert.equal(codeOf(await setup.recoverByKey(copied, 'n1', counter)), 'RECOVERY_UNKNOWN')
 

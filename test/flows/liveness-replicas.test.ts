@@ -28,7 +28,7 @@ test('a node on any replica is here; one on none lapses after the grace, once', 
   assert.equal(lapses.length, 1)
 })
 
-test('the death of a replica makes nobody inactive before the grace, and whoever comes back elsewhere stays', async (t) => {
+test('the death of a replica makes no node inactive before the grace, and a node that comes back elsewhere stays', async (t) => {
   const { b, c, pass, membershipOf } = await setUp(t, ['back', 'gone'])
   await Promise.all([b.dial('back', 'a').outcome, b.dial('gone', 'b').outcome])
   await pass(2 * graceMs)
@@ -79,7 +79,7 @@ test('another leader begins to count anew', async (t) => {
   assert.equal(await membershipOf(node), 'inactive')
 })
 
-test('an outage of the store fakes no deaths: after it everybody has the whole grace again', async (t) => {
+test('an outage of the store fakes no deaths: after it every node has the whole grace again', async (t) => {
   const { replicas, a, pass, membershipOf } = await setUp(t)
   assert.equal(await a.dial(node, 'a').outcome, 'opened')
   await pass(minute)
@@ -135,7 +135,7 @@ test('of a channel that opens and a lapse that is decided already the channel wi
   assert.equal(await membershipOf(node), 'active')
 })
 
-test('a channel that nobody knows of is claimed again when its node is looked for, and its node is here', async (t) => {
+test('a channel without a hold is claimed again when its node is looked for, and its node is here', async (t) => {
   const { b, pass, membershipOf } = await setUp(t)
   const channel = b.dial(node, 'a')
   assert.equal(await channel.outcome, 'opened')

@@ -6,14 +6,15 @@ import { Check } from 'typebox/value'
 import { readOf, entry } from '#domain/core/change.ts'
 import { slotOf } from '#domain/core/certificate.ts'
 import type { Membership } from '#domain/core/node.ts'
-import { operatorRoutes, type OperatorRoutesDeps } from '#plane/boot/operator-routes.ts'
+import { operatorRoutes, type OperatorRouteParts } from '#plane/boot/operator-routes.ts'
 import { tokenSecretShape } from '#domain/enrollment/token.ts'
 import { parseJoinString } from '#wire/core/join-string.ts'
 import { someCertificate } from '../store/harness.ts'
 import { hour, operator, startMs } from './authority-setup.ts'
 import { setUpOperatorPlane, type OperatorSetup } from './operator-setup.ts'
+import type { Core } from '#plane/core/core.ts'
 
-const routes = operatorRoutes({} as OperatorRoutesDeps)
+const routes = operatorRoutes({} as Core, {} as OperatorRouteParts)
 
 /** Every answer is held against the schema its route declares. */
 const ok = async (
@@ -216,7 +217,7 @@ test('a quarantine cuts the channels and is ended by a release', async (t) => {
   assert.equal(await refused(plane, 'operator', 'POST', '/v1/nodes/gpu-001/approve'), 'NODE_STATE_CONFLICT')
 })
 
-test('P3: an idle node is decommissioned with its channel open: nobody loses anything', async (t) => {
+test('P3: an idle node is decommissioned with its channel open: no work is lost', async (t) => {
   const plane = await setUpOperatorPlane(t)
   for (const id of ['gpu-001', 'gpu-002']) {
     await ok(plane, 'operator', 'POST', '/v1/nodes', { id })
@@ -363,4 +364,30 @@ test('a viewer who asks for verification gets the last result; an operator gets 
   const second = await entries('operator')
   assert.ok(second > first)
   assert.equal(await entries('viewer'), second)
+})
+
+test('a value that fits its schema and breaks a rule is refused with the name of its field', async (t) => {
+  const plane = await setUpOperatorPlane(t)
+  await ok(plane, 'operator', 'POST', '/v1/nodes', { id: 'gpu-001' })
+  const self = (await plane.call('platform-admin', 'GET', '/v1/peer-domains/self')).body
+  const file = { path: 'etc/a', mode: 0o644, content: '' }
+  const numbered = (count: number, name: string) => Array.from({ length: count }, (_, at) => `${name}-${at}`)
+  const slotsNamed = (name: string) => numbered(40, name).map((one) => ({ name: one, state: 'approved' }))
+  await ok(plane, 'operator', 'POST', '/v1/nodes/gpu-001/machine', { slots: slotsNamed('a') })
+  await ok(plane, 'operator', 'POST', '/v1/nodes/gpu-001/tags', { add: numbered(40, 't') })
+  for (const [path, body, code, field] of [
+    ['/v1/nodes', { id: 'gpu-002', macs: ['ff:ff:ff:ff:ff:ff'] }, 'REQUEST_INVALID', 'macs'],
+    ['/v1/nodes', { id: 'gpu-002', bmc_serial: '00000000' }, 'REQUEST_INVALID', 'bmc_serial'],
+    ['/v1/nodes/gpu-001/tags', { add: numbered(40, 'u') }, 'REQUEST_INVALID', 'add'],
+    ['/v1/nodes/gpu-001/machine', { slots: slotsNamed('b') }, 'REQUEST_INVALID', 'slots'],
+    ['/v1/tokens', { node: 'gpu-001', expires_ms: 48 * hour }, 'SETTING_INVALID', 'expires_ms'],
+    ['/v1/keys', { name: 'the-viewer', role: 'viewer' }, 'SETTING_INVALID', 'name'],
+    ['/v1/vclusters', { name: 'none' }, 'VCLUSTER_INVALID', 'name'],
+    ['/v1/vclusters', { name: 'blue', overlay: { files: [file, file], services: [] } }, 'VCLUSTER_INVALID', 'overlay'],
+    ['/v1/peer-domains', { ...self, statement_keys: ['A'.repeat(44)] }, 'REQUEST_INVALID', 'name'],
+    ['/v1/ca/import', { certificate: 'no certificate' }, 'CA_REQUEST_INVALID', 'certificate'],
+  ] as const) {
+    const { body: said } = await plane.call('platform-admin', 'POST', path, body)
+    assert.deepEqual([said.code, said.field, said.field_unknown], [code, field, undefined], `${path} ${said.detail}`)
+  }
 })

@@ -102,7 +102,7 @@ test('a repair bundle takes a platform-admin and a reason, works once, and only 
   assert.notEqual(next.body.recovery_token, body.recovery_token)
 })
 
-test('the share that is proven recoverable is told, and the list shows which and why not, page by page', async (t) => {
+test('the share that is proven recoverable is shown, and the list shows which and why not, page by page', async (t) => {
   const plane = await setUpOperatorPlane(t)
   const ids = Array.from({ length: 12 }, (_, at) => `n-${10 + at}`)
   for (const [at, id] of ids.entries()) await putNode(plane, id, at % 3 === 0 ? { rehearsal: passed } : {})
@@ -137,7 +137,7 @@ test('a fleet of none has no share', async (t) => {
   assert.deepEqual(body, { nodes: 0, proven: 0, share: null, why: [] })
 })
 
-test('explain tells what failed, what was tried, what happens next and what a person could do', async (t) => {
+test('explain says what failed, what was tried, what happens next and what an operator could do', async (t) => {
   const plane = await setUpOperatorPlane(t)
   const story = { actor: 'node:gpu-001', source: '192.0.2.9', correlation: 'episode-12345678' }
   const about = { node: 'gpu-001', epoch: 1 }

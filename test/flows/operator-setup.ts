@@ -22,7 +22,7 @@ import { openJournalWatch } from '#plane/journal/journal-watch.ts'
 import { openMetrics } from '#plane/metrics/open-metrics.ts'
 import { openOperatorPlane } from '#plane/boot/operator-plane.ts'
 import { silentLog } from '#platform/log.ts'
-import { systemRandom } from '#platform/random.ts'
+import { systemRandom, type Random } from '#platform/random.ts'
 import { confirmingPeers, type ConfirmingPeers } from '../fakes/confirming-peers.ts'
 import { settingsNow } from '../fakes/settings-now.ts'
 import { manualTimers, type ManualTimers } from '../fakes/manual-timers.ts'
@@ -35,6 +35,7 @@ export type OperatorSetup = Setup & {
   readonly listener: OperatorListener
   readonly authority: Authority
   readonly feed: Feed
+  readonly random: Random
   readonly timers: ManualTimers
   readonly keys: Readonly<Record<Role, string>>
   /** Channels that pretend to be open; as the real ones do, they end when the feed tells of a denial. */
@@ -75,20 +76,14 @@ export const setUpOperatorPlane = async (t: TestContext): Promise<OperatorSetup>
     pauseWhile: (_node, run) => run(),
   }
   const peers = confirmingPeers()
-  const receipts = openReceipts({ store, feed, clock, timers, log: silentLog, channels, peers })
+  const core = { store, feed, clock, random: systemRandom, timers, log: silentLog }
+  const receipts = openReceipts(core, { channels, peers })
   const unready: string[] = []
   const alerts = await openUnresolvedAlerts(store, feed)
   const keySeal = openKeySeal(sealingKeyOf(Buffer.alloc(32, 5), systemRandom), () => 'test')
-  const keyBook = await openKeyBook({ store, feed, clock, random: systemRandom, log: silentLog, keySeal, alerts })
-  const journalWatch = openJournalWatch({
-    ...{ store, feed, clock, timers, random: systemRandom, log: silentLog, alerts, keyBook },
-    domainName: () => 'test',
-  })
-  const metrics = openMetrics({
-    store,
-    feed,
-    clock,
-    timers,
+  const keyBook = await openKeyBook(core, keySeal, alerts)
+  const journalWatch = openJournalWatch(core, { alerts, keyBook, domainName: () => 'test' })
+  const metrics = openMetrics(core, {
     channels,
     authority,
     alerts,
@@ -99,22 +94,16 @@ export const setUpOperatorPlane = async (t: TestContext): Promise<OperatorSetup>
   })
   let calls = 0
   const listener = await openOperatorPlane(
+    core,
     {
-      store,
-      feed,
       authority,
       channels,
       peers,
       receipts,
       metrics,
       cutOffs: openPendingCutOffs(
+        core,
         {
-          store,
-          feed,
-          clock,
-          timers,
-          random: systemRandom,
-          log: silentLog,
           files: openCutOffFiles(folder, silentLog),
           denyList: { reload: async () => {} },
           epochsHere: () => [],
@@ -123,15 +112,10 @@ export const setUpOperatorPlane = async (t: TestContext): Promise<OperatorSetup>
       ),
       // No issuer here has its key in a file of this setup.
       revocationLists: { list: async () => null },
-      clock,
-      timers,
-      random: systemRandom,
-      log: silentLog,
       keySeal,
       keyBook,
       journalWatch,
       alerts,
-      nodeUrl: () => 'https://plane.example:8443',
       urls: () => ({ node: 'https://plane.example:8443', recovery: 'https://plane.example:8442' }),
       recovery: { roots: () => ['recovery root'], statementKeys: () => ['statement key'] },
       recoverability: recoverabilityCounts(store, clock, timers),
@@ -153,11 +137,7 @@ export const setUpOperatorPlane = async (t: TestContext): Promise<OperatorSetup>
   cleanup(t, () => listener.stop(0))
   const keys = {} as Record<Role, string>
   for (const role of roles) {
-    const made = await createOperatorKey(
-      { store, feed, clock, random: systemRandom, keySeal },
-      { name: `the-${role}`, role },
-      operator,
-    )
+    const made = await createOperatorKey(core, keySeal, { name: `the-${role}`, role }, operator)
     if (made.kind === 'refused') throw new Error(made.code)
     keys[role] = made.secret
   }
@@ -168,6 +148,7 @@ export const setUpOperatorPlane = async (t: TestContext): Promise<OperatorSetup>
     listener,
     authority,
     feed,
+    random: systemRandom,
     timers,
     keys,
     sessions,

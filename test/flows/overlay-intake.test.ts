@@ -5,7 +5,7 @@ import { test } from 'node:test'
 import { refuse } from '#domain/core/refusal.ts'
 import { assignNode } from '#plane/fleet/assign-node.ts'
 import { createVCluster } from '#plane/fleet/change-vclusters.ts'
-import { registerNode } from '#plane/node/register-node.ts'
+import { registerNode } from '#plane/node/operator-node-routes.ts'
 import { openOverlayIntake } from '#plane/fleet/take-overlay-state.ts'
 import { testPrincipal } from '../fakes/test-session.ts'
 import { operator } from './authority-setup.ts'
@@ -13,34 +13,34 @@ import { setUpOperatorPlane } from './operator-setup.ts'
 
 const state = { config_revision: 1, applied: true, detail: null, services: [], drift: [] }
 
-test('a state that came while the node wrote too much is decided when it is next heard; a repeated one writes nothing', async (t) => {
+test('a state that came while the node wrote too much is decided with its next report; a repeated one writes nothing', async (t) => {
   const plane = await setUpOperatorPlane(t)
   await registerNode(plane, { id: 'a', profile: null, macs: [], bmcSerial: null }, operator)
   await createVCluster(plane, 'training', { set: {}, overlay: null }, operator)
   await assignNode(plane, 'a', 'training', operator)
   let hurried = true
-  const deps = { ...plane, writeLimit: { take: () => (hurried ? refuse('RATE_LIMITED') : null) } }
-  const [intake, principal] = [openOverlayIntake(), testPrincipal('a')]
+  const writeLimit = { take: () => (hurried ? refuse('RATE_LIMITED') : null) }
+  const [intake, principal] = [openOverlayIntake(plane, writeLimit), testPrincipal('a')]
   const conditions = async () => (await plane.store.get('node', 'a'))?.value.conditions.map(({ name }) => name)
   const drifted = { ...state, drift: ['service worker: not running'] }
 
-  await intake.take(deps, principal, drifted, 'session-1')
+  await intake.take(principal, drifted, 'session-1')
   assert.deepEqual(await conditions(), [])
   assert.deepEqual((await plane.store.observation('a')).overlay, drifted)
   hurried = false
-  await intake.again(deps, principal, 'session-1')
+  await intake.again(principal, 'session-1')
   assert.deepEqual(await conditions(), ['config_drift'])
   const version = (await plane.store.get('node', 'a'))?.version
-  await intake.take(deps, principal, drifted, 'session-1')
-  await intake.again(deps, principal, 'session-1')
+  await intake.take(principal, drifted, 'session-1')
+  await intake.again(principal, 'session-1')
   assert.equal((await plane.store.get('node', 'a'))?.version, version)
 
   hurried = true
-  await intake.take(deps, principal, state, 'session-1')
+  await intake.take(principal, state, 'session-1')
   intake.forget('a')
   hurried = false
-  await intake.again(deps, principal, 'session-2')
+  await intake.again(principal, 'session-2')
   assert.deepEqual(await conditions(), ['config_drift'])
-  await intake.take(deps, principal, state, 'session-2')
+  await intake.take(principal, state, 'session-2')
   assert.deepEqual(await conditions(), [])
 })

@@ -101,7 +101,7 @@ test('who becomes active at one replica becomes a peer at the other, and is gone
   assert.equal((await a.peerProofs.standingOf('gpu-001')).applied, joined.revision())
 })
 
-test('changes that come close together are sent together; what one agent is told does not name itself', async (t) => {
+test('changes that come close together are sent together; the set of an agent does not name itself', async (t) => {
   const { replicas, timers } = await setUpReplicas(t, 1, ['gpu-001'])
   const [a] = replicas
   assert.ok(a)
@@ -117,7 +117,7 @@ test('changes that come close together are sent together; what one agent is told
   assert.ok(!agent.peers.has(keyOf('gpu-001')))
 })
 
-test('after a reconnect an agent is told what changed since, nothing if nothing did, and all of it if its set is unknown', async (t) => {
+test('after a reconnect an agent gets what changed since, nothing if nothing did, and all of it if its set is unknown', async (t) => {
   const { replicas } = await setUpReplicas(t, 2, ['gpu-001'])
   const [a, b] = replicas
   assert.ok(a && b)
@@ -160,7 +160,7 @@ test('a node that is not its peer any more for whatever reason is removed: quara
   assert.deepEqual((await look()).nodes(), ['gpu-005'])
 })
 
-test('nodes of an isolated vCluster have each other and nobody else for peers, from the moment they are in it', async (t) => {
+test('nodes of an isolated vCluster have each other and no other nodes for peers, from the moment they are in it', async (t) => {
   const { replicas, timers } = await setUpReplicas(t, 2, ['gpu-001', 'gpu-002', 'gpu-003', 'gpu-004'])
   const [a, b] = replicas
   assert.ok(a && b)

@@ -36,10 +36,11 @@ const startReplica = (plane: OperatorSetup): Replica => {
   const { store, feed, clock, timers, folder, authority, peers, receipts } = plane
   const files = openCutOffFiles(folder, silentLog)
   const pending = new Map(files.all().map((one) => [cutOffKey(one.order), one]))
-  const parts = { store, feed, clock, timers, random: systemRandom, log: silentLog }
+  const core = { store, feed, clock, timers, random: systemRandom, log: silentLog }
   const epochs: number[] = []
   const cutOffs = openPendingCutOffs(
-    { ...parts, files, epochsHere: () => epochs, denyList: { reload: async () => {} } },
+    core,
+    { files, epochsHere: () => epochs, denyList: { reload: async () => {} } },
     pending,
   )
   const channels = {
@@ -58,7 +59,7 @@ const startReplica = (plane: OperatorSetup): Replica => {
       const done = await cutOffs.run(order, () => Promise.reject(new StoreFault('nothing was committed', 'full')))
       assert.equal('code' in done && done.code, 'CUT_OFF_PENDING')
     },
-    repeat: () => cutOffs.repeat((order) => performCutOff({ ...parts, authority, peers, receipts, channels }, order)),
+    repeat: () => cutOffs.repeat((order) => performCutOff(core, { authority, peers, receipts, channels }, order)),
   }
 }
 
@@ -105,7 +106,7 @@ test('an order that operators gave and undid at another replica meanwhile is dro
   assert.equal(openCutOffFiles(plane.folder, silentLog).all().length, 0)
 })
 
-test('an order that nobody undid since is carried out after a restart', async (t) => {
+test('an order that was not undone since is carried out after a restart', async (t) => {
   const plane = await setUpFleet(t)
   await elsewhere(plane, '/v1/issuance/halt', { reason: 'x' })
   await elsewhere(plane, '/v1/issuance/resume')

@@ -5,17 +5,17 @@ import { test, type TestContext } from 'node:test'
 import { exitCodes } from '#cli/kit/exit-codes.ts'
 import type { Change } from '#domain/core/change.ts'
 import { isRefusal } from '#domain/core/refusal.ts'
-import { applyPlan, type ApplyPlanDeps } from '#plane/plans/apply-plan.ts'
+import { applyPlan, type PlanParts } from '#plane/plans/apply-plan.ts'
 import { assignNode } from '#plane/fleet/assign-node.ts'
-import { changeProfile } from '#plane/settings/change-profiles.ts'
+import { changeProfile } from '#plane/settings/policy-routes.ts'
 import { createVCluster } from '#plane/fleet/change-vclusters.ts'
 import { computePlan } from '#plane/plans/compute-plan.ts'
-import { registerNode } from '#plane/node/register-node.ts'
-import { systemRandom } from '#platform/random.ts'
+import { registerNode } from '#plane/node/operator-node-routes.ts'
 import type { PlanApplied, PlanView } from '#wire/plans/plan-api.ts'
 import { operator } from './authority-setup.ts'
 import { setUpCli } from './cli-setup.ts'
 import { setUpOperatorPlane } from './operator-setup.ts'
+import type { FlowCore } from '#plane/core/core.ts'
 
 const setUp = async (t: TestContext) => {
   const plane = await setUpCli(t)
@@ -64,7 +64,7 @@ test('a plan computed before a change and applied after it is refused with what 
   assert.equal((await call('viewer', 'GET', '/v1/nodes/gpu-001')).body.membership, 'registered')
 })
 
-test('a plan is applied to those it was computed for: whoever names others beside it, or another reason, is refused', async (t) => {
+test('a plan is applied to the nodes it was computed for: other nodes, or another reason, are refused', async (t) => {
   const { ok, plan, muster, call } = await setUp(t)
   for (const id of ['gpu-001', 'gpu-002']) await ok('node', 'enroll', id)
   const { id } = await plan('node', 'revoke', 'gpu-001', '--reason', 'stolen', '--plan')
@@ -132,9 +132,8 @@ test('who may not do it may neither plan it nor apply it', async (t) => {
 const interrupted = async (t: TestContext) => {
   const plane = await setUpOperatorPlane(t)
   const { store } = plane
-  const deps = { ...plane, issuer: plane.authority, random: systemRandom }
-  const applying = (meanwhile: () => Promise<unknown>): ApplyPlanDeps => ({
-    ...(deps as unknown as ApplyPlanDeps),
+  const applying = (meanwhile: () => Promise<unknown>): FlowCore => ({
+    ...plane,
     store: {
       ...store,
       async commit(change: Change) {
@@ -144,34 +143,35 @@ const interrupted = async (t: TestContext) => {
       },
     },
   })
-  const planOf = async (action: Parameters<typeof computePlan>[1]): Promise<string> => {
-    const done = await computePlan(deps, action, operator)
+  const planOf = async (action: Parameters<typeof computePlan>[2]): Promise<string> => {
+    const done = await computePlan(plane, plane.authority, action, operator)
     assert.ok(!isRefusal(done))
     return done.plan.id
   }
   const codes = async (id: string, meanwhile: () => Promise<unknown>): Promise<readonly string[]> => {
-    const done = await applyPlan(applying(meanwhile), id, operator)
+    const done = await applyPlan(applying(meanwhile), plane as unknown as PlanParts, id, operator)
     assert.ok(!isRefusal(done))
     return done.steps.map(({ outcome }) => (isRefusal(outcome) ? outcome.code : outcome.kind))
   }
-  return { deps, planOf, codes }
+  return { plane, planOf, codes }
 }
 
 test('a node that comes into a vCluster while its deletion is applied is not taken out of it', async (t) => {
-  const { deps, planOf, codes } = await interrupted(t)
-  await createVCluster(deps, 'blue', { set: {}, overlay: null }, operator)
-  for (const id of ['a', 'b']) await registerNode(deps, { id, profile: null, macs: [], bmcSerial: null }, operator)
-  await assignNode(deps, 'a', 'blue', operator)
+  const { plane, planOf, codes } = await interrupted(t)
+  await createVCluster(plane, 'blue', { set: {}, overlay: null }, operator)
+  for (const id of ['a', 'b']) await registerNode(plane, { id, profile: null, macs: [], bmcSerial: null }, operator)
+  await assignNode(plane, 'a', 'blue', operator)
   const id = await planOf({ kind: 'delete-vcluster', vcluster: 'blue' })
-  assert.deepEqual(await codes(id, () => assignNode(deps, 'b', 'blue', operator)), ['PLAN_STALE'])
-  for (const node of ['a', 'b']) assert.equal((await deps.store.get('node', node))?.value.assignment, 'blue')
-  assert.equal((await deps.store.get('vcluster', 'blue'))?.value.closed, false)
+  assert.deepEqual(await codes(id, () => assignNode(plane, 'b', 'blue', operator)), ['PLAN_STALE'])
+  for (const node of ['a', 'b']) assert.equal((await plane.store.get('node', node))?.value.assignment, 'blue')
+  assert.equal((await plane.store.get('vcluster', 'blue'))?.value.closed, false)
 })
 
 test('a profile that is changed while another change of it is applied stays as it is then', async (t) => {
-  const { deps, planOf, codes } = await interrupted(t)
-  const change = (limit: number) => changeProfile(deps, 'gpu-cloud', { 'recovery.limit': limit }, operator)
+  const { plane, planOf, codes } = await interrupted(t)
+  const change = (limit: number) =>
+    changeProfile(plane, plane.authority, 'gpu-cloud', { 'recovery.limit': limit }, operator)
   const id = await planOf({ kind: 'change-profile', profile: 'gpu-cloud', set: { 'recovery.limit': 2 } })
   assert.deepEqual(await codes(id, () => change(5)), ['PLAN_STALE'])
-  assert.equal((await deps.store.get('profile', 'gpu-cloud'))?.value.recovery.limit, 5)
+  assert.equal((await plane.store.get('profile', 'gpu-cloud'))?.value.recovery.limit, 5)
 })

@@ -42,7 +42,7 @@ const goOn = (setup: Setup, leader: Replica): Promise<void> => {
 test('all replicas acknowledge: it is effective before it is answered, and the journal says so once', async (t) => {
   const setup = await setUpReplicas(t, 3)
   const [a] = three(setup.replicas)
-  const withdrawn = await setup.patiently(withdrawIdentity(a, node, stolen, alice))
+  const withdrawn = await setup.patiently(withdrawIdentity(a, a, node, stolen, alice))
   assert.ok(withdrawn.kind === 'withdrawn' && withdrawn.receipt.effectiveAtMs !== null)
   assert.deepEqual(await proofs(setup), ['1 itself', '2 acknowledged', '3 acknowledged'])
   const query = { after: null, last: null, limit: 10, node, type: 'receipt.effective' as const }
@@ -61,7 +61,7 @@ test('a silent replica keeps it from being effective for as long as it may act; 
     },
   })
   b.mute(true)
-  await setup.patiently(withdrawIdentity(a, node, stolen, alice))
+  await setup.patiently(withdrawIdentity(a, a, node, stolen, alice))
   assert.deepEqual([...graces], [2000], 'a lease is over for some time before it counts, since clocks differ')
   await setup.pass(6000)
   for (let looks = 0; looks < 3; looks++) await goOn(setup, a)
@@ -78,7 +78,7 @@ test('a plane that dies between its commit and the proof: the one that leads com
   const setup = await setUpReplicas(t, 3)
   const [a, b] = three(setup.replicas)
   const dying: Replica['receipts'] = { ...b.receipts, collect: async (receipt) => receipt }
-  await withdrawIdentity({ ...b, receipts: dying }, node, stolen, alice)
+  await withdrawIdentity(b, { ...b, receipts: dying }, node, stolen, alice)
   b.mute(true)
   await goOn(setup, a)
   assert.deepEqual(await proofs(setup), [], 'the plane that decided has some seconds to itself')
@@ -90,11 +90,11 @@ test('a plane that dies between its commit and the proof: the one that leads com
   assert.deepEqual(await proofs(setup), ['1 acknowledged', '2 lease', '3 acknowledged'])
 })
 
-test('a replica that has not heard of everything acknowledges nothing; one that starts later has loaded it', async (t) => {
+test('a replica that is behind acknowledges nothing; one that starts later has loaded it', async (t) => {
   const setup = await setUpReplicas(t, 3)
   const [a, , c] = three(setup.replicas)
   c.stand('behind')
-  const withdrawn = await setup.patiently(withdrawIdentity(a, node, stolen, alice))
+  const withdrawn = await setup.patiently(withdrawIdentity(a, a, node, stolen, alice))
   assert.ok(withdrawn.kind === 'withdrawn' && withdrawn.receipt.effectiveAtMs === null)
   assert.equal(await setup.patiently(a.channels.cutOn(3, withdrawn.receipt.id)), null)
   c.stand('serving')
@@ -125,7 +125,7 @@ test('receipts that wait for a peer for months do not keep a newer one from beco
     entries: [note()],
   })
   const dying: Replica['receipts'] = { ...a.receipts, collect: async (receipt) => receipt }
-  await withdrawIdentity({ ...a, receipts: dying }, node, stolen, alice)
+  await withdrawIdentity(a, { ...a, receipts: dying }, node, stolen, alice)
   await setup.pass(6000)
   for (let looks = 0; looks < 2; looks++) await goOn(setup, a)
   const newest = await setup.base.list('receipt', { where: { node }, after: null, limit: 10 })

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { shippedProfiles, type Profile } from '#domain/core/profile.ts'
 import { generateKey } from '#pki/keys.ts'
-import { changeNode } from '#plane/node/change-node.ts'
+import { changeNode } from '#plane/node/operator-node-actions.ts'
 import { issueChallenge } from '#plane/identity/request-proofs.ts'
 import { issueRepairBundle } from '#plane/recovery/issue-repair-bundle.ts'
 import { proveRecovery } from '#plane/recovery/prove-recovery.ts'
@@ -109,9 +109,10 @@ test('a challenge is ours, for this node, and at most a minute old', async (t) =
   const nonce = 'n'.repeat(22)
   const value = { domain: 'test.example', node: 'n1', nonce, salt: 's', time_ms: setup.clock.nowMs() }
   const forged = formatStatement('challenge', value, (bytes) => other.sign(bytes))
-  const foreign = issueChallenge({ ...setup.deps, domainName: 'other.example' }, { nonce, node: 'n1' })
+  const foreign = issueChallenge(setup.deps, { ...setup.deps, domainName: 'other.example' }, { nonce, node: 'n1' })
   const future = issueChallenge(
     { ...setup.deps, clock: { ...setup.clock, nowMs: () => setup.clock.nowMs() + 60_000 } },
+    setup.deps,
     { nonce, node: 'n1' },
   )
   const late = setup.challenge('n1')
@@ -144,7 +145,7 @@ test('a challenge is ours, for this node, and at most a minute old', async (t) =
   assert.equal(await withChallenge(late), 'issued')
 })
 
-test('a name that nobody has, or that has no key, costs as many signature checks as one that has', async (t) => {
+test('an unknown name, or one without a key, costs as many signature checks as a known one', async (t) => {
   const setup = await setUpRecovery(t)
   const [key, stranger] = [generateKey('p256'), generateKey('p256')]
   const { counter } = await setup.recoverable('n1', key)
@@ -160,7 +161,7 @@ test('a name that nobody has, or that has no key, costs as many signature checks
     const proof = { purpose: 'recover', node, csr, counter } as const
     const credential = setup.keyCredential(stranger, proof)
     const row = await setup.store.get('node', node)
-    const proven = proveRecovery(deps, row, { ...proof, credential })
+    const proven = proveRecovery(deps.clock, deps, row, { ...proof, credential })
     assert.equal('code' in proven && proven.code, 'RECOVERY_UNKNOWN')
     // One is of the challenge.
     proofChecks.push(checks - 1)
@@ -169,7 +170,7 @@ test('a name that nobody has, or that has no key, costs as many signature checks
   assert.deepEqual(proofChecks, [0, 1, 1])
 })
 
-test('callers who prove nothing use up the budget for strangers before their request is read, and the node is heard above them', async (t) => {
+test('anonymous callers use up their budget before their request is read, and the node is served beyond it', async (t) => {
   const setup = await setUpRecovery(t)
   const key = generateKey('p256')
   const { counter } = await setup.recoverable('n1', key)
@@ -193,7 +194,7 @@ test('callers who prove nothing use up the budget for strangers before their req
   assert.equal(codeOf(await setup.recoverByKey(key, 'n1', counter)), 'issued')
 })
 
-test('a full queue tells a node when to come back', async (t) => {
+test('a full queue gives a node a retry time', async (t) => {
   const setup = await setUpRecovery(t)
   const key = generateKey('p256')
   const { counter } = await setup.recoverable('n1', key)
@@ -204,7 +205,7 @@ test('a full queue tells a node when to come back', async (t) => {
   assert.ok((outcome.retryAfterMs ?? 0) >= 1000)
 })
 
-test('an older counter is a copy: with nobody connected both are fenced, and neither recovers any more', async (t) => {
+test('an older counter is a copy: without a connected holder both are fenced, and neither recovers any more', async (t) => {
   const setup = await setUpRecovery(t)
   const key = generateKey('p256')
   const { counter } = await setup.recoverable('n1', key)
@@ -247,7 +248,7 @@ test('of two holders the one with the live channel stays, and both are named', a
   assert.match(JSON.stringify(raised?.evidence), /192\.0\.2\.9.*copy.*192\.0\.2\.7.*original/)
 })
 
-test('a counter that nobody was given, or another node was, is refused; one of a lost key is none at a renewal', async (t) => {
+test('a counter that was never issued, or to another node, is refused; one of a lost key is none at a renewal', async (t) => {
   const setup = await setUpRecovery(t)
   const key = generateKey('p256')
   await setup.recoverable('n1', key)
@@ -295,7 +296,7 @@ test('a repeated renewal has the same certificate, counter and token, and counts
   const first = await setup.renew('n1', call)
   assert(first.kind === 'issued')
   const { renewCertificate } = await import('#plane/identity/renew-certificate.ts')
-  const again = await renewCertificate(setup.deps, principal, { ...call, correlation: 'again' })
+  const again = await renewCertificate(setup.deps, setup.deps, principal, { ...call, correlation: 'again' })
   assert(again.kind === 'issued', JSON.stringify(again))
   assert.equal(again.certificate.der, first.certificate.der)
   assert.equal(setup.tokenOf(again), setup.tokenOf(first))
@@ -324,7 +325,7 @@ test('so many recoveries in so long: then people are asked, and their yes lets o
   assert.equal(codeOf(await setup.recoverByKey(key, 'n1', setup.counterOf(third))), 'issued')
 })
 
-test('a machine that recovers over and over, however often its profile lets it, is told to wait', async (t) => {
+test('a machine that recovers over and over, however often its profile allows it, has to wait', async (t) => {
   const setup = await setUpRecovery(t, recoveryOf({ limit: 1000 }))
   const key = generateKey('p256')
   let { counter } = await setup.recoverable('n1', key)
@@ -351,7 +352,7 @@ test('where people decide, a recovery waits for them; where the profile says no,
   assert.equal(codeOf(await never.recoverByKey(key, 'n1', other.counter)), 'RECOVERY_UNKNOWN')
 })
 
-test('a revoked node is told so and never recovers; a quarantined one needs an operator', async (t) => {
+test('a revoked node gets NODE_REVOKED and never recovers; a quarantined one needs an operator', async (t) => {
   const setup = await setUpRecovery(t)
   const channels = {
     openSessions: () => [],
@@ -360,9 +361,9 @@ test('a revoked node is told so and never recovers; a quarantined one needs an o
     pauseWhile: <T>(_node: string, run: () => Promise<T>) => run(),
   }
   const peers = confirmingPeers()
-  const receipts = openReceipts({ ...setup.deps, timers: systemTimers, log: silentLog, channels, peers })
+  const receipts = openReceipts({ ...setup.deps, timers: systemTimers, log: silentLog }, { channels, peers })
   const withdraw = (id: string, kind: 'revoke' | 'quarantine') =>
-    withdrawIdentity({ ...setup.deps, channels, peers, receipts }, id, { kind, reason: 'test' }, operator)
+    withdrawIdentity(setup.deps, { channels, peers, receipts }, id, { kind, reason: 'test' }, operator)
   const key = generateKey('p256')
   const { counter } = await setup.recoverable('n1', key)
   await withdraw('n1', 'quarantine')
@@ -465,11 +466,11 @@ test('L7: a rehearsal that a renewal of the same process overtakes says nothing;
   assert.deepEqual((await conditions()).sort(), ['duplicate_identity', 'not_recoverable'])
 })
 
-test('with a repair bundle another key is registered, on a challenge for this node or for nobody, and for no other', async (t) => {
+test('with a repair bundle another key is registered, on a challenge for this node or for any, and for no other', async (t) => {
   const setup = await setUpRecovery(t)
   await setup.recoverable('n1', generateKey('p256'))
   const channels = { pauseWhile: <T>(_node: string, run: () => Promise<T>) => run() }
-  const issued = await issueRepairBundle({ ...setup.deps, channels }, 'n1', 'test', operator)
+  const issued = await issueRepairBundle(setup.deps, channels, 'n1', 'test', operator)
   assert(issued.kind === 'issued')
   const [csr, key] = [newCsr(), generateKey('p256')]
   const credential = { kind: 'repair', token: issued.secret } as const
@@ -484,7 +485,7 @@ test('with a repair bundle another key is registered, on a challenge for this no
   assert.equal(recovery.credential.publicKey, Buffer.from(key.spki).toString('base64'))
 })
 
-test('a recovery key is registered only by whoever holds it, and a bad proof costs no token', async (t) => {
+test('a recovery key is registered only by its holder, and a bad proof costs no token', async (t) => {
   const setup = await setUpRecovery(t)
   const [key, thief] = [generateKey('p256'), generateKey('p256')]
   const secret = await setup.invite('n1')
@@ -500,7 +501,7 @@ test('a recovery key is registered only by whoever holds it, and a bad proof cos
   assert.equal((await setup.nodeNow('n1')).recovery?.credential.kind, 'key')
 })
 
-test('whoever proves the recovery key may enrol while the node is active, where another key has to be proven', async (t) => {
+test('a caller that proves the recovery key may enrol while the node is active, where another key has to be proven', async (t) => {
   const setup = await setUpRecovery(t)
   const key = generateKey('p256')
   const secret = await setup.invite('n1')

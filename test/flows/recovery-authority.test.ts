@@ -89,7 +89,7 @@ const verifier = (t: TestContext, openssl: string, atMs: number) => {
   }
 }
 
-test("the listener's certificate is renewed at half life, told to the listener, and the old key is gone", async (t) => {
+test("the listener's certificate is renewed at half life, passed to the listener, and the old key is gone", async (t) => {
   const setup = await setUpWithFiles(t)
   const recovery = await setup.openRecovery()
   const told: string[] = []
@@ -111,7 +111,7 @@ test("the listener's certificate is renewed at half life, told to the listener, 
   )
 })
 
-test('over thirty years nobody has to do anything: machines are given the next root ten years before the old one ends', async (t) => {
+test('over thirty years no operator has to act: machines get the next root ten years before the old one ends', async (t) => {
   const setup = await setUpWithFiles(t)
   const recovery = await setup.openRecovery()
   const [first] = recovery.roots()
@@ -147,7 +147,7 @@ test('L5: a recovery root whose key is lost has no successor until a person asks
   assert.equal(splitPem(after.serverIdentity().chainPem)[1], after.roots()[0])
 })
 
-test('L5: a statement key that is gone is made anew only when a person asks for it, and that is journaled and told', async (t) => {
+test("L5: a lost statement key is replaced only on an operator's order, which is journaled and shown", async (t) => {
   const setup = await setUpWithFiles(t)
   const first = await setup.openRecovery()
   assert.deepEqual(first.warnings(), [])
@@ -166,7 +166,7 @@ test('L5: a statement key that is gone is made anew only when a person asks for 
   assert.deepEqual((await setup.openRecovery()).warnings(), [])
 })
 
-test('operators see the recovery root beside the others, and hear of its end a year before', async (t) => {
+test('operators see the recovery root beside the others, and an alert a year before its end', async (t) => {
   const setup = await setUpWithFiles(t)
   const recovery = await setup.openRecovery()
   const authority = await setup.open({}, undefined, recovery)

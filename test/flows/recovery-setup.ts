@@ -9,7 +9,7 @@ import { makeCsr } from '#pki/csr.ts'
 import { generateKey, type PrivateKey } from '#pki/keys.ts'
 import { openFeed } from '#plane/core/feed.ts'
 import { openAdmissionQueue } from '#plane/limits/admission-queue.ts'
-import { createToken } from '#plane/enrollment/change-tokens.ts'
+import { createToken } from '#plane/enrollment/token-routes.ts'
 import { enrollNode } from '#plane/enrollment/enroll-node.ts'
 import { issueChallenge } from '#plane/identity/request-proofs.ts'
 import { openSightingJudge } from '#plane/continuity/judge-sighting.ts'
@@ -77,15 +77,10 @@ export const setUpRecovery = async (t: TestContext, profile: Partial<Profile> = 
     random: systemRandom,
     issuer: await open(),
     recovery,
-    sightingJudge: await openSightingJudge({
-      store,
-      feed,
-      clock,
-      random: systemRandom,
-      log: silentLog,
-      recovery,
-      settings,
-    }),
+    sightingJudge: await openSightingJudge(
+      { store, feed, clock, random: systemRandom, log: silentLog },
+      { recovery, settings },
+    ),
     domainName: 'test.example',
     onRehearsal: () => {},
     anonymousBudget: openCallerBudget(clock, () => ({ perMinute: 3, perMinutePerSource: 3 })),
@@ -93,9 +88,9 @@ export const setUpRecovery = async (t: TestContext, profile: Partial<Profile> = 
     writeLimit: openWriteLimit(clock, () => 1),
     probe: async () => ({ silentMs: 60_000 }),
     copiedImages: openCopiedImages({ store, feed, clock, random: systemRandom }),
-    secondHolders: openSecondHolders({
-      ...{ store, feed, clock },
-      holders: {
+    secondHolders: openSecondHolders(
+      { store, feed, clock },
+      {
         other: async () => live.holder,
         async awaitReturn() {
           const { returning } = live
@@ -106,11 +101,11 @@ export const setUpRecovery = async (t: TestContext, profile: Partial<Profile> = 
         isConnected: async (_node, instance) => instance === live.channelOf,
         isCurrent: async (_node, instance) => instance === live.lastHolder,
       },
-    }),
+    ),
     nodeUrl: () => 'https://localhost:1',
   }
 
-  const challenge = (node: string | null): string => issueChallenge(deps, { nonce, node })
+  const challenge = (node: string | null): string => issueChallenge(deps, deps, { nonce, node })
   const registrationOf = (key: PrivateKey, csr: string, node: string | null = null): RecoveryRegistration => {
     const asked = challenge(node)
     const signed = { purpose: 'register', node: node ?? '-', challenge: asked, csrHash: sha256Hex(csr) } as const
@@ -119,12 +114,12 @@ export const setUpRecovery = async (t: TestContext, profile: Partial<Profile> = 
   }
 
   const invite = async (id: string, replace = false): Promise<string> => {
-    const made = await createToken(deps, { node: id, profile: null, replace, ttlMs: null }, operator)
+    const made = await createToken(deps, deps, { node: id, profile: null, replace, ttlMs: null }, operator)
     assert(made.kind === 'made')
     return made.secret
   }
   const enroll = (secret: string, csr: string, recovery: RecoveryRegistration | null) =>
-    enrollNode(deps, {
+    enrollNode(deps, deps, {
       method: 'token',
       secret,
       askedId: null,
@@ -200,7 +195,7 @@ export const setUpRecovery = async (t: TestContext, profile: Partial<Profile> = 
     ...call,
   })
   const recover = (call: Pick<RecoverCall, 'node' | 'counter' | 'csr' | 'credential'> & Partial<RecoverCall>) =>
-    recoverNode(deps, recoverCall(call))
+    recoverNode(deps, deps, recoverCall(call))
   const recoverByKey = (
     key: PrivateKey,
     node: string,
@@ -210,13 +205,13 @@ export const setUpRecovery = async (t: TestContext, profile: Partial<Profile> = 
   ) => recover({ node, counter, csr, credential: keyCredential(key, { node, csr, counter }), ...more })
 
   const rehearse = (call: Pick<RehearseCall, 'node' | 'credential' | 'counter'> & Partial<RehearseCall>) =>
-    rehearseRecovery(deps, {
+    rehearseRecovery(deps, deps, {
       ...{ evidence: evidenceOf('a'), diskReserve: true, clockSkewMs: 0, source, correlation: 'rehearsal' },
       ...call,
     })
   const renew = async (id: string, call: Partial<RenewCall> = {}) => {
     const node = await principal(id)
-    return renewCertificate(deps, node, {
+    return renewCertificate(deps, deps, node, {
       csr: newCsr(),
       counter: null,
       recovery: null,

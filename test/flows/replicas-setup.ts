@@ -77,10 +77,10 @@ export const setUpReplicas = async (t: TestContext, count: number, nodes: readon
     const { store } = replica
     const feed = openFeed()
     store.onForeignCommit((committed) => feed.publish(committed))
-    const deps = { store, feed, clock, timers, log: silentLog }
+    const core = { store, feed, clock, random: systemRandom, timers, log: silentLog }
     const denyList = await openDenyList(store, feed)
-    const parts = await openChannelParts({
-      ...deps,
+    const parts = await openChannelParts(core, {
+      writeLimit: openWriteLimit(clock, () => 1),
       issuer: { roots: () => ['root'], withdrawnIssuers: () => [] },
       urls: () => ({ node: 'https://plane.example', recovery: 'https://plane.example:8442' }),
       onReport: () => {},
@@ -96,11 +96,10 @@ export const setUpReplicas = async (t: TestContext, count: number, nodes: readon
         return store.get(row, key)
       },
     }
-    const server = openChannelServer({
-      ...{ ...deps, ...parts, denyList, store: slowStore },
-      writeLimit: openWriteLimit(clock, () => 1),
-      sightings: { shown: async () => {} },
-    })
+    const server = openChannelServer(
+      { ...core, store: slowStore },
+      { channel: parts, denyList, sightings: { shown: async () => {} } },
+    )
     atEnd(() => parts.sessions.close('DONE', 'the test is over'))
     const dial = (node: string, process: string | null): TestChannel =>
       openTestChannel((request, socket) => {
@@ -109,7 +108,7 @@ export const setUpReplicas = async (t: TestContext, count: number, nodes: readon
         return server.open(principal, request, socket, Buffer.alloc(0), 'c1')
       }, process)
     const peers = parts.peerProofs
-    const receipts = openReceipts({ ...deps, channels: parts.channels, peers })
+    const receipts = openReceipts(core, { channels: parts.channels, peers })
     let sweeping = false
     return {
       ...{ ...replica, ...parts, feed, clock, held, dial, peers, receipts, random: systemRandom },

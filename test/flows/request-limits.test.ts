@@ -3,7 +3,8 @@
 import assert from 'node:assert/strict'
 import * as http from 'node:http'
 import { test } from 'node:test'
-import { challengeRoutes, type ChallengeRouteDeps } from '#plane/identity/identity-routes.ts'
+import { challengeRoutes } from '#plane/identity/identity-routes.ts'
+import type { StatementParts } from '#plane/identity/request-proofs.ts'
 import { openCallerBudget } from '#plane/limits/caller-budget.ts'
 import { systemRandom } from '#platform/random.ts'
 import { manualClock } from '../fakes/manual-clock.ts'
@@ -71,9 +72,9 @@ test('challenges beyond the limit of one source are refused before anything is s
       return Buffer.alloc(64)
     },
     isOurStatement: () => true,
-  } as unknown as ChallengeRouteDeps['recovery']
+  } as unknown as StatementParts['recovery']
   const challenges = openCallerBudget(clock, () => ({ perMinute: 100, perMinutePerSource: 10 }))
-  const [route] = challengeRoutes({ recovery, domainName: 'test.example', clock, random: systemRandom, challenges })
+  const [route] = challengeRoutes({ clock, random: systemRandom }, { recovery, domainName: 'test.example' }, challenges)
   assert.ok(route !== undefined)
   const ask = async (source: string): Promise<string> => {
     const outcome = await route.handle({

@@ -4,7 +4,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { revokeOperatorKey } from '#plane/operators/change-operator-keys.ts'
-import { systemRandom } from '#platform/random.ts'
 import { operator } from './authority-setup.ts'
 import { setUpOperatorPlane, type OperatorSetup } from './operator-setup.ts'
 
@@ -37,7 +36,7 @@ for (const [what, path] of [
   })
 }
 
-test('a wait for scheduling news ends with its key too, and other waits go on with an empty answer', async (t) => {
+test('a wait for scheduling changes ends with its key too, and other waits go on with an empty answer', async (t) => {
   const plane = await setUpOperatorPlane(t)
   const listed = (await plane.call('viewer', 'GET', '/v1/scheduling')).body
   const before = plane.timers.waiting()
@@ -64,6 +63,6 @@ test('a revocation that another replica made ends the wait here', async (t) => {
     publish: (committed: Parameters<typeof plane.feed.publish>[0]) =>
       plane.feed.publish({ ...committed, origin: 'elsewhere', writes: [] }),
   }
-  await revokeOperatorKey({ ...plane, feed, random: systemRandom }, id, operator)
+  await revokeOperatorKey({ ...plane, feed }, plane.keySeal, id, operator)
   assert.equal((await waiting).status, 401)
 })

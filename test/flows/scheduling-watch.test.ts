@@ -70,7 +70,7 @@ test('all nodes come first, page by page, then each that changed, as it stands b
   assert.notEqual(fourth.next, third.next)
 })
 
-test('whoever watches one vCluster hears of nodes that leave it, and not of others', async (t) => {
+test('a watch of one vCluster shows nodes that leave it, and no others', async (t) => {
   const world = await setUp(t, ['gpu-1', 'gpu-2'])
   await world.change('cpu-1', { assignment: 'batch' }, 'node.assigned')
   const list = await world.watch({ vcluster: 'training' })
@@ -84,7 +84,7 @@ test('whoever watches one vCluster hears of nodes that leave it, and not of othe
   )
 })
 
-test('a watch waits for news, and ends without any at the time given', async (t) => {
+test('a watch waits for changes, and ends without any at the time given', async (t) => {
   const world = await setUp(t, ['gpu-1'])
   const { next } = await world.watch({})
   const idle = world.timers.waiting()
@@ -104,7 +104,7 @@ test('a watch waits for news, and ends without any at the time given', async (t)
   assert.deepEqual(names(await told.page), ['gpu-1'])
 })
 
-test('a cursor of somebody else is refused, and so is one behind the end of the journal', async (t) => {
+test('a cursor of another store is refused, and so is one behind the end of the journal', async (t) => {
   const world = await setUp(t, [])
   const [head] = await world.store.journal.heads()
   assert.ok(head !== undefined)

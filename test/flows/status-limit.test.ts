@@ -12,19 +12,19 @@ import { manualClock } from '../fakes/manual-clock.ts'
 import { wideLimits } from '../fakes/wide-limits.ts'
 import { cleanup } from '../process/cleanup.ts'
 import { startMs } from './authority-setup.ts'
+import type { Store } from '#plane/store/contract/store.ts'
 
-test('calls at the status listener beyond its limit are told when to come back, and are on /metrics', async (t) => {
+test('calls at the status listener beyond its limit get a retry time, and are on /metrics', async (t) => {
   const registry = new Registry()
   const { overLimit } = measureStatus([registry])
   const clock = manualClock(startMs)
-  const listener = openStatusListener({
+  const store = { replicas: { standing: () => ({ kind: 'serving' }) } } as unknown as Store
+  const core = { store, timers: systemTimers, log: silentLog }
+  const listener = openStatusListener(core, {
     answerOcsp: async () => ({ der: new Uint8Array(1), outcomes: ['good', 'unknown'], goodFrom: null }),
     lists: { list: async () => null },
-    standing: () => ({ kind: 'serving' }),
     budget: openCallerBudget(clock, () => ({ perMinute: 3, perMinutePerSource: 2 })),
     limits: wideLimits,
-    timers: systemTimers,
-    log: silentLog,
     onOcsp: () => {},
     onOverLimit: overLimit,
     onAborted: () => {},

@@ -6,7 +6,7 @@ import { Check } from 'typebox/value'
 import { readOf, type Write, entry } from '#domain/core/change.ts'
 import { assignNode, moveNode } from '#plane/fleet/assign-node.ts'
 import { createVCluster, deleteVCluster } from '#plane/fleet/change-vclusters.ts'
-import { registerNode } from '#plane/node/register-node.ts'
+import { registerNode } from '#plane/node/operator-node-routes.ts'
 import { VClusterBody, VClusterListAnswer } from '#wire/fleet/vcluster-api.ts'
 import type { Json } from '../process/operator-call.ts'
 import { operator, startMs } from './authority-setup.ts'
@@ -146,7 +146,7 @@ test('one with nodes in it is deleted by force only, which unassigns them; its n
   assert.deepEqual([next.revision > deleted.revision, next.closed, next.overlay.files], [true, false, []])
 })
 
-test('work keeps a node in its vCluster; whoever forces it out takes the work from its owner, in one transaction', async (t) => {
+test('work keeps a node in its vCluster; forcing the node out takes the work from its owner, in one transaction', async (t) => {
   const plane = await setUpOperatorPlane(t)
   for (const name of ['training', 'inference']) await ok(plane, 'POST', '/v1/vclusters', { name })
   await ok(plane, 'POST', '/v1/nodes', { id: 'a' })

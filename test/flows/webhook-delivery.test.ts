@@ -6,7 +6,12 @@ import * as http from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { test, type TestContext } from 'node:test'
 import { callReceiver } from '#plane/webhook/call-receiver.ts'
-import { deliverAlerts, type AlertDelivery, type DeliveryOutcome } from '#plane/webhook/deliver-alerts.ts'
+import {
+  deliverAlerts,
+  type AlertDelivery,
+  type CallWebhook,
+  type DeliveryOutcome,
+} from '#plane/webhook/deliver-alerts.ts'
 import { parseNetwork, type Network } from '#platform/ip-address.ts'
 import { reconcileNode } from '#plane/alerts/follow-nodes.ts'
 import { systemRootsAnd } from '#platform/post-once.ts'
@@ -30,21 +35,21 @@ const setUp = async (t: TestContext) => {
   const outcomes: DeliveryOutcome[] = []
   let resolves = async (): Promise<readonly string[]> => ['127.0.0.1']
   const target = { url: new URL(receiver.url), networks: loopback, roots: [...roots, receiver.root] }
-  const call: Parameters<typeof deliverAlerts>[0]['call'] = (message, signal) =>
+  const call: CallWebhook = (message, signal) =>
     callReceiver({ timers: systemTimers, resolve: () => resolves() }, target, message, signal)
   /** As after a start of the plane. */
   const start = (): AlertDelivery => {
-    const delivery = deliverAlerts({ ...plane, secret, call, onOutcome: (outcome) => void outcomes.push(outcome) })
+    const delivery = deliverAlerts(plane, { secret, call, onOutcome: (outcome) => void outcomes.push(outcome) })
     cleanup(t, () => delivery.stop())
     return delivery
   }
   const raise = async (id: string): Promise<void> => {
     await alerts.raise(plane.feed, id, 'cert_expired', 'it ran out')
-    await reconcileNode(plane, id)
+    await reconcileNode(plane, plane.alerts, id)
   }
   const clear = async (id: string): Promise<void> => {
     await alerts.clear(plane.feed, id, 'cert_expired')
-    await reconcileNode(plane, id)
+    await reconcileNode(plane, plane.alerts, id)
   }
   for (const id of ['gpu-1', 'gpu-2', 'gpu-3']) await alerts.register(id)
   return {
@@ -180,7 +185,7 @@ test('an alert that is delivered but not acknowledged in time by a receiver that
   assert.equal(it.receiver.received[0]?.delivery, it.receiver.received[1]?.delivery)
 })
 
-test('a restart delivers what came while nobody delivered, and nothing that was delivered before', async (t) => {
+test('a restart delivers what came while no plane delivered, and nothing that was delivered before', async (t) => {
   const it = await setUp(t)
   // What is under way when it stops is delivered again: so not before the answer was heard.
   const heard = (count: number) => eventually('the outcome', () => it.outcomes.length === count)
@@ -198,7 +203,7 @@ test('a restart delivers what came while nobody delivered, and nothing that was 
   assert.deepEqual(it.told(), ['gpu-1 open', 'gpu-2 open', 'gpu-3 open'])
 })
 
-test('after a day of trying an alert is given up; old news is delivered only while it is true', async (t) => {
+test('after a day of trying an alert is given up; an old one is delivered only while it is true', async (t) => {
   const it = await setUp(t)
   await it.raise('gpu-1')
   await it.raise('gpu-2')

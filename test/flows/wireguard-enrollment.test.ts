@@ -9,11 +9,12 @@ import { generateKey } from '#pki/keys.ts'
 import { newWireguardKey } from '#pki/wireguard-key.ts'
 import { openFeed } from '#plane/core/feed.ts'
 import { openAdmissionQueue } from '#plane/limits/admission-queue.ts'
-import { createProfile } from '#plane/settings/change-profiles.ts'
-import { createToken } from '#plane/enrollment/change-tokens.ts'
-import { enrollNode, type EnrollDeps } from '#plane/enrollment/enroll-node.ts'
+import { createProfile } from '#plane/settings/policy-routes.ts'
+import { createToken } from '#plane/enrollment/token-routes.ts'
+import { enrollNode, type EnrollParts } from '#plane/enrollment/enroll-node.ts'
 import { openWriteLimit } from '#plane/limits/write-limit.ts'
 import { openCallerBudget } from '#plane/limits/caller-budget.ts'
+import type { FlowCore } from '#plane/core/core.ts'
 import { openCopiedImages } from '#plane/identity/copied-images.ts'
 import { openSecondHolders } from '#plane/identity/second-holder.ts'
 import { systemRandom } from '#platform/random.ts'
@@ -27,18 +28,18 @@ const setUpNetwork = async (t: TestContext, mode: WireguardPolicy['mode'], overl
   const { store, clock, open, openRecovery } = await setUp(t)
   const issuer = await open()
   const feed = openFeed()
-  const deps: EnrollDeps = {
+  const deps: FlowCore & EnrollParts = {
     ...{ store, clock, issuer, feed, random: systemRandom, recovery: await openRecovery() },
     domainName: 'test.example',
     anonymousBudget: openCallerBudget(clock, () => ({ perMinute: 100, perMinutePerSource: 100 })),
     admission: openAdmissionQueue(clock, 10),
     writeLimit: openWriteLimit(clock, () => 1),
-    secondHolders: openSecondHolders({ store, feed, clock, holders: noHolders }),
+    secondHolders: openSecondHolders({ store, feed, clock }, noHolders),
     copiedImages: openCopiedImages({ store, feed, clock, random: systemRandom }),
     probe: async () => ({ silentMs: 60_000 }),
   }
   const set = { 'wireguard.mode': mode }
-  const made = await createProfile(deps, { name: 'meshed', from: 'gpu-cloud', set }, operator)
+  const made = await createProfile(deps, issuer, { name: 'meshed', from: 'gpu-cloud', set }, operator)
   assert.notEqual(made.kind, 'refused', JSON.stringify(made))
   const domain = await store.get('domain', 'domain')
   assert(domain !== null)
@@ -48,12 +49,12 @@ const setUpNetwork = async (t: TestContext, mode: WireguardPolicy['mode'], overl
 
   const invite = async (node: string, replace = false) => {
     const asked = { node, profile: 'meshed', replace, ttlMs: null }
-    const token = await createToken({ ...deps, nodeUrl: () => 'https://localhost:1' }, asked, operator)
+    const token = await createToken(deps, { issuer, nodeUrl: () => 'https://localhost:1' }, asked, operator)
     assert(token.kind === 'made', JSON.stringify(token))
     return token
   }
   const enroll = (secret: string, publicKey: string | null, csr = makeCsr(generateKey('p256'), 'any')) =>
-    enrollNode(deps, {
+    enrollNode(deps, deps, {
       ...{
         method: 'token',
         secret,
@@ -95,7 +96,7 @@ test('of two nodes that bring one key at once, one gets in and the other has los
   assert.equal(entries.length, 2)
 })
 
-test('a node has one key and one address: a new key takes the place of the old, which nobody else may have', async (t) => {
+test('a node has one key and one address: a new key replaces the old, which no other node may have', async (t) => {
   const { store, invite, outcome, join } = await setUpNetwork(t, 'offered')
   const [old, next] = [newWireguardKey().publicKey, newWireguardKey().publicKey]
   const before = await join('n1', old)

@@ -108,7 +108,7 @@ test('a domain CA goes with everything below it, and a new one signs a new issue
   assert.ok(presented(authority).every((id) => id !== domainCa && id !== issuer))
 })
 
-test('a root, a root of recovery and what nobody knows cannot be withdrawn, and nothing happens', async (t) => {
+test('a root, a recovery root and an unknown authority cannot be withdrawn, and nothing happens', async (t) => {
   const setup = await setUp(t)
   const recovery = await setup.openRecovery()
   const authority = await setup.open({}, undefined, recovery)
@@ -145,7 +145,7 @@ test('below an offline root it waits for the ceremony: refused before anything i
   assert.notEqual(await signedBy(authority), before)
 })
 
-test('what it has signed and nobody was given yet is signed again by another; recovery costs those it threw out nothing', async (t) => {
+test('an undelivered certificate of a withdrawn issuer is signed again by another; recovery costs its nodes nothing', async (t) => {
   const setup = await setUpRecovery(t)
   const { deps } = setup
   const authority = deps.issuer
@@ -192,7 +192,7 @@ test('a successor that is of a withdrawn authority is no successor: its holder r
   assert(second.kind === 'issued' && second.certificate.issuer !== outcome.certificate.issuer)
   await withdrawn(authority, second.certificate.issuer)
   const call = { csr: newCsr(), counter: null, recovery: null, evidence: null, correlation: 'renewal' }
-  const third = await renewCertificate(deps, holder, call)
+  const third = await renewCertificate(deps, deps, holder, call)
   assert(third.kind === 'issued', JSON.stringify(third))
   assert.notEqual(third.certificate.issuer, second.certificate.issuer)
   assert.deepEqual((await setup.nodeNow('n1')).conditions, [])
@@ -205,7 +205,7 @@ test('its alert is over once no node lives by it any more', async (t) => {
   const { counter, outcome } = await setup.recoverable('n1', key)
   const alerts = await openUnresolvedAlerts(store, deps.feed)
   const source = withdrawnSource({ ...deps, timers: systemTimers })
-  const watch = () => reconcileSource({ ...deps, alerts }, source)
+  const watch = () => reconcileSource(deps, alerts, source)
   const publish = (committed: Parameters<typeof deps.feed.publish>[0]) => deps.feed.publish(committed)
   await deps.issuer.withdraw({ issuer: outcome.certificate.issuer, reason: 'stolen', by: operator, publish })
   const open = () => [...alerts.all()].map(({ kind }) => kind)

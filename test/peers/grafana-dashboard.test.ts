@@ -86,7 +86,7 @@ test('every metric that the dashboard and the rules name is shown by a plane or 
   )
 })
 
-test('every command that a rule tells somebody to type exists', async () => {
+test('every command in an alerting rule exists', async () => {
   const program = await wholeProgram(testCli({}).cli)
   const commands = [...rules.matchAll(/\bmuster ((?:[a-z]+ )?[a-z]+)/g)].map(([, words]) => (words ?? '').split(' '))
   assert.ok(commands.length > 20)

@@ -149,7 +149,7 @@ describe('a plane with its issuing key in a file', () => {
     assert.match(status, /status +revoked since .*\nof +ocsp-node, epoch 1/)
   })
 
-  test('others are told of a decommissioned node that it has ceased to operate', async (t) => {
+  test('verifiers learn of a decommissioned node that it has ceased to operate', async (t) => {
     const openssl = withPeer(t, 'openssl')
     if (openssl === null) return
     const node = await activeNode(plane(), 'ended-node')

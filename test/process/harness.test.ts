@@ -96,7 +96,7 @@ test('a tmpfs can be filled to the last bytes and freed again', (t) => {
   fs.writeFileSync(file, Buffer.alloc(65_536))
 })
 
-test('a reply is told from handshake and tickets however its records are cut into chunks', () => {
+test('a reply is distinguished from handshake and tickets however its records are cut into chunks', () => {
   const record = (type: number, length: number): Buffer =>
     Buffer.concat([Buffer.from([type, 3, 3, length >> 8, length & 255]), Buffer.alloc(length, 23)])
   const [handshake, change, data] = [22, 20, 23]

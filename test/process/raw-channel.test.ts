@@ -42,7 +42,7 @@ test('a raw channel says hello, takes frames of every length, answers pings and 
   assert.deepEqual(channel.closeFrame(), { code: 4001, reason: 'go' })
 })
 
-test('a raw channel told to ignore pings and closes goes on talking until the socket is destroyed', async (t) => {
+test('a raw channel that ignores pings and closes goes on talking until the socket is destroyed', async (t) => {
   const { channel, served, received } = await openAgainstWs(t, { pings: 'ignored', closes: 'ignored', hello: null })
   served.on('pong', () => assert.fail('a ping was answered'))
   served.ping()

@@ -260,7 +260,7 @@ for (const { boundary, file, refused, allowed } of planted) {
   })
 }
 
-test('the two files that verify by themselves may say so', () => {
+test('the two files with their own verification may say so', () => {
   for (const file of ['src/plane/boot/node-listener.ts', 'src/agent/link/verified-connection.ts']) {
     assert.deepEqual(violationsIn(file, 'connect({ rejectUnauthorized: false })'), [])
   }

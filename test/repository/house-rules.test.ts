@@ -108,7 +108,7 @@ test('every dependency has an exact version', () => {
   )
 })
 
-test('the commands a stranger runs are executable', () => {
+test('the commands of the README are executable', () => {
   for (const file of ['muster', '.ci/run']) assert.ok(fs.statSync(path.join(root, file)).mode & 0o100, file)
 })
 

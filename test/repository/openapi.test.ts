@@ -5,13 +5,14 @@ import * as fs from 'node:fs'
 import * as path from 'node:path'
 import { test } from 'node:test'
 import { Check } from 'typebox/value'
-import { nodeRoutes, type NodeRouteDeps } from '#plane/boot/node-plane.ts'
-import { operatorRoutes, type OperatorRoutesDeps } from '#plane/boot/operator-routes.ts'
-import { recoveryRoutes, type RecoveryRouteDeps } from '#plane/recovery/recovery-routes.ts'
+import { nodeRoutes, type NodeRouteParts } from '#plane/boot/node-plane.ts'
+import { operatorRoutes, type OperatorRouteParts } from '#plane/boot/operator-routes.ts'
+import { recoveryRoutes, type RecoveryRouteParts } from '#plane/recovery/recovery-routes.ts'
 import { everyListener, nodeListener, operatorListener, recoveryListener } from '#wire/listeners.ts'
 import type { Endpoint } from '#wire/core/endpoint.ts'
 import { filesBelow, root } from '../../scripts/repository.ts'
 import { apiPage, apiPageText, openApiFile, openApiText } from '../../scripts/openapi.ts'
+import type { Core } from '#plane/core/core.ts'
 
 type Operation = { readonly operationId: string; readonly security: readonly object[]; readonly responses: object }
 type Document = {
@@ -22,9 +23,9 @@ type Document = {
 const document = JSON.parse(openApiText()) as Document
 // Listing routes asks nothing of what they are given.
 const bound = [
-  { listener: nodeListener, routes: nodeRoutes({} as NodeRouteDeps) },
-  { listener: recoveryListener, routes: recoveryRoutes({} as RecoveryRouteDeps) },
-  { listener: operatorListener, routes: operatorRoutes({} as OperatorRoutesDeps) },
+  { listener: nodeListener, routes: nodeRoutes({} as Core, { limits: {}, channel: {} } as NodeRouteParts) },
+  { listener: recoveryListener, routes: recoveryRoutes({} as Core, {} as RecoveryRouteParts) },
+  { listener: operatorListener, routes: operatorRoutes({} as Core, {} as OperatorRouteParts) },
 ]
 const routes = bound.flatMap((one) => one.routes)
 const nameOf = ({ method, path: place }: Pick<Endpoint, 'method' | 'path'>): string => `${method} ${place}`
@@ -57,6 +58,15 @@ test('whatever wire/ declares is bound to a listener', async () => {
     }
   }
   assert.equal(found, listed.size)
+})
+
+test('no caller writes a path of the API: it is in the declaration', () => {
+  const sources = filesBelow(path.join(root, 'src'), root).filter((file) => /(?<!\.test)\.ts$/.test(file))
+  assert.ok(sources.some((file) => file.startsWith('src/wire/')))
+  const written = sources.filter(
+    (file) => !file.startsWith('src/wire/') && /['"`]\/v1\//.test(fs.readFileSync(path.join(root, file), 'utf8')),
+  )
+  assert.deepEqual(written, [])
 })
 
 test('the parameters in a path are those of its schema', () => {

@@ -14,7 +14,7 @@ const files = {
   'after.test.ts': `import { before } from 'node:test'; before(() => assert.equal(process.env.ONE, '1')); test('f', () => assert(true))`,
 }
 
-test('a failure, a crash, a skip and a note are all told, and what a file printed only when it failed', async (t) => {
+test('a failure, a crash, a skip and a note are all printed, and the output of a file only when it failed', async (t) => {
   const folder = tempFolder(t)
   const lane = openLane({ env: process.env, countAssertions: true })
   const reports: FileReport[] = []

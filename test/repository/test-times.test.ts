@@ -9,7 +9,7 @@ const known = {
   dozing: { seconds: 30, cpu: 1 },
 }
 
-test('what takes longest is started first, and a file that nobody knows behind those that are known to be longer', () => {
+test('the slowest file is started first, and a file without a record behind those that are known to be longer', () => {
   const queue = openQueue(['unknown', 'short', 'long'], String, known)
   assert.deepEqual(
     [1, 2, 3, 4].map(() => queue.next('working')),

@@ -92,7 +92,7 @@ test('a backup is refused where the folder exists, where the key does not fit, a
   assert.deepEqual(fs.readdirSync(there), [])
 })
 
-test('an older schema is told, migrated when asked, and left alone before', async (t) => {
+test('an older schema is reported, migrated when asked, and left alone before', async (t) => {
   const { folder, config, signer, file } = place(t)
   await withStoreIn(config.dataFolder, signer, async (store) => void (await store.commit(newDomain)))
   assert.deepEqual(await migrateStore(config, false), { from: newestSchema, to: newestSchema })

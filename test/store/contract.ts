@@ -53,7 +53,7 @@ export const storeContract = (name: string, openEmpty: () => Promise<StoreUnderT
         const by = { actor: 'node:n1', source: null, correlation: null }
         const holder = { node: 'n1', condition: 'duplicate_identity', reason: 'r', evidence: {}, by } as const
         const feed = { publish: () => assert.fail('it was written') }
-        await openSecondHolders({ store, feed, clock: systemClock, holders: noHolders }).report(holder)
+        await openSecondHolders({ store, feed, clock: systemClock }, noHolders).report(holder)
         const drained = async () =>
           decided(change([read('node', 'n1', 2)], [{ put: 'node', value: { ...unreadable.value, drain: 'drained' } }]))
         const said = await commitDecision({ store, feed }, drained)
@@ -89,7 +89,7 @@ export const storeContract = (name: string, openEmpty: () => Promise<StoreUnderT
     })
 
     describe('races', () => {
-      test('of two commits that read the same version, one is told that it lost', async () => {
+      test('of two commits that read the same version, one is answered lost-race', async () => {
         await committed(store, newNode('n1'))
         const outcomes = await Promise.all(
           [1, 2].map((epoch) => store.commit(change([read('node', 'n1', 1)], [putNode('n1', { epoch })]))),
@@ -178,7 +178,7 @@ export const storeContract = (name: string, openEmpty: () => Promise<StoreUnderT
         )
       })
 
-      test('a changed node gives up what it no longer has; a revoked one keeps it until somebody takes it', async () => {
+      test('a changed node gives up what it no longer has; a revoked one keeps it until another node takes it', async () => {
         await committed(store, newNode('n1', hardware('02:00:00:00:00:01')))
         await committed(store, newNode('n2', hardware('02:00:00:00:00:02')))
         await committed(
@@ -287,7 +287,7 @@ export const storeContract = (name: string, openEmpty: () => Promise<StoreUnderT
         assert(fine.status === 'fulfilled' && fine.value !== 'lost-race')
       })
 
-      test('an entry that cannot be written down harms nobody else', async () => {
+      test('an entry that cannot be written fails no other commit', async () => {
         const bad = { ...newNode('n1'), entries: [{ ...note('n1'), body: { x: NaN } }] as const }
         const long = { ...newNode('n1'), entries: [{ ...note('n1'), body: { x: 'x'.repeat(70_000) } }] as const }
         const outcomes = await Promise.allSettled([store.commit(bad), store.commit(long), store.commit(newNode('n2'))])
@@ -445,7 +445,7 @@ export const storeContract = (name: string, openEmpty: () => Promise<StoreUnderT
         assert.deepEqual(await store.observation('n1'), { ...nothing, lastSeenMs: 6, agentVersion: '1' })
       })
 
-      test('when a node rehearsed is known by itself, before and after it is written', async () => {
+      test('the last rehearsal of a node is readable before and after it is written', async () => {
         assert.equal(await store.rehearsedAtMs('n1'), null)
         store.observe('n1', { rehearsedAtMs: 7 })
         assert.equal(await store.rehearsedAtMs('n1'), 7)
@@ -511,7 +511,7 @@ export const storeContract = (name: string, openEmpty: () => Promise<StoreUnderT
       })
     })
 
-    test('every group of commits is told of, with what became of it', async () => {
+    test('every group of commits is reported, with its outcome', async () => {
       const groups: CommitGroup[] = []
       store.onCommitGroup((group) => void groups.push(group))
       await Promise.all([store.commit(newNode('n1')), store.commit(newNode('n1')), store.commit(newNode('n2'))])

@@ -86,8 +86,8 @@ export const openPostgresStoreOn = async (
   const { folder: _, ...deps } = { ...storeDeps('', signer), ...more }
   const access = openPgAccess({ ...deps, target })
   try {
-    await migrateDatabase(access)
-    return await openPostgresStore({ access, replicaName: 'test', ...deps })
+    const migrated = await migrateDatabase(access)
+    return await openPostgresStore({ access, replicaName: 'test', migrated, ...deps })
   } catch (error) {
     await access.close()
     throw error

@@ -84,7 +84,7 @@ describe('replicas on one database', () => {
     assert.equal(verified.kind === 'intact' && verified.heads.length, 3, 'every replica has a chain of its own')
   })
 
-  test('opposite orders of rows make nobody wait for a deadlock to be found', async (t) => {
+  test('opposite orders of rows cause no deadlock', async (t) => {
     if (withPeer(t, 'postgres') === null) return
     const { open, sql } = await replicated(t)
     const stores = [await open(), await open()] as const
@@ -122,7 +122,7 @@ describe('replicas on one database', () => {
     assert.equal((await one.journal.verify()).kind, 'intact')
   })
 
-  test('whoever relies on a row being absent waits for the one who is inserting it, whatever row it is', async (t) => {
+  test('a commit that relies on an absent row waits for the one that inserts it, whichever row it is', async (t) => {
     if (withPeer(t, 'postgres') === null) return
     const { open, session, sql } = await replicated(t)
     const [one, other] = [await open(), await open()]
@@ -148,7 +148,7 @@ describe('replicas on one database', () => {
     }
   })
 
-  test('whoever changes a row waits for the one who has relied on it, though that writes another', async (t) => {
+  test('a commit that changes a row waits for the one that has relied on it, though that writes another', async (t) => {
     if (withPeer(t, 'postgres') === null) return
     const { open, session, sql } = await replicated(t)
     const [one, other] = [await open(), await open()]
@@ -198,7 +198,7 @@ describe('replicas on one database', () => {
     assert.equal((await store.get('node', 'n1'))?.version, 1)
   })
 
-  test('while something of a leader is on its way to be committed nobody takes its place', async (t) => {
+  test('while a commit of a leader is under way no other replica takes its place', async (t) => {
     if (withPeer(t, 'postgres') === null) return
     const { open, session, sql } = await replicated(t)
     const store = await open()
@@ -214,7 +214,7 @@ describe('replicas on one database', () => {
     await session.exec('UPDATE leadership SET number = number + 1, replica = NULL')
   })
 
-  test('what relies on nobody holding a node loses to the channel that was opened meanwhile', async (t) => {
+  test('a commit that relies on a node without a holder loses to the channel that was opened meanwhile', async (t) => {
     if (withPeer(t, 'postgres') === null) return
     const { open } = await replicated(t)
     const [one, other] = [await open(), await open()]
@@ -273,7 +273,7 @@ describe('chains', () => {
     assert.equal((await one.journal.verify()).kind, 'intact')
   })
 
-  test('a chain whose late writer may still be at it is passed over, and nobody waits for it', async (t) => {
+  test('a chain whose late writer may still be at it is passed over without a wait', async (t) => {
     if (withPeer(t, 'postgres') === null) return
     const { open, session, sql } = await replicated(t)
     const { timers } = steppedTimers()

@@ -60,7 +60,7 @@ test('numbers, bytes and lists go in and come back as they were', async (t) => {
   await assert.rejects(session.run(echo, [2n ** 53n, null, null, null]), /does not fit/)
 })
 
-test('what a role was set to does not weaken a connection: commits wait for the standby, warnings are heard', async (t) => {
+test('settings of the role do not weaken a connection: commits wait for the standby, warnings arrive', async (t) => {
   if (withPeer(t, 'postgres') === null) return
   const database = await postgresDatabase(t)
   const role = `weak_${database.name}`
@@ -84,7 +84,7 @@ test('what a role was set to does not weaken a connection: commits wait for the 
   await session.end()
 })
 
-test('a wrong database, user or password is told apart from a server that is away', async (t) => {
+test('a wrong database, user or password is distinguished from a server that is away', async (t) => {
   if (withPeer(t, 'postgres') === null) return
   const rules = path.join(tempFolder(t), 'rules')
   fs.chmodSync(path.dirname(rules), 0o755)
@@ -148,7 +148,7 @@ test('of several hosts the primary is used, wherever it stands; a standby alone 
   await assert.rejects(openAccess(t, alone).read(one), StoreFault)
 })
 
-test('of two servers that both take themselves for the primary the one that was promoted last is used, by everybody', async (t) => {
+test('of two servers that both act as the primary all planes use the one that was promoted last', async (t) => {
   if (withPeer(t, 'postgres') === null) return
   const givenUp = await startPostgres(t)
   const { target } = await givenUp.database(t)
@@ -184,7 +184,7 @@ test('a host that does not answer holds up neither the next one nor its caller f
   )
 })
 
-test('the end of a connection is heard once, and by whoever waits on it', async (t) => {
+test('the end of a connection is reported once, to its waiting caller', async (t) => {
   if (withPeer(t, 'postgres') === null) return
   const database = await postgresDatabase(t)
   const [session, other] = [await connected(t, database.target), await database.connect()]

@@ -28,7 +28,7 @@ const terminate = async (session: PgSession, purpose: string): Promise<number> =
     )
   ).count
 
-test('three writers at once: each hears of every commit of the others once, in the order of each chain', async (t) => {
+test('three writers at once: each receives every commit of the others once, in the order of each chain', async (t) => {
   if (withPeer(t, 'postgres') === null) return
   const site = await replicaSite(t)
   const three = await Promise.all([site.open(), site.open(), site.open()])
@@ -64,7 +64,7 @@ test('three writers at once: each hears of every commit of the others once, in t
   })
 })
 
-test('of what others commit, certificates and tokens are not told: nobody keeps them', async (t) => {
+test('of the commits of others, certificates and tokens are not published: no subscriber keeps them', async (t) => {
   if (withPeer(t, 'postgres') === null) return
   const site = await replicaSite(t)
   const [writer, reader] = await Promise.all([site.open(), site.open()])
@@ -81,7 +81,7 @@ test('of what others commit, certificates and tokens are not told: nobody keeps 
   assert.deepEqual(nodesPublished(reader), ['n0'])
 })
 
-test('without notifications nothing is missed, and they come back by themselves', async (t) => {
+test('without notifications nothing is missed, and they come back automatically', async (t) => {
   if (withPeer(t, 'postgres') === null) return
   const site = await replicaSite(t)
   const [writer, reader] = await Promise.all([site.open(), site.open({ pace: { ...quickPace, renewEveryMs: 500 } })])
@@ -105,7 +105,7 @@ test('without notifications nothing is missed, and they come back by themselves'
   })
 })
 
-test('what is committed while the lease has no connection is told when it has one', async (t) => {
+test('a commit made while the lease has no connection is published when it has one', async (t) => {
   if (withPeer(t, 'postgres') === null) return
   const site = await replicaSite(t)
   const [writer, reader] = await Promise.all([site.open(), site.openBehindProxy()])
@@ -120,7 +120,7 @@ test('what is committed while the lease has no connection is told when it has on
   assert.deepEqual(reader.standings, ['serving'])
 })
 
-test('a commit whose caller never heard what became of it is told like a commit of somebody else', async (t) => {
+test('a commit whose caller got no outcome is published like a commit of another replica', async (t) => {
   if (withPeer(t, 'postgres') === null) return
   const site = await replicaSite(t)
   const replica = await site.open()
@@ -140,7 +140,7 @@ test('a commit whose caller never heard what became of it is told like a commit 
   )
 })
 
-test('a commit that everybody can read before it is answered here is left to its flow', async (t) => {
+test('a commit that is readable before it is answered here is left to its flow', async (t) => {
   if (withPeer(t, 'postgres') === null) return
   const site = await replicaSite(t)
   const [replica, other] = await Promise.all([site.open(), site.open()])
@@ -160,7 +160,7 @@ test('a commit that everybody can read before it is answered here is left to its
   assert.deepEqual(replica.standings, ['serving'])
 })
 
-test('a row that two replicas change in turns is never told older than before, to either of them', async (t) => {
+test('a row that two replicas change in turns is never published older than before, to either of them', async (t) => {
   if (withPeer(t, 'postgres') === null) return
   const site = await replicaSite(t)
   const two = await Promise.all([site.open(), site.open()])
@@ -277,7 +277,7 @@ test('R1: another replica that takes a chain over, and a chain that is pruned, a
   assert.deepEqual([reader.replicas.standing().kind, second.replicas.standing().kind], ['serving', 'serving'])
 })
 
-test('a subscriber that fails keeps nobody else from hearing', async (t) => {
+test('a subscriber that fails does not keep others from a commit', async (t) => {
   if (withPeer(t, 'postgres') === null) return
   const site = await replicaSite(t)
   const [writer, reader] = await Promise.all([site.open(), site.open()])
@@ -292,7 +292,7 @@ test('a subscriber that fails keeps nobody else from hearing', async (t) => {
   assert.deepEqual(heard, ['n1', 'refused'])
 })
 
-test('rows are told as they stand, and a row that is gone is left out', async (t) => {
+test('rows are published as they are in the store, and a row that is gone is left out', async (t) => {
   if (withPeer(t, 'postgres') === null) return
   const site = await replicaSite(t)
   const [writer, reader] = await Promise.all([site.open(), site.openBehindProxy()])

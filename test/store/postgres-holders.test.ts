@@ -89,7 +89,7 @@ test('releases survive a connection that breaks', async (t) => {
   await eventually('all to be released', async () => (await holdersOf(other).absent()).length === nodes.length)
 })
 
-test('of 50 that claim one node at once, from three replicas, one gets it and the others hear who', async (t) => {
+test('of 50 that claim one node at once, from three replicas, one gets it and the others learn which', async (t) => {
   if (withPeer(t, 'postgres') === null) return
   const site = await replicaSite(t)
   const three = await Promise.all([site.open(), site.open(), site.open()])
@@ -191,7 +191,7 @@ test('a replica that closes gives its channels back in the order in which others
   assert.equal((await site.session.run(left)).count, 0)
 })
 
-test('a claim waits for whoever changes its node, and its neighbours do not', async (t) => {
+test('a claim waits for a commit that changes its node, and its neighbours do not', async (t) => {
   if (withPeer(t, 'postgres') === null) return
   const site = await replicaSite(t)
   const replica = await site.open()

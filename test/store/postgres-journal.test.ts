@@ -31,7 +31,7 @@ describe('reading several chains', () => {
     assert.deepEqual(nodesOf(await readAll(stores[2] as Store, { limit: 4, type: types })), ids)
   })
 
-  test('whoever follows while three replicas write misses nothing and hears nothing twice', async (t) => {
+  test('a reader that follows while three replicas write misses nothing and gets nothing twice', async (t) => {
     if (withPeer(t, 'postgres') === null) return
     const { open } = await replicated(t)
     const stores = [await open(), await open(), await open()]
@@ -82,7 +82,7 @@ describe('reading several chains', () => {
     assert.deepEqual(operationsOf(behindFirst).toSorted(), operationsOf(everyone.slice(1)).toSorted())
   })
 
-  test('what a slow replica commits late is still told, though it is older than what was told before', async (t) => {
+  test('a late commit of a slow replica is still published, though it is older than what was published before', async (t) => {
     if (withPeer(t, 'postgres') === null) return
     const { open, session, sql } = await replicated(t)
     const [slow, quick] = [await open(), await open()]
@@ -216,7 +216,7 @@ describe('verifying several chains', () => {
     assert.match(verified.why, why)
   }
 
-  test('untouched they are intact, each with its signed head, whoever asks', async (t) => {
+  test('untouched they are intact, each with its signed head, for every caller', async (t) => {
     if (withPeer(t, 'postgres') === null) return
     const { one, other, chains } = await written(t)
     for (const store of [one, other]) {
@@ -306,7 +306,7 @@ describe('verifying several chains', () => {
     [3, 3, /filed under another node/],
   )
 
-  test('whoever takes over a chain with a forged end leaves a scar: its signature blesses nothing', async (t) => {
+  test('a replica that takes over a chain with a forged end leaves a scar: its signature blesses nothing', async (t) => {
     if (withPeer(t, 'postgres') === null) return
     const { one, other, chains, open, session, sql } = await written(t)
     const [chain = ''] = chains

@@ -8,12 +8,15 @@ import { openPgReplicas, type PgReplicas } from '#plane/store/postgres/open-pg-r
 import { openPgAccess, type PgAccess } from '#plane/store/postgres/pg-access.ts'
 import { usualPace, type ReplicaPace } from '#plane/store/postgres/replica-pace.ts'
 import { migrateDatabase } from '#plane/store/postgres/run-migrations.ts'
+import { openSchemaInUse } from '#plane/store/postgres/schema-gate.ts'
+import { newestSchema } from '#plane/store/postgres/schema-since.ts'
 import type { Fence, Standing } from '#plane/store/contract/replicas.ts'
 import type { Committed, HeadSigner } from '#plane/store/contract/store.ts'
 import { systemClock, type Clock } from '#platform/clock.ts'
 import { silentLog } from '#platform/log.ts'
 import type { PgSession, PostgresTarget } from '#platform/postgres.ts'
 import { systemRandom } from '#platform/random.ts'
+import { musterVersion } from '#platform/this-process.ts'
 import { systemTimers } from '#platform/timers.ts'
 import { cleanup, type Scope } from '../process/cleanup.ts'
 import { startFaultProxy, type FaultProxy } from '../process/fault-proxy.ts'
@@ -32,7 +35,11 @@ export type TestReplica = PgReplicas & {
   readonly access: PgAccess
 }
 
-export type ReplicaOptions = { readonly clock?: Clock; readonly pace?: ReplicaPace; readonly target?: PostgresTarget }
+export type ReplicaOptions = {
+  readonly clock?: Clock
+  readonly pace?: ReplicaPace
+  readonly target?: PostgresTarget
+}
 
 /** A few times as quick as usual, and no quicker: a busy machine loses no lease. */
 export const quickPace: ReplicaPace = {
@@ -87,13 +94,15 @@ const openReplica = async (
   const access = openPgAccess({ ...given, target })
   cleanup(t, () => access.close())
   const witness = openJournalWitness()
-  const shared = await openPgReplicas({ ...given, access, witness, pace, name: 'test', version: '0.0.0' })
+  const schema = openSchemaInUse({ to: newestSchema, waitsFor: [] }, silentLog)
+  const shared = await openPgReplicas({ ...given, access, witness, schema, pace, name: 'test', version: musterVersion })
   const commits = openPgGroupCommit({
     ...given,
     access,
     signer,
     domainName: () => 'test.example',
     witness,
+    schema,
     onPlaceMissing: (why) => shared.onPlaceMissing(why),
     self: () => shared.self(),
     health: { failed: () => {}, worked: () => {} },

@@ -100,7 +100,7 @@ test('a leader that is cut off stops, then loses its lease; another leads, and t
   assert.deepEqual(cutOff.led, [oldFence.number, null])
 })
 
-test('a database that stands still takes every lease, and gives nobody the old one back', async (t) => {
+test('a database that hangs takes every lease, and no replica gets its old one back', async (t) => {
   if (withPeer(t, 'postgres') === null) return
   const server = await startPostgres(t)
   const site = await replicaSite(t, await server.database(t))
@@ -154,7 +154,7 @@ test('a primary that was given up and runs on is left for the one that was promo
   await eventually('it to serve', () => replica.replicas.standing().kind === 'serving')
 })
 
-test('a wall clock that jumps ahead costs the lease for a moment, which is told; set back it costs nothing', async (t) => {
+test('a wall clock that jumps ahead costs the lease for a moment, which is reported; set back it costs nothing', async (t) => {
   if (withPeer(t, 'postgres') === null) return
   const site = await replicaSite(t)
   let offsetMs = 0
@@ -175,7 +175,7 @@ test('a wall clock that jumps ahead costs the lease for a moment, which is told;
   assert.deepEqual(replica.led, [fence?.number, null, fence?.number])
 })
 
-test('a lease that somebody took away is noticed at the next renewal, and there is a new number', async (t) => {
+test('a lease that was removed is noticed at the next renewal, and there is a new number', async (t) => {
   if (withPeer(t, 'postgres') === null) return
   const site = await replicaSite(t)
   const replica = await site.open()
@@ -186,7 +186,7 @@ test('a lease that somebody took away is noticed at the next renewal, and there 
   await eventually('it to serve again', () => replica.replicas.standing().kind === 'serving')
 })
 
-test('what replicas without a lease left behind is removed by whoever leads', async (t) => {
+test('what replicas without a lease left behind is removed by the leader', async (t) => {
   if (withPeer(t, 'postgres') === null) return
   const site = await replicaSite(t)
   const replica = await site.open()

@@ -22,7 +22,7 @@ const openAccess = (t: TestContext, target: PostgresTarget): PgAccess => {
   return access
 }
 
-const refused = async (migration: Promise<void>, code: StoreRefusedCode, words: RegExp): Promise<void> => {
+const refused = async (migration: Promise<unknown>, code: StoreRefusedCode, words: RegExp): Promise<void> => {
   await assert.rejects(migration, (error) => {
     assert(error instanceof StoreRefused, String(error))
     assert.equal(error.code, code)
@@ -46,7 +46,7 @@ test('an empty database gets the newest schema, and of many planes that start at
   assert.deepEqual(await schemaOf(session), { version: migrations.length, newest: migrations.length })
 })
 
-test('a user who may make nothing there is told so, and not that the database is away', async (t) => {
+test('a user without the right to create tables gets that error, and not that the database is away', async (t) => {
   if (withPeer(t, 'postgres') === null) return
   const { target, name, connect } = await postgresDatabase(t)
   const session = await connect()
@@ -69,7 +69,7 @@ test('a newer schema is refused and left as it is', async (t) => {
   assert.deepEqual(await tables(session), before)
 })
 
-test("somebody else's database is refused and left as it is", async (t) => {
+test('a foreign database is refused and left as it is', async (t) => {
   if (withPeer(t, 'postgres') === null) return
   for (const theirs of ['CREATE TABLE theirs (x int)', 'CREATE TABLE muster_schema (version int)']) {
     const { target, connect } = await postgresDatabase(t)
@@ -87,7 +87,7 @@ test('tables of others in a schema of their own are no hindrance', async (t) => 
   await migrateDatabase(openAccess(t, target))
 })
 
-test('a database that does not let us in is told apart from one that is away', async (t) => {
+test('a database that refuses the login is distinguished from one that is away', async (t) => {
   if (withPeer(t, 'postgres') === null) return
   const { target } = await postgresDatabase(t)
   const nowhere = openAccess(t, { ...target, database: 'nowhere' })
@@ -96,7 +96,7 @@ test('a database that does not let us in is told apart from one that is away', a
   await assert.rejects(migrateDatabase(away), StoreFault)
 })
 
-test('a sealed key is added once, whoever adds it, and every plane finds it', async (t) => {
+test('a sealed key is added once, whichever plane adds it, and every plane finds it', async (t) => {
   if (withPeer(t, 'postgres') === null) return
   const { target } = await postgresDatabase(t)
   await migrateDatabase(openAccess(t, target))
@@ -109,7 +109,7 @@ test('a sealed key is added once, whoever adds it, and every plane finds it', as
   assert.equal((await keys[1]?.all())?.size, 0)
 })
 
-test('what is done exclusively is done by one plane at a time, and whoever loses its connection hears of it', async (t) => {
+test('an exclusive section is run by one plane at a time, and a plane that loses its connection is notified', async (t) => {
   if (withPeer(t, 'postgres') === null) return
   const { target, connect } = await postgresDatabase(t)
   let inside = 0
@@ -132,7 +132,7 @@ test('what is done exclusively is done by one plane at a time, and whoever loses
   )
 })
 
-test('a plane that stands still while it is alone is not waited for any longer, and hears of it when it goes on', async (t) => {
+test('a plane that hangs in an exclusive section is not waited for any longer, and is notified when it goes on', async (t) => {
   if (withPeer(t, 'postgres') === null) return
   const { target } = await postgresDatabase(t)
   const turn = { access: openAccess(t, target), timers: systemTimers, aloneForMs: 200 }

@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict'
 import type { TestContext } from 'node:test'
 import type { Change } from '#domain/core/change.ts'
+import { migrations } from '#plane/store/postgres/migrations.ts'
 import type { PostgresStoreDeps } from '#plane/store/postgres/open-postgres-store.ts'
 import type { Committed, HeadSigner, JournalQuery, Store, StoredEntry } from '#plane/store/contract/store.ts'
 import type { PgSession, PostgresTarget } from '#platform/postgres.ts'
@@ -36,6 +37,12 @@ export const replicated = async (t: TestContext, signer = makeSigner()): Promise
     sql: async (text) => (await session.run({ name: `test-${statements++}`, text })).rows,
   }
 }
+
+/** An empty database gets the schema of an earlier release, as that release has made it. */
+export const makeSchema = (session: PgSession, schema: number): Promise<void> =>
+  session.exec(`BEGIN; ${migrations.slice(0, schema).join('')}
+    CREATE TABLE muster_schema (id SMALLINT PRIMARY KEY CHECK (id = 1), application BIGINT NOT NULL, version INTEGER NOT NULL);
+    INSERT INTO muster_schema VALUES (1, ${0x4d535452}, ${schema}); COMMIT`)
 
 export const committed = async (store: Store, wanted: Change): Promise<Committed> => {
   const outcome = await store.commit(wanted)

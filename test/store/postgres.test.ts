@@ -68,7 +68,7 @@ const openPair = async (t: TestContext): Promise<Pair> => {
 }
 
 describe('two stores on one database', () => {
-  test('what one commits the other reads at once, and is told of', async (t) => {
+  test('what one replica commits the other reads at once, and gets over the feed', async (t) => {
     if (withPeer(t, 'postgres') === null) return
     const { one, other, told } = await openPair(t)
     const committed = await one.commit(newNode('n1'))
@@ -135,7 +135,7 @@ describe('two stores on one database', () => {
     assert.deepEqual((await other.observation('n1')).lastSeenMs, 5)
   })
 
-  test('what has ended is removed by the one that leads, and by nobody who believes it does', async (t) => {
+  test('what has ended is removed by the leader, and by no replica that only believes it leads', async (t) => {
     if (withPeer(t, 'postgres') === null) return
     const { one, other } = await openPair(t)
     const value = { kind: 'epoch', node: 'n1', epoch: 1, atMs: 1, untilMs: 5, why: 'x', reason: 'unspecified' } as const
@@ -209,7 +209,7 @@ test('a standby is neither read nor written, also when it is all there is', asyn
   await primary.start()
 })
 
-test('while the server is away nothing is committed and the store says so; it comes back by itself', async (t) => {
+test('while the server is away nothing is committed and the store says so; it recovers without an operator', async (t) => {
   if (withPeer(t, 'postgres') === null) return
   const server = await startPostgres(t)
   const { target } = await server.database(t)

@@ -69,7 +69,7 @@ describe('opening', () => {
       assert.equal(fs.statSync(path.join(folder, name)).mode & 0o777, 0o600, name)
   })
 
-  test('a second plane is told who has the folder, and the first goes on undisturbed', async (t) => {
+  test('a second plane is refused with the process that has the folder, and the first goes on undisturbed', async (t) => {
     const { store, folder } = await opened(t)
     const program = `
       import { makeSigner, openStore } from ${JSON.stringify(path.join(import.meta.dirname, 'harness.ts'))}
@@ -101,7 +101,7 @@ describe('opening', () => {
     assert.deepEqual(fs.readFileSync(file), before)
   })
 
-  test("somebody else's database, and a file that is none, are refused and left as they are", async (t) => {
+  test('a foreign database, and a file that is none, are refused and left as they are', async (t) => {
     const { folder } = workplace(t)
     const file = path.join(folder, 'muster.db')
     edit(file, 'CREATE TABLE theirs (x)')

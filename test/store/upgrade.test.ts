@@ -12,7 +12,6 @@ import { shippedProfiles } from '#domain/core/profile.ts'
 import { tableShapes } from '#plane/store/commit/columns.ts'
 import { migrate, migrations as sqliteSteps } from '#plane/store/sqlite/migrations.ts'
 import { openSqliteStore } from '#plane/store/sqlite/open-sqlite-store.ts'
-import { migrations as postgresSteps } from '#plane/store/postgres/migrations.ts'
 import { openPgAccess } from '#plane/store/postgres/pg-access.ts'
 import { migrateDatabase } from '#plane/store/postgres/run-migrations.ts'
 import type { Store } from '#plane/store/contract/store.ts'
@@ -24,6 +23,7 @@ import { withPeer } from '../peers/peer.ts'
 import { postgresDatabase } from '../process/postgres-server.ts'
 import { tempFolder } from '../process/temp-folder.ts'
 import { makeSigner, openPostgresStoreOn, someNode, storeDeps } from './harness.ts'
+import { makeSchema } from './postgres-setup.ts'
 
 /** Steps that were there before the fleet. */
 const before = { sqlite: 3, postgres: 1 }
@@ -82,7 +82,7 @@ const isWhole = async (store: Store): Promise<void> => {
   )
 }
 
-test('a SQLite store of before the fleet has everything a new one has', async (t) => {
+test('a SQLite store from before the fleet has everything a new one has', async (t) => {
   const folder = tempFolder(t)
   fs.chmodSync(folder, 0o700)
   const database = new DatabaseSync(path.join(folder, 'muster.db'))
@@ -98,15 +98,11 @@ test('a SQLite store of before the fleet has everything a new one has', async (t
   await store.close()
 })
 
-test('a PostgreSQL store of before the fleet has everything a new one has', async (t) => {
+test('a PostgreSQL store from before the fleet has everything a new one has', async (t) => {
   if (withPeer(t, 'postgres') === null) return
   const database = await postgresDatabase(t)
   const session = await database.connect()
-  const [first] = postgresSteps
-  assert(first !== undefined)
-  await session.exec(`BEGIN; ${first}
-    CREATE TABLE muster_schema (id SMALLINT PRIMARY KEY CHECK (id = 1), application BIGINT NOT NULL, version INTEGER NOT NULL);
-    INSERT INTO muster_schema VALUES (1, ${0x4d535452}, ${before.postgres}); COMMIT`)
+  await makeSchema(session, before.postgres)
   for (const [at, row] of rows.entries()) {
     const { text, values } = insertOf(row)
     await session.run({ name: `old-row-${at}`, text: text((place) => `$${place}`) }, values)
@@ -192,9 +188,7 @@ test('L3: a PostgreSQL store of 0.2.0 gets a claim for every key, which names al
   if (withPeer(t, 'postgres') === null) return
   const database = await postgresDatabase(t)
   const session = await database.connect()
-  await session.exec(`BEGIN; ${postgresSteps.slice(0, release020.postgres).join('')}
-    CREATE TABLE muster_schema (id SMALLINT PRIMARY KEY CHECK (id = 1), application BIGINT NOT NULL, version INTEGER NOT NULL);
-    INSERT INTO muster_schema VALUES (1, ${0x4d535452}, ${release020.postgres}); COMMIT`)
+  await makeSchema(session, release020.postgres)
   for (const node of twins) {
     await session.run({ name: `twin-${node.id}`, text: twinInsert((place) => `$${place}`) }, twinValues(node))
   }
@@ -255,10 +249,8 @@ test('L2: a PostgreSQL store of 0.2.0 has lived for as long as all its chains sh
     `INSERT INTO chain (chain, domain, base_sequence, base_hash, base_signature, base_key_id, sequence, hash)
        VALUES ('${chain}', 'd', 100, '', '', 'k', ${100 + all.length}, '');
      ${all.map((ms, at) => `INSERT INTO journal (chain, sequence, operation, bytes, hash, type) VALUES ('${chain}', ${101 + at}, '${chain}${at}', '${entryAt(ms)}', '', 'refused');`).join('')}`
-  await session.exec(`BEGIN; ${postgresSteps.slice(0, release020.postgres).join('')}
-    CREATE TABLE muster_schema (id SMALLINT PRIMARY KEY CHECK (id = 1), application BIGINT NOT NULL, version INTEGER NOT NULL);
-    INSERT INTO muster_schema VALUES (1, ${0x4d535452}, ${release020.postgres});
-    ${rowsOf('one', times)} ${rowsOf('two', dayOfEntries(madeMs + 1000))} COMMIT`)
+  await makeSchema(session, release020.postgres)
+  await session.exec(`BEGIN; ${rowsOf('one', times)} ${rowsOf('two', dayOfEntries(madeMs + 1000))} COMMIT`)
   const access = openPgAccess({ target: database.target, log: silentLog, timers: systemTimers, clock: systemClock })
   await migrateDatabase(access)
   await access.close()

@@ -19,7 +19,7 @@ const explainCode = (plane: Pick<Plane, 'data'> | null, code: string, ...more: s
     plane === null ? { env: { MUSTER_DATA: '/nowhere' } } : { env: { MUSTER_DATA: plane.data } },
   )
 
-test('a node is renewed on request, and tells what is wrong when nobody answers', async (t) => {
+test('a node is renewed on request, and reports what is wrong when no plane answers', async (t) => {
   const plane = await startPlane(t)
   const agent = startAgent(t, { join: await plane.token('--node', 'gpu-001') })
   const serialOf = (): string | undefined => readStatusFile(agent.state)?.certificate?.serial

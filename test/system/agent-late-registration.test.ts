@@ -53,7 +53,7 @@ const registeredBy = async (plane: Plane, node: string): Promise<unknown[]> =>
   (await journalEntries(plane, { node, type: 'node.renewed' })).map(({ body }) => body['registered'])
 
 for (const recovery of ['key', 'bearer'] as const) {
-  test(`an agent that is told to recover by ${recovery} from now on registers that with its next renewal`, async (t) => {
+  test(`an agent whose profile changes to recovery by ${recovery} registers that with its next renewal`, async (t) => {
     const plane = domain()
     const id = `late-${recovery}`
     const config = await configFor(t, plane, id, { recovery: 'none' })
@@ -72,7 +72,7 @@ for (const recovery of ['key', 'bearer'] as const) {
   })
 }
 
-test('one that was enrolled by an agent and a plane of before learns that it may, and renews once more for it', async (t) => {
+test('a node of an older agent and plane learns that it may register, and renews once more for it', async (t) => {
   const plane = domain()
   const config = await configFor(t, plane, 'of-before', { recovery: 'none' })
   await (await start(t, plane, config, 'of-before')).agent.stop()

@@ -7,7 +7,7 @@ import { startAgent } from '../process/start-agent.ts'
 import { startPlane } from '../process/start-plane.ts'
 import { briefProfile, connected, identityOf, troubleAt } from './agent-recovery-setup.ts'
 
-test('agents whose certificates expired while the plane was down are back by themselves', async (t) => {
+test('agents whose certificates expired while the plane was down recover without an operator', async (t) => {
   const plane = await startPlane(t)
   await briefProfile(plane, 'brief')
   const agents = await Promise.all(

@@ -184,7 +184,7 @@ test('a channel that is cut again and again loses no report and repeats none', a
   assert.deepEqual(reports.taken, countedUp(reports.taken.length))
 })
 
-test('what changes is told at once, and otherwise a report comes at its own pace', async (t) => {
+test('a change is reported at once, and otherwise a report comes at its own interval', async (t) => {
   const { small, reports, renewNow } = await smallSetUp(t, { reportEveryMs: 3_600_000 })
   await eventually('the first report', () => reports.taken.length === 1)
   renewNow()
@@ -207,7 +207,7 @@ test('a plane that does not understand reports gets none, nor one that has forgo
   assert.equal(reportsOn(older.small, 0), 0)
 })
 
-test('a plane that understands it is told at the upgrade which process comes', async (t) => {
+test('a plane that understands it gets the process id at the upgrade', async (t) => {
   const silent = await smallSetUp(t)
   const telling = await smallSetUp(t, { understands: ['report', 'evidence'] })
   const evidence = ({ small }: typeof telling) => parseEvidence(String(small.channels[0]?.headers[evidenceHeader]))

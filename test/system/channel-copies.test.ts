@@ -101,7 +101,7 @@ test('a certificate that was replaced, from another process: refused while the h
   channel.destroy()
 })
 
-test('the same with nobody connected fences both, since nobody can tell who is right', async () => {
+test('the same without a connected holder fences both, since none can be known to be right', async () => {
   const { original, copy } = await twoHolders('offline')
   await rotated(original)
   const channel = await channelOf(original)
@@ -118,7 +118,7 @@ test('the same with nobody connected fences both, since nobody can tell who is r
   )
 })
 
-test('the holder itself, late on an old connection, is told to use its newer certificate and held to nothing', async () => {
+test('the holder itself, late on an old connection, is asked to use its newer certificate and not suspected', async () => {
   for (const connected of [true, false]) {
     const id = `late-${connected}`
     const { original } = await twoHolders(id)
@@ -185,7 +185,7 @@ test('a copy cannot say of a connected node that it could not keep its certifica
   assert.deepEqual(await conditionsOf('slandered'), ['duplicate_identity'])
 })
 
-test('a certificate that somebody else has moved on from unseen is not taken for a late request of its holder', async () => {
+test('a certificate that another process has replaced unseen is not taken for a late request of its holder', async () => {
   const { original, copy } = await twoHolders('overtaken')
   const channel = await channelOf(original)
   channel.destroy()
@@ -196,7 +196,7 @@ test('a certificate that somebody else has moved on from unseen is not taken for
   assert.equal((await record('overtaken')).membership, 'quarantined')
 })
 
-test('a rotation of one process, with requests on every certificate it has, is nobody else', async () => {
+test('a rotation of one process, with requests on every certificate it has, is no second holder', async () => {
   const { original } = await twoHolders('rotating')
   let channel = await channelOf(original)
   for (let round = 0; round < 3; round++) {

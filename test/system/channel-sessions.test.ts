@@ -150,7 +150,7 @@ test('a revocation that meets openings leaves none of them open', async () => {
   }
 })
 
-test('a lapse that meets an opening: a node with a channel is active, whoever was first', async () => {
+test('a lapse that races an opening channel: a node with a channel is active, whichever was first', async () => {
   const rounds = process.env['MUSTER_LONG'] === '1' ? 100 : 2
   await set('domain', 'set', 'livenessGraceMs=1s')
   const nodes = await Promise.all(Array.from({ length: 8 }, (_, at) => activeNode(plane(), `lapse-${at}`)))

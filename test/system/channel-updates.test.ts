@@ -97,7 +97,7 @@ const lastConfig = (agent: Agent): Json => {
   return fs.existsSync(file) ? JSON.parse(fs.readFileSync(file, 'utf8')) : null
 }
 
-test('an agent applies a change, goes on under it while the plane is away, and is told of the next after restarts of both', async (t) => {
+test('an agent applies a change, goes on under it while the plane is away, and gets the next after restarts of both', async (t) => {
   const plane = await startPlane(t)
   await run(plane, 'profile', 'create', 'mine', '--from', 'gpu-cloud')
   const agent = startAgent(t, { join: await plane.token('--node', 'gpu-001', '--profile', 'mine') })

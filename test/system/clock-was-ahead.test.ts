@@ -86,7 +86,7 @@ describe('a plane whose clock was ahead', { concurrency: true }, () => {
     assert.match(openssl(...verify, file('good.pem', goodLeaf)), /: OK/)
   })
 
-  test('L10: what a plane issued 3 days ahead is refused when its clock is right, and an agent recovers by itself', async (t) => {
+  test('L10: what a plane issued 3 days ahead is refused when its clock is right, and an agent recovers without an operator', async (t) => {
     const library = withPeer(t, 'faketime')
     // Over PostgreSQL such a plane does not start (cluster/clock-off.test.ts).
     if (library === null || onPostgres()) return

@@ -3,14 +3,15 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { nodeRoutes, type NodeRouteDeps } from '#plane/boot/node-plane.ts'
+import { nodeRoutes, type NodeRouteParts } from '#plane/boot/node-plane.ts'
 import { activeNode } from '../process/active-node.ts'
 import { sharedPlane } from '../process/shared-plane.ts'
 import { openTlsConnection, type TlsConnection } from '../process/tls-connection.ts'
+import type { Core } from '#plane/core/core.ts'
 
 const shared = sharedPlane()
 // Listing routes asks nothing of what they are given.
-const routes = nodeRoutes({} as NodeRouteDeps)
+const routes = nodeRoutes({} as Core, { limits: {}, channel: {} } as NodeRouteParts)
 
 test('only enrollment, the challenge before it, the bundle, and what another domain has signed need no certificate; every other route is for the node it names', () => {
   assert.deepEqual(

@@ -127,7 +127,7 @@ test('an address with a password on the command line is refused, and not repeate
   assert.ok(!fs.existsSync(data))
 })
 
-test('a database that is not there, or that lets nobody in, is said to be so, with where and what to check', async (t) => {
+test('a database that is not there, or that refuses the login, is reported as such, with where and what to check', async (t) => {
   if (withPeer(t, 'postgres') === null) return
   const { env } = await postgresDatabase(t)
   const data = path.join(tempFolder(t), 'data')
@@ -150,7 +150,7 @@ test('a database that is not there, or that lets nobody in, is said to be so, wi
   assert.match(open.stderr, /chmod 600/)
 })
 
-test('a plane whose database stands still says so, decides nothing, then answers nothing, and comes back by itself', async (t) => {
+test('a plane whose database hangs says so, decides nothing, then answers nothing, and serves again once it answers', async (t) => {
   if (withPeer(t, 'postgres') === null) return
   const server = await startPostgres(t)
   const plane = await startOn(t, await server.database(t))

@@ -5,7 +5,8 @@ import { test } from 'node:test'
 import { Check } from 'typebox/value'
 import { makeCsr } from '#pki/csr.ts'
 import { generateKey } from '#pki/keys.ts'
-import { recoveryRoutes, type RecoveryRouteDeps } from '#plane/recovery/recovery-routes.ts'
+import type { Core } from '#plane/core/core.ts'
+import { recoveryRoutes, type RecoveryRouteParts } from '#plane/recovery/recovery-routes.ts'
 import { RecoverResponse } from '#wire/recovery/recovery-api.ts'
 import { activeNode } from '../process/active-node.ts'
 import { eventually } from '../process/eventually.ts'
@@ -26,7 +27,7 @@ const withRoom = async (): Promise<void> => {
 }
 
 test('the door of recovery has three calls, each open to anyone, and nothing of the node plane', async (t) => {
-  const routes = recoveryRoutes({} as RecoveryRouteDeps)
+  const routes = recoveryRoutes({} as Core, {} as RecoveryRouteParts)
   assert.deepEqual(
     routes.map(({ method, path, access }) => `${method} ${path} ${access}`),
     ['POST /v1/challenge anyone', 'POST /v1/recover anyone', 'POST /v1/rehearse anyone'],
@@ -116,7 +117,7 @@ test('a bearer token that a recovery has rotated away dies with the first use of
   assert.equal((await machine.comeBack()).body.epoch, 3)
 })
 
-test('a challenge of either door will do; one for another node, or for nobody, will not', async () => {
+test('a challenge of either listener is accepted; one for another node, or for none, is not', async () => {
   await withRoom()
   const machine = await recoverableNode(shared(), 'challenged')
   for (const challenge of [await askChallenge(machine.target), await askChallenge(machine.target, 'door-2')]) {
@@ -126,7 +127,7 @@ test('a challenge of either door will do; one for another node, or for nobody, w
   assert.equal((await machine.recover({ challenge })).status, 200)
 })
 
-test('a proof that was overheard gets nobody but its own machine anything', async () => {
+test('an overheard proof gets its own machine its answer, and no other caller anything', async () => {
   await withRoom()
   const machine = await recoverableNode(shared(), 'overheard')
   const body = await machine.body()
@@ -169,7 +170,7 @@ test('a refusal belongs to the story of the machine that asked', async () => {
   assert.equal(entry?.actor, 'node:refused')
 })
 
-test('whoever proves nothing adds nothing to the story of a machine', async () => {
+test('an anonymous caller adds nothing to the history of a machine', async () => {
   await withRoom()
   const machine = await recoverableNode(shared(), 'told-of')
   const credential = { kind: 'bearer' as const, token: `recover_${'x'.repeat(43)}` }
@@ -215,7 +216,7 @@ test('a rehearsal passes and is recorded; one that would fail says where', async
   assert.ok(body.conditions.some(({ name }: { name: string }) => name === 'not_recoverable'))
 })
 
-test('a copy that recovers while nobody is connected gets both fenced, and both are named', async () => {
+test('a copy that recovers while no machine is connected gets both fenced, and both are named', async () => {
   await withRoom()
   const machine = await recoverableNode(shared(), 'copied')
   const counter = machine.counter()

@@ -35,7 +35,7 @@ const state = (changes: object = {}) => ({
   ...changes,
 })
 
-test('a node is told what its vCluster asks for, at once and at every change; the others hear nothing of it', async () => {
+test('a node gets the overlay of its vCluster at once and at every change; other nodes get nothing of it', async () => {
   const plane = shared()
   const [inside, outside] = [await activeNode(plane, 'in-1'), await activeNode(plane, 'out-1')]
   const [channel, aside] = [await channelOf(inside), await channelOf(outside)]

@@ -57,7 +57,7 @@ test('a trusted root that is no certificate is reported, not skipped', () => {
   assert.ok(verdict.kind === 'untrusted' && verdict.code === 'malformed')
 })
 
-test('a wrong clock is told with the time in which the whole chain is valid', () => {
+test('the error of a wrong clock names the time in which the whole chain is valid', () => {
   const late = verifyServerChain({ chain: full, anchor: byFingerprint, host, nowMs: nowMs + 400 * day })
   assert.ok(late.kind === 'untrusted' && late.code === 'expired')
   assert.deepEqual(late.validity, { notBeforeMs: nowMs - 60_000, notAfterMs: nowMs + 90 * day })

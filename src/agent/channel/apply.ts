@@ -35,7 +35,7 @@ export const channelUser = (agent: ApplyingAgent): ChannelUser => {
     sighting: () => sightings.newest(domainNow(agent)),
     earlierSightings: () => sightings.earlier(domainNow(agent)),
     sighted: ({ statement }) => {
-      if (!sightings.saw(statement, domainNow(agent))) log.warn('a sighting of the plane was not taken')
+      if (!sightings.saw(statement, domainNow(agent))) log.warn('a sighting of the plane was rejected')
     },
     peersHave: () => agent.wireguard.have(),
     peers: (peers, answer) => agent.wireguard.receive(peers, answer),
@@ -59,7 +59,7 @@ export const channelUser = (agent: ApplyingAgent): ChannelUser => {
       if (next.revision === revisions().trust_revision) return applied()
       const fault = faultOfNewRoots(keeper.credentials().identity?.roots ?? [], next.roots)
       if (fault !== null) {
-        log.error({ revision: next.revision, fault }, 'roots were not taken')
+        log.error({ revision: next.revision, fault }, 'new roots were rejected')
         return applied({ persisted: false, detail: `the roots of revision ${next.revision} were not taken: ${fault}` })
       }
       const withdrawnIssuers = mergeWithdrawn(

@@ -13,6 +13,8 @@ import { addresses, under } from '#agent/link/plane-client.ts'
 import { openChannel, type Channel, type ChannelAgent, type ChannelEnd } from './channel.ts'
 import type { ChannelId, Credential, Ended, RotationAction, RotationEvent, RotationState } from './rotation-state.ts'
 import { rotate, unconnected } from './rotation.ts'
+import { pathOf } from '#wire/core/endpoint.ts'
+import { identityApi } from '#wire/identity/identity-api.ts'
 
 type ConnectedAgent = ChannelAgent & ApplyingAgent & Pick<AgentParts, 'nudge' | 'reached'>
 
@@ -115,7 +117,10 @@ export const keepChannel = async (agent: ConnectedAgent, identityNow: () => Iden
     const { identity } = keeper.credentials()
     const former = identity === null || identity.current.serial !== serial ? null : fallenBack(identity)
     if (former === null) return
-    log.warn({ serial, code: lastTrouble.code }, 'the new certificate is not taken; going back to the one before')
+    log.warn(
+      { serial, code: lastTrouble.code },
+      'the plane refuses the new certificate; falling back to the previous one',
+    )
     keeper.keep({ identity: former, request: null })
   }
 
@@ -194,7 +199,7 @@ const notYet = trouble('endpoint_unreachable', 'There has been no channel yet.',
 const channelUrl = (identity: Identity, place: number): string => {
   const bases = addresses(identity.endpoints.stream, identity.origin.url.replace(/^https:/, 'wss:'))
   const base = bases[place % bases.length] ?? identity.origin.url
-  return under(base.replace(/^https:/, 'wss:'), `/v1/nodes/${identity.nodeId}/channel`)
+  return under(base.replace(/^https:/, 'wss:'), pathOf(identityApi.channel, { id: identity.nodeId }))
 }
 
 const credentialOf = ({ serial, notAfterMs }: Generation): Credential => ({ serial, notAfterMs })

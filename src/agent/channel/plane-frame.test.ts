@@ -31,7 +31,7 @@ test('fields of a newer plane are let through', () => {
   assert.equal(read.kind === 'frame' && read.frame.type, 'config')
 })
 
-test('a type of a newer plane is told apart from a broken frame', () => {
+test('a frame type of a newer plane is distinguished from a broken frame', () => {
   assert.deepEqual(readPlaneFrame(text('task', { id: 1 })), { kind: 'unknown', seq: 1, type: 'task' })
   assert.equal(readPlaneFrame('{"type":"task"}').kind, 'malformed')
 })

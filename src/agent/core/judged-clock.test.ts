@@ -9,7 +9,7 @@ const minute = 60_000
 const year = 365 * 24 * 60 * minute
 const tolerance = 5 * minute
 
-test('a clock that nobody has contradicted is believed', () => {
+test('a clock that no statement contradicts is believed', () => {
   const system = manualClock(trueMs)
   const clock = openJudgedClock(system)
   assert.deepEqual([clock.nowMs(), clock.offsetMs()], [trueMs, 0])
@@ -41,7 +41,7 @@ test('monotonic time is never touched', () => {
   assert.equal(clock.monotonicMs(), minute)
 })
 
-test('a clock that somebody sets right is followed at once, without having been told', () => {
+test('a clock that is set right is followed at once, without an answer of the plane', () => {
   const system = manualClock(0)
   const clock = openJudgedClock(system)
   clock.learn(trueMs, tolerance)
@@ -53,7 +53,7 @@ test('a clock that somebody sets right is followed at once, without having been 
   assert.deepEqual([clock.nowMs(), clock.offsetMs()], [trueMs + 60 * minute, 0])
 })
 
-test('a clock that somebody sets from one wrong time to another does not move what is judged', () => {
+test('a clock that is set from one wrong time to another does not move the judged time', () => {
   const system = manualClock(0)
   const clock = openJudgedClock(system)
   clock.learn(trueMs, tolerance)

@@ -7,7 +7,7 @@ const part = (wireguard: string, ...wireguardEndpoint: string[]): unknown => {
   return parsed.kind === 'invalid' ? parsed.why : parsed.wireguard
 }
 
-test('an agent takes no part in the WireGuard network unless it is told an interface', () => {
+test('an agent takes no part in the WireGuard network unless it is given an interface', () => {
   assert.deepEqual(wireguardOf({}, {}), { kind: 'wireguard', wireguard: null })
   assert.deepEqual(wireguardOf({}, { MUSTER_WIREGUARD: 'wg0', MUSTER_WIREGUARD_ENDPOINT: '192.0.2.1,2001:db8::1' }), {
     kind: 'wireguard',

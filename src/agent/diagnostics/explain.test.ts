@@ -70,7 +70,7 @@ const identity: IdentityFacts = {
 
 const given = { stateFolder: '/s', status, running: true, nowMs, events: [], identity, freeBytes: 0 }
 
-test('trouble is told as a story: what, since when, what was tried, what comes next, what to do, and a code', () => {
+test('trouble is explained with its code, its duration, its attempts, its next attempt, the advice and a short code', () => {
   const unreachable: StatusTrouble = {
     ...full,
     place: 'channel',
@@ -118,7 +118,7 @@ test('an agent that is well says so', () => {
   assert.deepEqual(told.advice, ['Nothing.'])
 })
 
-test('an agent that was off while its certificate expired is told apart from one that has nothing to come back with', () => {
+test('an agent that was off while its certificate expired is distinguished from one that cannot recover', () => {
   const expired = {
     ...status,
     certificate: { serial: 'ab12', not_after: at(-hour), renew_at: at(-9 * hour), key: 'file' },

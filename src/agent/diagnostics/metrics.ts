@@ -152,10 +152,10 @@ export const showMetrics = async (agent: Showing): Promise<ShownMetrics> => {
   const server = metricsServer(agent)
   try {
     const port = await listenTcp(server, metricsListen.host, metricsListen.port)
-    agent.log.info({ host: metricsListen.host, port }, 'metrics are shown at /metrics')
+    agent.log.info({ host: metricsListen.host, port }, 'metrics are served at /metrics')
     return { port, close: () => stopServer(server, agent.timers, closeWithinMs) }
   } catch (error) {
-    agent.log.warn({ err: error, code: 'metrics_port' }, 'metrics are not shown: the address cannot be listened on')
+    agent.log.warn({ err: error, code: 'metrics_port' }, 'metrics are not served: cannot listen on the address')
     return { port: null, close: () => Promise.resolve() }
   }
 }

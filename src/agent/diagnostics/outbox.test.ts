@@ -71,7 +71,7 @@ test('an acknowledgement of another process, of less than before or of more than
   assert.deepEqual(outbox.counts(), { sent: 3, acknowledged: 2 })
 })
 
-test('it is settled when all that were sent are acknowledged, or when there is nobody to do it', async () => {
+test('it is settled when all reports sent are acknowledged, or when there is no channel', async () => {
   const { outbox } = filled(2, (box) => box.use(() => {}))
   let isSettled = false
   const settled = outbox.settled(never).then(() => (isSettled = true))

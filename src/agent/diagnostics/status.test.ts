@@ -36,7 +36,7 @@ test('a healthy agent is described in three sentences', () => {
   ])
 })
 
-test('what the node was told to run, and what is not as it was applied, is told', () => {
+test('the status names what the node has to run, and what has drifted', () => {
   const services = [
     { name: 'chronyd', state: 'running', restarts: 0, pid: 17 },
     { name: 'worker', state: 'failed', restarts: 4, pid: null },

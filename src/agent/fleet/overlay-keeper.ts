@@ -63,7 +63,7 @@ export const openOverlayKeeper = (deps: OverlayDeps): OverlayKeeper => {
       try {
         if (!isOver) await job()
       } catch (error) {
-        log.warn({ err: error }, 'the overlay could not be looked after')
+        log.warn({ err: error }, 'the overlay could not be checked or applied')
       }
     })
   }
@@ -132,7 +132,7 @@ export const openOverlayKeeper = (deps: OverlayDeps): OverlayKeeper => {
     const isCompared = applied && runner !== null && config.overlay.detect_drift
     const drift = isCompared ? await driftNow(config) : []
     if (drift.length > 0 && drift.join() !== before.join()) {
-      log.warn({ drift }, 'what was applied is not what is there any more')
+      log.warn({ drift }, 'the overlay has drifted')
       record.changed('overlay', 'drift', `Drift: ${drift.join('; ')}`)
     }
     latest = { ...latest, drift, running: await services() }
@@ -144,7 +144,7 @@ export const openOverlayKeeper = (deps: OverlayDeps): OverlayKeeper => {
     if (drift.length === 0 || latest === null || !isEnforced(latest.config.overlay)) return
     await apply(drift.every((line) => line.startsWith('service ')) ? 'as needed' : 'anew')
     const left = await compare()
-    log.warn({ drift, left }, left.length === 0 ? 'drift was put right' : 'drift could not be put right')
+    log.warn({ drift, left }, left.length === 0 ? 'drift was corrected' : 'drift could not be corrected')
     if (left.length === 0) record.changed('overlay', 'drift_corrected', `Put right: ${drift.join('; ')}`)
     publish()
   }

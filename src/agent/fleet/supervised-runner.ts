@@ -64,7 +64,7 @@ export const openSupervisor = (deps: SupervisorDeps, stateFolder: string, graceM
     try {
       writeRunning(folder, running)
     } catch (error) {
-      log.warn({ err: error }, 'which services run could not be written down')
+      log.warn({ err: error }, 'the list of running services could not be written')
     }
   }
   const watch = (life: Life, process: ServiceProcess): void => {
@@ -125,7 +125,7 @@ export const openSupervisor = (deps: SupervisorDeps, stateFolder: string, graceM
   }
 
   for (const { name, digest, pid, birth } of adoptable(folder, stateFolder)) {
-    log.info({ service: name, pid }, 'a service of an agent that is gone is adopted')
+    log.info({ service: name, pid }, 'adopted a service of an earlier agent')
     watch(newLife(name, digest), adoptServiceProcess({ pid, birth }))
   }
 

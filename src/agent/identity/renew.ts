@@ -5,7 +5,7 @@ import type { AgentParts } from '#agent/core/agent-deps.ts'
 import { keyTypeFor, newKeyRequest, newRecoveryKey } from '#agent/state/key-request.ts'
 import { callPlane, type CallingAgent } from '#agent/link/plane-client.ts'
 import { noAnswer, unusableAnswer, type PlaneFailure } from '#agent/link/plane-failure.ts'
-import { RenewResponse, type RenewRequest, type RecoveryRegistration } from '#wire/identity/identity-api.ts'
+import { identityApi, type RenewRequest, type RecoveryRegistration } from '#wire/identity/identity-api.ts'
 import {
   faultOfEndpoints,
   faultOfRecoveryFields,
@@ -60,9 +60,8 @@ const renewOnce = async (agent: RenewingAgent, identity: Identity): Promise<Rene
   const hurried = isLastQuarter(identity, agent.clock.nowMs())
   const registration = hurried ? null : await lateRegistration(agent, identity, request.request)
   const answer = await callPlane(agent, identity, {
-    verb: 'renew',
+    endpoint: identityApi.renew,
     json: renewBody(identity, request.request, registration),
-    answer: RenewResponse,
   })
   if (answer.kind !== 'answer') {
     // A key that is of no use for a recovery is of none for a renewal either.

@@ -1,7 +1,7 @@
 // Reports to the plane that the agent has the certificate, and whether the disk has it too (R-097, R-098). A failed write is
 // repeated until it works, and reported again then. A disk that is full or read-only is reported before a write fails.
 
-import { ConfirmResponse } from '#wire/identity/identity-api.ts'
+import { identityApi } from '#wire/identity/identity-api.ts'
 import type { AgentParts } from '#agent/core/agent-deps.ts'
 import { dropUsedJoin } from '#agent/enrollment/join-source.ts'
 import { callPlane, type CallingAgent } from '#agent/link/plane-client.ts'
@@ -33,7 +33,7 @@ export const storageReporter = (agent: StoringAgent, identityNow: () => Identity
       saidCode = what.code
       return record.trouble('storage', what, clock.nowMs() + retryEveryMs)
     }
-    log.info('what the plane sent is on disk now')
+    log.info('the configuration of the plane was written to disk')
     dropUsedJoin(agent.config, identityNow())
   }
   const look = (): void => {
@@ -60,7 +60,7 @@ export const storageReporter = (agent: StoringAgent, identityNow: () => Identity
       reportedAtMs = clock.monotonicMs()
       const identity = identityNow()
       const json = persisted ? { persisted } : { persisted, detail: detail.slice(0, 256) }
-      const answer = await callPlane(agent, identity, { verb: 'confirm', json, answer: ConfirmResponse })
+      const answer = await callPlane(agent, identity, { endpoint: identityApi.confirm, json })
       if (answer.kind === 'stopped') return
       if (answer.kind !== 'answer')
         return log.warn({ code: answer.trouble.code }, `not confirmed: ${answer.trouble.text}`)

@@ -36,7 +36,8 @@ const planeIdentity = async (agent: JoiningAgent, need: Need): Promise<Provided>
   if (need === 'start' && stored !== null) {
     // An agent that was killed between keeping its certificate and deleting the join string finds it here.
     dropUsedJoin(agent.config, stored)
-    if (isInvitedAnew(agent)) agent.log.info({ node: stored.nodeId }, 'there is an identity: the join string waits')
+    if (isInvitedAnew(agent))
+      agent.log.info({ node: stored.nodeId }, 'the agent has an identity: the join string is not used')
     const asked = wayBack(agent)?.credential.kind === 'repair' || isExpired(agent, stored)
     if (!asked && damageOf(stored) === null) return { kind: 'identity' }
   }

@@ -1,11 +1,10 @@
 // Calls to the plane by a machine that shows no identity: to enrol, to recover, and to learn the time. Where the network asks
 // for a certificate, the machine shows the one of its image, which is no identity.
 
-import type { Static, TSchema } from 'typebox'
 import type { Purpose } from '#domain/recovery/failure-class.ts'
 import { exchangeOn } from '#platform/http-exchange.ts'
 import { knownCodesHeaders } from '#wire/core/newer-codes.ts'
-import { ChallengeResponse, type ChallengeRequest } from '#wire/identity/identity-api.ts'
+import { challengeApi, type ChallengeRequest } from '#wire/identity/identity-api.ts'
 import type { AgentParts } from '#agent/core/agent-deps.ts'
 import type { Pinned } from './ask-time.ts'
 import type { ConnectingAgent } from './connect-at.ts'
@@ -18,11 +17,13 @@ import {
   longestAnswer,
   notThePlane,
   parseAnswer,
+  type AgentEndpoint,
   type Answered,
   type PlaneFailure,
 } from './plane-failure.ts'
 import { verifyChallenge } from './statement-check.ts'
 import type { ServerTrust } from './verified-connection.ts'
+import { pathOf, type AnswerOf, type BodyOf, type Immutable } from '#wire/core/endpoint.ts'
 
 export type AnonymousAgent = ConnectingAgent & Pick<AgentParts, 'signal' | 'config'>
 
@@ -34,21 +35,20 @@ export type CallTarget = {
   readonly pinned: Pinned | null
 }
 
-export type AnonymousCall<S extends TSchema> = {
-  readonly path: '/v1/challenge' | '/v1/enroll' | '/v1/recover' | '/v1/rehearse'
-  readonly json: object
+export type AnonymousCall<E extends AgentEndpoint> = {
+  readonly endpoint: E
+  readonly json: Immutable<BodyOf<E>>
   readonly headers?: Readonly<Record<string, string>>
-  readonly answer: S
   readonly timeoutMs: number
 }
 
 /** Asks one address after the other until one of them answers. */
-export const callAnonymously = async <S extends TSchema>(
+export const callAnonymously = async <E extends AgentEndpoint>(
   agent: AnonymousAgent,
   target: CallTarget,
-  call: AnonymousCall<S>,
-): Promise<Answered<Static<S>> | PlaneFailure> => {
-  let outcome: Answered<Static<S>> | PlaneFailure = { kind: 'stopped' }
+  call: AnonymousCall<E>,
+): Promise<Answered<AnswerOf<E>> | PlaneFailure> => {
+  let outcome: Answered<AnswerOf<E>> | PlaneFailure = { kind: 'stopped' }
   for (const base of target.urls) {
     outcome = await callAt(agent, target, base, call)
     if (outcome.kind !== 'unreachable' && outcome.kind !== 'untrusted') break
@@ -56,13 +56,13 @@ export const callAnonymously = async <S extends TSchema>(
   return outcome
 }
 
-const callAt = async <S extends TSchema>(
+const callAt = async <E extends AgentEndpoint>(
   agent: AnonymousAgent,
   { trust, purpose, pinned }: CallTarget,
   base: string,
-  { path, json, headers = {}, answer: schema, timeoutMs }: AnonymousCall<S>,
-): Promise<Answered<Static<S>> | PlaneFailure> => {
-  const url = new URL(under(base, path))
+  { endpoint, json, headers = {}, timeoutMs }: AnonymousCall<E>,
+): Promise<Answered<AnswerOf<E>> | PlaneFailure> => {
+  const url = new URL(under(base, pathOf(endpoint)))
   const connection = {
     url,
     trust,
@@ -73,12 +73,12 @@ const callAt = async <S extends TSchema>(
   const connected = await connectPlane(agent, connection, agent.signal)
   if (connected.kind !== 'connected') return connected
   const request = {
-    ...({ method: 'POST', path: url.pathname, authority: url.host } as const),
+    ...{ method: endpoint.method, path: url.pathname, authority: url.host },
     ...{ json, headers: { ...knownCodesHeaders, ...headers }, timeoutMs, longestAnswer },
   }
   try {
     const answer = await exchangeOn(agent.timers, connected.socket, request, agent.signal)
-    return parseAnswer(schema, answer, { at: purpose, certificate: null })
+    return parseAnswer(endpoint, answer, { at: purpose, certificate: null })
   } catch (error) {
     return failureFrom(error, url.origin, agent.clock.nowMs(), { for: purpose, address: connected.address })
   }
@@ -99,9 +99,8 @@ export const askChallenge = async (
   const nonce = agent.random.bytes(nonceBytes).toString('base64url')
   const json: ChallengeRequest = { nonce, ...(node === null ? {} : { node_id: node }) }
   const answer = await callAnonymously(agent, target, {
-    path: '/v1/challenge',
+    endpoint: challengeApi.challenge,
     json,
-    answer: ChallengeResponse,
     timeoutMs: challengeTimeoutMs,
   })
   if (answer.kind !== 'answer') return answer

@@ -1,7 +1,9 @@
 // Asking the plane for an identity, by enrollment or recovery: one request on a connection that has been verified, and the
 // identity made of its answer, checked.
 
-import { EnrollResponse } from '#wire/enrollment/enroll-api.ts'
+import type { Immutable } from '#wire/core/endpoint.ts'
+import { enrollApi, type EnrollRequest, type EnrollResponse } from '#wire/enrollment/enroll-api.ts'
+import { recoveryApi, type RecoverRequest } from '#wire/recovery/recovery-api.ts'
 import type { AgentParts } from '#agent/core/agent-deps.ts'
 import { faultOfEndpoints, faultOfProfile, faultOfRoots, generationFrom } from '#agent/state/certificate-answer.ts'
 import { mergeWithdrawn, type Identity, type KeyRequest } from '#agent/state/credentials.ts'
@@ -15,7 +17,7 @@ export type IdentityCall = {
   readonly asked: Asked
   readonly target: CallTarget
   readonly request: KeyRequest
-  readonly json: object
+  readonly json: Immutable<EnrollRequest | RecoverRequest>
   readonly headers?: Readonly<Record<string, string>>
   /** A fault of the answer to this call in particular; null: the answer is for this node. */
   readonly faultOf: (answer: EnrollResponse) => string | null
@@ -35,14 +37,8 @@ const usualToleranceMs = 300_000
 
 export const askIdentity = async (agent: AskingAgent, call: IdentityCall): Promise<GivenIdentity | PlaneFailure> => {
   const { asked, target, request, json, headers = {} } = call
-  const path = asked === 'enroll' ? '/v1/enroll' : '/v1/recover'
-  const answered = await callAnonymously(agent, target, {
-    path,
-    json,
-    headers,
-    answer: EnrollResponse,
-    timeoutMs: answerTimeoutMs,
-  })
+  const endpoint = asked === 'enroll' ? enrollApi.enroll : recoveryApi.recover
+  const answered = await callAnonymously(agent, target, { endpoint, json, headers, timeoutMs: answerTimeoutMs })
   if (answered.kind !== 'answer') return answered
   agent.reached(`${asked}: answered`)
   const answer = answered.value

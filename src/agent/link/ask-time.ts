@@ -3,10 +3,11 @@
 
 import { exchangeOn } from '#platform/http-exchange.ts'
 import type { TlsSocket } from '#platform/tls-client.ts'
-import { ChallengeResponse, type ChallengeRequest } from '#wire/identity/identity-api.ts'
+import { challengeApi, type ChallengeRequest } from '#wire/identity/identity-api.ts'
 import { Value } from 'typebox/value'
 import type { AgentParts } from '#agent/core/agent-deps.ts'
 import { verifyChallenge, type Expected } from './statement-check.ts'
+import { pathOf } from '#wire/core/endpoint.ts'
 
 export type AskingDeps = Pick<AgentParts, 'timers' | 'random'>
 
@@ -27,11 +28,12 @@ export const askTime = async (
 ): Promise<number | null> => {
   const nonce = deps.random.bytes(nonceBytes).toString('base64url')
   const json: ChallengeRequest = { nonce }
-  const call = { method: 'POST', path: challengePath(url), authority: url.host, json, longestAnswer } as const
+  const { method, answer: schema } = challengeApi.challenge
+  const call = { method, path: challengePath(url), authority: url.host, json, longestAnswer }
   try {
     const answer = await exchangeOn(deps.timers, socket, { ...call, timeoutMs: withinMs }, signal)
     const said: unknown = answer.status === 200 ? JSON.parse(answer.body) : null
-    if (!Value.Check(ChallengeResponse, said)) return null
+    if (!Value.Check(schema, said)) return null
     return verifyChallenge(said.challenge, { ...pinned, nonce, node: null })?.timeMs ?? null
   } catch {
     return null
@@ -40,4 +42,4 @@ export const askTime = async (
 
 /** A plane may be served under a path. */
 const challengePath = ({ pathname }: URL): string =>
-  `${pathname.replace(/\/v1\/.*$/, '').replace(/\/+$/, '')}/v1/challenge`
+  pathname.replace(/\/v1\/.*$/, '').replace(/\/+$/, '') + pathOf(challengeApi.challenge)

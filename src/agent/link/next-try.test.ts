@@ -27,7 +27,7 @@ const waiting = (...asked: Parameters<typeof nextTry>) => {
   return next.kind === 'wait' ? next : assert.fail(`it does not wait: ${next.kind}`)
 }
 
-test('an enrollment that cannot heal by itself ends the agent', () => {
+test('an enrollment that only an operator can repair ends the agent', () => {
   for (const code of ['TOKEN_USED', 'TOKEN_EXPIRED', 'TOKEN_INVALID', 'TOKEN_MALFORMED', 'JOIN_METHOD_NOT_ALLOWED']) {
     const next = nextTry('enroll', refused(code), 0, 0.5)
     assert.equal(next.kind === 'give-up' && next.outcome.kind, 'refused', code)
@@ -69,7 +69,7 @@ test('a server that is not the plane is not asked to enrol again by the same pro
   assert.equal(next.kind === 'give-up' && next.outcome.kind, 'untrusted')
 })
 
-test('a server that is not trusted with a recovery is told nothing and asked again within a minute', () => {
+test('an untrusted server gets no recovery request, and is tried again within a minute', () => {
   const next = waiting('recover', { kind: 'untrusted', trouble: what }, 3, 0.5)
   assert.ok(next.waitMs >= 30_000 && next.waitMs <= 60_000)
   assert.equal(next.forget, 'nothing')

@@ -1,6 +1,6 @@
 // Calls to the plane with our certificate, once there is one.
 
-import { Type, type Static, type TSchema } from 'typebox'
+import { Type } from 'typebox'
 import { Value } from 'typebox/value'
 import { parseIsoTime } from '#platform/clock.ts'
 import { exchangeOn } from '#platform/http-exchange.ts'
@@ -12,25 +12,25 @@ import { evidenceHeaders } from './evidence.ts'
 import type { Identity } from '#agent/state/credentials.ts'
 import { learnTime } from './learn-time.ts'
 import { failureFrom, longestAnswer, parseAnswer, type Answered, type PlaneFailure } from './plane-failure.ts'
+import { pathOf, type AnswerOf, type BodyOf, type Immutable } from '#wire/core/endpoint.ts'
+import type { identityApi } from '#wire/identity/identity-api.ts'
 
-export type PlaneCall<S extends TSchema> = {
-  /** After `/v1/nodes/{id}/`. */
-  readonly verb: 'confirm' | 'renew'
-  readonly json: object
-  readonly answer: S
-}
+/** A call of a node in its own name. */
+type OwnCall = (typeof identityApi)['confirm' | 'renew']
+
+export type PlaneCall<E extends OwnCall> = { readonly endpoint: E; readonly json: Immutable<BodyOf<E>> }
 
 export type CallingAgent = ConnectingAgent & Pick<AgentParts, 'signal' | 'instance' | 'config'>
 
 const answerTimeoutMs = 30_000
 
 /** Asks one address after the other until one of them answers. Every call we make may safely be repeated. */
-export const callPlane = async <S extends TSchema>(
+export const callPlane = async <E extends OwnCall>(
   agent: CallingAgent,
   identity: Identity,
-  call: PlaneCall<S>,
-): Promise<Answered<Static<S>> | PlaneFailure> => {
-  let outcome: Answered<Static<S>> | PlaneFailure = { kind: 'stopped' }
+  call: PlaneCall<E>,
+): Promise<Answered<AnswerOf<E>> | PlaneFailure> => {
+  let outcome: Answered<AnswerOf<E>> | PlaneFailure = { kind: 'stopped' }
   for (const base of addresses(identity.endpoints.runtime, identity.origin.url)) {
     outcome = await callAt(agent, identity, base, call)
     if (outcome.kind !== 'unreachable' && outcome.kind !== 'untrusted') break
@@ -45,22 +45,22 @@ export const addresses = (listed: readonly string[], origin: string): readonly s
 
 export const under = (base: string, path: string): string => base.replace(/\/+$/, '') + path
 
-const callAt = async <S extends TSchema>(
+const callAt = async <E extends OwnCall>(
   agent: CallingAgent,
   identity: Identity,
   base: string,
-  call: PlaneCall<S>,
-): Promise<Answered<Static<S>> | PlaneFailure> => {
-  const url = new URL(under(base, `/v1/nodes/${identity.nodeId}/${call.verb}`))
+  { endpoint, json }: PlaneCall<E>,
+): Promise<Answered<AnswerOf<E>> | PlaneFailure> => {
+  const url = new URL(under(base, pathOf(endpoint, { id: identity.nodeId })))
   const { chainPem: certPem, keyPem, notAfterMs } = identity.current
   const trust = { kind: 'roots', roots: identity.roots } as const
   const connected = await connectPlane(agent, { url, trust, client: { certPem, keyPem } }, agent.signal)
   if (connected.kind !== 'connected') return connected
   const request = {
-    method: 'POST' as const,
+    method: endpoint.method,
     path: url.pathname,
     authority: url.host,
-    json: call.json,
+    json,
     headers: { ...evidenceHeaders(agent, identity), ...knownCodesHeaders },
     timeoutMs: answerTimeoutMs,
     longestAnswer,
@@ -68,7 +68,7 @@ const callAt = async <S extends TSchema>(
   try {
     const answer = await exchangeOn(agent.timers, connected.socket, request, agent.signal)
     const certificate = { notAfterMs, nowMs: agent.clock.nowMs() }
-    const parsed = parseAnswer(call.answer, answer, { at: 'runtime', certificate })
+    const parsed = parseAnswer(endpoint, answer, { at: 'runtime', certificate })
     if (parsed.kind === 'answer') exchanged(agent, parsed.value)
     return parsed
   } catch (error) {

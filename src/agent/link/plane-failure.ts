@@ -1,7 +1,7 @@
 // What a call to the plane came to: an answer, parsed once, or why there is none (it refused, it was not there, or it was not
 // the plane). Every failure has its class, so that nothing is tried again before it is known what is wrong.
 
-import type { Static, TSchema } from 'typebox'
+import type { TSchema } from 'typebox'
 import { Value } from 'typebox/value'
 import { refusals, type RetryClass } from '#domain/core/refusal-table.ts'
 import { classify, type Observed, type Purpose } from '#domain/recovery/failure-class.ts'
@@ -11,6 +11,7 @@ import type { PlaneClosing } from '#wire/channel/channel.ts'
 import { ErrorBody } from '#wire/core/error-body.ts'
 import { retryClassOf } from '#wire/core/newer-codes.ts'
 import { classified, observedTrouble, trouble, type Trouble } from '#agent/core/trouble.ts'
+import type { AnswerOf, Endpoint } from '#wire/core/endpoint.ts'
 
 export type PlaneFailure =
   | {
@@ -191,16 +192,19 @@ export const longestAnswer = 256 * 1024
 export type Answered<T> = { readonly kind: 'answer'; readonly value: T }
 
 /** Fields that this agent does not know are let through: a newer plane may say more. */
-export const parseAnswer = <S extends TSchema>(
-  schema: S,
+/** A call that an agent makes. */
+export type AgentEndpoint = Endpoint & { readonly method: 'GET' | 'POST'; readonly answer: TSchema }
+
+export const parseAnswer = <E extends AgentEndpoint>(
+  endpoint: E,
   answer: ExchangeAnswer,
   facts?: CallFacts,
-): Answered<Static<S>> | PlaneFailure => {
+): Answered<AnswerOf<E>> | PlaneFailure => {
   const { status, retryAfter, body } = answer
   if (status < 200 || status > 299) return refusalFrom(status, retryAfter, body, facts)
   try {
     const value: unknown = JSON.parse(body)
-    if (Value.Check(schema, value)) return { kind: 'answer', value }
+    if (Value.Check(endpoint.answer, value)) return { kind: 'answer', value: value as AnswerOf<E> }
   } catch {
     // Not JSON: said below, like any other answer that is not one.
   }

@@ -14,7 +14,7 @@ const expected: Expected = { statementKeys: pinned(key), domain: 'example.test',
 const made = (change: Partial<Challenge> = {}, by = key): string =>
   formatStatement('challenge', { ...value, ...change }, (bytes) => by.sign(bytes))
 
-test('a challenge of the plane for our nonce tells the time', () => {
+test('a challenge of the plane for our nonce states the time', () => {
   const text = made()
   assert.deepEqual(verifyChallenge(text, expected), { timeMs: value.time_ms, challenge: text })
 })

@@ -54,7 +54,7 @@ test('of a set in parts the removals come at once and the rest after the last pa
   assert.deepEqual([last.next.kind, names(last)], ['apply', ['n1']])
 })
 
-test('whoever is not in the whole set any more is removed first', () => {
+test('a peer that is not in the whole set is removed first', () => {
   const got = receivePeers(setOf(a, b), nothingSoFar, frame(null, setOf(b, c), { add: [b, c].map(peerOnWire) }))
   assert.deepEqual([got.next.kind, got.removed, names(got)], ['apply', [a.publicKey], ['n1', 'n2']])
 })

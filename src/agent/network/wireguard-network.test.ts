@@ -115,7 +115,7 @@ test('what has gone is taken off the interface before anything is put on it, and
   })
 })
 
-test('after a restart the peers are those of before, with nobody asked; a damaged file counts as none', async (t) => {
+test('after a restart the peers are the previous ones, without a call; a damaged file counts as none', async (t) => {
   const before = open(t)
   before.network.request()
   before.network.enrolled(told, true)
@@ -156,7 +156,7 @@ test('a peer that was removed does not come back with a restart, not even when t
   assert.deepEqual([...again.link.keys], [], 'the plane is asked for all of them')
 })
 
-test('what could not be brought into force is told once, tried again, and confirmed when it is', async (t) => {
+test('a set that could not be applied is reported once, retried, and confirmed when it is applied', async (t) => {
   const { link, network, answers, from, timers, status } = open(t)
   network.request()
   network.enrolled(told, true)
@@ -174,7 +174,7 @@ test('what could not be brought into force is told once, tried again, and confir
   assert.deepEqual(answers[1], { revision: setOf(a).revision, applied: true, detail: null })
 })
 
-test('a peer that somebody else put on the interface is taken off', async (t) => {
+test('a peer that was added to the interface by hand is removed', async (t) => {
   const { link, network, from, timers } = open(t)
   network.request()
   network.enrolled(told, true)
@@ -185,7 +185,7 @@ test('a peer that somebody else put on the interface is taken off', async (t) =>
   await eventually('it to be gone', () => !link.keys.has(b.publicKey))
 })
 
-test('in quarantine nobody is a peer; a revoked node keeps neither interface nor peers nor key', async (t) => {
+test('a quarantined node has no peers; a revoked node keeps neither interface nor peers nor key', async (t) => {
   const { link, network, from, folder } = open(t)
   network.request()
   network.enrolled(told, true)

@@ -53,7 +53,7 @@ test('a full disk or a wrong clock is another story', () => {
   assert.deepEqual(told, [null, null])
 })
 
-test('strangers are counted in a row', () => {
+test('untrusted servers are counted in a row', () => {
   const { record, episode } = setUp()
   record.trouble('channel', stranger, null)
   record.trouble('renewal', stranger, null)
@@ -62,7 +62,7 @@ test('strangers are counted in a row', () => {
   assert.equal(episode.distrusted(), 0)
 })
 
-test('strangers are nothing to recover from for a day after a recovery has brought the same roots again', () => {
+test('untrusted servers are no reason to recover for a day after a recovery brought the same roots', () => {
   const { record, clock, episode } = setUp()
   record.trouble('channel', stranger, null)
   episode.begunAnew('same')

@@ -87,7 +87,7 @@ const abandon = (agent: RecoveryAgent): Provided => {
   if (keeper.credentials().request?.purpose.kind === 'recover') keeper.keep(withRequest(keeper.credentials(), null))
   record.success('recovery', 'The identity there is turned out to be good.')
   record.clear('enrollment')
-  log.info('no recovery is needed: the identity there is turned out to be good')
+  log.info('no recovery is needed: the existing identity still works')
   return { kind: 'identity' }
 }
 

@@ -2,7 +2,7 @@
 // changes. What does not work is known while there is time, and not when the certificate is gone.
 
 import type { RehearsalStep } from '#domain/core/node.ts'
-import { RehearseResponse, type RehearseRequest } from '#wire/recovery/recovery-api.ts'
+import { recoveryApi, type RehearseRequest } from '#wire/recovery/recovery-api.ts'
 import { afterRefusal } from '#agent/link/after-refusal.ts'
 import type { AgentParts } from '#agent/core/agent-deps.ts'
 import { askChallenge, callAnonymously, type AnonymousAgent } from '#agent/link/anonymous-call.ts'
@@ -72,7 +72,7 @@ const rehearseOnce = async (agent: RehearsingAgent, identity: Identity): Promise
     disk_reserve: agent.storage.reserve(),
     clock_skew_ms: Math.round(agent.record.now().figures.clockSkewMs),
   }
-  const call = { path: '/v1/rehearse', json, answer: RehearseResponse, timeoutMs: answerTimeoutMs } as const
+  const call = { endpoint: recoveryApi.rehearse, json, timeoutMs: answerTimeoutMs }
   const answer = await callAnonymously(agent, way.target, call)
   const passed = answer.kind === 'answer' && answer.value.outcome === 'passed'
   if (!passed && agent.keeper.credentials().identity?.current.serial !== identity.current.serial) return 'overtaken'
@@ -82,8 +82,8 @@ const rehearseOnce = async (agent: RehearsingAgent, identity: Identity): Promise
     return tell(agent, step ?? 'proof', why ?? 'unknown', notPassed(step ?? 'proof', why ?? 'unknown'))
   }
   agent.record.count({ kind: 'rehearsed', outcome, step: null, why: null })
-  agent.record.success('rehearsal', 'The recovery was rehearsed, and would work.')
-  agent.log.info('the recovery was rehearsed, and would work')
+  agent.record.success('rehearsal', 'The recovery rehearsal passed.')
+  agent.log.info('recovery rehearsal passed')
   return 'passed'
 }
 

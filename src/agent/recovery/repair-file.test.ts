@@ -53,7 +53,7 @@ test('what is wrong with one is said without repeating its secret', () => {
   assert.equal(parseRepairBundle('{').kind, 'unusable')
 })
 
-test('a bundle is for one node of one domain; a machine that is nobody takes any', () => {
+test('a bundle is for one node of one domain; a machine without an identity takes any', () => {
   assert.equal(faultForNode(bundle, { domain: 'example.test', nodeId: 'gpu-001' }), null)
   assert.match(faultForNode(bundle, { domain: 'example.test', nodeId: 'gpu-002' }) ?? '', /is for node gpu-001/)
   assert.match(faultForNode(bundle, { domain: 'other.test', nodeId: 'gpu-001' }) ?? '', /of domain example.test/)

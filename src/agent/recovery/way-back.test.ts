@@ -30,7 +30,7 @@ const setUp = () => {
   return { clock, record: episode.listening(silent), reason: () => reasonToRecover(agent, identity)?.code ?? null }
 }
 
-test('three strangers in a row are a reason to recover, and fewer are not', () => {
+test('three untrusted servers in a row are a reason to recover, and fewer are not', () => {
   const { record, reason } = setUp()
   record.trouble('channel', stranger, null)
   record.trouble('channel', stranger, null)
@@ -39,7 +39,7 @@ test('three strangers in a row are a reason to recover, and fewer are not', () =
   assert.equal(reason(), 'server_tls_untrusted')
 })
 
-test('while a channel is open, neither strangers nor our clock are a reason', () => {
+test('while a channel is open, neither untrusted servers nor our clock are a reason to recover', () => {
   const { record, clock, reason } = setUp()
   record.channel(true, 'wss://plane.example.test')
   for (let met = 0; met < 5; met++) record.trouble('renewal', stranger, null)

@@ -94,7 +94,7 @@ test('a certificate that has worked is never given up for an older one', () => {
   assert.equal(fallenBack(proven), null)
 })
 
-test('what was withdrawn once stays so, whoever has not heard of it', () => {
+test('a withdrawn authority stays withdrawn, also after an answer of a replica that does not know it yet', () => {
   assert.deepEqual(mergeWithdrawn(['a'], undefined), ['a'])
   assert.deepEqual(mergeWithdrawn(['a'], []), ['a'])
   assert.deepEqual(mergeWithdrawn(['a'], ['b', 'a']), ['b', 'a'])

@@ -30,7 +30,7 @@ test('the first source that has an identity is the one in use; the rest are not 
   assert.deepEqual(asked, ['spire', 'plane'])
 })
 
-test('a better source that is broken is told of, and does not take away one that works', async () => {
+test('a better source that is broken is reported, and does not disable one that works', async () => {
   const { found } = setUp([
     ['spire', { kind: 'broken', trouble: brokenSocket }],
     ['plane', { kind: 'identity' }],

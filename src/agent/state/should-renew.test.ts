@@ -138,7 +138,7 @@ test('a certificate of a minute is looked at twice a second, one of a day once',
   assert.equal(lookEveryMs({ issuedAtMs: 0, notAfterMs: day }), 1_000)
 })
 
-test('when the plane is back everybody asks within five seconds, and sooner when little is left', () => {
+test('when the plane is back all agents ask within five seconds, and sooner when little lifetime is left', () => {
   assert.ok(spreadMs(day, 0.999) < 5_000)
   assert.ok(spreadMs(20 * second, 0.999) <= 200)
   assert.equal(spreadMs(-1, 0.5), 0)

@@ -42,7 +42,7 @@ test('loopback may be called without TLS', () => {
   }
 })
 
-test('the key of the local data folder is not sent to an address somebody typed', () => {
+test('the key of the local data folder is not sent to an address from the command line', () => {
   refused({ url: 'https://plane.example:8440' })
   refused({ url: 'https://plane.example:8440', data: './data' })
 })
@@ -65,7 +65,7 @@ test('an unreachable socket says whether a plane runs there and how to start one
   assert.equal(failure('ETIMEDOUT', true).exit, 75)
 })
 
-test('a certificate that does not verify is told from a plane that is away', () => {
+test('a certificate that does not verify is distinguished from a plane that is away', () => {
   const far = resolve({ url: 'https://plane.example', keyFile: 'k' })
   const failure = (code: string) => unreachable(far, Object.assign(new Error('x'), { code }), false)
   assert.equal(failure('SELF_SIGNED_CERT_IN_CHAIN').exit, 4)

@@ -5,7 +5,15 @@ import type { TSchema } from 'typebox'
 import { Check } from 'typebox/value'
 import { pathExists } from '#platform/paths.ts'
 import type { HttpReply } from '#platform/http-client.ts'
-import type { AnswerOf, BodyOf, Endpoint, Immutable, ParamsOf, QueryOf } from '#wire/core/endpoint.ts'
+import {
+  pathOf,
+  type AnswerOf,
+  type BodyOf,
+  type Endpoint,
+  type Immutable,
+  type ParamsOf,
+  type QueryOf,
+} from '#wire/core/endpoint.ts'
 import { ErrorBody } from '#wire/core/error-body.ts'
 import type { Cli, GlobalOptions } from './cli.ts'
 import { resolveConnection, targetOf } from './connection.ts'
@@ -73,7 +81,7 @@ export const connect = (cli: Cli, options: GlobalOptions): OperatorClient => {
     }
   }
   const tryAsk = async <E extends Endpoint>(endpoint: E, ...[given = {}]: [AnyGiven?]) => {
-    const sent = { endpoint, path: pathText(endpoint.path, given.params ?? {}), given }
+    const sent = { endpoint, path: pathOf(endpoint, given.params), given }
     return readReply<E>(await send(sent), sent)
   }
   return {
@@ -149,11 +157,6 @@ const parseJson = (text: string): unknown => {
   } catch {
     return undefined
   }
-}
-
-const pathText = (path: string, params: object): string => {
-  const values: Readonly<Record<string, string>> = { ...params }
-  return path.replace(/:(\w+)/g, (_, name: string) => encodeURIComponent(values[name] ?? ''))
 }
 
 const queryText = (query: object): string => {

@@ -80,6 +80,7 @@ const exitOf = (code: CopyRefusal['code']): ExitCode => {
     case 'STORE_IN_USE':
     case 'DATA_FOLDER_IN_USE':
     case 'STOPPED':
+    case 'UPGRADE_UNFINISHED':
       return exitCodes.tryLater
     default:
       return exitCodes.refused

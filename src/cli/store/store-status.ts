@@ -22,6 +22,7 @@ const bodyOf = (status: StoreStatus) => ({
   write_fault: status.writeFault,
   content: status.content,
   replicas: status.replicas.map(({ leaseMs, ...replica }) => ({ ...replica, lease_ms: leaseMs })),
+  upgrade_waits_for: status.upgradeWaitsFor,
 })
 
 type Fact = readonly [name: string, value: string | readonly string[]]
@@ -35,9 +36,11 @@ const factsOf = (status: StoreStatus): Fact[] => [
   ['planes', status.replicas.length === 0 ? 'none runs' : status.replicas.map(replicaWords)],
 ]
 
-const schemaWords = ({ schema, newestSchema }: StoreStatus): string => {
+const schemaWords = ({ schema, newestSchema, upgradeWaitsFor }: StoreStatus): string => {
   if (schema === null) return `none; a plane, or muster store migrate, makes schema ${newestSchema}`
-  return schema === newestSchema ? `${schema}, the newest` : `${schema}; this release knows ${newestSchema}`
+  if (schema === newestSchema) return `${schema}, the newest`
+  const waits = upgradeWaitsFor.length === 0 ? '' : `, and the upgrade waits for ${upgradeWaitsFor.join(', ')} to stop`
+  return `${schema}; this release knows ${newestSchema}${waits}`
 }
 
 const contentFacts = (content: StoreContent): Fact[] => {

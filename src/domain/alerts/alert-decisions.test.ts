@@ -49,7 +49,7 @@ test('what has no beginning on record began now', () => {
   assert.equal(decided({ wanted: { ...wanted, sinceMs: null } }).alert.sinceMs, noonMs)
 })
 
-test('repeated news of an alert is not a new alert, acknowledged or not', () => {
+test('a repeated report of an alert is not a new alert, acknowledged or not', () => {
   for (const existing of [open, acknowledged]) assert.equal(decide({ existing: row(existing) }).kind, 'unchanged')
 })
 
@@ -58,7 +58,7 @@ test('an alert that recurs after it was resolved is raised again, under a new id
   assert.deepEqual([alert.id, alert.state.kind, types], ['A2', 'open', ['alert.raised']])
 })
 
-test('what ended and began again while nobody looked is told as both, and an acknowledgement of before does not cover it', () => {
+test('what ended and began again between two looks is reported as both, and an earlier acknowledgement does not cover it', () => {
   const { alert, types, change } = decided({
     existing: row(acknowledged),
     wanted: { ...wanted, sinceMs: noonMs - 1000 },

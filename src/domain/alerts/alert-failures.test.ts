@@ -20,7 +20,7 @@ const about = (refusal: Refusal, actor?: string): Refusal => ({
   about: { node: 'gpu-001', ...(actor === undefined ? {} : { actor }) },
 })
 
-test('only whoever proved something of a node counts against it', () => {
+test('only a caller that proved something of a node counts against it', () => {
   const cases: [Refusal, NodePrincipal | null, string | null][] = [
     [refuse('CSR_INVALID'), principal, 'key'],
     [about(refuse('CLIENT_CERT_EXPIRED'), 'node:gpu-001'), null, 'key'],
@@ -65,7 +65,7 @@ test('failures count for ten minutes, and no more of them are kept than it takes
   assert.deepEqual(withFailure([1, 2, 3], failureWindowMs + 2), [3, failureWindowMs + 2])
 })
 
-test('addresses are proof only where a profile admits by them; nobody looks at a tombstone', () => {
+test('addresses are proof only where a profile admits by them; failures of a revoked node are ignored', () => {
   const failure = {
     identity: { node: 'gpu-001', provenBy: 'hardware' },
     code: 'CSR_INVALID',

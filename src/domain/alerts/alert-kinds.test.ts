@@ -29,7 +29,7 @@ test('of many nodes that share a key eight are named', () => {
   assert.match(wantedAlert('shared_key', 'k', { nodes: nodes.slice(0, 2) }).reason, /is on n0, n1$/)
 })
 
-test('a clock is told by how far it is ahead or behind', () => {
+test('an alert about a clock says how far it is ahead or behind', () => {
   const said = (offsetMs: number) => wantedAlert('clock_off', 'p2', { replica: 'p2', offsetMs }).reason
   assert.match(said(61_000), /p2 is 1 min 1 s ahead of the database's/)
   assert.match(said(-61_000), /p2 is 1 min 1 s behind the database's/)
@@ -45,7 +45,7 @@ test('a store that was put back: the alert names some of what was revoked meanwh
   assert.deepEqual([nothing.severity, /nothing on record/.test(nothing.reason)], ['warning', true])
 })
 
-test('docs/OPERATIONS.md tells operators of every kind, with the severities it may have', () => {
+test('docs/OPERATIONS.md describes every kind of alert, with the severities it may have', () => {
   const text = fs.readFileSync(new URL('../../../docs/OPERATIONS.md', import.meta.url), 'utf8')
   const told = new Map(
     [...text.matchAll(/^\| `(\w+)` +\| ([a-z, ]+?) +\|/gm)].map(([, kind, severity]) => [kind, severity]),

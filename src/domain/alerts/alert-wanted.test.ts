@@ -55,7 +55,7 @@ test('a quarantine is critical, since it began, with its reason and who said so'
   ])
 })
 
-test('nobody has to look at a tombstone', () => {
+test('a revoked node raises no alert', () => {
   assert.deepEqual(alertsOfNode(nodeRow('revoked', { conditions }).value), [])
 })
 
@@ -68,7 +68,7 @@ const aging = (age: number) =>
     nowMs: noonMs,
   }).map(({ kind, subject, severity }) => `${kind} ${subject} ${severity}`)
 
-test('a server certificate that was not renewed at half its life is told of, and more urgently near its end', () => {
+test('a server certificate that was not renewed at half its life raises an alert, and a more urgent one near its end', () => {
   assert.deepEqual(aging(59), [])
   assert.deepEqual(aging(60), ['server_certificate_aging recovery warning'])
   assert.deepEqual(aging(81), ['server_certificate_aging recovery critical'])

@@ -52,7 +52,7 @@ test('a denial from before its time was written down is as old as the certificat
   assert.deepEqual(status, { kind: 'revoked', atMs: record.issuedAtMs, reason: 'unspecified' })
 })
 
-test('a certificate is denied by itself, by its issuer, and that of a node by its epoch', () => {
+test('a certificate is denied by its own denial, by its issuer, and that of a node by its epoch', () => {
   assert.deepEqual(denialKeysFor('ca1', 'a1', record), ['certificate/ca1/a1', 'issuer/ca1', 'epoch/4/gpu-001'])
   assert.deepEqual(denialKeysFor('ca1', 'a1', { subject: { kind: 'server' } }), ['certificate/ca1/a1', 'issuer/ca1'])
 })

@@ -87,7 +87,7 @@ test('R1: a plane that misses its own entries is named in the doubt, and in no f
   assert.match(doubtInWords(domainRow({ continuity: continuityIn(verdict) }).value) ?? '', /plane host-1 42 has seen/)
 })
 
-test('what a second node shows is news only where it shows more, and the doubt stays the one it was', () => {
+test('a sighting of a second node changes a doubt only where it shows a larger loss', () => {
   assert.equal(decideDoubt(facts({ domain: inDoubt() })).kind, 'unchanged')
   assert.equal(decideDoubt(facts({ domain: inDoubt({ sequence: 90 }) })).kind, 'unchanged')
   const more = expectDecided(decideDoubt(facts({ domain: inDoubt(), finding: { ...finding, sequence: 95 } })))
@@ -134,11 +134,11 @@ test('a confirmation goes beyond every lineage that was seen, says who did it an
   assert.equal(entry?.body['doubted_for_ms'], hour)
 })
 
-test('a store that nobody doubts is not confirmed', () => {
+test('a store without a doubt is not confirmed', () => {
   expectRefused(confirm(domainRow()), 'STORE_NOT_IN_DOUBT')
 })
 
-test('while there is a doubt nothing is issued, with a time to come back, and people are told why', () => {
+test('while there is a doubt nothing is issued, and the refusal names the reason and a retry time', () => {
   assert.equal(issuanceStopped(domainRow().value, 'known'), null)
   assert.equal(doubtInWords(domainRow().value), null)
   const barred = issuanceStopped(inDoubt().value, 'known')

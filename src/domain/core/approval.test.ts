@@ -41,14 +41,14 @@ test('only a node that waits for people can be approved', () => {
   expectDecided(decideApprove({ ...facts, node: nodeRow('enrolled') }))
 })
 
-test('a profile that asks nobody is complete from the start and takes no approval of a node that waits for none', () => {
+test('a profile without approvals is complete from the start and takes no approval of a node that waits for none', () => {
   const profile = profileRow('gpu-cloud')
   assert.equal(approvalComplete(nodeRow('inactive').value, profile.value), true)
   const node = nodeRow('inactive')
   expectRefused(decideApprove({ ...facts, node, profile }), 'NODE_STATE_CONFLICT', /asks for no approval/)
 })
 
-test('one yes lets a recovery through that waits, also where the profile asks nobody about a return', () => {
+test('one approval lets a waiting recovery through, also where the profile needs none for a return', () => {
   const profile = profileRow('gpu-cloud')
   const node = nodeRow('active', { conditions: [waits], recovery: keyRecovery() })
   const approved = expectDecided(decideApprove({ ...facts, node, profile })).node

@@ -41,7 +41,7 @@ test('a pending order forbids certificates for what it names, and no others', ()
   assert.equal(forbids(halt, changeOf(['enrollment_token.created'], [{ put: 'token' }])), false)
 })
 
-test('the same order has the same key, whoever gives it', () => {
+test('the same order has the same key, whichever operator gives it', () => {
   const order: CutOffOrder = { kind: 'quarantine', node: 'gpu-001', reason: 'odd', by }
   assert.equal(cutOffKey(order), cutOffKey({ ...order, reason: 'other', by: { ...by, actor: 'operator:ben' } }))
   assert.notEqual(cutOffKey(order), cutOffKey({ ...order, kind: 'revoke' }))
@@ -55,7 +55,7 @@ test('an order is given once more when it is of the same operator, for the same 
   assert.equal(isSameOrder(halt, { ...halt, by: { ...by, actor: 'operator:ben' } }), false)
 })
 
-test('a pending order is overruled by what operators did since, and not by what a stolen machine does by itself', () => {
+test('a pending order is overruled by later operator actions, and not by what a stolen machine does', () => {
   const about = { node: 'gpu-001', reason: 'odd', by }
   const [quarantine, revoke] = [
     { kind: 'quarantine', ...about },

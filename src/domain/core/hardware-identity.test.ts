@@ -44,7 +44,7 @@ test('a hardware identity is sorted and has no duplicates', () => {
   })
 })
 
-test('what cannot tell machines apart is refused by name', () => {
+test('a hardware identity that cannot distinguish machines is refused by name', () => {
   const refused = (macs: string[], serial: string | null, why: RegExp) => {
     const verdict = hardwareIdentity(macs, serial)
     assert.ok('kind' in verdict)

@@ -3,7 +3,7 @@
 
 import type { HardwareIdentity } from './node.ts'
 import { boundedText } from './change.ts'
-import { refuse, type Refusal } from './refusal.ts'
+import { refuseField, type Refusal } from './refusal.ts'
 
 const mostMacs = 64
 const longestSerial = 128
@@ -57,25 +57,34 @@ export const isPlaceholderSerial = (text: string): boolean => {
 }
 
 export const hardwareIdentity = (macs: readonly string[], bmcSerial: string | null): HardwareIdentity | Refusal => {
-  if (macs.length > mostMacs) return refuse('REQUEST_INVALID', `at most ${mostMacs} MAC addresses a node`)
+  if (macs.length > mostMacs) return refuseField('REQUEST_INVALID', 'macs', `at most ${mostMacs} MAC addresses a node`)
   const normal = new Set<string>()
   for (const text of macs) {
     const mac = normaliseMac(text)
     if (mac === null) {
-      return refuse('REQUEST_INVALID', `${boundedText(text, 32)} is not the MAC address of one network interface`)
+      return refuseField(
+        'REQUEST_INVALID',
+        'macs',
+        `${boundedText(text, 32)} is not the MAC address of one network interface`,
+      )
     }
     normal.add(mac)
   }
   if (bmcSerial === null) return { macs: [...normal].sort(), bmcSerial: null }
   const serial = bmcSerial.trim()
   if (isPlaceholderSerial(serial)) {
-    return refuse(
+    return refuseField(
       'REQUEST_INVALID',
+      'bmc_serial',
       `the BMC serial "${boundedText(serial, 32)}" is one that many machines share; leave it out`,
     )
   }
   if (serial.length > longestSerial || serial !== boundedText(serial, longestSerial)) {
-    return refuse('REQUEST_INVALID', `a BMC serial has at most ${longestSerial} printable characters`)
+    return refuseField(
+      'REQUEST_INVALID',
+      'bmc_serial',
+      `a BMC serial has at most ${longestSerial} printable characters`,
+    )
   }
   return { macs: [...normal].sort(), bmcSerial: serial }
 }

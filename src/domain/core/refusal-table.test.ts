@@ -11,7 +11,7 @@ test('a fault of the plane is a 503, so that whatever stands in front of the pla
 test('an agent asks again soon what is a fault of the plane; the other codes with a class like that have a Retry-After', () => {
   const soon = rows.filter(([, { retry }]) => retry === 'later' || retry === 'issuance-stopped')
   const notOfPlane = soon.filter(([, { fault }]) => fault !== 'plane').map(([code]) => code)
-  assert.deepEqual(notOfPlane, ['RATE_LIMITED'])
+  assert.deepEqual(notOfPlane, ['RATE_LIMITED', 'UPGRADE_UNFINISHED'])
 })
 
 test('every code is refused with a client or a server error, a sentence, and what to do', () => {
@@ -23,7 +23,7 @@ test('every code is refused with a client or a server error, a sentence, and wha
   }
 })
 
-test('a code is told from any other text', () => {
+test('a short code is distinguished from any other text', () => {
   assert.ok(rows.every(([code]) => isRefusalCode(code)))
   assert.ok(!isRefusalCode('A_NEWER_CODE') && !isRefusalCode('toString'))
 })

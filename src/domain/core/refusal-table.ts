@@ -289,6 +289,9 @@ export const refusals = {
     next: 'Find out what happened, revoke again what was revoked since, then: muster store confirm --reason REASON' },
   STORE_NOT_IN_DOUBT: { status: 409, fault: 'caller', retry: 'operator',
     message: 'Nothing speaks against the store of this plane.', next: 'Nothing needs doing' },
+  UPGRADE_UNFINISHED: { status: 409, fault: 'caller', retry: 'later',
+    message: 'Replicas of an older release run, and would not understand this.',
+    next: 'Upgrade or stop them (muster store status names them), then try again' },
   UNAVAILABLE: { status: 503, fault: 'plane', retry: 'later',
     message: 'The plane could not finish this.', next: 'Try again; the log of the plane says why' },
 } as const satisfies Record<string, RefusalRow>

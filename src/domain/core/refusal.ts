@@ -52,7 +52,7 @@ export const refuse = (code: RefusalCode, detail: string | null = null): Refusal
   retryAfterMs: null,
 })
 
-export const refuseField = (code: RefusalCode, path: string, detail: string): Refusal => ({
+export const refuseField = (code: RefusalCode, path: string, detail: string | null = null): Refusal => ({
   ...refuse(code, detail),
   field: { path, unknown: false },
 })

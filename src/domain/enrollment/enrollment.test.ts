@@ -79,18 +79,18 @@ test('an enrollment counts, registers what the node recovers by, and says so', (
   assert.deepEqual(token, { kind: 'bearer', hash: 'h1', former: null, registeredAtMs: noonMs })
 })
 
-test('an enrollment that registers nothing leaves nothing of before, and no repair', () => {
+test('an enrollment without a registration leaves no earlier credential and no repair', () => {
   const { node } = enroll()
   assert.deepEqual([node.recovery, node.repair, node.rehearsal], [null, null, null])
 })
 
-test('where the profile lets nobody recover nothing is registered', () => {
+test('where the profile denies recovery nothing is registered', () => {
   const base = profileRow('gpu-cloud').value
   const profile = profileRow('gpu-cloud', { recovery: { ...base.recovery, mode: 'deny' } })
   assert.equal(enroll({ profile, recovery: recoveryKey }).node.recovery, null)
 })
 
-test('whoever proves the registered recovery key takes the place of an active identity; another key does not', () => {
+test('a caller that proves the registered recovery key replaces an active identity; another key does not', () => {
   const node = nodeRow('active', { recovery: keyRecovery() })
   const { change } = enroll({ node, recovery: recoveryKey })
   assert.ok(change.entries.some(({ type }) => type === 'node.superseded'))
@@ -115,7 +115,7 @@ test('a recovery key is another key than the one that is certified', () => {
   expectRefused(decideEnroll(facts({ recovery: { ...recoveryKey, spki: 'new-key' } })), 'CSR_INVALID', /another key/)
 })
 
-test('an answer that was lost and has expired is made anew for the key that has the token, and for nobody else', () => {
+test('an expired answer that was lost is issued again for the key that used the token, and for no other', () => {
   const lost = { ...slots().current, spki: 'new-key', notAfterMs: noonMs - 1 }
   const node = (kind: 'enrolled' | 'active') =>
     nodeRow(kind, { membership: { ...memberships[kind], slots: slots({ current: lost }) } })
@@ -134,7 +134,7 @@ test('an answer that was lost and has expired is made anew for the key that has 
   refused({ credential: taken(), node: node('active') })
 })
 
-test('while issuance is halted nobody gets in; where renewals go on, whoever was answered gets the same answer', () => {
+test('while issuance is halted no node gets in; where renewals go on, an answered request gets the same answer', () => {
   const key = { kind: 'key', keyType: 'p256', spki: new Uint8Array(), spkiHash: 'key-of-a1' } as const
   for (const renewals of [false, true]) {
     const domain = haltedDomainRow(renewals)
@@ -144,7 +144,7 @@ test('while issuance is halted nobody gets in; where renewals go on, whoever was
   }
 })
 
-test('from a store in doubt nobody gets in, not even with the key that was answered before, and no token is spent', () => {
+test('a store in doubt admits no node, not even the key that was answered before, and spends no token', () => {
   const domain = doubtedDomainRow()
   expectRefused(decideEnroll(facts({ domain })), 'STORE_IN_DOUBT')
   const again = facts({

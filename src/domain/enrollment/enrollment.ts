@@ -39,7 +39,7 @@ import {
 } from '#domain/core/node.ts'
 import type { JoinMethod, Profile } from '#domain/core/profile.ts'
 import { registeredRecovery, type RecoveryRegistrationFacts } from '#domain/core/recovery-credential.ts'
-import { refuse, refuseMethod, type Refusal } from '#domain/core/refusal.ts'
+import { refuse, refuseField, refuseMethod, type Refusal } from '#domain/core/refusal.ts'
 import { isSuspicion } from '#domain/identity/settle.ts'
 import {
   underlayText,
@@ -103,7 +103,7 @@ export const decideEnroll = (facts: EnrollFacts): EnrollVerdict => {
   const domain = facts.domain.value
   const stopped = issuanceStopped(domain, 'known')
   if (stopped !== null) return stopped
-  if (key.kind === 'malformed') return refuse('CSR_INVALID', key.why)
+  if (key.kind === 'malformed') return refuseField('CSR_INVALID', 'csr', key.why)
 
   const repeated = repeatOf(facts, key.spkiHash)
   if (repeated !== null) return repeated

@@ -56,7 +56,7 @@ test('a node on record is not registered twice, whatever its state', () => {
   }
 })
 
-test('a repeat with other hardware or another profile is told what is on record', () => {
+test('a repeat with other hardware or another profile gets what is in the store', () => {
   const existing = nodeRow('active', { hardware: { macs: [], bmcSerial: 'BMC-9' }, profile: 'mesh-paas' })
   const said = /with other hardware: BMC serial BMC-9 and under profile mesh-paas/
   expectRefused(decideRegister({ ...facts, existing }), 'NODE_ALREADY_ENROLLED', said)

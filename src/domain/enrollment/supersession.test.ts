@@ -24,7 +24,7 @@ test('P1: a caller that differs from the last holder in machine, BMC serial or a
   assert.equal(hasComeBack({ probe: closed, holders: null }), false)
 })
 
-test('P1: where a channel went silent, or nobody knows how it ended, it is a supersession by silence', () => {
+test('P1: where a channel went silent, or its end is unknown, it is a supersession by silence', () => {
   assert.equal(comesBack(again(), { silentMs: 40_000 }), false)
   assert.equal(comesBack(again(), 'not-tried'), false)
 })

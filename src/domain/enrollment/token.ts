@@ -1,6 +1,14 @@
 // An enrollment token: `unused -> bound(public key) -> used`, single use (ruling 5).
 
-import type { NodeId } from '#domain/core/node.ts'
+import { type NodeId, noHardware, type Node } from '#domain/core/node.ts'
+import { isoTime } from '#platform/clock.ts'
+import { approvalComplete } from '#domain/core/approval.ts'
+import { readOf, type Row, decided, entry, type Attribution, type Decided } from '#domain/core/change.ts'
+import type { DomainSettings } from '#domain/core/domain-settings.ts'
+import { subjectOf } from '#domain/identity/node-certificate.ts'
+import { longestTokenTtlMs, type Profile } from '#domain/core/profile.ts'
+import { refuse, refuseField, refuseMethod, type Refusal } from '#domain/core/refusal.ts'
+import { firstTenure, newNode, registeredEntry } from './registration.ts'
 
 export type Token = {
   readonly id: string
@@ -28,3 +36,154 @@ export type TokenState =
   | { readonly kind: 'revoked'; readonly by: string; readonly atMs: number; readonly why?: string }
 
 export const tokenSecretShape = /^enroll_[A-Za-z0-9_-]{43}$/
+
+// Tokens as operators make and withdraw them. What a token lets in is decided in credential.ts and enrollment.ts.
+
+export type CreateTokenFacts = {
+  readonly tokenId: string
+  readonly secretHash: string
+  /** Null: a token of the domain. */
+  readonly nodeId: NodeId | null
+  readonly node: Row<Node> | null
+  /** For a node on record its own, else the one it is to have. */
+  readonly profile: Row<Profile>
+  readonly replace: boolean
+  /** Null: as long as the profile says. */
+  readonly ttlMs: number | null
+  readonly domain: Row<DomainSettings>
+  readonly by: Attribution
+  readonly nowMs: number
+}
+
+export type TokenCreated = Decided & { readonly token: Token; readonly registered: boolean }
+
+export const decideCreateToken = (facts: CreateTokenFacts): TokenCreated | Refusal => {
+  const { nodeId, node, profile, domain, by, nowMs } = facts
+  const ttlMs = facts.ttlMs ?? profile.value.join.tokenTtlMs
+  const no = ttlProblem(ttlMs) ?? profileForbids(facts) ?? (node === null ? null : nodeForbids(node.value, facts))
+  if (no !== null) return no
+
+  const { tenure } = node === null ? firstTenure : node.value
+  const token: Token = {
+    id: facts.tokenId,
+    hash: facts.secretHash,
+    scope: nodeId === null ? { kind: 'domain' } : { kind: 'node', node: nodeId, tenure },
+    profile: profile.value.name,
+    replace: facts.replace,
+    createdBy: by.actor,
+    createdAtMs: nowMs,
+    expiresAtMs: nowMs + ttlMs,
+    state: { kind: 'unused' },
+  }
+  const created = entry(
+    by,
+    nowMs,
+    'enrollment_token.created',
+    { node: nodeId, token: token.id },
+    {
+      token_id: token.id,
+      created_by: by.actor,
+      expires_at: isoTime(token.expiresAtMs),
+      timestamp: isoTime(nowMs),
+      node: nodeId,
+      profile: token.profile,
+      replace: token.replace,
+    },
+  )
+  const newcomer =
+    nodeId === null || node !== null
+      ? null
+      : newNode({ id: nodeId, profile: token.profile, hardware: noHardware, ...firstTenure, by, nowMs })
+  return {
+    ...decided({
+      reads: [
+        readOf('token', token.hash, null),
+        readOf('profile', token.profile, profile),
+        readOf('domain', 'domain', domain),
+        ...(nodeId === null ? [] : [readOf('node', nodeId, node)]),
+      ],
+      writes: [
+        { put: 'token', value: token },
+        ...(newcomer === null ? [] : [{ put: 'node' as const, value: newcomer }]),
+      ],
+      entries: newcomer === null ? [created] : [registeredEntry(newcomer, by, nowMs), created],
+    }),
+    token,
+    registered: newcomer !== null,
+  }
+}
+
+const ttlProblem = (ttlMs: number): Refusal | null =>
+  Number.isSafeInteger(ttlMs) && ttlMs > 0 && ttlMs <= longestTokenTtlMs
+    ? null
+    : refuseField('SETTING_INVALID', 'expires_ms', 'the lifetime of a token is more than 0 and at most 24 hours')
+
+const profileForbids = ({ nodeId, profile, domain, replace }: CreateTokenFacts): Refusal | null => {
+  const { name, join } = profile.value
+  if (!join.allOf.includes('token')) {
+    return refuseMethod(name, `asks for ${join.allOf.join(' and ')}`)
+  }
+  if (nodeId !== null) {
+    // Said now to the operator instead of later to the machine.
+    const subject = subjectOf(nodeId, profile.value, domain.value)
+    return subject.kind === 'refused' ? subject : null
+  }
+  if (join.tokenScope !== 'domain') {
+    return refuseMethod(name, 'asks for a token made for the node: muster token create --node ID')
+  }
+  return replace
+    ? refuseField('REQUEST_INVALID', 'replace', 'only a token for a node can replace one: name it with --node')
+    : null
+}
+
+const nodeForbids = (node: Node, { profile, replace }: CreateTokenFacts): Refusal | null => {
+  if (node.membership.kind === 'revoked') return refuse('NODE_REVOKED')
+  if (node.membership.kind === 'quarantined') return refuse('NODE_QUARANTINED')
+  if (node.profile !== profile.value.name) {
+    return refuse(
+      'NODE_STATE_CONFLICT',
+      `${node.id} is registered under profile ${node.profile}; a token does not change that`,
+    )
+  }
+  switch (node.membership.kind) {
+    case 'registered':
+      return null
+    case 'enrolled':
+    case 'inactive':
+      return approvalComplete(node, profile.value)
+        ? null
+        : refuse('APPROVAL_REQUIRED', `muster node approve ${node.id}`)
+    case 'active':
+      return replace ? null : refuse('ALREADY_ACTIVE', `muster token create --node ${node.id} --replace`)
+  }
+}
+
+export type RevokeTokenFacts = { readonly token: Row<Token>; readonly by: Attribution; readonly nowMs: number }
+
+export const decideRevokeToken = ({
+  token,
+  by,
+  nowMs,
+}: RevokeTokenFacts): (Decided & { readonly token: Token }) | Refusal => {
+  const { id, hash, scope, state } = token.value
+  if (state.kind === 'used') return refuse('TOKEN_USED', `${state.node} enrolled with it at ${isoTime(state.atMs)}`)
+  if (state.kind === 'revoked') return refuse('TOKEN_INVALID', `${state.by} withdrew it at ${isoTime(state.atMs)}`)
+  const revoked: Token = { ...token.value, state: { kind: 'revoked', by: by.actor, atMs: nowMs } }
+  const node = scope.kind === 'node' ? scope.node : null
+  return {
+    ...decided({
+      reads: [readOf('token', hash, token)],
+      writes: [{ put: 'token', value: revoked }],
+      entries: [entry(by, nowMs, 'enrollment_token.revoked', { node, token: id }, { token_id: id, was: state.kind })],
+    }),
+    token: revoked,
+  }
+}
+
+export type TokenStanding = 'unused' | 'bound' | 'used' | 'expired' | 'revoked'
+
+/** What a token is good for now: only an unused or bound one can expire. */
+export const tokenStanding = (token: Token, nowMs: number): TokenStanding => {
+  const { kind } = token.state
+  return (kind === 'unused' || kind === 'bound') && nowMs >= token.expiresAtMs ? 'expired' : kind
+}

@@ -44,7 +44,7 @@ test('claims rely on the peer being one: removed meanwhile, it is not believed',
   assert.ok(done.change.reads.some(({ row: kind, key }) => kind === 'peer-domain' && key === 'b.example'))
 })
 
-test('active_elsewhere stands exactly while the node is active here and somebody says so of there', () => {
+test('active_elsewhere is set exactly while the node is active here and a claim says that it is active there', () => {
   const membership = fc.constantFrom('registered', 'enrolled', 'active', 'inactive', 'quarantined' as const)
   const states = fc.array(fc.constantFrom('active' as const, 'inactive' as const), { maxLength: 3 })
   fc.assert(
@@ -63,7 +63,7 @@ test('active_elsewhere stands exactly while the node is active here and somebody
   )
 })
 
-test('a claim nobody repeated for so long says nothing any more', () => {
+test('a claim that was not repeated for so long expires', () => {
   const old = claim({ receivedAtMs: noonMs - claimKeptMs })
   assert.equal(decideElsewhere({ node: nodeRow('active'), claims: [old], by, nowMs: noonMs }).kind, 'unchanged')
 })

@@ -3,7 +3,7 @@
 
 import type { NodeId } from '#domain/core/node.ts'
 import { readOf, type Row, decided, entry, type Attribution, type Decided } from '#domain/core/change.ts'
-import { refuse, type Refusal } from '#domain/core/refusal.ts'
+import { refuse, refuseField, type Refusal } from '#domain/core/refusal.ts'
 
 export type PeerDomain = {
   readonly name: string
@@ -49,7 +49,7 @@ export type AddPeerDomainFacts = {
 
 export const decideAddPeerDomain = (facts: AddPeerDomainFacts): PeerDomainDecided | Refusal => {
   const { existing, asked, own, by, nowMs } = facts
-  if (asked.name === own) return refuse('REQUEST_INVALID', 'that is this domain')
+  if (asked.name === own) return refuseField('REQUEST_INVALID', 'name', 'that is this domain')
   if (existing !== null && existing.value.removedAtMs === null) return refuse('PEER_DOMAIN_EXISTS', asked.name)
   const peer: PeerDomain = { ...asked, addedAtMs: nowMs, addedBy: by.actor, removedAtMs: null }
   return written(existing, peer, entry(by, nowMs, 'peer_domain.added', {}, { name: peer.name, url: peer.url }))

@@ -27,7 +27,7 @@ test('work is placed on a schedulable node of its vCluster, which counts it', ()
   assert.deepEqual(placed.change.entries[0].body, { allocation: 'a1', owner: 'slurm', vcluster: 'vc1' })
 })
 
-test('nothing is placed on a node that is not schedulable, and every reason is told', () => {
+test('nothing is placed on a node that is not schedulable, and every reason is listed', () => {
   const sick = { name: 'unhealthy', sinceMs: noonMs, reason: 'r', evidence: {} } as const
   const refused = (changes: Partial<Node>, detail: RegExp) =>
     expectRefused(decidePlace(placing(changes)), 'NODE_NOT_SCHEDULABLE', detail)
@@ -68,7 +68,7 @@ test('what has been released is answered as it is', () => {
   assert.deepEqual(known, { kind: 'unchanged', allocation: allocationRow('a1', { state }).value })
 })
 
-test('what is taken from its owners is told to each of them', () => {
+test('each owner is told which of its work was taken', () => {
   const node = nodeRow('active', { allocations: 2 })
   const allocations = [allocationRow('a1'), allocationRow('a2', { owner: 'kueue' })]
   const taken = releaseAll({ node, allocations, why: 'its node was revoked: stolen', by: alice, nowMs: noonMs })

@@ -48,7 +48,7 @@ test('a move is one change and one entry, and touches no certificate, slot or ep
   )
 })
 
-test('whoever asks for the wrong one of assign, move and unassign is told the right one', () => {
+test('the refusal of a wrong assign, move or unassign names the right command', () => {
   const elsewhere = facts({ assignment: 'inference' })
   refused(decideAssign({ ...elsewhere, to }), 'NODE_STATE_CONFLICT', /muster node move gpu-001 --to training/)
   refused(decideMove({ ...facts(), to, ...staying }), 'NODE_STATE_CONFLICT', /muster node assign gpu-001 --to training/)
@@ -94,7 +94,7 @@ test('drift from what a former vCluster asked for is over with it', () => {
   )
 })
 
-test('a deletion takes nobody out who has left for another vCluster meanwhile', () => {
+test('a deletion takes out no node that has moved to another vCluster meanwhile', () => {
   const left = facts({ assignment: 'inference' })
   refused(decideUnassign({ ...left, ...staying, force: true, deleted: 'training' }), 'NODE_STATE_CONFLICT', /has left/)
 })

@@ -44,7 +44,7 @@ test('an undrain lets what was asked for stay', () => {
   assert.equal(expectDecided(decideUndrain(facts('drained'))).node.drain, 'none')
 })
 
-test('nobody says that nothing runs on a node while something does', () => {
+test('a drain cannot be completed while something runs on the node', () => {
   assert.equal(expectDecided(decideDrained(facts('draining'))).node.drain, 'drained')
   const busy = facts('draining', [allocationRow('a1', { state: releasing })])
   expectRefused(decideDrained(busy), 'NODE_STATE_CONFLICT', /^1 allocation is still on gpu-001, among them a1: /)

@@ -14,7 +14,7 @@ import {
   type NodeFacts,
 } from '#domain/core/change.ts'
 import type { HardwareProfile, HardwareState, ResourceSlot } from '#domain/core/hardware-profile.ts'
-import { refuse, type Refusal } from '#domain/core/refusal.ts'
+import { refuse, refuseField, type Refusal } from '#domain/core/refusal.ts'
 import { profilesOf } from './sku.ts'
 
 export type HardwareProfileDecided = Decided & { readonly profile: HardwareProfile }
@@ -90,7 +90,7 @@ export const decideTag = (facts: TagFacts): NodeDecided | Refusal => {
   const { node, by, nowMs } = facts
   if (node.value.membership.kind === 'revoked') return refuse('NODE_REVOKED')
   const tags = tagsAfter(node.value.machine.tags, facts)
-  if (tags.length > mostTags) return refuse('REQUEST_INVALID', `a machine carries ${mostTags} tags at most`)
+  if (tags.length > mostTags) return refuseField('REQUEST_INVALID', 'add', `a machine carries ${mostTags} tags at most`)
   const known = facts.profiles.flatMap(({ row }) => (row === null ? [] : [row.value]))
   const under = profilesOf(tags, known)
   if (under.length > 1) {
@@ -124,7 +124,8 @@ export const decideMachineReport = (facts: NodeFacts & { readonly report: Machin
   const { node, report, by, nowMs } = facts
   if (node.value.membership.kind === 'revoked') return refuse('NODE_REVOKED')
   const machine = machineAfter(node.value.machine, report, by, nowMs)
-  if (machine.slots.length > mostSlots) return refuse('REQUEST_INVALID', `a machine has ${mostSlots} slots at most`)
+  if (machine.slots.length > mostSlots)
+    return refuseField('REQUEST_INVALID', 'slots', `a machine has ${mostSlots} slots at most`)
   const about = { node: node.value.id, epoch: node.value.epoch }
   const body = {
     firmware: machine.firmware,

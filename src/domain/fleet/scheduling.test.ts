@@ -2,8 +2,9 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { nothingTagged } from '#domain/core/hardware-profile.ts'
 import { conditionNames, membershipKinds, type Condition, type Node } from '#domain/core/node.ts'
-import { nodeRow, noonMs } from '../../../test/fakes/sample-rows.ts'
-import { blocksScheduling, schedulingOf } from './scheduling.ts'
+import { nodeRow, noonMs, alice, row } from '../../../test/fakes/sample-rows.ts'
+import { blocksScheduling, schedulingOf, decideHealth } from './scheduling.ts'
+import { entryTypesOf, expectDecided, expectRefused } from '../../../test/fakes/expect-decision.ts'
 
 const condition = (name: Condition['name']): Condition => ({ name, sinceMs: noonMs, reason: 'r', evidence: {} })
 
@@ -47,4 +48,28 @@ test('one slot that could not be cleaned blocks the whole machine, by name (R-01
     state: 'unavailable',
     reasons: ['slot gpu1: cleanup_blocked'],
   })
+})
+
+const sick = { state: 'unhealthy', reason: 'xid 79', evidence: { gpu: 3 } } as const
+const well = { state: 'healthy' } as const
+const facts = { node: nodeRow('active', { assignment: 'vc1' }), by: alice, nowMs: noonMs }
+
+test('an unhealthy node is unavailable, and comes back when it is healthy again', () => {
+  const raised = expectDecided(decideHealth({ ...facts, report: sick }))
+  assert.deepEqual(schedulingOf(raised.node), { state: 'unavailable', reasons: ['unhealthy'] })
+  assert.deepEqual(entryTypesOf(raised), ['node.condition_raised'])
+  const cleared = expectDecided(decideHealth({ ...facts, node: row(raised.node), report: well }))
+  assert.equal(schedulingOf(cleared.node).state, 'schedulable')
+  assert.deepEqual(entryTypesOf(cleared), ['node.condition_cleared'])
+})
+
+test('what a checker repeats is not written again; its first words stay', () => {
+  const raised = expectDecided(decideHealth({ ...facts, report: sick }))
+  const again = decideHealth({ ...facts, node: row(raised.node), report: { ...sick, reason: 'other words' } })
+  assert.equal(again.kind, 'unchanged')
+  assert.equal(decideHealth({ ...facts, report: well }).kind, 'unchanged')
+})
+
+test('a tombstone has no health', () => {
+  expectRefused(decideHealth({ ...facts, node: nodeRow('revoked'), report: sick }), 'NODE_REVOKED')
 })

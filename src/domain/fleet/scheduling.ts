@@ -1,7 +1,10 @@
 // Whether work may be placed on a node. Operators ask for a drain (drain.ts); the rest is derived, always with its reasons.
 
-import type { ConditionName, Node } from '#domain/core/node.ts'
+import type { ConditionName, Node, Condition } from '#domain/core/node.ts'
 import type { EntryType, JournalEntry } from '#domain/core/journal-entry.ts'
+import { decideClear, decideRaise, type Unchanged } from '#domain/core/conditions.ts'
+import type { NodeDecided, NodeFacts } from '#domain/core/change.ts'
+import { refuse, type Refusal } from '#domain/core/refusal.ts'
 
 export type Scheduling = {
   readonly state: 'schedulable' | 'draining' | 'drained' | 'unavailable'
@@ -89,3 +92,20 @@ const changesAssignment: ReadonlySet<EntryType> = new Set<EntryType>([
 
 /** Whoever watches one vCluster hears of this too: the node may just have left it. */
 export const mayHaveLeft = ({ type }: Pick<JournalEntry, 'type'>): boolean => changesAssignment.has(type)
+
+// What health checkers say of a node. An unhealthy one keeps its identity and gets no new work.
+
+export type HealthReport =
+  | { readonly state: 'unhealthy'; readonly reason: string; readonly evidence: Condition['evidence'] }
+  | { readonly state: 'healthy' }
+
+/** A checker says the same again and again: only what is new is written. */
+export const decideHealth = (
+  facts: NodeFacts & { readonly report: HealthReport },
+): NodeDecided | Unchanged | Refusal => {
+  const { report, ...about } = facts
+  if (about.node.value.membership.kind === 'revoked') return refuse('NODE_REVOKED')
+  return report.state === 'healthy'
+    ? decideClear({ ...about, name: 'unhealthy' })
+    : decideRaise({ ...about, name: 'unhealthy', reason: report.reason, evidence: report.evidence })
+}

@@ -5,7 +5,7 @@ import { policyRules, type Policy } from './policy.ts'
 import { readOf, type Row, boundedText, decided, entry, type Attribution, type Decided } from '#domain/core/change.ts'
 import type { Unchanged } from '#domain/core/conditions.ts'
 import { maintenancePolicy } from '#domain/core/domain-settings.ts'
-import { refuse, type Refusal } from '#domain/core/refusal.ts'
+import { refuse, refuseField, type Refusal } from '#domain/core/refusal.ts'
 import {
   changesOf,
   oneOf,
@@ -64,7 +64,8 @@ export type CreateVClusterFacts = VClusterChanges &
 export const decideCreateVCluster = (facts: CreateVClusterFacts): VClusterDecided | Refusal => {
   const { name, existing, by, nowMs } = facts
   if (existing !== null && existing.value.deletedAtMs === null) return refuse('VCLUSTER_EXISTS', name)
-  if (name === noVCluster) return refuse('VCLUSTER_INVALID', `${noVCluster} stands for nodes in no vCluster`)
+  if (name === noVCluster)
+    return refuseField('VCLUSTER_INVALID', 'name', `${noVCluster} stands for nodes in no vCluster`)
   const vcluster = changed(
     {
       name,
@@ -126,7 +127,7 @@ const changed = (vcluster: VCluster, { set, overlay }: VClusterChanges): VCluste
     result = withSetting(result, key, value)
   }
   const problem = overlayProblem(result.overlay)
-  return problem === null ? result : refuse('VCLUSTER_INVALID', problem)
+  return problem === null ? result : refuseField('VCLUSTER_INVALID', 'overlay', problem)
 }
 
 const said = ({ name, revision }: VCluster) => ({ vcluster: name, revision })

@@ -40,7 +40,7 @@ const written = (verdict: ReturnType<typeof decide>): Node => {
   return write?.put === 'node' ? write.value : assert.fail('no node was written')
 }
 
-test('of two holders the one with the live channel stays, the other is told, and both are named', () => {
+test('of two holders the one with the live channel stays, the other is refused, and both are named', () => {
   const verdict = decide({ otherHolder: holder(1) })
   assert.ok(verdict.kind === 'claimant-refused')
   assert.equal(verdict.refusal.code, 'DUPLICATE_IDENTITY')
@@ -99,16 +99,16 @@ test('where the profile says so both are fenced, though one of them is live', ()
 test('a holder with the live channel stays, although another was given its successor', () => {
   const verdict = decide({ sign: 'second-successor', claimantLive: true })
   assert.ok(verdict.kind === 'claimant-stays')
-  assert.match(verdict.suspicion?.reason ?? '', /successor/)
+  assert.match(verdict.suspicion?.reason ?? '', /asked to renew/)
 })
 
-test('a node that said it could not keep what it was given is no copy of itself, while nobody else is live', () => {
+test('a node that reported a lost write is no copy of itself, while no other holder is live', () => {
   const node = held('inactive', { conditions: [condition('not_persisted')] })
   assert.equal(decide({ node }).kind, 'claimant-stays')
   assert.equal(decide({ node, otherHolder: holder(1) }).kind, 'claimant-refused')
 })
 
-test('a second channel says nothing where the one that is open cannot be told from it', () => {
+test('a second channel is no sign of a copy where the open one names no process', () => {
   const profile = profileRow('high-assurance')
   const sign = 'second-instance'
   assert.equal(decide({ profile, sign, otherHolder: holder(1, { instance: null }) }).kind, 'claimant-stays')

@@ -48,7 +48,7 @@ test('a halt is in the row that every decision to issue reads, and raises its al
   assert.deepEqual([kind, severity, state.kind], ['issuance_halted', 'warning', 'open'])
 })
 
-test('halted again it is for the new reason, in the new way, and still since then; an acknowledgement of before is over', () => {
+test('a second halt has the new reason and scope and the old time; an earlier acknowledgement is cleared', () => {
   const domain = domainRow({ issuance: halted() })
   const alert = alertIn(expectDecided(decideHalt(facts({ nowMs: noonMs - hour })))) ?? assert.fail()
   const acknowledged = row({
@@ -72,7 +72,7 @@ test('resuming resolves the alert; what is open cannot be resumed', () => {
   expectRefused(decideResume(facts()), 'ISSUANCE_NOT_HALTED')
 })
 
-test('whoever asks is told why and when to ask again; renewals go on only where that was said', () => {
+test('a refusal during a halt names the reason and a retry time; renewals go on only where that was ordered', () => {
   const asked = (issuance: DomainSettings['issuance'], what: 'known' | 'new') => {
     const refusal = issuanceStopped(domainRow({ issuance }).value, what)
     return refusal === null ? null : [refusal.code, refusal.detail, refusal.retryAfterMs]

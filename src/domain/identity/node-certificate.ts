@@ -16,7 +16,7 @@ import type { EntryBody } from '#domain/core/journal-entry.ts'
 import type { IssuerId, Node, NodeId, Recovery, Slot } from '#domain/core/node.ts'
 import type { KeyType, Profile } from '#domain/core/profile.ts'
 import type { RecoveryRegistrationFacts } from '#domain/core/recovery-credential.ts'
-import { refuse, type Refusal } from '#domain/core/refusal.ts'
+import { refuse, refuseField, type Refusal } from '#domain/core/refusal.ts'
 import { keysClaimed, type KeyClaimFacts, type KeyInUseFacts } from './key-claim.ts'
 
 /** The only thing taken from a certificate request. */
@@ -86,11 +86,11 @@ export const keyUnfit = (
   if (keyBan !== null) return refuse('KEY_BLOCKED')
   const recoveryKeys = [recovery?.credential, register].map((one) => (one?.kind === 'key' ? one.spki : null))
   if (recoveryKeys.includes(key.spkiHash)) {
-    return refuse('CSR_INVALID', 'a recovery key is never certified: it has to be another key')
+    return refuseField('CSR_INVALID', 'csr', 'a recovery key is never certified: it has to be another key')
   }
   const allowed = profile.value.certificate.keyTypes
   if (allowed.includes(key.keyType)) return null
-  return refuse('CSR_INVALID', `profile ${profile.value.name} allows keys of type ${allowed.join(', ')}`)
+  return refuseField('CSR_INVALID', 'csr', `profile ${profile.value.name} allows keys of type ${allowed.join(', ')}`)
 }
 
 export const admit = <F extends IssueFacts>(

@@ -109,7 +109,7 @@ test('every renewal counts, and a repeated one does not: nothing is written for 
   assert.equal(asked(answered, 'a1', 'key-of-b2', { counter: counter(4), claimant: holder(1) }), 'repeat b2')
 })
 
-test('an older counter is a copy; a newer one or none is not held against anybody', () => {
+test('an older counter is a copy; a newer one or none is not held against the caller', () => {
   const by = (value: number | null) => ({ counter: value === null ? null : counter(value), claimant: holder(1) })
   assert.equal(asked(before, 'a1', 'new', by(4)), 'fenced')
   assert.equal(asked(before, 'a1', 'new', { ...by(4), otherHolder: holder(2) }), 'claimant-refused')
@@ -120,7 +120,7 @@ test('an older counter is a copy; a newer one or none is not held against anybod
   assert.equal(asked(before, 'a1', 'new', { counter: counter(4) }), 'LINEAGE_CONFLICT')
 })
 
-test('whoever names itself and is late is a second holder, live or not', () => {
+test('a caller that names its process and is late is a second holder, live or not', () => {
   // L7: the successor is in use, so the plane knows which of the two is the older one.
   assert.equal(asked(used, 'a1', 'another key', { claimant: holder(1) }), 'claimant-refused')
   assert.equal(asked(used, 'a1', 'another key', { claimant: holder(1), otherHolder: holder(2) }), 'claimant-refused')
@@ -128,18 +128,18 @@ test('whoever names itself and is late is a second holder, live or not', () => {
   assert.equal(asked(before, 'a1', 'another key', { claimant: holder(1), otherHolder: holder(2) }), 'claimant-refused')
 })
 
-test('whoever does not name itself gets no successor while somebody who does is connected, and is never fenced for it', () => {
+test('a caller without a process id gets no successor while a named process is connected, and is never fenced for it', () => {
   assert.equal(asked(before, 'a1', 'new', { otherHolder: holder(2) }), 'claimant-refused')
   const profile = profileRow('high-assurance')
   assert.equal(asked(before, 'a1', 'new', { otherHolder: holder(2), profile }), 'claimant-refused')
   assert.equal(asked(before, 'a1', 'new'), 'admitted')
 })
 
-test('a certificate that has been replaced is not renewed, whoever has a channel', () => {
+test('a certificate that has been replaced is not renewed, whichever holder has a channel', () => {
   assert.equal(asked(used, 'a1', 'another key', { claimant: holder(1), claimantLive: true }), 'SERIAL_MISMATCH')
 })
 
-test('the holder with the live channel gets a successor of its own; the one another was given is denied, and that is told', () => {
+test('the holder with the live channel gets its own successor; the successor of the other is denied, and the journal says so', () => {
   const live = { claimant: holder(1), claimantLive: true, counter: counter(4) }
   const { change, node } = recordRenewal(admitted(answered, 'a1', 'key-of-c3', live), issued, null)
   assert.ok(node.membership.kind === 'active')
@@ -198,14 +198,14 @@ test('a node with nothing registered registers what it recovers with by a renewa
   assert.equal(asked(before, 'a1', 'key-of-c3', certified), 'CSR_INVALID')
 })
 
-test('a store in doubt renews nothing, and takes nobody for a copy: what it knows of lineages may be old', () => {
+test('a store in doubt renews nothing, and judges no copies: its counters may be old', () => {
   const old = { counter: { domain: 'lab.example', node: 'gpu-001', epoch: 4, counter: 1 }, claimant: holder(1) }
   for (const changes of [{}, old]) {
     assert.equal(asked(slots(), 'a1', 'new-key', { ...changes, domain: doubtedDomainRow() }), 'STORE_IN_DOUBT')
   }
 })
 
-test('while issuance is halted nobody renews, unless renewals go on', () => {
+test('while issuance is halted no node renews, unless renewals go on', () => {
   const renewing = (renewals: boolean) => asked(slots(), 'a1', 'new-key', { domain: haltedDomainRow(renewals) })
   assert.equal(renewing(false), 'ISSUANCE_HALTED')
   assert.equal(renewing(true), asked(slots(), 'a1', 'new-key'))

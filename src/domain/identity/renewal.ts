@@ -42,7 +42,7 @@ import {
   type PresentedCounter,
   type RecoveryRegistrationFacts,
 } from '#domain/core/recovery-credential.ts'
-import { refuse, type Refusal } from '#domain/core/refusal.ts'
+import { refuse, refuseField, type Refusal } from '#domain/core/refusal.ts'
 
 export type RenewFacts = IssueFacts & {
   readonly node: Row<Node>
@@ -79,7 +79,7 @@ export const decideRenew = (facts: RenewFacts): RenewVerdict => {
   const { node, principal, key, nowMs } = facts
   const barred = issuanceStopped(facts.domain.value, 'known')
   if (barred !== null) return barred
-  if (key.kind === 'malformed') return refuse('CSR_INVALID', key.why)
+  if (key.kind === 'malformed') return refuseField('CSR_INVALID', 'csr', key.why)
   const { membership } = node.value
   // The caller's first use has been committed before: whoever may renew is active by now.
   if (membership.kind !== 'active') return refuse('NODE_STATE_CONFLICT', `the node is ${membership.kind}`)
@@ -105,7 +105,7 @@ export const decideRenew = (facts: RenewFacts): RenewVerdict => {
 
   const succession = judgeSuccession(facts, asking, succeeded)
   if (succession.kind !== 'one-holder') return succession
-  if (slots.current.spki === key.spkiHash) return refuse('CSR_INVALID', 'a renewal needs a new key')
+  if (slots.current.spki === key.spkiHash) return refuseField('CSR_INVALID', 'csr', 'a renewal needs a new key')
   const unfit = keyUnfit(facts, key, { recovery: node.value.recovery, register: facts.register })
   const barredKey = unfit ?? keyInUse(keyInUseFacts(facts, key.spkiHash))
   if (barredKey !== null) return barredKey

@@ -20,7 +20,7 @@ const node = nodeRow('active', {
 const wiped = { connected: true, reason: 'the copy was wiped', by: alice, nowMs: noonMs }
 const facts = { node, profile: profileRow('gpu-cloud'), ...wiped }
 
-test('whoever is connected stays, the suspicion ends, and what the copy holds too is registered no more', () => {
+test('the connected machine stays, the suspicion ends, and the shared recovery credential is removed', () => {
   const settled = expectDecided(decideSettle(facts))
   assert.deepEqual(settled.node.conditions, [condition('disk_full')])
   assert.deepEqual(alertsOfNode(settled.node), [])
@@ -33,7 +33,7 @@ test('whoever is connected stays, the suspicion ends, and what the copy holds to
   assert.deepEqual(settled.change.entries[0].body, body)
 })
 
-test('a stranger who only knocked holds nothing: the node keeps what it recovers with', () => {
+test('an anonymous caller that was only refused holds nothing: the node keeps its recovery credential', () => {
   const knocked = nodeRow('active', {
     ...{ conditions: [condition('spoof_suspected')], recovery: keyRecovery(), rehearsal },
   })
@@ -57,7 +57,7 @@ test('where the profile asks for two people two have to say it, and neither word
   assert.deepEqual([second.change.entries[0].body['said'], second.change.entries[0].body['complete']], [2, true])
 })
 
-test('it is refused where nobody else claims the identity, where no machine is connected, and over a no', () => {
+test('settle is refused where there is no duplicate, where no machine is connected, and after a denial', () => {
   const refused = (row: typeof node, code: Parameters<typeof expectRefused>[1], why?: RegExp) =>
     expectRefused(decideSettle({ ...facts, node: row }), code, why)
   refused(nodeRow('active', { conditions: [condition('needs_approval')] }), 'NODE_STATE_CONFLICT', /has no duplicate/)

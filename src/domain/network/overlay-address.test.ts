@@ -17,7 +17,7 @@ const prefixOf = (text: string): Network => {
 
 const settings = (name: string, overlayPrefix: string | null) => ({ ...defaultDomainSettings(name), overlayPrefix })
 
-test('a domain has a unique local prefix of its own unless it is told another', () => {
+test('a domain has its own unique local prefix unless it is given another', () => {
   const made = overlayPrefixOf(settings('muster.local', null), sha256)
   assert.match(formatNetwork(made), /^fd[0-9a-f]{2}:[0-9a-f:]*::\/64$/)
   assert.deepEqual(overlayPrefixOf(settings('muster.local', null), sha256), made)

@@ -9,7 +9,7 @@ const node = (changes: Partial<Node> = {}): Node => nodeRow('active', { wireguar
 const mesh = vclusterRow('blue', { peering: 'mesh' }).value
 const isolated = vclusterRow('blue', { peering: 'isolated' }).value
 
-test('whoever is active, or away with an identity that is good, is a peer; nobody else is', () => {
+test('a node that is active, or inactive with a valid identity, is a peer; no other node is', () => {
   const taking = membershipKinds.filter((kind) => groupOf(node({ membership: memberships[kind] }), null) !== null)
   assert.deepEqual(taking, ['active', 'inactive'])
   assert.equal(groupOf(node({ membership: { kind: 'inactive', sinceMs: 0, slots: null } }), null), null)

@@ -58,7 +58,7 @@ test('each state says since when, by whom, and which command changes it', () => 
   assert.match(explain(nodeRow('revoked').value), /by operator:carol: stolen.*\n.*node enroll gpu-001/)
 })
 
-test('an active node without a channel is told when it lapses', () => {
+test('the explanation of an active node without a channel says when it becomes inactive', () => {
   const said = explain(nodeRow('active').value, { channelOpen: false, lastSeenMs: null })
   assert.match(said, /It has no channel\. It has never been seen\. It becomes inactive .* 5 min/)
 })
@@ -79,7 +79,7 @@ test('how a lapsed node comes back follows its profile', () => {
   assert.match(under('mesh-paas', once), /Its return is approved: it becomes active when it connects/)
 })
 
-test('a lapsed node whose certificate expired is told how to join, after approval where asked', () => {
+test('the explanation of an inactive node whose certificate expired says how to join, after approval where asked', () => {
   const late = { nowMs: noonMs + 100 * hour }
   const lapsed = nodeRow('inactive').value
   assert.match(explain(lapsed, late), /certificate has expired.*token create --node gpu-001/)
@@ -97,7 +97,7 @@ test('a released node joins anew, after approval where the profile asks', () => 
   assert.match(explain(released, { profile: profileRow('mesh-paas').value }), /muster node approve gpu-001/)
 })
 
-test('a certificate that waits, is overdue or has expired is told apart', () => {
+test('a pending, an overdue and an expired certificate are distinguished', () => {
   const active = (changes: Partial<Parameters<typeof slots>[0]>) =>
     nodeRow('active', { membership: { ...memberships.active, slots: slots(changes) } }).value
   assert.match(explain(active({ pending: slot('a2') })), /renewed certificate .* waits for its first use/)
@@ -131,7 +131,7 @@ test('every state and condition under every profile is explained, without holes'
 
 const late = noonMs + 100 * hour
 
-test('a node that recovers by itself is not told to make a token', () => {
+test('a node that recovers without an operator is not advised to use a token', () => {
   const lapsed = nodeRow('inactive', { recovery: keyRecovery() }).value
   const active = nodeRow('active', { recovery: keyRecovery() }).value
   assert.match(explain(lapsed, { nowMs: late }), /certificate has expired: it recovers automatically/)
@@ -140,7 +140,7 @@ test('a node that recovers by itself is not told to make a token', () => {
   assert.doesNotMatch(explain({ ...lapsed, conditions }, { nowMs: late }), /token create/)
 })
 
-test('what keeps a node from recovering is told with the command that lets it', () => {
+test('the obstacle to a recovery is explained with the command that removes it', () => {
   const said = (recovery: Recovery, profile = 'gpu-cloud', changes: Partial<Node> = {}) =>
     explain(nodeRow('inactive', { recovery, ...changes }).value, { nowMs: late, profile: profileRow(profile).value })
   const spent = keyRecovery({ recoveredAtMs: [late - 3, late - 2, late - 1] })
@@ -152,12 +152,12 @@ test('what keeps a node from recovering is told with the command that lets it', 
   assert.match(said(keyRecovery(), 'mesh-paas', { approvals }), /it recovers automatically .*; that is approved/)
 })
 
-test('a no to recoveries is told of a node that is well, too', () => {
+test('a denial of recoveries is explained for a healthy node, too', () => {
   const recovery = keyRecovery({ denied: { by: 'operator:bob', atMs: noonMs } })
   assert.match(explain(nodeRow('active', { recovery }).value), /may not recover: operator:bob denied it/)
 })
 
-test('each step of a repair is told with the next one', () => {
+test('each step of a repair is explained with the next one', () => {
   const said = (changes: Partial<Node>, nowMs = noonMs) => explain(nodeRow('quarantined', changes).value, { nowMs })
   assert.match(
     said({ repair: repair() }),

@@ -17,7 +17,7 @@ const what = (
   ...rest: Parameters<typeof causalChain> extends [unknown, ...infer R] ? R : never
 ) => causalChain(entries, ...rest).map((link) => link.what)
 
-test('what belongs to one story stands together where it began, with what the agent told of it', () => {
+test('entries of one episode are grouped where it began, with the events of the agent', () => {
   const story = { correlation: 'episode-1' }
   const chain = causalChain(
     [
@@ -41,7 +41,7 @@ test('what belongs to one story stands together where it began, with what the ag
   assert.equal(chain[1]?.what, 'it asked to recover: cert_expired since noon')
 })
 
-test('a machine from a copied image is told to clean the image, and that its token is good', () => {
+test('a machine from a copied image is advised to clean the image, and that its token is still valid', () => {
   const body = { code: 'KEY_IN_USE', attempt: 'POST /v1/enroll', detail: null }
   const [told] = what([at(0, 'refused', { body })], [])
   assert.match(told ?? '', /remove the agent's state folder from that; a token it brought is still good$/)
@@ -55,7 +55,7 @@ test('a caller refused over and over is one link that says how often', () => {
   ])
 })
 
-test('of the renewals of years the last is told, and of a long story its end', () => {
+test('of years of renewals the last is shown, and of a long history its end', () => {
   const renewals = Array.from({ length: 50 }, (_, day) =>
     at(day, 'node.renewed', { body: { not_after: `day ${day}` } }),
   )

@@ -92,7 +92,7 @@ test('of two registrations of one node one wins', () => {
   assert.deepEqual(race(life, register, register), ['committed', 'lost-race'])
 })
 
-test('a token made before a quarantine or a tombstone lets nobody in, also when the node has come back since', () => {
+test('a token made before a quarantine or a revocation admits no node, also when the node has come back since', () => {
   const token = (replace: boolean): LifeEvent => ({ do: 'token', node: 'n1', replace })
   const enroll = (on: number, key: string): LifeEvent => ({ do: 'enroll', on, node: 'n1', key })
   const use: LifeEvent = { do: 'use', on: 0 }

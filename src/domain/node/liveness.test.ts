@@ -31,7 +31,7 @@ test('only an active node lapses', () => {
   }
 })
 
-test('an enrollment nobody used is stuck after the time of the domain, and said so once', () => {
+test('an enrollment without a first use is stuck after the time of the domain, and reported once', () => {
   const facts = { node: nodeRow('enrolled'), domain, by }
   const { sinceMs } = memberships.enrolled
   assert.deepEqual(decideStuck({ ...facts, nowMs: sinceMs + 10 * minute }), notYet)

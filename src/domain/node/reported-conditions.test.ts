@@ -22,7 +22,7 @@ test('one report raises what is claimed and clears what no longer is, in one cha
   assert.deepEqual(entryTypesOf(verdict), ['node.condition_cleared', 'node.condition_raised'])
 })
 
-test('what stands stays as it was raised, and a report without news writes nothing', () => {
+test('an existing condition stays as it was raised, and a report without changes writes nothing', () => {
   const node = nodeRow('active', { conditions: [stands('disk_full'), stands('not_persisted')] })
   const report = (claimed: ReportedFacts['claimed']) => decideReported({ node, claimed, by: alice, nowMs: noonMs })
   assert.equal(report([claim('disk_full')]).kind, 'unchanged')

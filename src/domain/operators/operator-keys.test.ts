@@ -52,7 +52,7 @@ test('revoking an admin relies on the other admins, so two cannot revoke each ot
   assert.deepEqual(readsOf(verdict), ['operator-key/hash-root@7', 'operator-key/hash-ada@7'])
 })
 
-test('a key of another role is revoked once, whoever is left', () => {
+test('a key of another role is revoked once, whichever keys are left', () => {
   const verdict = expectDecided(
     decideRevokeKey({ key: key('olga', 'operator'), others: [], keySeal, by: alice, nowMs: noonMs }),
   )

@@ -2,7 +2,7 @@
 
 import { readOf, type Row, decided, entry, type Attribution, type Decided } from '#domain/core/change.ts'
 import type { OperatorKey, Role } from '#domain/core/principal.ts'
-import { refuse, type Refusal } from '#domain/core/refusal.ts'
+import { refuse, refuseField, type Refusal } from '#domain/core/refusal.ts'
 
 type KeyDecided = Decided & { readonly key: OperatorKey }
 
@@ -38,7 +38,7 @@ export type CreateKeyFacts = {
 export const decideCreateKey = (facts: CreateKeyFacts): KeyDecided | Refusal => {
   const { keyId, hash, name, role, existing, keySeal, by, nowMs } = facts
   if (existing.some(({ value }) => isLive(value) && value.name === name)) {
-    return refuse('SETTING_INVALID', `a key named ${name} is in use; revoke it first or take another name`)
+    return refuseField('SETTING_INVALID', 'name', `a key named ${name} is in use; revoke it first or take another name`)
   }
   const key = keySeal.seal({ id: keyId, name, role, hash, createdBy: by.actor, createdAtMs: nowMs, revokedAtMs: null })
   return {

@@ -8,8 +8,7 @@ import type { PlanEffect } from './plan.ts'
 import type { Profile } from '#domain/core/profile.ts'
 import { recoverabilityOf } from '#domain/core/recoverability.ts'
 import { changesOf } from '#domain/core/settings-check.ts'
-import type { Token } from '#domain/enrollment/token.ts'
-import { tokenStanding } from '#domain/enrollment/tokens.ts'
+import { type Token, tokenStanding } from '#domain/enrollment/token.ts'
 import type { VCluster } from '#domain/fleet/vcluster.ts'
 
 const works = (count: number): string => counted(count, 'allocation')

@@ -15,7 +15,7 @@ const apply = (effects: readonly PlanEffect[], now: readonly PlanEffect[], nowMs
 
 const active = revocationOf(nodeRow('active').value)
 
-test('a plan of which all is still so is applied once, by whoever comes first', () => {
+test('a plan that is still true is applied once, by the first caller', () => {
   const done = apply([active], [active])
   assert(done.kind === 'decided')
   const again = decideApplyPlan({ plan: row(done.plan), now: [active], by, nowMs: noonMs })
@@ -45,7 +45,7 @@ test('a renewal in between makes no plan stale: it follows from nothing of it', 
   assert.deepEqual(changesSince([active], [revocationOf(renewed.value)]), [])
 })
 
-test('a plan ends, so that nobody does tomorrow what was looked at today', () => {
+test('a plan expires, so that it is not applied a day after it was computed', () => {
   const late = apply([active], [active], noonMs + planLifeMs)
   assert.equal(late.kind === 'refused' && late.code, 'PLAN_NOT_FOUND')
 })

@@ -94,7 +94,7 @@ test('a recovery is one change: a new epoch, the old one denied, the certificate
   )
 })
 
-test('the journal tells the story under one correlation, as a security event, with who claimed it', () => {
+test('the journal records the episode under one correlation, as a security event, with the claimant', () => {
   const { change, node } = recover('active', { approvals: [{ by: alice.actor, atMs: noonMs }] })
   assert.deepEqual(
     change.entries.map(({ type, correlation }) => [type, correlation]),

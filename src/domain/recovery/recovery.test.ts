@@ -141,7 +141,7 @@ test('a counter is needed, of this node, and not an older one', () => {
   assert.equal(decide({ counter: counter(6) }).kind, 'admitted')
 })
 
-test('a successor that nobody has used may never have arrived: the counter before it is good, and no older one', () => {
+test('a successor that was never used may never have arrived: the previous counter is accepted, and no older one', () => {
   const lost = slots({ current: slot('a1', { notAfterMs: noonMs }), pending: slot('b2', { notAfterMs: noonMs }) })
   const node = recoverable('inactive', { membership: { ...memberships.inactive, slots: lost } })
   assert.equal(decide({ node, counter: counter(4) }).kind, 'admitted')
@@ -163,7 +163,7 @@ test('a node that could not keep what it was given recovers with its older count
   assert.equal(decide({ node, counter: counter(3), otherHolder: holder(2) }).kind, 'duplicate')
 })
 
-test('whoever asks while another process answers on its channel is the second holder', () => {
+test('a caller that asks while another process answers on its channel is the second holder', () => {
   const verdict = decide({ otherHolder: holder(2) })
   assert.equal(verdict.kind === 'duplicate' && verdict.verdict.kind, 'claimant-refused')
 })
@@ -177,7 +177,7 @@ test('recoveries are counted in the window of the profile, and one approval lets
   assert.equal(decide({ node: { value: approved, version: 8 } }).kind, 'admitted')
 })
 
-test('people decide under approve, as many as the profile asks, and nobody recovers under deny or after a no', () => {
+test('under approve as many operators decide as the profile asks, and no node recovers under deny or after a denial', () => {
   const approvals = [alice, bob].map(({ actor }) => ({ by: actor, atMs: noonMs }))
   const under = (name: string, people: number) =>
     decide({ profile: profileRow(name), node: recoverable('inactive', { approvals: approvals.slice(0, people) }) })
@@ -223,19 +223,19 @@ test('a recovery that waits for people is to be seen, once; other refusals raise
   assert.equal(decideRecoveryWaits({ node: again, failure, by, nowMs: noonMs, refusal }).kind, 'unchanged')
 })
 
-test('from a store in doubt nobody recovers, and nobody is taken for a copy', () => {
+test('with a store in doubt no node recovers, and no caller is judged a copy', () => {
   expectRefused(decide({ domain: doubtedDomainRow() }), 'STORE_IN_DOUBT')
   expectRefused(decide({ domain: doubtedDomainRow(), counter: counter(1) }), 'STORE_IN_DOUBT')
 })
 
-test('while issuance is halted nobody recovers, and no two holders are judged; renewals that go on are no recovery', () => {
+test('while issuance is halted no node recovers and no duplicate is judged; renewals that go on are no recovery', () => {
   for (const renewals of [false, true]) {
     expectRefused(decide({ domain: haltedDomainRow(renewals) }), 'ISSUANCE_HALTED')
     expectRefused(decide({ domain: haltedDomainRow(renewals), counter: counter(1) }), 'ISSUANCE_HALTED')
   }
 })
 
-test('L3: a recovery key that was banned with another node recovers nobody, and the refusal names the way back', () => {
+test('L3: a recovery key that was banned with another node recovers no node, and the refusal names the way back', () => {
   const verdict = decide({ credentialBan: { value: { spki: 'x', why: 'y', atMs: 0 }, version: 1 } })
   expectRefused(verdict, 'RECOVERY_DENIED')
   assert.match('detail' in verdict ? String(verdict.detail) : '', /muster token create --node .* --replace/)

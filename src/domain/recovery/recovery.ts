@@ -48,7 +48,7 @@ import {
   type PresentedRecovery,
   type RecoveryRegistrationFacts,
 } from '#domain/core/recovery-credential.ts'
-import { refuse, type Refusal } from '#domain/core/refusal.ts'
+import { refuse, refuseField, type Refusal } from '#domain/core/refusal.ts'
 import { isoTime } from '#platform/clock.ts'
 import { repairBarred, usedRepair } from './repair.ts'
 
@@ -89,7 +89,7 @@ export const decideRecover = (facts: RecoverFacts): RecoverVerdict => {
   const domain = facts.domain.value
   const stopped = issuanceStopped(domain, 'known')
   if (stopped !== null) return stopped
-  if (key.kind === 'malformed') return refuse('CSR_INVALID', key.why)
+  if (key.kind === 'malformed') return refuseField('CSR_INVALID', 'csr', key.why)
   const repeated = repeatOf(facts, key.spkiHash)
   if (repeated !== null) return repeated
   const halted = issuanceStopped(domain, 'new')
@@ -139,7 +139,8 @@ const selfBarred = (facts: RecoverFacts): RecoverVerdict | null => {
   if (membership.kind === 'quarantined') return refuse('NODE_QUARANTINED', 'it recovers only with a repair bundle')
   if (facts.credentialBan !== null) return recoveryKeyBanned(node.value.id)
   if (recovery.denied !== null) return refuse('RECOVERY_DENIED', `${recovery.denied.by} said no`)
-  if (counter === null) return refuse('REQUEST_INVALID', 'a recovery presents the counter it was last given')
+  if (counter === null)
+    return refuseField('REQUEST_INVALID', 'counter', 'a recovery presents the counter it was last given')
   return duplicate(facts, counter) ?? notAllowed(facts)
 }
 

@@ -78,7 +78,7 @@ test('the step that would stop a recovery is named, raises a condition, and a la
   assert.match(rehearse({ node, clockSkewMs: hour }).decided?.node.conditions[0]?.reason ?? '', /clock_skew/)
 })
 
-test('whoever cannot prove to be the node says nothing about it', () => {
+test("a caller that cannot prove the node's identity records nothing about it", () => {
   for (const changes of [
     { credential: { by: 'key', spki: 'another' } },
     { credential: { by: 'repair', hash: 'recovery-key' } },

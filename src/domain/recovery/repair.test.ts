@@ -109,7 +109,7 @@ test('evidence passes when every check did, is journaled when that changes, and 
   assert.equal(expectDecided(show(repaired(), [])).node.repair?.evidence?.passed, false)
 })
 
-test('evidence is heard only from the identity that the repair made', () => {
+test('evidence is accepted only from the identity that the repair made', () => {
   const heard = (node: ReturnType<typeof repaired>) =>
     decideRepairEvidence({ node, checks: repairChecksOf(observed()), by: alice, nowMs: noonMs }).kind
   assert.equal(heard(repaired()), 'decided')

@@ -98,7 +98,7 @@ test('a repaired node is released with its new certificate once its evidence has
   assert.notEqual(node.repair, null)
 })
 
-test('a bundle that nobody used ends with the quarantine', () => {
+test('an unused repair bundle ends with the quarantine', () => {
   const node = nodeRow('quarantined', { repair: repair() })
   assert.equal(expectDecided(decideRelease({ node, by: alice, nowMs: noonMs })).node.repair, null)
 })

@@ -112,7 +112,7 @@ test('a proof that is repeated changes nothing', () => {
   )
 })
 
-test('a node that never had a certificate is out at once, and nobody is asked', () => {
+test('a node that never had a certificate is revoked at once, without asking replicas', () => {
   const node = nodeRow('registered', { id: 'new', epoch: 0, wireguard: null }).value
   const receipt = openReceipt({
     id: 'r1',

@@ -84,7 +84,7 @@ test('the epoch is denied and every key of it banned; a key banned before is rel
   ])
 })
 
-test('a key is banned even when nobody looked whether it was', () => {
+test('a key is banned even when no ban was looked up before', () => {
   const bans = writesOf(expectDecided(decideRevoke(facts)), 'key-ban') as { spki: string }[]
   assert.deepEqual(
     bans.map(({ spki }) => spki),
@@ -124,7 +124,7 @@ test('P3: decommissioning a node with allocations needs force, and says what for
   expectRefused(decideDecommission({ ...open, node: nodeRow('revoked') }), 'NODE_REVOKED')
 })
 
-test('those who verify its certificates are told that a decommissioned node has ceased to operate, and nothing else of why', () => {
+test('verifiers learn that a decommissioned node has ceased to operate, and nothing else of the reason', () => {
   const { reason: _reason, ...known } = facts
   const decommissioned = decideDecommission({ ...known, force: true, allocations: 0 })
   const [denial] = writesOf(expectDecided(decommissioned), 'denial') as { reason: string }[]

@@ -8,26 +8,24 @@ import type { Alert } from '#domain/alerts/alert.ts'
 import { decideAcknowledge } from '#domain/alerts/alert-decisions.ts'
 import type { Attribution } from '#domain/core/change.ts'
 import type { Refusal } from '#domain/core/refusal.ts'
-import type { Clock } from '#platform/clock.ts'
-import { busyOver, commitDecision, type CommitDeps } from '#plane/core/commit-decision.ts'
-
-export type AlertRoutesDeps = AcknowledgeDeps & { readonly store: Pick<Store, 'alerts'> }
+import { busyOver, commitDecision } from '#plane/core/commit-decision.ts'
+import type { FlowCore } from '#plane/core/core.ts'
 
 const usualPage = 100
 
-export const operatorAlertRoutes = (deps: AlertRoutesDeps): readonly Route[] =>
+export const operatorAlertRoutes = (core: FlowCore): readonly Route[] =>
   serve(alertApi, {
-    list: (call) => listAlerts(deps, call.query),
+    list: (call) => listAlerts(core.store, call.query),
     acknowledge: async (call) => {
       const { note = null } = call.body
-      const done = await acknowledgeAlert(deps, call.params.id, note, attributionOf(call))
+      const done = await acknowledgeAlert(core, call.params.id, note, attributionOf(call))
       return done.kind === 'refused' ? done : answer(alertView(done.alert))
     },
   })
 
-const listAlerts = async (deps: AlertRoutesDeps, query: QueryOf<typeof alertApi.list>) => {
+const listAlerts = async (store: Pick<Store, 'alerts'>, query: QueryOf<typeof alertApi.list>) => {
   const { all = false, after = null, limit = usualPage } = query
-  const rows = await deps.store.alerts({ unresolvedOnly: !all, after, limit })
+  const rows = await store.alerts({ unresolvedOnly: !all, after, limit })
   const last = rows.at(-1)
   return answer({
     alerts: rows.map(({ value }) => alertView(value)),
@@ -35,22 +33,17 @@ const listAlerts = async (deps: AlertRoutesDeps, query: QueryOf<typeof alertApi.
   })
 }
 
-export type AcknowledgeDeps = CommitDeps & {
-  readonly store: Pick<Store, 'alertById' | 'commit'>
-  readonly clock: Clock
-}
-
 const tries = { tries: 8, onBusy: busyOver('alert') }
 
 /** An operator says that a person looks after an alert. */
 export const acknowledgeAlert = async (
-  deps: AcknowledgeDeps,
+  core: FlowCore,
   id: string,
   note: string | null,
   by: Attribution,
 ): Promise<{ readonly kind: 'acknowledged'; readonly alert: Alert } | Refusal> => {
   const decide = async () =>
-    decideAcknowledge({ alert: await deps.store.alertById(id), note, by, nowMs: deps.clock.nowMs() })
-  const done = await commitDecision(deps, decide, tries)
+    decideAcknowledge({ alert: await core.store.alertById(id), note, by, nowMs: core.clock.nowMs() })
+  const done = await commitDecision(core, decide, tries)
   return done.kind === 'refused' ? done : { kind: 'acknowledged', alert: done.alert }
 }

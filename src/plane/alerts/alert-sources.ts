@@ -8,22 +8,19 @@ import type { IssuerId } from '#domain/core/node.ts'
 import { allFromPem } from '#pki/pem.ts'
 import { parseCertificate } from '#pki/parse-certificate.ts'
 import type { Clock } from '#platform/clock.ts'
-import type { Log } from '#platform/log.ts'
-import type { Timers } from '#platform/timers.ts'
 import type { Authority, ServerIdentity } from '#plane/authority/authority.ts'
 import { everyNode } from '#plane/core/pages.ts'
 import type { PutBack } from '#plane/foundation/keep-witness.ts'
-import type { Store } from '#plane/store/contract/store.ts'
-import { raiseAlert, type AlertDeps, type AlertSource } from './reconcile-alerts.ts'
+import type { Replicas } from '#plane/store/contract/replicas.ts'
+import { raiseAlert, type AlertSource } from './reconcile-alerts.ts'
+import type { Core, FlowCore } from '#plane/core/core.ts'
 
-export type AgingDeps = {
-  readonly clock: Clock
-  readonly authority: Pick<Authority, 'aging' | 'lost' | 'longestLeafMs'>
-  /** What the listeners present now, by the listener's name. */
-  readonly servers: () => Readonly<Record<string, ServerIdentity>>
-}
-
-export const agingSource = ({ clock, authority, servers }: AgingDeps): AlertSource => ({
+/** `servers`: what the listeners present now, by the listener's name. */
+export const agingSource = (
+  clock: Clock,
+  authority: Pick<Authority, 'aging' | 'lost' | 'longestLeafMs'>,
+  servers: () => Readonly<Record<string, ServerIdentity>>,
+): AlertSource => ({
   kinds: agingAlertKinds,
   wanted: () =>
     alertsOfAging({
@@ -42,24 +39,16 @@ const lifeOf = ({ chainPem }: ServerIdentity): CertificateLife => {
   return certificate
 }
 
-export type ClocksDeps = { readonly store: Pick<Store, 'replicas'>; readonly clockToleranceMs: number }
-
 /** A plane with a wrong clock decides nothing, so the leader raises this from what every replica writes with its lease. */
-export const clocksSource = ({ store, clockToleranceMs }: ClocksDeps): AlertSource => ({
+export const clocksSource = (replicas: Pick<Replicas, 'leased'>, clockToleranceMs: number): AlertSource => ({
   kinds: ['clock_off'],
   wanted: async () =>
-    (await store.replicas.leased()).flatMap(({ name, clockOffsetMs }) =>
+    (await replicas.leased()).flatMap(({ name, clockOffsetMs }) =>
       clockOffsetMs === null || Math.abs(clockOffsetMs) <= clockToleranceMs
         ? []
         : [wantedAlert('clock_off', name, { replica: name, offsetMs: clockOffsetMs })],
     ),
 })
-
-export type WithdrawnDeps = {
-  readonly store: Pick<Store, 'nodes' | 'issuers'>
-  readonly clock: Clock
-  readonly timers: Pick<Timers, 'soon'>
-}
 
 const lookEveryMs = 30_000
 const pageSize = 200
@@ -68,24 +57,27 @@ const pageSize = 200
  * The alert about a withdrawn authority is over once no node lives by a certificate of it. That takes a look at every node,
  * so it is taken now and then, and only while there is such an alert.
  */
-export const withdrawnSource = (deps: WithdrawnDeps): AlertSource => {
+export const withdrawnSource = (core: Pick<Core, 'store' | 'clock' | 'timers'>): AlertSource => {
   let lookedAtMs = -Infinity
   return {
     kinds: ['authority_compromised'],
     // Raised in the commit of the withdrawal.
     wanted: () => [],
     async over(alerts) {
-      const nowMs = deps.clock.monotonicMs()
+      const nowMs = core.clock.monotonicMs()
       if (alerts.length === 0 || nowMs - lookedAtMs < lookEveryMs) return []
       lookedAtMs = nowMs
-      const issuers = (await deps.store.issuers()).map(({ value }) => value)
+      const issuers = (await core.store.issuers()).map(({ value }) => value)
       const withdrawn = issuers.filter(({ compromisedAtMs }) => compromisedAtMs !== null).map(({ id }) => id)
-      return (await anybodyLivesBy(deps, withdrawn)) ? [] : alerts
+      return (await anybodyLivesBy(core, withdrawn)) ? [] : alerts
     },
   }
 }
 
-const anybodyLivesBy = async ({ store, timers }: WithdrawnDeps, issuers: readonly IssuerId[]): Promise<boolean> => {
+const anybodyLivesBy = async (
+  { store, timers }: Pick<Core, 'store' | 'timers'>,
+  issuers: readonly IssuerId[],
+): Promise<boolean> => {
   for await (const node of everyNode(store, { limit: pageSize, timers })) if (livesBy(node, issuers)) return true
   return false
 }
@@ -95,19 +87,20 @@ const anybodyLivesBy = async ({ store, timers }: WithdrawnDeps, issuers: readonl
  * that dies between the two, or cannot commit, is followed by one that raises it.
  */
 export const raisePutBack = async (
-  deps: AlertDeps & { readonly log: Log; readonly domainName: () => string },
+  core: FlowCore & Pick<Core, 'log'>,
+  domainName: string,
   putBack: PutBack | null,
 ): Promise<void> => {
   if (putBack === null) return
   const { meanwhile } = putBack
-  const nowMs = deps.clock.nowMs()
+  const nowMs = core.clock.nowMs()
   try {
     const evidence = { meanwhile, file: putBack.nameAside(nowMs) }
-    const wanted = wantedAlert('store_put_back', deps.domainName(), evidence, { sinceMs: nowMs })
-    deps.log.warn({ meanwhile }, wanted.reason)
-    await raiseAlert(deps, wanted)
+    const wanted = wantedAlert('store_put_back', domainName, evidence, { sinceMs: nowMs })
+    core.log.warn({ meanwhile }, wanted.reason)
+    await raiseAlert(core, wanted)
     putBack.setAside(nowMs)
   } catch (error) {
-    deps.log.error({ err: error }, 'that the newer store was put back could not be told; the next start tries again')
+    core.log.error({ err: error }, 'that the newer store was put back could not be told; the next start tries again')
   }
 }

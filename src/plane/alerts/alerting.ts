@@ -6,59 +6,66 @@ import { systemRootsAnd } from '#platform/post-once.ts'
 import { openResolver } from '#platform/resolve-name.ts'
 import { ConfigProblem } from '#plane/config/config.ts'
 import type { Core } from '#plane/core/core.ts'
-import { agingSource, clocksSource, withdrawnSource, type AgingDeps } from './alert-sources.ts'
+import { agingSource, clocksSource, withdrawnSource } from './alert-sources.ts'
 import { followNodes } from './follow-nodes.ts'
 import type { RefusedCall } from '#plane/core/record-refusal.ts'
 import { reconcileSource, type UnresolvedAlerts } from './reconcile-alerts.ts'
 import { watchFailures } from './watch-failures.ts'
 import type { Led } from '#plane/cluster/leading.ts'
-import type { Store } from '#plane/store/contract/store.ts'
 import { startUpkeep } from '#plane/core/upkeep.ts'
 import { callReceiver, type Receiver } from '#plane/webhook/call-receiver.ts'
-import { deliverAlerts, type AlertDelivery, type DeliveryOutcome } from '#plane/webhook/deliver-alerts.ts'
+import {
+  deliverAlerts,
+  type AlertDelivery,
+  type CallWebhook,
+  type DeliveryOutcome,
+} from '#plane/webhook/deliver-alerts.ts'
 import type { WebhookTarget } from '#plane/webhook/webhook-target.ts'
+import type { Authority, ServerIdentity } from '#plane/authority/authority.ts'
 
-export type AlertingDeps = Core &
-  Pick<AgingDeps, 'authority' | 'servers'> & {
-    readonly alerts: UnresolvedAlerts
-    readonly webhook: WebhookTarget | null
-    readonly clockToleranceMs: number
-    readonly onDelivery: (outcome: DeliveryOutcome) => void
-  }
+export type AlertingParts = {
+  readonly authority: Authority
+  /** What the listeners present now, by the listener's name. */
+  readonly servers: () => Readonly<Record<string, ServerIdentity>>
+  readonly alerts: UnresolvedAlerts
+  readonly webhook: WebhookTarget | null
+  readonly clockToleranceMs: number
+  readonly onDelivery: (outcome: DeliveryOutcome) => void
+}
 
 export type Alerting = {
   onRefusal(call: RefusedCall): void
   /** Changes of alerts the webhook has not been told of; 0 while another replica tells it. */
   waitingDeliveries(): number
   /** Follows alerts and delivers them, while this replica leads. */
-  lead(asLeader: Store): Led
+  lead(leading: Core): Led
   stop(): Promise<void>
 }
 
-export const openAlerting = (deps: AlertingDeps): Alerting => {
+export const openAlerting = (core: Core, parts: AlertingParts): Alerting => {
+  const { authority, servers, alerts, clockToleranceMs, onDelivery } = parts
   // First: a webhook that cannot be used must not be found out about by its silence.
-  const webhook = deps.webhook === null ? null : openReceiver(deps.webhook)
-  const failures = watchFailures(deps)
+  const webhook = parts.webhook === null ? null : openReceiver(parts.webhook)
+  const failures = watchFailures(core, alerts)
   let delivery: AlertDelivery | null = null
   return {
     onRefusal: (call) => failures.heard(call),
     waitingDeliveries: () => delivery?.waiting() ?? 0,
-    lead(asLeader) {
-      const leading = { ...deps, store: asLeader }
-      const follower = followNodes(leading)
-      const aging = agingSource(leading)
-      const others = [withdrawnSource(leading), clocksSource(leading)]
-      const delivering = webhook === null ? null : startDelivery(leading, webhook)
+    lead(leading) {
+      const follower = followNodes(leading, alerts)
+      const aging = agingSource(core.clock, authority, servers)
+      const others = [withdrawnSource(leading), clocksSource(core.store.replicas, clockToleranceMs)]
+      const delivering = webhook === null ? null : startDelivery(leading, webhook, onDelivery)
       delivery = delivering
       const walked = follower
         .walk()
         // At once: a key that is gone must not wait for the first round.
-        .then(() => reconcileSource(leading, aging))
-        .catch((error: unknown) => deps.log.error({ err: error }, 'not everything could be looked at for alerts'))
+        .then(() => reconcileSource(leading, alerts, aging))
+        .catch((error: unknown) => core.log.error({ err: error }, 'not everything could be looked at for alerts'))
       const run = async (): Promise<void> => {
         await follower.again()
-        await failures.sweep(asLeader)
-        for (const source of [aging, ...others]) await reconcileSource(leading, source)
+        await failures.sweep(leading)
+        for (const source of [aging, ...others]) await reconcileSource(leading, alerts, source)
       }
       const endUpkeep = startUpkeep(leading, [{ name: 'alerts', where: 'leader', everyMs: 10_000, run }])
       return {
@@ -80,14 +87,14 @@ export const openAlerting = (deps: AlertingDeps): Alerting => {
 
 type OpenWebhook = { readonly receiver: Receiver; readonly secret: string }
 
-const startDelivery = (deps: AlertingDeps, { receiver, secret }: OpenWebhook): AlertDelivery => {
-  const calling = { timers: deps.timers, resolve: openResolver(deps.timers) }
-  return deliverAlerts({
-    ...deps,
-    secret,
-    call: (message, signal) => callReceiver(calling, receiver, message, signal),
-    onOutcome: deps.onDelivery,
-  })
+const startDelivery = (
+  core: Core,
+  { receiver, secret }: OpenWebhook,
+  onOutcome: (outcome: DeliveryOutcome) => void,
+): AlertDelivery => {
+  const calling = { timers: core.timers, resolve: openResolver(core.timers) }
+  const call: CallWebhook = (message, signal) => callReceiver(calling, receiver, message, signal)
+  return deliverAlerts(core, { secret, call, onOutcome })
 }
 
 const shortestSecret = 16

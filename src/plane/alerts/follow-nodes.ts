@@ -8,20 +8,9 @@
 import { alertsOfNode, nodeAlertKinds } from '#domain/alerts/alert-wanted.ts'
 import { readOf } from '#domain/core/change.ts'
 import type { Node, NodeId } from '#domain/core/node.ts'
-import type { Log } from '#platform/log.ts'
-import type { Timers } from '#platform/timers.ts'
-import type { Feed } from '#plane/core/feed.ts'
 import { nodePages } from '#plane/core/pages.ts'
-import type { Store } from '#plane/store/contract/store.ts'
-import { reconcileAlert, type AlertDeps, type UnresolvedAlerts } from './reconcile-alerts.ts'
-
-export type FollowNodesDeps = AlertDeps & {
-  readonly store: Pick<Store, 'get' | 'commit' | 'nodes'>
-  readonly feed: Feed
-  readonly timers: Timers
-  readonly log: Log
-  readonly alerts: UnresolvedAlerts
-}
+import { reconcileAlert, type UnresolvedAlerts } from './reconcile-alerts.ts'
+import type { Core, FlowCore } from '#plane/core/core.ts'
 
 export type NodeFollower = {
   /** Looks at every node once. */
@@ -36,19 +25,19 @@ const pageSize = 200
 /** Settled side by side, so that they share a commit group. */
 const atOnce = 32
 
-export const followNodes = (deps: FollowNodesDeps): NodeFollower => {
+export const followNodes = (core: Core, alerts: UnresolvedAlerts): NodeFollower => {
   const unsettled = new Set<NodeId>()
   let working: Promise<void> | null = null
   let stopped = false
 
   const concerns = (node: Node): boolean =>
-    alertsOfNode(node).length > 0 || nodeAlertKinds.some((kind) => deps.alerts.has(kind, node.id))
+    alertsOfNode(node).length > 0 || nodeAlertKinds.some((kind) => alerts.has(kind, node.id))
 
   const settle = async (id: NodeId): Promise<void> => {
     // Taken out first: a commit that comes while this one is looked at puts it back.
     unsettled.delete(id)
     try {
-      if ((await reconcileNode(deps, id)) === 'busy') unsettled.add(id)
+      if ((await reconcileNode(core, alerts, id)) === 'busy') unsettled.add(id)
     } catch (error) {
       unsettled.add(id)
       throw error
@@ -62,21 +51,21 @@ export const followNodes = (deps: FollowNodesDeps): NodeFollower => {
   }
   const again = (): Promise<void> => {
     working ??= settleAll()
-      .catch((error: unknown) => deps.log.warn({ err: error }, 'alerts could not be settled; they are tried again'))
+      .catch((error: unknown) => core.log.warn({ err: error }, 'alerts could not be settled; they are tried again'))
       .finally(() => (working = null))
     return working
   }
 
-  const unsubscribe = deps.feed.subscribe('node alerts', ({ writes }) => {
+  const unsubscribe = core.feed.subscribe('node alerts', ({ writes }) => {
     const before = unsettled.size
     for (const write of writes) if (write.put === 'node' && concerns(write.value)) unsettled.add(write.value.id)
-    if (unsettled.size > before) deps.timers.soon(() => void (stopped || again()))
+    if (unsettled.size > before) core.timers.soon(() => void (stopped || again()))
   })
 
   return {
     again,
     async walk() {
-      for await (const page of nodePages(deps.store, { limit: pageSize, timers: deps.timers })) {
+      for await (const page of nodePages(core.store, { limit: pageSize, timers: core.timers })) {
         if (stopped) return
         for (const { value } of page) if (concerns(value)) unsettled.add(value.id)
         await again()
@@ -92,17 +81,18 @@ export const followNodes = (deps: FollowNodesDeps): NodeFollower => {
 
 /** All alerts that follow one node. */
 export const reconcileNode = async (
-  deps: AlertDeps & { readonly alerts: UnresolvedAlerts },
+  core: FlowCore,
+  alerts: UnresolvedAlerts,
   id: NodeId,
 ): Promise<'settled' | 'busy'> => {
-  const node = await deps.store.get('node', id)
+  const node = await core.store.get('node', id)
   if (node === null) return 'settled'
   const wanted = new Set(alertsOfNode(node.value).map(({ kind }) => kind))
-  const concerned = nodeAlertKinds.filter((kind) => wanted.has(kind) || deps.alerts.has(kind, id))
+  const concerned = nodeAlertKinds.filter((kind) => wanted.has(kind) || alerts.has(kind, id))
   const outcomes = await Promise.all(
     concerned.map((kind) =>
-      reconcileAlert(deps, { kind, subject: id }, async () => {
-        const now = await deps.store.get('node', id)
+      reconcileAlert(core, { kind, subject: id }, async () => {
+        const now = await core.store.get('node', id)
         return {
           wanted: (now === null ? [] : alertsOfNode(now.value)).find((one) => one.kind === kind) ?? null,
           reliedOn: [readOf('node', id, now)],

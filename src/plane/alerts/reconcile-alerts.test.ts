@@ -27,60 +27,60 @@ const setUp = async ({ lose = 0 } = {}) => {
       types.push(...entries.map(({ type }) => type))
       return { kind: 'committed', origin: 'here', writes, entries: [] }
     },
-  } as unknown as Pick<Store, 'get' | 'commit' | 'alerts'>
+  } as unknown as Store
   const feed = openFeed()
   const clock = manualClock(1_000_000)
   const alerts = await openUnresolvedAlerts(store, feed)
   const open = (): string[] => [...alerts.all()].map(({ kind, subject }) => `${kind} ${subject}`).sort()
-  return { deps: { store, feed, clock, random: systemRandom, alerts }, alerts, open, types }
+  return { core: { store, feed, clock, random: systemRandom }, alerts, open, types }
 }
 
 const offAt = (replica: string) => wantedAlert('clock_off', replica, { replica, offsetMs: 60_000 })
 
 test('what a source names is open, what it no longer names is resolved, and alerts of other kinds stay', async () => {
-  const { deps, open, types } = await setUp()
-  await raiseAlert(deps, wantedAlert('store_damaged', 'lab', { fault: 'page 3' }))
-  await reconcileSource(deps, { kinds: ['clock_off'], wanted: () => [offAt('p1'), offAt('p2')] })
+  const { core, alerts, open, types } = await setUp()
+  await raiseAlert(core, wantedAlert('store_damaged', 'lab', { fault: 'page 3' }))
+  await reconcileSource(core, alerts, { kinds: ['clock_off'], wanted: () => [offAt('p1'), offAt('p2')] })
   assert.deepEqual(open(), ['clock_off p1', 'clock_off p2', 'store_damaged lab'])
-  await reconcileSource(deps, { kinds: ['clock_off'], wanted: () => [offAt('p2')] })
+  await reconcileSource(core, alerts, { kinds: ['clock_off'], wanted: () => [offAt('p2')] })
   assert.deepEqual(open(), ['clock_off p2', 'store_damaged lab'])
   assert.deepEqual(types, ['alert.raised', 'alert.raised', 'alert.raised', 'alert.resolved'])
 })
 
 test('a source may keep open what it does not name', async () => {
-  const { deps, open } = await setUp()
-  for (const replica of ['p1', 'p2']) await raiseAlert(deps, offAt(replica))
+  const { core, alerts, open } = await setUp()
+  for (const replica of ['p1', 'p2']) await raiseAlert(core, offAt(replica))
   const over = (alerts: readonly Alert[]) => alerts.filter(({ subject }) => subject === 'p1')
-  await reconcileSource(deps, { kinds: ['clock_off'], wanted: () => [], over })
+  await reconcileSource(core, alerts, { kinds: ['clock_off'], wanted: () => [], over })
   assert.deepEqual(open(), ['clock_off p2'])
 })
 
 test('no source resolves what an acknowledgement ends, nor what has to be acknowledged first', async () => {
-  const { deps, alerts, open } = await setUp()
-  await raiseAlert(deps, wantedAlert('store_put_back', 'lab', { meanwhile: [], file: 'f' }))
-  await raiseAlert(deps, wantedAlert('rows_differ', 'n1', 'differs'))
+  const { core, alerts, open } = await setUp()
+  await raiseAlert(core, wantedAlert('store_put_back', 'lab', { meanwhile: [], file: 'f' }))
+  await raiseAlert(core, wantedAlert('rows_differ', 'n1', 'differs'))
   const source = { kinds: ['store_put_back', 'rows_differ'], wanted: () => [] } as const
-  await reconcileSource(deps, source)
+  await reconcileSource(core, alerts, source)
   assert.deepEqual(open(), ['rows_differ n1', 'store_put_back lab'])
   const acknowledged = [...alerts.all()].map((alert): Alert => ({
     ...alert,
     state: { kind: 'acknowledged', by: 'operator:ada', atMs: 1, note: null },
   }))
   const writes = acknowledged.map((value) => ({ put: 'alert', value }) as const)
-  deps.feed.publish({ kind: 'committed', origin: 'here', writes, entries: [] })
-  await reconcileSource(deps, source)
+  core.feed.publish({ kind: 'committed', origin: 'here', writes, entries: [] })
+  await reconcileSource(core, alerts, source)
   assert.deepEqual(open(), ['store_put_back lab'])
 })
 
 test('a source that extends what is open is asked only where something is', async () => {
-  const { deps, alerts } = await setUp()
+  const { core, alerts } = await setUp()
   const extend = (wanted: ReturnType<typeof offAt>, { reason, sinceMs }: Alert) => ({
     ...wanted,
     reason: `${wanted.reason}; earlier: ${reason}`,
     sinceMs: sinceMs + 1,
   })
   const look = () =>
-    reconcileSource(deps, {
+    reconcileSource(core, alerts, {
       kinds: ['rows_differ'],
       wanted: () => [wantedAlert('rows_differ', 'n1', 'differs')],
       extend,
@@ -104,9 +104,9 @@ test('a race that is lost is looked at and decided again; one that is always los
     return { wanted: offAt('p1'), reliedOn: [] }
   }
   const once = await setUp({ lose: 1 })
-  assert.equal(await reconcileAlert(once.deps, offAt('p1'), look), 'settled')
+  assert.equal(await reconcileAlert(once.core, offAt('p1'), look), 'settled')
   assert.deepEqual([looks, once.open()], [2, ['clock_off p1']])
   const always = await setUp({ lose: 1000 })
-  assert.equal(await reconcileAlert(always.deps, offAt('p1'), look), 'busy')
+  assert.equal(await reconcileAlert(always.core, offAt('p1'), look), 'busy')
   assert.deepEqual(always.open(), [])
 })

@@ -6,26 +6,18 @@ import { alertKey, type Alert } from '#domain/alerts/alert.ts'
 import { decideAlert } from '#domain/alerts/alert-decisions.ts'
 import { alertRule, type AlertKind, type WantedAlert } from '#domain/alerts/alert-kinds.ts'
 import type { Read, Row } from '#domain/core/change.ts'
-import type { Clock } from '#platform/clock.ts'
-import { sortableId, type Random } from '#platform/random.ts'
-import { commitDecision, type CommitDeps } from '#plane/core/commit-decision.ts'
+import { sortableId } from '#platform/random.ts'
+import { commitDecision } from '#plane/core/commit-decision.ts'
 import type { Feed } from '#plane/core/feed.ts'
 import { pages, type PageReading } from '#plane/core/pages.ts'
 import type { Store } from '#plane/store/contract/store.ts'
-
-export type AlertDeps = CommitDeps & {
-  readonly store: Pick<Store, 'get' | 'commit'>
-  readonly clock: Clock
-  readonly random: Random
-}
+import type { FlowCore } from '#plane/core/core.ts'
 
 /** The alerts that are not resolved, in memory: as on record at start, and as every commit changes them. */
 export type UnresolvedAlerts = {
   has(kind: AlertKind, subject: string): boolean
   all(): Iterable<Alert>
 }
-
-export type ReconcileDeps = AlertDeps & { readonly alerts: Pick<UnresolvedAlerts, 'all'> }
 
 /** Says all that should be open of its kinds. */
 export type AlertSource = {
@@ -47,38 +39,42 @@ const by = { actor: 'system:alerts', source: null, correlation: null }
  * every race, and is to be tried again later.
  */
 export const reconcileAlert = async (
-  deps: AlertDeps,
+  core: FlowCore,
   about: Pick<Alert, 'kind' | 'subject'>,
   look: (unresolved: Alert | null) => Promise<AlertLook> | AlertLook,
 ): Promise<'settled' | 'busy'> => {
-  const done = await commitDecision(deps, async () => {
-    const existing = await deps.store.get('alert', alertKey(about))
+  const done = await commitDecision(core, async () => {
+    const existing = await core.store.get('alert', alertKey(about))
     const state = await look(existing === null || existing.value.state.kind === 'resolved' ? null : existing.value)
-    const nowMs = deps.clock.nowMs()
-    return decideAlert({ ...state, existing, newId: sortableId(nowMs, deps.random), by, nowMs })
+    const nowMs = core.clock.nowMs()
+    return decideAlert({ ...state, existing, newId: sortableId(nowMs, core.random), by, nowMs })
   })
   return done.kind === 'refused' ? 'busy' : 'settled'
 }
 
 /** Something has happened, or was met, that a person should look at. */
-export const raiseAlert = (deps: AlertDeps, wanted: WantedAlert): Promise<'settled' | 'busy'> =>
-  reconcileAlert(deps, wanted, () => ({ wanted, reliedOn: [] }))
+export const raiseAlert = (core: FlowCore, wanted: WantedAlert): Promise<'settled' | 'busy'> =>
+  reconcileAlert(core, wanted, () => ({ wanted, reliedOn: [] }))
 
 /** Raises what the source names, then resolves what it no longer does. What stays busy is found by the next look. */
-export const reconcileSource = async (deps: ReconcileDeps, source: AlertSource): Promise<void> => {
+export const reconcileSource = async (
+  core: FlowCore,
+  alerts: Pick<UnresolvedAlerts, 'all'>,
+  source: AlertSource,
+): Promise<void> => {
   const wanted = await source.wanted()
   for (const one of wanted) {
-    await reconcileAlert(deps, one, (unresolved) => ({
+    await reconcileAlert(core, one, (unresolved) => ({
       wanted: unresolved === null ? one : (source.extend?.(one, unresolved) ?? one),
       reliedOn: [],
     }))
   }
   const keys = new Set(wanted.map(alertKey))
-  const unwanted = [...deps.alerts.all()].filter(
+  const unwanted = [...alerts.all()].filter(
     (alert) => source.kinds.includes(alert.kind) && !keys.has(alertKey(alert)) && mayResolve(alert),
   )
   const over = source.over === undefined ? unwanted : await source.over(unwanted)
-  for (const alert of over) await reconcileAlert(deps, alert, () => ({ wanted: null, reliedOn: [] }))
+  for (const alert of over) await reconcileAlert(core, alert, () => ({ wanted: null, reliedOn: [] }))
 }
 
 const mayResolve = ({ kind, state }: Alert): boolean => {

@@ -16,28 +16,15 @@ import type { JournalEntry } from '#domain/core/journal-entry.ts'
 import type { NodeId } from '#domain/core/node.ts'
 import { refuse } from '#domain/core/refusal.ts'
 import type { RefusalCode } from '#domain/core/refusal-table.ts'
-import type { Log } from '#platform/log.ts'
-import type { Feed } from '#plane/core/feed.ts'
 import type { Store } from '#plane/store/contract/store.ts'
 import type { RefusedCall } from '#plane/core/record-refusal.ts'
-import {
-  reconcileAlert,
-  reconcileSource,
-  type AlertDeps,
-  type AlertLook,
-  type UnresolvedAlerts,
-} from './reconcile-alerts.ts'
-
-export type WatchFailuresDeps = AlertDeps & {
-  readonly feed: Feed
-  readonly alerts: UnresolvedAlerts
-  readonly log: Log
-}
+import { reconcileAlert, reconcileSource, type AlertLook, type UnresolvedAlerts } from './reconcile-alerts.ts'
+import type { Core, FlowCore } from '#plane/core/core.ts'
 
 export type FailureWatch = {
   heard(call: Pick<RefusedCall, 'refusal' | 'principal' | 'source'>): void
   /** Resolves the alerts about identities that have been quiet for long enough. */
-  sweep(asLeader: Pick<Store, 'get' | 'commit'>): Promise<void>
+  sweep(leading: FlowCore): Promise<void>
   /** Hears nothing of other replicas from now on. */
   stop(): void
   /** Resolves when what is under way has ended. */
@@ -47,10 +34,10 @@ export type FailureWatch = {
 /** Identities watched at once; the one that failed longest ago makes room. */
 const mostWatched = 10_000
 
-export const watchFailures = (deps: WatchFailuresDeps): FailureWatch => {
+export const watchFailures = (core: Core, alerts: UnresolvedAlerts): FailureWatch => {
   const failures = new Map<NodeId, readonly number[]>()
   const raising = new Map<NodeId, Promise<unknown>>()
-  const sinceStartMs = deps.clock.monotonicMs()
+  const sinceStartMs = core.clock.monotonicMs()
 
   const remember = (node: NodeId, times: readonly number[]): void => {
     failures.delete(node)
@@ -60,9 +47,9 @@ export const watchFailures = (deps: WatchFailuresDeps): FailureWatch => {
   }
   const raise = (failure: RepeatedFailure): void => {
     const { node } = failure.identity
-    if (raising.has(node) || deps.alerts.has('repeated_failures', node)) return
-    const raised = reconcileAlert(deps, { kind: 'repeated_failures', subject: node }, () => look(deps, failure))
-      .catch((error: unknown) => deps.log.warn({ err: error, node }, 'repeated failures could not be told'))
+    if (raising.has(node) || alerts.has('repeated_failures', node)) return
+    const raised = reconcileAlert(core, { kind: 'repeated_failures', subject: node }, () => look(core.store, failure))
+      .catch((error: unknown) => core.log.warn({ err: error, node }, 'repeated failures could not be told'))
       .finally(() => raising.delete(node))
     raising.set(node, raised)
   }
@@ -70,16 +57,16 @@ export const watchFailures = (deps: WatchFailuresDeps): FailureWatch => {
   const isQuiet = (node: NodeId): boolean => {
     // One from before the start may have failed just then.
     const lastMs = failures.get(node)?.at(-1) ?? sinceStartMs
-    return deps.clock.monotonicMs() - lastMs >= quietToResolveMs
+    return core.clock.monotonicMs() - lastMs >= quietToResolveMs
   }
   const heard: FailureWatch['heard'] = ({ refusal, principal, source }) => {
     const identity = failedIdentity(refusal, principal)
     if (identity === null) return
-    const times = withFailure(failures.get(identity.node) ?? [], deps.clock.monotonicMs())
+    const times = withFailure(failures.get(identity.node) ?? [], core.clock.monotonicMs())
     remember(identity.node, times)
     if (times.length >= failuresToAlert) raise({ identity, code: refusal.code, source })
   }
-  const stop = deps.feed.subscribe('failure watch', ({ origin, entries }) => {
+  const stop = core.feed.subscribe('failure watch', ({ origin, entries }) => {
     if (origin === 'here') return
     for (const { entry } of entries) if (entry.type === 'refused') heard(asRefused(entry))
   })
@@ -87,22 +74,19 @@ export const watchFailures = (deps: WatchFailuresDeps): FailureWatch => {
   return {
     heard,
     stop,
-    sweep: (asLeader) =>
-      reconcileSource(
-        { ...deps, store: asLeader },
-        {
-          kinds: ['repeated_failures'],
-          // Raised when they are heard of.
-          wanted: () => [],
-          async over(alerts) {
-            const over: Alert[] = []
-            // One after the other: there may be thousands of them, and nothing waits for this.
-            for (const alert of alerts)
-              if (isQuiet(alert.subject) || (await isGone(deps, alert.subject))) over.push(alert)
-            return over
-          },
+    sweep: (leading) =>
+      reconcileSource(leading, alerts, {
+        kinds: ['repeated_failures'],
+        // Raised when they are heard of.
+        wanted: () => [],
+        async over(unwanted) {
+          const over: Alert[] = []
+          // One after the other: there may be thousands of them, and nothing waits for this.
+          for (const alert of unwanted)
+            if (isQuiet(alert.subject) || (await isGone(core.store, alert.subject))) over.push(alert)
+          return over
         },
-      ),
+      }),
     async settled() {
       await Promise.all(raising.values())
     },
@@ -120,7 +104,7 @@ const asRefused = ({
   source: source ?? 'unknown',
 })
 
-const look = async ({ store }: WatchFailuresDeps, failure: RepeatedFailure): Promise<AlertLook> => {
+const look = async (store: Pick<Store, 'get'>, failure: RepeatedFailure): Promise<AlertLook> => {
   const { node: id } = failure.identity
   const node = await store.get('node', id)
   const profile = node === null ? null : await store.get('profile', node.value.profile)
@@ -130,7 +114,7 @@ const look = async ({ store }: WatchFailuresDeps, failure: RepeatedFailure): Pro
   }
 }
 
-const isGone = async ({ store }: WatchFailuresDeps, id: NodeId): Promise<boolean> => {
+const isGone = async (store: Pick<Store, 'get'>, id: NodeId): Promise<boolean> => {
   const node = await store.get('node', id)
   return node === null || node.value.membership.kind === 'revoked'
 }

@@ -9,14 +9,13 @@ import { judgeCertificate } from '#domain/identity/presented-certificate.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
 import { issuerAndSerial } from '#pki/parse-certificate.ts'
 import { sha256Hex } from '#platform/bytes.ts'
-import type { Clock } from '#platform/clock.ts'
 import { peerCertificate, type TLSSocket } from '#platform/tls-server.ts'
 import type { SecondHolders } from '#plane/identity/second-holder.ts'
 import type { HoldOff } from '#plane/limits/hold-off.ts'
 import type { ReturnSlots } from '#plane/limits/return-slots.ts'
-import type { Store } from '#plane/store/contract/store.ts'
 import type { AgentEvidence } from '#wire/core/agent-evidence.ts'
 import type { DenyList } from './deny-list.ts'
+import type { Core } from '#plane/core/core.ts'
 
 /** `evidence`: what the caller says of its process; asked for only when there may be two holders. */
 export type NodeAuthn = (
@@ -25,9 +24,7 @@ export type NodeAuthn = (
   evidence: () => AgentEvidence | null,
 ) => Promise<NodePrincipal | Anonymous | Refusal>
 
-export type NodeAuthnDeps = {
-  readonly store: Pick<Store, 'get'>
-  readonly clock: Clock
+export type NodeAuthnParts = {
   readonly settings: () => Pick<DomainSettings, 'clockToleranceMs'>
   readonly denyList: DenyList
   readonly returns: ReturnSlots
@@ -41,7 +38,7 @@ export type NodeAuthnDeps = {
 /** What a connection presented never changes; everything that can change is asked anew on every request. */
 type Presented = { readonly key: string; readonly sha256: string } | 'nothing' | 'unreadable'
 
-export const openNodeAuthn = (deps: NodeAuthnDeps): NodeAuthn => {
+export const openNodeAuthn = (core: Pick<Core, 'store' | 'clock'>, parts: NodeAuthnParts): NodeAuthn => {
   const presented = new WeakMap<TLSSocket, Presented>()
 
   const presentedBy = (socket: TLSSocket): Presented => {
@@ -57,42 +54,42 @@ export const openNodeAuthn = (deps: NodeAuthnDeps): NodeAuthn => {
     if (certificate === 'nothing') return { kind: 'anonymous', source }
     if (certificate === 'unreadable') return refuse('CLIENT_CERT_UNKNOWN')
 
-    const row = await deps.store.get('certificate', certificate.key)
+    const row = await core.store.get('certificate', certificate.key)
     const record = row !== null && row.value.sha256 === certificate.sha256 ? row.value : null
     // Side by side: on PostgreSQL they are one round trip. The ban is read for certificates without a denial of their own,
     // which a replica of an older release may have issued over a key that another node holds.
     const [node, keyBan] = await Promise.all([
-      record !== null && record.subject.kind === 'node' ? deps.store.get('node', record.subject.node) : null,
-      record === null ? null : deps.store.get('key-ban', record.spki),
+      record !== null && record.subject.kind === 'node' ? core.store.get('node', record.subject.node) : null,
+      record === null ? null : core.store.get('key-ban', record.spki),
     ])
     const verdict = judgeCertificate({
       record,
       node: node === null ? null : node.value,
-      denied: record !== null && deps.denyList.denies(record),
+      denied: record !== null && parts.denyList.denies(record),
       keyBanned: keyBan !== null,
-      issuerWithdrawn: record !== null && deps.denyList.withdrawnIssuers().includes(record.issuer),
+      issuerWithdrawn: record !== null && parts.denyList.withdrawnIssuers().includes(record.issuer),
       source,
-      toleranceMs: deps.settings().clockToleranceMs,
-      nowMs: deps.clock.nowMs(),
+      toleranceMs: parts.settings().clockToleranceMs,
+      nowMs: core.clock.nowMs(),
     })
     if (verdict.kind === 'refused' && verdict.secondHolderOf !== undefined) {
       const { node: impersonated, serial } = verdict.secondHolderOf
       const caller = { node: impersonated.id, evidence: evidence(), source, serial, correlation: null }
-      const copy = await deps.secondHolders.refuseReplaced(impersonated, caller)
+      const copy = await parts.secondHolders.refuseReplaced(impersonated, caller)
       if (copy !== null) return copy
     }
     if (verdict.kind === 'refused' && verdict.code === 'ISSUER_WITHDRAWN' && node !== null) {
       // In the word that every agent knows, also one of the release before: it sends him into recovery, and not in a circle.
       const said = refuse('CLIENT_CERT_DENIED', 'the authority that issued it has been withdrawn')
-      return { ...said, retryAfterMs: deps.returns.nextMs(), about: aboutNode(node.value.id) }
+      return { ...said, retryAfterMs: parts.returns.nextMs(), about: aboutNode(node.value.id) }
     }
     if (verdict.kind === 'refused' && verdict.fromFuture === true && node !== null) {
       // A clock that was ahead has dated the certificates of many: they do not all recover in the same moment.
-      return { ...verdict, retryAfterMs: deps.returns.nextMs(), about: aboutNode(node.value.id) }
+      return { ...verdict, retryAfterMs: parts.returns.nextMs(), about: aboutNode(node.value.id) }
     }
-    const barred = verdict.kind === 'node' ? deps.barred(verdict.id) : null
+    const barred = verdict.kind === 'node' ? parts.barred(verdict.id) : null
     if (barred !== null) return barred
-    if (verdict.kind === 'node' && deps.holdOff.over(verdict.id) !== null) {
+    if (verdict.kind === 'node' && parts.holdOff.over(verdict.id) !== null) {
       return { ...refuse('BUSY', 'an operator is deciding about this node'), retryAfterMs: 1000 }
     }
     // Whoever shook hands holds the key of that node, whatever became of its certificate.

@@ -9,15 +9,9 @@ import type { EntryType, JournalEntry } from '#domain/core/journal-entry.ts'
 import type { OperatorKey } from '#domain/core/principal.ts'
 import { commitOnce } from '#plane/core/commit-decision.ts'
 import { entryPages } from '#plane/core/pages.ts'
-import { raiseAlert, reconcileSource, type ReconcileDeps } from '#plane/alerts/reconcile-alerts.ts'
+import { raiseAlert, reconcileSource, type UnresolvedAlerts } from '#plane/alerts/reconcile-alerts.ts'
 import type { Store } from '#plane/store/contract/store.ts'
 import type { Core } from '#plane/core/core.ts'
-
-export type KeyBookDeps = ReconcileDeps &
-  Pick<Core, 'feed' | 'log'> & {
-    readonly store: Pick<Store, 'get' | 'commit' | 'operatorKeys' | 'journal'>
-    readonly keySeal: KeySeal
-  }
 
 export type KeyBook = {
   /** Whether a live row is a key of this domain. One that is not raises an alert. */
@@ -33,10 +27,14 @@ const types = ['operator_key.created', 'operator_key.adopted', 'operator_key.rev
 /** A forged row is not looked up in the journal again for each call that presents it. */
 const refusedForMs = 10_000
 
-export const openKeyBook = async (deps: KeyBookDeps): Promise<KeyBook> => {
-  const { store, keySeal, log } = deps
+export const openKeyBook = async (
+  core: Omit<Core, 'timers'>,
+  keySeal: KeySeal,
+  alerts: Pick<UnresolvedAlerts, 'all'>,
+): Promise<KeyBook> => {
+  const { store, log } = core
   const revoked = new Set<string>()
-  deps.feed.subscribe('operator key book', ({ entries }) => {
+  core.feed.subscribe('operator key book', ({ entries }) => {
     for (const { entry } of entries) if (entry.type === 'operator_key.revoked') revoked.add(voucherOf(entry).keyId)
   })
   for (const { keyId } of await vouchers(store, ['operator_key.revoked'])) revoked.add(keyId)
@@ -54,8 +52,8 @@ export const openKeyBook = async (deps: KeyBookDeps): Promise<KeyBook> => {
 
   const adopt = async (key: Row<OperatorKey>): Promise<boolean> => {
     if (!(await isVouchedFor(key))) return false
-    const { change } = decideAdoptKey({ key, keySeal, by, nowMs: deps.clock.nowMs() })
-    const outcome = await commitOnce(deps, change)
+    const { change } = decideAdoptKey({ key, keySeal, by, nowMs: core.clock.nowMs() })
+    const outcome = await commitOnce(core, change)
     // Lost to another replica that adopts it, or to its revocation: the row says which.
     if (outcome === 'lost-race') return isGood(await store.get('operator-key', key.value.hash))
     log.info({ key: key.value.id }, 'an operator key without a MAC was adopted: the journal vouches for it')
@@ -69,7 +67,7 @@ export const openKeyBook = async (deps: KeyBookDeps): Promise<KeyBook> => {
   const grants = async (key: Row<OperatorKey>): Promise<boolean> => {
     if (key.value.revokedAtMs !== null) return false
     if (isGood(key)) return true
-    const nowMs = deps.clock.monotonicMs()
+    const nowMs = core.clock.monotonicMs()
     const before = refused.get(key.value.hash)
     if (before?.version === key.version && nowMs - before.atMs < refusedForMs) return false
     if (!revoked.has(key.value.id) && !keySeal.isSealed(key.value) && (await adopt(key))) return true
@@ -78,7 +76,7 @@ export const openKeyBook = async (deps: KeyBookDeps): Promise<KeyBook> => {
       { key: boundedText(key.value.id, 64) },
       'an operator key that no plane of this domain wrote is in the store',
     )
-    await raiseAlert(deps, forgedAlert(key))
+    await raiseAlert(core, forgedAlert(key))
     return false
   }
 
@@ -97,8 +95,8 @@ export const openKeyBook = async (deps: KeyBookDeps): Promise<KeyBook> => {
       for (const key of await store.operatorKeys()) {
         if (key.value.revokedAtMs === null && !(await grants(key))) forged.push(forgedAlert(key))
       }
-      for (const [hash, { atMs }] of refused) if (deps.clock.monotonicMs() - atMs >= refusedForMs) refused.delete(hash)
-      await reconcileSource(deps, { kinds: ['operator_key_forged'], wanted: () => forged })
+      for (const [hash, { atMs }] of refused) if (core.clock.monotonicMs() - atMs >= refusedForMs) refused.delete(hash)
+      await reconcileSource(core, alerts, { kinds: ['operator_key_forged'], wanted: () => forged })
     },
   }
 }

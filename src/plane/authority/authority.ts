@@ -4,7 +4,7 @@ import type { Static } from 'typebox'
 import type { Attribution } from '#domain/core/change.ts'
 import type { Refusal } from '#domain/core/refusal.ts'
 import type { CaView } from '#wire/ca/ca-api.ts'
-import type { AgingWarning } from './authority-warnings.ts'
+import type { AgingWarning } from './authority-view.ts'
 import type { Issuer } from '#plane/core/issuer.ts'
 import type { Withdrawal, WithdrawalWanted } from './withdraw-issuer.ts'
 

@@ -2,19 +2,19 @@
 // taken into service. The pending key is durable and sealed before the request is shown, so a repeat is the same request.
 
 import { type Attribution, entry } from '#domain/core/change.ts'
-import { refuse, type Refusal } from '#domain/core/refusal.ts'
+import { refuse, refuseField, type Refusal } from '#domain/core/refusal.ts'
 import { generateKey, keyId, loadPrivateKey, spkiHash, type PrivateKey } from '#pki/keys.ts'
-import { parseCertificate } from '#pki/parse-certificate.ts'
+import { parseCertificate, isSignedBy, type ParsedCertificate } from '#pki/parse-certificate.ts'
 import { fromPem } from '#pki/pem.ts'
 import { sameBytes } from '#platform/bytes.ts'
 import { bookTries, type AuthorityDeps, type AuthorityState } from './authority-state.ts'
 import { certificateOf, keepKey, recordOf } from './ca-signer.ts'
-import { checkImported } from './check-imported.ts'
-import { makeRequest, readRequest, type RequestedRole } from './intermediate-request.ts'
+import { makeRequest, readRequest, type RequestedRole, pathLenOf } from './intermediate-request.ts'
 import type { IssuerBook } from './issuer-book.ts'
 import { commitOnce, retryLostRaces } from '#plane/core/commit-decision.ts'
 import type { KeyName } from '#plane/keys/key-custody.ts'
 import { takeIntoService } from './take-into-service.ts'
+import { isoTime } from '#platform/clock.ts'
 
 type Pending = {
   readonly name: KeyName
@@ -50,10 +50,10 @@ const attemptImport = async (
   by: Attribution,
 ): Promise<'imported' | 'lost-race' | Refusal> => {
   const der = fromPem('CERTIFICATE', certificatePem)
-  if (der === null) return refuse('CA_REQUEST_INVALID', 'not one PEM block CERTIFICATE')
+  if (der === null) return refuseField('CA_REQUEST_INVALID', 'certificate', 'not one PEM block CERTIFICATE')
   if (isInService(state.book, der)) return 'imported'
   const certificate = parseCertificate(der)
-  if (certificate.kind === 'malformed') return refuse('CA_REQUEST_INVALID', certificate.why)
+  if (certificate.kind === 'malformed') return refuseField('CA_REQUEST_INVALID', 'certificate', certificate.why)
 
   const role = deps.options.issuerKey === 'memory' ? 'domain-ca' : 'issuing'
   const pending = findPending(deps, role)
@@ -66,11 +66,11 @@ const attemptImport = async (
     longestLeafMs: state.longestLeafMs,
     nowMs: deps.clock.nowMs(),
   })
-  if (problem !== null) return refuse('CA_REQUEST_INVALID', problem)
+  if (problem !== null) return refuseField('CA_REQUEST_INVALID', 'certificate', problem)
 
   const record = recordOf(certificate, { role, custody: 'file', parent: state.book.root.id })
   if (state.book.find(record.id) !== null)
-    return refuse('CA_REQUEST_INVALID', 'its key identifier is on record already')
+    return refuseField('CA_REQUEST_INVALID', 'certificate', 'its key identifier is on record already')
   const made = { record, certificate, key: pending.key }
   await keepKey(deps.custody, made)
   const story = { why: 'imported', by, fence: null, everywhere: false }
@@ -111,3 +111,45 @@ const allPending = ({ custody }: AuthorityDeps): readonly Pending[] =>
     const request = readRequest(requestPem)
     return request.kind === 'malformed' ? [] : [{ name, key, requestPem, role: request.role }]
   })
+
+// Whether a certificate that came back from the root is the CA that was asked for.
+
+export type ImportFacts = {
+  readonly certificate: ParsedCertificate
+  readonly role: RequestedRole
+  readonly root: ParsedCertificate
+  readonly requestedSpki: Uint8Array
+  readonly longestLeafMs: number
+  readonly nowMs: number
+}
+
+/** What is wrong with it, or null. */
+const checkImported = (facts: ImportFacts): string | null => {
+  const { certificate, role, root, nowMs } = facts
+  if (!sameBytes(certificate.spki, facts.requestedSpki)) return 'its key is not the one this plane asked for'
+  if (!sameBytes(certificate.issuerName, root.subjectName) || certificate.authorityKeyId !== root.subjectKeyId) {
+    return 'it names another issuer than the root of this domain'
+  }
+  if (!isSignedBy(certificate, root)) return 'it is not signed by the root of this domain'
+  if (!certificate.ca) return 'it is not a CA certificate'
+  if (certificate.pathLen !== pathLenOf[role]) {
+    return `its path length is ${certificate.pathLen ?? 'absent'} where ${pathLenOf[role]} is needed`
+  }
+  if (!certificate.keyUsage.includes('keyCertSign')) return 'its key usage does not let it sign certificates'
+  if (certificate.extendedKeyUsage.length > 0) return 'its extended key usage limits what it may sign'
+  if (certificate.unknownCritical.length > 0) return 'it has critical extensions this plane does not know'
+  // 20 bytes are what every tool makes of a key; the issuer is named by them from now on.
+  if (certificate.subjectKeyId === null || certificate.subjectKeyId.length !== 40)
+    return 'it has no subject key identifier'
+  return checkTimes(facts, nowMs)
+}
+
+const checkTimes = ({ certificate, root, longestLeafMs }: ImportFacts, nowMs: number): string | null => {
+  const { notBeforeMs, notAfterMs } = certificate
+  if (notBeforeMs > nowMs) return `it is valid only from ${isoTime(notBeforeMs)} on`
+  if (notAfterMs > root.notAfterMs) return 'it outlives the root'
+  if (notAfterMs - nowMs < longestLeafMs) {
+    return `it ends ${isoTime(notAfterMs)}, before the longest certificate it would have to sign now`
+  }
+  return null
+}

@@ -6,7 +6,7 @@ import type { Alerting } from '#plane/alerts/alerting.ts'
 import type { UnresolvedAlerts } from '#plane/alerts/reconcile-alerts.ts'
 import type { KeyBook } from '#plane/authn/operator-key-book.ts'
 import { startLeading } from '#plane/cluster/leading.ts'
-import type { Core } from '#plane/core/core.ts'
+import { withStore, type Core } from '#plane/core/core.ts'
 import { startUpkeep, type UpkeepTask } from '#plane/core/upkeep.ts'
 import type { PendingCutOffs } from '#plane/cut-off/pending-cut-offs.ts'
 import { callPeer } from '#plane/federation/call-peer.ts'
@@ -47,17 +47,12 @@ export const startBackground = (core: Core, parts: BackgroundParts) => {
   const tasksOf = (where: UpkeepTask['where']) => upkeep.filter((task) => task.where === where)
   const endUpkeep = startUpkeep(core, tasksOf('each'))
   const leading = startLeading(core, (asLeader) => {
-    const leader: Core = { ...core, store: asLeader }
+    const leader = withStore(core, asLeader)
     const endSweeps = startUpkeep(leader, tasksOf('leader'))
-    const alertsLed = parts.alerting.lead(asLeader)
-    const keysLed = leadSharedKeys({ ...leader, alerts })
+    const alertsLed = parts.alerting.lead(leader)
+    const keysLed = leadSharedKeys(leader, alerts)
     const journalLed = parts.journalWatch.lead()
-    const claimsLed = publishClaims({
-      ...leader,
-      domainName: parts.domainName,
-      sign: (bytes) => recovery.signStatement(bytes),
-      call: callPeer,
-    })
+    const claimsLed = publishClaims(leader, { domainName: parts.domainName, recovery, call: callPeer })
     return {
       async stop() {
         endSweeps()

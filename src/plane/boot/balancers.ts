@@ -6,19 +6,19 @@ import type { Balancers, HeaderTrouble } from '#platform/proxied-server.ts'
 import { isListed } from '#plane/config/proxy-from.ts'
 import type { Core } from '#plane/core/core.ts'
 
-export type BalancersDeps = Pick<Core, 'clock' | 'timers' | 'log'> & {
-  readonly onRefused: (trouble: HeaderTrouble) => void
-}
-
 /** Null: the plane is behind none. */
-export const openBalancers = (deps: BalancersDeps, networks: readonly Network[]): Balancers | null => {
+export const openBalancers = (
+  { clock, timers, log: whole }: Pick<Core, 'clock' | 'timers' | 'log'>,
+  networks: readonly Network[],
+  onRefused: (trouble: HeaderTrouble) => void,
+): Balancers | null => {
   if (networks.length === 0) return null
   // A balancer set up without the protocol fails with every connection: a line a minute says as much.
-  const { log } = coalesced(deps.log, { ...deps, quiet: () => false, dropped: () => {} })
+  const { log } = coalesced(whole, { clock, timers, quiet: () => false, dropped: () => {} })
   return {
     has: (address) => isListed(networks, address),
     refused(trouble, from, why) {
-      deps.onRefused(trouble)
+      onRefused(trouble)
       // To connect and hang up is how a balancer looks whether anybody is there.
       if (trouble === 'unread') log.debug({ from, why }, 'a load balancer hung up before its header')
       else log.warn({ code: trouble, from, why }, 'a load balancer did not say whose connection it passes on: closed')

@@ -23,7 +23,8 @@ export const createKeyOffline = async (
   const foundation = await layFoundation(config, log, { ...asUsual, needsDomain })
   try {
     const by = { actor, source: null, correlation: null }
-    const made = await createOperatorKey({ ...foundation, feed: openFeed() }, asked, by)
+    const { store, clock, random, keySeal } = foundation
+    const made = await createOperatorKey({ store, feed: openFeed(), clock, random }, keySeal, asked, by)
     return made.kind === 'refused' ? made : { ...made, key: keyView(made.key) }
   } finally {
     await foundation.store.close()

@@ -4,7 +4,7 @@ import { sha256Hex } from '#platform/bytes.ts'
 import { answer, type Answer, type Route, serve } from '#plane/http/route.ts'
 import { healthApi } from '#wire/core/health-api.ts'
 
-export type HealthDeps = {
+export type HealthSources = {
   /** Empty when the plane can do its work. */
   readonly notReady: () => readonly string[]
   /** What it cannot do though it is ready: nobody is served better by taking it out of service. */
@@ -23,23 +23,23 @@ const openApiAnswer = (document: object): Answer => {
   return { kind: 'answer', status: 200, body, contentType, etag: `"${sha256Hex(body).slice(0, 32)}"` }
 }
 
-export const operatorHealthRoutes = (deps: HealthDeps): readonly Route[] => {
+export const operatorHealthRoutes = (sources: HealthSources): readonly Route[] => {
   let openapi: Answer | null = null
   return serve(healthApi, {
     alive: async () => answer({ alive: true }),
     ready: async () => {
-      const reasons = deps.notReady()
+      const reasons = sources.notReady()
       return answer(
-        { ready: reasons.length === 0, reasons, warnings: deps.warnings() },
+        { ready: reasons.length === 0, reasons, warnings: sources.warnings() },
         reasons.length === 0 ? 200 : 503,
       )
     },
     metrics: async () => ({
       kind: 'answer',
       status: 200,
-      body: await deps.metrics(),
+      body: await sources.metrics(),
       contentType: metricsContentType,
     }),
-    openapi: async () => (openapi ??= openApiAnswer(deps.openapi())),
+    openapi: async () => (openapi ??= openApiAnswer(sources.openapi())),
   })
 }

@@ -27,25 +27,22 @@ import { evidenceIn } from '#wire/core/agent-evidence.ts'
 import { refusalText } from '#wire/core/error-body.ts'
 import { authorise } from '#plane/http/authorise.ts'
 import { headerMistake } from '#plane/http/header-rules.ts'
-import { httpApp } from '#plane/http/http-app.ts'
-import { faultRefusal, type Refused, type ReplyOptions } from '#plane/http/http-reply.ts'
-import type { Route } from '#plane/http/route.ts'
+import { httpApp, type MachineCalls } from '#plane/http/http-app.ts'
+import { faultRefusal, type Refused } from '#plane/http/http-reply.ts'
 import { sourceAddress } from '#platform/caller-address.ts'
 import { judgeStanding } from '#plane/http/standing-gate.ts'
 import { matchUpgrade } from '#plane/http/upgrade-route.ts'
-import type { Core } from '#plane/core/core.ts'
+import type { Timers } from '#platform/timers.ts'
 
-export type NodeListenerDeps = Omit<ReplyOptions, 'callers'> &
-  Pick<Core, 'timers' | 'log'> & {
-    readonly routes: readonly Route[]
-    readonly authn: NodeAuthn
-    readonly channels: ChannelServer
-    readonly correlation: () => string
-    readonly identity: ServerIdentity
-    readonly roots: readonly string[]
-    readonly limits: ConnectionLimits
-    readonly balancers: Balancers | null
-  }
+export type NodeListenerParts = {
+  readonly calls: MachineCalls
+  readonly authn: NodeAuthn
+  readonly channels: ChannelServer
+  readonly identity: ServerIdentity
+  readonly roots: readonly string[]
+  readonly limits: ConnectionLimits
+  readonly balancers: Balancers | null
+}
 
 export type NodeListener = {
   listen(at: SharedAddress): Promise<number>
@@ -61,23 +58,24 @@ const tlsOptions = ({ keyPem, chainPem }: ServerIdentity, roots: readonly string
   rejectUnauthorized: false,
 })
 
-export const openNodeListener = async (deps: NodeListenerDeps): Promise<NodeListener> => {
+export const openNodeListener = async (timers: Timers, parts: NodeListenerParts): Promise<NodeListener> => {
+  const { calls, authn, limits } = parts
   const authenticate = (request: HttpRequest, source: string): Promise<Principal | Refusal> =>
-    deps.authn(request.socket as TLSSocket, source, () => evidenceIn(request.headers))
-  const app = httpApp({ ...deps, callers: 'machines', authenticate })
+    authn(request.socket as TLSSocket, source, () => evidenceIn(request.headers))
+  const app = httpApp({ ...calls, callers: 'machines', authenticate })
   await app.ready()
 
-  const server = createTlsServer(tlsOptions(deps.identity, deps.roots), app.routing)
+  const server = createTlsServer(tlsOptions(parts.identity, parts.roots), app.routing)
   boundServer(server, {
-    ...deps.limits,
+    ...limits,
     unreadable: (tooLarge) => refusalText(refuse(tooLarge ? 'TOO_LARGE' : 'REQUEST_INVALID')),
   })
-  const headers = readProxyHeaders(server, deps.balancers, deps.timers)
+  const headers = readProxyHeaders(server, parts.balancers, timers)
   // A port scanner or a client of another trust is daily business, not an error of ours.
-  server.on('tlsClientError', (error: Error) => deps.log.debug({ err: error }, 'TLS handshake failed'))
+  server.on('tlsClientError', (error: Error) => calls.log.debug({ err: error }, 'TLS handshake failed'))
   server.on(
     'upgrade',
-    (request: HttpRequest, socket: Duplex, head: Buffer) => void upgrade(deps, request, socket, head),
+    (request: HttpRequest, socket: Duplex, head: Buffer) => void upgrade(parts, request, socket, head),
   )
 
   return {
@@ -86,24 +84,29 @@ export const openNodeListener = async (deps: NodeListenerDeps): Promise<NodeList
     connections: () => countConnections(server),
     async stop(withinMs) {
       headers.close()
-      await stopServer(server, deps.timers, withinMs)
+      await stopServer(server, timers, withinMs)
       await app.close()
     },
   }
 }
 
-const upgrade = async (deps: NodeListenerDeps, request: HttpRequest, socket: Duplex, head: Buffer): Promise<void> => {
-  const correlation = deps.correlation()
+const upgrade = async (
+  { calls, authn, channels }: NodeListenerParts,
+  request: HttpRequest,
+  socket: Duplex,
+  head: Buffer,
+): Promise<void> => {
+  const correlation = calls.correlation()
   const source = sourceAddress(request.socket)
   // Without a listener an error on the bare socket would end the process.
   socket.on('error', () => socket.destroy())
   // Frames of a channel would be mixed up with answers that are still to come.
   if (!mayBecomeChannel(request.socket)) return void socket.destroy()
-  const notNow = (): Refusal | null => judgeStanding(deps.standing(), 'machines', { method: 'GET' })
+  const notNow = (): Refusal | null => judgeStanding(calls.standing(), 'machines', { method: 'GET' })
   const refused = (decided: Refusal, principal: Principal | null): void => {
     const refusal = notNow() ?? decided
-    const path = matchUpgrade(deps.routes, request.url ?? '')?.route.path ?? null
-    deps.onRefusal({ refusal, principal, source, method: 'GET', path, correlation } satisfies Refused)
+    const path = matchUpgrade(calls.routes, request.url ?? '')?.route.path ?? null
+    calls.onRefusal({ refusal, principal, source, method: 'GET', path, correlation } satisfies Refused)
     refusedUpgrade(request.socket)
     // Destroyed once it is said: a caller that does not hang up would keep its half of the connection for good.
     socket.end(refusalText(refusal), () => socket.destroy())
@@ -113,20 +116,20 @@ const upgrade = async (deps: NodeListenerDeps, request: HttpRequest, socket: Dup
     if (notServed !== null) return refused(notServed, null)
     const mistake = headerMistake(request)
     if (mistake !== null) return refused(mistake, null)
-    const match = matchUpgrade(deps.routes, request.url ?? '')
+    const match = matchUpgrade(calls.routes, request.url ?? '')
     if (match === null) return refused(refuse('NOT_FOUND'), null)
-    const principal = await deps.authn(request.socket as TLSSocket, source, () => evidenceIn(request.headers))
+    const principal = await authn(request.socket as TLSSocket, source, () => evidenceIn(request.headers))
     if (principal.kind === 'refused') return refused(principal, null)
     if (principal.kind !== 'anonymous') provenConnection(request.socket, actorOf(principal))
     const no = authorise(match.route, principal, match.params)
     if (no !== null) return refused(no, principal)
     if (principal.kind !== 'node') return refused(refuse('CLIENT_CERT_REQUIRED'), principal)
-    const outcome = await deps.channels.open(principal, request, socket, head, correlation)
+    const outcome = await channels.open(principal, request, socket, head, correlation)
     if (outcome !== 'opened') return refused(outcome, principal)
     becameChannel(request.socket)
   } catch (error) {
-    deps.log.error({ err: error, correlation }, 'a channel could not be opened')
-    refused(faultRefusal(deps.trouble()), null)
+    calls.log.error({ err: error, correlation }, 'a channel could not be opened')
+    refused(faultRefusal(calls.trouble()), null)
   }
 }
 

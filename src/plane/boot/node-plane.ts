@@ -5,10 +5,10 @@ import type { NodeId } from '#domain/core/node.ts'
 import type { Refusal } from '#domain/core/refusal.ts'
 import type { Balancers } from '#platform/proxied-server.ts'
 import { troubleOf, type Refused } from '#plane/http/http-reply.ts'
-import type { Core } from '#plane/core/core.ts'
+import { withStore, type Core } from '#plane/core/core.ts'
 import { openDenyList } from '#plane/authn/deny-list.ts'
 import { openNodeAuthn } from '#plane/authn/node-certificate.ts'
-import { openChannelParts } from '#plane/channel/channel-parts.ts'
+import { openChannelParts, type ChannelParts } from '#plane/channel/channel-parts.ts'
 import { openChannelServer } from '#plane/channel/channel-server.ts'
 import type { PlaneUrls } from '#plane/core/configuration.ts'
 import { sweepSessions } from '#plane/channel/cut-sessions.ts'
@@ -19,26 +19,22 @@ import { openReceipts } from '#plane/revocation/receipts.ts'
 import { recordCounted, recordRefusal } from '#plane/core/record-refusal.ts'
 import type { Authority } from '#plane/authority/authority.ts'
 import type { RecoveryAuthority } from '#plane/authority/recovery-authority.ts'
-import { bundleRoutes, type BundleRouteDeps } from '#plane/ca/ca-routes.ts'
-import { enrollRoutes, type EnrollRouteDeps } from '#plane/enrollment/enroll-routes.ts'
+import { bundleRoutes } from '#plane/ca/ca-routes.ts'
+import { enrollRoutes } from '#plane/enrollment/enroll-routes.ts'
 import { claimRoutes } from '#plane/federation/peer-domain-routes.ts'
-import type { ReceiveClaimsDeps } from '#plane/federation/take-claims.ts'
 import type { Route } from '#plane/http/route.ts'
-import {
-  challengeRoutes,
-  identityRoutes,
-  type ChallengeRouteDeps,
-  type IdentityRouteDeps,
-} from '#plane/identity/identity-routes.ts'
-import { openCopiedImages } from '#plane/identity/copied-images.ts'
-import { openNodeLimits } from './node-limits.ts'
+import { challengeRoutes, identityRoutes } from '#plane/identity/identity-routes.ts'
+import { openCopiedImages, type CopiedImages } from '#plane/identity/copied-images.ts'
+import { openNodeLimits, type NodeLimits } from './node-limits.ts'
 import { openNodeListener } from './node-listener.ts'
 import { mostBehindMs } from '#plane/store/contract/replicas.ts'
 import type { LivedTime } from '#plane/core/lived-time.ts'
 import type { TurnedAway } from './turned-away.ts'
 import type { UpkeepTask } from '#plane/core/upkeep.ts'
+import type { Issuer } from '#plane/core/issuer.ts'
+import type { MachineCalls } from '#plane/http/http-app.ts'
 
-export type NodePlaneDeps = Core & {
+export type NodePlaneParts = {
   readonly authority: Authority
   readonly recovery: RecoveryAuthority
   readonly urls: () => PlaneUrls
@@ -54,44 +50,51 @@ export type NodePlaneDeps = Core & {
   readonly barred: (node: NodeId) => Refusal | null
 }
 
-export type NodeRouteDeps = EnrollRouteDeps &
-  ChallengeRouteDeps &
-  IdentityRouteDeps &
-  ReceiveClaimsDeps &
-  BundleRouteDeps
+export type NodeRouteParts = {
+  readonly issuer: Issuer
+  readonly recovery: RecoveryAuthority
+  readonly domainName: string
+  readonly urls: () => PlaneUrls
+  readonly limits: NodeLimits
+  readonly channel: Pick<ChannelParts, 'peerBook' | 'secondHolders' | 'probe'>
+  readonly copiedImages: CopiedImages
+}
 
 /** What machines may ask of the plane. The order is that of the API's description. */
-export const nodeRoutes = (deps: NodeRouteDeps): readonly Route[] => [
-  ...enrollRoutes(deps),
-  ...challengeRoutes(deps),
-  ...identityRoutes(deps),
-  ...claimRoutes(deps),
-  ...bundleRoutes(deps),
-]
+export const nodeRoutes = (core: Core, parts: NodeRouteParts): readonly Route[] => {
+  const { issuer, recovery, domainName, urls, limits, channel, copiedImages } = parts
+  const { anonymousBudget, admission, writeLimit } = limits
+  const { peerBook, secondHolders, probe } = channel
+  const issuing = { issuer, recovery, domainName, urls, writeLimit, secondHolders, copiedImages }
+  return [
+    ...enrollRoutes(core, { ...issuing, anonymousBudget, admission, probe, peerBook }),
+    ...challengeRoutes(core, { recovery, domainName }, limits.challenges),
+    ...identityRoutes(core, issuing),
+    ...claimRoutes(core, limits.anonymousBudget),
+    ...bundleRoutes(core.clock, issuer, domainName),
+  ]
+}
 
 /** An agent holds one channel and makes a call now and then. A stolen certificate must not take all connections. */
 const connectionsPerNode = 32
 /** What a restart loses of the lived time, at most. */
 const livedEveryMs = 300_000
 
-export const openNodePlane = async (deps: NodePlaneDeps) => {
-  const { store, feed, clock, random, timers, log, authority, recovery, settings, lived, urls } = deps
-  const core: Core = { store, feed, clock, random, timers, log }
+export const openNodePlane = async (core: Core, parts: NodePlaneParts) => {
+  const { store, feed, clock, timers, log } = core
+  const { authority, recovery, settings, lived, urls } = parts
   const domainName = settings().name
   const limits = openNodeLimits(core, settings)
-  const refusals = {
-    store,
-    feed,
-    clock,
-    anonymousBudget: limits.anonymousBudget,
-    authenticatedBudget: limits.authenticatedBudget,
-  }
   const denyList = await openDenyList(store, feed)
-  const channel = await openChannelParts({ ...core, issuer: authority, urls, onReport: deps.onReport })
-  const sightingJudge = await openSightingJudge({ ...core, recovery, settings })
-  const sightings = openSightings({
-    ...core,
-    ...refusals,
+  const channel = await openChannelParts(core, {
+    issuer: authority,
+    urls,
+    writeLimit: limits.writeLimit,
+    onReport: parts.onReport,
+  })
+  const sightingJudge = await openSightingJudge(core, { recovery, settings })
+  const sightings = openSightings(core, {
+    budgets: limits,
     recovery,
     settings,
     sightingJudge,
@@ -101,71 +104,42 @@ export const openNodePlane = async (deps: NodePlaneDeps) => {
     certainAfterMs: store.sealedKeys === null ? 0 : mostBehindMs,
   })
   const copiedImages = openCopiedImages(core)
-  const receipts = openReceipts({ ...core, channels: channel.channels, peers: channel.peerProofs })
+  const receipts = openReceipts(core, { channels: channel.channels, peers: channel.peerProofs })
 
-  const routes = nodeRoutes({
-    ...core,
-    ...limits,
-    issuer: authority,
-    recovery,
-    domainName,
-    urls,
-    peerBook: channel.peerBook,
-    secondHolders: channel.secondHolders,
-    copiedImages,
-    probe: channel.probe,
-  })
-  const listener = await openNodeListener({
+  const routes = nodeRoutes(core, { issuer: authority, recovery, domainName, urls, limits, channel, copiedImages })
+  const calls: MachineCalls = {
     routes,
-    authn: openNodeAuthn({
-      store,
-      clock,
+    correlation: parts.correlation,
+    trouble: () => troubleOf(store),
+    standing: () => store.replicas.standing(),
+    withdrawn: (principal) => (principal.kind === 'node' ? denyList.refusalOf(principal) : null),
+    onAborted(source, principal) {
+      parts.turnedAway.aborted('node', source)
+      ;(principal?.kind === 'node' ? limits.authenticatedBudget : limits.anonymousBudget).charge(source)
+    },
+    onRefusal(refused) {
+      parts.onRefusal(refused)
+      recordRefusal(core, limits, refused).catch((error: unknown) =>
+        log.warn({ err: error }, 'a refusal was not journaled'),
+      )
+    },
+    log,
+  }
+  const listener = await openNodeListener(timers, {
+    calls,
+    authn: openNodeAuthn(core, {
       settings,
       denyList,
       returns: channel.returns,
       holdOff: channel.holdOff,
       secondHolders: channel.secondHolders,
-      barred: deps.barred,
+      barred: parts.barred,
     }),
-    channels: openChannelServer({
-      ...core,
-      denyList,
-      sightings,
-      writeLimit: limits.writeLimit,
-      replicas: store.replicas,
-      sessions: channel.sessions,
-      presence: channel.presence,
-      gate: channel.gate,
-      holding: channel.holding,
-      holdOff: channel.holdOff,
-      holders: channel.holders,
-      secondHolders: channel.secondHolders,
-      updates: channel.updates,
-      reports: channel.reports,
-      overlays: channel.overlays,
-      sendPeers: channel.sendPeers,
-      peersIntake: channel.peersIntake,
-    }),
-    correlation: deps.correlation,
-    timers,
-    log,
+    channels: openChannelServer(core, { channel, sightings, denyList }),
     identity: authority.serverIdentity(),
     roots: authority.roots(),
-    limits: deps.turnedAway.limits('node', { connections: deps.connections, perCaller: connectionsPerNode }),
-    onAborted(source, principal) {
-      deps.turnedAway.aborted('node', source)
-      ;(principal?.kind === 'node' ? limits.authenticatedBudget : limits.anonymousBudget).charge(source)
-    },
-    balancers: deps.balancers,
-    trouble: () => troubleOf(store),
-    standing: () => store.replicas.standing(),
-    withdrawn: (principal) => (principal.kind === 'node' ? denyList.refusalOf(principal) : null),
-    onRefusal(refused) {
-      deps.onRefusal(refused)
-      recordRefusal(refusals, refused).catch((error: unknown) =>
-        log.warn({ err: error }, 'a refusal was not journaled'),
-      )
-    },
+    limits: parts.turnedAway.limits('node', { connections: parts.connections, perCaller: connectionsPerNode }),
+    balancers: parts.balancers,
   })
   authority.onServerIdentity((identity) => listener.replaceIdentity(identity, authority.roots()))
 
@@ -177,10 +151,10 @@ export const openNodePlane = async (deps: NodePlaneDeps) => {
       name: 'overdue',
       where: 'leader',
       everyMs: 30_000,
-      run: (asLeader) => raiseOverdue({ store: asLeader, feed, clock, timers }),
+      run: (asLeader) => raiseOverdue(withStore(core, asLeader), timers),
     },
     { name: 'sightings', where: 'each', everyMs: sightingsEveryMs, run: () => sightings.look() },
-    { name: 'counted refusals', where: 'each', everyMs: 10_000, run: () => recordCounted(refusals) },
+    { name: 'counted refusals', where: 'each', everyMs: 10_000, run: () => recordCounted(core, limits) },
     {
       name: 'deny-list',
       where: 'each',

@@ -32,7 +32,7 @@ import type { TurnedAway } from './turned-away.ts'
 import type { Balancers } from '#platform/proxied-server.ts'
 import type { Core } from '#plane/core/core.ts'
 
-export type OperatorPlaneDeps = Core & {
+export type OperatorPlaneParts = {
   readonly authority: Authority
   readonly channels: OpenChannels
   readonly peers: PeerProofs
@@ -45,9 +45,7 @@ export type OperatorPlaneDeps = Core & {
   readonly alerts: Pick<UnresolvedAlerts, 'all'>
   readonly keySeal: KeySeal
   readonly keyBook: Pick<KeyBook, 'grants' | 'forged'>
-  /** Where machines find the node plane: what join strings carry. */
-  readonly nodeUrl: () => string
-  /** Where they find all of it: what repair bundles carry, with the trust to go there. */
+  /** Where machines find the plane: what join strings and repair bundles carry. */
   readonly urls: () => PlaneUrls
   readonly recovery: Pick<RecoveryAuthority, 'roots' | 'statementKeys'>
   readonly recoverability: () => Promise<RecoverabilityCounts>
@@ -68,48 +66,67 @@ const mostFollowers = 64
 const journaledRefusals = { perMinute: 100, perMinutePerSource: 25 }
 const minute = 60_000
 
-export const openOperatorPlane = async (deps: OperatorPlaneDeps, doors: OperatorDoors): Promise<OperatorListener> => {
-  const { store, feed, clock, timers, log, authority, metrics, turnedAway } = deps
+export const openOperatorPlane = async (
+  core: Core,
+  parts: OperatorPlaneParts,
+  doors: OperatorDoors,
+): Promise<OperatorListener> => {
+  const { store, feed, clock, timers, log } = core
+  const { authority, metrics, turnedAway, settings, alerts, cutOffs, keyBook } = parts
   const budget = () => openCallerBudget(clock, () => journaledRefusals)
   const arrivals = openArrivals(feed, timers, mostFollowers)
-  const routes = operatorRoutes({
-    ...deps,
-    issuer: authority,
-    arrivals,
-    metrics: metrics.text,
+  const health = {
+    notReady: () => notReady({ store, authority, clock, alsoUnready: parts.unready }),
     warnings: () => [
-      ...readyBut(deps.settings(), authority.lost(), store),
-      ...damageInWords(deps.alerts),
-      ...deps.clockWarnings(),
-      ...deps.cutOffs.warnings(),
+      ...readyBut(settings(), authority.lost(), store),
+      ...damageInWords(alerts),
+      ...parts.clockWarnings(),
+      ...cutOffs.warnings(),
     ],
-    notReady: () => notReady({ store, authority, clock, alsoUnready: deps.unready }),
-    openapi: () => openApiDocument(deps.version, everyListener),
+    metrics: () => metrics.text(),
+    openapi: () => openApiDocument(parts.version, everyListener),
+  }
+  const routes = operatorRoutes(core, {
+    authority,
+    recovery: parts.recovery,
+    channels: parts.channels,
+    peers: parts.peers,
+    receipts: parts.receipts,
+    cutOffs,
+    revocationLists: parts.revocationLists,
+    arrivals,
+    journalWatch: parts.journalWatch,
+    keySeal: parts.keySeal,
+    keyBook,
+    nodeUrl: () => parts.urls().node,
+    urls: parts.urls,
+    recoverability: parts.recoverability,
+    health,
   })
-  const recording = { store, feed, clock, anonymousBudget: budget(), authenticatedBudget: budget() }
+  const budgets = { anonymousBudget: budget(), authenticatedBudget: budget() }
   const onRefusal = (refused: Refused): void => {
     metrics.refused(refused.refusal.code)
-    recordOperatorRefusal(recording, refused).catch((error: unknown) =>
+    recordOperatorRefusal(core, budgets, refused).catch((error: unknown) =>
       log.error({ err: error }, 'a refusal could not be journaled'),
     )
   }
-  const authenticate = limitGuesses(openOperatorAuthn(store, deps.keyBook, clock, feed).byKey, clock)
+  const authenticate = limitGuesses(openOperatorAuthn(store, keyBook, clock, feed).byKey, clock)
   const app = httpApp({
     routes,
     authenticate: (request, source, { cutOff }) => authenticate(request.headers.authorization, source, cutOff === true),
-    correlation: deps.correlation,
+    correlation: parts.correlation,
     trouble: () => troubleOf(store),
     callers: 'operators',
     standing: () => store.replicas.standing(),
     onRefusal,
     onAborted(source, principal) {
       turnedAway.aborted('operator', source)
-      ;(principal?.kind === 'operator' ? recording.authenticatedBudget : recording.anonymousBudget).charge(source)
+      ;(principal?.kind === 'operator' ? budgets.authenticatedBudget : budgets.anonymousBudget).charge(source)
     },
     log,
   })
   const stopCounting = timers.every(minute, () => {
-    recordCounted(recording).catch((error: unknown) => log.error({ err: error }, 'refusals could not be counted'))
+    recordCounted(core, budgets).catch((error: unknown) => log.error({ err: error }, 'refusals could not be counted'))
   })
   const beforeStop = (): void => {
     stopCounting()
@@ -118,7 +135,7 @@ export const openOperatorPlane = async (deps: OperatorPlaneDeps, doors: Operator
   const onTurnedAway = ({ code }: Refusal): void => metrics.refused(code)
   const limits = turnedAway.limits('operator', { connections: connectionsPerDoor, perCaller: null })
   return openOperatorListener(
-    { app, authority, timers, limits, balancers: deps.balancers, onTurnedAway, beforeStop },
+    { app, authority, timers, limits, balancers: parts.balancers, onTurnedAway, beforeStop },
     doors,
   )
 }

@@ -2,58 +2,80 @@
 
 import { operatorAlertRoutes } from '#plane/alerts/alert-routes.ts'
 import { operatorAllocationRoutes } from '#plane/fleet/allocation-routes.ts'
-import { operatorCaRoutes, type CaRoutesDeps } from '#plane/ca/ca-routes.ts'
+import { operatorCaRoutes } from '#plane/ca/ca-routes.ts'
 import { operatorHardwareRoutes } from '#plane/fleet/hardware-routes.ts'
-import { operatorHealthRoutes, type HealthDeps } from './health-routes.ts'
+import { operatorHealthRoutes, type HealthSources } from './health-routes.ts'
 import { operatorIssuanceRoutes } from '#plane/identity/issuance-routes.ts'
-import { operatorJournalRoutes, type JournalRoutesDeps } from '#plane/journal/journal-routes.ts'
-import { operatorKeyRoutes, type KeyRoutesDeps } from '#plane/operators/key-routes.ts'
-import { operatorNodeActions, type NodeActionDeps } from '#plane/node/operator-node-actions.ts'
+import { operatorJournalRoutes } from '#plane/journal/journal-routes.ts'
+import { operatorKeyRoutes } from '#plane/operators/key-routes.ts'
+import { operatorNodeActions } from '#plane/node/operator-node-actions.ts'
 import { operatorNodeRoutes } from '#plane/node/operator-node-routes.ts'
-import { operatorPeerDomainRoutes, type PeerDomainRoutesDeps } from '#plane/federation/peer-domain-routes.ts'
-import { operatorPlanRoutes, type PlanRoutesDeps } from '#plane/plans/plan-routes.ts'
+import { operatorPeerDomainRoutes } from '#plane/federation/peer-domain-routes.ts'
+import { operatorPlanRoutes } from '#plane/plans/plan-routes.ts'
 import { operatorPolicyRoutes } from '#plane/settings/policy-routes.ts'
-import { operatorReceiptRoutes, type ReceiptRoutesDeps } from '#plane/revocation/receipt-routes.ts'
+import { operatorReceiptRoutes } from '#plane/revocation/receipt-routes.ts'
 import { operatorSchedulingRoutes } from '#plane/fleet/scheduling-routes.ts'
-import { operatorStatusRoutes, type StatusRoutesDeps } from '#plane/ca/certificate-status-routes.ts'
-import { operatorStoreRoutes, type ConfirmStoreDeps } from '#plane/continuity/store-routes.ts'
+import { operatorStatusRoutes } from '#plane/ca/certificate-status-routes.ts'
+import { operatorStoreRoutes } from '#plane/continuity/store-routes.ts'
 import { operatorTokenRoutes } from '#plane/enrollment/token-routes.ts'
 import { operatorVClusterRoutes } from '#plane/fleet/vcluster-routes.ts'
 import type { Route } from '#plane/http/route.ts'
-import type { ProfileDeps } from '#plane/settings/change-profiles.ts'
-import type { CreateTokenDeps } from '#plane/enrollment/change-tokens.ts'
+import type { KeySeal } from '#domain/operators/operator-keys.ts'
+import type { Authority } from '#plane/authority/authority.ts'
+import type { RecoveryAuthority } from '#plane/authority/recovery-authority.ts'
+import type { KeyBook } from '#plane/authn/operator-key-book.ts'
+import type { RevocationLists } from '#plane/ca/revocation-lists.ts'
+import type { Arrivals } from '#plane/core/arrivals.ts'
+import type { PlaneUrls } from '#plane/core/configuration.ts'
+import type { Core } from '#plane/core/core.ts'
+import type { RecoverabilityCounts } from '#plane/core/count-recoverable.ts'
+import type { OpenChannels, PeerProofs } from '#plane/core/open-channels.ts'
+import type { PendingCutOffs } from '#plane/cut-off/pending-cut-offs.ts'
+import type { JournalWatch } from '#plane/journal/journal-watch.ts'
+import type { Receipts } from '#plane/revocation/receipts.ts'
 
-export type OperatorRoutesDeps = NodeActionDeps &
-  PeerDomainRoutesDeps &
-  PlanRoutesDeps &
-  ReceiptRoutesDeps &
-  CreateTokenDeps &
-  ProfileDeps &
-  KeyRoutesDeps &
-  JournalRoutesDeps &
-  CaRoutesDeps &
-  StatusRoutesDeps &
-  ConfirmStoreDeps &
-  HealthDeps
+export type OperatorRouteParts = {
+  readonly authority: Authority
+  readonly recovery: Pick<RecoveryAuthority, 'roots' | 'statementKeys'>
+  readonly channels: OpenChannels
+  readonly peers: PeerProofs
+  readonly receipts: Receipts
+  readonly cutOffs: Pick<PendingCutOffs, 'run'>
+  readonly revocationLists: Pick<RevocationLists, 'list'>
+  readonly arrivals: Arrivals
+  readonly journalWatch: JournalWatch
+  readonly keySeal: KeySeal
+  readonly keyBook: Pick<KeyBook, 'forged'>
+  /** Where machines find the node plane: what join strings carry. */
+  readonly nodeUrl: () => string
+  /** Where they find all of it: what repair bundles carry, with the trust to go there. */
+  readonly urls: () => PlaneUrls
+  readonly recoverability: () => Promise<RecoverabilityCounts>
+  readonly health: HealthSources
+}
 
-export const operatorRoutes = (deps: OperatorRoutesDeps): readonly Route[] => [
-  ...operatorNodeRoutes(deps),
-  ...operatorNodeActions(deps),
-  ...operatorReceiptRoutes(deps),
-  ...operatorSchedulingRoutes(deps),
-  ...operatorAllocationRoutes(deps),
-  ...operatorVClusterRoutes(deps),
-  ...operatorTokenRoutes(deps),
-  ...operatorPolicyRoutes(deps),
-  ...operatorCaRoutes(deps),
-  ...operatorStatusRoutes(deps),
-  ...operatorIssuanceRoutes(deps),
-  ...operatorPlanRoutes(deps),
-  ...operatorHardwareRoutes(deps),
-  ...operatorPeerDomainRoutes(deps),
-  ...operatorAlertRoutes(deps),
-  ...operatorJournalRoutes(deps),
-  ...operatorKeyRoutes(deps),
-  ...operatorStoreRoutes(deps),
-  ...operatorHealthRoutes(deps),
-]
+export const operatorRoutes = (core: Core, parts: OperatorRouteParts): readonly Route[] => {
+  const { authority, recovery, channels, peers, receipts, cutOffs, arrivals, nodeUrl, urls } = parts
+  const { revocationLists, journalWatch, keySeal, keyBook, recoverability, health } = parts
+  return [
+    ...operatorNodeRoutes(core, { channels, peers, recoverability }),
+    ...operatorNodeActions(core, { channels, peers, receipts, recovery, urls, cutOffs }),
+    ...operatorReceiptRoutes(core, { arrivals, receipts }),
+    ...operatorSchedulingRoutes(core, { channels, peers, arrivals }),
+    ...operatorAllocationRoutes(core),
+    ...operatorVClusterRoutes(core, { channels, peers }),
+    ...operatorTokenRoutes(core, { issuer: authority, nodeUrl }),
+    ...operatorPolicyRoutes(core, authority),
+    ...operatorCaRoutes(core, { authority, channels, nodeUrl, cutOffs }),
+    ...operatorStatusRoutes(core, { authority, revocationLists }),
+    ...operatorIssuanceRoutes(core, cutOffs),
+    ...operatorPlanRoutes(core, { authority, channels, peers, receipts }),
+    ...operatorHardwareRoutes(core),
+    ...operatorPeerDomainRoutes(core, { authority, recovery, nodeUrl }),
+    ...operatorAlertRoutes(core),
+    ...operatorJournalRoutes(core, { arrivals, journalWatch }),
+    ...operatorKeyRoutes(core, { keySeal, keyBook }),
+    ...operatorStoreRoutes(core),
+    ...operatorHealthRoutes(health),
+  ]
+}

@@ -2,21 +2,29 @@
 
 import type { CutOffOrder } from '#domain/core/cut-off.ts'
 import type { Refusal } from '#domain/core/refusal.ts'
-import { haltIssuance } from '#plane/identity/change-issuance.ts'
-import { withdrawAuthority, type WithdrawAuthorityDeps } from '#plane/ca/withdraw-authority.ts'
-import { withdrawIdentity, type WithdrawDeps } from '#plane/revocation/withdraw-identity.ts'
+import { haltIssuance } from '#plane/identity/issuance-routes.ts'
+import { withdrawAuthority } from '#plane/ca/withdraw-authority.ts'
+import { withdrawIdentity } from '#plane/revocation/withdraw-identity.ts'
+import type { Authority } from '#plane/authority/authority.ts'
+import type { FlowCore } from '#plane/core/core.ts'
+import type { OpenChannels, PeerProofs } from '#plane/core/open-channels.ts'
+import type { Receipts } from '#plane/revocation/receipts.ts'
 
-export const performCutOff = (
-  deps: WithdrawDeps & WithdrawAuthorityDeps,
-  order: CutOffOrder,
-): Promise<object | Refusal> => {
+export type CutOffParts = {
+  readonly authority: Pick<Authority, 'withdraw'>
+  readonly channels: OpenChannels
+  readonly peers: PeerProofs
+  readonly receipts: Pick<Receipts, 'collect'>
+}
+
+export const performCutOff = (core: FlowCore, parts: CutOffParts, order: CutOffOrder): Promise<object | Refusal> => {
   switch (order.kind) {
     case 'quarantine':
     case 'revoke':
-      return withdrawIdentity(deps, order.node, { kind: order.kind, reason: order.reason }, order.by)
+      return withdrawIdentity(core, parts, order.node, { kind: order.kind, reason: order.reason }, order.by)
     case 'halt':
-      return haltIssuance(deps, { reason: order.reason, renewals: order.renewals }, order.by)
+      return haltIssuance(core, { reason: order.reason, renewals: order.renewals }, order.by)
     case 'withdraw':
-      return withdrawAuthority(deps, order.issuer, order.reason, order.by)
+      return withdrawAuthority(core.feed, parts.authority, parts.channels, order)
   }
 }

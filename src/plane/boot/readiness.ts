@@ -3,7 +3,7 @@
 import { doubtInWords } from '#domain/continuity/continuity.ts'
 import type { DomainSettings } from '#domain/core/domain-settings.ts'
 import { haltInWords } from '#domain/identity/issuance.ts'
-import type { AgingWarning } from '#plane/authority/authority-warnings.ts'
+import type { AgingWarning } from '#plane/authority/authority-view.ts'
 import type { Authority } from '#plane/authority/authority.ts'
 import type { Standing } from '#plane/store/contract/replicas.ts'
 import type { Store } from '#plane/store/contract/store.ts'

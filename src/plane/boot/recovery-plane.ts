@@ -15,8 +15,9 @@ import { openRecoveryListener, type RecoveryListener } from '#plane/http/recover
 import { recoveryRoutes } from '#plane/recovery/recovery-routes.ts'
 import type { CopiedImages } from '#plane/identity/copied-images.ts'
 import type { TurnedAway } from './turned-away.ts'
+import type { MachineCalls } from '#plane/http/http-app.ts'
 
-export type RecoveryPlaneDeps = Core & {
+export type RecoveryPlaneParts = {
   readonly authority: Authority
   readonly recovery: RecoveryAuthority
   readonly domainName: string
@@ -36,49 +37,46 @@ export type RecoveryPlaneDeps = Core & {
 
 export type RecoveryPlane = { readonly listener: RecoveryListener }
 
-export const openRecoveryPlane = async (deps: RecoveryPlaneDeps): Promise<RecoveryPlane> => {
-  const { store, feed, clock, random, timers, log, recovery, limits, channel } = deps
-  const core: Core = { store, feed, clock, random, timers, log }
-  const refusals = {
-    store,
-    feed,
-    clock,
+export const openRecoveryPlane = async (core: Core, parts: RecoveryPlaneParts): Promise<RecoveryPlane> => {
+  const { store, timers, log } = core
+  const { recovery, limits, channel } = parts
+  const routes = recoveryRoutes(core, {
     anonymousBudget: limits.anonymousBudget,
-    authenticatedBudget: limits.authenticatedBudget,
-  }
-  const routes = recoveryRoutes({
-    ...core,
-    ...limits,
-    issuer: deps.authority,
+    challenges: limits.challenges,
+    admission: limits.admission,
+    writeLimit: limits.writeLimit,
+    issuer: parts.authority,
     recovery,
-    domainName: deps.domainName,
-    urls: deps.urls,
+    domainName: parts.domainName,
+    urls: parts.urls,
     peerBook: channel.peerBook,
     secondHolders: channel.secondHolders,
-    sightingJudge: deps.sightingJudge,
-    copiedImages: deps.copiedImages,
-    onRehearsal: deps.onRehearsal,
+    sightingJudge: parts.sightingJudge,
+    copiedImages: parts.copiedImages,
+    onRehearsal: parts.onRehearsal,
   })
-  const listener = await openRecoveryListener({
+  const calls: MachineCalls = {
     routes,
-    correlation: deps.correlation,
-    timers,
-    log,
-    identity: recovery.serverIdentity(),
-    limits: deps.turnedAway.limits('recovery', { connections: deps.connections, perCaller: null }),
-    onAborted(source) {
-      deps.turnedAway.aborted('recovery', source)
-      limits.anonymousBudget.charge(source)
-    },
-    balancers: deps.balancers,
+    correlation: parts.correlation,
     trouble: () => troubleOf(store),
     standing: () => store.replicas.standing(),
+    onAborted(source) {
+      parts.turnedAway.aborted('recovery', source)
+      limits.anonymousBudget.charge(source)
+    },
     onRefusal(refused) {
-      deps.onRefusal(refused)
-      recordRefusal(refusals, refused).catch((error: unknown) =>
+      parts.onRefusal(refused)
+      recordRefusal(core, limits, refused).catch((error: unknown) =>
         log.warn({ err: error }, 'a refusal was not journaled'),
       )
     },
+    log,
+  }
+  const listener = await openRecoveryListener(timers, {
+    calls,
+    identity: recovery.serverIdentity(),
+    limits: parts.turnedAway.limits('recovery', { connections: parts.connections, perCaller: null }),
+    balancers: parts.balancers,
   })
   recovery.onServerIdentity((identity) => listener.replaceIdentity(identity))
   return { listener }

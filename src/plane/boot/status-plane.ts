@@ -16,7 +16,7 @@ import { openSteadyTime } from '#plane/core/steady-time.ts'
 import type { TurnedAway } from './turned-away.ts'
 import type { UpkeepTask } from '#plane/core/upkeep.ts'
 
-export type StatusPlaneDeps = Core & {
+export type StatusPlaneParts = {
   readonly custody: KeyCustody
   /** Where others find the listener; null: they are not told. */
   readonly statusUrl: string | null
@@ -35,22 +35,20 @@ export type StatusPlane = {
 const limits = { perMinute: 60_000, perMinutePerSource: 6000 }
 const connections = 128
 
-export const openStatusPlane = (deps: StatusPlaneDeps): StatusPlane => {
-  const { store, clock, custody, statusUrl, measures, turnedAway, lived } = deps
+export const openStatusPlane = (core: Core, parts: StatusPlaneParts): StatusPlane => {
+  const { store, clock } = core
+  const { custody, statusUrl, measures, turnedAway, lived } = parts
   const steadyMs = openSteadyTime(clock)
-  const standing = () => store.replicas.standing()
-  const lists = openRevocationLists({
-    ...deps,
+  const lists = openRevocationLists(core, {
+    custody,
     steadyMs,
     livedMs: () => lived.nowMs(),
     deltaUrlOf: (issuer) => (statusUrl === null ? null : `${statusUrl}${deltaListPath(issuer)}`),
     onBuilt: measures.listMade,
   })
-  const listener = openStatusListener({
-    ...deps,
-    answerOcsp: openOcsp({ ...deps, responders: openResponders(deps), standing }),
+  const listener = openStatusListener(core, {
+    answerOcsp: openOcsp(core, openResponders(core, custody)),
     lists,
-    standing,
     budget: openCallerBudget(clock, () => sharedLimits(limits, store.replicas.count())),
     limits: turnedAway.limits('status', { connections, perCaller: null }),
     onAborted: (source) => turnedAway.aborted('status', source),

@@ -6,7 +6,7 @@ import type { ConnectionLimits, CutReason } from '#platform/connections.ts'
 import type { ListenerName } from '#plane/metrics/open-metrics.ts'
 import type { Core } from '#plane/core/core.ts'
 
-export type TurnedAwayDeps = Pick<Core, 'clock' | 'timers' | 'log'> & {
+type Counting = {
   readonly onCut: (listener: ListenerName, reason: CutReason) => void
   readonly onAborted: (listener: ListenerName) => void
 }
@@ -18,21 +18,25 @@ export type TurnedAway = {
 }
 
 /** `perSource`: as configured; null: the share that a source has of what is free. */
-export const openTurnedAway = (deps: TurnedAwayDeps, perSource: number | null): TurnedAway => {
-  const { log } = coalesced(deps.log, { ...deps, quiet: () => false, dropped: () => {} })
+export const openTurnedAway = (
+  { clock, timers, log: whole }: Pick<Core, 'clock' | 'timers' | 'log'>,
+  { onCut, onAborted }: Counting,
+  perSource: number | null,
+): TurnedAway => {
+  const { log } = coalesced(whole, { clock, timers, quiet: () => false, dropped: () => {} })
   return {
     limits: (listener, most) => ({
       ...most,
       perSource,
-      timers: deps.timers,
+      timers,
       onCut(reason, source) {
-        deps.onCut(listener, reason)
+        onCut(listener, reason)
         log.warn({ code: reason, listener, from: source }, 'a connection was closed: it was beyond its bounds')
       },
     }),
     aborted(listener, source) {
-      deps.onAborted(listener)
-      deps.log.debug({ listener, from: source }, 'a caller hung up in the middle of its request')
+      onAborted(listener)
+      whole.debug({ listener, from: source }, 'a caller hung up in the middle of its request')
     },
   }
 }

@@ -5,10 +5,8 @@ import { buildOcspResponse, ocspError, type OcspError, type SingleAnswer } from 
 import { parseOcspRequest, type CertId, type OcspRequest } from '#pki/ocsp-request.ts'
 import { wholeSecondMs } from '#pki/der-time.ts'
 import type { Responder, Responders } from './responders.ts'
-import type { Feed } from '#plane/core/feed.ts'
-import type { Standing } from '#plane/store/contract/replicas.ts'
-import type { Clock } from '#platform/clock.ts'
-import { certificateStatusOf, type StatusOfDeps } from './certificate-status-of.ts'
+import { certificateStatusOf } from './certificate-status-of.ts'
+import type { Core } from '#plane/core/core.ts'
 
 export type OcspOutcome = SingleAnswer['status']['kind'] | OcspError
 
@@ -22,12 +20,7 @@ export type OcspReply = {
 
 export type AnswerOcsp = (question: Uint8Array) => Promise<OcspReply>
 
-export type AnswerOcspDeps = StatusOfDeps & {
-  readonly feed: Pick<Feed, 'subscribe'>
-  readonly clock: Clock
-  readonly responders: Responders
-  readonly standing: () => Standing
-}
+type OcspCore = Pick<Core, 'store' | 'feed' | 'clock'>
 
 /** How long others may rely on an answer. */
 const goodForMs = 5 * 60_000
@@ -37,10 +30,11 @@ const mostRepeated = 1024
 
 type Repeated = { readonly reply: OcspReply; readonly untilMs: number }
 
-export const openOcsp = (deps: AnswerOcspDeps): AnswerOcsp => {
+export const openOcsp = (core: OcspCore, responders: Responders): AnswerOcsp => {
+  const isServing = (): boolean => core.store.replicas.standing().kind === 'serving'
   const repeated = new Map<string, Repeated>()
   let denials = 0
-  deps.feed.subscribe('OCSP answers', ({ writes }) => {
+  core.feed.subscribe('OCSP answers', ({ writes }) => {
     if (!writes.some(mayRevoke)) return
     denials++
     repeated.clear()
@@ -48,19 +42,19 @@ export const openOcsp = (deps: AnswerOcspDeps): AnswerOcsp => {
 
   return async (question) => {
     // Who may not have heard of a revocation must not call anything good.
-    if (deps.standing().kind !== 'serving') return failed('tryLater')
+    if (!isServing()) return failed('tryLater')
     const request = parseOcspRequest(question)
     if (request.kind === 'malformed') return failed('malformedRequest')
     const key = Buffer.from(question).toString('latin1')
     const before = repeated.get(key)
-    if (before !== undefined && before.untilMs > deps.clock.monotonicMs()) return before.reply
+    if (before !== undefined && before.untilMs > core.clock.monotonicMs()) return before.reply
 
     const denialsBefore = denials
-    const reply = await answer(deps, request)
-    if (deps.standing().kind !== 'serving') return failed('tryLater')
+    const reply = await answer(core, responders, request)
+    if (!isServing()) return failed('tryLater')
     if (reply.goodFrom !== null && denials === denialsBefore) {
       if (repeated.size >= mostRepeated) repeated.clear()
-      repeated.set(key, { reply, untilMs: deps.clock.monotonicMs() + repeatedForMs })
+      repeated.set(key, { reply, untilMs: core.clock.monotonicMs() + repeatedForMs })
     }
     return reply
   }
@@ -72,17 +66,17 @@ const mayRevoke = (write: Write): boolean => {
   return write.put === 'denial' || write.put === 'issuer' || write.put === 'key-ban'
 }
 
-const answer = async (deps: AnswerOcspDeps, { asked, nonce }: OcspRequest): Promise<OcspReply> => {
-  const responder = await onlyResponder(deps, asked)
+const answer = async (core: OcspCore, responders: Responders, { asked, nonce }: OcspRequest): Promise<OcspReply> => {
+  const responder = await onlyResponder(responders, asked)
   // Nobody signs for another's certificates, and one answer has one signature.
-  if (responder === null || responder.notAfterMs <= deps.clock.nowMs()) return failed('unauthorized')
+  if (responder === null || responder.notAfterMs <= core.clock.nowMs()) return failed('unauthorized')
   const answers = await Promise.all(
     asked.map(async ({ der, serial }): Promise<SingleAnswer> => {
-      const { status } = await certificateStatusOf(deps, responder.issuer, serial)
+      const { status } = await certificateStatusOf(core, responder.issuer, serial)
       return { certId: der, status }
     }),
   )
-  const thisUpdateMs = wholeSecondMs(deps.clock.nowMs())
+  const thisUpdateMs = wholeSecondMs(core.clock.nowMs())
   const times = { thisUpdateMs, nextUpdateMs: Math.min(thisUpdateMs + goodForMs, responder.notAfterMs) }
   return {
     der: buildOcspResponse({ answers, producedAtMs: thisUpdateMs, ...times, nonce }, responder.identity),
@@ -92,7 +86,7 @@ const answer = async (deps: AnswerOcspDeps, { asked, nonce }: OcspRequest): Prom
 }
 
 const onlyResponder = async (
-  { responders }: AnswerOcspDeps,
+  responders: Responders,
   [first, ...more]: readonly [CertId, ...CertId[]],
 ): Promise<Responder | null> => {
   const found = await responders(first)

@@ -1,7 +1,7 @@
 // The certificate authority, for those who look after it.
 
 import { isRefusal } from '#domain/core/refusal.ts'
-import { withdrawAuthority, type WithdrawAuthorityDeps } from './withdraw-authority.ts'
+import { withdrawAuthority } from './withdraw-authority.ts'
 import type { PendingCutOffs } from '#plane/cut-off/pending-cut-offs.ts'
 import type { Authority } from '#plane/authority/authority.ts'
 import { formatJoinString } from '#wire/core/join-string.ts'
@@ -9,14 +9,20 @@ import { attributionOf, answer, type Route, serve } from '#plane/http/route.ts'
 import type { Issuer } from '#plane/core/issuer.ts'
 import { isoTime, type Clock } from '#platform/clock.ts'
 import { bundleApi, caApi } from '#wire/ca/ca-api.ts'
+import type { FlowCore } from '#plane/core/core.ts'
+import type { OpenChannels } from '#plane/core/open-channels.ts'
 
-export type CaRoutesDeps = WithdrawAuthorityDeps & {
-  readonly authority: Pick<Authority, 'view' | 'rotate' | 'request' | 'importIssued' | 'roots' | 'rootFingerprint'>
+export type CaParts = {
+  readonly authority: Authority
+  readonly channels: Pick<OpenChannels, 'count'>
   readonly nodeUrl: () => string
   readonly cutOffs: Pick<PendingCutOffs, 'run'>
 }
 
-export const operatorCaRoutes = ({ authority, nodeUrl, ...deps }: CaRoutesDeps): readonly Route[] =>
+export const operatorCaRoutes = (
+  { feed }: Pick<FlowCore, 'feed'>,
+  { authority, channels, nodeUrl, cutOffs }: CaParts,
+): readonly Route[] =>
   serve(caApi, {
     show: async () => answer(authority.view()),
     rotate: async (call) => {
@@ -26,8 +32,8 @@ export const operatorCaRoutes = ({ authority, nodeUrl, ...deps }: CaRoutesDeps):
     withdraw: async (call) => {
       const { issuer, reason } = call.body
       const by = attributionOf(call)
-      const done = await deps.cutOffs.run({ kind: 'withdraw', issuer, reason, by }, () =>
-        withdrawAuthority({ authority, ...deps }, issuer, reason, by),
+      const done = await cutOffs.run({ kind: 'withdraw', issuer, reason, by }, () =>
+        withdrawAuthority(feed, authority, channels, { issuer, reason, by }),
       )
       if (done.kind === 'refused') return done
       const { issuers, successors, channelsCut } = done
@@ -55,14 +61,12 @@ export const operatorCaRoutes = ({ authority, nodeUrl, ...deps }: CaRoutesDeps):
     },
   })
 
-export type BundleRouteDeps = {
-  readonly domainName: string
-  readonly issuer: Pick<Issuer, 'roots' | 'rootFingerprint'>
-  readonly clock: Clock
-}
-
 /** On the node listener, for anyone: what a machine pins before it enrolls. */
-export const bundleRoutes = ({ domainName, issuer, clock }: BundleRouteDeps): readonly Route[] =>
+export const bundleRoutes = (
+  clock: Clock,
+  issuer: Pick<Issuer, 'roots' | 'rootFingerprint'>,
+  domainName: string,
+): readonly Route[] =>
   serve(bundleApi, {
     bundle: async () =>
       answer({

@@ -3,15 +3,12 @@
 import { certificateKey, type CertificateRecord } from '#domain/core/certificate.ts'
 import { certificateStatus, denialKeysFor, type CertificateStatus } from '#domain/ca/certificate-status.ts'
 import type { IssuerId } from '#domain/core/node.ts'
-import type { Store } from '#plane/store/contract/store.ts'
-import type { Clock } from '#platform/clock.ts'
-
-export type StatusOfDeps = { readonly store: Pick<Store, 'get'>; readonly clock: Clock }
+import type { Core } from '#plane/core/core.ts'
 
 export type FoundStatus = { readonly record: CertificateRecord | null; readonly status: CertificateStatus }
 
 export const certificateStatusOf = async (
-  { store, clock }: StatusOfDeps,
+  { store, clock }: Pick<Core, 'store' | 'clock'>,
   issuer: IssuerId,
   serial: string,
 ): Promise<FoundStatus> => {
@@ -36,12 +33,10 @@ export const certificateStatusOf = async (
 
 // One certificate by its serial number alone: people copy that, and seldom know who signed.
 
-export type FindCertificateDeps = StatusOfDeps & { readonly store: Pick<Store, 'get' | 'issuers'> }
-
-export const findCertificate = async (deps: FindCertificateDeps, serial: string): Promise<FoundStatus> => {
-  for (const { value } of await deps.store.issuers()) {
-    const row = await deps.store.get('certificate', certificateKey(value.id, serial))
-    if (row !== null) return certificateStatusOf(deps, value.id, serial)
+export const findCertificate = async (core: Pick<Core, 'store' | 'clock'>, serial: string): Promise<FoundStatus> => {
+  for (const { value } of await core.store.issuers()) {
+    const row = await core.store.get('certificate', certificateKey(value.id, serial))
+    if (row !== null) return certificateStatusOf(core, value.id, serial)
   }
   return { record: null, status: { kind: 'unknown' } }
 }

@@ -2,30 +2,28 @@
 
 import { refuse } from '#domain/core/refusal.ts'
 import { toPem } from '#pki/pem.ts'
-import { type FoundStatus, findCertificate, type FindCertificateDeps } from './certificate-status-of.ts'
+import { type FoundStatus, findCertificate } from './certificate-status-of.ts'
 import type { Authority } from '#plane/authority/authority.ts'
 import type { RevocationLists } from './revocation-lists.ts'
 import { isoTime } from '#platform/clock.ts'
 import { certificateStatusApi, type CertificateStatusView, type CrlQuery } from '#wire/ca/certificate-status-api.ts'
 import { answer, type Route, serve } from '#plane/http/route.ts'
+import type { Core } from '#plane/core/core.ts'
 
-export type StatusRoutesDeps = FindCertificateDeps & {
+type StatusParts = {
   readonly authority: Pick<Authority, 'view'>
   readonly revocationLists: Pick<RevocationLists, 'list'>
 }
 
-export const operatorStatusRoutes = (deps: StatusRoutesDeps): readonly Route[] =>
+export const operatorStatusRoutes = (core: Pick<Core, 'store' | 'clock'>, parts: StatusParts): readonly Route[] =>
   serve(certificateStatusApi, {
-    crl: (call) => revocationList(deps, call.query),
+    crl: (call) => revocationList(parts, call.query),
     show: async ({ params: { serial } }) => {
-      return answer(certificateStatusView(serial, await findCertificate(deps, serial)))
+      return answer(certificateStatusView(serial, await findCertificate(core, serial)))
     },
   })
 
-const revocationList = async (
-  { authority, revocationLists }: StatusRoutesDeps,
-  { issuer, delta = false }: CrlQuery,
-) => {
+const revocationList = async ({ authority, revocationLists }: StatusParts, { issuer, delta = false }: CrlQuery) => {
   const signing = authority.view().authorities.find((one) => one.role === 'issuing' && one.signing)
   const id = issuer ?? signing?.id
   const list = id === undefined ? null : await revocationLists.list(id, delta ? 'delta' : 'full')

@@ -6,9 +6,7 @@ import type { IssuerId } from '#domain/core/node.ts'
 import { keyHash } from '#pki/keys.ts'
 import type { CertId } from '#pki/ocsp-request.ts'
 import type { ResponderIdentity } from '#pki/ocsp-response.ts'
-import type { Feed } from '#plane/core/feed.ts'
-import type { Store } from '#plane/store/contract/store.ts'
-import type { Clock } from '#platform/clock.ts'
+import type { Core } from '#plane/core/core.ts'
 import { certificateOf } from '#plane/authority/ca-signer.ts'
 import type { KeyCustody } from '#plane/keys/key-custody.ts'
 import { findResponder } from '#plane/authority/responder.ts'
@@ -18,17 +16,13 @@ export type Responder = { readonly issuer: IssuerId; readonly notAfterMs: number
 /** Null: nobody here answers for such an issuer. */
 export type Responders = (asked: Pick<CertId, 'hash' | 'issuerNameHash' | 'issuerKeyHash'>) => Promise<Responder | null>
 
-export type RespondersDeps = {
-  readonly store: Pick<Store, 'issuers'>
-  readonly feed: Pick<Feed, 'subscribe'>
-  readonly custody: KeyCustody
-  readonly clock: Clock
-}
-
 /** Another plane may have made one a moment ago; whoever asks about strangers does not make us look more often. */
 const lookEveryMs = 1000
 
-export const openResponders = ({ store, feed, custody, clock }: RespondersDeps): Responders => {
+export const openResponders = (
+  { store, feed, clock }: Pick<Core, 'store' | 'feed' | 'clock'>,
+  custody: KeyCustody,
+): Responders => {
   let byName = new Map<string, IssuerRecord>()
   const opened = new Map<IssuerId, Responder>()
   let lookedAtMs = -Infinity

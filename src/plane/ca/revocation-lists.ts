@@ -11,14 +11,13 @@ import {
   type ListedCertificate,
   type RevocationList,
 } from '#domain/ca/revocation-list.ts'
-import type { Feed } from '#plane/core/feed.ts'
 import { certificatesOf, everyNode, everyRow } from '#plane/core/pages.ts'
-import type { Store } from '#plane/store/contract/store.ts'
 import { wholeSecondMs } from '#pki/der-time.ts'
 import { sleep } from '#platform/timers.ts'
 import type { KeyCustody } from '#plane/keys/key-custody.ts'
 import { findListSigner, hasListKey, signsLists, type ListSigner } from '#plane/authority/list-signer.ts'
 import { takeTurns } from '#plane/core/turns.ts'
+import type { Store } from '#plane/store/contract/store.ts'
 import type { Core } from '#plane/core/core.ts'
 
 export type PublishedList = Omit<RevocationList, 'entries'> & {
@@ -36,9 +35,9 @@ export type RevocationLists = {
   settle(): Promise<void>
 }
 
-export type RevocationListsDeps = Pick<Core, 'clock' | 'timers'> & {
-  readonly store: Pick<Store, 'get' | 'list' | 'denials' | 'nodes'>
-  readonly feed: Pick<Feed, 'subscribe'>
+type ListCore = Pick<Core, 'store' | 'feed' | 'clock' | 'timers'>
+
+export type RevocationListParts = {
   readonly custody: KeyCustody
   /** Never set ahead by mistake: a list from the future would have to be outlived. */
   readonly steadyMs: () => number
@@ -63,8 +62,9 @@ type Issued = {
 /** A storm of denials does not make a list for each of them, however often somebody asks. */
 const apartMs = 200
 
-export const openRevocationLists = (deps: RevocationListsDeps): RevocationLists => {
-  const { store, feed, custody } = deps
+export const openRevocationLists = (core: ListCore, parts: RevocationListParts): RevocationLists => {
+  const { store, feed, clock, timers } = core
+  const { custody, steadyMs } = parts
   const byIssuer = new Map<IssuerId, Issued>()
   /** Heard of and not looked at yet; null: nobody has asked for anything. */
   let pending: Denial[] | null = null
@@ -137,7 +137,7 @@ export const openRevocationLists = (deps: RevocationListsDeps): RevocationLists 
   }
   const signerOf = async (issuer: IssuerId): Promise<ListSigner | null> => {
     const record = (await store.get('issuer', issuer))?.value
-    if (record === undefined || !signsLists(record) || record.notAfterMs <= deps.steadyMs()) return forgetSigner(issuer)
+    if (record === undefined || !signsLists(record) || record.notAfterMs <= steadyMs()) return forgetSigner(issuer)
     if (!hasListKey(custody, record)) await custody.refresh()
     if (!hasListKey(custody, record)) return forgetSigner(issuer)
     const known = signers.get(issuer)
@@ -149,16 +149,16 @@ export const openRevocationLists = (deps: RevocationListsDeps): RevocationLists 
   const publish = (signer: ListSigner, issued: Issued, kind: ListKind): PublishedList => {
     const { full, delta } = issued.least
     const leastNumber = kind === 'full' ? full : Math.max(full, delta)
-    const facts = { denied: [...issued.denied.values()], nowMs: deps.steadyMs(), leastNumber }
+    const facts = { denied: [...issued.denied.values()], nowMs: steadyMs(), leastNumber }
     const list = (kind === 'full' ? fullList : deltaList)(facts)
     const before = issued.made.get(kind)
     if (before?.number === list.number && before.nextUpdateMs === list.nextUpdateMs) return before
-    const made = { ...list, issuer: signer.issuer, entries: list.entries.length, der: signed(deps, signer, list) }
+    const made = { ...list, issuer: signer.issuer, entries: list.entries.length, der: signed(parts, signer, list) }
     issued.changed = false
     issued.least = { ...issued.least, [kind]: list.number }
     issued.made.set(kind, made)
-    issued.madeAtMs = deps.clock.monotonicMs()
-    deps.onBuilt(kind)
+    issued.madeAtMs = clock.monotonicMs()
+    parts.onBuilt(kind)
     return made
   }
 
@@ -168,8 +168,8 @@ export const openRevocationLists = (deps: RevocationListsDeps): RevocationLists 
         const signer = await signerOf(issuer)
         if (signer === null) return null
         const issued = of(issuer)
-        const tooSoonMs = issued.madeAtMs + apartMs - deps.clock.monotonicMs()
-        if (tooSoonMs > 0 && pending !== null && pending.length > 0) await sleep(deps.timers, tooSoonMs)
+        const tooSoonMs = issued.madeAtMs + apartMs - clock.monotonicMs()
+        if (tooSoonMs > 0 && pending !== null && pending.length > 0) await sleep(timers, tooSoonMs)
         await takeIn()
         return publish(signer, issued, kind)
       }),
@@ -179,21 +179,18 @@ export const openRevocationLists = (deps: RevocationListsDeps): RevocationLists 
         for (const issuer of [...signers.keys()]) await signerOf(issuer)
         if (pending === null) return
         await takeIn()
-        const nowMs = await deps.livedMs()
+        const nowMs = await parts.livedMs()
         for (const { denied } of byIssuer.values())
           for (const [serial, one] of denied) if (!isListed(one, nowMs)) denied.delete(serial)
       }),
   }
 }
 
-const signed = (deps: RevocationListsDeps, { issuer, sign }: ListSigner, list: RevocationList): Uint8Array =>
-  sign({ ...list, thisUpdateMs: wholeSecondMs(list.thisUpdateMs), freshestUrl: deps.deltaUrlOf(issuer) })
+const signed = (parts: RevocationListParts, { issuer, sign }: ListSigner, list: RevocationList): Uint8Array =>
+  sign({ ...list, thisUpdateMs: wholeSecondMs(list.thisUpdateMs), freshestUrl: parts.deltaUrlOf(issuer) })
 
 /** On record, which those are not whose end is long past. */
-const certificatesDeniedBy = async function* (
-  store: RevocationListsDeps['store'],
-  denial: Denial,
-): AsyncGenerator<CertificateRecord> {
+const certificatesDeniedBy = async function* (store: Store, denial: Denial): AsyncGenerator<CertificateRecord> {
   if (denial.kind === 'certificate') {
     const found = await store.get('certificate', certificateKey(denial.issuer, denial.serial))
     if (found !== null) yield found.value
@@ -208,7 +205,7 @@ const certificatesDeniedBy = async function* (
 
 /** Of the nodes whose own row may revoke one, or whose key is banned. The others, nearly all, cost no question. */
 const certificatesOfNodes = async function* (
-  store: RevocationListsDeps['store'],
+  store: Store,
   bans: ReadonlyMap<string, number>,
 ): AsyncGenerator<{ readonly node: Node; readonly record: CertificateRecord }> {
   for await (const node of everyNode(store)) {
@@ -220,7 +217,7 @@ const certificatesOfNodes = async function* (
 }
 
 /** Since when, by the hash of the key. */
-const bannedKeys = async (store: RevocationListsDeps['store']): Promise<ReadonlyMap<string, number>> => {
+const bannedKeys = async (store: Store): Promise<ReadonlyMap<string, number>> => {
   const bans = new Map<string, number>()
   for await (const { spki, atMs } of everyRow(store, 'key-ban', (ban) => ban.spki)) bans.set(spki, atMs)
   return bans

@@ -5,7 +5,7 @@ import { failed, type AnswerOcsp, type OcspOutcome, type OcspReply } from './ans
 import type { CallerBudget } from '#plane/limits/caller-budget.ts'
 import type { ListKind, RevocationLists } from './revocation-lists.ts'
 import { ocspPath } from '#plane/authority/ca-signer.ts'
-import type { Standing } from '#plane/store/contract/replicas.ts'
+import type { Replicas } from '#plane/store/contract/replicas.ts'
 import { largestOcspRequest } from '#pki/ocsp-request.ts'
 import { boundServer } from '#platform/bounded-server.ts'
 import { httpDate } from '#platform/clock.ts'
@@ -23,10 +23,9 @@ import { isAborted } from '#plane/http/request-error.ts'
 import { sourceAddress } from '#platform/caller-address.ts'
 import type { Core } from '#plane/core/core.ts'
 
-export type StatusListenerDeps = Pick<Core, 'timers' | 'log'> & {
+export type StatusListenerParts = {
   readonly answerOcsp: AnswerOcsp
   readonly lists: Pick<RevocationLists, 'list'>
-  readonly standing: () => Standing
   /** What callers may cost: every call is charged. */
   readonly budget: CallerBudget
   readonly limits: ConnectionLimits
@@ -35,6 +34,8 @@ export type StatusListenerDeps = Pick<Core, 'timers' | 'log'> & {
   /** A caller hung up before its question was complete. */
   readonly onAborted: (source: string) => void
 }
+
+type StatusCore = Pick<Core, 'store' | 'timers' | 'log'>
 
 export type StatusListener = {
   listen(at: SharedAddress): Promise<number>
@@ -47,56 +48,63 @@ type Reply = {
   readonly body: Uint8Array | string
 }
 
-export const openStatusListener = (deps: StatusListenerDeps): StatusListener => {
+export const openStatusListener = (core: StatusCore, parts: StatusListenerParts): StatusListener => {
+  const { timers, log } = core
   const server = createHttpServer((request, response) => {
-    answer(deps, request, response)
+    answer(core, parts, request, response)
       .catch((error: unknown): Reply => {
         if (error instanceof Error && isAborted(request, error)) {
-          deps.onAborted(sourceAddress(request.socket))
+          parts.onAborted(sourceAddress(request.socket))
           return plain(400, 'the question was not complete')
         }
-        deps.log.warn({ err: error }, 'a question about a certificate could not be answered')
-        return isOcsp(request) ? ocspReply(deps, failed('internalError'), 500) : plain(500, 'try again')
+        log.warn({ err: error }, 'a question about a certificate could not be answered')
+        return isOcsp(request) ? ocspReply(parts, failed('internalError'), 500) : plain(500, 'try again')
       })
       .then((reply) => send(request, response, reply))
-      .catch((error: unknown) => deps.log.debug({ err: error }, 'an answer about a certificate could not be sent'))
+      .catch((error: unknown) => log.debug({ err: error }, 'an answer about a certificate could not be sent'))
   })
   boundServer(server, {
-    ...deps.limits,
+    ...parts.limits,
     unreadable: (tooLarge) => `HTTP/1.1 ${tooLarge ? 431 : 400} \r\nconnection: close\r\ncontent-length: 0\r\n\r\n`,
   })
   return {
     listen: ({ host, port, shared }) => listenTcp(server, host, port, shared),
-    stop: (withinMs) => stopServer(server, deps.timers, withinMs),
+    stop: (withinMs) => stopServer(server, timers, withinMs),
   }
 }
 
 const isOcsp = ({ url = '' }: HttpRequest): boolean => url === ocspPath || url.startsWith(`${ocspPath}/`)
 const listShape = /^\/crl\/([0-9a-f]{1,128})(-delta)?\.crl$/
 
-const answer = async (deps: StatusListenerDeps, request: HttpRequest, response: HttpResponse): Promise<Reply> => {
+const answer = async (
+  { store }: StatusCore,
+  parts: StatusListenerParts,
+  request: HttpRequest,
+  response: HttpResponse,
+): Promise<Reply> => {
   const { method, url = '' } = request
   const source = sourceAddress(request.socket)
-  if (deps.budget.charge(source) === 'over') {
-    deps.onOverLimit()
-    const seconds = String(Math.ceil(deps.budget.retryAfterMs() / 1000))
+  if (parts.budget.charge(source) === 'over') {
+    parts.onOverLimit()
+    const seconds = String(Math.ceil(parts.budget.retryAfterMs() / 1000))
     return plain(429, 'too many questions', { 'retry-after': seconds })
   }
   const mistake = headerMistake(request)
   if (mistake !== null) return plain(400, mistake.detail ?? 'not acceptable')
   if (isOcsp(request)) {
-    if (method === 'POST' && url === ocspPath) return answerPosted(deps, request, response, source)
-    if (method === 'GET' && url !== ocspPath) return answerInPath(deps, url.slice(ocspPath.length + 1), source)
+    if (method === 'POST' && url === ocspPath) return answerPosted(parts, request, response, source)
+    if (method === 'GET' && url !== ocspPath) return answerInPath(parts, url.slice(ocspPath.length + 1), source)
     return plain(405, 'no such method here', { allow: url === ocspPath ? 'POST' : 'GET' })
   }
   const [, issuer, delta] = listShape.exec(url) ?? []
   if (issuer === undefined) return plain(404, 'there is nothing here')
   if (method !== 'GET') return plain(405, 'no such method here', { allow: 'GET' })
-  return answerList(deps, request, issuer, delta === undefined ? 'full' : 'delta')
+  const list = { issuer, kind: delta === undefined ? 'full' : 'delta' } as const
+  return answerList(store.replicas, parts.lists, request, list)
 }
 
 const answerPosted = async (
-  deps: StatusListenerDeps,
+  parts: StatusListenerParts,
   request: HttpRequest,
   response: HttpResponse,
   source: string,
@@ -106,13 +114,13 @@ const answerPosted = async (
   askForBody(request, response)
   const question = await bodyOf(request)
   if (question === null) return plain(413, `more than ${largestOcspRequest} bytes`, { connection: 'close' })
-  return ocspReply(deps, await answered(deps, question, source))
+  return ocspReply(parts, await answered(parts, question, source))
 }
 
 /** A question about many certificates costs what as many questions do. */
-const answered = async (deps: StatusListenerDeps, question: Uint8Array, source: string): Promise<OcspReply> => {
-  const reply = await deps.answerOcsp(question)
-  for (let more = 1; more < reply.outcomes.length; more++) deps.budget.charge(source)
+const answered = async (parts: StatusListenerParts, question: Uint8Array, source: string): Promise<OcspReply> => {
+  const reply = await parts.answerOcsp(question)
+  for (let more = 1; more < reply.outcomes.length; more++) parts.budget.charge(source)
   return reply
 }
 
@@ -130,9 +138,9 @@ const bodyOf = async (request: HttpRequest): Promise<Uint8Array | null> => {
 }
 
 /** RFC 6960, A.1: base64, in which `/`, `+` and `=` may be written as they are or escaped. */
-const answerInPath = async (deps: StatusListenerDeps, text: string, source: string): Promise<Reply> => {
+const answerInPath = async (parts: StatusListenerParts, text: string, source: string): Promise<Reply> => {
   const question = questionIn(text)
-  return ocspReply(deps, question === null ? failed('malformedRequest') : await answered(deps, question, source))
+  return ocspReply(parts, question === null ? failed('malformedRequest') : await answered(parts, question, source))
 }
 
 const questionIn = (text: string): Uint8Array | null => {
@@ -141,8 +149,8 @@ const questionIn = (text: string): Uint8Array | null => {
   return Buffer.from(base64, 'base64')
 }
 
-const ocspReply = (deps: StatusListenerDeps, { der, outcomes, goodFrom }: OcspReply, status = 200): Reply => {
-  for (const outcome of outcomes) deps.onOcsp(outcome)
+const ocspReply = (parts: StatusListenerParts, { der, outcomes, goodFrom }: OcspReply, status = 200): Reply => {
+  for (const outcome of outcomes) parts.onOcsp(outcome)
   const later = outcomes[0] === 'tryLater'
   return {
     status: later ? 503 : status,
@@ -156,14 +164,14 @@ const ocspReply = (deps: StatusListenerDeps, { der, outcomes, goodFrom }: OcspRe
 }
 
 const answerList = async (
-  deps: StatusListenerDeps,
+  replicas: Pick<Replicas, 'standing'>,
+  lists: StatusListenerParts['lists'],
   request: HttpRequest,
-  issuer: string,
-  kind: ListKind,
+  { issuer, kind }: { readonly issuer: string; readonly kind: ListKind },
 ): Promise<Reply> => {
-  const list = deps.standing().kind === 'serving' ? await deps.lists.list(issuer, kind) : null
+  const list = replicas.standing().kind === 'serving' ? await lists.list(issuer, kind) : null
   // Asked behind it: a replica that lost touch while the list was made may not know of a revocation.
-  const standing = deps.standing()
+  const standing = replicas.standing()
   if (standing.kind !== 'serving') return plain(503, standing.why, { 'retry-after': '2' })
   if (list === null) return plain(404, 'there is no list of such an issuer here; OCSP answers for all')
   const etag = `"${list.number}-${list.nextUpdateMs}"`

@@ -9,24 +9,18 @@ import type { Authority } from '#plane/authority/authority.ts'
 import type { Withdrawal } from '#plane/authority/withdraw-issuer.ts'
 import type { OpenChannels } from '#plane/core/open-channels.ts'
 
-export type WithdrawAuthorityDeps = {
-  readonly authority: Pick<Authority, 'withdraw'>
-  readonly channels: Pick<OpenChannels, 'count'>
-  readonly feed: Pick<Feed, 'publish'>
-}
-
 /** `channelsCut`: of this replica; the others cut theirs when they hear of it, and lose their lease where they do not. */
 export type WithdrawnAuthority = Withdrawal & { readonly channelsCut: number }
 
 export const withdrawAuthority = async (
-  { authority, channels, feed }: WithdrawAuthorityDeps,
-  issuer: IssuerId,
-  reason: string,
-  by: Attribution,
+  feed: Pick<Feed, 'publish'>,
+  authority: Pick<Authority, 'withdraw'>,
+  channels: Pick<OpenChannels, 'count'>,
+  withdrawal: { readonly issuer: IssuerId; readonly reason: string; readonly by: Attribution },
 ): Promise<WithdrawnAuthority | Refusal> => {
   let channelsCut = 0
   const outcome = await authority.withdraw({
-    ...{ issuer, reason, by },
+    ...withdrawal,
     publish(committed) {
       const before = channels.count()
       feed.publish(committed)

@@ -1,6 +1,6 @@
 // Everything about the channels of this replica, put together: who is here, who was, who else may be asked.
 
-import type { Core } from '#plane/core/core.ts'
+import { withStore, type Core } from '#plane/core/core.ts'
 import { openHoldOff } from '#plane/limits/hold-off.ts'
 import type { OpenChannels } from '#plane/core/open-channels.ts'
 import { openReturnSlots } from '#plane/limits/return-slots.ts'
@@ -27,34 +27,36 @@ import { openSendPeers } from '#plane/network/send-peers.ts'
 import { openSessionRegistry } from '#plane/sessions/session-registry.ts'
 import { openSilence } from '#plane/liveness/silence.ts'
 import { openUpdates } from './updates.ts'
+import type { WriteLimit } from '#plane/limits/write-limit.ts'
 
-export type ChannelPartsDeps = Omit<Core, 'random'> & {
+type ChannelNeeds = {
   readonly issuer: Pick<Issuer, 'roots' | 'withdrawnIssuers'>
   readonly urls: () => PlaneUrls
+  readonly writeLimit: WriteLimit
   readonly onReport: () => void
 }
 
 export type ChannelParts = Awaited<ReturnType<typeof openChannelParts>>
 
-export const openChannelParts = async ({ store, feed, clock, timers, log, ...deps }: ChannelPartsDeps) => {
-  const { issuer, urls } = deps
+export const openChannelParts = async (core: Core, { issuer, urls, writeLimit, onReport }: ChannelNeeds) => {
+  const { store, feed, clock, timers } = core
   const { replicas } = store
   const sessions = openSessionRegistry(clock, replicas)
   const presence = openPresence(clock)
   const gate = openGate(replicas)
-  const holding = openHolding({ sessions, replicas, clock, log })
-  const silence = openSilence({ sessions, presence, clock, replicas, claimAgain: holding.claimAgain })
+  const holding = openHolding(core, sessions, replicas)
+  const silence = openSilence(clock, { sessions, presence, replicas, holding })
   const holdOff = openHoldOff()
   const returns = openReturnSlots(clock)
-  const reports = openReportIntake({ store, log, onTaken: deps.onReport })
-  const overlays = openOverlayIntake()
-  const updates = openUpdates({ store, issuer, sessions, gate, timers, log, urls })
-  const cuts = openCutRecord({ replicas, clock, timers, log })
+  const reports = openReportIntake(core, onReport)
+  const overlays = openOverlayIntake(core, writeLimit)
+  const updates = openUpdates(core, { issuer, sessions, gate, urls })
+  const cuts = openCutRecord(core, replicas)
   const everySession = openEverySession({ sessions, holding, replicas })
 
   const peerBook = await openPeerBook(store, feed)
-  const sendPeers = openSendPeers({ book: peerBook, sessions, gate, clock, timers })
-  const peersIntake = openPeersIntake()
+  const sendPeers = openSendPeers(core, { book: peerBook, sessions, gate })
+  const peersIntake = openPeersIntake(core, writeLimit)
   const peerProofs = openPeerProofs({ book: peerBook, holding, replicas })
 
   feed.subscribe('channels', followCommits({ sessions, presence, updates, cuts, returns }))
@@ -65,7 +67,7 @@ export const openChannelParts = async ({ store, feed, clock, timers, log, ...dep
     peersIntake.forget(node)
   })
   replicas.onStanding(() => void sessions.mayGoOn())
-  const absences = await openAbsences({ presence, sessions, replicas, clock })
+  const absences = await openAbsences(clock, { presence, sessions, replicas })
 
   const holders = openHolders({ store, sessions, holding, replicas, silence, clock, timers })
   const channels: OpenChannels = {
@@ -79,6 +81,7 @@ export const openChannelParts = async ({ store, feed, clock, timers, log, ...dep
   return {
     replicas,
     sessions,
+    writeLimit,
     presence,
     gate,
     holding,
@@ -93,12 +96,12 @@ export const openChannelParts = async ({ store, feed, clock, timers, log, ...dep
     peerProofs,
     channels,
     holders,
-    secondHolders: openSecondHolders({ store, feed, clock, holders }),
-    probe: openProbe({ sessions, silence, holding, replicas, clock, timers }),
+    secondHolders: openSecondHolders({ store, feed, clock }, holders),
+    probe: openProbe(core, { sessions, silence, holding, replicas }),
     /** With the store of a leader. */
     async sweepAbsent(asLeader: Store): Promise<void> {
       await absences.refresh()
-      await lapseAbsent({ store: asLeader, feed, clock, presence, silence })
+      await lapseAbsent(withStore(core, asLeader), presence, silence)
     },
   }
 }

@@ -28,6 +28,7 @@ import { openHolding } from '#plane/sessions/holding.ts'
 import { openPresence } from '#plane/liveness/presence.ts'
 import { openSilence } from '#plane/liveness/silence.ts'
 import { openSessionRegistry } from '#plane/sessions/session-registry.ts'
+import { systemRandom } from '#platform/random.ts'
 
 const headers = {
   upgrade: 'websocket',
@@ -61,26 +62,28 @@ const setUp = async (onRead: (row: RowKind) => void = () => {}) => {
   const sessions = openSessionRegistry(clock, replicas)
   const denyList = await openDenyList(store, feed)
   feed.subscribe('channels', cutDenied(sessions, openReturnSlots(clock)))
-  const holding = openHolding({ sessions, replicas, clock, log: silentLog })
+  const holding = openHolding({ clock, log: silentLog }, sessions, replicas)
   const presence = openPresence(clock)
-  const silence = openSilence({ sessions, presence, clock, replicas, claimAgain: () => {} })
+  const silence = openSilence(clock, { sessions, presence, replicas, holding: { claimAgain: () => {} } })
   const holders = openHolders({ store, sessions, holding, replicas, silence, clock, timers })
-  const server = openChannelServer({
-    ...{ store, feed, clock, sessions, denyList, log: silentLog, timers },
-    ...{ presence, holdOff: openHoldOff(), writeLimit: openWriteLimit(clock, () => 1) },
-    ...{ replicas, holding, gate: openGate(replicas) },
+  const core = { store, feed, clock, timers, random: systemRandom, log: silentLog }
+  const writeLimit = openWriteLimit(clock, () => 1)
+  const channel = {
+    ...{ sessions, presence, replicas, holding, holders, writeLimit },
+    holdOff: openHoldOff(),
+    gate: openGate(replicas),
     updates: { greeted: () => {}, changed: () => {}, changedFor: () => {}, changedIn: () => {} },
-    sightings: { shown: async () => {} },
-    overlays: openOverlayIntake(),
+    overlays: openOverlayIntake(core, writeLimit),
     sendPeers: { has: () => {}, applied: () => {} },
-    peersIntake: openPeersIntake(),
-    reports: openReportIntake({ store, log: silentLog, onTaken: () => {} }),
-    holders,
-    secondHolders: openSecondHolders({
-      ...{ store, feed, clock },
-      holders: { ...holders, awaitReturn: async () => 'nothing', isConnected: async () => false },
+    peersIntake: openPeersIntake(core, writeLimit),
+    reports: openReportIntake(core, () => {}),
+    secondHolders: openSecondHolders(core, {
+      ...holders,
+      awaitReturn: async () => 'nothing',
+      isConnected: async () => false,
     }),
-  })
+  }
+  const server = openChannelServer(core, { channel, sightings: { shown: async () => {} }, denyList })
   const proof = { by: 'certificate', issuer: 'ca1', serial: 'a1', spki: 'key-of-a1' } as const
   const principal = testPrincipal('gpu-001', { epoch: 4, proof, notAfterMs: noonMs * 2 })
   /** By a process of that name; null: one that does not name itself. */
@@ -145,7 +148,7 @@ test('a process opens beside its own channel, and beside one that does not name 
   sessions.close('DONE', 'the test is over')
 })
 
-test('a process that does not name itself is not the one that does: it is refused, and puts nobody out', async () => {
+test('a process without an id is not the one that has an id: it is refused, and ends no channel', async () => {
   const { open, openOther, sessions, commits } = await setUp()
   const live = openOther('a')
   const asked = open(null)
@@ -157,7 +160,7 @@ test('a process that does not name itself is not the one that does: it is refuse
   assert.equal(commits.flatMap(({ entries }) => entries)[0]?.type, 'node.second_holder')
 })
 
-test('another process that answers keeps its channel; whoever came second is told so, and both are named', async () => {
+test('another process that answers keeps its channel; the second one is refused, and both are named', async () => {
   const { open, openOther, sessions, commits } = await setUp()
   const live = openOther('a')
   const asked = open('b')

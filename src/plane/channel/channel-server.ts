@@ -5,7 +5,6 @@ import type { NodePrincipal } from '#domain/core/principal.ts'
 import { isRefusal, type Refusal } from '#domain/core/refusal.ts'
 import { isoTime } from '#platform/clock.ts'
 import type { Duplex, IncomingMessage } from '#platform/tls-server.ts'
-import type { Timers } from '#platform/timers.ts'
 import { evidenceIn } from '#wire/core/agent-evidence.ts'
 import {
   channelFrameLimit,
@@ -17,20 +16,21 @@ import {
 import { overlayCapability } from '#wire/node/node-runs.ts'
 import { peersCapability } from '#wire/network/peers.ts'
 import { limitToCertificate } from './cut-sessions.ts'
-import { handleFrame, type FrameDeps } from './handle-frame.ts'
+import { handleFrame, type FrameParts } from './handle-frame.ts'
 import { openInbox } from './inbox.ts'
 import { judgeUpgrade } from './judge-upgrade.ts'
-import type { IdentityHolders } from '#plane/identity/holders.ts'
-import { openSession, type OpeningDeps } from './open-session.ts'
-import type { Presence } from '#plane/liveness/presence.ts'
+import { openSession, type OpeningParts } from './open-session.ts'
 import type { Session } from '#plane/sessions/session.ts'
+import type { ChannelParts } from './channel-parts.ts'
+import type { Core, FlowCore } from '#plane/core/core.ts'
 
-export type ChannelDeps = FrameDeps &
-  OpeningDeps & {
-    readonly timers: Timers
-    readonly presence: Pick<Presence, 'forget'>
-    readonly holders: Pick<IdentityHolders, 'opened'>
-  }
+export type ServedParts = {
+  readonly channel: FrameParts['channel'] & OpeningParts['channel'] & Pick<ChannelParts, 'presence' | 'holders'>
+  readonly sightings: FrameParts['sightings']
+  readonly denyList: OpeningParts['denyList']
+}
+
+type ServedCore = FlowCore & Pick<Core, 'timers' | 'log'>
 
 export type ChannelServer = {
   open(
@@ -42,7 +42,8 @@ export type ChannelServer = {
   ): Promise<Refusal | 'opened'>
 }
 
-export const openChannelServer = (deps: ChannelDeps): ChannelServer => {
+export const openChannelServer = (core: ServedCore, parts: ServedParts): ChannelServer => {
+  const { sessions, presence, holders } = parts.channel
   const server = new WebSocketServer({
     noServer: true,
     clientTracking: false,
@@ -58,15 +59,15 @@ export const openChannelServer = (deps: ChannelDeps): ChannelServer => {
       const no = judgeUpgrade(request)
       if (no !== null) return no
       const evidence = evidenceIn(request.headers)
-      const outcome = await openSession(deps, { principal, evidence, correlation }, (number, node) => {
+      const outcome = await openSession(core, parts, { principal, evidence, correlation }, (number, node) => {
         let opened: Session | null = null
         server.handleUpgrade(request, socket, head, (webSocket) => {
-          deps.presence.forget(principal.id)
-          const session = deps.sessions.open(webSocket, principal, evidence, number)
+          presence.forget(principal.id)
+          const session = sessions.open(webSocket, principal, evidence, number)
           opened = session
-          deps.holders.opened(session, node)
+          holders.opened(session, node)
           limitToCertificate(session, node)
-          attend(deps, session, webSocket)
+          attend(core, parts, session, webSocket)
         })
         return opened
       })
@@ -81,23 +82,24 @@ const lastWordsMs = 1000
 /** As an agent that stops closes it. */
 const orderlyClose = 1000
 
-const attend = (deps: ChannelDeps, session: Session, socket: WebSocket): void => {
+const attend = (core: ServedCore, parts: ServedParts, session: Session, socket: WebSocket): void => {
+  const { sessions } = parts.channel
   const { id } = session.principal
-  const inbox = openInbox(deps.timers, session, (text) =>
-    handleFrame(deps, session, text).catch((error: unknown) => {
-      deps.log.error({ err: error, node: id }, 'a channel frame could not be handled')
+  const inbox = openInbox(core.timers, session, (text) =>
+    handleFrame(core, parts, session, text).catch((error: unknown) => {
+      core.log.error({ err: error, node: id }, 'a channel frame could not be handled')
       session.end('UNAVAILABLE', null)
     }),
   )
   /** False: the channel has ended, and what it still delivers is not looked at. */
   const seen = (): boolean => {
-    if (!deps.sessions.mayGoOn() || !session.alive) return false
-    session.heard(deps.clock.monotonicMs())
-    deps.store.observe(id, { lastSeenMs: deps.clock.nowMs() })
+    if (!sessions.mayGoOn() || !session.alive) return false
+    session.heard(core.clock.monotonicMs())
+    core.store.observe(id, { lastSeenMs: core.clock.nowMs() })
     return true
   }
   // Nothing it sends is read any more, and the library has said why: cut off with bytes unread, that would be lost.
-  socket.on('error', () => void deps.timers.after(lastWordsMs, () => session.destroy()))
+  socket.on('error', () => void core.timers.after(lastWordsMs, () => session.destroy()))
   socket.on('close', (code) => {
     session.closedByHolder = session.alive && code === orderlyClose
     session.destroy()
@@ -115,7 +117,7 @@ const attend = (deps: ChannelDeps, session: Session, socket: WebSocket): void =>
   session.send({
     type: 'hello',
     body: {
-      server_time: isoTime(deps.clock.nowMs()),
+      server_time: isoTime(core.clock.nowMs()),
       session: session.number,
       capabilities: [sightingCapability, earlierSightingsCapability, overlayCapability, peersCapability],
       ping_every_ms: pingEveryMs,

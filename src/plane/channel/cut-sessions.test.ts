@@ -49,7 +49,7 @@ test('a denied epoch ends its channels and those of the epochs before, and no ot
   assert.equal(current.end(), 'CLIENT_CERT_DENIED')
 })
 
-test('a withdrawn authority ends every channel of its certificates, and each is told when its turn is', () => {
+test('a withdrawn authority ends every channel of its certificates, and each agent gets its retry time', () => {
   const { registry, open } = setUp()
   const nodes = ['a', 'b', 'c'].map((node) => open(node, 1, `${node}1`))
   const slots = openReturnSlots(manualClock(0))
@@ -167,7 +167,7 @@ test('a certificate that was replaced serves until its connections are drained, 
   assert.equal(newer.end(), 'REPLACED')
 })
 
-test('a node that was revoked elsewhere is cut by the denial, also when its row was told with an earlier commit', () => {
+test('a node that was revoked elsewhere is cut by the denial, also when its row was published with an earlier commit', () => {
   const { clock, registry, open } = setUp()
   const { session, end } = open('a', 1, 'a1')
   const cut: number[] = []

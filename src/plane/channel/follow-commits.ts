@@ -10,7 +10,7 @@ import type { Presence } from '#plane/liveness/presence.ts'
 import type { SessionRegistry } from '#plane/sessions/session-registry.ts'
 import type { Updates } from './updates.ts'
 
-export type FollowDeps = {
+export type FollowingParts = {
   readonly sessions: SessionRegistry
   readonly presence: Presence
   readonly updates: Updates
@@ -18,12 +18,18 @@ export type FollowDeps = {
   readonly returns: ReturnSlots
 }
 
-export const followCommits = (deps: FollowDeps): ((committed: Committed) => void) => {
-  const cut = cutDenied(deps.sessions, deps.returns)
+export const followCommits = ({
+  sessions,
+  presence,
+  updates,
+  cuts,
+  returns,
+}: FollowingParts): ((committed: Committed) => void) => {
+  const cut = cutDenied(sessions, returns)
   return (committed) => {
-    deps.cuts.heard(committed, cut(committed))
-    followNodes(deps, committed)
-    followConfiguration(deps.updates, committed)
+    cuts.heard(committed, cut(committed))
+    followNodes(sessions, presence, committed)
+    followConfiguration(updates, committed)
   }
 }
 
@@ -44,7 +50,7 @@ const concernsEverybody = (write: Committed['writes'][number]): boolean =>
 const assigning: ReadonlySet<EntryType> = new Set(['node.assigned', 'node.unassigned', 'node.moved'])
 
 /** A node that was just confirmed or has just returned is here, also before its channel opens. */
-const followNodes = ({ presence, sessions }: FollowDeps, { origin, writes, entries }: Committed): void => {
+const followNodes = (sessions: SessionRegistry, presence: Presence, { origin, writes, entries }: Committed): void => {
   for (const write of writes) {
     if (write.put !== 'node') continue
     // A row from elsewhere may be newer than the commit it is told with. What took its certificates away also denies them,

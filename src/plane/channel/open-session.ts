@@ -6,23 +6,17 @@ import type { Node } from '#domain/core/node.ts'
 import type { NodePrincipal } from '#domain/core/principal.ts'
 import { isRefusal, refuse, type Refusal } from '#domain/core/refusal.ts'
 import { useCertificate } from '#plane/core/use-certificate.ts'
-import type { Holder, Replicas } from '#plane/store/contract/replicas.ts'
+import type { Holder } from '#plane/store/contract/replicas.ts'
 import type { AgentEvidence } from '#wire/core/agent-evidence.ts'
 import { endReplaced, holderUnknown, otherSessions } from '#plane/identity/holders.ts'
 import type { SecondHolders } from '#plane/identity/second-holder.ts'
-import type { Gate } from '#plane/cluster/gate.ts'
-import type { Holding } from '#plane/sessions/holding.ts'
 import { askReplica, lookUpWithinMs, makeRoomQuestion } from '#plane/cluster/replica-questions.ts'
-import type { SessionRegistry } from '#plane/sessions/session-registry.ts'
 import type { Session } from '#plane/sessions/session.ts'
 import type { FlowCore } from '#plane/core/core.ts'
+import type { ChannelParts } from './channel-parts.ts'
 
-export type OpeningDeps = FlowCore & {
-  readonly sessions: SessionRegistry
-  readonly holding: Holding
-  readonly replicas: Pick<Replicas, 'ask'>
-  readonly gate: Gate
-  readonly secondHolders: Pick<SecondHolders, 'refuseCopy' | 'refuseDraining'>
+export type OpeningParts = {
+  readonly channel: Pick<ChannelParts, 'sessions' | 'holding' | 'replicas' | 'gate' | 'secondHolders'>
   /** Asked in the very turn a session is registered: a denial committed while it was opening must not miss it. */
   readonly denyList: { refusalOf(principal: NodePrincipal): Refusal | null }
 }
@@ -40,25 +34,27 @@ type Register = (number: number, node: Node) => Session | null
 const rounds = 8
 
 export const openSession = async (
-  deps: OpeningDeps,
+  core: FlowCore,
+  parts: OpeningParts,
   opening: Opening,
   register: Register,
 ): Promise<'opened' | Refusal> => {
+  const { gate, holding, secondHolders } = parts.channel
   let over: Holder | null = null
   for (let round = 0; round < rounds; round++) {
     const { principal, evidence, correlation } = opening
     const no =
-      deps.gate.refusal() ??
-      (await deps.secondHolders.refuseDraining(principal, evidence, correlation)) ??
-      (await makeRoomHere(deps, opening))
+      gate.refusal() ??
+      (await secondHolders.refuseDraining(principal, evidence, correlation)) ??
+      (await makeRoomHere(parts.channel, opening))
     if (no !== null) return no
     const found: Holder | null = over
-    const outcome: Claimed = await deps.holding.inTurn(opening.principal.id, () =>
-      claimAndRegister(deps, opening, found, register),
+    const outcome: Claimed = await holding.inTurn(opening.principal.id, () =>
+      claimAndRegister(core, parts, opening, found, register),
     )
     if (outcome === 'opened' || isRefusal(outcome)) return outcome
     if (outcome === 'taken-here') continue
-    const stays = await makeRoomElsewhere(deps, opening, outcome)
+    const stays = await makeRoomElsewhere(parts.channel, opening, outcome)
     if (stays !== null) return stays
     over = outcome
   }
@@ -69,13 +65,14 @@ type Claimed = 'opened' | 'taken-here' | Holder | Refusal
 
 /** In the node's turn: nothing is asked of anybody but the store. */
 const claimAndRegister = async (
-  deps: OpeningDeps,
+  core: FlowCore,
+  { channel, denyList }: OpeningParts,
   { principal, evidence, correlation }: Opening,
   over: Holder | null,
   register: Register,
 ): Promise<Claimed> => {
   const { id } = principal
-  const { sessions, holding } = deps
+  const { sessions, holding, gate } = channel
   // Another process was quicker: it is asked like any that was there before.
   if (otherSessions(sessions, id, instanceOf(evidence)).length > 0) return 'taken-here'
   const number = sessions.nextNumber()
@@ -84,10 +81,11 @@ const claimAndRegister = async (
   if (claimed !== 'claimed') return claimed
   let opened: Session | null = null
   try {
-    const standing = await useCertificate(deps, principal, correlation)
+    const standing = await useCertificate(core, principal, correlation)
     if (standing.kind === 'refused') return standing
     // From here to the session in the registry is one turn: whatever is committed later finds it there.
-    const no = refusedNow(deps, principal)
+    if (sessions.isClosed()) return refuse('UNAVAILABLE', 'the plane is stopping')
+    const no = gate.refusal() ?? denyList.refusalOf(principal)
     if (no !== null) return no
     opened = register(number, standing.node.value)
     return 'opened'
@@ -97,35 +95,37 @@ const claimAndRegister = async (
   }
 }
 
-const refusedNow = ({ gate, sessions, denyList }: OpeningDeps, principal: NodePrincipal): Refusal | null => {
-  if (sessions.isClosed()) return refuse('UNAVAILABLE', 'the plane is stopping')
-  return gate.refusal() ?? denyList.refusalOf(principal)
-}
-
 /** Null: nobody else is there, any more. A process that was killed leaves a channel that nobody answers on. */
-const makeRoomHere = async (deps: OpeningDeps, opening: Opening): Promise<Refusal | null> => {
-  const others = otherSessions(deps.sessions, opening.principal.id, instanceOf(opening.evidence))
+const makeRoomHere = async (channel: OpeningParts['channel'], opening: Opening): Promise<Refusal | null> => {
+  const others = otherSessions(channel.sessions, opening.principal.id, instanceOf(opening.evidence))
   if (others.length === 0) return null
-  const copy = await refuseSecond(deps, opening)
+  const copy = await refuseSecond(channel.secondHolders, opening)
   if (copy === null) endReplaced(others)
   return copy
 }
 
 /** The same where another replica has the channel: it has ended it when it says so, or is gone with all it had. */
-const makeRoomElsewhere = async (deps: OpeningDeps, opening: Opening, holder: Holder): Promise<Refusal | null> => {
+const makeRoomElsewhere = async (
+  channel: OpeningParts['channel'],
+  opening: Opening,
+  holder: Holder,
+): Promise<Refusal | null> => {
   // A channel that names no process may be the caller's own.
   if (holder.instance === null) return null
-  const copy = await refuseSecond(deps, opening)
+  const copy = await refuseSecond(channel.secondHolders, opening)
   if (copy !== null) return copy
   const room = { node: opening.principal.id, instance: instanceOf(opening.evidence) }
-  const asked = await askReplica(deps.replicas, holder.replica, makeRoomQuestion, room, lookUpWithinMs)
+  const asked = await askReplica(channel.replicas, holder.replica, makeRoomQuestion, room, lookUpWithinMs)
   return asked.kind === 'no-answer' ? holderUnknown(room.node) : null
 }
 
-const refuseSecond = (deps: OpeningDeps, { principal, evidence, correlation }: Opening): Promise<Refusal | null> => {
+const refuseSecond = (
+  secondHolders: Pick<SecondHolders, 'refuseCopy'>,
+  { principal, evidence, correlation }: Opening,
+): Promise<Refusal | null> => {
   const { id: node, source, proof } = principal
   const caller = { node, source, serial: proof.serial, evidence, correlation }
-  return deps.secondHolders.refuseCopy(caller, 'second-instance')
+  return secondHolders.refuseCopy(caller, 'second-instance')
 }
 
 const instanceOf = (evidence: AgentEvidence | null): string | null => (evidence === null ? null : evidence.instance)

@@ -33,13 +33,11 @@ const setUp = () => {
     if (kind === 'vcluster') return vclusterRow(key, { revision: set.revision })
     return kind === 'domain' ? domainRow() : { value: now, version: 1 }
   }
-  const updates = openUpdates({
-    store: { get: get as Store['get'] },
+  const core = { store: { get } as unknown as Store, timers: manualTimers(clock), log: silentLog }
+  const updates = openUpdates(core, {
     issuer: { roots: () => set.roots, withdrawnIssuers: () => [] },
     sessions,
     gate: { serves: () => gate.serves, opened: () => gate.opened },
-    timers: manualTimers(clock),
-    log: silentLog,
     urls: () => ({ node: 'https://plane.example', recovery: 'https://plane.example:8442' }),
   })
   const open = (id: string) => {
@@ -92,7 +90,7 @@ test('a change while one is being sent arrives after it, so that the last sent i
   )
 })
 
-test('nobody is sent anything before his hello, or when what changed does not concern him', async () => {
+test('no agent is sent anything before its hello, or for a change that does not concern it', async () => {
   const { updates, open, state } = setUp()
   const { session, socket } = open('a')
   updates.changed()

@@ -15,8 +15,9 @@ import type { Revisions, Session } from '#plane/sessions/session.ts'
 import { wireguardConfigOf } from '#plane/network/wireguard-part.ts'
 import type { Core } from '#plane/core/core.ts'
 
-export type UpdateDeps = Pick<Core, 'timers' | 'log'> & {
-  readonly store: Pick<Store, 'get'>
+type UpdateCore = Pick<Core, 'store' | 'timers' | 'log'>
+
+export type UpdateParts = {
   readonly issuer: Pick<Issuer, 'roots' | 'withdrawnIssuers'>
   readonly sessions: Pick<SessionRegistry, 'all' | 'of'>
   readonly gate: Pick<Gate, 'serves' | 'opened'>
@@ -36,7 +37,8 @@ export type Updates = {
 
 const sessionsPerTurn = 32
 
-export const openUpdates = (deps: UpdateDeps): Updates => {
+export const openUpdates = (core: UpdateCore, parts: UpdateParts): Updates => {
+  const { sessions, gate } = parts
   const outdated = new Set<Session>()
   /** Where each session's node was when it was last looked at; whoever is moved since is looked at for that. */
   const within = new WeakMap<Session, string | null>()
@@ -46,21 +48,21 @@ export const openUpdates = (deps: UpdateDeps): Updates => {
     busy = true
     let looked = 0
     for (const session of outdated) {
-      await deps.gate.opened()
+      await gate.opened()
       // Taken out first: what changes while it is looked at puts it in again, at the end.
       outdated.delete(session)
-      await bringUpToDate(deps, session, within).catch((error: unknown) =>
-        deps.log.error({ err: error, node: session.principal.id }, 'a configuration could not be sent'),
+      await bringUpToDate(core.store, parts, session, within).catch((error: unknown) =>
+        core.log.error({ err: error, node: session.principal.id }, 'a configuration could not be sent'),
       )
-      if (++looked % sessionsPerTurn === 0) await turn(deps.timers)
+      if (++looked % sessionsPerTurn === 0) await turn(core.timers)
     }
     busy = false
   }
   const start = (): void => {
     if (!busy) void work()
   }
-  const look = (sessions: Iterable<Session>, concerns: (session: Session) => boolean = () => true): void => {
-    for (const session of sessions) if (session.revisions !== null && concerns(session)) outdated.add(session)
+  const look = (some: Iterable<Session>, concerns: (session: Session) => boolean = () => true): void => {
+    for (const session of some) if (session.revisions !== null && concerns(session)) outdated.add(session)
     start()
   }
 
@@ -70,37 +72,38 @@ export const openUpdates = (deps: UpdateDeps): Updates => {
       outdated.add(session)
       start()
     },
-    changed: () => look(deps.sessions.all()),
-    changedFor: (node) => look(deps.sessions.of(node)),
-    changedIn: (vcluster) => look(deps.sessions.all(), (session) => within.get(session) === vcluster),
+    changed: () => look(sessions.all()),
+    changedFor: (node) => look(sessions.of(node)),
+    changedIn: (vcluster) => look(sessions.all(), (session) => within.get(session) === vcluster),
   }
 }
 
 type Within = { set(session: Session, vcluster: string | null): unknown }
 
-const bringUpToDate = async (deps: UpdateDeps, session: Session, within: Within): Promise<void> => {
+const bringUpToDate = async (store: Store, parts: UpdateParts, session: Session, within: Within): Promise<void> => {
+  const { issuer, gate, urls } = parts
   const has = session.principal.evidenceOnly ? null : session.revisions
-  const node = await deps.store.get('node', session.principal.id)
+  const node = await store.get('node', session.principal.id)
   if (has === null || node === null) return
   // Before the vCluster is read: a change of it from here on finds the session, and has it looked at again.
   within.set(session, node.value.assignment)
-  const profile = await deps.store.get('profile', node.value.profile)
-  const vcluster = await vclusterOf(deps, node)
-  const domain = await domainSettingsRow(deps.store)
+  const profile = await store.get('profile', node.value.profile)
+  const vcluster = await vclusterOf(store, node)
+  const domain = await domainSettingsRow(store)
   if (profile === null) return
   const config = configurationOf({
-    ...{ profile: profile.value, domain: domain.value, vcluster, urls: deps.urls() },
+    ...{ profile: profile.value, domain: domain.value, vcluster, urls: urls() },
     wireguard: wireguardConfigOf(node.value, profile.value, domain.value),
   })
-  const trust = trustOf(deps.issuer)
+  const trust = trustOf(issuer)
   // Out of touch by now: what was read may be old.
-  if (!deps.gate.serves()) return deps.gate.opened().then(() => bringUpToDate(deps, session, within))
+  if (!gate.serves()) return gate.opened().then(() => bringUpToDate(store, parts, session, within))
   if (trust.revision !== has.trust) session.send({ type: 'trust', body: trust })
   if (config.revision !== has.config) session.send({ type: 'config', body: config })
   session.revisions = { config: config.revision, trust: trust.revision }
 }
 
-const vclusterOf = async ({ store }: UpdateDeps, { value }: Row<Node>): Promise<VCluster | null> => {
+const vclusterOf = async (store: Store, { value }: Row<Node>): Promise<VCluster | null> => {
   if (value.assignment === null) return null
   const row = await store.get('vcluster', value.assignment)
   // None is deleted that has nodes; the node was moved while this was read, and is looked at again.

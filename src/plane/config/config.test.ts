@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { planeConfig } from './config.ts'
 
-test('nodes recover at the address they connect to, on a port of its own, unless told otherwise', () => {
+test('nodes recover at the address they connect to, on another port, unless configured otherwise', () => {
   assert.deepEqual(planeConfig({}, {}).recoveryListen, { host: '127.0.0.1', port: 8442 })
   assert.deepEqual(planeConfig({ nodeListen: '0.0.0.0:443' }, {}).recoveryListen, { host: '0.0.0.0', port: 8442 })
   const elsewhere = planeConfig({ nodeListen: '0.0.0.0:443' }, { MUSTER_RECOVERY_LISTEN: '[::1]:9442' })
@@ -28,7 +28,7 @@ test('operators are served without TLS on this machine only, and that is said be
     assert.equal(planeConfig({ operatorListen: address }, {}).operatorTls, false)
 })
 
-test('others ask about certificates on loopback, elsewhere or nowhere; certificates say where only if told', () => {
+test('certificate status is served on loopback, elsewhere or nowhere; certificates name the place only if configured', () => {
   assert.deepEqual(planeConfig({}, {}).statusListen, { host: '127.0.0.1', port: 8446 })
   assert.equal(planeConfig({}, {}).statusUrl, null)
   assert.equal(planeConfig({ statusListen: 'off' }, {}).statusListen, null)

@@ -22,6 +22,6 @@ test('the usual folder of sockets is called localhost, another by its name', () 
   assert.equal(passwordIn('/srv/pg:*:*:*:there', { ...asked, host: '/srv/pg' }), 'there')
 })
 
-test('a line that is cut short fits nobody', () => {
+test('a truncated line matches no network', () => {
   for (const line of ['', 'db1', 'db1:5432:fleet:muster', '*:*:*:*']) assert.equal(passwordIn(line, asked), null)
 })

@@ -13,7 +13,7 @@ const refusalOf = (text: string): string => {
   return typeof networks === 'string' ? networks : assert.fail(`${text} is taken`)
 }
 
-test('an address or a network names those in it and nobody else', () => {
+test('an address or a network matches its members and no other address', () => {
   assert.ok(listed('10.1.2.3', '10.1.2.3'))
   assert.ok(!listed('10.1.2.3', '10.1.2.4'))
   assert.ok(listed('192.0.2.9 10.1.2.0/23', '10.1.3.255'))
@@ -31,7 +31,7 @@ test('an IPv4 address is the same on an IPv6 socket and in a list', () => {
   assert.ok(!listed('::/16', '10.1.2.3'), 'nor is one in a network of IPv6 that only looks as if it held it')
 })
 
-test('what is no address of a balancer is refused, everybody above all', () => {
+test('an invalid balancer address is refused, and a network of all addresses above all', () => {
   for (const text of ['', 'balancer.example', '10.1.2.3/8', '10.0.0.0/33', '10.1.2', '::/129', '10.0.0.1:80'])
     assert.match(refusalOf(text), /takes an address or a network/, text)
   for (const text of ['0.0.0.0/0', '0.0.0.0/1', '10.0.0.0/7', '::/0', '::/1', '::ffff:0.0.0.0/96'])
@@ -39,7 +39,7 @@ test('what is no address of a balancer is refused, everybody above all', () => {
   assert.deepEqual(proxyFrom([]), [])
 })
 
-test('nobody without an address is a balancer', () => {
+test('a caller without an address is no balancer', () => {
   assert.ok(!listed('10.0.0.0/8', 'local'))
   assert.ok(!listed('10.0.0.0/8', ''))
 })

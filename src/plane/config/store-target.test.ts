@@ -63,7 +63,7 @@ test('a file of secrets that others may read is refused, and so is one that is n
   assert.deepEqual(targetOf(credential).hosts, [{ host: '/run', port: 5432 }])
 })
 
-test('nothing that is wrong with a file is told with what stands in it', (t) => {
+test('an error about a file never repeats its content', (t) => {
   const file = fileIn(t, 'postgres://u:hunter2@h/d?sslmod=hunter2')
   assert.doesNotMatch(problemOf({ MUSTER_STORE_FILE: file }), /hunter2/)
   const two = problemOf({
@@ -74,7 +74,7 @@ test('nothing that is wrong with a file is told with what stands in it', (t) => 
   assert.match(problemOf({ MUSTER_STORE_FILE: fileIn(t, '') }), /is not postgres:/)
 })
 
-test('nobody says where it is: both ways of saying so are named', () => {
+test('without a database address both ways of giving one are named', () => {
   assert.match(problemOf({}), /MUSTER_STORE_FILE.*PGHOST/)
   assert.match(problemOf({ PGHOST: 'h', PGSERVICE: 's' }), /PGSERVICE/)
 })

@@ -14,24 +14,17 @@ import type { DomainSettings } from '#domain/core/domain-settings.ts'
 import type { NodeId } from '#domain/core/node.ts'
 import type { SeenHead } from '#domain/continuity/sighting.ts'
 import type { Clock } from '#platform/clock.ts'
-import type { Log } from '#platform/log.ts'
-import { sortableId, type Random } from '#platform/random.ts'
+import { sortableId } from '#platform/random.ts'
 import type { RecoveryAuthority } from '#plane/authority/recovery-authority.ts'
-import type { Replicas } from '#plane/store/contract/replicas.ts'
 import type { JournalReader, Store } from '#plane/store/contract/store.ts'
 import { parseStatement } from '#wire/core/statement.ts'
-import { type CommitDeps, commitDecision } from '#plane/core/commit-decision.ts'
+import { commitDecision } from '#plane/core/commit-decision.ts'
 import { domainSettingsRow } from '#plane/core/domain-settings-row.ts'
+import type { Core, FlowCore } from '#plane/core/core.ts'
 
-export type JudgeDeps = CommitDeps & {
-  readonly store: Pick<Store, 'get' | 'commit' | 'journal'> & {
-    readonly replicas: Pick<Replicas, 'leased'>
-  }
+type JudgeParts = {
   readonly recovery: Pick<RecoveryAuthority, 'isOurStatement'>
   readonly settings: () => DomainSettings
-  readonly clock: Clock
-  readonly random: Random
-  readonly log: Log
 }
 
 /**
@@ -50,19 +43,22 @@ const mostRemembered = 1_024
 /** How much is missing may be learned place by place from thousands of nodes; one entry each would be a flood. */
 const updateEveryMs = 10_000
 
-export const openSightingJudge = async (deps: JudgeDeps): Promise<SightingJudge> => {
-  const { clock, settings, store } = deps
+export const openSightingJudge = async (
+  core: FlowCore & Pick<Core, 'log'>,
+  { recovery, settings }: JudgeParts,
+): Promise<SightingJudge> => {
+  const { clock, store } = core
   const isHere = rememberPlaces(store.journal, clock)
   const newestEntryMs = await newestBeforePlanes(store)
   let updatedMs = -Infinity
 
   const doubt = async (finding: Finding, judgedBy: number, node: NodeId, by: Attribution): Promise<void> => {
     updatedMs = clock.monotonicMs()
-    const done = await commitDecision(deps, async () => {
+    const done = await commitDecision(core, async () => {
       const domain = await domainSettingsRow(store)
       const alert = await store.get('alert', doubtAlertKey(domain.value))
       const nowMs = clock.nowMs()
-      const newAlertId = sortableId(nowMs, deps.random)
+      const newAlertId = sortableId(nowMs, core.random)
       return decideDoubt({
         domain,
         finding,
@@ -77,14 +73,14 @@ export const openSightingJudge = async (deps: JudgeDeps): Promise<SightingJudge>
       })
     })
     if (done.kind === 'committed') {
-      deps.log.error(
+      core.log.error(
         { node, ...finding },
         'the store may be an older copy: nothing is issued until an operator confirms it (muster store confirm)',
       )
     }
     // The flows that were quicker each time have most likely written the same; if not, the next node to come brings it again.
     if (done.kind === 'refused')
-      deps.log.warn({ node, ...finding }, 'a doubt about the store could not be written down')
+      core.log.warn({ node, ...finding }, 'a doubt about the store could not be written down')
   }
 
   return {
@@ -92,7 +88,7 @@ export const openSightingJudge = async (deps: JudgeDeps): Promise<SightingJudge>
       const { name, continuity } = settings()
       const parsed = parseStatement('sighting', statement)
       const ours = parsed !== null && parsed.value.domain === name
-      if (!ours || !deps.recovery.isOurStatement(parsed.signed, parsed.signature)) return 'foreign'
+      if (!ours || !recovery.isOurStatement(parsed.signed, parsed.signature)) return 'foreign'
       const seen = parsed.value
       if (seen.lineage < continuity.lineage) return 'fitting'
       const places = await placesOf(store.journal, seen.heads, seen.lineage > continuity.lineage ? null : isHere)
@@ -113,7 +109,10 @@ const entriesLookedAt = 1_000
  * When the newest entry was written that no plane of now can have added: each writes some when it starts, and people are
  * told to look at what was done after this. Null: not known, or there is none.
  */
-const newestBeforePlanes = async ({ journal, replicas }: JudgeDeps['store']): Promise<number | null> => {
+const newestBeforePlanes = async ({
+  journal,
+  replicas,
+}: Pick<Store, 'journal' | 'replicas'>): Promise<number | null> => {
   const startedAtMs = Math.min(...(await replicas.leased()).map((replica) => replica.startedAtMs))
   const last = entriesLookedAt
   const entries = await journal.read({ after: null, last, limit: last, node: null, type: null })

@@ -4,29 +4,23 @@
 import { decideDoubt, doubtAlertKey, type Finding } from '#domain/continuity/continuity.ts'
 import { sortableId } from '#platform/random.ts'
 import type { JournalWitness } from '#plane/store/journal/journal-witness.ts'
-import type { Store } from '#plane/store/contract/store.ts'
-import { commitDecision, type CommitDeps } from '#plane/core/commit-decision.ts'
+import { commitDecision } from '#plane/core/commit-decision.ts'
 import type { Feed } from '#plane/core/feed.ts'
 import { domainSettingsRow } from '#plane/core/domain-settings-row.ts'
 import type { Core } from '#plane/core/core.ts'
 
-export type RecordLossDeps = CommitDeps &
-  Pick<Core, 'clock' | 'random' | 'timers' | 'log'> & {
-    readonly store: Pick<Store, 'get' | 'commit'>
-    readonly witness: Pick<JournalWitness, 'loss' | 'onLoss'>
-    /** Host and process, for people. */
-    readonly planeName: string
-  }
-
 const againAfterMs = 2000
 
-/** A loss that was noticed before, too. Tried again until it is on record, or confirmed away. */
-export const recordLosses = (deps: RecordLossDeps): void => {
-  const { witness, timers, log } = deps
+/**
+ * A loss that was noticed before, too. Tried again until it is on record, or confirmed away. `planeName`: host and process,
+ * for people.
+ */
+export const recordLosses = (core: Core, witness: Pick<JournalWitness, 'loss' | 'onLoss'>, planeName: string): void => {
+  const { timers, log } = core
   const record = (): void => {
     const loss = witness.loss()
     if (loss === null) return
-    recordLoss(deps, loss).catch((error: unknown) => {
+    recordLoss(core, planeName, loss).catch((error: unknown) => {
       log.warn({ err: error }, 'the loss could not be put on record in the store; it is tried again')
       timers.after(againAfterMs, record, 'background')
     })
@@ -35,22 +29,22 @@ export const recordLosses = (deps: RecordLossDeps): void => {
   record()
 }
 
-const recordLoss = async (deps: RecordLossDeps, finding: Finding): Promise<void> => {
-  const done = await commitDecision(deps, async () => {
-    const domain = await domainSettingsRow(deps.store)
+const recordLoss = async (core: Core, planeName: string, finding: Finding): Promise<void> => {
+  const done = await commitDecision(core, async () => {
+    const domain = await domainSettingsRow(core.store)
     // Found under an earlier lineage and confirmed since: the store is not doubted again for it.
     if (domain.value.continuity.lineage > finding.lineage) return { kind: 'unchanged' } as const
-    const alert = await deps.store.get('alert', doubtAlertKey(domain.value))
-    const nowMs = deps.clock.nowMs()
+    const alert = await core.store.get('alert', doubtAlertKey(domain.value))
+    const nowMs = core.clock.nowMs()
     return decideDoubt({
       domain,
       finding,
       judgedBy: domain.value.continuity.lineage,
-      node: deps.planeName,
+      node: planeName,
       witness: 'plane',
       newestEntryMs: null,
       alert,
-      newAlertId: sortableId(nowMs, deps.random),
+      newAlertId: sortableId(nowMs, core.random),
       by: { actor: 'system:store', source: null, correlation: null },
       nowMs,
     })

@@ -5,7 +5,7 @@ import { defaultDomainSettings } from '#domain/core/domain-settings.ts'
 import { openFeed } from '#plane/core/feed.ts'
 import type { Judged } from './judge-sighting.ts'
 import { openCallerBudget } from '#plane/limits/caller-budget.ts'
-import type { Committed, JournalHead } from '#plane/store/contract/store.ts'
+import type { Committed, JournalHead, Store } from '#plane/store/contract/store.ts'
 import { silentLog } from '#platform/log.ts'
 import { parseStatement } from '#wire/core/statement.ts'
 import { manualClock } from '../../../test/fakes/manual-clock.ts'
@@ -44,18 +44,11 @@ const setUp = (certainAfterMs = 0, judge?: (statement: string) => Promise<Judged
     counted.journaled++
     return { kind: 'committed', origin: 'here', writes: [], entries: [] }
   }
-  const sightings = openSightings({
-    store: { journal: { heads, hashAt }, commit },
-    ...{
-      feed,
-      clock,
-      timers,
-      sessions,
-      certainAfterMs,
-      log: silentLog,
-      anonymousBudget: budget,
-      authenticatedBudget: budget,
-    },
+  const store = { journal: { heads, hashAt }, commit } as unknown as Store
+  const core = { store, feed, clock, timers, log: silentLog }
+  const sightings = openSightings(core, {
+    ...{ sessions, certainAfterMs },
+    budgets: { anonymousBudget: budget, authenticatedBudget: budget },
     gate: { serves: () => now.serves },
     recovery: {
       signStatement: () => {
@@ -91,7 +84,7 @@ const setUp = (certainAfterMs = 0, judge?: (statement: string) => Promise<Judged
   return { sightings, open, pass, denied, now, counted, feed, sessions }
 }
 
-test('whoever has shown what it has is told how far the journal is, and whoever has not is told nothing', async () => {
+test('an agent that has shown its sighting gets new ones, and one that has not gets none', async () => {
   const { sightings, open, pass, counted } = setUp()
   const [first, second, silent] = [open('a'), open('b'), open('c')]
   await sightings.shown(first.session, null)
@@ -101,7 +94,7 @@ test('whoever has shown what it has is told how far the journal is, and whoever 
   assert.equal(counted.signed, 1)
 })
 
-test('denials that come together are told together, soon, with one signature for everybody', async () => {
+test('denials that come together are published together, soon, with one signature for all agents', async () => {
   const { sightings, open, pass, denied, now, counted } = setUp()
   const all = Array.from({ length: 500 }, (_, at) => open(`node-${at}`))
   for (const { session } of all) await sightings.shown(session, null)
@@ -131,7 +124,7 @@ test('what comes while the plane stops is not looked at any more: the store goes
   assert.equal(counted.looked, looked)
 })
 
-test('while the store is in doubt nobody is told anything; once it is confirmed everybody is, also who brought the doubt', async () => {
+test('while the store is in doubt no agent gets a sighting; once it is confirmed all do, also the one that raised the doubt', async () => {
   const { sightings, open, pass, now, feed } = setUp()
   const [first, second] = [open('a'), open('b')]
   await sightings.shown(first.session, null)
@@ -152,7 +145,7 @@ test('while the store is in doubt nobody is told anything; once it is confirmed 
   assert.deepEqual([first.told(), second.told()], [['0:10', '1:20'], ['1:20']])
 })
 
-test('who knows more than the store is told nothing of its lineage, even where the doubt could not be written down', async () => {
+test('an agent that knows more than the store gets no sighting of its lineage, even where the doubt could not be written', async () => {
   const { sightings, open, pass, now } = setUp()
   const knowing = open('a')
   now.judged = 'doubtful'
@@ -161,7 +154,7 @@ test('who knows more than the store is told nothing of its lineage, even where t
   assert.deepEqual(knowing.told(), [])
 })
 
-test('where a failover may lose what was read last, it is told only once this replica has been confirmed since', async () => {
+test('where a failover may lose the newest entries, a sighting is sent only after this replica has been confirmed since', async () => {
   const { sightings, open, pass, now } = setUp(10_000)
   const one = open('a')
   await sightings.shown(one.session, null)
@@ -190,7 +183,7 @@ test('what this plane has not signed is written down once, and the channel goes 
   assert.deepEqual([liar.session.alive, counted.journaled], [false, 1])
 })
 
-test('R1c: a journal that lacks what agents were told last is not told to them, though it has grown past that', async () => {
+test('R1c: a journal that lacks the last published head publishes no new one, though it has grown past that', async () => {
   const { sightings, open, pass, now } = setUp()
   const one = open('a')
   await sightings.shown(one.session, null)

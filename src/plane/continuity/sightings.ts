@@ -11,9 +11,9 @@ import { refuse } from '#domain/core/refusal.ts'
 import { isLater, sightingOf, type Sighting } from '#domain/continuity/sighting.ts'
 import { sleep, turn } from '#platform/timers.ts'
 import type { Judged, SightingJudge } from './judge-sighting.ts'
-import { recordRefusal, type RefusalDeps } from '#plane/core/record-refusal.ts'
+import { recordRefusal, type RefusalBudgets } from '#plane/core/record-refusal.ts'
 import type { RecoveryAuthority } from '#plane/authority/recovery-authority.ts'
-import type { Committed, JournalReader } from '#plane/store/contract/store.ts'
+import type { Committed } from '#plane/store/contract/store.ts'
 import { placesIn } from '#plane/store/journal/places-in-journal.ts'
 import { formatStatement } from '#wire/core/statement.ts'
 import type { Gate } from '#plane/cluster/gate.ts'
@@ -21,20 +21,19 @@ import type { SessionRegistry } from '#plane/sessions/session-registry.ts'
 import type { Session } from '#plane/sessions/session.ts'
 import type { Core } from '#plane/core/core.ts'
 
-export type SightingsDeps = RefusalDeps &
-  Pick<Core, 'feed' | 'timers' | 'log'> & {
-    readonly store: { readonly journal: Pick<JournalReader, 'heads' | 'hashAt'> }
-    readonly sessions: Pick<SessionRegistry, 'all' | 'isClosed'>
-    readonly gate: Pick<Gate, 'serves'>
-    readonly recovery: Pick<RecoveryAuthority, 'signStatement'>
-    readonly settings: () => DomainSettings
-    readonly sightingJudge: SightingJudge
-    /**
-     * How long after it was read a head is certain to outlive the database it was read from: one that reaches agents and is
-     * lost in a failover would be taken for a loss, though nobody was ever told of what it stands for.
-     */
-    readonly certainAfterMs: number
-  }
+export type SightingParts = {
+  readonly budgets: RefusalBudgets
+  readonly sessions: Pick<SessionRegistry, 'all' | 'isClosed'>
+  readonly gate: Pick<Gate, 'serves'>
+  readonly recovery: Pick<RecoveryAuthority, 'signStatement'>
+  readonly settings: () => DomainSettings
+  readonly sightingJudge: SightingJudge
+  /**
+   * How long after it was read a head is certain to outlive the database it was read from: one that reaches agents and is
+   * lost in a failover would be taken for a loss, though nobody was ever told of what it stands for.
+   */
+  readonly certainAfterMs: number
+}
 
 export type Sightings = {
   /** The agent has shown the newest it has kept, or that it has none. */
@@ -55,8 +54,9 @@ type Told = { readonly statement: string | null; readonly fromLineage: number }
 
 type Made = { readonly sighting: Sighting; readonly statement: string }
 
-export const openSightings = (deps: SightingsDeps): Sightings => {
-  const { settings, sessions, timers, clock, log } = deps
+export const openSightings = (core: Omit<Core, 'random'>, parts: SightingParts): Sightings => {
+  const { timers, clock, log } = core
+  const { settings, sessions, sightingJudge, budgets } = parts
   const heard = new WeakSet<Session>()
   /** Who may be told, and what it was told last. */
   const told = new WeakMap<Session, Told>()
@@ -84,7 +84,7 @@ export const openSightings = (deps: SightingsDeps): Sightings => {
     busy = false
   }
   const round = async (): Promise<number> => {
-    made = (await make(deps, made)) ?? made
+    made = (await make(core, parts, made)) ?? made
     const beganMs = clock.monotonicMs()
     let looked = 0
     for (const session of sessions.all()) {
@@ -107,18 +107,18 @@ export const openSightings = (deps: SightingsDeps): Sightings => {
     const { id, source } = principal
     const correlation = `session-${number}`
     for (const statement of statements) {
-      const judged = await deps.sightingJudge.judge(statement, id, { actor: actorOf(principal), source, correlation })
+      const judged = await sightingJudge.judge(statement, id, { actor: actorOf(principal), source, correlation })
       if (judged === 'doubtful') return judged
       if (judged === 'fitting') continue
       // Not held against the channel: the key that signed it may be lost, and the node would never get in again.
       const refusal = refuse('REQUEST_INVALID', 'the sighting is not one that this plane has signed')
-      await recordRefusal(deps, { refusal, principal, source, method: 'frame', path: 'sighting', correlation })
+      await recordRefusal(core, budgets, { refusal, principal, source, method: 'frame', path: 'sighting', correlation })
       return judged
     }
     return 'fitting'
   }
 
-  deps.feed.subscribe('sightings', (committed) => {
+  core.feed.subscribe('sightings', (committed) => {
     if (isWorthTelling(committed, made)) look()
   })
 
@@ -137,25 +137,29 @@ export const openSightings = (deps: SightingsDeps): Sightings => {
 }
 
 /** Null: nothing that could be told now. */
-const make = async (deps: SightingsDeps, before: Made | null): Promise<Made | null> => {
-  const { lineage, doubt } = deps.settings().continuity
+const make = async (
+  { store, timers, log }: Omit<Core, 'random'>,
+  { settings, gate, recovery, certainAfterMs }: SightingParts,
+  before: Made | null,
+): Promise<Made | null> => {
+  const { lineage, doubt } = settings().continuity
   if (doubt !== null) return null
-  const { journal } = deps.store
+  const { journal } = store
   const heads = await journal.heads()
   const sighting = sightingOf(lineage, heads)
   if (sighting.heads.length === 0 || (before !== null && !isLater(sighting, before.sighting))) return null
   // A fork that has grown past what agents were told last must not take its place in their memory.
   const last = before?.sighting.lineage === lineage ? before.sighting : null
   if (last !== null && findingOf(last, lineage, await placesIn(journal, last.heads, heads)) !== null) {
-    deps.log.error({ told: last.heads }, 'the journal lacks what agents were told last: they are told nothing')
+    log.error({ told: last.heads }, 'the journal lacks what agents were told last: they are told nothing')
     return null
   }
-  if (deps.certainAfterMs > 0) await sleep(deps.timers, deps.certainAfterMs, 'background')
-  const now = deps.settings()
+  if (certainAfterMs > 0) await sleep(timers, certainAfterMs, 'background')
+  const now = settings()
   // Whoever serves has written to the database since, and that has been confirmed: what was there before is there for good.
-  if (!deps.gate.serves() || now.continuity.doubt !== null || now.continuity.lineage !== lineage) return null
+  if (!gate.serves() || now.continuity.doubt !== null || now.continuity.lineage !== lineage) return null
   const value = { domain: now.name, lineage, heads: [...sighting.heads] }
-  return { sighting, statement: formatStatement('sighting', value, (bytes) => deps.recovery.signStatement(bytes)) }
+  return { sighting, statement: formatStatement('sighting', value, (bytes) => recovery.signStatement(bytes)) }
 }
 
 /** What must not be forgotten; and that a store was confirmed, which everybody has to know who knew more. */

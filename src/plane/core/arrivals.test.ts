@@ -47,7 +47,7 @@ test('only what fits ends the wait, or the time does', async () => {
   await waiting
 })
 
-test('beyond the bound a caller is told to come back, and a place that is given up is free again', () => {
+test('beyond the bound a caller is asked to come back, and a released place is free again', () => {
   const { arrivals, expect } = setUp(1)
   const first = expect('a')
   const second = arrivals.expect(() => true)
@@ -56,7 +56,7 @@ test('beyond the bound a caller is told to come back, and a place that is given 
   expect('a')
 })
 
-test('when the plane stops everybody is let go, and who comes afterwards is told to come back', async () => {
+test('when the plane stops all waiting callers are released, and later ones are asked to come back', async () => {
   const { arrivals, expect } = setUp(2)
   const waiting = expect('a').within(1000)
   arrivals.close()

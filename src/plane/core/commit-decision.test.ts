@@ -18,7 +18,7 @@ const storeThatLoses = (races: number): Pick<Store, 'commit'> & { commits: numbe
   },
 })
 
-test('the loser of a race reads and decides again, and the feed hears of it once', async () => {
+test('the loser of a race reads and decides again, and the feed publishes the change once', async () => {
   const store = storeThatLoses(3)
   const feed = openFeed()
   let reads = 0
@@ -29,7 +29,7 @@ test('the loser of a race reads and decides again, and the feed hears of it once
   assert.equal(heard, 1)
 })
 
-test('a refusal commits nothing and is told to nobody else', async () => {
+test('a refusal commits nothing and is not published', async () => {
   const store = storeThatLoses(0)
   const feed = openFeed()
   feed.subscribe('metrics', () => assert.fail('nothing was committed'))
@@ -37,7 +37,7 @@ test('a refusal commits nothing and is told to nobody else', async () => {
   assert.equal(store.commits, 0)
 })
 
-test('after eight lost races the caller is told when to come back', async () => {
+test('after eight lost races the caller gets a retry time', async () => {
   const store = storeThatLoses(1000)
   const outcome = await commitDecision({ store, feed: openFeed() }, async () => decided(change))
   assert.equal(outcome.kind, 'refused')

@@ -4,17 +4,15 @@
 import { type Change, type Decided, rowUnreadable, standInOf } from '#domain/core/change.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
 import type { Fence } from '#plane/store/contract/replicas.ts'
-import type { Committed, Store } from '#plane/store/contract/store.ts'
-import type { Feed } from './feed.ts'
-
-export type CommitDeps = { readonly store: Pick<Store, 'commit'>; readonly feed: Pick<Feed, 'publish'> }
+import type { Committed } from '#plane/store/contract/store.ts'
+import type { CommitCore } from './core.ts'
 
 /**
  * What was committed is published before this resolves. `lost-race`: nothing was written. A flow that may leave it at that,
  * because the same is decided again later anyway, uses this alone.
  */
 export const commitOnce = async (
-  { store, feed }: CommitDeps,
+  { store, feed }: CommitCore,
   change: Change,
   fence: Fence | null = null,
 ): Promise<Committed | 'lost-race'> => {
@@ -66,7 +64,7 @@ export type Done<D extends Decided> = D extends Decided
  * it is.
  */
 export const commitDecision = <V extends { readonly kind: string }>(
-  deps: CommitDeps,
+  core: CommitCore,
   decide: () => Promise<V>,
   tries: Tries<Refusal> = usualTries,
 ): Promise<Done<Extract<V, Decided>> | Exclude<V, Decided> | Refusal> =>
@@ -75,7 +73,7 @@ export const commitDecision = <V extends { readonly kind: string }>(
     if (!isDecided(verdict)) return verdict as Exclude<V, Decided>
     const unreadable = standInOf(verdict.change)
     if (unreadable !== null) return rowUnreadable(unreadable)
-    const committed = await commitOnce(deps, verdict.change)
+    const committed = await commitOnce(core, verdict.change)
     if (committed === 'lost-race') return committed
     return { ...verdict, kind: 'committed', committed } as unknown as Done<Extract<V, Decided>>
   })

@@ -19,7 +19,7 @@ const training = vclusterRow('training', {
   overlay: { files: [{ path: 'bin/work', mode: 0o755, content: '#!/bin/sh' }], services: [worker] },
 }).value
 
-test('the revision changes with everything a node is told, and with nothing else', () => {
+test("the revision changes with every part of a node's configuration, and with nothing else", () => {
   const revision = revisionWith()
   assert.ok(Number.isSafeInteger(revision) && revision > 0)
   const others = [

@@ -1,5 +1,6 @@
-// What every part of the plane is built on. A part names those it uses (`Pick<Core, 'store' | 'clock'>`) beside the parts that
-// are its own; only main.ts puts them together.
+// What every part of the plane is built on. A function takes it first, as `core` (or `Pick<Core, 'store' | 'clock'>` where it
+// needs no more), and its own parts after it, each by name. Nothing else is merged into a core and no core into anything
+// else, so that go-to-definition leads from a part to the thing that it is. Only main.ts makes one.
 
 import type { Store } from '#plane/store/contract/store.ts'
 import type { Clock } from '#platform/clock.ts'
@@ -18,4 +19,10 @@ export type Core = {
 }
 
 /** What a flow needs that reads, decides and commits. */
-export type FlowCore = Pick<Core, 'store' | 'clock'> & { readonly feed: Pick<Feed, 'publish'> }
+export type FlowCore = Pick<Core, 'store' | 'clock' | 'random'> & { readonly feed: Pick<Feed, 'publish'> }
+
+/** What a commit needs: where it is written, and who hears of it. */
+export type CommitCore = { readonly store: Pick<Store, 'commit'>; readonly feed: Pick<Feed, 'publish'> }
+
+/** The same over another store, such as that of a leader. */
+export const withStore = <C extends Pick<Core, 'store'>>(core: C, store: Store): C => ({ ...core, store })

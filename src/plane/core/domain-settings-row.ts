@@ -18,5 +18,12 @@ export const followSettings = async ({ store, feed }: Pick<Core, 'store' | 'feed
   })
   const row = await store.get('domain', 'domain')
   if (row === null) throw new Error('the store has no domain')
+  store.onUpgraded(() => {
+    const before = heard
+    void store.get('domain', 'domain').then((upgraded) => {
+      // What was heard meanwhile is newer.
+      if (upgraded !== null && heard === before) heard = upgraded.value
+    })
+  })
   return () => heard ?? row.value
 }

@@ -15,7 +15,7 @@ test('subscribers act in the order of the list, whatever the order in which they
   assert.deepEqual(acted, ['deny-list', 'channels', 'followers', 'more followers'])
 })
 
-test('a subscriber that fails keeps the news from nobody else, and does not fail in silence', () => {
+test('a subscriber that fails does not keep others from the commit, and its failure is reported', () => {
   const feed = openFeed()
   const told: string[] = []
   feed.subscribe('deny-list', () => void told.push('first'))
@@ -27,7 +27,7 @@ test('a subscriber that fails keeps the news from nobody else, and does not fail
   assert.deepEqual(told, ['first', 'last'])
 })
 
-test('whoever has unsubscribed hears no more', () => {
+test('a subscriber that has unsubscribed is not called any more', () => {
   const feed = openFeed()
   let told = 0
   const unsubscribe = feed.subscribe('metrics', () => void told++)

@@ -15,7 +15,7 @@ const setUp = () => {
   const store = { ...lived, journal } as unknown as Store
   const process = (nowMs: number) => {
     const clock = manualClock(nowMs)
-    const time = openLivedTime({ store, clock })
+    const time = openLivedTime(store, clock)
     const asLeader = { ...store }
     return { clock, time, asLeader, another: { ...store } }
   }

@@ -17,9 +17,7 @@ export type LivedTime = {
   add(asLeader: Pick<Store, 'addLived'>): Promise<void>
 }
 
-export type LivedTimeDeps = { readonly store: Pick<Store, 'lived' | 'journal'>; readonly clock: Clock }
-
-export const openLivedTime = ({ store, clock }: LivedTimeDeps): LivedTime => {
+export const openLivedTime = (store: Pick<Store, 'lived' | 'journal'>, clock: Clock): LivedTime => {
   let madeAtMs: number | null = null
   let counted: { readonly by: Pick<Store, 'addLived'>; readonly untilMs: number } | null = null
   return {
@@ -36,7 +34,7 @@ export const openLivedTime = ({ store, clock }: LivedTimeDeps): LivedTime => {
   }
 }
 
-const domainMadeAtMs = async ({ journal }: LivedTimeDeps['store']): Promise<number> => {
+const domainMadeAtMs = async ({ journal }: Pick<Store, 'journal'>): Promise<number> => {
   const query = { after: null, last: null, limit: 1, node: null, type: 'domain.created' } as const
   const [created] = await journal.read(query)
   // Without that entry nothing is ever removed, which is safe.

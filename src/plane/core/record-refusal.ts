@@ -5,16 +5,18 @@ import type { EntryBody } from '#domain/core/journal-entry.ts'
 import { actorOf, type Principal } from '#domain/core/principal.ts'
 import type { Refusal } from '#domain/core/refusal.ts'
 import { refusals } from '#domain/core/refusal-table.ts'
-import type { Clock } from '#platform/clock.ts'
-import { commitOnce, type CommitDeps } from './commit-decision.ts'
+import { commitOnce } from './commit-decision.ts'
+import type { FlowCore } from './core.ts'
 import type { CallerBudget } from '#plane/limits/caller-budget.ts'
 
-export type RefusalDeps = CommitDeps & {
-  readonly clock: Clock
+/** A refusal is charged to its caller. */
+export type RefusalBudgets = {
   readonly anonymousBudget: CallerBudget
   /** For callers who have proved who they are: one of them that keeps failing must not use up what anonymous callers may. */
   readonly authenticatedBudget: CallerBudget
 }
+
+type RecordingCore = Pick<FlowCore, 'store' | 'feed' | 'clock'>
 
 export type RefusedCall = {
   readonly refusal: Refusal
@@ -26,20 +28,20 @@ export type RefusedCall = {
 }
 
 /** Charges the caller at once, and writes the entry if there was room for it. */
-export const recordRefusal = async (deps: RefusalDeps, call: RefusedCall): Promise<void> => {
+export const recordRefusal = async (core: RecordingCore, budgets: RefusalBudgets, call: RefusedCall): Promise<void> => {
   const { refusal, principal, source } = call
   if (refusals[refusal.code].fault === 'plane') return
   const { node = null, token = null, actor = 'anonymous', correlation = call.correlation } = refusal.about ?? {}
   const known = principal === null || principal.kind === 'anonymous' ? null : principal
   // A certificate that was refused still proved whose key it is.
-  const budget = known !== null || actor.startsWith('node:') ? deps.authenticatedBudget : deps.anonymousBudget
+  const budget = known !== null || actor.startsWith('node:') ? budgets.authenticatedBudget : budgets.anonymousBudget
   if (budget.charge(source) === 'over' || refusal.about?.journaled === true) return
   const by: Attribution = { actor: known === null ? actor : actorOf(known), source, correlation }
   const about =
     known !== null && known.kind === 'node'
       ? { node: known.id, epoch: known.epoch, issuer: known.proof.issuer, serial: known.proof.serial, token }
       : { node, token }
-  await write(deps, by, 'refused', about, {
+  await write(core, by, 'refused', about, {
     code: refusal.code,
     detail: refusal.detail === null ? null : boundedText(refusal.detail),
     attempt: `${call.method} ${call.path ?? '?'}`,
@@ -61,20 +63,20 @@ const hardwareShown = ({ about }: Refusal): EntryBody => {
 }
 
 /** Once a minute: what was beyond each budget, as one entry. */
-export const recordCounted = async (deps: RefusalDeps): Promise<void> => {
+export const recordCounted = async (core: RecordingCore, budgets: RefusalBudgets): Promise<void> => {
   const by: Attribution = { actor: 'system:admission', source: null, correlation: null }
   for (const [callers, budget] of [
-    ['strangers', deps.anonymousBudget],
-    ['acquaintances', deps.authenticatedBudget],
+    ['strangers', budgets.anonymousBudget],
+    ['acquaintances', budgets.authenticatedBudget],
   ] as const) {
     const counted = budget.takeCounted()
-    if (counted !== null) await write(deps, by, 'refusals.counted', {}, { ...counted, callers })
+    if (counted !== null) await write(core, by, 'refusals.counted', {}, { ...counted, callers })
   }
 }
 
-const write = async (deps: RefusalDeps, by: Attribution, ...rest: Rest<Parameters<typeof entry>>): Promise<void> => {
+const write = async (core: RecordingCore, by: Attribution, ...rest: Rest<Parameters<typeof entry>>): Promise<void> => {
   const [type, about, body] = rest
-  await commitOnce(deps, { reads: [], writes: [], entries: [entry(by, deps.clock.nowMs(), type, about, body)] })
+  await commitOnce(core, { reads: [], writes: [], entries: [entry(by, core.clock.nowMs(), type, about, body)] })
 }
 
 type Rest<T extends unknown[]> = T extends [unknown, unknown, ...infer R] ? R : never

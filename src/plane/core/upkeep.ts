@@ -1,10 +1,9 @@
 // What a plane does by itself, on the clock. Each task runs alone: one that is still under way is not started again.
 
-import type { Clock } from '#platform/clock.ts'
-import type { Log } from '#platform/log.ts'
-import type { Cancel, Timers } from '#platform/timers.ts'
+import type { Cancel } from '#platform/timers.ts'
 import { Fenced } from '#plane/store/contract/store-errors.ts'
 import type { Store } from '#plane/store/contract/store.ts'
+import type { Core } from './core.ts'
 
 export type UpkeepTask = {
   readonly name: string
@@ -14,8 +13,6 @@ export type UpkeepTask = {
   /** The store of a leader commits nothing once another replica leads. */
   run(store: Store): Promise<void> | void
 }
-
-export type UpkeepDeps = { readonly store: Store; readonly clock: Clock; readonly timers: Timers; readonly log: Log }
 
 type Times = { readonly wallMs: number; readonly monotonicMs: number }
 
@@ -32,7 +29,10 @@ export const isUpkeepDue = (everyMs: number, last: Times, now: Times): boolean =
 }
 
 /** Stops further runs when called, and waits for none. */
-export const startUpkeep = ({ store, clock, timers, log }: UpkeepDeps, tasks: readonly UpkeepTask[]): Cancel => {
+export const startUpkeep = (
+  { store, clock, timers, log }: Pick<Core, 'store' | 'clock' | 'timers' | 'log'>,
+  tasks: readonly UpkeepTask[],
+): Cancel => {
   const now = (): Times => ({ wallMs: clock.nowMs(), monotonicMs: clock.monotonicMs() })
   const started = tasks.map((task) => ({ task, last: now(), running: false }))
   return timers.every(tickMs, () => {

@@ -21,22 +21,22 @@ export type InUse = {
 }
 
 export const useCertificate = (
-  deps: FlowCore,
+  core: FlowCore,
   principal: NodePrincipal,
   correlation: string,
 ): Promise<InUse | Refusal> => {
   const by = { actor: actorOf(principal), source: principal.source, correlation }
   return retryLostRaces(nodeTries, async () => {
-    const read = await readNode(deps.store, principal.id)
+    const read = await readNode(core.store, principal.id)
     if (isRefusal(read)) return read
     if (principal.evidenceOnly) return showsEvidence(read, principal)
-    const verdict = decideFirstUse({ ...read, principal, by, nowMs: deps.clock.nowMs() })
+    const verdict = decideFirstUse({ ...read, principal, by, nowMs: core.clock.nowMs() })
     if (verdict.kind === 'refused') {
-      if (verdict.code === 'APPROVAL_REQUIRED') await askForApproval(deps, read.node, by)
+      if (verdict.code === 'APPROVAL_REQUIRED') await askForApproval(core, read.node, by)
       return verdict
     }
     if (verdict.kind === 'nothing-new') return { kind: 'in-use', ...read }
-    await commitOnce(deps, verdict.change)
+    await commitOnce(core, verdict.change)
     return 'decide-again'
   })
 }
@@ -59,9 +59,9 @@ const readNode = async (store: Store, id: string): Promise<Omit<InUse, 'kind'> |
 }
 
 /** So that whoever could approve it sees that it waits. A lost race is left alone: the node asks again. */
-const askForApproval = async (deps: FlowCore, node: Row<Node>, by: Attribution): Promise<void> => {
+const askForApproval = async (core: FlowCore, node: Row<Node>, by: Attribution): Promise<void> => {
   const reason = 'it lapsed, and its profile lets people decide about its return'
-  const verdict = decideRaise({ node, name: 'needs_approval', reason, evidence: {}, by, nowMs: deps.clock.nowMs() })
+  const verdict = decideRaise({ node, name: 'needs_approval', reason, evidence: {}, by, nowMs: core.clock.nowMs() })
   if (verdict.kind === 'unchanged') return
-  await commitOnce(deps, verdict.change)
+  await commitOnce(core, verdict.change)
 }

@@ -35,18 +35,8 @@ test('what a slow commit denied early is let in again when it lost its race and 
   const store = { ...rows, commit } as unknown as Store
   const denyList = await openDenyList(store, feed)
   const files = { keep: () => 'memory', drop: () => {} } as never
-  const deps = {
-    store,
-    feed,
-    clock,
-    timers,
-    denyList,
-    files,
-    random: systemRandom,
-    log: silentLog,
-    epochsHere: () => [],
-  }
-  const cutOffs = openPendingCutOffs(deps, new Map())
+  const core = { store, feed, clock, timers, random: systemRandom, log: silentLog }
+  const cutOffs = openPendingCutOffs(core, { denyList, files, epochsHere: () => [] }, new Map())
   const proof = { by: 'certificate', issuer: 'ca1', serial: 'a1', spki: 'k1' } as const
   const code = () => denyList.refusalOf(testPrincipal('gpu-001', { epoch: 4, proof }))?.code ?? null
   const done = cutOffs.run(order, async (watched) => {

@@ -17,13 +17,12 @@ import {
 import { denialOfIssuer, withdrawnWith } from '#domain/ca/issuer.ts'
 import type { NodeId } from '#domain/core/node.ts'
 import { isRefusal, refuse, type InForceHere, type Refusal } from '#domain/core/refusal.ts'
-import type { Feed } from '#plane/core/feed.ts'
 import { StoreFault } from '#plane/store/contract/store-errors.ts'
 import type { Store } from '#plane/store/contract/store.ts'
 import { sleep } from '#platform/timers.ts'
 import type { CutOffFiles } from './cut-off-files.ts'
 import { raiseAlert } from '#plane/alerts/reconcile-alerts.ts'
-import type { Core } from '#plane/core/core.ts'
+import type { Core, FlowCore } from '#plane/core/core.ts'
 
 export type PendingCutOff = {
   readonly order: CutOffOrder
@@ -48,8 +47,7 @@ export type PendingCutOffs = {
   warnings(): readonly string[]
 }
 
-export type PendingDeps = Pick<Core, 'store' | 'clock' | 'random' | 'timers' | 'log'> & {
-  readonly feed: Pick<Feed, 'publish'>
+export type CutOffParts = {
   readonly files: CutOffFiles
   readonly denyList: { reload(denial: Denial): Promise<void> }
   /** The epochs of this node that have a channel here. */
@@ -85,8 +83,12 @@ export const forbiddenByPending = (store: Store, pending: () => Iterable<Pending
   },
 })
 
-export const openPendingCutOffs = (deps: PendingDeps, pending: Map<string, PendingCutOff>): PendingCutOffs => {
-  const { store, feed, clock, log, files } = deps
+export const openPendingCutOffs = (
+  core: FlowCore & Pick<Core, 'timers' | 'log'>,
+  { files, denyList, epochsHere }: CutOffParts,
+  pending: Map<string, PendingCutOff>,
+): PendingCutOffs => {
+  const { store, feed, clock, timers, log } = core
   const keptIn = new Map<string, InForceHere['kept']>([...pending.keys()].map((key) => [key, 'data folder']))
   /** What each order that is being carried out has denied before its commit was answered. */
   const underWay = new Set<readonly Denial[]>()
@@ -108,7 +110,7 @@ export const openPendingCutOffs = (deps: PendingDeps, pending: Map<string, Pendi
     switch (order.kind) {
       case 'quarantine':
       case 'revoke':
-        return deps.epochsHere(order.node).map((epoch) => ({ kind: 'epoch', node: order.node, epoch, ...told }))
+        return epochsHere(order.node).map((epoch) => ({ kind: 'epoch', node: order.node, epoch, ...told }))
       case 'halt':
         return []
       case 'withdraw': {
@@ -164,7 +166,7 @@ export const openPendingCutOffs = (deps: PendingDeps, pending: Map<string, Pendi
     const seconds = Math.round((clock.nowMs() - sinceMs) / 1000)
     const evidence = { cutOff: cutOffWords(order), seconds, ending }
     const node = 'node' in order ? order.node : null
-    await raiseAlert(deps, wantedAlert('cut_off_delayed', subject, evidence, { node, sinceMs }))
+    await raiseAlert(core, wantedAlert('cut_off_delayed', subject, evidence, { node, sinceMs }))
   }
 
   const tell = (one: PendingCutOff, ending: string): void =>
@@ -205,7 +207,7 @@ export const openPendingCutOffs = (deps: PendingDeps, pending: Map<string, Pendi
     const denied = [...[...pending.values()].map((one) => one.denials), ...[...underWay].filter((one) => one !== early)]
     const inForce = new Set(denied.flat().map(denialKey))
     for (const denial of early.filter((one) => !inForce.has(denialKey(one))))
-      await deps.denyList
+      await denyList
         .reload(denial)
         .catch((error: unknown) => log.warn({ err: error }, 'a denial could not be compared with the store; it stays'))
   }
@@ -221,7 +223,7 @@ export const openPendingCutOffs = (deps: PendingDeps, pending: Map<string, Pendi
     const looking = lookAtReplicas().catch((error: unknown) =>
       log.debug({ err: error }, 'the replicas could not be listed'),
     )
-    await Promise.race([looking, sleep(deps.timers, 1000)])
+    await Promise.race([looking, sleep(timers, 1000)])
   }
 
   return {
@@ -234,7 +236,7 @@ export const openPendingCutOffs = (deps: PendingDeps, pending: Map<string, Pendi
         commit(change, fence) {
           denials = change.writes.flatMap((write) => (write.put === 'denial' ? [write.value] : []))
           // A database that does not answer is waited for; the machine that was stolen is not.
-          const cancel = deps.timers.after(denyEarlyMs, () => {
+          const cancel = timers.after(denyEarlyMs, () => {
             early.push(...denials)
             deny(denials)
           })

@@ -22,7 +22,7 @@ import { isAlarming, supersessionAlert } from '#domain/enrollment/supersession.t
 import { tokenSecretShape } from '#domain/enrollment/token.ts'
 import type { HardwareFacts, HardwareIdentity, Node, NodeId } from '#domain/core/node.ts'
 import type { Profile } from '#domain/core/profile.ts'
-import { isRefusal, refuse, type Refusal } from '#domain/core/refusal.ts'
+import { isRefusal, refuse, refuseField, type Refusal } from '#domain/core/refusal.ts'
 import type { Recorded, Repeated } from '#domain/identity/node-certificate.ts'
 import type { WireguardBrought } from '#domain/network/wireguard-part.ts'
 import { sha256Hex } from '#platform/bytes.ts'
@@ -43,21 +43,20 @@ import { checkRegistration, type CheckedRegistration } from '#plane/identity/req
 import { callerFacts, lastSeenFacts, type SecondHolders } from '#plane/identity/second-holder.ts'
 import type { CallerBudget } from '#plane/limits/caller-budget.ts'
 import { checkWireguard, readWireguard } from '#plane/network/wireguard-part.ts'
-import type { Core, FlowCore } from '#plane/core/core.ts'
+import type { FlowCore } from '#plane/core/core.ts'
 
-export type EnrollDeps = FlowCore &
-  Pick<Core, 'random'> & {
-    readonly issuer: Issuer
-    readonly recovery: RecoveryAuthority
-    readonly domainName: string
-    readonly anonymousBudget: CallerBudget
-    readonly admission: AdmissionQueue
-    readonly writeLimit: WriteLimit
-    readonly secondHolders: Pick<SecondHolders, 'report'>
-    readonly copiedImages: CopiedImages
-    /** Pings whatever channel the node has open. */
-    readonly probe: (node: NodeId, enoughMs: number) => Promise<Exclude<ProbeOutcome, 'not-tried'> | 'unknown'>
-  }
+export type EnrollParts = {
+  readonly issuer: Issuer
+  readonly recovery: RecoveryAuthority
+  readonly domainName: string
+  readonly anonymousBudget: CallerBudget
+  readonly admission: AdmissionQueue
+  readonly writeLimit: WriteLimit
+  readonly secondHolders: Pick<SecondHolders, 'report'>
+  readonly copiedImages: CopiedImages
+  /** Pings whatever channel the node has open. */
+  readonly probe: (node: NodeId, enoughMs: number) => Promise<Exclude<ProbeOutcome, 'not-tried'> | 'unknown'>
+}
 
 export type EnrollCall = {
   readonly method: 'token' | 'hardware'
@@ -76,25 +75,25 @@ export type EnrollCall = {
   readonly correlation: string
 }
 
-export const enrollNode = async (deps: EnrollDeps, call: EnrollCall): Promise<Issued | Refusal> => {
-  const outcome = await judged(deps, call)
+export const enrollNode = async (core: FlowCore, parts: EnrollParts, call: EnrollCall): Promise<Issued | Refusal> => {
+  const outcome = await judged(core, parts, call)
   if (outcome.kind !== 'refused' || call.method !== 'hardware') return outcome
   return { ...outcome, about: { ...outcome.about, hardware: call.hardware } }
 }
 
-const judged = async (deps: EnrollDeps, call: EnrollCall): Promise<Issued | Refusal> => {
-  const found = await findCredential(deps, call)
+const judged = async (core: FlowCore, parts: EnrollParts, call: EnrollCall): Promise<Issued | Refusal> => {
+  const found = await findCredential(core, call)
   const credential = isRefusal(found) ? null : found
-  const proven = credential !== null && isProven(credential, await profileOf(deps, credential))
-  if (!proven && !isWithinBudget(deps, call, credential)) {
-    return { ...refuse('RATE_LIMITED'), retryAfterMs: deps.anonymousBudget.retryAfterMs() }
+  const proven = credential !== null && isProven(credential, await profileOf(core, credential))
+  if (!proven && !isWithinBudget(parts, call, credential)) {
+    return { ...refuse('RATE_LIMITED'), retryAfterMs: parts.anonymousBudget.retryAfterMs() }
   }
   if (isRefusal(found)) return found
 
-  const leave = deps.admission.enter()
+  const leave = parts.admission.enter()
   if (typeof leave !== 'function') return leave
   try {
-    const outcome = await enrollWith(deps, call, found)
+    const outcome = await enrollWith(core, parts, call, found)
     return outcome.kind === 'refused' ? { ...outcome, about: { ...aboutCredential(found), ...outcome.about } } : outcome
   } finally {
     leave()
@@ -104,25 +103,25 @@ const judged = async (deps: EnrollDeps, call: EnrollCall): Promise<Issued | Refu
 type Found = Credential & { readonly kind: 'found' }
 
 /** Before anything of the request costs more than a read. */
-const findCredential = async (deps: EnrollDeps, call: EnrollCall): Promise<Found | Refusal> => {
+const findCredential = async (core: FlowCore, call: EnrollCall): Promise<Found | Refusal> => {
   const judged =
     call.method === 'token'
-      ? await findToken(deps, call)
-      : judgeHardware(call.hardware, await deps.store.nodesByHardware(call.hardware))
+      ? await findToken(core, call)
+      : judgeHardware(call.hardware, await core.store.nodesByHardware(call.hardware))
   return 'code' in judged ? judged : { ...judged, kind: 'found' }
 }
 
-const findToken = async (deps: EnrollDeps, { secret }: EnrollCall): Promise<Credential | Refusal> => {
-  if (secret === null || !tokenSecretShape.test(secret)) return refuse('TOKEN_MALFORMED')
-  const token = await deps.store.get('token', sha256Hex(secret))
-  const { clockToleranceMs } = (await domainSettingsRow(deps.store)).value
-  const judged = judgeToken(token, deps.clock.nowMs(), clockToleranceMs)
+const findToken = async (core: FlowCore, { secret }: EnrollCall): Promise<Credential | Refusal> => {
+  if (secret === null || !tokenSecretShape.test(secret)) return refuseField('TOKEN_MALFORMED', 'enrollment_token')
+  const token = await core.store.get('token', sha256Hex(secret))
+  const { clockToleranceMs } = (await domainSettingsRow(core.store)).value
+  const judged = judgeToken(token, core.clock.nowMs(), clockToleranceMs)
   // A caller with an expired or withdrawn token knew its secret: the journal says which token it was.
   return 'code' in judged && token !== null ? { ...judged, about: aboutToken(token.value) } : judged
 }
 
 /** Asked for only where the credential is hardware. */
-const profileOf = async ({ store }: EnrollDeps, credential: Credential): Promise<Profile | null> => {
+const profileOf = async ({ store }: FlowCore, credential: Credential): Promise<Profile | null> => {
   if (credential.method === 'token') return null
   return (await store.get('profile', credential.node.value.profile))?.value ?? null
 }
@@ -131,34 +130,39 @@ const profileOf = async ({ store }: EnrollDeps, credential: Credential): Promise
  * A machine that repeats its request brings a token that is taken. Callers who bring nothing must not drown it out, so what
  * exists has a rate limit of its own behind the budget they share.
  */
-const isWithinBudget = (deps: EnrollDeps, { source }: EnrollCall, credential: Credential | null): boolean =>
-  deps.anonymousBudget.room(source) ||
-  (credential?.method === 'token' && deps.writeLimit.take(credential.token.value.id) === null)
+const isWithinBudget = (parts: EnrollParts, { source }: EnrollCall, credential: Credential | null): boolean =>
+  parts.anonymousBudget.room(source) ||
+  (credential?.method === 'token' && parts.writeLimit.take(credential.token.value.id) === null)
 
-const enrollWith = async (deps: EnrollDeps, call: EnrollCall, credential: Credential): Promise<Issued | Refusal> => {
-  const checked = checkRequest(deps, call)
+const enrollWith = async (
+  core: FlowCore,
+  parts: EnrollParts,
+  call: EnrollCall,
+  credential: Credential,
+): Promise<Issued | Refusal> => {
+  const checked = checkRequest(core, parts, call)
   if (isRefusal(checked)) return checked
   const by = { actor: aboutCredential(credential).actor, source: call.source, correlation: call.correlation }
   // After a lost race it is looked up again: it may have changed.
   let known: Credential | null = credential
   let probed: Probed | null = null
-  return issue(deps, {
+  return issue(core, parts, {
     async decide() {
-      const read = await readFacts(deps, call, known, checked, by)
+      const read = await readFacts(core, parts.issuer, call, known, checked, by)
       known = null
       if ('code' in read) return read
       // Silence of one holder says nothing about another that has taken its place meanwhile.
       const isProbed = probed !== null && probed.epoch === read.node?.value.epoch
       const facts: EnrollFacts = isProbed && probed !== null ? { ...read, probe: probed.answer } : read
-      const verdict = await decide(deps, facts)
+      const verdict = await decide(core, parts, facts)
       if (verdict === 'lost-race' || verdict.kind !== 'probed') return verdict
       probed = verdict
       return 'decide-again'
     },
     limit: async ({ facts, before }) =>
-      facts.credential.method === 'hardware' ? joinLimit(deps, call, before.id) : null,
+      facts.credential.method === 'hardware' ? joinLimit(core, parts.writeLimit, call, before.id) : null,
     record: async (admission, signed, nextBearerHash) =>
-      alerted(deps, admission, recordEnrollment(admission, signed, nextBearerHash)),
+      alerted(core, admission, recordEnrollment(admission, signed, nextBearerHash)),
   })
 }
 
@@ -170,8 +174,12 @@ type Checked = {
   readonly brought: WireguardBrought | null
 }
 
-const checkRequest = (deps: EnrollDeps, { recovery, wireguard, csr }: EnrollCall): Checked | Refusal => {
-  const registration = recovery === null ? null : checkRegistration(deps, recovery, csr)
+const checkRequest = (
+  core: FlowCore,
+  parts: EnrollParts,
+  { recovery, wireguard, csr }: EnrollCall,
+): Checked | Refusal => {
+  const registration = recovery === null ? null : checkRegistration(core.clock, parts, recovery, csr)
   if (isRefusal(registration)) return registration
   const brought = wireguard === null ? null : checkWireguard(wireguard)
   if (isRefusal(brought)) return brought
@@ -182,23 +190,24 @@ type Probed = { readonly kind: 'probed'; readonly epoch: number; readonly answer
 
 /** What issues nothing is settled here, before its refusal is told. */
 const decide = async (
-  deps: EnrollDeps,
+  core: FlowCore,
+  parts: EnrollParts,
   facts: EnrollFacts,
 ): Promise<Admission | Repeated | Refusal | Probed | 'lost-race'> => {
   const verdict = decideEnroll(facts)
   const { by } = facts
   switch (verdict.kind) {
     case 'refused':
-      if (verdict.code === 'ALREADY_ACTIVE') await alarm(deps, facts, by)
-      if (verdict.code === 'KEY_IN_USE') await deps.copiedImages.raise(facts.nodeId, facts.keyClaims, by.source)
+      if (verdict.code === 'ALREADY_ACTIVE') await alarm(parts.secondHolders, facts, by)
+      if (verdict.code === 'KEY_IN_USE') await parts.copiedImages.raise(facts.nodeId, facts.keyClaims, by.source)
       return verdict
     case 'refused-and-spent': {
-      const outcome = await commitOnce(deps, verdict.change)
+      const outcome = await commitOnce(core, verdict.change)
       return outcome === 'lost-race' ? outcome : { ...verdict.refusal, about: { journaled: true } }
     }
     case 'probe': {
       const { id, epoch } = verdict.node.value
-      const answer = await deps.probe(id, facts.profile.value.probeSilenceMs)
+      const answer = await parts.probe(id, facts.profile.value.probeSilenceMs)
       return answer === 'unknown' ? holderUnknown(id) : { kind: 'probed', epoch, answer }
     }
     case 'repeat':
@@ -212,49 +221,55 @@ const decide = async (
  * are limited apart from what the node asks for with its own certificate, and those from the source it was last seen at
  * apart from all others: rivals who know a MAC cannot use up what the node itself needs.
  */
-const joinLimit = async (deps: EnrollDeps, { source }: EnrollCall, node: NodeId): Promise<Refusal | null> => {
-  const { source: lastSource } = await deps.store.observation(node)
-  return deps.writeLimit.take(lastSource === source ? `${node} joins from ${source}` : `${node} joins`)
+const joinLimit = async (
+  core: FlowCore,
+  writeLimit: WriteLimit,
+  { source }: EnrollCall,
+  node: NodeId,
+): Promise<Refusal | null> => {
+  const { source: lastSource } = await core.store.observation(node)
+  return writeLimit.take(lastSource === source ? `${node} joins from ${source}` : `${node} joins`)
 }
 
 /** An active identity that was taken over by hardware alone is for an operator to look at. */
-const alerted = async (deps: EnrollDeps, admission: Admission, record: Recorded): Promise<Recorded> => {
+const alerted = async (core: FlowCore, admission: Admission, record: Recorded): Promise<Recorded> => {
   if (admission.supersedes !== 'an active identity' || !isAlarming(admission)) return record
   const about = { kind: 'superseded_by_hardware', subject: admission.before.id } as const
-  const existing = await deps.store.get('alert', alertKey(about))
-  const alert = supersessionAlert(admission, existing, sortableId(admission.facts.nowMs, deps.random))
+  const existing = await core.store.get('alert', alertKey(about))
+  const alert = supersessionAlert(admission, existing, sortableId(admission.facts.nowMs, core.random))
   return { ...record, change: withAlert(record.change, alert) }
 }
 
 /** `credential` is null when a race was lost: what it said may have changed, so it is looked up again. */
 const readFacts = async (
-  deps: EnrollDeps,
+  core: FlowCore,
+  issuer: Issuer,
   call: EnrollCall,
   credential: Credential | null,
   { key, registration, brought }: Checked,
   by: Attribution,
 ): Promise<EnrollFacts | Refusal> => {
-  const found = credential ?? (await findCredential(deps, call))
+  const found = credential ?? (await findCredential(core, call))
   if ('code' in found) return found
-  const nodeId = nodeIdOf(deps, call, found)
+  const nodeId = nodeIdOf(core, call, found)
   const provenFor = registration === null ? null : registration.node
   if (provenFor !== null && provenFor !== nodeId) return refuse('CHALLENGE_INVALID', 'it was made for another node')
-  const keyClaims = await readKeyClaims(deps.store, key, registration === null ? null : registration.facts)
+  const keyClaims = await readKeyClaims(core.store, key, registration === null ? null : registration.facts)
   // What was found by hardware was read before the claims, and may be older than a claim of the same commit.
   const isRead = found.method === 'hardware' && keyClaims.certified === null && keyClaims.registered === null
-  const node = isRead ? found.node : await deps.store.get('node', nodeId)
+  const node = isRead ? found.node : await core.store.get('node', nodeId)
   if (found.method === 'token' && found.standing === 'unused' && found.token.value.scope.kind === 'domain' && node) {
     return refuse('NODE_ALREADY_ENROLLED', 'a token of the domain registers a new node and cannot speak for one')
   }
   const profileName = node === null && found.method === 'token' ? found.token.value.profile : node?.value.profile
-  const profile = profileName === undefined ? null : await deps.store.get('profile', profileName)
-  const domain = await deps.store.get('domain', 'domain')
+  const profile = profileName === undefined ? null : await core.store.get('profile', profileName)
+  const domain = await core.store.get('domain', 'domain')
   if (profile === null || domain === null) return refuse('PROFILE_NOT_FOUND', profileName ?? null)
-  const common = await readIssueFacts(deps, key)
+  const common = await readIssueFacts(core, issuer, key)
   const asked = { brought, node, nodeId, profile: profile.value, domain: domain.value, nowMs: common.nowMs }
   return {
     ...common,
-    ...(await readWireguard(deps.store, asked)),
+    ...(await readWireguard(core.store, asked)),
     credential: found,
     node,
     nodeId,
@@ -264,29 +279,33 @@ const readFacts = async (
     reported: { hardware: call.hardware, facts: call.facts },
     recovery: registration === null ? null : registration.facts,
     probe: 'not-tried',
-    holders: node === null || found.method !== 'hardware' ? null : await holdersOf(deps, call, node.value),
+    holders: node === null || found.method !== 'hardware' ? null : await holdersOf(core, call, node.value),
     by,
   }
 }
 
-const holdersOf = async (deps: EnrollDeps, call: EnrollCall, node: Node): Promise<EnrollFacts['holders']> => {
+const holdersOf = async (core: FlowCore, call: EnrollCall, node: Node): Promise<EnrollFacts['holders']> => {
   const { macs, bmcSerial } = call.hardware
   // What it joins by is what it has shown; its evidence may say otherwise.
   const claimant = { ...callerFacts(call.evidence, call.source, null), macs, bmcSerial }
-  return { claimant, holder: lastSeenFacts(node, await deps.store.observation(node.id)) }
+  return { claimant, holder: lastSeenFacts(node, await core.store.observation(node.id)) }
 }
 
-const nodeIdOf = (deps: EnrollDeps, call: EnrollCall, credential: Credential): NodeId => {
+const nodeIdOf = (core: FlowCore, call: EnrollCall, credential: Credential): NodeId => {
   if (credential.method === 'hardware') return credential.node.value.id
   const { scope, state } = credential.token.value
   if (scope.kind === 'node') return scope.node
   if (state.kind === 'used' || state.kind === 'bound') return state.node
-  return call.askedId ?? `node-${sortableId(deps.clock.nowMs(), deps.random).toLowerCase()}`
+  return call.askedId ?? `node-${sortableId(core.clock.nowMs(), core.random).toLowerCase()}`
 }
 
-const alarm = async (deps: EnrollDeps, facts: EnrollFacts, by: Attribution): Promise<void> => {
+const alarm = async (
+  secondHolders: EnrollParts['secondHolders'],
+  facts: EnrollFacts,
+  by: Attribution,
+): Promise<void> => {
   if (facts.node === null) return
-  await deps.secondHolders.report({
+  await secondHolders.report({
     node: facts.node.value.id,
     condition: 'spoof_suspected',
     reason: 'another key asked for this identity while the node is active',

@@ -2,22 +2,24 @@
 
 import { boundedText } from '#domain/core/change.ts'
 import { noHardware, type HardwareIdentity } from '#domain/core/node.ts'
+import type { FlowCore } from '#plane/core/core.ts'
+import type { Clock } from '#platform/clock.ts'
 import { answer, serve, type CallOf, type Route } from '#plane/http/route.ts'
-import { identityAnswer, type IdentityAnswerDeps, type Issued } from '#plane/identity/issue.ts'
+import { identityAnswer, type AnswerParts, type Issued } from '#plane/identity/issue.ts'
 import type { PeerBook } from '#plane/network/peer-book.ts'
 import { overlayConfigOf, wireguardConfigOf } from '#plane/network/wireguard-part.ts'
 import { enrollApi, understoodFields, type EnrollRequest, type EnrollResponse } from '#wire/enrollment/enroll-api.ts'
-import { enrollNode, type EnrollDeps } from './enroll-node.ts'
+import { enrollNode, type EnrollParts } from './enroll-node.ts'
 
-export type EnrollRouteDeps = EnrollDeps & Pick<EnrollmentAnswerDeps, 'peerBook' | 'urls'>
+export type EnrollRouteParts = EnrollParts & EnrollmentAnswerParts
 
-export const enrollRoutes = (deps: EnrollRouteDeps): readonly Route[] =>
-  serve(enrollApi, { enroll: (call) => enroll(deps, call) })
+export const enrollRoutes = (core: FlowCore, parts: EnrollRouteParts): readonly Route[] =>
+  serve(enrollApi, { enroll: (call) => enroll(core, parts, call) })
 
-const enroll = async (deps: EnrollRouteDeps, call: CallOf<typeof enrollApi.enroll>) => {
+const enroll = async (core: FlowCore, parts: EnrollRouteParts, call: CallOf<typeof enrollApi.enroll>) => {
   const { body } = call
   const { hardware_facts: facts } = body
-  const outcome = await enrollNode(deps, {
+  const outcome = await enrollNode(core, parts, {
     method: body.method,
     secret: body.enrollment_token ?? null,
     askedId: body.node_id ?? null,
@@ -38,16 +40,16 @@ const enroll = async (deps: EnrollRouteDeps, call: CallOf<typeof enrollApi.enrol
     source: call.principal.source,
     correlation: call.correlation,
   })
-  return outcome.kind === 'refused' ? outcome : answer(enrollmentAnswer(deps, outcome))
+  return outcome.kind === 'refused' ? outcome : answer(enrollmentAnswer(core.clock, parts, outcome))
 }
 
 const hardwareIn = ({ hardware_identity: reported }: EnrollRequest): HardwareIdentity =>
   reported === undefined ? noHardware : { macs: [...new Set(reported.macs)].sort(), bmcSerial: reported.bmc_serial }
 
-export type EnrollmentAnswerDeps = IdentityAnswerDeps & { readonly peerBook: Pick<PeerBook, 'peersFor'> }
+export type EnrollmentAnswerParts = AnswerParts & { readonly peerBook: Pick<PeerBook, 'peersFor'> }
 
 /** What a machine is given that starts a new epoch: all of it. */
-export const enrollmentAnswer = (deps: EnrollmentAnswerDeps, issued: Issued): EnrollResponse => {
+export const enrollmentAnswer = (clock: Clock, parts: EnrollmentAnswerParts, issued: Issued): EnrollResponse => {
   const { node, profile, domain } = issued
   const wireguard = wireguardConfigOf(node, profile, domain)
   return {
@@ -56,8 +58,8 @@ export const enrollmentAnswer = (deps: EnrollmentAnswerDeps, issued: Issued): En
     epoch: node.epoch,
     vcluster: node.assignment,
     liveness_grace_ms: domain.livenessGraceMs,
-    overlay_config: wireguard === null ? null : overlayConfigOf(wireguard, deps.peerBook.peersFor(node)),
-    ...identityAnswer(deps, issued),
+    overlay_config: wireguard === null ? null : overlayConfigOf(wireguard, parts.peerBook.peersFor(node)),
+    ...identityAnswer(clock, parts, issued),
     understands: [...understoodFields],
   }
 }

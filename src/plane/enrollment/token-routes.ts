@@ -1,29 +1,114 @@
 // Enrollment tokens. Making one needs an authenticated operator (R-064).
 
-import { createToken, revokeToken, type CreateTokenDeps } from './change-tokens.ts'
 import { tokenView, tokenApi } from '#wire/enrollment/token-api.ts'
 import { attributionOf, answer, type CallOf, type Route, serve } from '#plane/http/route.ts'
+import type { FlowCore } from '#plane/core/core.ts'
+import type { Row, Attribution } from '#domain/core/change.ts'
+import type { Node, NodeId } from '#domain/core/node.ts'
+import { refuse, type Refusal } from '#domain/core/refusal.ts'
+import { type Token, decideCreateToken, decideRevokeToken } from '#domain/enrollment/token.ts'
+import type { Issuer } from '#plane/core/issuer.ts'
+import { sha256Hex } from '#platform/bytes.ts'
+import { sortableId } from '#platform/random.ts'
+import { formatJoinString } from '#wire/core/join-string.ts'
+import { commitDecision } from '#plane/core/commit-decision.ts'
+import { domainSettingsRow } from '#plane/core/domain-settings-row.ts'
 
 const mostListed = 1000
 
-export const operatorTokenRoutes = (deps: CreateTokenDeps): readonly Route[] =>
+export const operatorTokenRoutes = (core: FlowCore, target: JoinTarget): readonly Route[] =>
   serve(tokenApi, {
-    create: (call) => make(deps, call),
+    create: (call) => make(core, target, call),
     list: async (call) => {
       const { node = null } = call.query
-      const tokens = await deps.store.tokens({ node, limit: mostListed })
-      return answer({ tokens: tokens.map(({ value }) => tokenView(value, deps.clock.nowMs())) })
+      const tokens = await core.store.tokens({ node, limit: mostListed })
+      return answer({ tokens: tokens.map(({ value }) => tokenView(value, core.clock.nowMs())) })
     },
     revoke: async (call) => {
-      const done = await revokeToken(deps, call.params.id, attributionOf(call))
-      return done.kind === 'refused' ? done : answer(tokenView(done.token, deps.clock.nowMs()))
+      const done = await revokeToken(core, call.params.id, attributionOf(call))
+      return done.kind === 'refused' ? done : answer(tokenView(done.token, core.clock.nowMs()))
     },
   })
 
-const make = async (deps: CreateTokenDeps, call: CallOf<typeof tokenApi.create>) => {
+const make = async (core: FlowCore, target: JoinTarget, call: CallOf<typeof tokenApi.create>) => {
   const { node = null, profile = null, replace = false, expires_ms: ttlMs = null } = call.body
-  const made = await createToken(deps, { node, profile, replace, ttlMs }, attributionOf(call))
+  const made = await createToken(core, target, { node, profile, replace, ttlMs }, attributionOf(call))
   if (made.kind === 'refused') return made
   const { secret, join, registered } = made
-  return answer({ token: tokenView(made.token, deps.clock.nowMs()), secret, join, registered }, 201)
+  return answer({ token: tokenView(made.token, core.clock.nowMs()), secret, join, registered }, 201)
+}
+
+// Tokens are made and taken back. A secret is shown once; only its hash is kept.
+
+/** What a join string carries besides the secret. */
+export type JoinTarget = {
+  readonly issuer: Pick<Issuer, 'rootFingerprint'>
+  /** Where machines find the node plane. */
+  readonly nodeUrl: () => string
+}
+
+export type TokenAsked = {
+  /** Null: a token of the domain. */
+  readonly node: NodeId | null
+  /** Null: the node's own, else the domain's default. */
+  readonly profile: string | null
+  readonly replace: boolean
+  readonly ttlMs: number | null
+}
+
+export type TokenMade = {
+  readonly kind: 'made'
+  readonly token: Token
+  readonly registered: boolean
+  /** Shown once; only its hash is kept. */
+  readonly secret: string
+  readonly join: string
+}
+
+export const createToken = async (
+  core: FlowCore,
+  target: JoinTarget,
+  asked: TokenAsked,
+  by: Attribution,
+): Promise<TokenMade | Refusal> => {
+  const secret = `enroll_${core.random.bytes(32).toString('base64url')}`
+  const tokenId = sortableId(core.clock.nowMs(), core.random)
+  const done = await commitDecision(core, async () => {
+    const domain = await domainSettingsRow(core.store)
+    const node = asked.node === null ? null : await core.store.get('node', asked.node)
+    const name = asked.profile ?? profileOf(node) ?? domain.value.defaultProfile
+    const profile = await core.store.get('profile', name)
+    if (profile === null) return refuse('PROFILE_NOT_FOUND', name)
+    const decided = decideCreateToken({
+      tokenId,
+      secretHash: sha256Hex(secret),
+      nodeId: asked.node,
+      node,
+      profile,
+      replace: asked.replace,
+      ttlMs: asked.ttlMs,
+      domain,
+      by,
+      nowMs: core.clock.nowMs(),
+    })
+    return decided.kind === 'refused' ? decided : { ...decided, domainName: domain.value.name }
+  })
+  if (done.kind === 'refused') return done
+  const rootFingerprint = target.issuer.rootFingerprint()
+  const join = formatJoinString({ url: target.nodeUrl(), domain: done.domainName, rootFingerprint, secret })
+  return { kind: 'made', token: done.token, registered: done.registered, secret, join }
+}
+
+const profileOf = (node: Row<Node> | null): string | null => (node === null ? null : node.value.profile)
+
+export const revokeToken = async (
+  core: FlowCore,
+  id: string,
+  by: Attribution,
+): Promise<{ readonly kind: 'revoked'; readonly token: Token } | Refusal> => {
+  const done = await commitDecision(core, async () => {
+    const token = await core.store.tokenById(id)
+    return token === null ? refuse('TOKEN_NOT_FOUND') : decideRevokeToken({ token, by, nowMs: core.clock.nowMs() })
+  })
+  return done.kind === 'refused' ? done : { kind: 'revoked', token: done.token }
 }

@@ -3,7 +3,8 @@
 import { Value } from 'typebox/value'
 import type { PeerDomain } from '#domain/federation/peer-domain.ts'
 import { openHttpClient } from '#platform/http-client.ts'
-import { ClaimsAnswer } from '#wire/federation/claim-api.ts'
+import { pathOf, type BodyOf } from '#wire/core/endpoint.ts'
+import { claimApi, type ClaimsAnswer } from '#wire/federation/claim-api.ts'
 import { unfitText } from '#wire/core/strict-json.ts'
 
 /** Rejects where it did not answer, or not as it should. */
@@ -11,6 +12,8 @@ export type CallPeer = (peer: PeerDomain, statement: string, signal: AbortSignal
 
 const timeoutMs = 10_000
 const mostBytes = 256 * 1024
+
+const { method, answer: schema } = claimApi.exchange
 
 export const callPeer: CallPeer = async ({ url, roots }, statement, signal) => {
   const { hostname, port } = new URL(url)
@@ -24,16 +27,16 @@ export const callPeer: CallPeer = async ({ url, roots }, statement, signal) => {
   signal.addEventListener('abort', stop)
   try {
     const { status, body } = await client.send({
-      method: 'POST',
-      path: '/v1/claims',
+      method,
+      path: pathOf(claimApi.exchange),
       headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({ statement }),
+      body: JSON.stringify({ statement } satisfies BodyOf<typeof claimApi.exchange>),
       timeoutMs,
       mostBytes,
     })
     if (status !== 200) throw new Error(`it answered ${status}${codeIn(body)}`)
     const answer: unknown = JSON.parse(body)
-    if (!Value.Check(ClaimsAnswer, answer) || unfitText(answer) !== null) throw new Error('its answer is not one')
+    if (!Value.Check(schema, answer) || unfitText(answer) !== null) throw new Error('its answer is not one')
     return answer
   } finally {
     signal.removeEventListener('abort', stop)

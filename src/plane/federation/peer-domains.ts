@@ -23,23 +23,23 @@ export const peerDomains = async (store: Pick<Store, 'list'>): Promise<readonly 
     .filter(({ removedAtMs }) => removedAtMs === null)
 
 export const addPeerDomain = (
-  deps: FlowCore,
+  core: FlowCore,
   asked: AddPeerDomainFacts['asked'],
   by: Attribution,
 ): Promise<Done<PeerDomainDecided> | Refusal> =>
-  commitDecision(deps, async () => {
-    const existing = await deps.store.get('peer-domain', asked.name)
-    const { value: own } = await domainSettingsRow(deps.store)
-    return decideAddPeerDomain({ existing, asked, own: own.name, by, nowMs: deps.clock.nowMs() })
+  commitDecision(core, async () => {
+    const existing = await core.store.get('peer-domain', asked.name)
+    const { value: own } = await domainSettingsRow(core.store)
+    return decideAddPeerDomain({ existing, asked, own: own.name, by, nowMs: core.clock.nowMs() })
   })
 
 export const removePeerDomain = (
-  deps: FlowCore,
+  core: FlowCore,
   name: string,
   by: Attribution,
 ): Promise<Done<PeerDomainDecided> | Refusal> =>
-  commitDecision(deps, async () => {
-    const peer = await deps.store.get('peer-domain', name)
+  commitDecision(core, async () => {
+    const peer = await core.store.get('peer-domain', name)
     if (peer === null) return refuse('PEER_DOMAIN_NOT_FOUND', name)
-    return decideRemovePeerDomain(peer, by, deps.clock.nowMs())
+    return decideRemovePeerDomain(peer, by, core.clock.nowMs())
   })

@@ -14,10 +14,11 @@ import { mostClaims, mostHardware, type Claims } from '#wire/core/claims.ts'
 import { formatStatement } from '#wire/core/statement.ts'
 import type { CallPeer } from './call-peer.ts'
 import type { Core } from '#plane/core/core.ts'
+import type { RecoveryAuthority } from '#plane/authority/recovery-authority.ts'
 
-export type PublishDeps = Pick<Core, 'store' | 'feed' | 'clock' | 'timers' | 'log'> & {
+export type PublishParts = {
   readonly domainName: string
-  readonly sign: (bytes: Uint8Array) => Uint8Array
+  readonly recovery: Pick<RecoveryAuthority, 'signStatement'>
   readonly call: CallPeer
 }
 
@@ -29,7 +30,7 @@ const longestPauseMs = 300_000
 /** Well before a claim that nobody repeats is forgotten. */
 const repeatEveryMs = claimKeptMs / 30
 
-export const publishClaims = (deps: PublishDeps): ClaimPublisher => {
+export const publishClaims = (core: Core, parts: PublishParts): ClaimPublisher => {
   const stopping = new AbortController()
   const peers = new Map<string, Correspondent>()
   /** Whose state was told last, so that what does not change it is not told again. */
@@ -42,14 +43,14 @@ export const publishClaims = (deps: PublishDeps): ClaimPublisher => {
     if (state === 'active' || told.has(node.id)) for (const peer of peers.values()) peer.add(node.id)
     if (state === 'active') told.set(node.id, state)
     else told.delete(node.id)
-    if (peers.size > 0) settleElsewhere(deps, node.id, byItself).catch(notSettled)
+    if (peers.size > 0) settleElsewhere(core, node.id, byItself).catch(notSettled)
   }
   const notSettled = (error: unknown): void =>
-    deps.log.warn({ err: error }, 'what other domains say of a machine could not be recorded')
+    core.log.warn({ err: error }, 'what other domains say of a machine could not be recorded')
 
   /** Of everything that was ever let in. */
   const tellAll = async (correspondent: Correspondent): Promise<void> => {
-    for await (const { id, hardware, membership } of everyNode(deps.store)) {
+    for await (const { id, hardware, membership } of everyNode(core.store)) {
       if (stopping.signal.aborted) return
       if (claimsOf(hardware).length === 0 || membership.kind === 'registered') continue
       if (membership.kind === 'active') told.set(id, 'active')
@@ -61,32 +62,32 @@ export const publishClaims = (deps: PublishDeps): ClaimPublisher => {
     peers.get(peer.name)?.stop()
     peers.delete(peer.name)
     if (stopping.signal.aborted) return
-    if (peer.removedAtMs !== null) return settleEveryElsewhere(deps, byItself)
-    const correspondent = openCorrespondent(deps, peer, stopping.signal)
+    if (peer.removedAtMs !== null) return settleEveryElsewhere(core, byItself)
+    const correspondent = openCorrespondent(core, parts, peer, stopping.signal)
     peers.set(peer.name, correspondent)
     await tellAll(correspondent)
   }
   const next = (run: () => Promise<void>): void => {
     underWay = underWay
       .then(run)
-      .catch((error: unknown) => deps.log.warn({ err: error }, 'peer domains are not told of machines'))
+      .catch((error: unknown) => core.log.warn({ err: error }, 'peer domains are not told of machines'))
   }
   const met = (peer: PeerDomain): void => next(() => meet(peer))
   const repeat = async (): Promise<void> => {
-    await settleEveryElsewhere(deps, byItself)
+    await settleEveryElsewhere(core, byItself)
     for (const correspondent of peers.values()) await tellAll(correspondent)
   }
-  const cancelRepeat = deps.timers.every(repeatEveryMs, () => next(repeat))
+  const cancelRepeat = core.timers.every(repeatEveryMs, () => next(repeat))
 
-  const unsubscribe = deps.feed.subscribe('claims', ({ writes }) => {
+  const unsubscribe = core.feed.subscribe('claims', ({ writes }) => {
     for (const write of writes) {
       if (write.put === 'peer-domain') met(write.value)
       else if (write.put === 'node' && peers.size > 0) tell(write.value)
     }
   })
-  let underWay: Promise<void> = peerDomains(deps.store).then(
+  let underWay: Promise<void> = peerDomains(core.store).then(
     (known) => known.forEach(met),
-    (error: unknown) => deps.log.warn({ err: error }, 'the peer domains could not be read'),
+    (error: unknown) => core.log.warn({ err: error }, 'the peer domains could not be read'),
   )
 
   return {
@@ -103,7 +104,7 @@ export const publishClaims = (deps: PublishDeps): ClaimPublisher => {
 type Correspondent = { add(node: NodeId): void; stop(): void }
 
 /** One call at a time; what gathers meanwhile goes with the next. */
-const openCorrespondent = (deps: PublishDeps, peer: PeerDomain, signal: AbortSignal): Correspondent => {
+const openCorrespondent = (core: Core, parts: PublishParts, peer: PeerDomain, signal: AbortSignal): Correspondent => {
   const waiting = new Set<NodeId>()
   let busy = false
   let stopped = false
@@ -114,16 +115,16 @@ const openCorrespondent = (deps: PublishDeps, peer: PeerDomain, signal: AbortSig
     busy = true
     while (waiting.size > 0 && !stopped && !signal.aborted) {
       try {
-        await tellSome(deps, peer, waiting, signal)
-        if (pauseMs > 0) deps.log.info({ peer: peer.name }, 'the peer domain takes claims again')
+        await tellSome(core, parts, peer, waiting, signal)
+        if (pauseMs > 0) core.log.info({ peer: peer.name }, 'the peer domain takes claims again')
         pauseMs = 0
       } catch (error) {
         if (stopped || signal.aborted) break
         if (pauseMs === 0)
-          deps.log.warn({ err: error, peer: peer.name }, 'a peer domain was not told of machines; again later')
+          core.log.warn({ err: error, peer: peer.name }, 'a peer domain was not told of machines; again later')
         pauseMs = Math.min(longestPauseMs, Math.max(firstPauseMs, 2 * pauseMs))
         await new Promise<void>((resolve) => {
-          const end = deps.timers.after(pauseMs, resolve, 'background')
+          const end = core.timers.after(pauseMs, resolve, 'background')
           cancel = () => {
             end()
             resolve()
@@ -148,7 +149,8 @@ const openCorrespondent = (deps: PublishDeps, peer: PeerDomain, signal: AbortSig
 
 /** Throws where the peer could not be told; then they are all still waiting. */
 const tellSome = async (
-  deps: PublishDeps,
+  core: Core,
+  { domainName, recovery, call }: PublishParts,
   peer: PeerDomain,
   waiting: Set<NodeId>,
   signal: AbortSignal,
@@ -157,13 +159,17 @@ const tellSome = async (
   // Taken out first: what changes while they are told puts them in again.
   for (const id of ids) waiting.delete(id)
   try {
-    const { machines, left } = await machinesOf(deps.store, ids)
+    const { machines, left } = await machinesOf(core.store, ids)
     for (const id of left) waiting.add(id)
     if (machines.length === 0) return
-    const atMs = deps.clock.nowMs()
-    const claims: Claims = { domain: deps.domainName, to: peer.name, at_ms: atMs, machines }
-    const answer = await deps.call(peer, formatStatement('claims', claims, deps.sign), signal)
-    await takeClaims(deps, peer.name, { at_ms: atMs, machines: answer.machines }, byItself)
+    const atMs = core.clock.nowMs()
+    const claims: Claims = { domain: domainName, to: peer.name, at_ms: atMs, machines }
+    const answer = await call(
+      peer,
+      formatStatement('claims', claims, (bytes) => recovery.signStatement(bytes)),
+      signal,
+    )
+    await takeClaims(core, peer.name, { at_ms: atMs, machines: answer.machines }, byItself)
   } catch (error) {
     for (const id of ids) waiting.add(id)
     throw error

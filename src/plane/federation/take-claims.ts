@@ -23,25 +23,27 @@ import type { FlowCore } from '#plane/core/core.ts'
 /** A machine is active elsewhere in the sense of a claim only while it is active. */
 export const claimedState = (node: Node): Claim['state'] => (node.membership.kind === 'active' ? 'active' : 'inactive')
 
-export type ReceiveClaimsDeps = FlowCore & {
-  readonly anonymousBudget: Pick<CallerBudget, 'room' | 'retryAfterMs'>
-}
+/** What a caller may cost that has proved nothing. */
+export type ClaimBudget = Pick<CallerBudget, 'room' | 'retryAfterMs'>
 
 export const receiveClaims = async (
-  deps: ReceiveClaimsDeps,
-  statement: string,
-  source: string,
-  correlation: string,
+  core: FlowCore,
+  anonymousBudget: ClaimBudget,
+  {
+    statement,
+    source,
+    correlation,
+  }: { readonly statement: string; readonly source: string; readonly correlation: string },
 ): Promise<ClaimsAnswer | Refusal> => {
-  const judged = await judgeStatement(deps, statement)
+  const judged = await judgeStatement(core, statement)
   if (isRefusal(judged)) {
-    if (deps.anonymousBudget.room(source)) return judged
-    return { ...refuse('RATE_LIMITED'), retryAfterMs: deps.anonymousBudget.retryAfterMs() }
+    if (anonymousBudget.room(source)) return judged
+    return { ...refuse('RATE_LIMITED'), retryAfterMs: anonymousBudget.retryAfterMs() }
   }
   const { peer, claims } = judged
   const by: Attribution = { actor: `domain:${peer.name}`, source, correlation }
-  const trouble = await takeClaims(deps, peer.name, claims, by)
-  return trouble ?? { machines: await machinesHere(deps.store, claims) }
+  const trouble = await takeClaims(core, peer.name, claims, by)
+  return trouble ?? { machines: await machinesHere(core.store, claims) }
 }
 
 type Judged = { readonly peer: PeerDomain; readonly claims: Claims }
@@ -66,13 +68,13 @@ const judgeStatement = async ({ store, clock }: FlowCore, text: string): Promise
 
 /** What `domain` says of machines is kept, and the conditions of those that are here follow it. Null: it was taken. */
 export const takeClaims = async (
-  deps: FlowCore,
+  core: FlowCore,
   domain: string,
   { at_ms: atMs, machines }: Pick<Claims, 'at_ms' | 'machines'>,
   by: Attribution,
 ): Promise<Refusal | null> => {
   const nodes = await nodesWith(
-    deps.store,
+    core.store,
     machines.flatMap(({ hardware }) => hardware),
   )
   // Of a machine that is not in our registry nothing is kept: when it is let in here, its domain is asked.
@@ -84,35 +86,35 @@ export const takeClaims = async (
         .map((value): [string, Omit<Claim, 'receivedAtMs'>] => [value, { hardware: value, domain, node, state, atMs }]),
     ),
   )
-  const done = await commitDecision(deps, async () => {
-    const peer = await deps.store.get('peer-domain', domain)
+  const done = await commitDecision(core, async () => {
+    const peer = await core.store.get('peer-domain', domain)
     if (peer === null || peer.value.removedAtMs !== null) return refuse('PEER_DOMAIN_NOT_FOUND', domain)
     const claims = await Promise.all(
-      [...said.values()].map(async (one) => ({ said: one, known: await deps.store.get('claim', claimKey(one)) })),
+      [...said.values()].map(async (one) => ({ said: one, known: await core.store.get('claim', claimKey(one)) })),
     )
-    return decideTakeClaims({ peer, claims, by, nowMs: deps.clock.nowMs() })
+    return decideTakeClaims({ peer, claims, by, nowMs: core.clock.nowMs() })
   })
   if (done.kind === 'refused') return done
-  for (const { value } of nodes) await settleElsewhere(deps, value.id, by)
+  for (const { value } of nodes) await settleElsewhere(core, value.id, by)
   return null
 }
 
 /** Whether a node is active elsewhere, by all that was said of its hardware. */
-export const settleElsewhere = async (deps: FlowCore, id: NodeId, by: Attribution): Promise<void> => {
-  await commitDecision(deps, async () => {
-    const node = await deps.store.get('node', id)
+export const settleElsewhere = async (core: FlowCore, id: NodeId, by: Attribution): Promise<void> => {
+  await commitDecision(core, async () => {
+    const node = await core.store.get('node', id)
     if (node === null) return { kind: 'unchanged' } as const
-    const peers = new Set((await peerDomains(deps.store)).map(({ name }) => name))
-    const claims = await claimsAbout(deps.store, claimsOf(node.value.hardware))
+    const peers = new Set((await peerDomains(core.store)).map(({ name }) => name))
+    const claims = await claimsAbout(core.store, claimsOf(node.value.hardware))
     const believed = claims.filter(({ domain }) => peers.has(domain))
-    return decideElsewhere({ node, claims: believed, by, nowMs: deps.clock.nowMs() })
+    return decideElsewhere({ node, claims: believed, by, nowMs: core.clock.nowMs() })
   })
 }
 
 /** The same for every node of which another domain was believed: a claim has become too old, or its domain is no peer any more. */
-export const settleEveryElsewhere = async (deps: FlowCore, by: Attribution): Promise<void> => {
-  for await (const node of everyNode(deps.store))
-    if (hasCondition(node, 'active_elsewhere')) await settleElsewhere(deps, node.id, by)
+export const settleEveryElsewhere = async (core: FlowCore, by: Attribution): Promise<void> => {
+  for await (const node of everyNode(core.store))
+    if (hasCondition(node, 'active_elsewhere')) await settleElsewhere(core, node.id, by)
 }
 
 const mostClaimsOfOne = 100

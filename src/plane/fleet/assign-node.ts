@@ -17,48 +17,48 @@ import type { OnlyIf } from '#plane/core/only-if.ts'
 import type { FlowCore } from '#plane/core/core.ts'
 
 export const assignNode = (
-  deps: FlowCore,
+  core: FlowCore,
   id: NodeId,
   to: string,
   by: Attribution,
 ): Promise<Done<NodeDecided> | Refusal> =>
-  changing(deps, id, by, async (facts) => decideAssign({ ...facts, to: await destination(deps, to) }))
+  changing(core, id, by, async (facts) => decideAssign({ ...facts, to: await destination(core, to) }))
 
 export const moveNode = (
-  deps: FlowCore,
+  core: FlowCore,
   id: NodeId,
   { to, force }: { readonly to: string; readonly force: boolean },
   by: Attribution,
 ): Promise<Done<NodeDecided> | Refusal> =>
-  changing(deps, id, by, async (facts) =>
-    decideMove({ ...(await leaving(deps, facts, force, `moved to ${to}`)), to: await destination(deps, to) }),
+  changing(core, id, by, async (facts) =>
+    decideMove({ ...(await leaving(core, facts, force, `moved to ${to}`)), to: await destination(core, to) }),
   )
 
 /** `deleted`: out of this vCluster only, which is being deleted. */
 export const unassignNode = (
-  deps: FlowCore,
+  core: FlowCore,
   id: NodeId,
   { force, deleted }: { readonly force: boolean; readonly deleted: string | null },
   by: Attribution,
   onlyIf: OnlyIf = () => null,
 ): Promise<Done<NodeDecided> | Refusal> =>
   changing(
-    deps,
+    core,
     id,
     by,
     async (facts) =>
-      onlyIf(facts.node.value) ?? decideUnassign({ ...(await leaving(deps, facts, force, 'unassigned')), deleted }),
+      onlyIf(facts.node.value) ?? decideUnassign({ ...(await leaving(core, facts, force, 'unassigned')), deleted }),
   )
 
 const changing = (
-  deps: FlowCore,
+  core: FlowCore,
   id: NodeId,
   by: Attribution,
   decide: (facts: NodeFacts) => Promise<NodeDecided | Refusal>,
 ): Promise<Done<NodeDecided> | Refusal> =>
-  commitDecision(deps, async () => {
-    const node = await deps.store.get('node', id)
-    return node === null ? refuse('NODE_NOT_FOUND', id) : decide({ node, by, nowMs: deps.clock.nowMs() })
+  commitDecision(core, async () => {
+    const node = await core.store.get('node', id)
+    return node === null ? refuse('NODE_NOT_FOUND', id) : decide({ node, by, nowMs: core.clock.nowMs() })
   })
 
 const destination = async ({ store }: FlowCore, name: string): Promise<Destination> => ({

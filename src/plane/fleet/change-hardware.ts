@@ -30,60 +30,60 @@ export const hardwareProfiles = async (store: Pick<Store, 'list'>): Promise<read
     .filter(({ removedAtMs }) => removedAtMs === null)
 
 export const createHardwareProfile = async (
-  deps: FlowCore,
+  core: FlowCore,
   asked: CreateHardwareProfileFacts['asked'],
   by: Attribution,
 ): Promise<Done<HardwareProfileDecided> | Refusal> => {
-  const done = await commitDecision(deps, async () => {
-    const existing = await deps.store.get('hardware-profile', asked.tag)
-    const conflicting = await nodesUnderAnother(deps.store, asked.tag)
-    return decideCreateHardwareProfile({ existing, asked, conflicting, by, nowMs: deps.clock.nowMs() })
+  const done = await commitDecision(core, async () => {
+    const existing = await core.store.get('hardware-profile', asked.tag)
+    const conflicting = await nodesUnderAnother(core.store, asked.tag)
+    return decideCreateHardwareProfile({ existing, asked, conflicting, by, nowMs: core.clock.nowMs() })
   })
   if (done.kind === 'refused') return done
   // Tags that were put on between that look and the commit: from the commit on, none is.
-  const late = await nodesUnderAnother(deps.store, asked.tag)
+  const late = await nodesUnderAnother(core.store, asked.tag)
   if (late.length === 0) return done
-  await removeHardwareProfile(deps, asked.tag, by)
+  await removeHardwareProfile(core, asked.tag, by)
   return twoProfiles(late)
 }
 
 export const removeHardwareProfile = (
-  deps: FlowCore,
+  core: FlowCore,
   tag: string,
   by: Attribution,
 ): Promise<Done<HardwareProfileDecided> | Refusal> =>
-  commitDecision(deps, async () => {
-    const profile = await deps.store.get('hardware-profile', tag)
+  commitDecision(core, async () => {
+    const profile = await core.store.get('hardware-profile', tag)
     if (profile === null) return refuse('HARDWARE_PROFILE_NOT_FOUND', tag)
-    return decideRemoveHardwareProfile(profile, by, deps.clock.nowMs())
+    return decideRemoveHardwareProfile(profile, by, core.clock.nowMs())
   })
 
 export const tagNode = (
-  deps: FlowCore,
+  core: FlowCore,
   id: NodeId,
   change: { readonly add: readonly string[]; readonly remove: readonly string[] },
   by: Attribution,
 ): Promise<Done<NodeDecided> | Refusal> =>
-  commitDecision(deps, async () => {
-    const node = await deps.store.get('node', id)
+  commitDecision(core, async () => {
+    const node = await core.store.get('node', id)
     if (node === null) return refuse('NODE_NOT_FOUND', id)
     const tags = tagsAfter(node.value.machine.tags, change)
     const profiles = await Promise.all(
-      tags.map(async (tag) => ({ tag, row: await deps.store.get('hardware-profile', tag) })),
+      tags.map(async (tag) => ({ tag, row: await core.store.get('hardware-profile', tag) })),
     )
-    return decideTag({ node, ...change, profiles, by, nowMs: deps.clock.nowMs() })
+    return decideTag({ node, ...change, profiles, by, nowMs: core.clock.nowMs() })
   })
 
 export const reportMachine = (
-  deps: FlowCore,
+  core: FlowCore,
   id: NodeId,
   report: MachineReport,
   by: Attribution,
 ): Promise<Done<NodeDecided> | Refusal> =>
-  commitDecision(deps, async () => {
-    const node = await deps.store.get('node', id)
+  commitDecision(core, async () => {
+    const node = await core.store.get('node', id)
     if (node === null) return refuse('NODE_NOT_FOUND', id)
-    return decideMachineReport({ node, report, by, nowMs: deps.clock.nowMs() })
+    return decideMachineReport({ node, report, by, nowMs: core.clock.nowMs() })
   })
 
 /** Machines that carry this tag and that of a hardware profile already: looked for when one is made, which is seldom. */

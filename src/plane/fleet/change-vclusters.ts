@@ -23,28 +23,28 @@ export type Written = { readonly kind: 'written'; readonly vcluster: VCluster }
 const written = (vcluster: VCluster): Written => ({ kind: 'written', vcluster })
 
 export const createVCluster = async (
-  deps: FlowCore,
+  core: FlowCore,
   name: string,
   changes: VClusterChanges,
   by: Attribution,
 ): Promise<Written | Refusal> => {
-  const done = await commitDecision(deps, async () => {
-    const existing = await deps.store.get('vcluster', name)
-    return decideCreateVCluster({ ...changes, name, existing, by, nowMs: deps.clock.nowMs() })
+  const done = await commitDecision(core, async () => {
+    const existing = await core.store.get('vcluster', name)
+    return decideCreateVCluster({ ...changes, name, existing, by, nowMs: core.clock.nowMs() })
   })
   return done.kind === 'refused' ? done : written(done.vcluster)
 }
 
 export const changeVCluster = async (
-  deps: FlowCore,
+  core: FlowCore,
   name: string,
   changes: VClusterChanges,
   by: Attribution,
 ): Promise<Written | Refusal> => {
-  const done = await commitDecision(deps, async () => {
-    const vcluster = await standing(deps.store, name)
+  const done = await commitDecision(core, async () => {
+    const vcluster = await standing(core.store, name)
     if (isRefusal(vcluster)) return vcluster
-    const verdict = decideChangeVCluster({ ...changes, vcluster, by, nowMs: deps.clock.nowMs() })
+    const verdict = decideChangeVCluster({ ...changes, vcluster, by, nowMs: core.clock.nowMs() })
     return verdict.kind === 'unchanged' ? { ...verdict, vcluster: vcluster.value } : verdict
   })
   return done.kind === 'refused' ? done : written(done.vcluster)
@@ -57,48 +57,48 @@ export type Deletion = { readonly force: boolean; readonly onlyIf?: OnlyIf }
 
 /** Without `force` one that has nodes stays. May be repeated after a crash half-way. */
 export const deleteVCluster = async (
-  deps: FlowCore,
+  core: FlowCore,
   name: string,
   { force, onlyIf = () => null }: Deletion,
   by: Attribution,
 ): Promise<Deleted | Refusal> => {
-  const before = await standing(deps.store, name)
+  const before = await standing(core.store, name)
   if (isRefusal(before)) return before
-  if (!force && (await hasNodes(deps.store, name))) return inUse(name)
-  const close = await changeVCluster(deps, name, closing(true), by)
+  if (!force && (await hasNodes(core.store, name))) return inUse(name)
+  const close = await changeVCluster(core, name, closing(true), by)
   if (close.kind === 'refused') return close
 
   // From here on none comes in. Before the first is taken out all of them are looked at.
-  for await (const node of nodesIn(deps.store, name)) {
+  for await (const node of nodesIn(core.store, name)) {
     const no = force ? onlyIf(node) : inUse(name)
-    if (no !== null) return openAgain(deps, before.value, by, no)
+    if (no !== null) return openAgain(core, before.value, by, no)
   }
   const unassigned: NodeId[] = []
   const stillSo: OnlyIf = (node) => (node.assignment === name ? onlyIf(node) : null)
-  for await (const { id } of nodesIn(deps.store, name)) {
-    const out = await unassignNode(deps, id, { force: true, deleted: name }, by, stillSo)
+  for await (const { id } of nodesIn(core.store, name)) {
+    const out = await unassignNode(core, id, { force: true, deleted: name }, by, stillSo)
     if (out.kind === 'committed') unassigned.push(id)
     // Somebody else was quicker.
     else if (!['NODE_STATE_CONFLICT', 'NODE_REVOKED', 'NODE_NOT_FOUND'].includes(out.code)) return out
   }
-  const done = await commitDecision(deps, async () => {
-    const vcluster = await standing(deps.store, name)
+  const done = await commitDecision(core, async () => {
+    const vcluster = await standing(core.store, name)
     if (isRefusal(vcluster)) return vcluster
     // Looked at behind the row: it may have been opened, and closed again, since.
-    if (await hasNodes(deps.store, name)) return inUse(name)
-    return decideDeleteVCluster({ vcluster, by, nowMs: deps.clock.nowMs() })
+    if (await hasNodes(core.store, name)) return inUse(name)
+    return decideDeleteVCluster({ vcluster, by, nowMs: core.clock.nowMs() })
   })
   return done.kind === 'refused' ? done : { kind: 'deleted', vcluster: done.vcluster, unassigned }
 }
 
 /** A node was assigned, or has changed, between the look and the closing: it was first. */
 const openAgain = async (
-  deps: FlowCore,
+  core: FlowCore,
   { name, closed }: VCluster,
   by: Attribution,
   no: Refusal,
 ): Promise<Refusal> => {
-  const opened = closed ? null : await changeVCluster(deps, name, closing(false), by)
+  const opened = closed ? null : await changeVCluster(core, name, closing(false), by)
   return opened !== null && opened.kind === 'refused' ? opened : no
 }
 

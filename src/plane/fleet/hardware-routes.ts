@@ -13,38 +13,38 @@ import { hardwareProfileView, machineView, hardwareApi } from '#wire/fleet/hardw
 import { attributionOf, answer, type CallOf, type Route, serve } from '#plane/http/route.ts'
 import type { FlowCore } from '#plane/core/core.ts'
 
-export const operatorHardwareRoutes = (deps: FlowCore): readonly Route[] =>
+export const operatorHardwareRoutes = (core: FlowCore): readonly Route[] =>
   serve(hardwareApi, {
-    profiles: async () => answer({ hardware_profiles: (await hardwareProfiles(deps.store)).map(hardwareProfileView) }),
-    createProfile: (call) => create(deps, call),
+    profiles: async () => answer({ hardware_profiles: (await hardwareProfiles(core.store)).map(hardwareProfileView) }),
+    createProfile: (call) => create(core, call),
     removeProfile: async (call) => {
-      const done = await removeHardwareProfile(deps, call.params.tag, attributionOf(call))
+      const done = await removeHardwareProfile(core, call.params.tag, attributionOf(call))
       return done.kind === 'refused' ? done : answer(hardwareProfileView(done.profile))
     },
     machine: async (call) => {
-      const node = await deps.store.get('node', call.params.id)
-      return node === null ? refuse('NODE_NOT_FOUND', call.params.id) : viewOf(deps, node.value)
+      const node = await core.store.get('node', call.params.id)
+      return node === null ? refuse('NODE_NOT_FOUND', call.params.id) : viewOf(core, node.value)
     },
-    reportMachine: (call) => report(deps, call),
+    reportMachine: (call) => report(core, call),
     tag: async (call) => {
       const { add = [], remove = [] } = call.body
-      const done = await tagNode(deps, call.params.id, { add, remove }, attributionOf(call))
-      return done.kind === 'refused' ? done : viewOf(deps, done.node)
+      const done = await tagNode(core, call.params.id, { add, remove }, attributionOf(call))
+      return done.kind === 'refused' ? done : viewOf(core, done.node)
     },
   })
 
 const viewOf = async ({ store }: FlowCore, node: Node) => answer(machineView(node, await hardwareProfiles(store)))
 
-const create = async (deps: FlowCore, call: CallOf<typeof hardwareApi.createProfile>) => {
+const create = async (core: FlowCore, call: CallOf<typeof hardwareApi.createProfile>) => {
   const { description = '', tags = [], ...asked } = call.body
-  const done = await createHardwareProfile(deps, { ...asked, description, tags }, attributionOf(call))
+  const done = await createHardwareProfile(core, { ...asked, description, tags }, attributionOf(call))
   return done.kind === 'refused' ? done : answer(hardwareProfileView(done.profile), 201)
 }
 
-const report = async (deps: FlowCore, call: CallOf<typeof hardwareApi.reportMachine>) => {
+const report = async (core: FlowCore, call: CallOf<typeof hardwareApi.reportMachine>) => {
   const { firmware = null, readiness, slots = [], remove_slots: removeSlots = [] } = call.body
   const done = await reportMachine(
-    deps,
+    core,
     call.params.id,
     {
       firmware,
@@ -54,5 +54,5 @@ const report = async (deps: FlowCore, call: CallOf<typeof hardwareApi.reportMach
     },
     attributionOf(call),
   )
-  return done.kind === 'refused' ? done : viewOf(deps, done.node)
+  return done.kind === 'refused' ? done : viewOf(core, done.node)
 }

@@ -1,43 +1,69 @@
 // What schedulers and health checkers use: where work may be placed, and which node is not well.
 
-import { refuseField } from '#domain/core/refusal.ts'
+import { refuseField, refuse, type Refusal } from '#domain/core/refusal.ts'
 import { hardwareProfiles } from './change-hardware.ts'
-import { reportHealth } from './report-health.ts'
-import { placeText, readPlace } from './scheduling-cursor.ts'
-import { watchScheduling, type WatchSchedulingDeps } from './watch-scheduling.ts'
+import { placeText, readPlace, watchScheduling } from './watch-scheduling.ts'
 import { schedulingView, schedulingApi, type SchedulingQuery } from '#wire/fleet/scheduling-api.ts'
 import { attributionOf, answer, type CallOf, type Route, serve } from '#plane/http/route.ts'
-import { detailOf, type NodeRoutesDeps } from '#plane/node/operator-node-routes.ts'
+import { detailOf, type NodeStanding } from '#plane/node/operator-node-routes.ts'
+import type { Arrivals } from '#plane/core/arrivals.ts'
+import type { FlowCore } from '#plane/core/core.ts'
+import type { Store } from '#plane/store/contract/store.ts'
+import type { Attribution } from '#domain/core/change.ts'
+import { decideHealth, type HealthReport } from '#domain/fleet/scheduling.ts'
+import type { Node, NodeId } from '#domain/core/node.ts'
+import { commitDecision } from '#plane/core/commit-decision.ts'
 
-export type SchedulingRoutesDeps = NodeRoutesDeps & WatchSchedulingDeps
+type SchedulingParts = {
+  readonly channels: NodeStanding['channels']
+  readonly peers: NodeStanding['peers']
+  readonly arrivals: Arrivals
+}
 
 const usualPage = 500
 
-export const operatorSchedulingRoutes = (deps: SchedulingRoutesDeps): readonly Route[] =>
+export const operatorSchedulingRoutes = (core: FlowCore, parts: SchedulingParts): readonly Route[] =>
   serve(schedulingApi, {
-    watch: (call) => watch(deps, call.query),
-    reportHealth: (call) => health(deps, call),
+    watch: (call) => watch(core.store, parts.arrivals, call.query),
+    reportHealth: (call) => health(core, parts, call),
   })
 
-const watch = async (deps: SchedulingRoutesDeps, query: SchedulingQuery) => {
+const watch = async (store: Store, arrivals: Arrivals, query: SchedulingQuery) => {
   const { vcluster = null, after, limit = usualPage, wait_ms: waitMs = 0 } = query
   const at = after === undefined ? null : readPlace(after)
   if (after !== undefined && at === null)
     return refuseField('REQUEST_INVALID', 'after', 'after is not a cursor of this watch')
-  const page = await watchScheduling(deps, { vcluster, at, limit, waitMs })
+  const page = await watchScheduling(store, arrivals, { vcluster, at, limit, waitMs })
   if (page.kind === 'refused') return page
-  const profiles = await hardwareProfiles(deps.store)
+  const profiles = await hardwareProfiles(store)
   const nodes = page.nodes.map((node) => schedulingView(node, profiles))
   return answer({ nodes, next: placeText(page.next), more: page.more })
 }
 
-const health = async (deps: SchedulingRoutesDeps, call: CallOf<typeof schedulingApi.reportHealth>) => {
+const health = async (core: FlowCore, standing: NodeStanding, call: CallOf<typeof schedulingApi.reportHealth>) => {
   const said = call.body
   if (said.state === 'unhealthy' && said.reason === undefined) {
     return refuseField('REQUEST_INVALID', 'reason', 'an unhealthy node has a reason')
   }
   const { reason = '', evidence = {} } = said
   const report = said.state === 'healthy' ? { state: said.state } : { state: said.state, reason, evidence }
-  const done = await reportHealth(deps, call.params.id, report, attributionOf(call))
-  return done.kind === 'refused' ? done : answer(await detailOf(deps, done.node))
+  const done = await reportHealth(core, call.params.id, report, attributionOf(call))
+  return done.kind === 'refused' ? done : answer(await detailOf(core, standing, done.node))
+}
+
+// What a health checker has found out about a node.
+
+const reportHealth = async (
+  core: FlowCore,
+  id: NodeId,
+  report: HealthReport,
+  by: Attribution,
+): Promise<{ readonly kind: 'reported'; readonly node: Node } | Refusal> => {
+  const done = await commitDecision(core, async () => {
+    const node = await core.store.get('node', id)
+    if (node === null) return refuse('NODE_NOT_FOUND', id)
+    const verdict = decideHealth({ node, report, by, nowMs: core.clock.nowMs() })
+    return verdict.kind === 'unchanged' ? { ...verdict, node: node.value } : verdict
+  })
+  return done.kind === 'refused' ? done : { kind: 'reported', node: done.node }
 }

@@ -3,53 +3,51 @@
 
 import type { Attribution } from '#domain/core/change.ts'
 import type { NodeId } from '#domain/core/node.ts'
-import { decideOverlayShown, type OverlayShown } from '#domain/fleet/overlay-conditions.ts'
+import { decideOverlayShown, type OverlayShown } from '#domain/fleet/overlay.ts'
 import { actorOf, type NodePrincipal } from '#domain/core/principal.ts'
 import type { OverlayStateBody } from '#wire/node/node-runs.ts'
 import type { WriteLimit } from '#plane/limits/write-limit.ts'
 import { busyOver, commitDecision } from '#plane/core/commit-decision.ts'
 import type { FlowCore } from '#plane/core/core.ts'
 
-export type OverlayDeps = FlowCore & { readonly writeLimit: WriteLimit }
-
 export type OverlayIntake = {
-  take(deps: OverlayDeps, principal: NodePrincipal, state: OverlayStateBody, correlation: string): Promise<void>
+  take(principal: NodePrincipal, state: OverlayStateBody, correlation: string): Promise<void>
   /** Decides what was left undecided of this node, if anything was. */
-  again(deps: OverlayDeps, principal: NodePrincipal, correlation: string): Promise<void>
+  again(principal: NodePrincipal, correlation: string): Promise<void>
   /** The node has no channel here any more: it says all of it again to whomever it calls next. */
   forget(node: NodeId): void
 }
 
 const tries = { tries: 4, onBusy: busyOver('node') }
 
-export const openOverlayIntake = (): OverlayIntake => {
+export const openOverlayIntake = (core: FlowCore, writeLimit: WriteLimit): OverlayIntake => {
   const undecided = new Map<NodeId, OverlayShown>()
 
-  const decide = async (deps: OverlayDeps, principal: NodePrincipal, correlation: string): Promise<void> => {
+  const decide = async (principal: NodePrincipal, correlation: string): Promise<void> => {
     const by: Attribution = { actor: actorOf(principal), source: principal.source, correlation }
     const look = async () => {
       const shown = undecided.get(principal.id)
-      const node = await deps.store.get('node', principal.id)
+      const node = await core.store.get('node', principal.id)
       if (shown === undefined || node === null) return { kind: 'left' } as const
-      const verdict = decideOverlayShown({ node, shown, by, nowMs: deps.clock.nowMs() })
-      if (verdict.kind === 'decided' && deps.writeLimit.take(principal.id) !== null) return { kind: 'left' } as const
+      const verdict = decideOverlayShown({ node, shown, by, nowMs: core.clock.nowMs() })
+      if (verdict.kind === 'decided' && writeLimit.take(principal.id) !== null) return { kind: 'left' } as const
       return { ...verdict, shown }
     }
-    const done = await commitDecision(deps, look, tries)
+    const done = await commitDecision(core, look, tries)
     if (done.kind === 'left' || done.kind === 'refused') return
     // Something newer may have come meanwhile.
     if (undecided.get(principal.id) === done.shown) undecided.delete(principal.id)
   }
 
   return {
-    async take(deps, principal, state, correlation) {
-      deps.store.observe(principal.id, { overlay: state })
+    async take(principal, state, correlation) {
+      core.store.observe(principal.id, { overlay: state })
       const { applied, detail, drift } = state
       undecided.set(principal.id, { applied, detail, drift })
-      await decide(deps, principal, correlation)
+      await decide(principal, correlation)
     },
-    async again(deps, principal, correlation) {
-      if (undecided.has(principal.id)) await decide(deps, principal, correlation)
+    async again(principal, correlation) {
+      if (undecided.has(principal.id)) await decide(principal, correlation)
     },
     forget: (node) => void undecided.delete(node),
   }

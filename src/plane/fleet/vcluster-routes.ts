@@ -7,50 +7,52 @@ import { changeVCluster, createVCluster, deleteVCluster } from './change-vcluste
 import { vclusterLine, vclusterView, vclusterApi, type ChangeVClusterRequest } from '#wire/fleet/vcluster-api.ts'
 import { attributionOf, answer, type Route, serve } from '#plane/http/route.ts'
 import { everyRow } from '#plane/core/pages.ts'
-import { detailOf, type NodeRoutesDeps } from '#plane/node/operator-node-routes.ts'
+import { detailOf, type NodeStanding } from '#plane/node/operator-node-routes.ts'
+import type { FlowCore } from '#plane/core/core.ts'
+import type { Store } from '#plane/store/contract/store.ts'
 
-export const operatorVClusterRoutes = (deps: NodeRoutesDeps): readonly Route[] =>
+export const operatorVClusterRoutes = (core: FlowCore, standing: NodeStanding): readonly Route[] =>
   serve(vclusterApi, {
-    list: () => listVClusters(deps),
+    list: () => listVClusters(core.store),
     create: async (call) => {
       const { name, ...changes } = call.body
-      const done = await createVCluster(deps, name, changesIn(changes), attributionOf(call))
+      const done = await createVCluster(core, name, changesIn(changes), attributionOf(call))
       return done.kind === 'refused' ? done : answer(vclusterView(done.vcluster), 201)
     },
     show: async (call) => {
-      const row = await deps.store.get('vcluster', call.params.name)
+      const row = await core.store.get('vcluster', call.params.name)
       const gone = row === null || row.value.deletedAtMs !== null
       return gone ? refuse('VCLUSTER_NOT_FOUND', call.params.name) : answer(vclusterView(row.value))
     },
     change: async (call) => {
       const changes = changesIn(call.body)
-      const done = await changeVCluster(deps, call.params.name, changes, attributionOf(call))
+      const done = await changeVCluster(core, call.params.name, changes, attributionOf(call))
       return done.kind === 'refused' ? done : answer(vclusterView(done.vcluster))
     },
     delete: async (call) => {
       const { force = false } = call.body
-      const done = await deleteVCluster(deps, call.params.name, { force }, attributionOf(call))
+      const done = await deleteVCluster(core, call.params.name, { force }, attributionOf(call))
       if (done.kind === 'refused') return done
       const { name, revision } = done.vcluster
       return answer({ name, revision, unassigned: [...done.unassigned] })
     },
     assign: (call) => {
       const { to } = call.body
-      return changed(deps, assignNode(deps, call.params.id, to, attributionOf(call)))
+      return changed(core, standing, assignNode(core, call.params.id, to, attributionOf(call)))
     },
     move: (call) => {
       const { to, force = false } = call.body
-      return changed(deps, moveNode(deps, call.params.id, { to, force }, attributionOf(call)))
+      return changed(core, standing, moveNode(core, call.params.id, { to, force }, attributionOf(call)))
     },
     unassign: (call) => {
       const { force = false } = call.body
-      return changed(deps, unassignNode(deps, call.params.id, { force, deleted: null }, attributionOf(call)))
+      return changed(core, standing, unassignNode(core, call.params.id, { force, deleted: null }, attributionOf(call)))
     },
   })
 
-const changed = async (deps: NodeRoutesDeps, doing: ReturnType<typeof assignNode>) => {
+const changed = async (core: FlowCore, standing: NodeStanding, doing: ReturnType<typeof assignNode>) => {
   const done = await doing
-  return done.kind === 'refused' ? done : answer(await detailOf(deps, done.node))
+  return done.kind === 'refused' ? done : answer(await detailOf(core, standing, done.node))
 }
 
 /** Members in one order, whatever that of the document was: what is the same is to look the same. */
@@ -65,7 +67,7 @@ const changesIn = ({ set = {}, overlay }: ChangeVClusterRequest): VClusterChange
         },
 })
 
-const listVClusters = async ({ store }: NodeRoutesDeps) => {
+const listVClusters = async (store: Store) => {
   const vclusters: ReturnType<typeof vclusterLine>[] = []
   for await (const vcluster of everyRow(store, 'vcluster', ({ name }) => name))
     if (vcluster.deletedAtMs === null) vclusters.push(vclusterLine(vcluster))

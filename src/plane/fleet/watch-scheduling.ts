@@ -3,17 +3,14 @@
 // because the place in the journal is taken before the first node is read.
 
 import type { Node, NodeId } from '#domain/core/node.ts'
-import { refuse, type Refusal } from '#domain/core/refusal.ts'
+import { refuseField, type Refusal } from '#domain/core/refusal.ts'
 import { isSchedulingNews, mayHaveLeft } from '#domain/fleet/scheduling.ts'
 import type { Arrivals } from '#plane/core/arrivals.ts'
-import { cursorAt, readCursor } from '#plane/store/journal/journal-cursor.ts'
+import { cursorAt, readCursor, isCursor } from '#plane/store/journal/journal-cursor.ts'
 import type { Cursor, Store, StoredEntry } from '#plane/store/contract/store.ts'
-import type { SchedulingPlace } from './scheduling-cursor.ts'
+import { unfitText } from '#wire/core/strict-json.ts'
 
-export type WatchSchedulingDeps = {
-  readonly store: Pick<Store, 'get' | 'nodes' | 'journal'>
-  readonly arrivals: Arrivals
-}
+type NodesAndJournal = Pick<Store, 'get' | 'nodes' | 'journal'>
 
 export type SchedulingPage = {
   readonly kind: 'page'
@@ -32,26 +29,27 @@ export type SchedulingQuery = {
 }
 
 export const watchScheduling = async (
-  deps: WatchSchedulingDeps,
+  store: NodesAndJournal,
+  arrivals: Arrivals,
   query: SchedulingQuery,
 ): Promise<SchedulingPage | Refusal> => {
   const { at } = query
-  if (at === null) return listed(deps, query, null, await journalNow(deps))
-  if (at.kind === 'listing') return listed(deps, query, at.behind, at.since)
-  if (query.waitMs === 0) return changed(deps, query, at.since)
-  const arrival = deps.arrivals.expect(isSchedulingNews)
+  if (at === null) return listed(store, query, null, await journalNow(store))
+  if (at.kind === 'listing') return listed(store, query, at.behind, at.since)
+  if (query.waitMs === 0) return changed(store, query, at.since)
+  const arrival = arrivals.expect(isSchedulingNews)
   if (arrival.kind === 'refused') return arrival
   try {
-    const now = await changed(deps, query, at.since)
+    const now = await changed(store, query, at.since)
     if (now.kind === 'refused' || now.nodes.length > 0 || now.more) return now
     await arrival.within(query.waitMs)
-    return await changed(deps, query, at.since)
+    return await changed(store, query, at.since)
   } finally {
     arrival.cancel()
   }
 }
 
-const journalNow = async ({ store }: WatchSchedulingDeps): Promise<Cursor> => {
+const journalNow = async (store: NodesAndJournal): Promise<Cursor> => {
   const heads = await store.journal.heads()
   // The creation of the domain is in it before anybody can ask.
   if (heads.length === 0) throw new Error('the journal is empty')
@@ -59,7 +57,7 @@ const journalNow = async ({ store }: WatchSchedulingDeps): Promise<Cursor> => {
 }
 
 const listed = async (
-  { store }: WatchSchedulingDeps,
+  store: NodesAndJournal,
   { vcluster, limit }: SchedulingQuery,
   after: NodeId | null,
   since: Cursor,
@@ -75,14 +73,15 @@ const listed = async (
 const isKnown = ({ membership }: Node): boolean => membership.kind !== 'revoked'
 
 const changed = async (
-  { store }: WatchSchedulingDeps,
+  store: NodesAndJournal,
   { vcluster, limit }: SchedulingQuery,
   since: Cursor,
 ): Promise<SchedulingPage | Refusal> => {
   const entries = (await hasPlace(store.journal, since))
     ? await store.journal.read({ after: since, last: null, limit, node: null, type: null })
     : null
-  if (entries === null) return refuse('REQUEST_INVALID', 'this journal has no such place: begin anew, without after')
+  if (entries === null)
+    return refuseField('REQUEST_INVALID', 'after', 'this journal has no such place: begin anew, without after')
   const told: Node[] = []
   for (const [id, left] of concerned(entries)) {
     const node = await store.get('node', id)
@@ -106,4 +105,26 @@ const concerned = (entries: readonly StoredEntry[]): ReadonlyMap<NodeId, boolean
     nodes.set(entry.node, (nodes.get(entry.node) ?? false) || mayHaveLeft(entry))
   }
   return nodes
+}
+
+// Where a scheduler is: somewhere in the list of all nodes, or behind a place of the journal. Both carry the place where
+// the list was begun, from which its watch goes on: what changes while the list is read is told after it.
+
+export type SchedulingPlace =
+  | { readonly kind: 'listing'; readonly behind: NodeId; readonly since: Cursor }
+  | { readonly kind: 'watching'; readonly since: Cursor }
+
+export const placeText = (place: SchedulingPlace): string =>
+  place.kind === 'watching'
+    ? `w.${place.since}`
+    : `l.${place.since}.${Buffer.from(place.behind, 'utf8').toString('base64url')}`
+
+/** Null: it is not one of ours. */
+export const readPlace = (text: string): SchedulingPlace | null => {
+  const [kind, since, behind, ...rest] = text.split('.')
+  if (since === undefined || !isCursor(since) || rest.length > 0) return null
+  if (kind === 'w' && behind === undefined) return { kind: 'watching', since }
+  if (kind !== 'l' || behind === undefined || !/^[A-Za-z0-9_-]{1,400}$/.test(behind)) return null
+  const node = Buffer.from(behind, 'base64url').toString('utf8')
+  return unfitText(node) === null ? { kind: 'listing', behind: node, since } : null
 }

@@ -112,8 +112,8 @@ export const layFoundation = async (
         await refuseBeforeAuthority(foundation)
         await checkRecords(foundation, config, options)
       }
-      const kept = { domainName: asked, domainRoot: () => domainRoot, replica: config.replica }
-      keeping = await keepWitness({ ...foundation, ...kept }, dataFolder)
+      const owner = { domainName: asked, domainRoot: () => domainRoot, replica: config.replica }
+      keeping = await keepWitness(foundation, owner, dataFolder)
       const initialised = await initialiseDomain(foundation, config, options.beforeFirst)
       undo = () => {}
       // Another plane may have made it meanwhile, under another name.

@@ -3,23 +3,19 @@
 
 import type { JournalEntry } from '#domain/core/journal-entry.ts'
 import { takenAway, findingOf, type Continuity, type Finding } from '#domain/continuity/continuity.ts'
-import type { Clock } from '#platform/clock.ts'
-import type { Log } from '#platform/log.ts'
-import type { Timers } from '#platform/timers.ts'
 import { lossInWords, type JournalWitness } from '#plane/store/journal/journal-witness.ts'
 import { placesIn } from '#plane/store/journal/places-in-journal.ts'
-import type { JournalReader, Store } from '#plane/store/contract/store.ts'
+import type { JournalReader } from '#plane/store/contract/store.ts'
 import { asideName, openWitnessFiles, type KeptDoubt } from '#plane/store/journal/witness-files.ts'
+import type { Core } from '#plane/core/core.ts'
 
-export type KeepWitnessDeps = {
-  readonly store: Pick<Store, 'get' | 'journal' | 'issuers'>
-  readonly witness: JournalWitness
-  readonly clock: Clock
-  readonly timers: Timers
-  readonly log: Log
+type WitnessBase = Pick<Core, 'store' | 'timers' | 'log'> & { readonly witness: JournalWitness }
+
+/** Whose memory it is. */
+export type WitnessOwner = {
   /** Asked at each write: a new domain gets its name, and its root, after this. */
-  domainName(): string
-  domainRoot(): string | null
+  readonly domainName: () => string
+  readonly domainRoot: () => string | null
   /** The number of this process where several share the data folder. */
   readonly replica: number | null
 }
@@ -49,9 +45,12 @@ const mostMeanwhile = 1000
 /**
  * The store may have lost commits while no plane ran: an older file put back, a tail cut off, a chain deleted.
  */
-export const keepWitness = async (deps: KeepWitnessDeps, folder: string): Promise<WitnessKeeping> => {
-  const { store, witness, log } = deps
-  const files = openWitnessFiles(folder, log, deps.replica)
+export const keepWitness = async (
+  { store, timers, log, witness }: WitnessBase,
+  { domainName, domainRoot, replica }: WitnessOwner,
+  folder: string,
+): Promise<WitnessKeeping> => {
+  const files = openWitnessFiles(folder, log, replica)
   const domain = (await store.get('domain', 'domain'))?.value ?? null
   let meanwhile: readonly string[] = []
   let putBack: PutBack | null = null
@@ -83,7 +82,7 @@ export const keepWitness = async (deps: KeepWitnessDeps, folder: string): Promis
   }
   const keepDoubt = (loss: Finding): void => {
     log.error({ ...loss }, lossInWords(loss))
-    files.keepDoubt({ ...loss, domain: deps.domainName(), meanwhile })
+    files.keepDoubt({ ...loss, domain: domainName(), meanwhile })
   }
   const found = witness.loss()
   if (found !== null) keepDoubt(found)
@@ -98,9 +97,9 @@ export const keepWitness = async (deps: KeepWitnessDeps, folder: string): Promis
     const now = JSON.stringify([lineage, heads])
     if (now === written) return
     written = now
-    files.keepHeads({ domain: deps.domainName(), root: deps.domainRoot(), lineage, heads })
+    files.keepHeads({ domain: domainName(), root: domainRoot(), lineage, heads })
   }
-  const stop = deps.timers.every(keptEveryMs, keepHeads)
+  const stop = timers.every(keptEveryMs, keepHeads)
   return {
     stop() {
       stop()
@@ -111,7 +110,7 @@ export const keepWitness = async (deps: KeepWitnessDeps, folder: string): Promis
       const taken = loss === null ? [] : takenAway(entries)
       if (loss === null || taken.length === 0) return
       meanwhile = [...new Set([...meanwhile, ...taken])].slice(-mostMeanwhile)
-      files.keepDoubt({ ...loss, domain: deps.domainName(), meanwhile })
+      files.keepDoubt({ ...loss, domain: domainName(), meanwhile })
     },
     putBack,
   }

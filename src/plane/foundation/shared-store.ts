@@ -63,7 +63,7 @@ export const openSharedStore = async (
       refuseOtherDomain(dataFolder, stored.issuers)
       examineKeys(kept, stored, { issuerKey, nowMs: base.clock.nowMs(), replacing, examined })
     }
-    await migrateDatabase(access)
+    const migrated = await migrateDatabase(access)
     const keys = openSealedKeys(access)
     const signer = await openSharedHeadSigner(
       keys,
@@ -72,7 +72,7 @@ export const openSharedStore = async (
     )
     const custody = await openSharedCustody(keys, sealing)
     const replica = { replicaName: processName(), clockToleranceMs: config.clockToleranceMs }
-    const store = await openPostgresStore({ ...base, access, signer, witness, domainName, ...replica })
+    const store = await openPostgresStore({ ...base, access, signer, witness, domainName, migrated, ...replica })
     return { store, custody, keySeal: openKeySeal(sealing.key, domainName), undo: () => {} }
   } catch (error) {
     await access.close()

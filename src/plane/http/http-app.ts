@@ -34,6 +34,9 @@ export type HttpAppOptions = ReplyOptions & {
   readonly correlation: () => string
 }
 
+/** The calls of a listener for machines, which says itself who calls. */
+export type MachineCalls = Omit<HttpAppOptions, 'callers' | 'authenticate'>
+
 export const bodyLimit = 64 * 1024
 const methods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'] as const
 

@@ -10,7 +10,7 @@ import { refusalResponse } from '#wire/core/error-body.ts'
 import { inKnownWords } from '#wire/core/newer-codes.ts'
 import type { Standing } from '#plane/store/contract/replicas.ts'
 import type { Store } from '#plane/store/contract/store.ts'
-import { StoreInDoubt } from '#plane/store/contract/store-errors.ts'
+import { StoreInDoubt, UpgradeUnfinished } from '#plane/store/contract/store-errors.ts'
 import { isAborted, requestError } from './request-error.ts'
 import type { Answer } from './route.ts'
 import { sourceAddress } from '#platform/caller-address.ts'
@@ -50,6 +50,14 @@ export const faultRefusal = (trouble: StoreTrouble | null): Refusal => {
       return refuse('UNAVAILABLE')
   }
 }
+
+/** A replica is replaced in about this time. */
+const retryUpgradeAfterMs = 30_000
+
+const upgradeUnfinished = (what: string): Refusal => ({
+  ...refuse('UPGRADE_UNFINISHED', what),
+  retryAfterMs: retryUpgradeAfterMs,
+})
 
 export type Refused = {
   readonly refusal: Refusal
@@ -136,6 +144,7 @@ export const fail = (options: ReplyOptions, request: FastifyRequest, reply: Fast
   const mistake = requestError(error)
   if (mistake !== null) return sendRefusal(options, request, reply, mistake)
   if (error instanceof StoreInDoubt) return sendRefusal(options, request, reply, storeInDoubt(error.message))
+  if (error instanceof UpgradeUnfinished) return sendRefusal(options, request, reply, upgradeUnfinished(error.what))
   options.log.error(
     { err: error, correlation: request.id, method: request.method, path: request.routeOptions.url },
     'call failed',

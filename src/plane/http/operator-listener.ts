@@ -28,7 +28,7 @@ export type OperatorDoors = {
   readonly tls: SharedAddress | null
 }
 
-export type OperatorListenerDeps = {
+export type OperatorListenerParts = {
   readonly app: FastifyInstance
   readonly authority: Pick<Authority, 'serverIdentity' | 'onServerIdentity'>
   readonly timers: Timers
@@ -51,21 +51,21 @@ export type OperatorListener = {
 }
 
 export const openOperatorListener = async (
-  deps: OperatorListenerDeps,
+  parts: OperatorListenerParts,
   doors: OperatorDoors,
 ): Promise<OperatorListener> => {
-  await deps.app.ready()
+  await parts.app.ready()
   const open: HttpServer[] = []
   const headers: HeaderReading[] = []
   const stop = async (withinMs: number): Promise<void> => {
-    deps.beforeStop()
+    parts.beforeStop()
     for (const reading of headers) reading.close()
-    await Promise.all(open.map((server) => stopServer(server, deps.timers, withinMs)))
-    await deps.app.close()
+    await Promise.all(open.map((server) => stopServer(server, parts.timers, withinMs)))
+    await parts.app.close()
   }
   const keep = <S extends HttpServer>(server: S): S => {
     boundServer(server, {
-      ...deps.limits,
+      ...parts.limits,
       unreadable: (tooLarge) => refusalText(refuse(tooLarge ? 'TOO_LARGE' : 'REQUEST_INVALID')),
     })
     open.push(server)
@@ -73,13 +73,13 @@ export const openOperatorListener = async (
   }
   const keepTls = (server: HttpsServer): HttpsServer => {
     keep(server)
-    headers.push(readProxyHeaders(server, deps.balancers, deps.timers))
+    headers.push(readProxyHeaders(server, parts.balancers, parts.timers))
     return server
   }
   try {
-    if (doors.socket !== null) await listenUnix(keep(createHttpServer(deps.app.routing)), doors.socket)
-    const httpUrl = doors.http === null ? null : await openLoopback(deps, keep, doors.http)
-    const tlsUrl = doors.tls === null ? null : await openTls(deps, keepTls, doors.tls)
+    if (doors.socket !== null) await listenUnix(keep(createHttpServer(parts.app.routing)), doors.socket)
+    const httpUrl = doors.http === null ? null : await openLoopback(parts, keep, doors.http)
+    const tlsUrl = doors.tls === null ? null : await openTls(parts, keepTls, doors.tls)
     return { socket: doors.socket, httpUrl, tlsUrl, stop }
   } catch (error) {
     // One door that cannot open closes the others: a plane with half its doors would look healthy.
@@ -91,7 +91,7 @@ export const openOperatorListener = async (
 type Keep = <S extends HttpServer>(server: S) => S
 
 const openLoopback = async (
-  deps: OperatorListenerDeps,
+  parts: OperatorListenerParts,
   keep: Keep,
   { host, port, shared }: SharedAddress,
 ): Promise<string> => {
@@ -102,25 +102,25 @@ const openLoopback = async (
     )
   }
   let rule: HostRule = () => refuse('HOST_NOT_ALLOWED')
-  const server = keep(createHttpServer(screened(deps, (caller) => rule(caller))))
+  const server = keep(createHttpServer(screened(parts, (caller) => rule(caller))))
   const taken = await listenTcp(server, address, port, shared)
   rule = loopbackRule(address, taken)
   return `http://${inUrl(address)}:${taken}`
 }
 
 const openTls = async (
-  deps: OperatorListenerDeps,
+  parts: OperatorListenerParts,
   keep: (server: HttpsServer) => HttpsServer,
   { host, port, shared }: SharedAddress,
 ): Promise<string> => {
-  const { authority } = deps
+  const { authority } = parts
   const options = ({ keyPem, chainPem }: ServerIdentity) => ({
     keyPem,
     chainPem,
     clientRoots: null,
     rejectUnauthorized: true,
   })
-  const server = keep(createTlsServer(options(authority.serverIdentity()), screened(deps, sameOriginRule)))
+  const server = keep(createTlsServer(options(authority.serverIdentity()), screened(parts, sameOriginRule)))
   authority.onServerIdentity((identity) => replaceServerIdentity(server, options(identity)))
   return `https://${inUrl(host)}:${await listenTcp(server, host, port, shared)}`
 }
@@ -129,7 +129,7 @@ const inUrl = (host: string): string => (host.includes(':') ? `[${host}]` : host
 
 /** Before anything else of the call is looked at. */
 const screened =
-  ({ app, onTurnedAway }: OperatorListenerDeps, rule: HostRule): HttpHandler =>
+  ({ app, onTurnedAway }: OperatorListenerParts, rule: HostRule): HttpHandler =>
   (request, response) => {
     const no = rule({ host: request.headers.host, origin: request.headers.origin })
     if (no === null) return app.routing(request, response)

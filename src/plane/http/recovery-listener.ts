@@ -7,17 +7,13 @@ import type { ConnectionLimits } from '#platform/connections.ts'
 import { listenTcp, stopServer, type SharedAddress } from '#platform/http-server.ts'
 import { createTlsServer, replaceServerIdentity } from '#platform/tls-server.ts'
 import { readProxyHeaders, type Balancers } from '#platform/proxied-server.ts'
-import type { Timers } from '#platform/timers.ts'
 import type { ServerIdentity } from '#plane/authority/authority.ts'
 import { refusalText } from '#wire/core/error-body.ts'
-import { httpApp } from './http-app.ts'
-import type { ReplyOptions } from './http-reply.ts'
-import type { Route } from './route.ts'
+import { httpApp, type MachineCalls } from './http-app.ts'
+import type { Timers } from '#platform/timers.ts'
 
-export type RecoveryListenerDeps = Omit<ReplyOptions, 'callers'> & {
-  readonly routes: readonly Route[]
-  readonly correlation: () => string
-  readonly timers: Timers
+export type RecoveryListenerParts = {
+  readonly calls: MachineCalls
   readonly identity: ServerIdentity
   readonly limits: ConnectionLimits
   readonly balancers: Balancers | null
@@ -36,24 +32,27 @@ const tlsOptions = ({ keyPem, chainPem }: ServerIdentity) => ({
   rejectUnauthorized: true,
 })
 
-export const openRecoveryListener = async (deps: RecoveryListenerDeps): Promise<RecoveryListener> => {
+export const openRecoveryListener = async (
+  timers: Timers,
+  { calls, identity: first, limits, balancers }: RecoveryListenerParts,
+): Promise<RecoveryListener> => {
   // Nobody is anybody here before a handler has seen the proof.
   const authenticate = async (_request: unknown, source: string) => ({ kind: 'anonymous', source }) as const
-  const app = httpApp({ ...deps, callers: 'machines', authenticate })
+  const app = httpApp({ ...calls, callers: 'machines', authenticate })
   await app.ready()
-  const server = createTlsServer(tlsOptions(deps.identity), app.routing)
+  const server = createTlsServer(tlsOptions(first), app.routing)
   boundServer(server, {
-    ...deps.limits,
+    ...limits,
     unreadable: (tooLarge) => refusalText(refuse(tooLarge ? 'TOO_LARGE' : 'REQUEST_INVALID')),
   })
-  const headers = readProxyHeaders(server, deps.balancers, deps.timers)
-  server.on('tlsClientError', (error: Error) => deps.log.debug({ err: error }, 'TLS handshake failed'))
+  const headers = readProxyHeaders(server, balancers, timers)
+  server.on('tlsClientError', (error: Error) => calls.log.debug({ err: error }, 'TLS handshake failed'))
   return {
     listen: ({ host, port, shared }) => listenTcp(server, host, port, shared),
     replaceIdentity: (identity) => replaceServerIdentity(server, tlsOptions(identity)),
     async stop(withinMs) {
       headers.close()
-      await stopServer(server, deps.timers, withinMs)
+      await stopServer(server, timers, withinMs)
       await app.close()
     },
   }

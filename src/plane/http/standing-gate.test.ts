@@ -26,7 +26,7 @@ test('a replica without a lease says nothing but how it is', () => {
   assert.equal(code(expired, 'operators', 'GET', true), null)
 })
 
-test('whoever is refused hears why, and when to come back', () => {
+test('a refused caller gets the reason and a retry time', () => {
   const refusal = judgeStanding(behind, 'machines', { method: 'POST' })
   assert.equal(refusal?.detail, 'the feed is 11 s old')
   assert.ok((refusal?.retryAfterMs ?? 0) > 0)

@@ -21,7 +21,7 @@ test('the address of a channel is matched, with the node it names', () => {
   assert.equal(idOf('/v1/nodes/gpu-001/channel?x=/v1/nodes/other/channel'), 'gpu-001')
 })
 
-test('what is named is not decoded: a spelling that differs names nobody', () => {
+test('a name is not decoded: another spelling names no node', () => {
   assert.equal(idOf('/v1/nodes/%67pu-001/channel'), '%67pu-001')
   assert.equal(idOf('/v1/nodes/__proto__/channel'), '__proto__')
 })

@@ -13,7 +13,10 @@ import type { SecondHolders } from './second-holder.ts'
 import { useCertificate } from '#plane/core/use-certificate.ts'
 import type { FlowCore } from '#plane/core/core.ts'
 
-export type ConfirmDeps = FlowCore & { readonly writeLimit: WriteLimit }
+export type ConfirmParts = {
+  readonly writeLimit: WriteLimit
+  readonly secondHolders: Pick<SecondHolders, 'refuseCopy'>
+}
 
 export type ConfirmCall = {
   readonly confirmation: Confirmation
@@ -24,39 +27,41 @@ export type ConfirmCall = {
 export type Confirmation = { readonly persisted: boolean; readonly detail: string | null }
 
 export const confirmNode = async (
-  deps: ConfirmDeps & { readonly secondHolders: Pick<SecondHolders, 'refuseCopy'> },
+  core: FlowCore,
+  { writeLimit, secondHolders }: ConfirmParts,
   principal: NodePrincipal,
   { confirmation, evidence, correlation }: ConfirmCall,
 ): Promise<{ readonly kind: 'confirmed'; readonly node: Node } | Refusal> => {
   const { id: node, source, proof } = principal
   // What is said of the node here is said by the process that is connected, where there is one.
   const caller = { node, source, evidence, correlation, serial: proof.serial }
-  const copy = await deps.secondHolders.refuseCopy(caller, 'second-instance')
+  const copy = await secondHolders.refuseCopy(caller, 'second-instance')
   if (copy !== null) return copy
-  const standing = await useCertificate(deps, principal, correlation)
+  const standing = await useCertificate(core, principal, correlation)
   if (standing.kind === 'refused') return standing
-  if (!principal.evidenceOnly) await notePersistence(deps, principal, confirmation, correlation)
+  if (!principal.evidenceOnly) await notePersistence(core, writeLimit, principal, confirmation, correlation)
   return { kind: 'confirmed', node: standing.node.value }
 }
 
 /** Raises or clears `not_persisted`, where that is news. */
 export const notePersistence = async (
-  deps: ConfirmDeps,
+  core: FlowCore,
+  writeLimit: WriteLimit,
   principal: NodePrincipal,
   { persisted, detail }: Confirmation,
   correlation: string,
 ): Promise<void> => {
-  const node = await deps.store.get('node', principal.id)
+  const node = await core.store.get('node', principal.id)
   if (node === null) return
   const by = { actor: actorOf(principal), source: principal.source, correlation }
-  const facts = { node, by, nowMs: deps.clock.nowMs(), name: 'not_persisted' } as const
+  const facts = { node, by, nowMs: core.clock.nowMs(), name: 'not_persisted' } as const
   // Whoever still uses the certificate before does not have what could not be kept, and has nothing to say about it.
   if (usesReplaced(node.value, principal)) return
   const reason = detail ?? 'the agent could not write its credentials'
   const verdict = persisted ? decideClear(facts) : decideRaise({ ...facts, reason, evidence: {} })
-  if (verdict.kind === 'unchanged' || deps.writeLimit.take(principal.id) !== null) return
+  if (verdict.kind === 'unchanged' || writeLimit.take(principal.id) !== null) return
   // What is lost to a race or to the write limit, the agent says again.
-  await commitOnce(deps, verdict.change)
+  await commitOnce(core, verdict.change)
 }
 
 const usesReplaced = (node: Node, { proof }: NodePrincipal): boolean => {

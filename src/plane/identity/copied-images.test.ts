@@ -3,13 +3,13 @@ import { test } from 'node:test'
 import type { Alert } from '#domain/alerts/alert.ts'
 import { noKeyClaims } from '#domain/identity/key-claim.ts'
 import { openCopiedImages } from './copied-images.ts'
-import type { AlertDeps } from '#plane/alerts/reconcile-alerts.ts'
+import type { FlowCore } from '#plane/core/core.ts'
 
 test('an alert about a copied image names and counts the machines, and is not raised for each of them', async () => {
   const raised: Alert[] = []
   let nowMs = 1_000_000
   const row = () => ({ version: raised.length, value: raised.at(-1) })
-  const deps = {
+  const core = {
     store: {
       get: async () => (raised.length === 0 ? null : row()),
       async commit({ writes }: { writes: readonly { value: Alert }[] }) {
@@ -20,8 +20,8 @@ test('an alert about a copied image names and counts the machines, and is not ra
     feed: { publish() {} },
     clock: { nowMs: () => nowMs, monotonicMs: () => nowMs },
     random: { bytes: (length: number) => Buffer.alloc(length) },
-  } as unknown as AlertDeps
-  const copiedImages = openCopiedImages(deps)
+  } as unknown as FlowCore
+  const copiedImages = openCopiedImages(core)
   const spki = 'a'.repeat(64)
   const holders = [{ node: 'c1', use: 'tls', sinceMs: 1 } as const]
   const claims = { ...noKeyClaims, certified: { version: 1, value: { spki, holders } } }

@@ -3,7 +3,8 @@
 import { wantedAlert } from '#domain/alerts/alert-kinds.ts'
 import type { NodeId } from '#domain/core/node.ts'
 import { otherHolders, type KeyClaimFacts } from '#domain/identity/key-claim.ts'
-import { raiseAlert, type AlertDeps } from '#plane/alerts/reconcile-alerts.ts'
+import { raiseAlert } from '#plane/alerts/reconcile-alerts.ts'
+import type { FlowCore } from '#plane/core/core.ts'
 
 export type CopiedImages = {
   /**
@@ -22,7 +23,7 @@ const mostNamed = 5
 const toldAgainMs = 10_000
 const rememberedMs = 24 * 3_600_000
 
-export const openCopiedImages = (deps: AlertDeps): CopiedImages => {
+export const openCopiedImages = (core: FlowCore): CopiedImages => {
   const keys = new Map<string, Claimants>()
   return {
     async raise(claimant, claims, source) {
@@ -31,10 +32,10 @@ export const openCopiedImages = (deps: AlertDeps): CopiedImages => {
         if (claim === null || holder === undefined) continue
         const { spki } = claim.value
         const holders = more.length === 0 ? holder : `${holder} and ${more.length} more`
-        const { names, isNews } = noted(claimantsOf(keys, spki, deps.clock.monotonicMs()), claimant)
+        const { names, isNews } = noted(claimantsOf(keys, spki, core.clock.monotonicMs()), claimant)
         const evidence = { claimants: names, holders, source }
-        const sinceMs = isNews ? deps.clock.nowMs() : null
-        await raiseAlert(deps, wantedAlert('copied_image', spki, evidence, { node: holder, sinceMs }))
+        const sinceMs = isNews ? core.clock.nowMs() : null
+        await raiseAlert(core, wantedAlert('copied_image', spki, evidence, { node: holder, sinceMs }))
       }
     },
   }

@@ -25,9 +25,9 @@ const setUp = () => {
     const session = openTestSession(sessions, socket, testPrincipal('n'), name === null ? null : evidenceOf(name))
     return { socket, session, answer: () => session.heard(clock.monotonicMs()) }
   }
-  const holding = openHolding({ sessions, replicas, clock, log: silentLog })
+  const holding = openHolding({ clock, log: silentLog }, sessions, replicas)
   const presence = openPresence(clock)
-  const silence = openSilence({ sessions, presence, clock, replicas, claimAgain: () => {} })
+  const silence = openSilence(clock, { sessions, presence, replicas, holding: { claimAgain: () => {} } })
   const holders = openHolders({ store: noRows, sessions, holding, replicas, silence, clock, timers })
   const find = async (node: string, instance: string | null) => {
     const found = await holders.other(node, instance)
@@ -39,7 +39,7 @@ const setUp = () => {
 
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
-test('without a channel, with its own or with one that names no process there is nobody else, and nobody is asked', async () => {
+test('without a channel, with its own or with one that names no process there is no other holder, and no replica is asked', async () => {
   const { open, find } = setUp()
   assert.equal(await find('n', instanceOf('a')), null)
   const older = open(null)
@@ -49,7 +49,7 @@ test('without a channel, with its own or with one that names no process there is
   assert.deepEqual([own.socket.sent, older.socket.sent], [[], []])
 })
 
-test('whoever does not name its process is another than one that does', async () => {
+test('a caller without a process id is another than one with an id', async () => {
   const { open, find } = setUp()
   const named = open('a')
   const asked = find('n', null)
@@ -57,7 +57,7 @@ test('whoever does not name its process is another than one that does', async ()
   assert.equal((await asked)?.evidence?.instance, instanceOf('a'))
 })
 
-test('another process that answers is named with what tells it apart', async () => {
+test('another process that answers is named with the evidence that distinguishes it', async () => {
   const { open, find } = setUp()
   const other = open('b')
   const asked = find('n', instanceOf('a'))
@@ -66,7 +66,7 @@ test('another process that answers is named with what tells it apart', async () 
   assert.deepEqual([source, serial, evidence], ['192.0.2.1', 'aa', evidenceOf('b')])
 })
 
-test('three seconds of silence, twice, mean that nobody is there', async () => {
+test('three seconds of silence, twice, mean that no holder is there', async () => {
   const { timers, open, find } = setUp()
   const { socket } = open('b')
   const asked = find('n', instanceOf('a'))
@@ -114,10 +114,10 @@ test('a node that was here a moment ago is waited for, once; one that is not act
   const presence = openPresence(clock)
   const replicas = oneReplica()
   const sessions = openSessionRegistry(clock, replicas)
-  const silence = openSilence({ sessions, presence, clock, replicas, claimAgain: () => {} })
+  const silence = openSilence(clock, { sessions, presence, replicas, holding: { claimAgain: () => {} } })
   const get = async (_kind: string, id: string) => nodeRow(id === 'n' ? 'active' : 'inactive', { id })
   const store = { ...noRows, get: get as unknown as Store['get'] }
-  const holding = openHolding({ sessions, replicas, clock, log: silentLog })
+  const holding = openHolding({ clock, log: silentLog }, sessions, replicas)
   const { awaitReturn } = openHolders({ store, sessions, holding, replicas, silence, clock, timers })
   timers.advance(10_000)
   assert.equal(await awaitReturn('n'), 'nothing')
@@ -141,7 +141,7 @@ const setUpCurrent = (observed: Partial<Observation> = {}) => {
   const timers = manualTimers(clock)
   const replicas = oneReplica()
   const sessions = openSessionRegistry(clock, replicas)
-  const holding = openHolding({ sessions, replicas, clock, log: silentLog })
+  const holding = openHolding({ clock, log: silentLog }, sessions, replicas)
   const store = { ...noRows, observation: async () => ({ ...nothingObserved, ...observed }) }
   const silence = { of: async () => 0 }
   const holders = openHolders({ store, sessions, holding, replicas, silence, clock, timers })
@@ -154,7 +154,7 @@ const setUpCurrent = (observed: Partial<Observation> = {}) => {
   return { open, isCurrent: (name: string, now = node) => holders.isCurrent(now, instanceOf(name)) }
 }
 
-test('whoever opened the last channel with the current certificate is its holder', async () => {
+test('the process that opened the last channel with the current certificate is its holder', async () => {
   const { open, isCurrent } = setUpCurrent()
   assert.equal(await isCurrent('a'), false)
   open('a', 'a1')
@@ -163,14 +163,14 @@ test('whoever opened the last channel with the current certificate is its holder
   assert.deepEqual([await isCurrent('a'), await isCurrent('b')], [false, true])
 })
 
-test('a channel with a certificate that has been replaced makes nobody the holder', async () => {
+test('a channel with a certificate that has been replaced makes no process the holder', async () => {
   const { open, isCurrent } = setUpCurrent()
   open('a', 'a1')
   open('copy', 'a0')
   assert.deepEqual([await isCurrent('a'), await isCurrent('copy')], [true, false])
 })
 
-test('whoever had the certificate before is not the holder of one that somebody else has moved on to', async () => {
+test('the holder of the previous certificate is not the holder of one that another process has moved on to', async () => {
   const { open, isCurrent } = setUpCurrent()
   open('a', 'a1')
   const moved = { ...slots(), current: slot('b2'), retired: { slot: slot('a1'), untilMs: noonMs } }

@@ -1,26 +1,55 @@
 // Whether certificates are issued, for those who may stop it.
 
 import { domainSettingsRow } from '#plane/core/domain-settings-row.ts'
-import { haltIssuance, resumeIssuance, type IssuanceDeps } from './change-issuance.ts'
 import type { PendingCutOffs } from '#plane/cut-off/pending-cut-offs.ts'
 import { issuanceView, issuanceApi } from '#wire/identity/issuance-api.ts'
 import { attributionOf, answer, type Route, serve } from '#plane/http/route.ts'
+import { withStore, type FlowCore } from '#plane/core/core.ts'
+import type { Attribution } from '#domain/core/change.ts'
+import { decideHalt, decideResume, haltAlertKey, type Issuance, type ResumeFacts } from '#domain/identity/issuance.ts'
+import type { Refusal } from '#domain/core/refusal.ts'
+import { sortableId } from '#platform/random.ts'
+import { commitDecision } from '#plane/core/commit-decision.ts'
 
-type IssuanceRoutesDeps = IssuanceDeps & { readonly cutOffs: Pick<PendingCutOffs, 'run'> }
-
-export const operatorIssuanceRoutes = (deps: IssuanceRoutesDeps): readonly Route[] =>
+export const operatorIssuanceRoutes = (core: FlowCore, cutOffs: Pick<PendingCutOffs, 'run'>): readonly Route[] =>
   serve(issuanceApi, {
-    show: async () => answer(issuanceView((await domainSettingsRow(deps.store)).value.issuance)),
+    show: async () => answer(issuanceView((await domainSettingsRow(core.store)).value.issuance)),
     halt: async (call) => {
       const { reason, renewals = false } = call.body
       const by = attributionOf(call)
-      const done = await deps.cutOffs.run({ kind: 'halt', reason, renewals, by }, (store) =>
-        haltIssuance({ ...deps, store }, { reason, renewals }, by),
+      const done = await cutOffs.run({ kind: 'halt', reason, renewals, by }, (store) =>
+        haltIssuance(withStore(core, store), { reason, renewals }, by),
       )
       return done.kind === 'refused' ? done : answer(issuanceView(done.issuance))
     },
     resume: async (call) => {
-      const done = await resumeIssuance(deps, attributionOf(call))
+      const done = await resumeIssuance(core, attributionOf(call))
       return done.kind === 'refused' ? done : answer(issuanceView(done.issuance))
     },
   })
+
+// An operator halts all issuance, or lets it go on. Effective everywhere once it is committed: whatever was decided before
+// has read the row that is written here, and loses the race.
+
+export type IssuanceNow = { readonly kind: 'written'; readonly issuance: Issuance }
+
+export const haltIssuance = async (
+  core: FlowCore,
+  wanted: { readonly reason: string; readonly renewals: boolean },
+  by: Attribution,
+): Promise<IssuanceNow | Refusal> => {
+  const done = await commitDecision(core, async () => decideHalt({ ...(await factsNow(core, by)), ...wanted }))
+  return done.kind === 'refused' ? done : { kind: 'written', issuance: done.issuance }
+}
+
+export const resumeIssuance = async (core: FlowCore, by: Attribution): Promise<IssuanceNow | Refusal> => {
+  const done = await commitDecision(core, async () => decideResume(await factsNow(core, by)))
+  return done.kind === 'refused' ? done : { kind: 'written', issuance: done.issuance }
+}
+
+const factsNow = async ({ store, clock, random }: FlowCore, by: Attribution): Promise<ResumeFacts> => {
+  const domain = await domainSettingsRow(store)
+  const alert = await store.get('alert', haltAlertKey(domain.value))
+  const nowMs = clock.nowMs()
+  return { domain, alert, newAlertId: sortableId(nowMs, random), by, nowMs }
+}

@@ -8,7 +8,8 @@ import type { Admitted, Repeated } from '#domain/identity/node-certificate.ts'
 import { openFeed } from '#plane/core/feed.ts'
 import type { Committed } from '#plane/store/contract/store.ts'
 import { alice, domainRow, nodeRow, noonMs, profileRow, slot } from '../../../test/fakes/sample-rows.ts'
-import { commitIssued, issue, type IssueDeps } from './issue.ts'
+import type { FlowCore } from '#plane/core/core.ts'
+import { commitIssued, issue, type Signers } from './issue.ts'
 
 const change: Change = { reads: [], writes: [], entries: [entry(alice, 0, 'node.renewed', {}, {})] }
 const committed: Committed = { kind: 'committed', origin: 'here', writes: [], entries: [] }
@@ -44,7 +45,7 @@ const setUp = (races = 0) => {
       withdrawnIssuers: () => [],
     },
     recovery: { bearerFor: ({ counter, spki }: { counter: number; spki: string }) => `${counter} ${spki}` },
-  } as unknown as IssueDeps
+  } as unknown as FlowCore & Signers
   const request = {
     async decide(): Promise<Admitted> {
       steps.push('decide')
@@ -61,7 +62,7 @@ const setUp = (races = 0) => {
 
 test('a certificate is decided, signed, recorded, committed and published, in this order', async () => {
   const { deps, request, steps, commits } = setUp()
-  const outcome = await issue(deps, request)
+  const outcome = await issue(deps, deps, request)
   assert.deepEqual(outcome, {
     kind: 'issued',
     node: { ...before, counter: 6 },
@@ -75,7 +76,7 @@ test('a certificate is decided, signed, recorded, committed and published, in th
 
 test('after a lost race everything is decided and signed again, and nothing of the first try is published', async () => {
   const { deps, request, steps } = setUp(1)
-  assert.equal((await issue(deps, request)).kind, 'issued')
+  assert.equal((await issue(deps, deps, request)).kind, 'issued')
   const once = ['decide', 'sign o1', 'record', 'commit']
   assert.deepEqual(steps, [...once, ...once, 'publish'])
 })
@@ -83,7 +84,7 @@ test('after a lost race everything is decided and signed again, and nothing of t
 test('beyond its rate limit a node gets nothing signed', async () => {
   const { deps, request, steps } = setUp()
   const busy = refuse('RATE_LIMITED')
-  assert.equal(await issue(deps, { ...request, limit: async () => busy }), busy)
+  assert.equal(await issue(deps, deps, { ...request, limit: async () => busy }), busy)
   assert.deepEqual(steps, ['decide'])
 })
 
@@ -92,7 +93,7 @@ test('a repeated request is answered with the certificate on record, and the tok
   const repeated: Repeated = {
     ...{ kind: 'repeat', facts, node: before, slot: { ...slot('b1'), notAfterMs: noonMs }, spends: change },
   }
-  const outcome = await issue(deps, { ...request, decide: async () => repeated })
+  const outcome = await issue(deps, deps, { ...request, decide: async () => repeated })
   assert(outcome.kind === 'issued')
   assert.deepEqual([outcome.certificate, outcome.node], [signed, before])
   assert.deepEqual(steps, ['commit', 'commit', 'publish'])
@@ -115,10 +116,10 @@ test('what hands a certificate out relies on the row of its signer as this plane
       lookAgain: async () => void looks++,
       withdrawnIssuers: () => ['withdrawn'],
     },
-  } as unknown as IssueDeps
-  assert.equal(await commitIssued(deps, { issuer: 'ca1' }, change), 'lost-race')
+  } as unknown as FlowCore & Signers
+  assert.equal(await commitIssued(deps, deps.issuer, { issuer: 'ca1' }, change), 'lost-race')
   assert.deepEqual(seen[0]?.reads, [{ row: 'issuer', key: 'ca1', version: 7 }])
   assert.equal(looks, 1)
-  assert.equal(await commitIssued(deps, { issuer: 'withdrawn' }, change), 'lost-race')
+  assert.equal(await commitIssued(deps, deps.issuer, { issuer: 'withdrawn' }, change), 'lost-race')
   assert.equal(seen.length, 1, 'what a withdrawn authority has signed is not even tried')
 })

@@ -11,7 +11,7 @@ import { refuse, type Refusal } from '#domain/core/refusal.ts'
 import type { KeyClaimFacts } from '#domain/identity/key-claim.ts'
 import type { Admitted, IssueFacts, Recorded, Repeated } from '#domain/identity/node-certificate.ts'
 import type { RecoveryAuthority } from '#plane/authority/recovery-authority.ts'
-import { commitOnce, nodeTries, retryLostRaces, type CommitDeps } from '#plane/core/commit-decision.ts'
+import { commitOnce, nodeTries, retryLostRaces } from '#plane/core/commit-decision.ts'
 import type { Issuer } from '#plane/core/issuer.ts'
 import type { Committed, Store } from '#plane/store/contract/store.ts'
 import { sha256Hex } from '#platform/bytes.ts'
@@ -21,16 +21,13 @@ import { toPem } from '#pki/pem.ts'
 import { parseCsr } from '#pki/csr.ts'
 import { spkiHash } from '#pki/keys.ts'
 import { agentProfile, endpointSet, withdrawnPart, type PlaneUrls } from '#plane/core/configuration.ts'
-import type { Core } from '#plane/core/core.ts'
+import type { FlowCore } from '#plane/core/core.ts'
 import { formatStatement } from '#wire/core/statement.ts'
 import { understoodFields } from '#wire/enrollment/enroll-api.ts'
 import type { RenewResponse } from '#wire/identity/identity-api.ts'
 
-export type IssueDeps = CommitDeps & {
-  readonly store: Pick<Store, 'commit' | 'get'>
-  readonly issuer: Pick<Issuer, 'sign' | 'rowRead' | 'lookAgain' | 'withdrawnIssuers'>
-  readonly recovery: Pick<RecoveryAuthority, 'bearerFor'>
-}
+/** What the pipeline signs with. */
+export type Signers = { readonly issuer: Issuer; readonly recovery: Pick<RecoveryAuthority, 'bearerFor'> }
 
 export type IssueRequest<A extends Admitted> = {
   /**
@@ -56,16 +53,24 @@ export type Issued = {
 /** `der`: base64; the answer makes the chain of it. */
 export type HandedOut = Pick<IssuedCertificate, 'issuer' | 'serial' | 'spki' | 'der'>
 
-export const issue = <A extends Admitted>(deps: IssueDeps, request: IssueRequest<A>): Promise<Issued | Refusal> =>
+export const issue = <A extends Admitted>(
+  core: FlowCore,
+  { issuer, recovery }: Signers,
+  request: IssueRequest<A>,
+): Promise<Issued | Refusal> =>
   retryLostRaces(nodeTries, async () => {
     const verdict = await request.decide()
     if (verdict === 'lost-race' || verdict === 'decide-again' || verdict.kind === 'refused') return verdict
-    if (verdict.kind === 'repeat') return repeated(deps, verdict)
+    if (verdict.kind === 'repeat') return repeated(core, verdict)
     const limited = await request.limit(verdict)
     if (limited !== null) return limited
-    const signed = await sign(deps, verdict)
-    const { change, node } = await request.record(verdict, signed, nextBearerHash(deps, verdict.before, signed.spki))
-    const outcome = await commitIssued(deps, signed, change)
+    const signed = await sign(issuer, verdict)
+    const { change, node } = await request.record(
+      verdict,
+      signed,
+      nextBearerHash(recovery, verdict.before, signed.spki),
+    )
+    const outcome = await commitIssued(core, issuer, signed, change)
     return outcome === 'lost-race' ? outcome : issued(verdict, node, signed)
   })
 
@@ -73,13 +78,13 @@ export const issue = <A extends Admitted>(deps: IssueDeps, request: IssueRequest
  * The built-in issuer answers at once, and its order and certificate are one commit. An issuer outside may be slow, and may
  * sign what this process does not live to record: an order for it is to be committed as `intended` here, before it is sent.
  */
-const sign = ({ issuer }: IssueDeps, { order }: Admitted): Promise<IssuedCertificate> => issuer.sign(order)
+const sign = (issuer: Issuer, { order }: Admitted): Promise<IssuedCertificate> => issuer.sign(order)
 
-const repeated = async (deps: IssueDeps, verdict: Repeated): Promise<Issued | Refusal | 'lost-race'> => {
+const repeated = async (core: FlowCore, verdict: Repeated): Promise<Issued | Refusal | 'lost-race'> => {
   const { slot, spends } = verdict
-  const spent = spends === null ? null : await commitOnce(deps, spends)
+  const spent = spends === null ? null : await commitOnce(core, spends)
   if (spent === 'lost-race') return spent
-  const stored = await deps.store.get('certificate', certificateKey(slot.issuer, slot.serial))
+  const stored = await core.store.get('certificate', certificateKey(slot.issuer, slot.serial))
   if (stored === null) return refuse('UNAVAILABLE', 'the certificate issued before is no longer on record')
   return issued(verdict, verdict.node, stored.value)
 }
@@ -95,16 +100,17 @@ const issued = (
  * meanwhile, on any replica, makes it lose the race, and the next try is signed by another.
  */
 export const commitIssued = async (
-  { store, feed, issuer }: Omit<IssueDeps, 'recovery'>,
+  core: FlowCore,
+  issuer: Issuer,
   signed: { readonly issuer: string },
   change: Change,
 ): Promise<Committed | 'lost-race'> => {
   // Withdrawn here since it signed: its row is known as it is now, and would not lose.
   if (issuer.withdrawnIssuers().includes(signed.issuer)) return 'lost-race'
   const signedBy = issuer.rowRead(signed.issuer)
-  const outcome = await commitOnce({ store, feed }, { ...change, reads: [...change.reads, signedBy] })
+  const outcome = await commitOnce(core, { ...change, reads: [...change.reads, signedBy] })
   if (outcome !== 'lost-race') return outcome
-  const now = await store.get('issuer', signed.issuer)
+  const now = await core.store.get('issuer', signed.issuer)
   // Else it is some other row that has changed, and the caller reads that again.
   if (now === null || now.version !== signedBy.version) await issuer.lookAgain()
   return outcome
@@ -135,14 +141,10 @@ export const readKeyClaims = async (
   return { certified, registered, registeredBan }
 }
 
-type FactDeps = Pick<Core, 'clock' | 'random'> & {
-  readonly store: Pick<Store, 'get'>
-  readonly issuer: Pick<Issuer, 'withdrawnIssuers'>
-}
-
 /** What every decision to issue is given besides the node and what the request brings. */
 export const readIssueFacts = async (
-  { store, issuer, clock, random }: FactDeps,
+  { store, clock, random }: FlowCore,
+  issuer: Issuer,
   key: IssueFacts['key'],
 ): Promise<Pick<IssueFacts, 'key' | 'keyBan' | 'withdrawn' | 'orderId' | 'nowMs'>> => {
   const nowMs = clock.nowMs()
@@ -155,7 +157,7 @@ export const readIssueFacts = async (
   }
 }
 
-type CounterAndTokenDeps = {
+type CounterSigner = {
   readonly recovery: Pick<RecoveryAuthority, 'signStatement' | 'bearerFor'>
   readonly domainName: string
 }
@@ -165,15 +167,15 @@ type CounterAndTokenDeps = {
  * from what is on record, so that a repeated request is answered with the same ones.
  */
 export const counterAndToken = (
-  deps: CounterAndTokenDeps,
+  signer: CounterSigner,
   node: Node,
   handedOut: Pick<HandedOut, 'serial' | 'spki'>,
 ): { readonly counter: string; readonly recoveryToken: string | null } => {
   const count = countOf(node, handedOut.serial)
-  const token = deps.recovery.bearerFor({ node: node.id, counter: count, spki: handedOut.spki })
+  const token = signer.recovery.bearerFor({ node: node.id, counter: count, spki: handedOut.spki })
   const registered = node.recovery === null ? null : node.recovery.credential
   return {
-    counter: signCounter(deps, node, count),
+    counter: signCounter(signer, node, count),
     // One that has been rotated away since is of no use to any caller.
     recoveryToken: registered?.kind === 'bearer' && registered.hash === sha256Hex(token) ? token : null,
   }
@@ -181,18 +183,15 @@ export const counterAndToken = (
 
 /** Signed, so that a caller can only present a counter that it was given (ruling 6). request-proofs.ts reads it. */
 const signCounter = (
-  { recovery, domainName }: CounterAndTokenDeps,
+  { recovery, domainName }: CounterSigner,
   { id, epoch }: Pick<Node, 'id' | 'epoch'>,
   counter: number,
 ): string =>
   formatStatement('counter', { domain: domainName, node: id, epoch, counter }, (bytes) => recovery.signStatement(bytes))
 
 /** The hash of the token that goes with the next certificate of this node, if it recovers by tokens. */
-const nextBearerHash = (
-  { recovery }: Pick<IssueDeps, 'recovery'>,
-  node: Pick<Node, 'id' | 'counter'>,
-  spki: string,
-): string => sha256Hex(recovery.bearerFor({ node: node.id, counter: node.counter + 1, spki }))
+const nextBearerHash = (recovery: Signers['recovery'], node: Pick<Node, 'id' | 'counter'>, spki: string): string =>
+  sha256Hex(recovery.bearerFor({ node: node.id, counter: node.counter + 1, spki }))
 
 /** The newest certificate has the newest count; any other was issued before it. */
 const countOf = (node: Node, serial: string): number => {
@@ -201,29 +200,30 @@ const countOf = (node: Node, serial: string): number => {
   return newest === null || newest.serial === serial ? node.counter : node.counter - 1
 }
 
-export type IdentityAnswerDeps = CounterAndTokenDeps & {
-  readonly issuer: Pick<Issuer, 'chainOf' | 'roots' | 'withdrawnIssuers'>
-  readonly recovery: Pick<RecoveryAuthority, 'roots' | 'statementKeys'>
-  readonly clock: Clock
+export type AnswerParts = {
+  readonly issuer: Issuer
+  readonly recovery: RecoveryAuthority
+  readonly domainName: string
   readonly urls: () => PlaneUrls
 }
 
 /** What a machine is given with every certificate, whichever way it got it. */
 export const identityAnswer = (
-  deps: IdentityAnswerDeps,
+  clock: Clock,
+  parts: AnswerParts,
   { node, profile, domain, certificate }: Issued,
 ): RenewResponse => {
-  const { counter, recoveryToken } = counterAndToken(deps, node, certificate)
+  const { counter, recoveryToken } = counterAndToken(parts, node, certificate)
   return {
-    certificate_chain: pemChain(deps.issuer, certificate),
-    roots: [...deps.issuer.roots()],
-    ...withdrawnPart(deps.issuer),
+    certificate_chain: pemChain(parts.issuer, certificate),
+    roots: [...parts.issuer.roots()],
+    ...withdrawnPart(parts.issuer),
     profile: agentProfile(profile),
-    endpoints: endpointSet(deps.urls()),
-    server_time: isoTime(deps.clock.nowMs()),
+    endpoints: endpointSet(parts.urls()),
+    server_time: isoTime(clock.nowMs()),
     understands: [...understoodFields],
     counter,
-    recovery_trust: { roots: [...deps.recovery.roots()], statement_keys: [...deps.recovery.statementKeys()] },
+    recovery_trust: { roots: [...parts.recovery.roots()], statement_keys: [...parts.recovery.statementKeys()] },
     ...(recoveryToken !== null && { recovery_token: recoveryToken }),
     recovery_registered: node.recovery !== null,
     clock_tolerance_ms: domain.clockToleranceMs,

@@ -24,17 +24,16 @@ import { issue, readIssueFacts, type Issued, readKeyClaims, keyInRequest } from 
 import type { CopiedImages } from './copied-images.ts'
 import { checkRegistration, readRenewalCounter } from './request-proofs.ts'
 import { callerFacts, lastSeenFacts, type SecondHolders } from './second-holder.ts'
-import type { Core, FlowCore } from '#plane/core/core.ts'
+import type { FlowCore } from '#plane/core/core.ts'
 
-export type RenewDeps = FlowCore &
-  Pick<Core, 'random'> & {
-    readonly issuer: Issuer
-    readonly recovery: RecoveryAuthority
-    readonly domainName: string
-    readonly writeLimit: WriteLimit
-    readonly secondHolders: SecondHolders
-    readonly copiedImages: CopiedImages
-  }
+export type RenewParts = {
+  readonly issuer: Issuer
+  readonly recovery: RecoveryAuthority
+  readonly domainName: string
+  readonly writeLimit: WriteLimit
+  readonly secondHolders: SecondHolders
+  readonly copiedImages: CopiedImages
+}
 
 export type RenewCall = {
   readonly csr: string
@@ -47,15 +46,16 @@ export type RenewCall = {
 }
 
 export const renewCertificate = async (
-  deps: RenewDeps,
+  core: FlowCore,
+  parts: RenewParts,
   principal: NodePrincipal,
   call: RenewCall,
 ): Promise<Issued | Refusal> => {
   const by = { actor: actorOf(principal), source: principal.source, correlation: call.correlation }
-  const outcome = await attemptRenewal(deps, principal, call, by)
+  const outcome = await attemptRenewal(core, parts, principal, call, by)
   if (outcome.kind !== 'refused') return outcome
   if (outcome.code === 'LINEAGE_CONFLICT' || outcome.code === 'SERIAL_MISMATCH') {
-    await deps.secondHolders.report({
+    await parts.secondHolders.report({
       node: principal.id,
       condition: 'duplicate_identity',
       reason: 'two machines with the same certificate asked to renew it',
@@ -67,35 +67,36 @@ export const renewCertificate = async (
 }
 
 const attemptRenewal = async (
-  deps: RenewDeps,
+  core: FlowCore,
+  parts: RenewParts,
   principal: NodePrincipal,
   call: RenewCall,
   by: Attribution,
 ): Promise<Issued | Refusal> => {
-  const counter = readRenewalCounter(deps, call.counter, principal.id)
+  const counter = readRenewalCounter(parts, call.counter, principal.id)
   if (isRefusal(counter)) return counter
-  const registration = registrationIn(deps, principal, call)
+  const registration = registrationIn(core, parts, principal, call)
   if (isRefusal(registration)) return registration
   const key = keyInRequest(call.csr)
   const read = async (): Promise<RenewFacts | Refusal> => {
     // Asked before the node is read: what is decided on has to be at least as new.
-    const holders = await holdersOf(deps, principal, call.evidence)
+    const holders = await holdersOf(parts.secondHolders, principal, call.evidence)
     if (isRefusal(holders)) return holders
-    const keyClaims = await readKeyClaims(deps.store, key, registration.facts)
-    const inUse = await useCertificate(deps, principal, call.correlation)
+    const keyClaims = await readKeyClaims(core.store, key, registration.facts)
+    const inUse = await useCertificate(core, principal, call.correlation)
     if (inUse.kind === 'refused') return inUse
     const { node, profile, domain } = inUse
-    const common = await readIssueFacts(deps, key)
+    const common = await readIssueFacts(core, parts.issuer, key)
     const brought = { counter, register: registration.facts, principal, by }
-    const currentKeyBan = await banOfCurrentKey(deps, node.value)
+    const currentKeyBan = await banOfCurrentKey(core, node.value)
     return { ...common, node, profile, domain, currentKeyBan, keyClaims, ...holders, ...brought }
   }
-  return issue(deps, {
+  return issue(core, parts, {
     async decide() {
       const facts = await read()
-      return isRefusal(facts) ? facts : decide(deps, facts)
+      return isRefusal(facts) ? facts : decide(core, parts, facts)
     },
-    limit: async ({ before }) => deps.writeLimit.take(before.id),
+    limit: async ({ before }) => parts.writeLimit.take(before.id),
     record: async (renewal, signed, nextBearerHash) => recordRenewal(renewal, signed, nextBearerHash),
   })
 }
@@ -104,12 +105,13 @@ type Registration = { readonly kind: 'registration'; readonly facts: RecoveryReg
 
 /** A key is proven for this node: unlike a machine that enrols, one that renews knows its name. */
 const registrationIn = (
-  deps: RenewDeps,
+  core: FlowCore,
+  parts: RenewParts,
   { id }: NodePrincipal,
   { recovery, csr }: RenewCall,
 ): Registration | Refusal => {
   if (recovery === null) return { kind: 'registration', facts: null }
-  const checked = checkRegistration(deps, recovery, csr)
+  const checked = checkRegistration(core.clock, parts, recovery, csr)
   if (isRefusal(checked)) return checked
   if (recovery.kind === 'key' && checked.node !== id) {
     return refuse('CHALLENGE_INVALID', 'it was not made for this node')
@@ -121,40 +123,41 @@ type Holders = Pick<RenewFacts, 'claimant' | 'claimantLive' | 'otherHolder' | 'l
 
 /** Costs nothing where the only channels open are the caller's own. */
 const holdersOf = async (
-  deps: RenewDeps,
+  secondHolders: SecondHolders,
   { id, source, proof }: NodePrincipal,
   evidence: AgentEvidence | null,
 ): Promise<Holders | Refusal> => {
   const instance = evidence === null ? null : evidence.instance
-  const otherHolder = await deps.secondHolders.other(id, instance)
+  const otherHolder = await secondHolders.other(id, instance)
   if (isRefusal(otherHolder)) return otherHolder
   return {
     claimant: callerFacts(evidence, source, proof.serial),
-    claimantLive: instance !== null && (await deps.secondHolders.isConnected(id, instance)),
+    claimantLive: instance !== null && (await secondHolders.isConnected(id, instance)),
     otherHolder,
     lastSeen: null,
   }
 }
 
-const banOfCurrentKey = async ({ store }: RenewDeps, node: Node): Promise<RenewFacts['currentKeyBan']> => {
+const banOfCurrentKey = async ({ store }: FlowCore, node: Node): Promise<RenewFacts['currentKeyBan']> => {
   const slots = slotsOf(node)
   return slots === null ? null : store.get('key-ban', slots.current.spki)
 }
 
 /** What issues nothing is settled here, before its refusal is told. */
 const decide = async (
-  deps: RenewDeps,
+  core: FlowCore,
+  parts: RenewParts,
   facts: RenewFacts,
 ): Promise<Renewal | Repeated | Refusal | 'lost-race' | 'decide-again'> => {
-  const verdict = await decideNamingBoth(deps, facts)
+  const verdict = await decideNamingBoth(core, facts)
   switch (verdict.kind) {
     case 'refused':
       if (verdict.code === 'KEY_IN_USE') {
-        await deps.copiedImages.raise(facts.node.value.id, facts.keyClaims, facts.by.source)
+        await parts.copiedImages.raise(facts.node.value.id, facts.keyClaims, facts.by.source)
       }
       return verdict
     case 'duplicate':
-      return deps.secondHolders.settle(facts.node.value.id, verdict.verdict)
+      return parts.secondHolders.settle(facts.node.value.id, verdict.verdict)
     case 'repeat':
     case 'admitted':
       return verdict
@@ -162,7 +165,7 @@ const decide = async (
 }
 
 /** Who was last seen is only named, and only where there are two holders: no other renewal has to read it. */
-const decideNamingBoth = async ({ store }: RenewDeps, facts: RenewFacts): Promise<RenewVerdict> => {
+const decideNamingBoth = async ({ store }: FlowCore, facts: RenewFacts): Promise<RenewVerdict> => {
   const verdict = decideRenew(facts)
   const named = verdict.kind === 'duplicate' || (verdict.kind === 'admitted' && verdict.suspicion !== null)
   if (!named) return verdict

@@ -4,17 +4,17 @@
 
 import type { NodeId } from '#domain/core/node.ts'
 import type { PresentedCounter, RecoveryRegistrationFacts } from '#domain/core/recovery-credential.ts'
-import { isRefusal, refuse, type Refusal } from '#domain/core/refusal.ts'
+import { isRefusal, refuse, refuseField, type Refusal } from '#domain/core/refusal.ts'
 import { keyTypeOfSpki, spkiHash, verifySignature } from '#pki/keys.ts'
 import type { RecoveryAuthority } from '#plane/authority/recovery-authority.ts'
+import type { Clock } from '#platform/clock.ts'
 import { sha256Hex } from '#platform/bytes.ts'
 import type { Core } from '#plane/core/core.ts'
 import { formatStatement, parseStatement, recoveryProofBytes, type Challenge } from '#wire/core/statement.ts'
 import type { RecoveryRegistration } from '#wire/identity/identity-api.ts'
 
-type CounterDeps = { readonly recovery: Pick<RecoveryAuthority, 'isOurStatement'>; readonly domainName: string }
-
-export type ChallengeDeps = Pick<Core, 'clock' | 'random'> & {
+/** What checks and makes the statements of this domain. */
+export type StatementParts = {
   readonly recovery: Pick<RecoveryAuthority, 'signStatement' | 'isOurStatement'>
   readonly domainName: string
 }
@@ -26,7 +26,8 @@ const aheadMs = 5_000
 
 /** States what time it is, to a caller with a nonce of its own. A recovery key signs it. */
 export const issueChallenge = (
-  { recovery, domainName, clock, random }: ChallengeDeps,
+  { clock, random }: Pick<Core, 'clock' | 'random'>,
+  { recovery, domainName }: StatementParts,
   asked: { readonly nonce: string; readonly node: NodeId | null },
 ): string => {
   const salt = random.bytes(16).toString('base64url')
@@ -36,7 +37,8 @@ export const issueChallenge = (
 
 /** Ours, of this domain, and young. For whom it was made is for the caller to compare. */
 export const checkChallenge = (
-  { recovery, domainName, clock }: ChallengeDeps,
+  clock: Clock,
+  { recovery, domainName }: StatementParts,
   text: string,
 ): (Challenge & { readonly kind: 'challenge' }) | Refusal => {
   const parsed = parseStatement('challenge', text)
@@ -56,13 +58,14 @@ export type CheckedRegistration = {
 
 /** A key is registered only by a caller that proves to hold it, on a challenge of ours and for this very request. */
 export const checkRegistration = (
-  deps: ChallengeDeps,
+  clock: Clock,
+  parts: StatementParts,
   registration: RecoveryRegistration,
   csr: string,
 ): CheckedRegistration | Refusal => {
   if (registration.kind === 'bearer') return { kind: 'registration', facts: { kind: 'bearer' }, node: null }
   const { challenge, proof } = registration
-  const ours = checkChallenge(deps, challenge)
+  const ours = checkChallenge(clock, parts, challenge)
   if (isRefusal(ours)) return ours
   const spki = Buffer.from(registration.public_key, 'base64')
   const publicKey = spki.toString('base64')
@@ -79,18 +82,18 @@ export const checkRegistration = (
  * leave its counter out. Where nothing else guards, as in a recovery, `readCounter` is asked.
  */
 export const readRenewalCounter = (
-  deps: CounterDeps,
+  parts: StatementParts,
   text: string | null,
   node: NodeId,
 ): PresentedCounter | null | Refusal => {
   const parsed = text === null ? null : parseStatement('counter', text)
-  const foreign = parsed !== null && !deps.recovery.isOurStatement(parsed.signed, parsed.signature)
-  return foreign ? null : readCounter(deps, text, node)
+  const foreign = parsed !== null && !parts.recovery.isOurStatement(parsed.signed, parsed.signature)
+  return foreign ? null : readCounter(parts, text, node)
 }
 
 /** Null: none was presented. */
 export const readCounter = (
-  { recovery, domainName }: CounterDeps,
+  { recovery, domainName }: StatementParts,
   text: string | null,
   node: NodeId,
 ): PresentedCounter | null | Refusal => {
@@ -98,6 +101,6 @@ export const readCounter = (
   const parsed = parseStatement('counter', text)
   const ours = parsed !== null && recovery.isOurStatement(parsed.signed, parsed.signature)
   if (!ours || parsed.value.domain !== domainName || parsed.value.node !== node)
-    return refuse('REQUEST_INVALID', 'the counter is not one this node was given')
+    return refuseField('REQUEST_INVALID', 'counter', 'the counter is not one this node was given')
   return parsed.value
 }

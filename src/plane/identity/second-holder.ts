@@ -16,10 +16,10 @@ import type { Node, NodeId } from '#domain/core/node.ts'
 import type { NodePrincipal } from '#domain/core/principal.ts'
 import { isRefusal, type Refusal } from '#domain/core/refusal.ts'
 import { slotsOf } from '#domain/core/certificate.ts'
-import { busyOver, commitDecision, commitOnce, retryLostRaces, type CommitDeps } from '#plane/core/commit-decision.ts'
+import { busyOver, commitDecision, commitOnce, retryLostRaces } from '#plane/core/commit-decision.ts'
 import { liveAllocations } from '#plane/core/live-allocations.ts'
-import type { Observation, Store } from '#plane/store/contract/store.ts'
-import type { Clock } from '#platform/clock.ts'
+import type { Observation } from '#plane/store/contract/store.ts'
+import type { FlowCore } from '#plane/core/core.ts'
 import type { AgentEvidence } from '#wire/core/agent-evidence.ts'
 import { holderUnknown, type IdentityHolders } from './holders.ts'
 
@@ -66,28 +66,25 @@ export type Duplicate = Exclude<DuplicateVerdict, { kind: 'claimant-stays' }>
 
 export type ReportedHolder = Omit<SecondHolderFacts, 'node' | 'nowMs'> & { readonly node: NodeId }
 
-export type SecondHolderDeps = CommitDeps & {
-  readonly store: Pick<Store, 'get' | 'commit' | 'list' | 'observation'>
-  readonly clock: Clock
-  readonly holders: Omit<IdentityHolders, 'opened'>
-}
+type HolderCore = Omit<FlowCore, 'random'>
+type Holders = Omit<IdentityHolders, 'opened'>
 
-export const openSecondHolders = (deps: SecondHolderDeps): SecondHolders => {
-  const { holders } = deps
+export const openSecondHolders = (core: HolderCore, holders: Holders): SecondHolders => {
   return {
-    other: (node, instance) => otherHolder(deps, node, instance),
+    other: (node, instance) => otherHolder(holders, node, instance),
     isConnected: holders.isConnected,
     isCurrent: holders.isCurrent,
-    refuseCopy: (caller, sign) => refuseCopy(deps, caller, sign),
-    refuseReplaced: (node, caller) => refuseReplaced(deps, node, caller),
-    refuseDraining: (principal, evidence, correlation) => refuseDraining(deps, principal, evidence, correlation),
-    settle: (node, verdict) => settle(deps, node, verdict),
-    report: (holder) => report(deps, holder),
+    refuseCopy: (caller, sign) => refuseCopy(core, holders, caller, sign),
+    refuseReplaced: (node, caller) => refuseReplaced(core, holders, node, caller),
+    refuseDraining: (principal, evidence, correlation) =>
+      refuseDraining(core, holders, principal, evidence, correlation),
+    settle: (node, verdict) => settle(core, holders, node, verdict),
+    report: (holder) => report(core, holder),
   }
 }
 
 const otherHolder = async (
-  { holders }: SecondHolderDeps,
+  holders: Holders,
   node: NodeId,
   instance: string | null,
 ): Promise<HolderFacts | null | Refusal> => {
@@ -99,42 +96,52 @@ const otherHolder = async (
 const copyTries = { tries: 8, onBusy: busyOver('node') }
 
 /** The one that stays is decided on whether another process answers on a channel just now. */
-const refuseCopy = (deps: SecondHolderDeps, caller: Caller, sign: DuplicateSign): Promise<Refusal | null> => {
+const refuseCopy = (
+  core: HolderCore,
+  holders: Holders,
+  caller: Caller,
+  sign: DuplicateSign,
+): Promise<Refusal | null> => {
   const { evidence, source, serial } = caller
   const actor = `node:${caller.node}`
   const by: Attribution = { actor, source, correlation: caller.correlation }
   return retryLostRaces(copyTries, async () => {
-    const other = await otherHolder(deps, caller.node, evidence === null ? null : evidence.instance)
+    const other = await otherHolder(holders, caller.node, evidence === null ? null : evidence.instance)
     if (isRefusal(other)) return other
-    const node = await deps.store.get('node', caller.node)
-    const profile = node === null ? null : await deps.store.get('profile', node.value.profile)
-    const domain = await deps.store.get('domain', 'domain')
+    const node = await core.store.get('node', caller.node)
+    const profile = node === null ? null : await core.store.get('profile', node.value.profile)
+    const domain = await core.store.get('domain', 'domain')
     if (node === null || profile === null || domain === null) return null
     const verdict = decideDuplicate({
-      ...{ node, profile, domain, sign, by, nowMs: deps.clock.nowMs() },
+      ...{ node, profile, domain, sign, by, nowMs: core.clock.nowMs() },
       claimant: callerFacts(evidence, source, serial),
       claimantLive: false,
       otherHolder: other,
-      lastSeen: lastSeenFacts(node.value, await deps.store.observation(caller.node)),
+      lastSeen: lastSeenFacts(node.value, await core.store.observation(caller.node)),
     })
     if (verdict.kind === 'claimant-stays') {
       if (verdict.suspicion === null) return null
-      await report(deps, { node: caller.node, condition: 'duplicate_identity', ...verdict.suspicion, by })
+      await report(core, { node: caller.node, condition: 'duplicate_identity', ...verdict.suspicion, by })
       return null
     }
-    const outcome = await settle(deps, caller.node, verdict)
+    const outcome = await settle(core, holders, caller.node, verdict)
     return isRefusal(outcome) ? { ...outcome, about: { node: caller.node, actor } } : outcome
   })
 }
 
-const refuseReplaced = async (deps: SecondHolderDeps, node: Node, caller: Caller): Promise<Refusal | null> => {
+const refuseReplaced = async (
+  core: HolderCore,
+  holders: Holders,
+  node: Node,
+  caller: Caller,
+): Promise<Refusal | null> => {
   const { evidence, source, serial, correlation } = caller
   if (evidence !== null) {
-    const isCurrent = await deps.holders.isCurrent(node, evidence.instance)
+    const isCurrent = await holders.isCurrent(node, evidence.instance)
     if (isCurrent === 'unknown') return holderUnknown(node.id)
-    return isCurrent ? null : refuseCopy(deps, caller, 'replaced-serial')
+    return isCurrent ? null : refuseCopy(core, holders, caller, 'replaced-serial')
   }
-  await report(deps, {
+  await report(core, {
     node: node.id,
     condition: 'duplicate_identity',
     reason: 'a certificate that was replaced is still being used',
@@ -145,55 +152,56 @@ const refuseReplaced = async (deps: SecondHolderDeps, node: Node, caller: Caller
 }
 
 const refuseDraining = async (
-  deps: SecondHolderDeps,
+  core: HolderCore,
+  holders: Holders,
   { id, proof, source, evidenceOnly, draining }: NodePrincipal,
   evidence: AgentEvidence | null,
   correlation: string,
 ): Promise<Refusal | null> => {
   if (evidence === null || evidenceOnly || draining !== true) return null
-  const node = await deps.store.get('node', id)
+  const node = await core.store.get('node', id)
   if (node === null) return null
   const { instance } = evidence
-  const observed = await deps.store.observation(id)
+  const observed = await core.store.observation(id)
   if (observed.evidence?.instance === instance || observed.report?.instance === instance) return null
-  const { holders } = deps
   const isHolder = (await holders.isConnected(id, instance)) || (await holders.isCurrent(node.value, instance))
   if (isHolder === 'unknown') return holderUnknown(id)
   if (isHolder) return null
-  return refuseCopy(deps, { node: id, source, serial: proof.serial, evidence, correlation }, 'draining-serial')
+  return refuseCopy(core, holders, { node: id, source, serial: proof.serial, evidence, correlation }, 'draining-serial')
 }
 
 const settle = async (
-  deps: SecondHolderDeps,
+  core: HolderCore,
+  holders: Holders,
   node: NodeId,
   verdict: Duplicate,
 ): Promise<Refusal | 'lost-race' | 'decide-again'> => {
   if (verdict.change === null) return verdict.refusal
   // Only an operator undoes a fence. A copy must not be able to lay one by waiting for a plane to restart.
-  const returned = verdict.kind === 'fenced' ? await deps.holders.awaitReturn(node) : 'nothing'
+  const returned = verdict.kind === 'fenced' ? await holders.awaitReturn(node) : 'nothing'
   if (returned === 'unknown') return holderUnknown(node)
   if (returned === 'waited') return 'decide-again'
-  const outcome = await commitOnce(deps, await wholeChange(deps, verdict, verdict.change))
+  const outcome = await commitOnce(core, await wholeChange(core, verdict, verdict.change))
   return outcome === 'lost-race' ? outcome : verdict.refusal
 }
 
 /** A node that is fenced loses its work with its identity, like any other in quarantine. */
-const wholeChange = async (deps: SecondHolderDeps, verdict: Duplicate, change: Change): Promise<Change> => {
+const wholeChange = async (core: HolderCore, verdict: Duplicate, change: Change): Promise<Change> => {
   if (verdict.kind !== 'fenced') return change
-  const allocations = await liveAllocations(deps.store, verdict.fence.node.value.id)
+  const allocations = await liveAllocations(core.store, verdict.fence.node.value.id)
   const why = `its node was quarantined: ${verdict.fence.why}`
   return withPart(change, releaseAll({ ...verdict.fence, allocations, why }))
 }
 
 const reportTries = { tries: 4, onBusy: busyOver('node') }
 
-const report = async (deps: SecondHolderDeps, holder: ReportedHolder): Promise<void> => {
+const report = async (core: HolderCore, holder: ReportedHolder): Promise<void> => {
   const decide = async () => {
-    const node = await deps.store.get('node', holder.node)
+    const node = await core.store.get('node', holder.node)
     if (node === null) return { kind: 'known' } as const
-    return decideSecondHolder({ ...holder, node, nowMs: deps.clock.nowMs() })
+    return decideSecondHolder({ ...holder, node, nowMs: core.clock.nowMs() })
   }
-  await commitDecision(deps, decide, reportTries)
+  await commitDecision(core, decide, reportTries)
 }
 
 /** `evidence` is null where an older agent asks. */

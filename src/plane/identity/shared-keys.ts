@@ -8,34 +8,31 @@ import { readOf, type Change, type Write, entry } from '#domain/core/change.ts'
 import { holdingsOf, withHolder, type KeyClaim } from '#domain/identity/key-claim.ts'
 import type { Node, NodeId } from '#domain/core/node.ts'
 import type { Store } from '#plane/store/contract/store.ts'
-import type { Timers } from '#platform/timers.ts'
 import type { Led } from '#plane/cluster/leading.ts'
 import { everyRow, nodePages } from '#plane/core/pages.ts'
-import { startUpkeep, type UpkeepDeps } from '#plane/core/upkeep.ts'
-import { reconcileSource, type AlertSource, type ReconcileDeps } from '#plane/alerts/reconcile-alerts.ts'
+import { startUpkeep } from '#plane/core/upkeep.ts'
+import { reconcileSource, type AlertSource, type UnresolvedAlerts } from '#plane/alerts/reconcile-alerts.ts'
 import { commitOnce } from '#plane/core/commit-decision.ts'
-
-export type SharedKeysDeps = ReconcileDeps & {
-  readonly store: Pick<Store, 'get' | 'list' | 'nodes' | 'commit'>
-  readonly timers: Timers
-}
+import type { Core } from '#plane/core/core.ts'
 
 const by = { actor: 'system:keys', source: null, correlation: null }
 const pageSize = 100
 
 /** Claims every key that a node's row names, and denies certificates over keys that are banned. Safe to repeat. */
-const claimKnownKeys = async (deps: SharedKeysDeps, isOver: () => boolean): Promise<void> => {
-  for await (const page of nodePages(deps.store, { limit: pageSize, timers: deps.timers })) {
+const claimKnownKeys = async (core: Core, isOver: () => boolean): Promise<void> => {
+  for await (const page of nodePages(core.store, { limit: pageSize, timers: core.timers })) {
     if (isOver()) return
     const nodes = page.map(({ value }) => value)
     // A lost race is left for the next look: somebody has just written one of these claims.
-    for (const change of [await missingClaims(deps, nodes), await bannedCertificates(deps, nodes)]) {
-      if (change !== null) await commitOnce(deps, change)
+    for (const change of [await missingClaims(core, nodes), await bannedCertificates(core, nodes)]) {
+      if (change !== null) await commitOnce(core, change)
     }
   }
 }
 
-const missingClaims = async ({ store, clock }: SharedKeysDeps, nodes: readonly Node[]): Promise<Change | null> => {
+const missingClaims = async ({ store, clock }: Core, nodes: readonly Node[]): Promise<Change | null> => {
+  // The schema of the release before has no place for them; the step to the next one makes them.
+  if (store.unfinishedUpgrade() !== null) return null
   const byKey = Map.groupBy(nodes.flatMap(holdingsOf), ({ spki }) => spki)
   const looked = await Promise.all(
     [...byKey].map(async ([spki, holders]) => {
@@ -54,7 +51,7 @@ const missingClaims = async ({ store, clock }: SharedKeysDeps, nodes: readonly N
 }
 
 /** Of a node that is not revoked itself: a release before 0.2.1 banned the key of another and left these. */
-const bannedCertificates = async ({ store, clock }: SharedKeysDeps, nodes: readonly Node[]): Promise<Change | null> => {
+const bannedCertificates = async ({ store, clock }: Core, nodes: readonly Node[]): Promise<Change | null> => {
   const domain = await store.get('domain', 'domain')
   if (domain === null) return null
   const nowMs = clock.nowMs()
@@ -76,7 +73,7 @@ const bannedCertificates = async ({ store, clock }: SharedKeysDeps, nodes: reado
 }
 
 /** Every key that several nodes hold. That one brought the key of another is raised where it is refused (copied-images.ts). */
-const sharedKeysSource = ({ store }: SharedKeysDeps): AlertSource => ({
+const sharedKeysSource = (store: Pick<Store, 'get' | 'list'>): AlertSource => ({
   kinds: ['shared_key', 'copied_image'],
   async wanted() {
     const shared: WantedAlert[] = []
@@ -107,17 +104,22 @@ const reconcileEveryMs = 60_000
 const claimEveryMs = 3600_000
 
 /** For as long as this replica leads. */
-export const leadSharedKeys = (deps: SharedKeysDeps & UpkeepDeps): Led => {
+export const leadSharedKeys = (core: Core, alerts: Pick<UnresolvedAlerts, 'all'>): Led => {
   let stopped = false
-  const reconcile = (): Promise<void> => reconcileSource(deps, sharedKeysSource(deps))
+  const reconcile = (): Promise<void> => reconcileSource(core, alerts, sharedKeysSource(core.store))
   const claim = async (): Promise<void> => {
-    await claimKnownKeys(deps, () => stopped)
+    await claimKnownKeys(core, () => stopped)
     if (!stopped) await reconcile()
   }
-  const first = claim().catch((error: unknown) =>
-    deps.log.error({ err: error }, 'not every node could be looked at for shared keys'),
-  )
-  const endUpkeep = startUpkeep(deps, [
+  const claimNow = (): Promise<void> =>
+    claim().catch((error: unknown) =>
+      core.log.error({ err: error }, 'not every node could be looked at for shared keys'),
+    )
+  let first = claimNow()
+  core.store.onUpgraded(() => {
+    if (!stopped) first = first.then(claimNow)
+  })
+  const endUpkeep = startUpkeep(core, [
     { name: 'shared keys', where: 'leader', everyMs: reconcileEveryMs, run: reconcile },
     { name: 'key claims', where: 'leader', everyMs: claimEveryMs, run: claim },
   ])

@@ -40,9 +40,8 @@ export type RowFence =
   | { readonly kind: 'ban'; readonly spki: string; readonly node: NodeId }
   | { readonly kind: 'spend'; readonly token: string }
 
-export type CompareDeps = {
-  readonly store: Pick<Store, 'get' | 'list' | 'nodes' | 'tokenById' | 'journal'>
-  readonly clock: Clock
+/** What the one who compares does between looks, and about what is found. */
+export type Comparing = {
   /** Awaited between slices. */
   readonly rest: () => Promise<void>
   /** How long after differences were found they are looked at again. */
@@ -50,6 +49,8 @@ export type CompareDeps = {
   /** Called with each difference, listed or not. What it throws does not keep the other rows from their fences. */
   readonly fence: (difference: RowDifference) => Promise<void>
 }
+
+type RowsAndJournal = Pick<Store, 'get' | 'list' | 'nodes' | 'tokenById' | 'journal'>
 
 export type Comparison = {
   readonly nodes: number
@@ -72,11 +73,14 @@ const mostDifferences = 100
 
 type Look = () => Promise<readonly RowDifference[]>
 
-export const compareRows = async (deps: CompareDeps): Promise<Comparison> => {
+export const compareRows = async (
+  { store, clock }: { readonly store: RowsAndJournal; readonly clock: Clock },
+  { rest, again, fence }: Comparing,
+): Promise<Comparison> => {
   const found: RowDifference[] = []
   let more = false
   let fault: unknown = null
-  const rested = restingAfter(deps, sliceMs)
+  const rested = restingAfter(clock, rest, sliceMs)
   /** One wait for all: thousands of rows can differ. */
   const compare = async (looks: readonly Look[]): Promise<void> => {
     const doubted: { readonly look: Look; readonly words: ReadonlySet<string> }[] = []
@@ -85,25 +89,25 @@ export const compareRows = async (deps: CompareDeps): Promise<Comparison> => {
       if (first.length > 0) doubted.push({ look, words: new Set(first.map(wordsOf)) })
       await rested()
     }
-    if (doubted.length > 0) await deps.again()
+    if (doubted.length > 0) await again()
     for (const { look, words } of doubted) {
       for (const difference of await look()) {
         if (!words.has(wordsOf(difference))) continue
-        await deps.fence(difference).catch((error: unknown) => (fault ??= error))
+        await fence(difference).catch((error: unknown) => (fault ??= error))
         if (found.length < mostDifferences) found.push(difference)
         else more = true
       }
       await rested()
     }
   }
-  const whole = await deps.store.journal.isWhole()
+  const whole = await store.journal.isWhole()
   let nodes = 0
-  for await (const page of nodePages(deps.store, { limit: nodesAtOnce })) {
+  for await (const page of nodePages(store, { limit: nodesAtOnce })) {
     await compare(
       page.map(
         ({ value }) =>
           () =>
-            differencesOfNode(deps, value.id, whole),
+            differencesOfNode(store, clock, value.id, whole),
       ),
     )
     nodes += page.length
@@ -113,7 +117,7 @@ export const compareRows = async (deps: CompareDeps): Promise<Comparison> => {
     look: (entry: JournalEntry) => ReturnType<Look>,
   ): Promise<number> => {
     let count = 0
-    for await (const page of entryPages(deps.store.journal, types, entriesAtOnce)) {
+    for await (const page of entryPages(store.journal, types, entriesAtOnce)) {
       await compare(
         page.map(
           ({ entry }) =>
@@ -125,15 +129,15 @@ export const compareRows = async (deps: CompareDeps): Promise<Comparison> => {
     }
     return count
   }
-  const tokens = await ofEntries(tokenEndTypes, (entry) => differencesOfToken(deps, entry))
-  await ofEntries(['host.revoked'], (entry) => missingTombstone(deps, entry))
+  const tokens = await ofEntries(tokenEndTypes, (entry) => differencesOfToken(store, entry))
+  await ofEntries(['host.revoked'], (entry) => missingTombstone(store, entry))
   return { nodes, tokens, differences: found, more, fault }
 }
 
 const wordsOf = ({ row, subject, why }: RowDifference): string => `${row} ${subject} ${why}`
 
 /** Lets others run once a slice has taken its time. */
-const restingAfter = ({ clock, rest }: CompareDeps, ms: number): (() => Promise<void>) => {
+const restingAfter = (clock: Clock, rest: () => Promise<void>, ms: number): (() => Promise<void>) => {
   let endsMs = clock.monotonicMs() + ms
   return async () => {
     if (clock.monotonicMs() < endsMs) return
@@ -142,16 +146,20 @@ const restingAfter = ({ clock, rest }: CompareDeps, ms: number): (() => Promise<
   }
 }
 
-const differencesOfNode = async (deps: CompareDeps, id: NodeId, whole: boolean): Promise<readonly RowDifference[]> => {
-  const { store } = deps
+const differencesOfNode = async (
+  store: RowsAndJournal,
+  clock: Clock,
+  id: NodeId,
+  whole: boolean,
+): Promise<readonly RowDifference[]> => {
   const before = await store.get('node', id)
   if (before === null) return []
-  const entries = await newestOf(deps, id)
+  const entries = await newestOf(store, id)
   const now = await store.get('node', id)
   // Changed between the reads: it is the next run's.
   if (now?.version !== before.version) return []
   const { unreadable } = before.value
-  const difference = unreadable === undefined ? await certainOf(deps, before.value, entries, whole) : null
+  const difference = unreadable === undefined ? await certainOf(store, before.value, entries, whole) : null
   const ofRow: RowDifference[] = []
   // It is shut out as it is. A fence would write over what a backup or somebody who can read it may still save.
   if (unreadable !== undefined)
@@ -159,12 +167,12 @@ const differencesOfNode = async (deps: CompareDeps, id: NodeId, whole: boolean):
   if (difference !== null) {
     const { why, lax, entry } = difference
     const fence =
-      lax && entry !== null && (await isProven(deps, entry))
+      lax && entry !== null && (await isProven(store, entry))
         ? ({ kind: 'quarantine', node: id, revokedBefore: revocationIn(entry, entries) } as const)
         : null
     ofRow.push({ row: 'node', subject: id, node: id, why, fence })
   }
-  return [...ofRow, ...(await differencesOfEnds(deps, before.value, entries))]
+  return [...ofRow, ...(await differencesOfEnds(store, clock, before.value, entries))]
 }
 
 const unreadableWords = (id: NodeId, what: string): string =>
@@ -172,7 +180,7 @@ const unreadableWords = (id: NodeId, what: string): string =>
 
 /** A row is lax only with respect to everything that may have let the node in again, however long ago. */
 const certainOf = async (
-  { store }: CompareDeps,
+  store: RowsAndJournal,
   node: Node,
   entries: readonly JournalEntry[],
   whole: boolean,
@@ -185,30 +193,30 @@ const certainOf = async (
   return differenceOfNode(node, [...reopenings, ...entries], whole)
 }
 
-const newestOf = async ({ store }: CompareDeps, node: NodeId): Promise<readonly JournalEntry[]> => {
+const newestOf = async (store: RowsAndJournal, node: NodeId): Promise<readonly JournalEntry[]> => {
   const query = { after: null, last: newestEntries, limit: newestEntries, node }
   const newest = (await store.journal.read({ ...query, type: null })).map(({ entry }) => entry)
   if (newest.some(({ type }) => membershipEntryTypes.includes(type))) return newest
   return (await store.journal.read({ ...query, type: membershipEntryTypes })).map(({ entry }) => entry)
 }
 
-const isProven = ({ store }: CompareDeps, { chain, sequence }: JournalEntry): Promise<boolean> =>
+const isProven = (store: RowsAndJournal, { chain, sequence }: JournalEntry): Promise<boolean> =>
   store.journal.isProven(chain, sequence)
 
 /** Denials and bans of the epochs that were ended of late. */
 const differencesOfEnds = async (
-  deps: CompareDeps,
+  store: RowsAndJournal,
+  clock: Clock,
   node: Node,
   entries: readonly JournalEntry[],
 ): Promise<readonly RowDifference[]> => {
   const { id } = node
   const ends = endedEpochs(entries)
   if (ends.length === 0) return []
-  const { store } = deps
   const listed = await store.list('certificate', { where: { node: id }, after: null, limit: mostCertificates })
   const certificates: readonly CertificateRecord[] = listed.map(({ value }) => value)
   const { clockToleranceMs } = (await domainSettingsRow(store)).value
-  const nowMs = deps.clock.nowMs()
+  const nowMs = clock.nowMs()
   const found: RowDifference[] = []
   for (const end of ends) {
     const last = lastCertificateOf(end, certificates)
@@ -221,29 +229,29 @@ const differencesOfEnds = async (
         ...about,
         row: 'denial',
         why,
-        fence: (await isProven(deps, end.entry)) ? { kind: 'deny', denial } : null,
+        fence: (await isProven(store, end.entry)) ? { kind: 'deny', denial } : null,
       })
     }
     for (const spki of bannedKeysOf(end, node, last)) {
       if ((await store.get('key-ban', spki)) !== null) continue
       const why = `it was revoked, and its ${spki === last?.spki ? 'key' : 'recovery key'} SHA256:${spki} is not banned`
       const ban = { kind: 'ban', spki, node: id } as const
-      found.push({ ...about, row: 'key-ban', why, fence: (await isProven(deps, end.entry)) ? ban : null })
+      found.push({ ...about, row: 'key-ban', why, fence: (await isProven(store, end.entry)) ? ban : null })
     }
   }
   return found
 }
 
-const differencesOfToken = async (deps: CompareDeps, entry: JournalEntry): Promise<readonly RowDifference[]> => {
+const differencesOfToken = async (store: RowsAndJournal, entry: JournalEntry): Promise<readonly RowDifference[]> => {
   if (entry.token === null) return []
-  const row = await deps.store.tokenById(entry.token)
+  const row = await store.tokenById(entry.token)
   if (row === null || !isTokenLive(row.value)) return []
   const why = `the journal says that it is spent (${entry.type}), and its row says ${row.value.state.kind}`
-  const fence = (await isProven(deps, entry)) ? ({ kind: 'spend', token: entry.token } as const) : null
+  const fence = (await isProven(store, entry)) ? ({ kind: 'spend', token: entry.token } as const) : null
   return [{ row: 'token', subject: entry.token, node: entry.node, why, fence }]
 }
 
-const missingTombstone = async ({ store }: CompareDeps, entry: JournalEntry): Promise<readonly RowDifference[]> => {
+const missingTombstone = async (store: RowsAndJournal, entry: JournalEntry): Promise<readonly RowDifference[]> => {
   if (entry.node === null || (await store.get('node', entry.node)) !== null) return []
   const why = 'the journal says that it was revoked, and its row is gone'
   return [{ row: 'node', subject: entry.node, node: entry.node, why, fence: null }]

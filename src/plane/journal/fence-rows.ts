@@ -7,7 +7,7 @@ import { readOf, boundedText, decided, entry, type Attribution, type Decided } f
 import { decideQuarantine } from '#domain/revocation/quarantine.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
 import { journalActor } from '#domain/journal/rows-and-journal.ts'
-import { decideRevokeToken } from '#domain/enrollment/tokens.ts'
+import { decideRevokeToken } from '#domain/enrollment/token.ts'
 import { commitDecision } from '#plane/core/commit-decision.ts'
 import type { RowDifference, RowFence } from './compare-rows.ts'
 import { domainSettingsRow } from '#plane/core/domain-settings-row.ts'
@@ -18,8 +18,8 @@ import type { FlowCore } from '#plane/core/core.ts'
 const by: Attribution = { actor: journalActor, source: null, correlation: null }
 
 /** What was refused was fenced already, by this or by another replica. */
-export const fenceRow = async (deps: FlowCore, { fence, why }: RowDifference): Promise<void> => {
-  if (fence !== null) await commitDecision(deps, () => decide(deps, fence, why))
+export const fenceRow = async (core: FlowCore, { fence, why }: RowDifference): Promise<void> => {
+  if (fence !== null) await commitDecision(core, () => decide(core, fence, why))
 }
 
 const decide = async ({ store, clock }: FlowCore, fence: RowFence, why: string): Promise<Decided | Refusal> => {

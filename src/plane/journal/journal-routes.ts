@@ -1,45 +1,47 @@
 // The journal: reading it, following it, and having it verified.
 
 import type { Static } from 'typebox'
-import { entryTypes, type EntryType } from '#domain/core/journal-entry.ts'
+import { entryTypes, type EntryType, type JournalEntry } from '#domain/core/journal-entry.ts'
 import { roleAllows } from '#domain/core/principal.ts'
-import { isRefusal, refuseField } from '#domain/core/refusal.ts'
-import { readJournal, type ReadJournalDeps } from './read-journal.ts'
+import { isRefusal, refuseField, type Refusal } from '#domain/core/refusal.ts'
 import { isCursor } from '#plane/store/journal/journal-cursor.ts'
 import type { JournalWatch, Verified } from './journal-watch.ts'
-import { isoTime, type Clock } from '#platform/clock.ts'
+import { isoTime } from '#platform/clock.ts'
 import { journalApi, type EntryView, type VerifyAnswer } from '#wire/journal/journal-api.ts'
 import type { QueryOf } from '#wire/core/endpoint.ts'
-import type { StoredEntry } from '#plane/store/contract/store.ts'
+import type { JournalReader, StoredEntry, JournalQuery } from '#plane/store/contract/store.ts'
 import { answer, type CallOf, type Route, serve } from '#plane/http/route.ts'
+import type { Core } from '#plane/core/core.ts'
+import type { Arrivals } from '#plane/core/arrivals.ts'
 
 const usualPage = 100
-
-export type JournalRoutesDeps = ReadJournalDeps & { readonly clock: Clock; readonly journalWatch: JournalWatch }
 
 /** A viewer is answered with a result of this age: verifying reads everything there is. */
 const freshForMs = 3_600_000
 
-export const operatorJournalRoutes = (deps: JournalRoutesDeps): readonly Route[] => {
+export const operatorJournalRoutes = (
+  { store, clock }: Pick<Core, 'store' | 'clock'>,
+  { arrivals, journalWatch }: { readonly arrivals: Arrivals; readonly journalWatch: JournalWatch },
+): readonly Route[] => {
   const verify = async (call: CallOf<typeof journalApi.verify>): Promise<Verified> => {
-    const last = deps.journalWatch.last()
+    const last = journalWatch.last()
     const mayRepeat = roleAllows(call.principal.role, 'operator')
-    const ageMs = last === null ? Infinity : deps.clock.nowMs() - last.finishedAtMs
-    return last !== null && !mayRepeat && ageMs >= 0 && ageMs < freshForMs ? last : deps.journalWatch.verify()
+    const ageMs = last === null ? Infinity : clock.nowMs() - last.finishedAtMs
+    return last !== null && !mayRepeat && ageMs >= 0 && ageMs < freshForMs ? last : journalWatch.verify()
   }
   return serve(journalApi, {
-    read: (call) => read(deps, call.query),
+    read: (call) => read(store.journal, arrivals, call.query),
     verify: async (call) => answer(verificationView(await verify(call))),
   })
 }
 
-const read = async (deps: ReadJournalDeps, query: QueryOf<typeof journalApi.read>) => {
+const read = async (journal: JournalReader, arrivals: Arrivals, query: QueryOf<typeof journalApi.read>) => {
   const { after = null, last = null, limit = usualPage, node = null, type = null, wait_ms: waitMs = 0 } = query
   if (after !== null && !isCursor(after))
     return refuseField('REQUEST_INVALID', 'after', 'after is not a cursor of this journal')
   if (type !== null && !isEntryType(type))
     return refuseField('REQUEST_INVALID', 'type', `there are entries of ${entryTypes.join(', ')}`)
-  const entries = await readJournal(deps, { after, last, limit, node, type }, waitMs)
+  const entries = await readJournal(journal, arrivals, { after, last, limit, node, type }, waitMs)
   if (isRefusal(entries)) return entries
   const newest = entries.at(-1)
   return answer({ entries: entries.map(entryView), next: newest === undefined ? after : newest.cursor })
@@ -68,3 +70,27 @@ const verificationView = ({ journal, rows, finishedAtMs }: Verified): Static<typ
   const { chain, from, to, why } = journal
   return { ...shared, intact: false, heads: [], broken: { chain, from, to, why } }
 }
+
+// Reading the journal, and waiting for what comes: how `journal follow` works.
+
+const readJournal = async (
+  journal: JournalReader,
+  arrivals: Arrivals,
+  query: JournalQuery,
+  waitMs: number,
+): Promise<readonly StoredEntry[] | Refusal> => {
+  if (waitMs === 0) return journal.read(query)
+  const arrival = arrivals.expect((entry) => fits(query, entry))
+  if (arrival.kind === 'refused') return arrival
+  try {
+    const entries = await journal.read(query)
+    if (entries.length > 0) return entries
+    await arrival.within(waitMs)
+    return await journal.read(query)
+  } finally {
+    arrival.cancel()
+  }
+}
+
+const fits = ({ node, type }: JournalQuery, entry: JournalEntry): boolean =>
+  (node === null || entry.node === node) && (type === null || entry.type === type)

@@ -8,18 +8,17 @@ import { boundedText } from '#domain/core/change.ts'
 import { sleep, turn } from '#platform/timers.ts'
 import { compareRows, type Comparison, type RowDifference } from './compare-rows.ts'
 import { fenceRow } from './fence-rows.ts'
-import { reconcileSource, type ReconcileDeps, type UnresolvedAlerts } from '#plane/alerts/reconcile-alerts.ts'
+import { reconcileSource, type UnresolvedAlerts } from '#plane/alerts/reconcile-alerts.ts'
 import { StoreFault } from '#plane/store/contract/store-errors.ts'
-import type { Verification } from '#plane/store/contract/store.ts'
-import type { Core, FlowCore } from '#plane/core/core.ts'
+import type { Store, Verification } from '#plane/store/contract/store.ts'
+import type { Core } from '#plane/core/core.ts'
 
-export type JournalWatchDeps = FlowCore &
-  ReconcileDeps &
-  Pick<Core, 'store' | 'clock' | 'timers' | 'log'> & {
-    /** The rows of operator keys, which are judged by their MACs. */
-    readonly keyBook: { lookAtAll(): Promise<void> }
-    readonly domainName: () => string
-  }
+export type JournalWatchParts = {
+  readonly alerts: Pick<UnresolvedAlerts, 'all'>
+  /** The rows of operator keys, which are judged by their MACs. */
+  readonly keyBook: { lookAtAll(): Promise<void> }
+  readonly domainName: () => string
+}
 
 export type Verified = {
   readonly journal: Verification
@@ -47,16 +46,17 @@ const againMs = 500
 const mostAlerts = 20
 const stopWithinMs = 2000
 
-export const openJournalWatch = (deps: JournalWatchDeps): JournalWatch => {
-  const { store, clock, timers } = deps
+export const openJournalWatch = (core: Core, parts: JournalWatchParts): JournalWatch => {
+  const { store, clock, timers, log } = core
+  const { keyBook } = parts
   let last: Verified | null = null
   let asked: Promise<Verified> | null = null
 
   const run = async (rest: () => Promise<void>, again: () => Promise<void>): Promise<Verified> => {
     const startedAtMs = clock.nowMs()
     const journal = await store.journal.verify({ rest })
-    const fence = (difference: RowDifference): Promise<void> => fenceRow(deps, difference)
-    const rows = await compareRows({ store, clock, rest, again, fence })
+    const fence = (difference: RowDifference): Promise<void> => fenceRow(core, difference)
+    const rows = await compareRows(core, { rest, again, fence })
     return { journal, rows, startedAtMs, finishedAtMs: clock.nowMs() }
   }
   /** Throws the first fault, when everything was tried. */
@@ -64,8 +64,8 @@ export const openJournalWatch = (deps: JournalWatchDeps): JournalWatch => {
     const { journal, rows } = done
     const faults: unknown[] = rows.fault === null ? [] : [rows.fault]
     const attempt = (step: Promise<void>): Promise<void> => step.catch((error: unknown) => void faults.push(error))
-    await attempt(tell(deps, journal, rows))
-    await attempt(deps.keyBook.lookAtAll())
+    await attempt(tell(core, parts, journal, rows))
+    await attempt(keyBook.lookAtAll())
     last = done
     if (faults.length > 0) throw faults[0]
   }
@@ -80,7 +80,7 @@ export const openJournalWatch = (deps: JournalWatchDeps): JournalWatch => {
     )
     await follow(done).catch((error: unknown) => {
       if (!(error instanceof StoreFault)) throw error
-      deps.log.error({ err: error }, 'what the verification found could not all be fenced, or raise its alerts')
+      log.error({ err: error }, 'what the verification found could not all be fenced, or raise its alerts')
     })
     return done
   }
@@ -101,7 +101,7 @@ export const openJournalWatch = (deps: JournalWatchDeps): JournalWatch => {
           await sleep(timers, ms)
           if (stopped) throw new Stopped()
         }
-        await checkFile(deps)
+        await checkFile(core, parts)
         if (stopped) return
         const done = await run(
           () => pause(restMs),
@@ -110,7 +110,7 @@ export const openJournalWatch = (deps: JournalWatchDeps): JournalWatch => {
         await follow(done)
         const { journal, rows } = done
         const counts = { entries: journal.entries, nodes: rows.nodes, differences: rows.differences.length }
-        deps.log.info({ journal: journal.kind, ...counts }, 'the journal was verified and compared with the rows')
+        log.info({ journal: journal.kind, ...counts }, 'the journal was verified and compared with the rows')
       }
       const look = (): void => {
         // A clock that was set back must not put the next run off.
@@ -119,7 +119,7 @@ export const openJournalWatch = (deps: JournalWatchDeps): JournalWatch => {
         running = background().catch((error: unknown) => {
           if (error instanceof Stopped) return
           nextMs = clock.nowMs() + lookEveryMs
-          deps.log.error({ err: error }, 'the journal could not be verified in the background')
+          log.error({ err: error }, 'the journal could not be verified in the background')
         })
       }
       const first = timers.after(startAfterMs, look, 'background')
@@ -139,41 +139,46 @@ export const openJournalWatch = (deps: JournalWatchDeps): JournalWatch => {
 
 class Stopped extends Error {}
 
-const checkFile = async (deps: JournalWatchDeps): Promise<void> => {
-  const fault = await deps.store.fileFault()
-  if (fault !== null) deps.log.error({ fault }, 'the database file is damaged')
-  const wanted = fault === null ? [] : [wantedAlert('store_damaged', deps.domainName(), { fault })]
-  await reconcileSource(deps, { kinds: ['store_damaged'], wanted: () => wanted })
+const checkFile = async (core: Core, { alerts, domainName }: JournalWatchParts): Promise<void> => {
+  const fault = await core.store.fileFault()
+  if (fault !== null) core.log.error({ fault }, 'the database file is damaged')
+  const wanted = fault === null ? [] : [wantedAlert('store_damaged', domainName(), { fault })]
+  await reconcileSource(core, alerts, { kinds: ['store_damaged'], wanted: () => wanted })
 }
 
-const tell = async (deps: JournalWatchDeps, journal: Verification, rows: Comparison): Promise<void> => {
-  const damaged = journal.kind === 'intact' ? [] : [wantedAlert('journal_damaged', deps.domainName(), journal)]
-  const differing = differingRows(deps, rows)
+const tell = async (
+  core: Core,
+  { alerts, domainName }: JournalWatchParts,
+  journal: Verification,
+  rows: Comparison,
+): Promise<void> => {
+  const damaged = journal.kind === 'intact' ? [] : [wantedAlert('journal_damaged', domainName(), journal)]
+  const differing = differingRows(domainName(), rows)
   const wanted = [...damaged, ...differing.map(({ alert }) => alert)]
   for (const { subject, reason } of wanted)
-    deps.log.error({ subject, reason }, 'the journal and the rows of the store do not agree')
-  await reconcileSource(deps, { kinds: ['journal_damaged'], wanted: () => damaged })
-  await reconcileSource(deps, {
+    core.log.error({ subject, reason }, 'the journal and the rows of the store do not agree')
+  await reconcileSource(core, alerts, { kinds: ['journal_damaged'], wanted: () => damaged })
+  await reconcileSource(core, alerts, {
     kinds: ['rows_differ'],
     wanted: () => differing.map(({ alert }) => alert),
     extend: (alert, unresolved) => {
       const parts = differing.find((one) => one.alert === alert)?.parts ?? []
-      return withEarlier(alert, parts, unresolved, deps.clock.nowMs())
+      return withEarlier(alert, parts, unresolved, core.clock.nowMs())
     },
     // The fence itself makes rows and journal agree: it is over when the node has left its quarantine.
-    async over(alerts) {
-      const isFenced = await Promise.all(alerts.map(({ node }) => isQuarantined(deps, node)))
-      return alerts.filter((_, at) => !isFenced[at])
+    async over(unwanted) {
+      const isFenced = await Promise.all(unwanted.map(({ node }) => isQuarantined(core.store, node)))
+      return unwanted.filter((_, at) => !isFenced[at])
     },
   })
 }
 
-const isQuarantined = async ({ store }: JournalWatchDeps, node: Alert['node']): Promise<boolean> =>
+const isQuarantined = async (store: Pick<Store, 'get'>, node: Alert['node']): Promise<boolean> =>
   node !== null && (await store.get('node', node))?.value.membership.kind === 'quarantined'
 
 type Differing = { readonly alert: WantedAlert; readonly parts: readonly string[] }
 
-const differingRows = ({ domainName }: JournalWatchDeps, { differences }: Comparison): readonly Differing[] => {
+const differingRows = (domainName: string, { differences }: Comparison): readonly Differing[] => {
   const bySubject = Map.groupBy(differences, ({ subject }) => subject)
   const named = [...bySubject].slice(0, mostAlerts)
   const unnamed = bySubject.size - named.length
@@ -184,7 +189,7 @@ const differingRows = ({ domainName }: JournalWatchDeps, { differences }: Compar
       const alert = wantedAlert('rows_differ', subject, parts.join('; '), { node: ofSubject[0]?.node ?? null })
       return { alert, parts }
     }),
-    ...(unnamed === 0 ? [] : [{ alert: wantedAlert('rows_differ', domainName(), rest), parts: [] }]),
+    ...(unnamed === 0 ? [] : [{ alert: wantedAlert('rows_differ', domainName, rest), parts: [] }]),
   ]
 }
 

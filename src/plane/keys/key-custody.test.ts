@@ -18,7 +18,7 @@ const find = (data: string, keyFile: string | null = null, credentialsFolder: st
 
 const open = (data: string): KeyCustody => openKeyCustody(path.join(data, 'keys'), find(data))
 
-test('a kept key is found again after a restart, and nobody else may read its file', async (t) => {
+test('a kept key is found again after a restart, and no other user may read its file', async (t) => {
   const data = folderFor(t)
   await open(data).keep({ role: 'issuing', id: 'ab12' }, 'PEM')
   assert.equal(open(data).find({ role: 'issuing', id: 'ab12' }), 'PEM')

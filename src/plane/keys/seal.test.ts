@@ -37,7 +37,7 @@ test('every altered character of a sealed file is noticed', () => {
   }
 })
 
-test('a file of an unknown format is told from an altered one', () => {
+test('a file of an unknown format is distinguished from an altered one', () => {
   assert.throws(
     () => keyOf(1).unseal('root/ab', 'muster-sealed-9:...'),
     /not a sealed file of a format this version knows/,

@@ -47,7 +47,7 @@ test('so many are inside at once, and a place that is left is free again, once',
   waitOf(queue)
 })
 
-test('everybody who is told to come back gets a slot of his own, none sooner than a second', () => {
+test('each caller that is asked to come back gets its own retry time, none sooner than a second', () => {
   const { queue } = setUp(1)
   admitted(queue)
   const waits = Array.from({ length: 200 }, () => waitOf(queue))
@@ -74,7 +74,7 @@ test('a quiet night does not make the plane believe that it is slow', () => {
   assert.ok((waits.at(-1) ?? Infinity) <= 2100, `${waits.at(-1)} ms`)
 })
 
-test('nobody is told to wait longer than five minutes, however many there are', () => {
+test('no caller is asked to wait longer than five minutes, however many there are', () => {
   const { clock, queue } = setUp(1)
   crowd(clock, queue, 5, 1)
   const waits = Array.from({ length: 2000 }, () => waitOf(queue))

@@ -14,7 +14,7 @@ const setUp = (perMinute: number, perMinutePerSource: number) => {
 const charges = (budget: CallerBudget, source: string, times: number): string[] =>
   Array.from({ length: times }, () => budget.charge(source))
 
-test('so many failures a minute are heard, from all together', () => {
+test('a limited number of failures a minute is journaled, from all sources together', () => {
   const { clock, budget } = setUp(3, 3)
   assert.deepEqual(charges(budget, 'a', 2), ['within', 'within'])
   assert.deepEqual(charges(budget, 'b', 2), ['within', 'over'])
@@ -43,7 +43,7 @@ test('looking whether there is room costs nothing', () => {
   assert.deepEqual(charges(budget, 'a', 1), ['within'])
 })
 
-test('what was beyond the budget is counted once its minute is over, and told once', () => {
+test('failures beyond the budget are counted when their minute is over, and reported once', () => {
   const { clock, budget } = setUp(1, 1)
   charges(budget, 'a', 5)
   charges(budget, 'b', 2)
@@ -53,7 +53,7 @@ test('what was beyond the budget is counted once its minute is over, and told on
   assert.equal(budget.takeCounted(), null)
 })
 
-test('minutes nobody asked about are added up', () => {
+test('minutes without a call are added up', () => {
   const { clock, budget } = setUp(1, 1)
   charges(budget, 'a', 3)
   clock.advance(minute)
@@ -69,7 +69,7 @@ test('a million sources leave no more behind than the budget, and a thousand nam
   assert.deepEqual(budget.takeCounted(), { count: 4_995, sources: 1024 })
 })
 
-test('a caller is told when the minute ends, and a changed limit holds at once', () => {
+test('a caller gets the end of the minute as retry time, and a changed limit holds at once', () => {
   const { clock, limits, budget } = setUp(1, 1)
   budget.charge('a')
   clock.advance(45_000)

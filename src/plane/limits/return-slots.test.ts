@@ -9,7 +9,7 @@ test('ten thousand that are thrown out at once come back fifty a second, the fir
   assert.deepEqual([waits[0], waits[1], waits[50], waits[9_999]], [0, 20, 1_000, 199_980])
 })
 
-test('nobody waits longer than five minutes, and after a pause nobody waits at all', () => {
+test('no caller waits longer than five minutes, and after a pause no caller waits at all', () => {
   const clock = manualClock(0)
   const slots = openReturnSlots(clock)
   const waits = Array.from({ length: 40_000 }, () => slots.nextMs())

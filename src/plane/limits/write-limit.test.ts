@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { manualClock } from '../../../test/fakes/manual-clock.ts'
 import { openWriteLimit } from './write-limit.ts'
 
-test('a node that asks for change after change is told to wait, others are not, and it may go on after a minute', () => {
+test('a node that asks for change after change has to wait, others do not, and it may go on after a minute', () => {
   const clock = manualClock(0)
   const writeLimit = openWriteLimit(clock, () => 1)
   for (let i = 0; i < 60; i++) assert.equal(writeLimit.take('eager'), null)

@@ -14,8 +14,8 @@ const setUp = async (count: number) => {
   const sessions = openSessionRegistry(clock, sole)
   const store = { absent: ['a', 'b'], looks: 0, broken: false }
   let lead: (fence: Fence | null) => void = () => {}
-  const absences = await openAbsences({
-    ...{ presence, sessions, clock },
+  const absences = await openAbsences(clock, {
+    ...{ presence, sessions },
     replicas: {
       count: () => count,
       onLeadership: (run) => void (lead = run),
@@ -33,7 +33,7 @@ const setUp = async (count: number) => {
   return { clock, sessions, store, absences, away, lead: (fence: Fence | null) => lead(fence) }
 }
 
-test('whoever is away at the start counts from there; who comes and goes elsewhere is noticed at the next look', async () => {
+test('a node that is away at the start counts from there; channels on other replicas are noticed at the next look', async () => {
   const { clock, store, absences, away } = await setUp(3)
   clock.advance(2000)
   await absences.refresh()
@@ -44,7 +44,7 @@ test('whoever is away at the start counts from there; who comes and goes elsewhe
   assert.deepEqual([store.looks, away()], [2, [null, 3000, 0]])
 })
 
-test('alone it looks rarely, since it sees everybody itself', async () => {
+test('a single replica looks rarely, since it has all channels', async () => {
   const { clock, store, absences } = await setUp(1)
   clock.advance(30_000)
   await absences.refresh()
@@ -62,7 +62,7 @@ test('a node with a channel here is here, whatever the store says', async () => 
   assert.deepEqual(away(), [null, 5000, null])
 })
 
-test('a store that could not be asked says nothing about anybody: the count starts anew', async () => {
+test('a store that could not be read proves no absence: the count starts again', async () => {
   const { clock, store, absences, away } = await setUp(3)
   clock.advance(5000)
   store.broken = true

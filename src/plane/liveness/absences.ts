@@ -12,18 +12,17 @@ export type Absences = {
   refresh(): Promise<void>
 }
 
-export type AbsencesDeps = {
+export type AbsenceParts = {
   readonly presence: Presence
   readonly sessions: Pick<SessionRegistry, 'of'>
   readonly replicas: Pick<Replicas, 'holders' | 'count' | 'onLeadership'>
-  readonly clock: Clock
 }
 
 const everyMs = 3000
 /** Alone, this replica sees all there is to see; but another may come and go between two looks. */
 const aloneEveryMs = 60_000
 
-export const openAbsences = async ({ presence, sessions, replicas, clock }: AbsencesDeps): Promise<Absences> => {
+export const openAbsences = async (clock: Clock, { presence, sessions, replicas }: AbsenceParts): Promise<Absences> => {
   let lookedMs: number | null = null
   const startAnew = (): void => {
     presence.startAnew()

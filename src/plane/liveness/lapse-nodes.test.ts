@@ -31,8 +31,8 @@ const setUp = (kind: 'active' | 'revoked' = 'active') => {
   }
   const elsewhere = { last: new Map<string, number>() as ReadonlyMap<string, number> | 'unknown' }
   const silence = { lastElsewhere: async () => elsewhere.last }
-  const deps = { store: store as unknown as Store, feed: openFeed(), clock, presence, silence }
-  deps.feed.subscribe('metrics', ({ writes }) => {
+  const core = { store: store as unknown as Store, feed: openFeed(), clock }
+  core.feed.subscribe('metrics', ({ writes }) => {
     for (const write of writes) if (write.put === 'node') presence.forget(write.value.id)
   })
   return {
@@ -40,7 +40,7 @@ const setUp = (kind: 'active' | 'revoked' = 'active') => {
     presence,
     commits,
     elsewhere,
-    sweep: () => lapseAbsent(deps),
+    sweep: () => lapseAbsent(core, presence, silence),
     finish: () => finish(),
     beforeDeciding: (run: () => void) => void (duringRead = run),
   }
@@ -77,7 +77,7 @@ test('a node whose channel opens while the sweep reads does not lapse, nor one t
   }
 })
 
-test('a node that was on another replica in between does not lapse, and nobody does while one of them is silent', async () => {
+test('a node that was on another replica in between does not lapse, and no node does while a replica is silent', async () => {
   const { clock, presence, commits, sweep, elsewhere } = setUp()
   presence.lastHere('a')
   clock.advance(graceMs)
@@ -127,12 +127,7 @@ test('what is overdue is said of every node, one thing at a time: stuck, expired
     },
   }
   const clock = manualClock(1000)
-  const deps = {
-    store: store as unknown as Store,
-    feed: openFeed(),
-    clock,
-    timers: manualTimers(clock),
-  }
-  await raiseOverdue(deps)
+  const core = { store: store as unknown as Store, feed: openFeed(), clock }
+  await raiseOverdue(core, manualTimers(clock))
   assert.deepEqual(raised, ['expiring cert_expiring', 'expired cert_expired', 'stuck stuck_enrollment'])
 })

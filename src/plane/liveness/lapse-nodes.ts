@@ -11,31 +11,35 @@ import type { Presence } from './presence.ts'
 import type { Silence } from './silence.ts'
 import type { FlowCore } from '#plane/core/core.ts'
 
-export type LapseDeps = FlowCore & { readonly presence: Presence; readonly silence: Pick<Silence, 'lastElsewhere'> }
+type LapseCore = Pick<FlowCore, 'store' | 'feed' | 'clock'>
 
 const by = { actor: 'system:liveness', source: null, correlation: null }
 const pageSize = 200
 /** In one sweep; the rest waits for the next, so that a dead switch does not stall the plane. */
 const mostAtOnce = 500
 
-export const lapseAbsent = async (deps: LapseDeps): Promise<void> => {
-  const domain = await deps.store.get('domain', 'domain')
+export const lapseAbsent = async (
+  core: LapseCore,
+  presence: Presence,
+  silence: Pick<Silence, 'lastElsewhere'>,
+): Promise<void> => {
+  const domain = await core.store.get('domain', 'domain')
   if (domain === null) return
   const graceMs = domain.value.livenessGraceMs
-  const absent = deps.presence.absentFor(graceMs, mostAtOnce)
+  const absent = presence.absentFor(graceMs, mostAtOnce)
   if (absent.length === 0) return
-  const elsewhere = await deps.silence.lastElsewhere(absent)
+  const elsewhere = await silence.lastElsewhere(absent)
   if (elsewhere === 'unknown') return
   const gone = absent.filter((node) => {
     const wasHere = (elsewhere.get(node) ?? Infinity) < graceMs
     // It came and went between two looks.
-    if (wasHere) deps.presence.lastHere(node)
+    if (wasHere) presence.lastHere(node)
     return !wasHere
   })
-  await Promise.all(gone.map((node) => lapse(deps, node)))
+  await Promise.all(gone.map((node) => lapse(core, presence, node)))
 }
 
-const lapse = async ({ store, feed, clock, presence }: LapseDeps, id: NodeId): Promise<void> => {
+const lapse = async ({ store, feed, clock }: LapseCore, presence: Presence, id: NodeId): Promise<void> => {
   const node = await store.get('node', id)
   const grace = await store.get('domain', 'domain')
   const silentMs = presence.silentMs(id)
@@ -49,17 +53,17 @@ const lapse = async ({ store, feed, clock, presence }: LapseDeps, id: NodeId): P
 }
 
 /** Walks the registry in pages, letting other work in between. */
-export const raiseOverdue = async (deps: FlowCore & { readonly timers: Pick<Timers, 'soon'> }): Promise<void> => {
-  for await (const page of nodePages(deps.store, { limit: pageSize, timers: deps.timers })) {
-    const domain = await deps.store.get('domain', 'domain')
+export const raiseOverdue = async (core: LapseCore, timers: Pick<Timers, 'soon'>): Promise<void> => {
+  for await (const page of nodePages(core.store, { limit: pageSize, timers })) {
+    const domain = await core.store.get('domain', 'domain')
     if (domain === null) return
     for (const node of page) {
-      const facts = { node, by, nowMs: deps.clock.nowMs() }
+      const facts = { node, by, nowMs: core.clock.nowMs() }
       const verdict = [decideStuck({ ...facts, domain }), decideExpired(facts), decideExpiring(facts)].find(
         ({ kind }) => kind === 'decided',
       )
       if (verdict?.kind !== 'decided') continue
-      await commitOnce(deps, verdict.change)
+      await commitOnce(core, verdict.change)
     }
   }
 }

@@ -31,14 +31,14 @@ test('a node that was here again starts anew, and one with a channel is not awai
   assert.deepEqual(presence.absentFor(100, 10), ['a'])
 })
 
-test('a wall clock that is set makes nobody absent', () => {
+test('a wall clock that is set makes no node absent', () => {
   const { clock, presence } = setUp()
   presence.lastHere('a')
   clock.set(365 * 24 * 3_600_000)
   assert.deepEqual(presence.absentFor(1, 10), [])
 })
 
-test('whoever is not away any more is forgotten, unless it left while that was found out; who is new counts from now', () => {
+test('a node that is back is forgotten, unless it left meanwhile; a new one counts from now', () => {
   const { clock, presence } = setUp()
   presence.lastHere('back')
   presence.lastHere('away')
@@ -52,7 +52,7 @@ test('whoever is not away any more is forgotten, unless it left while that was f
   )
 })
 
-test('a count that starts anew knows of nobody, but who left this replica is not forgotten', () => {
+test('a new count knows no absences, but a node that left this replica is not forgotten', () => {
   const { clock, presence } = setUp()
   presence.lastHere('a')
   presence.left('b')

@@ -16,14 +16,14 @@ const setUp = () => {
   const replicas = oneReplica()
   const sessions = openSessionRegistry(clock, replicas)
   const presence = openPresence(clock)
-  const holding = openHolding({ sessions, replicas, clock, log: silentLog })
-  const silence = openSilence({ sessions, presence, clock, replicas, claimAgain: holding.claimAgain })
+  const holding = openHolding({ clock, log: silentLog }, sessions, replicas)
+  const silence = openSilence(clock, { sessions, presence, replicas, holding })
   return {
     clock,
     timers,
     sessions,
     presence,
-    probe: openProbe({ sessions, silence, holding, replicas, clock, timers }),
+    probe: openProbe({ clock, timers }, { sessions, silence, holding, replicas }),
   }
 }
 
@@ -52,7 +52,7 @@ test('a node without a channel for less is given the rest of the six seconds to 
   }
 })
 
-test('three seconds of silence, twice, are silence; whoever asks meanwhile gets the same answer', async () => {
+test('three seconds of silence, twice, are silence; further callers get the same answer', async () => {
   const { timers, sessions, probe } = setUp()
   const socket = testSocket()
   openTestSession(sessions, socket, testPrincipal('quiet'))
@@ -75,7 +75,7 @@ test('a sign of life in the second round is an answer', async () => {
   assert.equal(await asked, 'answered')
 })
 
-test('a channel that opens while the old one is probed is an answer, though nobody pinged it', async () => {
+test('a channel that opens while the old one is probed is an answer without a ping', async () => {
   const { timers, sessions, probe } = setUp()
   openTestSession(sessions, testSocket(), testPrincipal('back'))
   const asked = probe('back', 6000)
@@ -105,14 +105,14 @@ test('P1: the silence of an open channel counts from its last frame and goes on 
   assert.deepEqual(await asked(), { silentMs: 6000 })
 })
 
-test('P1: a node that left a moment ago is told of at once, where the silence that is asked for is long', async () => {
+test('P1: a node that left a moment ago is reported at once, where a long silence is asked for', async () => {
   const { timers, presence, probe } = setUp()
   presence.lastHere('left')
   timers.advance(1000)
   assert.deepEqual(await probe('left', 30_000), { silentMs: 1000 })
 })
 
-test('P1: a channel that the node closed itself did not go silent; one that broke did, for all anybody knows', async () => {
+test('P1: a channel that the node closed itself did not go silent; a broken one did, as far as is known', async () => {
   const { timers, sessions, presence, probe } = setUp()
   presence.left('stopped', true)
   presence.left('broken')

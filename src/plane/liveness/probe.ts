@@ -24,7 +24,7 @@ export type Probe = (node: NodeId, enoughMs: number) => Promise<ProbeAnswer>
 export const silenceMs = 3000
 export const silentRounds = 2
 
-export type ProbeDeps = Pick<Core, 'clock' | 'timers'> & {
+export type ProbeParts = {
   readonly sessions: SessionRegistry
   readonly silence: Silence
   readonly holding: Pick<Holding, 'inTurn' | 'elsewhere'>
@@ -35,7 +35,10 @@ export type ProbeDeps = Pick<Core, 'clock' | 'timers'> & {
 const longestMs = silentRounds * silenceMs
 const withinMs = longestMs + lookUpWithinMs
 
-export const openProbe = ({ sessions, silence, holding, replicas, clock, timers }: ProbeDeps): Probe => {
+export const openProbe = (
+  { clock, timers }: Pick<Core, 'clock' | 'timers'>,
+  { sessions, silence, holding, replicas }: ProbeParts,
+): Probe => {
   const round = (open: readonly Session[]): Promise<'answered' | 'silent'> =>
     new Promise((resolve) => {
       const cancel = timers.after(silenceMs, () => resolve('silent'))

@@ -13,6 +13,7 @@ import {
   lookUpWithinMs,
 } from '#plane/cluster/replica-questions.ts'
 import type { SessionRegistry } from '#plane/sessions/session-registry.ts'
+import type { Holding } from '#plane/sessions/holding.ts'
 
 export type Silence = {
   /** Never longer than this replica has been looking. `unknown`: a replica with a lease does not answer. */
@@ -26,13 +27,11 @@ export type Silence = {
   lastElsewhere(nodes: readonly NodeId[]): Promise<ReadonlyMap<NodeId, number> | 'unknown'>
 }
 
-export type SilenceDeps = {
+export type SilenceParts = {
   readonly sessions: Pick<SessionRegistry, 'of'>
   readonly presence: Pick<Presence, 'silentMs' | 'leftMs' | 'closedByHolder'>
-  readonly clock: Clock
   readonly replicas: Replicas
-  /** This replica has a channel of the node. */
-  readonly claimAgain: (node: NodeId) => void
+  readonly holding: Pick<Holding, 'claimAgain'>
 }
 
 type LastClosed = { readonly leftMs: number; readonly closedByHolder: boolean }
@@ -40,7 +39,7 @@ type LastClosed = { readonly leftMs: number; readonly closedByHolder: boolean }
 /** A question is carried by the store, which takes short ones. */
 const nodesAtOnce = 50
 
-export const openSilence = ({ sessions, presence, clock, replicas, claimAgain }: SilenceDeps): Silence => {
+export const openSilence = (clock: Clock, { sessions, presence, replicas, holding }: SilenceParts): Silence => {
   let lookingSinceMs = clock.monotonicMs()
   replicas.onStanding(({ kind }) => {
     if (kind === 'serving') lookingSinceMs = clock.monotonicMs()
@@ -49,7 +48,7 @@ export const openSilence = ({ sessions, presence, clock, replicas, claimAgain }:
   const lastHere = (node: NodeId): 'here' | number | null => {
     if (sessions.of(node).length === 0) return presence.leftMs(node)
     // Whoever asks has not found it where channels are noted.
-    claimAgain(node)
+    holding.claimAgain(node)
     return 'here'
   }
   answerReplicas(replicas, lastHereQuestion, async ({ nodes }) => nodes.map(lastHere))

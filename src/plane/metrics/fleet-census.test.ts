@@ -6,6 +6,7 @@ import { manualClock } from '../../../test/fakes/manual-clock.ts'
 import { manualTimers } from '../../../test/fakes/manual-timers.ts'
 import { hour, memberships, nodeRow, noonMs, row, slot, slots } from '../../../test/fakes/sample-rows.ts'
 import { openFleetCensus } from './fleet-census.ts'
+import type { Store } from '#plane/store/contract/store.ts'
 
 const setUp = (nodes: readonly Node[]) => {
   const clock = manualClock(noonMs)
@@ -18,7 +19,7 @@ const setUp = (nodes: readonly Node[]) => {
     },
     profiles: async () => shippedProfiles.map((profile) => row(profile)),
     rehearsedAtMs: async () => null,
-  }
+  } as unknown as Store
   return { clock, census: openFleetCensus({ store, clock, timers: manualTimers(clock) }), walks: () => walks }
 }
 

@@ -6,7 +6,6 @@ import { slotsOf } from '#domain/core/certificate.ts'
 import { isToRecover } from '#domain/core/recoverability.ts'
 import { profilesByName, recoverabilityNow } from '#plane/core/count-recoverable.ts'
 import { nodePages } from '#plane/core/pages.ts'
-import type { Store } from '#plane/store/contract/store.ts'
 import type { Core } from '#plane/core/core.ts'
 
 export type FleetCensus = {
@@ -26,21 +25,19 @@ const hour = 3_600_000
 export const expiryRanges = { '1h': hour, '6h': 6 * hour, '24h': 24 * hour, '7d': 7 * 24 * hour } as const
 export type ExpiryRange = keyof typeof expiryRanges
 
-export type CensusDeps = Pick<Core, 'clock' | 'timers'> & {
-  readonly store: Pick<Store, 'nodes' | 'profiles' | 'rehearsedAtMs'>
-}
+type CensusCore = Pick<Core, 'store' | 'clock' | 'timers'>
 
 const keptMs = 30_000
 const pageSize = 200
 const overdueAt = 5 / 6
 
 /** Not older than half a minute, however often it is asked for. */
-export const openFleetCensus = (deps: CensusDeps): (() => Promise<FleetCensus>) => {
+export const openFleetCensus = (core: CensusCore): (() => Promise<FleetCensus>) => {
   let known: { readonly census: Promise<FleetCensus>; readonly sinceMs: number } | null = null
   return () => {
-    const nowMs = deps.clock.monotonicMs()
+    const nowMs = core.clock.monotonicMs()
     if (known !== null && nowMs - known.sinceMs < keptMs) return known.census
-    const mine = { census: takeCensus(deps), sinceMs: nowMs }
+    const mine = { census: takeCensus(core), sinceMs: nowMs }
     known = mine
     // Whoever asked hears of a failure; the next one asks again.
     mine.census.catch(() => {
@@ -50,8 +47,8 @@ export const openFleetCensus = (deps: CensusDeps): (() => Promise<FleetCensus>) 
   }
 }
 
-const takeCensus = async (deps: CensusDeps): Promise<FleetCensus> => {
-  const profiles = await profilesByName(deps.store)
+const takeCensus = async (core: CensusCore): Promise<FleetCensus> => {
+  const profiles = await profilesByName(core.store)
   const tally = {
     conditions: zeros(conditionNames),
     expiring: zeros(Object.keys(expiryRanges) as ExpiryRange[]),
@@ -60,8 +57,8 @@ const takeCensus = async (deps: CensusDeps): Promise<FleetCensus> => {
     recoverable: 0,
     unrecoverable: zeros(unrecoverableWords),
   }
-  for await (const page of nodePages(deps.store, { limit: pageSize, timers: deps.timers })) {
-    const nowMs = deps.clock.nowMs()
+  for await (const page of nodePages(core.store, { limit: pageSize, timers: core.timers })) {
+    const nowMs = core.clock.nowMs()
     for (const { value: node } of page) {
       if (node.membership.kind === 'revoked') continue
       for (const { name } of node.conditions) tally.conditions[name]++
@@ -69,7 +66,7 @@ const takeCensus = async (deps: CensusDeps): Promise<FleetCensus> => {
       const profile = profiles.get(node.profile)
       if (profile !== undefined && !isToRecover(node, profile)) continue
       tally.nodes++
-      const { recoverable, why } = await recoverabilityNow(deps.store, node, profiles, nowMs)
+      const { recoverable, why } = await recoverabilityNow(core.store, node, profiles, nowMs)
       if (recoverable) tally.recoverable++
       else tally.unrecoverable[wordFor(node, why)]++
     }

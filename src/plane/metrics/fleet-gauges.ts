@@ -2,20 +2,18 @@
 
 import { Gauge, type Registry } from 'prom-client'
 import { membershipKinds } from '#domain/core/node.ts'
-import type { Store } from '#plane/store/contract/store.ts'
-import { openFleetCensus, type CensusDeps } from './fleet-census.ts'
+import { openFleetCensus } from './fleet-census.ts'
+import type { Core } from '#plane/core/core.ts'
 
-export type FleetGaugesDeps = CensusDeps & { readonly store: CensusDeps['store'] & Pick<Store, 'countNodes'> }
-
-export const openFleetGauges = (deps: FleetGaugesDeps, registers: Registry[]): void => {
-  const census = openFleetCensus(deps)
+export const openFleetGauges = (core: Pick<Core, 'store' | 'clock' | 'timers'>, registers: Registry[]): void => {
+  const census = openFleetCensus(core)
   new Gauge({
     name: 'muster_nodes',
     help: 'Nodes in the registry, by membership',
     labelNames: ['membership'] as const,
     registers,
     async collect() {
-      const counts = await deps.store.countNodes()
+      const counts = await core.store.countNodes()
       for (const membership of membershipKinds) this.set({ membership }, counts[membership])
     },
   })

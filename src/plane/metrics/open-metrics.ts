@@ -5,24 +5,17 @@ import { collectDefaultMetrics, Counter, Registry } from 'prom-client'
 import { refusals, type RefusalCode } from '#domain/core/refusal-table.ts'
 import { headerTroubles, type HeaderTrouble } from '#platform/proxied-server.ts'
 import { cutReasons, type CutReason } from '#platform/connections.ts'
-import type { Feed } from '#plane/core/feed.ts'
 import { deliveryOutcomes, type DeliveryOutcome } from '#plane/webhook/deliver-alerts.ts'
-import type { Store } from '#plane/store/contract/store.ts'
 import { counted, countCommits } from './count-commits.ts'
-import { openFleetGauges, type FleetGaugesDeps } from './fleet-gauges.ts'
+import { openFleetGauges } from './fleet-gauges.ts'
 import { measureStatus, type StatusMeasures } from './measure-status.ts'
 import { measureStore } from './measure-store.ts'
-import { openReplicaGauges, openPlaneGauges, type ReplicaGaugesDeps, type PlaneGaugesDeps } from './plane-gauges.ts'
+import { openReplicaGauges, openPlaneGauges, type MeasuredParts } from './plane-gauges.ts'
+import type { Core } from '#plane/core/core.ts'
+import { recoveryApi } from '#wire/recovery/recovery-api.ts'
 
 const listenerNames = ['node', 'recovery', 'operator', 'status'] as const
 export type ListenerName = (typeof listenerNames)[number]
-
-export type MetricsDeps = FleetGaugesDeps &
-  ReplicaGaugesDeps &
-  PlaneGaugesDeps & {
-    readonly feed: Feed
-    readonly store: FleetGaugesDeps['store'] & Pick<Store, 'onCommitGroup' | 'trouble' | 'replicas'>
-  }
 
 export type Metrics = {
   /** Every refusal on any listener; `path` is the route's, never the caller's text. */
@@ -42,15 +35,15 @@ export type Metrics = {
   close(): void
 }
 
-export const openMetrics = (deps: MetricsDeps): Metrics => {
+export const openMetrics = (core: Omit<Core, 'random' | 'log'>, measured: MeasuredParts): Metrics => {
   const registry = new Registry()
   const registers = [registry]
   collectDefaultMetrics({ register: registry })
-  openFleetGauges(deps, registers)
-  openPlaneGauges(deps, registers)
-  measureStore(deps.store, registers)
-  openReplicaGauges(deps, registers)
-  const close = countCommits(deps.feed, registers)
+  openFleetGauges(core, registers)
+  openPlaneGauges(measured, registers)
+  measureStore(core.store, registers)
+  openReplicaGauges(core.store.replicas, registers)
+  const close = countCommits(core.feed, registers)
   return { ...openCounters(registers), status: measureStatus(registers), text: () => registry.metrics(), close }
 }
 
@@ -94,8 +87,8 @@ const openCounters = (registers: Registry[]): Omit<Metrics, 'text' | 'close' | '
   return {
     refused(code, path = null) {
       refused.inc({ code })
-      if (path === '/v1/recover') refusedRecoveries.inc()
-      if (path === '/v1/rehearse') rehearsals.inc({ outcome: 'refused' })
+      if (path === recoveryApi.recover.path) refusedRecoveries.inc()
+      if (path === recoveryApi.rehearse.path) rehearsals.inc({ outcome: 'refused' })
     },
     rehearsed: (outcome) => rehearsals.inc({ outcome }),
     reported: () => reports.inc(),

@@ -9,7 +9,7 @@ import type { Authority } from '#plane/authority/authority.ts'
 import type { JournalWatch } from '#plane/journal/journal-watch.ts'
 import type { Replicas, Standing } from '#plane/store/contract/replicas.ts'
 
-export type PlaneGaugesDeps = {
+export type MeasuredParts = {
   readonly channels: Pick<OpenChannels, 'count'>
   readonly authority: Pick<Authority, 'view'>
   readonly alerts: Pick<UnresolvedAlerts, 'all'>
@@ -21,18 +21,18 @@ export type PlaneGaugesDeps = {
   readonly notReady: () => readonly string[]
 }
 
-export const openPlaneGauges = (deps: PlaneGaugesDeps, registers: Registry[]): void => {
+export const openPlaneGauges = (parts: MeasuredParts, registers: Registry[]): void => {
   const gauge = gaugeOf(registers)
-  gauge('muster_ready', '1 while the plane can do its work', () => (deps.notReady().length === 0 ? 1 : 0))
-  gauge('muster_channels_open', 'Channels open on this replica', () => deps.channels.count())
-  gauge('muster_admission_queue', 'Callers inside the admission queue', deps.admissionQueue)
-  gauge('muster_webhook_waiting', 'Changes of alerts the webhook has not been told of', deps.waitingDeliveries)
+  gauge('muster_ready', '1 while the plane can do its work', () => (parts.notReady().length === 0 ? 1 : 0))
+  gauge('muster_channels_open', 'Channels open on this replica', () => parts.channels.count())
+  gauge('muster_admission_queue', 'Callers inside the admission queue', parts.admissionQueue)
+  gauge('muster_webhook_waiting', 'Changes of alerts the webhook has not been told of', parts.waitingDeliveries)
   gauge(
     'muster_server_certificate_not_after_seconds',
     'When the server certificate of the plane expires, as a Unix time',
-    () => unixSeconds(deps.authority.view().server_certificate.not_after),
+    () => unixSeconds(parts.authority.view().server_certificate.not_after),
   )
-  const last = () => deps.journalWatch.last()
+  const last = () => parts.journalWatch.last()
   gauge(
     'muster_journal_verified_timestamp_seconds',
     'When this plane last verified the journal, as a Unix time; 0: not since it started',
@@ -50,17 +50,17 @@ export const openPlaneGauges = (deps: PlaneGaugesDeps, registers: Registry[]): v
     registers,
     collect() {
       this.reset()
-      for (const { role, not_after: notAfter, signing } of deps.authority.view().authorities) {
+      for (const { role, not_after: notAfter, signing } of parts.authority.view().authorities) {
         if (signing || role === 'root' || role === 'domain-ca') this.set({ role }, unixSeconds(notAfter))
       }
     },
   })
-  openAlertGauge(deps, registers)
+  openAlertGauge(parts.alerts, registers)
 }
 
 const unresolvedStates = ['open', 'acknowledged'] as const
 
-const openAlertGauge = ({ alerts }: PlaneGaugesDeps, registers: Registry[]): void => {
+const openAlertGauge = (alerts: MeasuredParts['alerts'], registers: Registry[]): void => {
   new Gauge({
     name: 'muster_alerts',
     help: 'Alerts that are not resolved',
@@ -97,12 +97,9 @@ const gaugeOf =
 
 // How this plane stands to the others over the same store.
 
-export type ReplicaGaugesDeps = { readonly store: { readonly replicas: Replicas } }
-
 const standings: readonly Standing['kind'][] = ['serving', 'behind', 'skewed', 'in-doubt', 'expired']
 
-export const openReplicaGauges = ({ store }: ReplicaGaugesDeps, registers: Registry[]): void => {
-  const { replicas } = store
+export const openReplicaGauges = (replicas: Replicas, registers: Registry[]): void => {
   const gauge = gaugeOf(registers)
   gauge('muster_replicas', 'Planes with a lease on this store, as this one last saw them', () => replicas.count())
   gauge('muster_leads', '1 while this plane leads the others and runs the sweeps', () =>

@@ -27,7 +27,7 @@ const anyChange = fc.oneof(
   }),
 )
 
-test('whatever happens in whatever order, an agent that is told the changes has the set, and both have its revision', () => {
+test('in any order of events, an agent that gets the changes has the set, and both have its revision', () => {
   const own = 'node-0'
   fc.assert(
     fc.property(fc.array(fc.tuple(anyChange, fc.boolean()), { maxLength: 60 }), (changes) => {
@@ -73,7 +73,7 @@ test('a revision of a while ago is found again, one from beyond memory is not', 
   assert.equal(group.since(at, '1'), null)
 })
 
-test('a key has been dropped by those who confirmed a set from after its removal, and by nobody else', () => {
+test('a key has been dropped by the peers that confirmed a set from after its removal, and by no other', () => {
   const group = new PeerGroup()
   for (const node of ['1', '2', '3', '4']) group.put(peer(node))
   const confirm = (node: string, at: number, atMs: number): void =>

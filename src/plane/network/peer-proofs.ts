@@ -14,7 +14,7 @@ import {
   peersWithoutQuestion,
 } from '#plane/cluster/replica-questions.ts'
 
-export type PeerProofsDeps = {
+export type PeerProofParts = {
   readonly book: PeerBook
   readonly holding: Pick<Holding, 'elsewhere'>
   readonly replicas: Pick<Replicas, 'ask' | 'onQuestion' | 'leased' | 'self'>
@@ -23,7 +23,7 @@ export type PeerProofsDeps = {
 /** A question is carried by the store, which takes short ones. */
 const nodesAtOnce = 50
 
-export const openPeerProofs = ({ book, holding, replicas }: PeerProofsDeps): PeerProofs => {
+export const openPeerProofs = ({ book, holding, replicas }: PeerProofParts): PeerProofs => {
   const withoutHere = (key: string, node: NodeId): number | null =>
     book.groupOf(node)?.confirmedWithout(key, node) ?? null
   const appliedHere = (node: NodeId): string | null => book.groupOf(node)?.appliedBy(node) ?? null

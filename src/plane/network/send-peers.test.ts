@@ -33,7 +33,7 @@ const setUp = async (nodes: readonly Node[]) => {
     list: async () => [],
   }
   const book = await openPeerBook(rows, feed)
-  const sendPeers = openSendPeers({ book, sessions, gate: openGate(replicas), clock, timers })
+  const sendPeers = openSendPeers({ clock, timers }, { book, sessions, gate: openGate(replicas) })
   const connect = (id: string) => {
     const socket = testSocket()
     const session = openTestSession(sessions, socket, testPrincipal(id))

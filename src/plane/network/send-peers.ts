@@ -12,7 +12,7 @@ import type { SessionRegistry } from '#plane/sessions/session-registry.ts'
 import type { Session } from '#plane/sessions/session.ts'
 import type { Core } from '#plane/core/core.ts'
 
-export type SendPeersDeps = Pick<Core, 'clock' | 'timers'> & {
+export type SendPeersParts = {
   readonly book: PeerBook
   readonly sessions: Pick<SessionRegistry, 'of' | 'onEnd'>
   readonly gate: Pick<Gate, 'serves' | 'opened'>
@@ -62,7 +62,10 @@ const longestWaitMs = 30_000
 
 const nothing = '0'.repeat(64)
 
-export const openSendPeers = ({ book, sessions, gate, clock, timers }: SendPeersDeps): SendPeers => {
+export const openSendPeers = (
+  { clock, timers }: Pick<Core, 'clock' | 'timers'>,
+  { book, sessions, gate }: SendPeersParts,
+): SendPeers => {
   const listening = new Map<Session, Told>()
   const byGroup = new Map<PeerGroup | null, Set<Session>>()
   const outdated = new Set<Session>()

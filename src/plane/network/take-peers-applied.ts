@@ -8,35 +8,33 @@ import type { WriteLimit } from '#plane/limits/write-limit.ts'
 import { busyOver, commitDecision } from '#plane/core/commit-decision.ts'
 import type { FlowCore } from '#plane/core/core.ts'
 
-export type PeersAppliedDeps = FlowCore & { readonly writeLimit: WriteLimit }
-
 export type PeersApplied = { readonly applied: boolean; readonly detail: string | null }
 
 export type PeersIntake = {
-  take(deps: PeersAppliedDeps, principal: NodePrincipal, said: PeersApplied, correlation: string): Promise<void>
+  take(principal: NodePrincipal, said: PeersApplied, correlation: string): Promise<void>
   /** The node has no channel here any more. */
   forget(node: NodeId): void
 }
 
 const tries = { tries: 4, onBusy: busyOver('node') }
 
-export const openPeersIntake = (): PeersIntake => {
+export const openPeersIntake = (core: FlowCore, writeLimit: WriteLimit): PeersIntake => {
   /** What the registry says, as far as it was looked at on this channel. */
   const known = new Map<NodeId, boolean>()
   return {
-    async take(deps, principal, { applied, detail }, correlation) {
+    async take(principal, { applied, detail }, correlation) {
       const { id } = principal
       if (known.get(id) === applied) return
       const by = { actor: actorOf(principal), source: principal.source, correlation }
       const decide = async () => {
-        const node = await deps.store.get('node', id)
+        const node = await core.store.get('node', id)
         if (node === null) return { kind: 'left' } as const
-        const facts = { node, by, nowMs: deps.clock.nowMs(), name: 'wireguard_failed' } as const
+        const facts = { node, by, nowMs: core.clock.nowMs(), name: 'wireguard_failed' } as const
         const reason = detail ?? 'the agent could not bring its WireGuard peers into force'
         const verdict = applied ? decideClear(facts) : decideRaise({ ...facts, reason, evidence: {} })
-        return verdict.kind === 'decided' && deps.writeLimit.take(id) !== null ? ({ kind: 'left' } as const) : verdict
+        return verdict.kind === 'decided' && writeLimit.take(id) !== null ? ({ kind: 'left' } as const) : verdict
       }
-      const { kind } = await commitDecision(deps, decide, tries)
+      const { kind } = await commitDecision(core, decide, tries)
       // What is lost to a crowd or to the write limit is decided with the next set.
       if (kind === 'committed' || kind === 'unchanged') known.set(id, applied)
     },

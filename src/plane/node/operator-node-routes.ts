@@ -1,23 +1,32 @@
 // The registry: looking at nodes, and registering them.
 
 import type { Static } from 'typebox'
-import type { Node } from '#domain/core/node.ts'
+import type { Node, NodeId } from '#domain/core/node.ts'
 import { recoverabilityOf } from '#domain/core/recoverability.ts'
-import { refuse } from '#domain/core/refusal.ts'
+import { refuse, type Refusal } from '#domain/core/refusal.ts'
 import { isSchedulable } from '#domain/fleet/scheduling.ts'
 import { noVCluster } from '#domain/fleet/vcluster.ts'
 import { profilesByName, recoverabilityNow, type RecoverabilityCounts } from '#plane/core/count-recoverable.ts'
 import { domainSettingsRow } from '#plane/core/domain-settings-row.ts'
 import type { OpenChannels, PeerProofs } from '#plane/core/open-channels.ts'
-import { registerNode } from './register-node.ts'
 import { explanationView } from './node-explanation.ts'
 import { nodeDetail, nodeView, type DetailFacts } from './node-view.ts'
-import { type NodeExplanation } from '#wire/node/node-evidence.ts'
+import type { NodeExplanation } from '#wire/node/node-evidence.ts'
 import { type NodeDetail, type NodeListQuery, nodeApi } from '#wire/node/node-api.ts'
 import { attributionOf, answer, type CallOf, type Route, serve } from '#plane/http/route.ts'
 import type { FlowCore } from '#plane/core/core.ts'
+import type { Attribution, NodeDecided } from '#domain/core/change.ts'
+import { hardwareIdentity } from '#domain/core/hardware-identity.ts'
+import { decideRegister } from '#domain/enrollment/registration.ts'
+import { commitDecision, type Done } from '#plane/core/commit-decision.ts'
 
-export type NodeRoutesDeps = FlowCore & {
+/** Where a node's channels are and what its peers have confirmed. */
+export type NodeStanding = {
+  readonly channels: Pick<OpenChannels, 'everySession'>
+  readonly peers: Pick<PeerProofs, 'standingOf'>
+}
+
+export type NodeRoutesParts = {
   readonly channels: OpenChannels
   readonly peers: Pick<PeerProofs, 'standingOf'>
   readonly recoverability: () => Promise<RecoverabilityCounts>
@@ -25,20 +34,20 @@ export type NodeRoutesDeps = FlowCore & {
 
 const usualPage = 100
 
-export const operatorNodeRoutes = (deps: NodeRoutesDeps): readonly Route[] =>
+export const operatorNodeRoutes = (core: FlowCore, parts: NodeRoutesParts): readonly Route[] =>
   serve(nodeApi, {
-    list: (call) => listNodes(deps, call.query),
-    register: (call) => register(deps, call),
+    list: (call) => listNodes(core, parts.channels, call.query),
+    register: (call) => register(core, parts, call),
     show: async (call) => {
-      const node = await deps.store.get('node', call.params.id)
-      return node === null ? refuse('NODE_NOT_FOUND', call.params.id) : answer(await detailOf(deps, node.value))
+      const node = await core.store.get('node', call.params.id)
+      return node === null ? refuse('NODE_NOT_FOUND', call.params.id) : answer(await detailOf(core, parts, node.value))
     },
     explain: async (call) => {
-      const node = await deps.store.get('node', call.params.id)
-      return node === null ? refuse('NODE_NOT_FOUND', call.params.id) : answer(await explain(deps, node.value))
+      const node = await core.store.get('node', call.params.id)
+      return node === null ? refuse('NODE_NOT_FOUND', call.params.id) : answer(await explain(core, parts, node.value))
     },
     recoverability: async () => {
-      const { nodes, proven, why } = await deps.recoverability()
+      const { nodes, proven, why } = await parts.recoverability()
       return answer({ nodes, proven, share: nodes === 0 ? null : proven / nodes, why })
     },
   })
@@ -46,28 +55,32 @@ export const operatorNodeRoutes = (deps: NodeRoutesDeps): readonly Route[] =>
 /** Nodes looked at for one page of those that are (not) recoverable, schedulable or assigned: a page may be short, its `next` goes on. */
 const mostLookedAt = 2000
 
-const listNodes = async (deps: NodeRoutesDeps, query: Static<typeof NodeListQuery>) => {
+const listNodes = async (
+  core: FlowCore,
+  channels: Pick<OpenChannels, 'isConnected'>,
+  query: Static<typeof NodeListQuery>,
+) => {
   const { membership = null, profile = null, limit = usualPage, recoverable = null, schedulable = null } = query
   const unassigned = query.vcluster === noVCluster
   const vcluster = unassigned ? null : (query.vcluster ?? null)
   if (vcluster !== null) {
-    const named = await deps.store.get('vcluster', vcluster)
+    const named = await core.store.get('vcluster', vcluster)
     if (named === null || named.value.deletedAtMs !== null) return refuse('VCLUSTER_NOT_FOUND', vcluster)
   }
-  const profiles = await profilesByName(deps.store)
+  const profiles = await profilesByName(core.store)
   const nodes: ReturnType<typeof nodeView>[] = []
   let after = query.after ?? null
   for (let looked = 0; ;) {
-    const rows = await deps.store.nodes({ membership, profile, vcluster, after, limit })
+    const rows = await core.store.nodes({ membership, profile, vcluster, after, limit })
     // All at once: where their channels are is looked up together.
-    const connected = await Promise.all(rows.map(({ value }) => deps.channels.isConnected(value.id)))
+    const connected = await Promise.all(rows.map(({ value }) => channels.isConnected(value.id)))
     for (const [at, { value }] of rows.entries()) {
       after = value.id
       if (unassigned && value.assignment !== null) continue
       if (schedulable !== null && isSchedulable(value) !== (schedulable === 'yes')) continue
-      const recoverability = await recoverabilityNow(deps.store, value, profiles, deps.clock.nowMs())
+      const recoverability = await recoverabilityNow(core.store, value, profiles, core.clock.nowMs())
       if (recoverable !== null && recoverability.recoverable !== (recoverable === 'yes')) continue
-      const observed = await deps.store.observation(value.id)
+      const observed = await core.store.observation(value.id)
       nodes.push(nodeView(value, { observed, connected: connected[at] === true, recoverability }))
       if (nodes.length === limit) return answer({ nodes, next: after })
     }
@@ -77,15 +90,19 @@ const listNodes = async (deps: NodeRoutesDeps, query: Static<typeof NodeListQuer
   }
 }
 
-const register = async (deps: NodeRoutesDeps, call: CallOf<typeof nodeApi.register>) => {
+const register = async (core: FlowCore, standing: NodeStanding, call: CallOf<typeof nodeApi.register>) => {
   const { id, profile = null, macs = [], bmc_serial: bmcSerial = null } = call.body
-  const done = await registerNode(deps, { id, profile, macs, bmcSerial }, attributionOf(call))
-  return done.kind === 'refused' ? done : answer(await detailOf(deps, done.node), 201)
+  const done = await registerNode(core, { id, profile, macs, bmcSerial }, attributionOf(call))
+  return done.kind === 'refused' ? done : answer(await detailOf(core, standing, done.node), 201)
 }
 
 const inNoGroup = { group: null, applied: null }
 
-const factsOf = async ({ store, channels, peers, clock }: NodeRoutesDeps, node: Node): Promise<DetailFacts> => {
+const factsOf = async (
+  { store, clock }: FlowCore,
+  { channels, peers }: NodeStanding,
+  node: Node,
+): Promise<DetailFacts> => {
   const named = await store.get('profile', node.profile)
   // Of a row that cannot be read the profile may be gone as well: any other serves, nothing is granted by it.
   const profile = named ?? (node.unreadable === undefined ? null : ((await store.profiles())[0] ?? null))
@@ -109,18 +126,43 @@ const factsOf = async ({ store, channels, peers, clock }: NodeRoutesDeps, node: 
 }
 
 /** A node with its reasons, as every call that changes one answers it. */
-export const detailOf = async (deps: NodeRoutesDeps, node: Node): Promise<NodeDetail> =>
-  nodeDetail(node, await factsOf(deps, node))
+export const detailOf = async (core: FlowCore, standing: NodeStanding, node: Node): Promise<NodeDetail> =>
+  nodeDetail(node, await factsOf(core, standing, node))
 
 /** Enough for the story that is going on, and what led to it. */
 const entriesTold = 200
 
-const explain = async (deps: NodeRoutesDeps, node: Node): Promise<NodeExplanation> => {
+const explain = async (core: FlowCore, standing: NodeStanding, node: Node): Promise<NodeExplanation> => {
   const query = { node: node.id, type: null, after: null, last: entriesTold, limit: entriesTold }
-  const entries = await deps.store.journal.read(query)
+  const entries = await core.store.journal.read(query)
   return explanationView(
     node,
-    await factsOf(deps, node),
+    await factsOf(core, standing, node),
     entries.map(({ entry }) => entry),
   )
+}
+
+export type Registration = {
+  readonly id: NodeId
+  /** Null: the domain's default. */
+  readonly profile: string | null
+  readonly macs: readonly string[]
+  readonly bmcSerial: string | null
+}
+
+export const registerNode = async (
+  core: FlowCore,
+  asked: Registration,
+  by: Attribution,
+): Promise<Done<NodeDecided> | Refusal> => {
+  const hardware = hardwareIdentity(asked.macs, asked.bmcSerial)
+  if ('kind' in hardware) return hardware
+  return commitDecision(core, async () => {
+    const name = asked.profile ?? (await domainSettingsRow(core.store)).value.defaultProfile
+    const profile = await core.store.get('profile', name)
+    if (profile === null) return refuse('PROFILE_NOT_FOUND', name)
+    const existing = await core.store.get('node', asked.id)
+    const owners = await core.store.nodesByHardware(hardware)
+    return decideRegister({ id: asked.id, profile, hardware, existing, owners, by, nowMs: core.clock.nowMs() })
+  })
 }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { silentLog } from '#platform/log.ts'
-import { nothingObserved, type Observation } from '#plane/store/contract/store.ts'
+import { nothingObserved, type Observation, type Store } from '#plane/store/contract/store.ts'
 import { instanceOf, reportOf } from '../../../test/fakes/agent-words.ts'
 import { openReportIntake } from './report-intake.ts'
 
@@ -11,9 +11,9 @@ const setUp = (most?: number) => {
     observe: (node: string, seen: Partial<Observation>) =>
       void observed.set(node, { ...nothingObserved, ...observed.get(node), ...seen }),
     observation: async (node: string) => observed.get(node) ?? nothingObserved,
-  }
+  } as unknown as Store
   let taken = 0
-  const start = () => openReportIntake({ store, log: silentLog, onTaken: () => void taken++ }, most)
+  const start = () => openReportIntake({ store, log: silentLog }, () => void taken++, most)
   return { observed, start, intake: start(), taken: () => taken }
 }
 

@@ -4,9 +4,8 @@
 // report after it may leave a gap or come a second time.
 
 import type { NodeId } from '#domain/core/node.ts'
-import type { Log } from '#platform/log.ts'
-import type { Store } from '#plane/store/contract/store.ts'
 import type { ReportBody } from '#wire/node/report.ts'
+import type { Core } from '#plane/core/core.ts'
 
 export type ReportIntake = {
   /** `taken`: it is on record now. `repeat`: it was before. `gap`: the ones before it have not come yet. */
@@ -17,18 +16,15 @@ export type ReportIntake = {
   forget(node: NodeId): void
 }
 
-export type IntakeDeps = {
-  readonly store: Pick<Store, 'observe' | 'observation'>
-  readonly log: Log
-  /** Counts them. */
-  readonly onTaken: () => void
-}
-
 type Known = { readonly instance: string; readonly number: number; readonly since: 'start' | 'record' }
 
 const mostNodes = 100_000
 
-export const openReportIntake = ({ store, log, onTaken }: IntakeDeps, most = mostNodes): ReportIntake => {
+export const openReportIntake = (
+  { store, log }: Pick<Core, 'store' | 'log'>,
+  onTaken: () => void,
+  most = mostNodes,
+): ReportIntake => {
   const known = new Map<NodeId, Known>()
 
   const remember = (node: NodeId, last: Known): void => {

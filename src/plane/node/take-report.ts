@@ -3,7 +3,7 @@
 
 import type { Row, Attribution, NodeDecided, NodeFacts } from '#domain/core/change.ts'
 import type { Unchanged } from '#domain/core/conditions.ts'
-import type { Node } from '#domain/core/node.ts'
+import type { Node, NodeId } from '#domain/core/node.ts'
 import { actorOf, type NodePrincipal } from '#domain/core/principal.ts'
 import { decideRehearsalReported } from '#domain/recovery/rehearsal.ts'
 import { decideRepairEvidence, repairChecksOf } from '#domain/recovery/repair.ts'
@@ -17,41 +17,46 @@ import { domainSettingsRow } from '#plane/core/domain-settings-row.ts'
 import type { WriteLimit } from '#plane/limits/write-limit.ts'
 import type { ReportIntake } from './report-intake.ts'
 import type { FlowCore } from '#plane/core/core.ts'
+import type { Store } from '#plane/store/contract/store.ts'
 
-export type ReportDeps = FlowCore & { readonly writeLimit: WriteLimit; readonly reports: ReportIntake }
+export type ReportParts = { readonly writeLimit: WriteLimit; readonly reports: ReportIntake }
+
+export type Reporter = {
+  readonly principal: NodePrincipal
+  readonly evidence: AgentEvidence | null
+  readonly correlation: string
+}
 
 /** The highest number of that process taken by now: what the agent may forget up to. */
 export const takeReport = async (
-  deps: ReportDeps,
-  principal: NodePrincipal,
-  evidence: AgentEvidence | null,
+  core: FlowCore,
+  { writeLimit, reports }: ReportParts,
+  { principal, evidence, correlation }: Reporter,
   report: ReportBody,
-  correlation: string,
 ): Promise<number> => {
   const by: Attribution = { actor: actorOf(principal), source: principal.source, correlation }
-  if ((await deps.reports.take(principal.id, report)) === 'taken') {
-    if (principal.evidenceOnly) await noteEvidence(deps, principal, evidence, report, by)
-    else await noteReported(deps, principal, report, by)
+  const commit: CommitNews = (decide) =>
+    commitNews(core, writeLimit, principal.id, (node, nowMs) => decide({ node, by, nowMs }))
+  if ((await reports.take(principal.id, report)) === 'taken') {
+    if (principal.evidenceOnly) await noteEvidence(core.store, commit, principal, evidence, report)
+    else await noteReported(core, commit, principal.id, report)
   }
-  return (await deps.reports.lastTaken(principal.id, report.instance)) ?? 0
+  return (await reports.lastTaken(principal.id, report.instance)) ?? 0
 }
 
-const noteReported = async (
-  deps: ReportDeps,
-  principal: NodePrincipal,
-  report: ReportBody,
-  by: Attribution,
-): Promise<void> => {
-  await commitNews(deps, principal, by, (facts) => decideReported({ ...facts, claimed: report.conditions }))
+type CommitNews = (decide: (facts: NodeFacts) => NodeDecided | Unchanged) => Promise<void>
+
+const noteReported = async (core: FlowCore, commit: CommitNews, node: NodeId, report: ReportBody): Promise<void> => {
+  await commit((facts) => decideReported({ ...facts, claimed: report.conditions }))
   const { rehearsal } = report
   // One that passed is on record already: the plane took part in it, and does not take the agent's word for it.
   if (rehearsal === null || rehearsal.outcome !== 'failed') return
   const atMs = parseIsoTime(rehearsal.at)
   if (atMs === null) return
   const { step, why } = rehearsal
-  deps.store.observe(principal.id, { rehearsedAtMs: Math.min(atMs, deps.clock.nowMs()) })
-  const { clockToleranceMs } = (await domainSettingsRow(deps.store)).value
-  await commitNews(deps, principal, by, (facts) =>
+  core.store.observe(node, { rehearsedAtMs: Math.min(atMs, core.clock.nowMs()) })
+  const { clockToleranceMs } = (await domainSettingsRow(core.store)).value
+  await commit((facts) =>
     // What failed with an earlier certificate has been tried again since, or will be.
     isOlder(facts.node, atMs + clockToleranceMs)
       ? { kind: 'unchanged' }
@@ -66,15 +71,15 @@ const isOlder = ({ value }: Row<Node>, atMs: number): boolean => {
 
 /** What a repaired machine in quarantine shows: its own word, except for the rehearsal, which the plane took part in. */
 const noteEvidence = async (
-  deps: ReportDeps,
+  store: Store,
+  commit: CommitNews,
   principal: NodePrincipal,
   evidence: AgentEvidence | null,
   report: ReportBody,
-  by: Attribution,
 ): Promise<void> => {
-  const domain = await domainSettingsRow(deps.store)
-  const node = await deps.store.get('node', principal.id)
-  const profile = node === null ? null : await deps.store.get('profile', node.value.profile)
+  const domain = await domainSettingsRow(store)
+  const node = await store.get('node', principal.id)
+  const profile = node === null ? null : await store.get('profile', node.value.profile)
   if (profile === null) return
   const { macs, bmc_serial: bmcSerial } = evidence?.hardware ?? { macs: [], bmc_serial: null }
   const shown = {
@@ -85,7 +90,7 @@ const noteEvidence = async (
     profile: profile.value,
     domain: domain.value,
   }
-  await commitNews(deps, principal, by, (facts) =>
+  await commit((facts) =>
     facts.node.value.epoch === principal.epoch
       ? decideRepairEvidence({ ...facts, checks: repairChecksOf({ ...shown, node: facts.node.value }) })
       : { kind: 'unchanged' },
@@ -96,16 +101,16 @@ const noteEvidence = async (
 const tries = { tries: 4, onBusy: busyOver('node') }
 
 const commitNews = async (
-  deps: ReportDeps,
-  principal: NodePrincipal,
-  by: Attribution,
-  decide: (facts: NodeFacts) => NodeDecided | Unchanged,
+  core: FlowCore,
+  writeLimit: WriteLimit,
+  id: NodeId,
+  decide: (node: Row<Node>, nowMs: number) => NodeDecided | Unchanged,
 ): Promise<void> => {
   const news = async (): Promise<NodeDecided | Unchanged> => {
-    const node = await deps.store.get('node', principal.id)
+    const node = await core.store.get('node', id)
     if (node === null) return { kind: 'unchanged' }
-    const verdict = decide({ node, by, nowMs: deps.clock.nowMs() })
-    return verdict.kind === 'decided' && deps.writeLimit.take(principal.id) !== null ? { kind: 'unchanged' } : verdict
+    const verdict = decide(node, core.clock.nowMs())
+    return verdict.kind === 'decided' && writeLimit.take(id) !== null ? { kind: 'unchanged' } : verdict
   }
-  await commitDecision(deps, news, tries)
+  await commitDecision(core, news, tries)
 }

@@ -5,41 +5,38 @@ import { refuse, type Refusal } from '#domain/core/refusal.ts'
 import { sha256Hex } from '#platform/bytes.ts'
 import { sortableId, type Random } from '#platform/random.ts'
 import { commitDecision } from '#plane/core/commit-decision.ts'
-import type { Core, FlowCore } from '#plane/core/core.ts'
-
-export type KeyDeps = FlowCore &
-  Pick<Core, 'random'> & {
-    readonly keySeal: KeySeal
-  }
+import type { FlowCore } from '#plane/core/core.ts'
 
 /** The secret is shown once; only its hash is kept. */
 export type KeyMade = { readonly kind: 'made'; readonly key: OperatorKey; readonly secret: string }
 
 export const createOperatorKey = async (
-  deps: KeyDeps,
+  core: FlowCore,
+  keySeal: KeySeal,
   asked: { readonly name: string; readonly role: Role },
   by: Attribution,
 ): Promise<KeyMade | Refusal> => {
-  const { secret, hash } = newOperatorSecret(deps.random)
-  const keyId = sortableId(deps.clock.nowMs(), deps.random)
-  const done = await commitDecision(deps, async () => {
-    const existing = await deps.store.operatorKeys()
-    return decideCreateKey({ keyId, hash, ...asked, existing, keySeal: deps.keySeal, by, nowMs: deps.clock.nowMs() })
+  const { secret, hash } = newOperatorSecret(core.random)
+  const keyId = sortableId(core.clock.nowMs(), core.random)
+  const done = await commitDecision(core, async () => {
+    const existing = await core.store.operatorKeys()
+    return decideCreateKey({ keyId, hash, ...asked, existing, keySeal, by, nowMs: core.clock.nowMs() })
   })
   return done.kind === 'refused' ? done : { kind: 'made', key: done.key, secret }
 }
 
 export const revokeOperatorKey = async (
-  deps: KeyDeps,
+  core: FlowCore,
+  keySeal: KeySeal,
   id: string,
   by: Attribution,
 ): Promise<{ readonly kind: 'revoked'; readonly key: OperatorKey } | Refusal> => {
-  const done = await commitDecision(deps, async () => {
-    const keys = await deps.store.operatorKeys()
+  const done = await commitDecision(core, async () => {
+    const keys = await core.store.operatorKeys()
     const key = keys.find(({ value }) => value.id === id)
     if (key === undefined) return refuse('KEY_NOT_FOUND')
-    const others = keys.filter((other) => other !== key && deps.keySeal.isSealed(other.value))
-    return decideRevokeKey({ key, others, keySeal: deps.keySeal, by, nowMs: deps.clock.nowMs() })
+    const others = keys.filter((other) => other !== key && keySeal.isSealed(other.value))
+    return decideRevokeKey({ key, others, keySeal, by, nowMs: core.clock.nowMs() })
   })
   return done.kind === 'refused' ? done : { kind: 'revoked', key: done.key }
 }

@@ -15,19 +15,24 @@ import {
 import type { Receipt } from '#domain/revocation/receipt.ts'
 import { isRefusal, refuse, type Refusal } from '#domain/core/refusal.ts'
 import type { Authority } from '#plane/authority/authority.ts'
-import { changeProfile } from '#plane/settings/change-profiles.ts'
+import { changeProfile } from '#plane/settings/policy-routes.ts'
 import { deleteVCluster } from '#plane/fleet/change-vclusters.ts'
-import { commitDecision, type CommitDeps } from '#plane/core/commit-decision.ts'
-import { effectsOf, type EffectDeps } from './compute-plan.ts'
+import { commitDecision } from '#plane/core/commit-decision.ts'
+import { effectsOf } from './compute-plan.ts'
 import type { OnlyIf } from '#plane/core/only-if.ts'
-import { revokeToken } from '#plane/enrollment/change-tokens.ts'
-import { withdrawAuthority, type WithdrawAuthorityDeps } from '#plane/ca/withdraw-authority.ts'
-import { withdrawIdentity, type WithdrawDeps } from '#plane/revocation/withdraw-identity.ts'
+import { revokeToken } from '#plane/enrollment/token-routes.ts'
+import { withdrawAuthority } from '#plane/ca/withdraw-authority.ts'
+import { withdrawIdentity } from '#plane/revocation/withdraw-identity.ts'
+import type { FlowCore } from '#plane/core/core.ts'
+import type { OpenChannels, PeerProofs } from '#plane/core/open-channels.ts'
+import type { Receipts } from '#plane/revocation/receipts.ts'
 
-export type ApplyPlanDeps = EffectDeps &
-  CommitDeps &
-  WithdrawDeps &
-  WithdrawAuthorityDeps & { readonly authority: Pick<Authority, 'withdraw' | 'rotate'> }
+export type PlanParts = {
+  readonly authority: Pick<Authority, 'withdraw' | 'rotate' | 'longestLeafMs'>
+  readonly channels: OpenChannels
+  readonly peers: PeerProofs
+  readonly receipts: Pick<Receipts, 'collect'>
+}
 
 /** What became of one of those it concerns. */
 export type StepDone = {
@@ -37,37 +42,43 @@ export type StepDone = {
 
 export type Applied = { readonly kind: 'applied'; readonly plan: Plan; readonly steps: readonly StepDone[] }
 
-export const applyPlan = async (deps: ApplyPlanDeps, id: string, by: Attribution): Promise<Applied | Refusal> => {
-  const marked = await commitDecision(deps, async () => {
-    const plan = await deps.store.get('plan', id)
-    const unfit = planUnfit(plan, deps.clock.nowMs())
+export const applyPlan = async (
+  core: FlowCore,
+  parts: PlanParts,
+  id: string,
+  by: Attribution,
+): Promise<Applied | Refusal> => {
+  const marked = await commitDecision(core, async () => {
+    const plan = await core.store.get('plan', id)
+    const unfit = planUnfit(plan, core.clock.nowMs())
     if (unfit !== null || plan === null) return unfit ?? refuse('PLAN_NOT_FOUND', id)
-    const now = await effectsOf(deps, plan.value.action)
-    return isRefusal(now) ? now : decideApplyPlan({ plan, now, by, nowMs: deps.clock.nowMs() })
+    const now = await effectsOf(core, parts.authority, plan.value.action)
+    return isRefusal(now) ? now : decideApplyPlan({ plan, now, by, nowMs: core.clock.nowMs() })
   })
   if (isRefusal(marked)) return marked
   const { plan } = marked
-  return { kind: 'applied', plan, steps: await stepsOf(deps, plan, by) }
+  return { kind: 'applied', plan, steps: await stepsOf(core, parts, plan, by) }
 }
 
-const stepsOf = async (deps: ApplyPlanDeps, plan: Plan, by: Attribution): Promise<readonly StepDone[]> => {
+const stepsOf = async (core: FlowCore, parts: PlanParts, plan: Plan, by: Attribution): Promise<readonly StepDone[]> => {
+  const { authority, channels } = parts
   const { action, effects } = plan
   switch (action.kind) {
     case 'revoke-nodes':
-      return ofNodes(deps, action, effects, by)
+      return ofNodes(core, parts, action, effects, by)
     case 'decommission-nodes':
-      return ofNodes(deps, action, effects, by)
+      return ofNodes(core, parts, action, effects, by)
     case 'revoke-token':
-      return one(`token ${action.token}`, await revokeToken(deps, action.token, by))
+      return one(`token ${action.token}`, await revokeToken(core, action.token, by))
     case 'delete-vcluster': {
       const deletion = { force: true, onlyIf: onlyAsPlanned(effects, unassignmentOf) }
-      const deleted = await deleteVCluster(deps, action.vcluster, deletion, by)
+      const deleted = await deleteVCluster(core, action.vcluster, deletion, by)
       return one(`vcluster ${action.vcluster}`, deleted)
     }
     case 'change-profile':
       return one(
         `profile ${action.profile}`,
-        await changeProfile(deps, action.profile, action.set, by, ({ version }) =>
+        await changeProfile(core, authority, action.profile, action.set, by, ({ version }) =>
           effects.some(({ facts }) => facts.includes(versionFact(version)))
             ? null
             : refuse('PLAN_STALE', `profile ${action.profile} has been changed meanwhile`),
@@ -75,8 +86,11 @@ const stepsOf = async (deps: ApplyPlanDeps, plan: Plan, by: Attribution): Promis
       )
     case 'rotate-ca': {
       const { compromised, reason } = action
-      if (compromised === null) return one('authority', await deps.authority.rotate(by))
-      return one(`authority ${compromised}`, await withdrawAuthority(deps, compromised, reason, by))
+      if (compromised === null) return one('authority', await authority.rotate(by))
+      return one(
+        `authority ${compromised}`,
+        await withdrawAuthority(core.feed, authority, channels, { issuer: compromised, reason, by }),
+      )
     }
   }
 }
@@ -102,7 +116,8 @@ type NodesAction = Extract<PlanAction, { kind: 'revoke-nodes' | 'decommission-no
 const atOnce = 16
 
 const ofNodes = async (
-  deps: ApplyPlanDeps,
+  core: FlowCore,
+  parts: PlanParts,
   action: NodesAction,
   effects: readonly PlanEffect[],
   by: Attribution,
@@ -115,7 +130,7 @@ const ofNodes = async (
       action.kind === 'revoke-nodes'
         ? ({ kind: 'revoke', reason: action.reason } as const)
         : ({ kind: 'decommission', force: action.force } as const)
-    const done = await withdrawIdentity(deps, id, withdrawal, by, onlyIf)
+    const done = await withdrawIdentity(core, parts, id, withdrawal, by, onlyIf)
     return { subject: `node ${id}`, outcome: isRefusal(done) ? done : { kind: 'done', receipt: done.receipt } }
   }
   const ids = [...new Set(action.nodes)]

@@ -16,54 +16,55 @@ import {
 import { decideKeepPlan, mostPlanned, type PlanDecided, type PlanAction, type PlanEffect } from '#domain/plans/plan.ts'
 import { decideChangeProfile } from '#domain/settings/profile-rules.ts'
 import { isRefusal, refuse, type Refusal } from '#domain/core/refusal.ts'
-import type { Issuer } from '#plane/core/issuer.ts'
+import type { LeafLimit } from '#plane/settings/policy-routes.ts'
 import type { NodeQuery, Store } from '#plane/store/contract/store.ts'
-import { sortableId, type Random } from '#platform/random.ts'
-import { commitDecision, type CommitDeps, type Done } from '#plane/core/commit-decision.ts'
+import { sortableId } from '#platform/random.ts'
+import { commitDecision, type Done } from '#plane/core/commit-decision.ts'
 import { keySharers } from '#plane/revocation/key-sharers.ts'
 import { keysOf } from '#plane/revocation/withdraw-identity.ts'
 import { everySlot, slotsOf } from '#domain/core/certificate.ts'
 import { profilesByName } from '#plane/core/count-recoverable.ts'
 import { everyNode } from '#plane/core/pages.ts'
-import type { Core } from '#plane/core/core.ts'
+import type { Core, FlowCore } from '#plane/core/core.ts'
 
-export type EffectDeps = Pick<Core, 'store' | 'clock'> & {
-  readonly issuer: Pick<Issuer, 'longestLeafMs'>
-}
-
-export type ComputePlanDeps = EffectDeps & CommitDeps & { readonly random: Random }
+type ReadingCore = Pick<Core, 'store' | 'clock'>
 
 export const computePlan = async (
-  deps: ComputePlanDeps,
+  core: FlowCore,
+  issuer: LeafLimit,
   action: PlanAction,
   by: Attribution,
 ): Promise<Done<PlanDecided> | Refusal> => {
-  const id = sortableId(deps.clock.nowMs(), deps.random)
-  return commitDecision(deps, async () => {
-    const effects = await effectsOf(deps, action)
-    return isRefusal(effects) ? effects : decideKeepPlan({ id, action, effects, by, nowMs: deps.clock.nowMs() })
+  const id = sortableId(core.clock.nowMs(), core.random)
+  return commitDecision(core, async () => {
+    const effects = await effectsOf(core, issuer, action)
+    return isRefusal(effects) ? effects : decideKeepPlan({ id, action, effects, by, nowMs: core.clock.nowMs() })
   })
 }
 
-export const effectsOf = (deps: EffectDeps, action: PlanAction): Promise<readonly PlanEffect[] | Refusal> => {
+export const effectsOf = (
+  core: ReadingCore,
+  issuer: LeafLimit,
+  action: PlanAction,
+): Promise<readonly PlanEffect[] | Refusal> => {
   switch (action.kind) {
     case 'revoke-nodes':
-      return ofNodes(deps, action.nodes, revocationOf)
+      return ofNodes(core, action.nodes, revocationOf)
     case 'decommission-nodes':
-      return ofNodes(deps, action.nodes, (node) => decommissioningOf(node, action.force))
+      return ofNodes(core, action.nodes, (node) => decommissioningOf(node, action.force))
     case 'revoke-token':
-      return ofToken(deps, action.token)
+      return ofToken(core, action.token)
     case 'delete-vcluster':
-      return ofVCluster(deps, action.vcluster)
+      return ofVCluster(core.store, action.vcluster)
     case 'change-profile':
-      return ofProfile(deps, action)
+      return ofProfile(core, issuer, action)
     case 'rotate-ca':
-      return ofAuthority(deps, action.compromised)
+      return ofAuthority(core, action.compromised)
   }
 }
 
 const ofNodes = async (
-  { store, clock }: EffectDeps,
+  { store, clock }: ReadingCore,
   ids: readonly NodeId[],
   effect: (node: Node) => PlanEffect,
 ): Promise<readonly PlanEffect[] | Refusal> => {
@@ -93,7 +94,7 @@ const cutByBans = async (store: Store, nodes: readonly Node[], nowMs: number): P
 
 const tokensLookedAt = 100
 
-const ofToken = async ({ store, clock }: EffectDeps, id: string): Promise<readonly PlanEffect[] | Refusal> => {
+const ofToken = async ({ store, clock }: ReadingCore, id: string): Promise<readonly PlanEffect[] | Refusal> => {
   const token = await store.tokenById(id)
   if (token === null) return refuse('TOKEN_NOT_FOUND', id)
   const { scope } = token.value
@@ -108,7 +109,7 @@ const ofToken = async ({ store, clock }: EffectDeps, id: string): Promise<readon
   )
 }
 
-const ofVCluster = async ({ store }: EffectDeps, name: string): Promise<readonly PlanEffect[] | Refusal> => {
+const ofVCluster = async (store: Store, name: string): Promise<readonly PlanEffect[] | Refusal> => {
   const vcluster = await store.get('vcluster', name)
   if (vcluster === null || vcluster.value.deletedAtMs !== null) return refuse('VCLUSTER_NOT_FOUND', name)
   const nodes = await nodesWith(store, { vcluster: name })
@@ -116,14 +117,14 @@ const ofVCluster = async ({ store }: EffectDeps, name: string): Promise<readonly
 }
 
 const ofProfile = async (
-  deps: EffectDeps,
+  { store, clock }: ReadingCore,
+  issuer: LeafLimit,
   { profile: name, set }: Extract<PlanAction, { kind: 'change-profile' }>,
 ): Promise<readonly PlanEffect[] | Refusal> => {
-  const { store, clock } = deps
   const profile = await store.get('profile', name)
   if (profile === null) return refuse('PROFILE_NOT_FOUND', name)
   const nowMs = clock.nowMs()
-  const longestLeafMs = deps.issuer.longestLeafMs()
+  const longestLeafMs = issuer.longestLeafMs()
   const changed = decideChangeProfile({ profile, set, by: nobody, longestLeafMs, nowMs })
   if (isRefusal(changed)) return changed
   const { value: before, version } = profile
@@ -135,7 +136,7 @@ const ofProfile = async (
 const nobody: Attribution = { actor: 'system:plan', source: null, correlation: null }
 
 const ofAuthority = async (
-  { store, clock }: EffectDeps,
+  { store, clock }: ReadingCore,
   compromised: string | null,
 ): Promise<readonly PlanEffect[] | Refusal> => {
   const all = (await store.issuers()).map(({ value }) => value)

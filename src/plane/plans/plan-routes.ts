@@ -3,34 +3,33 @@
 import { type PlanAction, roleFor } from '#domain/plans/plan.ts'
 import { roleAllows, type OperatorPrincipal } from '#domain/core/principal.ts'
 import { isRefusal, refuse, type Refusal } from '#domain/core/refusal.ts'
-import { applyPlan, type Applied, type ApplyPlanDeps, type StepDone } from './apply-plan.ts'
-import { computePlan, type ComputePlanDeps } from './compute-plan.ts'
+import { applyPlan, type Applied, type PlanParts, type StepDone } from './apply-plan.ts'
+import { computePlan } from './compute-plan.ts'
 import { receiptView } from '#wire/revocation/receipt-api.ts'
 import { planApi, planView, type PlanActionBody, type PlanApplied } from '#wire/plans/plan-api.ts'
 import { attributionOf, answer, type CallOf, type Route, serve } from '#plane/http/route.ts'
+import type { FlowCore } from '#plane/core/core.ts'
 
-export type PlanRoutesDeps = ComputePlanDeps & ApplyPlanDeps
-
-export const operatorPlanRoutes = (deps: PlanRoutesDeps): readonly Route[] =>
+export const operatorPlanRoutes = (core: FlowCore, parts: PlanParts): readonly Route[] =>
   serve(planApi, {
     compute: async (call) => {
       const action = actionIn(call.body.action)
-      const done = forbidden(call, action) ?? (await computePlan(deps, action, attributionOf(call)))
+      const done = forbidden(call, action) ?? (await computePlan(core, parts.authority, action, attributionOf(call)))
       return isRefusal(done) ? done : answer(planView(done.plan), 201)
     },
     show: async (call) => {
-      const plan = await deps.store.get('plan', call.params.id)
+      const plan = await core.store.get('plan', call.params.id)
       return plan === null ? refuse('PLAN_NOT_FOUND', call.params.id) : answer(planView(plan.value))
     },
-    apply: (call) => apply(deps, call),
+    apply: (call) => apply(core, parts, call),
   })
 
-const apply = async (deps: PlanRoutesDeps, call: CallOf<typeof planApi.apply>) => {
+const apply = async (core: FlowCore, parts: PlanParts, call: CallOf<typeof planApi.apply>) => {
   const { id } = call.params
-  const plan = await deps.store.get('plan', id)
+  const plan = await core.store.get('plan', id)
   if (plan === null) return refuse('PLAN_NOT_FOUND', id)
-  const done = forbidden(call, plan.value.action) ?? (await applyPlan(deps, id, attributionOf(call)))
-  return isRefusal(done) ? done : answer(planAppliedView(done, deps.store.replicas.count()))
+  const done = forbidden(call, plan.value.action) ?? (await applyPlan(core, parts, id, attributionOf(call)))
+  return isRefusal(done) ? done : answer(planAppliedView(done, core.store.replicas.count()))
 }
 
 /** Who may not do it without a plan may not do it with one, and has none computed either. */

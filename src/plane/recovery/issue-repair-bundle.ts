@@ -13,12 +13,7 @@ import { commitDecision } from '#plane/core/commit-decision.ts'
 import { domainSettingsRow } from '#plane/core/domain-settings-row.ts'
 import { liveAllocations } from '#plane/core/live-allocations.ts'
 import type { OpenChannels } from '#plane/core/open-channels.ts'
-import type { Core, FlowCore } from '#plane/core/core.ts'
-
-export type RepairBundleDeps = FlowCore &
-  Pick<Core, 'random'> & {
-    readonly channels: Pick<OpenChannels, 'pauseWhile'>
-  }
+import type { FlowCore } from '#plane/core/core.ts'
 
 export type RepairIssued = {
   readonly kind: 'issued'
@@ -33,26 +28,22 @@ export type RepairIssued = {
 const validMs = 3_600_000
 
 export const issueRepairBundle = (
-  deps: RepairBundleDeps,
+  core: FlowCore,
+  channels: Pick<OpenChannels, 'pauseWhile'>,
   id: NodeId,
   reason: string,
   by: Attribution,
-): Promise<RepairIssued | Refusal> => deps.channels.pauseWhile(id, () => issue(deps, id, reason, by))
+): Promise<RepairIssued | Refusal> => channels.pauseWhile(id, () => issue(core, id, reason, by))
 
-const issue = async (
-  deps: RepairBundleDeps,
-  id: NodeId,
-  reason: string,
-  by: Attribution,
-): Promise<RepairIssued | Refusal> => {
-  const secret = `repair_${deps.random.bytes(32).toString('base64url')}`
-  const bundle = { id: sortableId(deps.clock.nowMs(), deps.random), hash: sha256Hex(secret) }
-  const done = await commitDecision(deps, async () => {
-    const node = await deps.store.get('node', id)
+const issue = async (core: FlowCore, id: NodeId, reason: string, by: Attribution): Promise<RepairIssued | Refusal> => {
+  const secret = `repair_${core.random.bytes(32).toString('base64url')}`
+  const bundle = { id: sortableId(core.clock.nowMs(), core.random), hash: sha256Hex(secret) }
+  const done = await commitDecision(core, async () => {
+    const node = await core.store.get('node', id)
     if (node === null) return refuse('NODE_NOT_FOUND', id)
-    const nowMs = deps.clock.nowMs()
-    const domain = await domainSettingsRow(deps.store)
-    const allocations = await liveAllocations(deps.store, id)
+    const nowMs = core.clock.nowMs()
+    const domain = await domainSettingsRow(core.store)
+    const allocations = await liveAllocations(core.store, id)
     const why = `its node was quarantined: to be repaired: ${reason}`
     const extraParts = releaseAll({ node, allocations, why, by, nowMs })
     return decideRepairBundle({ ...bundle, node, domain, reason, expiresAtMs: nowMs + validMs, extraParts, by, nowMs })
@@ -61,6 +52,6 @@ const issue = async (
   const issued = done.committed.entries.find(({ entry }) => entry.type === 'node.repair_bundle_issued')
   const { repair } = done.node
   if (issued === undefined || repair === null) throw new Error(`the repair bundle of ${id} was committed without trace`)
-  const domainName = (await domainSettingsRow(deps.store)).value.name
+  const domainName = (await domainSettingsRow(core.store)).value.name
   return { kind: 'issued', domainName, repair, secret, entry: issued.cursor }
 }

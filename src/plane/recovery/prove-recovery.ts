@@ -7,11 +7,12 @@ import type { Node, NodeId } from '#domain/core/node.ts'
 import { credentialMatches, type PresentedRecovery } from '#domain/core/recovery-credential.ts'
 import { isRefusal, refuse, type Refusal } from '#domain/core/refusal.ts'
 import { verifySignature } from '#pki/keys.ts'
+import type { Clock } from '#platform/clock.ts'
 import { sha256Hex } from '#platform/bytes.ts'
 import { bearerShape, repairTokenShape, type RecoverRequest } from '#wire/recovery/recovery-api.ts'
 import { recoveryProofBytes } from '#wire/core/statement.ts'
 import type { Store } from '#plane/store/contract/store.ts'
-import { checkChallenge, type ChallengeDeps } from '#plane/identity/request-proofs.ts'
+import { checkChallenge, type StatementParts } from '#plane/identity/request-proofs.ts'
 
 export type RecoveryProof = {
   readonly purpose: 'recover' | 'rehearse'
@@ -23,14 +24,15 @@ export type RecoveryProof = {
 }
 
 export const proveRecovery = (
-  deps: ChallengeDeps,
+  clock: Clock,
+  statements: StatementParts,
   node: Row<Node> | null,
   proof: RecoveryProof,
 ): PresentedRecovery | Refusal => {
   const { credential } = proof
   switch (credential.kind) {
     case 'key':
-      return proveKey(deps, node, proof, credential)
+      return proveKey(clock, statements, node, proof, credential)
     case 'bearer': {
       const presented = { by: 'bearer', hash: sha256Hex(credential.token) } as const
       const registered = node?.value.recovery?.credential
@@ -46,12 +48,13 @@ export const proveRecovery = (
 }
 
 const proveKey = (
-  deps: ChallengeDeps,
+  clock: Clock,
+  statements: StatementParts,
   node: Row<Node> | null,
   { purpose, node: id, csr, counter }: RecoveryProof,
   { challenge, proof }: Extract<RecoverRequest['credential'], { kind: 'key' }>,
 ): PresentedRecovery | Refusal => {
-  const ours = checkChallenge(deps, challenge)
+  const ours = checkChallenge(clock, statements, challenge)
   if (isRefusal(ours)) return ours
   if (ours.node !== id) return refuse('CHALLENGE_INVALID', 'it was made for another node')
   const csrHash = csr === null ? '-' : sha256Hex(csr)
@@ -60,7 +63,7 @@ const proveKey = (
   const registered = node?.value.recovery?.credential
   if (registered?.kind !== 'key') {
     // Checked all the same: how long a no takes must not tell which nodes there are.
-    deps.recovery.isOurStatement(signed, signature)
+    statements.recovery.isOurStatement(signed, signature)
     return refuse('RECOVERY_UNKNOWN')
   }
   return verifySignature(Buffer.from(registered.publicKey, 'base64'), signed, signature)

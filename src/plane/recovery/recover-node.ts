@@ -17,6 +17,7 @@ import {
   type RecoverFacts,
 } from '#domain/recovery/recovery.ts'
 import type { SightingJudge } from '#plane/continuity/judge-sighting.ts'
+import type { Clock } from '#platform/clock.ts'
 import { commitOnce } from '#plane/core/commit-decision.ts'
 import type { RecoveryAuthority } from '#plane/authority/recovery-authority.ts'
 import type { Issuer } from '#plane/core/issuer.ts'
@@ -31,20 +32,19 @@ import type { CallerBudget } from '#plane/limits/caller-budget.ts'
 import type { AgentEvidence } from '#wire/core/agent-evidence.ts'
 import type { RecoverRequest } from '#wire/recovery/recovery-api.ts'
 import type { RecoveryRegistration } from '#wire/identity/identity-api.ts'
-import type { Core, FlowCore } from '#plane/core/core.ts'
+import type { FlowCore } from '#plane/core/core.ts'
 
-export type RecoverDeps = FlowCore &
-  Pick<Core, 'random'> & {
-    readonly issuer: Issuer
-    readonly recovery: RecoveryAuthority
-    readonly domainName: string
-    readonly anonymousBudget: CallerBudget
-    readonly admission: AdmissionQueue
-    readonly writeLimit: WriteLimit
-    readonly secondHolders: Pick<SecondHolders, 'other' | 'settle'>
-    readonly copiedImages: CopiedImages
-    readonly sightingJudge: SightingJudge
-  }
+export type RecoverParts = {
+  readonly issuer: Issuer
+  readonly recovery: RecoveryAuthority
+  readonly domainName: string
+  readonly anonymousBudget: CallerBudget
+  readonly admission: AdmissionQueue
+  readonly writeLimit: WriteLimit
+  readonly secondHolders: Pick<SecondHolders, 'other' | 'settle'>
+  readonly copiedImages: CopiedImages
+  readonly sightingJudge: SightingJudge
+}
 
 export type RecoverCall = {
   readonly node: NodeId
@@ -61,33 +61,37 @@ export type RecoverCall = {
   readonly correlation: string
 }
 
-export const recoverNode = async (deps: RecoverDeps, call: RecoverCall): Promise<Issued | Refusal> => {
-  const node = await deps.store.get('node', call.node)
-  const credential = proveRecovery(deps, node, { ...call, purpose: 'recover' })
+export const recoverNode = async (
+  core: FlowCore,
+  parts: RecoverParts,
+  call: RecoverCall,
+): Promise<Issued | Refusal> => {
+  const node = await core.store.get('node', call.node)
+  const credential = proveRecovery(core.clock, parts, node, { ...call, purpose: 'recover' })
   if (isRefusal(credential)) {
     // The story it claims to belong to is not taken from somebody who has proved nothing.
     const about = { node: node === null ? null : node.value.id }
-    if (!deps.anonymousBudget.room(call.source))
-      return { ...refuse('RATE_LIMITED'), retryAfterMs: deps.anonymousBudget.retryAfterMs(), about }
+    if (!parts.anonymousBudget.room(call.source))
+      return { ...refuse('RATE_LIMITED'), retryAfterMs: parts.anonymousBudget.retryAfterMs(), about }
     // A store that has forgotten something does not know the newest credential, nor who enrolled since.
-    await judgeSighting(deps, call, 'anonymous')
+    await judgeSighting(parts, call, 'anonymous')
     return { ...credential, about }
   }
-  await judgeSighting(deps, call, `node:${call.node}`)
+  await judgeSighting(parts, call, `node:${call.node}`)
   const about = { node: call.node, actor: `node:${call.node}`, correlation: call.correlation }
-  const leave = deps.admission.enter()
+  const leave = parts.admission.enter()
   if (typeof leave !== 'function') return { ...leave, about }
   try {
-    const outcome = await recoverWith(deps, call, credential)
+    const outcome = await recoverWith(core, parts, call, credential)
     return outcome.kind === 'refused' ? { ...outcome, about } : outcome
   } finally {
     leave()
   }
 }
 
-const judgeSighting = async (deps: RecoverDeps, call: RecoverCall, actor: string): Promise<void> => {
+const judgeSighting = async ({ sightingJudge }: RecoverParts, call: RecoverCall, actor: string): Promise<void> => {
   const { sighting, node, source } = call
-  if (sighting !== null) await deps.sightingJudge.judge(sighting, node, { actor, source, correlation: null })
+  if (sighting !== null) await sightingJudge.judge(sighting, node, { actor, source, correlation: null })
 }
 
 /** What the request brings besides its proof, read once. */
@@ -100,26 +104,32 @@ type Brought = {
 }
 
 const recoverWith = async (
-  deps: RecoverDeps,
+  core: FlowCore,
+  parts: RecoverParts,
   call: RecoverCall,
   credential: PresentedRecovery,
 ): Promise<Issued | Refusal> => {
-  const brought = bring(deps, call, credential)
+  const brought = bring(core.clock, parts, call, credential)
   if (isRefusal(brought)) return brought
-  return issue(deps, {
+  return issue(core, parts, {
     async decide() {
-      const facts = await readFacts(deps, call, brought)
-      return isRefusal(facts) ? facts : decide(deps, facts)
+      const facts = await readFacts(core, parts, call, brought)
+      return isRefusal(facts) ? facts : decide(core, parts, facts)
     },
-    limit: async ({ before }) => deps.writeLimit.take(before.id),
+    limit: async ({ before }) => parts.writeLimit.take(before.id),
     record: async (recovery, signed, nextBearerHash) => recordRecovery(recovery, signed, nextBearerHash),
   })
 }
 
-const bring = (deps: RecoverDeps, call: RecoverCall, credential: PresentedRecovery): Brought | Refusal => {
-  const counter = readCounter(deps, call.counter, call.node)
+const bring = (
+  clock: Clock,
+  parts: RecoverParts,
+  call: RecoverCall,
+  credential: PresentedRecovery,
+): Brought | Refusal => {
+  const counter = readCounter(parts, call.counter, call.node)
   if (isRefusal(counter)) return counter
-  const checked = call.register === null ? null : checkRegistration(deps, call.register, call.csr)
+  const checked = call.register === null ? null : checkRegistration(clock, parts, call.register, call.csr)
   if (isRefusal(checked)) return checked
   if (checked !== null && checked.node !== null && checked.node !== call.node)
     return refuse('CHALLENGE_INVALID', 'it was made for another node')
@@ -132,10 +142,15 @@ const bring = (deps: RecoverDeps, call: RecoverCall, credential: PresentedRecove
   }
 }
 
-const readFacts = async (deps: RecoverDeps, call: RecoverCall, brought: Brought): Promise<RecoverFacts | Refusal> => {
-  const { store } = deps
+const readFacts = async (
+  core: FlowCore,
+  parts: RecoverParts,
+  call: RecoverCall,
+  brought: Brought,
+): Promise<RecoverFacts | Refusal> => {
+  const { store } = core
   // Asked before the node is read: what it decides on has to be at least as new.
-  const otherHolder = await deps.secondHolders.other(call.node, call.evidence.instance)
+  const otherHolder = await parts.secondHolders.other(call.node, call.evidence.instance)
   if (isRefusal(otherHolder)) return otherHolder
   const { key } = brought
   const keyClaims = await readKeyClaims(store, key, brought.register)
@@ -148,7 +163,7 @@ const readFacts = async (deps: RecoverDeps, call: RecoverCall, brought: Brought)
   if (profile === null || domain === null) return refuse('PROFILE_NOT_FOUND', node.value.profile)
   return {
     ...brought,
-    ...(await readIssueFacts(deps, key)),
+    ...(await readIssueFacts(core, parts.issuer, key)),
     node,
     profile,
     domain,
@@ -163,19 +178,20 @@ const readFacts = async (deps: RecoverDeps, call: RecoverCall, brought: Brought)
 
 /** What issues nothing is settled here, before its refusal is told. */
 const decide = async (
-  deps: RecoverDeps,
+  core: FlowCore,
+  parts: RecoverParts,
   facts: RecoverFacts,
 ): Promise<AdmittedRecovery | Repeated | Refusal | 'lost-race' | 'decide-again'> => {
   const verdict = decideRecover(facts)
   switch (verdict.kind) {
     case 'refused':
-      await askForApproval(deps, facts, verdict)
+      await askForApproval(core, parts, facts, verdict)
       if (verdict.code === 'KEY_IN_USE') {
-        await deps.copiedImages.raise(facts.node.value.id, facts.keyClaims, facts.by.source)
+        await parts.copiedImages.raise(facts.node.value.id, facts.keyClaims, facts.by.source)
       }
       return verdict
     case 'duplicate':
-      return deps.secondHolders.settle(facts.node.value.id, verdict.verdict)
+      return parts.secondHolders.settle(facts.node.value.id, verdict.verdict)
     case 'repeat':
     case 'admitted':
       return verdict
@@ -183,8 +199,13 @@ const decide = async (
 }
 
 /** So that an operator who could approve it sees that it waits. A lost race is left alone: the machine asks again. */
-const askForApproval = async (deps: RecoverDeps, facts: RecoverFacts, refusal: Refusal): Promise<void> => {
+const askForApproval = async (
+  core: FlowCore,
+  parts: RecoverParts,
+  facts: RecoverFacts,
+  refusal: Refusal,
+): Promise<void> => {
   const verdict = decideRecoveryWaits({ ...facts, refusal })
-  if (verdict.kind === 'unchanged' || deps.writeLimit.take(facts.node.value.id) !== null) return
-  await commitOnce(deps, verdict.change)
+  if (verdict.kind === 'unchanged' || parts.writeLimit.take(facts.node.value.id) !== null) return
+  await commitOnce(core, verdict.change)
 }

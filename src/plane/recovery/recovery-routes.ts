@@ -1,26 +1,27 @@
 // What a machine may ask that has lost its identity, or rehearses how it would get it back. Each call brings its own proof.
 
-import { refuse } from '#domain/core/refusal.ts'
+import { refuseField } from '#domain/core/refusal.ts'
 import { parseIsoTime } from '#platform/clock.ts'
-import { recoverNode, type RecoverDeps } from './recover-node.ts'
-import { rehearseRecovery, type RehearseDeps } from './rehearse-recovery.ts'
+import { recoverNode, type RecoverParts } from './recover-node.ts'
+import { rehearseRecovery, type RehearseParts } from './rehearse-recovery.ts'
 import { recoveryApi } from '#wire/recovery/recovery-api.ts'
-import { challengeRoutes, type ChallengeRouteDeps } from '#plane/identity/identity-routes.ts'
-import { enrollmentAnswer, type EnrollmentAnswerDeps } from '#plane/enrollment/enroll-routes.ts'
+import { challengeRoutes } from '#plane/identity/identity-routes.ts'
+import { enrollmentAnswer, type EnrollmentAnswerParts } from '#plane/enrollment/enroll-routes.ts'
+import type { FlowCore } from '#plane/core/core.ts'
+import type { CallerBudget } from '#plane/limits/caller-budget.ts'
 import { answer, serve, type CallOf, type Route } from '#plane/http/route.ts'
 
-export type RecoveryRouteDeps = RecoverDeps &
-  RehearseDeps &
-  Pick<EnrollmentAnswerDeps, 'peerBook' | 'urls'> &
-  Pick<ChallengeRouteDeps, 'challenges'>
+export type RecoveryRouteParts = RecoverParts &
+  RehearseParts &
+  EnrollmentAnswerParts & { readonly challenges: Pick<CallerBudget, 'charge' | 'retryAfterMs'> }
 
-export const recoveryRoutes = (deps: RecoveryRouteDeps): readonly Route[] => [
-  ...challengeRoutes(deps),
+export const recoveryRoutes = (core: FlowCore, parts: RecoveryRouteParts): readonly Route[] => [
+  ...challengeRoutes(core, parts, parts.challenges),
   ...serve(recoveryApi, {
-    recover: (call) => recover(deps, call),
+    recover: (call) => recover(core, parts, call),
     rehearse: async (call) => {
       const { body } = call
-      const outcome = await rehearseRecovery(deps, {
+      const outcome = await rehearseRecovery(core, parts, {
         node: body.node_id,
         credential: body.credential,
         counter: body.counter,
@@ -36,14 +37,17 @@ export const recoveryRoutes = (deps: RecoveryRouteDeps): readonly Route[] => [
   }),
 ]
 
-const recover = async (deps: RecoveryRouteDeps, call: CallOf<typeof recoveryApi.recover>) => {
+const noTime = (field: string) =>
+  refuseField('REQUEST_INVALID', `failure.${field}`, 'body/failure has a time that is none')
+
+const recover = async (core: FlowCore, parts: RecoveryRouteParts, call: CallOf<typeof recoveryApi.recover>) => {
   const { body } = call
   const { since, cert_not_after: notAfter } = body.failure
   const sinceMs = parseIsoTime(since)
   const certNotAfterMs = notAfter === null ? null : parseIsoTime(notAfter)
-  if (sinceMs === null || (notAfter !== null && certNotAfterMs === null))
-    return refuse('REQUEST_INVALID', 'body/failure has a time that is none')
-  const outcome = await recoverNode(deps, {
+  if (sinceMs === null) return noTime('since')
+  if (notAfter !== null && certNotAfterMs === null) return noTime('cert_not_after')
+  const outcome = await recoverNode(core, parts, {
     node: body.node_id,
     credential: body.credential,
     counter: body.counter ?? null,
@@ -55,5 +59,5 @@ const recover = async (deps: RecoveryRouteDeps, call: CallOf<typeof recoveryApi.
     source: call.principal.source,
     correlation: body.correlation,
   })
-  return outcome.kind === 'refused' ? outcome : answer(enrollmentAnswer(deps, outcome))
+  return outcome.kind === 'refused' ? outcome : answer(enrollmentAnswer(core.clock, parts, outcome))
 }

@@ -17,19 +17,19 @@ import {
   withReplicaProof,
 } from '#domain/revocation/receipt-rules.ts'
 import { sleep } from '#platform/timers.ts'
-import { commitOnce, type CommitDeps } from '#plane/core/commit-decision.ts'
+import { commitOnce } from '#plane/core/commit-decision.ts'
 import type { OpenChannels, PeerProofs } from '#plane/core/open-channels.ts'
-import type { Core } from '#plane/core/core.ts'
+import type { Core, FlowCore } from '#plane/core/core.ts'
 
-export type CollectDeps = Pick<Core, 'store' | 'clock' | 'timers' | 'log'> & {
-  readonly feed: CommitDeps['feed']
-  readonly channels: Pick<OpenChannels, 'cutOn'>
-  readonly peers: PeerProofs
-}
+export type ReceiptCore = Omit<Core, 'random' | 'feed'> & Pick<FlowCore, 'feed'>
+
+/** Where the proofs of a receipt come from. */
+export type ProofSources = { readonly channels: Pick<OpenChannels, 'cutOn'>; readonly peers: PeerProofs }
 
 /** One receipt on its way. */
 export type Collecting = {
-  readonly deps: CollectDeps
+  readonly core: ReceiptCore
+  readonly sources: ProofSources
   /** This replica has decided the withdrawal itself. */
   readonly isOwn: boolean
   /** Replicas that had a lease at some time since: what became of each is in the receipt. */
@@ -43,11 +43,11 @@ const leaseSkewMs = 2000
 
 /** One question to every replica that has not answered yet; `told` hears of each answer. */
 export const askReplicas = async (
-  { deps, isOwn, seen, now }: Collecting,
+  { core, sources, isOwn, seen, now }: Collecting,
   receipt: Receipt,
   told: (receipt: Receipt) => void,
 ): Promise<Receipt> => {
-  const { replicas } = deps.store
+  const { replicas } = core.store
   const listed = await replicas.leasedOrOverSince(leaseSkewMs)
   const leased = listed.map(({ number }) => number)
   for (const { number, name } of listed) seen.set(number, name)
@@ -61,23 +61,24 @@ export const askReplicas = async (
   const asked = listed.filter(({ number }) => !hasProof(receipt, number))
   await Promise.all(
     asked.map(async ({ number: replica, name }) => {
-      const channels = await deps.channels.cutOn(replica, receipt.id)
+      const channels = await sources.channels.cutOn(replica, receipt.id)
       const how = isOwn && replica === replicas.self ? 'itself' : 'acknowledged'
       if (channels !== null) add({ replica, name, how, channels, atMs: now() })
     }),
   )
-  return effective(withJoinedPeers(proven, peersNow(deps, receipt)), leased, now())
+  return effective(withJoinedPeers(proven, peersNow(sources, receipt)), leased, now())
 }
 
 /** Who is a peer of its peers by now. */
-const peersNow = ({ peers }: CollectDeps, receipt: Receipt): readonly NodeId[] => {
+const peersNow = ({ peers }: ProofSources, receipt: Receipt): readonly NodeId[] => {
   const [first] = stragglersOf(receipt)
   return first === undefined ? [] : peers.peersOf(first.node)
 }
 
 /** What the agents of its peers have said by now. */
 export const lookAtPeers = async (
-  { store, peers }: Pick<CollectDeps, 'store' | 'peers'>,
+  { store }: Pick<Core, 'store'>,
+  { peers }: ProofSources,
   receipt: Receipt,
 ): Promise<Receipt> => {
   const stragglers = stragglersOf(receipt)
@@ -93,7 +94,7 @@ export const lookAtPeers = async (
 
 /** What became of those who have said nothing, and until when they are waited for. */
 export const lookAtStragglers = async (
-  { store, clock }: Pick<CollectDeps, 'store' | 'clock'>,
+  { store, clock }: Pick<Core, 'store' | 'clock'>,
   receipt: Receipt,
 ): Promise<Receipt> => {
   const stragglers = stragglersOf(receipt)
@@ -124,7 +125,7 @@ const memberUntilMs = (row: Row<Node> | null): number | null => {
 
 /** What is in the store now: another plane may have come first, and then its word stands. */
 export const keep = async (
-  { store, feed, clock }: Pick<CollectDeps, 'store' | 'feed' | 'clock'>,
+  { store, feed, clock }: Pick<FlowCore, 'store' | 'feed' | 'clock'>,
   before: Row<Receipt>,
   receipt: Receipt,
 ): Promise<Row<Receipt>> => {
@@ -148,13 +149,13 @@ export const collect = async (
   opened: Row<Receipt>,
   told: (receipt: Receipt) => void,
 ): Promise<void> => {
-  const { deps, now } = collecting
-  const beganMs = deps.clock.monotonicMs()
-  const inTime = (): boolean => deps.clock.monotonicMs() - beganMs < collectMs
+  const { core, sources, now } = collecting
+  const beganMs = core.clock.monotonicMs()
+  const inTime = (): boolean => core.clock.monotonicMs() - beganMs < collectMs
   let row = opened
   let receipt = opened.value
   const write = async (next: Receipt): Promise<void> => {
-    row = await keep(deps, row, next)
+    row = await keep(core, row, next)
     receipt = row.value
     told(receipt)
   }
@@ -164,17 +165,17 @@ export const collect = async (
         receipt = await askReplicas(collecting, receipt, told)
         if (receipt.effectiveAtMs !== null) await write(settled(receipt, now()))
       } else {
-        receipt = await lookAtPeers(deps, receipt)
+        receipt = await lookAtPeers(core, sources, receipt)
         if (stragglersOf(receipt).length === 0) await write(settled(receipt, now()))
       }
     } catch (error) {
-      deps.log.warn({ err: error, receipt: receipt.id }, 'the proofs of a withdrawal could not be collected; again')
+      core.log.warn({ err: error, receipt: receipt.id }, 'the proofs of a withdrawal could not be collected; again')
     }
     if (receipt.settledAtMs !== null) return
     // In the background: a plane that stops does not wait, and another goes on with what is open.
-    await sleep(deps.timers, stepMs, 'background')
+    await sleep(core.timers, stepMs, 'background')
     stepMs = Math.min(longestStepMs, stepMs * 2)
   }
-  const looked = receipt.effectiveAtMs === null ? receipt : await lookAtStragglers(deps, receipt)
+  const looked = receipt.effectiveAtMs === null ? receipt : await lookAtStragglers(core, receipt)
   await write(settled(looked, now()))
 }

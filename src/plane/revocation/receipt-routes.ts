@@ -1,35 +1,92 @@
 // Receipts: the proof that identities were taken away, and how far it has come.
 
-import { readReceipt, type ReadReceiptsDeps } from './read-receipts.ts'
-import type { Store } from '#plane/store/contract/store.ts'
+import type { Store, Cursor } from '#plane/store/contract/store.ts'
 import type { QueryOf } from '#wire/core/endpoint.ts'
 import { receiptApi, receiptView } from '#wire/revocation/receipt-api.ts'
 import { answer, type CallOf, type Route, serve } from '#plane/http/route.ts'
-
-export type ReceiptRoutesDeps = ReadReceiptsDeps & { readonly store: Pick<Store, 'replicas'> }
+import type { Core } from '#plane/core/core.ts'
+import type { EntryType } from '#domain/core/journal-entry.ts'
+import type { Receipt } from '#domain/revocation/receipt.ts'
+import { refuse, type Refusal } from '#domain/core/refusal.ts'
+import type { Arrivals } from '#plane/core/arrivals.ts'
+import type { Receipts } from './receipts.ts'
 
 const usualPage = 100
 
-export const operatorReceiptRoutes = (deps: ReceiptRoutesDeps): readonly Route[] =>
+export const operatorReceiptRoutes = ({ store }: Pick<Core, 'store'>, reading: ReceiptReading): readonly Route[] =>
   serve(receiptApi, {
-    list: (call) => listReceipts(deps, call.query),
-    show: (call) => showReceipt(deps, call),
+    list: (call) => listReceipts(store, call.query),
+    show: (call) => showReceipt(store, reading, call),
   })
 
-const listReceipts = async (deps: ReceiptRoutesDeps, query: QueryOf<typeof receiptApi.list>) => {
+const listReceipts = async (store: Store, query: QueryOf<typeof receiptApi.list>) => {
   const { node, open = false, after = null, limit = usualPage } = query
   const where = { ...(node !== undefined && { node }), ...(open && { unsettled: 1 }) }
-  const rows = await deps.store.list('receipt', { where, after, limit })
+  const rows = await store.list('receipt', { where, after, limit })
   const last = rows.at(-1)
   return answer({
-    receipts: rows.map(({ value }) => receiptView(value, deps.store.replicas.count(), null)),
+    receipts: rows.map(({ value }) => receiptView(value, store.replicas.count(), null)),
     next: rows.length < limit || last === undefined ? null : last.value.id,
   })
 }
 
-const showReceipt = async (deps: ReceiptRoutesDeps, call: CallOf<typeof receiptApi.show>) => {
+const showReceipt = async (store: Store, reading: ReceiptReading, call: CallOf<typeof receiptApi.show>) => {
   const { wait_ms: waitMs = 0 } = call.query
-  const found = await readReceipt(deps, call.params.id, waitMs)
+  const found = await readReceipt(store, reading, call.params.id, waitMs)
   if (found.kind === 'refused') return found
-  return answer(receiptView(found.receipt, deps.store.replicas.count(), found.entry))
+  return answer(receiptView(found.receipt, store.replicas.count(), found.entry))
+}
+
+// Looking at receipts, and waiting for one: how `muster node revoke` and `muster receipt show --wait` work.
+
+export type ReceiptReading = {
+  readonly arrivals: Arrivals
+  readonly receipts: Pick<Receipts, 'refresh'>
+}
+
+export type FoundReceipt = { readonly kind: 'found'; readonly receipt: Receipt; readonly entry: Cursor | null }
+
+/** Ends when it is settled, or the time is over. */
+const readReceipt = async (
+  store: Store,
+  { arrivals, receipts }: ReceiptReading,
+  id: string,
+  waitMs: number,
+): Promise<FoundReceipt | Refusal> => {
+  if (waitMs === 0) return foundNow(store, receipts, id)
+  const arrival = arrivals.expect(({ type, body }) => type === 'receipt.settled' && body['receipt'] === id)
+  if (arrival.kind === 'refused') return arrival
+  try {
+    const found = await store.get('receipt', id)
+    if (found !== null && found.value.settledAtMs === null) await arrival.within(waitMs)
+    return await foundNow(store, receipts, id)
+  } finally {
+    arrival.cancel()
+  }
+}
+
+const foundNow = async (
+  store: Store,
+  receipts: ReceiptReading['receipts'],
+  id: string,
+): Promise<FoundReceipt | Refusal> => {
+  const row = await store.get('receipt', id)
+  if (row === null) return refuse('RECEIPT_NOT_FOUND', id)
+  const receipt = await receipts.refresh(row.value)
+  return { kind: 'found', receipt, entry: await entryOf(store, row.value) }
+}
+
+const entryTypes: Readonly<Record<Receipt['kind'], EntryType>> = {
+  revoke: 'host.revoked',
+  decommission: 'host.revoked',
+  quarantine: 'node.quarantined',
+}
+
+/** A node is taken away seldom: of its last times, the one that was decided in that moment. */
+const timesLookedAt = 20
+
+const entryOf = async (store: Store, { node, kind, decidedAtMs }: Receipt): Promise<Cursor | null> => {
+  const query = { node, type: entryTypes[kind], after: null, last: timesLookedAt, limit: timesLookedAt }
+  const entries = await store.journal.read(query)
+  return entries.find(({ entry }) => entry.atMs === decidedAtMs)?.cursor ?? null
 }

@@ -12,9 +12,11 @@ import {
   keep,
   lookAtPeers,
   lookAtStragglers,
-  type CollectDeps,
   type Collecting,
+  type ProofSources,
+  type ReceiptCore,
 } from './collect-receipt.ts'
+import { withStore } from '#plane/core/core.ts'
 
 export type Receipts = {
   /**
@@ -34,19 +36,19 @@ const patientAfterMs = 60_000
 const patientEveryMs = 10_000
 const atOnce = 100
 
-export const openReceipts = (deps: CollectDeps): Receipts => {
-  const { clock, timers, log } = deps
+export const openReceipts = (core: ReceiptCore, sources: ProofSources): Receipts => {
+  const { clock, timers, log } = core
   /** Of receipts gone on with here: the replicas that were seen, and when it was looked at last. */
   const followed = new Map<string, { readonly seen: Map<number, string>; lookedMs: number }>()
   /** The last one that was looked at: those that wait for a peer for months must not keep the others from their turn. */
   let lookedUpTo: string | null = null
 
   const begin = async (receipt: Receipt, told: (receipt: Receipt) => void): Promise<void> => {
-    const row = await deps.store.get('receipt', receipt.id)
+    const row = await core.store.get('receipt', receipt.id)
     if (row === null) throw new Error(`the receipt ${receipt.id} is not in the store`)
     const decidedMs = clock.monotonicMs() - (clock.nowMs() - receipt.decidedAtMs)
     const now = (): number => receipt.decidedAtMs + Math.max(0, Math.round(clock.monotonicMs() - decidedMs))
-    await collect({ deps, isOwn: true, seen: new Map(), now }, row, told)
+    await collect({ core, sources, isOwn: true, seen: new Map(), now }, row, told)
   }
 
   const resume = async (asLeader: Store, row: Row<Receipt>): Promise<void> => {
@@ -57,11 +59,12 @@ export const openReceipts = (deps: CollectDeps): Receipts => {
     followed.set(row.value.id, one)
     one.lookedMs = clock.monotonicMs()
     const now = (): number => Math.max(clock.nowMs(), row.value.decidedAtMs)
-    const collecting: Collecting = { deps, isOwn: false, seen: one.seen, now }
+    const collecting: Collecting = { core, sources, isOwn: false, seen: one.seen, now }
     const receipt: Receipt = { ...row.value, clocks: 'of several planes' }
     const asked = receipt.effectiveAtMs === null ? await askReplicas(collecting, receipt, () => {}) : receipt
-    const looked = asked.effectiveAtMs === null ? asked : await lookAtStragglers(deps, await lookAtPeers(deps, asked))
-    const kept = await keep({ ...deps, store: asLeader }, row, settled(looked, now()))
+    const looked =
+      asked.effectiveAtMs === null ? asked : await lookAtStragglers(core, await lookAtPeers(core, sources, asked))
+    const kept = await keep(withStore(core, asLeader), row, settled(looked, now()))
     if (kept.value.settledAtMs !== null) followed.delete(kept.value.id)
   }
 
@@ -101,7 +104,7 @@ export const openReceipts = (deps: CollectDeps): Receipts => {
 
     async refresh(receipt) {
       if (receipt.settledAtMs !== null || stragglersOf(receipt).length === 0) return receipt
-      return lookAtStragglers(deps, await lookAtPeers(deps, receipt))
+      return lookAtStragglers(core, await lookAtPeers(core, sources, receipt))
     },
   }
 }

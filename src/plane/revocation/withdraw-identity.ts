@@ -31,14 +31,13 @@ import type { OpenChannels, PeerProofs } from '#plane/core/open-channels.ts'
 import { readableNode } from '#plane/core/readable-node.ts'
 import type { Receipts } from './receipts.ts'
 import { wireguardHeldBy } from '#plane/network/wireguard-part.ts'
-import type { Core, FlowCore } from '#plane/core/core.ts'
+import type { FlowCore } from '#plane/core/core.ts'
 
-export type WithdrawDeps = FlowCore &
-  Pick<Core, 'random'> & {
-    readonly channels: Pick<OpenChannels, 'pauseWhile'>
-    readonly peers: Pick<PeerProofs, 'peersOf'>
-    readonly receipts: Pick<Receipts, 'collect'>
-  }
+export type WithdrawParts = {
+  readonly channels: Pick<OpenChannels, 'pauseWhile'>
+  readonly peers: Pick<PeerProofs, 'peersOf'>
+  readonly receipts: Pick<Receipts, 'collect'>
+}
 
 export type Withdrawal =
   | { readonly kind: 'quarantine'; readonly reason: string }
@@ -54,36 +53,41 @@ export type Withdrawn = {
 }
 
 export const withdrawIdentity = async (
-  deps: WithdrawDeps,
+  core: FlowCore,
+  parts: WithdrawParts,
   id: NodeId,
   withdrawal: Withdrawal,
   by: Attribution,
   onlyIf: OnlyIf = () => null,
 ): Promise<Withdrawn | Refusal> => {
-  const done = await deps.channels.pauseWhile(id, () => withdraw(deps, id, withdrawal, by, onlyIf))
+  const done = await parts.channels.pauseWhile(id, () => withdraw(core, parts, id, withdrawal, by, onlyIf))
   if (done.kind === 'refused') return done
-  return { ...done, receipt: await deps.receipts.collect(done.receipt) }
+  return { ...done, receipt: await parts.receipts.collect(done.receipt) }
 }
 
 const withdraw = async (
-  deps: WithdrawDeps,
+  core: FlowCore,
+  { peers }: WithdrawParts,
   id: NodeId,
   withdrawal: Withdrawal,
   by: Attribution,
   onlyIf: OnlyIf,
 ): Promise<Withdrawn | Refusal> => {
-  const done = await commitDecision(deps, async () => {
-    const found = await deps.store.get('node', id)
+  const done = await commitDecision(core, async () => {
+    const found = await core.store.get('node', id)
     if (found === null) return refuse('NODE_NOT_FOUND', id)
     const no = onlyIf(found.value)
     if (no !== null) return no
-    const node = await readableNode(deps.store, found)
+    const node = await readableNode(core.store, found)
     const revoked = withdrawal.kind === 'quarantine' ? revokedOnRecord(found.value, node.value) : null
     if (revoked !== null) return revoked
-    const facts: NodeFacts = { node, by, nowMs: deps.clock.nowMs() }
+    const facts: NodeFacts = { node, by, nowMs: core.clock.nowMs() }
     const slots = slotsHeld(node)
-    const receipt = receiptOf(deps, withdrawal, slots, facts)
-    const decided = await decide(deps, withdrawal, slots, facts, receiptOpened(receipt))
+    const receipt = receiptOf(withdrawal, slots, facts, {
+      id: sortableId(facts.nowMs, core.random),
+      peers: peers.peersOf(id),
+    })
+    const decided = await decide(core.store, withdrawal, slots, facts, receiptOpened(receipt))
     return decided.kind === 'refused' ? decided : { ...decided, receipt }
   })
   if (done.kind === 'refused') return done
@@ -102,18 +106,17 @@ const revokedOnRecord = ({ id, unreadable }: Node, { membership }: Node): Refusa
 }
 
 const receiptOf = (
-  { random, peers }: WithdrawDeps,
   withdrawal: Withdrawal,
   slots: readonly Slot[],
   { node, by, nowMs }: NodeFacts,
+  opened: { readonly id: string; readonly peers: readonly NodeId[] },
 ): Receipt =>
   openReceipt({
-    id: sortableId(nowMs, random),
+    ...opened,
     kind: withdrawal.kind,
     node: node.value,
     reason: withdrawal.kind === 'decommission' ? 'decommissioned' : boundedText(withdrawal.reason),
     certificates: slots.map(({ issuer, serial }) => certificateKey(issuer, serial)),
-    peers: peers.peersOf(node.value.id),
     by,
     nowMs,
   })
@@ -124,28 +127,28 @@ const slotsHeld = (node: Row<Node>): readonly Slot[] => {
 }
 
 const decide = async (
-  deps: WithdrawDeps,
+  store: Store,
   withdrawal: Withdrawal,
   slots: readonly Slot[],
   facts: NodeFacts,
   receipt: ChangePart,
 ): Promise<NodeDecided | Refusal> => {
-  const domain = await domainSettingsRow(deps.store)
-  const allocations = await liveAllocations(deps.store, facts.node.value.id)
+  const domain = await domainSettingsRow(store)
+  const allocations = await liveAllocations(store, facts.node.value.id)
   const extraParts = mergeParts([releaseAll({ ...facts, allocations, why: whyOf(withdrawal) }), receipt])
   // A quarantined node may come back, with the key and the address it had.
-  const held = await wireguardHeldBy(deps.store, facts.node.value)
+  const held = await wireguardHeldBy(store, facts.node.value)
   const forGood = mergeParts([extraParts, wireguardGivenUp(held, 'withdrawn', facts.nowMs)])
   switch (withdrawal.kind) {
     case 'quarantine':
       return decideQuarantine({ ...facts, domain, reason: withdrawal.reason, extraParts })
     case 'revoke': {
-      const known = await keysBanned(deps.store, slots, facts, domain.value.clockToleranceMs)
+      const known = await keysBanned(store, slots, facts, domain.value.clockToleranceMs)
       const all = mergeParts([forGood, known.cut])
       return decideRevoke({ ...facts, ...known, domain, reason: withdrawal.reason, extraParts: all })
     }
     case 'decommission': {
-      const known = await keysBanned(deps.store, slots, facts, domain.value.clockToleranceMs)
+      const known = await keysBanned(store, slots, facts, domain.value.clockToleranceMs)
       const lost = { allocations: allocations.length }
       const all = mergeParts([forGood, known.cut])
       return decideDecommission({ ...facts, ...known, ...lost, domain, force: withdrawal.force, extraParts: all })

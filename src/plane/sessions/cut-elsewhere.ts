@@ -13,16 +13,15 @@ export type CutRecord = {
   on(replica: number, receipt: string): Promise<number | null>
 }
 
-export type CutRecordDeps = Pick<Core, 'clock' | 'timers' | 'log'> & {
-  readonly replicas: Pick<Replicas, 'ask' | 'onQuestion' | 'self' | 'behindMs'>
-}
-
 /** How long a question waits for what it is about to be heard of. */
 const withinMs = 1000
 const lookEveryMs = 50
 const mostRemembered = 1024
 
-export const openCutRecord = ({ replicas, clock, timers, log }: CutRecordDeps): CutRecord => {
+export const openCutRecord = (
+  { clock, timers, log }: Pick<Core, 'clock' | 'timers' | 'log'>,
+  replicas: Pick<Replicas, 'ask' | 'onQuestion' | 'self' | 'behindMs'>,
+): CutRecord => {
   const cut = new Map<string, number>()
   const waiting = new Map<string, Set<(channels: number | null) => void>>()
 

@@ -13,13 +13,13 @@ export type EverySession = {
   isConnected(node: NodeId): Promise<boolean>
 }
 
-export type EverySessionDeps = {
+export type EverySessionParts = {
   readonly sessions: Pick<SessionRegistry, 'of'>
   readonly holding: Pick<Holding, 'elsewhere'>
   readonly replicas: Pick<Replicas, 'ask' | 'onQuestion'>
 }
 
-export const openEverySession = ({ sessions, holding, replicas }: EverySessionDeps): EverySession => {
+export const openEverySession = ({ sessions, holding, replicas }: EverySessionParts): EverySession => {
   answerReplicas(replicas, sessionsQuestion, async ({ node }) => sessions.of(node).map(describeSession))
   return {
     async of(node) {

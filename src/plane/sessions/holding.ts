@@ -32,16 +32,15 @@ export type Holding = {
   claimAgain(node: NodeId): void
 }
 
-export type HoldingDeps = Pick<Core, 'clock' | 'log'> & {
-  readonly sessions: SessionRegistry
-  readonly replicas: Replicas
-}
-
 /** Shorter than a lease: when a replica is given up, no other has an older channel of its nodes. */
 const drainMs = 10_000
 const tellTries = 5
 
-export const openHolding = ({ sessions, replicas, clock, log }: HoldingDeps): Holding => {
+export const openHolding = (
+  { clock, log }: Pick<Core, 'clock' | 'log'>,
+  sessions: SessionRegistry,
+  replicas: Replicas,
+): Holding => {
   const { holders } = replicas
   const inTurn = takeTurnsByKey()
   // The session that was claimed last, of each node that has one here.

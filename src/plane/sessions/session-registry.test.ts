@@ -27,7 +27,7 @@ test('a session is listed from the moment it is opened to the moment it ends, by
   assert.equal(registry.count(), 1)
 })
 
-test('a node has two channels at most; the oldest makes room and is told why', () => {
+test('a node has two channels at most; the oldest is closed with a reason', () => {
   const { registry, open, absent } = setUp()
   const [first, second, third] = [open('a'), open('a'), open('a')]
   assert.deepEqual(registry.of('a'), [second.session, third.session])

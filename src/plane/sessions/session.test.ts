@@ -33,7 +33,7 @@ test('frames are numbered, and acknowledge what was accepted', () => {
   )
 })
 
-test('an end is said once, and from then on nothing is sent and nobody is told again', () => {
+test('a session ends once, and then nothing is sent and no listener is called again', () => {
   const { socket, session, ends } = setUp()
   session.end('CLIENT_CERT_DENIED', 'compromised')
   session.end('REPLACED', null)
@@ -63,7 +63,7 @@ for (const [what, say] of [
   })
 }
 
-test('whoever waits for a sign of life is told of the next, once, and not after the end', () => {
+test('a caller that waits for a sign of life is called at the next one, once, and not after the end', () => {
   const { session } = setUp()
   let told = 0
   session.onceHeard(() => told++)

@@ -1,31 +1,110 @@
 // Profiles and the values of the domain: policy that is data.
 
-import { refuse } from '#domain/core/refusal.ts'
-import { changeProfile, createProfile, type ProfileDeps } from './change-profiles.ts'
-import { changeSettings } from './change-settings.ts'
+import { refuse, type Refusal } from '#domain/core/refusal.ts'
 import { domainSettingsRow } from '#plane/core/domain-settings-row.ts'
 import { domainView, settingsApi } from '#wire/settings/settings-api.ts'
 import { attributionOf, answer, type Route, serve } from '#plane/http/route.ts'
+import type { FlowCore } from '#plane/core/core.ts'
+import type { Row, Attribution } from '#domain/core/change.ts'
+import { decideChangeProfile, decideCreateProfile } from '#domain/settings/profile-rules.ts'
+import type { Profile } from '#domain/core/profile.ts'
+import type { Issuer } from '#plane/core/issuer.ts'
+import { commitDecision } from '#plane/core/commit-decision.ts'
+import type { DomainSettings } from '#domain/core/domain-settings.ts'
+import { decideChangeSettings } from '#domain/settings/settings-rules.ts'
+import type { Store } from '#plane/store/contract/store.ts'
+import { everyRow } from '#plane/core/pages.ts'
 
-export const operatorPolicyRoutes = (deps: ProfileDeps): readonly Route[] =>
+export const operatorPolicyRoutes = (core: FlowCore, issuer: LeafLimit): readonly Route[] =>
   serve(settingsApi, {
-    profiles: async () => answer({ profiles: (await deps.store.profiles()).map(({ value }) => value) }),
+    profiles: async () => answer({ profiles: (await core.store.profiles()).map(({ value }) => value) }),
     createProfile: async (call) => {
       const { name, from = null, set = {} } = call.body
-      const done = await createProfile(deps, { name, from, set }, attributionOf(call))
+      const done = await createProfile(core, issuer, { name, from, set }, attributionOf(call))
       return done.kind === 'refused' ? done : answer(done.profile, 201)
     },
     profile: async (call) => {
-      const profile = await deps.store.get('profile', call.params.name)
+      const profile = await core.store.get('profile', call.params.name)
       return profile === null ? refuse('PROFILE_NOT_FOUND', call.params.name) : answer(profile.value)
     },
     changeProfile: async (call) => {
-      const done = await changeProfile(deps, call.params.name, call.body.set, attributionOf(call))
+      const done = await changeProfile(core, issuer, call.params.name, call.body.set, attributionOf(call))
       return done.kind === 'refused' ? done : answer(done.profile)
     },
-    domain: async () => answer(domainView((await domainSettingsRow(deps.store)).value)),
+    domain: async () => answer(domainView((await domainSettingsRow(core.store)).value)),
     changeDomain: async (call) => {
-      const done = await changeSettings(deps, call.body.set, attributionOf(call))
+      const done = await changeSettings(core, call.body.set, attributionOf(call))
       return done.kind === 'refused' ? done : answer(domainView(done.settings))
     },
   })
+
+/** It says how long a certificate may last. */
+export type LeafLimit = Pick<Issuer, 'longestLeafMs'>
+
+export type ProfileSettings = Readonly<Record<string, unknown>>
+
+type Written = { readonly kind: 'written'; readonly profile: Profile }
+
+/** `from` null: a copy of the domain's default. */
+export const createProfile = async (
+  core: FlowCore,
+  issuer: LeafLimit,
+  asked: { readonly name: string; readonly from: string | null; readonly set: ProfileSettings },
+  by: Attribution,
+): Promise<Written | Refusal> => {
+  const done = await commitDecision(core, async () => {
+    const model = asked.from ?? (await domainSettingsRow(core.store)).value.defaultProfile
+    const from = await core.store.get('profile', model)
+    if (from === null) return refuse('PROFILE_NOT_FOUND', model)
+    const existing = await core.store.get('profile', asked.name)
+    return decideCreateProfile({ name: asked.name, from, existing, ...circumstances(core, issuer, asked.set, by) })
+  })
+  return done.kind === 'refused' ? done : { kind: 'written', profile: done.profile }
+}
+
+/** `onlyIf`: whoever was promised a change of this profile does not get one of another. */
+export const changeProfile = async (
+  core: FlowCore,
+  issuer: LeafLimit,
+  name: string,
+  set: ProfileSettings,
+  by: Attribution,
+  onlyIf: (profile: Row<Profile>) => Refusal | null = () => null,
+): Promise<Written | Refusal> => {
+  const done = await commitDecision(core, async () => {
+    const profile = await core.store.get('profile', name)
+    if (profile === null) return refuse('PROFILE_NOT_FOUND', name)
+    const no = onlyIf(profile)
+    if (no !== null) return no
+    return decideChangeProfile({ profile, ...circumstances(core, issuer, set, by) })
+  })
+  return done.kind === 'refused' ? done : { kind: 'written', profile: done.profile }
+}
+
+const circumstances = (core: FlowCore, issuer: LeafLimit, set: ProfileSettings, by: Attribution) => ({
+  set,
+  by,
+  longestLeafMs: issuer.longestLeafMs(),
+  nowMs: core.clock.nowMs(),
+})
+
+const changeSettings = async (
+  core: FlowCore,
+  set: Readonly<Record<string, unknown>>,
+  by: Attribution,
+): Promise<{ readonly kind: 'written'; readonly settings: DomainSettings } | Refusal> => {
+  const done = await commitDecision(core, async () => {
+    const domain = await domainSettingsRow(core.store)
+    const profiles = (await core.store.profiles()).map(({ value }) => value.name)
+    const addressesHeld = 'overlayPrefix' in set && (await anyAddressHeld(core.store))
+    return decideChangeSettings({ domain, profiles, addressesHeld, set, by, nowMs: core.clock.nowMs() })
+  })
+  return done.kind === 'refused' ? done : { kind: 'written', settings: done.settings }
+}
+
+/** One that is given to a node meanwhile is of the former prefix, and is replaced when the node next enrols. */
+const anyAddressHeld = async (store: Pick<Store, 'list'>): Promise<boolean> => {
+  for await (const { releasedAtMs } of everyRow(store, 'overlay-address', ({ address }) => address))
+    if (releasedAtMs === null) return true
+  return false
+}

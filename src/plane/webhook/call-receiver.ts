@@ -10,8 +10,6 @@ import { mayBeCalled } from './webhook-address.ts'
 import type { WebhookMessage } from './webhook-message.ts'
 import { hostOf, type WebhookTarget } from './webhook-target.ts'
 
-export type CallDeps = { readonly timers: Timers; readonly resolve: Resolve }
-
 export type Receiver = Pick<WebhookTarget, 'url' | 'networks'> & { readonly roots: readonly string[] }
 
 /** `why`: a status or a code, never a word of what came back. */
@@ -23,15 +21,15 @@ const mostAddresses = 4
 const notReached: readonly string[] = ['ECONNREFUSED', 'EHOSTUNREACH', 'ENETUNREACH', 'EADDRNOTAVAIL', 'ETIMEDOUT']
 
 export const callReceiver = async (
-  deps: CallDeps,
+  { timers, resolve }: { readonly timers: Timers; readonly resolve: Resolve },
   receiver: Receiver,
   message: WebhookMessage,
   signal: AbortSignal,
 ): Promise<AttemptMade> => {
   let why = 'ADDRESS_NOT_ALLOWED'
   try {
-    for (const address of await vettedAddresses(deps, receiver, signal)) {
-      const status = await postTo(deps, receiver, address, message, signal).catch((error: unknown) => {
+    for (const address of await vettedAddresses(resolve, receiver, signal)) {
+      const status = await postTo(timers, receiver, address, message, signal).catch((error: unknown) => {
         why = errno(error) ?? 'FAILED'
         return null
       })
@@ -45,17 +43,17 @@ export const callReceiver = async (
 }
 
 const vettedAddresses = async (
-  deps: CallDeps,
+  resolve: Resolve,
   { url, networks }: Receiver,
   signal: AbortSignal,
 ): Promise<readonly string[]> => {
   const host = hostOf(url)
-  const addresses = isIP(host) ? [host] : await deps.resolve(host, signal)
+  const addresses = isIP(host) ? [host] : await resolve(host, signal)
   return addresses.filter((address) => mayBeCalled(address, networks)).slice(0, mostAddresses)
 }
 
 const postTo = (
-  { timers }: CallDeps,
+  timers: Timers,
   { url, roots }: Receiver,
   address: string,
   message: WebhookMessage,

@@ -4,10 +4,7 @@
 
 import { alertKey } from '#domain/alerts/alert.ts'
 import type { AlertKind } from '#domain/alerts/alert-kinds.ts'
-import type { Clock } from '#platform/clock.ts'
-import type { Log } from '#platform/log.ts'
-import type { Timers } from '#platform/timers.ts'
-import type { Feed } from '#plane/core/feed.ts'
+import type { Core } from '#plane/core/core.ts'
 import type { Store, WebhookProgress } from '#plane/store/contract/store.ts'
 import type { AttemptMade } from './call-receiver.ts'
 import {
@@ -21,14 +18,13 @@ import {
 } from './delivery-window.ts'
 import { alertEntryTypes, webhookMessage, type WebhookMessage } from './webhook-message.ts'
 
-export type DeliverDeps = {
-  readonly store: Pick<Store, 'get' | 'journal' | 'webhookProgress' | 'keepWebhookProgress'>
-  readonly feed: Feed
-  readonly clock: Clock
-  readonly timers: Timers
-  readonly log: Log
+export type CallWebhook = (message: WebhookMessage, signal: AbortSignal) => Promise<AttemptMade>
+
+type DeliveryCore = Omit<Core, 'random'>
+
+type Webhook = {
   readonly secret: string
-  readonly call: (message: WebhookMessage, signal: AbortSignal) => Promise<AttemptMade>
+  readonly call: CallWebhook
   readonly onOutcome: (outcome: DeliveryOutcome) => void
 }
 
@@ -46,9 +42,9 @@ const windowSize = 500
 /** After trouble with the store. */
 const againMs = 10_000
 
-export const deliverAlerts = (deps: DeliverDeps): AlertDelivery => {
+export const deliverAlerts = (core: DeliveryCore, { secret, call, onOutcome }: Webhook): AlertDelivery => {
   const stopping = new AbortController()
-  const news = openNews(deps)
+  const news = openNews(core)
   let window: Delivery[] = []
   let read: WebhookProgress['after'] = null
   let done: WebhookProgress | null = null
@@ -60,7 +56,7 @@ export const deliverAlerts = (deps: DeliverDeps): AlertDelivery => {
   }
   const keepProgress = async (): Promise<void> => {
     const progress = progressOf(done?.after ?? null, window)
-    await deps.store.keepWebhookProgress(progress)
+    await core.store.keepWebhookProgress(progress)
     done = progress
     const open = window.findIndex(({ settled }) => !settled)
     window = open === -1 ? [] : window.slice(open)
@@ -70,14 +66,14 @@ export const deliverAlerts = (deps: DeliverDeps): AlertDelivery => {
     const { settled } = done
     while (window.length < windowSize && !stopping.signal.aborted) {
       const limit = windowSize - window.length
-      const entries = await deps.store.journal.read({
+      const entries = await core.store.journal.read({
         after: read,
         last: null,
         limit,
         node: null,
         type: alertEntryTypes,
       })
-      const nowMs = deps.clock.monotonicMs()
+      const nowMs = core.clock.monotonicMs()
       const fresh = entries.map((stored) => newDelivery(stored, nowMs, settled.includes(stored.entry.operation)))
       window = [...window, ...fresh]
       read = entries.at(-1)?.cursor ?? read
@@ -86,7 +82,7 @@ export const deliverAlerts = (deps: DeliverDeps): AlertDelivery => {
     }
   }
   const begin = async (): Promise<WebhookProgress> => {
-    const progress = (await deps.store.webhookProgress()) ?? { after: null, settled: [] }
+    const progress = (await core.store.webhookProgress()) ?? { after: null, settled: [] }
     read = progress.after
     return progress
   }
@@ -94,39 +90,39 @@ export const deliverAlerts = (deps: DeliverDeps): AlertDelivery => {
     let oldNews = 0
     let givenUp = 0
     for (const delivery of window.filter(({ settled }) => !settled)) {
-      if (isGivenUp(delivery, deps.clock.monotonicMs())) {
+      if (isGivenUp(delivery, core.clock.monotonicMs())) {
         givenUp++
-        deps.onOutcome('given_up')
-        deps.log.error(whichOf(delivery), 'an alert was not delivered to the webhook and is given up')
-      } else if (isOldNews(delivery, deps.clock.nowMs()) && (await isOver(deps, delivery))) oldNews++
+        onOutcome('given_up')
+        core.log.error(whichOf(delivery), 'an alert was not delivered to the webhook and is given up')
+      } else if (isOldNews(delivery, core.clock.nowMs()) && (await isOver(core.store, delivery))) oldNews++
       else continue
       replace(delivery, { settled: true })
     }
     // A webhook that is new, or was off, starts with a past that nobody waits for.
-    if (oldNews > 0) deps.log.info({ count: oldNews }, 'changes of alerts that are over by now are not delivered')
+    if (oldNews > 0) core.log.info({ count: oldNews }, 'changes of alerts that are over by now are not delivered')
     if (oldNews + givenUp > 0) await keepProgress()
   }
 
   const attempt = async (delivery: Delivery): Promise<void> => {
-    const message = webhookMessage(delivery.stored.entry, deps.secret, deps.clock.nowMs())
-    const made = await deps.call(message, stopping.signal)
+    const message = webhookMessage(delivery.stored.entry, secret, core.clock.nowMs())
+    const made = await call(message, stopping.signal)
     if (stopping.signal.aborted && made.attempt !== 'delivered') return
     if (made.attempt === 'delivered') {
-      if (failuresInARow > 0) deps.log.info('the webhook takes alerts again')
+      if (failuresInARow > 0) core.log.info('the webhook takes alerts again')
       failuresInARow = 0
       replace(delivery, { settled: true })
-      deps.onOutcome('delivered')
+      onOutcome('delivered')
       return keepProgress()
     }
-    deps.onOutcome('failed')
+    onOutcome('failed')
     const attempts = delivery.attempts + 1
-    const nowMs = deps.clock.monotonicMs()
+    const nowMs = core.clock.monotonicMs()
     if (made.attempt === 'refused') {
-      if (attempts === 1) deps.log.warn({ ...whichOf(delivery), why: made.why }, 'the webhook refused an alert')
+      if (attempts === 1) core.log.warn({ ...whichOf(delivery), why: made.why }, 'the webhook refused an alert')
       return replace(delivery, { attempts, notBeforeMs: nowMs + waitMs(attempts) })
     }
     failuresInARow++
-    if (failuresInARow === 1) deps.log.warn({ why: made.why }, 'the webhook cannot be reached; alerts wait for it')
+    if (failuresInARow === 1) core.log.warn({ why: made.why }, 'the webhook cannot be reached; alerts wait for it')
     pausedUntilMs = nowMs + waitMs(failuresInARow)
     replace(delivery, { attempts })
   }
@@ -134,7 +130,7 @@ export const deliverAlerts = (deps: DeliverDeps): AlertDelivery => {
   const step = async (): Promise<void> => {
     await fill()
     await dropOld()
-    const nowMs = deps.clock.monotonicMs()
+    const nowMs = core.clock.monotonicMs()
     if (nowMs < pausedUntilMs) return news.within(pausedUntilMs - nowMs, 'even if there is news')
     const next = nextDelivery(window, nowMs)
     if (next.due !== null) return attempt(next.due)
@@ -143,7 +139,7 @@ export const deliverAlerts = (deps: DeliverDeps): AlertDelivery => {
   const run = async (): Promise<void> => {
     while (!stopping.signal.aborted) {
       await step().catch(async (error: unknown) => {
-        deps.log.warn({ err: error }, 'alerts could not be delivered; they are tried again')
+        core.log.warn({ err: error }, 'alerts could not be delivered; they are tried again')
         await news.within(againMs, 'even if there is news')
       })
     }
@@ -166,14 +162,14 @@ const whichOf = ({ stored }: Delivery): object => {
 }
 
 /** Another raising has taken its place, or it was resolved. */
-const isOver = async ({ store }: DeliverDeps, { stored }: Delivery): Promise<boolean> => {
+const isOver = async (store: Pick<Store, 'get'>, { stored }: Delivery): Promise<boolean> => {
   const { alert, kind, subject } = stored.entry.body
   const now = await store.get('alert', alertKey({ kind: kind as AlertKind, subject: String(subject) }))
   return now === null || now.value.id !== alert || now.value.state.kind === 'resolved'
 }
 
 /** Waiting for time to pass, or for something new in the journal, which may have come since it was read. */
-const openNews = ({ feed, timers }: DeliverDeps) => {
+const openNews = ({ feed, timers }: DeliveryCore) => {
   let isNew = false
   let closed = false
   let wake: () => void = () => {}

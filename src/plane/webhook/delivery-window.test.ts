@@ -47,7 +47,7 @@ test('waiting grows to a quarter of an hour and no further', () => {
   assert.deepEqual([1, 2, 3, 4, 5, 6, 100].map(waitMs), [5000, 15_000, 45_000, 135_000, 405_000, 900_000, 900_000])
 })
 
-test('a day of trying is enough, and a day is how old news may be when it is found', () => {
+test('delivery is tried for a day, and an alert older than a day is not delivered', () => {
   assert.equal(isGivenUp(delivery(1, 'a'), day - 1), false)
   assert.equal(isGivenUp(delivery(1, 'a'), day), true)
   assert.equal(isOldNews(delivery(1, 'a'), day - 1), false)

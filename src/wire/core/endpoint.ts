@@ -62,3 +62,9 @@ export type BodyOf<E extends Endpoint> = Part<E, 'body', Readonly<Record<never, 
 export type Immutable<T> = T extends object ? { readonly [K in keyof T]: Immutable<T[K]> } : T
 
 export type AnswerOf<E extends Endpoint> = E extends { readonly answer: infer S extends TSchema } ? Static<S> : unknown
+
+/** The path of a call, with its parameters filled in. */
+export const pathOf = ({ path }: Pick<Endpoint, 'path'>, params: object = {}): string => {
+  const values: Readonly<Record<string, string>> = { ...params }
+  return path.replace(/:(\w+)/g, (_, name: string) => encodeURIComponent(values[name] ?? ''))
+}

@@ -5,7 +5,7 @@ import { refuse, refuseMethod, type Refusal } from '#domain/core/refusal.ts'
 import { errorBody, ErrorBody } from './error-body.ts'
 import type { RefusalCode } from '#domain/core/refusal-table.ts'
 
-test('a time to wait is told in whole milliseconds, as the schema says, and never shortened', () => {
+test('a retry time is in whole milliseconds, as the schema says, and never shortened', () => {
   for (const [retryAfterMs, told] of [
     [59_540.8, 59_541],
     [1000, 1000],

@@ -8,7 +8,7 @@ const inUse = refuse('KEY_IN_USE', 'SHA256:ab')
 /** What an agent of 0.2.0 sends. */
 const agent = { host: 'plane', connection: 'close', accept: 'application/json', 'content-type': 'application/json' }
 
-test('an agent that does not know a newer code is answered with one it knows, and told the newer one in the detail', () => {
+test('an agent that does not know a newer code gets one it knows, with the newer one in the detail', () => {
   const said = inKnownWords(inUse, agent)
   assert.deepEqual([said.code, said.detail], ['KEY_BLOCKED', 'KEY_IN_USE: SHA256:ab'])
   assert.equal(inKnownWords(refuse('KEY_IN_USE'), agent).detail, 'KEY_IN_USE')
@@ -42,7 +42,7 @@ test('a code of a later release is judged by the HTTP status: only a server erro
   assert.equal(retryClassOf('constructor', 403), 'unknown')
 })
 
-test('a status without an error body tells a server error and a missing address from everything else', () => {
+test('a status without an error body distinguishes a server error and a missing address from everything else', () => {
   assert.equal(retryClassOf(null, 502), 'unknown-later')
   assert.deepEqual([retryClassOf(null, 404), retryClassOf(null, 405)], ['unknown-address', 'unknown-address'])
   assert.deepEqual([retryClassOf(null, 400), retryClassOf(null, 429)], ['unknown', 'unknown'])

@@ -11,7 +11,10 @@ import { isRefusalCode, refusals, type RefusalCode, type RetryClass } from '#dom
 const knownCodesHeader = 'muster-knows-codes'
 
 /** Each with the code for agents that do not know it. */
-const newerCodes: Partial<Readonly<Record<RefusalCode, RefusalCode>>> = { KEY_IN_USE: 'KEY_BLOCKED' }
+const newerCodes: Partial<Readonly<Record<RefusalCode, RefusalCode>>> = {
+  KEY_IN_USE: 'KEY_BLOCKED',
+  UPGRADE_UNFINISHED: 'UNAVAILABLE',
+}
 
 export const knownCodesHeaders: Readonly<Record<string, string>> = {
   [knownCodesHeader]: Object.keys(newerCodes).join(' '),

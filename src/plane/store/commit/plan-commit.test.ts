@@ -24,7 +24,7 @@ test('a row that was not read cannot be written', () => {
   assert.throws(() => planned([{ row: 'profile', key: 'domain', version: 1 }], domain), /without naming/)
 })
 
-test('a ban nobody has read may come twice, one that was read races like any other row', () => {
+test('a ban that was not read may be written twice, one that was read races like any other row', () => {
   assert.deepEqual(planned([], ban)[0]?.rule, { kind: 'keep-first' })
   assert.deepEqual(planned([{ row: 'key-ban', key: 'k', version: 0 }], ban)[0]?.rule, { kind: 'after', version: 0 })
 })

@@ -37,16 +37,16 @@ export const encodeRow = <K extends RowKind>(kind: K, value: RowTypes[K]): Encod
   return { kind, key: shape.key(value), doc: JSON.stringify(value), columns, changing }
 }
 
-/** A row as `SELECT key, version, doc` gives it. `since`: what rows of an earlier release lack. */
+/** A row as `SELECT key, version, doc` gives it. `filled`: adds what documents of an earlier release lack. */
 export const decodeRow = <K extends RowKind>(
   kind: K,
   found: Record<string, unknown>,
-  since?: Partial<RowTypes[K]>,
+  filled?: (document: object) => object,
 ): Row<RowTypes[K]> => {
   const doc = found['doc'] as string
   const parsed: unknown = kind === 'node' ? jsonIn(doc) : JSON.parse(doc)
-  const isWhole = since === undefined || typeof parsed !== 'object'
-  const whole: unknown = isWhole ? parsed : { ...since, ...parsed }
+  const isWhole = filled === undefined || typeof parsed !== 'object' || parsed === null
+  const whole: unknown = isWhole ? parsed : filled(parsed)
   const value = kind === 'node' ? nodeAsRead(found['key'] as string, whole) : whole
   return { version: found['version'] as number, value: value as RowTypes[K] }
 }

@@ -93,3 +93,15 @@ export class Fenced extends StoreFault {
     this.name = 'Fenced'
   }
 }
+
+/** The commit has something in it for which the schema of the release before has no place. Nothing is wrong with the store. */
+export class UpgradeUnfinished extends StoreFault {
+  /** What has no place, and which replicas are waited for. */
+  readonly what: string
+
+  constructor(what: string) {
+    super('nothing was committed', what)
+    this.name = 'UpgradeUnfinished'
+    this.what = what
+  }
+}

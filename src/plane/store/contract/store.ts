@@ -80,6 +80,10 @@ export type Store = {
   webhookProgress(): Promise<WebhookProgress | null>
   /** Durable when the promise resolves, and without an entry: it is a reader's place, not something that happened. */
   keepWebhookProgress(progress: WebhookProgress): Promise<void>
+  /** Null: the schema is the one of this release. Else a commit that has no place on it is rejected as `UpgradeUnfinished`. */
+  unfinishedUpgrade(): UnfinishedUpgrade | null
+  /** Called once, when the schema has become the one of this release: rows may have changed without an entry. */
+  onUpgraded(run: () => void): void
   /** Hears of every group of commits, in the turn it ended in. */
   onCommitGroup(run: (group: CommitGroup) => void): void
   /** Reads the whole file and says what is damaged; null: nothing, or the database server looks after its own files. */
@@ -118,6 +122,14 @@ export type AlertQuery = {
   readonly unresolvedOnly: boolean
   readonly after: string | null
   readonly limit: number
+}
+
+/** The store has the schema of the release before, because replicas of that release may be started again on it. */
+export type UnfinishedUpgrade = {
+  readonly schema: number
+  readonly newest: number
+  /** Each with its name and its release; empty: the schema is about to change. */
+  readonly waitsFor: readonly string[]
 }
 
 /** Everything up to `after` has been dealt with, and of what is behind it the entries with these operation ids. */

@@ -22,6 +22,7 @@ export type CopyRefusedCode =
   | 'JOURNAL_BROKEN'
   | 'STORE_DAMAGED'
   | 'STOPPED'
+  | 'UPGRADE_UNFINISHED'
 
 /** Nothing was changed, and trying again as it is changes nothing. */
 export class CopyRefused extends Error {

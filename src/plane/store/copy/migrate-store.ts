@@ -1,10 +1,14 @@
-// The schema of a store brought to that of this release, by itself: a plane does the same when it starts.
+// The schema of a store brought to that of this release, by itself: a plane does the same when it starts, and the one that leads
+// when the last plane of the release before has stopped.
 
 import { flushFolder } from '#platform/files.ts'
+import type { PgSession } from '#platform/postgres.ts'
 import { openDatabase } from '#platform/sqlite.ts'
 import { checkSchema, migrate, newestSchema } from '#plane/store/sqlite/migrations.ts'
-import { migrateDatabase, schemaOf } from '#plane/store/postgres/run-migrations.ts'
+import { leasedIn, migrateDatabase, schemaOf } from '#plane/store/postgres/run-migrations.ts'
+import { waitsFor } from '#plane/store/postgres/schema-gate.ts'
 import type { PlaneConfig } from '#plane/config/config.ts'
+import { CopyRefused } from './copy-refusal.ts'
 import { connectForCopy, postgresAccess } from './open-postgres.ts'
 import { databaseFile, lockStopped, openSqliteToRead } from './open-sqlite.ts'
 
@@ -45,9 +49,24 @@ const migratePostgres = async (access: ReturnType<typeof postgresAccess>, dryRun
   const session = await connectForCopy(access, 'store migrate')
   try {
     const { version, newest } = await schemaOf(session)
-    if (!dryRun && version !== newest) await migrateDatabase(access)
-    return { from: version, to: newest }
+    if (version === newest) return { from: version, to: newest }
+    const migrated = dryRun ? await wouldMigrate(session, version, newest) : await migrateDatabase(access)
+    if (migrated.waitsFor.length > 0) throw unfinished(migrated.to, migrated.waitsFor)
+    return { from: version, to: migrated.to }
   } finally {
     await session.end()
   }
 }
+
+const wouldMigrate = async (session: PgSession, version: number | null, newest: number) => {
+  const waiting = version === null ? [] : waitsFor(version, await leasedIn(session))
+  return { to: waiting.length === 0 || version === null ? newest : version, waitsFor: waiting }
+}
+
+/** A replica of the release before could not be started again on a newer schema. */
+const unfinished = (schema: number, waiting: readonly string[]): CopyRefused =>
+  new CopyRefused(
+    'UPGRADE_UNFINISHED',
+    `the store stays at schema ${schema}: planes of an older release run on it: ${waiting.join(', ')}`,
+    'Upgrade or stop them first; the plane that leads then upgrades the schema by itself',
+  )

@@ -7,6 +7,7 @@ import { readFileIfAny, sizeOf } from '#platform/files.ts'
 import type { PostgresTarget } from '#platform/postgres.ts'
 import { stillRuns } from '#platform/process-mark.ts'
 import { schemaOf } from '#plane/store/postgres/run-migrations.ts'
+import { waitsFor } from '#plane/store/postgres/schema-gate.ts'
 import { newestSchema } from '#plane/store/sqlite/migrations.ts'
 import { openSqliteSql } from '#plane/store/sqlite/sqlite-sql.ts'
 import type { Sql, SqlRow } from '#plane/store/sql/sql.ts'
@@ -24,9 +25,11 @@ export type StoreStatus = {
   readonly bytes: number
   /** Null: it can be written to, as far as can be told without doing so. */
   readonly writeFault: string | null
-  /** Null: its schema is another than this release's, so nothing else is known. */
+  /** Null: there is nothing, or it is SQLite with an older schema. */
   readonly content: StoreContent | null
   readonly replicas: readonly LeasedReplica[]
+  /** Replicas of the release before that keep the store on its schema, each with its release. */
+  readonly upgradeWaitsFor: readonly string[]
 }
 
 export type StoreContent = {
@@ -76,6 +79,7 @@ const statusOfSqlite = async (folder: string): Promise<StoreStatus> => {
       writeFault: writeFaultOf(folder) ?? writeFaultOf(file),
       content: schema === newestSchema ? await contentOf(sql, 'NULL') : null,
       replicas: planeOf(folder),
+      upgradeWaitsFor: [],
     }
   } finally {
     database.close()
@@ -95,17 +99,20 @@ const statusOfPostgres = async (target: PostgresTarget): Promise<StoreStatus> =>
     await session.exec('BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY')
     const { version, newest } = await schemaOf(session)
     const sql = sqlOn(session)
-    const current = version === newest
+    const isOurs = version !== null
     const [size] = await sql.read(databaseSize)
+    const replicas = isOurs ? await leasedIn(sql) : []
     return {
       store: 'postgres',
       place: `${target.hosts.map(({ host, port }) => `${host}:${port}`).join(',')}/${target.database} as ${target.user}`,
       schema: version,
       newestSchema: newest,
       bytes: Number(size?.['bytes']),
-      writeFault: current ? await rightsMissing(sql) : null,
-      content: current ? await contentOf(sql, 'writer') : null,
-      replicas: current ? await leasedIn(sql) : [],
+      writeFault: isOurs ? await rightsMissing(sql) : null,
+      // What is counted is in every schema since the first.
+      content: isOurs ? await contentOf(sql, 'writer') : null,
+      replicas,
+      upgradeWaitsFor: waitsFor(version, replicas),
     }
   } finally {
     await session.end()

@@ -16,7 +16,7 @@ test('a channel that another replica holds under its lease stays there', () => {
   assert.equal(decideClaim(facts), theirs)
 })
 
-test('a channel that nobody holds is claimed', () => {
+test('a channel without a holder is claimed', () => {
   assert.equal(decideClaim({ ...facts, holder: null }), 'claimed')
 })
 

@@ -102,7 +102,7 @@ test('what another wrote before its chain was taken over is not taken for one th
   assert.deepEqual([told, heard], [[2], [0, 1000]])
 })
 
-test('under a chain of its own a replica that waits for its own answers has heard of everything', async () => {
+test('under its own chain a replica that waits for its own answers is up to date', async () => {
   const { feed, heard, look } = await setUp({ end: 1, writer: 1 })
   await look({ end: 2, writer: self })
   void feed.commitHere(nothingWritten, () => new Promise(() => {}))

@@ -56,7 +56,7 @@ test('while two are under way what is asked gathers, and goes as one when either
   assert.deepEqual(await later, ['row of c', 'row of a', 'row of d'])
 })
 
-test('a question that fails is told to those who asked it, and the next is asked all the same', async () => {
+test('a failed question is reported to its callers, and the next is asked all the same', async () => {
   const { get, questions } = asked()
   const failing = [get('a'), get('b')]
   await nextTurn()

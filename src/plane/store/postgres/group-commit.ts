@@ -7,11 +7,13 @@ import type { Fence } from '#plane/store/contract/replicas.ts'
 import { gatherCommits } from '#plane/store/commit/gather-commits.ts'
 import { planCommit, type CommitPlan } from '#plane/store/commit/plan-commit.ts'
 import { refusedInDoubt, type JournalWitness } from '#plane/store/journal/journal-witness.ts'
-import { Fenced, StoreFault, StoreInDoubt } from '#plane/store/contract/store-errors.ts'
+import { Fenced, StoreFault, StoreInDoubt, UpgradeUnfinished } from '#plane/store/contract/store-errors.ts'
 import type { CommitGroup, Committed } from '#plane/store/contract/store.ts'
+import { refusedOn } from './older-rows.ts'
 import { policyKinds } from './row-statements.ts'
 import { openGroupRunner, type GroupRunnerDeps } from './run-group.ts'
 import type { MemberOutcome } from './run-transaction.ts'
+import type { SchemaInUse } from './schema-gate.ts'
 
 export type PgGroupCommit = {
   commit(change: Change, fence?: Fence): Promise<Committed | 'lost-race'>
@@ -104,6 +106,7 @@ export const openPgGroupCommit = (deps: PgGroupCommitDeps): PgGroupCommit => {
       if (finished) throw new StoreFault('nothing was committed', 'the store is closed')
       const plan = planCommit(change)
       refuseUnstorable(plan)
+      if (deps.schema.isUnfinished()) refuseUnknown(deps.schema, plan)
       return new Promise<Outcome>((resolve, reject) => {
         queue.push({ plan, fence: fence ?? null, resolve, reject })
         wake()
@@ -116,6 +119,15 @@ export const openPgGroupCommit = (deps: PgGroupCommitDeps): PgGroupCommit => {
       await runner.close()
     },
   }
+}
+
+/** What replicas of the release before would not understand. Once the schema is theirs no more, it stays so. */
+const refuseUnknown = (schema: SchemaInUse, plan: CommitPlan): void => {
+  const refused = refusedOn(schema.version(), plan)
+  if (refused === null) return
+  const waiting = schema.unfinished()?.waitsFor ?? []
+  const whom = waiting.length === 0 ? 'replicas of an older release' : waiting.join(', ')
+  throw new UpgradeUnfinished(`${refused} is new in this release, and the upgrade waits for ${whom}`)
 }
 
 /** Those that may be committed now; the others have been answered. */

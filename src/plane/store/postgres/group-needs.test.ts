@@ -11,7 +11,7 @@ const locksOf = (...changes: readonly Change[]) =>
 const ban = { put: 'key-ban', value: { spki: 'k', why: 'x', atMs: 1 } } as const
 const settings = { put: 'domain', value: { name: 'x' } as never } as const
 
-test('whoever relies on a row being absent and whoever inserts it take the same lock, and one of them alone', () => {
+test('a commit that relies on an absent row and one that inserts it take the same lock, and only one of them alone', () => {
   const cases: readonly [relying: Change, inserting: Change, exclusive: 'relying' | 'inserting'][] = [
     [change([read('key-ban', 'k', 0)], []), change([], [ban]), 'inserting'],
     [change([read('node', 'n', 0)], []), change([read('node', 'n', 0)], [putNode('n')]), 'relying'],
@@ -39,7 +39,7 @@ test('a row that is there needs no lock beside its own', () => {
   assert.equal(locksOf(change([read('node', 'n', 4)], [putNode('n')])).size, 0)
 })
 
-test('everybody takes the same locks in the same order', () => {
+test('all groups take the same locks in the same order', () => {
   const changes = Array.from({ length: 20 }, (_, at) => change([read('key-ban', `k${at}`, 0)], []))
   const keys = (some: readonly Change[]) => needsOf(...some).locks.map(({ key }) => key)
   assert.deepEqual(keys(changes.toReversed()), keys(changes))

@@ -36,6 +36,7 @@ const setUp = async () => {
     log: silentLog,
     pace: usualPace,
     witness: openJournalWitness(),
+    schema: { has: () => true, learn: () => {} },
     name: 'test',
     version: '0.0.0',
   })

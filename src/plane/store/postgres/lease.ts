@@ -12,6 +12,9 @@ import { Fenced, StoreFault } from '#plane/store/contract/store-errors.ts'
 import { answeredInTime } from './answered-in-time.ts'
 import type { PgAccess } from './pg-access.ts'
 import type { ReplicaPace } from './replica-pace.ts'
+import { migrationLock } from './run-migrations.ts'
+import type { SchemaInUse } from './schema-gate.ts'
+import { newestSchema } from './schema-since.ts'
 import { clockOffset, elapsedMs, instantOf, offsetNow, standingAt } from './standing-at.ts'
 import type { ClockOffset, Instant } from './standing-at.ts'
 
@@ -59,6 +62,7 @@ export type LeaseDeps = {
   readonly log: Log
   readonly pace: ReplicaPace
   readonly witness: Pick<JournalWitness, 'loss' | 'onLoss'>
+  readonly schema: Pick<SchemaInUse, 'has' | 'learn'>
   /** How far this machine's clock may be from the database's; left out: they are not compared. */
   readonly clockToleranceMs?: number
   /** Host and process, for people. */
@@ -123,7 +127,9 @@ export const openLease = async (deps: LeaseDeps): Promise<Lease> => {
     const { number } = renewal
     const sentAt = instantOf(clock)
     const known = renewal.clock === null ? 0 : Math.round(offsetNow(renewal.clock, sentAt))
-    const { count, rows } = await confirmedWrite(deps, on, renewStatement, [number, pace.leaseMs, known])
+    const { count, rows } = deps.schema.has('replica.clock_offset_ms')
+      ? await confirmedWrite(deps, on, renewStatement, [number, pace.leaseMs, known])
+      : await confirmedWrite(deps, on, renewWithoutOffset, [number, pace.leaseMs])
     // Meanwhile there may be another connection, and another number.
     if (number !== renewal.number) return 'over'
     if (count !== 1) learn(() => void (renewed = null))
@@ -209,9 +215,23 @@ const connectLease = async ({ access, log }: LeaseDeps): Promise<PgSession> => {
 
 const register = async (deps: LeaseDeps, session: PgSession, startedAtMs: number): Promise<Renewal> => {
   const sentAt = instantOf(deps.clock)
-  const values = [deps.name, deps.version, startedAtMs, deps.pace.leaseMs]
-  const { rows } = await confirmedWrite(deps, session, registerStatement, values)
-  const number = rows[0]?.['number'] as ReplicaNumber
+  const values = [deps.name, deps.version, startedAtMs, deps.pace.leaseMs, newestSchema]
+  // Whoever takes a step sees this lease, or this sees the step: no lease is taken on a schema that is not known here.
+  const registering = [
+    session.exec(`BEGIN; SET LOCAL lock_timeout = '2s'; SELECT pg_advisory_xact_lock_shared(${migrationLock})`),
+    session.run(registerStatement, values),
+    session.exec('COMMIT'),
+  ] as const
+  const registered = Promise.all(registering).catch((error: unknown) => {
+    session.destroy()
+    throw error
+  })
+  const [, { rows }] = await answeredInTime(deps.timers, session, deps.pace.answerWithinMs, registered)
+  if (session.ended) throw new StoreFault('a lease was not confirmed', 'its connection has ended')
+  const number = rows[0]?.['number'] as ReplicaNumber | undefined
+  if (number === undefined)
+    throw new StoreFault('no lease is taken', 'the store has a newer schema than this release knows')
+  deps.schema.learn(Number(rows[0]?.['schema']))
   deps.log.info({ replica: number }, 'this replica has a lease')
   return { session, number, sentAt, clock: clockIn(deps, sentAt, rows) }
 }
@@ -247,16 +267,18 @@ const giveBack = async ({ timers, pace }: LeaseDeps, session: PgSession, number:
 const registerStatement: Prepared = {
   name: 'lease-register',
   text: `INSERT INTO replica (name, version, started_at, expires_at)
-    VALUES ($1, $2, to_timestamp($3::float8 / 1000), clock_timestamp() + $4::float8 * interval '1 millisecond')
-    RETURNING number, extract(epoch FROM clock_timestamp())::float8 * 1000 AS "nowMs"`,
+    SELECT $1, $2, to_timestamp($3::float8 / 1000), clock_timestamp() + $4::float8 * interval '1 millisecond'
+    FROM muster_schema WHERE muster_schema.version <= $5::integer
+    RETURNING number, extract(epoch FROM clock_timestamp())::float8 * 1000 AS "nowMs",
+      (SELECT muster_schema.version FROM muster_schema) AS schema`,
 }
 
-const renewStatement: Prepared = {
-  name: 'lease-renew',
-  text: `UPDATE replica SET expires_at = clock_timestamp() + $2::float8 * interval '1 millisecond', clock_offset_ms = $3
+const renewing = (alsoSet: string): string =>
+  `UPDATE replica SET expires_at = clock_timestamp() + $2::float8 * interval '1 millisecond'${alsoSet}
     WHERE number = $1 AND expires_at > clock_timestamp()
-    RETURNING extract(epoch FROM clock_timestamp())::float8 * 1000 AS "nowMs"`,
-}
+    RETURNING extract(epoch FROM clock_timestamp())::float8 * 1000 AS "nowMs"`
+const renewStatement: Prepared = { name: 'lease-renew', text: renewing(', clock_offset_ms = $3') }
+const renewWithoutOffset: Prepared = { name: 'lease-renew-without-offset', text: renewing('') }
 
 /** In the order in which claims lock them: when a plane stops, its agents claim them elsewhere in the same moment. */
 const leaveHolders: Prepared = {

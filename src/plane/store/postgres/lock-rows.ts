@@ -13,6 +13,7 @@ import type { GroupNeeds } from './group-needs.ts'
 import { findPlaces } from './known-places.ts'
 import { decodeShared } from './older-rows.ts'
 import { rowKinds, rowStatements } from './row-statements.ts'
+import { schemaLock } from './run-migrations.ts'
 
 export type FoundRow = {
   readonly version: number
@@ -45,6 +46,8 @@ export type GroupFacts = {
   readonly chains: readonly FoundChain[]
   /** What the database has at the places this replica knows. */
   readonly places: readonly FoundPlace[]
+  /** The schema of the database until the transaction ends; null: not asked for. */
+  readonly schema: number | null
 }
 
 export const placeOf = (kind: RowKind, key: string): string => `${kind} ${key}`
@@ -56,12 +59,17 @@ export const lockRows = async (
   needs: GroupNeeds,
   asLeader: boolean,
   known: readonly SeenHead[],
+  /** It is not the newest, so a step may be taken. Else there is none that this replica would not end before. */
+  schemaMayChange: boolean,
 ): Promise<GroupFacts> => {
   const nothing: Promise<PgResult> = Promise.resolve({ rows: [], count: 0 })
   const looked: [RowKind, Promise<PgResult>][] = []
   const taken: [RowKind, Promise<PgResult>][] = []
 
   const begun = session.exec('BEGIN')
+  // Before anything else is locked: a step that holds this waits for locks on tables.
+  const schemaLocked = schemaMayChange ? session.run(lockSchema, [schemaLock]) : nothing
+  const schema = schemaMayChange ? session.run(readSchema) : nothing
   const lease = session.run(lockLease, [self])
   const leads = asLeader ? session.run(lockLeadership, [self]) : nothing
   const locked =
@@ -84,7 +92,7 @@ export const lockRows = async (
   const places = findPlaces((statement, values) => session.run(statement, values), known)
   // All of them: one that nobody waits for when an earlier one fails would end the process.
   const rest = [...looked, ...taken].map(([, answer]) => answer)
-  await Promise.all([begun, lease, leads, locked, hardware, held, chains, places, ...rest])
+  await Promise.all([begun, schemaLocked, schema, lease, leads, locked, hardware, held, chains, places, ...rest])
 
   const rows = new Map<string, FoundRow>()
   const owners = new Map<string, string>()
@@ -109,6 +117,7 @@ export const lockRows = async (
     held: new Set((await held).rows.map((row) => row['node'] as NodeId)),
     chains: (await chains).rows as readonly FoundChain[],
     places: await places,
+    schema: ((await schema).rows[0]?.['version'] ?? null) as number | null,
   }
 }
 
@@ -120,6 +129,10 @@ const foundRow = (kind: RowKind, row: Readonly<Record<string, unknown>>): FoundR
 
 const uniquesOf = (kind: RowKind, row: Readonly<Record<string, unknown>>): Record<string, string | null> =>
   Object.fromEntries((tableShapes[kind].unique ?? []).map((column) => [column, row[column] as string | null]))
+
+/** A step has ended, or waits for this transaction. What is read behind it stays so. */
+const lockSchema: Prepared = { name: 'group-lock-schema', text: 'SELECT pg_advisory_xact_lock_shared($1::bigint)' }
+const readSchema: Prepared = { name: 'group-read-schema', text: 'SELECT version FROM muster_schema WHERE id = 1' }
 
 /** A renewal passes it, and whoever removes the lease waits for it. */
 const lockLease: Prepared = {

@@ -6,6 +6,7 @@ const text = 'TEXT COLLATE "C"'
 const documents = (table: string, columns: string): string =>
   `CREATE TABLE ${table} (key ${text} PRIMARY KEY, version BIGINT NOT NULL, doc TEXT NOT NULL${columns});`
 
+/** One of each schema in schema-since.ts. */
 export const migrations: readonly string[] = [
   `${documents('node', `, membership ${text} NOT NULL, profile ${text} NOT NULL`)}
    CREATE INDEX node_by_membership ON node (membership, key);
@@ -120,3 +121,25 @@ export const migrations: readonly string[] = [
    -- How far the clock of a replica is from the database's, above 0 ahead; null: a release that does not say.
    ALTER TABLE replica ADD COLUMN clock_offset_ms BIGINT;`,
 ]
+
+/**
+ * What belongs to a step and is not in it, because it has shipped without: taken in the same transaction. Planes of 0.2.1 took
+ * step 3 before they certified anything. A later plane has certified keys on schema 2, and a node's row names the last three of
+ * them: the others are claimed by the certificates on record. Those that ended more than a week ago are left out, because there
+ * may be millions of them.
+ */
+export const supplements: Readonly<Record<number, string>> = {
+  3: `INSERT INTO key_claim (key, version, doc, shared)
+    SELECT spki, 1, json_build_object('spki', spki, 'holders',
+      json_agg(json_build_object('node', node, 'use', use, 'sinceMs', since) ORDER BY node, use))::text,
+      CASE WHEN count(DISTINCT node) > 1 THEN 1 ELSE 0 END
+    FROM (SELECT spki, node, use, min(since) AS since FROM (
+      SELECT doc::json ->> 'spki' AS spki, node, 'tls' AS use, (doc::json ->> 'issuedAtMs')::bigint AS since
+        FROM certificate WHERE node IS NOT NULL AND not_after_ms > extract(epoch FROM now() - interval '7 days') * 1000
+      UNION ALL
+      SELECT key, holder ->> 'node', holder ->> 'use', (holder ->> 'sinceMs')::bigint
+        FROM key_claim, json_array_elements(doc::json -> 'holders') AS holder) AS held
+      GROUP BY spki, node, use) AS holder
+    GROUP BY spki
+    ON CONFLICT (key) DO UPDATE SET doc = excluded.doc, shared = excluded.shared;`,
+}

@@ -1,13 +1,16 @@
-// While planes are upgraded one after the other, those of the release before go on writing rows as they know them, after the
-// schema has been brought up to date. What such a row lacks is what the step gave to the rows that were there then.
+// Rows as the release before knows them. Its planes write such rows until the last of them has stopped, and so does a plane of
+// this release for as long as the schema is theirs (schema-gate.ts). What such a row lacks is what the step gives to it.
 
 import type { Row, RowKind, RowTypes } from '#domain/core/change.ts'
 import { maintenancePolicy, openIssuance } from '#domain/core/domain-settings.ts'
 import { nothingTagged } from '#domain/core/hardware-profile.ts'
 import { defaultProbeSilenceMs } from '#domain/core/profile.ts'
 import { noWireguard } from '#domain/core/wireguard.ts'
+import type { CommitPlan, PlannedWrite } from '#plane/store/commit/plan-commit.ts'
 import { decodeRow } from '#plane/store/commit/row-tables.ts'
+import { fieldsSince, kindsSince } from './schema-since.ts'
 
+/** For every field that is younger than its kind (schema-since.ts). */
 const lacking: { readonly [K in RowKind]?: Partial<RowTypes[K]> } = {
   node: { allocations: 0, wireguard: null, machine: nothingTagged },
   profile: { wireguard: noWireguard, probeSilenceMs: defaultProbeSilenceMs },
@@ -20,6 +23,94 @@ const lacking: { readonly [K in RowKind]?: Partial<RowTypes[K]> } = {
   issuer: { compromisedAtMs: null },
 }
 
+/** The document itself where it lacks nothing: most do not. */
+const filled = (document: object, values: object): object => {
+  const missing: Record<string, unknown> = {}
+  for (const [name, value] of Object.entries(values)) {
+    const found: unknown = (document as Record<string, unknown>)[name]
+    const part = found === undefined ? value : isObject(found) && isObject(value) ? filled(found, value) : found
+    if (part !== found) missing[name] = part
+  }
+  return Object.keys(missing).length === 0 ? document : { ...document, ...missing }
+}
+
+const isObject = (value: unknown): value is object =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+const fillers = Object.fromEntries(
+  Object.entries(lacking).map(([kind, values]) => [kind, (document: object) => filled(document, values)]),
+) as { readonly [K in RowKind]?: (document: object) => object }
+
 /** A row as `SELECT key, version, doc` gives it, whichever plane has written it. */
 export const decodeShared = <K extends RowKind>(kind: K, found: Record<string, unknown>): Row<RowTypes[K]> =>
-  decodeRow(kind, found, lacking[kind])
+  decodeRow(kind, found, fillers[kind])
+
+/** A field that rows of a kind do not have yet on some schema, and the value that stands for it there. */
+export type YoungField = { readonly path: readonly string[]; readonly since: number; readonly value: unknown }
+
+/** Of every kind, the fields that are younger than the kind itself. */
+export const youngFields = Object.fromEntries(
+  (Object.keys(fieldsSince) as RowKind[]).map((kind) => [
+    kind,
+    fieldsIn(fieldsSince[kind])
+      .filter(({ since }) => since > kindsSince[kind].schema)
+      .map((field) => ({ ...field, value: at(lacking[kind], field.path) })),
+  ]),
+) as unknown as Readonly<Record<RowKind, readonly YoungField[]>>
+
+/** What of a plan has no place on an older schema, in words; null: all of it has one, or is derived by the step. */
+export const refusedOn = (schema: number, { writes }: Pick<CommitPlan, 'writes'>): string | null => {
+  for (const { write } of writes) {
+    const { schema: kindSince, before } = kindsSince[write.put]
+    if (kindSince > schema && before === 'refused') return `a row of the kind ${write.put}`
+    const field = absentOn(schema, write.put).find(({ path, value }) => !isSame(at(write.value, path), value))
+    if (field !== undefined) return `${field.path.join('.')} of a ${write.put}`
+  }
+  return null
+}
+
+/** The plan with what an older schema has a place for, and with documents as the release of that schema writes them. */
+export const writableOn = (schema: number, plan: CommitPlan): CommitPlan => {
+  const isThere = (kind: RowKind): boolean => kindsSince[kind].schema <= schema
+  return {
+    ...plan,
+    reads: plan.reads.filter(({ row }) => isThere(row)),
+    writes: plan.writes.filter(({ row }) => isThere(row.kind)).map((planned) => withoutYoung(schema, planned)),
+  }
+}
+
+const withoutYoung = (schema: number, planned: PlannedWrite): PlannedWrite => {
+  const absent = absentOn(schema, planned.row.kind)
+  if (absent.length === 0) return planned
+  const document = JSON.parse(planned.row.doc) as Record<string, unknown>
+  for (const { path } of absent) remove(document, path)
+  return { ...planned, row: { ...planned.row, doc: JSON.stringify(document) } }
+}
+
+/** Together with the objects that it leaves empty: an older release does not know those either. */
+const remove = (from: Record<string, unknown>, [name = '', ...rest]: readonly string[]): void => {
+  const part = from[name]
+  if (rest.length > 0 && isObject(part)) {
+    remove(part as Record<string, unknown>, rest)
+    if (Object.keys(part).length > 0) return
+  }
+  delete from[name]
+}
+
+const absentOn = (schema: number, kind: RowKind): readonly YoungField[] =>
+  youngFields[kind].filter(({ since }) => since > schema)
+
+function fieldsIn(
+  table: object,
+  path: readonly string[] = [],
+): { readonly path: readonly string[]; readonly since: number }[] {
+  return Object.entries(table).flatMap(([name, since]: [string, number | object]) =>
+    typeof since === 'number' ? [{ path: [...path, name], since }] : fieldsIn(since, [...path, name]),
+  )
+}
+
+function at(value: unknown, path: readonly string[]): unknown {
+  return path.reduce<unknown>((found, name) => (found as Record<string, unknown> | undefined)?.[name], value)
+}
+
+const isSame = (one: unknown, other: unknown): boolean => JSON.stringify(one) === JSON.stringify(other)

@@ -18,6 +18,7 @@ import { openLease, type Lease } from './lease.ts'
 import type { PgAccess } from './pg-access.ts'
 import { openReplicaMessages } from './replica-messages.ts'
 import { usualPace, type ReplicaPace } from './replica-pace.ts'
+import type { SchemaInUse } from './schema-gate.ts'
 
 export type PgReplicas = {
   readonly replicas: Replicas
@@ -49,6 +50,7 @@ export type PgReplicasDeps = {
   readonly version: string
   readonly pace?: ReplicaPace
   readonly witness: JournalWitness
+  readonly schema: SchemaInUse
   /** How far this machine's clock may be from the database's; left out: they are not compared. */
   readonly clockToleranceMs?: number
 }
@@ -95,7 +97,7 @@ export const openPgReplicas = async (deps: PgReplicasDeps): Promise<PgReplicas> 
       onStanding: (run) => lease.onStanding(run),
       leadership: () => leadership.current(),
       onLeadership: (run) => leadership.onChange(run),
-      leased: () => leased(access),
+      leased: () => leased(access, deps.schema),
       async leasedOrOverSince(graceMs) {
         const { rows } = await lease.confirmed((session) => session.run(overSinceStatement, [graceMs]))
         return rows.map((row) => row as Pick<Replica, 'number' | 'name'>)
@@ -139,18 +141,18 @@ const forget = async (
   }
 }
 
-const leased = async (access: Pick<PgAccess, 'read'>): Promise<readonly Replica[]> => {
-  const { rows } = await access.read(leasedStatement)
+const leased = async (access: Pick<PgAccess, 'read'>, schema: SchemaInUse): Promise<readonly Replica[]> => {
+  const { rows } = await access.read(schema.has('replica.clock_offset_ms') ? leasedStatement : leasedWithoutOffset)
   return rows.map((row) => row as Replica)
 }
 
-const leasedStatement: Prepared = {
-  name: 'replicas-leased',
-  text: `SELECT replica.number, name, version, floor(extract(epoch FROM started_at) * 1000)::bigint AS "startedAtMs",
-      leadership.replica IS NOT NULL AS leads, clock_offset_ms AS "clockOffsetMs"
+const leasedWith = (clockOffset: string): string =>
+  `SELECT replica.number, name, version, floor(extract(epoch FROM started_at) * 1000)::bigint AS "startedAtMs",
+      leadership.replica IS NOT NULL AS leads, ${clockOffset} AS "clockOffsetMs"
     FROM replica LEFT JOIN leadership ON leadership.replica = replica.number
-    WHERE expires_at > statement_timestamp() ORDER BY replica.number`,
-}
+    WHERE expires_at > statement_timestamp() ORDER BY replica.number`
+const leasedStatement: Prepared = { name: 'replicas-leased', text: leasedWith('clock_offset_ms') }
+const leasedWithoutOffset: Prepared = { name: 'replicas-leased-without-offset', text: leasedWith('NULL::bigint') }
 
 const overSinceStatement: Prepared = {
   name: 'replicas-over-since',

@@ -9,7 +9,7 @@ import { musterVersion } from '#platform/this-process.ts'
 import { tableShapes } from '#plane/store/commit/columns.ts'
 import { openJournalWitness, type JournalWitness } from '#plane/store/journal/journal-witness.ts'
 import { StoreFault } from '#plane/store/contract/store-errors.ts'
-import type { CommitGroup, Committed, HeadSigner, Store } from '#plane/store/contract/store.ts'
+import type { CommitGroup, Committed, HeadSigner, Store, UnfinishedUpgrade } from '#plane/store/contract/store.ts'
 import { forgetEnded } from '#plane/store/sql/forget.ts'
 import { openJournalReader } from '#plane/store/sql/journal-reader.ts'
 import { openListQueries } from '#plane/store/sql/list-queries.ts'
@@ -23,6 +23,9 @@ import { openPgReplicas, type PgReplicas } from './open-pg-replicas.ts'
 import type { PgAccess } from './pg-access.ts'
 import { openPgSql } from './pg-sql.ts'
 import { openRowReads } from './row-reads.ts'
+import { migrateDatabase, type Migrated } from './run-migrations.ts'
+import { openSchemaInUse, openUpgrade, type SchemaInUse } from './schema-gate.ts'
+import { newestSchema } from './schema-since.ts'
 import { openSealedKeys } from './sealed-keys.ts'
 
 export type PostgresStoreDeps = {
@@ -41,6 +44,8 @@ export type PostgresStoreDeps = {
   readonly witness?: JournalWitness
   /** How far this machine's clock may be from the database's; left out: they are not compared. */
   readonly clockToleranceMs?: number
+  /** What `migrateDatabase` has answered; absent: the schema is the newest. */
+  readonly migrated?: Pick<Migrated, 'to' | 'waitsFor'>
 }
 
 /** Written all the time, and nobody waits for others to hear of them: of a denial somebody does. */
@@ -55,25 +60,33 @@ const routineKinds: ReadonlySet<RowKind> = new Set<RowKind>([
 
 const observationsEveryMs = 5000
 const probeEveryMs = 1000
+const upgradeEveryMs = 1000
+/** Another replica that migrates, or one that starts, has done so by then, or is at it. */
+const migrateWithin = '2s'
 
 /** Rejects with a StoreFault where there is no primary that confirms a write; then the access stays open. */
 export const openPostgresStore = async (deps: PostgresStoreDeps): Promise<Store> => {
   const witness = deps.witness ?? openJournalWitness()
   try {
-    const shared = await openPgReplicas({ ...deps, witness, name: deps.replicaName, version: musterVersion })
-    return assemble({ ...deps, witness }, shared)
+    const schema = openSchemaInUse(deps.migrated ?? { to: newestSchema, waitsFor: [] }, deps.log)
+    const shared = await openPgReplicas({ ...deps, witness, schema, name: deps.replicaName, version: musterVersion })
+    return assemble({ ...deps, witness, schema }, shared)
   } catch (error) {
     throw error instanceof StoreFault ? error : new StoreFault('the store does not open', error)
   }
 }
 
-const assemble = (deps: PostgresStoreDeps & { readonly witness: JournalWitness }, shared: PgReplicas): Store => {
-  const { timers, log, clock } = deps
+type Parts = PostgresStoreDeps & { readonly witness: JournalWitness; readonly schema: SchemaInUse }
+
+const assemble = (deps: Parts, shared: PgReplicas): Store => {
+  const { timers, log, clock, schema } = deps
   const { replicas } = shared
   const health = openPgHealth({ access: deps.access, clock, log, self: () => replicas.self })
   const access = health.watched(deps.access)
   const sql = openPgSql({ access, timers, self: () => replicas.self })
-  const rows = openRowReads(sql)
+  const rows = openRowReads(sql, schema.has)
+  const lists = openListQueries(sql)
+  const progress = openProgress(sql)
   const observations = openObservations({ sql, timers, log })
   const groupListeners: ((group: CommitGroup) => void)[] = []
   const forgetPolicyOf = ({ writes }: Committed): void => {
@@ -94,9 +107,17 @@ const assemble = (deps: PostgresStoreDeps & { readonly witness: JournalWitness }
   deps.witness.onLoss(() => rows.forgetPolicies())
   // The first to hear of it: whoever hears of it next reads the row again.
   shared.onForeignCommit(forgetPolicyOf)
+  // A step changes rows without an entry.
+  schema.onUpgraded(() => rows.forgetPolicies())
+  const upgrade = openUpgrade({
+    ...{ access, schema, log },
+    leads: () => replicas.leadership() !== null,
+    migrate: () => migrateDatabase(deps.access, migrateWithin),
+  })
   const stops = [
     timers.every(observationsEveryMs, () => void observations.flush()),
     timers.every(probeEveryMs, () => void health.probe()),
+    timers.every(upgradeEveryMs, () => void upgrade()),
   ]
 
   const close = async (): Promise<void> => {
@@ -110,7 +131,8 @@ const assemble = (deps: PostgresStoreDeps & { readonly witness: JournalWitness }
 
   return {
     get: (kind, key) => rows.get(kind, key),
-    ...openListQueries(sql),
+    ...lists,
+    list: async (kind, query) => (schema.has(kind) ? lists.list(kind, query) : []),
     commit: (change, fence) =>
       standInOf(change) === null
         ? shared.commitHere(change, () => commits.commit(change, fence))
@@ -130,15 +152,27 @@ const assemble = (deps: PostgresStoreDeps & { readonly witness: JournalWitness }
       ownEnd: () => null,
     }),
     forget: (livedMs) => forgetEnded({ sql, timers }, livedMs),
-    ...openProgress(sql),
+    ...progress,
+    // As if no plane had led yet: then nothing is deleted for good.
+    lived: async () => (schema.has('lived') ? progress.lived() : 0),
+    addLived: async (ms) => (schema.has('lived') ? progress.addLived(ms) : undefined),
+    unfinishedUpgrade: () => schema.unfinished(),
+    onUpgraded: (run) => schema.onUpgraded(run),
     onCommitGroup: (run) => void groupListeners.push(run),
     fileFault: async () => null,
     trouble: () => health.trouble(),
     isDiskTrouble: () => health.isDisk(),
     // The disk is the server's, and so is the care for it: it stops by itself when a flush fails.
-    warnings: () => [],
+    warnings: () => upgradeWarnings(schema.unfinished()),
     makeRoom: () => false,
     onLost: () => {},
     close: () => (closing ??= close()),
   }
+}
+
+const upgradeWarnings = (unfinished: UnfinishedUpgrade | null): readonly string[] => {
+  if (unfinished === null) return []
+  const { schema, newest, waitsFor } = unfinished
+  const until = waitsFor.length === 0 ? 'it changes in a moment' : `waiting for ${waitsFor.join(', ')} to stop`
+  return [`the upgrade is unfinished: the store has schema ${schema}, this release has ${newest}; ${until}`]
 }

@@ -8,7 +8,7 @@ const entry = (sequence: number, chain = 'C'): StoredEntry =>
 
 const start = { sequence: 4, hash: 'hash-4' }
 
-test('what was told here is skipped, up to the first entry that was not', () => {
+test('an entry published here is skipped, up to the first that was not', () => {
   const own = openOwnCommits()
   own.begin().told([entry(5), entry(6)])
   own.begin().told([entry(8)])
@@ -37,7 +37,7 @@ test('an entry of a commit that is not answered yet waits for the answer', () =>
   assert.equal(own.wasTold('C', 5), true)
 })
 
-test('an entry whose caller was told that nothing is known is for the feed to tell', () => {
+test('an entry whose caller got no outcome is published by the feed', () => {
   const own = openOwnCommits()
   own.ownChain('C')
   const commit = own.begin()
@@ -57,7 +57,7 @@ test('commits that began after an entry was seen did not write it', () => {
   assert.equal(own.mayBeAnswered('C', 5), false)
 })
 
-test('what another replica writes to its own chain waits for nobody', () => {
+test("an entry of another replica's own chain waits for nothing", () => {
   const own = openOwnCommits()
   own.ownChain('C')
   own.begin()

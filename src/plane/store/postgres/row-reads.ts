@@ -15,7 +15,8 @@ export type RowReads = {
 
 type Found = Row<unknown> | null
 
-export const openRowReads = (sql: Pick<Sql, 'byKey' | 'dialect'>): RowReads => {
+/** `has`: whether the schema has a table for the kind. */
+export const openRowReads = (sql: Pick<Sql, 'byKey' | 'dialect'>, has: (kind: RowKind) => boolean): RowReads => {
   const policy = new Map<string, Found>()
   let forgotten = 0
   const ask = Object.fromEntries(
@@ -39,8 +40,10 @@ export const openRowReads = (sql: Pick<Sql, 'byKey' | 'dialect'>): RowReads => {
   }
 
   return {
-    get: <K extends RowKind>(kind: K, key: string) =>
-      (policyKinds.has(kind) ? askPolicy(kind, key) : ask[kind](key)) as Promise<Row<RowTypes[K]> | null>,
+    async get<K extends RowKind>(kind: K, key: string) {
+      if (!has(kind)) return null
+      return (policyKinds.has(kind) ? askPolicy(kind, key) : ask[kind](key)) as Promise<Row<RowTypes[K]> | null>
+    },
     forgetPolicy(kind, key) {
       if (!policyKinds.has(kind)) return
       forgotten++

@@ -15,8 +15,9 @@ import { answeredInTime } from './answered-in-time.ts'
 import { releaseChain, type OwnChain } from './chain-writer.ts'
 import type { Judgeable } from './judge-group.ts'
 import type { PgAccess } from './pg-access.ts'
-import { openWriter, PlaceMissing, runTransaction } from './run-transaction.ts'
+import { openWriter, PlaceMissing, runTransaction, SchemaChanged } from './run-transaction.ts'
 import type { CommitMade, MemberOutcome, Writer } from './run-transaction.ts'
+import type { SchemaInUse } from './schema-gate.ts'
 import { settleCommit, unsettledCommit, type Unsettled } from './settle-commit.ts'
 import { Outrun } from './write-rows.ts'
 
@@ -28,6 +29,7 @@ export type GroupRunnerDeps = {
   readonly log: Log
   readonly signer: HeadSigner
   readonly witness: JournalWitness
+  readonly schema: SchemaInUse
   /** A group has found that its database lacks a place this replica knows. */
   onPlaceMissing(why: string): void
   domainName(): string
@@ -130,7 +132,7 @@ export const openGroupRunner = (deps: GroupRunnerDeps): GroupRunner => {
       deps.onPlaceMissing(error.message)
       return false
     }
-    if (error instanceof Outrun) {
+    if (error instanceof Outrun || error instanceof SchemaChanged) {
       await rollBack()
       return true
     }

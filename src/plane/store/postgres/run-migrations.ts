@@ -1,10 +1,11 @@
-// Brings a database to the schema of this release. Of all replicas that start at once one does it, and the others wait
-// for it; each step is taken whole or not at all.
+// Brings a database to the schema of this release, unless replicas of the release before have a lease. Of all replicas that start
+// at once one does it, and the others wait for it; each step is taken whole or not at all.
 
 import { pgTrouble, type PgSession, type Prepared } from '#platform/postgres.ts'
 import { StoreFault, StoreRefused } from '#plane/store/contract/store-errors.ts'
-import { migrations } from './migrations.ts'
+import { migrations, supplements } from './migrations.ts'
 import type { PgAccess } from './pg-access.ts'
+import { waitsFor, type LeasedRelease } from './schema-gate.ts'
 
 export type SchemaVersion = {
   /** Null: the database is empty. */
@@ -15,18 +16,51 @@ export type SchemaVersion = {
 
 /** "MSTR": tells our table from another program's of the same name. */
 const mark = 0x4d535452
-/** Of session locks; any number will do that nobody else in this database uses. */
-const migrationLock = 0x4d535452_01
+/**
+ * Any number will do that nobody else in this database uses. Held by whoever looks at the schema in order to change it, and shared
+ * by a replica that takes a lease (lease.ts).
+ */
+export const migrationLock = 0x4d535452_01
+/** Held by a step, and shared by every group of commits on a schema that is not the newest (lock-rows.ts). */
+export const schemaLock = 0x4d535452_03
 const waitForOthers = '60s'
+/** While a step waits for a table, everybody waits behind it, renewals of leases among them. */
+const waitInStep = '2s'
+/** A replica of 0.2 takes its lease so long after it has looked at the schema, at most. Later ones hold a lock meanwhile. */
+const startingMs = 1000
 const oldestServer = 140000
 
-/** Throws StoreRefused where the database is another's, or of a newer release; StoreFault where the world is in the way. */
-export const migrateDatabase = async (access: Pick<PgAccess, 'connect'>): Promise<void> => {
-  const session = await access.connect('migrate', { lock_timeout: waitForOthers }).catch(faultOrRefusal)
+export type Migrated = {
+  /** Null: the database was empty. */
+  readonly from: number | null
+  readonly to: number
+  /** Replicas of the release before, for which it has stayed as it was. */
+  readonly waitsFor: readonly string[]
+}
+
+/**
+ * Up to the newest schema, or not at all while replicas of the release before have a lease. Throws StoreRefused where the database is
+ * another's, or of a newer release; StoreFault where the world is in the way.
+ */
+export const migrateDatabase = async (
+  access: Pick<PgAccess, 'connect'>,
+  lockWithin: string = waitForOthers,
+): Promise<Migrated> => {
+  const session = await access.connect('migrate', { lock_timeout: lockWithin }).catch(faultOrRefusal)
   try {
     await session.run(takeLock, [migrationLock])
-    const { version } = await schemaOf(session)
+    const { version, newest } = await schemaOf(session)
+    const from = version
+    if (version === newest) return { from, to: newest, waitsFor: [] }
+    if (version !== null) {
+      const waiting = waitsFor(version, await leasedIn(session))
+      if (waiting.length > 0) return { from, to: version, waitsFor: waiting }
+      await session.run(pause, [startingMs / 1000])
+      const late = waitsFor(version, await endCommits(session))
+      if (late.length > 0) return { from, to: version, waitsFor: late }
+    }
     for (let step = version ?? 0; step < migrations.length; step++) await takeStep(session, step)
+    return { from, to: newest, waitsFor: [] }
   } catch (error) {
     if (pgTrouble(error) === 'refused') throw mayNot(error)
     throw error instanceof StoreRefused ? error : new StoreFault('the schema could not be made', error)
@@ -68,6 +102,28 @@ const versionIn = async (session: PgSession, newest: number): Promise<number> =>
   return version
 }
 
+/** Replicas with a lease. There is a schema. */
+export const leasedIn = async (session: Pick<PgSession, 'run'>): Promise<readonly LeasedRelease[]> => {
+  const { rows } = await session.run(askLeased)
+  return rows as unknown as readonly LeasedRelease[]
+}
+
+/**
+ * Waits until every group of commits has ended that has begun under a lease, and returns who has a lease then. A replica without one
+ * begins no other: each group locks its lease first. So nothing of a replica whose lease has ended is committed after a step.
+ */
+const endCommits = async (session: PgSession): Promise<readonly LeasedRelease[]> => {
+  try {
+    await session.exec(`BEGIN; SET LOCAL lock_timeout = '${waitInStep}'; LOCK TABLE replica IN EXCLUSIVE MODE`)
+    const leased = await leasedIn(session)
+    await session.exec('COMMIT')
+    return leased
+  } catch (error) {
+    await session.exec('ROLLBACK').catch(() => {})
+    throw error
+  }
+}
+
 const takeStep = async (session: PgSession, step: number): Promise<void> => {
   const record =
     step === 0
@@ -75,8 +131,9 @@ const takeStep = async (session: PgSession, step: number): Promise<void> => {
            version INTEGER NOT NULL);
          INSERT INTO muster_schema VALUES (1, ${mark}, 1);`
       : `UPDATE muster_schema SET version = ${step + 1} WHERE version = ${step};`
+  const begin = `BEGIN; SET LOCAL lock_timeout = '${waitInStep}'; SELECT pg_advisory_xact_lock(${schemaLock});`
   try {
-    await session.exec(`BEGIN; ${migrations[step] as string} ${record} COMMIT`)
+    await session.exec(`${begin} ${migrations[step] as string} ${supplements[step + 1] ?? ''} ${record} COMMIT`)
   } catch (error) {
     // In vain where the connection is gone, and then the server does it.
     await session.exec('ROLLBACK').catch(() => {})
@@ -106,6 +163,13 @@ const faultOrRefusal = (error: unknown): never => {
     'Check host, database, user, password and TLS: PG* variables or the file named by MUSTER_STORE_FILE',
   )
 }
+
+const askLeased: Prepared = {
+  name: 'migration-leased',
+  text: 'SELECT name, version FROM replica WHERE expires_at > clock_timestamp() ORDER BY number',
+}
+
+const pause: Prepared = { name: 'migration-pause', text: 'SELECT pg_sleep($1::float8)' }
 
 const takeLock: Prepared = { name: 'migration-lock', text: 'SELECT pg_advisory_lock($1::bigint)' }
 

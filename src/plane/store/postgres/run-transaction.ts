@@ -14,7 +14,9 @@ import { ownChain, type OwnChain } from './chain-writer.ts'
 import { groupNeeds } from './group-needs.ts'
 import { judgeGroup, NodeNotLocked, type Judged, type Judgeable } from './judge-group.ts'
 import { lockRows, type FoundChain, type GroupFacts } from './lock-rows.ts'
+import { writableOn } from './older-rows.ts'
 import type { PgAccess } from './pg-access.ts'
+import type { SchemaInUse } from './schema-gate.ts'
 import { placeEntries, storedEntries, writeEntries } from './write-entries.ts'
 import { checkCounts, writeRows } from './write-rows.ts'
 
@@ -53,8 +55,12 @@ export type TransactionDeps = {
   readonly signer: HeadSigner
   readonly log: Log
   readonly witness: JournalWitness
+  readonly schema: SchemaInUse
   domainName(): string
 }
+
+/** A step has been taken since the group was planned: it is planned again. */
+export class SchemaChanged extends Error {}
 
 /** This database lacks a place that this replica knows. It may be a primary that was given up: the feed finds out. */
 export class PlaceMissing extends StoreInDoubt {
@@ -81,15 +87,18 @@ export type Written = {
   readonly chains: readonly FoundChain[]
 }
 
-/** `known`: the chain as this replica left it. Throws `Outrun`, `Fenced` and `PlaceMissing`, and what the server says. */
+/** `known`: the chain as this replica left it. Throws `Outrun`, `Fenced`, `SchemaChanged` and `PlaceMissing`, and what the server says. */
 export const runTransaction = async (
   deps: TransactionDeps,
   session: PgSession,
   self: ReplicaNumber,
   known: OwnChain | null,
-  members: readonly Judgeable[],
+  asked: readonly Judgeable[],
 ): Promise<CommitMade> => {
-  const { facts, judged } = await lockAndJudge(deps, session, self, members, new Set())
+  const schema = deps.schema.isUnfinished() ? deps.schema.version() : null
+  const members =
+    schema === null ? asked : asked.map((member) => ({ ...member, plan: writableOn(schema, member.plan) }))
+  const { facts, judged } = await lockAndJudge(deps, session, self, members, schema, new Set())
   const won = members.filter((_, at) => Array.isArray(judged.verdicts[at]))
   if (won.length === 0) {
     await session.exec('ROLLBACK')
@@ -126,6 +135,8 @@ const lockAndJudge = async (
   session: PgSession,
   self: ReplicaNumber,
   members: readonly Judgeable[],
+  /** The one they are planned for; null: the newest. */
+  schema: number | null,
   alsoLocked: ReadonlySet<NodeId>,
 ): Promise<{ readonly facts: GroupFacts; readonly judged: Judged }> => {
   const plans = members.map(({ plan }) => plan)
@@ -133,7 +144,11 @@ const lockAndJudge = async (
   const { witness } = deps
   // While there is a loss, nothing is compared: what may be committed then does not rely on the journal.
   const known = witness.loss() === null ? witness.places() : []
-  const facts = await lockRows(session, self, groupNeeds(plans, alsoLocked), asLeader, known)
+  const facts = await lockRows(session, self, groupNeeds(plans, alsoLocked), asLeader, known, schema !== null)
+  if (facts.schema !== null && facts.schema !== schema) {
+    deps.schema.learn(facts.schema)
+    throw new SchemaChanged(`the schema has become ${facts.schema}`)
+  }
   if (!facts.leased) throw new Fenced('this replica has no lease')
   const missing = lossAmong(facts.places)
   if (missing !== null) throw new PlaceMissing(missing)
@@ -143,6 +158,6 @@ const lockAndJudge = async (
     if (!(error instanceof NodeNotLocked) || alsoLocked.has(error.node)) throw error
     // Locks are taken in one order or not at all.
     await session.exec('ROLLBACK')
-    return lockAndJudge(deps, session, self, members, new Set([...alsoLocked, error.node]))
+    return lockAndJudge(deps, session, self, members, schema, new Set([...alsoLocked, error.node]))
   }
 }

@@ -35,7 +35,7 @@ test('R1a: a replica that knows what keeps it from hearing more is behind at onc
   assert.deepEqual(standing, { kind: 'behind', why: 'a chain is gone' })
 })
 
-test('a replica with a lease that has heard of nothing yet is behind', () => {
+test('a replica with a lease that has read nothing yet is behind', () => {
   assert.equal(kindAt(start, start, null), 'behind')
 })
 
@@ -53,7 +53,7 @@ test('whichever clock says longer is believed', () => {
   )
 })
 
-test('nobody serves longer than either clock allows, however the other one jumps', () => {
+test('no replica serves longer than either clock allows, however the other one jumps', () => {
   fc.assert(
     fc.property(instants, maybe, maybe, (now, renewed, heard) => {
       const aged = (since: Instant | null, ms: number): boolean =>

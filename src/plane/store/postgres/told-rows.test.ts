@@ -26,7 +26,7 @@ const committed = (version: number): Committed => ({
 })
 const found = (version: number) => ({ key: 'p', version, write: write(version) })
 
-test('a commit that is answered after a newer row was told does not bring the older one back', () => {
+test('a commit that is answered after a newer row was published does not bring the older one back', () => {
   const rows = openToldRows()
   const late = rows.awaited(change(4))
   rows.beginReading()
@@ -35,7 +35,7 @@ test('a commit that is answered after a newer row was told does not bring the ol
   assert.equal(versionOf(late.committed(committed(4)).writes[0]), 5)
 })
 
-test('a row that was read before a commit was answered here is not told after it', () => {
+test('a row that was read before a commit was answered here is not published after it', () => {
   const rows = openToldRows()
   const ours = rows.awaited(change(6))
   rows.beginReading()
@@ -44,7 +44,7 @@ test('a row that was read before a commit was answered here is not told after it
   rows.endReading()
 })
 
-test('other rows of the same commit are told as they were written', () => {
+test('other rows of the same commit are published as they were written', () => {
   const rows = openToldRows()
   const ours = rows.awaited(change(6))
   rows.beginReading()
@@ -53,7 +53,7 @@ test('other rows of the same commit are told as they were written', () => {
   assert.equal(versionOf(ours.committed(committed(6)).writes[0]), 6)
 })
 
-test('however answers and readings overtake each other, a row is never told older than before', () => {
+test('in any order of answers and readings, a row is never published older than before', () => {
   const steps = fc.array(fc.constantFrom('commit', 'answer', 'read', 'tell'), { maxLength: 60 })
   fc.assert(
     fc.property(steps, (order) => {

@@ -23,7 +23,7 @@ test('chains are put together by time', () => {
   assert.deepEqual(operations(newestOf(rows, 3)), ['020', '030', '040'])
 })
 
-test('a chain is never told against its own order, whatever its clock did', () => {
+test('a chain is never published against its own order, whatever its clock did', () => {
   fc.assert(
     fc.property(story, fc.integer({ min: 1, max: 20 }), (rows, most) => {
       for (const page of [oldestFirst(rows, most), newestOf(rows, most)]) {

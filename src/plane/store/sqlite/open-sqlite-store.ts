@@ -168,6 +168,9 @@ const assemble = (
     journal: openJournalReader({ ...deps, sql, runs: openSqliteJournalRuns(sql), known, ownEnd: () => journal.head() }),
     forget: async (livedMs) => (mayWrite() ? forgetEnded({ sql, timers }, livedMs) : 0),
     ...openProgress(sql),
+    // The one plane on the file has brought it up to date.
+    unfinishedUpgrade: () => null,
+    onUpgraded: () => {},
     onCommitGroup: (run) => void groupListeners.push(run),
     fileFault: () => quickCheck(path.join(deps.folder, 'muster.db')),
     trouble: () => health.trouble(),

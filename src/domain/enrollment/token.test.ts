@@ -11,7 +11,7 @@ import {
   profileRow,
   tokenRow,
 } from '../../../test/fakes/sample-rows.ts'
-import { decideCreateToken, decideRevokeToken, tokenStanding, type CreateTokenFacts } from './tokens.ts'
+import { decideCreateToken, decideRevokeToken, tokenStanding, type CreateTokenFacts } from './token.ts'
 
 const facts: CreateTokenFacts = {
   tokenId: 't1',
@@ -86,7 +86,7 @@ test('a revoked or quarantined node gets no token', () => {
   expectRefused(decideCreateToken({ ...facts, node: nodeRow('quarantined') }), 'NODE_QUARANTINED')
 })
 
-test('a token of the domain needs a profile that has them, and replaces nobody', () => {
+test('a domain token needs a profile that allows it, and replaces no node', () => {
   const stranger = { ...facts, nodeId: null, node: null }
   expectRefused(decideCreateToken(stranger), 'JOIN_METHOD_NOT_ALLOWED', /--node ID/)
   const verdict = expectDecided(decideCreateToken({ ...stranger, ...mesh }))

@@ -1,0 +1,80 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { entry, type Write } from '#domain/core/change.ts'
+import { defaultProbeSilenceMs, shippedProfiles, type Profile } from '#domain/core/profile.ts'
+import { planCommit } from '#plane/store/commit/plan-commit.ts'
+import { decodeShared, refusedOn, writableOn, youngFields } from './older-rows.ts'
+import { newestSchema } from './schema-since.ts'
+
+const profile = (probeSilenceMs: number): Profile => ({ ...(shippedProfiles[0] as Profile), probeSilenceMs })
+const claim: Write = { put: 'key-claim', value: { spki: 'k', holders: [] } }
+
+const planOf = (...writes: Write[]) =>
+  planCommit({
+    reads: [
+      { row: 'profile', key: 'gpu-cloud', version: 1 },
+      { row: 'key-claim', key: 'k', version: 0 },
+    ],
+    writes,
+    entries: [entry({ actor: 'system:test', source: null, correlation: null }, 1, 'profile.changed', {}, {})],
+  })
+
+test('every field that is younger than its kind has a value for rows of before', () => {
+  const all = Object.entries(youngFields).flatMap(([kind, fields]) => fields.map((field) => ({ kind, ...field })))
+  for (const { kind, path, value } of all) assert.notEqual(value, undefined, `${kind} ${path.join('.')}`)
+  assert.ok(all.some(({ kind, path }) => kind === 'profile' && path.join('.') === 'probeSilenceMs'))
+  assert.ok(all.some(({ kind, path }) => kind === 'domain' && path.join('.') === 'maintenance.policy.regulated'))
+})
+
+test('a value that rows of before do not have is refused on the older schema, and named', () => {
+  const changed = planOf({ put: 'profile', value: profile(60_000) })
+  assert.equal(refusedOn(2, changed), 'probeSilenceMs of a profile')
+  assert.equal(refusedOn(newestSchema, changed), null)
+})
+
+test('a kind of row that the older schema has no table for is refused, unless the step derives it', () => {
+  assert.equal(refusedOn(1, planOf({ put: 'profile', value: profile(defaultProbeSilenceMs) })), null)
+  const plan = planOf({ put: 'profile', value: profile(defaultProbeSilenceMs) }, claim)
+  assert.equal(refusedOn(2, plan), null)
+  const tagged = { tag: 'x', description: '', firmware: '', tags: [], slots: 0, sku: '', createdAtMs: 0, createdBy: '' }
+  const later = { put: 'hardware-profile', value: { ...tagged, removedAtMs: null } } as const
+  const relied = { ...planOf(claim), writes: planCommit({ ...changeOf(later) }).writes }
+  assert.equal(refusedOn(1, relied), 'a row of the kind hardware-profile')
+  assert.equal(refusedOn(2, relied), null)
+})
+
+const changeOf = (write: Write) => ({
+  reads: [{ row: write.put, key: 'x', version: 0 }],
+  writes: [write],
+  entries: [entry({ actor: 'system:test', source: null, correlation: null }, 1, 'profile.changed', {}, {})] as const,
+})
+
+test('on the older schema claims are left out, and documents are written as the release before writes them', () => {
+  const plan = planOf({ put: 'profile', value: profile(defaultProbeSilenceMs) }, claim)
+  const older = writableOn(2, plan)
+  assert.deepEqual(
+    older.reads.map(({ row }) => row),
+    ['profile'],
+  )
+  const { probeSilenceMs: _, ...known } = profile(defaultProbeSilenceMs)
+  assert.deepEqual(
+    older.writes.map(({ row }) => [row.kind, JSON.parse(row.doc)]),
+    [['profile', known]],
+  )
+  assert.deepEqual(older.entries, plan.entries)
+  assert.deepEqual(writableOn(newestSchema, plan), plan)
+})
+
+test('what is left out of a document is there again when it is read, also where a part of a nested setting is missing', () => {
+  const value = profile(defaultProbeSilenceMs)
+  const older = writableOn(1, planOf({ put: 'profile', value })).writes[0]?.row.doc ?? ''
+  assert.deepEqual(
+    Object.keys(value).filter((name) => !(name in (JSON.parse(older) as object))),
+    ['probeSilenceMs', 'wireguard'],
+  )
+  const read = (doc: string) => decodeShared('profile', { key: value.name, version: 1, doc }).value
+  assert.deepEqual(read(older), value)
+  assert.deepEqual(read(JSON.stringify({ ...value, wireguard: { mode: 'off' } })), value)
+  const own = { ...value, wireguard: { mode: 'required', listenPort: 1, mtu: 1280 } }
+  assert.deepEqual(read(JSON.stringify(own)), own)
+})

@@ -1,0 +1,143 @@
+// Since which schema there is a place for what this release stores. A plane also runs on the schema of the release before,
+// while replicas of that release have a lease (schema-gate.ts). A new kind of row or a new field of a row does not compile
+// before it has a line here; without one for a new column or table test/store/postgres-upgrade.test.ts fails.
+
+import type { RowKind, RowTypes } from '#domain/core/change.ts'
+
+/** Every schema, and the release that brought it: a replica of an earlier release does not know it. */
+export const releaseOfSchema = { 1: '0.1.0', 2: '0.2.0', 3: '0.2.1' } as const
+
+export type Schema = keyof typeof releaseOfSchema
+
+export const newestSchema: Schema = 3
+/** The schema of the release before. A plane does not run on an older one: it takes the steps when it starts. */
+export const oldestSchema: Schema = 2
+
+/**
+ * `leftOut`: on an older schema such rows are not written, because the step derives them from other rows. Else a commit that
+ * writes one is refused there.
+ */
+type KindSince = { readonly schema: Schema; readonly before: 'refused' | 'leftOut' }
+
+const since = (schema: Schema): KindSince => ({ schema, before: 'refused' })
+
+export const kindsSince: { readonly [K in RowKind]: KindSince } = {
+  node: since(1),
+  token: since(1),
+  certificate: since(1),
+  denial: since(1),
+  'key-ban': since(1),
+  'key-claim': { schema: 3, before: 'leftOut' },
+  profile: since(1),
+  domain: since(1),
+  'operator-key': since(1),
+  issuer: since(1),
+  alert: since(1),
+  vcluster: since(2),
+  allocation: since(2),
+  'wireguard-key': since(2),
+  'overlay-address': since(2),
+  receipt: since(2),
+  plan: since(2),
+  'peer-domain': since(2),
+  claim: since(2),
+  'hardware-profile': since(2),
+}
+
+/** Tables and columns beside those of the kinds of rows. */
+export const partsSince = { lived: 3, 'replica.clock_offset_ms': 3 } as const satisfies Readonly<Record<string, Schema>>
+
+export type SchemaPart = keyof typeof partsSince
+
+type Leaf = string | number | boolean | null | undefined | readonly unknown[]
+type IsUnion<T, All = T> = T extends unknown ? ([All] extends [T] ? false : true) : never
+type KeysOf<T> = T extends unknown ? keyof T : never
+type FieldsSince<T> =
+  true extends IsUnion<T>
+    ? { readonly [F in KeysOf<T>]: Schema }
+    : {
+        readonly [F in keyof T]-?: [T[F]] extends [Leaf]
+          ? Schema
+          : true extends IsUnion<T[F]>
+            ? Schema
+            : FieldsSince<T[F]>
+      }
+
+/**
+ * A field that is younger than its kind has a value for older rows in older-rows.ts. On an older schema a row with that value is
+ * written without the field, and one with another value is refused. An optional field that replicas of the release before keep and
+ * ignore has the schema of its kind.
+ */
+export const fieldsSince: { readonly [K in RowKind]: FieldsSince<RowTypes[K]> } = {
+  node: {
+    ...{ id: 1, profile: 1, membership: 1, epoch: 1, tenure: 1, assignment: 1, drain: 1 },
+    ...{ allocations: 2, wireguard: 2, machine: { tags: 2, firmware: 2, readiness: 2, slots: 2 } },
+    ...{ hardware: { macs: 1, bmcSerial: 1 }, facts: 1, assurance: 1, conditions: 1, approvals: 1, counter: 1 },
+    ...{ recovery: 1, repair: 1, rehearsal: 1, registeredAtMs: 1, registeredBy: 1, unreadable: 1 },
+  },
+  token: {
+    ...{ id: 1, hash: 1, scope: 1, profile: 1, replace: 1 },
+    ...{ createdBy: 1, createdAtMs: 1, expiresAtMs: 1, state: 1 },
+  },
+  certificate: {
+    ...{
+      issuer: 1,
+      serial: 1,
+      subject: 1,
+      spki: 1,
+      sha256: 1,
+      issuedAtMs: 1,
+      notAfterMs: 1,
+      der: 1,
+      order: 1,
+      renews: 1,
+    },
+  },
+  denial: { kind: 1, node: 1, epoch: 1, issuer: 1, serial: 1, atMs: 2, untilMs: 1, why: 1, reason: 2 },
+  'key-ban': { spki: 1, why: 1, atMs: 1 },
+  'key-claim': { spki: 3, holders: 3 },
+  profile: {
+    ...{ name: 1, description: 1, join: { allOf: 1, tokenScope: 1, tokenTtlMs: 1 } },
+    certificate: {
+      ...{ lifetimeMs: 1, renewFrom: 1, renewTo: 1, keyTypes: 1, subject: { cn: 1, o: 1, ou: 1 } },
+      ...{ uriSan: 1, aiaUrl: 1, cdpUrl: 1 },
+    },
+    ...{ keyStorage: 1, onActiveConflict: 1, probeSilenceMs: 3, comeback: { by: 1, people: 1 } },
+    ...{ recovery: { mode: 1, limit: 1, windowMs: 1, rehearseEveryMs: 1 }, onDuplicate: 1 },
+    wireguard: { mode: 2, listenPort: 2, mtu: 2 },
+  },
+  domain: {
+    ...{ name: 1, defaultProfile: 1, livenessGraceMs: 1, strangersPerMinute: 1, strangersPerMinutePerSource: 1 },
+    ...{ clockToleranceMs: 1, stuckEnrollmentMs: 1, drainMs: 1, continuity: { lineage: 1, doubt: 1 }, issuance: 2 },
+    maintenance: {
+      policy: { enforcementMode: 2, execWhitelist: 2, shellWhitelist: 2, regulated: 2 },
+      timeSync: 2,
+    },
+    overlayPrefix: 2,
+  },
+  'operator-key': { id: 1, name: 1, role: 1, hash: 1, createdBy: 1, createdAtMs: 1, revokedAtMs: 1, mac: 1 },
+  issuer: {
+    ...{ id: 1, role: 1, der: 1, parent: 1, custody: 1, notBeforeMs: 1, notAfterMs: 1, retiredAtMs: 1 },
+    compromisedAtMs: 2,
+  },
+  alert: { id: 1, kind: 1, subject: 1, node: 1, severity: 1, sinceMs: 1, reason: 1, state: 1 },
+  vcluster: {
+    ...{ name: 2, description: 2, revision: 2, overlay: { files: 2, services: 2 }, peering: 2, closed: 2 },
+    policy: { enforcementMode: 2, execWhitelist: 2, shellWhitelist: 2, regulated: 2 },
+    ...{ createdAtMs: 2, createdBy: 2, deletedAtMs: 2 },
+  },
+  allocation: { id: 2, vcluster: 2, owner: 2, node: 2, createdAtMs: 2, createdBy: 2, state: 2 },
+  'wireguard-key': { publicKey: 2, node: 2, sinceMs: 2, endedAtMs: 2, replaced: 2 },
+  'overlay-address': { address: 2, node: 2, sinceMs: 2, releasedAtMs: 2 },
+  receipt: {
+    ...{ id: 2, kind: 2, node: 2, epoch: 2, reason: 2, by: 2, decidedAtMs: 2, certificates: 2, replicas: 2, peers: 2 },
+    ...{ effectiveAtMs: 2, settledAtMs: 2, clocks: 2 },
+  },
+  plan: { id: 2, action: 2, effects: 2, by: 2, computedAtMs: 2, expiresAtMs: 2, applied: 2 },
+  'peer-domain': { name: 2, url: 2, roots: 2, statementKeys: 2, addedAtMs: 2, addedBy: 2, removedAtMs: 2 },
+  claim: { hardware: 2, domain: 2, node: 2, state: 2, atMs: 2, receivedAtMs: 2 },
+  'hardware-profile': {
+    ...{ tag: 2, description: 2, firmware: 2, tags: 2, slots: 2, sku: 2 },
+    ...{ createdAtMs: 2, createdBy: 2, removedAtMs: 2 },
+  },
+}
