@@ -2,8 +2,8 @@
 // and prints the production files whose functions ran, by folder, in the order in which one comes to them from the route.
 //
 // Files of features, of domain/ and of the authority are counted: they are what a reader has to follow. Listed apart are
-// mechanics, and what acts on the commit over the feed (plane/core/feed.ts has the list of these). What a plane does by itself meanwhile is left out: a function counts only if it ran more often than in a quiet
-// interval of the same length.
+// mechanics, and what acts on the commit over the feed (plane/core/feed.ts has the list of these). Periodic tasks of the plane
+// are left out: a function counts only if it ran more often than in a quiet interval of the same length.
 
 import * as fs from 'node:fs'
 import * as path from 'node:path'
