@@ -2,8 +2,9 @@
 // and prints the production files whose functions ran, by folder, in the order in which one comes to them from the route.
 //
 // Files of features, of domain/ and of the authority are counted: they are what a reader has to follow. Listed apart are
-// mechanics, and what acts on the commit over the feed (plane/core/feed.ts has the list of these). Periodic tasks of the plane
-// are left out: a function counts only if it ran more often than in a quiet interval of the same length.
+// mechanics, and what no import leads to: subscribers of the feed (plane/core/feed.ts has the list of these), and parts that a
+// flow knows by their type only (a revocation calls receipts). Periodic tasks of the plane are left out: a function counts only
+// if it ran more often than in a quiet interval of the same length.
 
 import * as fs from 'node:fs'
 import * as path from 'node:path'
@@ -127,7 +128,7 @@ const print = (ran: ReadonlyMap<string, readonly string[]>, from: string): void 
   }
   show('to follow', [...reached.filter(isFollowed), ...others.filter(isAuthority)])
   show(
-    'over the feed, and inside the store',
+    'over the feed, through parts, and inside the store',
     others.filter((file) => isFollowed(file) && !isAuthority(file)),
   )
   show(
