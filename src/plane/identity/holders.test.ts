@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { silentLog } from '#platform/log.ts'
+import type { Replicas } from '#plane/store/contract/replicas.ts'
 import { nothingObserved, type Observation, type Store } from '#plane/store/contract/store.ts'
 import { evidenceOf, instanceOf, reportOf } from '../../../test/fakes/agent-words.ts'
 import { manualClock } from '../../../test/fakes/manual-clock.ts'
@@ -15,10 +16,9 @@ import { openSilence } from '#plane/liveness/silence.ts'
 
 const noRows = { get: async () => null, observation: async () => nothingObserved } as unknown as Store
 
-const setUp = () => {
+const setUp = (replicas: Replicas = oneReplica()) => {
   const clock = manualClock(1_000_000)
   const timers = manualTimers(clock)
-  const replicas = oneReplica()
   const sessions = openSessionRegistry(clock, replicas)
   const open = (name: string | null) => {
     const socket = testSocket()
@@ -106,6 +106,25 @@ test('a channel that ends while it is asked is not there', async () => {
   other.session.destroy()
   timers.advance(3000)
   assert.equal(await asked, null)
+})
+
+test('a channel here vouches for its process, until the node has a newer one elsewhere: then that replica is asked', async () => {
+  const asked: string[] = []
+  const alone = oneReplica()
+  const { open, find } = setUp({
+    ...alone,
+    holders: { ...alone.holders, of: async () => ({ replica: 2, number: 9, instance: instanceOf('b') }) },
+    ask: async (replica, topic) => {
+      asked.push(`${replica} ${topic}`)
+      return { kind: 'answer', value: { evidence: evidenceOf('b'), source: '192.0.2.9', serial: 'bb' } }
+    },
+  })
+  const { session } = open('a')
+  assert.equal(await find('n', instanceOf('a')), null)
+  assert.deepEqual(asked, [])
+  session.drainedAtMs = 1_000_000
+  assert.equal((await find('n', instanceOf('a')))?.evidence?.instance, instanceOf('b'))
+  assert.deepEqual(asked, ['2 channel.other-holder'])
 })
 
 test('a node that was here a moment ago is waited for, once; one that is not active is not', async () => {
