@@ -27,7 +27,6 @@ import { asUsual, layFoundation, type LaidFoundation } from '#plane/foundation/f
 import { adminKeyFile } from '#plane/foundation/initialise.ts'
 import { openAuthority } from '#plane/authority/built-in-authority.ts'
 import { openRecoveryAuthority } from '#plane/authority/recovery-authority.ts'
-import type { Refused } from '#plane/http/http-reply.ts'
 import { openMetrics } from '#plane/metrics/open-metrics.ts'
 import { byServerName, connectionShares, refuseTakenPorts, urlOf } from '#plane/boot/listen-places.ts'
 import { openJournalWatch } from '#plane/journal/journal-watch.ts'
@@ -126,24 +125,23 @@ const openPlane = async (config: PlaneConfig, laid: LaidFoundation) => {
   let stopping = false
   const correlation = (): string => sortableId(clock.nowMs(), random)
   const recoverability = recoverabilityCounts(store, clock, timers)
-  const balancers = openBalancers(core, config.proxyFrom, (why) => metrics.unproxied(why))
-  const turnedAway = openTurnedAway(
-    core,
-    {
-      onCut: (listener, reason) => metrics.cut(listener, reason),
-      onAborted: (listener) => metrics.aborted(listener),
-    },
-    config.connectionsPerSource,
-  )
+  const metrics = openMetrics(core)
+  const alerts = await openUnresolvedAlerts(store, feed)
+  const alerting = openAlerting(core, {
+    authority,
+    alerts,
+    servers: () => ({ node: authority.serverIdentity(), recovery: recovery.serverIdentity() }),
+    webhook: config.alertWebhook,
+    clockToleranceMs: config.clockToleranceMs,
+    onDelivery: (outcome) => metrics.delivered(outcome),
+  })
+  const balancers = openBalancers(core, config.proxyFrom, metrics)
+  const turnedAway = openTurnedAway(core, metrics, config.connectionsPerSource)
   const lived = openLivedTime(store, clock)
   const clockWarnings = await openClockWarning(core)
   // Not the recovery listener's certificate: whoever takes the plane out of service for that takes the runtime away too.
   // There is an alert for it.
   const unready = (): readonly string[] => (stopping ? ['the plane is stopping'] : [])
-  const onRefusal = (refused: Refused): void => {
-    metrics.refused(refused.refusal.code, refused.path)
-    alerting.onRefusal(refused)
-  }
   const connections = connectionShares(openFileLimit())
   const nodePlane = await openNodePlane(core, {
     authority,
@@ -156,8 +154,8 @@ const openPlane = async (config: PlaneConfig, laid: LaidFoundation) => {
     turnedAway,
     connections: connections.node,
     barred: (node) => barredByPending(pending, node),
-    onRefusal,
-    onReport: () => metrics.reported(),
+    metrics,
+    alerting,
   })
   const { receipts, channel } = nodePlane
   const { channels, peerProofs } = channel
@@ -174,8 +172,8 @@ const openPlane = async (config: PlaneConfig, laid: LaidFoundation) => {
     channel,
     sightingJudge: nodePlane.sightingJudge,
     copiedImages: nodePlane.copiedImages,
-    onRefusal,
-    onRehearsal: (outcome) => metrics.rehearsed(outcome),
+    metrics,
+    alerting,
   })
   const cutOffs = openPendingCutOffs(
     core,
@@ -187,26 +185,17 @@ const openPlane = async (config: PlaneConfig, laid: LaidFoundation) => {
     pending,
   )
   cutOffs.enforce()
-  const alerts = await openUnresolvedAlerts(store, feed)
   await raisePutBack(core, settings().name, keeping.putBack)
   const keyBook = await openKeyBook(core, keySeal, alerts)
   const journalWatch = openJournalWatch(core, { alerts, keyBook, domainName: () => settings().name })
-  const metrics = openMetrics(core, {
+  metrics.measure({
     authority,
     channels,
     alerts,
     journalWatch,
-    admissionQueue: () => nodePlane.limits.admission.waiting(),
-    waitingDeliveries: () => alerting.waitingDeliveries(),
+    admission: nodePlane.limits.admission,
+    alerting,
     notReady: () => notReady({ store, authority, clock, alsoUnready: unready }),
-  })
-  const alerting = openAlerting(core, {
-    authority,
-    alerts,
-    servers: () => ({ node: authority.serverIdentity(), recovery: recovery.serverIdentity() }),
-    webhook: config.alertWebhook,
-    clockToleranceMs: config.clockToleranceMs,
-    onDelivery: (outcome) => metrics.delivered(outcome),
   })
   const statusPlane = openStatusPlane(core, {
     custody,

@@ -83,13 +83,14 @@ export const setUpOperatorPlane = async (t: TestContext): Promise<OperatorSetup>
   const keySeal = openKeySeal(sealingKeyOf(Buffer.alloc(32, 5), systemRandom), () => 'test')
   const keyBook = await openKeyBook(core, keySeal, alerts)
   const journalWatch = openJournalWatch(core, { alerts, keyBook, domainName: () => 'test' })
-  const metrics = openMetrics(core, {
+  const metrics = openMetrics(core)
+  metrics.measure({
     channels,
     authority,
     alerts,
     journalWatch,
-    admissionQueue: () => 0,
-    waitingDeliveries: () => 0,
+    admission: { waiting: () => 0 },
+    alerting: { waitingDeliveries: () => 0 },
     notReady: () => unready,
   })
   let calls = 0

@@ -2,15 +2,16 @@
 
 import type { Network } from '#platform/ip-address.ts'
 import { coalesced } from '#platform/coalesced-log.ts'
-import type { Balancers, HeaderTrouble } from '#platform/proxied-server.ts'
+import type { Balancers } from '#platform/proxied-server.ts'
 import { isListed } from '#plane/config/proxy-from.ts'
 import type { Core } from '#plane/core/core.ts'
+import type { Metrics } from '#plane/metrics/open-metrics.ts'
 
 /** Null: the plane is behind none. */
 export const openBalancers = (
   { clock, timers, log: whole }: Pick<Core, 'clock' | 'timers' | 'log'>,
   networks: readonly Network[],
-  onRefused: (trouble: HeaderTrouble) => void,
+  metrics: Pick<Metrics, 'unproxied'>,
 ): Balancers | null => {
   if (networks.length === 0) return null
   // A balancer set up without the protocol fails with every connection: a line a minute says as much.
@@ -18,7 +19,7 @@ export const openBalancers = (
   return {
     has: (address) => isListed(networks, address),
     refused(trouble, from, why) {
-      onRefused(trouble)
+      metrics.unproxied(trouble)
       // To connect and hang up is how a balancer looks whether anybody is there.
       if (trouble === 'unread') log.debug({ from, why }, 'a load balancer hung up before its header')
       else log.warn({ code: trouble, from, why }, 'a load balancer did not say whose connection it passes on: closed')

@@ -4,7 +4,7 @@ import type { DomainSettings } from '#domain/core/domain-settings.ts'
 import type { NodeId } from '#domain/core/node.ts'
 import type { Refusal } from '#domain/core/refusal.ts'
 import type { Balancers } from '#platform/proxied-server.ts'
-import { troubleOf, type Refused } from '#plane/http/http-reply.ts'
+import { troubleOf } from '#plane/http/http-reply.ts'
 import { withStore, type Core } from '#plane/core/core.ts'
 import { openDenyList } from '#plane/authn/deny-list.ts'
 import { openNodeAuthn } from '#plane/authn/node-certificate.ts'
@@ -33,6 +33,8 @@ import type { TurnedAway } from './turned-away.ts'
 import type { UpkeepTask } from '#plane/core/upkeep.ts'
 import type { Issuer } from '#plane/core/issuer.ts'
 import type { MachineCalls } from '#plane/http/http-app.ts'
+import type { Metrics } from '#plane/metrics/open-metrics.ts'
+import type { Alerting } from '#plane/alerts/alerting.ts'
 
 export type NodePlaneParts = {
   readonly authority: Authority
@@ -43,8 +45,8 @@ export type NodePlaneParts = {
   readonly balancers: Balancers | null
   readonly correlation: () => string
   readonly settings: () => DomainSettings
-  readonly onRefusal: (refused: Refused) => void
-  readonly onReport: () => void
+  readonly metrics: Pick<Metrics, 'refused' | 'reported'>
+  readonly alerting: Pick<Alerting, 'onRefusal'>
   readonly lived: LivedTime
   /** Null: no order that waits for the store keeps this node out. */
   readonly barred: (node: NodeId) => Refusal | null
@@ -82,7 +84,7 @@ const livedEveryMs = 300_000
 
 export const openNodePlane = async (core: Core, parts: NodePlaneParts) => {
   const { store, feed, clock, timers, log } = core
-  const { authority, recovery, settings, lived, urls } = parts
+  const { authority, recovery, settings, lived, urls, metrics, alerting } = parts
   const domainName = settings().name
   const limits = openNodeLimits(core, settings)
   const denyList = await openDenyList(store, feed)
@@ -90,7 +92,7 @@ export const openNodePlane = async (core: Core, parts: NodePlaneParts) => {
     issuer: authority,
     urls,
     writeLimit: limits.writeLimit,
-    onReport: parts.onReport,
+    onReport: () => metrics.reported(),
   })
   const sightingJudge = await openSightingJudge(core, { recovery, settings })
   const sightings = openSightings(core, {
@@ -118,7 +120,8 @@ export const openNodePlane = async (core: Core, parts: NodePlaneParts) => {
       ;(principal?.kind === 'node' ? limits.authenticatedBudget : limits.anonymousBudget).charge(source)
     },
     onRefusal(refused) {
-      parts.onRefusal(refused)
+      metrics.refused(refused.refusal.code, refused.path)
+      alerting.onRefusal(refused)
       recordRefusal(core, limits, refused).catch((error: unknown) =>
         log.warn({ err: error }, 'a refusal was not journaled'),
       )

@@ -10,12 +10,14 @@ import type { Core } from '#plane/core/core.ts'
 import type { NodeLimits } from './node-limits.ts'
 import { recordRefusal } from '#plane/core/record-refusal.ts'
 import type { RecoveryAuthority } from '#plane/authority/recovery-authority.ts'
-import { troubleOf, type Refused } from '#plane/http/http-reply.ts'
+import { troubleOf } from '#plane/http/http-reply.ts'
 import { openRecoveryListener, type RecoveryListener } from '#plane/http/recovery-listener.ts'
 import { recoveryRoutes } from '#plane/recovery/recovery-routes.ts'
 import type { CopiedImages } from '#plane/identity/copied-images.ts'
 import type { TurnedAway } from './turned-away.ts'
 import type { MachineCalls } from '#plane/http/http-app.ts'
+import type { Metrics } from '#plane/metrics/open-metrics.ts'
+import type { Alerting } from '#plane/alerts/alerting.ts'
 
 export type RecoveryPlaneParts = {
   readonly authority: Authority
@@ -31,15 +33,15 @@ export type RecoveryPlaneParts = {
   readonly turnedAway: TurnedAway
   readonly connections: number
   readonly balancers: Balancers | null
-  readonly onRefusal: (refused: Refused) => void
-  readonly onRehearsal: (outcome: 'passed' | 'failed') => void
+  readonly metrics: Pick<Metrics, 'refused' | 'rehearsed'>
+  readonly alerting: Pick<Alerting, 'onRefusal'>
 }
 
 export type RecoveryPlane = { readonly listener: RecoveryListener }
 
 export const openRecoveryPlane = async (core: Core, parts: RecoveryPlaneParts): Promise<RecoveryPlane> => {
   const { store, timers, log } = core
-  const { recovery, limits, channel } = parts
+  const { recovery, limits, channel, metrics, alerting } = parts
   const routes = recoveryRoutes(core, {
     anonymousBudget: limits.anonymousBudget,
     challenges: limits.challenges,
@@ -53,7 +55,7 @@ export const openRecoveryPlane = async (core: Core, parts: RecoveryPlaneParts): 
     secondHolders: channel.secondHolders,
     sightingJudge: parts.sightingJudge,
     copiedImages: parts.copiedImages,
-    onRehearsal: parts.onRehearsal,
+    onRehearsal: (outcome) => metrics.rehearsed(outcome),
   })
   const calls: MachineCalls = {
     routes,
@@ -65,7 +67,8 @@ export const openRecoveryPlane = async (core: Core, parts: RecoveryPlaneParts): 
       limits.anonymousBudget.charge(source)
     },
     onRefusal(refused) {
-      parts.onRefusal(refused)
+      metrics.refused(refused.refusal.code, refused.path)
+      alerting.onRefusal(refused)
       recordRefusal(core, limits, refused).catch((error: unknown) =>
         log.warn({ err: error }, 'a refusal was not journaled'),
       )

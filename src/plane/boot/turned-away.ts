@@ -2,14 +2,9 @@
 // strangers send would be theirs to fill.
 
 import { coalesced } from '#platform/coalesced-log.ts'
-import type { ConnectionLimits, CutReason } from '#platform/connections.ts'
-import type { ListenerName } from '#plane/metrics/open-metrics.ts'
+import type { ConnectionLimits } from '#platform/connections.ts'
+import type { ListenerName, Metrics } from '#plane/metrics/open-metrics.ts'
 import type { Core } from '#plane/core/core.ts'
-
-type Counting = {
-  readonly onCut: (listener: ListenerName, reason: CutReason) => void
-  readonly onAborted: (listener: ListenerName) => void
-}
 
 export type TurnedAway = {
   limits(listener: ListenerName, most: Pick<ConnectionLimits, 'connections' | 'perCaller'>): ConnectionLimits
@@ -20,7 +15,7 @@ export type TurnedAway = {
 /** `perSource`: as configured; null: the share that a source has of what is free. */
 export const openTurnedAway = (
   { clock, timers, log: whole }: Pick<Core, 'clock' | 'timers' | 'log'>,
-  { onCut, onAborted }: Counting,
+  metrics: Pick<Metrics, 'cut' | 'aborted'>,
   perSource: number | null,
 ): TurnedAway => {
   const { log } = coalesced(whole, { clock, timers, quiet: () => false, dropped: () => {} })
@@ -30,12 +25,12 @@ export const openTurnedAway = (
       perSource,
       timers,
       onCut(reason, source) {
-        onCut(listener, reason)
+        metrics.cut(listener, reason)
         log.warn({ code: reason, listener, from: source }, 'a connection was closed: it was beyond its bounds')
       },
     }),
     aborted(listener, source) {
-      onAborted(listener)
+      metrics.aborted(listener)
       whole.debug({ listener, from: source }, 'a caller hung up in the middle of its request')
     },
   }

@@ -30,25 +30,32 @@ export type Metrics = {
   aborted(listener: ListenerName): void
   delivered(outcome: DeliveryOutcome): void
   readonly status: StatusMeasures
+  /** Gauges of the parts that are opened after the first of them that counts something. Called once. */
+  measure(parts: MeasuredParts): void
   /** In the text format of Prometheus. */
   text(): Promise<string>
   close(): void
 }
 
-export const openMetrics = (core: Omit<Core, 'random' | 'log'>, measured: MeasuredParts): Metrics => {
+export const openMetrics = (core: Omit<Core, 'random' | 'log'>): Metrics => {
   const registry = new Registry()
   const registers = [registry]
   collectDefaultMetrics({ register: registry })
   openFleetGauges(core, registers)
-  openPlaneGauges(measured, registers)
   measureStore(core.store, registers)
   openReplicaGauges(core.store.replicas, registers)
   const close = countCommits(core.feed, registers)
-  return { ...openCounters(registers), status: measureStatus(registers), text: () => registry.metrics(), close }
+  return {
+    ...openCounters(registers),
+    status: measureStatus(registers),
+    measure: (parts) => openPlaneGauges(parts, registers),
+    text: () => registry.metrics(),
+    close,
+  }
 }
 
 /** What is counted where it happens. */
-const openCounters = (registers: Registry[]): Omit<Metrics, 'text' | 'close' | 'status'> => {
+const openCounters = (registers: Registry[]): Omit<Metrics, 'measure' | 'text' | 'close' | 'status'> => {
   const labelled = <T extends string>(name: string, help: string, label: T) =>
     new Counter({ name, help, labelNames: [label] as const, registers })
   const refused = labelled('muster_refusals_total', 'Calls refused, by code', 'code')

@@ -8,15 +8,16 @@ import type { UnresolvedAlerts } from '#plane/alerts/reconcile-alerts.ts'
 import type { Authority } from '#plane/authority/authority.ts'
 import type { JournalWatch } from '#plane/journal/journal-watch.ts'
 import type { Replicas, Standing } from '#plane/store/contract/replicas.ts'
+import type { Alerting } from '#plane/alerts/alerting.ts'
+import type { AdmissionQueue } from '#plane/limits/admission-queue.ts'
 
 export type MeasuredParts = {
   readonly channels: Pick<OpenChannels, 'count'>
   readonly authority: Pick<Authority, 'view'>
   readonly alerts: Pick<UnresolvedAlerts, 'all'>
   readonly journalWatch: Pick<JournalWatch, 'last'>
-  /** Callers inside the admission queue of the node plane. */
-  readonly admissionQueue: () => number
-  readonly waitingDeliveries: () => number
+  readonly admission: Pick<AdmissionQueue, 'waiting'>
+  readonly alerting: Pick<Alerting, 'waitingDeliveries'>
   /** Empty when the plane can do its work. */
   readonly notReady: () => readonly string[]
 }
@@ -25,8 +26,10 @@ export const openPlaneGauges = (parts: MeasuredParts, registers: Registry[]): vo
   const gauge = gaugeOf(registers)
   gauge('muster_ready', '1 while the plane can do its work', () => (parts.notReady().length === 0 ? 1 : 0))
   gauge('muster_channels_open', 'Channels open on this replica', () => parts.channels.count())
-  gauge('muster_admission_queue', 'Callers inside the admission queue', parts.admissionQueue)
-  gauge('muster_webhook_waiting', 'Changes of alerts the webhook has not been told of', parts.waitingDeliveries)
+  gauge('muster_admission_queue', 'Callers inside the admission queue', () => parts.admission.waiting())
+  gauge('muster_webhook_waiting', 'Changes of alerts the webhook has not been told of', () =>
+    parts.alerting.waitingDeliveries(),
+  )
   gauge(
     'muster_server_certificate_not_after_seconds',
     'When the server certificate of the plane expires, as a Unix time',
