@@ -19,9 +19,12 @@ const own = async (check: (root: string) => readonly string[]): Promise<Finished
 
 type Step = { readonly name: string; run(): Promise<Finished> }
 
+/** Files whose content was right before are not read again: half a minute of a processor for all of them. */
+const prettier = ['--cache', '--cache-strategy', 'content', '--check', '--log-level', 'warn', '.']
+
 /** The longest that uses one processor first. */
 const steps: readonly Step[] = [
-  { name: 'format', run: () => tool('prettier', '--check', '--log-level', 'warn', '.') },
+  { name: 'format', run: () => tool('prettier', ...prettier) },
   { name: 'types', run: () => tool('tsc', '-p', '.') },
   { name: 'lint', run: () => tool('oxlint', '--type-aware', '--deny-warnings') },
   { name: 'boundaries', run: () => own(checkBoundaries) },

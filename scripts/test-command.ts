@@ -1,9 +1,10 @@
 // The `muster` that tests start: the sources as they are, in a few files instead of hundreds, which saves a third of every
-// start. Transcripts and test/process/real-processes.test.ts start it from the sources, as a stranger does.
+// start. test/process/real-processes.test.ts and the first transcript start it from the sources, as a stranger does.
 
 import * as fs from 'node:fs'
 import * as path from 'node:path'
 import { build, type Plugin } from 'esbuild'
+import { programsBeside } from '../test/process/child.ts'
 import { root } from './repository.ts'
 
 /**
@@ -21,15 +22,25 @@ const requiredHttp: Plugin = {
   },
 }
 
-export const buildTestCommand = (folder: string): Promise<string> => buildCommand(root, folder)
+/** V8 gives a process that lives so long this much anyway. Collecting it while it starts is a tenth of a start. */
+const wholeYoungGeneration = ['--min-semi-space-size=16']
+
+/** Programs of tests that are started so often that it counts; they share the files of the command (`testProgram`). */
+const testPrograms = ['test/process/failpoint-agent.ts']
+
+export const buildTestCommand = (folder: string): Promise<string> => buildCommand(root, folder, testPrograms)
 
 /** Of the sources in a folder, which may be those of another release. Returns the command. */
-export const buildCommand = async (sources: string, folder: string): Promise<string> => {
-  // As deep as the sources that look for files of the repository beside them.
-  const out = path.join(folder, 'bundled', 'lib', 'muster', 'bin')
+export const buildCommand = async (
+  sources: string,
+  folder: string,
+  programs: readonly string[] = [],
+): Promise<string> => {
+  const command = path.join(folder, 'bundled', 'muster')
+  const out = programsBeside(command)
   await build({
     absWorkingDir: sources,
-    entryPoints: ['bin/muster.ts'],
+    entryPoints: ['bin/muster.ts', ...programs].map((file) => ({ in: file, out: path.basename(file, '.ts') })),
     outdir: out,
     bundle: true,
     // What a command does not need is not loaded for it, as in the sources.
@@ -46,9 +57,9 @@ export const buildCommand = async (sources: string, folder: string): Promise<str
   })
   fs.symlinkSync(path.join(root, 'packaging'), path.join(folder, 'bundled', 'packaging'))
   fs.writeFileSync(path.join(folder, 'bundled', 'package.json'), '{"type":"module"}\n')
-  const command = path.join(folder, 'bundled', 'muster')
   const node = path.join(root, 'node_modules/.bin/node')
-  const script = `#!/bin/sh\nexec "${node}" --disable-warning=ExperimentalWarning "${path.join(out, 'muster.js')}" "$@"\n`
+  const flags = ['--disable-warning=ExperimentalWarning', ...wholeYoungGeneration].join(' ')
+  const script = `#!/bin/sh\nexec "${node}" ${flags} "${path.join(out, 'muster.js')}" "$@"\n`
   fs.writeFileSync(command, script, { mode: 0o755 })
   return command
 }

@@ -3,8 +3,6 @@
 // counts the issues state; --no-check and --only-check are for speed while working; --record writes down how long each file
 // took (test-times.ts); --count counts the assertions that are executed.
 
-import * as fs from 'node:fs'
-import * as os from 'node:os'
 import * as path from 'node:path'
 import { peer } from '../test/peers/peer.ts'
 import { commandVariable } from '../test/process/child.ts'
@@ -15,6 +13,7 @@ import { check } from './check.ts'
 import { installPeers } from './install-peers.ts'
 import { filesBelow, root } from './repository.ts'
 import { buildTestCommand } from './test-command.ts'
+import { openTestFolder } from './test-folder.ts'
 import { openLane, type LaneOptions } from './test-lane.ts'
 import { layerOf, layers } from './test-layers.ts'
 import { reportText, totalText, type FileReport } from './test-reporter.ts'
@@ -50,9 +49,11 @@ const lanes: readonly LaneKind[] = testFiles.every((file) => layerOf(file) === '
   : ['working', 'working', 'working', 'waiting', 'waiting']
 const reportedAs = ({ name, file }: Job): string => `${file} ${name}`.trimEnd()
 
+const folder = openTestFolder(long)
+// Of this process, its workers and all they start.
+process.env['TMPDIR'] = folder
 /** Hundreds of planes, agents and commands are started, each of which costs half as much when what was compiled is kept. */
-const compiled = fs.mkdtempSync(path.join(os.tmpdir(), 'muster-compiled-'))
-process.once('exit', () => fs.rmSync(compiled, { recursive: true, force: true }))
+const compiled = path.join(folder, 'compiled')
 
 /** A test that hangs has to fail, not to hold up the rest. Those that wait longer say so themselves. */
 const timeoutMs = long ? 4 * 3600_000 : 300_000

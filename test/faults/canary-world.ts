@@ -7,6 +7,7 @@ import * as http from 'node:http'
 import * as https from 'node:https'
 import * as path from 'node:path'
 import { generateKey } from '#pki/keys.ts'
+import { compiledFolder } from '../process/child.ts'
 import { cleanup, type Scope } from '../process/cleanup.ts'
 import { tlsOptions, type Identity, type NodeTarget } from '../process/node-call.ts'
 import { readReply, type Reply } from '../process/operator-call.ts'
@@ -81,8 +82,12 @@ export const openWorld = async (t: Scope): Promise<World> => {
     ca: put('etc/receiver.pem', receiver.root),
     temporary: path.dirname(put('tmp/.keep', '')),
   }
-  // Sixty processes are started here: each the second time with what the first has compiled.
-  const env = { TMPDIR: files.temporary, HOME: files.temporary, NODE_COMPILE_CACHE: tempFolder(t) }
+  // Sixty processes are started here.
+  const env = {
+    TMPDIR: files.temporary,
+    HOME: files.temporary,
+    NODE_COMPILE_CACHE: compiledFolder(() => tempFolder(t)),
+  }
   let plane = await startPlane(t, {
     data: at('data'),
     env: { ...env, MUSTER_ALERT_WEBHOOK: `https://localhost:${receiver.port}/hook/${webhookPath}` },

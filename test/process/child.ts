@@ -14,6 +14,19 @@ export const musterCommand = path.join(repository, 'muster')
 /** The same sources in fewer files, which start sooner (scripts/test-command.ts); without the runner the command itself. */
 export const startedCommand = process.env[commandVariable] ?? musterCommand
 
+/** Where the runner puts the files of a command. As deep as the sources, which look for files of the repository beside them. */
+export const programsBeside = (command: string): string => path.join(path.dirname(command), 'lib', 'muster', 'bin')
+
+/** A program of the tests as the runner has put it beside the command; without the runner its source. */
+export const testProgram = (source: string): string =>
+  startedCommand === musterCommand
+    ? source
+    : path.join(programsBeside(startedCommand), `${path.basename(source, '.ts')}.js`)
+
+/** Where Node keeps what it has compiled: a process that is killed keeps nothing, but finds what others of the run have kept. */
+export const compiledFolder = (withoutRunner: () => string): string =>
+  process.env['NODE_COMPILE_CACHE'] ?? withoutRunner()
+
 export type Ended = { readonly code: number | null; readonly signal: NodeJS.Signals | null }
 
 export type Child = {

@@ -3,14 +3,22 @@
 
 import { fairNowMs } from './fair-time.ts'
 
+/** `everyMs` left out: the longer it takes, the seldomer it asks, since asking takes time from what is waited for. */
 export type Patience = { readonly withinMs?: number; readonly everyMs?: number }
+
+const shortestPauseMs = 20
+const longestPauseMs = 250
+
+/** A tenth of what has been waited: what comes true is noticed at most so much later. */
+const pauseAfter = (waitedMs: number): number => Math.min(longestPauseMs, Math.max(shortestPauseMs, waitedMs / 10))
 
 /** The first value of `probe` that is not null, undefined or false. Fails with what was awaited and the last trouble. */
 export const eventually = async <T>(
   what: string,
   probe: () => T | Promise<T>,
-  { withinMs = 10_000, everyMs = 20 }: Patience = {},
+  { withinMs = 10_000, everyMs }: Patience = {},
 ): Promise<Exclude<T, null | undefined | false | void>> => {
+  const startedMs = performance.now()
   const deadlineMs = fairNowMs() + withinMs
   let trouble: unknown
   for (;;) {
@@ -23,7 +31,8 @@ export const eventually = async <T>(
       trouble = error
     }
     if (fairNowMs() >= deadlineMs) throw new Error(`${what}: not within ${withinMs} ms`, { cause: trouble })
-    await new Promise((resolve) => setTimeout(resolve, everyMs))
+    const pauseMs = everyMs ?? pauseAfter(performance.now() - startedMs)
+    await new Promise((resolve) => setTimeout(resolve, pauseMs))
   }
 }
 

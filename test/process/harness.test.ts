@@ -46,6 +46,24 @@ test('waiting ends: with what was awaited and the last trouble', async () => {
   await assert.rejects(within('forever', 10, new Promise(() => {})), /forever: not within 10 ms/)
 })
 
+test('the longer something takes, the seldomer it is asked for; with a pace given, always at that', async () => {
+  const asked = async (everyMs?: number): Promise<readonly number[]> => {
+    const startMs = performance.now()
+    const times: number[] = []
+    const isOver = (): boolean => times.push(performance.now() - startMs) > 0 && performance.now() - startMs > 600
+    await eventually('some time', isOver, everyMs === undefined ? {} : { everyMs })
+    return times
+  }
+  const times = await asked()
+  // A timer counts whole milliseconds, and may be one early.
+  assert.ok(times.length <= 24, `${times.length} times`)
+  assert.ok(
+    times.every((ms, at) => at === 0 || ms - (times[at - 1] ?? 0) >= Math.max(20, (times[at - 1] ?? 0) / 10) - 2),
+    times.join(' '),
+  )
+  assert.ok((await asked(5)).length <= 121)
+})
+
 test('fair time runs slower than the wall clock while more processes want to run than there are processors', async (t) => {
   const startMs = performance.now()
   const passedMs = fairStopwatch()

@@ -7,7 +7,7 @@ import * as path from 'node:path'
 import type { AgentStep } from '#agent/core/agent-deps.ts'
 import { readStatusFile } from '#agent/diagnostics/status-file.ts'
 import type { CertificateRecord } from '#domain/core/certificate.ts'
-import { repository, startChild, type Child } from './child.ts'
+import { compiledFolder, startChild, testProgram, type Child } from './child.ts'
 import type { Scope } from './cleanup.ts'
 import { eventually, within } from './eventually.ts'
 import { keptCredentials, keptIdentity } from './kept-credentials.ts'
@@ -31,7 +31,7 @@ export type Machine = {
   killedAt(step: AgentStep, count: number): Promise<void>
 }
 
-const program = path.join(repository, 'test', 'process', 'failpoint-agent.ts')
+const program = testProgram(path.join(import.meta.dirname, 'failpoint-agent.ts'))
 /** On a machine that many tests share an agent may need a while for its start. */
 const agentPatience = { withinMs: 120_000, everyMs: 200 } as const
 
@@ -77,7 +77,7 @@ const machineOf = (
   const hardware = path.join(folder, 'hardware.json')
   fs.writeFileSync(hardware, JSON.stringify({ macs: [], bmc_serial: serial }))
   // Hundreds of starts, of which each costs half as much when what was compiled is kept.
-  const compiled = path.join(path.dirname(plane.data), 'compiled')
+  const compiled = compiledFolder(() => path.join(path.dirname(plane.data), 'compiled'))
   const env = { MUSTER_HARDWARE_FILE: hardware, NODE_COMPILE_CACHE: compiled }
   return {
     ...{ plane, id, state, joinFile, recovery },

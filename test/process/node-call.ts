@@ -2,7 +2,7 @@
 
 import * as https from 'node:https'
 import * as net from 'node:net'
-import type { ConnectionOptions } from 'node:tls'
+import { createSecureContext, type ConnectionOptions, type SecureContext } from 'node:tls'
 import { evidenceHeader, formatEvidence, type AgentEvidence } from '#wire/core/agent-evidence.ts'
 import { readReply, type Reply } from './operator-call.ts'
 
@@ -16,6 +16,29 @@ export type NodeTarget = {
 /** What a node presents: private key and certificate chain, PEM. */
 export type Identity = { readonly keyPem: string; readonly chainPem: string }
 
+/** By roots and identity (by the roots again where there is none). A fifth of a call is parsing what was parsed for the last. */
+const contexts = new WeakMap<readonly string[], WeakMap<object, SecureContext>>()
+
+const contextOf = ({ roots }: NodeTarget, identity: Identity | null): SecureContext => {
+  const ofRoots = contexts.get(roots) ?? new WeakMap<object, SecureContext>()
+  contexts.set(roots, ofRoots)
+  const known = ofRoots.get(identity ?? roots)
+  if (known !== undefined) return known
+  const made = createSecureContext({ ca: [...roots], minVersion: 'TLSv1.3', ...presented(identity) })
+  ofRoots.set(identity ?? roots, made)
+  return made
+}
+
+const presented = (identity: Identity | null): { key?: string; cert?: string } =>
+  identity === null ? {} : { key: identity.keyPem, cert: identity.chainPem }
+
+/** The same as `tlsOptions`, but for options that a test would add: they have no effect. */
+export const sharedTlsOptions = (target: NodeTarget, identity: Identity | null): ConnectionOptions => {
+  const { host, port, servername } = tlsOptions(target, identity)
+  const secureContext = contextOf(target, identity)
+  return { host, port, secureContext, ...(servername === undefined ? {} : { servername }) } as ConnectionOptions
+}
+
 export const tlsOptions = (target: NodeTarget, identity: Identity | null): ConnectionOptions => {
   const url = new URL(target.url)
   const host = url.hostname.replace(/^\[(.*)\]$/, '$1')
@@ -25,7 +48,7 @@ export const tlsOptions = (target: NodeTarget, identity: Identity | null): Conne
     ca: [...target.roots],
     minVersion: 'TLSv1.3',
     ...(net.isIP(host) === 0 ? { servername: host } : {}),
-    ...(identity === null ? {} : { key: identity.keyPem, cert: identity.chainPem }),
+    ...presented(identity),
   }
 }
 
@@ -41,7 +64,7 @@ export const nodeCall = (
   new Promise((resolve, reject) => {
     const text = body === undefined ? null : JSON.stringify(body)
     const request = https.request({
-      ...tlsOptions(target, identity),
+      ...sharedTlsOptions(target, identity),
       agent: false,
       method,
       path,

@@ -5,7 +5,7 @@ import { randomBytes } from 'node:crypto'
 import { evidenceHeader, formatEvidence, type AgentEvidence } from '#wire/core/agent-evidence.ts'
 import { channelProtocol } from '#wire/channel/channel.ts'
 import { eventually, type Patience } from './eventually.ts'
-import { tlsOptions, type Identity, type NodeTarget } from './node-call.ts'
+import { sharedTlsOptions, type Identity, type NodeTarget } from './node-call.ts'
 import type { Json } from './operator-call.ts'
 import { decodeFrames, encodeFrame, opcodes } from './web-socket-frames.ts'
 
@@ -60,7 +60,7 @@ export const openRawChannel = async (
   const ignoresCloses = behaviour.closes === 'ignored'
   // Documented by Node and missing in its types.
   const halfOpen = { allowHalfOpen: ignoresCloses }
-  const socket = tls.connect({ ...tlsOptions(target, identity), ...halfOpen })
+  const socket = tls.connect({ ...sharedTlsOptions(target, identity), ...halfOpen })
   const state = { received: Buffer.alloc(0), ended: false, pings: 0, pongs: 0, sequence: 0, handled: 0 }
   const frames: Json[] = []
   let close: { code: number; reason: string } | null = null

@@ -6,10 +6,12 @@ import { repository } from '../process/child.ts'
 import type { Scope } from '../process/cleanup.ts'
 import { tempFolder } from '../process/temp-folder.ts'
 
-export const cloneFolder = (t: Scope): string => {
+/** `command`: what is `./muster` there. */
+export const cloneFolder = (t: Scope, command: string): string => {
   const folder = tempFolder(t)
-  for (const name of ['package.json', 'bin', 'node_modules', 'muster']) {
+  for (const name of ['package.json', 'bin', 'node_modules']) {
     fs.symlinkSync(path.join(repository, name), path.join(folder, name))
   }
+  fs.symlinkSync(command, path.join(folder, 'muster'))
   return folder
 }

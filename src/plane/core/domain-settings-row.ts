@@ -2,6 +2,7 @@ import type { Row } from '#domain/core/change.ts'
 import type { DomainSettings } from '#domain/core/domain-settings.ts'
 import type { Core } from './core.ts'
 import type { Store } from '#plane/store/contract/store.ts'
+import { sortableId } from '#platform/random.ts'
 
 /** Written at first start and never removed, so that it is missing only where the plane was never initialised. */
 export const domainSettingsRow = async (store: Pick<Store, 'get'>): Promise<Row<DomainSettings>> => {
@@ -33,4 +34,15 @@ export const followSettings = async ({
     )
   })
   return () => heard ?? row.value
+}
+
+/** What a decision about the whole domain reads that raises or resolves an alert in the same commit. */
+export const readDomainAndAlert = async (
+  { store, clock, random }: Pick<Core, 'store' | 'clock' | 'random'>,
+  alertKeyOf: (domain: DomainSettings) => string,
+) => {
+  const domain = await domainSettingsRow(store)
+  const alert = await store.get('alert', alertKeyOf(domain.value))
+  const nowMs = clock.nowMs()
+  return { domain, alert, newAlertId: sortableId(nowMs, random), nowMs }
 }
