@@ -56,6 +56,31 @@ const furnished = async (t: TestContext) => {
 const manifestIn = (folder: string): Manifest =>
   JSON.parse(fs.readFileSync(path.join(folder, 'manifest.json'), 'utf8')) as Manifest
 
+/** In a process of its own, which is killed when everything is written and nothing is finished. */
+const killCopying = async (t: TestContext, from: string, destination: string, sealKey: string): Promise<void> => {
+  const program = `
+    import { copyStore } from '#plane/store/copy/copy-store.ts'
+    import { onPostgres, onSqlite, run } from ${JSON.stringify(path.join(import.meta.dirname, 'transfer-setup.ts'))}
+    const sealKey = ${JSON.stringify(sealKey)}
+    const stand = new Int32Array(new SharedArrayBuffer(4))
+    const onProgress = ({ doing }) => {
+      if (doing !== 'reading it back') return
+      console.log('all of it is written')
+      Atomics.wait(stand, 0, 0)
+    }
+    await copyStore(onSqlite(${JSON.stringify(from)}), ${destination}, null, { ...run, onProgress })`
+  const child = spawn(process.execPath, ['--input-type=module', '-e', program], {
+    cwd: path.join(import.meta.dirname, '../..'),
+  })
+  t.after(() => child.kill('SIGKILL'))
+  let said = ''
+  child.stdout.on('data', (bytes: Buffer) => (said += bytes.toString()))
+  await eventually('the copy to be in the middle', () => said.includes('all of it is written') || null)
+  const ended = new Promise((resolve) => child.on('close', resolve))
+  child.kill('SIGKILL')
+  await ended
+}
+
 describe('store copy', () => {
   test('what comes out of SQLite and goes into SQLite comes out of it again the same', async (t) => {
     const { folder, config, sealKey, signer } = await furnished(t)
@@ -239,26 +264,7 @@ describe('store copy', () => {
   test('a copy that is killed in the middle leaves nothing a plane would start on, and is made anew', async (t) => {
     const { folder, config, sealKey, signer } = await furnished(t)
     const other = onSqlite(path.join(folder, 'other'), sealKey)
-    const program = `
-      import { copyStore } from '#plane/store/copy/copy-store.ts'
-      import { onSqlite, run } from ${JSON.stringify(path.join(import.meta.dirname, 'transfer-setup.ts'))}
-      const [from, to, sealKey] = process.argv.slice(1)
-      const stand = new Int32Array(new SharedArrayBuffer(4))
-      const onProgress = ({ doing }) => {
-        if (doing !== 'reading it back') return
-        console.log('all of it is written')
-        Atomics.wait(stand, 0, 0)
-      }
-      await copyStore(onSqlite(from), onSqlite(to, sealKey), null, { ...run, onProgress })`
-    const args = ['--input-type=module', '-e', program, config.dataFolder, other.dataFolder, sealKey]
-    const child = spawn(process.execPath, args, { cwd: path.join(import.meta.dirname, '../..') })
-    t.after(() => child.kill('SIGKILL'))
-    let said = ''
-    child.stdout.on('data', (bytes: Buffer) => (said += bytes.toString()))
-    await eventually('the copy to be in the middle', () => said.includes('all of it is written') || null)
-    const ended = new Promise((resolve) => child.on('close', resolve))
-    child.kill('SIGKILL')
-    await ended
+    await killCopying(t, config.dataFolder, `onSqlite(${JSON.stringify(other.dataFolder)}, sealKey)`, sealKey)
     assert.ok(fs.existsSync(path.join(other.dataFolder, 'muster.db.importing')))
     assert.throws(() => examineFolder(other.dataFolder), { code: 'DATA_FOLDER_INCOMPLETE' })
     const done = await copyStore(config, other, null, run)
@@ -266,6 +272,25 @@ describe('store copy', () => {
     await withStoreIn(other.dataFolder, signer, async (store) =>
       assert.equal((await store.journal.verify({ known: done.heads })).kind, 'intact'),
     )
+  })
+
+  test('a copy into PostgreSQL that is killed in the middle leaves an empty database, and is made anew', async (t) => {
+    if (withPeer(t, 'postgres') === null) return
+    const { config, sealKey, signer } = await furnished(t)
+    const there = await postgresDatabase(t)
+    const other = onPostgres(there, sealKey)
+    await killCopying(t, config.dataFolder, `onPostgres({ env: ${JSON.stringify(there.env)} }, sealKey)`, sealKey)
+    const { content } = await storeStatus(other)
+    assert.deepEqual([content?.domain, content?.entries, content?.chains], [null, 0, []])
+    const session = await there.connect()
+    for (const [, table] of [...copiedTables, ['keys', 'sealed_key'] as const]) {
+      const { rows } = await session.run({ name: '', text: `SELECT count(*) AS count FROM ${table}` })
+      assert.equal(Number(rows[0]?.['count']), 0, table)
+    }
+    const done = await copyStore(config, other, null, run)
+    const store = await openPostgresStoreOn(there.target, signer)
+    assert.equal((await store.journal.verify({ known: done.heads })).kind, 'intact')
+    await store.close()
   })
 
   test('is refused into a store that is not empty, or that a plane runs on', async (t) => {

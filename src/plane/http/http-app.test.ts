@@ -8,6 +8,7 @@ import { silentLog } from '#platform/log.ts'
 import { bodyLimit, compiledOnFirstUse, httpApp, type HttpAppOptions } from './http-app.ts'
 import type { Standing } from '#plane/store/contract/replicas.ts'
 import type { Refused } from './http-reply.ts'
+import { UpgradeUnfinished } from '#plane/store/contract/store-errors.ts'
 import { answer, type Call, type Route } from './route.ts'
 
 const viewer: OperatorPrincipal = {
@@ -183,6 +184,25 @@ test('a fault is logged whole and answered without its cause', async () => {
   assert.match(String((logged[0] as { err: Error }).err), /disk 7 said: no/)
   const full = await appWith([broken], { trouble: () => 'disk' }).app.inject('/broken')
   assert.equal(full.json().code, 'DISK_TROUBLE')
+})
+
+test('a commit that waits for an upgrade is refused and not logged as a fault; an older agent gets a code it knows', async () => {
+  const logged: unknown[] = []
+  const log = { ...silentLog, error: (what: unknown) => void logged.push(what) } as typeof silentLog
+  const early = at('/early', async () => {
+    throw new UpgradeUnfinished('probeSilenceMs of a profile is new')
+  })
+  const { app } = appWith([early], { log })
+  const reply = await app.inject('/early')
+  assert.deepEqual(
+    [reply.statusCode, reply.json().code, reply.headers['retry-after']],
+    [409, 'UPGRADE_UNFINISHED', '30'],
+  )
+  assert.equal(reply.json().detail, 'probeSilenceMs of a profile is new')
+  const agent = { accept: 'application/json', 'user-agent': undefined }
+  const older = await app.inject({ url: '/early', headers: agent as unknown as Record<string, string> })
+  assert.deepEqual([older.statusCode, older.json().code], [503, 'UNAVAILABLE'])
+  assert.deepEqual(logged, [])
 })
 
 test('a refusal with a time says so in its header too', async () => {

@@ -121,7 +121,7 @@ export const openPgGroupCommit = (deps: PgGroupCommitDeps): PgGroupCommit => {
   }
 }
 
-/** What replicas of the release before would not understand. Once the schema is theirs no more, it stays so. */
+/** What replicas of the release before would not understand. A schema is never taken back: what passes here passes later, too. */
 const refuseUnknown = (schema: SchemaInUse, plan: CommitPlan): void => {
   const refused = refusedOn(schema.version(), plan)
   if (refused === null) return

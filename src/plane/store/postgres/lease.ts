@@ -216,7 +216,7 @@ const connectLease = async ({ access, log }: LeaseDeps): Promise<PgSession> => {
 const register = async (deps: LeaseDeps, session: PgSession, startedAtMs: number): Promise<Renewal> => {
   const sentAt = instantOf(deps.clock)
   const values = [deps.name, deps.version, startedAtMs, deps.pace.leaseMs, newestSchema]
-  // Whoever takes a step sees this lease, or this sees the step: no lease is taken on a schema that is not known here.
+  // A migration sees this lease, or this sees what the migration did: no lease is taken on a schema that is not known here.
   const registering = [
     session.exec(`BEGIN; SET LOCAL lock_timeout = '2s'; SELECT pg_advisory_xact_lock_shared(${migrationLock})`),
     session.run(registerStatement, values),

@@ -135,11 +135,12 @@ export const supplements: Readonly<Record<number, string>> = {
       CASE WHEN count(DISTINCT node) > 1 THEN 1 ELSE 0 END
     FROM (SELECT spki, node, use, min(since) AS since FROM (
       SELECT doc::json ->> 'spki' AS spki, node, 'tls' AS use, (doc::json ->> 'issuedAtMs')::bigint AS since
-        FROM certificate WHERE node IS NOT NULL AND not_after_ms > extract(epoch FROM now() - interval '7 days') * 1000
+        FROM certificate
+        WHERE node IS NOT NULL AND not_after_ms > (extract(epoch FROM now() - interval '7 days') * 1000)::bigint
       UNION ALL
       SELECT key, holder ->> 'node', holder ->> 'use', (holder ->> 'sinceMs')::bigint
         FROM key_claim, json_array_elements(doc::json -> 'holders') AS holder) AS held
-      GROUP BY spki, node, use) AS holder
+      WHERE spki IS NOT NULL GROUP BY spki, node, use) AS holder
     GROUP BY spki
     ON CONFLICT (key) DO UPDATE SET doc = excluded.doc, shared = excluded.shared;`,
 }

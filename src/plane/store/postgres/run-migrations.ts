@@ -17,16 +17,16 @@ export type SchemaVersion = {
 /** "MSTR": tells our table from another program's of the same name. */
 const mark = 0x4d535452
 /**
- * Any number will do that nobody else in this database uses. Held by whoever looks at the schema in order to change it, and shared
- * by a replica that takes a lease (lease.ts).
+ * Any number that has no other use in this database. Held by a migration from its first look at the schema, and shared by a
+ * replica that takes a lease (lease.ts).
  */
 export const migrationLock = 0x4d535452_01
 /** Held by a step, and shared by every group of commits on a schema that is not the newest (lock-rows.ts). */
 export const schemaLock = 0x4d535452_03
 const waitForOthers = '60s'
-/** While a step waits for a table, everybody waits behind it, renewals of leases among them. */
+/** While a step waits for a table, all others wait behind it, renewals of leases among them. */
 const waitInStep = '2s'
-/** A replica of 0.2 takes its lease so long after it has looked at the schema, at most. Later ones hold a lock meanwhile. */
+/** A replica of 0.2 that starts looks at the schema, and takes its lease within this time. Later ones do both under a lock. */
 const startingMs = 1000
 const oldestServer = 140000
 
