@@ -34,17 +34,17 @@ const atOnce = 128
 
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'muster-sign-'))
 const foundation = await layFoundation(planeConfig({ data: folder }, {}), silentLog)
-const { store, clock, random } = foundation
+const { store, clock, random, log, custody } = foundation
 const feed = openFeed()
+const core = { store, feed, clock, random, log }
 const certificates = {
   domain: 'muster.local',
   serverNames: { dns: ['localhost'], ip: [] },
   serverLifetimeMs: 90 * 86_400_000,
 }
-const recovery = await openRecoveryAuthority({ ...foundation, feed, options: certificates })
-const authority = await openAuthority({
-  ...foundation,
-  feed,
+const recovery = await openRecoveryAuthority(core, { custody, options: certificates })
+const authority = await openAuthority(core, {
+  custody,
   recovery,
   options: { ...certificates, issuerKey: 'file', intermediateLifetimeMs: 5 * 365 * 86_400_000 },
 })

@@ -24,7 +24,7 @@ export const allNouns: readonly Noun[] = [
   },
   {
     name: 'token',
-    summary: 'Invitations for machines, each good for one enrollment',
+    summary: 'Enrollment tokens for machines, each good for one enrollment',
     load: async () => (await import('./enrollment/token.ts')).declareToken,
   },
   {

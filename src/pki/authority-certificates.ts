@@ -28,7 +28,7 @@ export type AuthorityRequest = {
   readonly lifetimeMs: number
 }
 
-/** Path length 2 leaves room for memory issuers under a domain CA; 1 is 001's letter and has none. */
+/** Path length 2 leaves room for memory issuers under a domain CA; 1 is what document 001 demands and has none. */
 export const rootSpec = (request: AuthorityRequest & { readonly pathLen: 1 | 2 }): CertificateSpec =>
   selfSigned('root', request.pathLen, request)
 

@@ -101,9 +101,8 @@ const openPlane = async (config: PlaneConfig, laid: LaidFoundation) => {
     serverNames: { dns: config.serverNames.filter((name) => !isIP(name)), ip: config.serverNames.filter(isIP) },
     serverLifetimeMs: config.serverCertificateLifetimeMs,
   }
-  const recovery = await openRecoveryAuthority({ ...core, custody, options: certificates })
-  const authority = await openAuthority({
-    ...core,
+  const recovery = await openRecoveryAuthority(core, { custody, options: certificates })
+  const authority = await openAuthority(core, {
     custody,
     recovery,
     options: {

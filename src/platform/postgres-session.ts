@@ -17,7 +17,7 @@ export class PgConnectionLost extends Error {
 const farewellMs = 2000
 const int8 = 20
 
-export const openSession = (client: Client, socket: Socket): PgSession => {
+export const openConnection = (client: Client, socket: Socket): PgSession => {
   const notificationListeners: ((channel: string, payload: string) => void)[] = []
   const warningListeners: ((message: string) => void)[] = []
   const endListeners: ((error: unknown) => void)[] = []

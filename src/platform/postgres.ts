@@ -5,7 +5,7 @@ import { Socket } from 'node:net'
 import { getCACertificates, type ConnectionOptions } from 'node:tls'
 import { Client, DatabaseError } from 'pg'
 import { isNewer, type NewestPrimary, type Timeline } from './newest-primary.ts'
-import { openSession, PgConnectionLost } from './postgres-session.ts'
+import { openConnection, PgConnectionLost } from './postgres-session.ts'
 import { systemTimers } from './timers.ts'
 
 export type PostgresHost = { readonly host: string; readonly port: number }
@@ -187,7 +187,7 @@ const connectHost = async (
     // Statements are sent as they are given, without waiting for the answer to the one before.
     pipeline: true,
   })
-  const session = openSession(client, socket)
+  const session = openConnection(client, socket)
   const give = (): void => session.destroy()
   settled.addEventListener('abort', give)
   try {

@@ -24,25 +24,23 @@ const keyFile = (setup: Setup, role: string): string => {
 
 /** The authority on a store whose commits the test can make fail. */
 const openOn = (setup: Setup, commit: Store['commit']) =>
-  openAuthority({
-    store: { ...setup.store, commit },
-    feed: openFeed(),
-    clock: setup.clock,
-    random: systemRandom,
-    log: silentLog,
-    custody: openKeyCustody(
-      path.join(setup.folder, 'keys'),
-      findSealingKey({ dataFolder: setup.folder, keyFile: null, credentialsFolder: null }, systemRandom),
-    ),
-    recovery: { rootsOnRecord: () => [], warnings: () => [] },
-    options: {
-      domain: 'test.example',
-      issuerKey: 'file',
-      intermediateLifetimeMs: 5 * 365 * day,
-      serverNames: { dns: ['localhost'], ip: [] },
-      serverLifetimeMs: 90 * day,
+  openAuthority(
+    { store: { ...setup.store, commit }, feed: openFeed(), clock: setup.clock, random: systemRandom, log: silentLog },
+    {
+      custody: openKeyCustody(
+        path.join(setup.folder, 'keys'),
+        findSealingKey({ dataFolder: setup.folder, keyFile: null, credentialsFolder: null }, systemRandom),
+      ),
+      recovery: { rootsOnRecord: () => [], warnings: () => [] },
+      options: {
+        domain: 'test.example',
+        issuerKey: 'file',
+        intermediateLifetimeMs: 5 * 365 * day,
+        serverNames: { dns: ['localhost'], ip: [] },
+        serverLifetimeMs: 90 * day,
+      },
     },
-  })
+  )
 
 test('with another sealing key the plane does not start, and says why', async (t) => {
   const setup = await setUpWithFiles(t)

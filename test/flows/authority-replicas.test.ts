@@ -55,7 +55,8 @@ const setUp = async (t: TestContext, issuerKey: 'file' | 'memory'): Promise<Plan
   const custody = await openSharedCustody(keysOf(store), sealing)
   const wanted = { domain: 'test.example', rootLifetimeMs, rootPathLen: 2, rootOut: null, issuerKey } as const
   const created = await createAuthority(
-    { clock, random: systemRandom, custody },
+    { clock, random: systemRandom },
+    custody,
     { ...wanted, intermediateLifetimeMs },
     operator,
   )
@@ -85,10 +86,10 @@ const setUp = async (t: TestContext, issuerKey: 'file' | 'memory'): Promise<Plan
       serverNames: { dns: ['localhost'], ip: [] },
       serverLifetimeMs: 90 * day,
     }
-    const base = { store, feed, clock, random: systemRandom, log: silentLog, custody }
-    const recovery = await openRecoveryAuthority({ ...base, options: certificates })
-    const authority = await openAuthority({
-      ...base,
+    const core = { store, feed, clock, random: systemRandom, log: silentLog }
+    const recovery = await openRecoveryAuthority(core, { custody, options: certificates })
+    const authority = await openAuthority(core, {
+      custody,
       recovery,
       options: { ...certificates, issuerKey, intermediateLifetimeMs, ...options },
     })

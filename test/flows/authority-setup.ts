@@ -15,7 +15,7 @@ import { generateKey } from '#pki/keys.ts'
 import { toPem } from '#pki/pem.ts'
 import { openFeed } from '#plane/core/feed.ts'
 import type { Authority } from '#plane/authority/authority.ts'
-import type { AuthorityDeps, AuthorityOptions } from '#plane/authority/authority-state.ts'
+import type { AuthorityParts, AuthorityOptions } from '#plane/authority/authority-state.ts'
 import { openAuthority } from '#plane/authority/built-in-authority.ts'
 import { createAuthority, type NewAuthority } from '#plane/authority/create-authority.ts'
 import { openKeyCustody, type KeyCustody } from '#plane/keys/key-custody.ts'
@@ -47,7 +47,7 @@ export type Setup = {
   open(
     options?: Partial<AuthorityOptions>,
     sealKeyFile?: string,
-    recovery?: AuthorityDeps['recovery'],
+    recovery?: AuthorityParts['recovery'],
   ): Promise<Authority>
   openRecovery(replacing?: readonly ReplaceableKey[]): Promise<RecoveryAuthority>
   /** Where that store has its keys, opened once more. */
@@ -88,11 +88,7 @@ export const setUpOn = async (folder: string, store: Store, wanted: Partial<NewA
     intermediateLifetimeMs,
     ...wanted,
   }
-  const created = await createAuthority(
-    { clock, random: systemRandom, custody: await custodyWith(null) },
-    settings,
-    operator,
-  )
+  const created = await createAuthority({ clock, random: systemRandom }, await custodyWith(null), settings, operator)
   if (isRefusal(created)) throw new Error(created.detail ?? created.code)
   const writes = [
     { put: 'domain', value: defaultDomainSettings('test.example') } as const,
@@ -105,6 +101,7 @@ export const setUpOn = async (folder: string, store: Store, wanted: Partial<NewA
     ...created.records.map(({ id }) => ({ row: 'issuer', key: id, version: 0 }) as const),
   ]
   await store.commit({ reads, writes, entries: created.entries })
+  const coreNow = () => ({ store, feed: openFeed(), clock, random: systemRandom, log: silentLog })
 
   return {
     folder,
@@ -112,12 +109,7 @@ export const setUpOn = async (folder: string, store: Store, wanted: Partial<NewA
     store,
     rootKeyFile: created.rootKeyFile,
     open: async (options, sealKeyFile, recovery = { rootsOnRecord: () => [], warnings: () => [] }) =>
-      openAuthority({
-        store,
-        feed: openFeed(),
-        clock,
-        random: systemRandom,
-        log: silentLog,
+      openAuthority(coreNow(), {
         custody: await custodyWith(sealKeyFile ?? null),
         recovery,
         options: {
@@ -130,12 +122,7 @@ export const setUpOn = async (folder: string, store: Store, wanted: Partial<NewA
         },
       }),
     openRecovery: async (replacing = []) =>
-      openRecoveryAuthority({
-        store,
-        feed: openFeed(),
-        clock,
-        random: systemRandom,
-        log: silentLog,
+      openRecoveryAuthority(coreNow(), {
         custody: await custodyWith(null),
         replacing,
         options: {

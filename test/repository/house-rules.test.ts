@@ -57,6 +57,16 @@ test('files of the agent name the parts they use: only its root is handed all of
   assert.deepEqual(matches(inFolders, /[:=] AgentParts\b(?!\[| &)/), [])
 })
 
+test('functions of the plane take the core and their parts by name: no bag of both, and no core merged into one', () => {
+  const ofPlane = sources.filter((file) => /^src\/plane\/(?!store\/)/.test(file) && !file.endsWith('.test.ts'))
+  assert.deepEqual(matches(ofPlane, /\btype \w+Deps\b/), [])
+  const merging = matches(ofPlane, /\.\.\.(core|deps)\b(?!\.)/)
+  assert.deepEqual(
+    merging.map((found) => found.replace(/:.*/, '')),
+    ['src/plane/core/core.ts'],
+  )
+})
+
 test('names of TypeScript files are lower case with dashes', () => {
   const ours = files.filter((file) => file.endsWith('.ts'))
   assert.deepEqual(

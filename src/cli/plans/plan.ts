@@ -23,7 +23,7 @@ export const declarePlan = (plan: Command, cli: Cli): void => {
   const apply = verb(plan, 'apply <id>', 'Do what a plan has shown; refused with what changed if anything has', [
     ['muster plan apply 01JCQ7Z6W3M8X9Y0Z1A2B3C4D5', ''],
   ])
-  performs(cli, apply, (used: Cli, options: GlobalOptions, id: string) => applyPlan(used, options, id, null))
+  performs(cli, apply, (used: Cli, options: GlobalOptions, id: string) => requestApply(used, options, id, null))
 }
 
 export type PlanOptions = GlobalOptions & { readonly plan?: boolean; readonly apply?: string }
@@ -47,7 +47,7 @@ export const withPlan =
         const why = 'A plan says already what is to be done, to whom and why: --apply takes no more than its id.'
         throw usageFailure(why, `See it: muster plan show ${options.apply}; do it: muster plan apply ${options.apply}`)
       }
-      return applyPlan(cli, options, options.apply, kind)
+      return requestApply(cli, options, options.apply, kind)
     }
     if (options.plan === true) return computePlan(cli, options, actionOf(options, ...args))
     return otherwise(cli, options, ...args)
@@ -73,7 +73,7 @@ const showPlan = async (cli: Cli, options: GlobalOptions, id: string): Promise<v
 }
 
 /** `kind` null: a plan of any kind. */
-export const applyPlan = async (
+export const requestApply = async (
   cli: Cli,
   options: GlobalOptions,
   id: string,

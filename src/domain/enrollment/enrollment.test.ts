@@ -100,6 +100,17 @@ test('a caller that proves the registered recovery key replaces an active identi
   expectRefused(decideEnroll(facts({ node, profile, recovery: recoveryKey })), 'ALREADY_ACTIVE')
 })
 
+test('a token of the domain lets in no node where the profile asks for a token of the node, whether the node is known or new', () => {
+  const token = tokenRow({ scope: { kind: 'domain' } })
+  const credential = { method: 'token', token, standing: 'unused' } as const
+  const newcomer = { credential, node: null, nodeId: 'gpu-009' } as const
+  expectRefused(decideEnroll(facts({ credential })), 'JOIN_METHOD_NOT_ALLOWED', /a token made for the node/)
+  expectRefused(decideEnroll(facts(newcomer)), 'JOIN_METHOD_NOT_ALLOWED', /a token made for the node/)
+  const { join } = profileRow('gpu-cloud').value
+  const profile = profileRow('gpu-cloud', { join: { ...join, tokenScope: 'domain' } })
+  assert.equal(enroll({ ...newcomer, profile }).node.id, 'gpu-009')
+})
+
 test('a recovery key is another key than the one that is certified', () => {
   expectRefused(decideEnroll(facts({ recovery: { ...recoveryKey, spki: 'new-key' } })), 'CSR_INVALID', /another key/)
 })

@@ -12,7 +12,6 @@ import {
 } from '#domain/core/certificate.ts'
 import { readOf, type Change, type Row, type Write, boundedText, entry } from '#domain/core/change.ts'
 import type { HolderFacts } from '#domain/identity/duplicate.ts'
-import { durationWords } from '#domain/core/in-words.ts'
 import type { EntryDraft } from '#domain/core/journal-entry.ts'
 import { keyInUse, type KeyInUseFacts } from '#domain/identity/key-claim.ts'
 import {
@@ -37,7 +36,7 @@ import {
   type Node,
   type NodeId,
 } from '#domain/core/node.ts'
-import type { JoinMethod, Profile } from '#domain/core/profile.ts'
+import type { JoinMethod } from '#domain/core/profile.ts'
 import { registeredRecovery, type RecoveryRegistrationFacts } from '#domain/core/recovery-credential.ts'
 import { refuse, refuseField, refuseMethod, type Refusal } from '#domain/core/refusal.ts'
 import { isSuspicion } from '#domain/identity/settle.ts'
@@ -58,7 +57,7 @@ import {
   type Credential,
 } from './credential.ts'
 import { firstTenure, newNode, registeredEntry } from './registration.ts'
-import { bothHolders, hasComeBack, isByHardwareAlone } from './supersession.ts'
+import { bothHolders, isByHardwareAlone, keptByHolder } from './supersession.ts'
 
 export type EnrollFacts = IssueFacts & {
   readonly credential: Credential
@@ -124,7 +123,7 @@ export const decideEnroll = (facts: EnrollFacts): EnrollVerdict => {
       }
       return admitted(facts, node.value, 'a lapsed identity')
     case 'active':
-      return anotherKeyWhileActive(facts, node)
+      return keptByHolder(facts, node) ?? admitted(facts, node.value, 'an active identity')
     case 'quarantined':
       // Released first: quarantine is left by an operator, not by a token.
       return refuse('NODE_QUARANTINED')
@@ -177,45 +176,6 @@ const keyBarred = ({ keyBan, node, profile, recovery: register }: EnrollFacts, k
   const buried = node !== null && node.value.membership.kind === 'revoked'
   const recovery = node === null ? null : node.value.recovery
   return keyUnfit({ keyBan: buried ? null : keyBan, profile }, key, { recovery, register })
-}
-
-const anotherKeyWhileActive = (facts: EnrollFacts, node: Row<Node>): EnrollVerdict => {
-  const { credential, profile } = facts
-  const mayReplace = credential.method === 'token' && credential.token.value.replace
-  if (mayReplace) return admitted(facts, node.value, 'an active identity')
-  switch (profile.value.onActiveConflict) {
-    case 'prove':
-      return provesRecoveryKey(facts, node.value)
-        ? admitted(facts, node.value, 'an active identity')
-        : refuse('ALREADY_ACTIVE')
-    case 'reject':
-      return refuse('ALREADY_ACTIVE', 'it becomes free when the node has been away for the grace')
-    case 'probe':
-      if (facts.probe === 'not-tried') return { kind: 'probe', node }
-      if (facts.probe === 'answered') {
-        return refuse('ALREADY_ACTIVE', 'the machine that holds this identity answered just now')
-      }
-      return (
-        (hasComeBack(facts) ? null : silentForTooShort(profile.value, facts.probe.silentMs)) ??
-        admitted(facts, node.value, 'an active identity')
-      )
-  }
-}
-
-const longestPauseMs = 10_000
-
-/** The caller is not kept waiting on its connection: it asks again, and the silence goes on counting meanwhile. */
-const silentForTooShort = ({ probeSilenceMs }: Profile, silentMs: number): Refusal | null => {
-  const leftMs = probeSilenceMs - silentMs
-  if (leftMs <= 0) return null
-  const said = `the machine that holds this identity does not answer; it keeps it for ${durationWords(leftMs)} more`
-  return { ...refuse('BUSY', said), retryAfterMs: Math.ceil(Math.min(leftMs, longestPauseMs)) }
-}
-
-/** Whoever proves the recovery key is the one who registered it. */
-const provesRecoveryKey = ({ recovery }: EnrollFacts, node: Node): boolean => {
-  const registered = node.recovery?.credential
-  return recovery?.kind === 'key' && registered?.kind === 'key' && recovery.spki === registered.spki
 }
 
 const keyInUseFacts = (

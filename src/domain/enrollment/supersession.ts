@@ -1,14 +1,58 @@
-// An active identity that another caller gets by its hardware alone, because its holder was silent (ruling 3). Addresses are
-// known to many, and a holder may be silent because it was made so: an operator looks at
-// each of these in which a channel went silent.
+// Another caller asks for an active identity (ruling 3): whether its holder keeps it, and what is written down of a caller that
+// got it by its hardware alone, because the holder was silent. Addresses are known to many, and a holder may be silent because
+// it was made so: an operator looks at each of these in which a channel went silent.
 
 import type { Alert } from '#domain/alerts/alert.ts'
 import type { AlertFacts } from '#domain/alerts/alert-decisions.ts'
 import { wantedAlert } from '#domain/alerts/alert-kinds.ts'
 import { type Row, boundedText } from '#domain/core/change.ts'
 import { holderWords, type HolderFacts } from '#domain/identity/duplicate.ts'
-import type { Admission } from './enrollment.ts'
+import type { Admission, EnrollFacts, EnrollVerdict } from './enrollment.ts'
+import { durationWords } from '#domain/core/in-words.ts'
+import type { Node } from '#domain/core/node.ts'
+import type { Profile } from '#domain/core/profile.ts'
+import { refuse, type Refusal } from '#domain/core/refusal.ts'
 import type { EntryBody } from '#domain/core/journal-entry.ts'
+
+/**
+ * Another key asks for an active identity. What keeps it with its holder: a refusal, or that the holder has to be probed
+ * first. Null: the caller takes the place.
+ */
+export const keptByHolder = (
+  facts: EnrollFacts,
+  node: Row<Node>,
+): Refusal | Extract<EnrollVerdict, { kind: 'probe' }> | null => {
+  const { credential, profile } = facts
+  if (credential.method === 'token' && credential.token.value.replace) return null
+  switch (profile.value.onActiveConflict) {
+    case 'prove':
+      return provesRecoveryKey(facts, node.value) ? null : refuse('ALREADY_ACTIVE')
+    case 'reject':
+      return refuse('ALREADY_ACTIVE', 'it becomes free when the node has been away for the grace')
+    case 'probe':
+      if (facts.probe === 'not-tried') return { kind: 'probe', node }
+      if (facts.probe === 'answered') {
+        return refuse('ALREADY_ACTIVE', 'the machine that holds this identity answered just now')
+      }
+      return hasComeBack(facts) ? null : silentForTooShort(profile.value, facts.probe.silentMs)
+  }
+}
+
+const longestPauseMs = 10_000
+
+/** The caller is not kept waiting on its connection: it asks again, and the silence goes on counting meanwhile. */
+const silentForTooShort = ({ probeSilenceMs }: Profile, silentMs: number): Refusal | null => {
+  const leftMs = probeSilenceMs - silentMs
+  if (leftMs <= 0) return null
+  const said = `the machine that holds this identity does not answer; it keeps it for ${durationWords(leftMs)} more`
+  return { ...refuse('BUSY', said), retryAfterMs: Math.ceil(Math.min(leftMs, longestPauseMs)) }
+}
+
+/** A caller that proves the recovery key is the one that registered it. */
+const provesRecoveryKey = ({ recovery }: EnrollFacts, node: Node): boolean => {
+  const registered = node.recovery?.credential
+  return recovery?.kind === 'key' && registered?.kind === 'key' && recovery.spki === registered.spki
+}
 
 /** No token, no recovery key: the addresses and the silence were all there was. */
 export const isByHardwareAlone = ({ facts, supersedes }: Admission): boolean =>

@@ -8,8 +8,8 @@ import {
   decideMachineReport,
   decideRemoveHardwareProfile,
   decideTag,
+  skuOf,
 } from './hardware-rules.ts'
-import { skuOf } from './sku.ts'
 
 const profile = (tag: string, changes: Partial<HardwareProfile> = {}): HardwareProfile => ({
   tag,

@@ -2,8 +2,6 @@
 
 import type { ServerNames } from '#domain/ca/server-certificate.ts'
 import type { Tries } from '#plane/core/commit-decision.ts'
-import type { Feed } from '#plane/core/feed.ts'
-import type { Store } from '#plane/store/contract/store.ts'
 import { signerFrom, type CaSigner } from './ca-signer.ts'
 import { bookOf, type IssuerBook } from './issuer-book.ts'
 import { longestLeaf } from './issuer-life.ts'
@@ -23,12 +21,8 @@ export type AuthorityOptions = {
   readonly statusUrl?: string | null
 }
 
-export type AuthorityDeps = Pick<Core, 'clock' | 'random' | 'log'> & {
-  readonly store: Pick<
-    Store,
-    'get' | 'issuers' | 'profiles' | 'commit' | 'journal' | 'replicas' | 'sealedKeys' | 'exclusively' | 'makeRoom'
-  >
-  readonly feed: Pick<Feed, 'publish' | 'subscribe'>
+export type AuthorityParts = {
+  readonly core: Omit<Core, 'timers'>
   readonly custody: KeyCustody
   /** What operators are shown of the other trust; none of it signs anything here. */
   readonly recovery: Pick<RecoveryAuthority, 'rootsOnRecord' | 'warnings'>
@@ -58,7 +52,7 @@ export const bookTries: Tries<never> = {
 
 /** The CA that would sign a new one of this role, or null where its key is not here or it has ended. */
 export const signerAbove = (
-  { custody, clock, options }: AuthorityDeps,
+  { core: { clock }, custody, options }: AuthorityParts,
   book: IssuerBook,
   role: 'domain-ca' | 'issuing',
 ): CaSigner | null => {
@@ -68,10 +62,13 @@ export const signerAbove = (
 }
 
 /** What other planes change too: the root, the CAs below it and their keys, but for an issuer in memory. */
-export const isShared = ({ store, options }: AuthorityDeps, role: 'domain-ca' | 'issuing'): boolean =>
+export const isShared = ({ core: { store }, options }: AuthorityParts, role: 'domain-ca' | 'issuing'): boolean =>
   store.sealedKeys !== null && !(role === 'issuing' && options.issuerKey === 'memory')
 
-export const longestLeafNow = ({ clock, options }: AuthorityDeps, { book, rootOnline }: AuthorityState): number =>
+export const longestLeafNow = (
+  { core: { clock }, options }: AuthorityParts,
+  { book, rootOnline }: AuthorityState,
+): number =>
   longestLeaf({
     nowMs: clock.nowMs(),
     intermediateLifetimeMs: options.intermediateLifetimeMs,
@@ -81,19 +78,19 @@ export const longestLeafNow = ({ clock, options }: AuthorityDeps, { book, rootOn
   })
 
 /** Reads the authorities as they are now: other planes over the same store replace what they share. */
-export const lookAgain = async (deps: AuthorityDeps, state: AuthorityState): Promise<void> => {
+export const lookAgain = async (parts: AuthorityParts, state: AuthorityState): Promise<void> => {
   // In this order: a key is kept before the book names it, so whatever the book names is there to be found.
-  await readBook(deps, state)
-  await deps.custody.refresh()
-  state.rootOnline = deps.custody.has({ role: 'root', id: state.book.root.id })
-  reopenSigner(deps, state)
+  await readBook(parts, state)
+  await parts.custody.refresh()
+  state.rootOnline = parts.custody.has({ role: 'root', id: state.book.root.id })
+  reopenSigner(parts, state)
 }
 
-export const readBook = async (deps: AuthorityDeps, state: AuthorityState): Promise<void> => {
-  state.book = bookOf(await deps.store.issuers())
+export const readBook = async (parts: AuthorityParts, state: AuthorityState): Promise<void> => {
+  state.book = bookOf(await parts.core.store.issuers())
 }
 
-const reopenSigner = ({ custody, options }: AuthorityDeps, state: AuthorityState): void => {
+const reopenSigner = ({ custody, options }: AuthorityParts, state: AuthorityState): void => {
   const { book, signer } = state
   const onRecord = signer === null ? null : book.find(signer.record.id)
   if (onRecord !== null && onRecord.value.compromisedAtMs !== null) state.signer = null

@@ -3,7 +3,7 @@
 import type { CaView } from '#wire/ca/ca-api.ts'
 import { isoTime } from '#platform/clock.ts'
 import { lostKeys, lostKeyText } from '#plane/keys/key-inventory.ts'
-import type { AuthorityDeps, AuthorityState } from './authority-state.ts'
+import type { AuthorityParts, AuthorityState } from './authority-state.ts'
 import { certificateOf } from './ca-signer.ts'
 import { commitOnce } from '#plane/core/commit-decision.ts'
 import { entry } from '#domain/core/change.ts'
@@ -11,7 +11,10 @@ import { byItself, type IssuerBook } from './issuer-book.ts'
 import type { IssuerRecord } from '#domain/ca/issuer.ts'
 import { halfLifeMs } from './issuer-life.ts'
 
-export const agingNow = ({ clock, options, recovery }: AuthorityDeps, state: AuthorityState): readonly AgingWarning[] =>
+export const agingNow = (
+  { core: { clock }, options, recovery }: AuthorityParts,
+  state: AuthorityState,
+): readonly AgingWarning[] =>
   agingWarnings({
     book: state.book,
     recoveryRoots: recovery.rootsOnRecord().map(({ record }) => record),
@@ -23,7 +26,7 @@ export const agingNow = ({ clock, options, recovery }: AuthorityDeps, state: Aut
     nowMs: clock.nowMs(),
   })
 
-export const lostNow = ({ clock, custody, options, recovery }: AuthorityDeps, state: AuthorityState) =>
+export const lostNow = ({ core: { clock }, custody, options, recovery }: AuthorityParts, state: AuthorityState) =>
   lostKeys({
     issuers: [...state.book.rows.map(({ value }) => value), ...recovery.rootsOnRecord().map(({ record }) => record)],
     names: custody.names(),
@@ -43,12 +46,13 @@ const weakSealing = {
     'The sealing key can be read by its group: make sure that only the plane is in that group, or chmod 600. Copies of the data folder are protected',
 } as const
 
-export const authorityView = (deps: AuthorityDeps, state: AuthorityState): CaView => {
-  const { clock, custody, options } = deps
+export const authorityView = (parts: AuthorityParts, state: AuthorityState): CaView => {
+  const { clock } = parts.core
+  const { custody, options } = parts
   const { book, signer, server, rootOnline } = state
   if (server === null) throw new Error('the authority was looked at before it was open')
   const nowMs = clock.nowMs()
-  const recovery = deps.recovery.rootsOnRecord()
+  const recovery = parts.recovery.rootsOnRecord()
   const isSigning = (id: string): boolean =>
     recovery.some(({ record, signing }) => signing && record.id === id) ||
     (signer !== null && signer.record.id === id && signs(state, nowMs)) ||
@@ -82,9 +86,9 @@ export const authorityView = (deps: AuthorityDeps, state: AuthorityState): CaVie
     },
     warnings: [
       ...(custody.protection === 'protected' ? [] : [weakSealing[custody.protection]]),
-      ...deps.recovery.warnings(),
-      ...lostNow(deps, state).map(({ text }) => text),
-      ...agingNow(deps, state).map(({ text }) => text),
+      ...parts.recovery.warnings(),
+      ...lostNow(parts, state).map(({ text }) => text),
+      ...agingNow(parts, state).map(({ text }) => text),
     ],
   }
 }
@@ -92,26 +96,26 @@ export const authorityView = (deps: AuthorityDeps, state: AuthorityState): CaVie
 const day = 24 * 3600 * 1000
 
 /** Tells the journal of authorities that grow old and that only a person can replace: at most once a day and by one plane. */
-export const tellAging = async (deps: AuthorityDeps, state: AuthorityState): Promise<void> => {
-  const warnings = agingNow(deps, state)
+export const tellAging = async (parts: AuthorityParts, state: AuthorityState): Promise<void> => {
+  const warnings = agingNow(parts, state)
   const [first] = warnings
-  const fence = deps.store.replicas.leadership()
+  const fence = parts.core.store.replicas.leadership()
   if (first === undefined || fence === null) return
-  const nowMs = deps.clock.nowMs()
+  const nowMs = parts.core.clock.nowMs()
   if (state.agingToldAtMs !== null && nowMs - state.agingToldAtMs < day) return
   // The leader before may have told it since.
-  state.agingToldAtMs = await lastToldAtMs(deps)
+  state.agingToldAtMs = await lastToldAtMs(parts)
   if (nowMs - state.agingToldAtMs < day) return
 
   const body = { warnings: warnings.map(({ text }) => text) }
   const told = entry(byItself, nowMs, 'ca.aging', { issuer: first.issuer }, body)
-  const outcome = await commitOnce(deps, { reads: [], writes: [], entries: [told] }, fence)
+  const outcome = await commitOnce(parts.core, { reads: [], writes: [], entries: [told] }, fence)
   if (outcome === 'lost-race') return
   state.agingToldAtMs = nowMs
-  deps.log.warn(body, 'a certificate authority needs a person')
+  parts.core.log.warn(body, 'a certificate authority needs a person')
 }
 
-const lastToldAtMs = async ({ store }: AuthorityDeps): Promise<number> => {
+const lastToldAtMs = async ({ core: { store } }: AuthorityParts): Promise<number> => {
   const [last] = await store.journal.read({ after: null, last: 1, limit: 1, node: null, type: 'ca.aging' })
   return last === undefined ? 0 : last.entry.atMs
 }

@@ -7,7 +7,7 @@ import { isRefusal, refuse } from '#domain/core/refusal.ts'
 import { toPem } from '#pki/pem.ts'
 import { keyMissing } from '#plane/keys/key-inventory.ts'
 import type { Authority, ServerIdentity } from './authority.ts'
-import { longestLeafNow, lookAgain, type AuthorityDeps, type AuthorityState } from './authority-state.ts'
+import { longestLeafNow, lookAgain, type AuthorityParts, type AuthorityState } from './authority-state.ts'
 import { agingNow, authorityView, lostNow, tellAging } from './authority-view.ts'
 import { certificateOf, signerFrom, signLeaf } from './ca-signer.ts'
 import { dropAnsweredRequests, importIntermediate, requestIntermediate } from './ceremony.ts'
@@ -29,26 +29,33 @@ import { takeTurns } from '#plane/core/turns.ts'
 const lookEveryMs = 1000
 
 /** The domain has to have an authority already (create-authority.ts). */
-export const openAuthority = async (given: AuthorityDeps): Promise<Authority> => {
-  const deps = { ...given, options: { ...given.options, serverNames: canonicalNames(given.options.serverNames) } }
+export const openAuthority = async (
+  core: AuthorityParts['core'],
+  given: Omit<AuthorityParts, 'core'>,
+): Promise<Authority> => {
+  const parts = {
+    ...given,
+    core,
+    options: { ...given.options, serverNames: canonicalNames(given.options.serverNames) },
+  }
   const inTurn = takeTurns()
   const listeners: ((identity: ServerIdentity) => void)[] = []
   const anchors = rememberAnchors()
-  const state = await openState(deps)
+  const state = await openState(parts)
 
   const renewServer = async (cause: 'if due' | 'issuer replaced'): Promise<void> => {
     const kind = serverKind(state.book)
     const because = state.server !== null && isOfWithdrawn(state.book, state.server) ? 'issuer replaced' : cause
     const serving = { signer: state.signer, held: state.server, cause: because }
-    const renewed = await renewServerCertificate(deps, kind, serving)
+    const renewed = await renewServerCertificate(parts, kind, serving)
     if (renewed === null) return
     state.server = renewed
     for (const listener of listeners) listener(renewed.identity)
   }
   const seeWhatOthersDid = async (): Promise<void> => {
     const before = state.signer
-    await lookAgain(deps, state)
-    await replaceWhatIsDue(deps, state, state.longestLeafMs, 'running')
+    await lookAgain(parts, state)
+    await replaceWhatIsDue(parts, state, state.longestLeafMs, 'running')
     await renewServer(state.signer?.record.id === before?.record.id ? 'if due' : 'issuer replaced')
   }
   const identityNow = (): ServerIdentity => {
@@ -58,32 +65,32 @@ export const openAuthority = async (given: AuthorityDeps): Promise<Authority> =>
   await renewServer('if due').catch((error: unknown) => {
     // A certificate that has aged is better than a plane that does not start: it still lets an operator in.
     if (state.server === null) throw error
-    deps.log.error({ err: error }, 'the server certificate could not be renewed')
+    parts.core.log.error({ err: error }, 'the server certificate could not be renewed')
   })
   identityNow()
   // What happened since the book was read is seen by `maintain`, as is whatever is not heard of.
   const heardWithdrawn = new Set<IssuerId>()
-  deps.feed.subscribe('authority', ({ origin, writes }) => {
+  parts.core.feed.subscribe('authority', ({ origin, writes }) => {
     // Before the book is read again: whoever is told whom to trust in this very turn is told so.
     for (const write of writes) {
       if (write.put === 'issuer' && write.value.compromisedAtMs !== null) heardWithdrawn.add(write.value.id)
     }
     if (origin === 'here' || !writes.some(({ put }) => put === 'issuer')) return
-    inTurn(seeWhatOthersDid).catch((error: unknown) => cannotLook(deps, error))
+    inTurn(seeWhatOthersDid).catch((error: unknown) => cannotLook(parts, error))
   })
 
   const fits = ({ issuedAtMs, lifetimeMs }: SigningOrder): boolean =>
     state.signer !== null && issuedAtMs + lifetimeMs <= state.signer.record.notAfterMs
   let lookedAtMs = -lookEveryMs
   const makeRoomFor = async (order: SigningOrder): Promise<void> => {
-    const nowMs = deps.clock.monotonicMs()
-    if (deps.store.sealedKeys !== null && nowMs - lookedAtMs >= lookEveryMs) {
+    const nowMs = parts.core.clock.monotonicMs()
+    if (parts.core.store.sealedKeys !== null && nowMs - lookedAtMs >= lookEveryMs) {
       lookedAtMs = nowMs
-      await lookAgain(deps, state)
+      await lookAgain(parts, state)
     }
     if (fits(order)) return
     const longestMs = Math.max(state.longestLeafMs, order.lifetimeMs)
-    if ((await replaceWhatIsDue(deps, state, longestMs, 'running')) === 'left-to-leader')
+    if ((await replaceWhatIsDue(parts, state, longestMs, 'running')) === 'left-to-leader')
       throw new Error('the issuing CA does not fit any more, and the plane that leads has not replaced it yet')
   }
 
@@ -91,18 +98,18 @@ export const openAuthority = async (given: AuthorityDeps): Promise<Authority> =>
     async sign(order) {
       if (!fits(order)) await inTurn(() => makeRoomFor(order))
       if (state.signer === null) throw new Error('no issuing CA can sign now')
-      return signLeaf(state.signer, order, deps.random, deps.options.statusUrl ?? null)
+      return signLeaf(state.signer, order, parts.core.random, parts.options.statusUrl ?? null)
     },
     chainOf(issuer) {
       // Another plane made it a moment ago: whoever asks again is told.
       if (state.book.find(issuer) === null) {
-        inTurn(() => lookAgain(deps, state)).catch((error: unknown) => cannotLook(deps, error))
+        inTurn(() => lookAgain(parts, state)).catch((error: unknown) => cannotLook(parts, error))
       }
       return state.book.pathOf(issuer).intermediates
     },
     roots: () => anchors(state.book).pems,
     withdrawnIssuers() {
-      const nowMs = deps.clock.nowMs()
+      const nowMs = parts.core.clock.nowMs()
       const onRecord = state.book.withdrawn.filter(({ notAfterMs }) => notAfterMs > nowMs).map(({ id }) => id)
       const justNow = [...heardWithdrawn].filter((id) => state.book.find(id)?.value.compromisedAtMs === null)
       return [...justNow, ...onRecord]
@@ -110,23 +117,23 @@ export const openAuthority = async (given: AuthorityDeps): Promise<Authority> =>
     rowRead: (issuer) => readOf('issuer', issuer, state.book.find(issuer)),
     lookAgain: () => inTurn(seeWhatOthersDid),
     rootFingerprint: () => anchors(state.book).fingerprint,
-    longestLeafMs: () => longestLeafNow(deps, state),
+    longestLeafMs: () => longestLeafNow(parts, state),
 
     serverIdentity: identityNow,
     onServerIdentity: (run) => void listeners.push(run),
     maintain: (longestLeafMs) =>
       inTurn(async () => {
-        state.longestLeafMs = Math.max(longestLeafMs, deps.options.serverLifetimeMs)
-        if (deps.store.sealedKeys !== null) await lookAgain(deps, state)
-        state.rootOnline = deps.custody.has({ role: 'root', id: state.book.root.id })
-        await replaceWhatIsDue(deps, state, state.longestLeafMs, 'running')
-        await completeResponder(deps, state.signer)
-        await tellAging(deps, state)
+        state.longestLeafMs = Math.max(longestLeafMs, parts.options.serverLifetimeMs)
+        if (parts.core.store.sealedKeys !== null) await lookAgain(parts, state)
+        state.rootOnline = parts.custody.has({ role: 'root', id: state.book.root.id })
+        await replaceWhatIsDue(parts, state, state.longestLeafMs, 'running')
+        await completeResponder(parts, state.signer)
+        await tellAging(parts, state)
         await renewServer('if due')
       }),
-    view: () => authorityView(deps, state),
-    aging: () => agingNow(deps, state),
-    lost: () => lostNow(deps, state),
+    view: () => authorityView(parts, state),
+    aging: () => agingNow(parts, state),
+    lost: () => lostNow(parts, state),
 
     rotate: (by) =>
       inTurn(async () => {
@@ -137,25 +144,25 @@ export const openAuthority = async (given: AuthorityDeps): Promise<Authority> =>
           why: 'asked for',
           by,
         } as const
-        const outcome = await replaceIssuer(deps, state, { ...wanted, everywhere: true })
+        const outcome = await replaceIssuer(parts, state, { ...wanted, everywhere: true })
         if (outcome === 'above-offline') return refuse('CA_ROOT_OFFLINE')
         await renewServer('issuer replaced')
       }),
     withdraw: (wanted) =>
       inTurn(async () => {
-        const outcome = await deps.store.exclusively(() => withdrawIssuer(deps, state, wanted))
+        const outcome = await parts.core.store.exclusively(() => withdrawIssuer(parts, state, wanted))
         if (!isRefusal(outcome)) await renewServer('if due')
         return outcome
       }),
-    request: (by) => inTurn(() => deps.store.exclusively(() => requestIntermediate(deps, by))),
+    request: (by) => inTurn(() => parts.core.store.exclusively(() => requestIntermediate(parts, by))),
     importIssued: (certificatePem, by) =>
       inTurn(async () => {
-        const outcome = await deps.store.exclusively(async () => {
-          await lookAgain(deps, state)
-          return importIntermediate(deps, state, certificatePem, by)
+        const outcome = await parts.core.store.exclusively(async () => {
+          await lookAgain(parts, state)
+          return importIntermediate(parts, state, certificatePem, by)
         })
         if (isRefusal(outcome)) return outcome
-        await startMemoryIssuer(deps, state)
+        await startMemoryIssuer(parts, state)
         await renewServer('issuer replaced')
       }),
   }
@@ -163,11 +170,12 @@ export const openAuthority = async (given: AuthorityDeps): Promise<Authority> =>
 
 const inAnyCase = { isDue: null, fence: null, everywhere: false }
 
-const cannotLook = ({ log }: AuthorityDeps, error: unknown): void =>
+const cannotLook = ({ core: { log } }: AuthorityParts, error: unknown): void =>
   log.warn({ err: error }, 'the authorities on record could not be looked at; it is tried again')
 
-const openState = async (deps: AuthorityDeps): Promise<AuthorityState> => {
-  const { custody, options, store } = deps
+const openState = async (parts: AuthorityParts): Promise<AuthorityState> => {
+  const { store } = parts.core
+  const { custody, options } = parts
   const book = await store.exclusively(async () => {
     await custody.refresh()
     const found = bookOf(await store.issuers())
@@ -177,7 +185,7 @@ const openState = async (deps: AuthorityDeps): Promise<AuthorityState> => {
     // Opened once at start, so that a wrong sealing key is noticed now and not in years.
     signerFrom(custody, found.root)
     await dropOrphans(custody, found)
-    await dropAnsweredRequests(deps, found)
+    await dropAnsweredRequests(parts, found)
     return found
   })
   const profiles = await store.profiles()
@@ -185,12 +193,12 @@ const openState = async (deps: AuthorityDeps): Promise<AuthorityState> => {
     book,
     rootOnline: custody.has({ role: 'root', id: book.root.id }),
     signer: book.issuing === null || options.issuerKey === 'memory' ? null : signerFrom(custody, book.issuing),
-    server: await findServerCertificate(deps, serverKind(book)),
+    server: await findServerCertificate(parts, serverKind(book)),
     longestLeafMs: Math.max(options.serverLifetimeMs, ...profiles.map(({ value }) => value.certificate.lifetimeMs)),
     agingToldAtMs: null,
   }
-  await replaceWhatIsDue(deps, state, state.longestLeafMs, 'starting')
-  await completeResponder(deps, state.signer)
+  await replaceWhatIsDue(parts, state, state.longestLeafMs, 'starting')
+  await completeResponder(parts, state.signer)
   return state
 }
 
@@ -223,8 +231,8 @@ const rememberAnchors = (): ((book: IssuerBook) => Anchors) => {
 }
 
 /** After an import, so that leaves hang under the new domain CA at once. */
-const startMemoryIssuer = async (deps: AuthorityDeps, state: AuthorityState): Promise<void> => {
-  if (deps.options.issuerKey !== 'memory') return
+const startMemoryIssuer = async (parts: AuthorityParts, state: AuthorityState): Promise<void> => {
+  if (parts.options.issuerKey !== 'memory') return
   const wanted = { ...inAnyCase, role: 'issuing', longestLeafMs: state.longestLeafMs, by: byItself } as const
-  await replaceIssuer(deps, state, { ...wanted, why: 'new domain CA' })
+  await replaceIssuer(parts, state, { ...wanted, why: 'new domain CA' })
 }

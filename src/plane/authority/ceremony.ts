@@ -7,9 +7,9 @@ import { generateKey, keyId, loadPrivateKey, spkiHash, type PrivateKey } from '#
 import { parseCertificate, isSignedBy, type ParsedCertificate } from '#pki/parse-certificate.ts'
 import { fromPem } from '#pki/pem.ts'
 import { sameBytes } from '#platform/bytes.ts'
-import { bookTries, type AuthorityDeps, type AuthorityState } from './authority-state.ts'
+import { bookTries, type AuthorityParts, type AuthorityState } from './authority-state.ts'
 import { certificateOf, keepKey, recordOf } from './ca-signer.ts'
-import { makeRequest, readRequest, type RequestedRole, pathLenOf } from './intermediate-request.ts'
+import { makeRequest, readRequest, type RequestedRole, pathLenOf } from './sign-intermediate.ts'
 import type { IssuerBook } from './issuer-book.ts'
 import { commitOnce, retryLostRaces } from '#plane/core/commit-decision.ts'
 import type { KeyName } from '#plane/keys/key-custody.ts'
@@ -24,27 +24,27 @@ type Pending = {
 }
 
 /** While nobody else does anything of this kind: two planes must not show two requests. */
-export const requestIntermediate = async (deps: AuthorityDeps, by: Attribution): Promise<string> => {
-  const role = deps.options.issuerKey === 'memory' ? 'domain-ca' : 'issuing'
-  await deps.custody.refresh()
-  const pending = findPending(deps, role) ?? (await newPending(deps, role))
+export const requestIntermediate = async (parts: AuthorityParts, by: Attribution): Promise<string> => {
+  const role = parts.options.issuerKey === 'memory' ? 'domain-ca' : 'issuing'
+  await parts.custody.refresh()
+  const pending = findPending(parts, role) ?? (await newPending(parts, role))
   const body = { role, key: `SHA256:${spkiHash(pending.key.spki)}` }
-  const asked = entry(by, deps.clock.nowMs(), 'ca.requested', {}, body)
-  const outcome = await commitOnce(deps, { reads: [], writes: [], entries: [asked] })
+  const asked = entry(by, parts.core.clock.nowMs(), 'ca.requested', {}, body)
+  const outcome = await commitOnce(parts.core, { reads: [], writes: [], entries: [asked] })
   if (outcome === 'lost-race') throw new Error('a change without rows cannot lose a race')
   return pending.requestPem
 }
 
 /** While nobody else does anything of this kind, and the book has just been read. */
 export const importIntermediate = (
-  deps: AuthorityDeps,
+  parts: AuthorityParts,
   state: AuthorityState,
   certificatePem: string,
   by: Attribution,
-): Promise<'imported' | Refusal> => retryLostRaces(bookTries, () => attemptImport(deps, state, certificatePem, by))
+): Promise<'imported' | Refusal> => retryLostRaces(bookTries, () => attemptImport(parts, state, certificatePem, by))
 
 const attemptImport = async (
-  deps: AuthorityDeps,
+  parts: AuthorityParts,
   state: AuthorityState,
   certificatePem: string,
   by: Attribution,
@@ -55,8 +55,8 @@ const attemptImport = async (
   const certificate = parseCertificate(der)
   if (certificate.kind === 'malformed') return refuseField('CA_REQUEST_INVALID', 'certificate', certificate.why)
 
-  const role = deps.options.issuerKey === 'memory' ? 'domain-ca' : 'issuing'
-  const pending = findPending(deps, role)
+  const role = parts.options.issuerKey === 'memory' ? 'domain-ca' : 'issuing'
+  const pending = findPending(parts, role)
   if (pending === null) return refuse('CA_REQUEST_INVALID', 'this plane has made no request that is still open')
   const problem = checkImported({
     certificate,
@@ -64,7 +64,7 @@ const attemptImport = async (
     root: certificateOf(state.book.root),
     requestedSpki: pending.key.spki,
     longestLeafMs: state.longestLeafMs,
-    nowMs: deps.clock.nowMs(),
+    nowMs: parts.core.clock.nowMs(),
   })
   if (problem !== null) return refuseField('CA_REQUEST_INVALID', 'certificate', problem)
 
@@ -72,26 +72,26 @@ const attemptImport = async (
   if (state.book.find(record.id) !== null)
     return refuseField('CA_REQUEST_INVALID', 'certificate', 'its key identifier is on record already')
   const made = { record, certificate, key: pending.key }
-  await keepKey(deps.custody, made)
+  await keepKey(parts.custody, made)
   const story = { why: 'imported', by, fence: null, everywhere: false }
-  const outcome = await takeIntoService(deps, state, made, story)
+  const outcome = await takeIntoService(parts, state, made, story)
   if (outcome === 'lost-race') return outcome
-  await deps.custody.drop(pending.name)
+  await parts.custody.drop(pending.name)
   return 'imported'
 }
 
 /** A crash between the import and its end leaves a request that has been answered. */
-export const dropAnsweredRequests = async (deps: AuthorityDeps, book: IssuerBook): Promise<void> => {
+export const dropAnsweredRequests = async (parts: AuthorityParts, book: IssuerBook): Promise<void> => {
   const known = book.rows.map(({ value }) => certificateOf(value).spki)
-  for (const { name, key } of allPending(deps)) {
-    if (known.some((spki) => sameBytes(spki, key.spki))) await deps.custody.drop(name)
+  for (const { name, key } of allPending(parts)) {
+    if (known.some((spki) => sameBytes(spki, key.spki))) await parts.custody.drop(name)
   }
 }
 
 const isInService = (book: IssuerBook, der: Uint8Array): boolean =>
   book.rows.some(({ value }) => value.retiredAtMs === null && value.der === Buffer.from(der).toString('base64'))
 
-const newPending = async ({ custody }: AuthorityDeps, role: RequestedRole): Promise<Pending> => {
+const newPending = async ({ custody }: AuthorityParts, role: RequestedRole): Promise<Pending> => {
   const key = generateKey('p256')
   const requestPem = makeRequest(key, role)
   const name: KeyName = { role: 'request', id: keyId(key.spki) }
@@ -99,10 +99,10 @@ const newPending = async ({ custody }: AuthorityDeps, role: RequestedRole): Prom
   return { name, key, requestPem, role }
 }
 
-const findPending = (deps: AuthorityDeps, role: RequestedRole): Pending | null =>
-  allPending(deps).find((pending) => pending.role === role) ?? null
+const findPending = (parts: AuthorityParts, role: RequestedRole): Pending | null =>
+  allPending(parts).find((pending) => pending.role === role) ?? null
 
-const allPending = ({ custody }: AuthorityDeps): readonly Pending[] =>
+const allPending = ({ custody }: AuthorityParts): readonly Pending[] =>
   custody.names().flatMap((name) => {
     const text = name.role === 'request' ? custody.find(name) : null
     if (text === null) return []

@@ -7,14 +7,13 @@ import type { IssuerRecord } from '#domain/ca/issuer.ts'
 import type { EntryDraft } from '#domain/core/journal-entry.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
 import { toPem } from '#pki/pem.ts'
-import type { Clock } from '#platform/clock.ts'
 import { makeFolder, replaceFile } from '#platform/files.ts'
 import { createFile } from '#platform/folder.ts'
-import type { Random } from '#platform/random.ts'
 import { keepKey, type CaSigner } from './ca-signer.ts'
 import { issuerEntry } from './issuer-book.ts'
 import type { KeyCustody } from '#plane/keys/key-custody.ts'
 import { makeIntermediate, makeRoot } from './make-issuer.ts'
+import type { Core } from '#plane/core/core.ts'
 
 export type NewAuthority = {
   readonly domain: string
@@ -36,10 +35,9 @@ export type CreatedAuthority = {
   readonly rootKeyFile: string | null
 }
 
-export type CreateDeps = { readonly clock: Clock; readonly random: Random; readonly custody: KeyCustody }
-
 export const createAuthority = async (
-  deps: CreateDeps,
+  { clock, random }: Pick<Core, 'clock' | 'random'>,
+  custody: KeyCustody,
   wanted: NewAuthority,
   by: Attribution,
 ): Promise<CreatedAuthority | Refusal> => {
@@ -47,7 +45,7 @@ export const createAuthority = async (
   if (issuerKey === 'memory' && wanted.rootPathLen === 1) {
     return refuse('SETTING_INVALID', 'a root of path length 1 leaves no room for issuers with keys in memory')
   }
-  const making = { domain, nowMs: deps.clock.nowMs(), random: deps.random }
+  const making = { domain, nowMs: clock.nowMs(), random }
   const root = makeRoot({
     ...making,
     custody: rootOut === null ? 'file' : 'offline',
@@ -62,8 +60,8 @@ export const createAuthority = async (
 
   const rootKeyFile = rootOut === null ? null : carryOut(root, rootOut)
   if (typeof rootKeyFile === 'object' && rootKeyFile !== null) return rootKeyFile
-  await keepKey(deps.custody, root)
-  await keepKey(deps.custody, below)
+  await keepKey(custody, root)
+  await keepKey(custody, below)
   return {
     kind: 'created',
     records: [root.record, below.record],

@@ -8,7 +8,7 @@ import {
   recoveryRootsOnRecord,
   recoverySigner,
   whyRecoveryRootDue,
-  type RecoveryDeps,
+  type RecoveryParts,
 } from './recovery-roots.ts'
 import { verifySignature, generateKey, keyId, loadPrivateKey, type PrivateKey } from '#pki/keys.ts'
 import { toPem } from '#pki/pem.ts'
@@ -45,29 +45,32 @@ export type RecoveryAuthority = {
 }
 
 /** The domain has to have been made. */
-export const openRecoveryAuthority = async (given: RecoveryDeps): Promise<RecoveryAuthority> => {
+export const openRecoveryAuthority = async (
+  core: RecoveryParts['core'],
+  given: Omit<RecoveryParts, 'core'>,
+): Promise<RecoveryAuthority> => {
   const serverNames = canonicalNames(given.options.serverNames)
-  const deps: RecoveryDeps = { ...given, options: { ...given.options, serverNames } }
+  const parts: RecoveryParts = { ...given, core, options: { ...given.options, serverNames } }
   const inTurn = takeTurns()
   const listeners: ((identity: ServerIdentity) => void)[] = []
   // Everything here is made once for the domain, by whichever plane is first.
-  const found = await deps.store.exclusively(async () => {
-    await deps.custody.refresh()
+  const found = await parts.core.store.exclusively(async () => {
+    await parts.custody.refresh()
     // Made with the first recovery root: where there is one, they were lost.
-    const hadRecovery = (await deps.store.issuers()).some(({ value }) => value.role === 'recovery')
-    const mayMake = (role: 'statement' | 'bearer'): boolean => !hadRecovery || deps.replacing?.includes(role) === true
-    const made = await makeMissingSecrets(deps.custody, deps.random, mayMake)
-    const warnings = made === null ? [] : await tellStatementKey(deps, made)
-    return { warnings, roots: await recoveryRootsInService(deps, null) }
+    const hadRecovery = (await parts.core.store.issuers()).some(({ value }) => value.role === 'recovery')
+    const mayMake = (role: 'statement' | 'bearer'): boolean => !hadRecovery || parts.replacing?.includes(role) === true
+    const made = await makeMissingSecrets(parts.custody, parts.core.random, mayMake)
+    const warnings = made === null ? [] : await tellStatementKey(parts, made)
+    return { warnings, roots: await recoveryRootsInService(parts, null) }
   })
-  let statements = openStatements(deps.custody)
+  let statements = openStatements(parts.custody)
   let { roots } = found
-  let signer = recoverySigner(deps, roots)
+  let signer = recoverySigner(parts, roots)
   let pems = roots.map(pemOf)
-  let held = await findServerCertificate(deps, kindOf(roots))
+  let held = await findServerCertificate(parts, kindOf(roots))
 
   const renew = async (): Promise<void> => {
-    const renewed = await renewServerCertificate(deps, kindOf(roots), { signer, held, cause: 'if due' })
+    const renewed = await renewServerCertificate(parts, kindOf(roots), { signer, held, cause: 'if due' })
     if (renewed === null) return
     held = renewed
     for (const listener of listeners) listener(renewed.identity)
@@ -75,7 +78,7 @@ export const openRecoveryAuthority = async (given: RecoveryDeps): Promise<Recove
   await renew().catch((error: unknown) => {
     // As with the runtime's: an aged one is better than a plane that does not start.
     if (held === null) throw error
-    deps.log.error({ err: error }, 'the certificate of the recovery listener could not be renewed')
+    parts.core.log.error({ err: error }, 'the certificate of the recovery listener could not be renewed')
   })
   const identityNow = (): ServerIdentity => {
     if (held === null) throw keyMissing({ role: 'recovery', id: roots[0]?.id ?? null })
@@ -91,21 +94,21 @@ export const openRecoveryAuthority = async (given: RecoveryDeps): Promise<Recove
     warnings: () => found.warnings,
     maintain: () =>
       inTurn(async () => {
-        await deps.custody.refresh()
-        const fence = deps.store.replicas.leadership()
-        roots = await recoveryRootsOnRecord(deps)
-        if (fence !== null && whyRecoveryRootDue(deps, roots) !== null) {
-          roots = await deps.store.exclusively(() => recoveryRootsInService(deps, fence))
+        await parts.custody.refresh()
+        const fence = parts.core.store.replicas.leadership()
+        roots = await recoveryRootsOnRecord(parts)
+        if (fence !== null && whyRecoveryRootDue(parts, roots) !== null) {
+          roots = await parts.core.store.exclusively(() => recoveryRootsInService(parts, fence))
         }
-        signer = recoverySigner(deps, roots)
+        signer = recoverySigner(parts, roots)
         pems = roots.map(pemOf)
-        if (!statements.areThoseOf(deps.custody)) statements = openStatements(deps.custody)
+        if (!statements.areThoseOf(parts.custody)) statements = openStatements(parts.custody)
         await renew()
       }),
     statementKeys: () => statements.spkis,
     signStatement: (bytes) => statements.keys[0].sign(bytes),
     isOurStatement: (bytes, signature) => statements.keys.some(({ spki }) => verifySignature(spki, bytes, signature)),
-    bearerFor: bearerIn(deps.custody),
+    bearerFor: bearerIn(parts.custody),
   }
 }
 
@@ -131,7 +134,7 @@ const lostStatementKey =
 
 /** The first is made with the first recovery root: where there is a root, one was lost. */
 const tellStatementKey = async (
-  { store, clock, feed, log }: RecoveryDeps,
+  { core: { store, clock, feed, log } }: RecoveryParts,
   made: string,
 ): Promise<readonly string[]> => {
   const lost = (await store.issuers()).some(({ value }) => value.role === 'recovery')

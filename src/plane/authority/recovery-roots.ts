@@ -6,26 +6,24 @@ import type { IssuerRecord } from '#domain/ca/issuer.ts'
 import { recoveryRootLifetimeMs } from '#pki/authority-certificates.ts'
 import { commitOnce } from '#plane/core/commit-decision.ts'
 import type { Fence } from '#plane/store/contract/replicas.ts'
-import type { Store } from '#plane/store/contract/store.ts'
 import { keepKey, signerFrom, type CaSigner } from './ca-signer.ts'
 import { byItself, issuerEntry } from './issuer-book.ts'
 import { halfLifeMs } from './issuer-life.ts'
 import { makeRecoveryRoot } from './make-issuer.ts'
 import type { ReplaceableKey } from '#plane/keys/key-inventory.ts'
-import type { ServerCertificateDeps } from './server-identity.ts'
+import type { ServerCertificateParts } from './server-identity.ts'
 
-export type RecoveryDeps = ServerCertificateDeps & {
+export type RecoveryParts = ServerCertificateParts & {
   /** Keys that are known to be lost and are to be made anew; left out: none is. */
   readonly replacing?: readonly ReplaceableKey[]
-  readonly store: Pick<Store, 'get' | 'issuers' | 'commit' | 'replicas' | 'sealedKeys' | 'exclusively' | 'makeRoom'>
 }
 
 export type RecoveryRoot = { readonly record: IssuerRecord; readonly signing: boolean }
 
 /** Newest first; those that have ended are not among them. */
-export const recoveryRootsOnRecord = async (deps: RecoveryDeps): Promise<readonly IssuerRecord[]> => {
-  const nowMs = deps.clock.nowMs()
-  return (await deps.store.issuers())
+export const recoveryRootsOnRecord = async (parts: RecoveryParts): Promise<readonly IssuerRecord[]> => {
+  const nowMs = parts.core.clock.nowMs()
+  return (await parts.core.store.issuers())
     .map(({ value }) => value)
     .filter(({ role, retiredAtMs, notAfterMs }) => role === 'recovery' && retiredAtMs === null && notAfterMs > nowMs)
     .sort((a, b) => b.notBeforeMs - a.notBeforeMs)
@@ -36,39 +34,42 @@ export const recoveryRootsOnRecord = async (deps: RecoveryDeps): Promise<readonl
  * trusts it, and its key may be put back. Only who asks for it (`muster ca replace-lost recovery`) gets a new one.
  */
 export const whyRecoveryRootDue = (
-  deps: RecoveryDeps,
+  parts: RecoveryParts,
   roots: readonly IssuerRecord[],
 ): 'none here' | 'half life' | 'replaces a lost one' | null => {
-  const newest = roots.find((record) => isHere(deps, record))
-  if (newest === undefined && deps.replacing?.includes('recovery') === true && roots.length > 0)
+  const newest = roots.find((record) => isHere(parts, record))
+  if (newest === undefined && parts.replacing?.includes('recovery') === true && roots.length > 0)
     return 'replaces a lost one'
   if (newest === undefined) return roots.length === 0 ? 'none here' : null
-  return deps.clock.nowMs() < halfLifeMs(newest) ? null : 'half life'
+  return parts.core.clock.nowMs() < halfLifeMs(newest) ? null : 'half life'
 }
 
 /** As above, and makes one where it is due. Only while nobody else can be doing so. */
 export const recoveryRootsInService = async (
-  deps: RecoveryDeps,
+  parts: RecoveryParts,
   fence: Fence | null,
 ): Promise<readonly IssuerRecord[]> => {
-  await deps.custody.refresh()
-  const roots = await recoveryRootsOnRecord(deps)
-  const why = whyRecoveryRootDue(deps, roots)
-  return why === null ? roots : [await addRoot(deps, why, fence), ...roots]
+  await parts.custody.refresh()
+  const roots = await recoveryRootsOnRecord(parts)
+  const why = whyRecoveryRootDue(parts, roots)
+  return why === null ? roots : [await addRoot(parts, why, fence), ...roots]
 }
 
 /** The oldest that can: whoever was away for long knows only that one. */
-export const recoverySigner = (deps: RecoveryDeps, roots: readonly IssuerRecord[]): CaSigner | null => {
-  const here = roots.filter((record) => isHere(deps, record))
-  const lasting = here.filter(({ notAfterMs }) => notAfterMs - deps.clock.nowMs() >= deps.options.serverLifetimeMs)
+export const recoverySigner = (parts: RecoveryParts, roots: readonly IssuerRecord[]): CaSigner | null => {
+  const here = roots.filter((record) => isHere(parts, record))
+  const lasting = here.filter(
+    ({ notAfterMs }) => notAfterMs - parts.core.clock.nowMs() >= parts.options.serverLifetimeMs,
+  )
   const record = lasting.at(-1) ?? here[0]
-  return record === undefined ? null : signerFrom(deps.custody, record)
+  return record === undefined ? null : signerFrom(parts.custody, record)
 }
 
-const isHere = ({ custody }: RecoveryDeps, { id }: IssuerRecord): boolean => custody.has({ role: 'recovery', id })
+const isHere = ({ custody }: RecoveryParts, { id }: IssuerRecord): boolean => custody.has({ role: 'recovery', id })
 
-const addRoot = async (deps: RecoveryDeps, why: string, fence: Fence | null): Promise<IssuerRecord> => {
-  const { clock, custody, options, random } = deps
+const addRoot = async (parts: RecoveryParts, why: string, fence: Fence | null): Promise<IssuerRecord> => {
+  const { clock, random } = parts.core
+  const { custody, options } = parts
   const nowMs = clock.nowMs()
   const { domain } = options
   const made = makeRecoveryRoot({ domain, custody: 'file', lifetimeMs: recoveryRootLifetimeMs, nowMs, random })
@@ -79,8 +80,8 @@ const addRoot = async (deps: RecoveryDeps, why: string, fence: Fence | null): Pr
     writes: [{ put: 'issuer', value: made.record }],
     entries: [issuerEntry('ca.created', made.record, byItself, nowMs, { why })],
   }
-  const outcome = await commitOnce(deps, change, fence)
+  const outcome = await commitOnce(parts.core, change, fence)
   if (outcome === 'lost-race') throw new Error('the id of the new recovery root is taken')
-  deps.log.info({ issuer: made.record.id, why }, 'created a recovery root')
+  parts.core.log.info({ issuer: made.record.id, why }, 'created a recovery root')
   return made.record
 }

@@ -9,7 +9,7 @@ import {
   isShared,
   signerAbove,
   lookAgain,
-  type AuthorityDeps,
+  type AuthorityParts,
   type AuthorityState,
 } from './authority-state.ts'
 import { keepKey } from './ca-signer.ts'
@@ -33,42 +33,44 @@ export type Replacement = {
 }
 
 export const replaceIssuer = (
-  deps: AuthorityDeps,
+  parts: AuthorityParts,
   state: AuthorityState,
   wanted: Replacement,
 ): Promise<'replaced' | 'above-offline'> =>
-  isOwn(deps, wanted) ? replace(deps, state, wanted) : deps.store.exclusively(() => replace(deps, state, wanted))
+  isOwn(parts, wanted)
+    ? replace(parts, state, wanted)
+    : parts.core.store.exclusively(() => replace(parts, state, wanted))
 
-const isOwn = (deps: AuthorityDeps, { role }: Replacement): boolean =>
-  deps.store.sealedKeys !== null && !isShared(deps, role)
+const isOwn = (parts: AuthorityParts, { role }: Replacement): boolean =>
+  parts.core.store.sealedKeys !== null && !isShared(parts, role)
 
 const replace = (
-  deps: AuthorityDeps,
+  parts: AuthorityParts,
   state: AuthorityState,
   wanted: Replacement,
 ): Promise<'replaced' | 'above-offline'> => {
-  const { custody, options } = deps
+  const { custody, options } = parts
   const { role, longestLeafMs, why } = wanted
   const inMemory = role === 'issuing' && options.issuerKey === 'memory'
   return retryLostRaces(bookTries, async () => {
     // An earlier commit may have failed without saying whether it is there, and another plane may have been quicker.
-    await lookAgain(deps, state)
+    await lookAgain(parts, state)
     if (wanted.isDue !== null && !wanted.isDue()) return 'replaced'
     // Only where nobody else can be between keeping a key and committing what names it.
-    if (!isOwn(deps, wanted)) await dropOrphans(custody, state.book)
-    const above = signerAbove(deps, state.book, role)
+    if (!isOwn(parts, wanted)) await dropOrphans(custody, state.book)
+    const above = signerAbove(parts, state.book, role)
     if (above === null) return 'above-offline'
     const made = makeIntermediate(role, above, {
       domain: options.domain,
       custody: inMemory ? 'memory' : 'file',
       lifetimeMs: inMemory ? memoryIssuerLifetimeMs(longestLeafMs) : options.intermediateLifetimeMs,
-      nowMs: deps.clock.nowMs(),
-      random: deps.random,
+      nowMs: parts.core.clock.nowMs(),
+      random: parts.core.random,
     })
     await keepKey(custody, made)
-    const outcome = await takeIntoService(deps, state, made, wanted)
+    const outcome = await takeIntoService(parts, state, made, wanted)
     if (outcome === 'lost-race') return outcome
-    deps.log.info({ issuer: made.record.id, role, why }, 'a new certificate authority is in service')
+    parts.core.log.info({ issuer: made.record.id, role, why }, 'a new certificate authority is in service')
     return 'replaced'
   })
 }
@@ -78,42 +80,43 @@ const replace = (
  * is due that is another plane's to replace. At a start what is there will do for the moment.
  */
 export const replaceWhatIsDue = async (
-  deps: AuthorityDeps,
+  parts: AuthorityParts,
   state: AuthorityState,
   longestLeafMs: number,
   when: 'starting' | 'running',
 ): Promise<'settled' | 'left-to-leader'> => {
-  const fence = deps.store.replicas.leadership()
+  const fence = parts.core.store.replicas.leadership()
   const due = { longestLeafMs, why: 'due', by: byItself, fence, everywhere: false }
   const isLeft = (role: 'domain-ca' | 'issuing', isNeeded: boolean): boolean =>
-    isShared(deps, role) && fence === null && !(when === 'starting' && isNeeded)
-  const domainCaDue = (): boolean => isDomainCaDue(deps, state, longestLeafMs)
-  const issuingDue = (): boolean => isIssuingDue(deps, state, longestLeafMs)
+    isShared(parts, role) && fence === null && !(when === 'starting' && isNeeded)
+  const domainCaDue = (): boolean => isDomainCaDue(parts, state, longestLeafMs)
+  const issuingDue = (): boolean => isIssuingDue(parts, state, longestLeafMs)
 
   if (domainCaDue()) {
-    if (isLeft('domain-ca', signerAbove(deps, state.book, 'issuing') === null)) return 'left-to-leader'
-    await replaceIssuer(deps, state, { ...due, role: 'domain-ca', isDue: domainCaDue })
+    if (isLeft('domain-ca', signerAbove(parts, state.book, 'issuing') === null)) return 'left-to-leader'
+    await replaceIssuer(parts, state, { ...due, role: 'domain-ca', isDue: domainCaDue })
   }
   if (issuingDue()) {
     const { signer } = state
-    if (isLeft('issuing', signer === null || signer.record.notAfterMs <= deps.clock.nowMs())) return 'left-to-leader'
-    await replaceIssuer(deps, state, { ...due, role: 'issuing', isDue: issuingDue })
+    if (isLeft('issuing', signer === null || signer.record.notAfterMs <= parts.core.clock.nowMs()))
+      return 'left-to-leader'
+    await replaceIssuer(parts, state, { ...due, role: 'issuing', isDue: issuingDue })
   }
   return 'settled'
 }
 
-const isDomainCaDue = (deps: AuthorityDeps, state: AuthorityState, longestLeafMs: number): boolean => {
-  if (deps.options.issuerKey !== 'memory' || !state.rootOnline) return false
+const isDomainCaDue = (parts: AuthorityParts, state: AuthorityState, longestLeafMs: number): boolean => {
+  if (parts.options.issuerKey !== 'memory' || !state.rootOnline) return false
   const { domainCa, root } = state.book
-  if (domainCa === null || !deps.custody.has({ role: 'domain-ca', id: domainCa.id })) return true
-  return isReplacementDue(domainCa, root, memoryIssuerLifetimeMs(longestLeafMs), deps.clock.nowMs())
+  if (domainCa === null || !parts.custody.has({ role: 'domain-ca', id: domainCa.id })) return true
+  return isReplacementDue(domainCa, root, memoryIssuerLifetimeMs(longestLeafMs), parts.core.clock.nowMs())
 }
 
-const isIssuingDue = (deps: AuthorityDeps, state: AuthorityState, longestLeafMs: number): boolean => {
+const isIssuingDue = (parts: AuthorityParts, state: AuthorityState, longestLeafMs: number): boolean => {
   const { book, rootOnline, signer } = state
-  const inMemory = deps.options.issuerKey === 'memory'
+  const inMemory = parts.options.issuerKey === 'memory'
   const above = inMemory ? book.domainCa : rootOnline ? book.root : null
   if (above === null) return false
   if (signer === null || (inMemory && signer.record.parent !== above.id)) return true
-  return isReplacementDue(signer.record, above, longestLeafMs, deps.clock.nowMs())
+  return isReplacementDue(signer.record, above, longestLeafMs, parts.core.clock.nowMs())
 }

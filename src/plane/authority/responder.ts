@@ -9,7 +9,7 @@ import type { ResponderIdentity } from '#pki/ocsp-response.ts'
 import { fromPem, toPem } from '#pki/pem.ts'
 import type { IssuerId } from '#domain/core/node.ts'
 import type { Store } from '#plane/store/contract/store.ts'
-import type { AuthorityDeps } from './authority-state.ts'
+import type { AuthorityParts } from './authority-state.ts'
 import { type CaSigner, serialBytes } from './ca-signer.ts'
 import type { KeyCustody, KeyName } from '#plane/keys/key-custody.ts'
 
@@ -17,7 +17,7 @@ const nameOf = (issuer: IssuerId): KeyName => ({ role: 'responder', id: issuer }
 
 /** Durable when it resolves. Does nothing where there is one; where planes share keys, only for an issuer of one's own. */
 export const keepResponder = async (
-  { custody, clock, random, options }: Pick<AuthorityDeps, 'custody' | 'clock' | 'random' | 'options'>,
+  { core: { clock, random }, custody, options }: Pick<AuthorityParts, 'core' | 'custody' | 'options'>,
   issuer: CaSigner,
 ): Promise<void> => {
   const name = nameOf(issuer.record.id)
@@ -35,11 +35,11 @@ export const keepResponder = async (
 }
 
 /** An issuer of before there were responders gets one, as long as its key is here. */
-export const completeResponder = async (deps: AuthorityDeps, signer: CaSigner | null): Promise<void> => {
-  if (signer === null || deps.custody.has(nameOf(signer.record.id))) return
-  await deps.store.exclusively(async () => {
-    await deps.custody.refresh()
-    await keepResponder(deps, signer)
+export const completeResponder = async (parts: AuthorityParts, signer: CaSigner | null): Promise<void> => {
+  if (signer === null || parts.custody.has(nameOf(signer.record.id))) return
+  await parts.core.store.exclusively(async () => {
+    await parts.custody.refresh()
+    await keepResponder(parts, signer)
   })
 }
 

@@ -17,8 +17,6 @@ import { generateKey, loadPrivateKey } from '#pki/keys.ts'
 import { parseCertificate } from '#pki/parse-certificate.ts'
 import { fromPem, toPem } from '#pki/pem.ts'
 import { commitOnce } from '#plane/core/commit-decision.ts'
-import type { Feed } from '#plane/core/feed.ts'
-import type { Store } from '#plane/store/contract/store.ts'
 import { sortableId } from '#platform/random.ts'
 import type { ServerIdentity } from './authority.ts'
 import { type CaSigner, signLeaf } from './ca-signer.ts'
@@ -27,9 +25,8 @@ import { withRoom, type KeyCustody, type KeyName } from '#plane/keys/key-custody
 import { formatIp, parseIp } from '#platform/ip-address.ts'
 import type { Core } from '#plane/core/core.ts'
 
-export type ServerCertificateDeps = Pick<Core, 'clock' | 'random' | 'log'> & {
-  readonly store: Pick<Store, 'get' | 'commit' | 'makeRoom'>
-  readonly feed: Pick<Feed, 'publish'>
+export type ServerCertificateParts = {
+  readonly core: Omit<Core, 'timers'>
   readonly custody: KeyCustody
   readonly options: {
     readonly domain: string
@@ -55,29 +52,29 @@ const keyRoles = { runtime: 'server', recovery: 'recovery-server' } as const
 
 /** Null: there is none that could be presented. */
 export const findServerCertificate = async (
-  deps: ServerCertificateDeps,
+  parts: ServerCertificateParts,
   kind: ServerKind,
 ): Promise<HeldServerCertificate | null> => {
   let best: HeldServerCertificate | null = null
   const unknown: KeyName[] = []
   // Set aside while the database was an older one: its certificate is on record again.
-  for (const name of deps.custody.asideNames().filter(({ role }) => role === keyRoles[kind.purpose])) {
-    if (await isCommitted(deps, name)) await deps.custody.takeBack(name)
+  for (const name of parts.custody.asideNames().filter(({ role }) => role === keyRoles[kind.purpose])) {
+    if (await isCommitted(parts, name)) await parts.custody.takeBack(name)
   }
-  for (const name of deps.custody.names().filter(({ role }) => role === keyRoles[kind.purpose])) {
-    const held = open(deps, kind, name)
-    const committed = await isCommitted(deps, name)
+  for (const name of parts.custody.names().filter(({ role }) => role === keyRoles[kind.purpose])) {
+    const held = open(parts, kind, name)
+    const committed = await isCommitted(parts, name)
     if (!committed) unknown.push(name)
     // The store forgets what has expired. Presenting that is still better than not starting: it lets an operator in.
-    const ofUse = held !== null && (committed || held.presented.notAfterMs <= deps.clock.nowMs())
+    const ofUse = held !== null && (committed || held.presented.notAfterMs <= parts.core.clock.nowMs())
     if (ofUse && (best === null || held.presented.issuedAtMs > best.presented.issuedAtMs)) best = held
   }
-  for (const name of unknown) if (name.id !== best?.name.id) await deps.custody.setAside(name)
-  await dropOthers(deps, kind, best)
+  for (const name of unknown) if (name.id !== best?.name.id) await parts.custody.setAside(name)
+  await dropOthers(parts, kind, best)
   return best
 }
 
-const isCommitted = async ({ store }: ServerCertificateDeps, name: KeyName): Promise<boolean> => {
+const isCommitted = async ({ core: { store } }: ServerCertificateParts, name: KeyName): Promise<boolean> => {
   const [issuer, serial] = name.id.split('.') as [string, string]
   return (await store.get('certificate', certificateKey(issuer, serial))) !== null
 }
@@ -90,32 +87,33 @@ export type ServerRenewal = {
 
 /** Returns the new one, or null when none was due or could be signed. */
 export const renewServerCertificate = async (
-  deps: ServerCertificateDeps,
+  parts: ServerCertificateParts,
   kind: ServerKind,
   { signer, held, cause }: ServerRenewal,
 ): Promise<HeldServerCertificate | null> => {
-  const nowMs = deps.clock.nowMs()
+  const nowMs = parts.core.clock.nowMs()
   if (signer === null || signer.record.notAfterMs <= nowMs) return null
   const whyDue = whyServerCertificateDue({
     current: held === null ? null : held.presented,
-    wanted: deps.options.serverNames,
+    wanted: parts.options.serverNames,
     issuerNotAfterMs: signer.record.notAfterMs,
     nowMs,
   })
   const why = whyDue ?? (cause === 'issuer replaced' ? cause : null)
-  return why === null ? null : issue(deps, kind, held, signer, why)
+  return why === null ? null : issue(parts, kind, held, signer, why)
 }
 
 const issue = async (
-  deps: ServerCertificateDeps,
+  parts: ServerCertificateParts,
   kind: ServerKind,
   before: HeldServerCertificate | null,
   signer: CaSigner,
   why: WhyIssued,
 ): Promise<HeldServerCertificate> => {
-  const { clock, custody, options, random, store } = deps
+  const { clock, random, store } = parts.core
+  const { custody, options } = parts
   const { purpose } = kind
-  await dropOthers(deps, kind, before)
+  await dropOthers(parts, kind, before)
   const key = generateKey('p256')
   const order = orderServerCertificate({
     id: sortableId(clock.nowMs(), random),
@@ -133,17 +131,17 @@ const issue = async (
 
   const renews = before === null ? null : before.presented.serial
   const change = serverCertificateIssued(issued, { why, purpose, names: options.serverNames, renews }, byItself)
-  const outcome = await commitOnce(deps, change)
+  const outcome = await commitOnce(parts.core, change)
   if (outcome === 'lost-race') throw new Error('the serial number of the new server certificate is taken')
 
-  const held = open(deps, kind, name)
+  const held = open(parts, kind, name)
   if (held === null) throw new Error('the new server certificate cannot be read back')
-  await dropOthers(deps, kind, held)
-  deps.log.info({ serial: issued.serial, purpose, why }, 'issued a server certificate')
+  await dropOthers(parts, kind, held)
+  parts.core.log.info({ serial: issued.serial, purpose, why }, 'issued a server certificate')
   return held
 }
 
-const open = ({ custody }: ServerCertificateDeps, kind: ServerKind, name: KeyName): HeldServerCertificate | null => {
+const open = ({ custody }: ServerCertificateParts, kind: ServerKind, name: KeyName): HeldServerCertificate | null => {
   const text = custody.find(name)
   if (text === null) return null
   const border = text.indexOf('-----BEGIN CERTIFICATE-----')
@@ -166,7 +164,7 @@ const open = ({ custody }: ServerCertificateDeps, kind: ServerKind, name: KeyNam
 }
 
 const dropOthers = async (
-  { custody }: ServerCertificateDeps,
+  { custody }: ServerCertificateParts,
   { purpose }: ServerKind,
   held: HeldServerCertificate | null,
 ): Promise<void> => {

@@ -6,7 +6,7 @@
 import { readOf, type Change, type Attribution } from '#domain/core/change.ts'
 import type { IssuerRecord } from '#domain/ca/issuer.ts'
 import type { Fence } from '#plane/store/contract/replicas.ts'
-import { readBook, type AuthorityDeps, type AuthorityState } from './authority-state.ts'
+import { readBook, type AuthorityParts, type AuthorityState } from './authority-state.ts'
 import { issuerEntry, type IssuerBook } from './issuer-book.ts'
 import { keepKey, type CaSigner } from './ca-signer.ts'
 import type { KeyCustody, KeyName } from '#plane/keys/key-custody.ts'
@@ -27,38 +27,40 @@ export type Story = {
  * again, and nothing else has changed.
  */
 export const takeIntoService = async (
-  deps: AuthorityDeps,
+  parts: AuthorityParts,
   state: AuthorityState,
   made: CaSigner,
   story: Story,
 ): Promise<'in-service' | 'lost-race'> => {
-  const change = succession(deps, state, made.record, story)
-  const outcome = await (story.fence === null ? deps.store.commit(change) : deps.store.commit(change, story.fence))
-  await readBook(deps, state)
+  const change = succession(parts, state, made.record, story)
+  const outcome = await (story.fence === null
+    ? parts.core.store.commit(change)
+    : parts.core.store.commit(change, story.fence))
+  await readBook(parts, state)
   if (outcome === 'lost-race') return outcome
-  deps.feed.publish(outcome)
+  parts.core.feed.publish(outcome)
   if (made.record.role === 'issuing') {
     // Before it signs anything; were this to fail, `maintain` makes up for it.
-    await keepResponder(deps, made)
+    await keepResponder(parts, made)
     state.signer = made
   }
-  if (made.record.custody === 'memory' && deps.store.sealedKeys !== null) return 'in-service'
-  await deps.custody.refresh()
+  if (made.record.custody === 'memory' && parts.core.store.sealedKeys !== null) return 'in-service'
+  await parts.custody.refresh()
   // Who is alone here may have been forgotten by the store meanwhile, and its key taken for one that nothing names.
-  if (!deps.custody.has({ role: made.record.role, id: made.record.id })) await keepKey(deps.custody, made)
-  await dropOrphans(deps.custody, state.book)
+  if (!parts.custody.has({ role: made.record.role, id: made.record.id })) await keepKey(parts.custody, made)
+  await dropOrphans(parts.custody, state.book)
   return 'in-service'
 }
 
 const succession = (
-  deps: AuthorityDeps,
+  parts: AuthorityParts,
   { book, signer }: AuthorityState,
   made: IssuerRecord,
   { why, by, everywhere }: Story,
 ): Change => {
-  const nowMs = deps.clock.nowMs()
+  const nowMs = parts.core.clock.nowMs()
   const takesThePlaceOf = (other: IssuerRecord): boolean => {
-    if (deps.store.sealedKeys === null) return takesThePlace(made, other)
+    if (parts.core.store.sealedKeys === null) return takesThePlace(made, other)
     // The issuers in memory of other planes go on signing until they are asked not to.
     if (made.custody === 'memory')
       return other.custody === 'memory' && other.role === 'issuing' && (everywhere || other.id === signer?.record.id)

@@ -17,7 +17,7 @@ import {
   signerAbove,
   lookAgain,
   readBook,
-  type AuthorityDeps,
+  type AuthorityParts,
   type AuthorityState,
 } from './authority-state.ts'
 import { keepKey, signerFrom, type CaSigner } from './ca-signer.ts'
@@ -49,46 +49,46 @@ export type Withdrawal = {
  * a moment before is found by the look after the commit. After that commit none comes in.
  */
 export const withdrawIssuer = (
-  deps: AuthorityDeps,
+  parts: AuthorityParts,
   state: AuthorityState,
   wanted: WithdrawalWanted,
 ): Promise<Withdrawal | Refusal> => {
   const issuers: IssuerId[] = []
   const successors: IssuerId[] = []
   return retryLostRaces(bookTries, async () => {
-    await lookAgain(deps, state)
-    await withRoom(deps.store, () => dropOrphans(deps.custody, state.book))
-    const barred = withdrawalBarred(findOf(deps, state, wanted.issuer))
+    await lookAgain(parts, state)
+    await withRoom(parts.core.store, () => dropOrphans(parts.custody, state.book))
+    const barred = withdrawalBarred(findOf(parts, state, wanted.issuer))
     if (barred !== null) return { ...barred, detail: barred.detail ?? wanted.issuer }
     const hit = rowsOf(state, wanted.issuer)
     if (hit.length === 0) return { kind: 'withdrawn', issuers, successors }
-    const made = successorsOf(deps, state, new Set(hit.map(({ value }) => value.id)))
+    const made = successorsOf(parts, state, new Set(hit.map(({ value }) => value.id)))
     if (made === 'above-offline') return refuse('CA_ROOT_OFFLINE', 'nothing here can sign its successor')
     for (const signer of made) {
-      await withRoom(deps.store, () => keepKey(deps.custody, signer))
-      await withRoom(deps.store, () => keepResponder(deps, signer))
+      await withRoom(parts.core.store, () => keepKey(parts.custody, signer))
+      await withRoom(parts.core.store, () => keepResponder(parts, signer))
     }
-    const outcome = await deps.store.commit(await changeOf(deps, state, hit, made, wanted))
-    await readBook(deps, state)
+    const outcome = await parts.core.store.commit(await changeOf(parts, state, hit, made, wanted))
+    await readBook(parts, state)
     if (outcome === 'lost-race') return outcome
     state.signer = made.find(({ record }) => record.role === 'issuing') ?? state.signer
     wanted.publish(outcome)
-    await deps.custody.refresh()
+    await parts.custody.refresh()
     // As after any succession: the store may have forgotten a key that nothing had named yet.
     for (const { record, ...signer } of made) {
-      if (!deps.custody.has({ role: record.role, id: record.id })) {
-        await withRoom(deps.store, () => keepKey(deps.custody, { record, ...signer }))
+      if (!parts.custody.has({ role: record.role, id: record.id })) {
+        await withRoom(parts.core.store, () => keepKey(parts.custody, { record, ...signer }))
       }
     }
-    await withRoom(deps.store, () => dropOrphans(deps.custody, state.book))
+    await withRoom(parts.core.store, () => dropOrphans(parts.custody, state.book))
     issuers.push(...hit.map(({ value }) => value.id))
     successors.push(...made.map(({ record }) => record.id))
-    deps.log.warn({ issuers, successors, reason: wanted.reason }, 'a certificate authority has been withdrawn')
+    parts.core.log.warn({ issuers, successors, reason: wanted.reason }, 'a certificate authority has been withdrawn')
     return 'decide-again'
   })
 }
 
-const findOf = ({ recovery }: AuthorityDeps, { book }: AuthorityState, id: IssuerId): IssuerRecord | null =>
+const findOf = ({ recovery }: AuthorityParts, { book }: AuthorityState, id: IssuerId): IssuerRecord | null =>
   book.find(id)?.value ?? recovery.rootsOnRecord().find(({ record }) => record.id === id)?.record ?? null
 
 const rowsOf = ({ book }: AuthorityState, issuer: IssuerId): readonly Row<IssuerRecord>[] => {
@@ -101,11 +101,12 @@ const rowsOf = ({ book }: AuthorityState, issuer: IssuerId): readonly Row<Issuer
 
 /** From the top down. Other planes make their own issuers in memory anew once they hear of it. */
 const successorsOf = (
-  deps: AuthorityDeps,
+  parts: AuthorityParts,
   { book, signer, longestLeafMs }: AuthorityState,
   hit: ReadonlySet<IssuerId>,
 ): readonly CaSigner[] | 'above-offline' => {
-  const { custody, options, clock, random } = deps
+  const { clock, random } = parts.core
+  const { custody, options } = parts
   const inMemory = options.issuerKey === 'memory'
   const signs = inMemory ? (signer?.record ?? null) : (book.issuing ?? signer?.record ?? null)
   const domainCaHit = inMemory && book.domainCa !== null && hit.has(book.domainCa.id)
@@ -120,7 +121,7 @@ const successorsOf = (
   const root = domainCaHit ? signerFrom(custody, book.root) : null
   if (domainCaHit && root === null) return 'above-offline'
   const domainCa = root === null ? null : makeIntermediate('domain-ca', root, making)
-  const above = domainCa ?? signerAbove(deps, book, 'issuing')
+  const above = domainCa ?? signerAbove(parts, book, 'issuing')
   if (above === null) return 'above-offline'
   const issuing: Making = inMemory
     ? { ...making, custody: 'memory', lifetimeMs: memoryIssuerLifetimeMs(longestLeafMs) }
@@ -129,7 +130,7 @@ const successorsOf = (
 }
 
 const changeOf = async (
-  { store, clock, random }: AuthorityDeps,
+  { core: { store, clock, random } }: AuthorityParts,
   { book }: AuthorityState,
   hit: readonly Row<IssuerRecord>[],
   made: readonly CaSigner[],

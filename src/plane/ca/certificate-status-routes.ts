@@ -2,11 +2,11 @@
 
 import { refuse } from '#domain/core/refusal.ts'
 import { toPem } from '#pki/pem.ts'
-import { type FoundStatus, findCertificate } from './certificate-status-of.ts'
+import { findCertificate } from './certificate-status-of.ts'
 import type { Authority } from '#plane/authority/authority.ts'
 import type { RevocationLists } from './revocation-lists.ts'
 import { isoTime } from '#platform/clock.ts'
-import { certificateStatusApi, type CertificateStatusView, type CrlQuery } from '#wire/ca/certificate-status-api.ts'
+import { certificateStatusApi, certificateStatusView, type CrlQuery } from '#wire/ca/certificate-status-api.ts'
 import { answer, type Route, serve } from '#plane/http/route.ts'
 import type { Core } from '#plane/core/core.ts'
 
@@ -41,19 +41,4 @@ const revocationList = async ({ authority, revocationLists }: StatusParts, { iss
     entries: list.entries,
     crl: toPem('X509 CRL', list.der),
   })
-}
-
-const certificateStatusView = (serial: string, { record, status }: FoundStatus): CertificateStatusView => {
-  const node = record?.subject.kind === 'node' ? record.subject : null
-  return {
-    serial,
-    status: status.kind,
-    revoked_at: status.kind === 'revoked' ? isoTime(status.atMs) : null,
-    reason: status.kind === 'revoked' ? status.reason : null,
-    issuer: record === null ? null : record.issuer,
-    node: node === null ? null : node.node,
-    epoch: node === null ? null : node.epoch,
-    issued_at: record === null ? null : isoTime(record.issuedAtMs),
-    not_after: record === null ? null : isoTime(record.notAfterMs),
-  }
 }

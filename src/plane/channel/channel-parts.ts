@@ -39,7 +39,7 @@ type ChannelNeeds = {
 export type ChannelParts = Awaited<ReturnType<typeof openChannelParts>>
 
 export const openChannelParts = async (core: Core, { issuer, urls, writeLimit, onReport }: ChannelNeeds) => {
-  const { store, feed, clock, timers } = core
+  const { store, feed, clock } = core
   const { replicas } = store
   const sessions = openSessionRegistry(clock, replicas)
   const presence = openPresence(clock)
@@ -69,7 +69,7 @@ export const openChannelParts = async (core: Core, { issuer, urls, writeLimit, o
   replicas.onStanding(() => void sessions.mayGoOn())
   const absences = await openAbsences(clock, { presence, sessions, replicas })
 
-  const holders = openHolders({ store, sessions, holding, replicas, silence, clock, timers })
+  const holders = openHolders(core, { sessions, holding, replicas, silence })
   const channels: OpenChannels = {
     openSessions: (node) => sessions.of(node).map(describeSession),
     everySession: (node) => everySession.of(node),

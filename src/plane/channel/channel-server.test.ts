@@ -65,7 +65,7 @@ const setUp = async (onRead: (row: RowKind) => void = () => {}) => {
   const holding = openHolding({ clock, log: silentLog }, sessions, replicas)
   const presence = openPresence(clock)
   const silence = openSilence(clock, { sessions, presence, replicas, holding: { claimAgain: () => {} } })
-  const holders = openHolders({ store, sessions, holding, replicas, silence, clock, timers })
+  const holders = openHolders({ store, clock, timers }, { sessions, holding, replicas, silence })
   const core = { store, feed, clock, timers, random: systemRandom, log: silentLog }
   const writeLimit = openWriteLimit(clock, () => 1)
   const channel = {

@@ -14,12 +14,11 @@ import type { DomainSettings } from '#domain/core/domain-settings.ts'
 import type { NodeId } from '#domain/core/node.ts'
 import type { SeenHead } from '#domain/continuity/sighting.ts'
 import type { Clock } from '#platform/clock.ts'
-import { sortableId } from '#platform/random.ts'
 import type { RecoveryAuthority } from '#plane/authority/recovery-authority.ts'
 import type { JournalReader, Store } from '#plane/store/contract/store.ts'
 import { parseStatement } from '#wire/core/statement.ts'
 import { commitDecision } from '#plane/core/commit-decision.ts'
-import { domainSettingsRow } from '#plane/core/domain-settings-row.ts'
+import { readDomainAndAlert } from '#plane/core/domain-settings-row.ts'
 import type { Core, FlowCore } from '#plane/core/core.ts'
 
 type JudgeParts = {
@@ -55,22 +54,8 @@ export const openSightingJudge = async (
   const doubt = async (finding: Finding, judgedBy: number, node: NodeId, by: Attribution): Promise<void> => {
     updatedMs = clock.monotonicMs()
     const done = await commitDecision(core, async () => {
-      const domain = await domainSettingsRow(store)
-      const alert = await store.get('alert', doubtAlertKey(domain.value))
-      const nowMs = clock.nowMs()
-      const newAlertId = sortableId(nowMs, core.random)
-      return decideDoubt({
-        domain,
-        finding,
-        judgedBy,
-        node,
-        witness: 'node',
-        newestEntryMs,
-        alert,
-        newAlertId,
-        by,
-        nowMs,
-      })
+      const read = await readDomainAndAlert(core, doubtAlertKey)
+      return decideDoubt({ ...read, finding, judgedBy, node, witness: 'node', newestEntryMs, by })
     })
     if (done.kind === 'committed') {
       core.log.error(

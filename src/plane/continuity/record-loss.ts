@@ -2,11 +2,10 @@
 // plane, including those that were started later and know nothing of it.
 
 import { decideDoubt, doubtAlertKey, type Finding } from '#domain/continuity/continuity.ts'
-import { sortableId } from '#platform/random.ts'
 import type { JournalWitness } from '#plane/store/journal/journal-witness.ts'
 import { commitDecision } from '#plane/core/commit-decision.ts'
 import type { Feed } from '#plane/core/feed.ts'
-import { domainSettingsRow } from '#plane/core/domain-settings-row.ts'
+import { readDomainAndAlert } from '#plane/core/domain-settings-row.ts'
 import type { Core } from '#plane/core/core.ts'
 
 const againAfterMs = 2000
@@ -31,22 +30,18 @@ export const recordLosses = (core: Core, witness: Pick<JournalWitness, 'loss' | 
 
 const recordLoss = async (core: Core, planeName: string, finding: Finding): Promise<void> => {
   const done = await commitDecision(core, async () => {
-    const domain = await domainSettingsRow(core.store)
+    const read = await readDomainAndAlert(core, doubtAlertKey)
+    const { lineage } = read.domain.value.continuity
     // Found under an earlier lineage and confirmed since: the store is not doubted again for it.
-    if (domain.value.continuity.lineage > finding.lineage) return { kind: 'unchanged' } as const
-    const alert = await core.store.get('alert', doubtAlertKey(domain.value))
-    const nowMs = core.clock.nowMs()
+    if (lineage > finding.lineage) return { kind: 'unchanged' } as const
     return decideDoubt({
-      domain,
+      ...read,
       finding,
-      judgedBy: domain.value.continuity.lineage,
+      judgedBy: lineage,
       node: planeName,
       witness: 'plane',
       newestEntryMs: null,
-      alert,
-      newAlertId: sortableId(nowMs, core.random),
       by: { actor: 'system:store', source: null, correlation: null },
-      nowMs,
     })
   })
   if (done.kind === 'refused') throw new Error('others were quicker each time')

@@ -1,12 +1,11 @@
 // Whether the store is the one its nodes have seen, and that an operator takes it for what it is.
 
-import { domainSettingsRow } from '#plane/core/domain-settings-row.ts'
+import { domainSettingsRow, readDomainAndAlert } from '#plane/core/domain-settings-row.ts'
 import { continuityView, doubtView, storeApi } from '#wire/continuity/store-api.ts'
 import { attributionOf, answer, serve, type Route } from '#plane/http/route.ts'
 import { decideConfirmStore, doubtAlertKey, type Doubt } from '#domain/continuity/continuity.ts'
 import type { Attribution } from '#domain/core/change.ts'
 import type { Refusal } from '#domain/core/refusal.ts'
-import { sortableId } from '#platform/random.ts'
 import { commitDecision } from '#plane/core/commit-decision.ts'
 import type { FlowCore } from '#plane/core/core.ts'
 
@@ -29,10 +28,8 @@ export const confirmStore = async (
   by: Attribution,
 ): Promise<ConfirmedStore | Refusal> => {
   const done = await commitDecision(core, async () => {
-    const domain = await domainSettingsRow(core.store)
-    const alert = await core.store.get('alert', doubtAlertKey(domain.value))
-    const nowMs = core.clock.nowMs()
-    return decideConfirmStore({ domain, alert, newAlertId: sortableId(nowMs, core.random), reason, by, nowMs })
+    const read = await readDomainAndAlert(core, doubtAlertKey)
+    return decideConfirmStore({ ...read, reason, by })
   })
   return done.kind === 'refused' ? done : { kind: 'confirmed', doubt: done.doubt, lineage: done.lineage }
 }

@@ -2,6 +2,7 @@ import type { Row } from '#domain/core/change.ts'
 import type { DomainSettings } from '#domain/core/domain-settings.ts'
 import type { Core } from './core.ts'
 import type { Store } from '#plane/store/contract/store.ts'
+import { sortableId } from '#platform/random.ts'
 
 /** Written at first start and never removed, so that it is missing only where the plane was never initialised. */
 export const domainSettingsRow = async (store: Pick<Store, 'get'>): Promise<Row<DomainSettings>> => {
@@ -11,7 +12,11 @@ export const domainSettingsRow = async (store: Pick<Store, 'get'>): Promise<Row<
 }
 
 /** The domain's settings as last committed, without a read on every use. */
-export const followSettings = async ({ store, feed }: Pick<Core, 'store' | 'feed'>): Promise<() => DomainSettings> => {
+export const followSettings = async ({
+  store,
+  feed,
+  log,
+}: Pick<Core, 'store' | 'feed' | 'log'>): Promise<() => DomainSettings> => {
   let heard: DomainSettings | null = null
   feed.subscribe('domain settings', ({ writes }) => {
     for (const write of writes) if (write.put === 'domain') heard = write.value
@@ -20,10 +25,24 @@ export const followSettings = async ({ store, feed }: Pick<Core, 'store' | 'feed
   if (row === null) throw new Error('the store has no domain')
   store.onUpgraded(() => {
     const before = heard
-    void store.get('domain', 'domain').then((upgraded) => {
-      // What was heard meanwhile is newer.
-      if (upgraded !== null && heard === before) heard = upgraded.value
-    })
+    store.get('domain', 'domain').then(
+      (upgraded) => {
+        // What was heard meanwhile is newer.
+        if (upgraded !== null && heard === before) heard = upgraded.value
+      },
+      (error: unknown) => log.warn({ err: error }, 'the settings of the domain stay as they were before the upgrade'),
+    )
   })
   return () => heard ?? row.value
+}
+
+/** What a decision about the whole domain reads that raises or resolves an alert in the same commit. */
+export const readDomainAndAlert = async (
+  { store, clock, random }: Pick<Core, 'store' | 'clock' | 'random'>,
+  alertKeyOf: (domain: DomainSettings) => string,
+) => {
+  const domain = await domainSettingsRow(store)
+  const alert = await store.get('alert', alertKeyOf(domain.value))
+  const nowMs = clock.nowMs()
+  return { domain, alert, newAlertId: sortableId(nowMs, random), nowMs }
 }

@@ -9,8 +9,12 @@ import { addPeerDomain, peerDomains, removePeerDomain } from './peer-domains.ts'
 import type { Authority } from '#plane/authority/authority.ts'
 import type { RecoveryAuthority } from '#plane/authority/recovery-authority.ts'
 import { everyRow } from '#plane/core/pages.ts'
-import { isoTime } from '#platform/clock.ts'
-import { peerDomainApi, type PeerDomainIntroduction, type PeerDomainView } from '#wire/federation/peer-domain-api.ts'
+import {
+  peerDomainApi,
+  peerDomainView,
+  type PeerDomainIntroduction,
+  type PeerDomainView,
+} from '#wire/federation/peer-domain-api.ts'
 import { attributionOf, answer, type CallOf, type Route, serve } from '#plane/http/route.ts'
 import type { FlowCore } from '#plane/core/core.ts'
 import type { Store } from '#plane/store/contract/store.ts'
@@ -59,13 +63,7 @@ const viewOf = async (store: Store, peer: PeerDomain): Promise<PeerDomainView> =
   const machines = new Set<string>()
   for await (const { state, node } of everyRow(store, 'claim', claimKey, { where: { domain: peer.name } }))
     if (state === 'active') machines.add(node)
-  return {
-    name: peer.name,
-    url: peer.url,
-    added_at: isoTime(peer.addedAtMs),
-    added_by: peer.addedBy,
-    active_there: machines.size,
-  }
+  return peerDomainView(peer, machines.size)
 }
 
 /** On the node listener: signed by the domain that makes them. */

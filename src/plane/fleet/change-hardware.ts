@@ -12,10 +12,10 @@ import {
   type CreateHardwareProfileFacts,
   type HardwareProfileDecided,
   type MachineReport,
+  profilesOf,
 } from '#domain/fleet/hardware-rules.ts'
 import type { NodeId } from '#domain/core/node.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
-import { profilesOf } from '#domain/fleet/sku.ts'
 import type { Store } from '#plane/store/contract/store.ts'
 import { commitDecision, type Done } from '#plane/core/commit-decision.ts'
 import { everyNode } from '#plane/core/pages.ts'

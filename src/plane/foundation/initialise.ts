@@ -68,7 +68,8 @@ const makeDomain = async (foundation: Foundation, config: PlaneConfig): Promise<
   const { store, clock, random, custody, keySeal } = foundation
   const nowMs = clock.nowMs()
   const authority = await createAuthority(
-    { clock, random, custody },
+    { clock, random },
+    custody,
     {
       domain: config.domainName,
       rootLifetimeMs: config.rootLifetimeMs,

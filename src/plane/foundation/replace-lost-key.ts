@@ -47,7 +47,7 @@ export const replaceLostKeys = async (
     },
   )
   if (foundation === null || order === null) return found
-  const { store, clock } = foundation
+  const { store, clock, random, custody } = foundation
   try {
     const domain = (await store.get('domain', 'domain'))?.value.name ?? config.domainName
     const by = { actor: order.actor, source: null, correlation: null }
@@ -59,18 +59,19 @@ export const replaceLostKeys = async (
     if (first !== undefined) await store.commit({ reads: [], writes: [], entries: [first, ...others] })
     // The journal's was made when the store was opened.
     if (roles.every((role) => role === 'journal')) return found
-    const feed = openFeed()
+
+    const core = { store, feed: openFeed(), clock, random, log }
     const certificates = {
       domain,
       serverNames: { dns: config.serverNames.filter((name) => !isIP(name)), ip: config.serverNames.filter(isIP) },
       serverLifetimeMs: config.serverCertificateLifetimeMs,
     }
-    const recovery = await openRecoveryAuthority({ ...foundation, feed, options: certificates, replacing: roles })
+    const recovery = await openRecoveryAuthority(core, { custody, options: certificates, replacing: roles })
     if (roles.includes('issuing')) {
       const { issuerKey, intermediateLifetimeMs, statusUrl } = config
       const options = { ...certificates, issuerKey, intermediateLifetimeMs, statusUrl }
       // Below a root that is here it is made by opening; below an offline one the ceremony has to follow.
-      await openAuthority({ ...foundation, feed, recovery, options })
+      await openAuthority(core, { custody, recovery, options })
     }
     return found
   } finally {

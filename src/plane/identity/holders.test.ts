@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { silentLog } from '#platform/log.ts'
+import type { Replicas } from '#plane/store/contract/replicas.ts'
 import { nothingObserved, type Observation, type Store } from '#plane/store/contract/store.ts'
 import { evidenceOf, instanceOf, reportOf } from '../../../test/fakes/agent-words.ts'
 import { manualClock } from '../../../test/fakes/manual-clock.ts'
@@ -13,12 +14,11 @@ import { openPresence } from '#plane/liveness/presence.ts'
 import { openSessionRegistry } from '#plane/sessions/session-registry.ts'
 import { openSilence } from '#plane/liveness/silence.ts'
 
-const noRows = { get: async () => null, observation: async () => nothingObserved }
+const noRows = { get: async () => null, observation: async () => nothingObserved } as unknown as Store
 
-const setUp = () => {
+const setUp = (replicas: Replicas = oneReplica()) => {
   const clock = manualClock(1_000_000)
   const timers = manualTimers(clock)
-  const replicas = oneReplica()
   const sessions = openSessionRegistry(clock, replicas)
   const open = (name: string | null) => {
     const socket = testSocket()
@@ -28,7 +28,7 @@ const setUp = () => {
   const holding = openHolding({ clock, log: silentLog }, sessions, replicas)
   const presence = openPresence(clock)
   const silence = openSilence(clock, { sessions, presence, replicas, holding: { claimAgain: () => {} } })
-  const holders = openHolders({ store: noRows, sessions, holding, replicas, silence, clock, timers })
+  const holders = openHolders({ store: noRows, clock, timers }, { sessions, holding, replicas, silence })
   const find = async (node: string, instance: string | null) => {
     const found = await holders.other(node, instance)
     assert.notEqual(found, 'unknown')
@@ -108,6 +108,25 @@ test('a channel that ends while it is asked is not there', async () => {
   assert.equal(await asked, null)
 })
 
+test('a channel here vouches for its process, until the node has a newer one elsewhere: then that replica is asked', async () => {
+  const asked: string[] = []
+  const alone = oneReplica()
+  const { open, find } = setUp({
+    ...alone,
+    holders: { ...alone.holders, of: async () => ({ replica: 2, number: 9, instance: instanceOf('b') }) },
+    ask: async (replica, topic) => {
+      asked.push(`${replica} ${topic}`)
+      return { kind: 'answer', value: { evidence: evidenceOf('b'), source: '192.0.2.9', serial: 'bb' } }
+    },
+  })
+  const { session } = open('a')
+  assert.equal(await find('n', instanceOf('a')), null)
+  assert.deepEqual(asked, [])
+  session.drainedAtMs = 1_000_000
+  assert.equal((await find('n', instanceOf('a')))?.evidence?.instance, instanceOf('b'))
+  assert.deepEqual(asked, ['2 channel.other-holder'])
+})
+
 test('a node that was here a moment ago is waited for, once; one that is not active is not', async () => {
   const clock = manualClock(0)
   const timers = manualTimers(clock)
@@ -118,7 +137,7 @@ test('a node that was here a moment ago is waited for, once; one that is not act
   const get = async (_kind: string, id: string) => nodeRow(id === 'n' ? 'active' : 'inactive', { id })
   const store = { ...noRows, get: get as unknown as Store['get'] }
   const holding = openHolding({ clock, log: silentLog }, sessions, replicas)
-  const { awaitReturn } = openHolders({ store, sessions, holding, replicas, silence, clock, timers })
+  const { awaitReturn } = openHolders({ store, clock, timers }, { sessions, holding, replicas, silence })
   timers.advance(10_000)
   assert.equal(await awaitReturn('n'), 'nothing')
   presence.lastHere('n')
@@ -144,7 +163,7 @@ const setUpCurrent = (observed: Partial<Observation> = {}) => {
   const holding = openHolding({ clock, log: silentLog }, sessions, replicas)
   const store = { ...noRows, observation: async () => ({ ...nothingObserved, ...observed }) }
   const silence = { of: async () => 0 }
-  const holders = openHolders({ store, sessions, holding, replicas, silence, clock, timers })
+  const holders = openHolders({ store, clock, timers }, { sessions, holding, replicas, silence })
   const open = (name: string, serial: string): void => {
     const principal = testPrincipal(node.id, {
       proof: { by: 'certificate', issuer: 'ca1', serial, spki: `key-of-${serial}` },

@@ -60,27 +60,31 @@ export const holderUnknown = (node: NodeId): Refusal => ({
   about: { node },
 })
 
-export type HoldersDeps = Pick<Core, 'clock' | 'timers'> & {
-  readonly store: Pick<Store, 'get' | 'observation'>
+type HolderCore = Pick<Core, 'store' | 'clock' | 'timers'>
+
+export type HolderParts = {
   readonly sessions: Pick<SessionRegistry, 'of'>
   readonly holding: Pick<Holding, 'inTurn' | 'elsewhere'>
   readonly replicas: Replicas
   readonly silence: Pick<Silence, 'of'>
 }
 
-export const openHolders = (deps: HoldersDeps): IdentityHolders => ({
-  other: openFindOther(deps),
+export const openHolders = (core: HolderCore, parts: HolderParts): IdentityHolders => ({
+  other: openFindOther(core, parts),
   isConnected: async (node, instance) =>
-    deps.sessions.of(node).some(({ alive, evidence }) => alive && evidence?.instance === instance) ||
-    (await deps.holding.elsewhere(node))?.instance === instance,
-  ...openCurrentHolders(deps),
-  awaitReturn: (node) => awaitReturn(deps, node),
+    parts.sessions.of(node).some(({ alive, evidence }) => alive && evidence?.instance === instance) ||
+    (await parts.holding.elsewhere(node))?.instance === instance,
+  ...openCurrentHolders(core.store, parts),
+  awaitReturn: (node) => awaitReturn(core, parts, node),
 })
 
 /** The holder may be gone when it is asked, and another be there by then; not often. */
 const hops = 3
 
-const openFindOther = ({ sessions, holding, replicas, clock, timers }: HoldersDeps): IdentityHolders['other'] => {
+const openFindOther = (
+  { clock, timers }: HolderCore,
+  { sessions, holding, replicas }: HolderParts,
+): IdentityHolders['other'] => {
   // One probe a channel at a time, however many ask.
   const underWay = new Map<Session, Promise<boolean>>()
 
@@ -163,7 +167,8 @@ export const otherSessions = (
 
 /** As long as a probe would wait: the silence began when the last channel ended, or the plane started. */
 const awaitReturn = async (
-  { sessions, replicas, timers, store, silence }: HoldersDeps,
+  { store, timers }: HolderCore,
+  { sessions, replicas, silence }: HolderParts,
   node: NodeId,
 ): ReturnType<IdentityHolders['awaitReturn']> => {
   if (sessions.of(node).length > 0 || (await replicas.holders.of(node)) !== null) return 'nothing'
@@ -184,11 +189,10 @@ const holderOf = ({ evidence, principal }: Session): LiveHolder => ({
 })
 
 /** Which process last had a channel with the current certificate of its node. */
-const openCurrentHolders = ({
-  store,
-  holding,
-  replicas,
-}: HoldersDeps): Pick<IdentityHolders, 'isCurrent' | 'opened'> => {
+const openCurrentHolders = (
+  store: Store,
+  { holding, replicas }: HolderParts,
+): Pick<IdentityHolders, 'isCurrent' | 'opened'> => {
   // One for every node that has had a channel here.
   const holders = new Map<NodeId, { readonly instance: string; readonly serial: string }>()
 

@@ -1,14 +1,13 @@
 // Whether certificates are issued, for those who may stop it.
 
-import { domainSettingsRow } from '#plane/core/domain-settings-row.ts'
+import { domainSettingsRow, readDomainAndAlert } from '#plane/core/domain-settings-row.ts'
 import type { PendingCutOffs } from '#plane/cut-off/pending-cut-offs.ts'
 import { issuanceView, issuanceApi } from '#wire/identity/issuance-api.ts'
 import { attributionOf, answer, type Route, serve } from '#plane/http/route.ts'
 import { withStore, type FlowCore } from '#plane/core/core.ts'
 import type { Attribution } from '#domain/core/change.ts'
-import { decideHalt, decideResume, haltAlertKey, type Issuance, type ResumeFacts } from '#domain/identity/issuance.ts'
+import { decideHalt, decideResume, haltAlertKey, type Issuance } from '#domain/identity/issuance.ts'
 import type { Refusal } from '#domain/core/refusal.ts'
-import { sortableId } from '#platform/random.ts'
 import { commitDecision } from '#plane/core/commit-decision.ts'
 
 export const operatorIssuanceRoutes = (core: FlowCore, cutOffs: Pick<PendingCutOffs, 'run'>): readonly Route[] =>
@@ -38,18 +37,15 @@ export const haltIssuance = async (
   wanted: { readonly reason: string; readonly renewals: boolean },
   by: Attribution,
 ): Promise<IssuanceNow | Refusal> => {
-  const done = await commitDecision(core, async () => decideHalt({ ...(await factsNow(core, by)), ...wanted }))
+  const done = await commitDecision(core, async () =>
+    decideHalt({ ...(await readDomainAndAlert(core, haltAlertKey)), ...wanted, by }),
+  )
   return done.kind === 'refused' ? done : { kind: 'written', issuance: done.issuance }
 }
 
 export const resumeIssuance = async (core: FlowCore, by: Attribution): Promise<IssuanceNow | Refusal> => {
-  const done = await commitDecision(core, async () => decideResume(await factsNow(core, by)))
+  const done = await commitDecision(core, async () =>
+    decideResume({ ...(await readDomainAndAlert(core, haltAlertKey)), by }),
+  )
   return done.kind === 'refused' ? done : { kind: 'written', issuance: done.issuance }
-}
-
-const factsNow = async ({ store, clock, random }: FlowCore, by: Attribution): Promise<ResumeFacts> => {
-  const domain = await domainSettingsRow(store)
-  const alert = await store.get('alert', haltAlertKey(domain.value))
-  const nowMs = clock.nowMs()
-  return { domain, alert, newAlertId: sortableId(nowMs, random), by, nowMs }
 }

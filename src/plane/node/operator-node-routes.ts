@@ -9,16 +9,19 @@ import { noVCluster } from '#domain/fleet/vcluster.ts'
 import { profilesByName, recoverabilityNow, type RecoverabilityCounts } from '#plane/core/count-recoverable.ts'
 import { domainSettingsRow } from '#plane/core/domain-settings-row.ts'
 import type { OpenChannels, PeerProofs } from '#plane/core/open-channels.ts'
-import { explanationView } from './node-explanation.ts'
-import { nodeDetail, nodeView, type DetailFacts } from './node-view.ts'
+import { nodeDetail, nodeView, type DetailFacts, whyOf } from './node-view.ts'
 import type { NodeExplanation } from '#wire/node/node-evidence.ts'
 import { type NodeDetail, type NodeListQuery, nodeApi } from '#wire/node/node-api.ts'
 import { attributionOf, answer, type CallOf, type Route, serve } from '#plane/http/route.ts'
 import type { FlowCore } from '#plane/core/core.ts'
-import type { Attribution, NodeDecided } from '#domain/core/change.ts'
+import { type Attribution, type NodeDecided, boundedText } from '#domain/core/change.ts'
 import { hardwareIdentity } from '#domain/core/hardware-identity.ts'
 import { decideRegister } from '#domain/enrollment/registration.ts'
 import { commitDecision, type Done } from '#plane/core/commit-decision.ts'
+import { causalChain, type StoryEntry, type ToldLine } from '#domain/node/explain-story.ts'
+import { nextCommands } from '#domain/node/next-commands.ts'
+import { isoTime, parseIsoTime } from '#platform/clock.ts'
+import type { ReportBody, StoryLine } from '#wire/node/report.ts'
 
 /** Where a node's channels are and what its peers have confirmed. */
 export type NodeStanding = {
@@ -165,4 +168,43 @@ export const registerNode = async (
     const owners = await core.store.nodesByHardware(hardware)
     return decideRegister({ id: asked.id, profile, hardware, existing, owners, by, nowMs: core.clock.nowMs() })
   })
+}
+
+// `node explain`: how a node stands, what led there, and what a person could do about it.
+
+const explanationView = (node: Node, facts: DetailFacts, entries: readonly StoryEntry[]): NodeExplanation => {
+  const { report } = facts.observed
+  const told = report === null ? [] : report.story.flatMap(toldLine)
+  return {
+    node: node.id,
+    sentences: [...whyOf(node, facts), recoverySentence(facts), ...lastWord(report)],
+    chain: causalChain(entries, told).map(({ atMs, ...link }) => ({ at: isoTime(atMs), ...link })),
+    last_report_at: report === null ? null : boundedText(report.at, 32),
+    next: nextCommands(node, facts.profile, facts.nowMs),
+  }
+}
+
+const recoverySentence = ({ recoverability: { recoverable, why } }: DetailFacts): string =>
+  recoverable
+    ? 'Its recovery has been rehearsed: it would recover without an operator after losing its certificate.'
+    : `It is not proven that it would recover without an operator after losing its certificate: ${why}.`
+
+const toldLine = ({ at, place, event, code, text, times: count, correlation }: StoryLine): ToldLine[] => {
+  const atMs = parseIsoTime(at)
+  const remarks = [...(code === '' ? [] : [code]), ...(count > 1 ? [`${count} times`] : [])].join(', ')
+  const what = `${place} ${event}: ${text}${remarks === '' ? '' : ` (${remarks})`}`
+  return atMs === null ? [] : [{ atMs, what, correlation }]
+}
+
+/** What its agent last said was wrong, if nothing it said later makes up for that. */
+const lastWord = (report: ReportBody | null): string[] => {
+  const story = report === null ? [] : report.story
+  const line = story.findLast(
+    ({ event, place }, at) =>
+      event === 'failed' && !story.slice(at + 1).some((later) => later.place === place && later.event === 'succeeded'),
+  )
+  if (line === undefined) return []
+  const { text, next, at, class: failure } = line
+  const named = failure === null ? '' : ` (${failure})`
+  return [boundedText(`Its agent says: ${text}${named}, at ${at}. Next: ${next}`, 1024)]
 }

@@ -3,6 +3,9 @@
 import { Type, type Static } from 'typebox'
 import { endpoint } from '#wire/core/endpoint.ts'
 import { closed, orNull } from '#wire/core/shapes.ts'
+import type { CertificateStatus } from '#domain/ca/certificate-status.ts'
+import type { CertificateRecord } from '#domain/core/certificate.ts'
+import { isoTime } from '#platform/clock.ts'
 
 /** `GET /v1/ca/crl` */
 export const CrlQuery = Type.Object(
@@ -46,6 +49,25 @@ export const CertificateStatusView = Type.Object({
   not_after: orNull(Type.String()),
 })
 export type CertificateStatusView = Static<typeof CertificateStatusView>
+
+/** `record` null: no certificate of this serial number is on record. */
+export const certificateStatusView = (
+  serial: string,
+  { record, status }: { readonly record: CertificateRecord | null; readonly status: CertificateStatus },
+): CertificateStatusView => {
+  const node = record?.subject.kind === 'node' ? record.subject : null
+  return {
+    serial,
+    status: status.kind,
+    revoked_at: status.kind === 'revoked' ? isoTime(status.atMs) : null,
+    reason: status.kind === 'revoked' ? status.reason : null,
+    issuer: record === null ? null : record.issuer,
+    node: node === null ? null : node.node,
+    epoch: node === null ? null : node.epoch,
+    issued_at: record === null ? null : isoTime(record.issuedAtMs),
+    not_after: record === null ? null : isoTime(record.notAfterMs),
+  }
+}
 
 export const certificateStatusApi = {
   crl: endpoint({

@@ -79,7 +79,7 @@ export const enrollApi = {
     method: 'POST',
     path: '/v1/enroll',
     access: 'anyone',
-    summary: 'Proves an invitation or a hardware identity, and gets a certificate',
+    summary: 'Proves a token or a hardware identity, and gets a certificate',
     body: EnrollRequest,
     answer: EnrollResponse,
     example: {

@@ -4,6 +4,8 @@ import { Type, type Static } from 'typebox'
 import { endpoint } from '#wire/core/endpoint.ts'
 import { domainNameShape } from '#wire/core/join-string.ts'
 import { closed, EmptyRequest } from '#wire/core/shapes.ts'
+import type { PeerDomain } from '#domain/federation/peer-domain.ts'
+import { isoTime } from '#platform/clock.ts'
 
 const DomainName = Type.String({ pattern: domainNameShape.source, maxLength: 253 })
 const DomainParams = Type.Object({ name: DomainName }, closed)
@@ -33,6 +35,15 @@ export const PeerDomainView = Type.Object({
   active_there: Type.Integer(),
 })
 export type PeerDomainView = Static<typeof PeerDomainView>
+/** `activeThere`: machines that it says are active there and that our registry knows. */
+export const peerDomainView = (peer: PeerDomain, activeThere: number): PeerDomainView => ({
+  name: peer.name,
+  url: peer.url,
+  added_at: isoTime(peer.addedAtMs),
+  added_by: peer.addedBy,
+  active_there: activeThere,
+})
+
 export const PeerDomainList = Type.Object({ peer_domains: Type.Array(PeerDomainView) })
 
 export const peerDomainApi = {

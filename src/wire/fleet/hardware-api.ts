@@ -3,7 +3,7 @@
 import { Type, type Static } from 'typebox'
 import { resourceStates, type HardwareProfile } from '#domain/core/hardware-profile.ts'
 import type { Node } from '#domain/core/node.ts'
-import { skuOf } from '#domain/fleet/sku.ts'
+import { skuOf } from '#domain/fleet/hardware-rules.ts'
 import { isoTime } from '#platform/clock.ts'
 import { endpoint } from '#wire/core/endpoint.ts'
 import { closed, EmptyRequest, NodeParams, orNull } from '#wire/core/shapes.ts'

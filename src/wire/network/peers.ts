@@ -74,7 +74,7 @@ export const WireguardConfig = Type.Object({
 })
 export type WireguardConfig = Static<typeof WireguardConfig>
 
-/** The WireGuard part of an enrollment's answer, by the names of seed 002. */
+/** The WireGuard part of an enrollment's answer, by the names of document 002. */
 export const OverlayConfig = Type.Object({
   host_overlay_ipv6: Type.String({ maxLength: 45 }),
   network: Type.String({ maxLength: 49 }),

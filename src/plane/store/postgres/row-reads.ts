@@ -40,8 +40,8 @@ export const openRowReads = (sql: Pick<Sql, 'byKey' | 'dialect'>, has: (kind: Ro
   }
 
   return {
-    async get<K extends RowKind>(kind: K, key: string) {
-      if (!has(kind)) return null
+    get<K extends RowKind>(kind: K, key: string) {
+      if (!has(kind)) return Promise.resolve(null)
       return (policyKinds.has(kind) ? askPolicy(kind, key) : ask[kind](key)) as Promise<Row<RowTypes[K]> | null>
     },
     forgetPolicy(kind, key) {

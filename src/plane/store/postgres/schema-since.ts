@@ -10,7 +10,7 @@ export const releaseOfSchema = { 1: '0.1.0', 2: '0.2.0', 3: '0.2.1' } as const
 export type Schema = keyof typeof releaseOfSchema
 
 export const newestSchema: Schema = 3
-/** The schema of the release before. A plane does not run on an older one: it takes the steps when it starts. */
+/** That of the oldest release in test/compat/previous. A plane does not run on an older one: it takes the steps when it starts. */
 export const oldestSchema: Schema = 2
 
 /**
