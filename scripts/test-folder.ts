@@ -16,8 +16,8 @@ export const openTestFolder = (long: boolean, memory = memoryFolder): string => 
   const parent = !long && hasRoom(memory) ? memory : os.tmpdir()
   const folder = fs.mkdtempSync(path.join(parent, 'muster-'))
   process.once('exit', () => fs.rmSync(folder, { recursive: true, force: true, maxRetries: 3 }))
-  // PostgreSQL runs as a user of its own, and so do planes in some tests.
-  fs.chmodSync(folder, 0o755)
+  // As any temporary folder: PostgreSQL runs as a user of its own, and so does what installs a peer.
+  fs.chmodSync(folder, 0o1777)
   return folder
 }
 

@@ -32,23 +32,28 @@ export const writeTimes = (root: string, times: KnownTimes): void => {
   fs.writeFileSync(place(root), `{\n${lines.join(',\n')}\n}\n`)
 }
 
-export type LaneKind = 'working' | 'waiting'
+/** Of a file: what it does most. */
+type FileKind = 'working' | 'waiting'
+/** Of a lane: what it takes first, or all it takes. */
+export type LaneKind = FileKind | 'only waiting'
 
 export type Queue<Job> = {
-  /** What a lane does next: the longest of its kind, or of the other once there is none; null: nothing is left. */
+  /** What a lane does next: the longest of its kind, or of the other once there is none; null: nothing is left for it. */
   next(lane: LaneKind): Job | null
 }
 
 export const openQueue = <Job>(jobs: readonly Job[], nameOf: (job: Job) => string, known: KnownTimes): Queue<Job> => {
   const timesOf = (job: Job): Times => known[nameOf(job)] ?? unknownTimes
   const left = jobs.toSorted((one, other) => timesOf(other).seconds - timesOf(one).seconds)
-  const kindOf = (job: Job): LaneKind => {
+  const kindOf = (job: Job): FileKind => {
     const { seconds, cpu } = timesOf(job)
     return cpu < waitingShare * seconds ? 'waiting' : 'working'
   }
   return {
     next(lane) {
-      const ofItsKind = left.findIndex((job) => kindOf(job) === lane)
+      const first = lane === 'working' ? 'working' : 'waiting'
+      const ofItsKind = left.findIndex((job) => kindOf(job) === first)
+      if (ofItsKind === -1 && lane === 'only waiting') return null
       return left.splice(Math.max(ofItsKind, 0), 1)[0] ?? null
     },
   }

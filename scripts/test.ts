@@ -41,12 +41,13 @@ const testFiles = ['src', 'test']
 type Job = { readonly name: string; readonly file: string; readonly env: Readonly<Record<string, string>> }
 
 /**
- * More than there are processors: what tests of processes do most is wait. A lane without work of its kind takes the other's.
+ * More than there are processors: what tests of processes do most is wait. Files that wait are half of the time of all and a
+ * quarter of their work, so that they have four lanes; two of these help with the rest, and more would only get in its way.
  * Unit tests never wait: one process has loaded their modules once.
  */
 const lanes: readonly LaneKind[] = testFiles.every((file) => layerOf(file) === 'unit')
   ? ['working']
-  : ['working', 'working', 'working', 'waiting', 'waiting']
+  : ['working', 'working', 'working', 'waiting', 'waiting', 'only waiting', 'only waiting']
 const reportedAs = ({ name, file }: Job): string => `${file} ${name}`.trimEnd()
 
 const folder = openTestFolder(long)

@@ -5,6 +5,7 @@ import { X509Certificate } from 'node:crypto'
 import { makeCsr } from '#pki/csr.ts'
 import { generateKey } from '#pki/keys.ts'
 import type { Random } from '#platform/random.ts'
+import { fairNowMs } from '../process/fair-time.ts'
 import { nodeCall, type NodeTarget } from '../process/node-call.ts'
 import type { Reply } from '../process/operator-call.ts'
 import type { Plane } from '../process/start-plane.ts'
@@ -56,7 +57,7 @@ export const startEnrollmentLoad = (
 
   /** Until it is answered for good: a refusal is such an answer, and for the caller to judge. */
   const insist = async (what: string, ask: (door: ReplicaDoor) => Promise<Reply>): Promise<Reply> => {
-    const untilMs = performance.now() + patienceMs
+    const untilMs = fairNowMs() + patienceMs
     for (let last: unknown; ;) {
       try {
         const reply = await ask(anyDoor())
@@ -67,7 +68,7 @@ export const startEnrollmentLoad = (
         if (error instanceof Wrong) throw error
         last = error
       }
-      if (performance.now() > untilMs) throw new Wrong(`${what}: not within ${patienceMs} ms: ${JSON.stringify(last)}`)
+      if (fairNowMs() > untilMs) throw new Wrong(`${what}: not within ${patienceMs} ms: ${JSON.stringify(last)}`)
       await new Promise((resolve) => setTimeout(resolve, pauseMs))
     }
   }

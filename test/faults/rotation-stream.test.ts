@@ -20,7 +20,6 @@ const lifetimeMs = 60_000
 const reportEveryMs = long ? 250 : 100
 /** A certificate is renewed at two thirds of its life at the latest. */
 const longestMs = rotations * lifetimeMs * (2 / 3) + 60_000
-const timeout = longestMs + 300_000
 
 /** Ways to keep and to use keys, one agent each; in the long test several. */
 const kinds = [
@@ -158,8 +157,8 @@ const metric = async ({ stderr, id }: Member, name: string): Promise<number> => 
 
 const superseded = 'observability_dropped_records_total{source="reports"'
 
-describe('with certificates of a minute', { concurrency: true, timeout }, () => {
-  test(`${rotations} rotations under a stream of reports: none is lost, none comes twice`, { timeout }, async (t) => {
+describe('with certificates of a minute', { concurrency: true }, () => {
+  test(`${rotations} rotations under a stream of reports: none is lost, none comes twice`, async (t) => {
     const log = openPlaneLog(t, 'debug')
     const plane = await startPlane(t, log.options)
     const members = await joinAll(t, plane, kinds)
@@ -186,7 +185,7 @@ describe('with certificates of a minute', { concurrency: true, timeout }, () => 
     )
   })
 
-  test(`the same with a network that cuts, loses answers and swallows a connection whole`, { timeout }, async (t) =>
+  test(`the same with a network that cuts, loses answers and swallows a connection whole`, async (t) =>
     withSeed(async (random) => {
       const log = openPlaneLog(t, 'debug')
       const { plane, node: proxy } = await startPlaneBehindProxies(t, log.options)
@@ -213,8 +212,7 @@ describe('with certificates of a minute', { concurrency: true, timeout }, () => 
           `${sum(taken.map(({ length }) => length))} messages over ${proxy.came().length} connections, ${cuts} cuts, ` +
           `${proxy.repliesDropped()} certificates lost on the way, ${freezes} connections swallowed`,
       )
-    }),
-  )
+    }))
 })
 
 /** Longer than a report is on its way: what was sent before the last fault has been sent again by then, or was heard. */

@@ -17,7 +17,7 @@ import { tempFolder } from '../process/temp-folder.ts'
 import { withPeer } from './peer.ts'
 
 const openssl = (program: string, args: readonly string[], input = ''): string => {
-  const { status, stdout, stderr } = spawnSync(program, args, { input, encoding: 'utf8', timeout: 20_000 })
+  const { status, stdout, stderr } = spawnSync(program, args, { input, encoding: 'utf8' })
   assert.equal(status, 0, `openssl ${args.join(' ')}\n${stdout}${stderr}`)
   return stdout
 }

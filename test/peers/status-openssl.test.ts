@@ -37,7 +37,7 @@ const filesOf = (folder: string, node: RawNode): Files => {
 }
 
 const ran = (program: string, args: readonly string[]): { readonly code: number | null; readonly said: string } => {
-  const { status, stdout, stderr } = spawnSync(program, args, { encoding: 'utf8', timeout: 20_000 })
+  const { status, stdout, stderr } = spawnSync(program, args, { encoding: 'utf8' })
   return { code: status, said: stdout + stderr }
 }
 

@@ -11,10 +11,10 @@ const opened = (t: TestContext, long: boolean, memory?: string): string => {
   return folder
 }
 
-test('the files of a run are below a folder of its own, which another user may enter and not change', (t) => {
+test('the files of a run are below a folder of its own, in which every user has files that no other may remove', (t) => {
   const [one, other] = [opened(t, false), opened(t, false)]
   assert.notEqual(one, other)
-  for (const folder of [one, other]) assert.equal(fs.statSync(folder).mode & 0o777, 0o755)
+  for (const folder of [one, other]) assert.equal(fs.statSync(folder).mode & 0o7777, 0o1777)
 })
 
 test('they are on a disk where there is no file system in memory, and in the long run', (t) => {

@@ -24,6 +24,13 @@ test('what does little but wait goes to the lanes for that, and each lane takes 
   assert.equal(queue.next('working'), 'short')
   assert.equal(queue.next('working'), 'dozing')
   assert.equal(queue.next('waiting'), null)
+  const both = openQueue(['short', 'dozing', 'sleepy'], String, known)
+  assert.deepEqual(
+    [1, 2, 3].map(() => both.next('only waiting')),
+    ['sleepy', 'dozing', null],
+    'one that only waits leaves work to the others',
+  )
+  assert.equal(both.next('waiting'), 'short')
   const rest = openQueue(['short', 'long'], String, known)
   assert.equal(rest.next('waiting'), 'long')
 })

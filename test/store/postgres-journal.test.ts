@@ -178,17 +178,21 @@ describe('reading several chains', () => {
       })
     await sql('ANALYZE journal')
     const query = { ...everything, last: 50, limit: 50 }
+    // The quickest of many: what else the machine does slows some of them down, and not all.
     const took = async (more: Partial<typeof everything>, count: number): Promise<number> => {
-      const startMs = performance.now()
-      for (let round = 0; round < 20; round++)
+      let quickestMs = Infinity
+      for (let round = 0; round < 20; round++) {
+        const startMs = performance.now()
         assert.equal((await (stores[0] as Store).journal.read({ ...query, ...more })).length, count)
-      return performance.now() - startMs
+        quickestMs = Math.min(quickestMs, performance.now() - startMs)
+      }
+      return quickestMs
     }
     await took({}, 50)
     const newestMs = await took({}, 50)
     // Measured: less; a walk through the journal takes tens of times as long.
-    assert((await took({ node: 'quiet', type: 'node.registered' }, 2)) < 3 * newestMs + 50)
-    assert((await took({ type: ['host.revoked', 'alert.raised'] }, 0)) < 3 * newestMs + 50)
+    assert((await took({ node: 'quiet', type: 'node.registered' }, 2)) < 3 * newestMs + 3)
+    assert((await took({ type: ['host.revoked', 'alert.raised'] }, 0)) < 3 * newestMs + 3)
   })
 })
 

@@ -183,12 +183,17 @@ test('the entries of one type about one node are found without walking past thos
   for (let from = 0; from < crowd.length; from += 500)
     await store.commit({ reads: [], writes: [], entries: [note(), ...crowd.slice(from, from + 500)] })
   const query = { after: null, last: 50, limit: 50, node: 'quiet' }
+  // The quickest of many: what else the machine does slows some of them down, and not all.
   const took = async (type: 'node.registered' | null): Promise<number> => {
-    const startMs = performance.now()
-    for (let round = 0; round < 20; round++) assert.equal((await store.journal.read({ ...query, type })).length, 1)
-    return performance.now() - startMs
+    let quickestMs = Infinity
+    for (let round = 0; round < 20; round++) {
+      const startMs = performance.now()
+      assert.equal((await store.journal.read({ ...query, type })).length, 1)
+      quickestMs = Math.min(quickestMs, performance.now() - startMs)
+    }
+    return quickestMs
   }
   const byNodeMs = await took(null)
   // Measured: as long; a walk through the type takes hundreds of times as long.
-  assert((await took('node.registered')) < 20 * byNodeMs + 20)
+  assert((await took('node.registered')) < 20 * byNodeMs + 1)
 })

@@ -24,7 +24,7 @@ const day = 24 * hour
 const long = process.env['MUSTER_LONG'] === '1'
 
 const ran = (program: string, args: readonly string[]): string => {
-  const { stdout, stderr } = spawnSync(program, args, { encoding: 'utf8', timeout: 20_000 })
+  const { stdout, stderr } = spawnSync(program, args, { encoding: 'utf8' })
   return stdout + stderr
 }
 
