@@ -1,5 +1,5 @@
-// Is this store the one its nodes have seen? A copy of it from before may have forgotten revocations, so that nothing is
-// issued from it until a person has looked. What is issued already stays good: nobody gains by stopping a fleet.
+// Is this store the one its nodes have seen? An older copy may have forgotten revocations, so nothing is issued from it until an
+// operator has looked. Certificates that are issued already stay valid: stopping a fleet would help no one.
 
 import { alertKey, type Alert } from '#domain/alerts/alert.ts'
 import { withAlert, type AlertFacts } from '#domain/alerts/alert-decisions.ts'
@@ -46,7 +46,7 @@ export type Witness = 'node' | 'plane'
 /** One head of a sighting, and what our journal has there. */
 export type Place = {
   readonly head: SeenHead
-  /** Null: there is no such place here, or not any more. */
+  /** Null: the store does not have this place. */
   readonly hash: string | null
   readonly newest: number | null
 }
@@ -78,7 +78,7 @@ export const findingOf = (seen: Sighting, lineage: number, places: readonly Plac
 /** By a plane that knows itself what its store has lost. Soon: another plane, or an operator, may settle it. */
 export const storeInDoubt = (why: string): Refusal => ({ ...refuse('STORE_IN_DOUBT', why), retryAfterMs: 10_000 })
 
-/** In a sentence, for whoever looks after the plane; null: all is well. */
+/** In a sentence, for operators of the plane; null: all is well. */
 export const doubtInWords = ({ continuity }: DomainSettings): string | null =>
   continuity.doubt === null ? null : `nothing is issued: ${reasonForDoubt(continuity.doubt)}`
 
@@ -144,7 +144,7 @@ export const decideDoubt = (facts: DoubtFacts): Decided | Unchanged => {
   return decided(withAlert(change, alertFacts(facts, wanted)))
 }
 
-/** The confirmation has to go beyond what anybody has seen, and people want to know how much is missing. */
+/** The confirmation has to go beyond every lineage that was seen, and operators want to know how much is missing. */
 export const isWorse = (finding: Finding, doubt: Doubt): boolean =>
   finding.lineage > doubt.lineage ||
   (finding.lineage === doubt.lineage && finding.chain === doubt.chain && finding.sequence > doubt.sequence)
@@ -153,7 +153,7 @@ export type ConfirmFacts = Pick<DoubtFacts, 'domain' | 'alert' | 'newAlertId' | 
   readonly reason: string
 }
 
-/** From here on the store is what it is: what nodes have seen of the lineages before is not held against it any more. */
+/** From here on the store is used as it is: sightings of earlier lineages no longer count against it. */
 export const decideConfirmStore = (
   facts: ConfirmFacts,
 ): (Decided & { readonly doubt: Doubt; readonly lineage: number }) | Refusal => {

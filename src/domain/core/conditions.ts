@@ -21,7 +21,7 @@ export const withoutConditions = (
   names: readonly ConditionName[],
 ): readonly Condition[] => conditions.filter(({ name }) => !names.includes(name))
 
-/** Evidence may come from a node: so many facts, so long, and no more. */
+/** Evidence may come from a node, so its number of facts and their length are bounded. */
 const bounded = (condition: Condition): Condition => ({
   ...condition,
   reason: boundedText(condition.reason),
@@ -77,9 +77,9 @@ export const decideClear = ({ node, name, by, nowMs }: ClearFacts): NodeDecided 
   return nodeDecided(node, cleared, [clearedEntry(cleared, condition, by, nowMs)])
 }
 
-/** Of a name that is told twice the first counts. */
+/** Of a name that is reported twice the first counts. */
 export type ToldFacts = NodeFacts & {
-  /** The conditions somebody tells of: one telling says all of them, and what it does not say is over. */
+  /** The conditions that the report covers. A report is complete: a covered condition that it omits is cleared. */
   readonly about: readonly ConditionName[]
   readonly told: readonly Pick<Condition, 'name' | 'reason' | 'evidence'>[]
 }

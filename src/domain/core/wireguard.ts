@@ -23,7 +23,7 @@ export type WireguardKey = {
   readonly publicKey: string
   readonly node: NodeId
   readonly sinceMs: number
-  /** Not in use any more, and still nobody else's. */
+  /** No longer in use, and not available to another node. */
   readonly endedAtMs: number | null
   /** Ended by another key of the same node, which may come back to it. Left out: withdrawn with a revoked node, for good. */
   readonly replaced?: boolean

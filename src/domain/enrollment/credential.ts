@@ -11,7 +11,7 @@ import type { EnrollFacts, EnrollVerdict } from './enrollment.ts'
 import type { Token } from './token.ts'
 
 export type Credential =
-  /** `standing`: a used token still answers its own key, which only the request can show. */
+  /** `state`: a used token still answers its own key, which only the request can show. */
   | { readonly method: 'token'; readonly token: Row<Token>; readonly standing: 'unused' | 'taken' }
   | { readonly method: 'hardware'; readonly node: Row<Node> }
 
@@ -32,7 +32,7 @@ export const judgeToken = (token: Row<Token> | null, nowMs: number, toleranceMs:
   }
 }
 
-/** `claimants`: every node that holds any of the reported addresses. A tombstone speaks only where nobody living does. */
+/** `claimants`: every node that holds any of the reported addresses. A revoked node counts only where no other has them. */
 export const judgeHardware = (
   reported: HardwareIdentity,
   claimants: readonly Row<Node>[],
@@ -87,7 +87,7 @@ export const tokenTaken = ({ credential, node, key, nowMs }: EnrollFacts): Refus
   if (credential.method !== 'token' || credential.standing !== 'taken') return null
   const { state, expiresAtMs } = credential.token.value
   const byThisKey = 'spki' in state && key.kind === 'key' && state.spki === key.spkiHash
-  // Its own machine asks again: what keeps it out is the node's state, and that is what it should hear.
+  // Its own machine asks again: the state of the node keeps it out, so the refusal names that state.
   if (byThisKey && node?.value.membership.kind === 'quarantined') return refuse('NODE_QUARANTINED')
   if (byThisKey && node?.value.membership.kind === 'revoked') return refuse('NODE_REVOKED')
   if (byThisKey && nowMs < expiresAtMs && neverAnswered(node, state.spki)) return null
@@ -124,7 +124,7 @@ export const spentByAnswer = ({ credential, by, nowMs }: EnrollFacts, node: Row<
 
 /**
  * A caller with this token brought the WireGuard key of another machine, and must not get to try the next one (ruling 5, the
- * table of seed 002). A caller without a token is refused and has nothing to lose.
+ * table of document 002). A caller without a token is refused and has nothing to lose.
  */
 export const spentByRefusal = (
   refusal: Refusal,

@@ -1,5 +1,5 @@
-// What led to the state a node is in: entries of the journal and what its agent told, as one chain. What belongs to one
-// story (one correlation) stands together, oldest first.
+// What led to the state of a node: journal entries and events of its agent, as one chain. Links of one episode (one correlation)
+// are grouped, oldest first.
 
 import { boundedText } from '#domain/core/change.ts'
 import type { EntryBody, EntryType, JournalEntry } from '#domain/core/journal-entry.ts'
@@ -44,7 +44,7 @@ const toldLink = ({ atMs, what, correlation }: ToldLine): ChainLink => ({
   correlation,
 })
 
-/** A story begins with its first link; those without one stand alone. */
+/** An episode is placed at its first link; a link without a correlation is placed alone. */
 const inStories = (links: readonly ChainLink[]): ChainLink[] => {
   const byTime = links.toSorted((a, b) => a.atMs - b.atMs)
   const stories = Map.groupBy(byTime, (link) => link.correlation ?? link)
@@ -72,7 +72,7 @@ const word = (body: EntryBody, name: string): string => {
 }
 const because = (body: EntryBody): string => (body['reason'] === undefined ? '' : `: ${word(body, 'reason')}`)
 
-/** Entries of other types say nothing about why a node is how it is. */
+/** Entries of other types do not explain the state of a node. */
 const sentences: Partial<Record<EntryType, (body: EntryBody) => string>> = {
   'enrollment_token.created': () => 'a token was made for it',
   'enrollment_token.revoked': () => 'its token was withdrawn',

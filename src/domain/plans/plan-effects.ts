@@ -127,7 +127,7 @@ export type ProfileChangeFacts = {
 /** Which revision of the profile was looked at. */
 export const versionFact = (version: number): string => `version ${version}`
 
-/** A line for the profile, and one for every node that could come back by itself before and could not then. */
+/** A line for the profile, and one for every node that would lose its recovery without an operator. */
 export const profileChangeOf = (facts: ProfileChangeFacts): readonly PlanEffect[] => {
   const { before, after, keys, version, nodes, nowMs } = facts
   const shorter = after.certificate.lifetimeMs < before.certificate.lifetimeMs
