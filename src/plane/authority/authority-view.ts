@@ -1,4 +1,4 @@
-// The authority as operators see it: `ca show`, and what the journal tells of its age.
+// The authority as operators see it: `ca show`, and journal entries about its age.
 
 import type { CaView } from '#wire/ca/ca-api.ts'
 import { isoTime } from '#platform/clock.ts'
@@ -64,7 +64,7 @@ export const authorityView = (parts: AuthorityParts, state: AuthorityState): CaV
     root_fingerprint: certificateOf(book.root).sha256,
     root_online: rootOnline,
     sealing_protected: custody.protection === 'protected',
-    // What has ended stays on record and is of no more interest; what serves is shown even then.
+    // An authority that has ended stays in the store and is not shown, unless it still serves.
     authorities: [...book.rows.map(({ value }) => value), ...recovery.map(({ record }) => record)]
       .filter((record) => record.notAfterMs > nowMs || record.retiredAtMs === null)
       .map((record) => ({ record, certificate: certificateOf(record) }))
@@ -95,7 +95,7 @@ export const authorityView = (parts: AuthorityParts, state: AuthorityState): CaV
 
 const day = 24 * 3600 * 1000
 
-/** Tells the journal of authorities that grow old and that only a person can replace: at most once a day and by one plane. */
+/** Journals aging authorities that only a person can replace: at most once a day and by one plane. */
 export const tellAging = async (parts: AuthorityParts, state: AuthorityState): Promise<void> => {
   const warnings = agingNow(parts, state)
   const [first] = warnings
@@ -103,7 +103,7 @@ export const tellAging = async (parts: AuthorityParts, state: AuthorityState): P
   if (first === undefined || fence === null) return
   const nowMs = parts.core.clock.nowMs()
   if (state.agingToldAtMs !== null && nowMs - state.agingToldAtMs < day) return
-  // The leader before may have told it since.
+  // The previous leader may have journaled it since.
   state.agingToldAtMs = await lastToldAtMs(parts)
   if (nowMs - state.agingToldAtMs < day) return
 
@@ -140,7 +140,7 @@ export type AgingWarning = { readonly issuer: string; readonly text: string }
 
 const theWayOut = 'muster ca request, then muster ca sign where the root is, then muster ca import'
 
-/** Told from half life on, where only the offline root could help (ruling 1). */
+/** Warned of from half life on, where only the offline root could help (ruling 1). */
 const agingWarnings = (facts: WarningFacts): readonly AgingWarning[] => {
   const { book, rootOnline, nowMs } = facts
   const below = facts.issuerKey === 'memory' ? book.domainCa : book.issuing
@@ -176,7 +176,7 @@ const rootWarnings = ({ book, intermediateLifetimeMs }: WarningFacts, nowMs: num
   ]
 }
 
-/** The successor of a recovery root is made by itself; machines that were off ever since do not know it. */
+/** The successor of a recovery root is made automatically; machines that were off since then do not know it. */
 const recoveryWarnings = ({ recoveryRoots, nowMs }: WarningFacts): AgingWarning[] =>
   recoveryRoots
     .filter(({ notAfterMs }) => notAfterMs - nowMs < year)

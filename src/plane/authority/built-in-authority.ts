@@ -68,10 +68,10 @@ export const openAuthority = async (
     parts.core.log.error({ err: error }, 'the server certificate could not be renewed')
   })
   identityNow()
-  // What happened since the book was read is seen by `maintain`, as is whatever is not heard of.
+  // `maintain` sees what happened since the book was read, and what the feed did not bring.
   const heardWithdrawn = new Set<IssuerId>()
   parts.core.feed.subscribe('authority', ({ origin, writes }) => {
-    // Before the book is read again: whoever is told whom to trust in this very turn is told so.
+    // Before the book is read again: an agent that gets its trust in this turn has to get the new one.
     for (const write of writes) {
       if (write.put === 'issuer' && write.value.compromisedAtMs !== null) heardWithdrawn.add(write.value.id)
     }
@@ -101,7 +101,7 @@ export const openAuthority = async (
       return signLeaf(state.signer, order, parts.core.random, parts.options.statusUrl ?? null)
     },
     chainOf(issuer) {
-      // Another plane made it a moment ago: whoever asks again is told.
+      // Another plane made it a moment ago: a repeated call finds it.
       if (state.book.find(issuer) === null) {
         inTurn(() => lookAgain(parts, state)).catch((error: unknown) => cannotLook(parts, error))
       }
@@ -206,7 +206,7 @@ const serverKind = (book: IssuerBook): ServerKind => ({
   purpose: 'runtime',
   above(issuer) {
     const record = book.find(issuer)?.value
-    // What somebody else could have signed is not presented.
+    // A certificate that a thief of the key could have signed is not presented.
     if (record === undefined || record.compromisedAtMs !== null) return null
     const path = book.pathOf(issuer)
     return [...path.intermediates, Buffer.from(path.root.der, 'base64')]

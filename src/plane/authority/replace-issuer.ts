@@ -1,5 +1,5 @@
-// Replaces authorities that are due, as far as the keys to do so are here. Of several planes the leader does so, or
-// whoever could not start otherwise; an issuer in memory is every plane's own.
+// Replaces authorities that are due, as far as the keys to do so are here. Of several planes the leader does so, or a plane that
+// could not start otherwise; every plane replaces its own memory issuer.
 
 import type { Attribution } from '#domain/core/change.ts'
 import type { Fence } from '#plane/store/contract/replicas.ts'
@@ -24,9 +24,9 @@ export type Replacement = {
   readonly longestLeafMs: number
   readonly why: string
   readonly by: Attribution
-  /** Asked again once nobody else can be replacing anything; null: it is wanted in any case. */
+  /** Asked again inside the exclusive section; null: it is wanted in any case. */
   readonly isDue: (() => boolean) | null
-  /** Null: asked for by somebody, or without it there is no start. */
+  /** Null: ordered by an operator, or required for the start. */
   readonly fence: Fence | null
   /** Also instead of the issuers in the memory of other planes, which then make new ones. */
   readonly everywhere: boolean
@@ -56,7 +56,7 @@ const replace = (
     // An earlier commit may have failed without saying whether it is there, and another plane may have been quicker.
     await lookAgain(parts, state)
     if (wanted.isDue !== null && !wanted.isDue()) return 'replaced'
-    // Only where nobody else can be between keeping a key and committing what names it.
+    // Only where no other plane can be between keeping a key and committing the row that names it.
     if (!isOwn(parts, wanted)) await dropOrphans(custody, state.book)
     const above = signerAbove(parts, state.book, role)
     if (above === null) return 'above-offline'

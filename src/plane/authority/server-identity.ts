@@ -126,7 +126,7 @@ const issue = async (
   const issued = signLeaf(signer, order, random)
   const name: KeyName = { role: keyRoles[purpose], id: `${issued.issuer}.${issued.serial}` }
   const text = key.pkcs8Pem() + toPem('CERTIFICATE', Buffer.from(issued.der, 'base64'))
-  // Without a certificate of its own nobody reaches this plane to cut anybody off.
+  // Without a server certificate no operator could reach this plane to order a cut-off.
   await withRoom(store, () => custody.keep(name, text))
 
   const renews = before === null ? null : before.presented.serial

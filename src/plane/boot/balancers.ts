@@ -1,4 +1,4 @@
-// The load balancers a plane is behind, and what is told of those that do not say whose connections they pass on.
+// The load balancers a plane is behind, and what is logged of those that do not name the source of a connection.
 
 import type { Network } from '#platform/ip-address.ts'
 import { coalesced } from '#platform/coalesced-log.ts'
@@ -19,7 +19,7 @@ export const openBalancers = (
     has: (address) => isListed(networks, address),
     refused(trouble, from, why) {
       onRefused(trouble)
-      // To connect and hang up is how a balancer looks whether anybody is there.
+      // A balancer that connects and hangs up makes a health check.
       if (trouble === 'unread') log.debug({ from, why }, 'a load balancer hung up before its header')
       else log.warn({ code: trouble, from, why }, 'a load balancer did not say whose connection it passes on: closed')
     },

@@ -31,7 +31,7 @@ export const handleFrame = async (
 ): Promise<void> => {
   const { sessions, gate, holdOff } = parts.channel
   await holdOff.over(session.principal.id)
-  // Whoever is out of touch may not know that this node has been revoked: its frames wait.
+  // A replica that is behind may not know that this node has been revoked: its frames wait.
   while (sessions.mayGoOn() && session.alive && !gate.serves()) await gate.opened()
   if (!session.alive) return
   // No frame has a place for a secret; what a report quotes by mistake is not kept.
@@ -66,7 +66,7 @@ const handle = async (
     case 'report':
       return report(core, channel, session, frame.body)
     case 'applied':
-      // Whoever may only show evidence was sent nothing to apply.
+      // A node that may only show evidence was sent nothing to apply.
       if (principal.evidenceOnly) return
       core.store.observe(principal.id, { configRevision: frame.body.config_revision })
       return notePersistence(core, channel.writeLimit, principal, frame.body, correlation)

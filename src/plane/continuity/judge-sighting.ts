@@ -1,5 +1,5 @@
-// A node shows what it has seen of the journal: read it, compare it with what is here, and commit the doubt if it does not
-// fit. A sighting is signed by the plane, so nobody can make one up; what it says is true whoever brings it.
+// Judges a sighting that a node shows: parses it, compares it with the journal, and commits the doubt if it does not fit. A
+// sighting is signed by the plane, so it cannot be forged and counts from every caller.
 
 import {
   decideDoubt,
@@ -91,8 +91,8 @@ export const openSightingJudge = async (
 const entriesLookedAt = 1_000
 
 /**
- * When the newest entry was written that no plane of now can have added: each writes some when it starts, and people are
- * told to look at what was done after this. Null: not known, or there is none.
+ * When the newest entry was written that no running plane can have added: each writes some at its start, and operators are
+ * asked to look at what was done after this. Null: not known, or there is none.
  */
 const newestBeforePlanes = async ({
   journal,

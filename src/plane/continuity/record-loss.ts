@@ -47,7 +47,7 @@ const recordLoss = async (core: Core, planeName: string, finding: Finding): Prom
   if (done.kind === 'refused') throw new Error('others were quicker each time')
 }
 
-/** What an operator confirmed, on any plane, is lost no more. A domain that is in doubt has not been confirmed, whatever its lineage. */
+/** A loss that an operator confirmed, on any plane, no longer counts. A domain in doubt is not confirmed, whatever its lineage. */
 export const followConfirmations = (witness: Pick<JournalWitness, 'confirmed'>, feed: Feed): void => {
   feed.subscribe('store confirmations', ({ writes }) => {
     for (const write of writes) {

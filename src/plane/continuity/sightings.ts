@@ -1,8 +1,8 @@
-// Agents remember how far the journal has come, for the day somebody restores an older copy of it. Each shows first what
-// it has seen, and is told more only once that fits: a copy must not talk its nodes out of what they know.
+// Agents keep sightings of the journal, in case an older copy of the store is restored. Each first shows what it has seen, and
+// gets a newer one only if that fits: an older copy must not replace what its nodes know.
 //
-// One signature serves everybody; everybody is told every ten minutes, and soon after something was denied, since that is
-// what must not be forgotten.
+// One signature serves all agents. They get a sighting every ten minutes, and soon after a denial, since a denial must not be
+// forgotten.
 
 import { findingOf } from '#domain/continuity/continuity.ts'
 import type { DomainSettings } from '#domain/core/domain-settings.ts'
@@ -38,18 +38,18 @@ export type SightingParts = {
 export type Sightings = {
   /** The agent has shown the newest it has kept, or that it has none. */
   shown(session: Session, statement: string | null, earlier?: readonly string[]): Promise<void>
-  /** Everybody is told soon how far the journal has come by then. */
+  /** All agents get a sighting soon. */
   look(): void
 }
 
 export const sightingsEveryMs = 600_000
-/** What is committed close together is told together. */
+/** Commits that come close together are published together. */
 const soonMs = 2_000
-/** Of the time that telling everybody takes, so much is left for everything else. */
+/** The share of time that is left to other work while sightings are sent to all agents. */
 const restFactor = 10
 const sessionsPerTurn = 128
 
-/** `fromLineage`: whoever knows more than this store may be told once an operator has confirmed that, and not before. */
+/** `fromLineage`: an agent that knows more than this store gets a sighting only after an operator has confirmed the store. */
 type Told = { readonly statement: string | null; readonly fromLineage: number }
 
 type Made = { readonly sighting: Sighting; readonly statement: string }
@@ -58,7 +58,7 @@ export const openSightings = (core: Omit<Core, 'random'>, parts: SightingParts):
   const { timers, clock, log } = core
   const { settings, sessions, sightingJudge, budgets } = parts
   const heard = new WeakSet<Session>()
-  /** Who may be told, and what it was told last. */
+  /** The sessions that may get sightings, with the last one sent. */
   const told = new WeakMap<Session, Told>()
   let made: Made | null = null
   let wanted = false
@@ -136,7 +136,7 @@ export const openSightings = (core: Omit<Core, 'random'>, parts: SightingParts):
   }
 }
 
-/** Null: nothing that could be told now. */
+/** Null: there is no sighting to send now. */
 const make = async (
   { store, timers, log }: Omit<Core, 'random'>,
   { settings, gate, recovery, certainAfterMs }: SightingParts,
@@ -148,7 +148,7 @@ const make = async (
   const heads = await journal.heads()
   const sighting = sightingOf(lineage, heads)
   if (sighting.heads.length === 0 || (before !== null && !isLater(sighting, before.sighting))) return null
-  // A fork that has grown past what agents were told last must not take its place in their memory.
+  // A fork that has grown past the last published head must not replace it at the agents.
   const last = before?.sighting.lineage === lineage ? before.sighting : null
   if (last !== null && findingOf(last, lineage, await placesIn(journal, last.heads, heads)) !== null) {
     log.error({ told: last.heads }, 'the journal lacks what agents were told last: they are told nothing')
@@ -156,13 +156,13 @@ const make = async (
   }
   if (certainAfterMs > 0) await sleep(timers, certainAfterMs, 'background')
   const now = settings()
-  // Whoever serves has written to the database since, and that has been confirmed: what was there before is there for good.
+  // A replica that serves has had a later write confirmed: what was in the database before is durable.
   if (!gate.serves() || now.continuity.doubt !== null || now.continuity.lineage !== lineage) return null
   const value = { domain: now.name, lineage, heads: [...sighting.heads] }
   return { sighting, statement: formatStatement('sighting', value, (bytes) => recovery.signStatement(bytes)) }
 }
 
-/** What must not be forgotten; and that a store was confirmed, which everybody has to know who knew more. */
+/** Entries that must not be forgotten, and the confirmation of a store, which agents that knew more have to learn. */
 const isWorthTelling = ({ writes }: Committed, made: Made | null): boolean =>
   writes.some(
     (write) =>

@@ -10,7 +10,7 @@ export type OpenSession = {
 }
 
 export type OpenChannels = {
-  /** Of this replica, oldest first. A channel that has been cut is not among them, whatever its socket does. */
+  /** Of this replica, oldest first, without channels that have been cut. */
   openSessions(node: NodeId): readonly OpenSession[]
   /** The same of whichever replica holds them. */
   everySession(node: NodeId): Promise<readonly OpenSession[]>

@@ -40,7 +40,7 @@ export type PendingCutOffs = {
    * answer is the same until it is committed.
    */
   run<T extends object>(order: CutOffOrder, attempt: (store: Store) => Promise<T | Refusal>): Promise<T | Refusal>
-  /** Denies again what was pending when the last process ended. Before anybody is let in. */
+  /** Denies again what was pending when the last process ended. Before the first caller is served. */
   enforce(): void
   /** One more try of everything that is pending. */
   repeat(perform: (order: CutOffOrder) => Promise<object>): Promise<void>
@@ -54,10 +54,10 @@ export type CutOffParts = {
   readonly epochsHere: (node: NodeId) => readonly number[]
 }
 
-/** More than these are not kept; an operator who orders more hears that. */
+/** The most orders that are kept; a further one is refused. */
 const mostPending = 1000
 const retryAfterMs = 2000
-/** Denied for so long where the end of what it denies could not be read. The commit says it better. */
+/** How long a denial lasts if the end of what it denies could not be read. The commit replaces it with the right time. */
 const denyAtLeastMs = 30 * 24 * 3600 * 1000
 const denyEarlyMs = 1500
 const lookAtReplicasMs = 10_000

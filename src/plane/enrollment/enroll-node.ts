@@ -188,7 +188,7 @@ const checkRequest = (
 
 type Probed = { readonly kind: 'probed'; readonly epoch: number; readonly answer: ProbeOutcome }
 
-/** What issues nothing is settled here, before its refusal is told. */
+/** Settles a verdict that issues nothing, before its refusal is answered. */
 const decide = async (
   core: FlowCore,
   parts: EnrollParts,

@@ -1,6 +1,5 @@
-// Tells peer domains which machines are active here, and hears in the same breath which of them are active there. Of all
-// replicas the leader does it. Nothing waits for it: a peer that is away is tried again, and is told how things stand by
-// then, not everything it has missed.
+// Sends peer domains the machines that are active here, and gets in the answer which of them are active there. Only the leader
+// does it. Nothing waits for it: a peer that is away is tried again, and gets the state of that moment, not everything it missed.
 
 import type { Attribution } from '#domain/core/change.ts'
 import type { Node, NodeId } from '#domain/core/node.ts'
@@ -27,19 +26,19 @@ export type ClaimPublisher = { stop(): Promise<void> }
 const byItself: Attribution = { actor: 'system:claims', source: null, correlation: null }
 const firstPauseMs = 1000
 const longestPauseMs = 300_000
-/** Well before a claim that nobody repeats is forgotten. */
+/** Well before a claim that is not repeated expires. */
 const repeatEveryMs = claimKeptMs / 30
 
 export const publishClaims = (core: Core, parts: PublishParts): ClaimPublisher => {
   const stopping = new AbortController()
   const peers = new Map<string, Correspondent>()
-  /** Whose state was told last, so that what does not change it is not told again. */
+  /** The last state sent for each node, so that an unchanged one is not sent again. */
   const told = new Map<NodeId, string>()
 
   const tell = (node: Node): void => {
     const state = node.hardware.macs.length === 0 && node.hardware.bmcSerial === null ? null : claimedState(node)
     if (state === null || told.get(node.id) === state) return
-    // Nobody has to be told of a machine that was not active before either.
+    // A machine that was not active before either need not be sent.
     if (state === 'active' || told.has(node.id)) for (const peer of peers.values()) peer.add(node.id)
     if (state === 'active') told.set(node.id, state)
     else told.delete(node.id)
@@ -57,7 +56,7 @@ export const publishClaims = (core: Core, parts: PublishParts): ClaimPublisher =
       correspondent.add(id)
     }
   }
-  /** One that is new, or that another leader has told until now, hears of everything. */
+  /** A new peer, or one that another leader has served until now, gets everything. */
   const meet = async (peer: PeerDomain): Promise<void> => {
     peers.get(peer.name)?.stop()
     peers.delete(peer.name)
@@ -147,7 +146,7 @@ const openCorrespondent = (core: Core, parts: PublishParts, peer: PeerDomain, si
   }
 }
 
-/** Throws where the peer could not be told; then they are all still waiting. */
+/** Throws if the peer could not be reached; then all of them still wait. */
 const tellSome = async (
   core: Core,
   { domainName, recovery, call }: PublishParts,
@@ -156,7 +155,7 @@ const tellSome = async (
   signal: AbortSignal,
 ): Promise<void> => {
   const ids = [...waiting.values().take(mostClaims)]
-  // Taken out first: what changes while they are told puts them in again.
+  // Removed first: a change during the call adds them again.
   for (const id of ids) waiting.delete(id)
   try {
     const { machines, left } = await machinesOf(core.store, ids)
@@ -176,7 +175,7 @@ const tellSome = async (
   }
 }
 
-/** As they stand now. `left`: they would make the statement too long. */
+/** Their state now. `left`: those that would make the statement too long. */
 const machinesOf = async (
   store: Store,
   ids: readonly NodeId[],

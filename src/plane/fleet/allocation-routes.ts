@@ -84,7 +84,7 @@ export const giveBackAllocation = async (
   const done = await commitDecision(core, async () => {
     const found = await core.store.get('allocation', id)
     if (found === null) return refuse('ALLOCATION_NOT_FOUND', id)
-    // Its node never leaves the registry. Read before what is decided on: whatever changes either raises its version.
+    // Its node never leaves the registry. Read before the rows of the decision: a change of either raises its version.
     const node = await core.store.get('node', found.value.node)
     const allocation = await core.store.get('allocation', id)
     if (node === null || allocation === null) throw new Error(`allocation ${id} has lost its node`)

@@ -78,7 +78,7 @@ export const deleteVCluster = async (
   for await (const { id } of nodesIn(core.store, name)) {
     const out = await unassignNode(core, id, { force: true, deleted: name }, by, stillSo)
     if (out.kind === 'committed') unassigned.push(id)
-    // Somebody else was quicker.
+    // Another caller was quicker.
     else if (!['NODE_STATE_CONFLICT', 'NODE_REVOKED', 'NODE_NOT_FOUND'].includes(out.code)) return out
   }
   const done = await commitDecision(core, async () => {
@@ -109,7 +109,7 @@ const inUse = (name: string): Refusal => refuse('VCLUSTER_IN_USE', name)
 const page = 200
 
 async function* nodesIn(store: Pick<Store, 'nodes'>, vcluster: string): AsyncGenerator<Node> {
-  // A plane of before there were vClusters does not keep up the column they are listed by.
+  // A plane from before there were vClusters does not maintain the column they are listed by.
   for await (const node of everyNode(store, { vcluster, limit: page })) if (node.assignment === vcluster) yield node
 }
 

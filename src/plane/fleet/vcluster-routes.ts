@@ -55,7 +55,7 @@ const changed = async (core: FlowCore, standing: NodeStanding, doing: ReturnType
   return done.kind === 'refused' ? done : answer(await detailOf(core, standing, done.node))
 }
 
-/** Members in one order, whatever that of the document was: what is the same is to look the same. */
+/** Members in one order, independent of the document's: equal documents have to look equal. */
 const changesIn = ({ set = {}, overlay }: ChangeVClusterRequest): VClusterChanges => ({
   set,
   overlay:

@@ -22,7 +22,7 @@ export type WitnessOwner = {
 
 /** The newer store is there again after a doubt. */
 export type PutBack = {
-  /** What was revoked meanwhile, in words; null: nobody wrote it down. */
+  /** What was revoked meanwhile, in words; null: it was not recorded. */
   readonly meanwhile: readonly string[] | null
   /** What the record of the doubt is called once it is set aside. */
   nameAside(nowMs: number): string
@@ -130,8 +130,8 @@ const isBack = async (journal: Pick<JournalReader, 'hashAt'>, doubt: KeptDoubt, 
 const findingIn = ({ domain: _domain, meanwhile: _meanwhile, ...finding }: KeptDoubt): Finding => finding
 
 /**
- * A tail that was cut back to a signed head, and a chain that was deleted whole, verify as intact by themselves: only what
- * was known before can tell.
+ * A tail that was cut back to a signed head, and a chain that was deleted whole, verify as intact: only earlier knowledge shows
+ * the loss.
  */
 export const verifiedAgainst = (witness: Pick<JournalWitness, 'places'>, journal: JournalReader): JournalReader => ({
   ...journal,

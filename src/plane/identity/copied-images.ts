@@ -41,7 +41,7 @@ export const openCopiedImages = (core: FlowCore): CopiedImages => {
   }
 }
 
-/** Kept in the order they were seen in. A key that was not brought for a day is forgotten, and beyond so many the oldest. */
+/** Kept in the order they were seen in. A key is forgotten after a day without use, and the oldest beyond this number. */
 const claimantsOf = (keys: Map<string, Claimants>, spki: string, nowMs: number): Claimants => {
   for (const [key, { seenAtMs }] of keys) {
     if (nowMs - seenAtMs < rememberedMs) break
@@ -70,6 +70,6 @@ const noted = (known: Claimants, claimant: NodeId): { readonly names: string; re
   const more = size - mostNamed
   const named = [...known.ids].slice(0, mostNamed).join(', ')
   const others = more > 0 ? ` and ${more}${size === mostClaimants ? ' or' : ''} more` : ''
-  // The first since a start is news only where there is no such alert yet.
+  // The first since a start raises an alert only if there is none yet.
   return { names: `${named}${others}`, isNews: isDue && !isFirst }
 }

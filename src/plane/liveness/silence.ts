@@ -1,5 +1,5 @@
-// For how long nobody has heard of a node that has no channel. Each replica knows only of the channels it had itself, so
-// all of them are asked; one that does not answer may have had the last one.
+// How long a node without a channel has been silent. Each replica knows only its own channels, so all of them are asked; one that
+// does not answer may have had the last one.
 
 import type { NodeId } from '#domain/core/node.ts'
 import type { Clock } from '#platform/clock.ts'
@@ -19,8 +19,8 @@ export type Silence = {
   /** Never longer than this replica has been looking. `unknown`: a replica with a lease does not answer. */
   of(node: NodeId): Promise<number | 'unknown'>
   /**
-   * The node closed its last channel itself, wherever that was. False where nobody can tell: the channel broke or was given
-   * up, the plane has restarted since, or a replica does not answer.
+   * The node closed its last channel itself, on any replica. False where that is unknown: the channel broke or was cut, the plane
+   * has restarted since, or a replica does not answer.
    */
   closedByHolder(node: NodeId): Promise<boolean>
   /** Who of these was last on another replica, and how long ago; a node that is on one now was so just now. */
@@ -47,7 +47,7 @@ export const openSilence = (clock: Clock, { sessions, presence, replicas, holdin
 
   const lastHere = (node: NodeId): 'here' | number | null => {
     if (sessions.of(node).length === 0) return presence.leftMs(node)
-    // Whoever asks has not found it where channels are noted.
+    // The asking replica has not found a hold in the store.
     holding.claimAgain(node)
     return 'here'
   }

@@ -10,13 +10,13 @@ import type { Committed, Store } from '#plane/store/contract/store.ts'
 import { PeerGroup } from './peer-group.ts'
 
 export type PeerBook = {
-  /** Null: the node is nobody's peer. */
+  /** Null: the node has no peers. */
   groupOf(node: NodeId): PeerGroup | null
   /** Whom this node would have for peers once it is used: what an enrolment is answered with. */
   peersFor(node: Node): readonly Peer[]
   /** Its name, for people. */
   nameOf(node: NodeId): Group
-  /** Called in the turn a commit is told of, once for all of it. */
+  /** Called in the turn in which a commit is published, once for all of it. */
   onChange(run: (changed: PeersChanged) => void): void
 }
 
@@ -28,7 +28,7 @@ export type PeersChanged = {
   readonly urgent: boolean
 }
 
-/** Of a node no more than decides where it is: there may be many. */
+/** Only the fields of a node that decide its group: there may be many nodes. */
 type Placed = Pick<Node, 'id' | 'membership' | 'assignment' | 'wireguard'>
 type Kept = { readonly node: Placed; readonly group: Exclude<Group, null> }
 

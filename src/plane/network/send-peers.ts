@@ -19,7 +19,7 @@ export type SendPeersParts = {
 }
 
 export type SendPeers = {
-  /** The agent has said which set is in force there; from now on it is told. */
+  /** The agent has reported its set in force; from now on it gets changes. */
   has(session: Session, revision: string | null): void
   /** It has this one in force now. */
   applied(session: Session, revision: string): void
@@ -57,7 +57,7 @@ const partBytes = channelFrameLimit - 4 * 1024
 /** An agent that has this much unread is waited for. */
 const mostUnread = 96 * 1024
 const lookAgainMs = 25
-/** And no longer than this: whoever reads next to nothing must not keep others from a whole set. */
+/** And no longer than this: an agent that hardly reads must not keep others from a whole set. */
 const longestWaitMs = 30_000
 
 const nothing = '0'.repeat(64)

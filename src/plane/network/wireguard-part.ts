@@ -76,7 +76,7 @@ export const wireguardHeldBy = async (store: Pick<Store, 'get'>, { wireguard }: 
         address: await store.get('overlay-address', wireguard.address),
       }
 
-/** What a node is told of its own place; null: it takes no part. */
+/** The WireGuard configuration of a node; null: it takes no part. */
 export const wireguardConfigOf = (
   { wireguard }: Pick<Node, 'wireguard'>,
   { wireguard: policy }: Pick<Profile, 'wireguard'>,
@@ -94,7 +94,7 @@ export const wireguardConfigOf = (
 /** More of them come over the channel. */
 const mostPeerBytes = 64 * 1024
 
-/** The same with an enrollment, by the names of seed 002 and with the peers it starts with. */
+/** The same with an enrollment, by the names of document 002 and with the peers it starts with. */
 export const overlayConfigOf = (config: WireguardConfig, peers: readonly Peer[]): OverlayConfig => {
   const { address, network, listen_port, mtu } = config
   const told: OverlayConfig['peers'] = []

@@ -76,7 +76,7 @@ export const nodeDetail = (node: Node, facts: DetailFacts): NodeDetail => ({
   wireguard: wireguardView(node, facts.wireguard),
 })
 
-/** Sentences: how it stands, and why. */
+/** Sentences: its state, and the reason. */
 export const whyOf = (node: Node, { profile, domain, connected, observed, nowMs }: DetailFacts): string[] =>
   explainNode({
     ...{ node, profile, domain, nowMs },

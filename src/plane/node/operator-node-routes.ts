@@ -170,7 +170,7 @@ export const registerNode = async (
   })
 }
 
-// `node explain`: how a node stands, what led there, and what a person could do about it.
+// `node explain`: the state of a node, what led there, and what an operator could do about it.
 
 const explanationView = (node: Node, facts: DetailFacts, entries: readonly StoryEntry[]): NodeExplanation => {
   const { report } = facts.observed

@@ -1,5 +1,5 @@
-// Collecting the proofs of a receipt. The plane that took an identity away asks every replica and looks at every peer for
-// some seconds; whatever is open after that, its own plane having died included, is gone on with by the one that leads.
+// Collects the proofs of a receipt. The replica that withdrew an identity asks every replica and looks at every peer for some
+// seconds; the leader goes on with a receipt that is open after that, also when the first replica has died.
 
 import { everySlot, slotsOf } from '#domain/core/certificate.ts'
 import type { Row } from '#domain/core/change.ts'
@@ -112,18 +112,18 @@ export const lookAtStragglers = async (
   })
 }
 
-/** Out of quarantine and back: its peers are told of its key again. */
+/** Released from quarantine and back: its peers get its key again. */
 const hasKey = (row: Row<Node> | null, publicKey: string): boolean =>
   row !== null && row.value.wireguard?.publicKey === publicKey && memberUntilMs(row) !== null
 
-/** Null: it is no member any more. */
+/** Null: it is no longer a member. */
 const memberUntilMs = (row: Row<Node> | null): number | null => {
   if (row === null || row.value.wireguard === null || row.value.membership.kind === 'quarantined') return null
   const slots = slotsOf(row.value)
   return slots === null ? null : Math.max(...everySlot(slots).map(({ notAfterMs }) => notAfterMs))
 }
 
-/** What is in the store now: another plane may have come first, and then its word stands. */
+/** The receipt in the store now: if another replica was quicker, its version counts. */
 export const keep = async (
   { store, feed, clock }: Pick<FlowCore, 'store' | 'feed' | 'clock'>,
   before: Row<Receipt>,

@@ -1,5 +1,5 @@
-// The store is told which replica holds a node's channel before the channel opens, so that every other replica finds it
-// (holders in store/contract/replicas.ts). Here it is kept true: it names a session that is open, or nobody.
+// The hold of a node's channel is written to the store before the channel opens, so that every other replica finds it (holders in
+// store/contract/replicas.ts). This file keeps it true: it names an open session, or none.
 
 import type { NodeId } from '#domain/core/node.ts'
 import type { ClaimedSession, Holder, Replicas } from '#plane/store/contract/replicas.ts'
@@ -17,8 +17,8 @@ import type { Core } from '#plane/core/core.ts'
 
 export type Holding = {
   /**
-   * One after the other for a node: from a claim to its session nobody else of this replica comes in between, and whoever
-   * asks this replica about the node waits for what is under way.
+   * One after the other for a node: between a claim and its session no other caller of this replica acts, and a question about the
+   * node waits for what is under way.
    */
   inTurn<T>(node: NodeId, run: () => Promise<T>): Promise<T>
   /** Elsewhere; null: nowhere, or here. */
@@ -28,7 +28,7 @@ export type Holding = {
   unclaim(node: NodeId, session: number, before: Holder | null): void
   /** A channel has opened here and is held here. */
   moved(node: NodeId, before: Holder): void
-  /** A channel of this node is open here and nobody knows. */
+  /** A channel of this node is open here without a hold in the store. */
   claimAgain(node: NodeId): void
 }
 

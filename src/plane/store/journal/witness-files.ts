@@ -33,7 +33,7 @@ export type KeptHeads = {
 }
 export type KeptDoubt = Finding & {
   readonly domain: string
-  /** What was revoked since, in words; absent: nobody wrote it down. */
+  /** What was revoked since, in words; absent: it was not recorded. */
   readonly meanwhile?: readonly string[]
 }
 
@@ -51,7 +51,7 @@ export type WitnessFiles = {
 }
 
 /**
- * A disk that takes no more must not stop the plane: what could not be written is tried again with the next change.
+ * A full disk must not stop the plane: a failed write is tried again with the next change.
  * `replica`: the number of this process where several share the folder.
  */
 export const openWitnessFiles = (folder: string, log: Log, replica: number | null = null): WitnessFiles => {

@@ -1,8 +1,8 @@
 // Claims of many nodes in one transaction: a boot storm opens thousands of channels at once.
 //
 // The row of the node is locked, so that a lapse, which has it to itself, either comes first or sees the claim. Rows are
-// locked in one order by everybody, and a node that somebody is just writing is left for the next transaction instead of
-// making all the others wait.
+// locked in one order by all replicas, and a node that another transaction is writing is left for the next one, so that the
+// others do not wait.
 
 import type { NodeId } from '#domain/core/node.ts'
 import type { PgSession, Prepared } from '#platform/postgres.ts'
@@ -11,7 +11,7 @@ import { Fenced, StoreFault } from '#plane/store/contract/store-errors.ts'
 
 export type Claim = { readonly node: NodeId; readonly session: ClaimedSession; readonly over: Holder | null }
 
-/** `again`: somebody else was at that node in the same moment. */
+/** `again`: another transaction had that node at the same moment. */
 export type ClaimOutcome = 'claimed' | 'again' | Holder
 
 /** One outcome a claim, in their order; durable when it resolves. */

@@ -1,5 +1,5 @@
-// What other replicas have committed, told here. The journal is the truth: each chain is followed by its sequence, from
-// where it stood when the store was opened. Hints only say when to look; every renewal of the lease looks as well.
+// Publishes the commits of other replicas here. The journal is the truth: each chain is followed by its sequence, from its end
+// when the store was opened. Hints only say when to look; every renewal of the lease looks as well.
 
 import type { Change } from '#domain/core/change.ts'
 import type { Log } from '#platform/log.ts'
@@ -18,15 +18,14 @@ import type { ReplicaPace } from './replica-pace.ts'
 import { openToldRows, type FoundRow } from './told-rows.ts'
 
 export type ForeignFeed = {
-  /** Takes the ends of all chains as its places: whatever is loaded from the store afterwards is not older. */
+  /** Takes the ends of all chains as its places: rows that are loaded from the store afterwards are not older. */
   start(): Promise<void>
   /** A group of commits has missed a place that is known here. */
   missed(why: string): void
   /** Soon, and again if one is under way. */
   look(): void
   /**
-   * Every commit of this replica is made in here. What comes back is to be told by whoever made it, in the same turn; the
-   * feed leaves it out.
+   * Every commit of this replica is made in here. Its flow publishes the result, in the same turn; the feed leaves it out.
    */
   commitHere(change: Change, commit: () => Promise<Committed | 'lost-race'>): Promise<Committed | 'lost-race'>
   onForeignCommit(run: (committed: Committed) => void): void
@@ -107,7 +106,7 @@ export const openForeignFeed = (deps: ForeignFeedDeps): ForeignFeed => {
     return { steps, waits: false }
   }
 
-  /** True when everything up to the ends has been told here. */
+  /** True when everything up to the ends has been published here. */
   const follow = async (run: Run, ends: readonly ChainEnd[], self: number): Promise<boolean> => {
     let left = ends
     let complete = true
@@ -124,7 +123,7 @@ export const openForeignFeed = (deps: ForeignFeedDeps): ForeignFeed => {
         steps.push(...next.steps)
         if (!next.waits && broken === null) continue
         stuck.add(one)
-        // What this replica is still waiting for itself was committed by nobody else.
+        // An entry of this replica's own commit under way was not committed by another.
         const isOwn = one.writer === self && place(one.chain).sequence >= (ownFrom.get(one.chain) ?? Infinity)
         if (!next.waits || !isOwn) complete = false
         if (!next.waits) complain(one.chain, broken)
@@ -276,7 +275,7 @@ type Told = Pick<ReadCommit, 'entries' | 'touched'>
 
 type Missing = NonNullable<ReturnType<typeof lossAmong>>
 
-/** `told`: by a flow of this replica. */
+/** `published`: by a flow of this replica. */
 type Step = { readonly chain: string; readonly commit: ReadCommit; readonly told: boolean }
 
 const runOn =

@@ -38,7 +38,7 @@ const againAfterMs = 15
 export const openPgHolders = (deps: PgHoldersDeps): PgHolders => {
   const { lease, clock, timers, log, pace } = deps
   let claims: Waiting[] = []
-  /** Met somebody else at their node. */
+  /** Claims that met another transaction at their node. */
   const delayed = new Set<Waiting>()
   let releasesDue = false
   const releases = new Map<string, Release>()
@@ -83,7 +83,7 @@ export const openPgHolders = (deps: PgHoldersDeps): PgHolders => {
       if (self === null) throw new Fenced('this replica is not serving')
       const on = await connected()
       outcomes = await answeredInTime(timers, on, pace.claimWithinMs, claimHolders(on, self, batch))
-      // What was claimed under a lease that is over by now is nobody's.
+      // A hold that was taken under a lease that is over does not count.
       if (serving() !== self) throw new Fenced('this replica is not serving')
     } catch (error) {
       if (pgTrouble(error) === 'again') return batch.forEach((waiting) => answer(waiting, 'again'))
@@ -102,7 +102,7 @@ export const openPgHolders = (deps: PgHoldersDeps): PgHolders => {
   const release = (node: NodeId, number: number): void =>
     void releases.set(`${node} ${number}`, { node, session: number, replica: lease.number() })
 
-  /** Until it is written, or the lease it was held under is over: then it means nothing any more. */
+  /** Until it is written, or its lease is over: then it has no effect any more. */
   const releaseAll = async (): Promise<void> => {
     const self = lease.self()
     for (const [place, { replica }] of releases) if (replica !== lease.number()) releases.delete(place)
@@ -187,11 +187,11 @@ const absentStatement: Prepared = {
 type Found = ReadonlyMap<NodeId, Holder>
 
 /**
- * Who holds the channel of a node, for a decision: "nobody" is believed only from a primary that can still commit. Questions
- * that arrive together share the look and the write that confirms it.
+ * Which replica holds the channel of a node, for a decision: "none" is believed only from a primary that can still commit.
+ * Questions that arrive together share the look and the write that confirms it.
  */
 const openHolderLookup = (lease: Pick<Lease, 'confirmed'>): ((node: NodeId) => Promise<Holder | null>) => {
-  /** Not begun yet, so that whoever comes now is part of it. */
+  /** Not begun yet, so that a caller that comes now is part of it. */
   let next: { readonly nodes: Set<NodeId>; readonly found: Promise<Found> } | null = null
   let last: Promise<unknown> = Promise.resolve()
 

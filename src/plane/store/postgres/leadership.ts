@@ -15,7 +15,7 @@ export type Leadership = {
   onChange(run: (fence: Fence | null) => void): void
   /** How many had a lease when last looked. */
   replicas(): number
-  /** Finds out who leads, and leads where nobody does. Every renewal of the lease does so as well. */
+  /** Finds the leader, and leads where there is none. Every renewal of the lease does so as well. */
   look(renewal: Renewal): Promise<void>
 }
 
@@ -100,8 +100,8 @@ const seenBy = async ({ timers, pace }: LeadershipDeps, session: PgSession): Pro
 }
 
 /**
- * A lease that is over stays over, and the number is still the one that was seen with it: so nobody who leads is ever
- * replaced, and of several that try one succeeds. Null: it was another.
+ * A lease that is over stays over, and the number has to be the one that was seen with it: so no leader with a lease is ever
+ * replaced, and of several that try one succeeds. Null: another succeeded.
  */
 const take = async (
   { timers, pace }: LeadershipDeps,

@@ -1,9 +1,9 @@
-// Which entries the flows of this replica have told themselves, so that the feed leaves them out. It tells everything
-// else, whoever wrote it: what an earlier process wrote, and what was written here for a caller that was never answered,
-// because the connection broke and it took too long to find out.
+// Which entries the flows of this replica have published, so that the feed leaves them out. The feed publishes everything else: what
+// an earlier process wrote, and what was written here for a caller that was never answered, because the connection broke and it
+// took too long to find out.
 //
-// An entry that can be read already may still be about to be answered. Only commits that were under way when it was first
-// seen can have written it: once each of them has been answered, and none of them was it, it is the feed's to tell.
+// An entry that can be read already may still be about to be answered. Only commits that were under way when it was first seen can
+// have written it: once each of them has been answered, and none of them was it, the feed publishes it.
 
 import type { Position } from './chain-reading.ts'
 import type { StoredEntry } from '#plane/store/contract/store.ts'
@@ -12,7 +12,7 @@ export type OwnCommits = {
   begin(): OwnCommit
   /** This replica writes it, or has. */
   ownChain(chain: string): void
-  /** How far one can go from there without meeting an entry that was not told here. */
+  /** The sequence up to which every entry from there on was published here. */
   stepOver(chain: string, from: Position): Position
   wasTold(chain: string, sequence: number): boolean
   /** The feed has come past them. */
@@ -20,13 +20,13 @@ export type OwnCommits = {
   mayBeAnswered(chain: string, sequence: number): boolean
   /** The chain has lost entries: other entries may take their places. */
   forget(chain: string): void
-  /** An entry that had to wait has to wait no more. */
+  /** An entry that had to wait no longer has to. */
   onAnswered(run: () => void): void
 }
 
 export type OwnCommit = {
   told(entries: readonly StoredEntry[]): void
-  /** Whatever came of it. */
+  /** With any outcome. */
   end(): void
 }
 

@@ -14,7 +14,7 @@ export type SchemaVersion = {
   readonly newest: number
 }
 
-/** "MSTR": tells our table from another program's of the same name. */
+/** "MSTR": distinguishes our table from another program's of the same name. */
 const mark = 0x4d535452
 /**
  * Any number will do that nobody else in this database uses. Held by whoever looks at the schema in order to change it, and shared

@@ -28,9 +28,9 @@ export type Writer = {
 }
 
 /**
- * A replica that stands still inside a transaction is cut off by the server and blocks nobody for long. The plans are
- * fixed: tables are small when a statement is planned and grow while its plan is kept, and every row is found by an index. Where
- * there is no other way than to read a table its cost is then imaginary, and must not make anybody compile the statement.
+ * A replica that hangs inside a transaction is cut off by the server and blocks no other for long. The plans are fixed: tables are
+ * small when a statement is planned and grow while its plan is kept, and every row is found by an index. Where a table has to be
+ * read whole its cost is then imaginary, and must not make the server compile the statement.
  */
 const writerSettings = {
   lock_timeout: '5s',
@@ -75,15 +75,15 @@ export type MemberOutcome = Committed | 'lost-race' | 'fenced'
 /** What a group comes to when its COMMIT is carried out. */
 export type CommitMade = {
   readonly outcomes: readonly MemberOutcome[]
-  /** Null: nobody won, and there is nothing to commit. */
+  /** Null: no member won, and there is nothing to commit. */
   readonly written: Written | null
 }
 
 export type Written = {
-  /** As it will stand. */
+  /** With its final value. */
   readonly chain: OwnChain
   readonly isNew: boolean
-  /** All of them, as they will stand. */
+  /** All of them, with their final values. */
   readonly chains: readonly FoundChain[]
 }
 
