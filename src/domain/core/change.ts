@@ -17,7 +17,7 @@ import type { Profile } from './profile.ts'
 import type { Receipt } from '#domain/revocation/receipt.ts'
 import type { Token } from '#domain/enrollment/token.ts'
 import type { VCluster } from '#domain/fleet/vcluster.ts'
-import type { OverlayAddress, WireguardKey } from './wireguard.ts'
+import type { WireguardAddress, WireguardKey } from './wireguard.ts'
 import { redactSecrets } from '#platform/secret-shapes.ts'
 import { refuse, type Refusal } from './refusal.ts'
 
@@ -52,7 +52,7 @@ export type RowTypes = {
   /** key: the public key */
   'wireguard-key': WireguardKey
   /** key: the address */
-  'overlay-address': OverlayAddress
+  'overlay-address': WireguardAddress
   /** key: its id */
   receipt: Receipt
   /** key: its id */

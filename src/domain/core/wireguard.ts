@@ -30,7 +30,7 @@ export type WireguardKey = {
 }
 
 /** An address of the network that is or was in use. One that was given up rests before another node gets it. */
-export type OverlayAddress = {
+export type WireguardAddress = {
   readonly address: string
   readonly node: NodeId
   readonly sinceMs: number

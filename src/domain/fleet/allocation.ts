@@ -64,12 +64,12 @@ export type PlaceFacts = NodeFacts & {
   /** `id` is the caller's: a caller that lost an answer asks again by it. */
   readonly wanted: Pick<Allocation, 'id' | 'vcluster' | 'owner'>
   /** What is on record under that id. */
-  readonly standing: Row<Allocation> | null
+  readonly existing: Row<Allocation> | null
 }
 
 export const decidePlace = (facts: PlaceFacts): AllocationDecided | AllocationKnown | Refusal => {
-  const { node, wanted, standing, by, nowMs } = facts
-  if (standing !== null) return repeated(facts, standing.value)
+  const { node, wanted, existing, by, nowMs } = facts
+  if (existing !== null) return repeated(facts, existing.value)
   const barred = placementBarred(node.value, wanted.vcluster)
   if (barred !== null) return barred
   const allocation: Allocation = {
@@ -82,7 +82,7 @@ export const decidePlace = (facts: PlaceFacts): AllocationDecided | AllocationKn
   const counted: Node = { ...node.value, allocations: node.value.allocations + 1 }
   return {
     ...nodeDecided(node, counted, [said(facts, 'allocation.created', allocation)], {
-      reads: [readOf('allocation', wanted.id, standing)],
+      reads: [readOf('allocation', wanted.id, existing)],
       writes: [{ put: 'allocation', value: allocation }],
     }),
     allocation,

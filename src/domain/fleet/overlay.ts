@@ -2,7 +2,7 @@
 // with the WireGuard network (core/wireguard.ts), which document 002 calls an overlay too.
 
 import type { Rule } from '#domain/core/settings-check.ts'
-import { decideTold, type ToldFacts, type Unchanged } from '#domain/core/conditions.ts'
+import { reconcileConditions, type ConditionReport, type Unchanged } from '#domain/core/conditions.ts'
 import type { NodeDecided, NodeFacts } from '#domain/core/change.ts'
 import type { ConditionName, Node } from '#domain/core/node.ts'
 
@@ -119,9 +119,9 @@ export type OverlayFacts = NodeFacts & { readonly shown: OverlayShown }
 const about = ['overlay_failed', 'config_drift'] as const satisfies readonly ConditionName[]
 
 export const decideOverlayShown = ({ shown, ...facts }: OverlayFacts): NodeDecided | Unchanged =>
-  decideTold({ ...facts, about, told: [...failure(shown), ...drift(facts.node.value, shown)] })
+  reconcileConditions({ ...facts, about, reported: [...failure(shown), ...drift(facts.node.value, shown)] })
 
-const failure = ({ applied, detail }: OverlayShown): ToldFacts['told'] =>
+const failure = ({ applied, detail }: OverlayShown): ConditionReport['reported'] =>
   applied
     ? []
     : [
@@ -133,7 +133,7 @@ const failure = ({ applied, detail }: OverlayShown): ToldFacts['told'] =>
       ]
 
 /** In maintenance mode nothing is declared that it could drift from. */
-const drift = ({ assignment }: Node, { drift: lines }: OverlayShown): ToldFacts['told'] =>
+const drift = ({ assignment }: Node, { drift: lines }: OverlayShown): ConditionReport['reported'] =>
   assignment === null || lines.length === 0
     ? []
     : [

@@ -97,8 +97,8 @@ export const decideDuplicate = (facts: DuplicateFacts): DuplicateVerdict => {
     return { kind: 'claimant-stays', suspicion: suspicionOf(facts) }
   if (keepsLive && facts.sign === 'draining-serial') return claimantRefused(facts)
   // Two processes of an older agent cannot be distinguished, so such an agent is never fenced here.
-  const told = (keepsLive && otherHolder !== null) || claimant.instance === null
-  return told ? claimantRefused(facts) : fenced(facts)
+  const refuses = (keepsLive && otherHolder !== null) || claimant.instance === null
+  return refuses ? claimantRefused(facts) : fenced(facts)
 }
 
 /**

@@ -5,7 +5,7 @@ import { formatIp, inOneOf, networksOf, parseIp, parseIpv6 } from '#platform/ip-
 import type { NodeId } from '#domain/core/node.ts'
 import type { Profile } from '#domain/core/profile.ts'
 import { refuse, refuseField, type Refusal } from '#domain/core/refusal.ts'
-import type { NodeWireguard, OverlayAddress, UnderlayEndpoint, WireguardKey } from '#domain/core/wireguard.ts'
+import type { NodeWireguard, WireguardAddress, UnderlayEndpoint, WireguardKey } from '#domain/core/wireguard.ts'
 
 export type WireguardBrought = {
   readonly publicKey: string
@@ -19,11 +19,11 @@ export type WireguardFacts = {
   /** Who has this key, or had it. */
   readonly key: Row<WireguardKey> | null
   /** One that is free for the node; null: there is none. */
-  readonly address: { readonly address: string; readonly row: Row<OverlayAddress> | null } | null
+  readonly address: { readonly address: string; readonly row: Row<WireguardAddress> | null } | null
 }
 
 /** The rows of what a node has now. */
-export type WireguardHeld = { readonly key: Row<WireguardKey> | null; readonly address: Row<OverlayAddress> | null }
+export type WireguardHeld = { readonly key: Row<WireguardKey> | null; readonly address: Row<WireguardAddress> | null }
 
 export const nothingHeld: WireguardHeld = { key: null, address: null }
 

@@ -7,7 +7,7 @@ import type { EntryBody, EntryType, JournalEntry } from '#domain/core/journal-en
 export type StoryEntry = Pick<JournalEntry, 'type' | 'atMs' | 'actor' | 'source' | 'correlation' | 'body'>
 
 /** A line of the record an agent keeps and reports. */
-export type ToldLine = { readonly atMs: number; readonly what: string; readonly correlation: string | null }
+export type AgentEvent = { readonly atMs: number; readonly what: string; readonly correlation: string | null }
 
 export type ChainLink = {
   readonly atMs: number
@@ -16,8 +16,8 @@ export type ChainLink = {
   readonly correlation: string | null
 }
 
-export const causalChain = (entries: readonly StoryEntry[], told: readonly ToldLine[], most = 40): ChainLink[] => {
-  const links = [...withoutRoutine(entries).flatMap(linkOf), ...told.map(toldLink)]
+export const causalChain = (entries: readonly StoryEntry[], events: readonly AgentEvent[], most = 40): ChainLink[] => {
+  const links = [...withoutRoutine(entries).flatMap(linkOf), ...events.map(agentLink)]
   return inStories(links).reduce(coalesce, []).slice(-most).map(counted)
 }
 
@@ -37,7 +37,7 @@ const linkOf = (entry: StoryEntry): ChainLink[] => {
   return [{ atMs, what: boundedText(tell(body), 512), who, correlation }]
 }
 
-const toldLink = ({ atMs, what, correlation }: ToldLine): ChainLink => ({
+const agentLink = ({ atMs, what, correlation }: AgentEvent): ChainLink => ({
   atMs,
   what: boundedText(what, 512),
   who: 'its agent',

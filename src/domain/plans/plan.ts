@@ -91,7 +91,7 @@ export const decideApplyPlan = ({ plan, now, by, nowMs }: ApplyFacts): PlanDecid
   const unfit = planUnfit(plan, nowMs)
   if (unfit !== null || plan === null) return unfit ?? refuse('PLAN_NOT_FOUND')
   const changes = changesSince(plan.value.effects, now)
-  if (changes.length > 0) return refuse('PLAN_STALE', told(changes))
+  if (changes.length > 0) return refuse('PLAN_STALE', listed(changes))
   const applied: Plan = { ...plan.value, applied: { by: by.actor, atMs: nowMs } }
   const { id, action } = applied
   return {
@@ -136,11 +136,11 @@ const difference = (then: PlanEffect, today: PlanEffect): string => {
   return `was ${gone.join(', ') || 'less'}, and is ${fresh.join(', ') || 'not any more'}`
 }
 
-const mostTold = 5
+const mostListed = 5
 
-const told = (changes: readonly string[]): string => {
-  const rest = changes.length - mostTold
-  return boundedText([...changes.slice(0, mostTold), ...(rest > 0 ? [`and ${rest} more`] : [])].join('; '), 1000)
+const listed = (changes: readonly string[]): string => {
+  const rest = changes.length - mostListed
+  return boundedText([...changes.slice(0, mostListed), ...(rest > 0 ? [`and ${rest} more`] : [])].join('; '), 1000)
 }
 
 /** Who may do it without a plan may do it with one. */

@@ -114,8 +114,8 @@ const outliving = (denial: Denial | null, { certificates, domain }: RevokeFacts)
       }
 
 const keysBanned = (keys: readonly string[], facts: readonly BanFact[], why: string, atMs: number): ChangePart => {
-  const standing = new Map(facts.map(({ spki, row }) => [spki, row]))
-  const fresh = [...new Set([...keys, ...standing.keys()])].filter((spki) => (standing.get(spki) ?? null) === null)
+  const knownBans = new Map(facts.map(({ spki, row }) => [spki, row]))
+  const fresh = [...new Set([...keys, ...knownBans.keys()])].filter((spki) => (knownBans.get(spki) ?? null) === null)
   return {
     reads: facts.map(({ spki, row }) => readOf('key-ban', spki, row)),
     writes: fresh.map((spki) => ({ put: 'key-ban', value: { spki, why, atMs } })),

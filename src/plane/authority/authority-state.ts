@@ -39,7 +39,7 @@ export type AuthorityState = {
   /** The longest lifetime any leaf is to have, the plane's own included. */
   longestLeafMs: number
   /** When aging authorities were last journaled; null before it was looked up. */
-  agingToldAtMs: number | null
+  agingJournaledAtMs: number | null
 }
 
 /** The book of authorities is small and seldom changes. Five lost races mean that something is wrong with it. */

@@ -7,7 +7,7 @@ import type { AuthorityParts, AuthorityState } from './authority-state.ts'
 import { certificateOf } from './ca-signer.ts'
 import { commitOnce } from '#plane/core/commit-decision.ts'
 import { entry } from '#domain/core/change.ts'
-import { byItself, type IssuerBook } from './issuer-book.ts'
+import { authorityActor, type IssuerBook } from './issuer-book.ts'
 import type { IssuerRecord } from '#domain/ca/issuer.ts'
 import { halfLifeMs } from './issuer-life.ts'
 
@@ -96,26 +96,26 @@ export const authorityView = (parts: AuthorityParts, state: AuthorityState): CaV
 const day = 24 * 3600 * 1000
 
 /** Journals aging authorities that only a person can replace: at most once a day and by one plane. */
-export const tellAging = async (parts: AuthorityParts, state: AuthorityState): Promise<void> => {
+export const journalAging = async (parts: AuthorityParts, state: AuthorityState): Promise<void> => {
   const warnings = agingNow(parts, state)
   const [first] = warnings
   const fence = parts.core.store.replicas.leadership()
   if (first === undefined || fence === null) return
   const nowMs = parts.core.clock.nowMs()
-  if (state.agingToldAtMs !== null && nowMs - state.agingToldAtMs < day) return
+  if (state.agingJournaledAtMs !== null && nowMs - state.agingJournaledAtMs < day) return
   // The previous leader may have journaled it since.
-  state.agingToldAtMs = await lastToldAtMs(parts)
-  if (nowMs - state.agingToldAtMs < day) return
+  state.agingJournaledAtMs = await lastJournaledAtMs(parts)
+  if (nowMs - state.agingJournaledAtMs < day) return
 
   const body = { warnings: warnings.map(({ text }) => text) }
-  const told = entry(byItself, nowMs, 'ca.aging', { issuer: first.issuer }, body)
-  const outcome = await commitOnce(parts.core, { reads: [], writes: [], entries: [told] }, fence)
+  const journaled = entry(authorityActor, nowMs, 'ca.aging', { issuer: first.issuer }, body)
+  const outcome = await commitOnce(parts.core, { reads: [], writes: [], entries: [journaled] }, fence)
   if (outcome === 'lost-race') return
-  state.agingToldAtMs = nowMs
+  state.agingJournaledAtMs = nowMs
   parts.core.log.warn(body, 'a certificate authority needs a person')
 }
 
-const lastToldAtMs = async ({ core: { store } }: AuthorityParts): Promise<number> => {
+const lastJournaledAtMs = async ({ core: { store } }: AuthorityParts): Promise<number> => {
   const [last] = await store.journal.read({ after: null, last: 1, limit: 1, node: null, type: 'ca.aging' })
   return last === undefined ? 0 : last.entry.atMs
 }

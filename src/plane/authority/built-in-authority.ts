@@ -8,10 +8,10 @@ import { toPem } from '#pki/pem.ts'
 import { keyMissing } from '#plane/keys/key-inventory.ts'
 import type { Authority, ServerIdentity } from './authority.ts'
 import { longestLeafNow, lookAgain, type AuthorityParts, type AuthorityState } from './authority-state.ts'
-import { agingNow, authorityView, lostNow, tellAging } from './authority-view.ts'
+import { agingNow, authorityView, lostNow, journalAging } from './authority-view.ts'
 import { certificateOf, signerFrom, signLeaf } from './ca-signer.ts'
 import { dropAnsweredRequests, importIntermediate, requestIntermediate } from './ceremony.ts'
-import { bookOf, byItself, type IssuerBook } from './issuer-book.ts'
+import { bookOf, authorityActor, type IssuerBook } from './issuer-book.ts'
 import { replaceIssuer, replaceWhatIsDue } from './replace-issuer.ts'
 import { completeResponder } from './responder.ts'
 import {
@@ -128,7 +128,7 @@ export const openAuthority = async (
         state.rootOnline = parts.custody.has({ role: 'root', id: state.book.root.id })
         await replaceWhatIsDue(parts, state, state.longestLeafMs, 'running')
         await completeResponder(parts, state.signer)
-        await tellAging(parts, state)
+        await journalAging(parts, state)
         await renewServer('if due')
       }),
     view: () => authorityView(parts, state),
@@ -195,7 +195,7 @@ const openState = async (parts: AuthorityParts): Promise<AuthorityState> => {
     signer: book.issuing === null || options.issuerKey === 'memory' ? null : signerFrom(custody, book.issuing),
     server: await findServerCertificate(parts, serverKind(book)),
     longestLeafMs: Math.max(options.serverLifetimeMs, ...profiles.map(({ value }) => value.certificate.lifetimeMs)),
-    agingToldAtMs: null,
+    agingJournaledAtMs: null,
   }
   await replaceWhatIsDue(parts, state, state.longestLeafMs, 'starting')
   await completeResponder(parts, state.signer)
@@ -233,6 +233,6 @@ const rememberAnchors = (): ((book: IssuerBook) => Anchors) => {
 /** After an import, so that leaves hang under the new domain CA at once. */
 const startMemoryIssuer = async (parts: AuthorityParts, state: AuthorityState): Promise<void> => {
   if (parts.options.issuerKey !== 'memory') return
-  const wanted = { ...inAnyCase, role: 'issuing', longestLeafMs: state.longestLeafMs, by: byItself } as const
+  const wanted = { ...inAnyCase, role: 'issuing', longestLeafMs: state.longestLeafMs, by: authorityActor } as const
   await replaceIssuer(parts, state, { ...wanted, why: 'new domain CA' })
 }

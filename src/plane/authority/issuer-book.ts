@@ -77,7 +77,7 @@ const pathFrom = (issuer: IssuerRecord, byId: ReadonlyMap<IssuerId, Row<IssuerRe
 }
 
 /** The actor of actions that no operator ordered. */
-export const byItself: Attribution = { actor: 'system:authority', source: null, correlation: null }
+export const authorityActor: Attribution = { actor: 'system:authority', source: null, correlation: null }
 
 /** What the journal says of the life of a certificate authority. */
 export const issuerEntry = (

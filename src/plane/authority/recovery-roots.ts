@@ -7,7 +7,7 @@ import { recoveryRootLifetimeMs } from '#pki/authority-certificates.ts'
 import { commitOnce } from '#plane/core/commit-decision.ts'
 import type { Fence } from '#plane/store/contract/replicas.ts'
 import { keepKey, signerFrom, type CaSigner } from './ca-signer.ts'
-import { byItself, issuerEntry } from './issuer-book.ts'
+import { authorityActor, issuerEntry } from './issuer-book.ts'
 import { halfLifeMs } from './issuer-life.ts'
 import { makeRecoveryRoot } from './make-issuer.ts'
 import type { ReplaceableKey } from '#plane/keys/key-inventory.ts'
@@ -78,7 +78,7 @@ const addRoot = async (parts: RecoveryParts, why: string, fence: Fence | null): 
   const change: Change = {
     reads: [readOf('issuer', made.record.id, null)],
     writes: [{ put: 'issuer', value: made.record }],
-    entries: [issuerEntry('ca.created', made.record, byItself, nowMs, { why })],
+    entries: [issuerEntry('ca.created', made.record, authorityActor, nowMs, { why })],
   }
   const outcome = await commitOnce(parts.core, change, fence)
   if (outcome === 'lost-race') throw new Error('the id of the new recovery root is taken')

@@ -13,7 +13,7 @@ import {
   type AuthorityState,
 } from './authority-state.ts'
 import { keepKey } from './ca-signer.ts'
-import { byItself } from './issuer-book.ts'
+import { authorityActor } from './issuer-book.ts'
 import { isReplacementDue, memoryIssuerLifetimeMs } from './issuer-life.ts'
 import { makeIntermediate } from './make-issuer.ts'
 import { dropOrphans, takeIntoService } from './take-into-service.ts'
@@ -86,7 +86,7 @@ export const replaceWhatIsDue = async (
   when: 'starting' | 'running',
 ): Promise<'settled' | 'left-to-leader'> => {
   const fence = parts.core.store.replicas.leadership()
-  const due = { longestLeafMs, why: 'due', by: byItself, fence, everywhere: false }
+  const due = { longestLeafMs, why: 'due', by: authorityActor, fence, everywhere: false }
   const isLeft = (role: 'domain-ca' | 'issuing', isNeeded: boolean): boolean =>
     isShared(parts, role) && fence === null && !(when === 'starting' && isNeeded)
   const domainCaDue = (): boolean => isDomainCaDue(parts, state, longestLeafMs)

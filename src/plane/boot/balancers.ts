@@ -3,7 +3,7 @@
 import type { Network } from '#platform/ip-address.ts'
 import { coalesced } from '#platform/coalesced-log.ts'
 import type { Balancers, HeaderTrouble } from '#platform/proxied-server.ts'
-import { isListed } from '#plane/config/proxy-from.ts'
+import { isBalancer } from '#plane/config/proxy-from.ts'
 import type { Core } from '#plane/core/core.ts'
 
 /** Null: the plane is behind none. */
@@ -16,7 +16,7 @@ export const openBalancers = (
   // A balancer set up without the protocol fails with every connection: a line a minute says as much.
   const { log } = coalesced(whole, { clock, timers, quiet: () => false, dropped: () => {} })
   return {
-    has: (address) => isListed(networks, address),
+    has: (address) => isBalancer(networks, address),
     refused(trouble, from, why) {
       onRefused(trouble)
       // A balancer that connects and hangs up makes a health check.

@@ -60,7 +60,7 @@ const handle = async (
       const agentVersion = boundedText(frame.body.agent_version, 64)
       const { evidence } = session
       core.store.observe(principal.id, { agentVersion, source: principal.source, configRevision: config, evidence })
-      await tellTaken(channel.reports, session)
+      await sendAcknowledgement(channel.reports, session)
       return channel.updates.greeted(session, { config, trust })
     }
     case 'report':
@@ -91,7 +91,7 @@ const handle = async (
 }
 
 /** So that the agent sends only what has not been taken over an earlier channel. */
-const tellTaken = async (reports: ReportIntake, session: Session): Promise<void> => {
+const sendAcknowledgement = async (reports: ReportIntake, session: Session): Promise<void> => {
   if (session.evidence === null) return
   const { instance } = session.evidence
   const number = await reports.lastTaken(session.principal.id, instance)

@@ -48,8 +48,8 @@ export const openSession = async (
       (await makeRoomHere(parts.channel, opening))
     if (no !== null) return no
     const found: Holder | null = over
-    const outcome: Claimed = await holding.inTurn(opening.principal.id, () =>
-      claimAndRegister(core, parts, opening, found, register),
+    const outcome: HoldOrRefusal = await holding.inTurn(opening.principal.id, () =>
+      holdAndRegister(core, parts, opening, found, register),
     )
     if (outcome === 'opened' || isRefusal(outcome)) return outcome
     if (outcome === 'taken-here') continue
@@ -60,24 +60,24 @@ export const openSession = async (
   return { ...refuse('BUSY', 'many channels of the same node at once'), retryAfterMs: 1000 }
 }
 
-type Claimed = 'opened' | 'taken-here' | Holder | Refusal
+type HoldOrRefusal = 'opened' | 'taken-here' | Holder | Refusal
 
 /** In the node's turn: only the store is asked. */
-const claimAndRegister = async (
+const holdAndRegister = async (
   core: FlowCore,
   { channel, denyList }: OpeningParts,
   { principal, evidence, correlation }: Opening,
   over: Holder | null,
   register: Register,
-): Promise<Claimed> => {
+): Promise<HoldOrRefusal> => {
   const { id } = principal
   const { sessions, holding, gate } = channel
   // Another process was quicker: it is asked like any that was there before.
   if (otherSessions(sessions, id, instanceOf(evidence)).length > 0) return 'taken-here'
   const number = sessions.nextNumber()
   const before = await holding.elsewhere(id)
-  const claimed = await holding.claim(id, { number, instance: instanceOf(evidence) }, over)
-  if (claimed !== 'claimed') return claimed
+  const taken = await holding.take(id, { number, instance: instanceOf(evidence) }, over)
+  if (taken !== 'held') return taken
   let opened: Session | null = null
   try {
     const standing = await useCertificate(core, principal, correlation)
@@ -89,7 +89,7 @@ const claimAndRegister = async (
     opened = register(number, standing.node.value)
     return 'opened'
   } finally {
-    if (opened === null) holding.unclaim(id, number, before)
+    if (opened === null) holding.giveBack(id, number, before)
     else if (before !== null) holding.moved(id, before)
   }
 }

@@ -20,7 +20,7 @@ export const proxyFrom = (given: readonly string[]): readonly Network[] | string
 }
 
 /** `address` as a socket spells it: an IPv4 caller of an IPv6 socket is written as ::ffff:a.b.c.d. */
-export const isListed = (networks: readonly Network[], address: string): boolean => {
+export const isBalancer = (networks: readonly Network[], address: string): boolean => {
   // A link-local address names its interface.
   const bytes = parseIp(address.replace(/%.*$/, ''))
   return bytes !== null && inOneOf(networks, unmapped(bytes))

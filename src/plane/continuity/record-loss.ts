@@ -1,7 +1,7 @@
 // This plane knows that its store has lost commits: the doubt goes on record in the store, where it stops issuance at every
 // plane, including those that were started later and know nothing of it.
 
-import { decideDoubt, doubtAlertKey, type Finding } from '#domain/continuity/continuity.ts'
+import { decideDoubt, doubtAlertKey, type Loss } from '#domain/continuity/continuity.ts'
 import type { JournalWitness } from '#plane/store/journal/journal-witness.ts'
 import { commitDecision } from '#plane/core/commit-decision.ts'
 import type { Feed } from '#plane/core/feed.ts'
@@ -28,15 +28,15 @@ export const recordLosses = (core: Core, witness: Pick<JournalWitness, 'loss' | 
   record()
 }
 
-const recordLoss = async (core: Core, planeName: string, finding: Finding): Promise<void> => {
+const recordLoss = async (core: Core, planeName: string, loss: Loss): Promise<void> => {
   const done = await commitDecision(core, async () => {
     const read = await readDomainAndAlert(core, doubtAlertKey)
     const { lineage } = read.domain.value.continuity
     // Found under an earlier lineage and confirmed since: the store is not doubted again for it.
-    if (lineage > finding.lineage) return { kind: 'unchanged' } as const
+    if (lineage > loss.lineage) return { kind: 'unchanged' } as const
     return decideDoubt({
       ...read,
-      finding,
+      loss,
       judgedBy: lineage,
       node: planeName,
       witness: 'plane',

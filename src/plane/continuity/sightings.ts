@@ -4,7 +4,7 @@
 // One signature serves all agents. They get a sighting every ten minutes, and soon after a denial, since a denial must not be
 // forgotten.
 
-import { findingOf } from '#domain/continuity/continuity.ts'
+import { lossOf } from '#domain/continuity/continuity.ts'
 import type { DomainSettings } from '#domain/core/domain-settings.ts'
 import { actorOf } from '#domain/core/principal.ts'
 import { refuse } from '#domain/core/refusal.ts'
@@ -50,7 +50,7 @@ const restFactor = 10
 const sessionsPerTurn = 128
 
 /** `fromLineage`: an agent that knows more than this store gets a sighting only after an operator has confirmed the store. */
-type Told = { readonly statement: string | null; readonly fromLineage: number }
+type SentSighting = { readonly statement: string | null; readonly fromLineage: number }
 
 type Made = { readonly sighting: Sighting; readonly statement: string }
 
@@ -59,7 +59,7 @@ export const openSightings = (core: Omit<Core, 'random'>, parts: SightingParts):
   const { settings, sessions, sightingJudge, budgets } = parts
   const heard = new WeakSet<Session>()
   /** The sessions that may get sightings, with the last one sent. */
-  const told = new WeakMap<Session, Told>()
+  const sent = new WeakMap<Session, SentSighting>()
   let made: Made | null = null
   let wanted = false
   let busy = false
@@ -95,10 +95,10 @@ export const openSightings = (core: Omit<Core, 'random'>, parts: SightingParts):
   }
   const tell = (session: Session): void => {
     const { lineage, doubt } = settings().continuity
-    const last = told.get(session)
+    const last = sent.get(session)
     if (last === undefined || made === null || doubt !== null || made.sighting.lineage !== lineage) return
     if (lineage < last.fromLineage || last.statement === made.statement || !session.alive) return
-    told.set(session, { ...last, statement: made.statement })
+    sent.set(session, { ...last, statement: made.statement })
     session.send({ type: 'sighting', body: { statement: made.statement } })
   }
 
@@ -129,7 +129,7 @@ export const openSightings = (core: Omit<Core, 'random'>, parts: SightingParts):
       heard.add(session)
       const judged = await judgeAll(session, [...(statement === null ? [] : [statement]), ...earlier])
       const { lineage } = settings().continuity
-      told.set(session, { statement: null, fromLineage: judged === 'doubtful' ? lineage + 1 : 0 })
+      sent.set(session, { statement: null, fromLineage: judged === 'doubtful' ? lineage + 1 : 0 })
       if (made === null) look()
       else tell(session)
     },
@@ -150,8 +150,8 @@ const make = async (
   if (sighting.heads.length === 0 || (before !== null && !isLater(sighting, before.sighting))) return null
   // A fork that has grown past the last published head must not replace it at the agents.
   const last = before?.sighting.lineage === lineage ? before.sighting : null
-  if (last !== null && findingOf(last, lineage, await placesIn(journal, last.heads, heads)) !== null) {
-    log.error({ told: last.heads }, 'the journal lacks what agents were told last: they are told nothing')
+  if (last !== null && lossOf(last, lineage, await placesIn(journal, last.heads, heads)) !== null) {
+    log.error({ sent: last.heads }, 'the journal lacks the last published head: no sighting is sent to agents')
     return null
   }
   if (certainAfterMs > 0) await sleep(timers, certainAfterMs, 'background')

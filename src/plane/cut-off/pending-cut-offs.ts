@@ -106,11 +106,11 @@ export const openPendingCutOffs = (
   /** Where even the decision failed: what can be denied without reading anything. */
   const denialsOf = async (order: CutOffOrder): Promise<readonly Denial[]> => {
     const nowMs = clock.nowMs()
-    const told = { atMs: nowMs, untilMs: nowMs + denyAtLeastMs, why: order.reason, reason: 'unspecified' } as const
+    const denied = { atMs: nowMs, untilMs: nowMs + denyAtLeastMs, why: order.reason, reason: 'unspecified' } as const
     switch (order.kind) {
       case 'quarantine':
       case 'revoke':
-        return epochsHere(order.node).map((epoch) => ({ kind: 'epoch', node: order.node, epoch, ...told }))
+        return epochsHere(order.node).map((epoch) => ({ kind: 'epoch', node: order.node, epoch, ...denied }))
       case 'halt':
         return []
       case 'withdraw': {
@@ -120,7 +120,7 @@ export const openPendingCutOffs = (
           rows.map(({ value }) => value),
         )
         if (records.length > 0) return records.map((record) => denialOfIssuer(record, 0, order.reason, nowMs))
-        return [{ kind: 'issuer', issuer: order.issuer, ...told, reason: 'ca-compromise' }]
+        return [{ kind: 'issuer', issuer: order.issuer, ...denied, reason: 'ca-compromise' }]
       }
     }
   }

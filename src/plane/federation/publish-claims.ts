@@ -33,26 +33,26 @@ export const publishClaims = (core: Core, parts: PublishParts): ClaimPublisher =
   const stopping = new AbortController()
   const peers = new Map<string, Correspondent>()
   /** The last state sent for each node, so that an unchanged one is not sent again. */
-  const told = new Map<NodeId, string>()
+  const sent = new Map<NodeId, string>()
 
   const tell = (node: Node): void => {
     const state = node.hardware.macs.length === 0 && node.hardware.bmcSerial === null ? null : claimedState(node)
-    if (state === null || told.get(node.id) === state) return
+    if (state === null || sent.get(node.id) === state) return
     // A machine that was not active before either need not be sent.
-    if (state === 'active' || told.has(node.id)) for (const peer of peers.values()) peer.add(node.id)
-    if (state === 'active') told.set(node.id, state)
-    else told.delete(node.id)
+    if (state === 'active' || sent.has(node.id)) for (const peer of peers.values()) peer.add(node.id)
+    if (state === 'active') sent.set(node.id, state)
+    else sent.delete(node.id)
     if (peers.size > 0) settleElsewhere(core, node.id, byItself).catch(notSettled)
   }
   const notSettled = (error: unknown): void =>
     core.log.warn({ err: error }, 'what other domains say of a machine could not be recorded')
 
   /** Of everything that was ever let in. */
-  const tellAll = async (correspondent: Correspondent): Promise<void> => {
+  const queueAll = async (correspondent: Correspondent): Promise<void> => {
     for await (const { id, hardware, membership } of everyNode(core.store)) {
       if (stopping.signal.aborted) return
       if (claimsOf(hardware).length === 0 || membership.kind === 'registered') continue
-      if (membership.kind === 'active') told.set(id, 'active')
+      if (membership.kind === 'active') sent.set(id, 'active')
       correspondent.add(id)
     }
   }
@@ -64,7 +64,7 @@ export const publishClaims = (core: Core, parts: PublishParts): ClaimPublisher =
     if (peer.removedAtMs !== null) return settleEveryElsewhere(core, byItself)
     const correspondent = openCorrespondent(core, parts, peer, stopping.signal)
     peers.set(peer.name, correspondent)
-    await tellAll(correspondent)
+    await queueAll(correspondent)
   }
   const next = (run: () => Promise<void>): void => {
     underWay = underWay
@@ -74,7 +74,7 @@ export const publishClaims = (core: Core, parts: PublishParts): ClaimPublisher =
   const met = (peer: PeerDomain): void => next(() => meet(peer))
   const repeat = async (): Promise<void> => {
     await settleEveryElsewhere(core, byItself)
-    for (const correspondent of peers.values()) await tellAll(correspondent)
+    for (const correspondent of peers.values()) await queueAll(correspondent)
   }
   const cancelRepeat = core.timers.every(repeatEveryMs, () => next(repeat))
 
@@ -114,7 +114,7 @@ const openCorrespondent = (core: Core, parts: PublishParts, peer: PeerDomain, si
     busy = true
     while (waiting.size > 0 && !stopped && !signal.aborted) {
       try {
-        await tellSome(core, parts, peer, waiting, signal)
+        await sendSome(core, parts, peer, waiting, signal)
         if (pauseMs > 0) core.log.info({ peer: peer.name }, 'the peer domain takes claims again')
         pauseMs = 0
       } catch (error) {
@@ -147,7 +147,7 @@ const openCorrespondent = (core: Core, parts: PublishParts, peer: PeerDomain, si
 }
 
 /** Throws if the peer could not be reached; then all of them still wait. */
-const tellSome = async (
+const sendSome = async (
   core: Core,
   { domainName, recovery, call }: PublishParts,
   peer: PeerDomain,

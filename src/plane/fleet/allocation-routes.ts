@@ -68,8 +68,8 @@ export const placeAllocation = async (
   const done = await commitDecision(core, async () => {
     const node = await core.store.get('node', id)
     if (node === null) return refuse('NODE_NOT_FOUND', id)
-    const standing = await core.store.get('allocation', wanted.id)
-    return decidePlace({ node, wanted: what, standing, by, nowMs: core.clock.nowMs() })
+    const existing = await core.store.get('allocation', wanted.id)
+    return decidePlace({ node, wanted: what, existing, by, nowMs: core.clock.nowMs() })
   })
   if (done.kind === 'refused') return { ...done, about: { node: id, actor: by.actor } }
   return { kind: 'placed', allocation: done.allocation, fresh: done.kind === 'committed' }

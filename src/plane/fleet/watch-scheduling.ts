@@ -82,13 +82,13 @@ const changed = async (
     : null
   if (entries === null)
     return refuseField('REQUEST_INVALID', 'after', 'this journal has no such place: begin anew, without after')
-  const told: Node[] = []
+  const changed: Node[] = []
   for (const [id, left] of concerned(entries)) {
     const node = await store.get('node', id)
-    if (node !== null && (vcluster === null || left || node.value.assignment === vcluster)) told.push(node.value)
+    if (node !== null && (vcluster === null || left || node.value.assignment === vcluster)) changed.push(node.value)
   }
   const next = { kind: 'watching', since: entries.at(-1)?.cursor ?? since } as const
-  return { kind: 'page', nodes: told, next, more: entries.length === limit }
+  return { kind: 'page', nodes: changed, next, more: entries.length === limit }
 }
 
 /** Of another domain, or of a store that has been put back since: a wait from there would never end. */

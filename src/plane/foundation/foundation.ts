@@ -100,7 +100,7 @@ export const layFoundation = async (
         await opened.store.close()
       },
     }
-    const foundation = { ...base, store, witness, custody: tellingAside(opened.custody, log), keySeal }
+    const foundation = { ...base, store, witness, custody: loggingSetAside(opened.custody, log), keySeal }
     try {
       const learnName = async (): Promise<boolean> => {
         const domain = await store.get('domain', 'domain')
@@ -143,7 +143,7 @@ const remedyFor = (dataFolder: string): string => {
 }
 
 /** A key that leaves service is named in the log: an operator who misses it knows where it is. */
-const tellingAside = (custody: KeyCustody, log: Log): KeyCustody => ({
+const loggingSetAside = (custody: KeyCustody, log: Log): KeyCustody => ({
   ...custody,
   async setAside(name) {
     await custody.setAside(name)

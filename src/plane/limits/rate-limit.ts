@@ -64,9 +64,9 @@ export const openRateLimit = (clock: Pick<Clock, 'monotonicMs'>, limits: () => R
     retryAfterMs: () => Math.max(shortestWaitMs, startedMs + windowMs - clock.monotonicMs()),
     takeCounted() {
       roll()
-      const told = counted
+      const report = counted
       counted = null
-      return told
+      return report
     },
   }
 }

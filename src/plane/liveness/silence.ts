@@ -31,7 +31,7 @@ export type SilenceParts = {
   readonly sessions: Pick<SessionRegistry, 'of'>
   readonly presence: Pick<Presence, 'silentMs' | 'leftMs' | 'closedByHolder'>
   readonly replicas: Replicas
-  readonly holding: Pick<Holding, 'claimAgain'>
+  readonly holding: Pick<Holding, 'holdAgain'>
 }
 
 type LastClosed = { readonly leftMs: number; readonly closedByHolder: boolean }
@@ -48,7 +48,7 @@ export const openSilence = (clock: Clock, { sessions, presence, replicas, holdin
   const lastHere = (node: NodeId): 'here' | number | null => {
     if (sessions.of(node).length === 0) return presence.leftMs(node)
     // The asking replica has not found a hold in the store.
-    holding.claimAgain(node)
+    holding.holdAgain(node)
     return 'here'
   }
   answerReplicas(replicas, lastHereQuestion, async ({ nodes }) => nodes.map(lastHere))
@@ -65,8 +65,8 @@ export const openSilence = (clock: Clock, { sessions, presence, replicas, holdin
       others.map(({ number }) => askReplica(replicas, number, lastClosedQuestion, { node }, lookUpWithinMs)),
     )
     if (asked.some(({ kind }) => kind === 'no-answer')) return false
-    const told = [lastClosed(node), ...asked.map((answer) => (answer.kind === 'answer' ? answer.value : null))]
-    const [last] = told.filter((one) => one !== null).sort((one, other) => one.leftMs - other.leftMs)
+    const answers = [lastClosed(node), ...asked.map((answer) => (answer.kind === 'answer' ? answer.value : null))]
+    const [last] = answers.filter((one) => one !== null).sort((one, other) => one.leftMs - other.leftMs)
     return last?.closedByHolder === true
   }
 
@@ -74,16 +74,16 @@ export const openSilence = (clock: Clock, { sessions, presence, replicas, holdin
     replica: ReplicaNumber,
     nodes: readonly NodeId[],
     shortest: Map<NodeId, number>,
-  ): Promise<'told' | 'unknown'> => {
+  ): Promise<'known' | 'unknown'> => {
     const asked = await askReplica(replicas, replica, lastHereQuestion, { nodes: [...nodes] }, lookUpWithinMs)
-    if (asked.kind === 'gone') return 'told'
+    if (asked.kind === 'gone') return 'known'
     if (asked.kind !== 'answer' || asked.value.length !== nodes.length) return 'unknown'
     nodes.forEach((node, at) => {
       const said = asked.value[at] ?? null
       if (said === null) return
       shortest.set(node, Math.min(said === 'here' ? 0 : said, shortest.get(node) ?? Infinity))
     })
-    return 'told'
+    return 'known'
   }
 
   const lastElsewhere: Silence['lastElsewhere'] = async (nodes) => {
@@ -91,8 +91,8 @@ export const openSilence = (clock: Clock, { sessions, presence, replicas, holdin
     const shortest = new Map<NodeId, number>()
     for (let from = 0; from < nodes.length && others.length > 0; from += nodesAtOnce) {
       const some = nodes.slice(from, from + nodesAtOnce)
-      const told = await Promise.all(others.map(({ number }) => askOne(number, some, shortest)))
-      if (told.includes('unknown')) return 'unknown'
+      const answers = await Promise.all(others.map(({ number }) => askOne(number, some, shortest)))
+      if (answers.includes('unknown')) return 'unknown'
     }
     return shortest
   }

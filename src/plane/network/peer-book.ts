@@ -84,21 +84,21 @@ export const openPeerBook = async (
   }
 
   // What is committed while the pages are read is newer than they are.
-  const told = { vclusters: new Set<string>(), nodes: new Set<NodeId>() }
+  const published = { vclusters: new Set<string>(), nodes: new Set<NodeId>() }
   let loading = true
   feed.subscribe('peer book', (committed) => {
     if (loading) {
       for (const write of committed.writes) {
-        if (write.put === 'vcluster') told.vclusters.add(write.value.name)
-        if (write.put === 'node') told.nodes.add(write.value.id)
+        if (write.put === 'vcluster') published.vclusters.add(write.value.name)
+        if (write.put === 'node') published.nodes.add(write.value.id)
       }
     }
     follow(committed)
   })
   for await (const vcluster of everyRow(store, 'vcluster', ({ name }) => name)) {
-    if (!told.vclusters.has(vcluster.name)) learn(vcluster, openNews())
+    if (!published.vclusters.has(vcluster.name)) learn(vcluster, openNews())
   }
-  for await (const node of everyNode(store)) if (!told.nodes.has(node.id)) place(node, openNews())
+  for await (const node of everyNode(store)) if (!published.nodes.has(node.id)) place(node, openNews())
   loading = false
 
   return {

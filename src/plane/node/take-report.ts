@@ -47,7 +47,7 @@ export const takeReport = async (
 type CommitNews = (decide: (facts: NodeFacts) => NodeDecided | Unchanged) => Promise<void>
 
 const noteReported = async (core: FlowCore, commit: CommitNews, node: NodeId, report: ReportBody): Promise<void> => {
-  await commit((facts) => decideReported({ ...facts, claimed: report.conditions }))
+  await commit((facts) => decideReported({ ...facts, reported: report.conditions }))
   const { rehearsal } = report
   // A passed rehearsal is already recorded by the plane, which took part in it; the agent's report of it does not count.
   if (rehearsal === null || rehearsal.outcome !== 'failed') return

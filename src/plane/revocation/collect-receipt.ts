@@ -45,7 +45,7 @@ const leaseSkewMs = 2000
 export const askReplicas = async (
   { core, sources, isOwn, seen, now }: Collecting,
   receipt: Receipt,
-  told: (receipt: Receipt) => void,
+  progress: (receipt: Receipt) => void,
 ): Promise<Receipt> => {
   const { replicas } = core.store
   const listed = await replicas.leasedOrOverSince(leaseSkewMs)
@@ -54,7 +54,7 @@ export const askReplicas = async (
   let proven = receipt
   const add = (proof: ReplicaProof): void => {
     proven = withReplicaProof(proven, proof)
-    told(proven)
+    progress(proven)
   }
   for (const [replica, name] of seen)
     if (!leased.includes(replica)) add({ replica, name, how: 'lease', channels: 0, atMs: now() })
@@ -147,7 +147,7 @@ const longestStepMs = 500
 export const collect = async (
   collecting: Collecting,
   opened: Row<Receipt>,
-  told: (receipt: Receipt) => void,
+  progress: (receipt: Receipt) => void,
 ): Promise<void> => {
   const { core, sources, now } = collecting
   const beganMs = core.clock.monotonicMs()
@@ -157,12 +157,12 @@ export const collect = async (
   const write = async (next: Receipt): Promise<void> => {
     row = await keep(core, row, next)
     receipt = row.value
-    told(receipt)
+    progress(receipt)
   }
   for (let stepMs = firstStepMs; receipt.settledAtMs === null && inTime();) {
     try {
       if (receipt.effectiveAtMs === null) {
-        receipt = await askReplicas(collecting, receipt, told)
+        receipt = await askReplicas(collecting, receipt, progress)
         if (receipt.effectiveAtMs !== null) await write(settled(receipt, now()))
       } else {
         receipt = await lookAtPeers(core, sources, receipt)

@@ -75,7 +75,7 @@ export type Holders = {
    * this replica, or of a replica without a lease, without further ado; from any other only where `over` names that very
    * session, found silent. Otherwise nothing changes and who holds it is returned.
    */
-  claim(node: NodeId, session: ClaimedSession, over: Holder | null): Promise<'claimed' | Holder>
+  take(node: NodeId, session: HeldSession, over: Holder | null): Promise<'held' | Holder>
   /** That session has ended. Does nothing to a newer one. Written soon, and lost without harm: the lease covers it. */
   release(node: NodeId, session: number): void
   /** Under a lease. */
@@ -84,13 +84,13 @@ export type Holders = {
   absent(): Promise<readonly NodeId[]>
 }
 
-export type ClaimedSession = {
+export type HeldSession = {
   readonly number: number
   /** The agent's process; null from agents that do not say. */
   readonly instance: string | null
 }
 
-export type Holder = ClaimedSession & { readonly replica: ReplicaNumber }
+export type Holder = HeldSession & { readonly replica: ReplicaNumber }
 
 /** Older than this, and a replica is behind. */
 export const mostBehindMs = 10_000

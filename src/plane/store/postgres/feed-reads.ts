@@ -8,7 +8,7 @@ import { tableShapes } from '#plane/store/commit/columns.ts'
 import { hexOf } from '#plane/store/journal/journal-chain.ts'
 import type { ChainRow, Position, ReadCommit } from './chain-reading.ts'
 import { decodeShared } from './older-rows.ts'
-import type { FoundRow } from './told-rows.ts'
+import type { FoundRow } from './published-rows.ts'
 
 export type Run = (statement: Prepared, values?: readonly PgValue[]) => Promise<PgResult>
 

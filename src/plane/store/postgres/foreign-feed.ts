@@ -15,7 +15,7 @@ import { findPlaces } from './known-places.ts'
 import type { Lease, Renewal } from './lease.ts'
 import { openOwnCommits } from './own-commits.ts'
 import type { ReplicaPace } from './replica-pace.ts'
-import { openToldRows, type FoundRow } from './told-rows.ts'
+import { openPublishedRows, type FoundRow } from './published-rows.ts'
 
 export type ForeignFeed = {
   /** Takes the ends of all chains as its places: rows that are loaded from the store afterwards are not older. */
@@ -46,7 +46,7 @@ export const openForeignFeed = (deps: ForeignFeedDeps): ForeignFeed => {
   const { lease, log, witness } = deps
   const positions = new Map<string, Position>()
   const own = openOwnCommits()
-  const toldRows = openToldRows()
+  const publishedRows = openPublishedRows()
   const listeners: ((committed: Committed) => void)[] = []
   const brokenAt = new Map<string, string>()
   /** Where each chain ended when it was first seen to be this replica's: up to there another may have written. */
@@ -63,10 +63,10 @@ export const openForeignFeed = (deps: ForeignFeedDeps): ForeignFeed => {
     if (hash !== null) witness.learn({ chain, sequence, hash })
   }
 
-  const tell = ({ entries, touched }: Told, found: (kind: string, key: string) => FoundRow | null): void => {
+  const publish = ({ entries, touched }: Publication, found: (kind: string, key: string) => FoundRow | null): void => {
     const writes = touched.flatMap(([kind, key]) => {
       const row = found(kind, key)
-      return row === null ? [] : [toldRows.telling(row)]
+      return row === null ? [] : [publishedRows.newest(row)]
     })
     for (const run of listeners) {
       try {
@@ -78,20 +78,20 @@ export const openForeignFeed = (deps: ForeignFeedDeps): ForeignFeed => {
   }
 
   /** Only the feed moves a place, so it is still where it was when the entries behind it were read. */
-  const tellSteps = async (run: Run, steps: readonly Step[]): Promise<void> => {
-    toldRows.beginReading()
+  const publishSteps = async (run: Run, steps: readonly Step[]): Promise<void> => {
+    publishedRows.beginReading()
     try {
       const found = await rowsOf(
         run,
-        steps.filter((step) => !step.told).flatMap((step) => step.commit.touched),
+        steps.filter((step) => !step.published).flatMap((step) => step.commit.touched),
       )
-      for (const { chain, commit, told } of steps) {
-        if (told) own.passed(commit.entries)
-        else tell(commit, found)
+      for (const { chain, commit, published } of steps) {
+        if (published) own.passed(commit.entries)
+        else publish(commit, found)
         moveTo(chain, commit.position)
       }
     } finally {
-      toldRows.endReading()
+      publishedRows.endReading()
     }
   }
 
@@ -99,9 +99,9 @@ export const openForeignFeed = (deps: ForeignFeedDeps): ForeignFeed => {
     const steps: Step[] = []
     for (const commit of commits) {
       const sequence = commit.entries[0]?.entry.sequence as number
-      const told = own.wasTold(chain, sequence)
-      if (!told && own.mayBeAnswered(chain, sequence)) return { steps, waits: true }
-      steps.push({ chain, commit, told })
+      const published = own.wasPublished(chain, sequence)
+      if (!published && own.mayBeAnswered(chain, sequence)) return { steps, waits: true }
+      steps.push({ chain, commit, published })
     }
     return { steps, waits: false }
   }
@@ -128,7 +128,7 @@ export const openForeignFeed = (deps: ForeignFeedDeps): ForeignFeed => {
         if (!next.waits || !isOwn) complete = false
         if (!next.waits) complain(one.chain, broken)
       }
-      await tellSteps(run, steps)
+      await publishSteps(run, steps)
       left = left.filter((one) => !stuck.has(one))
       // A commit with more entries than were read.
       if (steps.length === 0) atMost *= 2
@@ -208,12 +208,12 @@ export const openForeignFeed = (deps: ForeignFeedDeps): ForeignFeed => {
     const { lineage, doubt } = await continuityOf(run)
     if (doubt !== null || lineage <= loss.lineage) return
     const touched = [['domain', 'domain']] as const
-    toldRows.beginReading()
+    publishedRows.beginReading()
     try {
       const found = await lease.confirmed((session) => rowsOf(runOn(session), touched))
-      tell({ entries: [], touched }, found)
+      publish({ entries: [], touched }, found)
     } finally {
-      toldRows.endReading()
+      publishedRows.endReading()
     }
   }
 
@@ -247,14 +247,14 @@ export const openForeignFeed = (deps: ForeignFeedDeps): ForeignFeed => {
     look,
     async commitHere(change, commit) {
       const commitOfOurs = own.begin()
-      const rows = toldRows.awaited(change)
+      const rows = publishedRows.awaited(change)
       try {
         const outcome = await commit()
         if (outcome === 'lost-race') {
           rows.failed()
           return outcome
         }
-        commitOfOurs.told(outcome.entries)
+        commitOfOurs.published(outcome.entries)
         return rows.committed(outcome)
       } catch (error) {
         rows.failed()
@@ -271,12 +271,12 @@ export const openForeignFeed = (deps: ForeignFeedDeps): ForeignFeed => {
   }
 }
 
-type Told = Pick<ReadCommit, 'entries' | 'touched'>
+type Publication = Pick<ReadCommit, 'entries' | 'touched'>
 
 type Missing = NonNullable<ReturnType<typeof lossAmong>>
 
 /** `published`: by a flow of this replica. */
-type Step = { readonly chain: string; readonly commit: ReadCommit; readonly told: boolean }
+type Step = { readonly chain: string; readonly commit: ReadCommit; readonly published: boolean }
 
 const runOn =
   (session: PgSession): Run =>

@@ -35,11 +35,11 @@ export const openLeadership = (deps: LeadershipDeps): Leadership => {
 
   const current = (): Fence | null =>
     held !== null && held.by === lease.self() && lease.standing().kind === 'serving' ? held.fence : null
-  let told: Fence | null = null
+  let reported: Fence | null = null
   const tell = (): void => {
     const now = current()
-    if (now?.number === told?.number) return
-    told = now
+    if (now?.number === reported?.number) return
+    reported = now
     log.info({ fence: now?.number ?? null }, now === null ? 'this replica no longer leads' : 'this replica leads')
     for (const run of listeners) {
       try {
@@ -80,7 +80,7 @@ export const openLeadership = (deps: LeadershipDeps): Leadership => {
     current,
     onChange(run) {
       listeners.push(run)
-      if (told !== null) run(told)
+      if (reported !== null) run(reported)
     },
     replicas: () => replicas,
     look: lookOnce,

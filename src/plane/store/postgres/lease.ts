@@ -94,16 +94,16 @@ export const openLease = async (deps: LeaseDeps): Promise<Lease> => {
     const loss = deps.witness.loss()
     return loss === null || now.kind === 'expired' ? now : { kind: 'in-doubt', why: lossInWords(loss) }
   }
-  let told = standing().kind
+  let reported = standing().kind
   /** Called before every change too: an interval in which the lease was over is reported, however it ended. */
   const judge = (): void => {
     const now = standing()
-    if (now.kind === told) return
-    told = now.kind
+    if (now.kind === reported) return
+    reported = now.kind
     log.info({ standing: now.kind, why: 'why' in now ? now.why : null }, 'the standing of this replica has changed')
-    tellAll(standingListeners, now)
+    callAll(standingListeners, now)
   }
-  const tellAll = <T>(listeners: readonly ((value: T) => void)[], value: T): void => {
+  const callAll = <T>(listeners: readonly ((value: T) => void)[], value: T): void => {
     for (const run of listeners) {
       try {
         run(value)
@@ -142,7 +142,7 @@ export const openLease = async (deps: LeaseDeps): Promise<Lease> => {
     if ((await renewOn(session)) === 'over') keep(await register(deps, session, startedAtMs))
     if (troubled) log.info({ replica: renewal.number }, 'the lease is renewed again')
     troubled = false
-    tellAll(renewalListeners, renewal)
+    callAll(renewalListeners, renewal)
   }
   const beat = (): void => {
     judge()

@@ -16,7 +16,7 @@ export type ReplicaPace = {
   readonly routineHintEveryMs: number
   readonly releaseEveryMs: number
   /** How long a claim waits for a row that another transaction is writing. */
-  readonly claimWithinMs: number
+  readonly holdWithinMs: number
   readonly forgetEveryMs: number
   /** How long a lease has to be over before it is removed. */
   readonly forgetAfterMs: number
@@ -31,7 +31,7 @@ export const usualPace: ReplicaPace = {
   hintEveryMs: 20,
   routineHintEveryMs: 100,
   releaseEveryMs: 200,
-  claimWithinMs: 8000,
+  holdWithinMs: 8000,
   forgetEveryMs: 30_000,
   forgetAfterMs: 60_000,
 }

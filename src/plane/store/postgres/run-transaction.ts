@@ -4,7 +4,7 @@ import type { Clock } from '#platform/clock.ts'
 import type { Log } from '#platform/log.ts'
 import type { PgSession } from '#platform/postgres.ts'
 import { sortableId, type Random } from '#platform/random.ts'
-import type { Finding } from '#domain/continuity/continuity.ts'
+import type { Loss } from '#domain/continuity/continuity.ts'
 import type { NodeId } from '#domain/core/node.ts'
 import { lossAmong, lossInWords, type JournalWitness } from '#plane/store/journal/journal-witness.ts'
 import type { ReplicaNumber } from '#plane/store/contract/replicas.ts'
@@ -64,8 +64,8 @@ export class SchemaChanged extends Error {}
 
 /** This database lacks a place that this replica knows. It may be a primary that was given up: the feed finds out. */
 export class PlaceMissing extends StoreInDoubt {
-  constructor(finding: Omit<Finding, 'lineage'>) {
-    super(lossInWords({ ...finding, lineage: 0 }))
+  constructor(loss: Omit<Loss, 'lineage'>) {
+    super(lossInWords({ ...loss, lineage: 0 }))
     this.name = 'PlaceMissing'
   }
 }

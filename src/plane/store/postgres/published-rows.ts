@@ -10,7 +10,7 @@ import type { Change, RowKind, RowTypes, Write } from '#domain/core/change.ts'
 import { tableShapes } from '#plane/store/commit/columns.ts'
 import type { Committed } from '#plane/store/contract/store.ts'
 
-export type ToldRows = {
+export type PublishedRows = {
   /** A commit of this replica that is under way. */
   awaited(change: Change): Awaited
   /** Before rows are read for publication: rows that flows publish from now on may be newer than what is found. */
@@ -18,7 +18,7 @@ export type ToldRows = {
   /** They have been published, in the turn in which they were found. */
   endReading(): void
   /** The feed is about to publish the row; returns a newer one to publish instead, if there is one. */
-  telling(row: FoundRow): Write
+  newest(row: FoundRow): Write
 }
 
 export type Awaited = {
@@ -33,10 +33,10 @@ export type FoundRow = { readonly key: string; readonly version: number; readonl
 /** `overtakenBy`: what the feed has published of its rows meanwhile, where that is newer. */
 type UnderWay = { readonly versions: ReadonlyMap<string, number>; readonly overtakenBy: Map<string, FoundRow> }
 
-export const openToldRows = (): ToldRows => {
+export const openPublishedRows = (): PublishedRows => {
   const underWay = new Map<string, Set<UnderWay>>()
   /** Published by flows since a reading began; null: there is no reading. */
-  let toldHere: Map<string, FoundRow> | null = null
+  let publishedHere: Map<string, FoundRow> | null = null
 
   const leave = (one: UnderWay): void => {
     for (const place of one.versions.keys()) {
@@ -63,7 +63,7 @@ export const openToldRows = (): ToldRows => {
             const version = one.versions.get(place)
             if (version === undefined) return write
             const newest = one.overtakenBy.get(place) ?? { key, version, write }
-            toldHere?.set(place, newest)
+            publishedHere?.set(place, newest)
             return newest.write
           })
           return { ...committed, writes }
@@ -71,11 +71,11 @@ export const openToldRows = (): ToldRows => {
         failed: () => leave(one),
       }
     },
-    beginReading: () => void (toldHere = new Map()),
-    endReading: () => void (toldHere = null),
-    telling(row) {
+    beginReading: () => void (publishedHere = new Map()),
+    endReading: () => void (publishedHere = null),
+    newest(row) {
       const place = placeOf(row.write.put, row.key)
-      const here = toldHere?.get(place)
+      const here = publishedHere?.get(place)
       if (here !== undefined && here.version > row.version) return here.write
       for (const one of underWay.get(place) ?? []) {
         const version = one.versions.get(place)

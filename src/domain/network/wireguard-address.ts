@@ -14,10 +14,10 @@ import {
 } from '#platform/ip-address.ts'
 import type { NodeId } from '#domain/core/node.ts'
 import type { Digest } from './peer-set.ts'
-import { addressRestMs, type OverlayAddress } from '#domain/core/wireguard.ts'
+import { addressRestMs, type WireguardAddress } from '#domain/core/wireguard.ts'
 
 /** What the domain says, else a unique local prefix (RFC 4193) made from its name. */
-export const overlayPrefixOf = ({ name, overlayPrefix }: DomainSettings, digest: Digest): Network => {
+export const wireguardPrefixOf = ({ name, overlayPrefix }: DomainSettings, digest: Digest): Network => {
   const chosen = overlayPrefix === null ? null : parseNetwork(overlayPrefix)
   if (chosen !== null) return chosen
   const globalId = digest(`muster wireguard network of ${name}`).subarray(0, 5)
@@ -61,7 +61,7 @@ export const isOfNetwork = (network: Network, address: string): boolean => {
  */
 export const isFreeFor = (
   { id, registeredAtMs }: { readonly id: NodeId; readonly registeredAtMs: number | null },
-  row: Row<OverlayAddress> | null,
+  row: Row<WireguardAddress> | null,
   nowMs: number,
 ): boolean => {
   if (row === null) return true
