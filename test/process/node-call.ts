@@ -36,7 +36,7 @@ const presented = (identity: Identity | null): { key?: string; cert?: string } =
 export const sharedTlsOptions = (target: NodeTarget, identity: Identity | null): ConnectionOptions => {
   const { host, port, servername } = tlsOptions(target, identity)
   const secureContext = contextOf(target, identity)
-  return { host, port, secureContext, ...(servername === undefined ? {} : { servername }) } as ConnectionOptions
+  return { host, port, secureContext, ...(servername === undefined ? {} : { servername }) }
 }
 
 export const tlsOptions = (target: NodeTarget, identity: Identity | null): ConnectionOptions => {
