@@ -49,7 +49,9 @@ export const watchFailures = (core: Core, alerts: UnresolvedAlerts): FailureWatc
     const { node } = failure.identity
     if (raising.has(node) || alerts.has('repeated_failures', node)) return
     const raised = reconcileAlert(core, { kind: 'repeated_failures', subject: node }, () => look(core.store, failure))
-      .catch((error: unknown) => core.log.warn({ err: error, node }, 'repeated failures could not be told'))
+      .catch((error: unknown) =>
+        core.log.warn({ err: error, node }, 'the alert about repeated failures could not be raised'),
+      )
       .finally(() => raising.delete(node))
     raising.set(node, raised)
   }

@@ -148,7 +148,7 @@ const optionName = (name: string): string => `--${name.replace(/[A-Z]/g, (letter
 
 /** What was given instead is never repeated: it is an address with a password more often than not. */
 const notInArguments =
-  '--store takes sqlite or postgres and nothing else. Where the database is, and its password, everybody on this machine could read on a command line: put postgres://USER:PASSWORD@HOST:PORT/DATABASE into a file of mode 0600 and its name into MUSTER_STORE_FILE, or use PGHOST and PGPASSFILE. A password that was given here is to be changed'
+  '--store takes sqlite or postgres and nothing else. Every user of this machine could read an address with a password on a command line: put postgres://USER:PASSWORD@HOST:PORT/DATABASE into a file of mode 0600 and its name into MUSTER_STORE_FILE, or use PGHOST and PGPASSFILE. A password that was given here is to be changed'
 
 const storeChoice = (text: string | null, env: Env): StoreChoice => {
   if (text === null || text === 'sqlite') return { kind: 'sqlite' }

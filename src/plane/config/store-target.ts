@@ -22,7 +22,7 @@ export const storeTarget = (env: Env): PostgresTarget | string => {
   const given = env['MUSTER_STORE_FILE'] === undefined ? fromVariables(env) : readUrl(env, env['MUSTER_STORE_FILE'])
   if (typeof given === 'string') return given
   if (given.hosts.length === 0) {
-    return 'PostgreSQL is wanted and nobody says where it is: MUSTER_STORE_FILE=FILE with postgres://USER:PASSWORD@HOST:PORT/DATABASE in it (chmod 600), or PGHOST, PGUSER, PGDATABASE and PGPASSFILE'
+    return 'PostgreSQL is selected without an address: set MUSTER_STORE_FILE=FILE with postgres://USER:PASSWORD@HOST:PORT/DATABASE in it (chmod 600), or PGHOST, PGUSER, PGDATABASE and PGPASSFILE'
   }
   const hosts = given.hosts.map(({ host, port }) => ({ host, port: port ?? usualPort }))
   const tls = tlsFor(hosts, given.sslmode ?? env['PGSSLMODE'] ?? null)

@@ -57,7 +57,7 @@ export const openSightingJudge = async (
       )
     }
     // The flows that were quicker each time have most likely written the same; if not, the next node to come brings it again.
-    if (done.kind === 'refused') core.log.warn({ node, ...loss }, 'a doubt about the store could not be written down')
+    if (done.kind === 'refused') core.log.warn({ node, ...loss }, 'a doubt about the store could not be recorded')
   }
 
   return {

@@ -76,7 +76,7 @@ export const openSightings = (core: Omit<Core, 'random'>, parts: SightingParts):
       if (sessions.isClosed()) break
       wanted = false
       const tookMs = await round().catch((error: unknown) => {
-        log.warn({ err: error }, 'agents could not be told how far the journal has come')
+        log.warn({ err: error }, 'a sighting of the journal could not be sent to agents')
         return 0
       })
       await sleep(timers, tookMs * restFactor, 'background')

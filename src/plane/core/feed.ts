@@ -62,7 +62,7 @@ export const openFeed = (): Feed => {
         }
       }
       // After all have been called: a revocation cuts channels even if another subscriber fails.
-      if (failures.length > 0) throw new AggregateError(failures, 'what was committed could not be told to everybody')
+      if (failures.length > 0) throw new AggregateError(failures, 'a commit failed at some subscribers')
     },
     subscribe(name, subscriber) {
       const named = subscribers.get(name)

@@ -69,7 +69,7 @@ export const publishClaims = (core: Core, parts: PublishParts): ClaimPublisher =
   const next = (run: () => Promise<void>): void => {
     underWay = underWay
       .then(run)
-      .catch((error: unknown) => core.log.warn({ err: error }, 'peer domains are not told of machines'))
+      .catch((error: unknown) => core.log.warn({ err: error }, 'claims could not be prepared for peer domains'))
   }
   const met = (peer: PeerDomain): void => next(() => meet(peer))
   const repeat = async (): Promise<void> => {
@@ -120,7 +120,7 @@ const openCorrespondent = (core: Core, parts: PublishParts, peer: PeerDomain, si
       } catch (error) {
         if (stopped || signal.aborted) break
         if (pauseMs === 0)
-          core.log.warn({ err: error, peer: peer.name }, 'a peer domain was not told of machines; again later')
+          core.log.warn({ err: error, peer: peer.name }, 'claims could not be sent to a peer domain; retrying later')
         pauseMs = Math.min(longestPauseMs, Math.max(firstPauseMs, 2 * pauseMs))
         await new Promise<void>((resolve) => {
           const end = core.timers.after(pauseMs, resolve, 'background')

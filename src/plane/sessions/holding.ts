@@ -94,10 +94,12 @@ export const openHolding = (
   const tell = async (before: Holder, about: () => ReturnType<Replicas['ask']>): Promise<void> => {
     if (before.replica === replicas.self) return
     for (let attempt = 0; attempt < notifyTries; attempt++) if ((await about()).kind !== 'no-answer') return
-    log.warn({ replica: before.replica }, 'a replica could not be told that the channel of a node has moved')
+    log.warn({ replica: before.replica }, 'a replica could not be notified that the channel of a node has moved')
   }
   const logged = (notified: Promise<void>): void =>
-    void notified.catch((error: unknown) => log.warn({ err: error }, 'another replica could not be told of a channel'))
+    void notified.catch((error: unknown) =>
+      log.warn({ err: error }, 'another replica could not be notified of a channel'),
+    )
 
   return {
     inTurn,

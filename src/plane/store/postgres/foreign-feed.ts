@@ -72,7 +72,7 @@ export const openForeignFeed = (deps: ForeignFeedDeps): ForeignFeed => {
       try {
         run({ kind: 'committed', origin: 'elsewhere', writes, entries })
       } catch (error) {
-        log.error({ err: error }, 'what another replica has committed could not be told to everybody')
+        log.error({ err: error }, 'a commit of another replica failed at some subscribers')
       }
     }
   }

@@ -166,7 +166,7 @@ export const openLease = async (deps: LeaseDeps): Promise<Lease> => {
     try {
       if (!session.ended) await giveBack(deps, session, renewal.number)
     } catch (error) {
-      log.warn({ err: error }, 'the lease could not be given back; it ends by itself')
+      log.warn({ err: error }, 'the lease could not be released; it expires')
     }
     learn(() => void (renewed = null))
     await session.end()
