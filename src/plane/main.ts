@@ -45,7 +45,7 @@ export type PlaneReady = {
   readonly nodeUrl: string
   readonly recoveryUrl: string
   readonly operatorUrl: string
-  /** Null: nobody is told there whether certificates hold. */
+  /** Null: there is no status listener. */
   readonly statusUrl: string | null
   /** Empty: it has none. */
   readonly socketPath: string
@@ -139,7 +139,7 @@ const openPlane = async (config: PlaneConfig, laid: LaidFoundation) => {
   const turnedAway = openTurnedAway(core, metrics, config.connectionsPerSource)
   const lived = openLivedTime(store, clock)
   const clockWarnings = await openClockWarning(core)
-  // Not the recovery listener's certificate: whoever takes the plane out of service for that takes the runtime away too.
+  // Not the recovery listener's certificate: taking the plane out of service for that would stop the node listener too.
   // There is an alert for it.
   const unready = (): readonly string[] => (stopping ? ['the plane is stopping'] : [])
   const connections = connectionShares(openFileLimit())
@@ -252,7 +252,7 @@ const openPlane = async (config: PlaneConfig, laid: LaidFoundation) => {
     )
   }
   const operators = await openDoors().catch(async (error: unknown) => {
-    // Left open, the others would keep a process alive that nobody can operate.
+    // Left open, the others would keep a process alive that no operator can reach.
     await stopMachineDoors(0)
     await alerting.stop()
     metrics.close()

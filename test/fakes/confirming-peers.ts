@@ -18,6 +18,6 @@ export const confirmingPeers = (): ConfirmingPeers => {
     dropped,
     peersOf: (node) => groups.get(node) ?? [],
     peersWithout: async (_key, nodes) => new Map([...dropped].filter(([node]) => nodes.includes(node))),
-    standingOf: async () => ({ group: null, applied: null }),
+    stateOf: async () => ({ group: null, applied: null }),
   }
 }

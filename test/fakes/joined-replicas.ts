@@ -69,7 +69,7 @@ export const joinReplicas = (base: Store, timers: Timers): (() => JoinedReplica)
   }
 
   const holdersFor = (member: Member): Holders => ({
-    async claim(node, session, over) {
+    async take(node, session, over) {
       // The lapse of a node and the claim of its channel are decided on one row.
       await lapsing.get(node)
       needLease(member)
@@ -79,7 +79,7 @@ export const joinReplicas = (base: Store, timers: Timers): (() => JoinedReplica)
       const found = now !== null && over !== null && over.replica === now.replica && over.number === now.number
       if (now !== null && !free && !found) return now
       rows.set(node, { ...session, replica: member.number })
-      return 'claimed'
+      return 'held'
     },
     release(node, session) {
       const now = rows.get(node)

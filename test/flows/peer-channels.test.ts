@@ -98,7 +98,7 @@ test('who becomes active at one replica becomes a peer at the other, and is gone
   assert.deepEqual((await look()).nodes(), ['gpu-002'])
   const confirmed = await a.peerProofs.peersWithout(keyOf('gpu-003'), ['gpu-001', 'gpu-002'])
   assert.deepEqual([...confirmed.keys()], ['gpu-001'])
-  assert.equal((await a.peerProofs.standingOf('gpu-001')).applied, joined.revision())
+  assert.equal((await a.peerProofs.stateOf('gpu-001')).applied, joined.revision())
 })
 
 test('changes that come close together are sent together; the set of an agent does not name itself', async (t) => {
@@ -175,7 +175,7 @@ test('nodes of an isolated vCluster have each other and no other nodes for peers
   timers.advance(20)
   assert.deepEqual((await inside.look()).nodes(), ['gpu-004'])
   assert.deepEqual((await outside.look()).nodes(), ['gpu-002'])
-  assert.equal((await a.peerProofs.standingOf('gpu-003')).group, 'isolated/blue')
+  assert.equal((await a.peerProofs.stateOf('gpu-003')).group, 'isolated/blue')
 
   await setPeering(a, 'blue', 'mesh')
   timers.advance(20)
@@ -218,11 +218,11 @@ test('an agent that could not apply its peers shows as a condition, until it cou
   channel.send('peers_applied', { revision, applied: false, detail: 'wg: Operation not permitted' })
   await turns()
   assert.deepEqual(await conditions(), ['wireguard_failed: wg: Operation not permitted'])
-  assert.equal((await a.peerProofs.standingOf('gpu-001')).applied, null)
+  assert.equal((await a.peerProofs.stateOf('gpu-001')).applied, null)
   channel.send('peers_applied', { revision, applied: true, detail: null })
   await turns()
   assert.deepEqual(await conditions(), [])
-  assert.equal((await a.peerProofs.standingOf('gpu-001')).applied, revision)
+  assert.equal((await a.peerProofs.stateOf('gpu-001')).applied, revision)
 })
 
 test('an agent that says nothing of peers is sent none, and one without a key has none', async (t) => {

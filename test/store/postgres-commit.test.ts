@@ -224,7 +224,7 @@ describe('replicas on one database', () => {
       unheld: 'n1',
     })
     assert.notEqual(await one.commit(lapse(1)), 'lost-race')
-    assert.equal(await other.replicas.holders.claim('n1', { number: 1, instance: null }, null), 'claimed')
+    assert.equal(await other.replicas.holders.take('n1', { number: 1, instance: null }, null), 'held')
     assert.equal(await one.commit(lapse(2)), 'lost-race')
     other.replicas.holders.release('n1', 1)
     await eventually('the channel to be given up', async () => (await one.replicas.holders.of('n1')) === null)
@@ -313,10 +313,10 @@ test('whatever is unique, and whatever may come twice: both stores answer alike'
         const answers = await Promise.all(
           [lite, postgres].map((store) => Promise.all(wanted.map((one) => store.commit(one)))),
         )
-        const told = answers.map((outcomes) =>
+        const published = answers.map((outcomes) =>
           outcomes.map((outcome) => (outcome === 'lost-race' ? outcome : outcome.writes)),
         )
-        assert.deepEqual(told[1], told[0])
+        assert.deepEqual(published[1], published[0])
       }
       const [inLite, inPostgres] = await Promise.all([lite, postgres].map((store) => rowsOf(store, run)))
       assert.deepEqual(inPostgres, inLite)

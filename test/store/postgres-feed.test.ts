@@ -13,8 +13,10 @@ import { eventually } from '../process/eventually.ts'
 import { fairStopwatch } from '../process/fair-time.ts'
 import { newNode, note, putNode, read, someCertificate, someToken } from './harness.ts'
 
-const entriesOf = (told: readonly Committed[]) => told.flatMap(({ entries }) => entries.map(({ entry }) => entry))
-const nodesPublished = ({ told }: TestReplica): readonly (string | null)[] => entriesOf(told).map(({ node }) => node)
+const entriesOf = (published: readonly Committed[]) =>
+  published.flatMap(({ entries }) => entries.map(({ entry }) => entry))
+const nodesPublished = ({ published }: TestReplica): readonly (string | null)[] =>
+  entriesOf(published).map(({ node }) => node)
 
 const terminate = async (session: PgSession, purpose: string): Promise<number> =>
   (
@@ -42,10 +44,10 @@ test('three writers at once: each receives every commit of the others once, in t
       }),
     ),
   )
-  await eventually('all to be told', () => three.every(({ told }) => told.length >= 2 * rounds))
+  await eventually('all to be told', () => three.every(({ published }) => published.length >= 2 * rounds))
   await new Promise((resolve) => setTimeout(resolve, 2 * quickPace.renewEveryMs))
   three.forEach((replica, self) => {
-    const entries = entriesOf(replica.told)
+    const entries = entriesOf(replica.published)
     const expected = [0, 1, 2]
       .filter((writer) => writer !== self)
       .flatMap((writer) => Array.from({ length: rounds }, (_, round) => `node-${writer}-${round}`))
@@ -55,7 +57,7 @@ test('three writers at once: each receives every commit of the others once, in t
         ofChain.map(({ sequence }) => sequence),
         ofChain.map((_, at) => (ofChain[0]?.sequence ?? 0) + at),
       )
-    for (const { writes, entries: its } of replica.told) {
+    for (const { writes, entries: its } of replica.published) {
       assert.deepEqual(
         writes.map((write) => write.put === 'node' && write.value.id),
         its.map(({ entry }) => entry.node),
@@ -73,9 +75,9 @@ test('of the commits of others, certificates and tokens are not published: no su
   const token = { put: 'token', value: someToken('t0') } as const
   const absent = read('token', token.value.hash, 0)
   await writer.commit({ ...node, reads: [...node.reads, absent], writes: [...node.writes, certificate, token] })
-  await eventually('it to be told', () => reader.told.length === 1)
+  await eventually('it to be told', () => reader.published.length === 1)
   assert.deepEqual(
-    reader.told[0]?.writes.map(({ put }) => put),
+    reader.published[0]?.writes.map(({ put }) => put),
     ['node'],
   )
   assert.deepEqual(nodesPublished(reader), ['n0'])
@@ -86,21 +88,21 @@ test('without notifications nothing is missed, and they come back automatically'
   const site = await replicaSite(t)
   const [writer, reader] = await Promise.all([site.open(), site.open({ pace: { ...quickPace, renewEveryMs: 500 } })])
   await writer.commit(newNode('n0'))
-  await eventually('it to be told', () => reader.told.length === 1)
+  await eventually('it to be told', () => reader.published.length === 1)
   for (const round of [1, 2, 3]) {
     await eventually('a connection to cut', async () => (await terminate(site.session, 'messages')) >= 1)
     await writer.commit(newNode(`n${round}`))
-    await eventually('it to be told all the same', () => reader.told.length === round + 1, { withinMs: 3000 })
+    await eventually('it to be told all the same', () => reader.published.length === round + 1, { withinMs: 3000 })
   }
   await eventually('both to listen again', async () => {
     const listening = { name: 'l', text: `SELECT FROM pg_stat_activity WHERE application_name = 'muster messages'` }
     return (await site.session.run(listening)).count >= 2
   })
   await eventually('hints to be quicker than renewals', async () => {
-    const before = reader.told.length
+    const before = reader.published.length
     const passedMs = fairStopwatch()
     await writer.commit(newNode(`quick-${before}`))
-    await eventually('it to be told', () => reader.told.length > before, { everyMs: 5 })
+    await eventually('it to be told', () => reader.published.length > before, { everyMs: 5 })
     return passedMs() < 150
   })
 })
@@ -115,7 +117,7 @@ test('a commit made while the lease has no connection is published when it has o
   }
   reader.proxy.freeze()
   await writer.commit(newNode('c'))
-  await eventually('everything to be told', () => reader.told.length === 7)
+  await eventually('everything to be told', () => reader.published.length === 7)
   assert.deepEqual(new Set(nodesPublished(reader)), new Set(['a0', 'b0', 'a1', 'b1', 'a2', 'b2', 'c']))
   assert.deepEqual(reader.standings, ['serving'])
 })
@@ -132,10 +134,10 @@ test('a commit whose caller got no outcome is published like a commit of another
   })
   await assert.rejects(rejected, StoreFault)
   await replica.commit(newNode('answered-later'))
-  await eventually('it to be told', () => replica.told.length > 0)
+  await eventually('it to be told', () => replica.published.length > 0)
   await new Promise((resolve) => setTimeout(resolve, 2 * quickPace.renewEveryMs))
   assert.deepEqual(
-    replica.told.map(({ origin, entries }) => [origin, ...entries.map(({ entry }) => entry.node)]),
+    replica.published.map(({ origin, entries }) => [origin, ...entries.map(({ entry }) => entry.node)]),
     [['elsewhere', 'in-doubt', 'in-doubt']],
   )
 })
@@ -217,7 +219,7 @@ test('R1: a database that has lost what was read from it is in doubt for its rea
   const [writer, reader] = await Promise.all([site.open(), site.openBehindProxy()])
   await writer.commit(newNode('kept'))
   await writer.commit(newNode('lost'))
-  await eventually('both to be told', () => reader.told.length === 2)
+  await eventually('both to be told', () => reader.published.length === 2)
   // As a standby would have it that was promoted without the last commit.
   await site.session.exec(`DELETE FROM journal WHERE node = 'lost';
     UPDATE chain SET sequence = sequence - 1, hash = (SELECT hash FROM journal WHERE node = 'kept')`)
@@ -265,7 +267,7 @@ test('R1: another replica that takes a chain over, and a chain that is pruned, a
   const site = await replicaSite(t)
   const [first, reader] = await Promise.all([site.open(), site.open()])
   for (const id of ['a', 'b', 'c']) await first.commit(newNode(id))
-  await eventually('it to be told', () => reader.told.length === 3)
+  await eventually('it to be told', () => reader.published.length === 3)
   await first.close()
   await site.session
     .exec(`UPDATE chain SET (base_sequence, base_hash) = (SELECT 3, hash FROM journal WHERE sequence = 3);
@@ -311,13 +313,13 @@ test('rows are published as they are in the store, and a row that is gone is lef
   })
   await site.session.exec('DELETE FROM denial')
   reader.proxy.pass()
-  await eventually('both to be told', () => reader.told.length === 2)
+  await eventually('both to be told', () => reader.published.length === 2)
   assert.deepEqual(
-    reader.told.map(({ writes }) => writes.map((write) => write.put === 'node' && write.value.counter)),
+    reader.published.map(({ writes }) => writes.map((write) => write.put === 'node' && write.value.counter)),
     [[9], [9]],
   )
   assert.deepEqual(
-    reader.told.map(({ entries }) => entries.length),
+    reader.published.map(({ entries }) => entries.length),
     [1, 2],
   )
 })

@@ -28,7 +28,7 @@ export type TestReplica = PgReplicas & {
   /** The bare commit, of which the feed knows nothing. */
   commitUnpublished(change: Change): Promise<Committed | 'lost-race'>
   /** What it was told of others, oldest first. */
-  readonly told: readonly Committed[]
+  readonly published: readonly Committed[]
   readonly standings: readonly Standing['kind'][]
   /** Null: it no longer led. */
   readonly led: readonly (number | null)[]
@@ -50,7 +50,7 @@ export const quickPace: ReplicaPace = {
   answerWithinMs: 700,
   judgeEveryMs: 20,
   releaseEveryMs: 40,
-  claimWithinMs: 3000,
+  holdWithinMs: 3000,
   forgetEveryMs: 200,
   forgetAfterMs: 500,
 }
@@ -110,10 +110,10 @@ const openReplica = async (
     onTouched: () => {},
     afterCommit: () => shared.notifyOthers(true),
   })
-  const told: Committed[] = []
+  const published: Committed[] = []
   const standings: Standing['kind'][] = [shared.replicas.standing().kind]
   const led: (number | null)[] = []
-  shared.onForeignCommit((committed) => void told.push(committed))
+  shared.onForeignCommit((committed) => void published.push(committed))
   shared.replicas.onStanding(({ kind }) => void standings.push(kind))
   shared.replicas.onLeadership((fence) => void led.push(fence?.number ?? null))
   let closing: Promise<void> | null = null
@@ -125,7 +125,7 @@ const openReplica = async (
     ...shared,
     commit: (change, fence) => shared.commitHere(change, () => commits.commit(change, fence)),
     commitUnpublished: (change) => commits.commit(change),
-    told,
+    published,
     standings,
     led,
     access,

@@ -15,8 +15,8 @@ import { newNode } from './harness.ts'
 const leaders = (replicas: readonly TestReplica[]): readonly TestReplica[] =>
   replicas.filter(({ replicas: its }) => its.leadership() !== null)
 
-const nodesPublished = ({ told }: TestReplica): readonly string[] =>
-  told.flatMap(({ entries }) => entries.map(({ entry }) => entry.node ?? ''))
+const nodesPublished = ({ published }: TestReplica): readonly string[] =>
+  published.flatMap(({ entries }) => entries.map(({ entry }) => entry.node ?? ''))
 
 const ledBy = async (replicas: readonly TestReplica[], withinMs: number): Promise<TestReplica> => {
   const [leader] = await eventually('somebody to lead', () => leaders(replicas).length > 0 && leaders(replicas), {

@@ -101,8 +101,8 @@ test('beside a replica of the release before the store keeps its schema, refuses
   const site = await setUp(t)
   await site.session.exec(olderLease('old-plane'))
   const store = await site.open()
-  let told = 0
-  store.onUpgraded(() => told++)
+  let published = 0
+  store.onUpgraded(() => published++)
   assert.equal(await versionIn(site.session), oldestSchema)
 
   await committed(store, certified('gpu-001', 'k1'))
@@ -133,7 +133,7 @@ test('beside a replica of the release before the store keeps its schema, refuses
 
   await site.session.exec("DELETE FROM replica WHERE name = 'old-plane'")
   await toBeUpgraded(store)
-  assert.deepEqual([await versionIn(site.session), told, store.warnings()], [newestSchema, 1, []])
+  assert.deepEqual([await versionIn(site.session), published, store.warnings()], [newestSchema, 1, []])
   // The row of the node names no key: only its certificate does.
   assert.deepEqual(await holdersOf(store, 'k1'), [{ node: 'gpu-001', use: 'tls', sinceMs: 7 }])
   const { version } = (await store.get('profile', 'gpu-cloud')) ?? assert.fail('no profile')

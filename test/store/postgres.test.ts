@@ -50,7 +50,7 @@ if ('missing' in peer('postgres')) {
   fleetRowsContract('PostgreSQL', openEmpty)
 }
 
-type Pair = { readonly one: Store; readonly other: Store; readonly told: readonly Committed[] }
+type Pair = { readonly one: Store; readonly other: Store; readonly published: readonly Committed[] }
 
 /** Two replicas on one database, and what the other is told. */
 const openPair = async (t: TestContext): Promise<Pair> => {
@@ -62,25 +62,25 @@ const openPair = async (t: TestContext): Promise<Pair> => {
     return store
   }
   const [one, other] = [await open(), await open()]
-  const told: Committed[] = []
-  other.onForeignCommit((committed) => void told.push(committed))
-  return { one, other, told }
+  const published: Committed[] = []
+  other.onForeignCommit((committed) => void published.push(committed))
+  return { one, other, published }
 }
 
 describe('two stores on one database', () => {
   test('what one replica commits the other reads at once, and gets over the feed', async (t) => {
     if (withPeer(t, 'postgres') === null) return
-    const { one, other, told } = await openPair(t)
+    const { one, other, published } = await openPair(t)
     const committed = await one.commit(newNode('n1'))
     assert(committed !== 'lost-race')
     assert.deepEqual(await other.get('node', 'n1'), { value: someNode('n1'), version: 1 })
-    const [foreign] = await eventually('the other to be told', () => told.length > 0 && told)
+    const [foreign] = await eventually('the other to be told', () => published.length > 0 && published)
     assert.deepEqual(foreign, { ...committed, origin: 'elsewhere' })
     assert.notEqual(await other.commit(newNode('n2')), 'lost-race')
     await one.commit(newNode('n3'))
-    await eventually('the other to be told again', () => told.length > 1)
+    await eventually('the other to be told again', () => published.length > 1)
     assert.deepEqual(
-      told.flatMap(({ entries }) => entries.map(({ entry }) => entry.node)),
+      published.flatMap(({ entries }) => entries.map(({ entry }) => entry.node)),
       ['n1', 'n3'],
       'nobody is told of its own commits',
     )
@@ -88,11 +88,11 @@ describe('two stores on one database', () => {
 
   test('a profile that one changes is never decided on by the other as it was before', async (t) => {
     if (withPeer(t, 'postgres') === null) return
-    const { one, other, told } = await openPair(t)
+    const { one, other, published } = await openPair(t)
     const settings = (value: number) =>
       change([read('profile', 'p', value - 1)], [{ put: 'profile', value: { name: 'p', lifetimeMs: value } as never }])
     await one.commit(settings(1))
-    await eventually('the other to be told', () => told.length === 1)
+    await eventually('the other to be told', () => published.length === 1)
     assert.equal((await other.get('profile', 'p'))?.version, 1)
     const changed = one.commit(settings(2))
     const decided = await changed.then(() => other.commit(change([read('profile', 'p', 1)], [])))

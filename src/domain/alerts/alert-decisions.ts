@@ -1,5 +1,5 @@
-// When an alert is raised, raised again, acknowledged and resolved. What is wanted is a level, not an event: whoever
-// missed an event and asks again comes to the same decision.
+// When an alert is raised, raised again, acknowledged and resolved. A wanted alert is a level, not an event: a caller that
+// missed an event and asks again gets the same decision.
 
 import { isoTime } from '#platform/clock.ts'
 import { acknowledgementOf, alertKey, type Alert } from './alert.ts'
@@ -22,7 +22,7 @@ import { refuse, type Refusal } from '#domain/core/refusal.ts'
 export type AlertFacts = {
   /** Null: nothing of this kind and subject is wrong. */
   readonly wanted: WantedAlert | null
-  /** The last raising of this kind and subject, whatever became of it. */
+  /** The last alert of this kind and subject, open or resolved. */
   readonly existing: Row<Alert> | null
   /** The rows that say what is wanted. */
   readonly reliedOn: readonly Read[]
@@ -54,7 +54,7 @@ export const withAlert = (change: Change, facts: AlertFacts): Change => {
   }
 }
 
-/** It ended and began again while nobody looked, or it has become worse: an acknowledgement of before does not cover it. */
+/** It ended and began again between two looks, or became worse: an earlier acknowledgement does not cover it. */
 const isNews = (existing: Alert, wanted: WantedAlert): boolean =>
   (wanted.sinceMs !== null && wanted.sinceMs > existing.sinceMs) ||
   (wanted.severity === 'critical' && existing.severity === 'warning')

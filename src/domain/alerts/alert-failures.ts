@@ -1,5 +1,5 @@
-// One identity that is refused again and again. Only whoever has proved something counts: a name alone is no
-// proof, or anybody could raise an alarm about somebody else's node.
+// One identity that is refused again and again. Only callers that have proved something count: a name alone is no
+// proof, or any caller could raise an alert about another's node.
 
 import { wantedAlert, type WantedAlert } from './alert-kinds.ts'
 import type { Node, NodeId } from '#domain/core/node.ts'
@@ -55,7 +55,7 @@ export type RepeatedFailure = {
 
 export const repeatedFailures = (node: Node, profile: Profile, failure: RepeatedFailure): WantedAlert | null => {
   if (node.membership.kind === 'revoked') return null
-  // Where more than its addresses is asked of a node, whoever knows them has proved nothing.
+  // Where a profile asks for more than hardware addresses, a caller that knows them has proved nothing.
   const admittedByHardware = profile.join.allOf.every((method) => method === 'hardware')
   if (failure.identity.provenBy === 'hardware' && !admittedByHardware) return null
   const { code, source } = failure

@@ -27,7 +27,7 @@ const declare = <Evidence>(rule: Rule<Evidence>): Rule<Evidence> => rule
 /** The source has a sentence of its own, which is also shown elsewhere. */
 const asSaid = (said: string): string => said
 
-/** Opens with a condition of a node and ends with it. The other conditions pass by themselves, or have metrics. */
+/** Opens with a condition of a node and ends with it. The other conditions resolve without a person, or have metrics. */
 const ofCondition = (severity: AlertSeverity): Rule<Condition> => ({
   subject: 'node',
   severity,
@@ -50,7 +50,7 @@ export const revokedAgain = (id: string, { by, reason, atMs }: FormerRevocation)
 const mostNamed = 5
 const mostNodesNamed = 8
 
-/** The first so many of a list, and how many more there are. */
+/** The first items of a list, and the number of the others. */
 const firstOf = (list: readonly string[], most: number, separator: string, andMore: string): string => {
   const more = list.length - most
   return `${list.slice(0, most).join(separator)}${more > 0 ? `${andMore}${more} more` : ''}`
@@ -122,7 +122,7 @@ const rules = {
     reason: ({ replica, offsetMs }) =>
       `the clock of the plane ${replica} is ${durationWords(Math.abs(offsetMs))} ${offsetMs > 0 ? 'ahead of' : 'behind'} the database's: it decides nothing until that is set right`,
   }),
-  /** Opens with every quarantine, whatever put the node there: only an operator ends it (R-143). */
+  /** Opens with every quarantine, of operators and of the plane: only an operator ends it (R-143). */
   quarantined: declare<Extract<Membership, { kind: 'quarantined' }> & { readonly id: NodeId }>({
     subject: 'node',
     severity: 'critical',

@@ -23,7 +23,7 @@ export const nodeAlertKinds: readonly AlertKind[] = [...Object.values(conditionA
 
 export const alertsOfNode = (node: Node): readonly WantedAlert[] => {
   const { id, membership, conditions } = node
-  // Nobody has to do anything about a tombstone.
+  // A revoked node needs no action.
   if (membership.kind === 'revoked') return []
   return [
     ...conditions.flatMap((condition) => {

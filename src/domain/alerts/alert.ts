@@ -1,11 +1,11 @@
 // An alert is something a person should look at. One for each kind and subject: it is raised again when it recurs after
-// it was resolved, and repeated news of it is not a new alert.
+// it was resolved, and a repeated report of it is not a new alert.
 
 import type { AlertKind, AlertSeverity } from './alert-kinds.ts'
 import type { NodeId } from '#domain/core/node.ts'
 
 export type Alert = {
-  /** Unique for every raising: what a webhook's receiver tells repeats by. */
+  /** Unique for every raised alert: the receiver of a webhook recognises repeats by it. */
   readonly id: string
   readonly kind: AlertKind
   /** A node's id, the id of an authority, the hash of a key, or the name of the domain. */
@@ -20,12 +20,12 @@ export type Alert = {
 export type AlertState =
   | { readonly kind: 'open' }
   | ({ readonly kind: 'acknowledged' } & Acknowledgement)
-  /** `acknowledged`: absent where nobody did before it ended. */
+  /** `acknowledged`: absent if it ended without an acknowledgement. */
   | { readonly kind: 'resolved'; readonly atMs: number; readonly acknowledged?: Acknowledgement }
 
 export type Acknowledgement = { readonly by: string; readonly atMs: number; readonly note: string | null }
 
-/** Null: nobody has. */
+/** Null: not acknowledged. */
 export const acknowledgementOf = (state: AlertState): Acknowledgement | null => {
   switch (state.kind) {
     case 'open':

@@ -1,8 +1,7 @@
-// Whether a certificate still holds, as others are told who verify it: by OCSP, in revocation lists, by `ca status`.
+// Whether a certificate is still valid, as verifiers see it: by OCSP, in revocation lists, by `ca status`.
 //
-// The answer follows what the node listener goes by: the deny-list, and besides it the rows of the node, of the issuer and
-// of banned keys. A denial that is missing, by a wrong clock or by somebody's hand in the database, never makes a
-// certificate good.
+// The answer follows the same facts as the node listener: the deny-list, and the rows of the node, of the issuer and of banned
+// keys. A missing denial, after a wrong clock or an edit of the database, never makes a certificate valid.
 
 import {
   certificateDenialKey,
@@ -51,8 +50,8 @@ export const denialKeysFor = (
 ]
 
 /**
- * A denial counts whether or not there is a record: whoever has the key of a withdrawn issuer signs what we have no
- * record of. Of an expired certificate the denial may be forgotten, so that it is never called good.
+ * A denial counts with or without a row of the certificate: the holder of a withdrawn issuer's key can sign certificates that
+ * have no row. The denial of an expired certificate may be deleted, so an expired one is never called good.
  */
 export const certificateStatus = (facts: StatusFacts): CertificateStatus => {
   const { record, denials, node, nowMs } = facts
@@ -75,8 +74,8 @@ const revokedByRows = ({ record, node, ban, issuer }: StatusFacts): Revocation |
 }
 
 /**
- * A certificate that was replaced by a renewal is not revoked. Where the row does not tell since when a certificate does
- * not hold, it is taken never to have held.
+ * A certificate that was replaced by a renewal is not revoked. Where the row does not say since when a certificate is invalid, it
+ * counts as never valid.
  */
 export const revokedByNode = (
   { subject, issuedAtMs }: Pick<CertificateRecord, 'subject' | 'issuedAtMs'>,

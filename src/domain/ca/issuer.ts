@@ -21,12 +21,12 @@ export type IssuerRecord = {
   readonly notAfterMs: number
   /** An issuing CA that no longer signs. */
   readonly retiredAtMs: number | null
-  /** Somebody else may have its key: since then nothing it has signed, or will, is taken. */
+  /** When it was withdrawn because its key may be compromised: nothing it has signed, or will, is accepted. */
   readonly compromisedAtMs: number | null
 }
 
-// Somebody else may have the key of an intermediate: nothing it has signed is taken any more, nor anything below
-// it. Its nodes have done nothing wrong and come back through recovery, which trusts a root of its own.
+// The key of an intermediate may be compromised: nothing it has signed is accepted any more, nor anything below it. Its
+// nodes have done nothing wrong and come back through recovery, which has its own root.
 
 /** Null: it can be withdrawn. */
 export const withdrawalBarred = (issuer: IssuerRecord | null): Refusal | null => {
@@ -59,7 +59,7 @@ export const withdrawn = (issuer: IssuerRecord, nowMs: number): IssuerRecord => 
   compromisedAtMs: nowMs,
 })
 
-/** For as long as anything it has signed, whoever did so, could be valid. */
+/** For as long as a certificate signed with its key, by the plane or by a thief, could be valid. */
 export const denialOfIssuer = (issuer: IssuerRecord, toleranceMs: number, why: string, nowMs: number): Denial => ({
   kind: 'issuer',
   issuer: issuer.id,

@@ -7,11 +7,11 @@ import {
   decideConfirmStore,
   decideDoubt,
   doubtInWords,
-  findingOf,
+  lossOf,
   takenAway,
   type Doubt,
   type DoubtFacts,
-  type Finding,
+  type Loss,
   type Place,
 } from './continuity.ts'
 import { issuanceStopped } from '#domain/identity/node-certificate.ts'
@@ -23,34 +23,34 @@ const seen = { lineage: 1, heads: [head] }
 const place = (changes: Partial<Place> = {}): Place => ({ head, hash: 'a', newest: 90, ...changes })
 
 test('what our journal holds is no reason for doubt, and neither is what was pruned or confirmed away', () => {
-  assert.equal(findingOf(seen, 1, [place()]), null)
-  assert.equal(findingOf(seen, 1, [place({ hash: null })]), null)
-  assert.equal(findingOf(seen, 2, [place({ hash: 'b' })]), null)
-  assert.equal(findingOf(seen, 2, [place({ hash: null, newest: null })]), null)
+  assert.equal(lossOf(seen, 1, [place()]), null)
+  assert.equal(lossOf(seen, 1, [place({ hash: null })]), null)
+  assert.equal(lossOf(seen, 2, [place({ hash: 'b' })]), null)
+  assert.equal(lossOf(seen, 2, [place({ hash: null, newest: null })]), null)
 })
 
 test('a place we do not have, another entry there, a chain or a lineage that is not ours: the store has lost something', () => {
   const about = { lineage: 1, chain: 'c1', sequence: 80, hash: 'a' }
-  assert.deepEqual(findingOf(seen, 1, [place({ hash: null, newest: 50 })]), { ...about, why: 'missing', ours: 50 })
-  assert.deepEqual(findingOf(seen, 1, [place({ hash: null, newest: null })]), { ...about, why: 'missing', ours: null })
-  assert.deepEqual(findingOf(seen, 1, [place({ hash: 'b' })]), { ...about, why: 'other', ours: 90 })
-  assert.deepEqual(findingOf(seen, 0, [place()]), { ...about, why: 'lineage', ours: 90 })
+  assert.deepEqual(lossOf(seen, 1, [place({ hash: null, newest: 50 })]), { ...about, why: 'missing', ours: 50 })
+  assert.deepEqual(lossOf(seen, 1, [place({ hash: null, newest: null })]), { ...about, why: 'missing', ours: null })
+  assert.deepEqual(lossOf(seen, 1, [place({ hash: 'b' })]), { ...about, why: 'other', ours: 90 })
+  assert.deepEqual(lossOf(seen, 0, [place()]), { ...about, why: 'lineage', ours: 90 })
 })
 
 test('of several chains the one that reaches furthest is named, and one that fits does not speak for the others', () => {
   const near = place({ head: { ...head, chain: 'c2', sequence: 7 }, hash: null, newest: 6 })
-  assert.equal(findingOf(seen, 1, [near, place()])?.chain, 'c2')
-  assert.equal(findingOf(seen, 1, [near, place({ hash: null, newest: 50 })])?.chain, 'c1')
+  assert.equal(lossOf(seen, 1, [near, place()])?.chain, 'c2')
+  assert.equal(lossOf(seen, 1, [near, place({ hash: null, newest: 50 })])?.chain, 'c1')
 })
 
-const finding: Finding = { why: 'missing', lineage: 0, chain: 'c1', sequence: 80, ours: 50 }
-const doubt: Doubt = { ...finding, sinceMs: noonMs - hour, node: 'gpu-001', newestEntryMs: noonMs - 24 * hour }
+const loss: Loss = { why: 'missing', lineage: 0, chain: 'c1', sequence: 80, ours: 50 }
+const doubt: Doubt = { ...loss, sinceMs: noonMs - hour, node: 'gpu-001', newestEntryMs: noonMs - 24 * hour }
 const inDoubt = (changes: Partial<Doubt> = {}, lineage = 0) =>
   domainRow({ continuity: { lineage, doubt: { ...doubt, ...changes } } })
 
 const facts = (changes: Partial<DoubtFacts> = {}): DoubtFacts => ({
   domain: domainRow(),
-  finding,
+  loss,
   judgedBy: 0,
   node: 'gpu-007',
   witness: 'node',
@@ -69,7 +69,7 @@ test('a doubt is one commit: the domain, an entry that names the node, and an al
   const verdict = expectDecided(decideDoubt(facts()))
   assert.deepEqual(continuityIn(verdict), {
     lineage: 0,
-    doubt: { ...finding, sinceMs: noonMs, node: 'gpu-007', witness: 'node', newestEntryMs: noonMs - hour },
+    doubt: { ...loss, sinceMs: noonMs, node: 'gpu-007', witness: 'node', newestEntryMs: noonMs - hour },
   })
   assert.deepEqual(entryTypesOf(verdict), ['store.doubted', 'alert.raised'])
   assert.deepEqual(readsOf(verdict), ['domain/domain@3', 'alert/store_in_doubt/lab.example@0'])
@@ -79,8 +79,8 @@ test('a doubt is one commit: the domain, an entry that names the node, and an al
 })
 
 test('R1: a plane that misses its own entries is named in the doubt, and in no field that is for nodes', () => {
-  const lost = { ...finding, hash: 'ab' }
-  const verdict = expectDecided(decideDoubt(facts({ finding: lost, node: 'host-1 42', witness: 'plane' })))
+  const lost = { ...loss, hash: 'ab' }
+  const verdict = expectDecided(decideDoubt(facts({ loss: lost, node: 'host-1 42', witness: 'plane' })))
   const [entry] = verdict.change.entries
   assert.equal(entry?.node, null)
   assert.deepEqual([entry?.body['hash'], entry?.body['plane']], ['ab', 'host-1 42'])
@@ -90,10 +90,10 @@ test('R1: a plane that misses its own entries is named in the doubt, and in no f
 test('a sighting of a second node changes a doubt only where it shows a larger loss', () => {
   assert.equal(decideDoubt(facts({ domain: inDoubt() })).kind, 'unchanged')
   assert.equal(decideDoubt(facts({ domain: inDoubt({ sequence: 90 }) })).kind, 'unchanged')
-  const more = expectDecided(decideDoubt(facts({ domain: inDoubt(), finding: { ...finding, sequence: 95 } })))
+  const more = expectDecided(decideDoubt(facts({ domain: inDoubt(), loss: { ...loss, sequence: 95 } })))
   assert.deepEqual(continuityIn(more).doubt, { ...doubt, witness: 'node', sequence: 95 })
   const newer = expectDecided(
-    decideDoubt(facts({ domain: inDoubt(), finding: { ...finding, why: 'lineage', lineage: 4, sequence: 3 } })),
+    decideDoubt(facts({ domain: inDoubt(), loss: { ...loss, why: 'lineage', lineage: 4, sequence: 3 } })),
   )
   assert.equal(continuityIn(newer).doubt?.lineage, 4)
 })

@@ -1,5 +1,5 @@
-// Is this store the one its nodes have seen? A copy of it from before may have forgotten revocations, so that nothing is
-// issued from it until a person has looked. What is issued already stays good: nobody gains by stopping a fleet.
+// Is this store the one its nodes have seen? An older copy may have forgotten revocations, so nothing is issued from it until an
+// operator has looked. Certificates that are issued already stay valid: stopping a fleet would help no one.
 
 import { alertKey, type Alert } from '#domain/alerts/alert.ts'
 import { withAlert, type AlertFacts } from '#domain/alerts/alert-decisions.ts'
@@ -18,7 +18,7 @@ export type Continuity = {
 }
 
 /** What a sighting shows that does not fit our journal. */
-export type Finding = {
+export type Loss = {
   /** `lineage`: confirmed more often than we know of. `missing`: a place we do not have. `other`: another entry is there. */
   readonly why: 'lineage' | 'missing' | 'other'
   readonly lineage: number
@@ -30,7 +30,7 @@ export type Finding = {
   readonly ours: number | null
 }
 
-export type Doubt = Finding & {
+export type Doubt = Loss & {
   readonly sinceMs: number
   /** Who showed it first: a node, or the name of the plane that noticed it itself. */
   readonly node: NodeId
@@ -46,15 +46,15 @@ export type Witness = 'node' | 'plane'
 /** One head of a sighting, and what our journal has there. */
 export type Place = {
   readonly head: SeenHead
-  /** Null: there is no such place here, or not any more. */
+  /** Null: the store does not have this place. */
   readonly hash: string | null
   readonly newest: number | null
 }
 
 /** Null: our journal holds all of it, or it was confirmed away. */
-export const findingOf = (seen: Sighting, lineage: number, places: readonly Place[]): Finding | null => {
+export const lossOf = (seen: Sighting, lineage: number, places: readonly Place[]): Loss | null => {
   if (seen.lineage < lineage) return null
-  const found = (place: Place, why: Finding['why']): Finding => ({
+  const found = (place: Place, why: Loss['why']): Loss => ({
     why,
     lineage: seen.lineage,
     chain: place.head.chain,
@@ -78,7 +78,7 @@ export const findingOf = (seen: Sighting, lineage: number, places: readonly Plac
 /** By a plane that knows itself what its store has lost. Soon: another plane, or an operator, may settle it. */
 export const storeInDoubt = (why: string): Refusal => ({ ...refuse('STORE_IN_DOUBT', why), retryAfterMs: 10_000 })
 
-/** In a sentence, for whoever looks after the plane; null: all is well. */
+/** In a sentence, for operators of the plane; null: all is well. */
 export const doubtInWords = ({ continuity }: DomainSettings): string | null =>
   continuity.doubt === null ? null : `nothing is issued: ${reasonForDoubt(continuity.doubt)}`
 
@@ -91,7 +91,7 @@ export const reasonForDoubt = ({
   sequence,
   ours,
   lineage,
-}: Finding & Pick<Doubt, 'node' | 'witness'>): string => {
+}: Loss & Pick<Doubt, 'node' | 'witness'>): string => {
   const who = `${witness ?? 'node'} ${node}`
   const have = ours === null ? 'it is not in this store' : `this store ends at ${ours}`
   switch (why) {
@@ -106,7 +106,7 @@ export const reasonForDoubt = ({
 
 export type DoubtFacts = {
   readonly domain: Row<DomainSettings>
-  readonly finding: Finding
+  readonly loss: Loss
   /** The lineage it was found by: an operator may have confirmed the store meanwhile. */
   readonly judgedBy: number
   /** By name, where the witness is a plane. */
@@ -121,13 +121,13 @@ export type DoubtFacts = {
 }
 
 export const decideDoubt = (facts: DoubtFacts): Decided | Unchanged => {
-  const { domain, finding, judgedBy, node, witness, nowMs } = facts
+  const { domain, loss, judgedBy, node, witness, nowMs } = facts
   const { continuity } = domain.value
   if (continuity.lineage !== judgedBy) return { kind: 'unchanged' }
-  if (continuity.doubt !== null && !isWorse(finding, continuity.doubt)) return { kind: 'unchanged' }
+  if (continuity.doubt !== null && !isWorse(loss, continuity.doubt)) return { kind: 'unchanged' }
   const begun = continuity.doubt ?? { sinceMs: nowMs, node, witness, newestEntryMs: facts.newestEntryMs }
   const doubt: Doubt = {
-    ...finding,
+    ...loss,
     sinceMs: begun.sinceMs,
     node: begun.node,
     witness: begun.witness ?? 'node',
@@ -135,7 +135,7 @@ export const decideDoubt = (facts: DoubtFacts): Decided | Unchanged => {
   }
   const { sinceMs } = doubt
   const wanted = wantedAlert('store_in_doubt', domain.value.name, reasonForDoubt(doubt), { sinceMs })
-  const body = { ...bodyOf(finding), lineage: continuity.lineage, ...(witness === 'plane' && { plane: node }) }
+  const body = { ...bodyOf(loss), lineage: continuity.lineage, ...(witness === 'plane' && { plane: node }) }
   const change = {
     reads: [readOf('domain', 'domain', domain)],
     writes: [{ put: 'domain', value: { ...domain.value, continuity: { ...continuity, doubt } } }],
@@ -144,16 +144,16 @@ export const decideDoubt = (facts: DoubtFacts): Decided | Unchanged => {
   return decided(withAlert(change, alertFacts(facts, wanted)))
 }
 
-/** The confirmation has to go beyond what anybody has seen, and people want to know how much is missing. */
-export const isWorse = (finding: Finding, doubt: Doubt): boolean =>
-  finding.lineage > doubt.lineage ||
-  (finding.lineage === doubt.lineage && finding.chain === doubt.chain && finding.sequence > doubt.sequence)
+/** The confirmation has to go beyond every lineage that was seen, and operators want to know how much is missing. */
+export const isWorse = (loss: Loss, doubt: Doubt): boolean =>
+  loss.lineage > doubt.lineage ||
+  (loss.lineage === doubt.lineage && loss.chain === doubt.chain && loss.sequence > doubt.sequence)
 
 export type ConfirmFacts = Pick<DoubtFacts, 'domain' | 'alert' | 'newAlertId' | 'by' | 'nowMs'> & {
   readonly reason: string
 }
 
-/** From here on the store is what it is: what nodes have seen of the lineages before is not held against it any more. */
+/** From here on the store is used as it is: sightings of earlier lineages no longer count against it. */
 export const decideConfirmStore = (
   facts: ConfirmFacts,
 ): (Decided & { readonly doubt: Doubt; readonly lineage: number }) | Refusal => {
@@ -177,7 +177,7 @@ export const decideConfirmStore = (
   return { ...decided(withAlert(change, alertFacts(facts, null))), doubt, lineage }
 }
 
-const bodyOf = ({ why, chain, sequence, hash, ours, lineage }: Finding): EntryBody => ({
+const bodyOf = ({ why, chain, sequence, hash, ours, lineage }: Loss): EntryBody => ({
   why,
   chain,
   seen: sequence,

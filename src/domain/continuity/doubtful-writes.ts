@@ -34,7 +34,7 @@ const permitted: ReadonlySet<EntryType> = new Set<EntryType>([
   'store.doubted',
   'store.confirmed',
   'store.row_restored',
-  // Without it nobody could confirm a store from before operator keys had MACs. The proven journal vouches for the key.
+  // Without it no operator could confirm a store from before operator keys had MACs. The proven journal vouches for the key.
   'operator_key.adopted',
   // the plane itself
   'ca.created',

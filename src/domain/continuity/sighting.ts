@@ -1,5 +1,5 @@
-// What a node has seen of the journal: how far each chain of it reached, in the plane's own signed words. Whoever restores
-// an older copy of the store brings back a journal that its own nodes have seen further.
+// What a node has seen of the journal: how far each chain reached, signed by the plane. A restored older copy of the store has a
+// journal that ends before what its nodes have seen.
 
 export type SeenHead = {
   readonly chain: string
@@ -32,7 +32,7 @@ const extendsIn = (next: Sighting, kept: Sighting): boolean => {
   const heads = new Map(next.heads.map((head) => [head.chain, head]))
   return kept.heads.every((before) => {
     const now = heads.get(before.chain)
-    // With more chains than fit, one that reached furthest before may not be named any more.
+    // With more chains than fit, a chain that was named before may be missing.
     if (now === undefined) return next.heads.length === mostHeads
     return now.sequence === before.sequence ? now.hash === before.hash : now.sequence > before.sequence
   })
@@ -42,9 +42,9 @@ const extendsIn = (next: Sighting, kept: Sighting): boolean => {
 export const mostEarlier = 8
 
 /**
- * Earlier sightings at growing distances: whatever is replaced goes into the first slot, and every second, fourth, eighth
- * time what was in a slot moves on to the next. The journal of a store that has lost commits and grown on holds the newest
- * sighting an agent was given since, and not those from before.
+ * Earlier sightings at growing distances: a replaced one goes into the first position, and every second, fourth, eighth time the
+ * one in a position moves on to the next. The journal of a store that has lost commits and grown on holds the newest sighting an
+ * agent got since, and not those from before.
  */
 export const withEarlier = <T>(slots: readonly (T | null)[], count: number, replaced: T): readonly (T | null)[] =>
   Array.from({ length: mostEarlier }, (_, at) => {

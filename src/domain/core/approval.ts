@@ -59,7 +59,7 @@ const waits = (node: Node): boolean =>
 
 export type DenyFacts = NodeFacts
 
-/** One person's no to recoveries. It stands until an approval takes it back or the node enrols anew. */
+/** An operator's denial of recoveries. It holds until an approval undoes it or the node enrols again. */
 export const decideDeny = ({ node, by, nowMs }: DenyFacts): NodeDecided | Refusal => {
   const { value } = node
   const { recovery } = value
@@ -73,7 +73,7 @@ export const decideDeny = ({ node, by, nowMs }: DenyFacts): NodeDecided | Refusa
   const denied: Node = {
     ...value,
     recovery: { ...recovery, denied: { by: by.actor, atMs: nowMs } },
-    // The question has been answered, also for whoever had begun to say yes.
+    // The denial also ends approvals that were given so far.
     approvals: [],
     conditions: withoutConditions(value.conditions, ['needs_approval']),
   }
@@ -91,7 +91,7 @@ export const approvalsNeeded = (profile: Profile): number =>
 
 const approvers = (node: Node): number => new Set(node.approvals.map(({ by }) => by)).size
 
-/** True as well where the profile asks nobody. */
+/** True as well where the profile needs no approval. */
 export const approvalComplete = (node: Node, profile: Profile): boolean => approvers(node) >= approvalsNeeded(profile)
 
 /** Enough people have said yes to one recovery more. */

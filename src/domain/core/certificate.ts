@@ -63,7 +63,7 @@ export const slotOf = (record: CertificateRecord): Slot => ({
   notAfterMs: record.notAfterMs,
 })
 
-/** What others are told of a revocation (RFC 5280, 5.3.1), as far as we know it. */
+/** The reason of a revocation as verifiers get it (RFC 5280, 5.3.1), as far as it is known. */
 export type DenialReason = 'unspecified' | 'key-compromise' | 'ca-compromise' | 'superseded' | 'cessation-of-operation'
 
 /**

@@ -17,7 +17,7 @@ import type { Profile } from './profile.ts'
 import type { Receipt } from '#domain/revocation/receipt.ts'
 import type { Token } from '#domain/enrollment/token.ts'
 import type { VCluster } from '#domain/fleet/vcluster.ts'
-import type { OverlayAddress, WireguardKey } from './wireguard.ts'
+import type { WireguardAddress, WireguardKey } from './wireguard.ts'
 import { redactSecrets } from '#platform/secret-shapes.ts'
 import { refuse, type Refusal } from './refusal.ts'
 
@@ -52,7 +52,7 @@ export type RowTypes = {
   /** key: the public key */
   'wireguard-key': WireguardKey
   /** key: the address */
-  'overlay-address': OverlayAddress
+  'overlay-address': WireguardAddress
   /** key: its id */
   receipt: Receipt
   /** key: its id */
@@ -122,9 +122,9 @@ export const entry = (
   body,
 })
 
-/** Free text from outside is cut before it becomes part of a record, and no secret somebody put into it is kept. */
+/** Free text from outside is cut before it is stored, and secrets in it are removed. */
 export const boundedText = (text: string, length = 256): string => {
-  // Control characters would let a node forge lines in whatever prints the journal.
+  // Control characters would let a node forge lines where the journal is printed.
   const clean = redactSecrets(text).replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, ' ')
   // A cut may leave half of a surrogate pair, which PostgreSQL cannot keep.
   return (clean.length <= length ? clean : clean.slice(0, length - 1) + '…').toWellFormed()
@@ -174,7 +174,7 @@ export const nodeDecided = (
   node,
 })
 
-/** What was decided on a stand-in (journal/node-shape.ts) says so itself. No store writes it over the row that somebody may still save. */
+/** What was decided on a stand-in (journal/node-shape.ts) says so itself. No store writes it over the row, which a backup or a later release may still repair. */
 export const standInOf = ({ writes }: Change): NodeId | null => {
   for (const write of writes) if (write.put === 'node' && write.value.unreadable !== undefined) return write.value.id
   return null

@@ -21,7 +21,7 @@ export const withoutConditions = (
   names: readonly ConditionName[],
 ): readonly Condition[] => conditions.filter(({ name }) => !names.includes(name))
 
-/** Evidence may come from a node: so many facts, so long, and no more. */
+/** Evidence may come from a node, so its number of facts and their length are bounded. */
 const bounded = (condition: Condition): Condition => ({
   ...condition,
   reason: boundedText(condition.reason),
@@ -77,28 +77,28 @@ export const decideClear = ({ node, name, by, nowMs }: ClearFacts): NodeDecided 
   return nodeDecided(node, cleared, [clearedEntry(cleared, condition, by, nowMs)])
 }
 
-/** Of a name that is told twice the first counts. */
-export type ToldFacts = NodeFacts & {
-  /** The conditions somebody tells of: one telling says all of them, and what it does not say is over. */
+/** Of a name that is reported twice the first counts. */
+export type ConditionReport = NodeFacts & {
+  /** The conditions that the report covers. A report is complete: a covered condition that it omits is cleared. */
   readonly about: readonly ConditionName[]
-  readonly told: readonly Pick<Condition, 'name' | 'reason' | 'evidence'>[]
+  readonly reported: readonly Pick<Condition, 'name' | 'reason' | 'evidence'>[]
 }
 
-export const decideTold = ({ node, about, told, by, nowMs }: ToldFacts): NodeDecided | Unchanged => {
+export const reconcileConditions = ({ node, about, reported, by, nowMs }: ConditionReport): NodeDecided | Unchanged => {
   const { value } = node
   if (value.membership.kind === 'revoked') return { kind: 'unchanged' }
-  const over = value.conditions.filter(({ name }) => about.includes(name) && !told.some((one) => one.name === name))
-  const raised = told
-    .filter(({ name }, at) => !hasCondition(value, name) && told.findIndex((one) => one.name === name) === at)
+  const over = value.conditions.filter(({ name }) => about.includes(name) && !reported.some((one) => one.name === name))
+  const raised = reported
+    .filter(({ name }, at) => !hasCondition(value, name) && reported.findIndex((one) => one.name === name) === at)
     .map(({ name, reason, evidence }): Condition => ({ name, sinceMs: nowMs, reason, evidence }))
   const [first, ...rest]: EntryDraft[] = [
     ...over.map((condition) => clearedEntry(value, condition, by, nowMs)),
     ...raised.map((condition) => raisedEntry(value, condition, by, nowMs)),
   ]
   if (first === undefined) return { kind: 'unchanged' }
-  const standing = withoutConditions(
+  const remaining = withoutConditions(
     value.conditions,
     over.map(({ name }) => name),
   )
-  return nodeDecided(node, { ...value, conditions: raised.reduce(withCondition, standing) }, [first, ...rest])
+  return nodeDecided(node, { ...value, conditions: raised.reduce(withCondition, remaining) }, [first, ...rest])
 }

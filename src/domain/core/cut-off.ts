@@ -1,5 +1,5 @@
-// Which changes cut somebody off. They are committed when nothing else can be, on a disk that is full but for the reserve of
-// the store; and where they cannot be committed at all they are in force at the plane that was asked, until they are.
+// Which changes are cut-offs. They are committed when nothing else can be, on a disk that is full but for the reserve of the
+// store. Where they cannot be committed at all they are in force at the replica that was asked, until they are.
 
 import type { Change, Write, Attribution } from './change.ts'
 import type { EntryType } from './journal-entry.ts'
@@ -10,7 +10,7 @@ const cutOffEntries: ReadonlySet<EntryType> = new Set<EntryType>([
   'node.quarantined',
   'issuance.halted',
   'ca.compromised',
-  // What was signed by a withdrawn authority is not presented any more, so a withdrawal needs a new one.
+  // A certificate of a withdrawn authority is not presented any more, so a withdrawal needs a new server certificate.
   'server_certificate.issued',
 ])
 
@@ -47,7 +47,7 @@ export const isSameOrder = (one: CutOffOrder, other: CutOffOrder): boolean =>
   one.by.actor === other.by.actor &&
   (one.kind === 'halt' && one.renewals) === (other.kind === 'halt' && other.renewals)
 
-/** Entries about what an order names that are read to know whether it still stands. */
+/** The number of entries that are read to know whether an order was undone. */
 export const aboutOrder = (order: CutOffOrder): readonly EntryType[] => {
   switch (order.kind) {
     case 'quarantine':
@@ -66,8 +66,8 @@ const startsAgain: readonly EntryType[] = ['node.registered', 'host.enrolled', '
 
 /**
  * Whether operators have undone a pending order, given the entries since then, oldest first. That a node enrolled or
- * recovered counts only after it was cut off by another replica: a stolen machine does both by itself at a replica that
- * does not know of the order.
+ * recovered counts only after it was cut off by another replica: a stolen machine can do both at a replica that does not know of
+ * the order.
  */
 export const isOverruled = (order: CutOffOrder, since: readonly EntryType[]): boolean => {
   const known = aboutOrder(order)

@@ -11,7 +11,7 @@ export type DomainSettings = {
   readonly defaultProfile: string
   /** How long an active node may be without a channel before it lapses. */
   readonly livenessGraceMs: number
-  /** Failing enrollments a minute, overall and for one source, before they are refused unheard. */
+  /** Failing enrollments a minute, overall and for one source, before they are refused without being read. */
   readonly strangersPerMinute: number
   readonly strangersPerMinutePerSource: number
   readonly clockToleranceMs: number

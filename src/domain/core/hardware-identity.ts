@@ -1,5 +1,5 @@
-// Hardware identity finds a node's record (ruling 11), so it has to tell machines apart: values that many machines
-// share are refused before they become a key.
+// Hardware identity finds a node's row (ruling 11), so it has to distinguish machines: values that many machines share are
+// refused before they become a key.
 
 import type { HardwareIdentity } from './node.ts'
 import { boundedText } from './change.ts'
@@ -21,7 +21,7 @@ export const normaliseMac = (text: string): string | null => {
   return multicast || mac === '00:00:00:00:00:00' ? null : mac
 }
 
-// What board makers leave in SMBIOS when nobody writes a serial number.
+// Placeholders that board makers leave in SMBIOS in place of a serial number.
 const placeholders = new Set([
   'to be filled by o.e.m.',
   'to be filled by oem',

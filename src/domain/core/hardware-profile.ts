@@ -1,5 +1,5 @@
-// What a machine can be sold as is derived when somebody asks: from its tags, the firmware it runs, the evidence that
-// it is ready, and the resource slots people have approved. There is no tag that says it.
+// The SKU of a machine is derived when it is asked for: from its tags, the firmware it runs, the evidence that it is
+// ready, and its approved resource slots. No tag names it.
 
 export type HardwareProfile = {
   /** The tag that puts a machine under it. A machine carries one such tag at most. */

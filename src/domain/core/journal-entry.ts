@@ -4,7 +4,7 @@
 import type { IssuerId, NodeId } from './node.ts'
 
 export const entryTypes = [
-  // seed 002, by its names and with its fields
+  // document 002, by its names and with its fields
   'enrollment_token.created',
   'host.enrolled',
   'host.revoked',
@@ -101,7 +101,7 @@ export type EntryDraft = {
   readonly atMs: number
   /** `operator:NAME`, `node:ID`, `anonymous`, `system:PART`. */
   readonly actor: string
-  /** The address the request came from, or null for what the plane does by itself. */
+  /** The address the request came from, or null for an action of the plane itself. */
   readonly source: string | null
   readonly node: NodeId | null
   readonly epoch: number | null
@@ -113,7 +113,7 @@ export type EntryDraft = {
   readonly body: EntryBody
 }
 
-/** An entry in its place. `bytes` are canonical and hashed as they stand. */
+/** An entry in its chain. `bytes` are canonical; the hash covers exactly them. */
 export type JournalEntry = EntryDraft & {
   readonly schema: 1
   readonly domain: string

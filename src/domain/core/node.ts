@@ -9,7 +9,7 @@ export type Node = {
   readonly id: NodeId
   readonly profile: string
   readonly membership: Membership
-  /** The lineage of certificates now valid; 0 before the first. Only ever grows, across tombstones too. */
+  /** The current epoch; 0 before the first. Only ever grows, across tombstones too. */
   readonly epoch: number
   /** How often the registry has taken it in: at a registration, again after a tombstone, and at a release from quarantine. */
   readonly tenure: number
@@ -28,7 +28,7 @@ export type Node = {
   readonly assurance: Assurance
   readonly conditions: readonly Condition[]
   readonly approvals: readonly Approval[]
-  /** Counts what was handed out to it, over all epochs: whoever presents an older count holds a copy (ruling 6). */
+  /** Counts the certificates handed out to it, over all epochs: a caller with an older count is a copy (ruling 6). */
   readonly counter: number
   /** How it comes back when its certificate cannot; null: nothing is registered. */
   readonly recovery: Recovery | null

@@ -26,7 +26,7 @@ export type Profile = {
     readonly keyTypes: readonly KeyType[]
     /** `{id}` and `{domain}` are filled in from the registry. */
     readonly subject: { readonly cn: string; readonly o: string; readonly ou: string }
-    /** False for 001's letter: no subject alternative name. */
+    /** False as document 001 demands: no subject alternative name. */
     readonly uriSan: boolean
     readonly aiaUrl: string | null
     readonly cdpUrl: string | null

@@ -1,4 +1,4 @@
-// A node as it is in quarantine, whoever put it there: an operator, a repair, or two holders of its identity.
+// A node in quarantine, after an order of an operator, a repair, or two holders of its identity.
 
 import { withoutConditions } from './conditions.ts'
 import { entry, type Attribution } from './change.ts'

@@ -1,11 +1,11 @@
-// Would this node come back by itself? Proven only by a rehearsal that passed in its present epoch and is not long ago.
+// Would this node recover without an operator? Proven only by a recent rehearsal that passed in its current epoch.
 
 import type { Node } from './node.ts'
 import type { Profile } from './profile.ts'
 
 export type Recoverability = { readonly recoverable: boolean; readonly why: string }
 
-/** `rehearsedAtMs`: when it was last seen rehearsing, whatever came of it. */
+/** `rehearsedAtMs`: when it last rehearsed, with any result. */
 export const recoverabilityOf = (
   node: Node,
   profile: Profile,

@@ -4,17 +4,17 @@ import type { Node, NodeId, Recovery, RecoveryCredential } from './node.ts'
 import type { Profile } from './profile.ts'
 import { slotsOf } from './certificate.ts'
 
-/** What a node asks to recover by from now on. Whoever passes it on has checked the proof of the key. */
+/** The recovery credential that a node asks to register. The caller has checked the proof of the key. */
 export type RecoveryRegistrationFacts =
   { readonly kind: 'key'; readonly spki: string; readonly publicKey: string } | { readonly kind: 'bearer' }
 
-/** What somebody recovers with. The signature of a key has been checked; whose credential it is has not. */
+/** The credential of a recovery request. The signature of a key has been checked; whose credential it is has not. */
 export type PresentedRecovery =
   | { readonly by: 'key'; readonly spki: string }
   | { readonly by: 'bearer'; readonly hash: string }
   | { readonly by: 'repair'; readonly hash: string }
 
-/** The counter somebody presents. Its signature has been checked: the plane has given it to somebody. */
+/** A presented counter. Its signature has been checked: the plane has issued it. */
 export type PresentedCounter = {
   readonly domain: string
   readonly node: NodeId
@@ -23,8 +23,8 @@ export type PresentedCounter = {
 }
 
 /**
- * The oldest counter a holder may have that is no copy: a successor nobody has used may never have arrived. If somebody
- * else has it, what is handed out next makes theirs the old one.
+ * The oldest counter a holder may have without being a copy: an unused successor may never have arrived. If a copy has that
+ * successor, the next certificate makes its counter the old one.
  */
 export const oldestCounter = (node: Node): number => {
   const slots = slotsOf(node)
@@ -40,7 +40,7 @@ export const credentialMatches = (registered: RecoveryCredential, presented: Pre
   }
 }
 
-/** What is registered with a new lineage. Null: nothing, because nothing was asked or the profile lets nobody recover. */
+/** What is registered with a new epoch. Null: nothing, because nothing was asked or the profile denies recovery. */
 export const registeredRecovery = (
   registration: RecoveryRegistrationFacts | null,
   profile: Profile,

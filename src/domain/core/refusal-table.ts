@@ -1,4 +1,4 @@
-// Every reason Muster refuses something, one row each: what the caller is told, the HTTP status, whose fault it is, and what
+// Every reason Muster refuses something, one row each: the sentence for the caller, the HTTP status, whose fault it is, and what
 // a refused agent can do about it. The codes are a promise: never renamed, never reused.
 
 /**
@@ -34,7 +34,7 @@ export type RetryClass =
   | 'certificate-expired'
   | 'certificate-denied'
   | 'certificate-unknown'
-  /** The identity is not taken any more, and another way in may work. */
+  /** The identity is no longer accepted, and another source of identity may work. */
   | 'rejoin'
   /** Only an operator changes it. Each of these is a different problem of the node. */
   | 'identity-blocked'

@@ -36,7 +36,7 @@ export type Refusal = {
     readonly actor?: string
     /** Of the story it belongs to, where that is not the call's own. */
     readonly correlation?: string
-    /** What the caller showed where it joins by hardware: without it nobody could tell which machine was refused. */
+    /** The hardware that the caller showed: without it an operator could not know which machine was refused. */
     readonly hardware?: HardwareIdentity
     /** Whose rules refused it. */
     readonly profile?: string

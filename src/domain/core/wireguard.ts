@@ -23,14 +23,14 @@ export type WireguardKey = {
   readonly publicKey: string
   readonly node: NodeId
   readonly sinceMs: number
-  /** Not in use any more, and still nobody else's. */
+  /** No longer in use, and not available to another node. */
   readonly endedAtMs: number | null
   /** Ended by another key of the same node, which may come back to it. Left out: withdrawn with a revoked node, for good. */
   readonly replaced?: boolean
 }
 
 /** An address of the network that is or was in use. One that was given up rests before another node gets it. */
-export type OverlayAddress = {
+export type WireguardAddress = {
   readonly address: string
   readonly node: NodeId
   readonly sinceMs: number

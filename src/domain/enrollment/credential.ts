@@ -11,8 +11,8 @@ import type { EnrollFacts, EnrollVerdict } from './enrollment.ts'
 import type { Token } from './token.ts'
 
 export type Credential =
-  /** `standing`: a used token still answers its own key, which only the request can show. */
-  | { readonly method: 'token'; readonly token: Row<Token>; readonly standing: 'unused' | 'taken' }
+  /** `state`: a used token still answers its own key, which only the request can show. */
+  | { readonly method: 'token'; readonly token: Row<Token>; readonly state: 'unused' | 'taken' }
   | { readonly method: 'hardware'; readonly node: Row<Node> }
 
 /** `token` is null when no row has the hash of the secret. */
@@ -23,16 +23,16 @@ export const judgeToken = (token: Row<Token> | null, nowMs: number, toleranceMs:
       return refuse('TOKEN_INVALID', token.value.state.why ?? null)
     case 'used':
     case 'bound':
-      return { method: 'token', token, standing: 'taken' }
+      return { method: 'token', token, state: 'taken' }
     case 'unused':
       if (nowMs >= token.value.expiresAtMs) return refuse('TOKEN_EXPIRED')
       if (isFromFuture(token.value.createdAtMs, nowMs, toleranceMs))
         return refuse('TOKEN_INVALID', 'it was made by a clock that was ahead')
-      return { method: 'token', token, standing: 'unused' }
+      return { method: 'token', token, state: 'unused' }
   }
 }
 
-/** `claimants`: every node that holds any of the reported addresses. A tombstone speaks only where nobody living does. */
+/** `claimants`: every node that holds any of the reported addresses. A revoked node counts only where no other has them. */
 export const judgeHardware = (
   reported: HardwareIdentity,
   claimants: readonly Row<Node>[],
@@ -60,7 +60,7 @@ export const hardwareMatches = (registered: HardwareIdentity, reported: Hardware
  * are no secret: where the profile asks for more than them, a caller that knows one is still anonymous.
  */
 export const isProven = (credential: Credential, profile: Profile | null): boolean => {
-  if (credential.method === 'token') return credential.standing === 'unused'
+  if (credential.method === 'token') return credential.state === 'unused'
   const { membership } = credential.node.value
   return membership.kind !== 'revoked' && (profile?.join.allOf.every((method) => method === 'hardware') ?? false)
 }
@@ -84,10 +84,10 @@ export const tokenAnswers = ({ credential }: EnrollFacts, spki: string): boolean
 }
 
 export const tokenTaken = ({ credential, node, key, nowMs }: EnrollFacts): Refusal | null => {
-  if (credential.method !== 'token' || credential.standing !== 'taken') return null
+  if (credential.method !== 'token' || credential.state !== 'taken') return null
   const { state, expiresAtMs } = credential.token.value
   const byThisKey = 'spki' in state && key.kind === 'key' && state.spki === key.spkiHash
-  // Its own machine asks again: what keeps it out is the node's state, and that is what it should hear.
+  // Its own machine asks again: the state of the node keeps it out, so the refusal names that state.
   if (byThisKey && node?.value.membership.kind === 'quarantined') return refuse('NODE_QUARANTINED')
   if (byThisKey && node?.value.membership.kind === 'revoked') return refuse('NODE_REVOKED')
   if (byThisKey && nowMs < expiresAtMs && neverAnswered(node, state.spki)) return null
@@ -108,7 +108,7 @@ export const tokenOutlived = ({ credential, node }: EnrollFacts): Refusal | null
 
 /** The caller that was answered is the one user a token has: left unused, the token would let another caller in. */
 export const spentByAnswer = ({ credential, by, nowMs }: EnrollFacts, node: Row<Node>, slot: Slot): Change | null => {
-  if (credential.method !== 'token' || credential.standing !== 'unused') return null
+  if (credential.method !== 'token' || credential.state !== 'unused') return null
   const { token } = credential
   const { id } = node.value
   const state = { kind: 'used', spki: slot.spki, node: id, atMs: nowMs } as const
@@ -124,7 +124,7 @@ export const spentByAnswer = ({ credential, by, nowMs }: EnrollFacts, node: Row<
 
 /**
  * A caller with this token brought the WireGuard key of another machine, and must not get to try the next one (ruling 5, the
- * table of seed 002). A caller without a token is refused and has nothing to lose.
+ * table of document 002). A caller without a token is refused and has nothing to lose.
  */
 export const spentByRefusal = (
   refusal: Refusal,

@@ -24,7 +24,7 @@ import type { Token } from './token.ts'
 import { nothingHeld } from '#domain/network/wireguard-part.ts'
 
 const facts = (changes: Partial<EnrollFacts> = {}): EnrollFacts => ({
-  credential: { method: 'token', token: tokenRow(), standing: 'unused' },
+  credential: { method: 'token', token: tokenRow(), state: 'unused' },
   node: nodeRow('inactive', { counter: 5, recovery: keyRecovery(), repair: repair() }),
   nodeId: 'gpu-001',
   profile: profileRow('gpu-cloud'),
@@ -102,7 +102,7 @@ test('a caller that proves the registered recovery key replaces an active identi
 
 test('a token of the domain lets in no node where the profile asks for a token of the node, whether the node is known or new', () => {
   const token = tokenRow({ scope: { kind: 'domain' } })
-  const credential = { method: 'token', token, standing: 'unused' } as const
+  const credential = { method: 'token', token, state: 'unused' } as const
   const newcomer = { credential, node: null, nodeId: 'gpu-009' } as const
   expectRefused(decideEnroll(facts({ credential })), 'JOIN_METHOD_NOT_ALLOWED', /a token made for the node/)
   expectRefused(decideEnroll(facts(newcomer)), 'JOIN_METHOD_NOT_ALLOWED', /a token made for the node/)
@@ -121,7 +121,7 @@ test('an expired answer that was lost is issued again for the key that used the 
     nodeRow(kind, { membership: { ...memberships[kind], slots: slots({ current: lost }) } })
   const taken = (changes: Partial<Token> = {}) => {
     const state = { kind: 'used', spki: 'new-key', node: 'gpu-001', atMs: noonMs - minute } as const
-    return { method: 'token', token: tokenRow({ state, ...changes }), standing: 'taken' } as const
+    return { method: 'token', token: tokenRow({ state, ...changes }), state: 'taken' } as const
   }
   const again = enroll({ credential: taken(), node: node('enrolled') })
   assert.equal(again.node.epoch, node('enrolled').value.epoch + 1)

@@ -74,13 +74,13 @@ export type EnrollFacts = IssueFacts & {
   readonly wireguardHeld: WireguardHeld
   /** What became of pinging the channel that is open, where the profile asks for it. */
   readonly probe: ProbeOutcome
-  /** Who asks, and who was last seen; null where nobody could be superseded by hardware alone. */
+  /** The caller and the last holder; null where no node could be superseded by hardware alone. */
   readonly holders: { readonly claimant: HolderFacts; readonly holder: HolderFacts | null } | null
 }
 
 /**
  * `silentMs`: for how long the channel that is open, or was last, has been silent. `closedByHolder`: the holder had closed
- * its channel itself before. Else one went silent, or nobody can tell.
+ * its channel itself before. Otherwise the channel went silent, or its end is unknown.
  */
 export type ProbeOutcome = 'not-tried' | 'answered' | { readonly silentMs: number; readonly closedByHolder?: true }
 

@@ -61,8 +61,8 @@ export const isByHardwareAlone = ({ facts, supersedes }: Admission): boolean =>
 type Left = Pick<Admission['facts'], 'probe' | 'holders'>
 
 /**
- * A machine that restarts in order closes its channel and comes back as it was. No silence is involved: it need not wait, and
- * nobody has to look at it. Where a channel went silent, or the two can be told apart, somebody has to.
+ * A machine that restarts in order closes its channel and comes back as it was. There was no silence, so it does not wait and no
+ * alert is raised. Where a channel went silent, or the two callers differ, an operator has to look.
  */
 export const hasComeBack = (facts: Left): boolean => isClosed(facts) && isSameMachine(facts)
 
@@ -71,7 +71,7 @@ export const isAlarming = (admission: Admission): boolean =>
 
 const isClosed = ({ probe }: Left): boolean => typeof probe !== 'string' && probe.closedByHolder === true
 
-/** What one of them does not say tells them apart, too: a caller could leave out what would give it away. */
+/** A fact that only one of them gives counts as a difference, too: a caller could leave out what would betray it. */
 const isSameMachine = ({ holders }: Left): boolean => {
   if (holders === null || holders.holder === null) return false
   const { claimant, holder } = holders

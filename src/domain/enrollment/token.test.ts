@@ -11,7 +11,7 @@ import {
   profileRow,
   tokenRow,
 } from '../../../test/fakes/sample-rows.ts'
-import { decideCreateToken, decideRevokeToken, tokenStanding, type CreateTokenFacts } from './token.ts'
+import { decideCreateToken, decideRevokeToken, tokenStatus, type CreateTokenFacts } from './token.ts'
 
 const facts: CreateTokenFacts = {
   tokenId: 't1',
@@ -132,10 +132,10 @@ test('a used token cannot be withdrawn, and the refusal names who used it', () =
 
 test('only a token that could still be used expires', () => {
   const { value } = tokenRow()
-  assert.equal(tokenStanding(value, value.expiresAtMs - 1), 'unused')
-  assert.equal(tokenStanding(value, value.expiresAtMs), 'expired')
+  assert.equal(tokenStatus(value, value.expiresAtMs - 1), 'unused')
+  assert.equal(tokenStatus(value, value.expiresAtMs), 'expired')
   const state = { kind: 'used', spki: 'k', node: 'gpu-001', atMs: noonMs } as const
-  assert.equal(tokenStanding({ ...value, state }, value.expiresAtMs), 'used')
+  assert.equal(tokenStatus({ ...value, state }, value.expiresAtMs), 'used')
   const revoked = { kind: 'revoked', by: 'operator:bob', atMs: noonMs } as const
-  assert.equal(tokenStanding({ ...value, state: revoked }, value.expiresAtMs), 'revoked')
+  assert.equal(tokenStatus({ ...value, state: revoked }, value.expiresAtMs), 'revoked')
 })

@@ -180,10 +180,10 @@ export const decideRevokeToken = ({
   }
 }
 
-export type TokenStanding = 'unused' | 'bound' | 'used' | 'expired' | 'revoked'
+export type TokenStatus = 'unused' | 'bound' | 'used' | 'expired' | 'revoked'
 
 /** What a token is good for now: only an unused or bound one can expire. */
-export const tokenStanding = (token: Token, nowMs: number): TokenStanding => {
+export const tokenStatus = (token: Token, nowMs: number): TokenStatus => {
   const { kind } = token.state
   return (kind === 'unused' || kind === 'bound') && nowMs >= token.expiresAtMs ? 'expired' : kind
 }

@@ -1,6 +1,6 @@
-// What other domains say of machines that are in our registry too. It is advice: a machine is active in one domain at a time
-// because it boots from one, not because anybody agreed on it. So a claim raises or clears a condition that blocks
-// nothing, and no answer at all changes nothing.
+// Claims of other domains about machines that are in our registry too. They are advice: a machine is active in one domain at a
+// time because it boots from one, not because the domains agreed on it. So a claim raises or clears a condition that
+// blocks nothing, and a missing answer changes nothing.
 
 import {
   readOf,
@@ -47,7 +47,7 @@ export const decideTakeClaims = ({ peer, claims, by, nowMs }: TakeClaimsFacts): 
 
 const isNews = (said: Omit<Claim, 'receivedAtMs'>, known: Row<Claim> | null, nowMs: number): boolean => {
   if (known === null) return true
-  // Over two connections an older word may come last.
+  // Over two connections an older claim may arrive last.
   if (said.atMs < known.value.atMs) return false
   const same = known.value.state === said.state && known.value.node === said.node
   return !same || nowMs - known.value.receivedAtMs > refreshAfterMs

@@ -31,10 +31,10 @@ export type Claim = {
 
 export const claimKey = ({ hardware, domain }: Pick<Claim, 'hardware' | 'domain'>): string => `${hardware}/${domain}`
 
-/** A claim nobody repeated for so long says nothing any more. */
+/** How long a claim counts without being repeated. */
 export const claimKeptMs = 30 * 24 * 3_600_000
 
-// Which domains are told of activations here, and believed about theirs.
+// The peer domains, which get the activations here and whose claims are taken.
 
 export type PeerDomainDecided = Decided & { readonly peer: PeerDomain }
 

@@ -9,7 +9,7 @@ const wanted = { id: 'a1', vcluster: 'vc1', owner: 'slurm' }
 const placing = (changes: Partial<Node> = {}) => ({
   node: nodeRow('active', { assignment: 'vc1', ...changes }),
   wanted,
-  standing: null,
+  existing: null,
   by: alice,
   nowMs: noonMs,
 })
@@ -39,10 +39,10 @@ test('nothing is placed on a node that is not schedulable, and every reason is l
 })
 
 test('the same id asks for the same thing once: repeated it is answered, also after the release; otherwise refused', () => {
-  const standing = allocationRow('a1')
-  const again = decidePlace({ ...placing({ drain: 'drained' }), standing })
-  assert.deepEqual(again, { kind: 'unchanged', allocation: standing.value })
-  const other = { ...placing(), standing, wanted: { ...wanted, owner: 'kueue' } }
+  const existing = allocationRow('a1')
+  const again = decidePlace({ ...placing({ drain: 'drained' }), existing })
+  assert.deepEqual(again, { kind: 'unchanged', allocation: existing.value })
+  const other = { ...placing(), existing, wanted: { ...wanted, owner: 'kueue' } }
   expectRefused(
     decidePlace(other),
     'NODE_STATE_CONFLICT',

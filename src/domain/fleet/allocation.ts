@@ -1,5 +1,5 @@
-// Work that somebody has placed on a node: as much of it as it takes to give it back. How many run is counted on the node,
-// so that whoever takes the node away and whoever places work on it cannot miss each other.
+// Work that an owner has placed on a node: as much of it as it takes to give it back. The node's row counts its allocations, so
+// that a withdrawal of the node and a new allocation cannot miss each other.
 
 import type { NodeId, Node } from '#domain/core/node.ts'
 import {
@@ -31,7 +31,7 @@ export type AllocationState =
   | { readonly kind: 'running' }
   /** The node drains: its owner is asked to move it. */
   | { readonly kind: 'releasing'; readonly atMs: number; readonly why: string }
-  /** `forced`: taken from its owner, who hears of it from the journal. */
+  /** `forced`: taken from its owner, who learns of it from the journal. */
   | {
       readonly kind: 'released'
       readonly atMs: number
@@ -46,30 +46,30 @@ export const allocationStates = [
   'released',
 ] as const satisfies readonly AllocationState['kind'][]
 
-/** So many on one node: a quarantine releases all of them in one transaction. */
+/** The most allocations of one node: a quarantine releases all of them in one transaction. */
 export const mostAllocations = 256
 
 /** How long a released one stays on record. */
 export const releasedKeptMs = 30 * 24 * 3_600_000
 
 // Placing work on a node, asking for it back, and taking it. Each is written together with the node's count of what it has,
-// so a node that is taken away takes all of its work with it, whoever else is about to place some.
+// so a node that is withdrawn takes all of its work with it, also against an allocation that is being placed.
 
 export type AllocationDecided = NodeDecided & { readonly allocation: Allocation }
 
-/** It is so already: the answer is the one of before. */
+/** Nothing to do: the answer is the earlier one. */
 export type AllocationKnown = { readonly kind: 'unchanged'; readonly allocation: Allocation }
 
 export type PlaceFacts = NodeFacts & {
-  /** `id` is the caller's: whoever has lost an answer asks again by it. */
+  /** `id` is the caller's: a caller that lost an answer asks again by it. */
   readonly wanted: Pick<Allocation, 'id' | 'vcluster' | 'owner'>
   /** What is on record under that id. */
-  readonly standing: Row<Allocation> | null
+  readonly existing: Row<Allocation> | null
 }
 
 export const decidePlace = (facts: PlaceFacts): AllocationDecided | AllocationKnown | Refusal => {
-  const { node, wanted, standing, by, nowMs } = facts
-  if (standing !== null) return repeated(facts, standing.value)
+  const { node, wanted, existing, by, nowMs } = facts
+  if (existing !== null) return repeated(facts, existing.value)
   const barred = placementBarred(node.value, wanted.vcluster)
   if (barred !== null) return barred
   const allocation: Allocation = {
@@ -82,14 +82,14 @@ export const decidePlace = (facts: PlaceFacts): AllocationDecided | AllocationKn
   const counted: Node = { ...node.value, allocations: node.value.allocations + 1 }
   return {
     ...nodeDecided(node, counted, [said(facts, 'allocation.created', allocation)], {
-      reads: [readOf('allocation', wanted.id, standing)],
+      reads: [readOf('allocation', wanted.id, existing)],
       writes: [{ put: 'allocation', value: allocation }],
     }),
     allocation,
   }
 }
 
-/** The same answer also once it has been released: nothing runs twice because somebody asks twice. */
+/** The same answer also once it has been released: a repeated request starts nothing twice. */
 const repeated = ({ node, wanted }: PlaceFacts, known: Allocation): AllocationKnown | Refusal =>
   known.node === node.value.id && known.vcluster === wanted.vcluster && known.owner === wanted.owner
     ? { kind: 'unchanged', allocation: known }
@@ -142,7 +142,7 @@ export type AllocationsFacts = NodeFacts & {
 
 export type ReleaseAllFacts = AllocationsFacts & { readonly why: string }
 
-/** With the identity of a node goes what ran on it; the owners hear of it from the journal (R-143). */
+/** A node that loses its identity loses its work; the owners learn of it from the journal (R-143). */
 export const releaseAll = (facts: ReleaseAllFacts): ChangePart => {
   const { allocations, by, nowMs } = facts
   const why = boundedText(facts.why)
@@ -152,7 +152,7 @@ export const releaseAll = (facts: ReleaseAllFacts): ChangePart => {
   }
 }
 
-/** The node drains: whoever placed work there is asked to move it. */
+/** The node drains: the owners of its work are asked to move it. */
 export const askForAll = (facts: AllocationsFacts, why: string): ChangePart => {
   const running = facts.allocations.filter(({ value }) => value.state.kind === 'running')
   const state: AllocationState = { kind: 'releasing', atMs: facts.nowMs, why }

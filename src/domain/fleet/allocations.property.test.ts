@@ -47,7 +47,7 @@ const plan = (table: RowTable, happens: Event): Change | null => {
   const facts = (id: string) => ({ node: table.get('node', id) as Row<Node>, by: alice, nowMs: noonMs })
   if (happens.what === 'place') {
     const wanted = { id: happens.id, vcluster: 'vc1', owner: 'slurm' }
-    return changeOf(decidePlace({ ...facts(happens.on), wanted, standing: table.get('allocation', happens.id) }))
+    return changeOf(decidePlace({ ...facts(happens.on), wanted, existing: table.get('allocation', happens.id) }))
   }
   if (happens.what === 'back') {
     const allocation = table.get('allocation', happens.id)

@@ -107,7 +107,7 @@ const assigned = (
   const after: Node = {
     ...value,
     assignment: to === null ? null : to.name,
-    // Whoever leaves a vCluster leaves no work of it behind.
+    // A node that leaves a vCluster keeps no work of it.
     allocations: value.assignment === null ? value.allocations : 0,
     drain: value.drain === 'draining' ? 'drained' : value.drain,
     conditions: withoutConditions(value.conditions, ['config_drift']),

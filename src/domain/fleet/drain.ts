@@ -1,5 +1,5 @@
-// Draining: nothing new is placed on a node, and whoever placed what runs there is asked to move it. The last that goes ends
-// the drain (allocation.ts); a node that has nothing is drained at once.
+// Draining: nothing new is placed on a node, and the owners of its work are asked to move it. The last allocation that ends
+// completes the drain (allocation.ts); a node without work is drained at once.
 
 import { askForAll, letAllStay, type AllocationsFacts } from './allocation.ts'
 import { boundedText, entry, nodeDecided, type ChangePart, type NodeDecided } from '#domain/core/change.ts'
@@ -19,7 +19,7 @@ export const decideDrain = (facts: AllocationsFacts): NodeDecided | Refusal => {
   return drainTo(facts, 'draining', [said(facts, 'node.draining', 'none')], asked)
 }
 
-/** Somebody says that nothing runs on the node any more. What is on record as running is given back by whoever placed it. */
+/** An operator says that nothing runs on the node any more. Recorded allocations are released by their owners. */
 export const decideDrained = (facts: AllocationsFacts): NodeDecided | Refusal => {
   const { node, allocations } = facts
   if (node.value.drain !== 'draining') return unfit(node.value)

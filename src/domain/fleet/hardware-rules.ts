@@ -157,7 +157,7 @@ const machineAfter = (
 
 const sortedOnce = (tags: readonly string[]): string[] => [...new Set(tags)].toSorted()
 
-// What a machine can be sold as, read off at the moment somebody asks. Nothing of it is stored, so nothing of it grows old.
+// The SKU of a machine, derived when it is asked for. It is not stored, so it cannot be out of date.
 
 export type Sku =
   | { readonly sku: string; readonly profile: string; readonly why: readonly [] }

@@ -1,8 +1,8 @@
 // What a vCluster asks of the machines in it: files, and services that run as long as they belong to it. Not to be confused
-// with the WireGuard network (core/wireguard.ts), which seed 002 calls an overlay too.
+// with the WireGuard network (core/wireguard.ts), which document 002 calls an overlay too.
 
 import type { Rule } from '#domain/core/settings-check.ts'
-import { decideTold, type ToldFacts, type Unchanged } from '#domain/core/conditions.ts'
+import { reconcileConditions, type ConditionReport, type Unchanged } from '#domain/core/conditions.ts'
 import type { NodeDecided, NodeFacts } from '#domain/core/change.ts'
 import type { ConditionName, Node } from '#domain/core/node.ts'
 
@@ -11,7 +11,7 @@ export type Overlay = {
   readonly services: readonly Service[]
 }
 
-/** Lies below the folder the agent keeps for overlays, so that all files of a revision appear in one rename. */
+/** Relative to the agent's folder for overlays, so that all files of a revision appear in one rename. */
 export type OverlayFile = {
   /** Relative, of plain segments. */
   readonly path: string
@@ -23,7 +23,7 @@ export type OverlayFile = {
 /** Run by systemd where there is one, else as a child the agent supervises (ruling 17). */
 export type Service = {
   readonly name: string
-  /** The program and its arguments, without a shell. `{overlay}` stands for the folder the files lie in. */
+  /** The program and its arguments, without a shell. `{overlay}` is replaced by the folder of the files. */
   readonly command: readonly string[]
 }
 
@@ -63,7 +63,7 @@ const jsonBytes = (value: object): number => new TextEncoder().encode(JSON.strin
 /** ChangePart an overlay of full length, and a policy, it still has to fit the frame. */
 const longestServiceAlone = 2048
 
-/** A setting by itself, such as time sync: nobody has looked at its shape. */
+/** A single setting, such as time sync, whose shape has not been checked. */
 export const serviceOrNull: Rule = {
   takes: `null, or a service such as {"name":"chronyd","command":["/usr/sbin/chronyd","-d"]} of at most ${longestServiceAlone} bytes`,
   fits: (value) => value === null || (isService(value) && jsonBytes(value) <= longestServiceAlone),
@@ -119,9 +119,9 @@ export type OverlayFacts = NodeFacts & { readonly shown: OverlayShown }
 const about = ['overlay_failed', 'config_drift'] as const satisfies readonly ConditionName[]
 
 export const decideOverlayShown = ({ shown, ...facts }: OverlayFacts): NodeDecided | Unchanged =>
-  decideTold({ ...facts, about, told: [...failure(shown), ...drift(facts.node.value, shown)] })
+  reconcileConditions({ ...facts, about, reported: [...failure(shown), ...drift(facts.node.value, shown)] })
 
-const failure = ({ applied, detail }: OverlayShown): ToldFacts['told'] =>
+const failure = ({ applied, detail }: OverlayShown): ConditionReport['reported'] =>
   applied
     ? []
     : [
@@ -133,7 +133,7 @@ const failure = ({ applied, detail }: OverlayShown): ToldFacts['told'] =>
       ]
 
 /** In maintenance mode nothing is declared that it could drift from (R-008). */
-const drift = ({ assignment }: Node, { drift: lines }: OverlayShown): ToldFacts['told'] =>
+const drift = ({ assignment }: Node, { drift: lines }: OverlayShown): ConditionReport['reported'] =>
   assignment === null || lines.length === 0
     ? []
     : [

@@ -27,7 +27,7 @@ const programs: Rule = {
     value.every((one) => typeof one === 'string' && one.length <= longestProgram && /^[\x21-\x7e]+$/.test(one)),
 }
 
-/** `at`: where in its tree the policy lies, e.g. `policy`. */
+/** `at`: the path of the policy in its document, e.g. `policy`. */
 export const policyRules = (at: string): Rules => ({
   [`${at}.enforcementMode`]: oneOf(enforcementModes),
   [`${at}.execWhitelist`]: programs,

@@ -17,7 +17,7 @@ export const blocksScheduling: Readonly<Record<ConditionName, boolean>> = {
   stuck_enrollment: true,
   cert_expiring: false,
   cert_expired: true,
-  // Anybody who knows an address can try to take a place: trying must not take work away from whoever holds it.
+  // A caller that knows an address can try to take an identity: the attempt must not take work from the holder.
   spoof_suspected: false,
   duplicate_identity: true,
   needs_approval: true,
@@ -32,10 +32,10 @@ export const blocksScheduling: Readonly<Record<ConditionName, boolean>> = {
   not_recoverable: false,
   unhealthy: true,
   overlay_failed: true,
-  // New work would start on what nobody asked for.
+  // New work would start on a configuration that was not asked for.
   config_drift: true,
   wireguard_failed: true,
-  // Advisory: another domain's word never takes work away here.
+  // Advisory: a claim of another domain never takes work away here.
   active_elsewhere: false,
 }
 
@@ -90,7 +90,7 @@ const changesAssignment: ReadonlySet<EntryType> = new Set<EntryType>([
   'host.revoked',
 ])
 
-/** Whoever watches one vCluster hears of this too: the node may just have left it. */
+/** A watch of one vCluster gets this too: the node may just have left it. */
 export const mayHaveLeft = ({ type }: Pick<JournalEntry, 'type'>): boolean => changesAssignment.has(type)
 
 // What health checkers say of a node. An unhealthy one keeps its identity and gets no new work.

@@ -30,7 +30,7 @@ export type VCluster = {
   readonly overlay: Overlay
   /** `mesh`: its nodes are WireGuard peers of every node that is not isolated. `isolated`: of each other only. */
   readonly peering: (typeof peerings)[number]
-  /** It takes no more nodes: about to be deleted, or an operator wants it so. */
+  /** It accepts no further nodes: about to be deleted, or closed by an operator. */
   readonly closed: boolean
   readonly createdAtMs: number
   readonly createdBy: string
@@ -38,7 +38,7 @@ export type VCluster = {
   readonly deletedAtMs: number | null
 }
 
-// vClusters, as platform-admins make, change and delete them. Their nodes are told; no certificate is (R-005).
+// vClusters, as platform-admins make, change and delete them. Their nodes get the change; no certificate changes (R-005).
 
 const rules: Rules = {
   description: printable(256),
@@ -87,7 +87,7 @@ export const decideCreateVCluster = (facts: CreateVClusterFacts): VClusterDecide
 
 export type ChangeVClusterFacts = VClusterChanges & Circumstances & { readonly vcluster: Row<VCluster> }
 
-/** What is so already makes no revision: whoever keeps vClusters in files may apply them every hour. */
+/** An unchanged document makes no revision: operators who keep vClusters in files may apply them every hour. */
 export const decideChangeVCluster = (facts: ChangeVClusterFacts): VClusterDecided | Unchanged | Refusal => {
   const { vcluster: row, set, overlay, by, nowMs } = facts
   if (row.value.deletedAtMs !== null) return refuse('VCLUSTER_NOT_FOUND', row.value.name)
@@ -104,8 +104,8 @@ export const decideChangeVCluster = (facts: ChangeVClusterFacts): VClusterDecide
 }
 
 /**
- * The caller has found no nodes in it, after it was closed: whoever assigns one relies on the row that says it is open, so
- * none can have come since.
+ * The caller has found no nodes in it after it was closed: an assignment relies on the row that says it is open, so none can have
+ * come since.
  */
 export const decideDeleteVCluster = ({
   vcluster: row,

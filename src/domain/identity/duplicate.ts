@@ -1,5 +1,5 @@
 // Two holders of one identity (ruling 6). Of the two the one with the live channel stays; with no channel live, or where
-// the profile says so, both are fenced until an operator decides. Both are named, with what tells them apart.
+// the profile says so, both are fenced until an operator decides. Both are named, with the evidence that distinguishes them.
 
 import {
   readOf,
@@ -20,7 +20,7 @@ import { drainEnded, quarantinedNode } from '#domain/core/quarantined-node.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
 import { denialOfEpoch, generationOf, slotsOf } from '#domain/core/certificate.ts'
 
-/** How one holder of an identity can be told from another. Null: not known, as of an older agent. */
+/** The evidence that distinguishes one holder of an identity from another. Null: not known, as of an older agent. */
 export type HolderFacts = {
   /** Of its process. */
   readonly instance: string | null
@@ -51,7 +51,7 @@ export type DuplicateFacts = NodeFacts & {
   readonly claimantLive: boolean
   /** Another process with a live channel, which has answered a ping just now. */
   readonly otherHolder: HolderFacts | null
-  /** What was last seen of the node, where nobody else is live: named, never decided on. */
+  /** What was last seen of the node, where no other holder is live: named, never decided on. */
   readonly lastSeen: HolderFacts | null
 }
 
@@ -83,7 +83,7 @@ export const decideDuplicate = (facts: DuplicateFacts): DuplicateVerdict => {
     case 'revoked':
       return { kind: 'claimant-refused', refusal: refuse('DUPLICATE_IDENTITY'), change: null }
     case 'quarantined':
-      // Fenced already: whoever of them was repaired stays, also when it has started anew.
+      // Fenced already: the repaired machine stays, also after a restart.
       return isNoCopy(facts) ? { kind: 'claimant-stays', suspicion: null } : claimantRefused(facts)
     case 'enrolled':
     case 'active':
@@ -96,14 +96,14 @@ export const decideDuplicate = (facts: DuplicateFacts): DuplicateVerdict => {
   if (keepsLive && otherHolder === null && claimantLive)
     return { kind: 'claimant-stays', suspicion: suspicionOf(facts) }
   if (keepsLive && facts.sign === 'draining-serial') return claimantRefused(facts)
-  // An older agent cannot be told from itself: it is never fenced for what another one is fenced for.
-  const told = (keepsLive && otherHolder !== null) || claimant.instance === null
-  return told ? claimantRefused(facts) : fenced(facts)
+  // Two processes of an older agent cannot be distinguished, so such an agent is never fenced here.
+  const refuses = (keepsLive && otherHolder !== null) || claimant.instance === null
+  return refuses ? claimantRefused(facts) : fenced(facts)
 }
 
 /**
- * A node that said it could not keep what it was given comes back with what it had before. And a second process is one
- * only if whoever is connected says which it is: a caller that leaves that out is not the one who says it.
+ * A node that reported `not_persisted` comes back with its earlier credentials. A caller is a second process only if the
+ * connected process has an instance id: a caller without one is not the connected process.
  */
 const isNoCopy = ({ node, sign, otherHolder }: DuplicateFacts): boolean =>
   sign === 'second-instance'
@@ -118,7 +118,7 @@ const hasNewerCertificate = ({ node, sign, claimant, otherHolder }: DuplicateFac
   return theirs > 0 && generationOf(slots, claimant.serial) > theirs
 }
 
-/** Both named the right way round: the one who is connected is the one that is not the holder any more. */
+/** Names both the right way round: here the connected process is the one that is no longer the holder. */
 const olderHolder = (facts: DuplicateFacts): Suspicion => {
   const { claimant, otherHolder } = facts
   if (otherHolder === null) throw new Error('an older holder that is not connected')
@@ -142,7 +142,7 @@ export type SecondHolderFacts = NodeFacts & {
   readonly evidence: Condition['evidence']
 }
 
-/** `known`: the condition stands already, and saying it again would only grow the journal. */
+/** `known`: the condition is set already, and another entry would only grow the journal. */
 export const decideSecondHolder = (facts: SecondHolderFacts): NodeDecided | { readonly kind: 'known' } => {
   const { node, condition, evidence, by, nowMs } = facts
   const { membership, id, epoch } = node.value
@@ -217,7 +217,7 @@ export const suspicionOf = (
   }
 }
 
-/** One holder, as the journal names it: what tells two machines apart before what tells two processes apart. */
+/** One holder, as the journal names it: evidence of the machine before evidence of the process. */
 export const holderWords = (holder: HolderFacts): readonly string[] => [
   holder.source ?? 'an unknown address',
   machineWords(holder),

@@ -22,7 +22,7 @@ export type Issuance =
 
 export type Halted = Extract<Issuance, { kind: 'halted' }>
 
-/** In a sentence, for whoever looks after the plane; null: all is well. */
+/** In a sentence, for operators of the plane; null: all is well. */
 export const haltInWords = ({ issuance }: DomainSettings): string | null =>
   issuance.kind === 'open' ? null : inWords(issuance)
 
@@ -40,7 +40,7 @@ export const decideHalt = (facts: HaltFacts): IssuanceDecided => {
   const reason = boundedText(facts.reason)
   const sinceMs = before.kind === 'halted' ? before.sinceMs : nowMs
   const issuance: Halted = { kind: 'halted', by: by.actor, sinceMs, reason, renewals }
-  // Whoever acknowledged it has acknowledged what it was then.
+  // An acknowledgement covers only the halt as it was then.
   const isNews = before.kind === 'open' || before.reason !== reason || before.renewals !== renewals
   return written(facts, issuance, 'issuance.halted', { reason, renewals }, isNews ? nowMs : null)
 }

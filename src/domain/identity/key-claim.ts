@@ -1,5 +1,5 @@
-// One public key belongs to one node, whatever it is used as. A claim is written in the commit that certifies or registers
-// a key, and the commit compares it: of two nodes that bring one key at the same time, one loses the race and is refused.
+// One public key belongs to one node, as a TLS key or a recovery key. A key claim is written in the commit that certifies or
+// registers a key, and compared there: of two nodes that bring one key at the same time, one loses the race and is refused.
 
 import { type KeyBan, everySlot, slotsOf } from '#domain/core/certificate.ts'
 import { readOf, type Read, type Row, type Write } from '#domain/core/change.ts'

@@ -33,7 +33,7 @@ export type IssueFacts = {
   readonly key: KeyInRequest | { readonly kind: 'malformed'; readonly why: string }
   readonly keyBan: Row<KeyBan> | null
   readonly keyClaims: KeyClaimFacts
-  /** Authorities that are withdrawn: what they have signed is no answer to anybody. */
+  /** Withdrawn authorities: a certificate that they signed is not handed out again. */
   readonly withdrawn: readonly IssuerId[]
   readonly orderId: string
   readonly by: Attribution

@@ -1,4 +1,4 @@
-// May whoever presented this certificate speak for its node, now? Asked on every request, before any handler.
+// Does a presented certificate authenticate its node now? Decided on every request, before any handler.
 
 import { isoTime } from '#platform/clock.ts'
 import { type CertificateRecord, isFromFuture, slotNameOf, slotsOf } from '#domain/core/certificate.ts'
@@ -13,7 +13,7 @@ export type PresentedCertificate = {
   readonly node: Node | null
   /** The deny-list names the certificate or its epoch. */
   readonly denied: boolean
-  /** Its key was banned, with whatever node that had it. */
+  /** Its key was banned, with this node or another. */
   readonly keyBanned: boolean
   /** The deny-list names the authority that issued it. */
   readonly issuerWithdrawn: boolean
@@ -44,7 +44,7 @@ export const judgeCertificate = (facts: PresentedCertificate): NodePrincipal | U
   if (facts.issuerWithdrawn) return refuse('ISSUER_WITHDRAWN')
   if (facts.denied || record.subject.epoch !== node.epoch) return refuse('CLIENT_CERT_DENIED')
   if (isFromFuture(record.issuedAtMs, nowMs, facts.toleranceMs)) {
-    // In a word that agents of every release know: it sends them into recovery.
+    // With a code that agents of every release know: it sends them into recovery.
     const begins = `it was issued by a clock that was ahead, and begins ${isoTime(record.issuedAtMs)}`
     return { ...refuse('CLIENT_CERT_DENIED', begins), fromFuture: true }
   }
@@ -53,7 +53,7 @@ export const judgeCertificate = (facts: PresentedCertificate): NodePrincipal | U
   if (slots === null) return refuse('CLIENT_CERT_DENIED')
   const name = slotNameOf(slots, record.issuer, record.serial)
   const drained = name === 'retired' && (slots.retired === null || nowMs >= slots.retired.untilMs)
-  // A certificate of the current epoch that was replaced long ago: its successor is in use, so this is somebody else.
+  // A certificate of the current epoch that was replaced long ago: its successor is in use, so this is a second holder.
   if (name === null || drained) {
     return { ...refuse('SERIAL_MISMATCH'), secondHolderOf: { node, serial: record.serial } }
   }

@@ -1,5 +1,5 @@
-// A new key and certificate within an epoch (rulings 4 and 8). One successor a certificate: the same request again gets
-// the same answer, another key means that somebody else holds this identity too.
+// A new key and certificate within an epoch (rulings 4 and 8). A certificate has one successor: the same request again gets the
+// same answer, another key means that there is a second holder.
 
 import {
   slotOf,
@@ -51,7 +51,7 @@ export type RenewFacts = IssueFacts & {
   readonly currentKeyBan: Row<KeyBan> | null
   /** Null: an older agent, which is not held to it. */
   readonly counter: PresentedCounter | null
-  /** By what it wants to recover from now on; heard only where nothing is registered. */
+  /** The recovery credential to register; used only where none is registered. */
   readonly register: RecoveryRegistrationFacts | null
   readonly claimant: HolderFacts
   /** The claimant's own process has a channel open. */
@@ -65,13 +65,13 @@ export type RenewFacts = IssueFacts & {
 export type RenewVerdict =
   | Refusal
   | Repeated
-  /** There are two; what becomes of them is to be committed before the refusal is told. */
+  /** There are two holders; the consequence has to be committed before the refusal is answered. */
   | { readonly kind: 'duplicate'; readonly verdict: Exclude<DuplicateVerdict, { kind: 'claimant-stays' }> }
   | Renewal
 
 export type Renewal = Admitted<RenewFacts> & {
   readonly slots: Slots
-  /** Somebody else got a successor that nobody has used; what to write down about that. */
+  /** Another holder got a successor that was never used; the suspicion to record. */
   readonly suspicion: Suspicion | null
 }
 
@@ -81,7 +81,7 @@ export const decideRenew = (facts: RenewFacts): RenewVerdict => {
   if (barred !== null) return barred
   if (key.kind === 'malformed') return refuseField('CSR_INVALID', 'csr', key.why)
   const { membership } = node.value
-  // The caller's first use has been committed before: whoever may renew is active by now.
+  // The caller's first use has been committed before: a node that may renew is active by now.
   if (membership.kind !== 'active') return refuse('NODE_STATE_CONFLICT', `the node is ${membership.kind}`)
   if (node.value.epoch !== principal.epoch) return refuse('CLIENT_CERT_DENIED')
 
@@ -89,13 +89,13 @@ export const decideRenew = (facts: RenewFacts): RenewVerdict => {
   const isWithdrawn = ({ issuer }: Slot): boolean => facts.withdrawn.includes(issuer)
   // Authentication has looked already; the key may have been banned since.
   if (facts.currentKeyBan !== null) return keyBanned()
-  // Whoever still drains with the one before has to recover like all that live by it.
+  // A holder that still drains with a certificate of that issuer has to recover like its other nodes.
   if (isWithdrawn(slots.current)) return refuse('CLIENT_CERT_DENIED', 'the authority that issued it has been withdrawn')
   const asking = slotNameOf(slots, principal.proof.issuer, principal.proof.serial)
-  // The same request again, on a connection that has not heard of its answer having been used already.
+  // The same request again, on an old connection, after its answer was used on another.
   if (asking === 'retired' && slots.current.spki === key.spkiHash) return repeat(facts, slots.current)
   const { pending } = slots
-  // One that nobody can use, because a clock that was ahead has dated it, is no successor.
+  // A certificate that cannot be used yet, because a clock that was ahead has dated it, is no successor.
   const isUsable = (slot: Slot): boolean =>
     slot.notAfterMs > nowMs &&
     !isWithdrawn(slot) &&
@@ -117,7 +117,7 @@ const repeat = (facts: RenewFacts, slot: Slot): Repeated => ({
   ...{ kind: 'repeat', facts, node: facts.node.value, slot, spends: null },
 })
 
-/** A registration is heard only from a node that has none, and not while two may hold the identity. */
+/** A registration is accepted only from a node that has none, and not while a duplicate is suspected. */
 const keyInUseFacts = ({ node, register, keyClaims: claims }: RenewFacts, spki: string): KeyInUseFacts => {
   const { value } = node
   const heard = value.recovery === null && !hasCondition(value, 'duplicate_identity')
@@ -126,7 +126,7 @@ const keyInUseFacts = ({ node, register, keyClaims: claims }: RenewFacts, spki: 
 
 type OneHolder = { readonly kind: 'one-holder'; readonly suspicion: Suspicion | null }
 
-/** One certificate has one successor, and one counter: anything else means that somebody else holds this identity too. */
+/** A certificate has one successor and one counter: anything else means that there is a second holder. */
 const judgeSuccession = (
   facts: RenewFacts,
   asking: SlotName | null,
@@ -134,7 +134,7 @@ const judgeSuccession = (
 ): OneHolder | RenewVerdict => {
   const { node, counter, claimant, otherHolder } = facts
   const old = counter !== null && counter.counter < oldestCounter(node.value)
-  // An older agent cannot be told from another, unless somebody who can is connected.
+  // A caller without an instance id is a second holder only if a process with one is connected.
   if (claimant.instance === null && otherHolder === null) {
     if (asking !== 'current') return refuse('SERIAL_MISMATCH')
     return succeeded !== null || old ? refuse('LINEAGE_CONFLICT') : { kind: 'one-holder', suspicion: null }
@@ -203,7 +203,7 @@ const recoveryAfter = (facts: Renewal['facts'], nextBearerHash: string | null): 
   return registeredRecovery(register, profile.value, nextBearerHash, nowMs)
 }
 
-/** The successor nobody has used is not one any more. */
+/** Removes the unused successor. */
 const denialOf = ({ issuer, serial, notAfterMs }: Slot, toleranceMs: number, atMs: number): Write => ({
   put: 'denial',
   value: {

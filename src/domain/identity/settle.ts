@@ -1,5 +1,5 @@
-// Somebody else claimed an identity, and its holder is there: people say that the machine that is connected now is the
-// right one (ruling 6). A yes to nothing that is asked later; should the other come again, that is on record again.
+// A duplicate was found and the holder is connected: operators say that the connected machine is the right one (ruling 6). This
+// approves nothing that is asked later; should the other come again, that is recorded again.
 
 import { peopleAsked } from '#domain/core/approval.ts'
 import {
@@ -25,7 +25,7 @@ export type SettleFacts = NodeFacts & {
 
 const suspicions: readonly ConditionName[] = ['duplicate_identity', 'spoof_suspected']
 
-/** As many people have to say it as the profile asks about a return. Who has so far stands in the evidence. */
+/** Needs as many operators as the profile asks for a return. The evidence names those who have settled it so far. */
 export const decideSettle = (facts: SettleFacts): NodeDecided | Refusal => {
   const { node, profile, reason, by, nowMs } = facts
   const { value } = node
@@ -45,7 +45,7 @@ export const decideSettle = (facts: SettleFacts): NodeDecided | Refusal => {
     const conditions = value.conditions.map((one) => (isSuspicion(one) ? saidBy(one, said) : one))
     return nodeDecided(node, { ...value, conditions }, [entry(by, nowMs, 'node.settled', about, body)], extra)
   }
-  // Whoever has a copy of the state folder has what is registered, too. A stranger who only knocked does not.
+  // The holder of a copied state folder has the registered credential, too. A caller that was only refused does not.
   const shared = hasCondition(value, 'duplicate_identity') && value.recovery !== null
   const settled: Node = {
     ...value,
@@ -74,7 +74,7 @@ const notForSettling = ({ node, connected }: SettleFacts): Refusal | null => {
   return null
 }
 
-/** Somebody else may hold this identity: only people end it. */
+/** The suspicion of a second holder, which only operators end. */
 export const isSuspicion = ({ name }: Pick<Condition, 'name'>): boolean => suspicions.includes(name)
 
 /** Names of operators have no spaces. */

@@ -1,5 +1,5 @@
-// A node's row as a plane reads it. One that lost a field, or never was a node's, harms nobody else: a stand-in is read in its
-// place, which is shut out, keeps what can be read, and says what cannot. Only a quarantine or a revocation puts an end to it.
+// A node's row as a plane reads it. A row that lost a field, or never was a node's, harms no other node: a stand-in is read in its
+// place, which is shut out, keeps what can be read, and says what cannot. Only a quarantine or a revocation ends it.
 
 import { slotOf, type CertificateRecord } from '#domain/core/certificate.ts'
 import { nothingTagged } from '#domain/core/hardware-profile.ts'
@@ -22,7 +22,7 @@ const isObject = (value: unknown): value is Fields =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 const isText = (value: unknown): value is string => typeof value === 'string'
 const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0
-/** A date can be made of it, and nothing more is asked: whoever is too strict here shuts a healthy node out. */
+/** A date can be made of it, and nothing more is checked: a stricter check could shut a healthy node out. */
 const isTime = (value: unknown): value is number => typeof value === 'number' && Math.abs(value) <= 8.64e15
 const isObjectOrNull = (value: unknown): boolean => value === null || isObject(value)
 const isTextOrNull = (value: unknown): boolean => value === null || isText(value)

@@ -54,7 +54,7 @@ export const journalActor = 'system:journal'
 
 /** `end`: the last of its chain that says a membership. Null: the journal does not say that the node was revoked. */
 export const revocationIn = (end: JournalEntry, entries: readonly JournalEntry[]): FormerRevocation | null => {
-  // A fence of before is in the place of what it restored.
+  // An earlier fence counts as the state that it restored.
   const [entry] = entries
     .filter(({ chain, epoch, sequence }) => chain === end.chain && epoch === end.epoch && sequence <= end.sequence)
     .filter(({ type, actor }) => membershipAfter[type] !== undefined && actor !== journalActor)
@@ -137,7 +137,7 @@ export const differenceOfNode = (
 
 /**
  * `last`: the last of its chain. An entry that reopens the node in another chain may have come before or after it: clocks
- * do not say. Where there is none, the node is shut out, whatever else other chains say.
+ * do not say. Where there is none, the node is shut out, whatever other chains contain.
  */
 const isLastingEnd = (last: JournalEntry, ofEpoch: readonly JournalEntry[]): boolean =>
   isShut(membershipAfter[last.type] as Kind) &&

@@ -1,6 +1,6 @@
-// Who is whose WireGuard peer, and how two sides tell whether they have the same set of peers. A set's revision is the sum
-// of the hashes of its peers: it follows every change without the rest being looked at again, and whoever has the same
-// peers comes to the same one, in whatever order they came.
+// Which nodes are WireGuard peers, and how two sides know whether they have the same set. A set's revision is the sum of the
+// hashes of its peers: it follows every change without the rest being read again, and the same peers give the same revision in
+// any order.
 
 import type { Node, NodeId } from '#domain/core/node.ts'
 import type { VCluster } from '#domain/fleet/vcluster.ts'
@@ -18,7 +18,7 @@ export type Peer = {
 /** SHA-256, of UTF-8: this folder computes nothing that is not portable. */
 export type Digest = (text: string) => Uint8Array
 
-/** Every node of a group is a peer of every other; null: the node is nobody's. */
+/** Every node of a group is a peer of every other; null: the node has no peers. */
 export type Group = string | null
 
 const everybody = 'mesh'
@@ -28,7 +28,7 @@ type Placed = Pick<Node, 'membership' | 'assignment' | 'wireguard'>
 export const groupOf = (node: Placed, vcluster: Pick<VCluster, 'peering'> | null): Group =>
   takesPart(node) ? groupOnceUsed(node, vcluster) : null
 
-/** Whoever holds an identity that it has used. One that lapsed may be back any moment, and is reached by whoever can. */
+/** A node with an identity that it has used. An inactive one may be back any moment, and peers may still reach it. */
 const takesPart = ({ membership }: Placed): boolean =>
   membership.kind === 'active' || (membership.kind === 'inactive' && membership.slots !== null)
 
@@ -60,7 +60,7 @@ const reachedAt = ({ ipv6, ipv4, port }: UnderlayEndpoint): string | null => {
   return ipv4 === null ? null : `${ipv4}:${port}`
 }
 
-/** Of a set. Sums are kept as numbers and told as text. */
+/** The revision of a set. Sums are kept as numbers and sent as text. */
 export type PeerSum = bigint
 
 export const noPeers: PeerSum = 0n

@@ -5,7 +5,7 @@ import { formatIp, inOneOf, networksOf, parseIp, parseIpv6 } from '#platform/ip-
 import type { NodeId } from '#domain/core/node.ts'
 import type { Profile } from '#domain/core/profile.ts'
 import { refuse, refuseField, type Refusal } from '#domain/core/refusal.ts'
-import type { NodeWireguard, OverlayAddress, UnderlayEndpoint, WireguardKey } from '#domain/core/wireguard.ts'
+import type { NodeWireguard, WireguardAddress, UnderlayEndpoint, WireguardKey } from '#domain/core/wireguard.ts'
 
 export type WireguardBrought = {
   readonly publicKey: string
@@ -19,11 +19,11 @@ export type WireguardFacts = {
   /** Who has this key, or had it. */
   readonly key: Row<WireguardKey> | null
   /** One that is free for the node; null: there is none. */
-  readonly address: { readonly address: string; readonly row: Row<OverlayAddress> | null } | null
+  readonly address: { readonly address: string; readonly row: Row<WireguardAddress> | null } | null
 }
 
 /** The rows of what a node has now. */
-export type WireguardHeld = { readonly key: Row<WireguardKey> | null; readonly address: Row<OverlayAddress> | null }
+export type WireguardHeld = { readonly key: Row<WireguardKey> | null; readonly address: Row<WireguardAddress> | null }
 
 export const nothingHeld: WireguardHeld = { key: null, address: null }
 
@@ -40,7 +40,7 @@ export const wireguardBarred = (profile: Profile, node: NodeId, facts: Wireguard
   return facts.address === null ? refuse('ADDRESS_POOL_EXHAUSTED') : null
 }
 
-/** A node may come back to a key that it has replaced; one that was withdrawn with a revoked node is nobody's any more. */
+/** A node may return to a key that it has replaced; no node may use the key of a revoked node. */
 const mayUse = (key: WireguardKey, node: NodeId): boolean =>
   key.node === node && (key.endedAtMs === null || key.replaced === true)
 
@@ -76,7 +76,7 @@ export const wireguardJoined = (
   return { wireguard, part: mergeParts([taken, wireguardGivenUp(others, 'replaced', nowMs)]) }
 }
 
-/** The key ends, the address is released. `withdrawn`: its identity was taken away, and nobody gets in with that key again. */
+/** Ends the key and releases the address. `withdrawn`: the node was withdrawn, and no node may use that key again. */
 export const wireguardGivenUp = (
   { key, address }: WireguardHeld,
   why: 'replaced' | 'withdrawn',
@@ -98,7 +98,7 @@ export const wireguardGivenUp = (
   }
 }
 
-/** As seed 002 writes it; null: it has none that others could call. */
+/** As document 002 writes it; null: it has none that others could call. */
 export const underlayText = (endpoint: UnderlayEndpoint | null): string | null => {
   const host = endpoint === null ? null : (endpoint.ipv6 ?? endpoint.ipv4)
   return endpoint === null || host === null ? null : `${host}:${endpoint.port}`
@@ -127,7 +127,7 @@ const unreachable = networksOf(
 )
 
 // Whether 32 bytes are a public key that WireGuard can keep a secret with. Two texts for one key would make two nodes of one
-// key holder, and with a point of small order everybody shares the same secret.
+// key, and with a point of small order all peers would share the same secret.
 
 const field = (1n << 255n) - 19n
 

@@ -117,7 +117,7 @@ const renewal = (facts: ExplainFacts, { current, pending }: Slots): string => {
 const isExpired = ({ current, pending }: Pick<Slots, 'current' | 'pending'>, nowMs: number): boolean =>
   nowMs >= Math.max(current.notAfterMs, pending === null ? 0 : pending.notAfterMs)
 
-/** Where it has expired, what an operator said to its recovery has been told with that. */
+/** For an expired certificate, the sentence about it has already named an operator's denial of recovery. */
 const unlessExpired = (facts: ExplainFacts, slots: Slots): string[] =>
   isExpired(slots, facts.nowMs) ? [] : denialSentences(facts)
 

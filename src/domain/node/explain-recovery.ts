@@ -1,4 +1,4 @@
-// How a node comes back when its certificate no longer helps it: by itself, when people say so, or not at all.
+// How a node comes back when its certificate no longer works: automatically, after an approval, or not at all.
 
 import { isoTime } from '#platform/clock.ts'
 import { approvalComplete, recoveryApproved } from '#domain/core/approval.ts'

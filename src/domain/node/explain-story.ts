@@ -1,5 +1,5 @@
-// What led to the state a node is in: entries of the journal and what its agent told, as one chain. What belongs to one
-// story (one correlation) stands together, oldest first.
+// What led to the state of a node: journal entries and events of its agent, as one chain. Links of one episode (one correlation)
+// are grouped, oldest first.
 
 import { boundedText } from '#domain/core/change.ts'
 import type { EntryBody, EntryType, JournalEntry } from '#domain/core/journal-entry.ts'
@@ -7,7 +7,7 @@ import type { EntryBody, EntryType, JournalEntry } from '#domain/core/journal-en
 export type StoryEntry = Pick<JournalEntry, 'type' | 'atMs' | 'actor' | 'source' | 'correlation' | 'body'>
 
 /** A line of the record an agent keeps and reports. */
-export type ToldLine = { readonly atMs: number; readonly what: string; readonly correlation: string | null }
+export type AgentEvent = { readonly atMs: number; readonly what: string; readonly correlation: string | null }
 
 export type ChainLink = {
   readonly atMs: number
@@ -16,8 +16,8 @@ export type ChainLink = {
   readonly correlation: string | null
 }
 
-export const causalChain = (entries: readonly StoryEntry[], told: readonly ToldLine[], most = 40): ChainLink[] => {
-  const links = [...withoutRoutine(entries).flatMap(linkOf), ...told.map(toldLink)]
+export const causalChain = (entries: readonly StoryEntry[], events: readonly AgentEvent[], most = 40): ChainLink[] => {
+  const links = [...withoutRoutine(entries).flatMap(linkOf), ...events.map(agentLink)]
   return inStories(links).reduce(coalesce, []).slice(-most).map(counted)
 }
 
@@ -37,14 +37,14 @@ const linkOf = (entry: StoryEntry): ChainLink[] => {
   return [{ atMs, what: boundedText(tell(body), 512), who, correlation }]
 }
 
-const toldLink = ({ atMs, what, correlation }: ToldLine): ChainLink => ({
+const agentLink = ({ atMs, what, correlation }: AgentEvent): ChainLink => ({
   atMs,
   what: boundedText(what, 512),
   who: 'its agent',
   correlation,
 })
 
-/** A story begins with its first link; those without one stand alone. */
+/** An episode is placed at its first link; a link without a correlation is placed alone. */
 const inStories = (links: readonly ChainLink[]): ChainLink[] => {
   const byTime = links.toSorted((a, b) => a.atMs - b.atMs)
   const stories = Map.groupBy(byTime, (link) => link.correlation ?? link)
@@ -72,7 +72,7 @@ const word = (body: EntryBody, name: string): string => {
 }
 const because = (body: EntryBody): string => (body['reason'] === undefined ? '' : `: ${word(body, 'reason')}`)
 
-/** Entries of other types say nothing about why a node is how it is. */
+/** Entries of other types do not explain the state of a node. */
 const sentences: Partial<Record<EntryType, (body: EntryBody) => string>> = {
   'enrollment_token.created': () => 'a token was made for it',
   'enrollment_token.revoked': () => 'its token was withdrawn',

@@ -67,7 +67,7 @@ const notBack = (node: Node, profile: Profile): Refusal | null => {
 const slotUsed = (facts: FirstUseFacts, slots: Slots) =>
   slotNameOf(slots, facts.principal.proof.issuer, facts.principal.proof.serial)
 
-/** Active, with whatever certificate was used as the current one. */
+/** Active, with the used certificate as the current one. */
 const activate = (
   facts: FirstUseFacts,
   slots: Slots,

@@ -26,7 +26,7 @@ export const decideLapse = ({ node, lastPresentMs, grace, by, nowMs }: LapseFact
   const lapsed: Node = {
     ...value,
     membership: { kind: 'inactive', sinceMs: nowMs, slots: value.membership.slots },
-    // Whoever approved an earlier return has not approved this one.
+    // An approval of an earlier return does not approve this one.
     approvals: [],
   }
   const body = { last_present: isoTime(lastPresentMs), grace_ms: grace.value.livenessGraceMs }
@@ -53,7 +53,7 @@ export const decideStuck = ({ node, domain, by, nowMs }: StuckFacts): NodeDecide
   return { ...raised, change: { ...change, reads: [...change.reads, readOf('domain', 'domain', domain)] } }
 }
 
-/** So much of a certificate's life is left when somebody should have a look: its renewal was due long before. */
+/** The share of a certificate's lifetime that is left when an alert is due: its renewal was due long before. */
 const lastPart = 1 / 4
 
 /** Its certificate is running out and no successor has been issued. */

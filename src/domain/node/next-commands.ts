@@ -45,7 +45,7 @@ const byMembership = (node: Node, profile: Profile, nowMs: number): string[] => 
   }
 }
 
-/** No certificate it has will do any more. */
+/** None of its certificates is valid any more. */
 const lostFor = (node: Node, nowMs: number): boolean => {
   const slots = slotsOf(node)
   return slots === null || nowMs >= Math.max(slots.current.notAfterMs, slots.pending?.notAfterMs ?? 0)

@@ -1,6 +1,6 @@
 // Conditions an agent claims of its own node. What it no longer claims is over: one report says all of them.
 
-import { decideTold, type Unchanged } from '#domain/core/conditions.ts'
+import { reconcileConditions, type Unchanged } from '#domain/core/conditions.ts'
 import type { NodeDecided, NodeFacts } from '#domain/core/change.ts'
 import type { Condition, ConditionName } from '#domain/core/node.ts'
 
@@ -14,8 +14,8 @@ export const reportedConditions = [
 export type ReportedCondition = (typeof reportedConditions)[number]
 
 export type ReportedFacts = NodeFacts & {
-  readonly claimed: readonly (Pick<Condition, 'reason' | 'evidence'> & { readonly name: ReportedCondition })[]
+  readonly reported: readonly (Pick<Condition, 'reason' | 'evidence'> & { readonly name: ReportedCondition })[]
 }
 
-export const decideReported = ({ claimed, ...facts }: ReportedFacts): NodeDecided | Unchanged =>
-  decideTold({ ...facts, about: reportedConditions, told: claimed })
+export const decideReported = ({ reported, ...facts }: ReportedFacts): NodeDecided | Unchanged =>
+  reconcileConditions({ ...facts, about: reportedConditions, reported })

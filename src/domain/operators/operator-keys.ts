@@ -53,7 +53,7 @@ export const decideCreateKey = (facts: CreateKeyFacts): KeyDecided | Refusal => 
 
 export type RevokeKeyFacts = {
   readonly key: Row<OperatorKey>
-  /** Only keys that grant something: a row somebody wrote into the database is nobody's way in. */
+  /** Only keys that grant something: a row that was written into the database by hand grants nothing. */
   readonly others: readonly Row<OperatorKey>[]
   readonly keySeal: KeySeal
   readonly by: Attribution

@@ -8,7 +8,7 @@ import type { PlanEffect } from './plan.ts'
 import type { Profile } from '#domain/core/profile.ts'
 import { recoverabilityOf } from '#domain/core/recoverability.ts'
 import { changesOf } from '#domain/core/settings-check.ts'
-import { type Token, tokenStanding } from '#domain/enrollment/token.ts'
+import { type Token, tokenStatus } from '#domain/enrollment/token.ts'
 import type { VCluster } from '#domain/fleet/vcluster.ts'
 
 const works = (count: number): string => counted(count, 'allocation')
@@ -65,18 +65,18 @@ export const tokenRevocationOf = (
   node: Node | null,
   nowMs: number,
 ): readonly PlanEffect[] => {
-  const standing = tokenStanding(token, nowMs)
+  const state = tokenStatus(token, nowMs)
   const whose = token.scope.kind === 'node' ? `for ${token.scope.node}` : 'of the domain'
-  const good = standing === 'unused' || standing === 'bound'
+  const good = state === 'unused' || state === 'bound'
   const own: PlanEffect = {
     subject: `token ${token.id}`,
-    effect: good ? 'no machine can enrol with it any more' : `nothing: it is ${standing} already`,
+    effect: good ? 'no machine can enrol with it any more' : `nothing: it is ${state} already`,
     loses: null,
     unrecoverable: null,
-    facts: [standing, whose],
+    facts: [state, whose],
   }
   if (!good || node === null) return [own]
-  const left = others.filter((one) => one.id !== token.id && tokenStanding(one, nowMs) === 'unused').length
+  const left = others.filter((one) => one.id !== token.id && tokenStatus(one, nowMs) === 'unused').length
   const waits = node.membership.kind === 'registered'
   return [
     own,
@@ -127,7 +127,7 @@ export type ProfileChangeFacts = {
 /** Which revision of the profile was looked at. */
 export const versionFact = (version: number): string => `version ${version}`
 
-/** A line for the profile, and one for every node that could come back by itself before and could not then. */
+/** A line for the profile, and one for every node that would lose its recovery without an operator. */
 export const profileChangeOf = (facts: ProfileChangeFacts): readonly PlanEffect[] => {
   const { before, after, keys, version, nodes, nowMs } = facts
   const shorter = after.certificate.lifetimeMs < before.certificate.lifetimeMs

@@ -1,4 +1,4 @@
-// What an action would do, computed before it is done. Whoever applies a plan gets what was shown, or hears what changed.
+// What an action would do, computed before it is done. Applying a plan does what was shown, or is refused with what changed.
 
 import type { IssuerId, NodeId } from '#domain/core/node.ts'
 import { readOf, type Row, boundedText, decided, entry, type Attribution, type Decided } from '#domain/core/change.ts'
@@ -30,7 +30,7 @@ export type PlanEffect = {
   readonly effect: string
   /** When access is lost; null: it is not. */
   readonly loses: 'at once' | 'at expiry' | null
-  /** It cannot come back by itself: what a person would have to do. */
+  /** It cannot recover without an operator: what the operator would have to do. */
   readonly unrecoverable: string | null
   /** What the line was read from, in words: `active`, `3 allocations`, `assigned to blue`. */
   readonly facts: readonly string[]
@@ -50,7 +50,7 @@ export const planLifeMs = 3_600_000
 /** Nodes one plan may name. */
 export const mostPlanned = 500
 
-// A plan is kept as it was shown. It is applied once, by somebody who may, and only if all of it is still so.
+// A plan is kept as it was shown. It is applied once, by an authorised operator, and only if all of it is still true.
 
 export type PlanDecided = Decided & { readonly plan: Plan }
 
@@ -86,12 +86,12 @@ export type ApplyFacts = {
   readonly nowMs: number
 }
 
-/** Whoever gets this may carry it out, and nobody else ever. */
+/** The caller that gets this verdict carries the plan out; no other caller ever does. */
 export const decideApplyPlan = ({ plan, now, by, nowMs }: ApplyFacts): PlanDecided | Refusal => {
   const unfit = planUnfit(plan, nowMs)
   if (unfit !== null || plan === null) return unfit ?? refuse('PLAN_NOT_FOUND')
   const changes = changesSince(plan.value.effects, now)
-  if (changes.length > 0) return refuse('PLAN_STALE', told(changes))
+  if (changes.length > 0) return refuse('PLAN_STALE', listed(changes))
   const applied: Plan = { ...plan.value, applied: { by: by.actor, atMs: nowMs } }
   const { id, action } = applied
   return {
@@ -136,11 +136,11 @@ const difference = (then: PlanEffect, today: PlanEffect): string => {
   return `was ${gone.join(', ') || 'less'}, and is ${fresh.join(', ') || 'not any more'}`
 }
 
-const mostTold = 5
+const mostListed = 5
 
-const told = (changes: readonly string[]): string => {
-  const rest = changes.length - mostTold
-  return boundedText([...changes.slice(0, mostTold), ...(rest > 0 ? [`and ${rest} more`] : [])].join('; '), 1000)
+const listed = (changes: readonly string[]): string => {
+  const rest = changes.length - mostListed
+  return boundedText([...changes.slice(0, mostListed), ...(rest > 0 ? [`and ${rest} more`] : [])].join('; '), 1000)
 }
 
 /** Who may do it without a plan may do it with one. */

@@ -23,7 +23,7 @@ export type Purpose = 'runtime' | 'recovery'
 
 /** What can be seen of a failure. The times are those the agent believes, not what its machine's clock says. */
 export type Observed =
-  /** Nobody answers, or the name leads nowhere. `code` is the system's. */
+  /** No answer, or the name does not resolve. `code` is the system's. */
   | {
       readonly kind: 'no-answer'
       readonly code: string
@@ -33,7 +33,7 @@ export type Observed =
     }
   /** The name is lost; the plane was reached at an address that is remembered. */
   | { readonly kind: 'lost-name'; readonly name: string; readonly code: string; readonly address: string }
-  /** Somebody answers and cannot show that it is the plane. */
+  /** A server answers and cannot prove that it is the plane. */
   | { readonly kind: 'server-untrusted'; readonly code: string; readonly url: string; readonly for: Purpose }
   /** It is the plane in everything but the dates of its certificates. `stated`: the time is the plane's own, signed. */
   | {

@@ -64,21 +64,21 @@ export type RecoverFacts = IssueFacts & {
   readonly otherHolder: HolderFacts | null
   /** What was last seen of the node: named where two holders are, never decided on. */
   readonly lastSeen: HolderFacts | null
-  /** What made it necessary, as the agent tells it. */
+  /** What made it necessary, as the agent reports it. */
   readonly failure: {
     readonly class: FailureClass
     readonly code: string
     readonly sinceMs: number
     readonly certNotAfterMs: number | null
   }
-  /** Heard only with a repair bundle: every other caller has what it recovered with. */
+  /** Used only with a repair bundle: every other caller keeps the credential it recovered with. */
   readonly register: RecoveryRegistrationFacts | null
 }
 
 export type RecoverVerdict =
   | Refusal
   | Repeated
-  /** There are two; what becomes of them is to be committed before the refusal is told. */
+  /** There are two holders; the consequence has to be committed before the refusal is answered. */
   | { readonly kind: 'duplicate'; readonly verdict: Exclude<DuplicateVerdict, { kind: 'claimant-stays' }> }
   | AdmittedRecovery
 
@@ -112,7 +112,7 @@ const keyInUseFacts = (
   return { nodeId: value.id, node: value, spki, register: credential.by === 'repair' ? register : null, claims }
 }
 
-/** Same key, same credential, same answer, whatever the counter: its holder has not heard of the newer one. */
+/** The same key and credential get the same answer with any counter: the holder has not received the newer one. */
 const repeatOf = (facts: RecoverFacts, spki: string): RecoverVerdict | null => {
   const { node, profile, nowMs } = facts
   const slots = slotsOf(node.value)
@@ -157,7 +157,7 @@ const duplicate = (facts: RecoverFacts, { counter }: PresentedCounter): RecoverV
   const verdict = decideDuplicate({
     ...facts,
     sign: old ? 'old-counter' : 'second-instance',
-    // A recovery is asked for where no channel opens any more.
+    // An agent asks for a recovery only when it cannot open a channel.
     claimantLive: false,
   })
   return verdict.kind === 'claimant-stays' ? null : { kind: 'duplicate', verdict }
@@ -192,7 +192,7 @@ export const recoveriesInWindow = (node: Node, { recovery }: Profile, nowMs: num
 
 export type WaitsFacts = NodeFacts & Pick<RecoverFacts, 'failure'> & { readonly refusal: Refusal }
 
-/** So that whoever could approve a recovery sees that it waits. Other refusals wait for nobody. */
+/** Shows operators that a recovery waits for an approval. Other refusals wait for no one. */
 export const decideRecoveryWaits = (facts: WaitsFacts): NodeDecided | Unchanged => {
   const { node, refusal, failure, by, nowMs } = facts
   if (refusal.code !== 'APPROVAL_REQUIRED' && refusal.code !== 'RECOVERY_BUDGET_SPENT') return { kind: 'unchanged' }
@@ -271,7 +271,7 @@ const recoveryAfter = ({ facts, before }: AdmittedRecovery, nextBearerHash: stri
   // What two holders had is not left to either of them.
   const shared = credential.by === 'repair' && hasCondition(before, 'duplicate_identity')
   if (recovery === null || shared) return null
-  // An operator's repair is no recovery of its own, and whoever was thrown out with its authority has done nothing.
+  // A repair by an operator costs no budget, and neither does the recovery of a node whose authority was withdrawn.
   const isFree = credential.by === 'repair' || livesBy(before, facts.withdrawn)
   return {
     credential: rotated(heldOf(recovery.credential, credential), nextBearerHash),

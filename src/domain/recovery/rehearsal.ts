@@ -1,5 +1,5 @@
-// A rehearsal goes through the whole ceremony of a recovery while nothing is wrong, and changes nothing but what is known of
-// the node: that it would come back by itself, or what would stop it.
+// A rehearsal goes through a whole recovery while nothing is wrong, and changes only what is known of the node: that it would
+// recover without an operator, or what would prevent it.
 
 import { recoveryApproved } from '#domain/core/approval.ts'
 import {
@@ -30,7 +30,7 @@ export type RehearseFacts = NodeFacts & {
   readonly domain: Row<DomainSettings>
   readonly credential: PresentedRecovery
   readonly counter: PresentedCounter | null
-  /** What the agent found out by itself. */
+  /** What the agent found before the plane answered. */
   readonly diskReserve: boolean
   readonly clockSkewMs: number
 }
@@ -48,7 +48,7 @@ type Failing = { readonly step: RehearsalStep; readonly why: string }
 export const decideRehearsal = (facts: RehearseFacts): RehearsalVerdict => {
   const { node, profile, domain } = facts
   const stranger = notTheNode(facts)
-  // Whoever cannot prove to be the node must not be able to say that it could not recover.
+  // A caller that cannot prove the node's identity must not be able to report that the node could not recover.
   if (stranger !== null) return { outcome: 'failed', ...stranger, decided: null }
   const failing = failingStep(facts)
   const { value } = node
@@ -92,9 +92,9 @@ export type CounterSender = {
 }
 
 /**
- * An old counter betrays a copy only if somebody else holds the newer one. `overtaken`: a request of the holder itself that
- * a renewal has overtaken on the way, or nobody has used the newer counter yet. Neither says anything about the node.
- * `not-kept`: the node has said that it could not keep the newer one.
+ * An old counter is a sign of a copy only if another holder has the newer one. `overtaken`: a renewal has overtaken a request of
+ * the holder itself, or the newer counter is unused. Neither is a sign of a copy. `not-kept`: the node has reported that it could
+ * not keep the newer one.
  */
 export type CounterVerdict = 'good' | 'overtaken' | 'not-kept' | 'second-holder'
 
@@ -124,7 +124,7 @@ const isChanging = ({ membership }: Node, { connected }: CounterSender, nowMs: n
   return membership.kind === 'active' && connected && (membership.slots.retired?.untilMs ?? 0) > nowMs
 }
 
-/** Under `approve` people would be asked: that is how it is meant, and nothing is wrong with the ceremony. */
+/** Under `approve` operators would be asked: that is intended, and the rehearsal passes. */
 const budgetOf = (node: Node, profile: Profile, nowMs: number): string | null => {
   if (profile.recovery.mode === 'deny' || (node.recovery !== null && node.recovery.denied !== null))
     return 'RECOVERY_DENIED'

@@ -96,7 +96,7 @@ const endOf = ({ node, by, nowMs }: RepairBundleFacts, reason: string, hadSlots:
   return [entry(by, nowMs, 'node.superseded', { node: id, epoch }, body)]
 }
 
-/** An operator has decided already, whatever other process holds the identity: neither counter nor budget is asked. */
+/** An operator has already decided for this machine, so neither counter nor budget nor other holders are checked. */
 export const repairBarred = (
   { node, domain, nowMs }: Pick<NodeFacts, 'node' | 'nowMs'> & { readonly domain: Row<DomainSettings> },
   hash: string,
@@ -170,7 +170,7 @@ export type RepairEvidenceFacts = NodeFacts & { readonly checks: readonly Repair
 
 const mostChecks = 16
 
-/** Heard only from the identity that the repair made. */
+/** Accepted only from the identity that the repair made. */
 export const decideRepairEvidence = ({ node, checks, by, nowMs }: RepairEvidenceFacts): NodeDecided | Unchanged => {
   const { value } = node
   const { repair, membership } = value
@@ -205,6 +205,6 @@ const outcome = ({ name, ok }: RepairCheck): string => `${name}=${ok}`
 export const failedChecks = ({ evidence }: Repair): readonly string[] =>
   evidence === null ? [] : evidence.checks.filter(({ ok }) => !ok).map(({ name, detail }) => `${name}: ${detail}`)
 
-/** Released with the identity its repair gave it: it comes back by that, once, whatever its profile says of a lapse. */
+/** Released with the identity of its repair: it returns by that, once, whatever its profile asks of an inactive node. */
 export const releasedAfterRepair = ({ membership, repair, epoch }: Node): boolean =>
   membership.kind === 'inactive' && membership.slots !== null && repair?.usedBy?.epoch === epoch

@@ -56,7 +56,7 @@ const silence = (silent: Range | null): string =>
 
 const mirrored = ({ from, to }: Range): Range => ({ from: Math.abs(to), to: Math.abs(from) })
 
-/** `step`: what lies between two neighbours, where there is such a thing. */
+/** `step`: the distance between two neighbours, where there is one. */
 const between = ({ from, to }: Range, say: (value: number) => string, step = 0): string => {
   if (from <= 0 || from === -Infinity) return `less than ${say(to)}`
   if (to === Infinity) return `${say(from)} or more`

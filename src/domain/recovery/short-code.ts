@@ -232,8 +232,8 @@ const times = (a: number, b: number): number => {
 }
 
 /**
- * Who it is about, for somebody who has the list of nodes: 25 bits, so that two of ten thousand nodes rarely share one. Not
- * a secret and no proof of anything. Never 0.
+ * Names the node to an operator who has the list of nodes: 25 bits, so that two of ten thousand nodes rarely share one. It is no
+ * secret and proves nothing. Never 0.
  */
 export const nodeMark = (domain: string, nodeId: string): number => {
   let hash = 0x811c9dc5

@@ -1,4 +1,4 @@
-// Quarantine takes a node's identity away at once and keeps its record for whoever looks into it. Only an operator ends it.
+// Quarantine ends a node's identity at once and keeps its row for investigation. Only an operator ends it.
 
 import {
   readOf,
@@ -92,11 +92,11 @@ export const decideRelease = ({ node, by, nowMs }: NodeFacts): NodeDecided | Ref
     ...value,
     membership: { kind: 'inactive', sinceMs: nowMs, slots: membership.slots },
     tenure: value.tenure + 1,
-    // Two held it: whoever is let in next registers another.
+    // Two machines had it: the one that is admitted next registers another.
     recovery: !repaired && hasCondition(value, 'duplicate_identity') ? null : value.recovery,
-    // Kept until the repaired node has come back by it; a bundle nobody used ends here.
+    // Kept until the repaired node has returned by it; an unused bundle ends here.
     repair: repaired ? repair : null,
-    // Whoever releases a node has judged what was suspected of it.
+    // The operator who releases a node has judged the suspicion.
     conditions: withoutConditions(value.conditions, ['spoof_suspected', 'duplicate_identity']),
   }
   const about = { node: value.id, epoch: value.epoch }

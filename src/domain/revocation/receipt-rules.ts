@@ -58,7 +58,7 @@ const noPeerProof = (publicKey: string): PeerProof => ({
 
 const unheard = (node: NodeId): Straggler => ({ node, deadlineMs: null })
 
-/** Once it is effective nobody else has to prove anything: whoever starts later loads what was denied. */
+/** Once it is effective no other replica has to confirm: one that starts later loads the denials. */
 export const withReplicaProof = (receipt: Receipt, proof: ReplicaProof): Receipt =>
   receipt.effectiveAtMs !== null || hasProof(receipt, proof.replica)
     ? receipt
@@ -68,15 +68,15 @@ export const hasProof = ({ replicas }: Receipt, replica: number): boolean =>
   replicas.some((proof) => proof.replica === replica)
 
 /**
- * `leased`: every replica that may act, read after the withdrawal was committed. Whoever is not among them loads what was
- * denied before it acts again.
+ * `leased`: every replica that may act, read after the withdrawal was committed. A replica that is not among them loads the
+ * denials before it acts again.
  */
 export const effective = (receipt: Receipt, leased: readonly number[], nowMs: number): Receipt =>
   receipt.effectiveAtMs !== null || leased.length === 0 || !leased.every((replica) => hasProof(receipt, replica))
     ? receipt
     : { ...receipt, effectiveAtMs: Math.max(nowMs, receipt.decidedAtMs) }
 
-/** What became of those that had to drop the key; of anybody else nothing is taken. */
+/** The results of the peers that had to drop the key; results of other nodes are ignored. */
 export type PeerFates = {
   /** And when. */
   readonly confirmed: ReadonlyMap<NodeId, number>
@@ -113,8 +113,8 @@ export const withPeerProof = (receipt: Receipt, fates: PeerFates): Receipt => {
 }
 
 /**
- * Nodes that became peers of its peers while the withdrawal was on its way to every replica: one of those may have told
- * them of the key. Once every replica knows nobody is told of it any more.
+ * Nodes that became peers of its peers while the withdrawal was on its way to every replica: a replica may have sent them the
+ * key. Once every replica knows, no node gets the key any more.
  */
 export const withJoinedPeers = (receipt: Receipt, now: readonly NodeId[]): Receipt => {
   const { peers } = receipt
@@ -150,8 +150,8 @@ export const latencyOf = (receipt: Receipt) => {
   }
 }
 
-// What is written of a receipt: with the withdrawal, and as its proofs come in. The journal says when it became effective,
-// who was still to be waited for, and when there was nobody any more; not every proof.
+// What is written of a receipt: with the withdrawal, and as its proofs come in. The journal records when it became effective,
+// which peers it still waited for, and when it was settled; not every proof.
 
 /** Goes into the transaction that takes the identity away. */
 export const receiptOpened = (receipt: Receipt): ChangePart => ({
@@ -159,9 +159,9 @@ export const receiptOpened = (receipt: Receipt): ChangePart => ({
   writes: [{ put: 'receipt', value: receipt }],
 })
 
-/** What the plane does by itself has no source. */
+/** An action of the plane itself has no source. */
 const collector = { actor: 'system:receipts', source: null, correlation: null } as const
-/** Of those that are still waited for, so many are named. */
+/** The number of stragglers that are named. */
 const mostNamed = 20
 
 export type ReceiptFacts = { readonly before: Row<Receipt>; readonly receipt: Receipt; readonly nowMs: number }
@@ -213,7 +213,7 @@ export const decideReceipt = ({ before, receipt, nowMs }: ReceiptFacts): Decided
   })
 }
 
-/** Some replicas have answered, and others not: what is proven so far is kept for whoever goes on with it. */
+/** Some replicas have answered, and others not: the proofs so far are kept for the replica that goes on with it. */
 const replicasMissing = (before: Receipt, receipt: Receipt): boolean =>
   receipt.effectiveAtMs === null && receipt.replicas.length > before.replicas.length
 

@@ -38,7 +38,7 @@ export type ReplicaProof = {
   readonly replica: number
   /** Host and process, for people. */
   readonly name: string
-  /** `lease`: it did not answer, and may not serve any more since its lease and the skew are over. */
+  /** `lease`: it did not answer, and no longer serves since its lease and the skew are over. */
   readonly how: (typeof replicaProofs)[number]
   /** How many channels it cut, as far as it has said so. */
   readonly channels: number
@@ -51,9 +51,9 @@ export type PeerProof = {
   /** Their agents have said that the set in force is one without it. */
   readonly confirmed: number
   readonly lastConfirmedAtMs: number | null
-  /** No longer waited for: no members any more, or the node is back by an operator's word and so is its key. */
+  /** No longer waited for: not members any more, or an operator released the node and its key. */
   readonly left: number
-  /** Did not say so before their own certificates ended: no member talks to them any more. */
+  /** Did not confirm before their own certificates ended: no member talks to them any more. */
   readonly ended: readonly NodeId[]
   readonly stragglers: readonly Straggler[]
 }
@@ -61,6 +61,6 @@ export type PeerProof = {
 /** A peer that has not said so. */
 export type Straggler = {
   readonly node: NodeId
-  /** By then it has connected and been told, or its certificate has ended. Null: not looked up yet. */
+  /** By then it has connected and got the new set, or its certificate has ended. Null: not looked up yet. */
   readonly deadlineMs: number | null
 }

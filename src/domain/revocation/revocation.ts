@@ -37,7 +37,7 @@ export type RevokeFacts = NodeFacts & {
   readonly bans: readonly BanFact[]
   /** Other nodes that lose a certificate because they have one of the keys too; `extraParts` denies it. */
   readonly alsoCut?: readonly NodeId[]
-  /** Why, as far as those are told who verify its certificates; the operator's own words are not for them. */
+  /** The reason as verifiers of its certificates get it; the operator's own words are not for them. */
   readonly toOthers?: DenialReason
   /** What goes with its identity: allocations, its WireGuard key and address, the receipt. */
   readonly extraParts?: ChangePart
@@ -72,14 +72,14 @@ export const decideRevoke = (facts: RevokeFacts): NodeDecided | Refusal => {
     wireguard: null,
     conditions: [],
     approvals: [],
-    // What it recovers with stays on record: by it a tombstone's holder is told so, and strangers are not.
+    // The recovery credential stays in the row: its holder gets NODE_REVOKED, and anonymous callers do not.
     repair: null,
     rehearsal: null,
   }
   const credential = value.recovery?.credential
   const body = {
     ...{ host_id: value.id, revoked_by: by.actor, reason, timestamp: isoTime(nowMs) },
-    // Nothing else in the journal names it: by this its ban is put back where somebody deletes it.
+    // Only this entry names the recovery key: its ban can be restored from it after the row was deleted.
     ...(credential?.kind === 'key' ? { recovery_key: `SHA256:${credential.spki}` } : {}),
     ...(alsoCut.length === 0 ? {} : { also_cut: alsoCut.slice(0, mostNamed), also_cut_count: alsoCut.length }),
   }
@@ -114,8 +114,8 @@ const outliving = (denial: Denial | null, { certificates, domain }: RevokeFacts)
       }
 
 const keysBanned = (keys: readonly string[], facts: readonly BanFact[], why: string, atMs: number): ChangePart => {
-  const standing = new Map(facts.map(({ spki, row }) => [spki, row]))
-  const fresh = [...new Set([...keys, ...standing.keys()])].filter((spki) => (standing.get(spki) ?? null) === null)
+  const knownBans = new Map(facts.map(({ spki, row }) => [spki, row]))
+  const fresh = [...new Set([...keys, ...knownBans.keys()])].filter((spki) => (knownBans.get(spki) ?? null) === null)
   return {
     reads: facts.map(({ spki, row }) => readOf('key-ban', spki, row)),
     writes: fresh.map((spki) => ({ put: 'key-ban', value: { spki, why, atMs } })),

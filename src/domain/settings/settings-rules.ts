@@ -22,7 +22,7 @@ const week = 7 * 24 * hour
 
 const uniqueLocalOrGlobal = networksOf('fc00::/7 2000::/3')
 
-/** Room for nodes, and no more of an address than a site may give away. */
+/** Room for nodes, within the part of an address that a site may assign. */
 const prefixOrNull: Rule = {
   takes:
     'null, or a unique local or global IPv6 prefix of /48 to /112 such as fd12:3456:789a::/64, written canonically',

@@ -101,6 +101,6 @@ export const raisePutBack = async (
     await raiseAlert(core, wanted)
     putBack.setAside(nowMs)
   } catch (error) {
-    core.log.error({ err: error }, 'that the newer store was put back could not be told; the next start tries again')
+    core.log.error({ err: error }, 'the alert store_put_back could not be raised; the next start tries again')
   }
 }

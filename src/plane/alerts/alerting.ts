@@ -35,7 +35,7 @@ export type AlertingParts = {
 
 export type Alerting = {
   onRefusal(call: RefusedCall): void
-  /** Changes of alerts the webhook has not been told of; 0 while another replica tells it. */
+  /** Changes of alerts that the webhook has not received; 0 while another replica delivers. */
   waitingDeliveries(): number
   /** Follows alerts and delivers them, while this replica leads. */
   lead(leading: Core): Led

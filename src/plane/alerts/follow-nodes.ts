@@ -44,7 +44,7 @@ export const followNodes = (core: Core, alerts: UnresolvedAlerts): NodeFollower 
     }
   }
   const settleAll = async (): Promise<void> => {
-    // Commits of our own concern nobody, so this ends.
+    // The commits of this loop concern no alert, so it ends.
     for (let next = first(unsettled); next.length > 0 && !stopped; next = first(unsettled)) {
       await Promise.all(next.map(settle))
     }

@@ -1,6 +1,6 @@
-// Hears every refusal of the planes nodes call, and raises an alert about an identity that is refused again and again.
-// Counted in memory: only what reaches the threshold costs a write, and that once. What other replicas refuse is heard of
-// through the journal, as far as they write it down: a load balancer spreads the failures of one machine over all of them.
+// Gets every refusal of the node and recovery listeners, and raises an alert about an identity that is refused again and again.
+// Counted in memory: only reaching the threshold costs a write, and that once. Refusals of other replicas come through the
+// journal, as far as they are journaled: a load balancer spreads the failures of one machine over all replicas.
 
 import {
   failedIdentity,
@@ -25,7 +25,7 @@ export type FailureWatch = {
   heard(call: Pick<RefusedCall, 'refusal' | 'principal' | 'source'>): void
   /** Resolves the alerts about identities that have been quiet for long enough. */
   sweep(leading: FlowCore): Promise<void>
-  /** Hears nothing of other replicas from now on. */
+  /** Stops following other replicas. */
   stop(): void
   /** Resolves when what is under way has ended. */
   settled(): Promise<void>
@@ -49,7 +49,9 @@ export const watchFailures = (core: Core, alerts: UnresolvedAlerts): FailureWatc
     const { node } = failure.identity
     if (raising.has(node) || alerts.has('repeated_failures', node)) return
     const raised = reconcileAlert(core, { kind: 'repeated_failures', subject: node }, () => look(core.store, failure))
-      .catch((error: unknown) => core.log.warn({ err: error, node }, 'repeated failures could not be told'))
+      .catch((error: unknown) =>
+        core.log.warn({ err: error, node }, 'the alert about repeated failures could not be raised'),
+      )
       .finally(() => raising.delete(node))
     raising.set(node, raised)
   }

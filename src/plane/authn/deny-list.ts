@@ -18,14 +18,14 @@ import type { Store } from '#plane/store/contract/store.ts'
 
 export type DenyList = {
   denies(record: CertificateRecord): boolean
-  /** Why somebody who was let in before is to be let in no more; null: nothing of it is denied. */
+  /** Why an authenticated caller is denied now; null: nothing of it is denied. */
   refusalOf(principal: Pick<NodePrincipal, 'id' | 'epoch' | 'proof'>): Refusal | null
   /** The authorities whose every certificate is denied, the latest first. */
   withdrawnIssuers(): readonly IssuerId[]
   size(): number
   /** Takes this denial back where it is not in the store: it was made before its commit, which came to nothing. */
   reload(denial: Denial): Promise<void>
-  /** Forgets what can deny nothing any more. `livedMs`: a time that is never ahead of the real one. */
+  /** Forgets expired denials. `livedMs`: a time that is never ahead of the real one. */
   prune(livedMs: number): void
 }
 

@@ -16,7 +16,7 @@ export type AuthenticateOperator = (
 
 const windowMs = 60_000
 const triesPerWindow = 60
-/** Beyond so many, sources are not counted: refusing them all would let an attacker lock operators out. */
+/** Beyond this number, sources are not counted: refusing them all would let an attacker lock operators out. */
 const sourcesCounted = 16_384
 const keysRemembered = 256
 

@@ -79,7 +79,7 @@ export const openNodeAuthn = (core: Pick<Core, 'store' | 'clock'>, parts: NodeAu
       if (copy !== null) return copy
     }
     if (verdict.kind === 'refused' && verdict.code === 'ISSUER_WITHDRAWN' && node !== null) {
-      // In the word that every agent knows, also one of the release before: it sends him into recovery, and not in a circle.
+      // With a code that every agent knows, also one of the previous release: it sends the agent into recovery, not into a loop.
       const said = refuse('CLIENT_CERT_DENIED', 'the authority that issued it has been withdrawn')
       return { ...said, retryAfterMs: parts.returns.nextMs(), about: aboutNode(node.value.id) }
     }
@@ -92,7 +92,7 @@ export const openNodeAuthn = (core: Pick<Core, 'store' | 'clock'>, parts: NodeAu
     if (verdict.kind === 'node' && parts.holdOff.over(verdict.id) !== null) {
       return { ...refuse('BUSY', 'an operator is deciding about this node'), retryAfterMs: 1000 }
     }
-    // Whoever shook hands holds the key of that node, whatever became of its certificate.
+    // The caller has proved the key of that node in the handshake, also if its certificate is refused.
     return verdict.kind === 'refused' && node !== null ? { ...verdict, about: aboutNode(node.value.id) } : verdict
   }
 }

@@ -12,13 +12,13 @@ import type { KeyBook } from './operator-key-book.ts'
 const bearer = /^Bearer (muster_key_[A-Za-z0-9_-]{43})$/i
 
 export type OperatorAuthn = {
-  /** `cutOff`: the call cuts somebody off, which an operator may also order while no key can be looked up. */
+  /** `cutOff`: the call is a cut-off, which an operator may also order while no key can be looked up. */
   byKey(authorization: string | undefined, source: string, cutOff: boolean): Promise<OperatorPrincipal | Refusal>
 }
 
 /**
- * How long a key that was looked up may order cut-offs while the store cannot be read. One that another replica revokes in
- * that time can still cut somebody off at this replica, and do nothing else.
+ * How long a key that was looked up may order cut-offs while the store cannot be read. A key that another replica revokes in
+ * that time can still order cut-offs at this replica, and nothing else.
  */
 const rememberedMs = 15 * 60_000
 const mostRemembered = 256
@@ -32,7 +32,7 @@ export const openOperatorAuthn = (
   feed: Pick<Feed, 'subscribe'>,
 ): OperatorAuthn => {
   const known = new Map<string, Known>()
-  // By the entry, which replicas are told of, and not by the row, of which they are not.
+  // By the entry, which other replicas receive, and not by the row, which they do not.
   feed.subscribe('known operator keys', ({ entries }) => {
     for (const { entry } of entries)
       if (entry.type === 'operator_key.revoked')

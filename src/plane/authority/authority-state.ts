@@ -38,8 +38,8 @@ export type AuthorityState = {
   server: HeldServerCertificate | null
   /** The longest lifetime any leaf is to have, the plane's own included. */
   longestLeafMs: number
-  /** When the journal was last told of authorities that grow old; null before it was looked up. */
-  agingToldAtMs: number | null
+  /** When aging authorities were last journaled; null before it was looked up. */
+  agingJournaledAtMs: number | null
 }
 
 /** The book of authorities is small and seldom changes. Five lost races mean that something is wrong with it. */
@@ -79,7 +79,7 @@ export const longestLeafNow = (
 
 /** Reads the authorities as they are now: other planes over the same store replace what they share. */
 export const lookAgain = async (parts: AuthorityParts, state: AuthorityState): Promise<void> => {
-  // In this order: a key is kept before the book names it, so whatever the book names is there to be found.
+  // In this order: a key is kept before the book names it, so every key that the book names can be found.
   await readBook(parts, state)
   await parts.custody.refresh()
   state.rootOnline = parts.custody.has({ role: 'root', id: state.book.root.id })

@@ -1,4 +1,4 @@
-// The authority as operators see it: `ca show`, and what the journal tells of its age.
+// The authority as operators see it: `ca show`, and journal entries about its age.
 
 import type { CaView } from '#wire/ca/ca-api.ts'
 import { isoTime } from '#platform/clock.ts'
@@ -7,7 +7,7 @@ import type { AuthorityParts, AuthorityState } from './authority-state.ts'
 import { certificateOf } from './ca-signer.ts'
 import { commitOnce } from '#plane/core/commit-decision.ts'
 import { entry } from '#domain/core/change.ts'
-import { byItself, type IssuerBook } from './issuer-book.ts'
+import { authorityActor, type IssuerBook } from './issuer-book.ts'
 import type { IssuerRecord } from '#domain/ca/issuer.ts'
 import { halfLifeMs } from './issuer-life.ts'
 
@@ -64,7 +64,7 @@ export const authorityView = (parts: AuthorityParts, state: AuthorityState): CaV
     root_fingerprint: certificateOf(book.root).sha256,
     root_online: rootOnline,
     sealing_protected: custody.protection === 'protected',
-    // What has ended stays on record and is of no more interest; what serves is shown even then.
+    // An authority that has ended stays in the store and is not shown, unless it still serves.
     authorities: [...book.rows.map(({ value }) => value), ...recovery.map(({ record }) => record)]
       .filter((record) => record.notAfterMs > nowMs || record.retiredAtMs === null)
       .map((record) => ({ record, certificate: certificateOf(record) }))
@@ -95,27 +95,27 @@ export const authorityView = (parts: AuthorityParts, state: AuthorityState): CaV
 
 const day = 24 * 3600 * 1000
 
-/** Tells the journal of authorities that grow old and that only a person can replace: at most once a day and by one plane. */
-export const tellAging = async (parts: AuthorityParts, state: AuthorityState): Promise<void> => {
+/** Journals aging authorities that only a person can replace: at most once a day and by one plane. */
+export const journalAging = async (parts: AuthorityParts, state: AuthorityState): Promise<void> => {
   const warnings = agingNow(parts, state)
   const [first] = warnings
   const fence = parts.core.store.replicas.leadership()
   if (first === undefined || fence === null) return
   const nowMs = parts.core.clock.nowMs()
-  if (state.agingToldAtMs !== null && nowMs - state.agingToldAtMs < day) return
-  // The leader before may have told it since.
-  state.agingToldAtMs = await lastToldAtMs(parts)
-  if (nowMs - state.agingToldAtMs < day) return
+  if (state.agingJournaledAtMs !== null && nowMs - state.agingJournaledAtMs < day) return
+  // The previous leader may have journaled it since.
+  state.agingJournaledAtMs = await lastJournaledAtMs(parts)
+  if (nowMs - state.agingJournaledAtMs < day) return
 
   const body = { warnings: warnings.map(({ text }) => text) }
-  const told = entry(byItself, nowMs, 'ca.aging', { issuer: first.issuer }, body)
-  const outcome = await commitOnce(parts.core, { reads: [], writes: [], entries: [told] }, fence)
+  const journaled = entry(authorityActor, nowMs, 'ca.aging', { issuer: first.issuer }, body)
+  const outcome = await commitOnce(parts.core, { reads: [], writes: [], entries: [journaled] }, fence)
   if (outcome === 'lost-race') return
-  state.agingToldAtMs = nowMs
+  state.agingJournaledAtMs = nowMs
   parts.core.log.warn(body, 'a certificate authority needs a person')
 }
 
-const lastToldAtMs = async ({ core: { store } }: AuthorityParts): Promise<number> => {
+const lastJournaledAtMs = async ({ core: { store } }: AuthorityParts): Promise<number> => {
   const [last] = await store.journal.read({ after: null, last: 1, limit: 1, node: null, type: 'ca.aging' })
   return last === undefined ? 0 : last.entry.atMs
 }
@@ -140,7 +140,7 @@ export type AgingWarning = { readonly issuer: string; readonly text: string }
 
 const theWayOut = 'muster ca request, then muster ca sign where the root is, then muster ca import'
 
-/** Told from half life on, where only the offline root could help (ruling 1). */
+/** Warned of from half life on, where only the offline root could help (ruling 1). */
 const agingWarnings = (facts: WarningFacts): readonly AgingWarning[] => {
   const { book, rootOnline, nowMs } = facts
   const below = facts.issuerKey === 'memory' ? book.domainCa : book.issuing
@@ -176,7 +176,7 @@ const rootWarnings = ({ book, intermediateLifetimeMs }: WarningFacts, nowMs: num
   ]
 }
 
-/** The successor of a recovery root is made by itself; machines that were off ever since do not know it. */
+/** The successor of a recovery root is made automatically; machines that were off since then do not know it. */
 const recoveryWarnings = ({ recoveryRoots, nowMs }: WarningFacts): AgingWarning[] =>
   recoveryRoots
     .filter(({ notAfterMs }) => notAfterMs - nowMs < year)

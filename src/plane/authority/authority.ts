@@ -26,8 +26,8 @@ export type Authority = Issuer & {
   /** A new issuing CA from now on; the old one stays on record until its last leaf has expired, and signs its lists. */
   rotate(by: Attribution): Promise<void | Refusal>
   /**
-   * Somebody else may have its key: nothing it has signed is taken any more, nor anything below it. What takes its place
-   * signs already when it resolves, and its key is gone. Repeated, it finishes what a crash has left.
+   * Its key may be compromised: nothing it has signed is accepted any more, nor anything below it. When the call resolves, its
+   * successor signs and its key is gone. A repeated call finishes what a crash has left.
    */
   withdraw(wanted: WithdrawalWanted): Promise<Withdrawal | Refusal>
   /** A request for a new intermediate, to be carried to the offline root (PEM). Repeated, it is the same request. */

@@ -8,10 +8,10 @@ import { toPem } from '#pki/pem.ts'
 import { keyMissing } from '#plane/keys/key-inventory.ts'
 import type { Authority, ServerIdentity } from './authority.ts'
 import { longestLeafNow, lookAgain, type AuthorityParts, type AuthorityState } from './authority-state.ts'
-import { agingNow, authorityView, lostNow, tellAging } from './authority-view.ts'
+import { agingNow, authorityView, lostNow, journalAging } from './authority-view.ts'
 import { certificateOf, signerFrom, signLeaf } from './ca-signer.ts'
 import { dropAnsweredRequests, importIntermediate, requestIntermediate } from './ceremony.ts'
-import { bookOf, byItself, type IssuerBook } from './issuer-book.ts'
+import { bookOf, authorityActor, type IssuerBook } from './issuer-book.ts'
 import { replaceIssuer, replaceWhatIsDue } from './replace-issuer.ts'
 import { completeResponder } from './responder.ts'
 import {
@@ -68,10 +68,10 @@ export const openAuthority = async (
     parts.core.log.error({ err: error }, 'the server certificate could not be renewed')
   })
   identityNow()
-  // What happened since the book was read is seen by `maintain`, as is whatever is not heard of.
+  // `maintain` sees what happened since the book was read, and what the feed did not bring.
   const heardWithdrawn = new Set<IssuerId>()
   parts.core.feed.subscribe('authority', ({ origin, writes }) => {
-    // Before the book is read again: whoever is told whom to trust in this very turn is told so.
+    // Before the book is read again: an agent that gets its trust in this turn has to get the new one.
     for (const write of writes) {
       if (write.put === 'issuer' && write.value.compromisedAtMs !== null) heardWithdrawn.add(write.value.id)
     }
@@ -101,7 +101,7 @@ export const openAuthority = async (
       return signLeaf(state.signer, order, parts.core.random, parts.options.statusUrl ?? null)
     },
     chainOf(issuer) {
-      // Another plane made it a moment ago: whoever asks again is told.
+      // Another plane made it a moment ago: a repeated call finds it.
       if (state.book.find(issuer) === null) {
         inTurn(() => lookAgain(parts, state)).catch((error: unknown) => cannotLook(parts, error))
       }
@@ -128,7 +128,7 @@ export const openAuthority = async (
         state.rootOnline = parts.custody.has({ role: 'root', id: state.book.root.id })
         await replaceWhatIsDue(parts, state, state.longestLeafMs, 'running')
         await completeResponder(parts, state.signer)
-        await tellAging(parts, state)
+        await journalAging(parts, state)
         await renewServer('if due')
       }),
     view: () => authorityView(parts, state),
@@ -195,7 +195,7 @@ const openState = async (parts: AuthorityParts): Promise<AuthorityState> => {
     signer: book.issuing === null || options.issuerKey === 'memory' ? null : signerFrom(custody, book.issuing),
     server: await findServerCertificate(parts, serverKind(book)),
     longestLeafMs: Math.max(options.serverLifetimeMs, ...profiles.map(({ value }) => value.certificate.lifetimeMs)),
-    agingToldAtMs: null,
+    agingJournaledAtMs: null,
   }
   await replaceWhatIsDue(parts, state, state.longestLeafMs, 'starting')
   await completeResponder(parts, state.signer)
@@ -206,7 +206,7 @@ const serverKind = (book: IssuerBook): ServerKind => ({
   purpose: 'runtime',
   above(issuer) {
     const record = book.find(issuer)?.value
-    // What somebody else could have signed is not presented.
+    // A certificate that a thief of the key could have signed is not presented.
     if (record === undefined || record.compromisedAtMs !== null) return null
     const path = book.pathOf(issuer)
     return [...path.intermediates, Buffer.from(path.root.der, 'base64')]
@@ -233,6 +233,6 @@ const rememberAnchors = (): ((book: IssuerBook) => Anchors) => {
 /** After an import, so that leaves hang under the new domain CA at once. */
 const startMemoryIssuer = async (parts: AuthorityParts, state: AuthorityState): Promise<void> => {
   if (parts.options.issuerKey !== 'memory') return
-  const wanted = { ...inAnyCase, role: 'issuing', longestLeafMs: state.longestLeafMs, by: byItself } as const
+  const wanted = { ...inAnyCase, role: 'issuing', longestLeafMs: state.longestLeafMs, by: authorityActor } as const
   await replaceIssuer(parts, state, { ...wanted, why: 'new domain CA' })
 }

@@ -11,7 +11,7 @@ import { buildCertificate, serialHex, fingerprint } from '#pki/certificate.ts'
 import type { Random } from '#platform/random.ts'
 import type { IssuerId } from '#domain/core/node.ts'
 
-/** A serial number has so many random bytes. */
+/** The number of random bytes of a serial number. */
 export const serialBytes = 16
 
 export type CaSigner = {

@@ -23,7 +23,7 @@ type Pending = {
   readonly role: RequestedRole
 }
 
-/** While nobody else does anything of this kind: two planes must not show two requests. */
+/** Runs exclusively: two planes must not show two requests. */
 export const requestIntermediate = async (parts: AuthorityParts, by: Attribution): Promise<string> => {
   const role = parts.options.issuerKey === 'memory' ? 'domain-ca' : 'issuing'
   await parts.custody.refresh()
@@ -35,7 +35,7 @@ export const requestIntermediate = async (parts: AuthorityParts, by: Attribution
   return pending.requestPem
 }
 
-/** While nobody else does anything of this kind, and the book has just been read. */
+/** Runs exclusively, after the book has just been read. */
 export const importIntermediate = (
   parts: AuthorityParts,
   state: AuthorityState,

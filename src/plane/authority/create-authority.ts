@@ -18,7 +18,7 @@ import type { Core } from '#plane/core/core.ts'
 export type NewAuthority = {
   readonly domain: string
   readonly rootLifetimeMs: number
-  /** 1 is 001's letter, and leaves no room for issuers with keys in memory. */
+  /** 1 is what document 001 demands, and leaves no room for issuers with keys in memory. */
   readonly rootPathLen: 1 | 2
   /** Where the root's key goes instead of the data folder, unsealed, to be taken offline; or null. */
   readonly rootOut: string | null
@@ -31,7 +31,7 @@ export type CreatedAuthority = {
   readonly records: readonly IssuerRecord[]
   readonly entries: readonly [EntryDraft, ...EntryDraft[]]
   readonly rootFingerprint: string
-  /** To be announced: whoever has this file is the domain. */
+  /** To be announced: the holder of this file is the domain. */
   readonly rootKeyFile: string | null
 }
 

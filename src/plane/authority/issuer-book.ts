@@ -76,8 +76,8 @@ const pathFrom = (issuer: IssuerRecord, byId: ReadonlyMap<IssuerId, Row<IssuerRe
   return { intermediates, root: record }
 }
 
-/** What the plane does by itself. */
-export const byItself: Attribution = { actor: 'system:authority', source: null, correlation: null }
+/** The actor of actions that no operator ordered. */
+export const authorityActor: Attribution = { actor: 'system:authority', source: null, correlation: null }
 
 /** What the journal says of the life of a certificate authority. */
 export const issuerEntry = (

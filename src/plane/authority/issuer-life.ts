@@ -8,7 +8,7 @@ export type Life = { readonly notBeforeMs: number; readonly notAfterMs: number }
 /** Time enough to replace something before it is needed: `maintain` runs every few seconds. */
 const marginOf = (lifetimeMs: number): number => Math.min(day, lifetimeMs / 20)
 
-/** The longest lifetime below an authority that lives so long, replacements of that authority included. */
+/** The longest lifetime below an authority of this lifetime, replacements of that authority included. */
 export const fitsBelow = (lifetimeMs: number): number => Math.max(0, lifetimeMs - 2 * marginOf(lifetimeMs))
 
 export const halfLifeMs = ({ notBeforeMs, notAfterMs }: Life): number => (notBeforeMs + notAfterMs) / 2

@@ -1,6 +1,6 @@
-// The revocation lists of an issuing CA are signed by its own key, also once it has retired: its certificates tell whoever
-// verifies them where its list is, until the last of them has expired. From its retirement on the key is kept under a role
-// that no authority has. Whatever signs certificates looks for a key by the role of an authority, and does not find it.
+// The revocation lists of an issuing CA are signed by its own key, also once it has retired: its certificates name its list to
+// verifiers until the last of them has expired. From its retirement on the key is kept under a role that no authority has. Code
+// that signs certificates looks for a key by the role of an authority, and does not find it.
 
 import { certificateKey, type CertificateRecord } from '#domain/core/certificate.ts'
 import type { Row } from '#domain/core/change.ts'
@@ -51,7 +51,7 @@ export const keepForLists = async (custody: KeyCustody, id: IssuerId): Promise<v
   if (pem !== null) await custody.keep(retiredName(id), pem)
 }
 
-/** A retired key goes once nobody can ask for a list of it any more: all that it has signed has expired. */
+/** A retired key is removed once no verifier needs its list any more: all that it has signed has expired. */
 export const dropEndedListKeys = async ({
   custody,
   store,

@@ -14,7 +14,7 @@ import { verifySignature, generateKey, keyId, loadPrivateKey, type PrivateKey } 
 import { toPem } from '#pki/pem.ts'
 import { entry } from '#domain/core/change.ts'
 import type { IssuerRecord } from '#domain/ca/issuer.ts'
-import { byItself } from './issuer-book.ts'
+import { authorityActor } from './issuer-book.ts'
 import type { KeyCustody } from '#plane/keys/key-custody.ts'
 import { findServerCertificate, renewServerCertificate, canonicalNames, type ServerKind } from './server-identity.ts'
 import { keyMissing } from '#plane/keys/key-inventory.ts'
@@ -60,7 +60,7 @@ export const openRecoveryAuthority = async (
     const hadRecovery = (await parts.core.store.issuers()).some(({ value }) => value.role === 'recovery')
     const mayMake = (role: 'statement' | 'bearer'): boolean => !hadRecovery || parts.replacing?.includes(role) === true
     const made = await makeMissingSecrets(parts.custody, parts.core.random, mayMake)
-    const warnings = made === null ? [] : await tellStatementKey(parts, made)
+    const warnings = made === null ? [] : await journalStatementKey(parts, made)
     return { warnings, roots: await recoveryRootsInService(parts, null) }
   })
   let statements = openStatements(parts.custody)
@@ -133,14 +133,14 @@ const lostStatementKey =
   'The key that signs statements was gone and has been made anew: machines take the new one with their next renewal; one whose certificate ends before that needs muster node repair-bundle or a new token'
 
 /** The first is made with the first recovery root: where there is a root, one was lost. */
-const tellStatementKey = async (
+const journalStatementKey = async (
   { core: { store, clock, feed, log } }: RecoveryParts,
   made: string,
 ): Promise<readonly string[]> => {
   const lost = (await store.issuers()).some(({ value }) => value.role === 'recovery')
   const body = { role: 'statement', custody: 'file', why: lost ? 'none here' : 'first start' }
-  const told = entry(byItself, clock.nowMs(), 'ca.created', { issuer: made }, body)
-  await commitOnce({ store, feed }, { reads: [], writes: [], entries: [told] })
+  const journaled = entry(authorityActor, clock.nowMs(), 'ca.created', { issuer: made }, body)
+  await commitOnce({ store, feed }, { reads: [], writes: [], entries: [journaled] })
   if (!lost) return []
   log.warn({ key: made }, lostStatementKey)
   return [lostStatementKey]

@@ -1,5 +1,5 @@
-// The roots of recovery. One is made at the first start, and at the first start on a data folder from before there was
-// any; its successor is made by itself at half life, so that every machine that is connected within ten years knows it.
+// The recovery roots. One is made at the first start, and at the first start on a data folder from before there was any. Its
+// successor is made automatically at half life, so that every machine that is connected within ten years knows it.
 
 import { readOf, type Change } from '#domain/core/change.ts'
 import type { IssuerRecord } from '#domain/ca/issuer.ts'
@@ -7,7 +7,7 @@ import { recoveryRootLifetimeMs } from '#pki/authority-certificates.ts'
 import { commitOnce } from '#plane/core/commit-decision.ts'
 import type { Fence } from '#plane/store/contract/replicas.ts'
 import { keepKey, signerFrom, type CaSigner } from './ca-signer.ts'
-import { byItself, issuerEntry } from './issuer-book.ts'
+import { authorityActor, issuerEntry } from './issuer-book.ts'
 import { halfLifeMs } from './issuer-life.ts'
 import { makeRecoveryRoot } from './make-issuer.ts'
 import type { ReplaceableKey } from '#plane/keys/key-inventory.ts'
@@ -44,7 +44,7 @@ export const whyRecoveryRootDue = (
   return parts.core.clock.nowMs() < halfLifeMs(newest) ? null : 'half life'
 }
 
-/** As above, and makes one where it is due. Only while nobody else can be doing so. */
+/** As above, and makes one where it is due. Runs exclusively. */
 export const recoveryRootsInService = async (
   parts: RecoveryParts,
   fence: Fence | null,
@@ -55,7 +55,7 @@ export const recoveryRootsInService = async (
   return why === null ? roots : [await addRoot(parts, why, fence), ...roots]
 }
 
-/** The oldest that can: whoever was away for long knows only that one. */
+/** The oldest usable one: a machine that was away for long knows only that one. */
 export const recoverySigner = (parts: RecoveryParts, roots: readonly IssuerRecord[]): CaSigner | null => {
   const here = roots.filter((record) => isHere(parts, record))
   const lasting = here.filter(
@@ -78,7 +78,7 @@ const addRoot = async (parts: RecoveryParts, why: string, fence: Fence | null): 
   const change: Change = {
     reads: [readOf('issuer', made.record.id, null)],
     writes: [{ put: 'issuer', value: made.record }],
-    entries: [issuerEntry('ca.created', made.record, byItself, nowMs, { why })],
+    entries: [issuerEntry('ca.created', made.record, authorityActor, nowMs, { why })],
   }
   const outcome = await commitOnce(parts.core, change, fence)
   if (outcome === 'lost-race') throw new Error('the id of the new recovery root is taken')

@@ -1,5 +1,5 @@
-// Replaces authorities that are due, as far as the keys to do so are here. Of several planes the leader does so, or
-// whoever could not start otherwise; an issuer in memory is every plane's own.
+// Replaces authorities that are due, as far as the keys to do so are here. Of several planes the leader does so, or a plane that
+// could not start otherwise; every plane replaces its own memory issuer.
 
 import type { Attribution } from '#domain/core/change.ts'
 import type { Fence } from '#plane/store/contract/replicas.ts'
@@ -13,7 +13,7 @@ import {
   type AuthorityState,
 } from './authority-state.ts'
 import { keepKey } from './ca-signer.ts'
-import { byItself } from './issuer-book.ts'
+import { authorityActor } from './issuer-book.ts'
 import { isReplacementDue, memoryIssuerLifetimeMs } from './issuer-life.ts'
 import { makeIntermediate } from './make-issuer.ts'
 import { dropOrphans, takeIntoService } from './take-into-service.ts'
@@ -24,9 +24,9 @@ export type Replacement = {
   readonly longestLeafMs: number
   readonly why: string
   readonly by: Attribution
-  /** Asked again once nobody else can be replacing anything; null: it is wanted in any case. */
+  /** Asked again inside the exclusive section; null: it is wanted in any case. */
   readonly isDue: (() => boolean) | null
-  /** Null: asked for by somebody, or without it there is no start. */
+  /** Null: ordered by an operator, or required for the start. */
   readonly fence: Fence | null
   /** Also instead of the issuers in the memory of other planes, which then make new ones. */
   readonly everywhere: boolean
@@ -56,7 +56,7 @@ const replace = (
     // An earlier commit may have failed without saying whether it is there, and another plane may have been quicker.
     await lookAgain(parts, state)
     if (wanted.isDue !== null && !wanted.isDue()) return 'replaced'
-    // Only where nobody else can be between keeping a key and committing what names it.
+    // Only where no other plane can be between keeping a key and committing the row that names it.
     if (!isOwn(parts, wanted)) await dropOrphans(custody, state.book)
     const above = signerAbove(parts, state.book, role)
     if (above === null) return 'above-offline'
@@ -86,7 +86,7 @@ export const replaceWhatIsDue = async (
   when: 'starting' | 'running',
 ): Promise<'settled' | 'left-to-leader'> => {
   const fence = parts.core.store.replicas.leadership()
-  const due = { longestLeafMs, why: 'due', by: byItself, fence, everywhere: false }
+  const due = { longestLeafMs, why: 'due', by: authorityActor, fence, everywhere: false }
   const isLeft = (role: 'domain-ca' | 'issuing', isNeeded: boolean): boolean =>
     isShared(parts, role) && fence === null && !(when === 'starting' && isNeeded)
   const domainCaDue = (): boolean => isDomainCaDue(parts, state, longestLeafMs)

@@ -34,7 +34,7 @@ export const keepResponder = async (
   await custody.keep(name, key.pkcs8Pem() + toPem('CERTIFICATE', certificate))
 }
 
-/** An issuer of before there were responders gets one, as long as its key is here. */
+/** An issuer from before there were responders gets one, as long as its key is here. */
 export const completeResponder = async (parts: AuthorityParts, signer: CaSigner | null): Promise<void> => {
   if (signer === null || parts.custody.has(nameOf(signer.record.id))) return
   await parts.core.store.exclusively(async () => {
@@ -53,7 +53,7 @@ export const findResponder = (custody: KeyCustody, issuer: IssuerId): ResponderI
   return { key: loadPrivateKey(text.slice(0, border)), certificate }
 }
 
-/** What answers for nothing any more goes: its issuer has ended, or has retired and its last certificate is forgotten. */
+/** Removes a responder without work: its issuer has ended, or has retired and its last certificate was deleted. */
 export const dropEndedResponders = async ({
   custody,
   store,

@@ -20,7 +20,7 @@ import { commitOnce } from '#plane/core/commit-decision.ts'
 import { sortableId } from '#platform/random.ts'
 import type { ServerIdentity } from './authority.ts'
 import { type CaSigner, signLeaf } from './ca-signer.ts'
-import { byItself } from './issuer-book.ts'
+import { authorityActor } from './issuer-book.ts'
 import { withRoom, type KeyCustody, type KeyName } from '#plane/keys/key-custody.ts'
 import { formatIp, parseIp } from '#platform/ip-address.ts'
 import type { Core } from '#plane/core/core.ts'
@@ -126,11 +126,11 @@ const issue = async (
   const issued = signLeaf(signer, order, random)
   const name: KeyName = { role: keyRoles[purpose], id: `${issued.issuer}.${issued.serial}` }
   const text = key.pkcs8Pem() + toPem('CERTIFICATE', Buffer.from(issued.der, 'base64'))
-  // Without a certificate of its own nobody reaches this plane to cut anybody off.
+  // Without a server certificate no operator could reach this plane to order a cut-off.
   await withRoom(store, () => custody.keep(name, text))
 
   const renews = before === null ? null : before.presented.serial
-  const change = serverCertificateIssued(issued, { why, purpose, names: options.serverNames, renews }, byItself)
+  const change = serverCertificateIssued(issued, { why, purpose, names: options.serverNames, renews }, authorityActor)
   const outcome = await commitOnce(parts.core, change)
   if (outcome === 'lost-race') throw new Error('the serial number of the new server certificate is taken')
 

@@ -16,14 +16,14 @@ import { keepResponder } from './responder.ts'
 export type Story = {
   readonly why: string
   readonly by: Attribution
-  /** Null: asked for by somebody. */
+  /** Null: ordered by an operator. */
   readonly fence: Fence | null
   /** Also instead of the issuers in the memory of other planes, which then make new ones. */
   readonly everywhere: boolean
 }
 
 /**
- * `made` has its key kept already; where planes share keys, nobody else is here. After `lost-race` the book has been read
+ * `made` has its key kept already; where planes share keys, this runs exclusively. After `lost-race` the book has been read
  * again, and nothing else has changed.
  */
 export const takeIntoService = async (
@@ -84,14 +84,14 @@ const succession = (
   }
 }
 
-/** With an issuing key in a file there is nothing for a domain CA to do any more. */
+/** With an issuing key in a file the domain CA has no task. */
 const takesThePlace = (made: IssuerRecord, other: IssuerRecord): boolean =>
   other.role === made.role || (made.role === 'issuing' && made.custody === 'file' && other.role === 'domain-ca')
 
 /**
- * Keys without a task leave service. One whose record says that it is over is dropped; one without such a record is set
- * aside: this database may be older than the keys beside it, and the newer one may be put back. Then it is taken back.
- * Roots stay in any case. Where planes share keys only while nobody else can be about to commit what names one.
+ * Removes keys without a task. A key whose row says that it has ended is dropped. A key without a row is set aside: this database
+ * may be older than its keys, and when the newer one is put back the key is taken back. Roots stay in any case. Where planes
+ * share keys this runs exclusively, so that no plane is about to commit a row that names one.
  */
 export const dropOrphans = async (custody: KeyCustody, book: IssuerBook): Promise<void> => {
   for (const name of custody.asideNames()) {
@@ -107,7 +107,7 @@ export const dropOrphans = async (custody: KeyCustody, book: IssuerBook): Promis
   }
 }
 
-/** A responder is set aside by nobody here, and a server certificate is looked after where it is presented. */
+/** Responders and server certificates are not set aside here; other code keeps them. */
 const isOnRecord = (name: KeyName, record: IssuerRecord): boolean =>
   (name.role === 'issuing' || name.role === 'domain-ca' || name.role === 'retired') && !isOrphan(name, record)
 

@@ -1,6 +1,6 @@
-// An authority whose key somebody else may have. What takes its place is made first, and both are one commit: at
-// no moment is there nothing that signs, and a crash leaves at most a key that nothing names. Where only an offline root
-// could make a successor nothing happens, and whoever asked is told how to get one.
+// Withdraws an authority whose key may be compromised. Its successor is made first, and both are one commit: at no moment
+// is there no signer, and a crash leaves at most a key that no row names. Where only an offline root could make a successor
+// nothing happens, and the refusal says how to get one.
 
 import { alertKey } from '#domain/alerts/alert.ts'
 import { withAlert } from '#domain/alerts/alert-decisions.ts'
@@ -32,7 +32,7 @@ export type WithdrawalWanted = {
   readonly issuer: IssuerId
   readonly reason: string
   readonly by: Attribution
-  /** Tells the feed: channels of its nodes are cut in that turn. */
+  /** Publishes on the feed: channels of its nodes are cut in that turn. */
   readonly publish: (committed: Committed) => void
 }
 
@@ -40,13 +40,13 @@ export type Withdrawal = {
   readonly kind: 'withdrawn'
   /** It and what was below it; none: it was withdrawn already. */
   readonly issuers: readonly IssuerId[]
-  /** What takes their place here; none: they did not sign here any more. */
+  /** Their successors here; none: they no longer signed here. */
   readonly successors: readonly IssuerId[]
 }
 
 /**
- * While nobody else does anything of this kind, but for planes that make issuers in their memory: one that came in below it
- * a moment before is found by the look after the commit. After that commit none comes in.
+ * Runs exclusively, but for planes that make memory issuers: one that was made below it a moment before is found by the look
+ * after the commit. After that commit none can be made below it.
  */
 export const withdrawIssuer = (
   parts: AuthorityParts,
@@ -99,7 +99,7 @@ const rowsOf = ({ book }: AuthorityState, issuer: IssuerId): readonly Row<Issuer
   return book.rows.filter(({ value }) => records.includes(value))
 }
 
-/** From the top down. Other planes make their own issuers in memory anew once they hear of it. */
+/** From the top down. Other planes make new memory issuers once they receive the commit. */
 const successorsOf = (
   parts: AuthorityParts,
   { book, signer, longestLeafMs }: AuthorityState,

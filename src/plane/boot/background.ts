@@ -28,7 +28,7 @@ export type BackgroundParts = {
   readonly domainName: string
 }
 
-/** A row that nobody presents is found by this; there are few of them. */
+/** Finds a row that no caller presents; there are few of them. */
 const operatorKeysEveryMs = 30_000
 
 /** Cheap when nothing is due. */

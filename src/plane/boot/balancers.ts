@@ -1,9 +1,9 @@
-// The load balancers a plane is behind, and what is told of those that do not say whose connections they pass on.
+// The load balancers a plane is behind, and what is logged of those that do not name the source of a connection.
 
 import type { Network } from '#platform/ip-address.ts'
 import { coalesced } from '#platform/coalesced-log.ts'
 import type { Balancers } from '#platform/proxied-server.ts'
-import { isListed } from '#plane/config/proxy-from.ts'
+import { isBalancer } from '#plane/config/proxy-from.ts'
 import type { Core } from '#plane/core/core.ts'
 import type { Metrics } from '#plane/metrics/open-metrics.ts'
 
@@ -17,10 +17,10 @@ export const openBalancers = (
   // A balancer set up without the protocol fails with every connection: a line a minute says as much.
   const { log } = coalesced(whole, { clock, timers, quiet: () => false, dropped: () => {} })
   return {
-    has: (address) => isListed(networks, address),
+    has: (address) => isBalancer(networks, address),
     refused(trouble, from, why) {
       metrics.unproxied(trouble)
-      // To connect and hang up is how a balancer looks whether anybody is there.
+      // A balancer that connects and hangs up makes a health check.
       if (trouble === 'unread') log.debug({ from, why }, 'a load balancer hung up before its header')
       else log.warn({ code: trouble, from, why }, 'a load balancer did not say whose connection it passes on: closed')
     },

@@ -1,5 +1,5 @@
-// `muster key create --offline`: the way back in for whoever has lost every operator key, and still has the store and the
-// sealing key. Whoever has these two could write such a row anyway; here the journal says who did.
+// `muster key create --offline`: for a user who has lost every operator key, and still has the store and the sealing key. Such a
+// user could write the row anyway; with this command the journal records it.
 
 import type { Role } from '#domain/core/principal.ts'
 import type { Refusal } from '#domain/core/refusal.ts'

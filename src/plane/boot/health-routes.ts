@@ -7,7 +7,7 @@ import { healthApi } from '#wire/core/health-api.ts'
 export type HealthSources = {
   /** Empty when the plane can do its work. */
   readonly notReady: () => readonly string[]
-  /** What it cannot do though it is ready: nobody is served better by taking it out of service. */
+  /** What it cannot do though it is ready: taking it out of service would help no caller. */
   readonly warnings: () => readonly string[]
   /** In the text format of Prometheus. */
   readonly metrics: () => Promise<string>

@@ -1,5 +1,5 @@
-// What machines may cost this replica. The node and the recovery listener share it: an anonymous caller is not heard twice as
-// often for calling both.
+// What machines may cost this replica. The node and the recovery listener share it: an anonymous caller does not get twice the
+// budget for calling both.
 
 import type { DomainSettings } from '#domain/core/domain-settings.ts'
 import type { Core } from '#plane/core/core.ts'
@@ -19,7 +19,7 @@ export type NodeLimits = {
   readonly writeLimit: WriteLimit
 }
 
-/** Enrollments in progress at once; the rest is told when to come back. */
+/** Enrollments in progress at once; the others get a retry time. */
 const admissionCapacity = 1024
 
 export const openNodeLimits = (
@@ -32,7 +32,7 @@ export const openNodeLimits = (
       const { strangersPerMinute: perMinute, strangersPerMinutePerSource: perMinutePerSource } = settings()
       return sharedLimits({ perMinute, perMinutePerSource }, replicas())
     }),
-    // They share it, whatever address a gateway gives all of them.
+    // All of them share it, also if a gateway gives them one address.
     authenticatedBudget: openCallerBudget(clock, () => {
       const { strangersPerMinute: perMinute } = settings()
       return sharedLimits({ perMinute, perMinutePerSource: perMinute }, replicas())

@@ -1,4 +1,4 @@
-// An order to cut somebody off, carried out by the flow that is meant for it.
+// Carries out a pending cut-off by its flow.
 
 import type { CutOffOrder } from '#domain/core/cut-off.ts'
 import type { Refusal } from '#domain/core/refusal.ts'

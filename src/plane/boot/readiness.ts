@@ -28,11 +28,11 @@ export const notReady = ({ store, authority, clock, alsoUnready }: ReadinessFact
   ]
 }
 
-/** The first word is for machines, the rest says since when and why. */
+/** The first word is for programs, the rest says since when and why. */
 const standingReasons = (standing: Standing): readonly string[] =>
   standing.kind === 'serving' ? [] : [`${standing.kind}: ${standing.why}`]
 
-/** What the plane cannot do though it is ready: whoever took it out of service for that would take the rest away too. */
+/** What the plane cannot do though it is ready: taking it out of service for that would take the rest away too. */
 export const readyBut = (
   settings: DomainSettings,
   lost: readonly AgingWarning[],

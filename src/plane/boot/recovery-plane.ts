@@ -1,5 +1,5 @@
-// The part of the plane that machines come back through. It shares with the node plane what callers may cost: a stranger
-// is not heard twice as often for knocking at two doors.
+// The recovery listener, put together. It shares its limits with the node listener: an anonymous caller does not get twice the
+// budget for calling both.
 
 import type { Balancers } from '#platform/proxied-server.ts'
 import type { Authority } from '#plane/authority/authority.ts'

@@ -1,4 +1,4 @@
-// The part of the plane that tells others whether its certificates still hold, put together.
+// The status listener (OCSP, CRL), put together.
 
 import { openOcsp } from '#plane/ca/answer-ocsp.ts'
 import { openCallerBudget, sharedLimits } from '#plane/limits/caller-budget.ts'
@@ -18,7 +18,7 @@ import type { UpkeepTask } from '#plane/core/upkeep.ts'
 
 export type StatusPlaneParts = {
   readonly custody: KeyCustody
-  /** Where others find the listener; null: they are not told. */
+  /** The public URL of the listener; null: certificates do not name it. */
   readonly statusUrl: string | null
   readonly measures: StatusMeasures
   readonly turnedAway: TurnedAway

@@ -1,5 +1,5 @@
-// What strangers do to listeners is counted, and logged as one line a minute for each kind: a log that grows with what
-// strangers send would be theirs to fill.
+// Attacks on listeners are counted, and logged as one line a minute for each kind: otherwise anonymous callers could fill the
+// log.
 
 import { coalesced } from '#platform/coalesced-log.ts'
 import type { ConnectionLimits } from '#platform/connections.ts'

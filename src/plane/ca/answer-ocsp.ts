@@ -1,4 +1,4 @@
-// A question about the status of certificates, from anybody, and its answer, signed by whoever answers for their issuer.
+// Answers an OCSP request of any caller, signed by the responder of the issuer.
 
 import type { Write } from '#domain/core/change.ts'
 import { buildOcspResponse, ocspError, type OcspError, type SingleAnswer } from '#pki/ocsp-response.ts'
@@ -14,7 +14,7 @@ export type OcspReply = {
   readonly der: Uint8Array
   /** Of every certificate asked for, or why none is answered. */
   readonly outcomes: readonly OcspOutcome[]
-  /** Null: for whoever asked, and nobody else. */
+  /** Null: for this request only. */
   readonly goodFrom: { readonly thisUpdateMs: number; readonly nextUpdateMs: number } | null
 }
 
@@ -41,7 +41,7 @@ export const openOcsp = (core: OcspCore, responders: Responders): AnswerOcsp => 
   })
 
   return async (question) => {
-    // Who may not have heard of a revocation must not call anything good.
+    // A replica that may not know of a revocation must not call a certificate good.
     if (!isServing()) return failed('tryLater')
     const request = parseOcspRequest(question)
     if (request.kind === 'malformed') return failed('malformedRequest')
@@ -68,7 +68,7 @@ const mayRevoke = (write: Write): boolean => {
 
 const answer = async (core: OcspCore, responders: Responders, { asked, nonce }: OcspRequest): Promise<OcspReply> => {
   const responder = await onlyResponder(responders, asked)
-  // Nobody signs for another's certificates, and one answer has one signature.
+  // A responder signs only for its own issuer, and one answer has one signature.
   if (responder === null || responder.notAfterMs <= core.clock.nowMs()) return failed('unauthorized')
   const answers = await Promise.all(
     asked.map(async ({ der, serial }): Promise<SingleAnswer> => {

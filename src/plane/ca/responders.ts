@@ -1,4 +1,4 @@
-// The issuers of the domain as OCSP names them, by digests of their name and key, each with whoever answers for it.
+// The issuers of the domain as OCSP names them, by digests of their name and key, each with its responder.
 
 import { hash } from 'node:crypto'
 import type { IssuerRecord } from '#domain/ca/issuer.ts'
@@ -13,10 +13,10 @@ import { findResponder } from '#plane/authority/responder.ts'
 
 export type Responder = { readonly issuer: IssuerId; readonly notAfterMs: number; readonly identity: ResponderIdentity }
 
-/** Null: nobody here answers for such an issuer. */
+/** Null: there is no responder for such an issuer. */
 export type Responders = (asked: Pick<CertId, 'hash' | 'issuerNameHash' | 'issuerKeyHash'>) => Promise<Responder | null>
 
-/** Another plane may have made one a moment ago; whoever asks about strangers does not make us look more often. */
+/** Another plane may have made one a moment ago; requests about unknown issuers do not make us look more often. */
 const lookEveryMs = 1000
 
 export const openResponders = (

@@ -1,5 +1,5 @@
-// The revocation lists of the issuers whose keys are here, made when somebody asks for one: whatever this plane has heard
-// of by then is in it. Nothing is read or kept for a domain nobody asks about.
+// The revocation lists of the issuers whose keys are here, made when they are requested: every denial that this plane knows by
+// then is in it. Nothing is read or kept until the first request.
 
 import { certificateKey, type CertificateRecord, type Denial, everySlot, slotsOf } from '#domain/core/certificate.ts'
 import { mayHaveRevoked, revokedBy, revokedByNode, type Revocation } from '#domain/ca/certificate-status.ts'
@@ -31,7 +31,7 @@ export type ListKind = 'full' | 'delta'
 export type RevocationLists = {
   /** Null: no issuer with a key of its own here has that id. */
   list(issuer: IssuerId, kind: ListKind): Promise<PublishedList | null>
-  /** Now and then: takes in what was denied since somebody asked, and lets go of what has long expired. */
+  /** Periodically: adds denials since the last request, and removes what has long expired. */
   settle(): Promise<void>
 }
 
@@ -43,7 +43,7 @@ export type RevocationListParts = {
   readonly steadyMs: () => number
   /** Never ahead of the real time, however wrong the clock is: what is let go of by it is not missed. */
   readonly livedMs: () => Promise<number>
-  /** Where others find the delta of an issuer; null: not told. */
+  /** The URL of the delta list of an issuer; null: not named. */
   readonly deltaUrlOf: (issuer: IssuerId) => string | null
   readonly onBuilt: (kind: ListKind) => void
 }
@@ -59,14 +59,14 @@ type Issued = {
   madeAtMs: number
 }
 
-/** A storm of denials does not make a list for each of them, however often somebody asks. */
+/** A storm of denials does not make a list for each of them, however often lists are requested. */
 const apartMs = 200
 
 export const openRevocationLists = (core: ListCore, parts: RevocationListParts): RevocationLists => {
   const { store, feed, clock, timers } = core
   const { custody, steadyMs } = parts
   const byIssuer = new Map<IssuerId, Issued>()
-  /** Heard of and not looked at yet; null: nobody has asked for anything. */
+  /** Received and not added yet; null: no list was requested yet. */
   let pending: Denial[] | null = null
   let loaded = false
   let walked = false
@@ -106,14 +106,14 @@ export const openRevocationLists = (core: ListCore, parts: RevocationListParts):
     return heard
   }
   const takeIn = async (): Promise<void> => {
-    // Heard of before they are loaded: what is committed in between is then seen twice, and never missed.
+    // Followed before the denials are loaded: a denial that is committed in between is seen twice, and never missed.
     pending ??= listen()
     if (!loaded) pending.push(...(await store.denials()))
     loaded = true
     while (pending.length > 0) {
       const denial = pending[0] as Denial
       for await (const record of certificatesDeniedBy(store, denial)) add(record, revokedBy(denial, record))
-      // Only now: whatever breaks in between is tried again.
+      // Only now: a failure in between is tried again.
       pending.shift()
     }
     if (!walked) await addFromNodes()
@@ -175,7 +175,7 @@ export const openRevocationLists = (core: ListCore, parts: RevocationListParts):
       }),
     settle: () =>
       inTurn(async () => {
-        // A key that has gone is not held on to in memory either, whether or not somebody asks.
+        // A removed key is dropped from memory too, with or without a request.
         for (const issuer of [...signers.keys()]) await signerOf(issuer)
         if (pending === null) return
         await takeIn()

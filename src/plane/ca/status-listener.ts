@@ -1,5 +1,5 @@
-// Where others ask whether our certificates still hold: plain HTTP, as OCSP and revocation lists are, since what is said
-// there is signed. A handful of paths, small requests, few connections, and nobody is asked who they are.
+// The listener for OCSP and revocation lists: plain HTTP, since the answers are signed. A handful of paths, small requests, few
+// connections, and no authentication.
 
 import { failed, type AnswerOcsp, type OcspOutcome, type OcspReply } from './answer-ocsp.ts'
 import type { CallerBudget } from '#plane/limits/caller-budget.ts'
@@ -124,7 +124,7 @@ const answered = async (parts: StatusListenerParts, question: Uint8Array, source
   return reply
 }
 
-/** Null: more than anybody has to ask. */
+/** Null: longer than any valid request. */
 const bodyOf = async (request: HttpRequest): Promise<Uint8Array | null> => {
   if (Number(request.headers['content-length'] ?? 0) > largestOcspRequest) return null
   const parts: Buffer[] = []
@@ -180,7 +180,7 @@ const answerList = async (
   return { status: 200, headers: { ...headers, 'content-type': 'application/pkix-crl' }, body: list.der }
 }
 
-/** Those in between must not make a revocation wait for long; whoever asked may rely on it for longer. */
+/** Caches must not delay a revocation for long; the client itself may rely on the answer for longer. */
 const cachedForSeconds = 10
 
 const cached = (times: { readonly thisUpdateMs: number; readonly nextUpdateMs: number }) => ({

@@ -1,5 +1,5 @@
-// An operator says that somebody else may have the key of an authority: the plane goes on with another, and everybody who
-// lived by that one is thrown out, to come back through recovery.
+// An operator reports that the key of an authority may be compromised: the plane goes on with another, and every node with a
+// certificate of that authority is shut out, and comes back through recovery.
 
 import type { Attribution } from '#domain/core/change.ts'
 import type { IssuerId } from '#domain/core/node.ts'
@@ -9,7 +9,7 @@ import type { Authority } from '#plane/authority/authority.ts'
 import type { Withdrawal } from '#plane/authority/withdraw-issuer.ts'
 import type { OpenChannels } from '#plane/core/open-channels.ts'
 
-/** `channelsCut`: of this replica; the others cut theirs when they hear of it, and lose their lease where they do not. */
+/** `channelsCut`: of this replica; the others cut theirs when the commit reaches them, or lose their lease. */
 export type WithdrawnAuthority = Withdrawal & { readonly channelsCut: number }
 
 export const withdrawAuthority = async (

@@ -32,7 +32,7 @@ export const readFrame = (text: string): ReadFrame => {
     return malformed('not a frame')
   }
   if (unfitText(value) !== null) return malformed('it has a NUL character or half of a surrogate pair')
-  // Only the control stream exists: whoever uses another counts on something this plane never offered.
+  // Only the control stream exists: an agent that uses another relies on something this plane never offered.
   if (value.stream !== 0) return malformed('no such stream is open')
   if (known.Check(value)) return { kind: 'frame', seq: value.seq, frame: value }
   const { type, seq } = value

@@ -64,7 +64,7 @@ const setUp = async (onRead: (row: RowKind) => void = () => {}) => {
   feed.subscribe('channels', cutDenied(sessions, openReturnSlots(clock)))
   const holding = openHolding({ clock, log: silentLog }, sessions, replicas)
   const presence = openPresence(clock)
-  const silence = openSilence(clock, { sessions, presence, replicas, holding: { claimAgain: () => {} } })
+  const silence = openSilence(clock, { sessions, presence, replicas, holding: { holdAgain: () => {} } })
   const holders = openHolders({ store, clock, timers }, { sessions, holding, replicas, silence })
   const core = { store, feed, clock, timers, random: systemRandom, log: silentLog }
   const writeLimit = openWriteLimit(clock, () => 1)

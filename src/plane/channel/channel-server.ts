@@ -76,7 +76,7 @@ export const openChannelServer = (core: ServedCore, parts: ServedParts): Channel
   }
 }
 
-/** How long the other side has to hear why its frames are not taken. */
+/** How long the other side has to read why its frames are refused. */
 const lastWordsMs = 1000
 
 /** As an agent that stops closes it. */
@@ -98,7 +98,7 @@ const attend = (core: ServedCore, parts: ServedParts, session: Session, socket: 
     core.store.observe(id, { lastSeenMs: core.clock.nowMs() })
     return true
   }
-  // Nothing it sends is read any more, and the library has said why: cut off with bytes unread, that would be lost.
+  // Nothing it sends is read any more, and the library has sent the reason: a cut with unread bytes would lose it.
   socket.on('error', () => void core.timers.after(lastWordsMs, () => session.destroy()))
   socket.on('close', (code) => {
     session.closedByHolder = session.alive && code === orderlyClose

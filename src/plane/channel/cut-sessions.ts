@@ -10,7 +10,7 @@ import { pingEveryMs, pongWithinMs } from '#wire/channel/channel.ts'
 import type { SessionRegistry } from '#plane/sessions/session-registry.ts'
 import type { Session } from '#plane/sessions/session.ts'
 
-/** In the turn the feed tells of it: when a revocation is answered, its channels here are gone already. Returns how many. */
+/** In the turn of the feed: when a revocation is answered, its channels here are gone already. Returns how many. */
 export const cutDenied =
   (sessions: SessionRegistry, returns: ReturnSlots) =>
   ({ writes }: Committed): number => {

@@ -1,4 +1,4 @@
-// What a commit means for channels and presence, in the turn it is committed here, or heard of from another replica.
+// What a commit means for channels and presence, in the turn it is committed here, or received from another replica.
 
 import type { EntryType } from '#domain/core/journal-entry.ts'
 import { slotsOf } from '#domain/core/certificate.ts'
@@ -39,7 +39,7 @@ const followConfiguration = (updates: Updates, { writes, entries }: Committed): 
     return updates.changed()
   }
   for (const write of writes) if (write.put === 'vcluster') updates.changedIn(write.value.name)
-  // Nodes are written all day; these are the times at which what they are told to run changes.
+  // Nodes are written all day; only these changes change their configuration.
   for (const { entry } of entries) if (assigning.has(entry.type) && entry.node !== null) updates.changedFor(entry.node)
 }
 
@@ -53,8 +53,8 @@ const assigning: ReadonlySet<EntryType> = new Set(['node.assigned', 'node.unassi
 const followNodes = (sessions: SessionRegistry, presence: Presence, { origin, writes, entries }: Committed): void => {
   for (const write of writes) {
     if (write.put !== 'node') continue
-    // A row from elsewhere may be newer than the commit it is told with. What took its certificates away also denies them,
-    // is told next, cuts the channel for the right reason, and counts it for the receipt.
+    // A row from another replica may be newer than the commit it is published with. The commit that took its certificates away
+    // also denies them, is published next, cuts the channel for the right reason, and counts it for the receipt.
     const denialFollows = origin === 'elsewhere' && slotsOf(write.value) === null
     for (const session of denialFollows ? [] : sessions.of(write.value.id)) {
       // What it may do was settled when it opened: a node that was released opens another.

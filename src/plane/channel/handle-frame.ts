@@ -31,7 +31,7 @@ export const handleFrame = async (
 ): Promise<void> => {
   const { sessions, gate, holdOff } = parts.channel
   await holdOff.over(session.principal.id)
-  // Whoever is out of touch may not know that this node has been revoked: its frames wait.
+  // A replica that is behind may not know that this node has been revoked: its frames wait.
   while (sessions.mayGoOn() && session.alive && !gate.serves()) await gate.opened()
   if (!session.alive) return
   // No frame has a place for a secret; what a report quotes by mistake is not kept.
@@ -60,13 +60,13 @@ const handle = async (
       const agentVersion = boundedText(frame.body.agent_version, 64)
       const { evidence } = session
       core.store.observe(principal.id, { agentVersion, source: principal.source, configRevision: config, evidence })
-      await tellTaken(channel.reports, session)
+      await sendAcknowledgement(channel.reports, session)
       return channel.updates.greeted(session, { config, trust })
     }
     case 'report':
       return report(core, channel, session, frame.body)
     case 'applied':
-      // Whoever may only show evidence was sent nothing to apply.
+      // A node that may only show evidence was sent nothing to apply.
       if (principal.evidenceOnly) return
       core.store.observe(principal.id, { configRevision: frame.body.config_revision })
       return notePersistence(core, channel.writeLimit, principal, frame.body, correlation)
@@ -91,7 +91,7 @@ const handle = async (
 }
 
 /** So that the agent sends only what has not been taken over an earlier channel. */
-const tellTaken = async (reports: ReportIntake, session: Session): Promise<void> => {
+const sendAcknowledgement = async (reports: ReportIntake, session: Session): Promise<void> => {
   if (session.evidence === null) return
   const { instance } = session.evidence
   const number = await reports.lastTaken(session.principal.id, instance)

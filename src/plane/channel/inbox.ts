@@ -1,6 +1,6 @@
-// What a channel has delivered and nobody has looked at yet. Frames are handled one after the other, in the order they
-// came; while any waits the socket is not read, so that a flood waits in the sender's buffers and not in our memory, and
-// every channel gets its turn before this one is read again.
+// The frames of a channel that are not handled yet. Frames are handled one after the other, in order; while one waits the socket
+// is not read, so that a flood waits in the sender's buffers and not in our memory, and every channel gets its turn before this
+// one is read again.
 
 import { turn, type Timers } from '#platform/timers.ts'
 import type { Session } from '#plane/sessions/session.ts'

@@ -1,6 +1,5 @@
-// How a channel comes to be open: nobody else answers on one, it is claimed for this replica, its certificate is used,
-// and it is there. Of two processes that open at once, here or on two replicas, one has the claim and the other is asked
-// about it like any that comes later.
+// Opens a channel: no other holder answers, this replica takes the hold, the certificate is used, and the session is registered.
+// Of two processes that open at once, here or on two replicas, one gets the hold and the other is judged like a later caller.
 
 import type { Node } from '#domain/core/node.ts'
 import type { NodePrincipal } from '#domain/core/principal.ts'
@@ -30,7 +29,7 @@ export type Opening = {
 /** Puts the session into the registry in the turn it is called; null: the caller has hung up. */
 type Register = (number: number, node: Node) => Session | null
 
-/** Each round somebody else was quicker and was asked about it: many in a row are a crowd around one node. */
+/** In each round another caller was quicker and was probed: many in a row are a crowd around one node. */
 const rounds = 8
 
 export const openSession = async (
@@ -49,8 +48,8 @@ export const openSession = async (
       (await makeRoomHere(parts.channel, opening))
     if (no !== null) return no
     const found: Holder | null = over
-    const outcome: Claimed = await holding.inTurn(opening.principal.id, () =>
-      claimAndRegister(core, parts, opening, found, register),
+    const outcome: HoldOrRefusal = await holding.inTurn(opening.principal.id, () =>
+      holdAndRegister(core, parts, opening, found, register),
     )
     if (outcome === 'opened' || isRefusal(outcome)) return outcome
     if (outcome === 'taken-here') continue
@@ -61,41 +60,41 @@ export const openSession = async (
   return { ...refuse('BUSY', 'many channels of the same node at once'), retryAfterMs: 1000 }
 }
 
-type Claimed = 'opened' | 'taken-here' | Holder | Refusal
+type HoldOrRefusal = 'opened' | 'taken-here' | Holder | Refusal
 
-/** In the node's turn: nothing is asked of anybody but the store. */
-const claimAndRegister = async (
+/** In the node's turn: only the store is asked. */
+const holdAndRegister = async (
   core: FlowCore,
   { channel, denyList }: OpeningParts,
   { principal, evidence, correlation }: Opening,
   over: Holder | null,
   register: Register,
-): Promise<Claimed> => {
+): Promise<HoldOrRefusal> => {
   const { id } = principal
   const { sessions, holding, gate } = channel
   // Another process was quicker: it is asked like any that was there before.
   if (otherSessions(sessions, id, instanceOf(evidence)).length > 0) return 'taken-here'
   const number = sessions.nextNumber()
   const before = await holding.elsewhere(id)
-  const claimed = await holding.claim(id, { number, instance: instanceOf(evidence) }, over)
-  if (claimed !== 'claimed') return claimed
+  const taken = await holding.take(id, { number, instance: instanceOf(evidence) }, over)
+  if (taken !== 'held') return taken
   let opened: Session | null = null
   try {
     const standing = await useCertificate(core, principal, correlation)
     if (standing.kind === 'refused') return standing
-    // From here to the session in the registry is one turn: whatever is committed later finds it there.
+    // From here to the session in the registry is one turn: a later commit finds the session there.
     if (sessions.isClosed()) return refuse('UNAVAILABLE', 'the plane is stopping')
     const no = gate.refusal() ?? denyList.refusalOf(principal)
     if (no !== null) return no
     opened = register(number, standing.node.value)
     return 'opened'
   } finally {
-    if (opened === null) holding.unclaim(id, number, before)
+    if (opened === null) holding.giveBack(id, number, before)
     else if (before !== null) holding.moved(id, before)
   }
 }
 
-/** Null: nobody else is there, any more. A process that was killed leaves a channel that nobody answers on. */
+/** Null: there is no other holder any more. A process that was killed leaves a channel that does not answer. */
 const makeRoomHere = async (channel: OpeningParts['channel'], opening: Opening): Promise<Refusal | null> => {
   const others = otherSessions(channel.sessions, opening.principal.id, instanceOf(opening.evidence))
   if (others.length === 0) return null

@@ -27,7 +27,7 @@ export type UpdateParts = {
 export type Updates = {
   /** The agent has said what it has. */
   greeted(session: Session, has: Revisions): void
-  /** Something was committed that may concern everybody. */
+  /** A commit that may concern all sessions. */
   changed(): void
   /** Something was committed that concerns this node. */
   changedFor(node: NodeId): void
@@ -40,7 +40,7 @@ const sessionsPerTurn = 32
 export const openUpdates = (core: UpdateCore, parts: UpdateParts): Updates => {
   const { sessions, gate } = parts
   const outdated = new Set<Session>()
-  /** Where each session's node was when it was last looked at; whoever is moved since is looked at for that. */
+  /** The vCluster of each session's node at the last look; a node that moved since is looked at again. */
   const within = new WeakMap<Session, string | null>()
   let busy = false
 

@@ -1,6 +1,5 @@
-// What a replica that does not serve leaves undone: while it has not heard of what others committed it acts on nothing,
-// and goes on where it stopped once it has. Read from the clocks at every question, so that a process that slept past its
-// lease finds that out before it does anything else.
+// Stops a replica that does not serve: while it is behind it acts on nothing, and goes on where it stopped once it has caught up.
+// The clocks are read at every check, so that a process that slept past its lease notices before it does anything else.
 
 import { storeInDoubt } from '#domain/continuity/continuity.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'

@@ -11,7 +11,7 @@ import type { Store } from '#plane/store/contract/store.ts'
 export type Led = { stop(): Promise<void> | void }
 
 export const fencedStore = (store: Store, fence: Fence): Store => {
-  // The database fences these as well, by who leads; asked here first, whoever no longer does need not try.
+  // The database refuses a former leader by its fencing token as well; this check only saves the attempt.
   const ifLeading = <T>(run: () => Promise<T>): Promise<T> =>
     store.replicas.leadership()?.number === fence.number
       ? run()

@@ -22,7 +22,7 @@ const Instance = orNull(Type.String())
 
 const Holder = Type.Object({ evidence: orNull(AgentEvidence), source: Type.String(), serial: Type.String() })
 
-/** Who answers on a channel of this node there, besides this process; null: nobody. */
+/** The process that answers on a channel of this node there, other than this one; null: none. */
 export const otherHolderQuestion = question(
   'channel.other-holder',
   Type.Object({ node: Node, instance: Instance }),
@@ -39,13 +39,13 @@ export const makeRoomQuestion = question(
 /** The node has opened a newer channel elsewhere: those up to this number are drained. */
 export const movedQuestion = question('channel.moved', Type.Object({ node: Node, upTo: Type.Integer() }), Type.Null())
 
-/** The node has not moved after all: whoever has a channel of it claims it again. */
+/** The node has not moved after all: a replica that has its channel takes the hold again. */
 export const stayedQuestion = question('channel.stayed', Type.Object({ node: Node }), Type.Null())
 
 /** Are the channels of this node there alive? Pinged as the ruling says. */
 export const probeQuestion = question(
   'channel.probe',
-  // Left out by a replica of 0.2.0, which also answers no more than `silent`; else for how long, in ms.
+  // How long, in ms; a replica of 0.2.0 leaves it out, and answers only `silent`.
   Type.Object({ node: Node, enoughMs: Type.Optional(Type.Number()) }),
   Type.Union([Type.Literal('answered'), Type.Literal('silent'), Type.Number()]),
 )
@@ -75,7 +75,7 @@ export const lastHolderQuestion = question(
   orNull(Type.Boolean()),
 )
 
-/** How many channels this withdrawal has cut there; null: it has not been heard of in time. */
+/** How many channels this withdrawal has cut there; null: no answer in time. */
 export const withdrawnQuestion = question(
   'channel.withdrawn',
   Type.Object({ receipt: Type.String() }),

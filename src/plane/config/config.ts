@@ -29,7 +29,7 @@ export type PlaneConfig = {
   readonly operatorListen: ListenAddress
   /** Where others ask about our certificates; null: nowhere. */
   readonly statusListen: ListenAddress | null
-  /** What those others are told to call, without a slash at its end; null: certificates name no such place. */
+  /** The public URL of that listener, without a trailing slash; null: certificates do not name it. */
   readonly statusUrl: string | null
   /** The operator plane on TCP speaks TLS; without it only loopback is allowed. */
   readonly operatorTls: boolean
@@ -37,7 +37,7 @@ export type PlaneConfig = {
   readonly proxyFrom: readonly Network[]
   /** Most connections of one source that have proven nothing, on each listener; null: its share of what is free. */
   readonly connectionsPerSource: number | null
-  /** Names and addresses the server certificates are for; the first is how nodes are told to call the plane. */
+  /** Names and addresses of the server certificates; nodes get the first as the plane's address. */
   readonly serverNames: readonly string[]
   readonly issuerKey: 'file' | 'memory'
   readonly sealKeyFile: string | null
@@ -69,7 +69,7 @@ type Env = Readonly<Record<string, string | undefined>>
 const day = 24 * 3600 * 1000
 const logLevels = ['trace', 'debug', 'info', 'warn', 'error', 'silent']
 
-/** Option names are those of the command line in camel case; `MUSTER_NODE_LISTEN` stands behind `nodeListen`. */
+/** Option names are those of the command line in camel case; `nodeListen` falls back to `MUSTER_NODE_LISTEN`. */
 export const planeConfig = (options: Options, env: Env): PlaneConfig => {
   const given = (name: string): string | null => {
     const option = options[name]
@@ -132,8 +132,7 @@ export const planeConfig = (options: Options, env: Env): PlaneConfig => {
 }
 
 /**
- * What a process needs in its environment to be set up like this one, whatever this one was given as options: `muster plane`
- * without a single option then is the same plane.
+ * The environment with which `muster plane` without any option has the same configuration as this process.
  */
 export const asEnvironment = (options: Options): Readonly<Record<string, string>> =>
   Object.fromEntries(
@@ -149,7 +148,7 @@ const optionName = (name: string): string => `--${name.replace(/[A-Z]/g, (letter
 
 /** What was given instead is never repeated: it is an address with a password more often than not. */
 const notInArguments =
-  '--store takes sqlite or postgres and nothing else. Where the database is, and its password, everybody on this machine could read on a command line: put postgres://USER:PASSWORD@HOST:PORT/DATABASE into a file of mode 0600 and its name into MUSTER_STORE_FILE, or use PGHOST and PGPASSFILE. A password that was given here is to be changed'
+  '--store takes sqlite or postgres and nothing else. Every user of this machine could read an address with a password on a command line: put postgres://USER:PASSWORD@HOST:PORT/DATABASE into a file of mode 0600 and its name into MUSTER_STORE_FILE, or use PGHOST and PGPASSFILE. A password that was given here is to be changed'
 
 const storeChoice = (text: string | null, env: Env): StoreChoice => {
   if (text === null || text === 'sqlite') return { kind: 'sqlite' }
@@ -160,7 +159,7 @@ const storeChoice = (text: string | null, env: Env): StoreChoice => {
 }
 
 const mostReplicas = 64
-/** Set by `muster plane --replicas` for the processes it starts, and by nobody else. */
+/** Set only by `muster plane --replicas`, for the processes it starts. */
 export const replicaVariable = 'MUSTER_REPLICA'
 
 const replicas = (text: string | null, store: StoreChoice): number => {
@@ -234,7 +233,7 @@ const statusUrl = (text: string | null): string | null => {
   const url = URL.canParse(text) ? new URL(text) : null
   const isPlain = url !== null && url.username === '' && url.password === '' && url.search === '' && url.hash === ''
   if (!isPlain || !['http:', 'https:'].includes(url.protocol) || text.length > longestStatusUrl)
-    // Not repeated: somebody may have put a password into it.
+    // Not repeated: it may hold a password.
     throw new ConfigProblem(
       '--status-url takes a URL such as http://status.example.org, without user, query and fragment',
     )
@@ -276,7 +275,7 @@ const serverNames = (option: unknown, fromEnv: string | undefined): readonly str
   return names
 }
 
-/** How nodes are told to call the plane once it listens, on the port for nodes or the one for recovery. */
+/** The address of the plane that nodes get once it listens, on the node or the recovery port. */
 export const nodeUrlOf = (config: PlaneConfig, port: number): string => {
   const name = config.serverNames.find((one) => !one.startsWith('*.')) ?? 'localhost'
   return `https://${name.includes(':') ? `[${name}]` : name}:${port}`

@@ -5,7 +5,7 @@ import type { PostgresHost } from '#platform/postgres.ts'
 
 export type PgpassQuestion = PostgresHost & { readonly database: string; readonly user: string }
 
-/** Where a server is met that was not told apart from others by its host. */
+/** The host name for a connection without a host. */
 const defaultSocketFolders = ['/var/run/postgresql', '/run/postgresql', '/tmp']
 
 /** Null: no line fits. */
@@ -24,7 +24,7 @@ export const passwordIn = (text: string, { host, port, database, user }: PgpassQ
 
 type Fields = readonly [password: string, ...asked: (string | null)[]]
 
-/** A `*` that stands alone is null. The password is everything behind the fourth colon. */
+/** A lone `*` is null. The password is everything behind the fourth colon. */
 const fieldsOf = (line: string): Fields | null => {
   const asked: (string | null)[] = []
   let rest = line

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { isListed, proxyFrom } from './proxy-from.ts'
+import { isBalancer, proxyFrom } from './proxy-from.ts'
 
 const listed = (from: string, address: string): boolean => {
   const networks = proxyFrom(from.split(' '))
   assert.ok(typeof networks !== 'string', `${from} is refused`)
-  return isListed(networks, address)
+  return isBalancer(networks, address)
 }
 
 const refusalOf = (text: string): string => {

@@ -1,4 +1,4 @@
-// Which addresses are load balancers, whose word on who is calling is taken.
+// The addresses of load balancers, whose PROXY header is believed.
 
 import { inOneOf, parseIp, parseNetwork, unmapped, unmappedNetwork, type Network } from '#platform/ip-address.ts'
 
@@ -11,7 +11,7 @@ export const proxyFrom = (given: readonly string[]): readonly Network[] | string
   for (const text of given) {
     const network = networkOf(text.trim())
     if (network === null) return `--proxy-from takes an address or a network such as 10.1.2.0/24, not ${text}`
-    // Whoever may say who they are is anybody they like, and two halves are everybody, too.
+    // A sender of the header can name any source, so all addresses are refused, also as two halves.
     if (network.bits < (network.bytes.length === 4 ? fewestBits.v4 : fewestBits.v6))
       return `--proxy-from takes the addresses of load balancers, and ${text} is nearly everybody`
     networks.push(network)
@@ -20,7 +20,7 @@ export const proxyFrom = (given: readonly string[]): readonly Network[] | string
 }
 
 /** `address` as a socket spells it: an IPv4 caller of an IPv6 socket is written as ::ffff:a.b.c.d. */
-export const isListed = (networks: readonly Network[], address: string): boolean => {
+export const isBalancer = (networks: readonly Network[], address: string): boolean => {
   // A link-local address names its interface.
   const bytes = parseIp(address.replace(/%.*$/, ''))
   return bytes !== null && inOneOf(networks, unmapped(bytes))

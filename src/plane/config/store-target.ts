@@ -1,5 +1,5 @@
-// Where the database of a plane on PostgreSQL is. Never from the command line, which everybody on the machine can read:
-// from the file named in MUSTER_STORE_FILE, or from the variables and the password file of PostgreSQL's own programs.
+// Where the database of a plane on PostgreSQL is. Never from the command line, which every user of the machine can read: from the
+// file named in MUSTER_STORE_FILE, or from the variables and the password file of PostgreSQL's own programs.
 
 import * as path from 'node:path'
 import { othersMayRead, readShortFile } from '#platform/files.ts'
@@ -22,7 +22,7 @@ export const storeTarget = (env: Env): PostgresTarget | string => {
   const given = env['MUSTER_STORE_FILE'] === undefined ? fromVariables(env) : readUrl(env, env['MUSTER_STORE_FILE'])
   if (typeof given === 'string') return given
   if (given.hosts.length === 0) {
-    return 'PostgreSQL is wanted and nobody says where it is: MUSTER_STORE_FILE=FILE with postgres://USER:PASSWORD@HOST:PORT/DATABASE in it (chmod 600), or PGHOST, PGUSER, PGDATABASE and PGPASSFILE'
+    return 'PostgreSQL is selected without an address: set MUSTER_STORE_FILE=FILE with postgres://USER:PASSWORD@HOST:PORT/DATABASE in it (chmod 600), or PGHOST, PGUSER, PGDATABASE and PGPASSFILE'
   }
   const hosts = given.hosts.map(({ host, port }) => ({ host, port: port ?? usualPort }))
   const tls = tlsFor(hosts, given.sslmode ?? env['PGSSLMODE'] ?? null)
@@ -49,7 +49,7 @@ const readUrl = (env: Env, file: string): StoreUrl | string => {
   if (typeof text === 'string') return text
   if (text === null) return `MUSTER_STORE_FILE: there is no file ${file}`
   const [line = '', ...more] = text.content.trim().split(/\r?\n/)
-  // Whoever left the old address beside the new one would be sent to either without a word.
+  // With both an old and a new address configured, the plane would connect to either without a warning.
   if (more.length > 0)
     return `${file} (MUSTER_STORE_FILE) has more than one line: it holds one address and nothing else`
   const url = parseStoreUrl(line)
@@ -79,8 +79,8 @@ const readable = (file: string, longest: number): ReturnType<typeof readShortFil
 }
 
 /**
- * Whatever leaves this machine is encrypted to a server whose name was checked: whoever can pose as the database can let
- * anybody in.
+ * A connection that leaves this machine is encrypted to a server whose name was verified: an attacker who poses as the database
+ * could admit any machine.
  */
 export const tlsFor = (hosts: readonly PostgresHost[], sslmode: string | null): 'verified' | 'none' | Problem => {
   const modes = ['disable', 'allow', 'prefer', 'require', 'verify-ca', 'verify-full']

@@ -1,14 +1,7 @@
-// A node shows what it has seen of the journal: read it, compare it with what is here, and commit the doubt if it does not
-// fit. A sighting is signed by the plane, so nobody can make one up; what it says is true whoever brings it.
+// Judges a sighting that a node shows: parses it, compares it with the journal, and commits the doubt if it does not fit. A
+// sighting is signed by the plane, so it cannot be forged and counts from every caller.
 
-import {
-  decideDoubt,
-  doubtAlertKey,
-  findingOf,
-  isWorse,
-  type Finding,
-  type Place,
-} from '#domain/continuity/continuity.ts'
+import { decideDoubt, doubtAlertKey, lossOf, isWorse, type Loss, type Place } from '#domain/continuity/continuity.ts'
 import type { Attribution } from '#domain/core/change.ts'
 import type { DomainSettings } from '#domain/core/domain-settings.ts'
 import type { NodeId } from '#domain/core/node.ts'
@@ -51,21 +44,20 @@ export const openSightingJudge = async (
   const newestEntryMs = await newestBeforePlanes(store)
   let updatedMs = -Infinity
 
-  const doubt = async (finding: Finding, judgedBy: number, node: NodeId, by: Attribution): Promise<void> => {
+  const doubt = async (loss: Loss, judgedBy: number, node: NodeId, by: Attribution): Promise<void> => {
     updatedMs = clock.monotonicMs()
     const done = await commitDecision(core, async () => {
       const read = await readDomainAndAlert(core, doubtAlertKey)
-      return decideDoubt({ ...read, finding, judgedBy, node, witness: 'node', newestEntryMs, by })
+      return decideDoubt({ ...read, loss, judgedBy, node, witness: 'node', newestEntryMs, by })
     })
     if (done.kind === 'committed') {
       core.log.error(
-        { node, ...finding },
+        { node, ...loss },
         'the store may be an older copy: nothing is issued until an operator confirms it (muster store confirm)',
       )
     }
     // The flows that were quicker each time have most likely written the same; if not, the next node to come brings it again.
-    if (done.kind === 'refused')
-      core.log.warn({ node, ...finding }, 'a doubt about the store could not be written down')
+    if (done.kind === 'refused') core.log.warn({ node, ...loss }, 'a doubt about the store could not be recorded')
   }
 
   return {
@@ -77,12 +69,12 @@ export const openSightingJudge = async (
       const seen = parsed.value
       if (seen.lineage < continuity.lineage) return 'fitting'
       const places = await placesOf(store.journal, seen.heads, seen.lineage > continuity.lineage ? null : isHere)
-      const finding = findingOf(seen, continuity.lineage, places)
-      if (finding === null) return 'fitting'
+      const loss = lossOf(seen, continuity.lineage, places)
+      if (loss === null) return 'fitting'
       const known = continuity.doubt
-      const isNews = known === null || finding.lineage > known.lineage
-      const isMore = known !== null && isWorse(finding, known) && clock.monotonicMs() - updatedMs > updateEveryMs
-      if (isNews || isMore) await doubt(finding, continuity.lineage, node, by)
+      const isNews = known === null || loss.lineage > known.lineage
+      const isMore = known !== null && isWorse(loss, known) && clock.monotonicMs() - updatedMs > updateEveryMs
+      if (isNews || isMore) await doubt(loss, continuity.lineage, node, by)
       return 'doubtful'
     },
   }
@@ -91,8 +83,8 @@ export const openSightingJudge = async (
 const entriesLookedAt = 1_000
 
 /**
- * When the newest entry was written that no plane of now can have added: each writes some when it starts, and people are
- * told to look at what was done after this. Null: not known, or there is none.
+ * When the newest entry was written that no running plane can have added: each writes some at its start, and operators are
+ * asked to look at what was done after this. Null: not known, or there is none.
  */
 const newestBeforePlanes = async ({
   journal,

@@ -1,7 +1,7 @@
 // This plane knows that its store has lost commits: the doubt goes on record in the store, where it stops issuance at every
 // plane, including those that were started later and know nothing of it.
 
-import { decideDoubt, doubtAlertKey, type Finding } from '#domain/continuity/continuity.ts'
+import { decideDoubt, doubtAlertKey, type Loss } from '#domain/continuity/continuity.ts'
 import type { JournalWitness } from '#plane/store/journal/journal-witness.ts'
 import { commitDecision } from '#plane/core/commit-decision.ts'
 import type { Feed } from '#plane/core/feed.ts'
@@ -28,15 +28,15 @@ export const recordLosses = (core: Core, witness: Pick<JournalWitness, 'loss' | 
   record()
 }
 
-const recordLoss = async (core: Core, planeName: string, finding: Finding): Promise<void> => {
+const recordLoss = async (core: Core, planeName: string, loss: Loss): Promise<void> => {
   const done = await commitDecision(core, async () => {
     const read = await readDomainAndAlert(core, doubtAlertKey)
     const { lineage } = read.domain.value.continuity
     // Found under an earlier lineage and confirmed since: the store is not doubted again for it.
-    if (lineage > finding.lineage) return { kind: 'unchanged' } as const
+    if (lineage > loss.lineage) return { kind: 'unchanged' } as const
     return decideDoubt({
       ...read,
-      finding,
+      loss,
       judgedBy: lineage,
       node: planeName,
       witness: 'plane',
@@ -47,7 +47,7 @@ const recordLoss = async (core: Core, planeName: string, finding: Finding): Prom
   if (done.kind === 'refused') throw new Error('others were quicker each time')
 }
 
-/** What an operator confirmed, on any plane, is lost no more. A domain that is in doubt has not been confirmed, whatever its lineage. */
+/** A loss that an operator confirmed, on any plane, no longer counts. A domain in doubt is not confirmed, whatever its lineage. */
 export const followConfirmations = (witness: Pick<JournalWitness, 'confirmed'>, feed: Feed): void => {
   feed.subscribe('store confirmations', ({ writes }) => {
     for (const write of writes) {

@@ -1,10 +1,10 @@
-// Agents remember how far the journal has come, for the day somebody restores an older copy of it. Each shows first what
-// it has seen, and is told more only once that fits: a copy must not talk its nodes out of what they know.
+// Agents keep sightings of the journal, in case an older copy of the store is restored. Each first shows what it has seen, and
+// gets a newer one only if that fits: an older copy must not replace what its nodes know.
 //
-// One signature serves everybody; everybody is told every ten minutes, and soon after something was denied, since that is
-// what must not be forgotten.
+// One signature serves all agents. They get a sighting every ten minutes, and soon after a denial, since a denial must not be
+// forgotten.
 
-import { findingOf } from '#domain/continuity/continuity.ts'
+import { lossOf } from '#domain/continuity/continuity.ts'
 import type { DomainSettings } from '#domain/core/domain-settings.ts'
 import { actorOf } from '#domain/core/principal.ts'
 import { refuse } from '#domain/core/refusal.ts'
@@ -38,19 +38,19 @@ export type SightingParts = {
 export type Sightings = {
   /** The agent has shown the newest it has kept, or that it has none. */
   shown(session: Session, statement: string | null, earlier?: readonly string[]): Promise<void>
-  /** Everybody is told soon how far the journal has come by then. */
+  /** All agents get a sighting soon. */
   look(): void
 }
 
 export const sightingsEveryMs = 600_000
-/** What is committed close together is told together. */
+/** Commits that come close together are published together. */
 const soonMs = 2_000
-/** Of the time that telling everybody takes, so much is left for everything else. */
+/** The share of time that is left to other work while sightings are sent to all agents. */
 const restFactor = 10
 const sessionsPerTurn = 128
 
-/** `fromLineage`: whoever knows more than this store may be told once an operator has confirmed that, and not before. */
-type Told = { readonly statement: string | null; readonly fromLineage: number }
+/** `fromLineage`: an agent that knows more than this store gets a sighting only after an operator has confirmed the store. */
+type SentSighting = { readonly statement: string | null; readonly fromLineage: number }
 
 type Made = { readonly sighting: Sighting; readonly statement: string }
 
@@ -58,8 +58,8 @@ export const openSightings = (core: Omit<Core, 'random'>, parts: SightingParts):
   const { timers, clock, log } = core
   const { settings, sessions, sightingJudge, budgets } = parts
   const heard = new WeakSet<Session>()
-  /** Who may be told, and what it was told last. */
-  const told = new WeakMap<Session, Told>()
+  /** The sessions that may get sightings, with the last one sent. */
+  const sent = new WeakMap<Session, SentSighting>()
   let made: Made | null = null
   let wanted = false
   let busy = false
@@ -76,7 +76,7 @@ export const openSightings = (core: Omit<Core, 'random'>, parts: SightingParts):
       if (sessions.isClosed()) break
       wanted = false
       const tookMs = await round().catch((error: unknown) => {
-        log.warn({ err: error }, 'agents could not be told how far the journal has come')
+        log.warn({ err: error }, 'a sighting of the journal could not be sent to agents')
         return 0
       })
       await sleep(timers, tookMs * restFactor, 'background')
@@ -95,10 +95,10 @@ export const openSightings = (core: Omit<Core, 'random'>, parts: SightingParts):
   }
   const tell = (session: Session): void => {
     const { lineage, doubt } = settings().continuity
-    const last = told.get(session)
+    const last = sent.get(session)
     if (last === undefined || made === null || doubt !== null || made.sighting.lineage !== lineage) return
     if (lineage < last.fromLineage || last.statement === made.statement || !session.alive) return
-    told.set(session, { ...last, statement: made.statement })
+    sent.set(session, { ...last, statement: made.statement })
     session.send({ type: 'sighting', body: { statement: made.statement } })
   }
 
@@ -129,14 +129,14 @@ export const openSightings = (core: Omit<Core, 'random'>, parts: SightingParts):
       heard.add(session)
       const judged = await judgeAll(session, [...(statement === null ? [] : [statement]), ...earlier])
       const { lineage } = settings().continuity
-      told.set(session, { statement: null, fromLineage: judged === 'doubtful' ? lineage + 1 : 0 })
+      sent.set(session, { statement: null, fromLineage: judged === 'doubtful' ? lineage + 1 : 0 })
       if (made === null) look()
       else tell(session)
     },
   }
 }
 
-/** Null: nothing that could be told now. */
+/** Null: there is no sighting to send now. */
 const make = async (
   { store, timers, log }: Omit<Core, 'random'>,
   { settings, gate, recovery, certainAfterMs }: SightingParts,
@@ -148,21 +148,21 @@ const make = async (
   const heads = await journal.heads()
   const sighting = sightingOf(lineage, heads)
   if (sighting.heads.length === 0 || (before !== null && !isLater(sighting, before.sighting))) return null
-  // A fork that has grown past what agents were told last must not take its place in their memory.
+  // A fork that has grown past the last published head must not replace it at the agents.
   const last = before?.sighting.lineage === lineage ? before.sighting : null
-  if (last !== null && findingOf(last, lineage, await placesIn(journal, last.heads, heads)) !== null) {
-    log.error({ told: last.heads }, 'the journal lacks what agents were told last: they are told nothing')
+  if (last !== null && lossOf(last, lineage, await placesIn(journal, last.heads, heads)) !== null) {
+    log.error({ sent: last.heads }, 'the journal lacks the last published head: no sighting is sent to agents')
     return null
   }
   if (certainAfterMs > 0) await sleep(timers, certainAfterMs, 'background')
   const now = settings()
-  // Whoever serves has written to the database since, and that has been confirmed: what was there before is there for good.
+  // A replica that serves has had a later write confirmed: what was in the database before is durable.
   if (!gate.serves() || now.continuity.doubt !== null || now.continuity.lineage !== lineage) return null
   const value = { domain: now.name, lineage, heads: [...sighting.heads] }
   return { sighting, statement: formatStatement('sighting', value, (bytes) => recovery.signStatement(bytes)) }
 }
 
-/** What must not be forgotten; and that a store was confirmed, which everybody has to know who knew more. */
+/** Entries that must not be forgotten, and the confirmation of a store, which agents that knew more have to learn. */
 const isWorthTelling = ({ writes }: Committed, made: Made | null): boolean =>
   writes.some(
     (write) =>

@@ -1,4 +1,4 @@
-// Waiting for something new in the journal. Whoever waits says so before reading, or what arrives in between is missed.
+// Waits for new entries in the journal. A caller registers before it reads, or an entry that arrives in between is missed.
 
 import type { JournalEntry } from '#domain/core/journal-entry.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
@@ -17,11 +17,11 @@ export type Arrival = {
 
 export type Arrivals = {
   expect(fits: (entry: JournalEntry) => boolean): Arrival | Refusal
-  /** Lets everybody go; from then on nobody is let in. */
+  /** Releases all waiters; from then on none is accepted. */
   close(): void
 }
 
-/** Each waiter holds a connection open, so there are at most so many. */
+/** The most waiters: each holds a connection open. */
 export const openArrivals = (feed: Feed, timers: Timers, most: number): Arrivals => {
   const waiting = new Map<() => void, (entry: JournalEntry) => boolean>()
   let closed = false
@@ -31,7 +31,7 @@ export const openArrivals = (feed: Feed, timers: Timers, most: number): Arrivals
   })
   return {
     expect(fits) {
-      // Not an answer without news: whoever follows would ask again at once, and again, until the plane is gone.
+      // Not an empty answer: the caller would ask again at once, and again, until the plane is gone.
       if (closed) return { ...refuse('BUSY', 'this plane is stopping'), retryAfterMs: 1000 }
       if (waiting.size >= most)
         return { ...refuse('BUSY', `${most} callers wait for news already`), retryAfterMs: 1000 }

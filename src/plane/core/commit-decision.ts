@@ -22,8 +22,8 @@ export const commitOnce = async (
 }
 
 /**
- * How often a flow decides. A race is lost to another flow that got on, so many lost in a row mean a crowd around one row,
- * an attack on it or a bug, not a standstill.
+ * How often a flow decides. A race is lost to another flow that made progress, so this many losses in a row mean contention on
+ * one row, an attack on it or a bug, not a deadlock.
  */
 export type Tries<B> = { readonly tries: number; readonly onBusy: () => B }
 

@@ -1,5 +1,5 @@
-// What a node is told to run under. Revisions are made from the content: they differ whenever any of it does, and every
-// start and every replica of the plane comes to the same one without keeping count.
+// The configuration of a node. Its revision is made from the content: it differs whenever any of it does, and every start and
+// every replica computes the same one without a counter.
 
 import type { DomainSettings } from '#domain/core/domain-settings.ts'
 import type { Service } from '#domain/fleet/overlay.ts'
@@ -88,7 +88,7 @@ const serviceOf = ({ name, command }: Service): ConfigOverlay['services'][number
 /** More than these at once an agent does not keep. */
 const mostWithdrawn = 32
 
-/** What agents are not to trust any more, where there is such a thing. */
+/** The withdrawn authorities for agents, if there are any. */
 export const withdrawnPart = (issuer: Pick<Issuer, 'withdrawnIssuers'>): Pick<PlaneTrust, 'withdrawn_issuers'> => {
   const withdrawn = issuer.withdrawnIssuers().slice(0, mostWithdrawn)
   return withdrawn.length === 0 ? {} : { withdrawn_issuers: withdrawn }

@@ -1,5 +1,5 @@
-// Which share of the fleet would come back by itself, and why the rest would not. Looks at every node, so the result is
-// kept for a while and shared by whoever asks meanwhile.
+// Which share of the fleet would recover without an operator, and why the rest would not. It reads every node, so the result is
+// kept for a while and shared by callers.
 
 import { isToRecover, recoverabilityOf, type Recoverability } from '#domain/core/recoverability.ts'
 import type { Node } from '#domain/core/node.ts'
@@ -38,7 +38,7 @@ export const recoverabilityCounts = (
     const counts = count(store, clock, timers)
     const mine = { counts, sinceMs: nowMs }
     known = mine
-    // A failure is told to whoever asked; the next one asks again.
+    // Waiting callers get the failure; the next caller tries again.
     counts.catch(() => {
       if (known === mine) known = null
     })

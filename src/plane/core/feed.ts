@@ -4,12 +4,12 @@
 import type { Committed } from '#plane/store/contract/store.ts'
 
 /**
- * Every subscriber, in the order in which they act, whatever the order in which they were opened. What decides about access
- * comes before what tells others, so that a caller who reacts at once finds the new state in force. Only the leader has the
- * last three.
+ * Every subscriber, in the order in which they act, independent of the order in which they were opened. Subscribers that decide
+ * about access come before those that notify others, so that a caller that reacts at once finds the new state in force. Only
+ * the leader has the last three.
  */
 const feedOrder = [
-  // First: whatever fails below, the head of the journal is remembered outside the database.
+  // First: if a later subscriber fails, the head of the journal is still kept outside the database.
   'journal witness',
   // Read by all that follow: a commit is acted on under the settings it made.
   'domain settings',
@@ -61,8 +61,8 @@ export const openFeed = (): Feed => {
           }
         }
       }
-      // After all have been called: whatever is wrong with one of them, a revocation still cuts channels.
-      if (failures.length > 0) throw new AggregateError(failures, 'what was committed could not be told to everybody')
+      // After all have been called: a revocation cuts channels even if another subscriber fails.
+      if (failures.length > 0) throw new AggregateError(failures, 'a commit failed at some subscribers')
     },
     subscribe(name, subscriber) {
       const named = subscribers.get(name)

@@ -1,4 +1,4 @@
-// The seam of whatever signs: built in now, step-ca and Vault later.
+// The interface of an issuer: built in now, step-ca and Vault later.
 
 import type { IssuedCertificate, SigningOrder } from '#domain/core/certificate.ts'
 import type { Read } from '#domain/core/change.ts'
@@ -14,7 +14,7 @@ export type Issuer = {
   chainOf(issuer: IssuerId): readonly Uint8Array[]
   /** PEM of the roots nodes are given, newest first. */
   roots(): readonly string[]
-  /** Authorities somebody else may have the key of, and that could still be valid, the latest first. */
+  /** Authorities whose key may be compromised and that could still be valid, the latest first. */
   withdrawnIssuers(): readonly IssuerId[]
   /**
    * The row of an authority as this plane knows it: goes among what the commit relies on that hands out what it has

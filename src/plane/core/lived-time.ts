@@ -1,5 +1,5 @@
 // The time by which something is removed for good. It starts when the domain was made and advances only while a plane
-// leads, by its monotonic clock: so it is never ahead of the real time, whatever the wall clock says and for however long.
+// leads, by its monotonic clock: so it is never ahead of the real time, however wrong the wall clock is.
 // It lags by all the time in which no plane ran, which costs some rows that are kept for longer.
 //
 // A domain cannot have been made in the future: its root would not have begun, and no plane starts before that.

@@ -10,7 +10,7 @@ export type OpenSession = {
 }
 
 export type OpenChannels = {
-  /** Of this replica, oldest first. A channel that has been cut is not among them, whatever its socket does. */
+  /** Of this replica, oldest first, without channels that have been cut. */
   openSessions(node: NodeId): readonly OpenSession[]
   /** The same of whichever replica holds them. */
   everySession(node: NodeId): Promise<readonly OpenSession[]>
@@ -34,5 +34,5 @@ export type PeerProofs = {
   /** Of these nodes those whose agents have confirmed, to whichever replica, a set of peers without this key; and when. */
   peersWithout(publicKey: string, nodes: readonly NodeId[]): Promise<ReadonlyMap<NodeId, number>>
   /** The group it is in, and the revision of the peers it last brought into force; null: in none, none that is known. */
-  standingOf(node: NodeId): Promise<{ readonly group: string | null; readonly applied: string | null }>
+  stateOf(node: NodeId): Promise<{ readonly group: string | null; readonly applied: string | null }>
 }

@@ -1,4 +1,4 @@
-// What a plane does by itself, on the clock. Each task runs alone: one that is still under way is not started again.
+// Periodic tasks of a plane. Each task runs alone: one that is still under way is not started again.
 
 import type { Cancel } from '#platform/timers.ts'
 import { Fenced } from '#plane/store/contract/store-errors.ts'
@@ -19,8 +19,8 @@ type Times = { readonly wallMs: number; readonly monotonicMs: number }
 const tickMs = 1000
 
 /**
- * When so much time has passed by either clock. Monotonic time stands still while a machine sleeps, and the wall clock
- * may be set: what is due by it must not wait for an hour that has passed already.
+ * When the interval has passed by either clock. Monotonic time stops while a machine sleeps, and the wall clock may be set: a
+ * task must not wait for an hour that has already passed.
  */
 export const isUpkeepDue = (everyMs: number, last: Times, now: Times): boolean => {
   // A timer may fire a little early; without this a task of one tick would run at every other one.

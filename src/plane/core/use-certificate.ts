@@ -41,7 +41,7 @@ export const useCertificate = (
   })
 }
 
-/** A repaired node in quarantine uses its certificate to show what it is, and nothing comes of that by itself. */
+/** A repaired node in quarantine uses its certificate to show its evidence; that alone changes nothing. */
 const showsEvidence = (read: Omit<InUse, 'kind'>, principal: NodePrincipal): InUse | Refusal => {
   const { membership, epoch } = read.node.value
   if (epoch !== principal.epoch) return refuse('CLIENT_CERT_DENIED')
@@ -58,7 +58,7 @@ const readNode = async (store: Store, id: string): Promise<Omit<InUse, 'kind'> |
   return { node, profile, domain }
 }
 
-/** So that whoever could approve it sees that it waits. A lost race is left alone: the node asks again. */
+/** Shows operators that an approval is awaited. A lost race is ignored: the node asks again. */
 const askForApproval = async (core: FlowCore, node: Row<Node>, by: Attribution): Promise<void> => {
   const reason = 'it lapsed, and its profile lets people decide about its return'
   const verdict = decideRaise({ node, name: 'needs_approval', reason, evidence: {}, by, nowMs: core.clock.nowMs() })

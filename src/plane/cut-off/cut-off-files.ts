@@ -1,5 +1,5 @@
 // Orders that wait for the store, one file each in the data folder, so that a restart repeats them. The folder holds the
-// keys of the plane: nobody else can write there, so what is found there is taken as ordered.
+// keys of the plane: no other user can write there, so a file in it counts as an order.
 
 import * as path from 'node:path'
 import { cutOffKey } from '#domain/core/cut-off.ts'

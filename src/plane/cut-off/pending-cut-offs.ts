@@ -40,7 +40,7 @@ export type PendingCutOffs = {
    * answer is the same until it is committed.
    */
   run<T extends object>(order: CutOffOrder, attempt: (store: Store) => Promise<T | Refusal>): Promise<T | Refusal>
-  /** Denies again what was pending when the last process ended. Before anybody is let in. */
+  /** Denies again what was pending when the last process ended. Before the first caller is served. */
   enforce(): void
   /** One more try of everything that is pending. */
   repeat(perform: (order: CutOffOrder) => Promise<object>): Promise<void>
@@ -54,10 +54,10 @@ export type CutOffParts = {
   readonly epochsHere: (node: NodeId) => readonly number[]
 }
 
-/** More than these are not kept; an operator who orders more hears that. */
+/** The most orders that are kept; a further one is refused. */
 const mostPending = 1000
 const retryAfterMs = 2000
-/** Denied for so long where the end of what it denies could not be read. The commit says it better. */
+/** How long a denial lasts if the end of what it denies could not be read. The commit replaces it with the right time. */
 const denyAtLeastMs = 30 * 24 * 3600 * 1000
 const denyEarlyMs = 1500
 const lookAtReplicasMs = 10_000
@@ -106,11 +106,11 @@ export const openPendingCutOffs = (
   /** Where even the decision failed: what can be denied without reading anything. */
   const denialsOf = async (order: CutOffOrder): Promise<readonly Denial[]> => {
     const nowMs = clock.nowMs()
-    const told = { atMs: nowMs, untilMs: nowMs + denyAtLeastMs, why: order.reason, reason: 'unspecified' } as const
+    const denied = { atMs: nowMs, untilMs: nowMs + denyAtLeastMs, why: order.reason, reason: 'unspecified' } as const
     switch (order.kind) {
       case 'quarantine':
       case 'revoke':
-        return epochsHere(order.node).map((epoch) => ({ kind: 'epoch', node: order.node, epoch, ...told }))
+        return epochsHere(order.node).map((epoch) => ({ kind: 'epoch', node: order.node, epoch, ...denied }))
       case 'halt':
         return []
       case 'withdraw': {
@@ -120,7 +120,7 @@ export const openPendingCutOffs = (
           rows.map(({ value }) => value),
         )
         if (records.length > 0) return records.map((record) => denialOfIssuer(record, 0, order.reason, nowMs))
-        return [{ kind: 'issuer', issuer: order.issuer, ...told, reason: 'ca-compromise' }]
+        return [{ kind: 'issuer', issuer: order.issuer, ...denied, reason: 'ca-compromise' }]
       }
     }
   }

@@ -188,7 +188,7 @@ const checkRequest = (
 
 type Probed = { readonly kind: 'probed'; readonly epoch: number; readonly answer: ProbeOutcome }
 
-/** What issues nothing is settled here, before its refusal is told. */
+/** Settles a verdict that issues nothing, before its refusal is answered. */
 const decide = async (
   core: FlowCore,
   parts: EnrollParts,
@@ -258,7 +258,7 @@ const readFacts = async (
   // What was found by hardware was read before the claims, and may be older than a claim of the same commit.
   const isRead = found.method === 'hardware' && keyClaims.certified === null && keyClaims.registered === null
   const node = isRead ? found.node : await core.store.get('node', nodeId)
-  if (found.method === 'token' && found.standing === 'unused' && found.token.value.scope.kind === 'domain' && node) {
+  if (found.method === 'token' && found.state === 'unused' && found.token.value.scope.kind === 'domain' && node) {
     return refuse('NODE_ALREADY_ENROLLED', 'a token of the domain registers a new node and cannot speak for one')
   }
   const profileName = node === null && found.method === 'token' ? found.token.value.profile : node?.value.profile

@@ -1,6 +1,5 @@
-// Tells peer domains which machines are active here, and hears in the same breath which of them are active there. Of all
-// replicas the leader does it. Nothing waits for it: a peer that is away is tried again, and is told how things stand by
-// then, not everything it has missed.
+// Sends peer domains the machines that are active here, and gets in the answer which of them are active there. Only the leader
+// does it. Nothing waits for it: a peer that is away is tried again, and gets the state of that moment, not everything it missed.
 
 import type { Attribution } from '#domain/core/change.ts'
 import type { Node, NodeId } from '#domain/core/node.ts'
@@ -27,37 +26,37 @@ export type ClaimPublisher = { stop(): Promise<void> }
 const byItself: Attribution = { actor: 'system:claims', source: null, correlation: null }
 const firstPauseMs = 1000
 const longestPauseMs = 300_000
-/** Well before a claim that nobody repeats is forgotten. */
+/** Well before a claim that is not repeated expires. */
 const repeatEveryMs = claimKeptMs / 30
 
 export const publishClaims = (core: Core, parts: PublishParts): ClaimPublisher => {
   const stopping = new AbortController()
   const peers = new Map<string, Correspondent>()
-  /** Whose state was told last, so that what does not change it is not told again. */
-  const told = new Map<NodeId, string>()
+  /** The last state sent for each node, so that an unchanged one is not sent again. */
+  const sent = new Map<NodeId, string>()
 
   const tell = (node: Node): void => {
     const state = node.hardware.macs.length === 0 && node.hardware.bmcSerial === null ? null : claimedState(node)
-    if (state === null || told.get(node.id) === state) return
-    // Nobody has to be told of a machine that was not active before either.
-    if (state === 'active' || told.has(node.id)) for (const peer of peers.values()) peer.add(node.id)
-    if (state === 'active') told.set(node.id, state)
-    else told.delete(node.id)
+    if (state === null || sent.get(node.id) === state) return
+    // A machine that was not active before either need not be sent.
+    if (state === 'active' || sent.has(node.id)) for (const peer of peers.values()) peer.add(node.id)
+    if (state === 'active') sent.set(node.id, state)
+    else sent.delete(node.id)
     if (peers.size > 0) settleElsewhere(core, node.id, byItself).catch(notSettled)
   }
   const notSettled = (error: unknown): void =>
     core.log.warn({ err: error }, 'what other domains say of a machine could not be recorded')
 
   /** Of everything that was ever let in. */
-  const tellAll = async (correspondent: Correspondent): Promise<void> => {
+  const queueAll = async (correspondent: Correspondent): Promise<void> => {
     for await (const { id, hardware, membership } of everyNode(core.store)) {
       if (stopping.signal.aborted) return
       if (claimsOf(hardware).length === 0 || membership.kind === 'registered') continue
-      if (membership.kind === 'active') told.set(id, 'active')
+      if (membership.kind === 'active') sent.set(id, 'active')
       correspondent.add(id)
     }
   }
-  /** One that is new, or that another leader has told until now, hears of everything. */
+  /** A new peer, or one that another leader has served until now, gets everything. */
   const meet = async (peer: PeerDomain): Promise<void> => {
     peers.get(peer.name)?.stop()
     peers.delete(peer.name)
@@ -65,17 +64,17 @@ export const publishClaims = (core: Core, parts: PublishParts): ClaimPublisher =
     if (peer.removedAtMs !== null) return settleEveryElsewhere(core, byItself)
     const correspondent = openCorrespondent(core, parts, peer, stopping.signal)
     peers.set(peer.name, correspondent)
-    await tellAll(correspondent)
+    await queueAll(correspondent)
   }
   const next = (run: () => Promise<void>): void => {
     underWay = underWay
       .then(run)
-      .catch((error: unknown) => core.log.warn({ err: error }, 'peer domains are not told of machines'))
+      .catch((error: unknown) => core.log.warn({ err: error }, 'claims could not be prepared for peer domains'))
   }
   const met = (peer: PeerDomain): void => next(() => meet(peer))
   const repeat = async (): Promise<void> => {
     await settleEveryElsewhere(core, byItself)
-    for (const correspondent of peers.values()) await tellAll(correspondent)
+    for (const correspondent of peers.values()) await queueAll(correspondent)
   }
   const cancelRepeat = core.timers.every(repeatEveryMs, () => next(repeat))
 
@@ -115,13 +114,13 @@ const openCorrespondent = (core: Core, parts: PublishParts, peer: PeerDomain, si
     busy = true
     while (waiting.size > 0 && !stopped && !signal.aborted) {
       try {
-        await tellSome(core, parts, peer, waiting, signal)
+        await sendSome(core, parts, peer, waiting, signal)
         if (pauseMs > 0) core.log.info({ peer: peer.name }, 'the peer domain takes claims again')
         pauseMs = 0
       } catch (error) {
         if (stopped || signal.aborted) break
         if (pauseMs === 0)
-          core.log.warn({ err: error, peer: peer.name }, 'a peer domain was not told of machines; again later')
+          core.log.warn({ err: error, peer: peer.name }, 'claims could not be sent to a peer domain; retrying later')
         pauseMs = Math.min(longestPauseMs, Math.max(firstPauseMs, 2 * pauseMs))
         await new Promise<void>((resolve) => {
           const end = core.timers.after(pauseMs, resolve, 'background')
@@ -147,8 +146,8 @@ const openCorrespondent = (core: Core, parts: PublishParts, peer: PeerDomain, si
   }
 }
 
-/** Throws where the peer could not be told; then they are all still waiting. */
-const tellSome = async (
+/** Throws if the peer could not be reached; then all of them still wait. */
+const sendSome = async (
   core: Core,
   { domainName, recovery, call }: PublishParts,
   peer: PeerDomain,
@@ -156,7 +155,7 @@ const tellSome = async (
   signal: AbortSignal,
 ): Promise<void> => {
   const ids = [...waiting.values().take(mostClaims)]
-  // Taken out first: what changes while they are told puts them in again.
+  // Removed first: a change during the call adds them again.
   for (const id of ids) waiting.delete(id)
   try {
     const { machines, left } = await machinesOf(core.store, ids)
@@ -176,7 +175,7 @@ const tellSome = async (
   }
 }
 
-/** As they stand now. `left`: they would make the statement too long. */
+/** Their state now. `left`: those that would make the statement too long. */
 const machinesOf = async (
   store: Store,
   ids: readonly NodeId[],

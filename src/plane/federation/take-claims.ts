@@ -60,7 +60,7 @@ const judgeStatement = async ({ store, clock }: FlowCore, text: string): Promise
   if (parsed.value.to !== domain.name) return refuse('CLAIM_INVALID', `it was made for ${parsed.value.to}`)
   if (Math.abs(parsed.value.at_ms - clock.nowMs()) > domain.clockToleranceMs)
     return refuse('CLAIM_INVALID', 'it is too old, or one of the two clocks is wrong')
-  // Each is looked up by itself.
+  // Each is looked up separately.
   if (parsed.value.machines.flatMap(({ hardware }) => hardware).length > mostHardware)
     return refuse('CLAIM_INVALID', `it names more than ${mostHardware} addresses`)
   return { peer: peer.value, claims: parsed.value }
@@ -111,7 +111,7 @@ export const settleElsewhere = async (core: FlowCore, id: NodeId, by: Attributio
   })
 }
 
-/** The same for every node of which another domain was believed: a claim has become too old, or its domain is no peer any more. */
+/** The same for every node with a claim of another domain that has expired, or whose domain is no longer a peer. */
 export const settleEveryElsewhere = async (core: FlowCore, by: Attribution): Promise<void> => {
   for await (const node of everyNode(core.store))
     if (hasCondition(node, 'active_elsewhere')) await settleElsewhere(core, node.id, by)
@@ -141,7 +141,7 @@ const nodesWith = async (store: Store, hardware: readonly string[]): Promise<rea
     hardware.filter((value) => value.startsWith(kind)).map((value) => value.slice(kind.length))
   const asked = [{ macs: of('mac:'), bmcSerial: null }, ...of('bmc:').map((bmcSerial) => ({ macs: [], bmcSerial }))]
   const found = (await Promise.all(asked.map((identity) => store.nodesByHardware(identity)))).flat()
-  // A tombstone holds its address until another node takes it, and is nobody's machine any more.
+  // A revoked node keeps its address until another node takes it, and is no longer a machine of this domain.
   const living = found.filter(({ value }) => value.membership.kind !== 'revoked')
   return [...new Map(living.map((row) => [row.value.id, row])).values()]
 }

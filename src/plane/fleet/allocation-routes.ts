@@ -68,8 +68,8 @@ export const placeAllocation = async (
   const done = await commitDecision(core, async () => {
     const node = await core.store.get('node', id)
     if (node === null) return refuse('NODE_NOT_FOUND', id)
-    const standing = await core.store.get('allocation', wanted.id)
-    return decidePlace({ node, wanted: what, standing, by, nowMs: core.clock.nowMs() })
+    const existing = await core.store.get('allocation', wanted.id)
+    return decidePlace({ node, wanted: what, existing, by, nowMs: core.clock.nowMs() })
   })
   if (done.kind === 'refused') return { ...done, about: { node: id, actor: by.actor } }
   return { kind: 'placed', allocation: done.allocation, fresh: done.kind === 'committed' }
@@ -84,7 +84,7 @@ export const giveBackAllocation = async (
   const done = await commitDecision(core, async () => {
     const found = await core.store.get('allocation', id)
     if (found === null) return refuse('ALLOCATION_NOT_FOUND', id)
-    // Its node never leaves the registry. Read before what is decided on: whatever changes either raises its version.
+    // Its node never leaves the registry. Read before the rows of the decision: a change of either raises its version.
     const node = await core.store.get('node', found.value.node)
     const allocation = await core.store.get('allocation', id)
     if (node === null || allocation === null) throw new Error(`allocation ${id} has lost its node`)

@@ -1,4 +1,4 @@
-// Which vCluster a node belongs to. Whoever forces a node out of one takes its work from it in the same transaction.
+// Which vCluster a node belongs to. Forcing a node out of one takes its work from it in the same transaction.
 
 import { releaseAll } from '#domain/fleet/allocation.ts'
 import {

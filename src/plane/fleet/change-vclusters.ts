@@ -42,7 +42,7 @@ export const changeVCluster = async (
   by: Attribution,
 ): Promise<Written | Refusal> => {
   const done = await commitDecision(core, async () => {
-    const vcluster = await standing(core.store, name)
+    const vcluster = await liveVCluster(core.store, name)
     if (isRefusal(vcluster)) return vcluster
     const verdict = decideChangeVCluster({ ...changes, vcluster, by, nowMs: core.clock.nowMs() })
     return verdict.kind === 'unchanged' ? { ...verdict, vcluster: vcluster.value } : verdict
@@ -62,7 +62,7 @@ export const deleteVCluster = async (
   { force, onlyIf = () => null }: Deletion,
   by: Attribution,
 ): Promise<Deleted | Refusal> => {
-  const before = await standing(core.store, name)
+  const before = await liveVCluster(core.store, name)
   if (isRefusal(before)) return before
   if (!force && (await hasNodes(core.store, name))) return inUse(name)
   const close = await changeVCluster(core, name, closing(true), by)
@@ -78,11 +78,11 @@ export const deleteVCluster = async (
   for await (const { id } of nodesIn(core.store, name)) {
     const out = await unassignNode(core, id, { force: true, deleted: name }, by, stillSo)
     if (out.kind === 'committed') unassigned.push(id)
-    // Somebody else was quicker.
+    // Another caller was quicker.
     else if (!['NODE_STATE_CONFLICT', 'NODE_REVOKED', 'NODE_NOT_FOUND'].includes(out.code)) return out
   }
   const done = await commitDecision(core, async () => {
-    const vcluster = await standing(core.store, name)
+    const vcluster = await liveVCluster(core.store, name)
     if (isRefusal(vcluster)) return vcluster
     // Looked at behind the row: it may have been opened, and closed again, since.
     if (await hasNodes(core.store, name)) return inUse(name)
@@ -109,7 +109,7 @@ const inUse = (name: string): Refusal => refuse('VCLUSTER_IN_USE', name)
 const page = 200
 
 async function* nodesIn(store: Pick<Store, 'nodes'>, vcluster: string): AsyncGenerator<Node> {
-  // A plane of before there were vClusters does not keep up the column they are listed by.
+  // A plane from before there were vClusters does not maintain the column they are listed by.
   for await (const node of everyNode(store, { vcluster, limit: page })) if (node.assignment === vcluster) yield node
 }
 
@@ -117,7 +117,7 @@ const hasNodes = async (store: Pick<Store, 'nodes'>, vcluster: string): Promise<
   (await nodesIn(store, vcluster).next()).done !== true
 
 /** One that is not deleted. */
-const standing = async (store: Pick<Store, 'get'>, name: string): Promise<Row<VCluster> | Refusal> => {
+const liveVCluster = async (store: Pick<Store, 'get'>, name: string): Promise<Row<VCluster> | Refusal> => {
   const row = await store.get('vcluster', name)
   return row === null || row.value.deletedAtMs !== null ? refuse('VCLUSTER_NOT_FOUND', name) : row
 }

@@ -5,7 +5,7 @@ import { hardwareProfiles } from './change-hardware.ts'
 import { placeText, readPlace, watchScheduling } from './watch-scheduling.ts'
 import { schedulingView, schedulingApi, type SchedulingQuery } from '#wire/fleet/scheduling-api.ts'
 import { attributionOf, answer, type CallOf, type Route, serve } from '#plane/http/route.ts'
-import { detailOf, type NodeStanding } from '#plane/node/operator-node-routes.ts'
+import { detailOf, type NodeSources } from '#plane/node/operator-node-routes.ts'
 import type { Arrivals } from '#plane/core/arrivals.ts'
 import type { FlowCore } from '#plane/core/core.ts'
 import type { Store } from '#plane/store/contract/store.ts'
@@ -15,8 +15,8 @@ import type { Node, NodeId } from '#domain/core/node.ts'
 import { commitDecision } from '#plane/core/commit-decision.ts'
 
 type SchedulingParts = {
-  readonly channels: NodeStanding['channels']
-  readonly peers: NodeStanding['peers']
+  readonly channels: NodeSources['channels']
+  readonly peers: NodeSources['peers']
   readonly arrivals: Arrivals
 }
 
@@ -40,7 +40,7 @@ const watch = async (store: Store, arrivals: Arrivals, query: SchedulingQuery) =
   return answer({ nodes, next: placeText(page.next), more: page.more })
 }
 
-const health = async (core: FlowCore, standing: NodeStanding, call: CallOf<typeof schedulingApi.reportHealth>) => {
+const health = async (core: FlowCore, sources: NodeSources, call: CallOf<typeof schedulingApi.reportHealth>) => {
   const said = call.body
   if (said.state === 'unhealthy' && said.reason === undefined) {
     return refuseField('REQUEST_INVALID', 'reason', 'an unhealthy node has a reason')
@@ -48,7 +48,7 @@ const health = async (core: FlowCore, standing: NodeStanding, call: CallOf<typeo
   const { reason = '', evidence = {} } = said
   const report = said.state === 'healthy' ? { state: said.state } : { state: said.state, reason, evidence }
   const done = await reportHealth(core, call.params.id, report, attributionOf(call))
-  return done.kind === 'refused' ? done : answer(await detailOf(core, standing, done.node))
+  return done.kind === 'refused' ? done : answer(await detailOf(core, sources, done.node))
 }
 
 // What a health checker has found out about a node.

@@ -1,5 +1,5 @@
-// How the overlay of a node stands, as its agent says. It says so when it changes, and once after every hello: what could not
-// be decided when it came, since others were quicker or the node writes too much, is decided when the node is next heard.
+// The state of a node's overlay, as its agent reports it at every change and once after every hello. A report that could not be
+// decided, after a lost race or beyond the write limit, is decided with the node's next frame.
 
 import type { Attribution } from '#domain/core/change.ts'
 import type { NodeId } from '#domain/core/node.ts'
@@ -14,7 +14,7 @@ export type OverlayIntake = {
   take(principal: NodePrincipal, state: OverlayStateBody, correlation: string): Promise<void>
   /** Decides what was left undecided of this node, if anything was. */
   again(principal: NodePrincipal, correlation: string): Promise<void>
-  /** The node has no channel here any more: it says all of it again to whomever it calls next. */
+  /** The node has no channel here any more: it sends the whole state again over its next channel. */
   forget(node: NodeId): void
 }
 

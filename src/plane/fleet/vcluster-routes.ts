@@ -7,11 +7,11 @@ import { changeVCluster, createVCluster, deleteVCluster } from './change-vcluste
 import { vclusterLine, vclusterView, vclusterApi, type ChangeVClusterRequest } from '#wire/fleet/vcluster-api.ts'
 import { attributionOf, answer, type Route, serve } from '#plane/http/route.ts'
 import { everyRow } from '#plane/core/pages.ts'
-import { detailOf, type NodeStanding } from '#plane/node/operator-node-routes.ts'
+import { detailOf, type NodeSources } from '#plane/node/operator-node-routes.ts'
 import type { FlowCore } from '#plane/core/core.ts'
 import type { Store } from '#plane/store/contract/store.ts'
 
-export const operatorVClusterRoutes = (core: FlowCore, standing: NodeStanding): readonly Route[] =>
+export const operatorVClusterRoutes = (core: FlowCore, sources: NodeSources): readonly Route[] =>
   serve(vclusterApi, {
     list: () => listVClusters(core.store),
     create: async (call) => {
@@ -38,24 +38,24 @@ export const operatorVClusterRoutes = (core: FlowCore, standing: NodeStanding): 
     },
     assign: (call) => {
       const { to } = call.body
-      return changed(core, standing, assignNode(core, call.params.id, to, attributionOf(call)))
+      return changed(core, sources, assignNode(core, call.params.id, to, attributionOf(call)))
     },
     move: (call) => {
       const { to, force = false } = call.body
-      return changed(core, standing, moveNode(core, call.params.id, { to, force }, attributionOf(call)))
+      return changed(core, sources, moveNode(core, call.params.id, { to, force }, attributionOf(call)))
     },
     unassign: (call) => {
       const { force = false } = call.body
-      return changed(core, standing, unassignNode(core, call.params.id, { force, deleted: null }, attributionOf(call)))
+      return changed(core, sources, unassignNode(core, call.params.id, { force, deleted: null }, attributionOf(call)))
     },
   })
 
-const changed = async (core: FlowCore, standing: NodeStanding, doing: ReturnType<typeof assignNode>) => {
+const changed = async (core: FlowCore, sources: NodeSources, doing: ReturnType<typeof assignNode>) => {
   const done = await doing
-  return done.kind === 'refused' ? done : answer(await detailOf(core, standing, done.node))
+  return done.kind === 'refused' ? done : answer(await detailOf(core, sources, done.node))
 }
 
-/** Members in one order, whatever that of the document was: what is the same is to look the same. */
+/** Members in one order, independent of the document's: equal documents have to look equal. */
 const changesIn = ({ set = {}, overlay }: ChangeVClusterRequest): VClusterChanges => ({
   set,
   overlay:

@@ -1,6 +1,6 @@
-// How a scheduler learns where it may place work: first all nodes, then those of which the journal says something new, each
-// as it stands when it is told. What is told twice does no harm; nothing is left out between the list and the watch,
-// because the place in the journal is taken before the first node is read.
+// How a scheduler learns where it may place work: first all nodes, then those with new journal entries, each in its state of that
+// moment. A node that is sent twice does no harm; none is missed between the list and the watch, because the place in the
+// journal is taken before the first node is read.
 
 import type { Node, NodeId } from '#domain/core/node.ts'
 import { refuseField, type Refusal } from '#domain/core/refusal.ts'
@@ -51,7 +51,7 @@ export const watchScheduling = async (
 
 const journalNow = async (store: NodesAndJournal): Promise<Cursor> => {
   const heads = await store.journal.heads()
-  // The creation of the domain is in it before anybody can ask.
+  // The creation of the domain is in it before the first call.
   if (heads.length === 0) throw new Error('the journal is empty')
   return cursorAt(new Map(heads.map(({ chain, sequence }) => [chain, sequence])))
 }
@@ -69,7 +69,7 @@ const listed = async (
   return { kind: 'page', nodes: rows.map(({ value }) => value).filter(isKnown), next, more }
 }
 
-/** A tombstone is news to whoever knew the node, and not worth a line to whoever begins. */
+/** A revoked node is a change for a watch, and is left out of a new list. */
 const isKnown = ({ membership }: Node): boolean => membership.kind !== 'revoked'
 
 const changed = async (
@@ -82,16 +82,16 @@ const changed = async (
     : null
   if (entries === null)
     return refuseField('REQUEST_INVALID', 'after', 'this journal has no such place: begin anew, without after')
-  const told: Node[] = []
+  const changed: Node[] = []
   for (const [id, left] of concerned(entries)) {
     const node = await store.get('node', id)
-    if (node !== null && (vcluster === null || left || node.value.assignment === vcluster)) told.push(node.value)
+    if (node !== null && (vcluster === null || left || node.value.assignment === vcluster)) changed.push(node.value)
   }
   const next = { kind: 'watching', since: entries.at(-1)?.cursor ?? since } as const
-  return { kind: 'page', nodes: told, next, more: entries.length === limit }
+  return { kind: 'page', nodes: changed, next, more: entries.length === limit }
 }
 
-/** Of another domain, or of a store that has been put back since: who waited for news there would wait in vain. */
+/** Of another domain, or of a store that has been put back since: a wait from there would never end. */
 const hasPlace = async (journal: Store['journal'], since: Cursor): Promise<boolean> => {
   const hashes = [...(readCursor(since) ?? [])].map(([chain, sequence]) => journal.hashAt(chain, sequence))
   return (await Promise.all(hashes)).every((hash) => hash !== null)
@@ -107,8 +107,8 @@ const concerned = (entries: readonly StoredEntry[]): ReadonlyMap<NodeId, boolean
   return nodes
 }
 
-// Where a scheduler is: somewhere in the list of all nodes, or behind a place of the journal. Both carry the place where
-// the list was begun, from which its watch goes on: what changes while the list is read is told after it.
+// The position of a scheduler: in the list of all nodes, or behind a place of the journal. Both carry the place where the list
+// began, from which its watch goes on: changes while the list is read come after it.
 
 export type SchedulingPlace =
   | { readonly kind: 'listing'; readonly behind: NodeId; readonly since: Cursor }

@@ -1,4 +1,4 @@
-// A clock that is wrong when a plane starts: what can be told of it before anything is signed by it.
+// A clock that is wrong when a plane starts: what can be found before anything is signed by it.
 
 import { durationWords } from '#domain/core/in-words.ts'
 import { isoTime, type Clock } from '#platform/clock.ts'
@@ -45,8 +45,8 @@ export const refuseBeforeAuthority = async ({
 const toleratedMs = 5 * 60_000
 
 /**
- * The embedded store has no other clock to compare with. What was written last before this start, and is dated later than
- * now, shows that the clock is behind, or was ahead then: nobody can tell which, so it is said and nothing is refused.
+ * The embedded store has no other clock to compare with. An entry from before this start that is dated later than now shows that
+ * the clock is behind, or was ahead then. Which of the two is unknown, so it is a warning and nothing is refused.
  */
 export const openClockWarning = async ({
   store,

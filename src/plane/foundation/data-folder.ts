@@ -1,5 +1,5 @@
-// What lies in a data folder before a plane starts on it. It only looks: no file is made, changed or removed here, and the
-// write-ahead log is not folded in. Files it does not know are none of its business.
+// Examines a data folder before a plane starts on it. It only reads: no file is made, changed or removed here, and the write-ahead
+// log is not folded in. Unknown files are ignored.
 
 import * as path from 'node:path'
 import type { IssuerRecord } from '#domain/ca/issuer.ts'
@@ -146,7 +146,7 @@ const readStored = (dataFolder: string): StoredFacts => {
     if (error instanceof StoreRefused) throw error
     if (sqliteTrouble(error) === 'not-a-database') throw notAStore('it is not a SQLite database')
     if (isDamage(error)) throw storeCorrupt('muster.db', error)
-    // SQLite says no more than that it cannot open the file, or cannot write beside it; the system says why.
+    // SQLite only says that it cannot open the file or write beside it; the system says why.
     if (sqliteTrouble(error) === 'disk') requireAccess(databaseOf(dataFolder))
     throw error
   } finally {

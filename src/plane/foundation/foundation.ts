@@ -1,5 +1,5 @@
-// What a plane stands on: its clock, its keys, its store. `muster ca init` needs no more than this. What is there already is
-// examined before anything is written: a start that is refused has changed nothing.
+// The foundation of a plane: its clock, its keys, its store. `muster ca init` needs no more than this. Existing data is examined
+// before anything is written: a start that is refused has changed nothing.
 
 import * as path from 'node:path'
 import { keyId, loadPrivateKey } from '#pki/keys.ts'
@@ -52,7 +52,7 @@ export type Base = Pick<Foundation, 'clock' | 'timers' | 'random' | 'log'>
 export type StartOptions = {
   /** Keys that are known to be lost and are to be made anew. */
   readonly replacing: readonly ReplaceableKey[]
-  /** Told which keys are gone and which are here, where there is a domain. What it throws ends the start; nothing was written. */
+  /** Called with the lost and the existing keys, where there is a domain. If it throws, the start ends with nothing written. */
   readonly examined: (lost: readonly LostKey[], names: readonly KeyName[]) => void
   /** What is said where there is no domain, before anything is written; null: one is made. */
   readonly needsDomain: string | null
@@ -100,7 +100,7 @@ export const layFoundation = async (
         await opened.store.close()
       },
     }
-    const foundation = { ...base, store, witness, custody: tellingAside(opened.custody, log), keySeal }
+    const foundation = { ...base, store, witness, custody: loggingSetAside(opened.custody, log), keySeal }
     try {
       const learnName = async (): Promise<boolean> => {
         const domain = await store.get('domain', 'domain')
@@ -134,7 +134,7 @@ export const layFoundation = async (
   }
 }
 
-/** Never to give the folder to another user: the plane that it belongs to would not start any more. */
+/** The folder must not change its owner: the plane that it belongs to would not start any more. */
 const remedyFor = (dataFolder: string): string => {
   const owner = ownerOfFolder(dataFolder)
   return owner === null || owner === process.getuid?.() || owner === 0
@@ -143,7 +143,7 @@ const remedyFor = (dataFolder: string): string => {
 }
 
 /** A key that leaves service is named in the log: an operator who misses it knows where it is. */
-const tellingAside = (custody: KeyCustody, log: Log): KeyCustody => ({
+const loggingSetAside = (custody: KeyCustody, log: Log): KeyCustody => ({
   ...custody,
   async setAside(name) {
     await custody.setAside(name)
@@ -185,7 +185,7 @@ const openOwnStore = async (
     refuseExposed(found, dataFolder, credentialsFolder)
     return found
   }
-  // Whoever deleted the file of the lock has not stopped the plane that holds it.
+  // Deleting the lock file does not stop the plane that holds the lock.
   await refuseRunningPlane(dataFolder)
   refuseLocked(dataFolder)
   const { state, stored } = inReserve(base, dataFolder, () => examineFolder(dataFolder))

@@ -1,6 +1,6 @@
-// The key that signs journal heads. Sealed like the keys of the authority, with a key that is not in the database. Beside
-// it lies its public half (`journal/KEY_ID`), which stays when the key is lost and replaced: heads it has signed are still
-// verified. The public half is sealed too, so that nobody who writes the database can name a signer of their own.
+// The key that signs journal heads. Sealed like the keys of the authority, with a key that is not in the database. Its public half
+// (`journal/KEY_ID`) stays when the key is lost and replaced: heads it has signed are still verified. The public half is sealed
+// too, so that a user who can write the database cannot name another signer.
 
 import * as path from 'node:path'
 import { generateKey, loadPrivateKey, keyId, verifySignature, type PrivateKey } from '#pki/keys.ts'
@@ -73,7 +73,7 @@ const findKey = (dataFolder: string, sealing: SealingKey, whenNone: 'make' | 're
     if (whenNone === 'refuse') throw keyMissing({ role: 'journal', id: null })
     makeFolder(folder, 0o700)
     const made = generateKey('p256')
-    // The public half first: by it a start tells a key that was made here from one of another domain.
+    // The public half first: by it a start distinguishes a key that was made here from one of another domain.
     writeKeyFiles(dataFolder, new Map([publicHalf(sealing, made)]))
     createFile(file, sealing.seal(sealedName, made.pkcs8Pem()), 0o600)
   }

@@ -2,7 +2,7 @@
 // written, and kept up to date from then on.
 
 import type { JournalEntry } from '#domain/core/journal-entry.ts'
-import { takenAway, findingOf, type Continuity, type Finding } from '#domain/continuity/continuity.ts'
+import { takenAway, lossOf, type Continuity, type Loss } from '#domain/continuity/continuity.ts'
 import { lossInWords, type JournalWitness } from '#plane/store/journal/journal-witness.ts'
 import { placesIn } from '#plane/store/journal/places-in-journal.ts'
 import type { JournalReader } from '#plane/store/contract/store.ts'
@@ -22,7 +22,7 @@ export type WitnessOwner = {
 
 /** The newer store is there again after a doubt. */
 export type PutBack = {
-  /** What was revoked meanwhile, in words; null: nobody wrote it down. */
+  /** What was revoked meanwhile, in words; null: it was not recorded. */
   readonly meanwhile: readonly string[] | null
   /** What the record of the doubt is called once it is set aside. */
   nameAside(nowMs: number): string
@@ -63,12 +63,12 @@ export const keepWitness = async (
     const isOurs = kept !== null && kept.domain === domain.name && (kept.root === null || roots.includes(kept.root))
     const heads = isOurs && kept.lineage >= lineage ? kept.heads : []
     const places = heads.length === 0 ? [] : await placesIn(store.journal, heads, await store.journal.heads())
-    const finding = kept === null ? null : findingOf(kept, lineage, places)
-    if (finding !== null) witness.lose(finding, heads)
+    const loss = kept === null ? null : lossOf(kept, lineage, places)
+    if (loss !== null) witness.lose(loss, heads)
     const doubt = files.doubt()
     if (doubt !== null && doubt.domain === domain.name) {
       if (doubt.lineage < lineage) files.dropDoubt()
-      else if (heads.length > 0 && finding === null && (await isBack(store.journal, doubt, domain.continuity)))
+      else if (heads.length > 0 && loss === null && (await isBack(store.journal, doubt, domain.continuity)))
         putBack = {
           meanwhile: doubt.meanwhile ?? null,
           nameAside: asideName,
@@ -76,11 +76,11 @@ export const keepWitness = async (
         }
       else {
         meanwhile = doubt.meanwhile ?? []
-        witness.lose(findingIn(doubt), heads)
+        witness.lose(lossIn(doubt), heads)
       }
     }
   }
-  const keepDoubt = (loss: Finding): void => {
+  const keepDoubt = (loss: Loss): void => {
     log.error({ ...loss }, lossInWords(loss))
     files.keepDoubt({ ...loss, domain: domainName(), meanwhile })
   }
@@ -127,11 +127,11 @@ const isBack = async (journal: Pick<JournalReader, 'hashAt'>, doubt: KeptDoubt, 
   doubt.hash !== undefined &&
   (await journal.hashAt(doubt.chain, doubt.sequence)) === doubt.hash
 
-const findingIn = ({ domain: _domain, meanwhile: _meanwhile, ...finding }: KeptDoubt): Finding => finding
+const lossIn = ({ domain: _domain, meanwhile: _meanwhile, ...loss }: KeptDoubt): Loss => loss
 
 /**
- * A tail that was cut back to a signed head, and a chain that was deleted whole, verify as intact by themselves: only what
- * was known before can tell.
+ * A tail that was cut back to a signed head, and a chain that was deleted whole, verify as intact: only earlier knowledge shows
+ * the loss.
  */
 export const verifiedAgainst = (witness: Pick<JournalWitness, 'places'>, journal: JournalReader): JournalReader => ({
   ...journal,

@@ -15,13 +15,13 @@ export type OperatorSocket = {
 
 const mostSockets = 64
 
-/** Nobody else is in this data folder. */
+/** No other process uses this data folder. */
 export const soleSocket = (dataFolder: string): OperatorSocket => ({
   file: socketFile(dataFolder, 1),
   release: () => {},
 })
 
-/** Throws where a plane answers on the socket of this folder, whatever became of its lock. Nothing is opened or made. */
+/** Throws if a plane answers on the socket of this folder, also without a lock. Nothing is opened or made. */
 export const refuseRunningPlane = async (dataFolder: string): Promise<void> => {
   if (await socketAnswers(socketFile(dataFolder, 1)))
     throw inUse(dataFolder, readFileIfAny(path.join(dataFolder, 'plane.pid')))

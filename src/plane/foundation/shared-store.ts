@@ -1,5 +1,5 @@
-// The store of planes that share one: PostgreSQL, with the sealed keys of the domain in it. Whoever brings another
-// sealing key than the one it was made with is turned away before anything is written.
+// The store of planes that share one: PostgreSQL, with the sealed keys of the domain in it. A plane with another sealing key than
+// the domain's is refused before anything is written.
 
 import type { IssuerRecord } from '#domain/ca/issuer.ts'
 import type { Clock } from '#platform/clock.ts'
@@ -52,7 +52,7 @@ export const openSharedStore = async (
     const { dataFolder, sealKeyFile: keyFile, credentialsFolder, issuerKey } = config
     const hasDomain = stored.domain !== null
     if (!hasDomain && needsDomain !== null) throw new ConfigProblem(needsDomain)
-    // An empty folder is a new replica's, whatever the database holds.
+    // An empty folder belongs to a new replica, with any database.
     if (!hasDomain) refuseFolderOfDomain(dataFolder)
     const whenNone = kept.size === 0 && !hasDomain ? 'make' : 'refuse'
     const sealing = findSealingKey({ dataFolder, keyFile, credentialsFolder }, base.random, whenNone)

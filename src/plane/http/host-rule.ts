@@ -20,13 +20,13 @@ export const loopbackRule = (address: string, port: number): HostRule => {
   }
 }
 
-/** The certificate has vouched for the name; a page of another site still has to be told apart. */
+/** The certificate has proved the name; a page of another site still has to be refused. */
 export const sameOriginRule: HostRule = ({ host, origin }) =>
   origin === undefined || (host !== undefined && origin === `https://${host.toLowerCase()}`)
     ? null
     : refuse('HOST_NOT_ALLOWED', 'Origin is another site')
 
-/** Only addresses no other machine can reach. `localhost` is whatever a resolver says, so it is taken as 127.0.0.1. */
+/** Only addresses no other machine can reach. `localhost` could resolve to any address, so it is taken as 127.0.0.1. */
 export const loopbackAddress = (host: string): string | null => {
   if (host === 'localhost') return '127.0.0.1'
   return host === '::1' || /^127(\.\d{1,3}){3}$/.test(host) ? host : null

@@ -1,6 +1,6 @@
-// How a list of routes becomes a server's request handler. The order is the point: who is calling and whether they may
-// is settled before a byte of the body is read and again once it is there, the schema before the handler, and every no
-// leaves by one door.
+// How a list of routes becomes a server's request handler. The order matters: the caller is authenticated and authorised before a
+// byte of the body is read and again once it is there, the schema is checked before the handler runs, and every refusal leaves
+// through one function.
 
 import { evidenceIn } from '#wire/core/agent-evidence.ts'
 import { hasDuplicateKeys } from '#wire/core/strict-json.ts'
@@ -133,7 +133,7 @@ const addRoute = (app: FastifyInstance, options: HttpAppOptions, route: Route): 
   })
 }
 
-/** Whether it was refused is in `reply.sent`: a reply is a thenable without a value, so awaiting this tells nothing. */
+/** `reply.sent` says whether it was refused: a reply is a thenable without a value, so awaiting it gives no result. */
 const admit = async (options: HttpAppOptions, route: Route, request: FastifyRequest, reply: FastifyReply) => {
   const notServed = notNow(options, request)
   if (notServed !== null) return sendRefusal(options, request, reply, notServed)
@@ -163,7 +163,7 @@ const answerCall = async (options: HttpAppOptions, route: Route, request: Fastif
     correlation: request.id,
     evidence: evidenceIn(request.headers),
   })
-  // A read may have waited for half a minute: a key that was revoked meanwhile must not hear what happened since.
+  // A read may have waited for half a minute: a key that was revoked meanwhile must not get the answer.
   if (route.method === 'GET' && principal.kind === 'operator') {
     await admit(options, route, request, reply)
     if (reply.sent) return reply

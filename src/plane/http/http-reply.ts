@@ -1,5 +1,5 @@
-// The two ways out of a call: its answer, or a refusal that everybody concerned hears of. Neither leaves a replica that
-// the others may have given up.
+// The two ways out of a call: its answer, or a refusal that is journaled and counted. Neither leaves a replica whose lease may be
+// over.
 
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { storeInDoubt } from '#domain/continuity/continuity.ts'
@@ -23,7 +23,7 @@ export type ReplyOptions = {
   readonly standing: () => Standing
   /** Null: who was let in may still be answered. Asked when the answer is there: it may have taken a while. */
   readonly withdrawn?: (principal: Principal) => Refusal | null
-  /** Hears of every refusal, in the turn in which it is answered. */
+  /** Called for every refusal, in the turn in which it is answered. */
   readonly onRefusal: (refused: Refused) => void
   /** A caller hung up before its request was complete. */
   readonly onAborted: (source: string, principal: Principal | null) => void
@@ -79,7 +79,7 @@ export const principalOf = (request: FastifyRequest): Principal | null =>
 
 const json = 'application/json; charset=utf-8'
 
-/** Whether a route is answered whatever the standing; kept with the route. */
+/** Whether a route is answered in every standing; kept with the route. */
 export type RouteConfig = { readonly always: boolean }
 
 /** Null: this replica may answer that call now. */
@@ -134,9 +134,9 @@ export const sendRefusal = (options: ReplyOptions, request: FastifyRequest, repl
   return reply.code(status).headers(headers).header('muster-correlation', request.id).send(body)
 }
 
-/** A mistake of the caller is refused; anything else is logged whole and answered without a word about its cause. */
+/** A mistake of the caller is refused; anything else is logged whole and answered without its cause. */
 export const fail = (options: ReplyOptions, request: FastifyRequest, reply: FastifyReply, error: unknown) => {
-  // The caller's doing, and nobody is left to answer: what is sent goes nowhere.
+  // The caller has closed the connection: no answer would arrive.
   if (error instanceof Error && isAborted(request.raw, error)) {
     options.onAborted(sourceAddress(request.raw.socket), principalOf(request))
     return reply.code(400).send()

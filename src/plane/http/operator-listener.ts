@@ -32,13 +32,13 @@ export type OperatorListenerParts = {
   readonly app: FastifyInstance
   readonly authority: Pick<Authority, 'serverIdentity' | 'onServerIdentity'>
   readonly timers: Timers
-  /** Of each door. */
+  /** Of each listener. */
   readonly limits: ConnectionLimits
   /** Asked about callers by TLS only. */
   readonly balancers: Balancers | null
-  /** Hears of what was turned away before it was a call. */
+  /** Called for connections and requests that were refused before a handler ran. */
   readonly onTurnedAway: (refusal: Refusal) => void
-  /** Tells every call that waits for news to end. */
+  /** Ends every call that waits for a change. */
   readonly beforeStop: () => void
 }
 
@@ -82,7 +82,7 @@ export const openOperatorListener = async (
     const tlsUrl = doors.tls === null ? null : await openTls(parts, keepTls, doors.tls)
     return { socket: doors.socket, httpUrl, tlsUrl, stop }
   } catch (error) {
-    // One door that cannot open closes the others: a plane with half its doors would look healthy.
+    // A listener that cannot open closes the others: a plane with half its listeners would look healthy.
     await stop(0)
     throw error
   }

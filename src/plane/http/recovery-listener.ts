@@ -1,5 +1,5 @@
-// Where machines recover: TLS 1.3 with a trust of its own, no client certificate asked for (whatever a caller has there
-// proves nothing), no resumption, and a few calls that each bring their own proof.
+// The recovery listener: TLS 1.3 with its own root, no client certificate requested (it would prove nothing here), no resumption,
+// and a few calls that each carry their own credential.
 
 import { refuse } from '#domain/core/refusal.ts'
 import { boundServer } from '#platform/bounded-server.ts'
@@ -36,7 +36,7 @@ export const openRecoveryListener = async (
   timers: Timers,
   { calls, identity: first, limits, balancers }: RecoveryListenerParts,
 ): Promise<RecoveryListener> => {
-  // Nobody is anybody here before a handler has seen the proof.
+  // A caller is anonymous here until a handler has checked its credential.
   const authenticate = async (_request: unknown, source: string) => ({ kind: 'anonymous', source }) as const
   const app = httpApp({ ...calls, callers: 'machines', authenticate })
   await app.ready()

@@ -1,4 +1,4 @@
-// What Fastify throws before a handler runs, told apart: the caller's mistakes become refusals, the rest are faults.
+// Errors that Fastify throws before a handler runs: the caller's mistakes become refusals, the rest are faults.
 
 import { boundedText } from '#domain/core/change.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'

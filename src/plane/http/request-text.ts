@@ -1,5 +1,5 @@
 // What is refused in a request before its meaning is looked at: a JSON object that names a key twice, text that cannot be
-// stored, and a secret where a name belongs, which would be stored and shown to everybody.
+// stored, and a secret in the place of a name, which would be stored and shown to every operator.
 
 import { boundedText } from '#domain/core/change.ts'
 import { refuse, refuseField, type Refusal } from '#domain/core/refusal.ts'

@@ -1,13 +1,13 @@
-// What a replica may answer, by how it stands to the others. One that has not heard of them for too long, or whose clock is
-// off, decides nothing; one that others may have given up says nothing but how it is. Asked before a call is handled, and again before its
-// reply leaves: a process may have been stopped in between, for longer than it knows.
+// What a replica may answer, by its standing. A replica that is behind, or whose clock is off, decides nothing; one whose lease may
+// be over answers only its health. Checked before a call is handled, and again before its reply leaves: the process may have been
+// stopped in between, for longer than it knows.
 
 import { storeInDoubt } from '#domain/continuity/continuity.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
 import type { Standing } from '#plane/store/contract/replicas.ts'
 import type { Route } from './route.ts'
 
-/** Machines are told what they may rely on; operators may look at what was true a while ago. */
+/** Machines get only facts they may rely on; operators may also read facts that were true a while ago. */
 export type Callers = 'machines' | 'operators'
 
 const retryAfterMs = 2000

@@ -1,4 +1,4 @@
-// The explicit confirmation of seed 002. It is one way of using a certificate first; an agent that could not keep what
+// The explicit confirmation of document 002. It is one way of using a certificate first; an agent that could not keep what
 // it was given says so here.
 
 import { decideClear, decideRaise } from '#domain/core/conditions.ts'
@@ -43,7 +43,7 @@ export const confirmNode = async (
   return { kind: 'confirmed', node: standing.node.value }
 }
 
-/** Raises or clears `not_persisted`, where that is news. */
+/** Raises or clears `not_persisted`, where it changes. */
 export const notePersistence = async (
   core: FlowCore,
   writeLimit: WriteLimit,
@@ -55,7 +55,7 @@ export const notePersistence = async (
   if (node === null) return
   const by = { actor: actorOf(principal), source: principal.source, correlation }
   const facts = { node, by, nowMs: core.clock.nowMs(), name: 'not_persisted' } as const
-  // Whoever still uses the certificate before does not have what could not be kept, and has nothing to say about it.
+  // A process that still uses the previous certificate does not have the newer one, so its report does not count.
   if (usesReplaced(node.value, principal)) return
   const reason = detail ?? 'the agent could not write its credentials'
   const verdict = persisted ? decideClear(facts) : decideRaise({ ...facts, reason, evidence: {} })

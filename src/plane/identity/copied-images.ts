@@ -15,12 +15,12 @@ export type CopiedImages = {
 }
 
 /** Which nodes brought a key, as far as this process has seen it of late, and how many of them the alert has named. */
-type Claimants = { readonly ids: Set<NodeId>; told: number; toldAtMs: number; seenAtMs: number }
+type Claimants = { readonly ids: Set<NodeId>; alerted: number; alertedAtMs: number; seenAtMs: number }
 
 const mostKeys = 100
 const mostClaimants = 1000
 const mostNamed = 5
-const toldAgainMs = 10_000
+const alertAgainMs = 10_000
 const rememberedMs = 24 * 3_600_000
 
 export const openCopiedImages = (core: FlowCore): CopiedImages => {
@@ -41,13 +41,13 @@ export const openCopiedImages = (core: FlowCore): CopiedImages => {
   }
 }
 
-/** Kept in the order they were seen in. A key that was not brought for a day is forgotten, and beyond so many the oldest. */
+/** Kept in the order they were seen in. A key is forgotten after a day without use, and the oldest beyond this number. */
 const claimantsOf = (keys: Map<string, Claimants>, spki: string, nowMs: number): Claimants => {
   for (const [key, { seenAtMs }] of keys) {
     if (nowMs - seenAtMs < rememberedMs) break
     keys.delete(key)
   }
-  const known = keys.get(spki) ?? { ids: new Set<NodeId>(), told: 0, toldAtMs: 0, seenAtMs: nowMs }
+  const known = keys.get(spki) ?? { ids: new Set<NodeId>(), alerted: 0, alertedAtMs: 0, seenAtMs: nowMs }
   known.seenAtMs = nowMs
   keys.delete(spki)
   keys.set(spki, known)
@@ -64,12 +64,12 @@ const noted = (known: Claimants, claimant: NodeId): { readonly names: string; re
   if (known.ids.size < mostClaimants) known.ids.add(claimant)
   const { size } = known.ids
   const { seenAtMs: nowMs } = known
-  const isFirst = known.told === 0
-  const isDue = size >= known.told * 2 || (size > known.told && nowMs - known.toldAtMs >= toldAgainMs)
-  if (isDue) [known.told, known.toldAtMs] = [size, nowMs]
+  const isFirst = known.alerted === 0
+  const isDue = size >= known.alerted * 2 || (size > known.alerted && nowMs - known.alertedAtMs >= alertAgainMs)
+  if (isDue) [known.alerted, known.alertedAtMs] = [size, nowMs]
   const more = size - mostNamed
   const named = [...known.ids].slice(0, mostNamed).join(', ')
   const others = more > 0 ? ` and ${more}${size === mostClaimants ? ' or' : ''} more` : ''
-  // The first since a start is news only where there is no such alert yet.
+  // The first since a start raises an alert only if there is none yet.
   return { names: `${named}${others}`, isNews: isDue && !isFirst }
 }

@@ -27,7 +27,7 @@ const setUp = (replicas: Replicas = oneReplica()) => {
   }
   const holding = openHolding({ clock, log: silentLog }, sessions, replicas)
   const presence = openPresence(clock)
-  const silence = openSilence(clock, { sessions, presence, replicas, holding: { claimAgain: () => {} } })
+  const silence = openSilence(clock, { sessions, presence, replicas, holding: { holdAgain: () => {} } })
   const holders = openHolders({ store: noRows, clock, timers }, { sessions, holding, replicas, silence })
   const find = async (node: string, instance: string | null) => {
     const found = await holders.other(node, instance)
@@ -133,7 +133,7 @@ test('a node that was here a moment ago is waited for, once; one that is not act
   const presence = openPresence(clock)
   const replicas = oneReplica()
   const sessions = openSessionRegistry(clock, replicas)
-  const silence = openSilence(clock, { sessions, presence, replicas, holding: { claimAgain: () => {} } })
+  const silence = openSilence(clock, { sessions, presence, replicas, holding: { holdAgain: () => {} } })
   const get = async (_kind: string, id: string) => nodeRow(id === 'n' ? 'active' : 'inactive', { id })
   const store = { ...noRows, get: get as unknown as Store['get'] }
   const holding = openHolding({ clock, log: silentLog }, sessions, replicas)

@@ -1,6 +1,6 @@
-// Which processes hold an identity now. Two processes are told apart by their instance, which a copied folder does not have. A
-// process that names its instance names it always, so a caller that names none is not that process; a channel that names none
-// may be any process's. Where the channel is on another replica, that one is asked.
+// Which processes hold an identity now. Two processes are distinguished by their instance id, which a copied folder does not have.
+// A process with an instance id always sends it, so a caller without one is another process; a channel without one may belong to
+// any process. Where the channel is on another replica, that one is asked.
 
 import type { Node, NodeId } from '#domain/core/node.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'

@@ -27,8 +27,8 @@ export const operatorIssuanceRoutes = (core: FlowCore, cutOffs: Pick<PendingCutO
     },
   })
 
-// An operator halts all issuance, or lets it go on. Effective everywhere once it is committed: whatever was decided before
-// has read the row that is written here, and loses the race.
+// An operator halts all issuance, or resumes it. Effective everywhere once it is committed: an earlier decision has read the row
+// that is written here, and loses the race.
 
 export type IssuanceNow = { readonly kind: 'written'; readonly issuance: Issuance }
 

@@ -31,8 +31,8 @@ export type Signers = { readonly issuer: Issuer; readonly recovery: Pick<Recover
 
 export type IssueRequest<A extends Admitted> = {
   /**
-   * Reads and decides; called again whenever the commit lost a race. What it decides that issues nothing it also settles:
-   * a refusal is told, an alert raised, a second holder fenced.
+   * Reads and decides; called again whenever the commit lost a race. It also settles verdicts that issue nothing: it raises an
+   * alert, or fences a second holder, before the refusal is answered.
    */
   decide(): Promise<A | Repeated | Refusal | 'lost-race' | 'decide-again'>
   /** The rate limit of what was admitted, asked before anything is signed. */

@@ -143,7 +143,7 @@ const banOfCurrentKey = async ({ store }: FlowCore, node: Node): Promise<RenewFa
   return slots === null ? null : store.get('key-ban', slots.current.spki)
 }
 
-/** What issues nothing is settled here, before its refusal is told. */
+/** Settles a verdict that issues nothing, before its refusal is answered. */
 const decide = async (
   core: FlowCore,
   parts: RenewParts,

@@ -1,5 +1,5 @@
-// Is there a second holder of this identity? Asked here and nowhere else: by authentication, by channels that open, and by the
-// flows that confirm, renew, recover and rehearse. What follows from a yes is committed before the refusal is told, so
+// Is there a second holder of this identity? Only this module answers: for authentication, for channels that open, and for the
+// flows that confirm, renew, recover and rehearse. The consequence of a yes is committed before the refusal is answered, so
 // asking may write.
 
 import { releaseAll } from '#domain/fleet/allocation.ts'
@@ -28,11 +28,11 @@ export type SecondHolders = {
   other(node: NodeId, instance: string | null): Promise<HolderFacts | null | Refusal>
   /** Whether this process has a channel of the node open. */
   isConnected: IdentityHolders['isConnected']
-  /** Refuses a process if it is a copy of the node's identity; null: it is none, as far as can be told. */
+  /** Refuses a process if it is a copy of the node's identity; null: it is none, as far as is known. */
   refuseCopy(caller: Caller, sign: DuplicateSign): Promise<Refusal | null>
   /**
-   * Refuses a caller with a certificate whose successor is in use. Null: its own refusal stays what it is, since it is the
-   * holder, late, or one that could not keep the successor, or it cannot be told.
+   * Refuses a caller with a certificate whose successor is in use. Null: the original refusal stays, since the caller is the holder
+   * with a late request, or could not keep the successor, or is not known.
    */
   refuseReplaced(node: Node, caller: Caller): Promise<Refusal | null>
   /**

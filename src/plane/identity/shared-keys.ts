@@ -23,7 +23,7 @@ const claimKnownKeys = async (core: Core, isOver: () => boolean): Promise<void> 
   for await (const page of nodePages(core.store, { limit: pageSize, timers: core.timers })) {
     if (isOver()) return
     const nodes = page.map(({ value }) => value)
-    // A lost race is left for the next look: somebody has just written one of these claims.
+    // A lost race is left for the next look: another commit has just written one of these claims.
     for (const change of [await missingClaims(core, nodes), await bannedCertificates(core, nodes)]) {
       if (change !== null) await commitOnce(core, change)
     }

@@ -1,6 +1,6 @@
-// Rows compared with the journal: memberships, denials, key bans and used tokens. It reads a slice at a time, and what it
-// finds counts only when it is still so a moment later, so that a commit that lies between two reads is no difference. Every
-// difference is fenced as soon as it is certain; only the list of them is bounded.
+// Compares rows with the journal: memberships, denials, key bans and used tokens. It reads a slice at a time, and a difference
+// counts only if it is still there a moment later, so that a commit between two reads is no difference. Every difference is
+// fenced as soon as it is certain; only the list of them is bounded.
 
 import type { CertificateRecord, Denial } from '#domain/core/certificate.ts'
 import type { EntryType, JournalEntry } from '#domain/core/journal-entry.ts'
@@ -161,7 +161,7 @@ const differencesOfNode = async (
   const { unreadable } = before.value
   const difference = unreadable === undefined ? await certainOf(store, before.value, entries, whole) : null
   const ofRow: RowDifference[] = []
-  // It is shut out as it is. A fence would write over what a backup or somebody who can read it may still save.
+  // It is already shut out. A fence would overwrite a row that a backup or a later release may still repair.
   if (unreadable !== undefined)
     ofRow.push({ row: 'node', subject: id, node: id, why: unreadableWords(id, unreadable), fence: null })
   if (difference !== null) {

@@ -30,7 +30,7 @@ export type Verified = {
 export type JournalWatch = {
   /** For an operator. One at a time: a caller who asks meanwhile gets the result that is on its way. */
   verify(): Promise<Verified>
-  /** The newest result of this process, whoever asked for it. */
+  /** The newest result of this process, for any caller. */
   last(): Verified | null
   /** In the background, for as long as this replica leads. */
   lead(): { stop(): Promise<void> }
@@ -195,7 +195,7 @@ const differingRows = (domainName: string, { differences }: Comparison): readonl
 
 const mostParts = 2
 
-/** So long that two of them are a reason, whole. */
+/** The longest text of a difference: two of them fit a reason. */
 const differenceInWords = ({ row, subject, why, fence }: RowDifference): string => {
   const words = boundedText(`${row} ${subject}: ${why}`)
   if (fence === null) return words
@@ -205,8 +205,8 @@ const differenceInWords = ({ row, subject, why, fence }: RowDifference): string 
 }
 
 /**
- * A fence makes rows and journal agree, so the alert is all that still tells of it: a new difference is added to what it says
- * already, as an alert without an acknowledgement.
+ * A fence makes rows and journal agree, so only the alert still names the difference: a new difference is added to its reason, and
+ * the alert loses its acknowledgement.
  */
 const withEarlier = (wanted: WantedAlert, parts: readonly string[], unresolved: Alert, nowMs: number): WantedAlert => {
   if (parts.every((part) => unresolved.reason.includes(part))) return wanted
@@ -214,7 +214,7 @@ const withEarlier = (wanted: WantedAlert, parts: readonly string[], unresolved: 
   return { ...wanted, reason: `${wanted.reason}; ${earlier}`, sinceMs: Math.max(nowMs, unresolved.sinceMs + 1) }
 }
 
-/** For everybody who asks whether the plane is ready: no more than where to look. */
+/** For `/readyz`, which is public: only where to look. */
 export const damageInWords = (alerts: Pick<UnresolvedAlerts, 'all'>): readonly string[] => {
   const count = (wanted: AlertKind): number => [...alerts.all()].filter(({ kind }) => kind === wanted).length
   const differ = count('rows_differ')

@@ -1,5 +1,5 @@
-// Where the authority's private keys lie: sealed, one file each, in a folder nobody else may read; or, where several
-// planes share a store, in there (shared-custody.ts). A key in memory custody is simply never given to it.
+// Where the authority's private keys are kept: sealed, one file each, in a folder that no other user may read; or, where several
+// planes share a store, in the store (shared-custody.ts). A key in memory custody is never given to it.
 
 import * as path from 'node:path'
 import { errno, makeFolder, readFileIfAny, removeFile, replaceFile } from '#platform/files.ts'

@@ -35,7 +35,7 @@ export const keysInFolder = (dataFolder: string): ReadonlyMap<string, string> =>
   return found
 }
 
-/** Durable when it returns. A key that is there stays: whoever calls has seen to it that it is the same. */
+/** Durable when it returns. An existing key stays: the caller has made sure that it is the same. */
 export const writeKeyFiles = (dataFolder: string, keys: ReadonlyMap<string, string>): void => {
   const folder = path.join(dataFolder, 'keys')
   makeFolder(folder, 0o700)

@@ -1,5 +1,5 @@
-// Which keys a domain cannot do without, and which of them are gone. A plane never makes a key in the place of a lost one
-// by itself: machines out there trust the lost one, and a backup may still have it.
+// Which keys a domain needs, and which of them are lost. A plane never replaces a lost key on its own: machines trust the lost
+// one, and a backup may still have it.
 
 import type { IssuerRecord } from '#domain/ca/issuer.ts'
 import { sealedNameOf, type KeyName } from './key-custody.ts'

@@ -16,7 +16,7 @@ export const openKeySeal = (sealing: Pick<SealingKey, 'mac'>, domainName: () => 
   }
   return {
     seal: (key) => ({ ...key, mac: macOf(key) }),
-    // Of the hash, not of the key: whoever reads the journal does not learn what the row is found by.
+    // Of the hash, not of the key: a reader of the journal does not learn the hash by which the row is found.
     fingerprint: ({ hash }) => `SHA256:${sha256Hex(hash)}`,
     isSealed: (key) =>
       typeof key.mac === 'string' && sameBytes(Buffer.from(key.mac, 'utf8'), Buffer.from(macOf(key), 'utf8')),

@@ -5,7 +5,7 @@ import { createCipheriv, createDecipheriv, createHmac } from 'node:crypto'
 import type { Random } from '#platform/random.ts'
 
 export type SealingKey = {
-  /** Tells keys apart and gives nothing of them away. */
+  /** Identifies a key without revealing anything of it. */
   readonly id: string
   seal(name: string, text: string): string
   /** Throws, naming the cause, when this is not what was sealed under that name with this key. */
@@ -26,7 +26,7 @@ export class SealRefused extends Error {
   }
 }
 
-/** What lies there is not what was sealed: a bit has changed, it was cut off, or it is another file. */
+/** The content is not what was sealed: a bit has changed, it was truncated, or it is another file. */
 class KeyDamaged extends Error {
   readonly code = 'KEY_DAMAGED'
   readonly next: string
@@ -39,7 +39,7 @@ class KeyDamaged extends Error {
   }
 }
 
-/** Names the format, so that a later one can be told from it. */
+/** Names the format, so that a later one can be recognised. */
 const format = 'muster-sealed-1'
 const shape = /^muster-sealed-1:([0-9a-f]{16}):([A-Za-z0-9_-]{16}):([A-Za-z0-9_-]{22}):([A-Za-z0-9_-]+)\n?$/
 

@@ -16,7 +16,7 @@ export type SealingKeyPlaces = {
   readonly credentialsFolder: string | null
 }
 
-/** `beside`: it lies with what it seals, and whoever copies one copies both. `group`: its group can read it. */
+/** `beside`: it is stored next to the keys it seals, so a copy of the folder has both. `group`: its group can read it. */
 export type SealingProtection = 'protected' | 'group' | 'beside'
 
 export type FoundSealingKey = {

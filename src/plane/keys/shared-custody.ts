@@ -6,7 +6,7 @@ import { keyNameOfSealed, sealedNameOf, type KeyCustody, type KeyName } from './
 import type { FoundSealingKey } from './sealing-key.ts'
 import { takeTurns } from '#plane/core/turns.ts'
 
-/** Not the name of a key, so that whoever looks for keys does not find it. */
+/** Not the name of a key, so that a search for keys does not find it. */
 const asidePrefix = 'set-aside/'
 
 const itsOwn: readonly KeyName['role'][] = ['server', 'recovery-server']

@@ -1,5 +1,5 @@
-// Known callers are never turned away for being many; they wait, and past a bound they are told when to come back: after a
-// boot storm as fast as the plane gets through them.
+// Known callers are never turned away for their number; they wait, and past a bound they get a retry time: after a boot storm as
+// soon as the plane can serve them.
 
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
 import type { Clock } from '#platform/clock.ts'

@@ -1,12 +1,12 @@
-// What failing and unknown callers may cost (ruling 2): so many attempts a minute overall and from one source. Within
-// it every refusal is journaled; beyond it they are counted, one entry a minute. Known callers never wait for it.
+// What failing and anonymous callers may cost (ruling 2): a number of attempts a minute overall and from one source. Within the
+// budget every refusal is journaled; beyond it they are counted, one entry a minute. Authenticated callers never wait for it.
 
 import type { Clock } from '#platform/clock.ts'
 import { sourceOf } from '#platform/source-shares.ts'
 import { openRateLimit } from './rate-limit.ts'
 
 export type CallerBudget = {
-  /** Whether one more failing attempt from there would still be heard. */
+  /** Whether the budget allows one more failing attempt from there. */
   room(source: string): boolean
   /** A caller failed. `over`: the budget is used up, and the attempt was only counted. */
   charge(source: string): 'within' | 'over'
@@ -18,7 +18,7 @@ export type CallerBudget = {
 
 export type BudgetLimits = { readonly perMinute: number; readonly perMinutePerSource: number }
 
-/** What each of so many replicas allows, so that together they allow what one does. */
+/** The share of each replica, so that all replicas together allow what one does. */
 export const sharedLimits = ({ perMinute, perMinutePerSource }: BudgetLimits, replicas: number): BudgetLimits => ({
   perMinute: Math.ceil(perMinute / replicas),
   perMinutePerSource: Math.ceil(perMinutePerSource / replicas),

@@ -1,6 +1,6 @@
-// Taking an identity away is a race against its holder: whoever keeps changing the node's record makes every other
-// decision on it lose. So while one is taken away nothing new is begun for that node. No safety rests on this, which is
-// the commit's; only that a node cannot talk its revocation into "try later".
+// A withdrawal races against the holder of the identity: a node that keeps changing its own row makes every other decision on it
+// lose. So during a withdrawal nothing new is begun for that node. Safety comes from the commit; this only keeps a node from
+// delaying its own revocation.
 
 import type { NodeId } from '#domain/core/node.ts'
 

@@ -1,4 +1,4 @@
-// How many a minute, of all keys together and of each. What is beyond the limits is counted, and told once the minute is
+// A rate limit a minute, for all keys together and for each. What is beyond the limits is counted, and reported once the minute is
 // over. The memory is emptied with every minute.
 
 import type { Clock } from '#platform/clock.ts'
@@ -18,7 +18,7 @@ export type RateLimit = {
 
 const windowMs = 60_000
 const shortestWaitMs = 1000
-/** Of keys that were over the limits, only how many there are is told. */
+/** Of keys over the limits only the number is reported. */
 const mostKeysCounted = 1024
 
 /** `limits` is asked each time: a change holds at once. */
@@ -64,9 +64,9 @@ export const openRateLimit = (clock: Pick<Clock, 'monotonicMs'>, limits: () => R
     retryAfterMs: () => Math.max(shortestWaitMs, startedMs + windowMs - clock.monotonicMs()),
     takeCounted() {
       roll()
-      const told = counted
+      const report = counted
       counted = null
-      return told
+      return report
     },
   }
 }

@@ -24,8 +24,8 @@ export const openSlotHandOut = (clock: Pick<Clock, 'monotonicMs'>): SlotHandOut 
 }
 
 /**
- * A withdrawn authority throws out all its nodes in one moment, and all of them come back through recovery. Each is told
- * when its turn is.
+ * A withdrawn authority shuts out all its nodes at one moment, and all of them come back through recovery. Each gets a retry
+ * time.
  */
 export type ReturnSlots = {
   /** How long the next one waits. */

@@ -1,5 +1,5 @@
-// How much one node may make the plane write. A node in good standing needs little; one whose agent runs in circles, or
-// that somebody has taken over, must not fill the disk of the plane.
+// How much one node may make the plane write. A healthy node needs little; one whose agent loops, or that is compromised, must not
+// fill the disk of the plane.
 
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
 import type { Clock } from '#platform/clock.ts'

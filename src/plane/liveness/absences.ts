@@ -1,6 +1,6 @@
-// Who of all nodes is away. What happens on this replica is known at once; of the others' channels the one that leads asks
-// the store now and then. The count starts anew for everybody when this replica begins to lead, or was out of touch, or
-// could not ask: no outage and no failover makes a node inactive.
+// Which nodes are absent. Channels of this replica are known at once; of the others' channels the leader asks the store
+// periodically. The count starts again for all nodes when this replica begins to lead, or was behind, or could not ask: no outage
+// and no failover makes a node inactive.
 
 import type { Clock } from '#platform/clock.ts'
 import type { Replicas } from '#plane/store/contract/replicas.ts'
@@ -37,7 +37,7 @@ export const openAbsences = async (clock: Clock, { presence, sessions, replicas 
     )
     lookedMs = startedMs
   }
-  // Whoever does not serve does not lead: it begins to again.
+  // A replica that does not serve does not lead: its count starts again.
   replicas.onLeadership((fence) => {
     if (fence !== null) startAnew()
   })

@@ -1,11 +1,11 @@
-// When each active node without a channel was last here. Kept in memory: the count starts anew for everybody when a
-// replica begins to lead or was out of touch, so the plane's own downtime never makes a node inactive.
+// When each active node without a channel was last connected. Kept in memory: the count starts again for all nodes when a replica
+// begins to lead or was behind, so the plane's own downtime never makes a node inactive.
 
 import type { NodeId } from '#domain/core/node.ts'
 import type { Clock } from '#platform/clock.ts'
 
 export type Presence = {
-  /** The node has no channel, and has just been heard of. */
+  /** The node has no channel, and was connected a moment ago. */
   lastHere(node: NodeId): void
   /** Its last channel on this replica has just ended. */
   left(node: NodeId, closedByHolder?: boolean): void
@@ -17,16 +17,16 @@ export type Presence = {
   leftMs(node: NodeId): number | null
   /** Its last channel on this replica was closed by the node itself, over the channel: it had not gone silent. */
   closedByHolder(node: NodeId): boolean
-  /** Everybody not heard of for so long, longest first; at most so many. */
+  /** The nodes that are absent for that long, longest first; at most that many. */
   absentFor(ms: number, most: number): readonly NodeId[]
-  /** These are away, and at that (monotonic) time nobody else was. Whoever was not known to be away counts from now. */
+  /** These nodes are absent, and at that (monotonic) time no others were. A node that was not known to be absent counts from now. */
   awaitOnly(absent: Iterable<NodeId>, atMs: number): void
-  /** Nobody is known to be away. */
+  /** Forgets all absences. */
   startAnew(): void
   size(): number
 }
 
-/** Who left is remembered for so many: a replica that holds more channels than these has other worries. */
+/** The most departures that are remembered; more than the channels that a replica can hold. */
 const mostRemembered = 100_000
 
 export const openPresence = (clock: Clock): Presence => {

@@ -1,8 +1,8 @@
-// For how long has the machine that holds this identity been silent (ruling 3)? Its open channels are pinged, twice for three
-// seconds; a frame at any time is an answer. While a channel is open its silence counts from the last frame on it, so
-// it goes on counting between two calls of whoever asks. Without a channel it counts from the end of the last one, or from
-// the start of the plane: a node whose plane was just restarted gets the time to come back. One probe a node at a time,
-// however many ask. Where the channel is on another replica, that one is asked: without its answer nobody can tell.
+// How long has the holder of this identity been silent (ruling 3)? Its open channels are pinged, twice for three seconds; any frame
+// is an answer. While a channel is open its silence counts from the last frame on it, so it goes on counting between two calls.
+// Without a channel it counts from the end of the last one, or from the start of the plane: a node whose plane was just restarted
+// gets the time to come back. There is one probe a node at a time, for all callers. Where the channel is on another replica, that
+// one is asked: without its answer the silence is unknown.
 
 import type { NodeId } from '#domain/core/node.ts'
 import type { Holder, Replicas } from '#plane/store/contract/replicas.ts'
@@ -18,7 +18,7 @@ import type { Core } from '#plane/core/core.ts'
 /** `silentMs`: so far; it may be less than what was asked for. `closedByHolder`: no channel went silent, the node closed it. */
 export type ProbeAnswer = 'answered' | 'unknown' | { readonly silentMs: number; readonly closedByHolder?: true }
 
-/** `enoughMs`: the silence that matters to whoever asks. Answers within seconds, however long that is. */
+/** `enoughMs`: the silence that the caller needs. Answers within seconds, however long that is. */
 export type Probe = (node: NodeId, enoughMs: number) => Promise<ProbeAnswer>
 
 export const silenceMs = 3000
@@ -51,7 +51,7 @@ export const openProbe = (
       }
     })
 
-  /** The rest of the silence is waited for where that is short; else whoever asks comes again. */
+  /** Waits for the rest of the silence if it is short; otherwise the caller comes back. */
   const absence = async (node: NodeId, enoughMs: number): Promise<'silent' | 'unknown'> => {
     const silentMs = await silence.of(node)
     if (silentMs === 'unknown') return silentMs
@@ -85,7 +85,7 @@ export const openProbe = (
     const asked = await askReplica(replicas, holder.replica, probeQuestion, { node, enoughMs }, withinMs)
     if (asked.kind !== 'answer') return asked.kind === 'gone' ? here(node, enoughMs) : 'unknown'
     if (asked.value === 'answered') return asked.value
-    // A replica of 0.2.0 says no more than that two pings were not answered.
+    // A replica of 0.2.0 answers only that two pings were not answered.
     return { silentMs: asked.value === 'silent' ? longestMs : asked.value }
   }
 

@@ -1,5 +1,5 @@
-// For how long nobody has heard of a node that has no channel. Each replica knows only of the channels it had itself, so
-// all of them are asked; one that does not answer may have had the last one.
+// How long a node without a channel has been silent. Each replica knows only its own channels, so all of them are asked; one that
+// does not answer may have had the last one.
 
 import type { NodeId } from '#domain/core/node.ts'
 import type { Clock } from '#platform/clock.ts'
@@ -19,8 +19,8 @@ export type Silence = {
   /** Never longer than this replica has been looking. `unknown`: a replica with a lease does not answer. */
   of(node: NodeId): Promise<number | 'unknown'>
   /**
-   * The node closed its last channel itself, wherever that was. False where nobody can tell: the channel broke or was given
-   * up, the plane has restarted since, or a replica does not answer.
+   * The node closed its last channel itself, on any replica. False where that is unknown: the channel broke or was cut, the plane
+   * has restarted since, or a replica does not answer.
    */
   closedByHolder(node: NodeId): Promise<boolean>
   /** Who of these was last on another replica, and how long ago; a node that is on one now was so just now. */
@@ -31,7 +31,7 @@ export type SilenceParts = {
   readonly sessions: Pick<SessionRegistry, 'of'>
   readonly presence: Pick<Presence, 'silentMs' | 'leftMs' | 'closedByHolder'>
   readonly replicas: Replicas
-  readonly holding: Pick<Holding, 'claimAgain'>
+  readonly holding: Pick<Holding, 'holdAgain'>
 }
 
 type LastClosed = { readonly leftMs: number; readonly closedByHolder: boolean }
@@ -47,8 +47,8 @@ export const openSilence = (clock: Clock, { sessions, presence, replicas, holdin
 
   const lastHere = (node: NodeId): 'here' | number | null => {
     if (sessions.of(node).length === 0) return presence.leftMs(node)
-    // Whoever asks has not found it where channels are noted.
-    holding.claimAgain(node)
+    // The asking replica has not found a hold in the store.
+    holding.holdAgain(node)
     return 'here'
   }
   answerReplicas(replicas, lastHereQuestion, async ({ nodes }) => nodes.map(lastHere))
@@ -65,8 +65,8 @@ export const openSilence = (clock: Clock, { sessions, presence, replicas, holdin
       others.map(({ number }) => askReplica(replicas, number, lastClosedQuestion, { node }, lookUpWithinMs)),
     )
     if (asked.some(({ kind }) => kind === 'no-answer')) return false
-    const told = [lastClosed(node), ...asked.map((answer) => (answer.kind === 'answer' ? answer.value : null))]
-    const [last] = told.filter((one) => one !== null).sort((one, other) => one.leftMs - other.leftMs)
+    const answers = [lastClosed(node), ...asked.map((answer) => (answer.kind === 'answer' ? answer.value : null))]
+    const [last] = answers.filter((one) => one !== null).sort((one, other) => one.leftMs - other.leftMs)
     return last?.closedByHolder === true
   }
 
@@ -74,16 +74,16 @@ export const openSilence = (clock: Clock, { sessions, presence, replicas, holdin
     replica: ReplicaNumber,
     nodes: readonly NodeId[],
     shortest: Map<NodeId, number>,
-  ): Promise<'told' | 'unknown'> => {
+  ): Promise<'known' | 'unknown'> => {
     const asked = await askReplica(replicas, replica, lastHereQuestion, { nodes: [...nodes] }, lookUpWithinMs)
-    if (asked.kind === 'gone') return 'told'
+    if (asked.kind === 'gone') return 'known'
     if (asked.kind !== 'answer' || asked.value.length !== nodes.length) return 'unknown'
     nodes.forEach((node, at) => {
       const said = asked.value[at] ?? null
       if (said === null) return
       shortest.set(node, Math.min(said === 'here' ? 0 : said, shortest.get(node) ?? Infinity))
     })
-    return 'told'
+    return 'known'
   }
 
   const lastElsewhere: Silence['lastElsewhere'] = async (nodes) => {
@@ -91,8 +91,8 @@ export const openSilence = (clock: Clock, { sessions, presence, replicas, holdin
     const shortest = new Map<NodeId, number>()
     for (let from = 0; from < nodes.length && others.length > 0; from += nodesAtOnce) {
       const some = nodes.slice(from, from + nodesAtOnce)
-      const told = await Promise.all(others.map(({ number }) => askOne(number, some, shortest)))
-      if (told.includes('unknown')) return 'unknown'
+      const answers = await Promise.all(others.map(({ number }) => askOne(number, some, shortest)))
+      if (answers.includes('unknown')) return 'unknown'
     }
     return shortest
   }

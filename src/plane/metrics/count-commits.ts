@@ -1,4 +1,4 @@
-// What this plane has committed, counted as the feed tells it.
+// Counts what this plane has committed, as the feed publishes it.
 
 import { Counter, type Registry } from 'prom-client'
 import { entryTypes, type EntryType } from '#domain/core/journal-entry.ts'
@@ -32,7 +32,7 @@ export const countCommits = (feed: Feed, registers: Registry[]): (() => void) =>
     countAlerts(registers),
   ]
   return feed.subscribe('metrics', (committed) => {
-    // Whoever committed it has counted it.
+    // The replica that committed it has counted it.
     if (committed.origin === 'elsewhere') return
     commits.inc()
     for (const { entry } of committed.entries) {

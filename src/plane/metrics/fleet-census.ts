@@ -1,5 +1,5 @@
-// Figures about all nodes at once. It looks at every one of them, so it is taken now and then, in pages that let other
-// work in between, and shared by whoever asks meanwhile.
+// Figures about all nodes. Each census reads every node, so it is taken periodically, in pages that let other work run in between,
+// and shared by all callers.
 
 import { conditionNames, rehearsalSteps, type ConditionName, type Node } from '#domain/core/node.ts'
 import { slotsOf } from '#domain/core/certificate.ts'
@@ -10,7 +10,7 @@ import type { Core } from '#plane/core/core.ts'
 
 export type FleetCensus = {
   readonly conditions: Readonly<Record<ConditionName, number>>
-  /** Nodes whose newest certificate ends within so long. */
+  /** Nodes whose newest certificate ends within each time. */
   readonly expiring: Readonly<Record<ExpiryRange, number>>
   /** Nodes whose newest certificate is past five sixths of its life: renewing fails, or the node is away. */
   readonly overdue: number
@@ -39,7 +39,7 @@ export const openFleetCensus = (core: CensusCore): (() => Promise<FleetCensus>) 
     if (known !== null && nowMs - known.sinceMs < keptMs) return known.census
     const mine = { census: takeCensus(core), sinceMs: nowMs }
     known = mine
-    // Whoever asked hears of a failure; the next one asks again.
+    // Waiting callers get the failure; the next caller tries again.
     mine.census.catch(() => {
       if (known === mine) known = null
     })

@@ -1,4 +1,4 @@
-// What those are told who verify our certificates, counted.
+// Counts the answers to verifiers of our certificates.
 
 import { Counter, type Registry } from 'prom-client'
 import type { OcspOutcome } from '#plane/ca/answer-ocsp.ts'

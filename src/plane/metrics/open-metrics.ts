@@ -1,5 +1,5 @@
-// What Prometheus scrapes. Counters hear of commits through the feed; gauges look when they are asked. No label has values
-// that a caller could choose.
+// The metrics of a plane. Counters follow the feed; gauges are read when they are scraped. No label has values that a caller could
+// choose.
 
 import { collectDefaultMetrics, Counter, Registry } from 'prom-client'
 import { refusals, type RefusalCode } from '#domain/core/refusal-table.ts'

@@ -98,7 +98,7 @@ const gaugeOf =
     })
   }
 
-// How this plane stands to the others over the same store.
+// The standing of this replica among the others over the same store.
 
 const standings: readonly Standing['kind'][] = ['serving', 'behind', 'skewed', 'in-doubt', 'expired']
 

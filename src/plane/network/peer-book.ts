@@ -10,13 +10,13 @@ import type { Committed, Store } from '#plane/store/contract/store.ts'
 import { PeerGroup } from './peer-group.ts'
 
 export type PeerBook = {
-  /** Null: the node is nobody's peer. */
+  /** Null: the node has no peers. */
   groupOf(node: NodeId): PeerGroup | null
   /** Whom this node would have for peers once it is used: what an enrolment is answered with. */
   peersFor(node: Node): readonly Peer[]
   /** Its name, for people. */
   nameOf(node: NodeId): Group
-  /** Called in the turn a commit is told of, once for all of it. */
+  /** Called in the turn in which a commit is published, once for all of it. */
   onChange(run: (changed: PeersChanged) => void): void
 }
 
@@ -28,7 +28,7 @@ export type PeersChanged = {
   readonly urgent: boolean
 }
 
-/** Of a node no more than decides where it is: there may be many. */
+/** Only the fields of a node that decide its group: there may be many nodes. */
 type Placed = Pick<Node, 'id' | 'membership' | 'assignment' | 'wireguard'>
 type Kept = { readonly node: Placed; readonly group: Exclude<Group, null> }
 
@@ -84,21 +84,21 @@ export const openPeerBook = async (
   }
 
   // What is committed while the pages are read is newer than they are.
-  const told = { vclusters: new Set<string>(), nodes: new Set<NodeId>() }
+  const published = { vclusters: new Set<string>(), nodes: new Set<NodeId>() }
   let loading = true
   feed.subscribe('peer book', (committed) => {
     if (loading) {
       for (const write of committed.writes) {
-        if (write.put === 'vcluster') told.vclusters.add(write.value.name)
-        if (write.put === 'node') told.nodes.add(write.value.id)
+        if (write.put === 'vcluster') published.vclusters.add(write.value.name)
+        if (write.put === 'node') published.nodes.add(write.value.id)
       }
     }
     follow(committed)
   })
   for await (const vcluster of everyRow(store, 'vcluster', ({ name }) => name)) {
-    if (!told.vclusters.has(vcluster.name)) learn(vcluster, openNews())
+    if (!published.vclusters.has(vcluster.name)) learn(vcluster, openNews())
   }
-  for await (const node of everyNode(store)) if (!told.nodes.has(node.id)) place(node, openNews())
+  for await (const node of everyNode(store)) if (!published.nodes.has(node.id)) place(node, openNews())
   loading = false
 
   return {

@@ -23,10 +23,10 @@ type Applied = { readonly at: number; readonly atMs: number; readonly revision: 
 /** `confirmed`: when each node first confirmed a set without it; null: not remembered, only that it did. */
 type Removed = { readonly at: number; confirmed: Map<NodeId, number> | null }
 
-/** Whoever was away for longer is sent the whole set. */
+/** A node that was away for longer gets the whole set. */
 const changesKept = 4096
 const removalsKept = 1024
-/** Of so many it is remembered when each node confirmed them: a receipt asks within seconds, and every node is in every map. */
+/** The number of revisions whose confirmations are kept: a receipt asks within seconds, and every map has every node. */
 const removalsTimed = 32
 
 export class PeerGroup {
@@ -40,7 +40,7 @@ export class PeerGroup {
   readonly #sums: PeerSum[] = [noPeers]
   readonly #removed = new Map<string, Removed>()
   readonly #timed: Removed[] = []
-  /** Where the last removal was that is not remembered any more. */
+  /** The position of the last removal that was forgotten. */
   #forgottenAt = 0
   readonly #applied = new Map<NodeId, Applied>()
   #sum = noPeers
@@ -134,7 +134,7 @@ export class PeerGroup {
     const removed = this.#removed.get(key)
     const firstMs = removed?.confirmed?.get(node)
     if (firstMs !== undefined) return firstMs
-    // A key that was not here for as long as anybody remembers is in no set that was confirmed since.
+    // A key whose removal was forgotten is in no set that was confirmed since.
     const applied = this.#applied.get(node)
     return applied === undefined || applied.at < (removed?.at ?? this.#forgottenAt) ? null : applied.atMs
   }

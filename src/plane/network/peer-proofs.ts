@@ -55,7 +55,7 @@ export const openPeerProofs = ({ book, holding, replicas }: PeerProofParts): Pee
       return confirmed
     },
 
-    async standingOf(node) {
+    async stateOf(node) {
       const group = book.nameOf(node)
       const holder = await holding.elsewhere(node)
       if (holder === null) return { group, applied: appliedHere(node) }

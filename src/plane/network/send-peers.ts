@@ -19,14 +19,14 @@ export type SendPeersParts = {
 }
 
 export type SendPeers = {
-  /** The agent has said which set is in force there; from now on it is told. */
+  /** The agent has reported its set in force; from now on it gets changes. */
   has(session: Session, revision: string | null): void
   /** It has this one in force now. */
   applied(session: Session, revision: string): void
 }
 
 /** What an agent has, once it has taken in what it was sent. */
-type Told = {
+type PeerState = {
   /** The one whose changes concern it. */
   home: PeerGroup | null
   /** Undefined: not known, so that it is sent all of it. */
@@ -57,7 +57,7 @@ const partBytes = channelFrameLimit - 4 * 1024
 /** An agent that has this much unread is waited for. */
 const mostUnread = 96 * 1024
 const lookAgainMs = 25
-/** And no longer than this: whoever reads next to nothing must not keep others from a whole set. */
+/** And no longer than this: an agent that hardly reads must not keep others from a whole set. */
 const longestWaitMs = 30_000
 
 const nothing = '0'.repeat(64)
@@ -66,7 +66,7 @@ export const openSendPeers = (
   { clock, timers }: Pick<Core, 'clock' | 'timers'>,
   { book, sessions, gate }: SendPeersParts,
 ): SendPeers => {
-  const listening = new Map<Session, Told>()
+  const listening = new Map<Session, PeerState>()
   const byGroup = new Map<PeerGroup | null, Set<Session>>()
   const outdated = new Set<Session>()
   const forWhole = new Set<Session>()
@@ -75,10 +75,10 @@ export const openSendPeers = (
   let busy = false
 
   const groupOf = ({ principal }: Session): PeerGroup | null => book.groupOf(principal.id)
-  const settle = (session: Session, told: Told): void => {
-    byGroup.get(told.home)?.delete(session)
-    told.home = groupOf(session)
-    byGroup.set(told.home, (byGroup.get(told.home) ?? new Set()).add(session))
+  const settle = (session: Session, peer: PeerState): void => {
+    byGroup.get(peer.home)?.delete(session)
+    peer.home = groupOf(session)
+    byGroup.set(peer.home, (byGroup.get(peer.home) ?? new Set()).add(session))
   }
 
   const work = async (): Promise<void> => {
@@ -102,21 +102,21 @@ export const openSendPeers = (
   }
 
   const bringUpToDate = (session: Session): void => {
-    const told = listening.get(session)
-    if (told === undefined || told.busy) return
+    const peer = listening.get(session)
+    if (peer === undefined || peer.busy) return
     const group = groupOf(session)
     const { id } = session.principal
-    const missed = told.group === group && group !== null ? group.since(told.at, id) : null
+    const missed = peer.group === group && group !== null ? group.since(peer.at, id) : null
     if (missed === null) {
-      if (group === null) return tellNobody(session, told)
-      const tooSoonMs = told.wholeAtMs + wholeEveryMs - clock.monotonicMs()
+      if (group === null) return sendEmptyPeerSet(session, peer)
+      const tooSoonMs = peer.wholeAtMs + wholeEveryMs - clock.monotonicMs()
       // Not of what the plane has changed: a node that is to be kept apart does not wait for it.
-      if (told.group === undefined && tooSoonMs > 0) return comeBack(session, told, tooSoonMs)
+      if (peer.group === undefined && tooSoonMs > 0) return comeBack(session, peer, tooSoonMs)
       if (wholes >= mostWholes) return void forWhole.add(session)
       wholes++
-      told.wholeAtMs = clock.monotonicMs()
+      peer.wholeAtMs = clock.monotonicMs()
       const whole: PeerOps = new Map(group.others(id).map((peer) => [peer.publicKey, peer]))
-      void deliver(session, told, { group, at: group.at, base: null, ops: whole }).finally(() => {
+      void deliver(session, peer, { group, at: group.at, base: null, ops: whole }).finally(() => {
         wholes--
         const [next] = forWhole
         if (next !== undefined) {
@@ -125,34 +125,34 @@ export const openSendPeers = (
         }
       })
     } else if (missed.size > 0 && group !== null) {
-      void deliver(session, told, { group, at: group.at, base: told.revision, ops: missed })
+      void deliver(session, peer, { group, at: group.at, base: peer.revision, ops: missed })
     }
   }
 
-  const comeBack = (session: Session, told: Told, afterMs: number): void => {
-    if (told.waits) return
-    told.waits = true
+  const comeBack = (session: Session, peer: PeerState, afterMs: number): void => {
+    if (peer.waits) return
+    peer.waits = true
     const turn = (): void => {
-      told.waits = false
+      peer.waits = false
       mark([session], true)
     }
     timers.after(afterMs, turn, 'background')
   }
 
   /** A node that takes no part has no peers either. */
-  const tellNobody = (session: Session, told: Told): void => {
-    told.group = null
-    if (told.revision === nothing) return
-    told.revision = nothing
+  const sendEmptyPeerSet = (session: Session, peer: PeerState): void => {
+    peer.group = null
+    if (peer.revision === nothing) return
+    peer.revision = nothing
     session.send({ type: 'peers', body: { base: null, revision: nothing, remove: [], add: [], more: false } })
   }
 
   type Delivery = { readonly group: PeerGroup; at: number; readonly base: string | null; readonly ops: PeerOps }
 
-  const deliver = async (session: Session, told: Told, delivery: Delivery): Promise<void> => {
+  const deliver = async (session: Session, peer: PeerState, delivery: Delivery): Promise<void> => {
     const { group, base, ops } = delivery
     const { id } = session.principal
-    told.busy = true
+    peer.busy = true
     for (let more = true; more;) {
       const sinceMs = clock.monotonicMs()
       while (session.alive && session.unsentBytes > mostUnread) {
@@ -173,14 +173,14 @@ export const openSendPeers = (
       more = ops.size > 0
       session.send({ type: 'peers', body: { base, revision, ...part, more } })
       if (more) continue
-      Object.assign(told, { group, at: delivery.at, revision })
-      told.awaited.push({ group, at: delivery.at, revision })
-      if (told.awaited.length > mostAwaited) told.awaited.shift()
+      Object.assign(peer, { group, at: delivery.at, revision })
+      peer.awaited.push({ group, at: delivery.at, revision })
+      if (peer.awaited.length > mostAwaited) peer.awaited.shift()
     }
-    told.busy = false
-    if (told.astray) Object.assign(told, { astray: false, group: undefined })
+    peer.busy = false
+    if (peer.astray) Object.assign(peer, { astray: false, group: undefined })
     // It may have been moved to another group since.
-    if (told.group !== groupOf(session) || group.at !== told.at) mark([session], true)
+    if (peer.group !== groupOf(session) || group.at !== peer.at) mark([session], true)
   }
 
   const mark = (some: Iterable<Session>, urgent: boolean): void => {
@@ -191,21 +191,21 @@ export const openSendPeers = (
   book.onChange(({ groups, moved, urgent }) => {
     const concerned: Session[] = []
     for (const session of [...moved].flatMap((node) => sessions.of(node))) {
-      const told = listening.get(session)
-      if (told === undefined) continue
-      settle(session, told)
+      const peer = listening.get(session)
+      if (peer === undefined) continue
+      settle(session, peer)
       concerned.push(session)
     }
     for (const group of groups) concerned.push(...(byGroup.get(group) ?? []))
     mark(concerned, urgent)
   })
   sessions.onEnd((_node, session) => {
-    const told = listening.get(session)
-    if (told === undefined) return
+    const peer = listening.get(session)
+    if (peer === undefined) return
     listening.delete(session)
     outdated.delete(session)
     forWhole.delete(session)
-    byGroup.get(told.home)?.delete(session)
+    byGroup.get(peer.home)?.delete(session)
   })
 
   return {
@@ -218,14 +218,14 @@ export const openSendPeers = (
       const group = groupOf(session)
       const at = group === null || revision === null ? null : group.positionOf(session.principal.id, revision)
       const known = group === null ? revision === nothing : at !== null
-      const told: Told = before ?? {
+      const peer: PeerState = before ?? {
         ...{ home: group, group: undefined, at: 0, revision: null, busy: false, astray: false },
         ...{ wholeAtMs: -Infinity, waits: false, awaited: [] },
       }
-      Object.assign(told, { group: known ? group : undefined, at: at ?? 0, revision })
-      told.awaited.length = 0
-      listening.set(session, told)
-      settle(session, told)
+      Object.assign(peer, { group: known ? group : undefined, at: at ?? 0, revision })
+      peer.awaited.length = 0
+      listening.set(session, peer)
+      settle(session, peer)
       if (group !== null && at !== null && revision !== null) {
         group.confirmed(session.principal.id, { at, revision, atMs: clock.nowMs() })
       }

@@ -1,5 +1,5 @@
-// Whether a node could bring its WireGuard peers into force. Its agent says so for every set it is sent; the registry is
-// asked only where that is news.
+// Whether a node could apply its WireGuard peers. Its agent reports it for every set; the registry is changed only where the
+// report differs from the last one.
 
 import { decideClear, decideRaise } from '#domain/core/conditions.ts'
 import type { NodeId } from '#domain/core/node.ts'

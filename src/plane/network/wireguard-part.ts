@@ -4,7 +4,7 @@
 import type { Row } from '#domain/core/change.ts'
 import type { DomainSettings } from '#domain/core/domain-settings.ts'
 import type { Node, NodeId } from '#domain/core/node.ts'
-import { addressCandidates, isFreeFor, isOfNetwork, overlayPrefixOf } from '#domain/network/overlay-address.ts'
+import { addressCandidates, isFreeFor, isOfNetwork, wireguardPrefixOf } from '#domain/network/wireguard-address.ts'
 import type { Profile } from '#domain/core/profile.ts'
 import { isRefusal, refuseField, type Refusal } from '#domain/core/refusal.ts'
 import {
@@ -55,7 +55,7 @@ const findAddress = async (
   store: Store,
   { node, nodeId, domain, nowMs }: WireguardAsked,
 ): Promise<WireguardFacts['address']> => {
-  const prefix = overlayPrefixOf(domain, sha256)
+  const prefix = wireguardPrefixOf(domain, sha256)
   const own = node?.value.wireguard?.address
   const asking = { id: nodeId, registeredAtMs: node?.value.registeredAtMs ?? null }
   const kept = own !== undefined && isOfNetwork(prefix, own) ? [own] : []
@@ -76,7 +76,7 @@ export const wireguardHeldBy = async (store: Pick<Store, 'get'>, { wireguard }: 
         address: await store.get('overlay-address', wireguard.address),
       }
 
-/** What a node is told of its own place; null: it takes no part. */
+/** The WireGuard configuration of a node; null: it takes no part. */
 export const wireguardConfigOf = (
   { wireguard }: Pick<Node, 'wireguard'>,
   { wireguard: policy }: Pick<Profile, 'wireguard'>,
@@ -86,7 +86,7 @@ export const wireguardConfigOf = (
     ? null
     : {
         address: wireguard.address,
-        network: formatNetwork(overlayPrefixOf(domain, sha256)),
+        network: formatNetwork(wireguardPrefixOf(domain, sha256)),
         listen_port: policy.listenPort,
         mtu: policy.mtu,
       }
@@ -94,17 +94,17 @@ export const wireguardConfigOf = (
 /** More of them come over the channel. */
 const mostPeerBytes = 64 * 1024
 
-/** The same with an enrollment, by the names of seed 002 and with the peers it starts with. */
+/** The same with an enrollment, by the names of document 002 and with the peers it starts with. */
 export const overlayConfigOf = (config: WireguardConfig, peers: readonly Peer[]): OverlayConfig => {
   const { address, network, listen_port, mtu } = config
-  const told: OverlayConfig['peers'] = []
+  const named: OverlayConfig['peers'] = []
   let room = mostPeerBytes
   for (const peer of peers) {
     const one = peerOnWire(peer)
     room -= JSON.stringify(one).length + 1
     if (room < 0) break
-    told.push(one)
+    named.push(one)
   }
-  const peers_complete = told.length === peers.length
-  return { host_overlay_ipv6: address, network, listen_port, mtu, peers: told, peers_complete }
+  const peers_complete = named.length === peers.length
+  return { host_overlay_ipv6: address, network, listen_port, mtu, peers: named, peers_complete }
 }

@@ -14,7 +14,7 @@ import type { Observation } from '#plane/store/contract/store.ts'
 import { isoTime, isoTimeOrNull } from '#platform/clock.ts'
 import type { CertificateView, ConditionView, NodeDetail, NodeView } from '#wire/node/node-api.ts'
 import { evidenceView, repairView } from '#wire/node/node-evidence.ts'
-import { wireguardView, type WireguardStanding } from '#wire/network/wireguard-view.ts'
+import { wireguardView, type WireguardState } from '#wire/network/wireguard-view.ts'
 
 /** What is seen of a node besides its row. */
 export type Sighting = {
@@ -51,7 +51,7 @@ export type DetailFacts = Sighting & {
   /** The one it is in. */
   readonly vcluster: VCluster | null
   readonly domain: DomainSettings
-  readonly wireguard: WireguardStanding
+  readonly wireguard: WireguardState
   readonly nowMs: number
 }
 
@@ -76,7 +76,7 @@ export const nodeDetail = (node: Node, facts: DetailFacts): NodeDetail => ({
   wireguard: wireguardView(node, facts.wireguard),
 })
 
-/** Sentences: how it stands, and why. */
+/** Sentences: its state, and the reason. */
 export const whyOf = (node: Node, { profile, domain, connected, observed, nowMs }: DetailFacts): string[] =>
   explainNode({
     ...{ node, profile, domain, nowMs },

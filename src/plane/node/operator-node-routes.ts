@@ -18,20 +18,20 @@ import { type Attribution, type NodeDecided, boundedText } from '#domain/core/ch
 import { hardwareIdentity } from '#domain/core/hardware-identity.ts'
 import { decideRegister } from '#domain/enrollment/registration.ts'
 import { commitDecision, type Done } from '#plane/core/commit-decision.ts'
-import { causalChain, type StoryEntry, type ToldLine } from '#domain/node/explain-story.ts'
+import { causalChain, type StoryEntry, type AgentEvent } from '#domain/node/explain-story.ts'
 import { nextCommands } from '#domain/node/next-commands.ts'
 import { isoTime, parseIsoTime } from '#platform/clock.ts'
 import type { ReportBody, StoryLine } from '#wire/node/report.ts'
 
 /** Where a node's channels are and what its peers have confirmed. */
-export type NodeStanding = {
+export type NodeSources = {
   readonly channels: Pick<OpenChannels, 'everySession'>
-  readonly peers: Pick<PeerProofs, 'standingOf'>
+  readonly peers: Pick<PeerProofs, 'stateOf'>
 }
 
 export type NodeRoutesParts = {
   readonly channels: OpenChannels
-  readonly peers: Pick<PeerProofs, 'standingOf'>
+  readonly peers: Pick<PeerProofs, 'stateOf'>
   readonly recoverability: () => Promise<RecoverabilityCounts>
 }
 
@@ -93,17 +93,17 @@ const listNodes = async (
   }
 }
 
-const register = async (core: FlowCore, standing: NodeStanding, call: CallOf<typeof nodeApi.register>) => {
+const register = async (core: FlowCore, sources: NodeSources, call: CallOf<typeof nodeApi.register>) => {
   const { id, profile = null, macs = [], bmc_serial: bmcSerial = null } = call.body
   const done = await registerNode(core, { id, profile, macs, bmcSerial }, attributionOf(call))
-  return done.kind === 'refused' ? done : answer(await detailOf(core, standing, done.node), 201)
+  return done.kind === 'refused' ? done : answer(await detailOf(core, sources, done.node), 201)
 }
 
 const inNoGroup = { group: null, applied: null }
 
 const factsOf = async (
   { store, clock }: FlowCore,
-  { channels, peers }: NodeStanding,
+  { channels, peers }: NodeSources,
   node: Node,
 ): Promise<DetailFacts> => {
   const named = await store.get('profile', node.profile)
@@ -123,24 +123,24 @@ const factsOf = async (
     profile: profile.value,
     vcluster: vcluster === null ? null : vcluster.value,
     domain: domain.value,
-    wireguard: node.wireguard === null ? inNoGroup : await peers.standingOf(node.id),
+    wireguard: node.wireguard === null ? inNoGroup : await peers.stateOf(node.id),
     nowMs,
   }
 }
 
 /** A node with its reasons, as every call that changes one answers it. */
-export const detailOf = async (core: FlowCore, standing: NodeStanding, node: Node): Promise<NodeDetail> =>
-  nodeDetail(node, await factsOf(core, standing, node))
+export const detailOf = async (core: FlowCore, sources: NodeSources, node: Node): Promise<NodeDetail> =>
+  nodeDetail(node, await factsOf(core, sources, node))
 
 /** Enough for the story that is going on, and what led to it. */
-const entriesTold = 200
+const entriesShown = 200
 
-const explain = async (core: FlowCore, standing: NodeStanding, node: Node): Promise<NodeExplanation> => {
-  const query = { node: node.id, type: null, after: null, last: entriesTold, limit: entriesTold }
+const explain = async (core: FlowCore, sources: NodeSources, node: Node): Promise<NodeExplanation> => {
+  const query = { node: node.id, type: null, after: null, last: entriesShown, limit: entriesShown }
   const entries = await core.store.journal.read(query)
   return explanationView(
     node,
-    await factsOf(core, standing, node),
+    await factsOf(core, sources, node),
     entries.map(({ entry }) => entry),
   )
 }
@@ -170,15 +170,15 @@ export const registerNode = async (
   })
 }
 
-// `node explain`: how a node stands, what led there, and what a person could do about it.
+// `node explain`: the state of a node, what led there, and what an operator could do about it.
 
 const explanationView = (node: Node, facts: DetailFacts, entries: readonly StoryEntry[]): NodeExplanation => {
   const { report } = facts.observed
-  const told = report === null ? [] : report.story.flatMap(toldLine)
+  const events = report === null ? [] : report.story.flatMap(agentEventOf)
   return {
     node: node.id,
     sentences: [...whyOf(node, facts), recoverySentence(facts), ...lastWord(report)],
-    chain: causalChain(entries, told).map(({ atMs, ...link }) => ({ at: isoTime(atMs), ...link })),
+    chain: causalChain(entries, events).map(({ atMs, ...link }) => ({ at: isoTime(atMs), ...link })),
     last_report_at: report === null ? null : boundedText(report.at, 32),
     next: nextCommands(node, facts.profile, facts.nowMs),
   }
@@ -189,7 +189,7 @@ const recoverySentence = ({ recoverability: { recoverable, why } }: DetailFacts)
     ? 'Its recovery has been rehearsed: it would recover without an operator after losing its certificate.'
     : `It is not proven that it would recover without an operator after losing its certificate: ${why}.`
 
-const toldLine = ({ at, place, event, code, text, times: count, correlation }: StoryLine): ToldLine[] => {
+const agentEventOf = ({ at, place, event, code, text, times: count, correlation }: StoryLine): AgentEvent[] => {
   const atMs = parseIsoTime(at)
   const remarks = [...(code === '' ? [] : [code]), ...(count > 1 ? [`${count} times`] : [])].join(', ')
   const what = `${place} ${event}: ${text}${remarks === '' ? '' : ` (${remarks})`}`

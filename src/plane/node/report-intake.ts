@@ -12,7 +12,7 @@ export type ReportIntake = {
   take(node: NodeId, report: ReportBody): Promise<'taken' | 'repeat' | 'gap'>
   /** The highest number taken from this process; null: none is known of. */
   lastTaken(node: NodeId, instance: string): Promise<number | null>
-  /** The node has no channel here any more: what it reports next it may report elsewhere. */
+  /** The node has no channel here any more: its next report may go to another replica. */
   forget(node: NodeId): void
 }
 

@@ -47,9 +47,9 @@ export const takeReport = async (
 type CommitNews = (decide: (facts: NodeFacts) => NodeDecided | Unchanged) => Promise<void>
 
 const noteReported = async (core: FlowCore, commit: CommitNews, node: NodeId, report: ReportBody): Promise<void> => {
-  await commit((facts) => decideReported({ ...facts, claimed: report.conditions }))
+  await commit((facts) => decideReported({ ...facts, reported: report.conditions }))
   const { rehearsal } = report
-  // One that passed is on record already: the plane took part in it, and does not take the agent's word for it.
+  // A passed rehearsal is already recorded by the plane, which took part in it; the agent's report of it does not count.
   if (rehearsal === null || rehearsal.outcome !== 'failed') return
   const atMs = parseIsoTime(rehearsal.at)
   if (atMs === null) return
@@ -69,7 +69,7 @@ const isOlder = ({ value }: Row<Node>, atMs: number): boolean => {
   return slots === null || atMs < slots.current.issuedAtMs
 }
 
-/** What a repaired machine in quarantine shows: its own word, except for the rehearsal, which the plane took part in. */
+/** The evidence of a repaired machine in quarantine: its own report, except for the rehearsal, which the plane recorded. */
 const noteEvidence = async (
   store: Store,
   commit: CommitNews,

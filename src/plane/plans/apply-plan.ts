@@ -1,5 +1,5 @@
-// Does what a plan has shown. It is marked as applied first, so that of two who try one does; what then turns out to have
-// changed after all is left alone and told, a line each.
+// Carries out a plan. It is marked as applied first, so that one of two callers does; a node that has changed after all is left
+// alone and reported, a line each.
 
 import type { Attribution } from '#domain/core/change.ts'
 import type { Node } from '#domain/core/node.ts'
@@ -112,7 +112,7 @@ const onlyAsPlanned = (effects: readonly PlanEffect[], lineNow: (node: Node) => 
 
 type NodesAction = Extract<PlanAction, { kind: 'revoke-nodes' | 'decommission-nodes' }>
 
-/** Side by side, so that they share commit groups and nobody waits for the peers of somebody else. */
+/** Side by side, so that they share commit groups and no withdrawal waits for the peers of another. */
 const atOnce = 16
 
 const ofNodes = async (

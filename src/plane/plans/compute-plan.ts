@@ -132,7 +132,7 @@ const ofProfile = async (
   return profileChangeOf({ before, after: changed.profile, keys: Object.keys(set), version, nodes, nowMs })
 }
 
-/** Nothing is written in anybody's name when it is only looked at what would be. */
+/** Computing a plan writes nothing, so its actor is never journaled. */
 const nobody: Attribution = { actor: 'system:plan', source: null, correlation: null }
 
 const ofAuthority = async (

@@ -1,5 +1,5 @@
-// What a caller recovers or rehearses with, checked against what its node has registered before anything else of the
-// request is looked at. Who exists is not told to callers who prove nothing.
+// Checks the credential of a recovery or rehearsal against the registered one before anything else of the request is read.
+// Anonymous callers do not learn which nodes exist.
 
 import type { KeyBan } from '#domain/core/certificate.ts'
 import type { Row } from '#domain/core/change.ts'
@@ -62,7 +62,7 @@ const proveKey = (
   const signature = Buffer.from(proof, 'base64url')
   const registered = node?.value.recovery?.credential
   if (registered?.kind !== 'key') {
-    // Checked all the same: how long a no takes must not tell which nodes there are.
+    // Checked all the same: the time of a refusal must not show which nodes exist.
     statements.recovery.isOurStatement(signed, signature)
     return refuse('RECOVERY_UNKNOWN')
   }

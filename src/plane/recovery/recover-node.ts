@@ -1,4 +1,4 @@
-// A machine whose certificate cannot help it any more gets a new identity: prove, read, decide, and issue.
+// A machine whose certificate no longer works gets a new identity: prove, read, decide, and issue.
 
 import type { Attribution } from '#domain/core/change.ts'
 import type { NodeId } from '#domain/core/node.ts'
@@ -69,7 +69,7 @@ export const recoverNode = async (
   const node = await core.store.get('node', call.node)
   const credential = proveRecovery(core.clock, parts, node, { ...call, purpose: 'recover' })
   if (isRefusal(credential)) {
-    // The story it claims to belong to is not taken from somebody who has proved nothing.
+    // The correlation id of an anonymous caller is not used.
     const about = { node: node === null ? null : node.value.id }
     if (!parts.anonymousBudget.room(call.source))
       return { ...refuse('RATE_LIMITED'), retryAfterMs: parts.anonymousBudget.retryAfterMs(), about }
@@ -156,7 +156,7 @@ const readFacts = async (
   const keyClaims = await readKeyClaims(store, key, brought.register)
   const node = await store.get('node', call.node)
   if (node === null) return refuse('RECOVERY_UNKNOWN')
-  // Nothing is signed for a stand-in: what it would write is not taken.
+  // Nothing is signed for a stand-in: the store would not write it.
   if (node.value.unreadable !== undefined) return refuse('NODE_QUARANTINED')
   const profile = await store.get('profile', node.value.profile)
   const domain = await store.get('domain', 'domain')
@@ -176,7 +176,7 @@ const readFacts = async (
   }
 }
 
-/** What issues nothing is settled here, before its refusal is told. */
+/** Settles a verdict that issues nothing, before its refusal is answered. */
 const decide = async (
   core: FlowCore,
   parts: RecoverParts,

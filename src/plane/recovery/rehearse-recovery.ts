@@ -1,5 +1,5 @@
-// The ceremony of a recovery, dry: the same proof, the same questions, and nothing is signed or counted. What it showed is
-// committed where that is news.
+// A rehearsal: the same credential and the same checks as a recovery, and nothing is signed or counted. The result is committed
+// where it changes.
 
 import type { Row, Attribution } from '#domain/core/change.ts'
 import { suspicionOf } from '#domain/identity/duplicate.ts'
@@ -100,7 +100,7 @@ const rehearse = async (
     const { decided, outcome, step, why } = decideRehearsal(facts)
     const sent = await senderVerdict(core, parts, node.value, counter, evidence.instance)
     if (sent === 'unknown') return holderUnknown(call.node)
-    // It fails for the counter alone, which its holder has replaced meanwhile: the next one tells.
+    // It fails only because its holder has replaced the counter meanwhile: the next rehearsal shows the result.
     if (sent === 'overtaken') return { kind: 'rehearsed', outcome, step, why }
     if (decided !== null) {
       const wait = parts.writeLimit.take(call.node)

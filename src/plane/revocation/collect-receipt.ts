@@ -1,5 +1,5 @@
-// Collecting the proofs of a receipt. The plane that took an identity away asks every replica and looks at every peer for
-// some seconds; whatever is open after that, its own plane having died included, is gone on with by the one that leads.
+// Collects the proofs of a receipt. The replica that withdrew an identity asks every replica and looks at every peer for some
+// seconds; the leader goes on with a receipt that is open after that, also when the first replica has died.
 
 import { everySlot, slotsOf } from '#domain/core/certificate.ts'
 import type { Row } from '#domain/core/change.ts'
@@ -45,7 +45,7 @@ const leaseSkewMs = 2000
 export const askReplicas = async (
   { core, sources, isOwn, seen, now }: Collecting,
   receipt: Receipt,
-  told: (receipt: Receipt) => void,
+  progress: (receipt: Receipt) => void,
 ): Promise<Receipt> => {
   const { replicas } = core.store
   const listed = await replicas.leasedOrOverSince(leaseSkewMs)
@@ -54,7 +54,7 @@ export const askReplicas = async (
   let proven = receipt
   const add = (proof: ReplicaProof): void => {
     proven = withReplicaProof(proven, proof)
-    told(proven)
+    progress(proven)
   }
   for (const [replica, name] of seen)
     if (!leased.includes(replica)) add({ replica, name, how: 'lease', channels: 0, atMs: now() })
@@ -112,18 +112,18 @@ export const lookAtStragglers = async (
   })
 }
 
-/** Out of quarantine and back: its peers are told of its key again. */
+/** Released from quarantine and back: its peers get its key again. */
 const hasKey = (row: Row<Node> | null, publicKey: string): boolean =>
   row !== null && row.value.wireguard?.publicKey === publicKey && memberUntilMs(row) !== null
 
-/** Null: it is no member any more. */
+/** Null: it is no longer a member. */
 const memberUntilMs = (row: Row<Node> | null): number | null => {
   if (row === null || row.value.wireguard === null || row.value.membership.kind === 'quarantined') return null
   const slots = slotsOf(row.value)
   return slots === null ? null : Math.max(...everySlot(slots).map(({ notAfterMs }) => notAfterMs))
 }
 
-/** What is in the store now: another plane may have come first, and then its word stands. */
+/** The receipt in the store now: if another replica was quicker, its version counts. */
 export const keep = async (
   { store, feed, clock }: Pick<FlowCore, 'store' | 'feed' | 'clock'>,
   before: Row<Receipt>,
@@ -147,7 +147,7 @@ const longestStepMs = 500
 export const collect = async (
   collecting: Collecting,
   opened: Row<Receipt>,
-  told: (receipt: Receipt) => void,
+  progress: (receipt: Receipt) => void,
 ): Promise<void> => {
   const { core, sources, now } = collecting
   const beganMs = core.clock.monotonicMs()
@@ -157,12 +157,12 @@ export const collect = async (
   const write = async (next: Receipt): Promise<void> => {
     row = await keep(core, row, next)
     receipt = row.value
-    told(receipt)
+    progress(receipt)
   }
   for (let stepMs = firstStepMs; receipt.settledAtMs === null && inTime();) {
     try {
       if (receipt.effectiveAtMs === null) {
-        receipt = await askReplicas(collecting, receipt, told)
+        receipt = await askReplicas(collecting, receipt, progress)
         if (receipt.effectiveAtMs !== null) await write(settled(receipt, now()))
       } else {
         receipt = await lookAtPeers(core, sources, receipt)

@@ -43,12 +43,12 @@ export const openReceipts = (core: ReceiptCore, sources: ProofSources): Receipts
   /** The last one that was looked at: those that wait for a peer for months must not keep the others from their turn. */
   let lookedUpTo: string | null = null
 
-  const begin = async (receipt: Receipt, told: (receipt: Receipt) => void): Promise<void> => {
+  const begin = async (receipt: Receipt, progress: (receipt: Receipt) => void): Promise<void> => {
     const row = await core.store.get('receipt', receipt.id)
     if (row === null) throw new Error(`the receipt ${receipt.id} is not in the store`)
     const decidedMs = clock.monotonicMs() - (clock.nowMs() - receipt.decidedAtMs)
     const now = (): number => receipt.decidedAtMs + Math.max(0, Math.round(clock.monotonicMs() - decidedMs))
-    await collect({ core, sources, isOwn: true, seen: new Map(), now }, row, told)
+    await collect({ core, sources, isOwn: true, seen: new Map(), now }, row, progress)
   }
 
   const resume = async (asLeader: Store, row: Row<Receipt>): Promise<void> => {

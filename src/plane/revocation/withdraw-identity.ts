@@ -156,7 +156,7 @@ const decide = async (
   }
 }
 
-/** What the owners of its allocations are told. */
+/** The reason for the owners of its allocations. */
 const whyOf = (withdrawal: Withdrawal): string => {
   switch (withdrawal.kind) {
     case 'quarantine':
@@ -168,7 +168,7 @@ const whyOf = (withdrawal: Withdrawal): string => {
   }
 }
 
-/** So many of the newest: a node that was revoked had few keys that somebody could still bring back. */
+/** The number of its newest keys that are banned: a revoked node had few keys that a copy could still present. */
 const keysRemembered = 50
 
 /** A ban ends what other nodes have over the same key as well, in the same commit. */

@@ -1,5 +1,5 @@
-// A revocation cuts channels on every replica. Each remembers for a while which withdrawals have cut what here, so that
-// whoever collects the proof can say in the receipt what became of it.
+// A revocation cuts channels on every replica. Each keeps for a while how many channels a withdrawal has cut here, so that the
+// replica that collects the proofs can write it into the receipt.
 
 import type { Replicas } from '#plane/store/contract/replicas.ts'
 import type { Committed } from '#plane/store/contract/store.ts'
@@ -7,13 +7,13 @@ import { answerReplicas, askReplica, withdrawnQuestion } from '#plane/cluster/re
 import type { Core } from '#plane/core/core.ts'
 
 export type CutRecord = {
-  /** So many channels were cut here when this was heard of. */
+  /** Records how many channels were cut here for this withdrawal. */
   heard(committed: Committed, channels: number): void
   /** As `OpenChannels.cutOn`. */
   on(replica: number, receipt: string): Promise<number | null>
 }
 
-/** How long a question waits for what it is about to be heard of. */
+/** How long a question waits for the commit that it is about. */
 const withinMs = 1000
 const lookEveryMs = 50
 const mostRemembered = 1024
@@ -26,8 +26,8 @@ export const openCutRecord = (
   const waiting = new Map<string, Set<(channels: number | null) => void>>()
 
   /**
-   * Whatever was committed before the question came is known once everything of a later moment is: also to a replica that
-   * has started since, and loaded what was denied, or that has come back under another number.
+   * A commit from before the question is known once the replica has read everything of a later moment: also on a replica that has
+   * started since and loaded the denials, or that has a new number.
    */
   const knownSince = (askedMs: number): boolean => {
     const behindMs = replicas.behindMs()

@@ -1,8 +1,8 @@
-// The store is told which replica holds a node's channel before the channel opens, so that every other replica finds it
-// (holders in store/contract/replicas.ts). Here it is kept true: it names a session that is open, or nobody.
+// The hold of a node's channel is written to the store before the channel opens, so that every other replica finds it (holders in
+// store/contract/replicas.ts). This file keeps it true: it names an open session, or none.
 
 import type { NodeId } from '#domain/core/node.ts'
-import type { ClaimedSession, Holder, Replicas } from '#plane/store/contract/replicas.ts'
+import type { HeldSession, Holder, Replicas } from '#plane/store/contract/replicas.ts'
 import {
   answerReplicas,
   askReplica,
@@ -17,24 +17,24 @@ import type { Core } from '#plane/core/core.ts'
 
 export type Holding = {
   /**
-   * One after the other for a node: from a claim to its session nobody else of this replica comes in between, and whoever
-   * asks this replica about the node waits for what is under way.
+   * One after the other for a node: between a claim and its session no other caller of this replica acts, and a question about the
+   * node waits for what is under way.
    */
   inTurn<T>(node: NodeId, run: () => Promise<T>): Promise<T>
   /** Elsewhere; null: nowhere, or here. */
   elsewhere(node: NodeId): Promise<Holder | null>
-  claim(node: NodeId, session: ClaimedSession, over: Holder | null): Promise<'claimed' | Holder>
+  take(node: NodeId, session: HeldSession, over: Holder | null): Promise<'held' | Holder>
   /** No session came of a claim: what is open here is named again, and `before` looks after what it has. */
-  unclaim(node: NodeId, session: number, before: Holder | null): void
+  giveBack(node: NodeId, session: number, before: Holder | null): void
   /** A channel has opened here and is held here. */
   moved(node: NodeId, before: Holder): void
-  /** A channel of this node is open here and nobody knows. */
-  claimAgain(node: NodeId): void
+  /** A channel of this node is open here without a hold in the store. */
+  holdAgain(node: NodeId): void
 }
 
 /** Shorter than a lease: when a replica is given up, no other has an older channel of its nodes. */
 const drainMs = 10_000
-const tellTries = 5
+const notifyTries = 5
 
 export const openHolding = (
   { clock, log }: Pick<Core, 'clock' | 'log'>,
@@ -46,10 +46,10 @@ export const openHolding = (
   // The session that was claimed last, of each node that has one here.
   const named = new Map<NodeId, number>()
 
-  const claim: Holding['claim'] = async (node, session, over) => {
+  const take: Holding['take'] = async (node, session, over) => {
     try {
-      const outcome = await holders.claim(node, session, over)
-      if (outcome === 'claimed') named.set(node, session.number)
+      const outcome = await holders.take(node, session, over)
+      if (outcome === 'held') named.set(node, session.number)
       return outcome
     } catch (error) {
       // It may have been written all the same.
@@ -68,8 +68,8 @@ export const openHolding = (
     }
     if (isNamed(newest.number)) return
     // Should it end meanwhile, its end is the next in line here.
-    const outcome = await claim(node, claimedAs(newest), null)
-    if (outcome === 'claimed') return
+    const outcome = await take(node, heldAs(newest), null)
+    if (outcome === 'held') return
     named.delete(node)
     for (const session of sessions.of(node)) session.end('REPLACED', 'another process of this node has taken its place')
   }
@@ -78,7 +78,7 @@ export const openHolding = (
       log.warn({ err: error, node }, 'it could not be noted where the channel of a node is'),
     )
   }
-  const claimAgain = (node: NodeId): void => settleInTurn(node, () => false)
+  const holdAgain = (node: NodeId): void => settleInTurn(node, () => false)
   sessions.onEnd((node) => settleInTurn(node))
 
   answerReplicas(replicas, movedQuestion, async ({ node, upTo }) => {
@@ -87,17 +87,19 @@ export const openHolding = (
     return null
   })
   answerReplicas(replicas, stayedQuestion, async ({ node }) => {
-    if (sessions.of(node).length > 0) claimAgain(node)
+    if (sessions.of(node).length > 0) holdAgain(node)
     return null
   })
 
   const tell = async (before: Holder, about: () => ReturnType<Replicas['ask']>): Promise<void> => {
     if (before.replica === replicas.self) return
-    for (let attempt = 0; attempt < tellTries; attempt++) if ((await about()).kind !== 'no-answer') return
-    log.warn({ replica: before.replica }, 'a replica could not be told that the channel of a node has moved')
+    for (let attempt = 0; attempt < notifyTries; attempt++) if ((await about()).kind !== 'no-answer') return
+    log.warn({ replica: before.replica }, 'a replica could not be notified that the channel of a node has moved')
   }
-  const logged = (told: Promise<void>): void =>
-    void told.catch((error: unknown) => log.warn({ err: error }, 'another replica could not be told of a channel'))
+  const logged = (notified: Promise<void>): void =>
+    void notified.catch((error: unknown) =>
+      log.warn({ err: error }, 'another replica could not be notified of a channel'),
+    )
 
   return {
     inTurn,
@@ -105,11 +107,11 @@ export const openHolding = (
       const holder = await holders.of(node)
       return holder === null || holder.replica === replicas.self ? null : holder
     },
-    claim,
-    unclaim(node, session, before) {
+    take,
+    giveBack(node, session, before) {
       holders.release(node, session)
       if (named.get(node) === session) named.delete(node)
-      if (sessions.of(node).length > 0) return claimAgain(node)
+      if (sessions.of(node).length > 0) return holdAgain(node)
       if (before === null) return
       logged(tell(before, () => askReplica(replicas, before.replica, stayedQuestion, { node }, lookUpWithinMs)))
     },
@@ -117,11 +119,11 @@ export const openHolding = (
       const moved = { node, upTo: before.number }
       logged(tell(before, () => askReplica(replicas, before.replica, movedQuestion, moved, lookUpWithinMs)))
     },
-    claimAgain,
+    holdAgain,
   }
 }
 
-const claimedAs = ({ number, evidence }: Session): ClaimedSession => ({
+const heldAs = ({ number, evidence }: Session): HeldSession => ({
   number,
   instance: evidence === null ? null : evidence.instance,
 })

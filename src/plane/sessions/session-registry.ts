@@ -1,6 +1,5 @@
 // Every channel that is open on this replica, by node. An epoch may hold two at once (current and pending certificate);
-// the older drains until a deadline. They last as long as the lease of the replica: whoever looks after that, at whatever
-// moment and for whatever reason, finds none.
+// the older drains until a deadline. They last as long as the lease of the replica: after that every look finds none.
 
 import type { NodeId } from '#domain/core/node.ts'
 import type { NodePrincipal } from '#domain/core/principal.ts'

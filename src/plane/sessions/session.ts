@@ -1,5 +1,5 @@
-// One open channel. It is alive until something ends it, and from that very moment on no frame of it is handled: the
-// socket is destroyed, whatever the other side does about it. A replica whose lease is over says nothing over it any more.
+// One open channel. From the moment it ends no frame of it is handled: the socket is destroyed without waiting for the other side.
+// A replica whose lease is over sends nothing over it any more.
 
 import type { WebSocket } from 'ws'
 import type { NodePrincipal } from '#domain/core/principal.ts'
@@ -41,7 +41,7 @@ export class Session {
   endsAtMs: number
   /** Monotonic: by then it ends, since its node has a channel on another replica; null: it has not moved. */
   drainedAtMs: number | null = null
-  /** Monotonic time something was last heard. */
+  /** Monotonic time of the last received frame. */
   heardMs: number
   /** Monotonic time of the ping that has not been answered yet. */
   pingedMs: number | null = null
@@ -145,7 +145,7 @@ export class Session {
     return this.#alive && this.#mayGoOn() && this.#hasRoom()
   }
 
-  /** A slow reader ends here. Pongs count too: whoever pings and never reads would fill the memory with them. */
+  /** A slow reader is cut here. Pongs count too: an agent that pings and never reads would fill the memory with them. */
   #hasRoom(): boolean {
     if (this.#alive && this.#socket.bufferedAmount > mostBuffered) this.destroy()
     return this.#alive

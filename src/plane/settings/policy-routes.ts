@@ -62,7 +62,7 @@ export const createProfile = async (
   return done.kind === 'refused' ? done : { kind: 'written', profile: done.profile }
 }
 
-/** `onlyIf`: whoever was promised a change of this profile does not get one of another. */
+/** `onlyIf`: a precondition that the decision checks inside the transaction. */
 export const changeProfile = async (
   core: FlowCore,
   issuer: LeafLimit,

@@ -12,11 +12,11 @@ import { hostOf, type WebhookTarget } from './webhook-target.ts'
 
 export type Receiver = Pick<WebhookTarget, 'url' | 'networks'> & { readonly roots: readonly string[] }
 
-/** `why`: a status or a code, never a word of what came back. */
+/** `why`: a status or a code, never text of the response. */
 export type AttemptMade = { readonly attempt: Attempt; readonly why: string }
 
 const timeoutMs = 10_000
-/** A name may stand for addresses of which this machine reaches only some. */
+/** A name may have several addresses of which this machine reaches only some. */
 const mostAddresses = 4
 const notReached: readonly string[] = ['ECONNREFUSED', 'EHOSTUNREACH', 'ENETUNREACH', 'EADDRNOTAVAIL', 'ETIMEDOUT']
 
@@ -71,7 +71,7 @@ const postTo = (
   return postOnce(timers, target, { ...message, timeoutMs }, signal)
 }
 
-/** A redirect is not followed: where it leads was chosen by somebody else than the operator. */
+/** A redirect is not followed: the operator did not choose its target. */
 const judge = (status: number): AttemptMade => {
   const why = `HTTP ${status}`
   if (status >= 200 && status < 300) return { attempt: 'delivered', why }

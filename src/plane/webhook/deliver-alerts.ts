@@ -98,7 +98,7 @@ export const deliverAlerts = (core: DeliveryCore, { secret, call, onOutcome }: W
       else continue
       replace(delivery, { settled: true })
     }
-    // A webhook that is new, or was off, starts with a past that nobody waits for.
+    // A webhook that is new, or was off, does not get old alerts.
     if (oldNews > 0) core.log.info({ count: oldNews }, 'changes of alerts that are over by now are not delivered')
     if (oldNews + givenUp > 0) await keepProgress()
   }
@@ -180,7 +180,7 @@ const openNews = ({ feed, timers }: DeliveryCore) => {
     wake()
   })
   return {
-    /** `ms` null: for as long as there is no news. */
+    /** `ms` null: until there is a change. */
     async within(ms: number | null, heed: 'or until there is news' | 'even if there is news'): Promise<void> {
       const hearsNews = heed === 'or until there is news'
       if (closed || (hearsNews && isNew)) return void (isNew = false)

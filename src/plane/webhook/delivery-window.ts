@@ -59,7 +59,7 @@ export const nextDelivery = (
 /** Tried for a day. */
 export const isGivenUp = ({ foundMs }: Delivery, nowMs: number): boolean => nowMs - foundMs >= givenUpAfterMs
 
-/** Nobody was there to deliver it in time: news only as long as what it is about goes on. */
+/** It could not be delivered in time: it is delivered only while the alert is still open. */
 export const isOldNews = ({ stored }: Delivery, wallMs: number): boolean => wallMs - stored.entry.atMs >= givenUpAfterMs
 
 export const progressOf = (before: WebhookProgress['after'], window: readonly Delivery[]): WebhookProgress => {

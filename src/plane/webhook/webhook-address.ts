@@ -1,5 +1,5 @@
-// Which addresses a webhook may be sent to. Whoever chooses its name, or answers for it in DNS, must not reach what only
-// this machine can: so an address is public, or an operator has listed its network.
+// Which addresses a webhook may be sent to. The owner of its name, or of its DNS, must not reach what only this machine can: so an
+// address is public, or an operator has listed its network.
 
 import { inOneOf, networksOf, parseIp, type Network } from '#platform/ip-address.ts'
 

@@ -1,5 +1,5 @@
-// Where alerts are delivered to, as a plane is started with it. The secret comes from a file: arguments and variables of a
-// process are for everybody on the machine to read.
+// Where alerts are delivered to. The secret comes from a file: every user of the machine can read the arguments and variables of a
+// process.
 
 import { parseNetwork, type Network } from '#platform/ip-address.ts'
 import { isIP } from '#platform/resolve-name.ts'

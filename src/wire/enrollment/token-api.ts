@@ -1,7 +1,7 @@
 // Enrollment tokens, between operators and the plane. Requests are closed; answers may grow.
 
 import { Type, type Static } from 'typebox'
-import { type Token, tokenStanding } from '#domain/enrollment/token.ts'
+import { type Token, tokenStatus } from '#domain/enrollment/token.ts'
 import { isoTime } from '#platform/clock.ts'
 import { endpoint } from '#wire/core/endpoint.ts'
 import { closed, EmptyRequest, IdParams, NodeIdText, oneOf, orNull, text } from '#wire/core/shapes.ts'
@@ -53,7 +53,7 @@ export const tokenView = (token: Token, nowMs: number): TokenView => {
     node: token.scope.kind === 'node' ? token.scope.node : null,
     profile: token.profile,
     replace: token.replace,
-    state: tokenStanding(token, nowMs),
+    state: tokenStatus(token, nowMs),
     created_by: token.createdBy,
     created_at: isoTime(token.createdAtMs),
     expires_at: isoTime(token.expiresAtMs),

@@ -19,10 +19,10 @@ export const WireguardView = Type.Object({
 export type WireguardView = Static<typeof WireguardView>
 
 /** Whose nodes are its peers, and what of them its agent has brought into force. */
-export type WireguardStanding = Readonly<Pick<WireguardView, 'group'> & { applied: WireguardView['applied_revision'] }>
+export type WireguardState = Readonly<Pick<WireguardView, 'group'> & { applied: WireguardView['applied_revision'] }>
 
 /** Null: the node takes no part. */
-export const wireguardView = (node: Node, { group, applied }: WireguardStanding): WireguardView | null => {
+export const wireguardView = (node: Node, { group, applied }: WireguardState): WireguardView | null => {
   const { wireguard } = node
   if (wireguard === null) return null
   const { publicKey, address } = wireguard

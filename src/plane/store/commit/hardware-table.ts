@@ -7,8 +7,8 @@ import type { Database } from '#platform/sqlite.ts'
 export type HardwareTable = {
   /**
    * Sets what each of these nodes holds, after their rows were written. Everything is given up before anything is
-   * taken, so an address can move between two nodes of one change. A tombstone takes nothing, and what it holds is
-   * anybody's to take. Throws the database's unique violation when another node holds one of them.
+   * taken, so an address can move between two nodes of one change. A revoked node takes nothing, and any node may take what it
+   * holds. Throws the database's unique violation when another node holds one of them.
    */
   assign(holdings: readonly Holding[]): void
 }

@@ -35,7 +35,7 @@ export type WriteRule =
 
 export const lastsLonger = (kept: Denial, given: Denial): boolean => kept.untilMs >= given.untilMs
 
-/** An entry is small by design; a body this long has outside text in it that nobody bounded. */
+/** An entry is small by design; a body this long holds outside text that was not bounded. */
 const longestBody = 64 * 1024
 
 export const planCommit = (change: Change): CommitPlan => {

@@ -15,7 +15,7 @@ export type RowTables = {
   put(row: EncodedRow, version: number): void
 }
 
-/** A row ready to be written: encoded before the group, so that a value without an encoding harms nobody else. */
+/** A row ready to be written: encoded before the group, so that a value without an encoding fails no other member. */
 export type EncodedRow = {
   readonly kind: RowKind
   readonly key: string
@@ -51,7 +51,7 @@ export const decodeRow = <K extends RowKind>(
   return { version: found['version'] as number, value: value as RowTypes[K] }
 }
 
-/** Of a damaged document one is told by its row, not by a list that fails for all. */
+/** A damaged document is reported for its row; it does not fail a whole list. */
 const jsonIn = (doc: string): unknown => {
   try {
     return JSON.parse(doc)

@@ -3,12 +3,12 @@
 
 import type { NodeId } from '#domain/core/node.ts'
 
-/** Given once and never again: whoever starts, or comes back after its lease was over, has a higher one. */
+/** Given once and never again: a replica that starts, or returns after its lease was over, has a higher one. */
 export type ReplicaNumber = number
 
 export type Standing =
   | { readonly kind: 'serving' }
-  /** What others have committed has not been heard of for too long: no new session, no mutation, nothing dispatched. */
+  /** The commits of others have not been read for too long: no new session, no mutation, no frame handled. */
   | { readonly kind: 'behind'; readonly why: string }
   /** The store has lost commits that this process knows of: no session, and no mutation that grants anything. */
   | { readonly kind: 'in-doubt'; readonly why: string }
@@ -23,7 +23,7 @@ export type Fence = { readonly number: number }
 export type Replicas = {
   /** The newest: it changes when this replica comes back after its lease was over, so it is asked for, never kept. */
   readonly self: ReplicaNumber
-  /** Judged by this process's clocks, asking nobody: cheap enough for every frame and every reply. */
+  /** Judged by this process's clocks, without a call: cheap enough for every frame and every reply. */
   standing(): Standing
   /** How long ago it was that everything others had committed was known here; null: not yet. */
   behindMs(): number | null
@@ -39,8 +39,8 @@ export type Replicas = {
   leased(): Promise<readonly Replica[]>
   /**
    * Those that may act, and those whose lease has been over for less than `graceMs` by the database's clock. True on the
-   * primary: whoever is not among them acts on nothing before it has heard of everything committed so far. Rejects where
-   * that cannot be found out.
+   * primary: a replica that is not among them acts on nothing before it has read everything committed so far. Rejects where that
+   * cannot be found out.
    */
   leasedOrOverSince(graceMs: number): Promise<readonly Pick<Replica, 'number' | 'name'>[]>
   /** How many had a lease when last looked; at least 1. */
@@ -48,7 +48,7 @@ export type Replicas = {
   readonly holders: Holders
   /**
    * Asks another replica. `no-answer`: it has a lease and did not answer in time, so nothing may be concluded; `gone`: it
-   * has none, so whatever it held is over.
+   * has none, so everything it held is over.
    */
   ask(replica: ReplicaNumber, topic: string, question: unknown, withinMs: number): Promise<Asked>
   /** What this replica answers on a topic; `null` from the handler is an answer too. */
@@ -68,14 +68,14 @@ export type Replica = {
   readonly clockOffsetMs: number | null
 }
 
-/** Which replica holds the channel of a node. Without a journal entry: it is where somebody is, not what happened. */
+/** Which replica holds the channel of a node. Without a journal entry: it is a location, not an event. */
 export type Holders = {
   /**
    * Durable when it resolves, so that from then on every replica finds it. Taken from a session of the same process, of
    * this replica, or of a replica without a lease, without further ado; from any other only where `over` names that very
    * session, found silent. Otherwise nothing changes and who holds it is returned.
    */
-  claim(node: NodeId, session: ClaimedSession, over: Holder | null): Promise<'claimed' | Holder>
+  take(node: NodeId, session: HeldSession, over: Holder | null): Promise<'held' | Holder>
   /** That session has ended. Does nothing to a newer one. Written soon, and lost without harm: the lease covers it. */
   release(node: NodeId, session: number): void
   /** Under a lease. */
@@ -84,13 +84,13 @@ export type Holders = {
   absent(): Promise<readonly NodeId[]>
 }
 
-export type ClaimedSession = {
+export type HeldSession = {
   readonly number: number
   /** The agent's process; null from agents that do not say. */
   readonly instance: string | null
 }
 
-export type Holder = ClaimedSession & { readonly replica: ReplicaNumber }
+export type Holder = HeldSession & { readonly replica: ReplicaNumber }
 
 /** Older than this, and a replica is behind. */
 export const mostBehindMs = 10_000

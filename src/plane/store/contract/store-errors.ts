@@ -86,7 +86,7 @@ export class StoreInDoubt extends StoreFault {
   }
 }
 
-/** The commit came from a replica that leads no more, or has no lease: another may have decided otherwise meanwhile. */
+/** The commit came from a replica that no longer leads, or has no lease: another may have decided otherwise meanwhile. */
 export class Fenced extends StoreFault {
   constructor(why: string) {
     super('nothing was committed', why)

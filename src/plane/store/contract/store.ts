@@ -43,14 +43,14 @@ export type Store = {
   /**
    * All or nothing, and durable when the promise resolves. `lost-race`: a row named in `reads` has another version by
    * now, or a unique value is taken, or a stand-in would be written over a row; nothing was written, read again and decide again. Concurrent commits share one
-   * fsync; a lost race fails alone, any other trouble rejects every commit of the group. With a fence it is rejected as
-   * `Fenced` once another replica leads; without a lease of this replica's own everything is.
+   * fsync; a lost race fails alone, any other failure rejects every commit of the group. With a fencing token it is rejected as
+   * `Fenced` once another replica leads; without a lease of this replica every commit is.
    */
   commit(change: Change, fence?: Fence): Promise<Committed | 'lost-race'>
   /**
-   * Hears of what other replicas have committed, once each and in the order of each replica's own commits. A row is told
-   * as it stands by then, and never older than what was told of it before, by whomever. Certificates, tokens and
-   * other rows that nobody keeps in memory are not told.
+   * Called with the commits of other replicas, once each and in the order of each replica's own commits. A row is published as it
+   * is in the store by then, and never older than an earlier publication of it. Certificates, tokens and other rows that no
+   * subscriber keeps in memory are not published.
    */
   onForeignCommit(run: (committed: Committed) => void): void
   readonly replicas: Replicas
@@ -62,7 +62,7 @@ export type Store = {
   /** What is seen but never decided on. Lossy: kept in memory and written now and then, without an entry. */
   observe(node: NodeId, observation: Partial<Observation>): void
   observation(node: NodeId): Promise<Observation>
-  /** That one field of it, for whoever looks at every node: a report is long. */
+  /** Only that field, for callers that read every node: a report is long. */
   rehearsedAtMs(node: NodeId): Promise<number | null>
 
   readonly journal: JournalReader
@@ -84,7 +84,7 @@ export type Store = {
   unfinishedUpgrade(): UnfinishedUpgrade | null
   /** Called once, when the schema has become the one of this release: rows may have changed without an entry. */
   onUpgraded(run: () => void): void
-  /** Hears of every group of commits, in the turn it ended in. */
+  /** Called for every group of commits, in the turn it ended in. */
   onCommitGroup(run: (group: CommitGroup) => void): void
   /** Reads the whole file and says what is damaged; null: nothing, or the database server looks after its own files. */
   fileFault(): Promise<string | null>
@@ -153,11 +153,11 @@ export type Observation = {
   readonly configRevision: number | null
   /** The newest report of its agent. */
   readonly report: ReportBody | null
-  /** When it last rehearsed its recovery, whatever came of it. */
+  /** When it last rehearsed its recovery, with any result. */
   readonly rehearsedAtMs: number | null
-  /** How the process that last opened a channel can be told from others. */
+  /** The evidence of the process that last opened a channel. */
   readonly evidence: AgentEvidence | null
-  /** What its agent last said the machine can do, and how what it was told to run stands. Said again at every connection. */
+  /** The last capability report of its agent, and the state of its overlay. Sent again at every connection. */
   readonly capabilities: CapabilityReportBody | null
   readonly overlay: OverlayStateBody | null
 }
@@ -176,7 +176,7 @@ export const nothingObserved: Observation = {
 
 export type Committed = {
   readonly kind: 'committed'
-  /** `elsewhere`: by another replica, which has counted it and told its caller. */
+  /** `elsewhere`: by another replica, which has counted it and answered its caller. */
   readonly origin: 'here' | 'elsewhere'
   readonly writes: readonly Write[]
   readonly entries: readonly StoredEntry[]
@@ -255,7 +255,7 @@ export type SealedKeys = {
   remove(name: string): Promise<void>
 }
 
-/** Signs journal heads. Its key is not in the database, so whoever can only write that cannot make a head. */
+/** Signs journal heads. Its key is not in the database, so a user who can only write the database cannot make a head. */
 export type HeadSigner = {
   readonly keyId: string
   sign(head: Uint8Array): Uint8Array

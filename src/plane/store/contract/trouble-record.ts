@@ -12,7 +12,7 @@ export type TroubleRecord = {
   worked(): void
 }
 
-/** `isDiskFault`: told the trouble as the driver of the store reports it. */
+/** `isDiskFault`: called with the error of the store's driver. */
 export const openTroubleRecord = (log: Log, isDiskFault: (error: unknown) => boolean): TroubleRecord => {
   let trouble: string | null = null
   let disk = false

@@ -1,9 +1,9 @@
 // A store copied while its planes run, into a folder that can be restored, and that a plane can be started on.
 //
-// SQLite: keys and database have to fit each other. A plane makes a key durable before it commits the record that names it,
-// and drops one only after its record is over, so a key without a record harms nobody and a record without its key does.
-// Hence: the keys, then the moment of the database that is copied, then whatever keys have come meanwhile. What a record
-// of that moment names was there before or is there after. PostgreSQL has keys and records in one moment.
+// SQLite: keys and database have to fit each other. A plane makes a key durable before it commits the row that names it, and drops
+// one only after its row has ended, so a key without a row is harmless and a row without its key is not. Hence: the keys, then
+// one moment of the database, then the keys that have come meanwhile. A key that a row of that moment names was there before or
+// is there after. PostgreSQL has keys and rows in one moment.
 
 import * as path from 'node:path'
 import { flushFolder, makeFolder } from '#platform/files.ts'
@@ -25,7 +25,7 @@ import { totalOf } from './store-record.ts'
 import { countStored, recordedHeads, storedRecords } from './stored-records.ts'
 
 export type BackedUp = CopiedStore & {
-  /** The sealing key lies in the data folder, so it lies in the copy: whoever has that has the plane. */
+  /** The sealing key is in the data folder, so it is in the copy: the holder of the copy has the plane. */
   readonly withSealingKey: boolean
   readonly sealingKeyFile: string
 }

@@ -54,7 +54,7 @@ export type CopyRefusal = {
   readonly next: string
 }
 
-/** What an operator is told of an error; null: it is nothing that could be expected. */
+/** The refusal for an expected error; null: the error is unexpected. */
 export const copyRefusal = (error: unknown): CopyRefusal | null => {
   if (error instanceof CopyRefused || error instanceof StoreRefused)
     return { code: error.code, detail: error.message, next: error.next }

@@ -1,4 +1,4 @@
-// How a long copy is carried out: in turns, so that it can be stopped and tells how far it has come.
+// How a long copy is carried out: in turns, so that it can be stopped and reports its progress.
 
 import type { Clock } from '#platform/clock.ts'
 import { turn, type Timers } from '#platform/timers.ts'
@@ -15,7 +15,7 @@ export type CopyRun = {
 
 const recordsATurn = 500
 
-/** Call for every record; every so many it lets others have their turn. Throws when asked to stop. */
+/** Called for every record; yields to other work every few records. Throws when asked to stop. */
 export const startSteps = (run: CopyRun, doing: string, total: number): (() => Promise<void>) => {
   let done = 0
   run.onProgress({ doing, done, total })

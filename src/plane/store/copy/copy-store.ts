@@ -74,7 +74,7 @@ export const restoreStore = async (
   }
 }
 
-/** The key that seals, and the one that lets an operator in: what lies in the data folder of a plane lies in its backup. */
+/** The sealing key and the admin key: files of a plane's data folder that are in its backup. */
 export const secretsIn = (folder: string): ReadonlyMap<string, string> =>
   new Map(
     ['seal.key', 'admin.key'].flatMap((name) => {
@@ -106,7 +106,7 @@ type CopyOptions = {
   readonly sealing: SealingKey
   readonly secrets: Copied['secrets']
   readonly onlyDomain: string | null
-  /** What the content has to be; null: nobody has signed that. */
+  /** What the content has to be; null: there is no signed manifest. */
   readonly expected: Manifest | null
 }
 
@@ -172,7 +172,7 @@ const fill = async (
   return content
 }
 
-/** Whatever the database made of it, it has to give back what it was given, byte by byte, with a journal that verifies. */
+/** The database has to give back what was written, byte by byte, with a journal that verifies. */
 const compareWithStored = async (
   destination: Destination,
   { sha256 }: Content,

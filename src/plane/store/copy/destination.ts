@@ -1,4 +1,4 @@
-// Where a copy goes: an empty store. Nobody sees anything of it before it is committed, and it can be read back before.
+// Where a copy goes: an empty store. Nothing of it is visible before it is committed, and it can be read back before.
 
 import * as path from 'node:path'
 import { flushFolder, makeFolder } from '#platform/files.ts'
@@ -54,8 +54,8 @@ export const openDestination = (config: PlaneConfig, copied: Copied): Promise<De
     : openPostgres(postgresAccess(config.store.target), copied)
 
 /**
- * The database is made beside its place and gets its name last, after the keys: a key without a record harms nobody, a
- * record without its key does, and no plane starts on a folder that has keys and no database.
+ * The database is made under another name and renamed last, after the keys: a key without a row is harmless, a row without its
+ * key is not, and no plane starts on a folder that has keys and no database.
  */
 const openDataFolder = async (folder: string, copied: Copied): Promise<Destination> => {
   const { keys, continued, secrets } = copied
@@ -138,7 +138,7 @@ const openPostgres = async (access: ReturnType<typeof postgresAccess>, { keys }:
     ...readablePostgres(session),
     ...writer,
     async commit() {
-      // Nobody has looked at these tables yet, and the first plane must not have to guess how large they are.
+      // These tables have no statistics yet, and the first plane must not plan its queries without them.
       await session.exec(`ANALYZE ${['chain', 'journal', ...copiedTables.map(([, table]) => table)].join(', ')}`)
       await commitForCertain(session)
       await session.end()

@@ -119,7 +119,7 @@ const entryOf = (bytes: string): Found => {
   }
 }
 
-/** Entries that were cut off at a signed head look whole by themselves: the store's own record of its ends tells. */
+/** A chain that was cut at a signed head looks whole: the store's row of its end shows the loss. */
 export const refuseOtherHeads = (found: readonly ChainHead[], recorded: readonly ChainHead[]): void => {
   const lost = recorded.find(({ chain, sequence, hash }) => {
     const head = found.find((one) => one.chain === chain)

@@ -171,7 +171,7 @@ export const unpackExport = async (file: string, sealing: SealingKey, options: U
     removeFolder(folder)
   }
   try {
-    // Nobody relies on it: it is removed whatever becomes of it.
+    // A temporary store: it is removed in any case.
     database.exec('PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF')
     const sql = openSqliteSql(database, () => {})
     // Which of the chains goes on is for the destination to say.

@@ -14,7 +14,7 @@ import { headSigner } from '#plane/foundation/journal-key.ts'
 
 type Places = Pick<PlaneConfig, 'dataFolder' | 'sealKeyFile' | 'credentialsFolder'>
 
-/** Where it is looked for when nobody names another place. */
+/** The default place of the sealing key. */
 export const ownSealingKeyFile = (dataFolder: string): string => path.join(dataFolder, 'seal.key')
 
 export const givenSealingKey = ({ dataFolder, sealKeyFile, credentialsFolder }: Places): FoundSealingKey => {

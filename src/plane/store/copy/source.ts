@@ -8,11 +8,11 @@ import type { ReadableStore } from './stored-records.ts'
 
 export type Source = ReadableStore & { close(): Promise<void> }
 
-/** Nobody writes to it as long as it is open: a domain that is moved must not go on where it was. */
+/** No plane writes to it as long as it is open: a domain that is moved must not go on where it was. */
 export const openStoppedStore = async (config: PlaneConfig): Promise<Source> =>
   config.store.kind === 'sqlite' ? openStoppedSqlite(config.dataFolder) : openPostgres(config, 'stopped')
 
-/** One moment of a PostgreSQL store, whatever its planes commit meanwhile. */
+/** A snapshot of a PostgreSQL store while its planes commit. */
 export const openPostgresMoment = (config: PlaneConfig): Promise<Source> => openPostgres(config, 'running')
 
 const openStoppedSqlite = (folder: string): Source => {
@@ -40,7 +40,7 @@ const openPostgres = async ({ store }: PlaneConfig, planes: 'stopped' | 'running
     await refuseOtherSchema(session)
     if (planes === 'stopped') {
       await refuseLeased(session)
-      // The lock comes before the first look, so that nobody's lease lies between the two.
+      // The lock comes before the first look, so that no replica gets a lease between the two.
       await session.exec('BEGIN ISOLATION LEVEL REPEATABLE READ; LOCK TABLE replica IN SHARE MODE')
       await refuseLeased(session)
     } else {

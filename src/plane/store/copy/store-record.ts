@@ -17,7 +17,7 @@ const Document = Type.Object({}, { additionalProperties: true })
 const rowKinds = Object.keys(tableShapes) as RowKind[]
 
 const schemas = {
-  /** Sealed as it lies there; the name is what it is bound to. */
+  /** The sealed bytes; they are bound to the name. */
   key: Type.Object(
     {
       key: Type.String({ pattern: '^[a-z-]{1,30}/[0-9a-z.]{1,200}$' }),
@@ -29,7 +29,7 @@ const schemas = {
     { row: Type.Enum(rowKinds), version: Type.Integer({ minimum: 1, maximum: 2 ** 52 }), value: Document },
     strict,
   ),
-  /** A claim such as `mac:...`, and who holds it: a tombstone holds what nobody else has taken. */
+  /** A hardware address such as `mac:...`, and its node: a revoked node keeps what no other node has taken. */
   hardware: Type.Object({ hardware: Name, node: Name }, strict),
   observation: Type.Object(
     {

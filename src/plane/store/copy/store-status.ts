@@ -23,7 +23,7 @@ export type StoreStatus = {
   readonly schema: number | null
   readonly newestSchema: number
   readonly bytes: number
-  /** Null: it can be written to, as far as can be told without doing so. */
+  /** Null: it can be written to, as far as is known without a write. */
   readonly writeFault: string | null
   /** Null: there is nothing, or it is SQLite with an older schema. */
   readonly content: StoreContent | null
@@ -48,7 +48,7 @@ export type StoredChain = {
   readonly sequence: number
   /** Hex. */
   readonly hash: string
-  /** The replica that writes it; null: nobody, or there is only one. */
+  /** The replica that writes it; null: none, or there is only one. */
   readonly writer: number | null
 }
 
@@ -123,7 +123,7 @@ type Reading = Pick<Sql, 'read' | 'dialect'>
 
 const databaseSize = { name: 'status-size', text: 'SELECT pg_database_size(current_database()) AS bytes' }
 
-/** Whoever can connect here at all has found a primary that can be written to. */
+/** A connection exists only to a primary that can be written to. */
 const rightsMissing = async (sql: Reading): Promise<string | null> => {
   const text = "SELECT has_table_privilege('journal', 'INSERT') AS may"
   const [found] = await sql.read({ name: 'status-rights', text })

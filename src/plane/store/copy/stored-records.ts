@@ -166,7 +166,7 @@ export const newestChain = async (store: ReadableStore): Promise<string | null> 
   return newest?.chain ?? null
 }
 
-/** By place: whatever was read last, the next page begins behind it. */
+/** By place: the next page begins behind the last row read. */
 async function* pages(
   store: ReadableStore,
   select: string,

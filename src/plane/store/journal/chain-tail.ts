@@ -1,4 +1,4 @@
-// The end of a chain, where entries are added: what they are chained to, and whether what stands there is ours.
+// The end of a chain, where entries are added: what they are chained to, and whether the last entry has a valid head of ours.
 
 import type { JournalEntry } from '#domain/core/journal-entry.ts'
 import type { Log } from '#platform/log.ts'

@@ -38,15 +38,15 @@ export const chainedHash = (previous: Uint8Array, bytes: string): Uint8Array =>
   sha256(Buffer.concat([previous, Buffer.from(bytes, 'utf8')]))
 
 /**
- * What entries are chained to where the newest one had no good signed head when the store opened. Going on from its own
- * hash would put our next signature over a tail somebody else may have written.
+ * What entries are chained to where the newest one had no valid signed head when the store opened. Continuing from its own hash
+ * would put our next signature over a tail that another writer may have added.
  */
 export const scarredHash = (unproven: Uint8Array): Uint8Array =>
   sha256(Buffer.concat([Buffer.from('muster journal scar\n'), unproven]))
 
 /**
- * `head`: the newest entry of a group. `base`: where the stored chain begins. They differ, so that somebody who can
- * write the database cannot cut off the front of the journal at some old head.
+ * `head`: the newest entry of a group. `base`: where the stored chain begins. They differ, so that a user who can write the
+ * database cannot cut off the front of the journal at some old head.
  */
 export type SignedPurpose = 'head' | 'base'
 
@@ -91,7 +91,7 @@ export const placeEntry = (draft: EntryDraft, place: EntryPlace): JournalEntry =
   body: draft.body,
 })
 
-/** A draft whose body has its canonical form already: made before the group, where a bad one harms nobody else. */
+/** A draft whose body already has its canonical form: made before the group, where a bad one fails no other member. */
 export type EncodedDraft = { readonly draft: EntryDraft; readonly body: string }
 
 /** The canonical JSON of an entry, spelled out: it is written for every commit, and sorting keys we know costs most. */

@@ -1,5 +1,5 @@
-// A cursor is a place in every chain, and means nothing to whoever carries it. A chain that it does not name has not been
-// begun, so that what a new replica writes is never skipped.
+// A cursor is a place in every chain, opaque to its user. A chain that it does not name is read from its beginning, so that
+// entries of a new replica are never skipped.
 
 import type { Cursor } from '#plane/store/contract/store.ts'
 
@@ -17,7 +17,7 @@ export const cursorAt = (places: Places): Cursor =>
 
 export const cursorOf = (chain: string, sequence: number): Cursor => cursorAt(new Map([[chain, sequence]]))
 
-/** Room for a hundred chains, and still no more than fits into the line of a request. */
+/** Room for a hundred chains, and still short enough for the line of a request. */
 export const longestCursor = 8000
 
 /** Null: it is not a cursor. Callers that take one from outside ask before they use it. */

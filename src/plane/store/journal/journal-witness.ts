@@ -6,7 +6,7 @@
 // with others. Only an operator's confirmation, which raises the lineage, ends it; or a start on a store that holds the
 // very entries again (keep-witness.ts).
 
-import type { Finding } from '#domain/continuity/continuity.ts'
+import type { Loss } from '#domain/continuity/continuity.ts'
 import { permittedInDoubt } from '#domain/continuity/doubtful-writes.ts'
 import type { SeenHead } from '#domain/continuity/sighting.ts'
 import type { EncodedDraft } from './journal-chain.ts'
@@ -20,9 +20,9 @@ export type JournalWitness = {
   /** How often operators have confirmed a store that had lost commits, as far as this process knows. */
   lineage(): number
   /** Null: the store holds everything this process knows of. */
-  loss(): Finding | null
+  loss(): Loss | null
   /** The first loss stays until it is confirmed. `known`: what was known before, where that is not what was learned here. */
-  lose(finding: Omit<Finding, 'lineage'> & { readonly lineage?: number }, known?: readonly SeenHead[]): void
+  lose(loss: Omit<Loss, 'lineage'> & { readonly lineage?: number }, known?: readonly SeenHead[]): void
   /** An operator has confirmed the store as it is under this lineage. Ends a loss found under an earlier one. */
   confirmed(lineage: number): void
   /**
@@ -31,16 +31,16 @@ export type JournalWitness = {
    */
   startOver(lineage: number): void
   /** Called in the turn of a loss, and with null when it ends and after `startOver`. */
-  onLoss(run: (loss: Finding | null) => void): void
+  onLoss(run: (loss: Loss | null) => void): void
 }
 
 export const openJournalWitness = (): JournalWitness => {
-  const listeners: ((loss: Finding | null) => void)[] = []
+  const listeners: ((loss: Loss | null) => void)[] = []
   let places = new Map<string, SeenHead>()
   /** As they were when the loss was noticed. */
   let evidence: readonly SeenHead[] | null = null
   let lineage = 0
-  let loss: Finding | null = null
+  let loss: Loss | null = null
 
   const tell = (): void => listeners.forEach((run) => run(loss))
 
@@ -52,9 +52,9 @@ export const openJournalWitness = (): JournalWitness => {
     },
     lineage: () => lineage,
     loss: () => loss,
-    lose(finding, known) {
+    lose(found, known) {
       if (loss !== null) return
-      loss = { ...finding, lineage: Math.max(lineage, finding.lineage ?? 0) }
+      loss = { ...found, lineage: Math.max(lineage, found.lineage ?? 0) }
       evidence = known ?? [...places.values()]
       if (known === undefined) places = new Map()
       tell()
@@ -92,7 +92,7 @@ export type FoundPlace = {
 }
 
 /** The first place that the store lacks. What was pruned from the front of a chain is not lost. */
-export const lossAmong = (found: readonly FoundPlace[]): Omit<Finding, 'lineage'> | null => {
+export const lossAmong = (found: readonly FoundPlace[]): Omit<Loss, 'lineage'> | null => {
   for (const { known, base, end, hash } of found) {
     const { chain, sequence } = known
     if (base !== null && sequence <= base) continue
@@ -103,7 +103,7 @@ export const lossAmong = (found: readonly FoundPlace[]): Omit<Finding, 'lineage'
   return null
 }
 
-export const lossInWords = ({ why, chain, sequence, ours, lineage }: Finding): string => {
+export const lossInWords = ({ why, chain, sequence, ours, lineage }: Loss): string => {
   const next = 'nothing is admitted or changed until an operator confirms it: muster store confirm'
   if (why === 'lineage') return `the store has lost commits: it was confirmed before (lineage ${lineage}); ${next}`
   const lost =

@@ -187,7 +187,7 @@ const missing = (from: number, to: number): string =>
   from === to ? `entry ${from} is missing` : `entries ${from} to ${to} are missing`
 
 const mismatch = (proven: number, sequence: number): Broken => {
-  // The entries between the last good head and this one are bound only by hashes anybody can compute.
+  // The entries between the last valid head and this one are bound only by hashes that a forger could compute.
   const doubt =
     proven + 1 < sequence ? `, or entries from ${proven + 1} on were altered and their hashes recomputed up to it` : ''
   return { from: sequence, to: sequence, why: `entry ${sequence} does not match its hash${doubt}` }

@@ -12,7 +12,7 @@
 // (journal-heads.2.json): a process that was paused must not replace what another has learned since. A start reads all.
 
 import * as path from 'node:path'
-import type { Finding } from '#domain/continuity/continuity.ts'
+import type { Loss } from '#domain/continuity/continuity.ts'
 import type { SeenHead } from '#domain/continuity/sighting.ts'
 import { sha256Hex } from '#platform/bytes.ts'
 import { isoTime } from '#platform/clock.ts'
@@ -31,9 +31,9 @@ export type KeptHeads = {
   readonly lineage: number
   readonly heads: readonly SeenHead[]
 }
-export type KeptDoubt = Finding & {
+export type KeptDoubt = Loss & {
   readonly domain: string
-  /** What was revoked since, in words; absent: nobody wrote it down. */
+  /** What was revoked since, in words; absent: it was not recorded. */
   readonly meanwhile?: readonly string[]
 }
 
@@ -51,7 +51,7 @@ export type WitnessFiles = {
 }
 
 /**
- * A disk that takes no more must not stop the plane: what could not be written is tried again with the next change.
+ * A full disk must not stop the plane: a failed write is tried again with the next change.
  * `replica`: the number of this process where several share the folder.
  */
 export const openWitnessFiles = (folder: string, log: Log, replica: number | null = null): WitnessFiles => {

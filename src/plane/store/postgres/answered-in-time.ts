@@ -4,7 +4,7 @@
 import type { PgSession } from '#platform/postgres.ts'
 import type { Timers } from '#platform/timers.ts'
 
-/** A connection that does not answer in time is cut: whatever else waits on it would not be answered either. */
+/** A connection that does not answer in time is cut: other statements on it would not be answered either. */
 export const answeredInTime = async <T>(
   timers: Timers,
   session: PgSession,

@@ -35,12 +35,12 @@ export const openQuestions = (deps: QuestionsDeps): Questions => {
 
   const answerOne = async ({ id, from, to, topic, question }: QuestionMessage): Promise<void> => {
     const answer = topics.get(topic)
-    // Under another number, whatever this replica was asked about is over.
+    // Under another number, everything this replica was asked about is over.
     if (answer === undefined || lease.self() !== to || answering >= mostAtOnce) return
     answering++
     try {
       const value = (await answer(question, from)) ?? null
-      // Whoever asked may have taken over by now what was held here.
+      // The asking replica may have taken over by now what was held here.
       if (lease.self() === to) await messages.send(from, textOf({ kind: 'answer', id, value }))
     } catch (error) {
       log.warn({ err: error, topic }, 'a question of another replica was not answered')

@@ -1,5 +1,5 @@
-// From rows of the journal to commits, in order and without a gap. A hole is never stepped over: whatever is behind it
-// waits, and this replica falls behind.
+// From rows of the journal to commits, in order and without a gap. A gap is never skipped: the entries behind it wait, and this
+// replica falls behind.
 
 import type { JournalEntry } from '#domain/core/journal-entry.ts'
 import { cursorOf } from '#plane/store/journal/journal-cursor.ts'
@@ -32,8 +32,8 @@ export type ChainReading = {
 }
 
 /**
- * `rows`: the first so many from `position` on, itself included, in the order of their sequences. `end`: the end of the
- * chain as its own row has it.
+ * `rows`: the first rows from `position` on, itself included, in the order of their sequences. `end`: the end of the chain
+ * according to its own row.
  */
 export const readChain = (
   position: Position,

@@ -1,5 +1,5 @@
-// The end of this replica's own chain. It takes one over that nobody with a lease writes, or begins a new one; nobody else
-// writes it from then on, so it has no gaps, and no other writer ever waits for it.
+// The end of this replica's own chain. The replica takes over a chain that no replica with a lease writes, or begins a new one; no
+// other replica writes it from then on, so it has no gaps, and no other writer ever waits for it.
 
 import type { Clock } from '#platform/clock.ts'
 import type { Log } from '#platform/log.ts'
@@ -62,7 +62,7 @@ const takeOver = async (deps: ChainWriterDeps, session: PgSession, self: Replica
     const [newest] = (await session.run(readNewest, [chain])).rows
     const end = newest ?? { sequence: found['base_sequence'], hash: found['base_hash'] }
     const place = { chain, sequence: end['sequence'] as number, hash: end['hash'] as Uint8Array }
-    // Where the row and the newest entry differ, somebody else was at work.
+    // If the row and the newest entry differ, the chain was changed by another writer.
     const signed =
       newest === undefined || newest['sequence'] !== sequence
         ? null
@@ -80,12 +80,12 @@ const takeOver = async (deps: ChainWriterDeps, session: PgSession, self: Replica
 const begin = async (deps: ChainWriterDeps, session: PgSession, self: ReplicaNumber): Promise<OwnChain> => {
   const chain = sortableId(deps.clock.nowMs(), deps.random)
   const base = newBase(deps.signer, chain, deps.domainName())
-  // Whoever has to find out whether this transaction was committed waits here until it has ended.
+  // A connection that looks up the outcome of this transaction waits here until it has ended.
   await session.run(lockNewChain, [lockKey('chain', chain)])
   return { writer: self, row: null, base, tail: tailAtBase(base) }
 }
 
-/** By itself it is nobody's; also without a lease that has to end first. */
+/** A new chain: no replica has to lose a lease first. */
 export const releaseChain: Prepared = {
   name: 'chain-release',
   text: 'UPDATE chain SET writer = NULL WHERE chain = $1 AND writer = $2',

@@ -11,7 +11,7 @@ import type { PgAccess } from './pg-access.ts'
 const exclusiveLock = 0x4d535452_02
 const waitForOthers = '60s'
 const answeredWithinMs = 65_000
-/** Shorter than others wait: a replica that stands still in here keeps nobody from starting. */
+/** Shorter than others wait: a replica that hangs in here keeps no other from starting. */
 const aloneForMs = 30_000
 
 export type ExclusiveDeps = {

@@ -1,4 +1,4 @@
-// What the feed reads: where the chains end, what is new in them, and how the rows stand that were written.
+// What the feed reads: the ends of the chains, their new entries, and the rows that were written.
 
 import type { RowKind, Write } from '#domain/core/change.ts'
 import type { Continuity } from '#domain/continuity/continuity.ts'
@@ -8,7 +8,7 @@ import { tableShapes } from '#plane/store/commit/columns.ts'
 import { hexOf } from '#plane/store/journal/journal-chain.ts'
 import type { ChainRow, Position, ReadCommit } from './chain-reading.ts'
 import { decodeShared } from './older-rows.ts'
-import type { FoundRow } from './told-rows.ts'
+import type { FoundRow } from './published-rows.ts'
 
 export type Run = (statement: Prepared, values?: readonly PgValue[]) => Promise<PgResult>
 
@@ -29,7 +29,7 @@ export const chainEnds = async (run: Run): Promise<readonly ChainEnd[]> => {
   })
 }
 
-/** Of every chain the first so many, from its place on; the entry at that place comes along. */
+/** The first entries of every chain, from its place on, including the entry at that place. */
 export const entriesBehind = async (
   run: Run,
   ends: readonly ChainEnd[],
@@ -43,7 +43,7 @@ export const entriesBehind = async (
   return (chain) => byChain.get(chain) ?? []
 }
 
-/** As they stand now; null: it was forgotten, because it no longer mattered, or nobody keeps such rows. */
+/** The rows as they are now; null: it was deleted, or no subscriber keeps such rows. */
 export const rowsOf = async (
   run: Run,
   touched: ReadCommit['touched'],
@@ -71,7 +71,7 @@ export const continuityOf = async (run: Run): Promise<Continuity> => {
   return found?.write.put === 'domain' ? found.write.value.continuity : unbroken
 }
 
-/** Looked up whenever they are needed, and in nobody's memory; a storm writes one of each for every node. */
+/** Looked up when they are needed, and kept in no memory; a storm writes one of each for every node. */
 const keptByNobody: ReadonlySet<RowKind> = new Set<RowKind>([
   'certificate',
   'token',
@@ -82,7 +82,7 @@ const keptByNobody: ReadonlySet<RowKind> = new Set<RowKind>([
   'claim',
 ])
 
-/** A newer plane may write kinds of rows this one has never heard of. */
+/** A newer plane may write kinds of rows that this one does not know. */
 const isKnown = (kind: string): kind is RowKind => Object.hasOwn(tableShapes, kind)
 
 const rowStatements = Object.fromEntries(

@@ -52,7 +52,7 @@ const setUp = async (t: { readonly end: number; readonly writer: number }) => {
   } as Pick<PgSession, 'run'> as PgSession
   const heard: number[] = []
   const unheard: string[] = []
-  const told: number[] = []
+  const published: number[] = []
   const lineages: number[] = []
   const witness = openJournalWitness()
   const feed = openForeignFeed({
@@ -68,7 +68,7 @@ const setUp = async (t: { readonly end: number; readonly writer: number }) => {
     log: silentLog,
     pace: usualPace,
   })
-  feed.onForeignCommit(({ entries }) => told.push(...entries.map(({ entry: { sequence } }) => sequence)))
+  feed.onForeignCommit(({ entries }) => published.push(...entries.map(({ entry: { sequence } }) => sequence)))
   feed.onForeignCommit(({ writes }) => {
     for (const write of writes) if (write.put === 'domain') lineages.push(write.value.continuity.lineage)
   })
@@ -77,7 +77,7 @@ const setUp = async (t: { readonly end: number; readonly writer: number }) => {
     feed,
     heard,
     unheard,
-    told,
+    published,
     lineages,
     witness,
     async look(now: typeof t, confirmed: Continuity = continuity) {
@@ -91,15 +91,15 @@ const setUp = async (t: { readonly end: number; readonly writer: number }) => {
 }
 
 test('what another wrote before its chain was taken over is not taken for one that is about to be answered here', async () => {
-  const { feed, heard, told, look } = await setUp({ end: 1, writer: 1 })
+  const { feed, heard, published, look } = await setUp({ end: 1, writer: 1 })
   const { promise, resolve } = Promise.withResolvers<'lost-race'>()
   const underWay = feed.commitHere(nothingWritten, () => promise)
   await look({ end: 2, writer: self })
-  assert.deepEqual([told, heard], [[], [0]], 'it may be our own, and may be the last word of its former writer')
+  assert.deepEqual([published, heard], [[], [0]], 'it may be our own, and may be the last word of its former writer')
   resolve('lost-race')
   await underWay
   await new Promise((done) => setImmediate(done))
-  assert.deepEqual([told, heard], [[2], [0, 1000]])
+  assert.deepEqual([published, heard], [[2], [0, 1000]])
 })
 
 test('under its own chain a replica that waits for its own answers is up to date', async () => {
@@ -111,10 +111,10 @@ test('under its own chain a replica that waits for its own answers is up to date
 })
 
 test('R1: a database that was set back is a loss at once, and stays one when its chain is as long as it was', async () => {
-  const { unheard, told, look, witness } = await setUp({ end: 5, writer: 1 })
+  const { unheard, published, look, witness } = await setUp({ end: 5, writer: 1 })
   await look({ end: 3, writer: 1 })
   await new Promise((resolve) => setImmediate(resolve))
-  assert.deepEqual(told, [])
+  assert.deepEqual(published, [])
   assert.match(unheard.join(), /this plane knows entry 5 of chain c, and it ends at 3.*muster store confirm/)
   const loss = { why: 'missing', chain: 'c', sequence: 5, hash: '05', ours: 3, lineage: 0 }
   assert.deepEqual(witness.loss(), loss)
@@ -123,7 +123,7 @@ test('R1: a database that was set back is a loss at once, and stays one when its
 })
 
 test('R1: a replica that looks only after the loss was confirmed does not lose again, and goes on from there', async () => {
-  const { heard, told, look, witness } = await setUp({ end: 5, writer: 1 })
+  const { heard, published, look, witness } = await setUp({ end: 5, writer: 1 })
   const ends: (string | null)[] = []
   witness.onLoss((loss) => ends.push(loss?.chain ?? null))
   await look({ end: 3, writer: 1 }, { lineage: 1, doubt: null })
@@ -132,7 +132,7 @@ test('R1: a replica that looks only after the loss was confirmed does not lose a
   assert.deepEqual(witness.places(), [{ chain: 'c', sequence: 3, hash: '03' }])
   assert.deepEqual(heard, [0, 1000], 'it serves again')
   await look({ end: 4, writer: 1 })
-  assert.deepEqual(told, [4])
+  assert.deepEqual(published, [4])
   await look({ end: 2, writer: 1 })
   await new Promise((resolve) => setImmediate(resolve))
   assert.deepEqual([witness.loss()?.sequence, witness.loss()?.lineage], [4, 1], 'the next loss is one')
@@ -143,8 +143,8 @@ test('R1: a confirmation whose entry was not read is found in the row of the dom
   await look({ end: 3, writer: 1 })
   await new Promise((resolve) => setImmediate(resolve))
   assert.equal(witness.loss()?.sequence, 5)
-  const finding = { why: 'missing', chain: 'c', sequence: 5, ours: 3, lineage: 1 } as const
-  await look({ end: 3, writer: 1 }, { lineage: 1, doubt: { ...finding, sinceMs: 0, node: 'a', newestEntryMs: null } })
+  const loss = { why: 'missing', chain: 'c', sequence: 5, ours: 3, lineage: 1 } as const
+  await look({ end: 3, writer: 1 }, { lineage: 1, doubt: { ...loss, sinceMs: 0, node: 'a', newestEntryMs: null } })
   assert.deepEqual(lineages, [], 'in doubt is not confirmed')
   await look({ end: 3, writer: 1 }, { lineage: 1, doubt: null })
   assert.deepEqual(lineages, [1])

@@ -1,5 +1,5 @@
-// What other replicas have committed, told here. The journal is the truth: each chain is followed by its sequence, from
-// where it stood when the store was opened. Hints only say when to look; every renewal of the lease looks as well.
+// Publishes the commits of other replicas here. The journal is the truth: each chain is followed by its sequence, from its end
+// when the store was opened. Hints only say when to look; every renewal of the lease looks as well.
 
 import type { Change } from '#domain/core/change.ts'
 import type { Log } from '#platform/log.ts'
@@ -15,18 +15,17 @@ import { findPlaces } from './known-places.ts'
 import type { Lease, Renewal } from './lease.ts'
 import { openOwnCommits } from './own-commits.ts'
 import type { ReplicaPace } from './replica-pace.ts'
-import { openToldRows, type FoundRow } from './told-rows.ts'
+import { openPublishedRows, type FoundRow } from './published-rows.ts'
 
 export type ForeignFeed = {
-  /** Takes the ends of all chains as its places: whatever is loaded from the store afterwards is not older. */
+  /** Takes the ends of all chains as its places: rows that are loaded from the store afterwards are not older. */
   start(): Promise<void>
   /** A group of commits has missed a place that is known here. */
   missed(why: string): void
   /** Soon, and again if one is under way. */
   look(): void
   /**
-   * Every commit of this replica is made in here. What comes back is to be told by whoever made it, in the same turn; the
-   * feed leaves it out.
+   * Every commit of this replica is made in here. Its flow publishes the result, in the same turn; the feed leaves it out.
    */
   commitHere(change: Change, commit: () => Promise<Committed | 'lost-race'>): Promise<Committed | 'lost-race'>
   onForeignCommit(run: (committed: Committed) => void): void
@@ -47,7 +46,7 @@ export const openForeignFeed = (deps: ForeignFeedDeps): ForeignFeed => {
   const { lease, log, witness } = deps
   const positions = new Map<string, Position>()
   const own = openOwnCommits()
-  const toldRows = openToldRows()
+  const publishedRows = openPublishedRows()
   const listeners: ((committed: Committed) => void)[] = []
   const brokenAt = new Map<string, string>()
   /** Where each chain ended when it was first seen to be this replica's: up to there another may have written. */
@@ -64,35 +63,35 @@ export const openForeignFeed = (deps: ForeignFeedDeps): ForeignFeed => {
     if (hash !== null) witness.learn({ chain, sequence, hash })
   }
 
-  const tell = ({ entries, touched }: Told, found: (kind: string, key: string) => FoundRow | null): void => {
+  const publish = ({ entries, touched }: Publication, found: (kind: string, key: string) => FoundRow | null): void => {
     const writes = touched.flatMap(([kind, key]) => {
       const row = found(kind, key)
-      return row === null ? [] : [toldRows.telling(row)]
+      return row === null ? [] : [publishedRows.newest(row)]
     })
     for (const run of listeners) {
       try {
         run({ kind: 'committed', origin: 'elsewhere', writes, entries })
       } catch (error) {
-        log.error({ err: error }, 'what another replica has committed could not be told to everybody')
+        log.error({ err: error }, 'a commit of another replica failed at some subscribers')
       }
     }
   }
 
   /** Only the feed moves a place, so it is still where it was when the entries behind it were read. */
-  const tellSteps = async (run: Run, steps: readonly Step[]): Promise<void> => {
-    toldRows.beginReading()
+  const publishSteps = async (run: Run, steps: readonly Step[]): Promise<void> => {
+    publishedRows.beginReading()
     try {
       const found = await rowsOf(
         run,
-        steps.filter((step) => !step.told).flatMap((step) => step.commit.touched),
+        steps.filter((step) => !step.published).flatMap((step) => step.commit.touched),
       )
-      for (const { chain, commit, told } of steps) {
-        if (told) own.passed(commit.entries)
-        else tell(commit, found)
+      for (const { chain, commit, published } of steps) {
+        if (published) own.passed(commit.entries)
+        else publish(commit, found)
         moveTo(chain, commit.position)
       }
     } finally {
-      toldRows.endReading()
+      publishedRows.endReading()
     }
   }
 
@@ -100,14 +99,14 @@ export const openForeignFeed = (deps: ForeignFeedDeps): ForeignFeed => {
     const steps: Step[] = []
     for (const commit of commits) {
       const sequence = commit.entries[0]?.entry.sequence as number
-      const told = own.wasTold(chain, sequence)
-      if (!told && own.mayBeAnswered(chain, sequence)) return { steps, waits: true }
-      steps.push({ chain, commit, told })
+      const published = own.wasPublished(chain, sequence)
+      if (!published && own.mayBeAnswered(chain, sequence)) return { steps, waits: true }
+      steps.push({ chain, commit, published })
     }
     return { steps, waits: false }
   }
 
-  /** True when everything up to the ends has been told here. */
+  /** True when everything up to the ends has been published here. */
   const follow = async (run: Run, ends: readonly ChainEnd[], self: number): Promise<boolean> => {
     let left = ends
     let complete = true
@@ -124,12 +123,12 @@ export const openForeignFeed = (deps: ForeignFeedDeps): ForeignFeed => {
         steps.push(...next.steps)
         if (!next.waits && broken === null) continue
         stuck.add(one)
-        // What this replica is still waiting for itself was committed by nobody else.
+        // An entry of this replica's own commit under way was not committed by another.
         const isOwn = one.writer === self && place(one.chain).sequence >= (ownFrom.get(one.chain) ?? Infinity)
         if (!next.waits || !isOwn) complete = false
         if (!next.waits) complain(one.chain, broken)
       }
-      await tellSteps(run, steps)
+      await publishSteps(run, steps)
       left = left.filter((one) => !stuck.has(one))
       // A commit with more entries than were read.
       if (steps.length === 0) atMost *= 2
@@ -209,12 +208,12 @@ export const openForeignFeed = (deps: ForeignFeedDeps): ForeignFeed => {
     const { lineage, doubt } = await continuityOf(run)
     if (doubt !== null || lineage <= loss.lineage) return
     const touched = [['domain', 'domain']] as const
-    toldRows.beginReading()
+    publishedRows.beginReading()
     try {
       const found = await lease.confirmed((session) => rowsOf(runOn(session), touched))
-      tell({ entries: [], touched }, found)
+      publish({ entries: [], touched }, found)
     } finally {
-      toldRows.endReading()
+      publishedRows.endReading()
     }
   }
 
@@ -248,14 +247,14 @@ export const openForeignFeed = (deps: ForeignFeedDeps): ForeignFeed => {
     look,
     async commitHere(change, commit) {
       const commitOfOurs = own.begin()
-      const rows = toldRows.awaited(change)
+      const rows = publishedRows.awaited(change)
       try {
         const outcome = await commit()
         if (outcome === 'lost-race') {
           rows.failed()
           return outcome
         }
-        commitOfOurs.told(outcome.entries)
+        commitOfOurs.published(outcome.entries)
         return rows.committed(outcome)
       } catch (error) {
         rows.failed()
@@ -272,12 +271,12 @@ export const openForeignFeed = (deps: ForeignFeedDeps): ForeignFeed => {
   }
 }
 
-type Told = Pick<ReadCommit, 'entries' | 'touched'>
+type Publication = Pick<ReadCommit, 'entries' | 'touched'>
 
 type Missing = NonNullable<ReturnType<typeof lossAmong>>
 
-/** `told`: by a flow of this replica. */
-type Step = { readonly chain: string; readonly commit: ReadCommit; readonly told: boolean }
+/** `published`: by a flow of this replica. */
+type Step = { readonly chain: string; readonly commit: ReadCommit; readonly published: boolean }
 
 const runOn =
   (session: PgSession): Run =>

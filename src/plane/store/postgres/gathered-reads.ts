@@ -10,7 +10,7 @@ export type Gathered<V> = (key: string) => Promise<V | null>
 type Asker<V> = { readonly resolve: (found: V | null) => void; readonly reject: (error: unknown) => void }
 
 const mostKeys = 1000
-/** More than one, so that a connection that hangs does not make everybody wait for its end. */
+/** More than one, so that a connection that hangs does not make all callers wait for its end. */
 const mostUnderWay = 2
 
 /** `ask`: those that are there, by key. */

@@ -1,5 +1,5 @@
-// Commits that arrive together share one transaction: while one group is on its way the next gathers. Nobody is answered
-// before the COMMIT was, or was settled.
+// Commits that arrive together share one transaction: while one group is on its way the next gathers. No caller is answered before
+// the COMMIT is answered or settled.
 
 import assert from 'node:assert/strict'
 import type { Change, RowKind } from '#domain/core/change.ts'
@@ -26,7 +26,7 @@ export type PgGroupCommit = {
 export type PgGroupCommitDeps = GroupRunnerDeps & {
   readonly onGroup: (group: CommitGroup) => void
   readonly health: { failed(error: unknown): void; worked(): void }
-  /** Rows that are not what they were, or were not what somebody took them for. */
+  /** Rows that changed, or that differ from what a member has read. */
   onTouched(rows: readonly TouchedRow[]): void
   /** In the turn in which the commits are answered; with the same rows. */
   afterCommit(rows: readonly TouchedRow[]): void
@@ -138,7 +138,7 @@ const withoutRefused = (witness: JournalWitness, group: readonly Member[]): read
     return refused === null
   })
 
-/** A policy row that somebody lost over is not what is remembered of it. */
+/** A policy row over which a member lost its race has changed: the cached one is dropped. */
 const touchedBy = ({ writes, reads }: CommitPlan, outcome: MemberOutcome): readonly TouchedRow[] => {
   if (outcome === 'fenced') return []
   if (outcome === 'lost-race')

@@ -1,8 +1,8 @@
-// What has to be looked at and held on to before the members of a group can be judged: pure, from their plans alone.
+// The rows and locks that a group needs before its members can be judged: pure, from their plans alone.
 //
-// A row that is there is held by its own lock. A row that a decision relies on not being there has none, so whoever relies
-// on it and whoever inserts it meet at an advisory lock: of few and rarely inserted rows at one for each row, which those
-// who rely on it share; of rows that are inserted all the time at one for the kind, which those who insert share.
+// An existing row has its own lock. An absent row has none, so a commit that relies on its absence and one that inserts it meet at
+// an advisory lock: for rarely inserted rows one for each row, which those that rely on it share; for rows that are inserted all
+// the time one for the kind, which those that insert share.
 
 import type { RowKind } from '#domain/core/change.ts'
 import type { NodeId } from '#domain/core/node.ts'
@@ -16,7 +16,7 @@ export type AdvisoryLock = { readonly key: bigint; readonly exclusive: boolean }
 export type GroupNeeds = {
   /** The rows that were read or are to be written. */
   readonly keys: ReadonlyMap<RowKind, ReadonlySet<string>>
-  /** In the order in which everybody takes them. */
+  /** In the order in which all groups take them. */
   readonly locks: readonly AdvisoryLock[]
   /** By kind and column, the values that must be free. */
   readonly uniques: ReadonlyMap<RowKind, ReadonlyMap<string, ReadonlySet<string>>>
@@ -27,7 +27,7 @@ export type GroupNeeds = {
 
 const insertedOften: ReadonlySet<RowKind> = new Set<RowKind>(['node', 'token', 'certificate', 'denial'])
 
-/** `alsoLocked`: nodes that nobody reads or writes, and that must not change meanwhile. */
+/** `alsoLocked`: nodes that no member reads or writes, and that must not change meanwhile. */
 export const groupNeeds = (plans: readonly CommitPlan[], alsoLocked: ReadonlySet<NodeId>): GroupNeeds => {
   const keys = new Map<RowKind, Set<string>>()
   const uniques = new Map<RowKind, Map<string, Set<string>>>()

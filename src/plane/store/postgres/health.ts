@@ -1,6 +1,6 @@
 // Can the store be written to? As health.ts of the embedded one, with a write that has to be confirmed like any other, and
-// that waits for the same tables as a commit does. It is tried now and then also without trouble: a client that keeps a
-// table to itself makes every call wait, and nobody who only looks at /readyz would know.
+// that waits for the same tables as a commit does. It is tried periodically also without trouble: a client that locks a table makes
+// every call wait, and /readyz would not show it.
 
 import type { Clock } from '#platform/clock.ts'
 import type { Log } from '#platform/log.ts'
@@ -25,7 +25,7 @@ export type PgHealthDeps = {
 }
 
 const probeAnywayMs = 5000
-/** On a full disk a small write may fit where a commit does not: one that fitted says nothing for so long. */
+/** On a full disk a small write may fit where a commit does not: after a failed commit a small write proves nothing for this time. */
 const diskTroubleMs = 10_000
 
 const isDiskFault = (error: unknown): boolean => pgTrouble(error) === 'disk'
@@ -54,7 +54,7 @@ export const openPgHealth = (deps: PgHealthDeps): PgHealth => {
       probedMs = sinceMs
       try {
         const { count } = await deps.access.write(touch, [deps.self()])
-        // None: this replica has no lease any more, and nothing was written.
+        // No row: this replica has no lease any more, and nothing was written.
         if (count === 1 && clock.monotonicMs() - diskFailedMs >= diskTroubleMs) record.worked()
       } catch (error) {
         // Also when the statement itself is refused: it has no values of a caller.
@@ -73,7 +73,7 @@ export const openPgHealth = (deps: PgHealthDeps): PgHealth => {
   }
 }
 
-/** Changes nothing, and waits for whoever has one of these tables to itself. */
+/** Changes nothing, and waits for a client that has locked one of these tables. */
 const touch: Prepared = {
   name: 'write-probe',
   text: `WITH nodes AS (UPDATE node SET version = version WHERE false),

@@ -9,7 +9,7 @@ import type { Timers } from '#platform/timers.ts'
 import type { Holder, Holders, ReplicaNumber } from '#plane/store/contract/replicas.ts'
 import { Fenced, StoreFault } from '#plane/store/contract/store-errors.ts'
 import { answeredInTime } from './answered-in-time.ts'
-import { claimHolders, holderOf, type Claim, type ClaimOutcome } from './claim-holders.ts'
+import { takeHolds, holderOf, type HoldRequest, type HoldOutcome } from './take-holds.ts'
 import type { Lease } from './lease.ts'
 import type { PgAccess } from './pg-access.ts'
 import type { ReplicaPace } from './replica-pace.ts'
@@ -25,20 +25,20 @@ export type PgHoldersDeps = {
   readonly pace: ReplicaPace
 }
 
-type Waiting = Claim & {
+type Waiting = HoldRequest & {
   readonly untilMs: number
-  resolve(outcome: 'claimed' | Holder): void
+  resolve(outcome: 'held' | Holder): void
   reject(fault: StoreFault): void
 }
 type Release = { readonly node: NodeId; readonly session: number; readonly replica: ReplicaNumber }
 
-const claimsAtOnce = 500
+const holdsAtOnce = 500
 const againAfterMs = 15
 
 export const openPgHolders = (deps: PgHoldersDeps): PgHolders => {
   const { lease, clock, timers, log, pace } = deps
-  let claims: Waiting[] = []
-  /** Met somebody else at their node. */
+  let requests: Waiting[] = []
+  /** Claims that met another transaction at their node. */
   const delayed = new Set<Waiting>()
   let releasesDue = false
   const releases = new Map<string, Release>()
@@ -62,7 +62,7 @@ export const openPgHolders = (deps: PgHoldersDeps): PgHolders => {
 
   const serving = (): ReplicaNumber | null => (lease.standing().kind === 'serving' ? lease.self() : null)
 
-  const answer = (waiting: Waiting, outcome: ClaimOutcome): void => {
+  const answer = (waiting: Waiting, outcome: HoldOutcome): void => {
     if (outcome !== 'again') waiting.resolve(outcome)
     else if (clock.monotonicMs() < waiting.untilMs) later(waiting)
     else waiting.reject(new StoreFault('a channel was not claimed', 'the node is being changed'))
@@ -72,18 +72,18 @@ export const openPgHolders = (deps: PgHoldersDeps): PgHolders => {
     timers.after(againAfterMs, () => delayed.delete(waiting) && enqueue(waiting), 'background')
   }
   const enqueue = (waiting: Waiting): void => {
-    claims.push(waiting)
-    if (claims.length === 1) timers.soon(wake)
+    requests.push(waiting)
+    if (requests.length === 1) timers.soon(wake)
   }
 
-  const claimAll = async (batch: readonly Waiting[]): Promise<void> => {
+  const takeAll = async (batch: readonly Waiting[]): Promise<void> => {
     const self = serving()
-    let outcomes: readonly ClaimOutcome[]
+    let outcomes: readonly HoldOutcome[]
     try {
       if (self === null) throw new Fenced('this replica is not serving')
       const on = await connected()
-      outcomes = await answeredInTime(timers, on, pace.claimWithinMs, claimHolders(on, self, batch))
-      // What was claimed under a lease that is over by now is nobody's.
+      outcomes = await answeredInTime(timers, on, pace.holdWithinMs, takeHolds(on, self, batch))
+      // A hold that was taken under a lease that is over does not count.
       if (serving() !== self) throw new Fenced('this replica is not serving')
     } catch (error) {
       if (pgTrouble(error) === 'again') return batch.forEach((waiting) => answer(waiting, 'again'))
@@ -96,18 +96,18 @@ export const openPgHolders = (deps: PgHoldersDeps): PgHolders => {
       }
       return
     }
-    batch.forEach((waiting, at) => answer(waiting, outcomes[at] as ClaimOutcome))
+    batch.forEach((waiting, at) => answer(waiting, outcomes[at] as HoldOutcome))
   }
 
   const release = (node: NodeId, number: number): void =>
     void releases.set(`${node} ${number}`, { node, session: number, replica: lease.number() })
 
-  /** Until it is written, or the lease it was held under is over: then it means nothing any more. */
+  /** Until it is written, or its lease is over: then it has no effect any more. */
   const releaseAll = async (): Promise<void> => {
     const self = lease.self()
     for (const [place, { replica }] of releases) if (replica !== lease.number()) releases.delete(place)
-    const claimed = new Set([...claims, ...delayed].map(({ node, session: { number } }) => `${node} ${number}`))
-    const due = [...releases].filter(([place]) => !claimed.has(place))
+    const requested = new Set([...requests, ...delayed].map(({ node, session: { number } }) => `${node} ${number}`))
+    const due = [...releases].filter(([place]) => !requested.has(place))
     if (self === null || due.length === 0) return
     const nodes = due.map(([, { node }]) => node)
     const numbers = due.map(([, { session: number }]) => number)
@@ -122,9 +122,9 @@ export const openPgHolders = (deps: PgHoldersDeps): PgHolders => {
   }
 
   const workOff = async (): Promise<void> => {
-    const batch = claims.slice(0, claimsAtOnce)
-    claims = claims.slice(claimsAtOnce)
-    if (batch.length > 0) await claimAll(batch)
+    const batch = requests.slice(0, holdsAtOnce)
+    requests = requests.slice(holdsAtOnce)
+    if (batch.length > 0) await takeAll(batch)
     if (releasesDue) await releaseAll()
     releasesDue = false
   }
@@ -132,7 +132,7 @@ export const openPgHolders = (deps: PgHoldersDeps): PgHolders => {
     if (closed || working !== null) return
     working = workOff().finally(() => {
       working = null
-      if (claims.length > 0) wake()
+      if (requests.length > 0) wake()
     })
   }
   const stopReleasing = timers.every(pace.releaseEveryMs, () => {
@@ -140,13 +140,13 @@ export const openPgHolders = (deps: PgHoldersDeps): PgHolders => {
     if (releasesDue) wake()
   })
   return {
-    async claim(node, its, over) {
+    async take(node, its, over) {
       if (closed) throw new StoreFault('a channel was not claimed', 'the store is closed')
       if (serving() === null) throw new Fenced('this replica is not serving')
       // Given up after trouble and claimed again: it is there.
       releases.delete(`${node} ${its.number}`)
       return new Promise((resolve, reject) => {
-        const untilMs = clock.monotonicMs() + pace.claimWithinMs
+        const untilMs = clock.monotonicMs() + pace.holdWithinMs
         enqueue({ node, session: its, over, untilMs, resolve, reject })
       })
     },
@@ -160,7 +160,7 @@ export const openPgHolders = (deps: PgHoldersDeps): PgHolders => {
       closed = true
       stopReleasing()
       await working
-      for (const { reject } of [...claims, ...delayed])
+      for (const { reject } of [...requests, ...delayed])
         reject(new StoreFault('a channel was not claimed', 'the store is closed'))
       await session?.end()
     },
@@ -187,11 +187,11 @@ const absentStatement: Prepared = {
 type Found = ReadonlyMap<NodeId, Holder>
 
 /**
- * Who holds the channel of a node, for a decision: "nobody" is believed only from a primary that can still commit. Questions
- * that arrive together share the look and the write that confirms it.
+ * Which replica holds the channel of a node, for a decision: "none" is believed only from a primary that can still commit.
+ * Questions that arrive together share the look and the write that confirms it.
  */
 const openHolderLookup = (lease: Pick<Lease, 'confirmed'>): ((node: NodeId) => Promise<Holder | null>) => {
-  /** Not begun yet, so that whoever comes now is part of it. */
+  /** Not begun yet, so that a caller that comes now is part of it. */
   let next: { readonly nodes: Set<NodeId>; readonly found: Promise<Found> } | null = null
   let last: Promise<unknown> = Promise.resolve()
 

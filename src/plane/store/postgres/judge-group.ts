@@ -12,7 +12,7 @@ import { uniquesSet } from './group-needs.ts'
 import { placeOf, uniqueOf, type FoundRow, type GroupFacts } from './lock-rows.ts'
 
 export type Judged = {
-  /** The writes as they stand afterwards, or why there are none. */
+  /** The writes with their final values, or why there are none. */
   readonly verdicts: readonly (readonly Write[] | 'lost-race' | 'fenced')[]
   /** What is to be written, each row once, as its last writer left it. */
   readonly rows: readonly RowToWrite[]
@@ -27,7 +27,7 @@ export type HardwareChange = {
   readonly taken: readonly (readonly [claim: string, node: NodeId])[]
 }
 
-/** Nobody has locked this node, so it cannot be told whether what it holds may be taken. */
+/** This node is not locked, so it is not known whether its hardware may be taken. */
 export class NodeNotLocked extends Error {
   readonly node: NodeId
   constructor(node: NodeId) {
@@ -62,7 +62,7 @@ const applyPlan = (now: GroupState, plan: CommitPlan): readonly Write[] | 'clash
   return assign(now, plan) ? writes : 'clash'
 }
 
-/** The write as it stands afterwards: what is published must not undo what was kept. */
+/** The write with its final value: what is published must not undo what was kept. */
 const applyWrite = (now: GroupState, planned: PlannedWrite): Write | 'clash' => {
   const { write, row, rule } = planned
   const version = now.version(placeOf(row.kind, row.key))
@@ -88,7 +88,7 @@ const assign = (now: GroupState, { holdings }: CommitPlan): boolean => {
   }
   for (const [claim, node] of wanted) {
     const holder = now.holder(claim)
-    // A tombstone takes nothing, and what it holds is anybody's to take.
+    // A revoked node takes nothing, and any node may take what it holds.
     if (holder !== null && !now.isTombstone(holder)) return false
     now.hold(claim, node)
   }

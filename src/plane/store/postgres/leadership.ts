@@ -15,7 +15,7 @@ export type Leadership = {
   onChange(run: (fence: Fence | null) => void): void
   /** How many had a lease when last looked. */
   replicas(): number
-  /** Finds out who leads, and leads where nobody does. Every renewal of the lease does so as well. */
+  /** Finds the leader, and leads where there is none. Every renewal of the lease does so as well. */
   look(renewal: Renewal): Promise<void>
 }
 
@@ -35,11 +35,11 @@ export const openLeadership = (deps: LeadershipDeps): Leadership => {
 
   const current = (): Fence | null =>
     held !== null && held.by === lease.self() && lease.standing().kind === 'serving' ? held.fence : null
-  let told: Fence | null = null
+  let reported: Fence | null = null
   const tell = (): void => {
     const now = current()
-    if (now?.number === told?.number) return
-    told = now
+    if (now?.number === reported?.number) return
+    reported = now
     log.info({ fence: now?.number ?? null }, now === null ? 'this replica no longer leads' : 'this replica leads')
     for (const run of listeners) {
       try {
@@ -80,7 +80,7 @@ export const openLeadership = (deps: LeadershipDeps): Leadership => {
     current,
     onChange(run) {
       listeners.push(run)
-      if (told !== null) run(told)
+      if (reported !== null) run(reported)
     },
     replicas: () => replicas,
     look: lookOnce,
@@ -100,8 +100,8 @@ const seenBy = async ({ timers, pace }: LeadershipDeps, session: PgSession): Pro
 }
 
 /**
- * A lease that is over stays over, and the number is still the one that was seen with it: so nobody who leads is ever
- * replaced, and of several that try one succeeds. Null: it was another.
+ * A lease that is over stays over, and the number has to be the one that was seen with it: so no leader with a lease is ever
+ * replaced, and of several that try one succeeds. Null: another succeeded.
  */
 const take = async (
   { timers, pace }: LeadershipDeps,

@@ -1,6 +1,6 @@
 // The lease of this replica: a row with a number that is given once, renewed every second by a synchronous write. It is
-// good for so long by the database's clock; here it is counted from the moment the renewal was sent, so it is over here
-// before anybody else takes it to be. A lease that is over is never renewed: whoever comes back has a new number.
+// valid for a fixed time by the database's clock; here it is counted from the moment the renewal was sent, so it is over here before
+// any other replica takes it to be. A lease that is over is never renewed: the replica gets a new number.
 
 import type { Clock } from '#platform/clock.ts'
 import type { Log } from '#platform/log.ts'
@@ -19,7 +19,7 @@ import { clockOffset, elapsedMs, instantOf, offsetNow, standingAt } from './stan
 import type { ClockOffset, Instant } from './standing-at.ts'
 
 export type Lease = {
-  /** The number given last, whatever became of it. */
+  /** The number given last, also if its lease is over. */
   number(): ReplicaNumber
   /** Null once the lease is over, by our own clocks. */
   self(): ReplicaNumber | null
@@ -28,11 +28,11 @@ export type Lease = {
   renewal(): Renewal
   /** Every second or so, while that succeeds. */
   onRenewed(run: (renewal: Renewal) => void): void
-  /** Everything that had been committed by then has been told here. */
+  /** Everything that had been committed by then has been published here. */
   heard(by: Instant): void
-  /** What has been committed cannot be told here, until `heard` is called again, so it is behind at once: why, in a sentence. */
+  /** Commits cannot be published here until `heard` is called again, so the replica is behind at once: the reason, in a sentence. */
   unheard(why: string): void
-  /** How long ago that was; null: nothing is known to have been told. */
+  /** How long ago that was; null: never. */
   behindMs(): number | null
   /** How far this machine's clock is ahead of the database's; null: not known yet. */
   clockOffsetMs(): number | null
@@ -94,16 +94,16 @@ export const openLease = async (deps: LeaseDeps): Promise<Lease> => {
     const loss = deps.witness.loss()
     return loss === null || now.kind === 'expired' ? now : { kind: 'in-doubt', why: lossInWords(loss) }
   }
-  let told = standing().kind
-  /** Before every change of what is known, too: an interval in which the lease was over is told, however it ended. */
+  let reported = standing().kind
+  /** Called before every change too: an interval in which the lease was over is reported, however it ended. */
   const judge = (): void => {
     const now = standing()
-    if (now.kind === told) return
-    told = now.kind
+    if (now.kind === reported) return
+    reported = now.kind
     log.info({ standing: now.kind, why: 'why' in now ? now.why : null }, 'the standing of this replica has changed')
-    tellAll(standingListeners, now)
+    callAll(standingListeners, now)
   }
-  const tellAll = <T>(listeners: readonly ((value: T) => void)[], value: T): void => {
+  const callAll = <T>(listeners: readonly ((value: T) => void)[], value: T): void => {
     for (const run of listeners) {
       try {
         run(value)
@@ -142,7 +142,7 @@ export const openLease = async (deps: LeaseDeps): Promise<Lease> => {
     if ((await renewOn(session)) === 'over') keep(await register(deps, session, startedAtMs))
     if (troubled) log.info({ replica: renewal.number }, 'the lease is renewed again')
     troubled = false
-    tellAll(renewalListeners, renewal)
+    callAll(renewalListeners, renewal)
   }
   const beat = (): void => {
     judge()
@@ -166,7 +166,7 @@ export const openLease = async (deps: LeaseDeps): Promise<Lease> => {
     try {
       if (!session.ended) await giveBack(deps, session, renewal.number)
     } catch (error) {
-      log.warn({ err: error }, 'the lease could not be given back; it ends by itself')
+      log.warn({ err: error }, 'the lease could not be released; it expires')
     }
     learn(() => void (renewed = null))
     await session.end()
@@ -204,7 +204,7 @@ export const openLease = async (deps: LeaseDeps): Promise<Lease> => {
 }
 
 const connectLease = async ({ access, log }: LeaseDeps): Promise<PgSession> => {
-  // Nothing that is stuck behind somebody else's lock may keep a renewal waiting.
+  // A statement that waits for another's lock must not delay a renewal.
   const session = await access.connect('lease', { lock_timeout: '500ms' })
   session.onWarning((message) => {
     log.warn({ message }, 'the server warned about a renewal, which may not be replicated: it does not count')
@@ -252,7 +252,7 @@ const confirmedWrite = async (
   return result
 }
 
-/** The number goes last: whoever still writes under it holds that row, and is waited for. */
+/** The number is removed last: a transaction that still writes under it holds that row, and is waited for. */
 const giveBack = async ({ timers, pace }: LeaseDeps, session: PgSession, number: ReplicaNumber): Promise<void> => {
   const steps = [
     session.exec("BEGIN; SET LOCAL lock_timeout = '2s'"),

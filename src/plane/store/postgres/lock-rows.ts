@@ -90,7 +90,7 @@ export const lockRows = async (
   const held = needs.unheld.size === 0 ? nothing : session.run(readHeld, [[...needs.unheld]])
   const chains = session.run(readChains)
   const places = findPlaces((statement, values) => session.run(statement, values), known)
-  // All of them: one that nobody waits for when an earlier one fails would end the process.
+  // All of them: a rejection that is not awaited, after an earlier one failed, would end the process.
   const rest = [...looked, ...taken].map(([, answer]) => answer)
   await Promise.all([begun, schemaLocked, schema, lease, leads, locked, hardware, held, chains, places, ...rest])
 
@@ -134,13 +134,13 @@ const uniquesOf = (kind: RowKind, row: Readonly<Record<string, unknown>>): Recor
 const lockSchema: Prepared = { name: 'group-lock-schema', text: 'SELECT pg_advisory_xact_lock_shared($1::bigint)' }
 const readSchema: Prepared = { name: 'group-read-schema', text: 'SELECT version FROM muster_schema WHERE id = 1' }
 
-/** A renewal passes it, and whoever removes the lease waits for it. */
+/** A renewal passes it, and a removal of the lease waits for it. */
 const lockLease: Prepared = {
   name: 'group-lock-lease',
   text: 'SELECT number FROM replica WHERE number = $1 AND expires_at > clock_timestamp() FOR KEY SHARE',
 }
 
-/** Nobody takes over before this transaction has ended. */
+/** No replica takes over before this transaction has ended. */
 const lockLeadership: Prepared = {
   name: 'group-lock-leadership',
   text: 'SELECT number FROM leadership WHERE id = 1 AND replica = $1 FOR SHARE',
@@ -153,7 +153,7 @@ const lockAdvisory: Prepared = {
     FROM unnest($1::bigint[], $2::boolean[]) AS wanted (key, exclusive)`,
 }
 
-/** What a node holds changes only together with its row, or by somebody who has locked it. */
+/** The hardware of a node changes only together with its row, or in a transaction that has locked it. */
 const readHardware: Prepared = {
   name: 'group-read-hardware',
   text: `SELECT held.value, held.node, node.membership

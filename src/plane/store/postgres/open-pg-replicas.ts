@@ -26,12 +26,11 @@ export type PgReplicas = {
   self(): ReplicaNumber | null
   /** A group of commits has found that its database lacks a place this replica knows. */
   onPlaceMissing(why: string): void
-  /** After each group of commits: the others look sooner. `awaited`: somebody may be waiting for that. */
+  /** After each group of commits: the others look sooner. `awaited`: a caller may be waiting for that. */
   notifyOthers(awaited: boolean): void
   /**
-   * Every commit of the store is made in here, so that the feed knows which entries the flows of this replica tell
-   * themselves, and neither of them tells a row older than the other has. Whoever called tells what comes back, in the
-   * turn it comes back in.
+   * Every commit of the store is made in here, so that the feed knows which entries the flows of this replica publish, and neither
+   * of them publishes a row older than the other has. The caller publishes the result, in the turn in which it gets it.
    */
   commitHere(change: Change, commit: () => Promise<Committed | 'lost-race'>): Promise<Committed | 'lost-race'>
   onForeignCommit(run: (committed: Committed) => void): void
@@ -56,8 +55,8 @@ export type PgReplicasDeps = {
 }
 
 /**
- * With a lease, and with its places in the journal taken: whatever is read from the store from now on is not older than
- * those. Rejects where there is no primary that confirms a write.
+ * With a lease, and with its places in the journal taken: rows that are read from the store from now on are not older than those.
+ * Rejects where there is no primary that confirms a write.
  */
 export const openPgReplicas = async (deps: PgReplicasDeps): Promise<PgReplicas> => {
   const { access, clock, timers, random, log, witness, pace = usualPace } = deps
@@ -164,8 +163,8 @@ const overSinceStatement: Prepared = {
 const atOnce = 1000
 
 /**
- * What replicas leave behind that did not say goodbye. Numbers are never given again, so what is found to be over stays so.
- * Removing a lease waits for whoever still writes under it; rather than wait for long it fails, and is tried again.
+ * Removes what replicas left behind that did not stop in order. Numbers are never given again, so a lease that is over stays so.
+ * Removing a lease waits for a transaction that still writes under it; after a short wait it fails, and is tried again.
  */
 const forgetReplicas = async (session: Pick<PgSession, 'run'>, forgetAfterMs: number): Promise<void> => {
   await session.run(forgetLeases, [forgetAfterMs])

@@ -48,7 +48,7 @@ export type PostgresStoreDeps = {
   readonly migrated?: Pick<Migrated, 'to' | 'waitsFor'>
 }
 
-/** Written all the time, and nobody waits for others to hear of them: of a denial somebody does. */
+/** Written all the time, and no caller waits until other replicas have them; for a denial a caller does. */
 const routineKinds: ReadonlySet<RowKind> = new Set<RowKind>([
   'node',
   'certificate',
@@ -105,7 +105,7 @@ const assemble = (deps: Parts, shared: PgReplicas): Store => {
     onGroup: (group) => groupListeners.forEach((run) => run(group)),
   })
   deps.witness.onLoss(() => rows.forgetPolicies())
-  // The first to hear of it: whoever hears of it next reads the row again.
+  // The first subscriber: the next ones read the row again.
   shared.onForeignCommit(forgetPolicyOf)
   // A step changes rows without an entry.
   schema.onUpgraded(() => rows.forgetPolicies())
@@ -162,7 +162,7 @@ const assemble = (deps: Parts, shared: PgReplicas): Store => {
     fileFault: async () => null,
     trouble: () => health.trouble(),
     isDiskTrouble: () => health.isDisk(),
-    // The disk is the server's, and so is the care for it: it stops by itself when a flush fails.
+    // The disk belongs to the database server, which stops on its own when a flush fails.
     warnings: () => upgradeWarnings(schema.unfinished()),
     makeRoom: () => false,
     onLost: () => {},

@@ -10,8 +10,8 @@ const start = { sequence: 4, hash: 'hash-4' }
 
 test('an entry published here is skipped, up to the first that was not', () => {
   const own = openOwnCommits()
-  own.begin().told([entry(5), entry(6)])
-  own.begin().told([entry(8)])
+  own.begin().published([entry(5), entry(6)])
+  own.begin().published([entry(8)])
   assert.deepEqual(own.stepOver('C', start), { sequence: 6, hash: 'hash-6' })
   assert.deepEqual(own.stepOver('C', { sequence: 7, hash: 'hash-7' }), { sequence: 8, hash: 'hash-8' })
   assert.deepEqual(own.stepOver('D', start), start)
@@ -19,9 +19,9 @@ test('an entry published here is skipped, up to the first that was not', () => {
 
 test('what the feed has come past is not kept', () => {
   const own = openOwnCommits()
-  own.begin().told([entry(5), entry(6)])
+  own.begin().published([entry(5), entry(6)])
   own.passed([entry(5)])
-  assert.deepEqual([own.wasTold('C', 5), own.wasTold('C', 6)], [false, true])
+  assert.deepEqual([own.wasPublished('C', 5), own.wasPublished('C', 6)], [false, true])
 })
 
 test('an entry of a commit that is not answered yet waits for the answer', () => {
@@ -31,10 +31,10 @@ test('an entry of a commit that is not answered yet waits for the answer', () =>
   own.onAnswered(() => answered.push('answered'))
   const commit = own.begin()
   assert.equal(own.mayBeAnswered('C', 5), true)
-  commit.told([entry(5)])
+  commit.published([entry(5)])
   commit.end()
   assert.deepEqual(answered, ['answered'])
-  assert.equal(own.wasTold('C', 5), true)
+  assert.equal(own.wasPublished('C', 5), true)
 })
 
 test('an entry whose caller got no outcome is published by the feed', () => {
@@ -44,7 +44,7 @@ test('an entry whose caller got no outcome is published by the feed', () => {
   assert.equal(own.mayBeAnswered('C', 5), true)
   commit.end()
   assert.equal(own.mayBeAnswered('C', 5), false)
-  assert.equal(own.wasTold('C', 5), false)
+  assert.equal(own.wasPublished('C', 5), false)
 })
 
 test('commits that began after an entry was seen did not write it', () => {

@@ -1,9 +1,9 @@
-// Which entries the flows of this replica have told themselves, so that the feed leaves them out. It tells everything
-// else, whoever wrote it: what an earlier process wrote, and what was written here for a caller that was never answered,
-// because the connection broke and it took too long to find out.
+// Which entries the flows of this replica have published, so that the feed leaves them out. The feed publishes everything else: what
+// an earlier process wrote, and what was written here for a caller that was never answered, because the connection broke and it
+// took too long to find out.
 //
-// An entry that can be read already may still be about to be answered. Only commits that were under way when it was first
-// seen can have written it: once each of them has been answered, and none of them was it, it is the feed's to tell.
+// An entry that can be read already may still be about to be answered. Only commits that were under way when it was first seen can
+// have written it: once each of them has been answered, and none of them was it, the feed publishes it.
 
 import type { Position } from './chain-reading.ts'
 import type { StoredEntry } from '#plane/store/contract/store.ts'
@@ -12,21 +12,21 @@ export type OwnCommits = {
   begin(): OwnCommit
   /** This replica writes it, or has. */
   ownChain(chain: string): void
-  /** How far one can go from there without meeting an entry that was not told here. */
+  /** The sequence up to which every entry from there on was published here. */
   stepOver(chain: string, from: Position): Position
-  wasTold(chain: string, sequence: number): boolean
+  wasPublished(chain: string, sequence: number): boolean
   /** The feed has come past them. */
   passed(entries: readonly StoredEntry[]): void
   mayBeAnswered(chain: string, sequence: number): boolean
   /** The chain has lost entries: other entries may take their places. */
   forget(chain: string): void
-  /** An entry that had to wait has to wait no more. */
+  /** An entry that had to wait no longer has to. */
   onAnswered(run: () => void): void
 }
 
 export type OwnCommit = {
-  told(entries: readonly StoredEntry[]): void
-  /** Whatever came of it. */
+  published(entries: readonly StoredEntry[]): void
+  /** With any outcome. */
   end(): void
 }
 
@@ -35,15 +35,15 @@ type Waiting = { readonly sequence: number; readonly for: Set<OwnCommit> }
 export const openOwnCommits = (): OwnCommits => {
   const underWay = new Set<OwnCommit>()
   /** By chain and sequence, the hash of each entry the feed has not come to. */
-  const told = new Map<string, Map<number, string>>()
+  const published = new Map<string, Map<number, string>>()
   const chains = new Set<string>()
   const waiting = new Map<string, Waiting>()
   const listeners: (() => void)[] = []
 
   const keep = ({ entry, hash }: StoredEntry): void => {
-    const ofChain = told.get(entry.chain) ?? new Map<number, string>()
+    const ofChain = published.get(entry.chain) ?? new Map<number, string>()
     ofChain.set(entry.sequence, hash)
-    told.set(entry.chain, ofChain)
+    published.set(entry.chain, ofChain)
     chains.add(entry.chain)
   }
   const answered = (commit: OwnCommit): void => {
@@ -55,13 +55,13 @@ export const openOwnCommits = (): OwnCommits => {
 
   return {
     begin() {
-      const commit: OwnCommit = { told: (entries) => entries.forEach(keep), end: () => answered(commit) }
+      const commit: OwnCommit = { published: (entries) => entries.forEach(keep), end: () => answered(commit) }
       underWay.add(commit)
       return commit
     },
     ownChain: (chain) => void chains.add(chain),
     stepOver(chain, from) {
-      const ofChain = told.get(chain)
+      const ofChain = published.get(chain)
       let at = from
       for (let hash = ofChain?.get(at.sequence + 1); hash !== undefined; hash = ofChain?.get(at.sequence + 1)) {
         at = { sequence: at.sequence + 1, hash }
@@ -69,8 +69,8 @@ export const openOwnCommits = (): OwnCommits => {
       }
       return at
     },
-    wasTold: (chain, sequence) => told.get(chain)?.has(sequence) ?? false,
-    passed: (entries) => entries.forEach(({ entry }) => told.get(entry.chain)?.delete(entry.sequence)),
+    wasPublished: (chain, sequence) => published.get(chain)?.has(sequence) ?? false,
+    passed: (entries) => entries.forEach(({ entry }) => published.get(entry.chain)?.delete(entry.sequence)),
     mayBeAnswered(chain, sequence) {
       if (!chains.has(chain)) return false
       const known = waiting.get(chain)
@@ -78,7 +78,7 @@ export const openOwnCommits = (): OwnCommits => {
       waiting.set(chain, one)
       return one.for.size > 0
     },
-    forget: (chain) => void told.delete(chain),
+    forget: (chain) => void published.delete(chain),
     onAnswered: (run) => void listeners.push(run),
   }
 }

@@ -1,5 +1,4 @@
-// How the store gets at its database: reads over a few connections that anybody shares, and connections of their own for
-// those who write, wait or listen.
+// The connections of the store: a few shared ones for reads, and separate ones for writers, waits and notifications.
 
 import type { Clock } from '#platform/clock.ts'
 import type { Log } from '#platform/log.ts'
@@ -14,8 +13,8 @@ export type PgAccess = {
   /** What is committed. Harmless to repeat, and repeated once when its connection broke. Rejects with a StoreFault. */
   read(statement: Prepared, values?: readonly PgValue[]): Promise<PgResult>
   /**
-   * One statement that commits by itself, beside the groups of commits: for what no decision is made on, or what may be
-   * written twice. Durable when it resolves; when it rejects, with a StoreFault, it may have happened or not.
+   * One statement in its own transaction, beside the groups of commits: for facts that no decision is made on, or that may be
+   * written twice. Durable when it resolves; when it rejects, with a StoreFault, its outcome is unknown.
    */
   write(statement: Prepared, values?: readonly PgValue[]): Promise<PgResult>
   /** Ends with its owner. Rejects with the driver's error: see `pgTrouble`. */
@@ -31,7 +30,7 @@ export type PgAccessDeps = {
 }
 
 const mostReaders = 4
-/** So that a replica that was stopped, or a lock that is never given back, holds up nobody. */
+/** So that a stopped replica, or a lock that is never released, holds up no other. */
 const writerSettings = { lock_timeout: '4s' }
 const connectWithinMs = 4000
 /** A write, or a read with its repetition. */
@@ -44,7 +43,7 @@ export const openPgAccess = (deps: PgAccessDeps): PgAccess => {
   const readers = openPool(deps, mostReaders, () => connect('read', { default_transaction_read_only: 'on' }))
   const writers = openPool(deps, 1, async () => {
     const session = await connect('write', writerSettings)
-    // A COMMIT that says more than that it is done is not to be relied on: whoever waits hears of a broken connection.
+    // A COMMIT with a warning cannot be relied on: its caller gets the error of a broken connection.
     session.onWarning(() => session.destroy())
     return session
   })

@@ -1,4 +1,4 @@
-// A few connections that anybody shares, made when they are needed and replaced when they break.
+// A few shared connections, made when they are needed and replaced when they break.
 
 import type { Clock } from '#platform/clock.ts'
 import type { PgResult, PgSession, PgValue, Prepared } from '#platform/postgres.ts'

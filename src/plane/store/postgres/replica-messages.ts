@@ -1,5 +1,5 @@
 // Notifications between replicas, over a connection of its own. None of them is the truth and any of them may be lost: a
-// hint says that there is something to read, and whoever asks a question knows what silence means.
+// hint says that there is something to read, and the sender of a question handles a missing answer.
 
 import type { Clock } from '#platform/clock.ts'
 import type { Log } from '#platform/log.ts'
@@ -11,13 +11,13 @@ import type { PgAccess } from './pg-access.ts'
 import type { ReplicaPace } from './replica-pace.ts'
 
 export type ReplicaMessages = {
-  /** Something was committed, and somebody may be waiting for others to hear of it. Several in a row become one. */
+  /** A hint that something was committed, for which a caller may wait. Several in a row become one. */
   hint(awaited: boolean): void
   onHint(run: () => void): void
   /** Null: there is no connection. What is too long for a notification throws. */
   send(to: ReplicaNumber, message: string): Promise<void> | null
   onMessage(run: (message: string) => void): void
-  /** The number may be another by now: what is sent to that one is heard from here on. */
+  /** The number may have changed: from here on messages to the new one are received. */
   listen(): void
   close(): Promise<void>
 }
@@ -48,7 +48,7 @@ export const openReplicaMessages = async (deps: ReplicaMessagesDeps): Promise<Re
 
   const heard = (channel: string, payload: string): void => {
     if (channel !== hints) messageListeners.forEach((run) => run(payload))
-    // One's own come back like everybody's, and say nothing new.
+    // Our own notifications come back too, and are ignored.
     else if (payload !== String(deps.number())) hintListeners.forEach((run) => run())
   }
   const connect = async (): Promise<PgSession> => {
@@ -62,7 +62,7 @@ export const openReplicaMessages = async (deps: ReplicaMessagesDeps): Promise<Re
     listensAs = null
     return fresh
   }
-  /** Null: it does so already. Statements are carried out in order: whatever is sent after this finds it listening. */
+  /** Null: it already listens. Statements are carried out in order: a message that is sent after this is received. */
   const listenOn = (now: PgSession): Promise<void> | null => {
     const number = deps.number()
     if (listensAs === number) return null
@@ -70,7 +70,7 @@ export const openReplicaMessages = async (deps: ReplicaMessagesDeps): Promise<Re
     listensAs = number
     return answeredInTime(timers, now, pace.answerWithinMs, now.exec(`${former} LISTEN ${channelOf(number)}`))
   }
-  /** Connected, listening under the number of today, and answering: a connection can be dead without anybody saying so. */
+  /** Connected, listening under the current number, and answering: a connection can be dead without an error. */
   const check = async (): Promise<void> => {
     const caughtUp = session !== null
     const now = (session ??= await connect())

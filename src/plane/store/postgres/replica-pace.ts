@@ -8,17 +8,17 @@ export type ReplicaPace = {
   readonly renewEveryMs: number
   /** A connection that is silent for longer is given up. */
   readonly answerWithinMs: number
-  /** How soon a change of standing is told. */
+  /** How soon a change of standing is reported. */
   readonly judgeEveryMs: number
   /** Hints of one replica are at least so far apart. */
   readonly hintEveryMs: number
-  /** And those that nobody waits for: every hint makes every other replica look. */
+  /** And hints that no caller waits for: every hint makes every other replica look. */
   readonly routineHintEveryMs: number
   readonly releaseEveryMs: number
-  /** How long a claim waits for a row that somebody else is writing. */
-  readonly claimWithinMs: number
+  /** How long a claim waits for a row that another transaction is writing. */
+  readonly holdWithinMs: number
   readonly forgetEveryMs: number
-  /** A lease that has been over for so long is removed. */
+  /** How long a lease has to be over before it is removed. */
   readonly forgetAfterMs: number
 }
 
@@ -31,7 +31,7 @@ export const usualPace: ReplicaPace = {
   hintEveryMs: 20,
   routineHintEveryMs: 100,
   releaseEveryMs: 200,
-  claimWithinMs: 8000,
+  holdWithinMs: 8000,
   forgetEveryMs: 30_000,
   forgetAfterMs: 60_000,
 }

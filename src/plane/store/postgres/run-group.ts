@@ -37,7 +37,7 @@ export type GroupRunnerDeps = {
 }
 
 export type GroupRunner = {
-  /** Rejects with a StoreFault when nothing of it was committed, or when that cannot be told. */
+  /** Rejects with a StoreFault when nothing of it was committed, or when the outcome is unknown. */
   run(members: readonly Judgeable[]): Promise<readonly MemberOutcome[]>
   /** How far every chain had come, as far as acknowledged commits of this replica have seen. */
   known(): ReadonlyMap<string, number>
@@ -46,7 +46,7 @@ export type GroupRunner = {
 
 /** A group that has not come through by then is given up. */
 const givenUpAfterMs = 8000
-/** A COMMIT waits for the disks of two machines; longer than this, and its connection is not believed in any more. */
+/** A COMMIT waits for the disks of two machines; after this time its connection counts as lost. */
 const commitMs = 5000
 /** Several statements, each of which may wait for a lock. */
 const stepMs = 7000
@@ -113,7 +113,7 @@ export const openGroupRunner = (deps: GroupRunnerDeps): GroupRunner => {
     keep(made)
     return made
   }
-  /** What these members come to, if that was in doubt; what others came to is told by the feed, as nobody waits for it. */
+  /** The outcome of these members, if it was in doubt; the feed publishes the others, for which no caller waits. */
   const settleFirst = async (members: readonly Judgeable[]): Promise<CommitMade | null> => {
     const which = unsettled
     const made = which === null ? null : await settle(which)
@@ -139,7 +139,7 @@ export const openGroupRunner = (deps: GroupRunnerDeps): GroupRunner => {
     const trouble = writer?.session.ended === true ? 'connection' : pgTrouble(error)
     if (trouble === 'again' || trouble === 'unique') await rollBack()
     else drop()
-    // Where somebody has put entries behind it, its end has to be found again.
+    // If entries were added behind it, its end has to be found again.
     if (trouble === 'unique') own = null
     return trouble === 'again' || trouble === 'unique' || trouble === 'connection'
   }

@@ -14,7 +14,7 @@ export type SchemaVersion = {
   readonly newest: number
 }
 
-/** "MSTR": tells our table from another program's of the same name. */
+/** "MSTR": distinguishes our table from another program's of the same name. */
 const mark = 0x4d535452
 /**
  * Any number that has no other use in this database. Held by a migration from its first look at the schema, and shared by a

@@ -4,7 +4,7 @@ import type { Clock } from '#platform/clock.ts'
 import type { Log } from '#platform/log.ts'
 import type { PgSession } from '#platform/postgres.ts'
 import { sortableId, type Random } from '#platform/random.ts'
-import type { Finding } from '#domain/continuity/continuity.ts'
+import type { Loss } from '#domain/continuity/continuity.ts'
 import type { NodeId } from '#domain/core/node.ts'
 import { lossAmong, lossInWords, type JournalWitness } from '#plane/store/journal/journal-witness.ts'
 import type { ReplicaNumber } from '#plane/store/contract/replicas.ts'
@@ -28,9 +28,9 @@ export type Writer = {
 }
 
 /**
- * A replica that stands still inside a transaction is cut off by the server and blocks nobody for long. The plans are
- * fixed: tables are small when a statement is planned and grow while its plan is kept, and every row is found by an index. Where
- * there is no other way than to read a table its cost is then imaginary, and must not make anybody compile the statement.
+ * A replica that hangs inside a transaction is cut off by the server and blocks no other for long. The plans are fixed: tables are
+ * small when a statement is planned and grow while its plan is kept, and every row is found by an index. Where a table has to be
+ * read whole its cost is then imaginary, and must not make the server compile the statement.
  */
 const writerSettings = {
   lock_timeout: '5s',
@@ -64,8 +64,8 @@ export class SchemaChanged extends Error {}
 
 /** This database lacks a place that this replica knows. It may be a primary that was given up: the feed finds out. */
 export class PlaceMissing extends StoreInDoubt {
-  constructor(finding: Omit<Finding, 'lineage'>) {
-    super(lossInWords({ ...finding, lineage: 0 }))
+  constructor(loss: Omit<Loss, 'lineage'>) {
+    super(lossInWords({ ...loss, lineage: 0 }))
     this.name = 'PlaceMissing'
   }
 }
@@ -75,15 +75,15 @@ export type MemberOutcome = Committed | 'lost-race' | 'fenced'
 /** What a group comes to when its COMMIT is carried out. */
 export type CommitMade = {
   readonly outcomes: readonly MemberOutcome[]
-  /** Null: nobody won, and there is nothing to commit. */
+  /** Null: no member won, and there is nothing to commit. */
   readonly written: Written | null
 }
 
 export type Written = {
-  /** As it will stand. */
+  /** With its final value. */
   readonly chain: OwnChain
   readonly isNew: boolean
-  /** All of them, as they will stand. */
+  /** All of them, with their final values. */
   readonly chains: readonly FoundChain[]
 }
 

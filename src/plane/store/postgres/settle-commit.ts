@@ -1,6 +1,6 @@
 // A COMMIT that was sent and not answered as it should be: its connection broke, it took too long, or the server warned
-// that no standby has it. Whether it was carried out is looked up, once nobody can carry it out any more, and the look-up
-// ends with a synchronous write of its own: what it has seen is then as durable as that.
+// that no standby has it. Whether it was carried out is looked up, once no backend can carry it out any more, and the look-up ends
+// with a synchronous write: what it has seen is then as durable as that.
 
 import type { Prepared } from '#platform/postgres.ts'
 import type { Timers } from '#platform/timers.ts'
@@ -31,10 +31,10 @@ export const unsettledCommit = (of: readonly Judgeable[], made: CommitMade, { ch
   return { of, chain: place.chain, isNew, operation, hash: place.hash, made }
 }
 
-/** The server gives a transaction that stands still no longer than this. */
+/** The longest time that the server allows an idle transaction. */
 const withinMs = 7000
 
-/** Rejects when it cannot be told now: then it is asked again before anything else is written. */
+/** Rejects when it cannot be found out now: then it is asked again before anything else is written. */
 export const settleCommit = async (
   timers: Timers,
   { session, warnings }: Writer,

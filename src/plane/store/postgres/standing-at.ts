@@ -1,5 +1,5 @@
-// Whether this replica may act, from what it knows itself: when it last renewed its lease, up to when it has heard of
-// everything, and how far its clock is from the database's.
+// Whether this replica may act, from its own facts: when it last renewed its lease, up to when it has read everything, and how far
+// its clock is from the database's.
 
 import { durationWords } from '#domain/core/in-words.ts'
 import type { Clock } from '#platform/clock.ts'
@@ -14,7 +14,7 @@ export type StandingFacts = {
   readonly now: Instant
   /** When the newest renewal that was confirmed had been sent; null: there is no lease to renew. */
   readonly renewed: Instant | null
-  /** Everything committed before this moment has been told here; null: nothing is known to have been. */
+  /** Everything committed before this moment has been published here; null: no such moment is known. */
   readonly heard: Instant | null
   /** What has kept it from hearing more; null: nothing but time, as far as is known. */
   readonly unheard: string | null
@@ -42,8 +42,8 @@ export const standingAt = (facts: StandingFacts): Standing => {
 }
 
 /**
- * Whichever clock says longer: the monotonic one stands still while a machine sleeps, the other may be set back. Set
- * forward, it costs a lease that is renewed within a second.
+ * The clock that says longer: the monotonic one stops while a machine sleeps, the wall clock may be set back. Set forward, it costs
+ * a lease that is renewed within a second.
  */
 export const elapsedMs = (since: Instant, now: Instant): number =>
   Math.max(now.monotonicMs - since.monotonicMs, now.wallMs - since.wallMs)

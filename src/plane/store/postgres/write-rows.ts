@@ -1,5 +1,5 @@
 // The second half of a group's transaction: what was judged is written, a statement a kind. Every count is checked; one
-// that does not fit means that another replica was quicker, whatever was read before.
+// that does not fit means that another replica was quicker.
 
 import type { RowKind } from '#domain/core/change.ts'
 import type { PgResult, PgSession, PgValue, Prepared } from '#platform/postgres.ts'

@@ -1,6 +1,6 @@
 // What can no longer matter is removed: plans, released allocations and old claims past their end, certificates and
-// denials long past theirs. A certificate's row stays a while after it has expired, so that its holder hears "expired" and
-// not "unknown"; a denial stays at least as long as the certificates it denies.
+// denials long past theirs. A certificate's row stays a while after it has expired, so that its holder gets "expired" and not
+// "unknown"; a denial stays at least as long as the certificates it denies.
 //
 // The time given is never the wall clock of a process, which may be wrong: see lived-time.ts.
 

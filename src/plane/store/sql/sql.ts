@@ -18,8 +18,8 @@ export type Sql = {
   /** Single rows by their key; null: there is none. PostgreSQL reads together what is asked for in one turn. */
   byKey(selection: Selection): (key: string) => Promise<SqlRow | null>
   /**
-   * One statement that commits by itself, beside the groups of commits. Returns how many rows it has changed, and is durable
-   * by then. When it rejects, with a StoreFault, PostgreSQL may have carried it out or not.
+   * One statement in its own transaction, beside the groups of commits. Returns how many rows it has changed, and is durable by
+   * then. When it rejects, with a StoreFault, PostgreSQL may have carried it out or not.
    */
   write(statement: SqlStatement, values?: readonly SqlValue[]): Promise<number>
   /** The same, and it changes nothing unless this replica leads under a lease. */
@@ -60,7 +60,7 @@ export type Dialect = {
   readonly tokenOrder: string
   /** The table or view with the entries of every chain. `chain` has the chains. */
   readonly entries: string
-  /** The chains of entries that have no row in `chain`; a null stands for a chain whose name is lost. */
+  /** The chains of entries that have no row in `chain`; null is a chain whose name is lost. */
   readonly chainsWithoutRow: SqlStatement
   /** A row as `SELECT key, version, doc` gives it. */
   decode<K extends RowKind>(kind: K, found: SqlRow): Row<RowTypes[K]>

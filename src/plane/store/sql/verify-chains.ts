@@ -26,7 +26,7 @@ type ChainAtStart = {
 
 const pageSize = 200
 
-/** The heads are those that were verified, whatever is appended meanwhile. */
+/** The verified heads, without entries that are appended meanwhile. */
 export const verifyChains = async (deps: VerifyChainsDeps): Promise<Verification> => {
   const { sql } = deps
   const { everyChain } = chainStatements(sql.dialect)

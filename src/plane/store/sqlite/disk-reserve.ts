@@ -84,7 +84,7 @@ export const openDiskReserve = (folder: string, log: Log, clock: Pick<Clock, 'mo
       return true
     },
     refill() {
-      // Somebody may have removed it to make room.
+      // An operator may have removed it to make room.
       if (!pathExists(file)) kept = 0
       if (kept >= reserveBytes) return
       const before = kept

@@ -1,5 +1,5 @@
 // Commits that arrive together share one transaction and one fsync. A group runs in one turn, so nothing else of this
-// process is ever seen between its first statement and its COMMIT, and nobody is answered before that.
+// process is ever seen between its first statement and its COMMIT, and no caller is answered before that.
 
 import type { Change, Write } from '#domain/core/change.ts'
 import type { NodeId } from '#domain/core/node.ts'
@@ -116,7 +116,7 @@ const answer = (deps: GroupCommitDeps, group: readonly Member[]): StoreLost | nu
       outcomes = runGroup(deps, members)
     } catch (error) {
       if (sqliteTrouble(error) !== 'full' || !members.some(({ plan }) => plan.cutOff)) throw error
-      // There is no room: the cut-offs among them get the reserve, and nobody else.
+      // There is no room: only the cut-offs among them get the reserve.
       deps.health.failed(error)
       const others = members.filter(({ plan }) => !plan.cutOff)
       rejectAll(others, new StoreFault('nothing was committed', error))
@@ -157,7 +157,7 @@ const runInReserve = (deps: GroupCommitDeps, group: readonly Member[], full: unk
   throw fault
 }
 
-/** The next commit then begins at the start of the log, and needs no more room than this one did. */
+/** The next commit then begins at the start of the log, and needs no additional room. */
 const reuseLog = (database: Database): void => {
   try {
     database.exec('PRAGMA wal_checkpoint(PASSIVE)')
@@ -227,7 +227,7 @@ const inSavepoint = (database: Database, write: () => readonly Write[]): readonl
   }
 }
 
-/** The write as it stands afterwards: what is published must not undo what was kept. */
+/** The write with its final value: what is published must not undo what was kept. */
 const applyWrite = (rows: RowTables, { write, row, rule }: PlannedWrite): Write => {
   switch (rule.kind) {
     case 'after':

@@ -1,5 +1,5 @@
 // Can the store be written to? Known from the last attempt, and asked again by a small write while the answer is no: a
-// plane that stops trying because of the answer would otherwise never hear another.
+// plane that stops trying because of the answer would otherwise never get another.
 
 import type { Clock } from '#platform/clock.ts'
 import type { Log } from '#platform/log.ts'

@@ -137,7 +137,7 @@ const openJournalTable = (database: Database) => {
       void append.run(entry.sequence, entry.operation, bytes, hash, entry.node, entry.type),
     sign: (sequence: number, signature: Uint8Array, keyId: string) => void sign.run(signature, keyId, sequence),
     newest: () => (newest.get() as NewestRow | undefined) ?? null,
-    /** Where chains end that get no more entries. */
+    /** The ends of closed chains. */
     closed: (): ReadonlyMap<string, number> =>
       new Map(closed.all().map((row) => [row['chain'] as string, row['sequence'] as number])),
   }

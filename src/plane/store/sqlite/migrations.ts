@@ -5,7 +5,7 @@ import type { Database } from '#platform/sqlite.ts'
 import { notAStore, StoreRefused } from '#plane/store/contract/store-errors.ts'
 import { transact } from './transact.ts'
 
-/** "MSTR": tells our file from any other SQLite database. */
+/** "MSTR": distinguishes our file from any other SQLite database. */
 const applicationId = 0x4d535452
 
 const documents = (table: string, columns: string): string =>

@@ -74,7 +74,7 @@ export const openSqliteStore = async (deps: SqliteStoreDeps): Promise<Store> => 
   }
 }
 
-/** A plane that cannot start cuts nobody off: opening takes from the reserve, too. */
+/** A plane that cannot start cuts no node off: opening uses the reserve, too. */
 const openInReserve = (deps: SqliteStoreDeps, reserve: DiskReserve): Database => {
   for (;;) {
     const database = openDatabase(path.join(deps.folder, 'muster.db'), busyMs)
@@ -96,7 +96,7 @@ const assemble = (
 ): Store => {
   const rows = openRowTables(database)
   let lost: StoreLost | null = null
-  /** Whatever is written beside the commits waits for room, and for a disk that can be relied on. */
+  /** Writes beside the commits wait for room, and for a disk that can be relied on. */
   const mayWrite = (): boolean => lost === null && !reserve.spent()
   const sql = openSqliteSql(database, () => {
     if (!mayWrite()) throw new StoreFault('nothing was written', lost ?? new ReserveInUse())

@@ -2,7 +2,7 @@
 
 import type { NodeId } from '#domain/core/node.ts'
 import { lossInWords, type JournalWitness } from '#plane/store/journal/journal-witness.ts'
-import type { ClaimedSession, Fence, Holder, Holders, Replicas, Standing } from '#plane/store/contract/replicas.ts'
+import type { HeldSession, Fence, Holder, Holders, Replicas, Standing } from '#plane/store/contract/replicas.ts'
 
 export type SoleReplicaDeps = {
   readonly name: string
@@ -22,15 +22,15 @@ const self = 1
 const fence: Fence = { number: 1 }
 
 export const openSoleReplica = (deps: SoleReplicaDeps): SoleReplica => {
-  const held = new Map<NodeId, ClaimedSession>()
+  const held = new Map<NodeId, HeldSession>()
   const holderOf = (node: NodeId): Holder | null => {
     const session = held.get(node)
     return session === undefined ? null : { ...session, replica: self }
   }
   const holders: Holders = {
-    async claim(node, session) {
+    async take(node, session) {
       held.set(node, session)
-      return 'claimed'
+      return 'held'
     },
     release(node, session) {
       if (held.get(node)?.number === session) held.delete(node)

@@ -4,8 +4,8 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { defaultDomainSettings } from '#domain/core/domain-settings.ts'
 import { formatNetwork, ipv6OfNumber, parseIpv6, parseNetwork, type Network } from '#platform/ip-address.ts'
-import { addressCandidates, isFreeFor, isOfNetwork, overlayPrefixOf } from './overlay-address.ts'
-import { addressRestMs, type OverlayAddress } from '#domain/core/wireguard.ts'
+import { addressCandidates, isFreeFor, isOfNetwork, wireguardPrefixOf } from './wireguard-address.ts'
+import { addressRestMs, type WireguardAddress } from '#domain/core/wireguard.ts'
 
 const sha256 = (text: string): Uint8Array => createHash('sha256').update(text).digest()
 
@@ -18,11 +18,11 @@ const prefixOf = (text: string): Network => {
 const settings = (name: string, overlayPrefix: string | null) => ({ ...defaultDomainSettings(name), overlayPrefix })
 
 test('a domain has its own unique local prefix unless it is given another', () => {
-  const made = overlayPrefixOf(settings('muster.local', null), sha256)
+  const made = wireguardPrefixOf(settings('muster.local', null), sha256)
   assert.match(formatNetwork(made), /^fd[0-9a-f]{2}:[0-9a-f:]*::\/64$/)
-  assert.deepEqual(overlayPrefixOf(settings('muster.local', null), sha256), made)
-  assert.notDeepEqual(overlayPrefixOf(settings('other.local', null), sha256), made)
-  assert.deepEqual(overlayPrefixOf(settings('muster.local', '2001:db8::/64'), sha256), prefixOf('2001:db8::/64'))
+  assert.deepEqual(wireguardPrefixOf(settings('muster.local', null), sha256), made)
+  assert.notDeepEqual(wireguardPrefixOf(settings('other.local', null), sha256), made)
+  assert.deepEqual(wireguardPrefixOf(settings('muster.local', '2001:db8::/64'), sha256), prefixOf('2001:db8::/64'))
 })
 
 test('every address that is offered is in the network and not the one routers answer to, the first always the same', () => {
@@ -63,7 +63,7 @@ test('in a network of ordinary size nodes hardly ever meet', () => {
 
 test('an address that was given up rests a day before another machine gets it, also one of the same name', () => {
   const row = (releasedAtMs: number | null) => {
-    const value: OverlayAddress = { address: 'fd00::1', node: 'gpu-001', sinceMs: 0, releasedAtMs }
+    const value: WireguardAddress = { address: 'fd00::1', node: 'gpu-001', sinceMs: 0, releasedAtMs }
     return { value, version: 1 }
   }
   const of = (id: string, registeredAtMs = 500) => ({ id, registeredAtMs })

@@ -1,42 +1,42 @@
-// Who hears of rows keeps the last thing told, and two parties tell: the flows of this replica, when their commits are
-// answered, and the feed, when it has read what others committed. Both learn from the database over different connections,
-// so either can be overtaken by the other. Here whichever is about to tell is given what is newer.
+// Subscribers keep the last published row, and two parties publish: the flows of this replica, when their commits are answered, and
+// the feed, when it has read the commits of others. Both read the database over different connections, so either can overtake the
+// other. This file gives the party that is about to publish the newer row.
 //
-// Rows are compared by their versions. Denials and bans have none a commit could know beforehand, and need none: of two
-// denials everybody keeps the one that lasts longer, and a ban never changes.
+// Rows are compared by their versions. Denials and bans have none that a commit could know beforehand, and need none: of two denials
+// subscribers keep the one that lasts longer, and a ban never changes.
 
 import assert from 'node:assert/strict'
 import type { Change, RowKind, RowTypes, Write } from '#domain/core/change.ts'
 import { tableShapes } from '#plane/store/commit/columns.ts'
 import type { Committed } from '#plane/store/contract/store.ts'
 
-export type ToldRows = {
+export type PublishedRows = {
   /** A commit of this replica that is under way. */
   awaited(change: Change): Awaited
-  /** Before rows are read that are to be told: what flows tell from now on may be newer than what is found. */
+  /** Before rows are read for publication: rows that flows publish from now on may be newer than what is found. */
   beginReading(): void
-  /** They have been told, in the turn they were found in. */
+  /** They have been published, in the turn in which they were found. */
   endReading(): void
-  /** About to be told by the feed; returns what is to be told instead, if that is newer. */
-  telling(row: FoundRow): Write
+  /** The feed is about to publish the row; returns a newer one to publish instead, if there is one. */
+  newest(row: FoundRow): Write
 }
 
 export type Awaited = {
-  /** It is about to be told by its flow; returns what is to be told instead, where that is newer. */
+  /** Its flow is about to publish it; returns newer rows to publish instead, where there are any. */
   committed(committed: Committed): Committed
-  /** There is nothing to tell of it. */
+  /** It publishes nothing. */
   failed(): void
 }
 
 export type FoundRow = { readonly key: string; readonly version: number; readonly write: Write }
 
-/** `overtakenBy`: what the feed has told of its rows meanwhile, where that is newer. */
+/** `overtakenBy`: what the feed has published of its rows meanwhile, where that is newer. */
 type UnderWay = { readonly versions: ReadonlyMap<string, number>; readonly overtakenBy: Map<string, FoundRow> }
 
-export const openToldRows = (): ToldRows => {
+export const openPublishedRows = (): PublishedRows => {
   const underWay = new Map<string, Set<UnderWay>>()
-  /** Told by flows since a reading began; null: there is none. */
-  let toldHere: Map<string, FoundRow> | null = null
+  /** Published by flows since a reading began; null: there is no reading. */
+  let publishedHere: Map<string, FoundRow> | null = null
 
   const leave = (one: UnderWay): void => {
     for (const place of one.versions.keys()) {
@@ -63,7 +63,7 @@ export const openToldRows = (): ToldRows => {
             const version = one.versions.get(place)
             if (version === undefined) return write
             const newest = one.overtakenBy.get(place) ?? { key, version, write }
-            toldHere?.set(place, newest)
+            publishedHere?.set(place, newest)
             return newest.write
           })
           return { ...committed, writes }
@@ -71,11 +71,11 @@ export const openToldRows = (): ToldRows => {
         failed: () => leave(one),
       }
     },
-    beginReading: () => void (toldHere = new Map()),
-    endReading: () => void (toldHere = null),
-    telling(row) {
+    beginReading: () => void (publishedHere = new Map()),
+    endReading: () => void (publishedHere = null),
+    newest(row) {
       const place = placeOf(row.write.put, row.key)
-      const here = toldHere?.get(place)
+      const here = publishedHere?.get(place)
       if (here !== undefined && here.version > row.version) return here.write
       for (const one of underWay.get(place) ?? []) {
         const version = one.versions.get(place)

@@ -14,10 +14,10 @@ import {
 } from '#platform/ip-address.ts'
 import type { NodeId } from '#domain/core/node.ts'
 import type { Digest } from './peer-set.ts'
-import { addressRestMs, type OverlayAddress } from '#domain/core/wireguard.ts'
+import { addressRestMs, type WireguardAddress } from '#domain/core/wireguard.ts'
 
 /** What the domain says, else a unique local prefix (RFC 4193) made from its name. */
-export const overlayPrefixOf = ({ name, overlayPrefix }: DomainSettings, digest: Digest): Network => {
+export const wireguardPrefixOf = ({ name, overlayPrefix }: DomainSettings, digest: Digest): Network => {
   const chosen = overlayPrefix === null ? null : parseNetwork(overlayPrefix)
   if (chosen !== null) return chosen
   const globalId = digest(`muster wireguard network of ${name}`).subarray(0, 5)
@@ -26,7 +26,7 @@ export const overlayPrefixOf = ({ name, overlayPrefix }: DomainSettings, digest:
 
 /** A network this small is looked through. */
 const smallBits = 12n
-/** In a larger one so many that are all taken mean that nearly everything is. */
+/** In a larger network this number of taken addresses means that nearly all are taken. */
 const mostTried = 256
 
 /** Canonical texts, of which the first that is free is the node's. Never the first address: routers answer to it (RFC 4291). */
@@ -56,12 +56,12 @@ export const isOfNetwork = (network: Network, address: string): boolean => {
 }
 
 /**
- * One that was given up rests before another machine gets it, also a new one of the same name: a peer that was away meanwhile
- * may still send there what is for the one before. `registeredAtMs`: of whoever asks; null: about to be registered.
+ * A released address rests before another machine gets it, also a new one of the same name: a peer that was away may still send
+ * there what is for the previous node. `registeredAtMs`: of the asking node; null: about to be registered.
  */
 export const isFreeFor = (
   { id, registeredAtMs }: { readonly id: NodeId; readonly registeredAtMs: number | null },
-  row: Row<OverlayAddress> | null,
+  row: Row<WireguardAddress> | null,
   nowMs: number,
 ): boolean => {
   if (row === null) return true

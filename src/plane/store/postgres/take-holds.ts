@@ -1,27 +1,27 @@
 // Claims of many nodes in one transaction: a boot storm opens thousands of channels at once.
 //
 // The row of the node is locked, so that a lapse, which has it to itself, either comes first or sees the claim. Rows are
-// locked in one order by everybody, and a node that somebody is just writing is left for the next transaction instead of
-// making all the others wait.
+// locked in one order by all replicas, and a node that another transaction is writing is left for the next one, so that the
+// others do not wait.
 
 import type { NodeId } from '#domain/core/node.ts'
 import type { PgSession, Prepared } from '#platform/postgres.ts'
-import type { ClaimedSession, Holder, ReplicaNumber } from '#plane/store/contract/replicas.ts'
+import type { HeldSession, Holder, ReplicaNumber } from '#plane/store/contract/replicas.ts'
 import { Fenced, StoreFault } from '#plane/store/contract/store-errors.ts'
 
-export type Claim = { readonly node: NodeId; readonly session: ClaimedSession; readonly over: Holder | null }
+export type HoldRequest = { readonly node: NodeId; readonly session: HeldSession; readonly over: Holder | null }
 
-/** `again`: somebody else was at that node in the same moment. */
-export type ClaimOutcome = 'claimed' | 'again' | Holder
+/** `again`: another transaction had that node at the same moment. */
+export type HoldOutcome = 'held' | 'again' | Holder
 
 /** One outcome a claim, in their order; durable when it resolves. */
-export const claimHolders = async (
+export const takeHolds = async (
   session: PgSession,
   self: ReplicaNumber,
-  claims: readonly Claim[],
-): Promise<readonly ClaimOutcome[]> => {
+  requests: readonly HoldRequest[],
+): Promise<readonly HoldOutcome[]> => {
   try {
-    return await inTransaction(session, self, claims)
+    return await inTransaction(session, self, requests)
   } catch (error) {
     if (!session.ended) await session.exec('ROLLBACK')
     throw error
@@ -31,9 +31,9 @@ export const claimHolders = async (
 const inTransaction = async (
   session: PgSession,
   self: ReplicaNumber,
-  claims: readonly Claim[],
-): Promise<readonly ClaimOutcome[]> => {
-  const nodes = [...new Set(claims.map(({ node }) => node))].sort()
+  requests: readonly HoldRequest[],
+): Promise<readonly HoldOutcome[]> => {
+  const nodes = [...new Set(requests.map(({ node }) => node))].sort()
   const [, own, free, held, leases] = await Promise.all([
     session.exec('BEGIN'),
     session.run(ownLease, [self]),
@@ -43,14 +43,14 @@ const inTransaction = async (
   ])
   if (own.count !== 1) throw new Fenced('the lease of this replica is over')
   const before = new Map(held.rows.map((row) => [row['node'] as NodeId, holderOf(row)]))
-  const outcomes = decideAll(claims, {
+  const outcomes = decideAll(requests, {
     self,
     before,
     locked: new Set(free.rows.map((row) => row['key'] as NodeId)),
     leased: new Set(leases.rows.map((row) => row['number'] as ReplicaNumber)),
   })
-  const taken = new Map<NodeId, ClaimedSession>()
-  claims.forEach(({ node, session: its }, at) => outcomes[at] === 'claimed' && taken.set(node, its))
+  const taken = new Map<NodeId, HeldSession>()
+  requests.forEach(({ node, session: its }, at) => outcomes[at] === 'held' && taken.set(node, its))
   const changed = [...taken].filter(([node]) => before.has(node))
   const fresh = [...taken].filter(([node]) => !before.has(node)).sort(([one], [other]) => (one < other ? -1 : 1))
   const [, inserted] = await Promise.all([
@@ -61,8 +61,8 @@ const inTransaction = async (
   if (session.ended) throw new StoreFault('a claim was not confirmed', 'its connection has ended')
   const added = new Set(inserted.rows.map((row) => row['node'] as NodeId))
   return outcomes.map((outcome, at) => {
-    const { node } = claims[at] as Claim
-    return outcome === 'claimed' && !before.has(node) && !added.has(node) ? 'again' : outcome
+    const { node } = requests[at] as HoldRequest
+    return outcome === 'held' && !before.has(node) && !added.has(node) ? 'again' : outcome
   })
 }
 
@@ -74,20 +74,20 @@ type BatchFacts = {
 }
 
 /** Later claims of a node see earlier ones. */
-const decideAll = (claims: readonly Claim[], facts: BatchFacts): readonly ClaimOutcome[] => {
+const decideAll = (requests: readonly HoldRequest[], facts: BatchFacts): readonly HoldOutcome[] => {
   const now = new Map(facts.before)
-  return claims.map(({ node, session, over }) => {
+  return requests.map(({ node, session, over }) => {
     if (!facts.locked.has(node)) return 'again'
-    const outcome = decideClaim({ ...facts, session, over, holder: now.get(node) ?? null })
-    if (outcome === 'claimed') now.set(node, { ...session, replica: facts.self })
+    const outcome = decideHold({ ...facts, session, over, holder: now.get(node) ?? null })
+    if (outcome === 'held') now.set(node, { ...session, replica: facts.self })
     return outcome
   })
 }
 
 /** Who may take over the channel of a node. */
-export type ClaimFacts = {
+export type HoldFacts = {
   readonly self: ReplicaNumber
-  readonly session: ClaimedSession
+  readonly session: HeldSession
   /** The session the claimant has found silent. */
   readonly over: Holder | null
   /** As the store has it, with or without a lease. */
@@ -95,11 +95,11 @@ export type ClaimFacts = {
   readonly leased: ReadonlySet<ReplicaNumber>
 }
 
-export const decideClaim = ({ self, session, over, holder, leased }: ClaimFacts): 'claimed' | Holder => {
-  if (holder === null || holder.replica === self) return 'claimed'
-  if (holder.instance !== null && holder.instance === session.instance) return 'claimed'
-  if (!leased.has(holder.replica)) return 'claimed'
-  return over !== null && over.replica === holder.replica && over.number === holder.number ? 'claimed' : holder
+export const decideHold = ({ self, session, over, holder, leased }: HoldFacts): 'held' | Holder => {
+  if (holder === null || holder.replica === self) return 'held'
+  if (holder.instance !== null && holder.instance === session.instance) return 'held'
+  if (!leased.has(holder.replica)) return 'held'
+  return over !== null && over.replica === holder.replica && over.number === holder.number ? 'held' : holder
 }
 
 export const holderOf = (row: Readonly<Record<string, unknown>>): Holder => ({
@@ -108,7 +108,7 @@ export const holderOf = (row: Readonly<Record<string, unknown>>): Holder => ({
   instance: row['instance'] as string | null,
 })
 
-const columnsOf = (sessions: readonly (readonly [NodeId, ClaimedSession])[]) => [
+const columnsOf = (sessions: readonly (readonly [NodeId, HeldSession])[]) => [
   sessions.map(([node]) => node),
   sessions.map(([, { number }]) => number),
   sessions.map(([, { instance }]) => instance),
