@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { entry, type Write } from '#domain/core/change.ts'
 import { defaultProbeSilenceMs, shippedProfiles, type Profile } from '#domain/core/profile.ts'
 import { planCommit } from '#plane/store/commit/plan-commit.ts'
-import { decodeShared, refusedOn, writableOn, youngFields } from './older-rows.ts'
+import { decodeShared, filled, refusedOn, writableOn, youngFields } from './older-rows.ts'
 import { newestSchema } from './schema-since.ts'
 
 const profile = (probeSilenceMs: number): Profile => ({ ...(shippedProfiles[0] as Profile), probeSilenceMs })
@@ -65,7 +65,7 @@ test('on the older schema claims are left out, and documents are written as the 
   assert.deepEqual(writableOn(newestSchema, plan), plan)
 })
 
-test('what is left out of a document is there again when it is read, also where a part of a nested setting is missing', () => {
+test('what is left out of a document is there again when it is read', () => {
   const value = profile(defaultProbeSilenceMs)
   const older = writableOn(1, planOf({ put: 'profile', value })).writes[0]?.row.doc ?? ''
   assert.deepEqual(
@@ -74,7 +74,14 @@ test('what is left out of a document is there again when it is read, also where 
   )
   const read = (doc: string) => decodeShared('profile', { key: value.name, version: 1, doc }).value
   assert.deepEqual(read(older), value)
-  assert.deepEqual(read(JSON.stringify({ ...value, wireguard: { mode: 'off' } })), value)
   const own = { ...value, wireguard: { mode: 'required', listenPort: 1, mtu: 1280 } }
   assert.deepEqual(read(JSON.stringify(own)), own)
+})
+
+test('a field that is younger than the object it is in is filled; an object of one schema that lacks a field is left as it is', () => {
+  const values = { young: { a: 0, b: 0 }, mixed: { old: 0, new: 0 } }
+  const since = { young: { a: 2, b: 2 }, mixed: { old: 1, new: 3 } }
+  assert.deepEqual(filled({ mixed: { old: 5 } }, values, since), { young: { a: 0, b: 0 }, mixed: { old: 5, new: 0 } })
+  const damaged = { young: { a: 5 }, mixed: { old: 5, new: 5 } }
+  assert.equal(filled(damaged, values, since), damaged)
 })

@@ -23,22 +23,38 @@ const lacking: { readonly [K in RowKind]?: Partial<RowTypes[K]> } = {
   issuer: { compromisedAtMs: null },
 }
 
+/** A field, or the fields of an object, as schema-since.ts has them. */
+type Since = number | { readonly [name: string]: Since }
+
 /** The document itself where it lacks nothing: most do not. */
-const filled = (document: object, values: object): object => {
+export const filled = (document: object, values: object, since: Since): object => {
   const missing: Record<string, unknown> = {}
   for (const [name, value] of Object.entries(values)) {
     const found: unknown = (document as Record<string, unknown>)[name]
-    const part = found === undefined ? value : isObject(found) && isObject(value) ? filled(found, value) : found
+    const inside = typeof since === 'number' ? since : (since[name] ?? 1)
+    const part =
+      found === undefined
+        ? value
+        : isObject(found) && isObject(value) && isOfSeveralSchemas(inside)
+          ? filled(found, value, inside)
+          : found
     if (part !== found) missing[name] = part
   }
   return Object.keys(missing).length === 0 ? document : { ...document, ...missing }
 }
 
+/** An object of one schema is in an older row whole or not at all. A row that lost a part of it is damaged, and stays visibly so. */
+const isOfSeveralSchemas = (since: Since): boolean =>
+  typeof since !== 'number' && new Set(fieldsIn(since).map((field) => field.since)).size > 1
+
 const isObject = (value: unknown): value is object =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
 const fillers = Object.fromEntries(
-  Object.entries(lacking).map(([kind, values]) => [kind, (document: object) => filled(document, values)]),
+  Object.entries(lacking).map(([kind, values]) => {
+    const since = fieldsSince[kind as RowKind] as Since
+    return [kind, (document: object) => filled(document, values, since)]
+  }),
 ) as { readonly [K in RowKind]?: (document: object) => object }
 
 /** A row as `SELECT key, version, doc` gives it, whichever plane has written it. */
