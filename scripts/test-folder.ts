@@ -14,11 +14,33 @@ const memoryFileSystem = 0x01021994
 /** A new one; gone with this process. A long run is for days and for disks. */
 export const openTestFolder = (long: boolean, memory = memoryFolder): string => {
   const parent = !long && hasRoom(memory) ? memory : os.tmpdir()
-  const folder = fs.mkdtempSync(path.join(parent, 'muster-'))
+  removeAbandoned(parent)
+  const folder = fs.mkdtempSync(path.join(parent, `${prefix}${process.pid}-`))
   process.once('exit', () => fs.rmSync(folder, { recursive: true, force: true, maxRetries: 3 }))
   // As any temporary folder: PostgreSQL runs as a user of its own, and so does what installs a peer.
   fs.chmodSync(folder, 0o1777)
   return folder
+}
+
+const prefix = 'muster-run-'
+
+/** Those of runs that were killed, or interrupted while their processes still wrote: memory must not stay taken. */
+const removeAbandoned = (parent: string): void => {
+  for (const name of fs.readdirSync(parent)) {
+    const pid = name.startsWith(prefix) ? Number(/^\d+/.exec(name.slice(prefix.length))?.[0]) : NaN
+    if (Number.isNaN(pid) || isRunning(pid)) continue
+    fs.rmSync(path.join(parent, name), { recursive: true, force: true })
+  }
+}
+
+const isRunning = (pid: number): boolean => {
+  try {
+    process.kill(pid, 0)
+    return true
+  } catch (error) {
+    // One of another user may not be signalled, and runs.
+    return (error as NodeJS.ErrnoException).code !== 'ESRCH'
+  }
 }
 
 const hasRoom = (folder: string): boolean => {

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import * as os from 'node:os'
 import * as path from 'node:path'
@@ -28,4 +29,14 @@ test('they are in memory where that has room and runs programs, and what was tri
   const parent = path.dirname(opened(t, false, '/dev/shm'))
   assert.ok(['/dev/shm', os.tmpdir()].includes(parent), parent)
   assert.equal(fs.existsSync(`/dev/shm/muster-probe-${process.pid}`), false)
+})
+
+test('what a killed run has left is removed by the next, and what a running one has is not', (t) => {
+  const [gone, there] = [spawnSync('true').pid, process.pid].map((pid) =>
+    fs.mkdtempSync(path.join(os.tmpdir(), `muster-run-${pid}-`)),
+  ) as [string, string]
+  t.after(() => fs.rmdirSync(there))
+  fs.writeFileSync(path.join(gone, 'left'), '')
+  opened(t, true)
+  assert.deepEqual([fs.existsSync(gone), fs.existsSync(there)], [false, true])
 })
