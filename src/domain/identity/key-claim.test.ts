@@ -2,9 +2,9 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { expectRefused } from '../../../test/fakes/expect-decision.ts'
 import { keyRecovery, memberships, nodeRow, noonMs, row, slot, slots } from '../../../test/fakes/sample-rows.ts'
-import { keyInUse, keysClaimed, noKeyClaims, type KeyHolder, type KeyInUseFacts } from './key-claim.ts'
+import { keyInUse, keysClaimed, noKeyClaims, type KeyOwner, type KeyInUseFacts } from './key-claim.ts'
 
-const claim = (spki: string, ...holders: readonly (readonly [node: string, use: KeyHolder['use']])[]) =>
+const claim = (spki: string, ...holders: readonly (readonly [node: string, use: KeyOwner['use']])[]) =>
   row({ spki, holders: holders.map(([node, use]) => ({ node, use, sinceMs: noonMs })) }, 2)
 
 const recoveryKey = { kind: 'key', spki: 'r1', publicKey: 'cHVibGlj' } as const
@@ -66,7 +66,7 @@ test('a claim is compared and written with the certificate; one that names the h
     const { reads, writes } = keysClaimed({ ...facts(changes), recovery, nowMs: noonMs })
     return { reads: reads.map(({ row: kind, key, version }) => `${kind} ${key} ${version}`), writes }
   }
-  const tls: KeyHolder = { node: 'gpu-001', use: 'tls', sinceMs: noonMs }
+  const tls: KeyOwner = { node: 'gpu-001', use: 'tls', sinceMs: noonMs }
   assert.deepEqual(claimed({}), {
     reads: ['key-claim k1 0'],
     writes: [{ put: 'key-claim', value: { spki: 'k1', holders: [tls] } }],

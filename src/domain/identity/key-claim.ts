@@ -7,7 +7,7 @@ import type { Node, NodeId, Recovery } from '#domain/core/node.ts'
 import type { RecoveryRegistrationFacts } from '#domain/core/recovery-credential.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
 
-export type KeyHolder = {
+export type KeyOwner = {
   readonly node: NodeId
   readonly use: 'tls' | 'recovery'
   readonly sinceMs: number
@@ -17,7 +17,7 @@ export type KeyHolder = {
  * Never removed: a key that a node had years ago is still not another node's key. Several nodes only where a release
  * before 0.2.1 certified one key for all of them.
  */
-export type KeyClaim = { readonly spki: string; readonly holders: readonly KeyHolder[] }
+export type KeyClaim = { readonly spki: string; readonly holders: readonly KeyOwner[] }
 
 /** What the store knows of the keys in a request. */
 export type KeyClaimFacts = {
@@ -32,7 +32,7 @@ export const noKeyClaims: KeyClaimFacts = { certified: null, registered: null, r
 
 export const isShared = ({ holders }: KeyClaim): boolean => new Set(holders.map(({ node }) => node)).size > 1
 
-export const otherHolders = (claim: Row<KeyClaim> | null, node: NodeId): readonly NodeId[] => [
+export const otherOwners = (claim: Row<KeyClaim> | null, node: NodeId): readonly NodeId[] => [
   ...new Set((claim?.value.holders ?? []).map((holder) => holder.node).filter((id) => id !== node)),
 ]
 
@@ -51,7 +51,7 @@ export type KeyInUseFacts = {
  * never used: its answer was lost, and the same request is repeated after that certificate has expired (ruling 4).
  */
 export const keyInUse = ({ nodeId, node, spki, register, claims }: KeyInUseFacts): Refusal | null => {
-  if (otherHolders(claims.certified, nodeId).length > 0) return refuse('KEY_IN_USE', fingerprint(spki))
+  if (otherOwners(claims.certified, nodeId).length > 0) return refuse('KEY_IN_USE', fingerprint(spki))
   const known = (claims.certified?.value.holders ?? []).length > 0 || (node !== null && heldKeys(node).includes(spki))
   if (known && !(node !== null && isUnanswered(node, spki))) {
     return refuse('KEY_IN_USE', `${fingerprint(spki)} is an earlier key of this node`)
@@ -73,7 +73,7 @@ const certifiedKeys = (node: Node): readonly string[] => {
 }
 
 /** Every key the node's own row names, each with its use. */
-export const holdingsOf = (node: Node): readonly (KeyHolder & { readonly spki: string })[] => {
+export const holdingsOf = (node: Node): readonly (KeyOwner & { readonly spki: string })[] => {
   const slots = slotsOf(node)
   const certified = (slots === null ? [] : everySlot(slots)).map(({ spki, issuedAtMs }) => ({
     ...{ spki, node: node.id, use: 'tls' as const, sinceMs: issuedAtMs },
@@ -108,14 +108,14 @@ export const keysClaimed = (
   }
 }
 
-const claimed = (spki: string, row: Row<KeyClaim> | null, holder: KeyHolder) => {
-  const value = withHolder(row?.value ?? { spki, holders: [] }, holder)
+const claimed = (spki: string, row: Row<KeyClaim> | null, holder: KeyOwner) => {
+  const value = withOwner(row?.value ?? { spki, holders: [] }, holder)
   const writes: readonly Write[] = value === row?.value ? [] : [{ put: 'key-claim', value }]
   return { reads: [readOf('key-claim', spki, row)], writes }
 }
 
 /** The same claim where it names the holder already. */
-export const withHolder = (claim: KeyClaim, { node, use, sinceMs }: KeyHolder): KeyClaim =>
+export const withOwner = (claim: KeyClaim, { node, use, sinceMs }: KeyOwner): KeyClaim =>
   claim.holders.some((one) => one.node === node && one.use === use)
     ? claim
     : { ...claim, holders: [...claim.holders, { node, use, sinceMs }] }

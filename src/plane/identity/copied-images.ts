@@ -2,7 +2,7 @@
 
 import { wantedAlert } from '#domain/alerts/alert-kinds.ts'
 import type { NodeId } from '#domain/core/node.ts'
-import { otherHolders, type KeyClaimFacts } from '#domain/identity/key-claim.ts'
+import { otherOwners, type KeyClaimFacts } from '#domain/identity/key-claim.ts'
 import { raiseAlert } from '#plane/alerts/reconcile-alerts.ts'
 import type { FlowCore } from '#plane/core/core.ts'
 
@@ -28,7 +28,7 @@ export const openCopiedImages = (core: FlowCore): CopiedImages => {
   return {
     async raise(claimant, claims, source) {
       for (const claim of [claims.certified, claims.registered]) {
-        const [holder, ...more] = otherHolders(claim, claimant)
+        const [holder, ...more] = otherOwners(claim, claimant)
         if (claim === null || holder === undefined) continue
         const { spki } = claim.value
         const holders = more.length === 0 ? holder : `${holder} and ${more.length} more`

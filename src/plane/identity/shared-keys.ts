@@ -5,7 +5,7 @@
 import { wantedAlert, type WantedAlert } from '#domain/alerts/alert-kinds.ts'
 import { deniedOverKey, everySlot, slotsOf } from '#domain/core/certificate.ts'
 import { readOf, type Change, type Write, entry } from '#domain/core/change.ts'
-import { holdingsOf, withHolder, type KeyClaim } from '#domain/identity/key-claim.ts'
+import { holdingsOf, withOwner, type KeyClaim } from '#domain/identity/key-claim.ts'
 import type { Node, NodeId } from '#domain/core/node.ts'
 import type { Store } from '#plane/store/contract/store.ts'
 import type { Led } from '#plane/cluster/leading.ts'
@@ -38,7 +38,7 @@ const missingClaims = async ({ store, clock }: Core, nodes: readonly Node[]): Pr
     [...byKey].map(async ([spki, holders]) => {
       const row = await store.get('key-claim', spki)
       const empty: KeyClaim = { spki, holders: [] }
-      return { spki, row, value: holders.reduce(withHolder, row?.value ?? empty) }
+      return { spki, row, value: holders.reduce(withOwner, row?.value ?? empty) }
     }),
   )
   const missing = looked.filter(({ row, value }) => value !== row?.value)

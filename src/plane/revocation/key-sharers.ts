@@ -3,7 +3,7 @@
 
 import { deniedOverKey, type CertificateRecord } from '#domain/core/certificate.ts'
 import { readOf, type Row, type ChangePart } from '#domain/core/change.ts'
-import { holdingsOf, otherHolders, type KeyClaim } from '#domain/identity/key-claim.ts'
+import { holdingsOf, otherOwners, type KeyClaim } from '#domain/identity/key-claim.ts'
 import type { Node, NodeId } from '#domain/core/node.ts'
 import { certificatesOf } from '#plane/core/pages.ts'
 import type { Store } from '#plane/store/contract/store.ts'
@@ -23,7 +23,7 @@ export const keySharers = async (
   nowMs: number,
 ): Promise<KeySharers> => {
   const claims = await Promise.all(keys.map(async (spki) => [spki, await store.get('key-claim', spki)] as const))
-  const others = [...new Set(claims.flatMap(([, row]) => otherHolders(row, id)))]
+  const others = [...new Set(claims.flatMap(([, row]) => otherOwners(row, id)))]
   const nodes: Node[] = []
   const certificates: CertificateRecord[] = []
   for (const other of others) {
