@@ -17,6 +17,7 @@ import { freePort } from '../process/free-port.ts'
 import { postgresDatabase, type TestDatabase } from '../process/postgres-server.ts'
 import { startReplicaPlanes } from '../process/replica-planes.ts'
 import { startAgent } from '../process/start-agent.ts'
+import type { Json } from '../process/operator-call.ts'
 import { startPlane, type Plane } from '../process/start-plane.ts'
 import { tempFolder } from '../process/temp-folder.ts'
 import { commandOf, previousReleases, type NamedRelease } from './previous-release.ts'
@@ -78,7 +79,9 @@ const besideRelease = (release: NamedRelease): void => {
     const old = await startPlane(t, { command })
     const oldAgent = startAgent(t, { command, join: await old.token('--node', 'gpu-001') })
     await toBeConnected(old, 'gpu-001')
-    await old.api('POST', '/v1/nodes', { id: 'gpu-002' })
+    const stolen = startAgent(t, { command, join: await old.token('--node', 'gpu-002') })
+    await toBeConnected(old, 'gpu-002')
+    await stolen.stop()
     await old.api('POST', '/v1/nodes/gpu-002/revoke', { reason: 'stolen' })
     await old.stop()
 
@@ -98,6 +101,12 @@ const besideRelease = (release: NamedRelease): void => {
     await Promise.all([toBeConnected(plane, 'gpu-003'), clonesOfAnImage(t, plane, command, release.version)])
     const verified = await plane.muster('journal', 'verify')
     assert.equal(verified.code, 0, verified.stdout + verified.stderr)
+    // What the release before revoked is revoked as that release did it: nothing is missing.
+    const { alerts } = (await plane.api('GET', '/v1/alerts')).body
+    assert.deepEqual(
+      alerts.filter(({ kind }: Json) => kind === 'rows_differ'),
+      [],
+    )
   })
 
   test('an agent of this release works with a plane of the release before', async (t) => {

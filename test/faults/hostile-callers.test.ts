@@ -88,21 +88,32 @@ test('every listener holds out against every attack at once, and an honest node 
   const doors = doorsOf(plane, roots, machine.target.roots, '/crl/00aa.crl')
   const call = async (): Promise<void> => assert.equal((await machine.node.confirm()).status, 200)
   const startedMs = performance.now()
-  const measured = await callsUnderAttack(t, { doors, pid: plane.pid, call, phases, secondsEach, each: 4 })
-  const { quiet, attacked, bytesBefore, mostBytes } = measured
-  const grown = mostBytes - bytesBefore
-  assert.ok(quiet.length > 0 && attacked.length > 0, 'the node was served in every phase')
-  // How much slower an honest call becomes depends on what else the machine does: `npm run bench hostile` measures it.
-  t.diagnostic(`p99 of a call under attack: ${(p99(attacked) / p99(quiet)).toFixed(1)} times the quiet one`)
-  assert.equal((await plane.api('GET', '/readyz')).status, 200)
-  for (const { name } of doors) {
-    const of = (reason: string) =>
-      metric(plane, 'muster_connections_cut_total', `listener="${name}",reason="${reason}"`)
-    assert.ok((await of('pipelined')) > 0, `a pipeliner was cut off at ${name}`)
-    // Operators without a key are refused before their body is read, so there is nothing to abort.
-    const aborted = await metric(plane, 'muster_requests_aborted_total', `listener="${name}"`)
-    assert.ok(aborted > 0 || name === 'operator', `hang-ups at ${name}`)
+  const of = (name: string, reason: string): Promise<number> =>
+    metric(plane, 'muster_connections_cut_total', `listener="${name}",reason="${reason}"`)
+  // Operators without a key are refused before their body is read, so there is nothing to abort.
+  const hungUp = (name: string): Promise<number> =>
+    name === 'operator' ? Promise.resolve(1) : metric(plane, 'muster_requests_aborted_total', `listener="${name}"`)
+  const missing = async (): Promise<string | null> => {
+    for (const { name } of doors) {
+      if ((await of(name, 'pipelined')) === 0) return `no pipeliner was cut off at ${name}`
+      if ((await hungUp(name)) === 0) return `no hang-up was counted at ${name}`
+    }
+    return null
   }
+  let grown = 0
+  let [lacks, round]: [string | null, number] = ['', 0]
+  // On a busy machine an attack may not come to every listener within its seconds.
+  for (; round < 5 && lacks !== null; round++) {
+    const measured = await callsUnderAttack(t, { doors, pid: plane.pid, call, phases, secondsEach, each: 4 })
+    const { quiet, attacked, bytesBefore, mostBytes } = measured
+    grown = Math.max(grown, mostBytes - bytesBefore)
+    assert.ok(quiet.length > 0 && attacked.length > 0, 'the node was served in every phase')
+    // How much slower an honest call becomes depends on what else the machine does: `npm run bench hostile` measures it.
+    t.diagnostic(`p99 of a call under attack: ${(p99(attacked) / p99(quiet)).toFixed(1)} times the quiet one`)
+    lacks = await missing()
+  }
+  assert.equal(lacks, null)
+  assert.equal((await plane.api('GET', '/readyz')).status, 200)
   assert.equal((await machine.recover()).status, 200, 'a machine recovers')
   assert.ok(grown < 200 * megabyte, `grew by ${Math.round(grown / megabyte)} MiB`)
 

@@ -140,7 +140,7 @@ test('R3: a node that was revoked is to be revoked again, and an open alert gain
   assert.notEqual([...alerts.all()][0]?.id, id, 'an acknowledgement of the first does not cover it')
 })
 
-test('R3: the ban of a recovery key is put back, by its entry and by the row of entries that do not name it', async (t) => {
+test('R3: the ban of a recovery key that a revocation names is put back; releases before 0.2.1 named and banned none', async (t) => {
   const { store, watch, run } = await setUp(t)
   const recoveryOf = (spki: string): Recovery => ({
     ...{ recoveredAtMs: [], denied: null, episode: null },
@@ -159,9 +159,9 @@ test('R3: the ban of a recovery key is put back, by its entry and by the row of 
   await run()
   assert.deepEqual(
     watch.last()?.rows.differences.map(({ row, why }) => [row, why]),
-    [named, older].map((spki) => ['key-ban', `it was revoked, and its recovery key SHA256:${spki} is not banned`]),
+    [['key-ban', `it was revoked, and its recovery key SHA256:${named} is not banned`]],
   )
-  for (const spki of [named, older]) assert.notEqual(await store.get('key-ban', spki), null)
+  assert.notEqual(await store.get('key-ban', named), null)
   await run()
   assert.deepEqual(watch.last()?.rows.differences, [])
 })

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import type { CertificateRecord } from '#domain/core/certificate.ts'
 import type { EntryType, JournalEntry } from '#domain/core/journal-entry.ts'
 import type { Membership, Node } from '#domain/core/node.ts'
-import { differenceOfNode, journalActor, standingRevocation } from './rows-and-journal.ts'
+import { bannedKeysOf, differenceOfNode, journalActor, standingRevocation } from './rows-and-journal.ts'
 
 let sequence = 0
 const said = (type: EntryType, epoch: number, atMs: number, chain = 'one'): JournalEntry =>
@@ -95,4 +96,16 @@ test('R3: the journal alone says whether a node is revoked; what may have come i
   assert.ok(!isRevoked([...revoked, told('host.enrolled', 2, 4, 'two')]))
   assert.ok(!isRevoked([told('node.confirmed', 1, 1), told('node.quarantined', 1, 2)]))
   assert.ok(!isRevoked([]))
+})
+
+test('a revocation has banned the newest certified key and the recovery key it names; before 0.2.1 it named and banned none', () => {
+  const last = { spki: 'b'.repeat(64) } as CertificateRecord
+  const revoked = (body: object) => ({ entry: { ...said('host.revoked', 1, 1), body } as JournalEntry, epoch: 1 })
+  assert.deepEqual(bannedKeysOf(revoked({ recovery_key: `SHA256:${'a'.repeat(64)}` }), last), [
+    last.spki,
+    'a'.repeat(64),
+  ])
+  assert.deepEqual(bannedKeysOf(revoked({}), last), [last.spki])
+  assert.deepEqual(bannedKeysOf(revoked({}), null), [])
+  assert.deepEqual(bannedKeysOf({ entry: said('node.quarantined', 1, 1), epoch: 1 }, last), [])
 })

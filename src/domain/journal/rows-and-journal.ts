@@ -179,21 +179,13 @@ export const lastCertificateOf = (
 
 /**
  * The keys that the revocation of an epoch has banned, as far as they are known: the newest certified one, and the one it
- * recovered with. Entries before 0.2.1 do not name that; the row of the node does, as long as it can be read and is of that
- * epoch.
+ * recovered with. Releases before 0.2.1 banned no recovery key and named none, so what is not named is not missing.
  */
-export const bannedKeysOf = (
-  { entry, epoch }: EndedEpoch,
-  node: Node,
-  last: CertificateRecord | null,
-): readonly string[] => {
+export const bannedKeysOf = ({ entry }: EndedEpoch, last: CertificateRecord | null): readonly string[] => {
   if (entry.type !== 'host.revoked') return []
   const named = entry.body['recovery_key']
-  const ofEntry = typeof named === 'string' ? /^SHA256:([0-9a-f]{64})$/.exec(named)?.[1] : undefined
-  const isKnown = node.unreadable === undefined && node.epoch === epoch
-  const credential = isKnown ? node.recovery?.credential : undefined
-  const ofRow = credential?.kind === 'key' ? credential.spki : undefined
-  return [...new Set([last?.spki, ofEntry ?? ofRow].filter((spki) => spki !== undefined))]
+  const recoveryKey = typeof named === 'string' ? /^SHA256:([0-9a-f]{64})$/.exec(named)?.[1] : undefined
+  return [...new Set([last?.spki, recoveryKey].filter((spki) => spki !== undefined))]
 }
 
 /** The denial that an ended epoch has to have, for as long as one of its certificates could be valid. */

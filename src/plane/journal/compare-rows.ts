@@ -172,7 +172,7 @@ const differencesOfNode = async (
         : null
     ofRow.push({ row: 'node', subject: id, node: id, why, fence })
   }
-  return [...ofRow, ...(await differencesOfEnds(store, clock, before.value, entries))]
+  return [...ofRow, ...(await differencesOfEnds(store, clock, before.value.id, entries))]
 }
 
 const unreadableWords = (id: NodeId, what: string): string =>
@@ -207,10 +207,9 @@ const isProven = (store: RowsAndJournal, { chain, sequence }: JournalEntry): Pro
 const differencesOfEnds = async (
   store: RowsAndJournal,
   clock: Clock,
-  node: Node,
+  id: NodeId,
   entries: readonly JournalEntry[],
 ): Promise<readonly RowDifference[]> => {
-  const { id } = node
   const ends = endedEpochs(entries)
   if (ends.length === 0) return []
   const listed = await store.list('certificate', { where: { node: id }, after: null, limit: mostCertificates })
@@ -232,7 +231,7 @@ const differencesOfEnds = async (
         fence: (await isProven(store, end.entry)) ? { kind: 'deny', denial } : null,
       })
     }
-    for (const spki of bannedKeysOf(end, node, last)) {
+    for (const spki of bannedKeysOf(end, last)) {
       if ((await store.get('key-ban', spki)) !== null) continue
       const why = `it was revoked, and its ${spki === last?.spki ? 'key' : 'recovery key'} SHA256:${spki} is not banned`
       const ban = { kind: 'ban', spki, node: id } as const
