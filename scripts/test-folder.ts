@@ -29,7 +29,13 @@ const removeAbandoned = (parent: string): void => {
   for (const name of fs.readdirSync(parent)) {
     const pid = name.startsWith(prefix) ? Number(/^\d+/.exec(name.slice(prefix.length))?.[0]) : NaN
     if (Number.isNaN(pid) || isRunning(pid)) continue
-    fs.rmSync(path.join(parent, name), { recursive: true, force: true })
+    const folder = path.join(parent, name)
+    try {
+      // That of another user cannot be removed, and is not ours to remove.
+      if (fs.statSync(folder).uid === process.getuid?.()) fs.rmSync(folder, { recursive: true, force: true })
+    } catch {
+      // Another run removes it at the same time, or its processes still write: the next run tries again.
+    }
   }
 }
 

@@ -14,11 +14,12 @@ import { startedCommand } from '../process/child.ts'
 import type { Scope } from '../process/cleanup.ts'
 import { eventually } from '../process/eventually.ts'
 import { freePort } from '../process/free-port.ts'
+import type { Json } from '../process/operator-call.ts'
 import { postgresDatabase, type TestDatabase } from '../process/postgres-server.ts'
 import { startReplicaPlanes } from '../process/replica-planes.ts'
 import { startAgent } from '../process/start-agent.ts'
-import type { Json } from '../process/operator-call.ts'
 import { startPlane, type Plane } from '../process/start-plane.ts'
+import { tamperWith } from '../process/tamper.ts'
 import { tempFolder } from '../process/temp-folder.ts'
 import { commandOf, previousReleases, type NamedRelease } from './previous-release.ts'
 
@@ -101,7 +102,13 @@ const besideRelease = (release: NamedRelease): void => {
     await Promise.all([toBeConnected(plane, 'gpu-003'), clonesOfAnImage(t, plane, command, release.version)])
     const verified = await plane.muster('journal', 'verify')
     assert.equal(verified.code, 0, verified.stdout + verified.stderr)
-    // What the release before revoked is revoked as that release did it: nothing is missing.
+    // 0.2.0 banned no recovery key with a node: the ban is added, and that is no alert.
+    const { sql } = tamperWith(plane.data)
+    await eventually('the recovery key of the revoked node to be banned', async () => {
+      const [found] = await sql(`SELECT count(*) AS bans FROM key_ban JOIN node ON node.key = 'gpu-002'
+        AND key_ban.key = json_extract(node.doc, '$.recovery.credential.spki')`)
+      return Number(found?.['bans']) === 1
+    })
     const { alerts } = (await plane.api('GET', '/v1/alerts')).body
     assert.deepEqual(
       alerts.filter(({ kind }: Json) => kind === 'rows_differ'),

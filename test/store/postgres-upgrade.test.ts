@@ -8,7 +8,7 @@ import { defaultProbeSilenceMs, shippedProfiles, type Profile } from '#domain/co
 import { tableShapes } from '#plane/store/commit/columns.ts'
 import { StoreFault, UpgradeUnfinished } from '#plane/store/contract/store-errors.ts'
 import type { Store } from '#plane/store/contract/store.ts'
-import { migrations, supplements } from '#plane/store/postgres/migrations.ts'
+import { migrations } from '#plane/store/postgres/migrations.ts'
 import { migrateDatabase, migrationLock, schemaLock, schemaOf } from '#plane/store/postgres/run-migrations.ts'
 import { kindsSince, newestSchema, oldestSchema, partsSince } from '#plane/store/postgres/schema-since.ts'
 import { connectPostgres, type PgSession } from '#platform/postgres.ts'
@@ -28,7 +28,7 @@ const olderLease = (name: string, expires = "interval '1 hour'"): string =>
 
 const connect = ({ target }: Replicated): Promise<PgSession> =>
   connectPostgres(target, { applicationName: 'muster test', connectWithinMs: 5000 })
-const migrate = (site: Replicated) => migrateDatabase({ connect: () => connect(site) })
+const migrate = (site: Replicated, within?: string) => migrateDatabase({ connect: () => connect(site) }, within)
 
 const versionIn = async (session: PgSession): Promise<number | null> => (await schemaOf(session)).version
 
@@ -149,16 +149,21 @@ test('a commit that waits while a step is taken is planned again: its claim is w
   await site.session.exec(olderLease('old-plane'))
   const store = await site.open()
   await committed(store, certified('gpu-001', 'k1'))
+  await committed(store, newProfile(defaultProbeSilenceMs))
   const step = await connect(site)
-  await step.exec(`BEGIN; SELECT pg_advisory_xact_lock(${schemaLock}); ${migrations[2] ?? ''} ${supplements[3] ?? ''}`)
+  await step.exec(`BEGIN; SELECT pg_advisory_xact_lock(${schemaLock}); ${migrations[2] ?? ''}`)
   const waiting = store.commit(certified('gpu-002', 'k2'))
   const taken = store.commit(certified('gpu-003', 'k1'))
+  const renamed = { ...profile(defaultProbeSilenceMs), description: 'another' }
+  const changed = store.commit(change([read('profile', 'gpu-cloud', 1)], [{ put: 'profile', value: renamed }]))
   await waitingFor(site, schemaLock)
   await step.exec('UPDATE muster_schema SET version = 3; COMMIT')
   await step.end()
   assert.equal(typeof (await waiting), 'object')
   // It was decided without claims, and the step has made one.
   assert.equal(await taken, 'lost-race')
+  // The same goes for a setting that the step has changed.
+  assert.equal(await changed, 'lost-race')
   assert.equal(store.unfinishedUpgrade(), null)
   assert.deepEqual(await holdersOf(store, 'k2'), [{ node: 'gpu-002', use: 'tls', sinceMs: 7 }])
 })
@@ -171,7 +176,7 @@ test('a step waits for commits under a lease that has ended meanwhile, and is gi
   const old = await connect(site)
   await old.exec("BEGIN; SELECT number FROM replica WHERE name = 'old-plane' FOR KEY SHARE")
   await site.session.exec('SELECT pg_sleep(1)')
-  await assert.rejects(migrate(site), StoreFault)
+  await assert.rejects(migrate(site, '2s'), StoreFault)
   assert.equal(await versionIn(site.session), oldestSchema)
   const credential = { kind: 'key', spki: 'r1', publicKey: '', registeredAtMs: 8 } as const
   const late = someNode('late', { recovery: { credential, recoveredAtMs: [], denied: null, episode: null } })
@@ -183,6 +188,27 @@ test('a step waits for commits under a lease that has ended meanwhile, and is gi
   })
   const store = await site.open()
   assert.deepEqual(await holdersOf(store, 'r1'), [{ node: 'late', use: 'recovery', sinceMs: 8 }])
+})
+
+test('a reader of the leases is met before any commit waits, and the warning says what is in the way', async (t) => {
+  if (withPeer(t, 'postgres') === null) return
+  const site = await setUp(t)
+  await site.session.exec(olderLease('old-plane'))
+  const store = await site.open()
+  // As pg_dump does for as long as it runs.
+  const dump = await connect(site)
+  await dump.exec('BEGIN; LOCK TABLE replica IN ACCESS SHARE MODE')
+  await site.session.exec("DELETE FROM replica WHERE name = 'old-plane'")
+  await eventually('the attempt to fail', () => /the last attempt failed: /.test(String(store.warnings())), {
+    withinMs: 30_000,
+  })
+  assert.equal(await versionIn(site.session), oldestSchema)
+  await committed(store, certified('gpu-001', 'k1'))
+  await dump.exec('COMMIT')
+  await dump.end()
+  await migrate(site)
+  await toBeUpgraded(store)
+  assert.deepEqual(await holdersOf(store, 'k1'), [{ node: 'gpu-001', use: 'tls', sinceMs: 7 }])
 })
 
 test('a replica of the release before that is just starting is seen: between its look and its lease no step is taken', async (t) => {

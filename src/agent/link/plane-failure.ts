@@ -191,10 +191,10 @@ export const longestAnswer = 256 * 1024
 
 export type Answered<T> = { readonly kind: 'answer'; readonly value: T }
 
-/** Fields that this agent does not know are let through: a newer plane may say more. */
 /** A call that an agent makes. */
 export type AgentEndpoint = Endpoint & { readonly method: 'GET' | 'POST'; readonly answer: TSchema }
 
+/** Fields that this agent does not know are let through: a newer plane may say more. */
 export const parseAnswer = <E extends AgentEndpoint>(
   endpoint: E,
   answer: ExchangeAnswer,

@@ -3,7 +3,7 @@
 // every hour, because a replica of an older release writes certificates without claims.
 
 import { wantedAlert, type WantedAlert } from '#domain/alerts/alert-kinds.ts'
-import { deniedOverKey, everySlot, slotsOf } from '#domain/core/certificate.ts'
+import { deniedOverKey, everySlot, slotsOf, type KeyBan } from '#domain/core/certificate.ts'
 import { readOf, type Change, type Write, entry } from '#domain/core/change.ts'
 import { holdingsOf, withOwner, type KeyClaim } from '#domain/identity/key-claim.ts'
 import type { Node, NodeId } from '#domain/core/node.ts'
@@ -18,13 +18,14 @@ import type { Core } from '#plane/core/core.ts'
 const by = { actor: 'system:keys', source: null, correlation: null }
 const pageSize = 100
 
-/** Claims every key that a node's row names, and denies certificates over keys that are banned. Safe to repeat. */
+/** Claims every key that a node's row names, and repairs what releases before 0.2.1 left of banned keys. Safe to repeat. */
 const claimKnownKeys = async (core: Core, isOver: () => boolean): Promise<void> => {
   for await (const page of nodePages(core.store, { limit: pageSize, timers: core.timers })) {
     if (isOver()) return
     const nodes = page.map(({ value }) => value)
     // A lost race is left for the next look: another commit has just written one of these claims.
-    for (const change of [await missingClaims(core, nodes), await bannedCertificates(core, nodes)]) {
+    for (const missing of [missingClaims, recoveryKeysOfRevoked, bannedCertificates]) {
+      const change = await missing(core, nodes)
       if (change !== null) await commitOnce(core, change)
     }
   }
@@ -47,6 +48,23 @@ const missingClaims = async ({ store, clock }: Core, nodes: readonly Node[]): Pr
     reads: missing.map(({ spki, row }) => readOf('key-claim', spki, row)),
     writes: missing.map(({ value }) => ({ put: 'key-claim', value })),
     entries: [entry(by, clock.nowMs(), 'keys.claimed', {}, { keys: missing.length })],
+  }
+}
+
+/** A release before 0.2.1 banned no recovery key with a node: its holder could recover as another node that has the same one. */
+const recoveryKeysOfRevoked = async ({ store, clock }: Core, nodes: readonly Node[]): Promise<Change | null> => {
+  const nowMs = clock.nowMs()
+  const bans = new Map<string, KeyBan>()
+  for (const { membership, recovery, unreadable } of nodes) {
+    if (membership.kind !== 'revoked' || unreadable !== undefined || recovery?.credential.kind !== 'key') continue
+    const { spki } = recovery.credential
+    if ((await store.get('key-ban', spki)) === null) bans.set(spki, { spki, why: membership.reason, atMs: nowMs })
+  }
+  if (bans.size === 0) return null
+  return {
+    reads: [...bans.keys()].map((spki) => readOf('key-ban', spki, null)),
+    writes: [...bans.values()].map((value) => ({ put: 'key-ban', value })),
+    entries: [entry(by, nowMs, 'keys.claimed', {}, { banned: bans.size })],
   }
 }
 

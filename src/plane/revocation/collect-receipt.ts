@@ -41,7 +41,7 @@ export type Collecting = {
 /** How far the clocks of database machines may be apart, or be set, without a lease being taken to be over too early. */
 const leaseSkewMs = 2000
 
-/** One question to every replica that has not answered yet; `told` hears of each answer. */
+/** One question to every replica that has not answered yet; `progress` is called with each answer. */
 export const askReplicas = async (
   { core, sources, isOwn, seen, now }: Collecting,
   receipt: Receipt,
@@ -142,7 +142,8 @@ const firstStepMs = 50
 const longestStepMs = 500
 
 /**
- * Ends when it is settled, or when the time is over: then what is proven is on record, and who is still waited for. `told` hears of it whenever more is known.
+ * Ends when it is settled, or when the time is over: then what is proven is on record, and who is still waited for. `progress` is
+ * called whenever more is known.
  */
 export const collect = async (
   collecting: Collecting,

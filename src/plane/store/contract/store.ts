@@ -130,6 +130,8 @@ export type UnfinishedUpgrade = {
   readonly newest: number
   /** Each with its name and its release; empty: the schema is about to change. */
   readonly waitsFor: readonly string[]
+  /** Why the last attempt of this replica failed; null: it made none, or none failed. */
+  readonly failure: string | null
 }
 
 /** Everything up to `after` has been dealt with, and of what is behind it the entries with these operation ids. */

@@ -85,10 +85,11 @@ export const migrations: readonly string[] = [
 
   // 0.2.1
   `-- One source gets a part of the budget for failing callers. The default of before gave it all of it.
-   UPDATE domain SET doc = (doc::jsonb || '{"strangersPerMinutePerSource":25}'::jsonb)::text
+   -- With new versions: a change that waits for this step was decided on the rows of before, and has to lose its race.
+   UPDATE domain SET version = version + 1, doc = (doc::jsonb || '{"strangersPerMinutePerSource":25}'::jsonb)::text
      WHERE doc::jsonb ->> 'strangersPerMinutePerSource' = '100' AND doc::jsonb ->> 'strangersPerMinute' = '100';
    -- Profiles: the silence that admits another caller.
-   UPDATE profile SET doc = (doc::jsonb || '{"probeSilenceMs":30000}'::jsonb)::text;
+   UPDATE profile SET version = version + 1, doc = (doc::jsonb || '{"probeSilenceMs":30000}'::jsonb)::text;
    -- Claims on public keys: for every key that a node's row names. Nodes that share one are all in its claim.
    ${documents('key_claim', ', shared SMALLINT NOT NULL')}
    CREATE INDEX key_claim_shared ON key_claim (shared, key) WHERE shared = 1;
@@ -118,29 +119,23 @@ export const migrations: readonly string[] = [
        CROSS JOIN LATERAL generate_series(chain.base_sequence + 1, chain.sequence, pace.step) AS place (sequence)
        JOIN journal ON journal.chain = chain.chain AND journal.sequence = place.sequence) AS written
      WHERE at_ms IS NOT NULL) AS gap;
-   -- How far the clock of a replica is from the database's, above 0 ahead; null: a release that does not say.
+   -- A plane that ran on schema 2 until now (schema-gate.ts) has certified keys that no row of a node names any more: claimed by
+   -- the certificates on record. Those that ended more than a week ago are left out, because there may be millions of them.
+   INSERT INTO key_claim (key, version, doc, shared)
+     SELECT spki, 1, json_build_object('spki', spki, 'holders',
+       json_agg(json_build_object('node', node, 'use', use, 'sinceMs', since) ORDER BY node, use))::text,
+       CASE WHEN count(DISTINCT node) > 1 THEN 1 ELSE 0 END
+     FROM (SELECT spki, node, use, min(since) AS since FROM (
+       SELECT doc::json ->> 'spki' AS spki, node, 'tls' AS use, (doc::json ->> 'issuedAtMs')::bigint AS since
+         FROM certificate
+         WHERE node IS NOT NULL AND not_after_ms > (extract(epoch FROM now() - interval '7 days') * 1000)::bigint
+       UNION ALL
+       SELECT key, holder ->> 'node', holder ->> 'use', (holder ->> 'sinceMs')::bigint
+         FROM key_claim, json_array_elements(doc::json -> 'holders') AS holder) AS held
+       WHERE spki IS NOT NULL GROUP BY spki, node, use) AS holder
+     GROUP BY spki
+     ON CONFLICT (key) DO UPDATE SET doc = excluded.doc, shared = excluded.shared;
+   -- How far the clock of a replica is from the database's, above 0 ahead; null: a release that does not say. Last: until the
+   -- commit no lease is renewed.
    ALTER TABLE replica ADD COLUMN clock_offset_ms BIGINT;`,
 ]
-
-/**
- * What belongs to a step and is not in it, because it has shipped without: taken in the same transaction. Planes of 0.2.1 took
- * step 3 before they certified anything. A later plane has certified keys on schema 2, and a node's row names the last three of
- * them: the others are claimed by the certificates on record. Those that ended more than a week ago are left out, because there
- * may be millions of them.
- */
-export const supplements: Readonly<Record<number, string>> = {
-  3: `INSERT INTO key_claim (key, version, doc, shared)
-    SELECT spki, 1, json_build_object('spki', spki, 'holders',
-      json_agg(json_build_object('node', node, 'use', use, 'sinceMs', since) ORDER BY node, use))::text,
-      CASE WHEN count(DISTINCT node) > 1 THEN 1 ELSE 0 END
-    FROM (SELECT spki, node, use, min(since) AS since FROM (
-      SELECT doc::json ->> 'spki' AS spki, node, 'tls' AS use, (doc::json ->> 'issuedAtMs')::bigint AS since
-        FROM certificate
-        WHERE node IS NOT NULL AND not_after_ms > (extract(epoch FROM now() - interval '7 days') * 1000)::bigint
-      UNION ALL
-      SELECT key, holder ->> 'node', holder ->> 'use', (holder ->> 'sinceMs')::bigint
-        FROM key_claim, json_array_elements(doc::json -> 'holders') AS holder) AS held
-      WHERE spki IS NOT NULL GROUP BY spki, node, use) AS holder
-    GROUP BY spki
-    ON CONFLICT (key) DO UPDATE SET doc = excluded.doc, shared = excluded.shared;`,
-}

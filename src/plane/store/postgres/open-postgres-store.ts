@@ -172,7 +172,8 @@ const assemble = (deps: Parts, shared: PgReplicas): Store => {
 
 const upgradeWarnings = (unfinished: UnfinishedUpgrade | null): readonly string[] => {
   if (unfinished === null) return []
-  const { schema, newest, waitsFor } = unfinished
-  const until = waitsFor.length === 0 ? 'it changes in a moment' : `waiting for ${waitsFor.join(', ')} to stop`
+  const { schema, newest, waitsFor, failure } = unfinished
+  const soon = failure === null ? 'it changes in a moment' : `it is tried again; the last attempt failed: ${failure}`
+  const until = waitsFor.length === 0 ? soon : `waiting for ${waitsFor.join(', ')} to stop`
   return [`the upgrade is unfinished: the store has schema ${schema}, this release has ${newest}; ${until}`]
 }

@@ -3,7 +3,7 @@
 
 import { pgTrouble, type PgSession, type Prepared } from '#platform/postgres.ts'
 import { StoreFault, StoreRefused } from '#plane/store/contract/store-errors.ts'
-import { migrations, supplements } from './migrations.ts'
+import { migrations } from './migrations.ts'
 import type { PgAccess } from './pg-access.ts'
 import { waitsFor, type LeasedRelease } from './schema-gate.ts'
 
@@ -24,8 +24,8 @@ export const migrationLock = 0x4d535452_01
 /** Held by a step, and shared by every group of commits on a schema that is not the newest (lock-rows.ts). */
 export const schemaLock = 0x4d535452_03
 const waitForOthers = '60s'
-/** While a step waits for a table, all others wait behind it, renewals of leases among them. */
-const waitInStep = '2s'
+/** While a step waits for a table, all others wait behind it, renewals of leases among them; without leases nobody does. */
+const waitBesideLeases = '2s'
 /** A replica of 0.2 that starts looks at the schema, and takes its lease within this time. Later ones do both under a lock. */
 const startingMs = 1000
 const oldestServer = 140000
@@ -52,14 +52,17 @@ export const migrateDatabase = async (
     const { version, newest } = await schemaOf(session)
     const from = version
     if (version === newest) return { from, to: newest, waitsFor: [] }
+    let within = lockWithin
     if (version !== null) {
-      const waiting = waitsFor(version, await leasedIn(session))
+      const leased = await leasedIn(session)
+      if (leased.length > 0) within = waitBesideLeases
+      const waiting = waitsFor(version, leased)
       if (waiting.length > 0) return { from, to: version, waitsFor: waiting }
       await session.run(pause, [startingMs / 1000])
-      const late = waitsFor(version, await endCommits(session))
+      const late = waitsFor(version, await endCommits(session, within))
       if (late.length > 0) return { from, to: version, waitsFor: late }
     }
-    for (let step = version ?? 0; step < migrations.length; step++) await takeStep(session, step)
+    for (let step = version ?? 0; step < migrations.length; step++) await takeStep(session, step, within)
     return { from, to: newest, waitsFor: [] }
   } catch (error) {
     if (pgTrouble(error) === 'refused') throw mayNot(error)
@@ -110,11 +113,12 @@ export const leasedIn = async (session: Pick<PgSession, 'run'>): Promise<readonl
 
 /**
  * Waits until every group of commits has ended that has begun under a lease, and returns who has a lease then. A replica without one
- * begins no other: each group locks its lease first. So nothing of a replica whose lease has ended is committed after a step.
+ * begins no other: each group locks its lease first. So nothing of a replica whose lease has ended is committed after a step. The lock
+ * is the one that a step needs in the end: a reader of the table (pg_dump) is met here, before any commit waits for the step.
  */
-const endCommits = async (session: PgSession): Promise<readonly LeasedRelease[]> => {
+const endCommits = async (session: PgSession, within: string): Promise<readonly LeasedRelease[]> => {
   try {
-    await session.exec(`BEGIN; SET LOCAL lock_timeout = '${waitInStep}'; LOCK TABLE replica IN EXCLUSIVE MODE`)
+    await session.exec(`BEGIN; SET LOCAL lock_timeout = '${within}'; LOCK TABLE replica IN ACCESS EXCLUSIVE MODE`)
     const leased = await leasedIn(session)
     await session.exec('COMMIT')
     return leased
@@ -124,16 +128,16 @@ const endCommits = async (session: PgSession): Promise<readonly LeasedRelease[]>
   }
 }
 
-const takeStep = async (session: PgSession, step: number): Promise<void> => {
+const takeStep = async (session: PgSession, step: number, within: string): Promise<void> => {
   const record =
     step === 0
       ? `CREATE TABLE muster_schema (id SMALLINT PRIMARY KEY CHECK (id = 1), application BIGINT NOT NULL,
            version INTEGER NOT NULL);
          INSERT INTO muster_schema VALUES (1, ${mark}, 1);`
       : `UPDATE muster_schema SET version = ${step + 1} WHERE version = ${step};`
-  const begin = `BEGIN; SET LOCAL lock_timeout = '${waitInStep}'; SELECT pg_advisory_xact_lock(${schemaLock});`
+  const begin = `BEGIN; SET LOCAL lock_timeout = '${within}'; SELECT pg_advisory_xact_lock(${schemaLock});`
   try {
-    await session.exec(`${begin} ${migrations[step] as string} ${supplements[step + 1] ?? ''} ${record} COMMIT`)
+    await session.exec(`${begin} ${migrations[step] as string} ${record} COMMIT`)
   } catch (error) {
     // In vain where the connection is gone, and then the server does it.
     await session.exec('ROLLBACK').catch(() => {})

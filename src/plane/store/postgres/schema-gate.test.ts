@@ -55,7 +55,7 @@ test('the schema in use grows, is told once, and says what it has', () => {
   const has = () => [schema.has('key-claim'), schema.has('node'), schema.has('lived')]
   assert.deepEqual(has(), [false, true, false])
   schema.learn(2, ['host (0.2.0)'])
-  assert.deepEqual(schema.unfinished(), { schema: 2, newest: newestSchema, waitsFor: ['host (0.2.0)'] })
+  assert.deepEqual(schema.unfinished(), { schema: 2, newest: newestSchema, waitsFor: ['host (0.2.0)'], failure: null })
   schema.learn(newestSchema)
   schema.learn(2, ['host (0.2.0)'])
   assert.deepEqual([schema.version(), schema.unfinished(), told], [newestSchema, null, 1])
@@ -113,6 +113,7 @@ test('a step that fails is tried again, and not at every look: each try holds up
   database.fails = true
   for (let look = 0; look < 31; look++) await upgrade()
   assert.equal(seen.migrated, 1)
+  assert.equal(schema.unfinished()?.failure, 'the lock is held')
   database.fails = false
   await upgrade()
   assert.deepEqual([schema.version(), seen.migrated], [newestSchema, 2])

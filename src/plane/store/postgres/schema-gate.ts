@@ -44,6 +44,8 @@ export type SchemaInUse = {
   unfinished(): UnfinishedUpgrade | null
   /** What was found in the database; `waitsFor` absent: that was not looked at. A schema is never taken back. */
   learn(version: number, waitsFor?: readonly string[]): void
+  /** Why the last attempt to take the steps failed; null: it did not. */
+  attempted(failure: string | null): void
   /** Called once; never where it is the newest already. */
   onUpgraded(run: () => void): void
 }
@@ -51,6 +53,7 @@ export type SchemaInUse = {
 export const openSchemaInUse = (opened: Pick<Migrated, 'to' | 'waitsFor'>, log: Log): SchemaInUse => {
   let schema = opened.to
   let waiting = opened.waitsFor
+  let failure: string | null = null
   const listeners: (() => void)[] = []
   const tell = (): void => {
     log.info({ schema }, 'the schema of the store has been upgraded')
@@ -65,13 +68,14 @@ export const openSchemaInUse = (opened: Pick<Migrated, 'to' | 'waitsFor'>, log: 
     version: () => schema,
     isUnfinished: () => schema < newestSchema,
     has: (part) => schema >= (part in kindsSince ? kindsSince[part as RowKind].schema : partsSince[part as SchemaPart]),
-    unfinished: () => (schema < newestSchema ? { schema, newest: newestSchema, waitsFor: waiting } : null),
+    unfinished: () => (schema < newestSchema ? { schema, newest: newestSchema, waitsFor: waiting, failure } : null),
     learn(version, found = waiting) {
       waiting = found
       if (version <= schema) return
       schema = version
       if (schema >= newestSchema) tell()
     },
+    attempted: (why) => void (failure = why),
     onUpgraded: (run) => void listeners.push(run),
   }
 }
@@ -102,10 +106,13 @@ export const openUpgrade = (deps: UpgradeDeps): (() => Promise<void>) => {
     if (!schema.isUnfinished() || waiting.length > 0 || !deps.leads() || rest-- > 0) return
     const migrated = await deps.migrate().catch((error: unknown) => {
       rest = retryAfterLooks
+      schema.attempted(error instanceof Error ? error.message : String(error))
       log.warn({ err: error }, 'the schema could not be upgraded; it is tried again')
       return null
     })
-    if (migrated !== null) schema.learn(migrated.to, migrated.waitsFor)
+    if (migrated === null) return
+    schema.attempted(null)
+    schema.learn(migrated.to, migrated.waitsFor)
   }
 
   return () => {
