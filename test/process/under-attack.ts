@@ -36,7 +36,7 @@ export const callsUnderAttack = async (t: Scope, plan: AttackPlan): Promise<Atta
   let mostBytes = bytesBefore
   for (let phase = 0; phase < phases; phase++) {
     await measure(plan, quiet)
-    const stop = await startAttack(t, doors, each)
+    const stop = await startAttack(t, doors, { each, idle: true })
     await measure(plan, attacked)
     mostBytes = Math.max(mostBytes, residentBytes(pid))
     await stop()
@@ -56,14 +56,26 @@ const measure = async ({ call, secondsEach }: AttackPlan, samples: number[]): Pr
   }
 }
 
-/**
- * In the idle class of the scheduler: real attackers sit on the other side of a network, and do not take the cores from
- * plane and node. What the plane leaves free they get, as they would there.
- */
-const startAttack = async (t: Scope, doors: readonly Door[], each: number): Promise<() => Promise<void>> => {
+export type AttackOptions = {
+  /** Connections of each kind of attack at each door. */
+  readonly each: number
+  /**
+   * In the idle class of the scheduler: real attackers sit on the other side of a network, and do not take the cores from plane and
+   * node. They get what these leave free. On a busy machine that is nothing.
+   */
+  readonly idle: boolean
+}
+
+/** Returns what ends it. */
+export const startAttack = async (
+  t: Scope,
+  doors: readonly Door[],
+  { each, idle }: AttackOptions,
+): Promise<() => Promise<void>> => {
   const file = path.join(import.meta.dirname, 'attack-process.ts')
-  const command = [process.execPath, '--disable-warning=ExperimentalWarning', file]
-  const child = spawn('chrt', ['--idle', '0', ...command], { stdio: ['pipe', 'pipe', 'inherit'] })
+  const attack = [process.execPath, '--disable-warning=ExperimentalWarning', file]
+  const [command = '', ...args] = idle ? ['chrt', '--idle', '0', ...attack] : attack
+  const child = spawn(command, args, { stdio: ['pipe', 'pipe', 'inherit'] })
   cleanup(t, () => void child.kill('SIGKILL'))
   child.stdin.write(`${JSON.stringify({ doors, each })}\n`)
   await once(child.stdout, 'data')

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { silentLog } from '#platform/log.ts'
+import { musterVersion } from '#platform/this-process.ts'
 import { migrations } from './migrations.ts'
 import { knowsSchema, openSchemaInUse, openUpgrade, waitsFor, type LeasedRelease } from './schema-gate.ts'
 import { newestSchema, oldestSchema, releaseOfSchema } from './schema-since.ts'
@@ -30,6 +31,13 @@ test('a release knows the schemas that it or an earlier release has brought; wha
     ['', 1, false],
   ] as const)
     assert.equal(knowsSchema(release, schema), known, `${release} ${schema}`)
+})
+
+test('this release knows the newest schema: a plane would wait for its own lease otherwise', () => {
+  assert.ok(
+    knowsSchema(musterVersion, newestSchema),
+    'the first schema of a release raises the version in package.json',
+  )
 })
 
 test('the steps wait for every replica of the release before, by name', () => {
