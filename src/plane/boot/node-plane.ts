@@ -16,7 +16,7 @@ import { raiseOverdue } from '#plane/liveness/lapse-nodes.ts'
 import { openSightings, sightingsEveryMs } from '#plane/continuity/sightings.ts'
 import { openSightingJudge } from '#plane/continuity/judge-sighting.ts'
 import { openReceipts } from '#plane/revocation/receipts.ts'
-import { recordCounted, recordRefusal } from '#plane/core/record-refusal.ts'
+import { recordCounted } from '#plane/core/record-refusal.ts'
 import type { Authority } from '#plane/authority/authority.ts'
 import type { RecoveryAuthority } from '#plane/authority/recovery-authority.ts'
 import { bundleRoutes } from '#plane/ca/ca-routes.ts'
@@ -35,6 +35,7 @@ import type { Issuer } from '#plane/core/issuer.ts'
 import type { MachineCalls } from '#plane/http/http-app.ts'
 import type { Metrics } from '#plane/metrics/open-metrics.ts'
 import type { Alerting } from '#plane/alerts/alerting.ts'
+import { followRefusals } from './machine-refusals.ts'
 
 export type NodePlaneParts = {
   readonly authority: Authority
@@ -119,13 +120,7 @@ export const openNodePlane = async (core: Core, parts: NodePlaneParts) => {
       parts.turnedAway.aborted('node', source)
       ;(principal?.kind === 'node' ? limits.authenticatedBudget : limits.anonymousBudget).charge(source)
     },
-    onRefusal(refused) {
-      metrics.refused(refused.refusal.code, refused.path)
-      alerting.onRefusal(refused)
-      recordRefusal(core, limits, refused).catch((error: unknown) =>
-        log.warn({ err: error }, 'a refusal was not journaled'),
-      )
-    },
+    onRefusal: followRefusals(core, { metrics, alerting, limits }),
     log,
   }
   const listener = await openNodeListener(timers, {

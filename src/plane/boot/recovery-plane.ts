@@ -8,7 +8,6 @@ import type { SightingJudge } from '#plane/continuity/judge-sighting.ts'
 import type { PlaneUrls } from '#plane/core/configuration.ts'
 import type { Core } from '#plane/core/core.ts'
 import type { NodeLimits } from './node-limits.ts'
-import { recordRefusal } from '#plane/core/record-refusal.ts'
 import type { RecoveryAuthority } from '#plane/authority/recovery-authority.ts'
 import { troubleOf } from '#plane/http/http-reply.ts'
 import { openRecoveryListener, type RecoveryListener } from '#plane/http/recovery-listener.ts'
@@ -18,6 +17,7 @@ import type { TurnedAway } from './turned-away.ts'
 import type { MachineCalls } from '#plane/http/http-app.ts'
 import type { Metrics } from '#plane/metrics/open-metrics.ts'
 import type { Alerting } from '#plane/alerts/alerting.ts'
+import { followRefusals } from './machine-refusals.ts'
 
 export type RecoveryPlaneParts = {
   readonly authority: Authority
@@ -66,13 +66,7 @@ export const openRecoveryPlane = async (core: Core, parts: RecoveryPlaneParts): 
       parts.turnedAway.aborted('recovery', source)
       limits.anonymousBudget.charge(source)
     },
-    onRefusal(refused) {
-      metrics.refused(refused.refusal.code, refused.path)
-      alerting.onRefusal(refused)
-      recordRefusal(core, limits, refused).catch((error: unknown) =>
-        log.warn({ err: error }, 'a refusal was not journaled'),
-      )
-    },
+    onRefusal: followRefusals(core, { metrics, alerting, limits }),
     log,
   }
   const listener = await openRecoveryListener(timers, {
