@@ -15,6 +15,7 @@ import {
   type QueryOf,
 } from '#wire/core/endpoint.ts'
 import { ErrorBody } from '#wire/core/error-body.ts'
+import { openAnswer } from '#wire/core/open-answer.ts'
 import type { Cli, GlobalOptions } from './cli.ts'
 import { resolveConnection, targetOf } from './connection.ts'
 import { readCa, readKey } from './credentials.ts'
@@ -113,7 +114,7 @@ const readReply = <E extends Endpoint>(reply: HttpReply, { endpoint, path, given
   const body = parseJson(reply.body)
   const call = `${endpoint.method} ${path}`
   if (reply.status >= 200 && reply.status < 300) {
-    if (endpoint.answer === undefined || Check(endpoint.answer, body)) return body as AnswerOf<E>
+    if (endpoint.answer === undefined || Check(openAnswer(endpoint.answer), body)) return body as AnswerOf<E>
     throw foreign(`${call} answered something else than this version of muster expects`)
   }
   if (!Check(ErrorBody, body)) throw foreign(`${call} answered HTTP ${reply.status}`)

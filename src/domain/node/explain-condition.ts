@@ -58,5 +58,11 @@ export const explainCondition = (facts: RecoveryFacts, condition: Condition): st
   const evidence = Object.entries(condition.evidence).map(([name, value]) => `${name} ${value ?? 'unknown'}`)
   const known = evidence.length === 0 ? '' : ` (${evidence.join(', ')})`
   const since = `since ${isoTime(condition.sinceMs)}, ${durationWords(facts.nowMs - condition.sinceMs)}`
-  return `${condition.name} ${since}: ${condition.reason}${known}. ${advice[condition.name](facts.node.id, facts)}.`
+  return `${condition.name} ${since}: ${condition.reason}${known}. ${adviceFor(condition.name, facts)}.`
 }
+
+/** A replica of a later release may have raised one that this release does not know. */
+const adviceFor = (name: string, facts: RecoveryFacts): string =>
+  Object.hasOwn(advice, name)
+    ? advice[name as ConditionName](facts.node.id, facts)
+    : 'A later release raised it: a plane of that release says what to do'

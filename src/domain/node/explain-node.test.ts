@@ -184,3 +184,9 @@ test('durations are said in at most two units', () => {
   const expected = ['less than 1 s', 'less than 1 s', '1 s', '1 min 30 s', '1 h', '1 d 1 h', '1 d', 'less than 1 s']
   assert.deepEqual(said, expected)
 })
+
+test('a condition that only a later release knows is shown, with where to ask', () => {
+  const condition = { name: 'of_a_later_release', sinceMs: noonMs - hour, reason: 'seen', evidence: {} }
+  const node = { ...nodeRow('active').value, conditions: [condition] } as unknown as Node
+  assert.match(explain(node), /of_a_later_release since .*: seen\. A later release raised it: a plane of that release/)
+})

@@ -61,7 +61,8 @@ const takeCensus = async (core: CensusCore): Promise<FleetCensus> => {
     const nowMs = core.clock.nowMs()
     for (const { value: node } of page) {
       if (node.membership.kind === 'revoked') continue
-      for (const { name } of node.conditions) tally.conditions[name]++
+      // A replica of a later release may have raised one that this release has no gauge for.
+      for (const { name } of node.conditions) if (Object.hasOwn(tally.conditions, name)) tally.conditions[name]++
       countCertificate(tally, node, nowMs)
       const profile = profiles.get(node.profile)
       if (profile !== undefined && !isToRecover(node, profile)) continue
