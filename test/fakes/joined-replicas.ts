@@ -5,14 +5,14 @@ import type { NodeId } from '#domain/core/node.ts'
 import type { Timers } from '#platform/timers.ts'
 import type {
   Asked,
-  Fence,
+  FencingToken,
   Holder,
   Holders,
   ReplicaNumber,
   Replicas,
   Standing,
 } from '#plane/store/contract/replicas.ts'
-import { Fenced } from '#plane/store/contract/store-errors.ts'
+import { StaleReplica } from '#plane/store/contract/store-errors.ts'
 import type { Committed, Store } from '#plane/store/contract/store.ts'
 
 type Answer = (question: unknown, from: ReplicaNumber) => Promise<unknown>
@@ -24,7 +24,7 @@ type Member = {
   standing: Standing
   readonly topics: Map<string, Answer>
   readonly onStanding: ((standing: Standing) => void)[]
-  readonly onLeadership: ((fence: Fence | null) => void)[]
+  readonly onLeadership: ((fencingToken: FencingToken | null) => void)[]
   readonly onForeign: ((committed: Committed) => void)[]
   readonly unpublished: Committed[]
 }
@@ -55,7 +55,7 @@ export const joinReplicas = (base: Store, timers: Timers): (() => JoinedReplica)
   const rows = new Map<NodeId, Holder>()
   const lapsing = new Map<NodeId, Promise<unknown>>()
   let leader: Member | null = null
-  let fence: Fence = { number: 0 }
+  let fencingToken: FencingToken = { number: 0 }
 
   const leased = (number: ReplicaNumber): Member | null =>
     members.find((member) => member.number === number && member.leased) ?? null
@@ -65,7 +65,7 @@ export const joinReplicas = (base: Store, timers: Timers): (() => JoinedReplica)
   }
   const leads = (member: Member): boolean => leader === member && member.leased && member.standing.kind === 'serving'
   const needLease = (member: Member): void => {
-    if (!member.leased || member.standing.kind === 'expired') throw new Fenced('this replica has no lease')
+    if (!member.leased || member.standing.kind === 'expired') throw new StaleReplica('this replica has no lease')
   }
 
   const holdersFor = (member: Member): Holders => ({
@@ -87,7 +87,7 @@ export const joinReplicas = (base: Store, timers: Timers): (() => JoinedReplica)
     },
     of: async (node) => holderOf(node),
     async absent() {
-      if (member.standing.kind !== 'serving') throw new Fenced('out of touch')
+      if (member.standing.kind !== 'serving') throw new StaleReplica('out of touch')
       const active = await base.nodes({ membership: 'active', profile: null, after: null, limit: 1000 })
       return active.map(({ value }) => value.id).filter((node) => holderOf(node) === null)
     },
@@ -117,10 +117,10 @@ export const joinReplicas = (base: Store, timers: Timers): (() => JoinedReplica)
     behindMs: () => (member.unpublished.length === 0 ? 0 : null),
     clockOffsetMs: () => 0,
     onStanding: (run) => void member.onStanding.push(run),
-    leadership: () => (leads(member) ? fence : null),
+    leadership: () => (leads(member) ? fencingToken : null),
     onLeadership(run) {
       member.onLeadership.push(run)
-      if (leads(member)) run(fence)
+      if (leads(member)) run(fencingToken)
     },
     leased: async () =>
       members
@@ -154,7 +154,8 @@ export const joinReplicas = (base: Store, timers: Timers): (() => JoinedReplica)
     onForeignCommit: (run) => void member.onForeign.push(run),
     async commit({ unheld, ...change }, given) {
       needLease(member)
-      if (given !== undefined && (!leads(member) || given.number !== fence.number)) throw new Fenced('another leads')
+      if (given !== undefined && (!leads(member) || given.number !== fencingToken.number))
+        throw new StaleReplica('another leads')
       if (unheld !== undefined && holderOf(unheld) !== null) return 'lost-race'
       const commit = base.commit(change)
       if (unheld !== undefined) lapsing.set(unheld, commit)
@@ -183,7 +184,7 @@ export const joinReplicas = (base: Store, timers: Timers): (() => JoinedReplica)
     members.push(member)
     leader ??= member
     const publishLeadership = (): void => {
-      for (const each of members) for (const run of each.onLeadership) run(leads(each) ? fence : null)
+      for (const each of members) for (const run of each.onLeadership) run(leads(each) ? fencingToken : null)
     }
     return {
       store: storeFor(member),
@@ -201,7 +202,7 @@ export const joinReplicas = (base: Store, timers: Timers): (() => JoinedReplica)
       },
       lead() {
         leader = member
-        fence = { number: fence.number + 1 }
+        fencingToken = { number: fencingToken.number + 1 }
         publishLeadership()
       },
     }

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { fencedStore } from '#plane/cluster/leading.ts'
+import { leaderStore } from '#plane/cluster/leading.ts'
 import { setUpReplicas, turns } from './replicas-setup.ts'
 
 const minute = 60_000
@@ -107,7 +107,7 @@ test('what a leader that slept still wants to write is refused', async (t) => {
   assert.equal(await membershipOf(node), 'active')
   await assert.rejects(
     a.store.commit({ reads: [], writes: [], entries: [] as never }, asLeader),
-    ({ name }: Error) => name === 'Fenced',
+    ({ name }: Error) => name === 'StaleReplica',
   )
 })
 
@@ -115,11 +115,11 @@ test('of a channel that opens and a lapse that is decided already the channel wi
   const { a, b, pass, membershipOf } = await setUp(t)
   await pass(graceMs - 2000)
   await pass(4000, [a])
-  const fence = a.store.replicas.leadership()
-  assert.ok(fence)
+  const fencingToken = a.store.replicas.leadership()
+  assert.ok(fencingToken)
   const { promise: decided, resolve: decide } = Promise.withResolvers<void>()
   const { promise: allowed, resolve: allow } = Promise.withResolvers<void>()
-  const store = fencedStore(a.store, fence)
+  const store = leaderStore(a.store, fencingToken)
   const sweeping = a.sweepAbsent({
     ...store,
     async commit(change) {

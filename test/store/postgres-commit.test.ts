@@ -7,7 +7,7 @@ import fc from 'fast-check'
 import type { Alert } from '#domain/alerts/alert.ts'
 import type { Change, Read, Write } from '#domain/core/change.ts'
 import type { OperatorKey } from '#domain/core/principal.ts'
-import { Fenced } from '#plane/store/contract/store-errors.ts'
+import { StaleReplica } from '#plane/store/contract/store-errors.ts'
 import type { Store } from '#plane/store/contract/store.ts'
 import { withPeer } from '../peers/peer.ts'
 import { eventually } from '../process/eventually.ts'
@@ -165,21 +165,24 @@ describe('replicas on one database', () => {
     assert.notEqual(await changing, 'lost-race')
   })
 
-  test('the fence of a former leader is refused, and so is everything without a lease', async (t) => {
+  test('the fencing token of a former leader is refused, and so is everything without a lease', async (t) => {
     if (withPeer(t, 'postgres') === null) return
     const { open, sql } = await replicated(t)
     // It renews its lease when told to: otherwise it would soon have another.
     const { timers, tick } = steppedTimers()
     const store = await open({ timers })
     tick()
-    const fence = await eventually('the replica to lead', () => store.replicas.leadership())
-    assert.notEqual(await store.commit(newNode('n1'), fence), 'lost-race')
+    const fencingToken = await eventually('the replica to lead', () => store.replicas.leadership())
+    assert.notEqual(await store.commit(newNode('n1'), fencingToken), 'lost-race')
     await sql('UPDATE leadership SET number = number + 1, replica = NULL')
-    const [led, other] = await Promise.allSettled([store.commit(newNode('n2'), fence), store.commit(newNode('n3'))])
-    assert(led.status === 'rejected' && led.reason instanceof Fenced)
-    assert(other.status === 'fulfilled' && other.value !== 'lost-race', 'its neighbour needs no fence')
+    const [led, other] = await Promise.allSettled([
+      store.commit(newNode('n2'), fencingToken),
+      store.commit(newNode('n3')),
+    ])
+    assert(led.status === 'rejected' && led.reason instanceof StaleReplica)
+    assert(other.status === 'fulfilled' && other.value !== 'lost-race', 'its neighbour needs no fencing token')
     await sql("UPDATE replica SET expires_at = now() - interval '1 second'")
-    await assert.rejects(store.commit(newNode('n4')), Fenced)
+    await assert.rejects(store.commit(newNode('n4')), StaleReplica)
     assert.equal(await store.get('node', 'n2'), null)
     assert.equal(await store.get('node', 'n4'), null)
   })
@@ -191,7 +194,7 @@ describe('replicas on one database', () => {
     const store = await open({ timers })
     await committed(store, newNode('n1'))
     await session.exec("BEGIN; SELECT FROM node WHERE key = 'n1' FOR UPDATE")
-    const late = assert.rejects(store.commit(change([read('node', 'n1', 1)], [putNode('n1')])), Fenced)
+    const late = assert.rejects(store.commit(change([read('node', 'n1', 1)], [putNode('n1')])), StaleReplica)
     await eventually('it to be held up', async () => (await waiting(sql)) === 1)
     await session.exec("UPDATE replica SET expires_at = clock_timestamp() - interval '1 second'; COMMIT")
     await late
@@ -202,10 +205,10 @@ describe('replicas on one database', () => {
     if (withPeer(t, 'postgres') === null) return
     const { open, session, sql } = await replicated(t)
     const store = await open()
-    const fence = await eventually('the replica to lead', () => store.replicas.leadership())
+    const fencingToken = await eventually('the replica to lead', () => store.replicas.leadership())
     await committed(store, newNode('n1'))
     await session.exec("BEGIN; SELECT FROM node WHERE key = 'n1' FOR UPDATE; SET LOCAL lock_timeout = '50ms'")
-    const sweeping = store.commit(change([read('node', 'n1', 1)], [putNode('n1')]), fence)
+    const sweeping = store.commit(change([read('node', 'n1', 1)], [putNode('n1')]), fencingToken)
     await eventually('the sweep to be held up', async () => (await waiting(sql)) === 1)
     await session.exec('SAVEPOINT before')
     await assert.rejects(session.exec('UPDATE leadership SET number = number + 1, replica = NULL'), /lock timeout/)
@@ -269,7 +272,7 @@ describe('chains', () => {
     const places = [first, second].map(({ entries }) => entries[0]?.entry)
     assert.deepEqual(places.map((entry) => entry?.chain === chain?.chain).toSorted(), [false, true])
     assert.equal(places.find((entry) => entry?.chain === chain?.chain)?.sequence, 2)
-    await assert.rejects(gone.commit(newNode('n3')), Fenced)
+    await assert.rejects(gone.commit(newNode('n3')), StaleReplica)
     assert.equal((await one.journal.verify()).kind, 'intact')
   })
 

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { NodeId } from '#domain/core/node.ts'
 import type { HeldSession, Holder } from '#plane/store/contract/replicas.ts'
-import { Fenced, StoreFault } from '#plane/store/contract/store-errors.ts'
+import { StaleReplica, StoreFault } from '#plane/store/contract/store-errors.ts'
 import type { PgSession } from '#platform/postgres.ts'
 import { withPeer } from '../peers/peer.ts'
 import { quickPace, replicaSite, type ReplicaSite, type TestReplica } from './postgres-replica.ts'
@@ -148,7 +148,7 @@ test('what a replica held that lost its lease is free, and nothing of it counts'
   dead.proxy.blackhole()
   assert.deepEqual(await holdersOf(other).take('n1', session(5, 'agent-c'), null), before)
   await eventually('it to be behind', () => dead.replicas.standing().kind === 'behind')
-  await assert.rejects(holdersOf(dead).take('n1', session(3, 'agent-a'), null), Fenced)
+  await assert.rejects(holdersOf(dead).take('n1', session(3, 'agent-a'), null), StaleReplica)
   await eventually('its lease to be over for all', async () => (await holdersOf(other).of('n1')) === null)
   assert.equal(dead.self(), null)
   assert.deepEqual((await holdersOf(other).absent()).toSorted(), ['n1', 'n2'])

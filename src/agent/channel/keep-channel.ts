@@ -67,7 +67,7 @@ export const keepChannel = async (agent: ConnectedAgent, identityNow: () => Iden
   const ended = (id: ChannelId, end: ChannelEnd): void => {
     held.delete(id)
     if (elsewhereMayAnswer(end)) place += 1
-    if (isQuarantined(end)) agent.wireguard.fence()
+    if (isQuarantined(end)) agent.wireguard.removePeers()
     lastTrouble = troubleOf(end)
     const why = because(end, identityNow())
     lastSlotMs = why.retryAfterMs ?? 0

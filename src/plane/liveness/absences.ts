@@ -38,8 +38,8 @@ export const openAbsences = async (clock: Clock, { presence, sessions, replicas 
     lookedMs = startedMs
   }
   // A replica that does not serve does not lead: its count starts again.
-  replicas.onLeadership((fence) => {
-    if (fence !== null) startAnew()
+  replicas.onLeadership((fencingToken) => {
+    if (fencingToken !== null) startAnew()
   })
   await look()
   return {

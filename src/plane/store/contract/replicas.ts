@@ -18,7 +18,7 @@ export type Standing =
   | { readonly kind: 'expired'; readonly why: string }
 
 /** The right to sweep. A commit that carries it is refused once another replica leads. */
-export type Fence = { readonly number: number }
+export type FencingToken = { readonly number: number }
 
 export type Replicas = {
   /** The newest: it changes when this replica comes back after its lease was over, so it is asked for, never kept. */
@@ -32,9 +32,9 @@ export type Replicas = {
   /** Called when the kind of it changes, within a second of that. */
   onStanding(run: (standing: Standing) => void): void
   /** Null while another replica leads, or while this one is not serving. */
-  leadership(): Fence | null
+  leadership(): FencingToken | null
   /** Called when this replica begins to lead, and with null when it no longer does. */
-  onLeadership(run: (fence: Fence | null) => void): void
+  onLeadership(run: (fencingToken: FencingToken | null) => void): void
   /** Those with a lease, this one among them. Asks the store. */
   leased(): Promise<readonly Replica[]>
   /**

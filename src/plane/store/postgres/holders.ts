@@ -7,7 +7,7 @@ import type { Log } from '#platform/log.ts'
 import { pgTrouble, type PgSession, type Prepared } from '#platform/postgres.ts'
 import type { Timers } from '#platform/timers.ts'
 import type { Holder, Holders, ReplicaNumber } from '#plane/store/contract/replicas.ts'
-import { Fenced, StoreFault } from '#plane/store/contract/store-errors.ts'
+import { StaleReplica, StoreFault } from '#plane/store/contract/store-errors.ts'
 import { answeredInTime } from './answered-in-time.ts'
 import { takeHolds, holderOf, type HoldRequest, type HoldOutcome } from './take-holds.ts'
 import type { Lease } from './lease.ts'
@@ -80,14 +80,14 @@ export const openPgHolders = (deps: PgHoldersDeps): PgHolders => {
     const self = serving()
     let outcomes: readonly HoldOutcome[]
     try {
-      if (self === null) throw new Fenced('this replica is not serving')
+      if (self === null) throw new StaleReplica('this replica is not serving')
       const on = await connected()
       outcomes = await answeredInTime(timers, on, pace.holdWithinMs, takeHolds(on, self, batch))
       // A hold that was taken under a lease that is over does not count.
-      if (serving() !== self) throw new Fenced('this replica is not serving')
+      if (serving() !== self) throw new StaleReplica('this replica is not serving')
     } catch (error) {
       if (pgTrouble(error) === 'again') return batch.forEach((waiting) => answer(waiting, 'again'))
-      if (!(error instanceof Fenced)) session?.destroy()
+      if (!(error instanceof StaleReplica)) session?.destroy()
       const fault = error instanceof StoreFault ? error : new StoreFault('a channel was not claimed', error)
       for (const waiting of batch) {
         waiting.reject(fault)
@@ -142,7 +142,7 @@ export const openPgHolders = (deps: PgHoldersDeps): PgHolders => {
   return {
     async take(node, its, over) {
       if (closed) throw new StoreFault('a channel was not claimed', 'the store is closed')
-      if (serving() === null) throw new Fenced('this replica is not serving')
+      if (serving() === null) throw new StaleReplica('this replica is not serving')
       // Given up after trouble and claimed again: it is there.
       releases.delete(`${node} ${its.number}`)
       return new Promise((resolve, reject) => {

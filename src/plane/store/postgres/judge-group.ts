@@ -6,14 +6,14 @@ import type { Write } from '#domain/core/change.ts'
 import type { NodeId } from '#domain/core/node.ts'
 import { tableShapes } from '#plane/store/commit/columns.ts'
 import { lastsLonger, type CommitPlan, type PlannedWrite } from '#plane/store/commit/plan-commit.ts'
-import type { Fence } from '#plane/store/contract/replicas.ts'
+import type { FencingToken } from '#plane/store/contract/replicas.ts'
 import type { EncodedRow } from '#plane/store/commit/row-tables.ts'
 import { uniquesSet } from './group-needs.ts'
 import { placeOf, uniqueOf, type FoundRow, type GroupFacts } from './lock-rows.ts'
 
 export type Judged = {
   /** The writes with their final values, or why there are none. */
-  readonly verdicts: readonly (readonly Write[] | 'lost-race' | 'fenced')[]
+  readonly verdicts: readonly (readonly Write[] | 'lost-race' | 'not-leading')[]
   /** What is to be written, each row once, as its last writer left it. */
   readonly rows: readonly RowToWrite[]
   readonly hardware: HardwareChange
@@ -36,12 +36,12 @@ export class NodeNotLocked extends Error {
   }
 }
 
-export type Judgeable = { readonly plan: CommitPlan; readonly fence: Fence | null }
+export type Judgeable = { readonly plan: CommitPlan; readonly fencingToken: FencingToken | null }
 
 export const judgeGroup = (facts: GroupFacts, members: readonly Judgeable[]): Judged => {
   const now = openGroupState(facts)
-  const verdicts = members.map(({ plan, fence }) => {
-    if (fence !== null && fence.number !== facts.fence) return 'fenced'
+  const verdicts = members.map(({ plan, fencingToken }) => {
+    if (fencingToken !== null && fencingToken.number !== facts.fencingToken) return 'not-leading'
     for (const read of plan.reads) if (now.version(placeOf(read.row, read.key)) !== read.version) return 'lost-race'
     if (plan.unheld !== null && facts.held.has(plan.unheld)) return 'lost-race'
     const writes = applyPlan(now, plan)

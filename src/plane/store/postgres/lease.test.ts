@@ -4,7 +4,7 @@ import { silentLog } from '#platform/log.ts'
 import type { PgSession } from '#platform/postgres.ts'
 import { manualClock } from '../../../../test/fakes/manual-clock.ts'
 import { manualTimers } from '../../../../test/fakes/manual-timers.ts'
-import { Fenced } from '#plane/store/contract/store-errors.ts'
+import { StaleReplica } from '#plane/store/contract/store-errors.ts'
 import { openJournalWitness } from '#plane/store/journal/journal-witness.ts'
 import { openLease } from './lease.ts'
 import { usualPace } from './replica-pace.ts'
@@ -70,6 +70,6 @@ test('what was seen counts only once a write after it is confirmed: a server tha
   server('no such lease')
   await assert.rejects(
     lease.confirmed(async () => 'seen'),
-    Fenced,
+    StaleReplica,
   )
 })

@@ -8,7 +8,7 @@ import { pgTrouble, type PgResult, type PgSession, type Prepared } from '#platfo
 import type { Timers } from '#platform/timers.ts'
 import { lossInWords, type JournalWitness } from '#plane/store/journal/journal-witness.ts'
 import type { ReplicaNumber, Standing } from '#plane/store/contract/replicas.ts'
-import { Fenced, StoreFault } from '#plane/store/contract/store-errors.ts'
+import { StaleReplica, StoreFault } from '#plane/store/contract/store-errors.ts'
 import { answeredInTime } from './answered-in-time.ts'
 import type { PgAccess } from './pg-access.ts'
 import type { ReplicaPace } from './replica-pace.ts'
@@ -192,7 +192,7 @@ export const openLease = async (deps: LeaseDeps): Promise<Lease> => {
       // On one connection the one comes after the other, also where both are sent at once.
       const looked = answeredInTime(timers, on, pace.answerWithinMs, look(on))
       const [seen, outcome] = await Promise.all([looked, renewOn(on)])
-      if (outcome === 'over') throw new Fenced('the lease of this replica is over')
+      if (outcome === 'over') throw new StaleReplica('the lease of this replica is over')
       return seen
     },
     start() {

@@ -32,8 +32,8 @@ export type FoundChain = {
 export type GroupFacts = {
   /** By the database's clock. */
   readonly leased: boolean
-  /** The fence under which this replica leads; null: it does not. */
-  readonly fence: number | null
+  /** The fencing token under which this replica leads; null: it does not. */
+  readonly fencingToken: number | null
   /** By kind and key, see `placeOf`. What is not in here is not there. */
   readonly rows: ReadonlyMap<string, FoundRow>
   /** Keys by kind, column and value, see `uniqueOf`. */
@@ -104,7 +104,7 @@ export const lockRows = async (
         if (value !== null) owners.set(uniqueOf(kind, column, value), row['key'] as string)
   return {
     leased: (await lease).count === 1,
-    fence: ((await leads).rows[0]?.['number'] ?? null) as number | null,
+    fencingToken: ((await leads).rows[0]?.['number'] ?? null) as number | null,
     rows,
     owners,
     hardware: new Map(

@@ -9,7 +9,7 @@ import { sleep, type Timers } from '#platform/timers.ts'
 import { hexOf } from '#plane/store/journal/journal-chain.ts'
 import type { JournalWitness } from '#plane/store/journal/journal-witness.ts'
 import type { ReplicaNumber } from '#plane/store/contract/replicas.ts'
-import { Fenced, StoreFault, StoreInDoubt } from '#plane/store/contract/store-errors.ts'
+import { StaleReplica, StoreFault, StoreInDoubt } from '#plane/store/contract/store-errors.ts'
 import type { HeadSigner } from '#plane/store/contract/store.ts'
 import { answeredInTime } from './answered-in-time.ts'
 import { releaseChain, type OwnChain } from './chain-writer.ts'
@@ -89,7 +89,7 @@ export const openGroupRunner = (deps: GroupRunnerDeps): GroupRunner => {
 
   const attempt = async (members: readonly Judgeable[]): Promise<CommitMade> => {
     const self = deps.self()
-    if (self === null) throw new Fenced('this replica has no lease')
+    if (self === null) throw new StaleReplica('this replica has no lease')
     const { session, warnings } = await connected()
     const made = await answeredInTime(timers, session, stepMs, runTransaction(deps, session, self, own, members))
     if (made.written === null) return made
@@ -122,7 +122,7 @@ export const openGroupRunner = (deps: GroupRunnerDeps): GroupRunner => {
 
   /** Leaves no transaction open. */
   const mayTryAgain = async (error: unknown): Promise<boolean> => {
-    if (error instanceof Fenced) {
+    if (error instanceof StaleReplica) {
       await rollBack()
       return false
     }
@@ -181,6 +181,6 @@ export const openGroupRunner = (deps: GroupRunnerDeps): GroupRunner => {
 }
 
 const faultOf = (error: unknown, inDoubt: boolean): StoreFault => {
-  if (error instanceof Fenced || error instanceof StoreInDoubt) return error
+  if (error instanceof StaleReplica || error instanceof StoreInDoubt) return error
   return new StoreFault(inDoubt ? 'it is not known whether this was committed' : 'nothing was committed', error)
 }

@@ -8,7 +8,7 @@ import type { Loss } from '#domain/continuity/continuity.ts'
 import type { NodeId } from '#domain/core/node.ts'
 import { lossAmong, lossInWords, type JournalWitness } from '#plane/store/journal/journal-witness.ts'
 import type { ReplicaNumber } from '#plane/store/contract/replicas.ts'
-import { Fenced, StoreInDoubt } from '#plane/store/contract/store-errors.ts'
+import { StaleReplica, StoreInDoubt } from '#plane/store/contract/store-errors.ts'
 import type { Committed, HeadSigner } from '#plane/store/contract/store.ts'
 import { ownChain, type OwnChain } from './chain-writer.ts'
 import { groupNeeds } from './group-needs.ts'
@@ -70,7 +70,7 @@ export class PlaceMissing extends StoreInDoubt {
   }
 }
 
-export type MemberOutcome = Committed | 'lost-race' | 'fenced'
+export type MemberOutcome = Committed | 'lost-race' | 'not-leading'
 
 /** What a group comes to when its COMMIT is carried out. */
 export type CommitMade = {
@@ -87,7 +87,7 @@ export type Written = {
   readonly chains: readonly FoundChain[]
 }
 
-/** `known`: the chain as this replica left it. Throws `Outrun`, `Fenced`, `SchemaChanged` and `PlaceMissing`, and what the server says. */
+/** `known`: the chain as this replica left it. Throws `Outrun`, `StaleReplica`, `SchemaChanged` and `PlaceMissing`, and what the server says. */
 export const runTransaction = async (
   deps: TransactionDeps,
   session: PgSession,
@@ -102,7 +102,7 @@ export const runTransaction = async (
   const won = members.filter((_, at) => Array.isArray(judged.verdicts[at]))
   if (won.length === 0) {
     await session.exec('ROLLBACK')
-    return { outcomes: judged.verdicts as readonly ('lost-race' | 'fenced')[], written: null }
+    return { outcomes: judged.verdicts as readonly ('lost-race' | 'not-leading')[], written: null }
   }
   const chain = await ownChain(deps, session, self, known, facts.chains, deps.witness.loss() !== null)
   const plans = won.map(({ plan }) => plan)
@@ -117,7 +117,7 @@ export const runTransaction = async (
   const waiting = placed.commits.values()
   return {
     outcomes: judged.verdicts.map((verdict) => {
-      if (verdict === 'lost-race' || verdict === 'fenced') return verdict
+      if (verdict === 'lost-race' || verdict === 'not-leading') return verdict
       const commit = waiting.next().value
       if (commit === undefined) throw new Error('a commit without entries')
       return { kind: 'committed', origin: 'here', writes: verdict, entries: storedEntries(commit, others) }
@@ -140,7 +140,7 @@ const lockAndJudge = async (
   alsoLocked: ReadonlySet<NodeId>,
 ): Promise<{ readonly facts: GroupFacts; readonly judged: Judged }> => {
   const plans = members.map(({ plan }) => plan)
-  const asLeader = members.some(({ fence }) => fence !== null)
+  const asLeader = members.some(({ fencingToken }) => fencingToken !== null)
   const { witness } = deps
   // While there is a loss, nothing is compared: what may be committed then does not rely on the journal.
   const known = witness.loss() === null ? witness.places() : []
@@ -149,7 +149,7 @@ const lockAndJudge = async (
     deps.schema.learn(facts.schema)
     throw new SchemaChanged(`the schema has become ${facts.schema}`)
   }
-  if (!facts.leased) throw new Fenced('this replica has no lease')
+  if (!facts.leased) throw new StaleReplica('this replica has no lease')
   const missing = lossAmong(facts.places)
   if (missing !== null) throw new PlaceMissing(missing)
   try {

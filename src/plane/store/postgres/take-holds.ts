@@ -7,7 +7,7 @@
 import type { NodeId } from '#domain/core/node.ts'
 import type { PgSession, Prepared } from '#platform/postgres.ts'
 import type { HeldSession, Holder, ReplicaNumber } from '#plane/store/contract/replicas.ts'
-import { Fenced, StoreFault } from '#plane/store/contract/store-errors.ts'
+import { StaleReplica, StoreFault } from '#plane/store/contract/store-errors.ts'
 
 export type HoldRequest = { readonly node: NodeId; readonly session: HeldSession; readonly over: Holder | null }
 
@@ -41,7 +41,7 @@ const inTransaction = async (
     session.run(lockHolders, [nodes]),
     session.run(leased),
   ])
-  if (own.count !== 1) throw new Fenced('the lease of this replica is over')
+  if (own.count !== 1) throw new StaleReplica('the lease of this replica is over')
   const before = new Map(held.rows.map((row) => [row['node'] as NodeId, holderOf(row)]))
   const outcomes = decideAll(requests, {
     self,

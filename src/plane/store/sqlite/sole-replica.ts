@@ -2,7 +2,7 @@
 
 import type { NodeId } from '#domain/core/node.ts'
 import { lossInWords, type JournalWitness } from '#plane/store/journal/journal-witness.ts'
-import type { HeldSession, Fence, Holder, Holders, Replicas, Standing } from '#plane/store/contract/replicas.ts'
+import type { HeldSession, FencingToken, Holder, Holders, Replicas, Standing } from '#plane/store/contract/replicas.ts'
 
 export type SoleReplicaDeps = {
   readonly name: string
@@ -19,7 +19,7 @@ export type SoleReplica = Replicas & {
 }
 
 const self = 1
-const fence: Fence = { number: 1 }
+const fencingToken: FencingToken = { number: 1 }
 
 export const openSoleReplica = (deps: SoleReplicaDeps): SoleReplica => {
   const held = new Map<NodeId, HeldSession>()
@@ -43,7 +43,7 @@ export const openSoleReplica = (deps: SoleReplicaDeps): SoleReplica => {
     const loss = witness.loss()
     return loss === null ? { kind: 'serving' } : { kind: 'in-doubt', why: lossInWords(loss) }
   }
-  const leadership = (): Fence | null => (witness.loss() === null ? fence : null)
+  const leadership = (): FencingToken | null => (witness.loss() === null ? fencingToken : null)
   return {
     self,
     standing,
@@ -53,7 +53,7 @@ export const openSoleReplica = (deps: SoleReplicaDeps): SoleReplica => {
     leadership,
     onLeadership(run) {
       witness.onLoss(() => run(leadership()))
-      if (leadership() !== null) run(fence)
+      if (leadership() !== null) run(fencingToken)
     },
     leased: async () => [
       { number: self, name, version, startedAtMs, leads: leadership() !== null, clockOffsetMs: null },
