@@ -124,7 +124,7 @@ describe('replicas on one database', () => {
 
   test('a commit that relies on an absent row waits for the one that inserts it, whichever row it is', async (t) => {
     if (withPeer(t, 'postgres') === null) return
-    const { open, session, sql } = await replicated(t)
+    const { open, connection, sql } = await replicated(t)
     const [one, other] = [await open(), await open()]
     await committed(one, newNode('there'))
     await committed(other, newNode('there too'))
@@ -137,12 +137,12 @@ describe('replicas on one database', () => {
     ]
     for (const [relied, write] of cases) {
       // The one who inserts is held up at the very end of its transaction.
-      await session.exec(`BEGIN; SELECT FROM chain WHERE chain = '${String(place?.['chain'])}' FOR UPDATE`)
+      await connection.exec(`BEGIN; SELECT FROM chain WHERE chain = '${String(place?.['chain'])}' FOR UPDATE`)
       const inserting = one.commit(change([relied], [write]))
       await eventually('the insertion to be held up', async () => (await waiting(sql)) === 1)
       const relying = other.commit(change([relied], []))
       await eventually('the other to wait for it', async () => (await waiting(sql)) === 2)
-      await session.exec('COMMIT')
+      await connection.exec('COMMIT')
       assert.notEqual(await inserting, 'lost-race')
       assert.equal(await relying, 'lost-race', relied.row)
     }
@@ -150,17 +150,17 @@ describe('replicas on one database', () => {
 
   test('a commit that changes a row waits for the one that has relied on it, though that writes another', async (t) => {
     if (withPeer(t, 'postgres') === null) return
-    const { open, session, sql } = await replicated(t)
+    const { open, connection, sql } = await replicated(t)
     const [one, other] = [await open(), await open()]
     await committed(one, newNode('n1'))
     await committed(other, newNode('n2'))
     const [place] = await sql(`SELECT chain FROM chain WHERE writer = ${one.replicas.self}`)
-    await session.exec(`BEGIN; SELECT FROM chain WHERE chain = '${String(place?.['chain'])}' FOR UPDATE`)
+    await connection.exec(`BEGIN; SELECT FROM chain WHERE chain = '${String(place?.['chain'])}' FOR UPDATE`)
     const relying = one.commit(change([read('node', 'n1', 1), read('node', 'n3', 0)], [putNode('n3')]))
     await eventually('the one who relies on it to be held up', async () => (await waiting(sql)) === 1)
     const changing = other.commit(change([read('node', 'n1', 1)], [putNode('n1')]))
     await eventually('the one who changes it to wait', async () => (await waiting(sql)) === 2)
-    await session.exec('COMMIT')
+    await connection.exec('COMMIT')
     assert.notEqual(await relying, 'lost-race')
     assert.notEqual(await changing, 'lost-race')
   })
@@ -189,32 +189,32 @@ describe('replicas on one database', () => {
 
   test('a lease that ends while a commit is on its way takes that along', async (t) => {
     if (withPeer(t, 'postgres') === null) return
-    const { open, session, sql } = await replicated(t)
+    const { open, connection, sql } = await replicated(t)
     const { timers } = steppedTimers()
     const store = await open({ timers })
     await committed(store, newNode('n1'))
-    await session.exec("BEGIN; SELECT FROM node WHERE key = 'n1' FOR UPDATE")
+    await connection.exec("BEGIN; SELECT FROM node WHERE key = 'n1' FOR UPDATE")
     const late = assert.rejects(store.commit(change([read('node', 'n1', 1)], [putNode('n1')])), StaleReplica)
     await eventually('it to be held up', async () => (await waiting(sql)) === 1)
-    await session.exec("UPDATE replica SET expires_at = clock_timestamp() - interval '1 second'; COMMIT")
+    await connection.exec("UPDATE replica SET expires_at = clock_timestamp() - interval '1 second'; COMMIT")
     await late
     assert.equal((await store.get('node', 'n1'))?.version, 1)
   })
 
   test('while a commit of a leader is under way no other replica takes its place', async (t) => {
     if (withPeer(t, 'postgres') === null) return
-    const { open, session, sql } = await replicated(t)
+    const { open, connection, sql } = await replicated(t)
     const store = await open()
     const fencingToken = await eventually('the replica to lead', () => store.replicas.leadership())
     await committed(store, newNode('n1'))
-    await session.exec("BEGIN; SELECT FROM node WHERE key = 'n1' FOR UPDATE; SET LOCAL lock_timeout = '50ms'")
+    await connection.exec("BEGIN; SELECT FROM node WHERE key = 'n1' FOR UPDATE; SET LOCAL lock_timeout = '50ms'")
     const sweeping = store.commit(change([read('node', 'n1', 1)], [putNode('n1')]), fencingToken)
     await eventually('the sweep to be held up', async () => (await waiting(sql)) === 1)
-    await session.exec('SAVEPOINT before')
-    await assert.rejects(session.exec('UPDATE leadership SET number = number + 1, replica = NULL'), /lock timeout/)
-    await session.exec('ROLLBACK TO before; COMMIT')
+    await connection.exec('SAVEPOINT before')
+    await assert.rejects(connection.exec('UPDATE leadership SET number = number + 1, replica = NULL'), /lock timeout/)
+    await connection.exec('ROLLBACK TO before; COMMIT')
     assert.notEqual(await sweeping, 'lost-race')
-    await session.exec('UPDATE leadership SET number = number + 1, replica = NULL')
+    await connection.exec('UPDATE leadership SET number = number + 1, replica = NULL')
   })
 
   test('a commit that relies on a node without a holder loses to the channel that was opened meanwhile', async (t) => {
@@ -278,13 +278,13 @@ describe('chains', () => {
 
   test('a chain whose late writer may still be at it is passed over without a wait', async (t) => {
     if (withPeer(t, 'postgres') === null) return
-    const { open, session, sql } = await replicated(t)
+    const { open, connection, sql } = await replicated(t)
     const { timers } = steppedTimers()
     await committed(await open({ timers }), newNode('n1'))
     await sql("UPDATE replica SET expires_at = clock_timestamp() - interval '1 second'")
-    await session.exec('BEGIN; SELECT FROM chain FOR UPDATE')
+    await connection.exec('BEGIN; SELECT FROM chain FOR UPDATE')
     const entries = (await committed(await open(), newNode('n2'))).entries
-    await session.exec('COMMIT')
+    await connection.exec('COMMIT')
     const [late] = await sql("SELECT chain FROM journal WHERE node = 'n1'")
     assert.notEqual(entries[0]?.entry.chain, late?.['chain'])
   })

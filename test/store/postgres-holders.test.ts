@@ -5,7 +5,7 @@ import { test } from 'node:test'
 import type { NodeId } from '#domain/core/node.ts'
 import type { HeldSession, Holder } from '#plane/store/contract/replicas.ts'
 import { StaleReplica, StoreFault } from '#plane/store/contract/store-errors.ts'
-import type { PgSession } from '#platform/postgres.ts'
+import type { PgConnection } from '#platform/postgres.ts'
 import { withPeer } from '../peers/peer.ts'
 import { quickPace, replicaSite, type ReplicaSite, type TestReplica } from './postgres-replica.ts'
 import { eventually, within } from '../process/eventually.ts'
@@ -25,7 +25,7 @@ const addNodes = async (replica: TestReplica, nodes: readonly NodeId[]): Promise
 }
 
 /** A transaction of somebody else who has the row of a node to himself. */
-const lockNode = async ({ database }: ReplicaSite, node: NodeId): Promise<PgSession> => {
+const lockNode = async ({ database }: ReplicaSite, node: NodeId): Promise<PgConnection> => {
   const other = await database.connect()
   await other.exec('BEGIN')
   await other.run({ name: 'lock', text: 'SELECT FROM node WHERE key = $1 FOR NO KEY UPDATE' }, [node])
@@ -119,7 +119,7 @@ test('two replicas that claim the same thousand nodes at once, in opposite order
   const site = await replicaSite(t)
   const two = await Promise.all([site.open(), site.open()])
   const nodes = Array.from({ length: 1000 }, (_, at) => `n${String(at).padStart(4, '0')}`)
-  await site.session.run(
+  await site.connection.run(
     { name: 'fill', text: `INSERT INTO node SELECT key, 1, '{}', 'active', 'p' FROM unnest($1::text[]) AS key` },
     [nodes],
   )
@@ -184,11 +184,11 @@ test('a replica that closes gives its channels back in the order in which others
     text: `SELECT FROM pg_stat_activity WHERE application_name = 'muster lease'
     AND datname = current_database() AND wait_event_type = 'Lock'`,
   }
-  await eventually('it to wait for the claimant', async () => (await site.session.run(waits)).count === 1)
+  await eventually('it to wait for the claimant', async () => (await site.connection.run(waits)).count === 1)
   await claimant.exec("SELECT FROM holder WHERE node = 'n2' FOR UPDATE NOWAIT; COMMIT")
   await closing
   const left = { name: 'left', text: 'SELECT FROM holder UNION ALL SELECT FROM replica' }
-  assert.equal((await site.session.run(left)).count, 0)
+  assert.equal((await site.connection.run(left)).count, 0)
 })
 
 test('a claim waits for a commit that changes its node, and its neighbours do not', async (t) => {
@@ -227,7 +227,7 @@ test('a lapse and a channel that opens at the same moment: one of them sees the 
       const claimed = holdersOf(other).take(node, session(at), null)
       const [lapsed] = await Promise.all([lapse(node), claimed])
       // What a channel does next: it reads the node again.
-      const { rows } = await site.session.run({ name: 'node', text: 'SELECT membership FROM node WHERE key = $1' }, [
+      const { rows } = await site.connection.run({ name: 'node', text: 'SELECT membership FROM node WHERE key = $1' }, [
         node,
       ])
       return [lapsed === 'lost-race' ? 'lost-race' : 'lapsed', rows[0]?.['membership']]

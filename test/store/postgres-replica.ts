@@ -14,7 +14,7 @@ import type { FencingToken, Standing } from '#plane/store/contract/replicas.ts'
 import type { Committed, HeadSigner } from '#plane/store/contract/store.ts'
 import { systemClock, type Clock } from '#platform/clock.ts'
 import { silentLog } from '#platform/log.ts'
-import type { PgSession, PostgresTarget } from '#platform/postgres.ts'
+import type { PgConnection, PostgresTarget } from '#platform/postgres.ts'
 import { systemRandom } from '#platform/random.ts'
 import { musterVersion } from '#platform/this-process.ts'
 import { systemTimers } from '#platform/timers.ts'
@@ -58,7 +58,7 @@ export const quickPace: ReplicaPace = {
 export type ReplicaSite = {
   readonly database: TestDatabase
   /** For the test itself. */
-  readonly session: PgSession
+  readonly connection: PgConnection
   readonly signer: HeadSigner
   open(options?: ReplicaOptions): Promise<TestReplica>
   /** A replica that reaches the database through a proxy of its own. */
@@ -67,14 +67,14 @@ export type ReplicaSite = {
 
 export const replicaSite = async (t: Scope, given?: TestDatabase): Promise<ReplicaSite> => {
   const database = given ?? (await postgresDatabase(t))
-  const session = await database.connect()
+  const connection = await database.connect()
   const signer = makeSigner()
   await migrateDatabase({ connect: () => database.connect() })
   const open = (options: ReplicaOptions = {}): Promise<TestReplica> =>
     openReplica(t, signer, { target: database.target, ...options })
   return {
     database,
-    session,
+    connection,
     signer,
     open,
     async openBehindProxy(options) {

@@ -60,7 +60,7 @@ test('a leader that closes is followed by another at once, with a higher fencing
     2 * quickPace.renewEveryMs + 500,
   )
   assert((second.replicas.leadership()?.number ?? 0) > (fencingToken?.number ?? Infinity))
-  const { rows } = await site.session.run({ name: 'left', text: 'SELECT FROM replica WHERE number = $1' }, [
+  const { rows } = await site.connection.run({ name: 'left', text: 'SELECT FROM replica WHERE number = $1' }, [
     first.replicas.self,
   ])
   assert.deepEqual(rows, [])
@@ -142,8 +142,8 @@ test('a primary that was given up and runs on is left for the one that was promo
   const database = await givenUp.database(t)
   const site = await replicaSite(t, database)
   const promoted = await startStandby(t, givenUp)
-  await site.session.exec("ALTER SYSTEM SET synchronous_standby_names = '*'")
-  await site.session.run({ name: 'reload', text: 'SELECT pg_reload_conf()' })
+  await site.connection.exec("ALTER SYSTEM SET synchronous_standby_names = '*'")
+  await site.connection.run({ name: 'reload', text: 'SELECT pg_reload_conf()' })
   const hosts = [givenUp, promoted].map(({ folder, port }) => ({ host: folder, port }))
   const replica = await site.open({ target: { ...database.target, hosts } })
   await replica.commit(newNode('before'))
@@ -180,7 +180,7 @@ test('a lease that was removed is noticed at the next renewal, and there is a ne
   const site = await replicaSite(t)
   const replica = await site.open()
   const before = replica.replicas.self
-  await site.session.exec('DELETE FROM replica')
+  await site.connection.exec('DELETE FROM replica')
   await eventually('a new number', () => replica.replicas.self > before)
   assert(replica.standings.includes('expired'))
   await eventually('it to serve again', () => replica.replicas.standing().kind === 'serving')
@@ -190,7 +190,7 @@ test('what replicas without a lease left behind is removed by the leader', async
   if (withPeer(t, 'postgres') === null) return
   const site = await replicaSite(t)
   const replica = await site.open()
-  await site.session.exec(`
+  await site.connection.exec(`
     INSERT INTO replica (name, version, started_at, expires_at)
       VALUES ('dead', '1', now(), now() - interval '1 hour'), ('late', '1', now(), now() + interval '1 hour');
     INSERT INTO holder SELECT 'of-dead', number, 1, NULL FROM replica WHERE name = 'dead';
@@ -200,9 +200,9 @@ test('what replicas without a lease left behind is removed by the leader', async
     text: 'SELECT name, node FROM replica LEFT JOIN holder ON replica = number ORDER BY name',
   }
   const held = { name: 'held', text: 'SELECT node FROM holder' }
-  await eventually('the dead one to be forgotten', async () => (await site.session.run(left)).count === 2)
-  await eventually('and what it held', async () => (await site.session.run(held)).count === 1)
-  assert.deepEqual((await site.session.run(left)).rows, [
+  await eventually('the dead one to be forgotten', async () => (await site.connection.run(left)).count === 2)
+  await eventually('and what it held', async () => (await site.connection.run(held)).count === 1)
+  assert.deepEqual((await site.connection.run(left)).rows, [
     { name: 'late', node: 'of-late' },
     { name: 'test', node: null },
   ])

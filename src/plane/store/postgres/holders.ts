@@ -4,7 +4,7 @@
 import type { NodeId } from '#domain/core/node.ts'
 import type { Clock } from '#platform/clock.ts'
 import type { Log } from '#platform/log.ts'
-import { pgTrouble, type PgSession, type Prepared } from '#platform/postgres.ts'
+import { pgTrouble, type PgConnection, type Prepared } from '#platform/postgres.ts'
 import type { Timers } from '#platform/timers.ts'
 import type { Holder, Holders, ReplicaNumber } from '#plane/store/contract/replicas.ts'
 import { StaleReplica, StoreFault } from '#plane/store/contract/store-errors.ts'
@@ -42,12 +42,12 @@ export const openPgHolders = (deps: PgHoldersDeps): PgHolders => {
   const delayed = new Set<Waiting>()
   let releasesDue = false
   const releases = new Map<string, Release>()
-  let session: PgSession | null = null
+  let connection: PgConnection | null = null
   let working: Promise<void> | null = null
   let closed = false
 
-  const connected = async (): Promise<PgSession> => {
-    if (session !== null && !session.ended) return session
+  const connected = async (): Promise<PgConnection> => {
+    if (connection !== null && !connection.ended) return connection
     const fresh = await deps.access.connect('holders', {
       lock_timeout: '5s',
       idle_in_transaction_session_timeout: '5s',
@@ -56,7 +56,7 @@ export const openPgHolders = (deps: PgHoldersDeps): PgHolders => {
       log.warn({ message }, 'the server warned about a claim, which may not be replicated: it does not count')
       fresh.destroy()
     })
-    session = fresh
+    connection = fresh
     return fresh
   }
 
@@ -87,7 +87,7 @@ export const openPgHolders = (deps: PgHoldersDeps): PgHolders => {
       if (serving() !== self) throw new StaleReplica('this replica is not serving')
     } catch (error) {
       if (pgTrouble(error) === 'again') return batch.forEach((waiting) => answer(waiting, 'again'))
-      if (!(error instanceof StaleReplica)) session?.destroy()
+      if (!(error instanceof StaleReplica)) connection?.destroy()
       const fault = error instanceof StoreFault ? error : new StoreFault('a channel was not claimed', error)
       for (const waiting of batch) {
         waiting.reject(fault)
@@ -117,7 +117,7 @@ export const openPgHolders = (deps: PgHoldersDeps): PgHolders => {
       for (const [place] of due) releases.delete(place)
     } catch (error) {
       log.debug({ err: error }, 'channels that have ended are still on record; it is tried again')
-      if (pgTrouble(error) !== 'again') session?.destroy()
+      if (pgTrouble(error) !== 'again') connection?.destroy()
     }
   }
 
@@ -162,7 +162,7 @@ export const openPgHolders = (deps: PgHoldersDeps): PgHolders => {
       await working
       for (const { reject } of [...requests, ...delayed])
         reject(new StoreFault('a channel was not claimed', 'the store is closed'))
-      await session?.end()
+      await connection?.end()
     },
   }
 }
@@ -197,7 +197,7 @@ const openHolderLookup = (lease: Pick<Lease, 'confirmed'>): ((node: NodeId) => P
 
   const look = async (nodes: ReadonlySet<NodeId>): Promise<Found> => {
     try {
-      const { rows } = await lease.confirmed((session) => session.run(holdersStatement, [[...nodes]]))
+      const { rows } = await lease.confirmed((connection) => connection.run(holdersStatement, [[...nodes]]))
       return new Map(rows.map((row) => [row['node'] as NodeId, holderOf(row)]))
     } catch (error) {
       throw new StoreFault('who holds a channel could not be found out', error)

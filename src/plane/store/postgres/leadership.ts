@@ -2,7 +2,7 @@
 // Leading counts only under the lease it was taken with.
 
 import type { Log } from '#platform/log.ts'
-import type { PgSession, Prepared } from '#platform/postgres.ts'
+import type { PgConnection, Prepared } from '#platform/postgres.ts'
 import type { Timers } from '#platform/timers.ts'
 import type { FencingToken, ReplicaNumber } from '#plane/store/contract/replicas.ts'
 import { answeredInTime } from './answered-in-time.ts'
@@ -53,19 +53,23 @@ export const openLeadership = (deps: LeadershipDeps): Leadership => {
     }
   }
 
-  const fencingTokenOf = async (seen: Seen, session: PgSession, number: ReplicaNumber): Promise<number | null> => {
+  const fencingTokenOf = async (
+    seen: Seen,
+    connection: PgConnection,
+    number: ReplicaNumber,
+  ): Promise<number | null> => {
     if (lease.standing().kind === 'skewed') {
       // Kept, it would keep those from leading whose clocks are right.
-      if (seen.leader === number) await leave(deps, session, number)
+      if (seen.leader === number) await leave(deps, connection, number)
       return null
     }
     if (seen.leader === number) return seen.fencingToken
-    return seen.led ? null : take(deps, session, seen.fencingToken, number)
+    return seen.led ? null : take(deps, connection, seen.fencingToken, number)
   }
-  const look = async ({ session, number }: Renewal): Promise<void> => {
-    const seen = await seenBy(deps, session)
+  const look = async ({ connection, number }: Renewal): Promise<void> => {
+    const seen = await seenBy(deps, connection)
     replicas = Math.max(1, seen.replicas)
-    const fencingToken = await fencingTokenOf(seen, session, number)
+    const fencingToken = await fencingTokenOf(seen, connection, number)
     held = fencingToken === null ? null : { fencingToken: { number: fencingToken }, by: number }
     tell()
   }
@@ -97,8 +101,8 @@ type Seen = {
   readonly replicas: number
 }
 
-const seenBy = async ({ timers, pace }: LeadershipDeps, session: PgSession): Promise<Seen> => {
-  const { rows } = await answeredInTime(timers, session, pace.answerWithinMs, session.run(lookStatement))
+const seenBy = async ({ timers, pace }: LeadershipDeps, connection: PgConnection): Promise<Seen> => {
+  const { rows } = await answeredInTime(timers, connection, pace.answerWithinMs, connection.run(lookStatement))
   return rows[0] as Seen
 }
 
@@ -108,17 +112,21 @@ const seenBy = async ({ timers, pace }: LeadershipDeps, session: PgSession): Pro
  */
 const take = async (
   { timers, pace }: LeadershipDeps,
-  session: PgSession,
+  connection: PgConnection,
   seen: number,
   self: ReplicaNumber,
 ): Promise<number | null> => {
-  const answer = session.run(takeStatement, [seen, self])
-  const { count } = await answeredInTime(timers, session, pace.answerWithinMs, answer)
-  return count === 1 && !session.ended ? seen + 1 : null
+  const answer = connection.run(takeStatement, [seen, self])
+  const { count } = await answeredInTime(timers, connection, pace.answerWithinMs, answer)
+  return count === 1 && !connection.ended ? seen + 1 : null
 }
 
-const leave = async ({ timers, pace }: LeadershipDeps, session: PgSession, self: ReplicaNumber): Promise<void> => {
-  await answeredInTime(timers, session, pace.answerWithinMs, session.run(leaveStatement, [self]))
+const leave = async (
+  { timers, pace }: LeadershipDeps,
+  connection: PgConnection,
+  self: ReplicaNumber,
+): Promise<void> => {
+  await answeredInTime(timers, connection, pace.answerWithinMs, connection.run(leaveStatement, [self]))
 }
 
 const lookStatement: Prepared = {

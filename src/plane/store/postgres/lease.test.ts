@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { silentLog } from '#platform/log.ts'
-import type { PgSession } from '#platform/postgres.ts'
+import type { PgConnection } from '#platform/postgres.ts'
 import { manualClock } from '../../../../test/fakes/manual-clock.ts'
 import { manualTimers } from '../../../../test/fakes/manual-timers.ts'
 import { StaleReplica } from '#plane/store/contract/store-errors.ts'
@@ -15,7 +15,7 @@ const answerMs = 2000
 const setUp = async () => {
   const clock = manualClock(1_000_000)
   let renews: 'renews' | 'no such lease' | 'hangs' = 'renews'
-  const session: PgSession = {
+  const connection: PgConnection = {
     async run({ name }) {
       clock.advance(answerMs)
       if (name === 'lease-renew' && renews === 'hangs') return new Promise(() => {})
@@ -30,7 +30,7 @@ const setUp = async () => {
     end: async () => {},
   }
   const lease = await openLease({
-    access: { connect: async () => session },
+    access: { connect: async () => connection },
     clock,
     timers: manualTimers(clock),
     log: silentLog,

@@ -3,7 +3,7 @@
 import type { Change } from '#domain/core/change.ts'
 import type { Clock } from '#platform/clock.ts'
 import type { Log } from '#platform/log.ts'
-import type { PgSession, Prepared } from '#platform/postgres.ts'
+import type { PgConnection, Prepared } from '#platform/postgres.ts'
 import type { Random } from '#platform/random.ts'
 import type { Timers } from '#platform/timers.ts'
 import type { JournalWitness } from '#plane/store/journal/journal-witness.ts'
@@ -98,7 +98,7 @@ export const openPgReplicas = async (deps: PgReplicasDeps): Promise<PgReplicas> 
       onLeadership: (run) => leadership.onChange(run),
       leased: () => leased(access, deps.schema),
       async leasedOrOverSince(graceMs) {
-        const { rows } = await lease.confirmed((session) => session.run(overSinceStatement, [graceMs]))
+        const { rows } = await lease.confirmed((connection) => connection.run(overSinceStatement, [graceMs]))
         return rows.map((row) => row as Pick<Replica, 'number' | 'name'>)
       },
       count: () => leadership.replicas(),
@@ -126,12 +126,12 @@ const forget = async (
   { timers, log, pace }: { timers: Timers; log: Log; pace: ReplicaPace },
   lease: Pick<Lease, 'renewal'>,
 ): Promise<void> => {
-  const { session } = lease.renewal()
+  const { connection } = lease.renewal()
   try {
     await forgetReplicas(
       {
         run: (statement, values) =>
-          answeredInTime(timers, session, pace.answerWithinMs, session.run(statement, values)),
+          answeredInTime(timers, connection, pace.answerWithinMs, connection.run(statement, values)),
       },
       pace.forgetAfterMs,
     )
@@ -166,12 +166,12 @@ const atOnce = 1000
  * Removes what replicas left behind that did not stop in order. Numbers are never given again, so a lease that is over stays so.
  * Removing a lease waits for a transaction that still writes under it; after a short wait it fails, and is tried again.
  */
-const forgetReplicas = async (session: Pick<PgSession, 'run'>, forgetAfterMs: number): Promise<void> => {
-  await session.run(forgetLeases, [forgetAfterMs])
-  const { rows } = await session.run(lostHolders)
+const forgetReplicas = async (connection: Pick<PgConnection, 'run'>, forgetAfterMs: number): Promise<void> => {
+  await connection.run(forgetLeases, [forgetAfterMs])
+  const { rows } = await connection.run(lostHolders)
   const gone = rows.map((row) => row['replica'] as ReplicaNumber)
   if (gone.length === 0) return
-  for (let count = atOnce; count === atOnce;) count = (await session.run(forgetHolders, [gone, atOnce])).count
+  for (let count = atOnce; count === atOnce;) count = (await connection.run(forgetHolders, [gone, atOnce])).count
 }
 
 const forgetLeases: Prepared = {

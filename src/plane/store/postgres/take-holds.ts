@@ -5,7 +5,7 @@
 // others do not wait.
 
 import type { NodeId } from '#domain/core/node.ts'
-import type { PgSession, Prepared } from '#platform/postgres.ts'
+import type { PgConnection, Prepared } from '#platform/postgres.ts'
 import type { HeldSession, Holder, ReplicaNumber } from '#plane/store/contract/replicas.ts'
 import { StaleReplica, StoreFault } from '#plane/store/contract/store-errors.ts'
 
@@ -16,30 +16,30 @@ export type HoldOutcome = 'held' | 'again' | Holder
 
 /** One outcome a claim, in their order; durable when it resolves. */
 export const takeHolds = async (
-  session: PgSession,
+  connection: PgConnection,
   self: ReplicaNumber,
   requests: readonly HoldRequest[],
 ): Promise<readonly HoldOutcome[]> => {
   try {
-    return await inTransaction(session, self, requests)
+    return await inTransaction(connection, self, requests)
   } catch (error) {
-    if (!session.ended) await session.exec('ROLLBACK')
+    if (!connection.ended) await connection.exec('ROLLBACK')
     throw error
   }
 }
 
 const inTransaction = async (
-  session: PgSession,
+  connection: PgConnection,
   self: ReplicaNumber,
   requests: readonly HoldRequest[],
 ): Promise<readonly HoldOutcome[]> => {
   const nodes = [...new Set(requests.map(({ node }) => node))].sort()
   const [, own, free, held, leases] = await Promise.all([
-    session.exec('BEGIN'),
-    session.run(ownLease, [self]),
-    session.run(lockNodes, [nodes]),
-    session.run(lockHolders, [nodes]),
-    session.run(leased),
+    connection.exec('BEGIN'),
+    connection.run(ownLease, [self]),
+    connection.run(lockNodes, [nodes]),
+    connection.run(lockHolders, [nodes]),
+    connection.run(leased),
   ])
   if (own.count !== 1) throw new StaleReplica('the lease of this replica is over')
   const before = new Map(held.rows.map((row) => [row['node'] as NodeId, holderOf(row)]))
@@ -54,11 +54,11 @@ const inTransaction = async (
   const changed = [...taken].filter(([node]) => before.has(node))
   const fresh = [...taken].filter(([node]) => !before.has(node)).sort(([one], [other]) => (one < other ? -1 : 1))
   const [, inserted] = await Promise.all([
-    session.run(changeHolders, [self, ...columnsOf(changed)]),
-    session.run(addHolders, [self, ...columnsOf(fresh)]),
-    session.exec('COMMIT'),
+    connection.run(changeHolders, [self, ...columnsOf(changed)]),
+    connection.run(addHolders, [self, ...columnsOf(fresh)]),
+    connection.exec('COMMIT'),
   ])
-  if (session.ended) throw new StoreFault('a claim was not confirmed', 'its connection has ended')
+  if (connection.ended) throw new StoreFault('a claim was not confirmed', 'its connection has ended')
   const added = new Set(inserted.rows.map((row) => row['node'] as NodeId))
   return outcomes.map((outcome, at) => {
     const { node } = requests[at] as HoldRequest
