@@ -6,8 +6,8 @@ import type { Timers } from '#platform/timers.ts'
 import type {
   Asked,
   FencingToken,
-  Holder,
-  Holders,
+  Hold,
+  Holds,
   ReplicaNumber,
   Replicas,
   Standing,
@@ -52,14 +52,14 @@ const copyOf = (value: unknown): unknown => JSON.parse(JSON.stringify(value ?? n
 
 export const joinReplicas = (base: Store, timers: Timers): (() => JoinedReplica) => {
   const members: Member[] = []
-  const rows = new Map<NodeId, Holder>()
+  const rows = new Map<NodeId, Hold>()
   const lapsing = new Map<NodeId, Promise<unknown>>()
   let leader: Member | null = null
   let fencingToken: FencingToken = { number: 0 }
 
   const leased = (number: ReplicaNumber): Member | null =>
     members.find((member) => member.number === number && member.leased) ?? null
-  const holderOf = (node: NodeId): Holder | null => {
+  const holdOf = (node: NodeId): Hold | null => {
     const row = rows.get(node)
     return row === undefined || leased(row.replica) === null ? null : row
   }
@@ -68,12 +68,12 @@ export const joinReplicas = (base: Store, timers: Timers): (() => JoinedReplica)
     if (!member.leased || member.standing.kind === 'expired') throw new StaleReplica('this replica has no lease')
   }
 
-  const holdersFor = (member: Member): Holders => ({
+  const holdsFor = (member: Member): Holds => ({
     async take(node, session, over) {
       // The lapse of a node and the claim of its channel are decided on one row.
       await lapsing.get(node)
       needLease(member)
-      const now = holderOf(node)
+      const now = holdOf(node)
       const free =
         now === null || now.replica === member.number || (now.instance !== null && now.instance === session.instance)
       const found = now !== null && over !== null && over.replica === now.replica && over.number === now.number
@@ -85,11 +85,11 @@ export const joinReplicas = (base: Store, timers: Timers): (() => JoinedReplica)
       const now = rows.get(node)
       if (now?.replica === member.number && now.number === session) rows.delete(node)
     },
-    of: async (node) => holderOf(node),
+    of: async (node) => holdOf(node),
     async absent() {
       if (member.standing.kind !== 'serving') throw new StaleReplica('out of touch')
       const active = await base.nodes({ membership: 'active', profile: null, after: null, limit: 1000 })
-      return active.map(({ value }) => value.id).filter((node) => holderOf(node) === null)
+      return active.map(({ value }) => value.id).filter((node) => holdOf(node) === null)
     },
   })
 
@@ -138,7 +138,7 @@ export const joinReplicas = (base: Store, timers: Timers): (() => JoinedReplica)
       return members.filter((each) => each.leased).map(({ number }) => ({ number, name: `test ${number}` }))
     },
     count: () => Math.max(1, members.filter((each) => each.leased).length),
-    holders: holdersFor(member),
+    holds: holdsFor(member),
     ask: (to, topic, question, withinMs) => ask(member, to, topic, question, withinMs),
     onQuestion: (topic, answer) => void member.topics.set(topic, answer),
   })
@@ -156,7 +156,7 @@ export const joinReplicas = (base: Store, timers: Timers): (() => JoinedReplica)
       needLease(member)
       if (given !== undefined && (!leads(member) || given.number !== fencingToken.number))
         throw new StaleReplica('another leads')
-      if (unheld !== undefined && holderOf(unheld) !== null) return 'lost-race'
+      if (unheld !== undefined && holdOf(unheld) !== null) return 'lost-race'
       const commit = base.commit(change)
       if (unheld !== undefined) lapsing.set(unheld, commit)
       const outcome = await commit.finally(() => unheld !== undefined && lapsing.delete(unheld))

@@ -139,10 +139,10 @@ test('a channel without a hold is claimed again when its node is looked for, and
   const { b, pass, membershipOf } = await setUp(t)
   const channel = b.dial(node, 'a')
   assert.equal(await channel.outcome, 'opened')
-  const { holders, self } = b.store.replicas
-  holders.release(node, b.sessions.of(node)[0]?.number ?? 0)
-  assert.equal(await holders.of(node), null)
+  const { holds, self } = b.store.replicas
+  holds.release(node, b.sessions.of(node)[0]?.number ?? 0)
+  assert.equal(await holds.of(node), null)
   await pass(graceMs + 10_000)
   assert.equal(await membershipOf(node), 'active')
-  assert.equal((await holders.of(node))?.replica, self)
+  assert.equal((await holds.of(node))?.replica, self)
 })

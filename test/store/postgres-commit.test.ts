@@ -227,10 +227,10 @@ describe('replicas on one database', () => {
       unheld: 'n1',
     })
     assert.notEqual(await one.commit(lapse(1)), 'lost-race')
-    assert.equal(await other.replicas.holders.take('n1', { number: 1, instance: null }, null), 'held')
+    assert.equal(await other.replicas.holds.take('n1', { number: 1, instance: null }, null), 'held')
     assert.equal(await one.commit(lapse(2)), 'lost-race')
-    other.replicas.holders.release('n1', 1)
-    await eventually('the channel to be given up', async () => (await one.replicas.holders.of('n1')) === null)
+    other.replicas.holds.release('n1', 1)
+    await eventually('the channel to be given up', async () => (await one.replicas.holds.of('n1')) === null)
     assert.notEqual(await one.commit(lapse(2)), 'lost-race')
   })
 })

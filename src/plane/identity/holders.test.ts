@@ -113,7 +113,7 @@ test('a channel here vouches for its process, until the node has a newer one els
   const alone = oneReplica()
   const { open, find } = setUp({
     ...alone,
-    holders: { ...alone.holders, of: async () => ({ replica: 2, number: 9, instance: instanceOf('b') }) },
+    holds: { ...alone.holds, of: async () => ({ replica: 2, number: 9, instance: instanceOf('b') }) },
     ask: async (replica, topic) => {
       asked.push(`${replica} ${topic}`)
       return { kind: 'answer', value: { evidence: evidenceOf('b'), source: '192.0.2.9', serial: 'bb' } }

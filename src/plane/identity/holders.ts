@@ -171,7 +171,7 @@ const awaitReturn = async (
   { sessions, replicas, silence }: HolderParts,
   node: NodeId,
 ): ReturnType<IdentityHolders['awaitReturn']> => {
-  if (sessions.of(node).length > 0 || (await replicas.holders.of(node)) !== null) return 'nothing'
+  if (sessions.of(node).length > 0 || (await replicas.holds.of(node)) !== null) return 'nothing'
   const row = await store.get('node', node)
   if (row === null || row.value.membership.kind !== 'active') return 'nothing'
   const silentMs = await silence.of(node)

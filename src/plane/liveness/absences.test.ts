@@ -19,8 +19,8 @@ const setUp = async (count: number) => {
     replicas: {
       count: () => count,
       onLeadership: (run) => void (lead = run),
-      holders: {
-        ...sole.holders,
+      holds: {
+        ...sole.holds,
         async absent() {
           store.looks++
           if (store.broken) throw new Error('no connection')

@@ -260,7 +260,7 @@ const giveBack = async (
 ): Promise<void> => {
   const steps = [
     connection.exec("BEGIN; SET LOCAL lock_timeout = '2s'"),
-    connection.run(leaveHolders, [number]),
+    connection.run(leaveHolds, [number]),
     connection.run(leaveLeadership, [number]),
     connection.run(leaveLease, [number]),
     connection.exec('COMMIT'),
@@ -285,8 +285,8 @@ const renewStatement: Prepared = { name: 'lease-renew', text: renewing(', clock_
 const renewWithoutOffset: Prepared = { name: 'lease-renew-without-offset', text: renewing('') }
 
 /** In the order in which claims lock them: when a plane stops, its agents claim them elsewhere in the same moment. */
-const leaveHolders: Prepared = {
-  name: 'lease-leave-holders',
+const leaveHolds: Prepared = {
+  name: 'lease-leave-holds',
   text: `WITH held AS (SELECT node FROM holder WHERE replica = $1 ORDER BY node FOR UPDATE)
     DELETE FROM holder USING held WHERE holder.node = held.node AND holder.replica = $1`,
 }

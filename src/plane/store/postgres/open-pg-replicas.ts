@@ -12,7 +12,7 @@ import type { Committed } from '#plane/store/contract/store.ts'
 import { answeredInTime } from './answered-in-time.ts'
 import { openQuestions } from './ask.ts'
 import { openForeignFeed } from './foreign-feed.ts'
-import { openPgHolders } from './holders.ts'
+import { openPgHolds } from './holds.ts'
 import { openLeadership } from './leadership.ts'
 import { openLease, type Lease } from './lease.ts'
 import type { PgAccess } from './pg-access.ts'
@@ -76,8 +76,8 @@ export const openPgReplicas = async (deps: PgReplicasDeps): Promise<PgReplicas> 
     messages.onHint(() => feed.look())
     lease.onRenewed(() => messages.listen())
     const questions = openQuestions({ lease, messages, timers, random, log })
-    const holders = openPgHolders({ access, lease, clock, timers, log, pace })
-    opened.push(() => holders.close())
+    const holds = openPgHolds({ access, lease, clock, timers, log, pace })
+    opened.push(() => holds.close())
     const stopForgetting = timers.every(pace.forgetEveryMs, () => {
       if (leadership.current() !== null) void forget({ timers, log, pace }, lease)
     })
@@ -102,7 +102,7 @@ export const openPgReplicas = async (deps: PgReplicasDeps): Promise<PgReplicas> 
         return rows.map((row) => row as Pick<Replica, 'number' | 'name'>)
       },
       count: () => leadership.replicas(),
-      holders,
+      holds,
       ask: (replica, topic, question, withinMs) => questions.ask(replica, topic, question, withinMs),
       onQuestion: (topic, answer) => questions.onQuestion(topic, answer),
     }
@@ -168,10 +168,10 @@ const atOnce = 1000
  */
 const forgetReplicas = async (connection: Pick<PgConnection, 'run'>, forgetAfterMs: number): Promise<void> => {
   await connection.run(forgetLeases, [forgetAfterMs])
-  const { rows } = await connection.run(lostHolders)
+  const { rows } = await connection.run(lostHolds)
   const gone = rows.map((row) => row['replica'] as ReplicaNumber)
   if (gone.length === 0) return
-  for (let count = atOnce; count === atOnce;) count = (await connection.run(forgetHolders, [gone, atOnce])).count
+  for (let count = atOnce; count === atOnce;) count = (await connection.run(forgetHolds, [gone, atOnce])).count
 }
 
 const forgetLeases: Prepared = {
@@ -179,14 +179,14 @@ const forgetLeases: Prepared = {
   text: `DELETE FROM replica WHERE expires_at < clock_timestamp() - $1::float8 * interval '1 millisecond'`,
 }
 
-const lostHolders: Prepared = {
-  name: 'forget-lost-holders',
+const lostHolds: Prepared = {
+  name: 'forget-lost-holds',
   text: `SELECT DISTINCT replica FROM holder
     WHERE NOT EXISTS (SELECT FROM replica WHERE replica.number = holder.replica)`,
 }
 
-const forgetHolders: Prepared = {
-  name: 'forget-holders',
+const forgetHolds: Prepared = {
+  name: 'forget-holds',
   text: `WITH lost AS (SELECT node FROM holder WHERE replica = ANY ($1::bigint[]) ORDER BY node LIMIT $2 FOR UPDATE)
     DELETE FROM holder USING lost WHERE holder.node = lost.node AND holder.replica = ANY ($1::bigint[])`,
 }

@@ -6,13 +6,13 @@
 
 import type { NodeId } from '#domain/core/node.ts'
 import type { PgConnection, Prepared } from '#platform/postgres.ts'
-import type { HeldSession, Holder, ReplicaNumber } from '#plane/store/contract/replicas.ts'
+import type { HeldSession, Hold, ReplicaNumber } from '#plane/store/contract/replicas.ts'
 import { StaleReplica, StoreFault } from '#plane/store/contract/store-errors.ts'
 
-export type HoldRequest = { readonly node: NodeId; readonly session: HeldSession; readonly over: Holder | null }
+export type HoldRequest = { readonly node: NodeId; readonly session: HeldSession; readonly over: Hold | null }
 
 /** `again`: another transaction had that node at the same moment. */
-export type HoldOutcome = 'held' | 'again' | Holder
+export type HoldOutcome = 'held' | 'again' | Hold
 
 /** One outcome a claim, in their order; durable when it resolves. */
 export const takeHolds = async (
@@ -38,11 +38,11 @@ const inTransaction = async (
     connection.exec('BEGIN'),
     connection.run(ownLease, [self]),
     connection.run(lockNodes, [nodes]),
-    connection.run(lockHolders, [nodes]),
+    connection.run(lockHolds, [nodes]),
     connection.run(leased),
   ])
   if (own.count !== 1) throw new StaleReplica('the lease of this replica is over')
-  const before = new Map(held.rows.map((row) => [row['node'] as NodeId, holderOf(row)]))
+  const before = new Map(held.rows.map((row) => [row['node'] as NodeId, holdOf(row)]))
   const outcomes = decideAll(requests, {
     self,
     before,
@@ -54,8 +54,8 @@ const inTransaction = async (
   const changed = [...taken].filter(([node]) => before.has(node))
   const fresh = [...taken].filter(([node]) => !before.has(node)).sort(([one], [other]) => (one < other ? -1 : 1))
   const [, inserted] = await Promise.all([
-    connection.run(changeHolders, [self, ...columnsOf(changed)]),
-    connection.run(addHolders, [self, ...columnsOf(fresh)]),
+    connection.run(changeHolds, [self, ...columnsOf(changed)]),
+    connection.run(addHolds, [self, ...columnsOf(fresh)]),
     connection.exec('COMMIT'),
   ])
   if (connection.ended) throw new StoreFault('a claim was not confirmed', 'its connection has ended')
@@ -68,7 +68,7 @@ const inTransaction = async (
 
 type BatchFacts = {
   readonly self: ReplicaNumber
-  readonly before: ReadonlyMap<NodeId, Holder>
+  readonly before: ReadonlyMap<NodeId, Hold>
   readonly locked: ReadonlySet<NodeId>
   readonly leased: ReadonlySet<ReplicaNumber>
 }
@@ -78,7 +78,7 @@ const decideAll = (requests: readonly HoldRequest[], facts: BatchFacts): readonl
   const now = new Map(facts.before)
   return requests.map(({ node, session, over }) => {
     if (!facts.locked.has(node)) return 'again'
-    const outcome = decideHold({ ...facts, session, over, holder: now.get(node) ?? null })
+    const outcome = decideHold({ ...facts, session, over, hold: now.get(node) ?? null })
     if (outcome === 'held') now.set(node, { ...session, replica: facts.self })
     return outcome
   })
@@ -89,20 +89,20 @@ export type HoldFacts = {
   readonly self: ReplicaNumber
   readonly session: HeldSession
   /** The session the claimant has found silent. */
-  readonly over: Holder | null
+  readonly over: Hold | null
   /** As the store has it, with or without a lease. */
-  readonly holder: Holder | null
+  readonly hold: Hold | null
   readonly leased: ReadonlySet<ReplicaNumber>
 }
 
-export const decideHold = ({ self, session, over, holder, leased }: HoldFacts): 'held' | Holder => {
-  if (holder === null || holder.replica === self) return 'held'
-  if (holder.instance !== null && holder.instance === session.instance) return 'held'
-  if (!leased.has(holder.replica)) return 'held'
-  return over !== null && over.replica === holder.replica && over.number === holder.number ? 'held' : holder
+export const decideHold = ({ self, session, over, hold, leased }: HoldFacts): 'held' | Hold => {
+  if (hold === null || hold.replica === self) return 'held'
+  if (hold.instance !== null && hold.instance === session.instance) return 'held'
+  if (!leased.has(hold.replica)) return 'held'
+  return over !== null && over.replica === hold.replica && over.number === hold.number ? 'held' : hold
 }
 
-export const holderOf = (row: Readonly<Record<string, unknown>>): Holder => ({
+export const holdOf = (row: Readonly<Record<string, unknown>>): Hold => ({
   replica: row['replica'] as ReplicaNumber,
   number: row['session'] as number,
   instance: row['instance'] as string | null,
@@ -125,8 +125,8 @@ const lockNodes: Prepared = {
   text: 'SELECT key FROM node WHERE key = ANY ($1::text[]) ORDER BY key FOR SHARE SKIP LOCKED',
 }
 
-const lockHolders: Prepared = {
-  name: 'claim-lock-holders',
+const lockHolds: Prepared = {
+  name: 'claim-lock-holds',
   text: `SELECT node, replica, session, instance FROM holder WHERE node = ANY ($1::text[]) ORDER BY node FOR UPDATE`,
 }
 
@@ -135,14 +135,14 @@ const leased: Prepared = {
   text: 'SELECT number FROM replica WHERE expires_at > clock_timestamp()',
 }
 
-const changeHolders: Prepared = {
+const changeHolds: Prepared = {
   name: 'claim-change',
   text: `UPDATE holder SET replica = $1, session = claim.session, instance = claim.instance
     FROM unnest($2::text[], $3::bigint[], $4::text[]) AS claim (node, session, instance)
     WHERE holder.node = claim.node`,
 }
 
-const addHolders: Prepared = {
+const addHolds: Prepared = {
   name: 'claim-add',
   text: `INSERT INTO holder (node, replica, session, instance)
     SELECT node, $1, session, instance FROM unnest($2::text[], $3::bigint[], $4::text[]) AS claim (node, session, instance)

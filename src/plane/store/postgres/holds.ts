@@ -6,17 +6,17 @@ import type { Clock } from '#platform/clock.ts'
 import type { Log } from '#platform/log.ts'
 import { pgTrouble, type PgConnection, type Prepared } from '#platform/postgres.ts'
 import type { Timers } from '#platform/timers.ts'
-import type { Holder, Holders, ReplicaNumber } from '#plane/store/contract/replicas.ts'
+import type { Hold, Holds, ReplicaNumber } from '#plane/store/contract/replicas.ts'
 import { StaleReplica, StoreFault } from '#plane/store/contract/store-errors.ts'
 import { answeredInTime } from './answered-in-time.ts'
-import { takeHolds, holderOf, type HoldRequest, type HoldOutcome } from './take-holds.ts'
+import { takeHolds, holdOf, type HoldRequest, type HoldOutcome } from './take-holds.ts'
 import type { Lease } from './lease.ts'
 import type { PgAccess } from './pg-access.ts'
 import type { ReplicaPace } from './replica-pace.ts'
 
-export type PgHolders = Holders & { close(): Promise<void> }
+export type PgHolds = Holds & { close(): Promise<void> }
 
-export type PgHoldersDeps = {
+export type PgHoldsDeps = {
   readonly access: Pick<PgAccess, 'connect' | 'read'>
   readonly lease: Pick<Lease, 'self' | 'standing' | 'number' | 'confirmed'>
   readonly clock: Clock
@@ -27,7 +27,7 @@ export type PgHoldersDeps = {
 
 type Waiting = HoldRequest & {
   readonly untilMs: number
-  resolve(outcome: 'held' | Holder): void
+  resolve(outcome: 'held' | Hold): void
   reject(fault: StoreFault): void
 }
 type Release = { readonly node: NodeId; readonly session: number; readonly replica: ReplicaNumber }
@@ -35,7 +35,7 @@ type Release = { readonly node: NodeId; readonly session: number; readonly repli
 const holdsAtOnce = 500
 const againAfterMs = 15
 
-export const openPgHolders = (deps: PgHoldersDeps): PgHolders => {
+export const openPgHolds = (deps: PgHoldsDeps): PgHolds => {
   const { lease, clock, timers, log, pace } = deps
   let requests: Waiting[] = []
   /** Claims that met another transaction at their node. */
@@ -151,7 +151,7 @@ export const openPgHolders = (deps: PgHoldersDeps): PgHolders => {
       })
     },
     release,
-    of: openHolderLookup(lease),
+    of: openHoldLookup(lease),
     async absent() {
       const { rows } = await deps.access.read(absentStatement)
       return rows.map((row) => row['key'] as NodeId)
@@ -169,7 +169,7 @@ export const openPgHolders = (deps: PgHoldersDeps): PgHolders => {
 
 /** In the order in which claims lock them. */
 const releaseStatement: Prepared = {
-  name: 'holders-release',
+  name: 'holds-release',
   text: `WITH ended AS (SELECT holder.node FROM holder
       JOIN unnest($2::text[], $3::bigint[]) AS gone (node, session)
         ON holder.node = gone.node AND holder.session = gone.session AND holder.replica = $1
@@ -178,27 +178,27 @@ const releaseStatement: Prepared = {
 }
 
 const absentStatement: Prepared = {
-  name: 'holders-absent',
+  name: 'holds-absent',
   text: `SELECT key FROM node WHERE membership = 'active' AND NOT EXISTS (
       SELECT FROM holder JOIN replica ON replica.number = holder.replica
       WHERE holder.node = node.key AND replica.expires_at > statement_timestamp())`,
 }
 
-type Found = ReadonlyMap<NodeId, Holder>
+type Found = ReadonlyMap<NodeId, Hold>
 
 /**
  * Which replica holds the channel of a node, for a decision: "none" is believed only from a primary that can still commit.
  * Questions that arrive together share the look and the write that confirms it.
  */
-const openHolderLookup = (lease: Pick<Lease, 'confirmed'>): ((node: NodeId) => Promise<Holder | null>) => {
+const openHoldLookup = (lease: Pick<Lease, 'confirmed'>): ((node: NodeId) => Promise<Hold | null>) => {
   /** Not begun yet, so that a caller that comes now is part of it. */
   let next: { readonly nodes: Set<NodeId>; readonly found: Promise<Found> } | null = null
   let last: Promise<unknown> = Promise.resolve()
 
   const look = async (nodes: ReadonlySet<NodeId>): Promise<Found> => {
     try {
-      const { rows } = await lease.confirmed((connection) => connection.run(holdersStatement, [[...nodes]]))
-      return new Map(rows.map((row) => [row['node'] as NodeId, holderOf(row)]))
+      const { rows } = await lease.confirmed((connection) => connection.run(holdsStatement, [[...nodes]]))
+      return new Map(rows.map((row) => [row['node'] as NodeId, holdOf(row)]))
     } catch (error) {
       throw new StoreFault('who holds a channel could not be found out', error)
     }
@@ -220,8 +220,8 @@ const openHolderLookup = (lease: Pick<Lease, 'confirmed'>): ((node: NodeId) => P
   }
 }
 
-const holdersStatement: Prepared = {
-  name: 'holders-of',
+const holdsStatement: Prepared = {
+  name: 'holds-of',
   text: `SELECT holder.node, holder.replica, holder.session, holder.instance
     FROM holder JOIN replica ON replica.number = holder.replica
     WHERE holder.node = ANY ($1::text[]) AND replica.expires_at > clock_timestamp()`,
