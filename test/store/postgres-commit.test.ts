@@ -72,11 +72,13 @@ describe('replicas on one database', () => {
       nodes.forEach(({ version }, at) =>
         assert.equal(docs[at]?.epoch, version, 'nobody wrote over what it had not read'),
       )
-      const claims = nodes.flatMap(({ key }, at) => docs[at]?.hardware.macs.map((mac) => `mac:${mac} ${String(key)}`))
+      const addresses = nodes.flatMap(({ key }, at) =>
+        docs[at]?.hardware.macs.map((mac) => `mac:${mac} ${String(key)}`),
+      )
       const held = (await sql('SELECT value, node FROM hardware')).map(
         (row) => `${String(row['value'])} ${String(row['node'])}`,
       )
-      assert.deepEqual(held.toSorted(), claims.toSorted())
+      assert.deepEqual(held.toSorted(), addresses.toSorted())
     })
     assertGapless(await readAll(stores[0] as Store))
     const verified = await (stores[1] as Store).journal.verify()

@@ -32,7 +32,7 @@ const lockNode = async ({ database }: ReplicaSite, node: NodeId): Promise<PgConn
   return other
 }
 
-test('a claim is found by every replica, and another instance does not get it without further ado', async (t) => {
+test('a hold is found by every replica, and another instance does not get it without further ado', async (t) => {
   if (withPeer(t, 'postgres') === null) return
   const site = await replicaSite(t)
   const [one, other] = await Promise.all([site.open(), site.open()])
@@ -89,7 +89,7 @@ test('releases survive a connection that breaks', async (t) => {
   await eventually('all to be released', async () => (await holdsOf(other).absent()).length === nodes.length)
 })
 
-test('of 50 that claim one node at once, from three replicas, one gets it and the others learn which', async (t) => {
+test('of 50 that take the hold of one node at once, from three replicas, one gets it and the others learn which', async (t) => {
   if (withPeer(t, 'postgres') === null) return
   const site = await replicaSite(t)
   const three = await Promise.all([site.open(), site.open(), site.open()])
@@ -114,7 +114,7 @@ test('of 50 that claim one node at once, from three replicas, one gets it and th
   }
 })
 
-test('two replicas that claim the same thousand nodes at once, in opposite orders, share them without a deadlock', async (t) => {
+test('two replicas that take the holds of the same thousand nodes at once, in opposite orders, share them without a deadlock', async (t) => {
   if (withPeer(t, 'postgres') === null) return
   const site = await replicaSite(t)
   const two = await Promise.all([site.open(), site.open()])
@@ -123,12 +123,12 @@ test('two replicas that claim the same thousand nodes at once, in opposite order
     { name: 'fill', text: `INSERT INTO node SELECT key, 1, '{}', 'active', 'p' FROM unnest($1::text[]) AS key` },
     [nodes],
   )
-  const claimAll = (replica: TestReplica, order: readonly NodeId[], prefix: string) =>
+  const takeAll = (replica: TestReplica, order: readonly NodeId[], prefix: string) =>
     Promise.all(order.map((node, at) => holdsOf(replica).take(node, session(at, `${prefix}${node}`), null)))
   const [ones, others] = await within(
-    'all to be claimed',
+    'all to be taken',
     10_000,
-    Promise.all([claimAll(two[0], nodes, 'x'), claimAll(two[1], nodes.toReversed(), 'y')]),
+    Promise.all([takeAll(two[0], nodes, 'x'), takeAll(two[1], nodes.toReversed(), 'y')]),
   )
   nodes.forEach((node, at) => {
     const both = [ones[at], others[nodes.length - 1 - at]]
@@ -170,28 +170,28 @@ test('a replica that closes holds nothing any more', async (t) => {
   await assert.rejects(holdsOf(one).take('n1', session(2), null), StoreFault)
 })
 
-test('a replica that closes gives its channels back in the order in which others claim them', async (t) => {
+test('a replica that closes gives its channels back in the order in which others take them', async (t) => {
   if (withPeer(t, 'postgres') === null) return
   const site = await replicaSite(t)
   const one = await site.open({ pace: { ...quickPace, answerWithinMs: 5000 } })
   await addNodes(one, ['n1', 'n2'])
   for (const node of ['n2', 'n1']) await holdsOf(one).take(node, session(1, 'agent-a'), null)
-  const claimant = await site.database.connect()
-  await claimant.exec("BEGIN; SELECT FROM holder WHERE node = 'n1' FOR UPDATE")
+  const taker = await site.database.connect()
+  await taker.exec("BEGIN; SELECT FROM holder WHERE node = 'n1' FOR UPDATE")
   const closing = one.close()
   const waits = {
     name: 'waits',
     text: `SELECT FROM pg_stat_activity WHERE application_name = 'muster lease'
     AND datname = current_database() AND wait_event_type = 'Lock'`,
   }
-  await eventually('it to wait for the claimant', async () => (await site.connection.run(waits)).count === 1)
-  await claimant.exec("SELECT FROM holder WHERE node = 'n2' FOR UPDATE NOWAIT; COMMIT")
+  await eventually('it to wait for the taker', async () => (await site.connection.run(waits)).count === 1)
+  await taker.exec("SELECT FROM holder WHERE node = 'n2' FOR UPDATE NOWAIT; COMMIT")
   await closing
   const left = { name: 'left', text: 'SELECT FROM holder UNION ALL SELECT FROM replica' }
   assert.equal((await site.connection.run(left)).count, 0)
 })
 
-test('a claim waits for a commit that changes its node, and its neighbours do not', async (t) => {
+test('a request for a hold waits for a commit that changes its node, and its neighbours do not', async (t) => {
   if (withPeer(t, 'postgres') === null) return
   const site = await replicaSite(t)
   const replica = await site.open()
@@ -224,8 +224,8 @@ test('a lapse and a channel that opens at the same moment: one of them sees the 
     })
   const races = await Promise.all(
     nodes.map(async (node, at) => {
-      const claimed = holdsOf(other).take(node, session(at), null)
-      const [lapsed] = await Promise.all([lapse(node), claimed])
+      const taken = holdsOf(other).take(node, session(at), null)
+      const [lapsed] = await Promise.all([lapse(node), taken])
       // What a channel does next: it reads the node again.
       const { rows } = await site.connection.run({ name: 'node', text: 'SELECT membership FROM node WHERE key = $1' }, [
         node,

@@ -17,14 +17,14 @@ import type { Core } from '#plane/core/core.ts'
 
 export type Holding = {
   /**
-   * One after the other for a node: between a claim and its session no other caller of this replica acts, and a question about the
+   * One after the other for a node: between a hold and its session no other caller of this replica acts, and a question about the
    * node waits for what is under way.
    */
   inTurn<T>(node: NodeId, run: () => Promise<T>): Promise<T>
   /** Elsewhere; null: nowhere, or here. */
   elsewhere(node: NodeId): Promise<Hold | null>
   take(node: NodeId, session: HeldSession, over: Hold | null): Promise<'held' | Hold>
-  /** No session came of a claim: what is open here is named again, and `before` looks after what it has. */
+  /** No session came of a hold: what is open here is named again, and `before` looks after what it has. */
   giveBack(node: NodeId, session: number, before: Hold | null): void
   /** A channel has opened here and is held here. */
   moved(node: NodeId, before: Hold): void
@@ -43,7 +43,7 @@ export const openHolding = (
 ): Holding => {
   const { holds } = replicas
   const inTurn = takeTurnsByKey()
-  // The session that was claimed last, of each node that has one here.
+  // The session whose hold was taken last, of each node that has one here.
   const named = new Map<NodeId, number>()
 
   const take: Holding['take'] = async (node, session, over) => {

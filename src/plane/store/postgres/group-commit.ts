@@ -153,7 +153,7 @@ const refuseUnstorable = ({ reads, writes, holdings, entries }: CommitPlan): voi
     refuse(row.key, `the key of a ${row.kind}`)
     for (const value of row.columns) if (typeof value === 'string') refuse(value, `a column of a ${row.kind}`)
   }
-  for (const { claims } of holdings) for (const claim of claims) refuse(claim, 'a hardware address')
+  for (const { addresses } of holdings) for (const address of addresses) refuse(address, 'a hardware address')
   for (const { draft } of entries) if (draft.node !== null) refuse(draft.node, `the node of a ${draft.type} entry`)
 }
 

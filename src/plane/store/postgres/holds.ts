@@ -1,4 +1,4 @@
-// Which replica holds the channel of a node, in one table and under leases. Claims that arrive together share a
+// Which replica holds the channel of a node, in one table and under leases. Requests that arrive together share a
 // transaction; releases are written a moment later.
 
 import type { NodeId } from '#domain/core/node.ts'
@@ -38,7 +38,7 @@ const againAfterMs = 15
 export const openPgHolds = (deps: PgHoldsDeps): PgHolds => {
   const { lease, clock, timers, log, pace } = deps
   let requests: Waiting[] = []
-  /** Claims that met another transaction at their node. */
+  /** Requests that met another transaction at their node. */
   const delayed = new Set<Waiting>()
   let releasesDue = false
   const releases = new Map<string, Release>()
@@ -53,7 +53,7 @@ export const openPgHolds = (deps: PgHoldsDeps): PgHolds => {
       idle_in_transaction_session_timeout: '5s',
     })
     fresh.onWarning((message) => {
-      log.warn({ message }, 'the server warned about a claim, which may not be replicated: it does not count')
+      log.warn({ message }, 'the server warned about a hold, which may not be replicated: it does not count')
       fresh.destroy()
     })
     connection = fresh
@@ -65,7 +65,7 @@ export const openPgHolds = (deps: PgHoldsDeps): PgHolds => {
   const answer = (waiting: Waiting, outcome: HoldOutcome): void => {
     if (outcome !== 'again') waiting.resolve(outcome)
     else if (clock.monotonicMs() < waiting.untilMs) later(waiting)
-    else waiting.reject(new StoreFault('a channel was not claimed', 'the node is being changed'))
+    else waiting.reject(new StoreFault('a hold was not taken', 'the node is being changed'))
   }
   const later = (waiting: Waiting): void => {
     delayed.add(waiting)
@@ -88,7 +88,7 @@ export const openPgHolds = (deps: PgHoldsDeps): PgHolds => {
     } catch (error) {
       if (pgTrouble(error) === 'again') return batch.forEach((waiting) => answer(waiting, 'again'))
       if (!(error instanceof StaleReplica)) connection?.destroy()
-      const fault = error instanceof StoreFault ? error : new StoreFault('a channel was not claimed', error)
+      const fault = error instanceof StoreFault ? error : new StoreFault('a hold was not taken', error)
       for (const waiting of batch) {
         waiting.reject(fault)
         // It may have been kept all the same.
@@ -141,9 +141,9 @@ export const openPgHolds = (deps: PgHoldsDeps): PgHolds => {
   })
   return {
     async take(node, its, over) {
-      if (closed) throw new StoreFault('a channel was not claimed', 'the store is closed')
+      if (closed) throw new StoreFault('a hold was not taken', 'the store is closed')
       if (serving() === null) throw new StaleReplica('this replica is not serving')
-      // Given up after trouble and claimed again: it is there.
+      // Given up after trouble and taken again: it is there.
       releases.delete(`${node} ${its.number}`)
       return new Promise((resolve, reject) => {
         const untilMs = clock.monotonicMs() + pace.holdWithinMs
@@ -161,13 +161,13 @@ export const openPgHolds = (deps: PgHoldsDeps): PgHolds => {
       stopReleasing()
       await working
       for (const { reject } of [...requests, ...delayed])
-        reject(new StoreFault('a channel was not claimed', 'the store is closed'))
+        reject(new StoreFault('a hold was not taken', 'the store is closed'))
       await connection?.end()
     },
   }
 }
 
-/** In the order in which claims lock them. */
+/** In the order in which requests lock them. */
 const releaseStatement: Prepared = {
   name: 'holds-release',
   text: `WITH ended AS (SELECT holder.node FROM holder

@@ -284,7 +284,7 @@ const renewing = (alsoSet: string): string =>
 const renewStatement: Prepared = { name: 'lease-renew', text: renewing(', clock_offset_ms = $3') }
 const renewWithoutOffset: Prepared = { name: 'lease-renew-without-offset', text: renewing('') }
 
-/** In the order in which claims lock them: when a plane stops, its agents claim them elsewhere in the same moment. */
+/** In the order in which other replicas lock them to take them: when a plane stops, its agents connect elsewhere in the same moment. */
 const leaveHolds: Prepared = {
   name: 'lease-leave-holds',
   text: `WITH held AS (SELECT node FROM holder WHERE replica = $1 ORDER BY node FOR UPDATE)

@@ -38,7 +38,7 @@ export type GroupFacts = {
   readonly rows: ReadonlyMap<string, FoundRow>
   /** Keys by kind, column and value, see `uniqueOf`. */
   readonly owners: ReadonlyMap<string, string>
-  /** Who holds a claim, and whether that node is a tombstone. */
+  /** Which node has a hardware address, and whether that node is a tombstone. */
   readonly hardware: ReadonlyMap<string, { readonly node: NodeId; readonly tombstone: boolean }>
   readonly locked: ReadonlySet<NodeId>
   /** Nodes of which a replica under a lease has a channel. */
@@ -86,7 +86,9 @@ export const lockRows = async (
     if (statement !== null) taken.push([kind, connection.run(statement, columns)])
   }
   const hardware =
-    needs.nodesWritten.size === 0 ? nothing : connection.run(readHardware, [[...needs.nodesWritten], [...needs.claims]])
+    needs.nodesWritten.size === 0
+      ? nothing
+      : connection.run(readHardware, [[...needs.nodesWritten], [...needs.addresses]])
   const held = needs.unheld.size === 0 ? nothing : connection.run(readHeld, [[...needs.unheld]])
   const chains = connection.run(readChains)
   const places = findPlaces((statement, values) => connection.run(statement, values), known)

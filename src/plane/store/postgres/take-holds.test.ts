@@ -16,11 +16,11 @@ test('a channel that another replica holds under its lease stays there', () => {
   assert.equal(decideHold(facts), theirs)
 })
 
-test('a channel without a hold is claimed', () => {
+test('a channel without a hold is taken', () => {
   assert.equal(decideHold({ ...facts, hold: null }), 'held')
 })
 
-test('a channel of this very replica is claimed: it knows its own sessions', () => {
+test('a channel of this very replica is taken: it knows its own sessions', () => {
   assert.equal(decideHold({ ...facts, hold: { ...theirs, replica: 1 } }), 'held')
 })
 

@@ -1,6 +1,6 @@
-// Claims of many nodes in one transaction: a boot storm opens thousands of channels at once.
+// Holds of many nodes taken in one transaction: a boot storm opens thousands of channels at once.
 //
-// The row of the node is locked, so that a lapse, which has it to itself, either comes first or sees the claim. Rows are
+// The row of the node is locked, so that a lapse, which has it to itself, either comes first or sees the hold. Rows are
 // locked in one order by all replicas, and a node that another transaction is writing is left for the next one, so that the
 // others do not wait.
 
@@ -14,7 +14,7 @@ export type HoldRequest = { readonly node: NodeId; readonly session: HeldSession
 /** `again`: another transaction had that node at the same moment. */
 export type HoldOutcome = 'held' | 'again' | Hold
 
-/** One outcome a claim, in their order; durable when it resolves. */
+/** One outcome a request, in their order; durable when it resolves. */
 export const takeHolds = async (
   connection: PgConnection,
   self: ReplicaNumber,
@@ -58,7 +58,7 @@ const inTransaction = async (
     connection.run(addHolds, [self, ...columnsOf(fresh)]),
     connection.exec('COMMIT'),
   ])
-  if (connection.ended) throw new StoreFault('a claim was not confirmed', 'its connection has ended')
+  if (connection.ended) throw new StoreFault('a hold was not confirmed', 'its connection has ended')
   const added = new Set(inserted.rows.map((row) => row['node'] as NodeId))
   return outcomes.map((outcome, at) => {
     const { node } = requests[at] as HoldRequest
@@ -73,7 +73,7 @@ type BatchFacts = {
   readonly leased: ReadonlySet<ReplicaNumber>
 }
 
-/** Later claims of a node see earlier ones. */
+/** Later requests for a node see earlier ones. */
 const decideAll = (requests: readonly HoldRequest[], facts: BatchFacts): readonly HoldOutcome[] => {
   const now = new Map(facts.before)
   return requests.map(({ node, session, over }) => {
@@ -88,7 +88,7 @@ const decideAll = (requests: readonly HoldRequest[], facts: BatchFacts): readonl
 export type HoldFacts = {
   readonly self: ReplicaNumber
   readonly session: HeldSession
-  /** The session the claimant has found silent. */
+  /** The session that the caller has found silent. */
   readonly over: Hold | null
   /** As the store has it, with or without a lease. */
   readonly hold: Hold | null
@@ -116,35 +116,35 @@ const columnsOf = (sessions: readonly (readonly [NodeId, HeldSession])[]) => [
 
 /** A renewal does not disturb it; removing the lease has to wait. */
 const ownLease: Prepared = {
-  name: 'claim-own-lease',
+  name: 'hold-own-lease',
   text: 'SELECT FROM replica WHERE number = $1 AND expires_at > clock_timestamp() FOR KEY SHARE',
 }
 
 const lockNodes: Prepared = {
-  name: 'claim-lock-nodes',
+  name: 'hold-lock-nodes',
   text: 'SELECT key FROM node WHERE key = ANY ($1::text[]) ORDER BY key FOR SHARE SKIP LOCKED',
 }
 
 const lockHolds: Prepared = {
-  name: 'claim-lock-holds',
+  name: 'hold-lock-holds',
   text: `SELECT node, replica, session, instance FROM holder WHERE node = ANY ($1::text[]) ORDER BY node FOR UPDATE`,
 }
 
 const leased: Prepared = {
-  name: 'claim-leased',
+  name: 'hold-leased',
   text: 'SELECT number FROM replica WHERE expires_at > clock_timestamp()',
 }
 
 const changeHolds: Prepared = {
-  name: 'claim-change',
-  text: `UPDATE holder SET replica = $1, session = claim.session, instance = claim.instance
-    FROM unnest($2::text[], $3::bigint[], $4::text[]) AS claim (node, session, instance)
-    WHERE holder.node = claim.node`,
+  name: 'hold-change',
+  text: `UPDATE holder SET replica = $1, session = request.session, instance = request.instance
+    FROM unnest($2::text[], $3::bigint[], $4::text[]) AS request (node, session, instance)
+    WHERE holder.node = request.node`,
 }
 
 const addHolds: Prepared = {
-  name: 'claim-add',
+  name: 'hold-add',
   text: `INSERT INTO holder (node, replica, session, instance)
-    SELECT node, $1, session, instance FROM unnest($2::text[], $3::bigint[], $4::text[]) AS claim (node, session, instance)
+    SELECT node, $1, session, instance FROM unnest($2::text[], $3::bigint[], $4::text[]) AS request (node, session, instance)
     ON CONFLICT (node) DO NOTHING RETURNING node`,
 }

@@ -41,12 +41,12 @@ export const writeRows = (
     const fresh = all.filter(({ before }) => before === 0)
     if (fresh.length > 0) run(`new ${kind}`, rowStatements[kind].insert, fresh.length, insertArrays(fresh))
   })
-  const claims = (pairs: HardwareChange['taken']): readonly PgValue[] => {
+  const addresses = (pairs: HardwareChange['taken']): readonly PgValue[] => {
     const sorted = pairs.toSorted(([one], [other]) => (one < other ? -1 : 1))
-    return [sorted.map(([claim]) => claim), sorted.map(([, node]) => node)]
+    return [sorted.map(([address]) => address), sorted.map(([, node]) => node)]
   }
-  if (givenUp.length > 0) run('hardware given up', giveUp, givenUp.length, claims(givenUp))
-  if (taken.length > 0) run('hardware taken', take, taken.length, claims(taken))
+  if (givenUp.length > 0) run('hardware given up', giveUp, givenUp.length, addresses(givenUp))
+  if (taken.length > 0) run('hardware taken', take, taken.length, addresses(taken))
   return counted
 }
 
