@@ -103,8 +103,8 @@ export const setUpReplicas = async (t: TestContext, count: number, nodes: readon
     atEnd(() => parts.sessions.close('DONE', 'the test is over'))
     const dial = (node: string, process: string | null): TestChannel =>
       openTestChannel((request, socket) => {
-        const proof = { by: 'certificate', issuer: 'ca1', serial: 'a1', spki: 'key-of-a1' } as const
-        const principal = testPrincipal(node, { epoch: 4, proof, notAfterMs: noonMs * 2 })
+        const credential = { by: 'certificate', issuer: 'ca1', serial: 'a1', spki: 'key-of-a1' } as const
+        const principal = testPrincipal(node, { epoch: 4, credential, notAfterMs: noonMs * 2 })
         return server.open(principal, request, socket, Buffer.alloc(0), 'c1')
       }, process)
     const peers = parts.peerProofs

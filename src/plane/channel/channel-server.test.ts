@@ -84,8 +84,8 @@ const setUp = async (onRead: (row: RowKind) => void = () => {}) => {
     }),
   }
   const server = openChannelServer(core, { channel, sightings: { shown: async () => {} }, denyList })
-  const proof = { by: 'certificate', issuer: 'ca1', serial: 'a1', spki: 'key-of-a1' } as const
-  const principal = testPrincipal('gpu-001', { epoch: 4, proof, notAfterMs: noonMs * 2 })
+  const credential = { by: 'certificate', issuer: 'ca1', serial: 'a1', spki: 'key-of-a1' } as const
+  const principal = testPrincipal('gpu-001', { epoch: 4, credential, notAfterMs: noonMs * 2 })
   /** By a process of that name; null: one that does not name itself. */
   const open = (process: string | null = null) => {
     const socket = new Duplex({ read: () => {}, write: (_chunk, _encoding, done) => done() })

@@ -19,8 +19,8 @@ const setUp = () => {
   const registry = openSessionRegistry(clock, oneReplica())
   const open = (id: string, epoch: number, serial: string) => {
     const socket = testSocket()
-    const proof = { by: 'certificate', issuer: 'ca1', serial, spki: `key-of-${serial}` } as const
-    const session = openTestSession(registry, socket, testPrincipal(id, { epoch, proof, notAfterMs: day }))
+    const credential = { by: 'certificate', issuer: 'ca1', serial, spki: `key-of-${serial}` } as const
+    const session = openTestSession(registry, socket, testPrincipal(id, { epoch, credential, notAfterMs: day }))
     return { session, end: (): string | null => socket.sent.at(-1)?.body?.code ?? null, socket }
   }
   const sweep = (): void => sweepSessions(registry, clock)

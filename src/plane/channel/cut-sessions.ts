@@ -35,24 +35,24 @@ const cutBanned = (sessions: SessionRegistry, writes: Committed['writes']): void
   if (banned.size === 0) return
   const { code, detail } = keyBanned()
   for (const session of [...sessions.all()]) {
-    if (banned.has(session.principal.proof.spki)) session.end(code, detail)
+    if (banned.has(session.principal.credential.spki)) session.end(code, detail)
   }
 }
 
-const isDenied = (denial: Denial, { principal: { epoch, proof } }: Session): boolean => {
+const isDenied = (denial: Denial, { principal: { epoch, credential } }: Session): boolean => {
   switch (denial.kind) {
     case 'epoch':
       return epoch <= denial.epoch
     case 'certificate':
-      return proof.issuer === denial.issuer && proof.serial === denial.serial
+      return credential.issuer === denial.issuer && credential.serial === denial.serial
     case 'issuer':
-      return proof.issuer === denial.issuer
+      return credential.issuer === denial.issuer
   }
 }
 
 /** A certificate that has been replaced serves until its connections are drained; one replaced twice has served. */
 export const limitToCertificate = (session: Session, node: Node): void => {
-  const { issuer, serial } = session.principal.proof
+  const { issuer, serial } = session.principal.credential
   const slots = slotsOf(node)
   const untilMs = slots === null ? null : servesUntilMs(slots, issuer, serial)
   if (untilMs === null) endReplaced(session)

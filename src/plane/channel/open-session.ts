@@ -122,8 +122,8 @@ const refuseSecond = (
   secondHolders: Pick<SecondHolders, 'refuseCopy'>,
   { principal, evidence, correlation }: Opening,
 ): Promise<Refusal | null> => {
-  const { id: node, source, proof } = principal
-  const caller = { node, source, serial: proof.serial, evidence, correlation }
+  const { id: node, source, credential } = principal
+  const caller = { node, source, serial: credential.serial, evidence, correlation }
   return secondHolders.refuseCopy(caller, 'second-instance')
 }
 

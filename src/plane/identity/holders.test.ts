@@ -166,7 +166,7 @@ const setUpCurrent = (observed: Partial<Observation> = {}) => {
   const holders = openHolders({ store, clock, timers }, { sessions, holding, replicas, silence })
   const open = (name: string, serial: string): void => {
     const principal = testPrincipal(node.id, {
-      proof: { by: 'certificate', issuer: 'ca1', serial, spki: `key-of-${serial}` },
+      credential: { by: 'certificate', issuer: 'ca1', serial, spki: `key-of-${serial}` },
     })
     holders.opened(openTestSession(sessions, testSocket(), principal, evidenceOf(name)), node)
   }

@@ -185,7 +185,7 @@ const awaitReturn = async (
 const holderOf = ({ evidence, principal }: Session): LiveHolder => ({
   evidence,
   source: principal.source,
-  serial: principal.proof.serial,
+  serial: principal.credential.serial,
 })
 
 /** Which process last had a channel with the current certificate of its node. */
@@ -219,7 +219,7 @@ const openCurrentHolders = (
   return {
     opened({ principal, evidence }, node) {
       const slots = slotsOf(node)
-      const { issuer, serial } = principal.proof
+      const { issuer, serial } = principal.credential
       // A process that opens one with a certificate that has been replaced may be the copy.
       if (slots === null || slotNameOf(slots, issuer, serial) !== 'current') return
       if (evidence === null) holders.delete(node.id)

@@ -38,5 +38,5 @@ export const openEverySession = ({ sessions, holding, replicas }: EverySessionPa
 export const describeSession = ({ number, openedAtMs: sinceMs, principal }: Session) => ({
   number,
   sinceMs,
-  serial: principal.proof.serial,
+  serial: principal.credential.serial,
 })
