@@ -3,7 +3,7 @@
 import { type Denial, servesUntilMs, slotsOf } from '#domain/core/certificate.ts'
 import type { Node } from '#domain/core/node.ts'
 import { keyBanned } from '#domain/identity/presented-certificate.ts'
-import type { ReturnSlots } from '#plane/limits/return-slots.ts'
+import type { RetryTimes } from '#plane/limits/retry-times.ts'
 import type { Committed } from '#plane/store/contract/store.ts'
 import type { Clock } from '#platform/clock.ts'
 import { pingEveryMs, pongWithinMs } from '#wire/channel/channel.ts'
@@ -12,7 +12,7 @@ import type { Session } from '#plane/sessions/session.ts'
 
 /** In the turn of the feed: when a revocation is answered, its channels here are gone already. Returns how many. */
 export const cutDenied =
-  (sessions: SessionRegistry, returns: ReturnSlots) =>
+  (sessions: SessionRegistry, retryTimes: RetryTimes) =>
   ({ writes }: Committed): number => {
     const before = sessions.count()
     for (const write of writes) {
@@ -21,7 +21,7 @@ export const cutDenied =
       const candidates = denial.kind === 'epoch' ? sessions.of(denial.node) : [...sessions.all()]
       for (const session of candidates) {
         if (!isDenied(denial, session)) continue
-        if (denial.kind === 'issuer') session.end('ISSUER_WITHDRAWN', denial.why, returns.nextMs())
+        if (denial.kind === 'issuer') session.end('ISSUER_WITHDRAWN', denial.why, retryTimes.nextMs())
         else session.end('CLIENT_CERT_DENIED', denial.why)
       }
     }
