@@ -21,7 +21,7 @@ import {
 import { overlayCapability, type CapabilityReportBody, type OverlayStateBody } from '#wire/node/node-runs.ts'
 import { peersCapability, type PlanePeers } from '#wire/network/peers.ts'
 import type { ReportBody } from '#wire/node/report.ts'
-import type { AgentParts } from '#agent/core/agent-deps.ts'
+import type { AgentParts } from '#agent/core/agent-parts.ts'
 import { musterVersion as agentVersion } from '#platform/this-process.ts'
 import type { ConnectingAgent } from '#agent/link/connect-at.ts'
 import { connectPlane } from '#agent/link/connect-plane.ts'

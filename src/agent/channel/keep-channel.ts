@@ -2,7 +2,7 @@
 
 import type { Cancel } from '#platform/timers.ts'
 import { afterRefusal } from '#agent/link/after-refusal.ts'
-import type { AgentParts, AgentStep } from '#agent/core/agent-deps.ts'
+import type { AgentParts, AgentStep } from '#agent/core/agent-parts.ts'
 import { fallenBack, type Generation, type Identity } from '#agent/state/credentials.ts'
 import { markProven } from '#agent/identity/report-storage.ts'
 import { refusalOfClosing, type Refused } from '#agent/link/plane-failure.ts'

@@ -2,7 +2,7 @@
 
 import { coalesced } from '#platform/coalesced-log.ts'
 import type { Log } from '#platform/log.ts'
-import type { AgentDeps, AgentParts } from '#agent/core/agent-deps.ts'
+import type { AgentCore, AgentParts } from '#agent/core/agent-parts.ts'
 import type { AgentConfig } from '#agent/core/config.ts'
 import type { AgentOutcome } from '#agent/core/outcome.ts'
 import { openStorage } from '#agent/state/storage.ts'
@@ -14,7 +14,7 @@ export type Diagnostics = Pick<AgentParts, 'record' | 'storage' | 'log'>
 
 export const openDiagnostics = (
   { stateFolder, keyStorage }: Pick<AgentConfig, 'stateFolder' | 'keyStorage'>,
-  { clock, timers, log: bare }: Pick<AgentDeps, 'clock' | 'timers' | 'log'>,
+  { clock, timers, log: bare }: Pick<AgentCore, 'clock' | 'timers' | 'log'>,
 ): { readonly diagnostics: Diagnostics; close(outcome: AgentOutcome): void } => {
   const writeFailed = (errno: string): void => record.count({ kind: 'diagnostic-write-failed', errno })
   const storage = openStorage({ clock, writeFailed }, stateFolder, keyStorage === 'file')

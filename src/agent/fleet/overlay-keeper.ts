@@ -2,7 +2,7 @@
 // configuration; and looks for drift periodically.
 
 import * as path from 'node:path'
-import type { AgentParts } from '#agent/core/agent-deps.ts'
+import type { AgentParts } from '#agent/core/agent-parts.ts'
 import { pathExists } from '#platform/paths.ts'
 import { plainEnvironment } from '#platform/service-process.ts'
 import type { CapabilityReportBody } from '#wire/node/node-runs.ts'

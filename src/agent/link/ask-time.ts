@@ -5,7 +5,7 @@ import { exchangeOn } from '#platform/http-exchange.ts'
 import type { TlsSocket } from '#platform/tls-client.ts'
 import { challengeApi, type ChallengeRequest } from '#wire/identity/identity-api.ts'
 import { Value } from 'typebox/value'
-import type { AgentParts } from '#agent/core/agent-deps.ts'
+import type { AgentParts } from '#agent/core/agent-parts.ts'
 import { verifyChallenge, type Expected } from './statement-check.ts'
 import { pathOf } from '#wire/core/endpoint.ts'
 

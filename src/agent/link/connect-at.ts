@@ -2,7 +2,7 @@
 
 import type { Purpose } from '#domain/recovery/failure-class.ts'
 import { connectTls, targetOf, type TlsSocket } from '#platform/tls-client.ts'
-import type { AgentParts } from '#agent/core/agent-deps.ts'
+import type { AgentParts } from '#agent/core/agent-parts.ts'
 import { askTime, type Pinned } from './ask-time.ts'
 import {
   openJudgedConnection,
