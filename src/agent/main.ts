@@ -87,16 +87,7 @@ const live = async (
   // The network is up from what is on disk before the plane has been reached.
   if (keeper.credentials().identity !== null) wireguard.configured(lastConfig.current()?.wireguard)
   const episodeRecord = episode.listening(record)
-  const overlay = openOverlayKeeper({
-    clock,
-    timers,
-    log,
-    lastConfig,
-    keeper,
-    record: episodeRecord,
-    config,
-    wireguard: wireguard.kind,
-  })
+  const overlay = openOverlayKeeper(core, config, { keeper, lastConfig, record: episodeRecord }, wireguard.kind)
   const outbox = openOutbox(instance, (count) =>
     record.count({ kind: 'dropped', source: 'reports', reason: 'superseded', count }),
   )
