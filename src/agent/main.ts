@@ -62,9 +62,9 @@ export const runAgent = async (
 const runHere = async (config: AgentConfig, host: AgentHost, better: BetterSources): Promise<AgentOutcome> => {
   const clock = openJudgedClock(host.clock)
   const { timers, log } = host
-  const { diagnostics, close } = openDiagnostics(config, { clock, timers, log })
+  const diagnostics = openDiagnostics({ clock, timers, log }, config)
   const outcome = await live(config, host, clock, diagnostics, better)
-  close(outcome)
+  diagnostics.close(outcome)
   return outcome
 }
 
@@ -81,7 +81,7 @@ const live = async (
   const keeper = openedKeeper(config, storage, host.log)
   if ('kind' in keeper) return keeper
   const instance = random.bytes(16).toString('base64url')
-  const episode = openEpisode(core, keeper.credentials().request)
+  const episode = openEpisode(clock, random, keeper.credentials().request)
   const lastConfig = openConfigKeeper(stateFolder)
   const wireguard = openWireguard(core, config, record, storage)
   // The network is up from what is on disk before the plane has been reached.

@@ -47,7 +47,7 @@ const held = (t: TestContext, from = '/'): Held => {
   const given = testAgentConfig(t, join, {})
   const config = { ...given, stateFolder: from === '/' ? given.stateFolder : path.relative(from, given.stateFolder) }
   const core = { clock: openJudgedClock(systemClock), timers: systemTimers, log: silentLog }
-  const { record } = openDiagnostics(config, core).diagnostics
+  const { record } = openDiagnostics(core, config)
   const lastConfig = openConfigKeeper(config.stateFolder)
   const keeper = openKeeper(memoryCredentialStore)
   const reported: OverlayStateBody[] = []
