@@ -9,14 +9,14 @@ import { refusalOfClosing, type Refused } from '#agent/link/plane-failure.ts'
 import type { RunEnd } from '#agent/core/outcome.ts'
 import { trouble, type Trouble } from '#agent/core/trouble.ts'
 import { channelUser, type ApplyingAgent } from './apply.ts'
-import { addresses, under } from '#agent/link/plane-client.ts'
-import { openChannel, type Channel, type ChannelAgent, type ChannelEnd } from './channel.ts'
+import { addresses, under, type CallingAgent } from '#agent/link/plane-client.ts'
+import { openChannel, type Channel, type ChannelEnd } from './channel.ts'
 import type { ChannelId, Credential, Ended, RotationAction, RotationEvent, RotationState } from './rotation-state.ts'
 import { rotate, unconnected } from './rotation.ts'
 import { pathOf } from '#wire/core/endpoint.ts'
 import { identityApi } from '#wire/identity/identity-api.ts'
 
-type ConnectedAgent = ChannelAgent & ApplyingAgent & Pick<AgentParts, 'nudge' | 'reached'>
+type ConnectedAgent = CallingAgent & ApplyingAgent & Pick<AgentParts, 'nudge' | 'reached'>
 
 type Held = { readonly channel: Channel; readonly identity: Identity; readonly url: string }
 
