@@ -118,7 +118,16 @@ export const byLeadership = async ({
 }
 
 export const untilReady = (plane: Plane, patience: Patience = { withinMs: 30_000, everyMs: 100 }): Promise<true> =>
-  eventually('the plane to serve again', async () => (await plane.api('GET', '/readyz')).status === 200, patience)
+  eventually(
+    'the plane to serve again',
+    async () => {
+      const { status, body } = await plane.api('GET', '/readyz')
+      // Its reasons are what a failure of the wait is explained by.
+      assert.equal(status, 200, JSON.stringify(body))
+      return true
+    },
+    patience,
+  )
 
 /** Nodes that were made inactive, as often as that happened. */
 export const lapsed = async ({ rows }: Tables): Promise<readonly string[]> =>

@@ -51,8 +51,8 @@ const refusal = async (data: string, options: Readonly<Record<string, unknown>> 
 const order = { actor: 'host:tester', reason: 'the disk is gone' }
 
 const replacing = async (args: readonly string[]) => {
-  const { deps, stdout, stderr } = testCli({ env: { MUSTER_LOG_LEVEL: 'silent' } })
-  const code = await runCli(['ca', 'replace-lost', ...args], deps)
+  const { cli, stdout, stderr } = testCli({ env: { MUSTER_LOG_LEVEL: 'silent' } })
+  const code = await runCli(['ca', 'replace-lost', ...args], cli)
   return { code, out: stdout(), err: stderr() }
 }
 
