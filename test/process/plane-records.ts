@@ -10,7 +10,7 @@ import type { TestDatabase } from './postgres-server.ts'
 import type { Plane } from './start-plane.ts'
 import { databaseOf } from './store-under-test.ts'
 
-/** The node plane by address: a storm of calls should not wait for its resolver. */
+/** The node listener by address: a storm of calls should not wait for its resolver. */
 export const targetByAddress = async (plane: Plane, port = plane.nodePort): Promise<NodeTarget> => ({
   ...(await plane.target()),
   url: `https://127.0.0.1:${port}`,
