@@ -136,7 +136,7 @@ async function measure(plane: PlaneProcess, door: Door, members: readonly Member
   return { join, revoke }
 }
 
-/** Until everybody who must know has been told, and the plane has heard so. */
+/** Until everybody who must know has been told, and the plane has received the answers. */
 async function costOf(
   plane: PlaneProcess,
   members: readonly Member[],

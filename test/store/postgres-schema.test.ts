@@ -141,8 +141,8 @@ test('a plane that hangs in an exclusive section is not waited for any longer, a
     alone.resolve()
     return new Promise<never>(() => {})
   })
-  const heard = assert.rejects(standingStill, /may have begun the same/)
+  const rejected = assert.rejects(standingStill, /may have begun the same/)
   await alone.promise
   assert.equal(await exclusively({ access: openAccess(t, target), timers: systemTimers }, async () => 'next'), 'next')
-  await heard
+  await rejected
 })

@@ -33,7 +33,7 @@ export type ForeignFeed = {
 }
 
 export type ForeignFeedDeps = {
-  readonly lease: Pick<Lease, 'renewal' | 'heard' | 'unheard' | 'onRenewed' | 'confirmed'>
+  readonly lease: Pick<Lease, 'renewal' | 'caughtUp' | 'fallBehind' | 'onRenewed' | 'confirmed'>
   readonly witness: JournalWitness
   readonly timers: Timers
   readonly log: Log
@@ -137,7 +137,7 @@ export const openForeignFeed = (deps: ForeignFeedDeps): ForeignFeed => {
 
   const complain = (chain: string, broken: string | null): void => {
     if (broken === null) return
-    lease.unheard(`chain ${chain} cannot be followed, ${broken}; see: muster journal verify`)
+    lease.fallBehind(`chain ${chain} cannot be followed, ${broken}; see: muster journal verify`)
     if (brokenAt.get(chain) === broken) return
     brokenAt.set(chain, broken)
     log.error({ chain, broken }, 'the journal cannot be followed; see: muster journal verify')
@@ -158,7 +158,7 @@ export const openForeignFeed = (deps: ForeignFeedDeps): ForeignFeed => {
       else if (!ownFrom.has(chain)) ownFrom.set(chain, end)
       if (writer === renewal.number) own.ownChain(chain)
     }
-    if (await follow(run, ends, renewal.number)) lease.heard(renewal.sentAt)
+    if (await follow(run, ends, renewal.number)) lease.caughtUp(renewal.sentAt)
   }
 
   /**
@@ -166,7 +166,7 @@ export const openForeignFeed = (deps: ForeignFeedDeps): ForeignFeed => {
    * again together with a synchronous write, which only the primary confirms. Until that is answered nothing is served.
    */
   const judgeLoss = async (suspected: Missing, known: readonly SeenHead[]): Promise<void> => {
-    lease.unheard(lossInWords({ ...suspected, lineage: witness.lineage() }))
+    lease.fallBehind(lossInWords({ ...suspected, lineage: witness.lineage() }))
     const [found, { lineage }] = await lease.confirmed((connection) =>
       Promise.all([findPlaces(runOn(connection), known), continuityOf(runOn(connection))]),
     )
@@ -222,7 +222,7 @@ export const openForeignFeed = (deps: ForeignFeedDeps): ForeignFeed => {
     const ends = await chainEnds(runIn(deps, renewal))
     positions.clear()
     for (const { chain, base, end, hash } of ends) moveTo(chain, { sequence: end, hash: end === base ? null : hash })
-    lease.heard(renewal.sentAt)
+    lease.caughtUp(renewal.sentAt)
   }
   const look = (): void => {
     again = looking !== null
@@ -241,7 +241,7 @@ export const openForeignFeed = (deps: ForeignFeedDeps): ForeignFeed => {
   return {
     start,
     missed(why) {
-      lease.unheard(why)
+      lease.fallBehind(why)
       look()
     },
     look,

@@ -46,7 +46,7 @@ export const openReplicaMessages = async (deps: ReplicaMessagesDeps): Promise<Re
   let working: Promise<void> | null = null
   let closed = false
 
-  const heard = (channel: string, payload: string): void => {
+  const received = (channel: string, payload: string): void => {
     if (channel !== hints) messageListeners.forEach((run) => run(payload))
     // Our own notifications come back too, and are ignored.
     else if (payload !== String(deps.number())) hintListeners.forEach((run) => run())
@@ -54,7 +54,7 @@ export const openReplicaMessages = async (deps: ReplicaMessagesDeps): Promise<Re
   const connect = async (): Promise<PgConnection> => {
     // A notification is as good as its listeners; none of them reads it after a crash.
     const fresh = await deps.access.connect('messages', { synchronous_commit: 'off' })
-    fresh.onNotification(heard)
+    fresh.onNotification(received)
     fresh.onEnd(() => {
       if (connection === fresh) connection = null
     })
