@@ -14,14 +14,13 @@ export type Diagnostics = Pick<AgentParts, 'record' | 'storage' | 'log'>
 
 export const openDiagnostics = (
   { stateFolder, keyStorage }: Pick<AgentConfig, 'stateFolder' | 'keyStorage'>,
-  { clock, timers, log: bare }: Pick<AgentDeps, 'clock' | 'timers' | 'log'>,
+  deps: Pick<AgentDeps, 'clock' | 'timers' | 'log'>,
 ): { readonly diagnostics: Diagnostics; close(outcome: AgentOutcome): void } => {
+  const { clock, timers } = deps
   const writeFailed = (errno: string): void => record.count({ kind: 'diagnostic-write-failed', errno })
   const storage = openStorage({ clock, writeFailed }, stateFolder, keyStorage === 'file')
   const record: AgentRecord = openRecord({ clock, storage }, eventsIn(stateFolder))
-  const { log, flush } = coalesced(bare, {
-    clock,
-    timers,
+  const { log, flush } = coalesced(deps, {
     quiet: storage.pressure,
     dropped: (reason) => record.count({ kind: 'dropped', source: 'log', reason, count: 1 }),
   })
