@@ -95,7 +95,8 @@ const openReplica = async (
   cleanup(t, () => access.close())
   const witness = openJournalWitness()
   const schema = openSchemaInUse({ to: newestSchema, waitsFor: [] }, silentLog)
-  const shared = await openPgReplicas({ ...given, access, witness, schema, pace, name: 'test', version: musterVersion })
+  const settings = { name: 'test', version: musterVersion, pace, clockToleranceMs: Infinity }
+  const shared = await openPgReplicas(given, { access, witness, schema }, settings)
   const commits = openPgGroupCommit({
     ...given,
     access,

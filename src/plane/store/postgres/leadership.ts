@@ -1,11 +1,10 @@
 // Of all replicas one leads: it is named in one row, together with a fence number that grows whenever another takes over.
 // Leading counts only under the lease it was taken with.
 
-import type { Log } from '#platform/log.ts'
 import type { PgSession, Prepared } from '#platform/postgres.ts'
-import type { Timers } from '#platform/timers.ts'
 import type { Fence, ReplicaNumber } from '#plane/store/contract/replicas.ts'
-import { answeredInTime } from './answered-in-time.ts'
+import type { StoreCore } from '#plane/store/contract/store.ts'
+import { answersWithin, type InTime } from './answered-in-time.ts'
 import type { Lease, Renewal } from './lease.ts'
 import type { ReplicaPace } from './replica-pace.ts'
 
@@ -19,15 +18,12 @@ export type Leadership = {
   look(renewal: Renewal): Promise<void>
 }
 
-export type LeadershipDeps = {
-  readonly lease: Pick<Lease, 'self' | 'standing' | 'onStanding' | 'onRenewed'>
-  readonly timers: Timers
-  readonly log: Log
-  readonly pace: ReplicaPace
-}
-
-export const openLeadership = (deps: LeadershipDeps): Leadership => {
-  const { lease, log } = deps
+export const openLeadership = (
+  { timers, log }: Pick<StoreCore, 'timers' | 'log'>,
+  lease: Pick<Lease, 'self' | 'standing' | 'onStanding' | 'onRenewed'>,
+  pace: ReplicaPace,
+): Leadership => {
+  const inTime = answersWithin(timers, pace.answerWithinMs)
   const listeners: ((fence: Fence | null) => void)[] = []
   let held: { readonly fence: Fence; readonly by: ReplicaNumber } | null = null
   let replicas = 1
@@ -53,14 +49,14 @@ export const openLeadership = (deps: LeadershipDeps): Leadership => {
   const fenceOf = async (seen: Seen, session: PgSession, number: ReplicaNumber): Promise<number | null> => {
     if (lease.standing().kind === 'skewed') {
       // Kept, it would keep those from leading whose clocks are right.
-      if (seen.leader === number) await leave(deps, session, number)
+      if (seen.leader === number) await leave(inTime, session, number)
       return null
     }
     if (seen.leader === number) return seen.fence
-    return seen.led ? null : take(deps, session, seen.fence, number)
+    return seen.led ? null : take(inTime, session, seen.fence, number)
   }
   const look = async ({ session, number }: Renewal): Promise<void> => {
-    const seen = await seenBy(deps, session)
+    const seen = await seenBy(inTime, session)
     replicas = Math.max(1, seen.replicas)
     const fence = await fenceOf(seen, session, number)
     held = fence === null ? null : { fence: { number: fence }, by: number }
@@ -94,8 +90,8 @@ type Seen = {
   readonly replicas: number
 }
 
-const seenBy = async ({ timers, pace }: LeadershipDeps, session: PgSession): Promise<Seen> => {
-  const { rows } = await answeredInTime(timers, session, pace.answerWithinMs, session.run(lookStatement))
+const seenBy = async (inTime: InTime, session: PgSession): Promise<Seen> => {
+  const { rows } = await inTime(session, session.run(lookStatement))
   return rows[0] as Seen
 }
 
@@ -103,19 +99,14 @@ const seenBy = async ({ timers, pace }: LeadershipDeps, session: PgSession): Pro
  * A lease that is over stays over, and the number has to be the one that was seen with it: so no leader with a lease is ever
  * replaced, and of several that try one succeeds. Null: another succeeded.
  */
-const take = async (
-  { timers, pace }: LeadershipDeps,
-  session: PgSession,
-  seen: number,
-  self: ReplicaNumber,
-): Promise<number | null> => {
+const take = async (inTime: InTime, session: PgSession, seen: number, self: ReplicaNumber): Promise<number | null> => {
   const answer = session.run(takeStatement, [seen, self])
-  const { count } = await answeredInTime(timers, session, pace.answerWithinMs, answer)
+  const { count } = await inTime(session, answer)
   return count === 1 && !session.ended ? seen + 1 : null
 }
 
-const leave = async ({ timers, pace }: LeadershipDeps, session: PgSession, self: ReplicaNumber): Promise<void> => {
-  await answeredInTime(timers, session, pace.answerWithinMs, session.run(leaveStatement, [self]))
+const leave = async (inTime: InTime, session: PgSession, self: ReplicaNumber): Promise<void> => {
+  await inTime(session, session.run(leaveStatement, [self]))
 }
 
 const lookStatement: Prepared = {

@@ -22,6 +22,7 @@ import { openPgJournalRuns } from './journal-runs.ts'
 import { openPgReplicas, type PgReplicas } from './open-pg-replicas.ts'
 import type { PgAccess } from './pg-access.ts'
 import { openPgSql } from './pg-sql.ts'
+import { usualPace } from './replica-pace.ts'
 import { openRowReads } from './row-reads.ts'
 import { migrateDatabase, type Migrated } from './run-migrations.ts'
 import { openSchemaInUse, openUpgrade, type SchemaInUse } from './schema-gate.ts'
@@ -69,7 +70,9 @@ export const openPostgresStore = async (deps: PostgresStoreDeps): Promise<Store>
   const witness = deps.witness ?? openJournalWitness()
   try {
     const schema = openSchemaInUse(deps.migrated ?? { to: newestSchema, waitsFor: [] }, deps.log)
-    const shared = await openPgReplicas({ ...deps, witness, schema, name: deps.replicaName, version: musterVersion })
+    const { access, replicaName: name, clockToleranceMs = Infinity } = deps
+    const settings = { name, version: musterVersion, pace: usualPace, clockToleranceMs }
+    const shared = await openPgReplicas(deps, { access, witness, schema }, settings)
     return assemble({ ...deps, witness, schema }, shared)
   } catch (error) {
     throw error instanceof StoreFault ? error : new StoreFault('the store does not open', error)
