@@ -84,7 +84,7 @@ export const openPostgresStoreOn = async (
   more: Partial<PostgresStoreDeps> = {},
 ): Promise<Store> => {
   const { folder: _, ...deps } = { ...storeDeps('', signer), ...more }
-  const access = openPgAccess({ ...deps, target })
+  const access = openPgAccess(deps, target)
   try {
     const migrated = await migrateDatabase(access)
     return await openPostgresStore({ access, replicaName: 'test', migrated, ...deps })

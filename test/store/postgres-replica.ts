@@ -91,7 +91,7 @@ const openReplica = async (
   { clock = systemClock, pace = quickPace, target }: ReplicaOptions & { readonly target: PostgresTarget },
 ): Promise<TestReplica> => {
   const given = { clock, timers: systemTimers, random: systemRandom, log: silentLog }
-  const access = openPgAccess({ ...given, target })
+  const access = openPgAccess(given, target)
   cleanup(t, () => access.close())
   const witness = openJournalWitness()
   const schema = openSchemaInUse({ to: newestSchema, waitsFor: [] }, silentLog)

@@ -251,7 +251,7 @@ test('L2: a PostgreSQL store of 0.2.0 has lived for as long as all its chains sh
      ${all.map((ms, at) => `INSERT INTO journal (chain, sequence, operation, bytes, hash, type) VALUES ('${chain}', ${101 + at}, '${chain}${at}', '${entryAt(ms)}', '', 'refused');`).join('')}`
   await makeSchema(session, release020.postgres)
   await session.exec(`BEGIN; ${rowsOf('one', times)} ${rowsOf('two', dayOfEntries(madeMs + 1000))} COMMIT`)
-  const access = openPgAccess({ target: database.target, log: silentLog, timers: systemTimers, clock: systemClock })
+  const access = openPgAccess({ clock: systemClock, timers: systemTimers, log: silentLog }, database.target)
   await migrateDatabase(access)
   await access.close()
   const { rows: found } = await session.run({ name: 'lived', text: 'SELECT ms FROM lived' })

@@ -44,7 +44,7 @@ export const openSharedStore = async (
   domainName: () => string,
   { replacing, examined, needsDomain }: StartOptions,
 ): Promise<OpenedStore> => {
-  const access = openPgAccess({ ...base, target })
+  const access = openPgAccess(base, target)
   try {
     const { kept, stored } = await lookAt(access, target, (session) =>
       refuseSkewed(base.clock, session, config.clockToleranceMs),

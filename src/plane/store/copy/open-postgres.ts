@@ -18,7 +18,7 @@ import type { ReadableStore } from './stored-records.ts'
 const settings = { idle_in_transaction_session_timeout: '0', lock_timeout: '5s' }
 
 export const postgresAccess = (target: PostgresTarget): PgAccess =>
-  openPgAccess({ target, log: silentLog, timers: systemTimers, clock: systemClock })
+  openPgAccess({ clock: systemClock, timers: systemTimers, log: silentLog }, target)
 
 export const connectForCopy = async (access: PgAccess, purpose: string): Promise<PgSession> => {
   try {
@@ -36,7 +36,7 @@ export const connectForCopy = async (access: PgAccess, purpose: string): Promise
 /** Everything in the session's transaction. */
 export const sqlOn = (session: PgSession): Sql => {
   const run: PgAccess['read'] = (statement, values) => session.run(statement, values)
-  return openPgSql({ access: { read: run, write: run }, timers: systemTimers, self: () => 0 })
+  return openPgSql(systemTimers, { read: run, write: run }, { self: 0 })
 }
 
 export const readablePostgres = (session: PgSession): ReadableStore => {

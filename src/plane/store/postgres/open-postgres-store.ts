@@ -82,15 +82,15 @@ export const openPostgresStore = async (deps: PostgresStoreDeps): Promise<Store>
 type Parts = PostgresStoreDeps & { readonly witness: JournalWitness; readonly schema: SchemaInUse }
 
 const assemble = (deps: Parts, shared: PgReplicas): Store => {
-  const { timers, log, clock, schema } = deps
+  const { timers, log, schema } = deps
   const { replicas } = shared
-  const health = openPgHealth({ access: deps.access, clock, log, self: () => replicas.self })
+  const health = openPgHealth(deps, deps.access, replicas)
   const access = health.watched(deps.access)
-  const sql = openPgSql({ access, timers, self: () => replicas.self })
+  const sql = openPgSql(timers, access, replicas)
   const rows = openRowReads(sql, schema.has)
   const lists = openListQueries(sql)
   const progress = openProgress(sql)
-  const observations = openObservations({ sql, timers, log })
+  const observations = openObservations(deps, sql)
   const groupListeners: ((group: CommitGroup) => void)[] = []
   const forgetPolicyOf = ({ writes }: Committed): void => {
     for (const write of writes) {
@@ -112,11 +112,7 @@ const assemble = (deps: Parts, shared: PgReplicas): Store => {
   shared.onForeignCommit(forgetPolicyOf)
   // A step changes rows without an entry.
   schema.onUpgraded(() => rows.forgetPolicies())
-  const upgrade = openUpgrade({
-    ...{ access, schema, log },
-    leads: () => replicas.leadership() !== null,
-    migrate: () => migrateDatabase(deps.access, migrateWithin),
-  })
+  const upgrade = openUpgrade(log, access, schema, replicas, () => migrateDatabase(deps.access, migrateWithin))
   const stops = [
     timers.every(observationsEveryMs, () => void observations.flush()),
     timers.every(probeEveryMs, () => void health.probe()),
@@ -143,7 +139,7 @@ const assemble = (deps: Parts, shared: PgReplicas): Store => {
     onForeignCommit: (run) => shared.onForeignCommit(run),
     replicas,
     sealedKeys: openSealedKeys(access),
-    exclusively: (run) => exclusively({ access, timers }, run),
+    exclusively: (run) => exclusively(timers, access, run),
     observe: (node, seen) => observations.observe(node, seen),
     observation: (node) => observations.of(node),
     rehearsedAtMs: (node) => observations.rehearsedAtMs(node),
@@ -154,7 +150,7 @@ const assemble = (deps: Parts, shared: PgReplicas): Store => {
       known: () => commits.known(),
       ownEnd: () => null,
     }),
-    forget: (livedMs) => forgetEnded({ sql, timers }, livedMs),
+    forget: (livedMs) => forgetEnded(timers, sql, livedMs),
     ...progress,
     // As if no plane had led yet: then nothing is deleted for good.
     lived: async () => (schema.has('lived') ? progress.lived() : 0),

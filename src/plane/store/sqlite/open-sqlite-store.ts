@@ -104,7 +104,7 @@ const assemble = (
   const hardware = openHardwareTable(database)
   const journal = openJournal(deps, database)
   const health = openHealth({ ...deps, reserve }, database)
-  const observations = openObservations({ ...deps, sql })
+  const observations = openObservations(deps, sql)
   const groupListeners: ((group: CommitGroup) => void)[] = []
   const { clock, timers, witness } = deps
   const onGroup = (group: CommitGroup): void => groupListeners.forEach((run) => run(group))
@@ -166,7 +166,7 @@ const assemble = (
     observation: (node) => observations.of(node),
     rehearsedAtMs: (node) => observations.rehearsedAtMs(node),
     journal: openJournalReader({ ...deps, sql, runs: openSqliteJournalRuns(sql), known, ownEnd: () => journal.head() }),
-    forget: async (livedMs) => (mayWrite() ? forgetEnded({ sql, timers }, livedMs) : 0),
+    forget: async (livedMs) => (mayWrite() ? forgetEnded(timers, sql, livedMs) : 0),
     ...openProgress(sql),
     // The one plane on the file has brought it up to date.
     unfinishedUpgrade: () => null,
