@@ -143,12 +143,11 @@ const assemble = (deps: Parts, shared: PgReplicas): Store => {
     observe: (node, seen) => observations.observe(node, seen),
     observation: (node) => observations.of(node),
     rehearsedAtMs: (node) => observations.rehearsedAtMs(node),
-    journal: openJournalReader({
-      ...deps,
+    journal: openJournalReader(deps, {
       sql,
+      signer: deps.signer,
       runs: openPgJournalRuns(access),
-      known: () => commits.known(),
-      ownEnd: () => null,
+      ends: { known: () => commits.known(), ownEnd: () => null },
     }),
     forget: (livedMs) => forgetEnded(timers, sql, livedMs),
     ...progress,

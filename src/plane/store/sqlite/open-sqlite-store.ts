@@ -165,7 +165,12 @@ const assemble = (
     observe: (node, seen) => observations.observe(node, seen),
     observation: (node) => observations.of(node),
     rehearsedAtMs: (node) => observations.rehearsedAtMs(node),
-    journal: openJournalReader({ ...deps, sql, runs: openSqliteJournalRuns(sql), known, ownEnd: () => journal.head() }),
+    journal: openJournalReader(deps, {
+      sql,
+      signer: deps.signer,
+      runs: openSqliteJournalRuns(sql),
+      ends: { known, ownEnd: () => journal.head() },
+    }),
     forget: async (livedMs) => (mayWrite() ? forgetEnded(timers, sql, livedMs) : 0),
     ...openProgress(sql),
     // The one plane on the file has brought it up to date.
