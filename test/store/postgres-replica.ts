@@ -8,6 +8,7 @@ import { openPgReplicas, type PgReplicas } from '#plane/store/postgres/open-pg-r
 import { openPgAccess, type PgAccess } from '#plane/store/postgres/pg-access.ts'
 import { usualPace, type ReplicaPace } from '#plane/store/postgres/replica-pace.ts'
 import { migrateDatabase } from '#plane/store/postgres/run-migrations.ts'
+import { openGroupRunner } from '#plane/store/postgres/run-group.ts'
 import { openSchemaInUse } from '#plane/store/postgres/schema-gate.ts'
 import { newestSchema } from '#plane/store/postgres/schema-since.ts'
 import type { Fence, Standing } from '#plane/store/contract/replicas.ts'
@@ -97,16 +98,10 @@ const openReplica = async (
   const schema = openSchemaInUse({ to: newestSchema, waitsFor: [] }, silentLog)
   const settings = { name: 'test', version: musterVersion, pace, clockToleranceMs: Infinity }
   const shared = await openPgReplicas(given, { access, witness, schema }, settings)
-  const commits = openPgGroupCommit({
-    ...given,
-    access,
-    signer,
-    domainName: () => 'test.example',
-    witness,
-    schema,
-    onPlaceMissing: (why) => shared.onPlaceMissing(why),
-    self: () => shared.self(),
-    health: { failed: () => {}, worked: () => {} },
+  const group = { author: { signer, domainName: () => 'test.example' }, witness, schema }
+  const runner = openGroupRunner(given, access, group, shared)
+  const health = { failed: () => {}, worked: () => {} }
+  const commits = openPgGroupCommit(given, runner, group, health, {
     onGroup: () => {},
     onTouched: () => {},
     afterCommit: () => shared.notifyOthers(true),

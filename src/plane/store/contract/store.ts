@@ -272,6 +272,13 @@ export type StoreCore = {
   readonly log: Log
 }
 
+/** In whose name a journal is written. */
+export type JournalAuthor = {
+  readonly signer: HeadSigner
+  /** Goes into every entry; asked at each commit, so it may be decided after the store is open. */
+  domainName(): string
+}
+
 /** Signs journal heads. Its key is not in the database, so a user who can only write the database cannot make a head. */
 export type HeadSigner = {
   readonly keyId: string

@@ -25,6 +25,7 @@ import { openPgSql } from './pg-sql.ts'
 import { usualPace } from './replica-pace.ts'
 import { openRowReads } from './row-reads.ts'
 import { migrateDatabase, type Migrated } from './run-migrations.ts'
+import { openGroupRunner } from './run-group.ts'
 import { openSchemaInUse, openUpgrade, type SchemaInUse } from './schema-gate.ts'
 import { newestSchema } from './schema-since.ts'
 import { openSealedKeys } from './sealed-keys.ts'
@@ -98,14 +99,12 @@ const assemble = (deps: Parts, shared: PgReplicas): Store => {
       if (write.put === 'domain') rows.forgetPolicy('domain', tableShapes.domain.key(write.value))
     }
   }
-  const commits = openPgGroupCommit({
-    ...deps,
-    health,
-    self: () => shared.self(),
-    onPlaceMissing: (why) => shared.onPlaceMissing(why),
+  const group = { author: deps, witness: deps.witness, schema }
+  const runner = openGroupRunner(deps, deps.access, group, shared)
+  const commits = openPgGroupCommit(deps, runner, group, health, {
     onTouched: (touched) => touched.forEach(({ kind, key }) => rows.forgetPolicy(kind, key)),
     afterCommit: (touched) => shared.notifyOthers(touched.some(({ kind }) => !routineKinds.has(kind))),
-    onGroup: (group) => groupListeners.forEach((run) => run(group)),
+    onGroup: (answered) => groupListeners.forEach((run) => run(answered)),
   })
   deps.witness.onLoss(() => rows.forgetPolicies())
   // The first subscriber: the next ones read the row again.

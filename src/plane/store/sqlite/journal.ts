@@ -108,7 +108,7 @@ const loadTail = (deps: JournalDeps, table: JournalTable): Tail | null => {
     )
   const { chain } = base
   const place = newest === null ? base : { chain, sequence: newest.sequence, hash: newest.hash }
-  return tailAt(deps, place, newest)
+  return tailAt(deps.log, deps.signer, place, newest)
 }
 
 /** The chain that is written. */
