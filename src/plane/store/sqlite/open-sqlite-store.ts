@@ -94,28 +94,25 @@ const assemble = (
     if (!mayWrite()) throw new StoreFault('nothing was written', lost ?? new ReserveInUse())
   })
   const hardware = openHardwareTable(database)
-  const journal = openJournal({ ...core, ...author, witness }, database)
-  const health = openHealth({ ...core, reserve }, database)
+  const journal = openJournal(core, author, witness, database)
+  const health = openHealth(core, reserve, database)
   const observations = openObservations(core, sql)
   const groupListeners: ((group: CommitGroup) => void)[] = []
-  const { clock, timers } = core
+  const { timers } = core
   const onGroup = (group: CommitGroup): void => groupListeners.forEach((run) => run(group))
-  const replicas = openSoleReplica({
-    name: `process ${process.pid}`,
-    version: musterVersion,
-    startedAtMs: clock.nowMs(),
+  const replicas = openSoleReplica(
+    { name: `process ${process.pid}`, version: musterVersion, startedAtMs: core.clock.nowMs() },
     witness,
-    activeNodes: async () => (await sql.read(activeNodes)).map((row) => row['key'] as NodeId),
-  })
-  const { isHeld } = replicas
+    async () => (await sql.read(activeNodes)).map((row) => row['key'] as NodeId),
+  )
   const lostListeners: ((lost: Error) => void)[] = []
   const onLost = (fault: StoreLost): void => {
     lost = fault
     core.log.error({ err: fault }, 'a flush failed: nothing is committed any more, and this plane stops')
     lostListeners.forEach((run) => run(fault))
   }
-  const parts = { clock, timers, database, rows, hardware, journal, health, witness, reserve }
-  const commits = openGroupCommit({ ...parts, isHeld, onGroup, onLost })
+  const tables = { database, rows, hardware, journal, replicas }
+  const commits = openGroupCommit(core, tables, { witness, health, reserve }, { onGroup, onLost })
   const stops = [
     timers.every(observationsEveryMs, () => {
       if (mayWrite()) void observations.flush()
