@@ -2,7 +2,7 @@
 // The door of the single-file bundle (npm run build:agent): the same commands, only those a node needs.
 
 import { nodeNouns } from '#cli/node-nouns.ts'
-import { runCli } from '#cli/kit/run-cli.ts'
+import { openExit, runCli } from '#cli/kit/run-cli.ts'
 import { systemClock } from '#platform/clock.ts'
 import { openHttpClient } from '#platform/http-client.ts'
 import { systemRandom } from '#platform/random.ts'
@@ -19,5 +19,6 @@ process.exitCode = await runCli(process.argv.slice(2), {
   clock: systemClock,
   timers: systemTimers,
   random: systemRandom,
+  exit: openExit(),
   openHttp: openHttpClient,
 })

@@ -1,7 +1,7 @@
 // The one door.
 
 import { allNouns } from '#cli/all-nouns.ts'
-import { runCli } from '#cli/kit/run-cli.ts'
+import { openExit, runCli } from '#cli/kit/run-cli.ts'
 import { systemClock } from '#platform/clock.ts'
 import { openHttpClient } from '#platform/http-client.ts'
 import { pathExists } from '#platform/paths.ts'
@@ -20,5 +20,6 @@ process.exitCode = await runCli(process.argv.slice(2), {
   clock: systemClock,
   timers: systemTimers,
   random: systemRandom,
+  exit: openExit(),
   openHttp: openHttpClient,
 })

@@ -325,9 +325,9 @@ export const mayKnow: Readonly<Record<string, Row>> = {
     ],
   },
 
-  // The agent. agent-deps.ts names all of its parts.
+  // The agent. agent-parts.ts names all of its parts.
   'agent/core': { domain: ['core', 'network', 'recovery'], wire: ['core', 'enrollment'] },
-  'agent/core/agent-deps.ts': {
+  'agent/core/agent-parts.ts': {
     agent: types('channel', 'continuity', 'diagnostics', 'fleet', 'link', 'network', 'recovery', 'state'),
   },
   'agent/state': { agent: ['core'], domain: ['core'], wire: ['core', 'enrollment', 'identity', 'recovery'] },

@@ -1,6 +1,7 @@
 // The agent: comes by an identity, lives with it, and comes by another when the plane asks for that.
 
-import type { AgentDeps, AgentParts } from '#agent/core/agent-deps.ts'
+import type { Log } from '#platform/log.ts'
+import type { AgentHost, AgentParts } from '#agent/core/agent-parts.ts'
 import { fullJitterMs } from '#agent/core/backoff.ts'
 import { openConfigKeeper } from '#agent/channel/last-config.ts'
 import type { AgentConfig } from '#agent/core/config.ts'
@@ -16,7 +17,7 @@ import { openKeeper, type IdentityKeeper } from '#agent/state/identity-keeper.ts
 import { acquireIdentity } from '#agent/identity/acquire.ts'
 import type { IdentityProvider, Need } from '#agent/state/provider.ts'
 import { damagedCode, soundCredentials } from '#agent/state/sound-credentials.ts'
-import { openJudgedClock } from '#agent/core/judged-clock.ts'
+import { openJudgedClock, type JudgedClock } from '#agent/core/judged-clock.ts'
 import { openKnownAddresses } from '#agent/link/known-addresses.ts'
 import { openSightingKeeper } from '#agent/continuity/last-sighting.ts'
 import { observedTrouble } from '#agent/core/trouble.ts'
@@ -33,9 +34,9 @@ import { serve } from './serve.ts'
 import { takeStateFolder } from '#agent/identity/state-folder.ts'
 import { withReserve, type AgentStorage } from '#agent/state/storage.ts'
 import { isInvitedAnew, noWayIn, waysIn } from '#agent/identity/ways-in.ts'
-import { openWireguardFor } from '#agent/network/wireguard-network.ts'
+import { openWireguard } from '#agent/network/wireguard-network.ts'
 
-export type { AgentDeps } from '#agent/core/agent-deps.ts'
+export type { AgentHost } from '#agent/core/agent-parts.ts'
 export type { AgentOutcome } from '#agent/core/outcome.ts'
 
 /** Sources of an identity that are preferred to the plane's own; a later one for SPIRE takes its place here. */
@@ -43,62 +44,76 @@ export type BetterSources = (agent: AgentParts) => readonly IdentityProvider[]
 
 const noBetterSources: BetterSources = () => []
 
-/** Runs until `deps.signal` is aborted or going on is pointless. Refusals and trouble are outcomes; only bugs throw. */
+/** Runs until `host.signal` is aborted or going on is pointless. Refusals and trouble are outcomes; only bugs throw. */
 export const runAgent = async (
   config: AgentConfig,
-  deps: AgentDeps,
+  host: AgentHost,
   better: BetterSources = noBetterSources,
 ): Promise<AgentOutcome> => {
   const folder = takeStateFolder(config.stateFolder)
   if (folder.kind === 'not-ours') return { kind: 'misconfigured', trouble: folder.trouble }
   try {
-    return await runHere(config, { ...deps, clock: openJudgedClock(deps.clock) }, better)
+    return await runHere(config, host, better)
   } finally {
     folder.release()
   }
 }
 
-type JudgingDeps = AgentDeps & Pick<AgentParts, 'clock'>
-
-const runHere = async (config: AgentConfig, deps: JudgingDeps, better: BetterSources): Promise<AgentOutcome> => {
-  const { diagnostics, close } = openDiagnostics(config, deps)
-  const outcome = await live(config, deps, diagnostics, better)
-  close(outcome)
+const runHere = async (config: AgentConfig, host: AgentHost, better: BetterSources): Promise<AgentOutcome> => {
+  const clock = openJudgedClock(host.clock)
+  const { timers, log } = host
+  const diagnostics = openDiagnostics({ clock, timers, log }, config)
+  const outcome = await live(config, host, clock, diagnostics, better)
+  diagnostics.close(outcome)
   return outcome
 }
 
 const live = async (
   config: AgentConfig,
-  deps: JudgingDeps,
-  diagnostics: Diagnostics,
+  host: AgentHost,
+  clock: JudgedClock,
+  { record, storage, log }: Diagnostics,
   better: BetterSources,
 ): Promise<AgentOutcome> => {
-  const { storage, record } = diagnostics
-  const keeper = openedKeeper(config, storage, deps.log)
+  const { stateFolder } = config
+  const { timers, random, resolve, reached, nudge, signal } = host
+  const core = { clock, timers, random, log }
+  const keeper = openedKeeper(config, storage, host.log)
   if ('kind' in keeper) return keeper
-  const instance = deps.random.bytes(16).toString('base64url')
-  const episode = openEpisode(deps, keeper.credentials().request)
-  const lastConfig = openConfigKeeper(config.stateFolder)
-  const wireguard = openWireguardFor({ ...deps, ...diagnostics, config, lastConfig, keeper })
-  const parts: Omit<AgentParts, 'overlay'> = {
-    ...deps,
+  const instance = random.bytes(16).toString('base64url')
+  const episode = openEpisode(clock, random, keeper.credentials().request)
+  const lastConfig = openConfigKeeper(stateFolder)
+  const wireguard = openWireguard(core, config, record, storage)
+  // The network is up from what is on disk before the plane has been reached.
+  if (keeper.credentials().identity !== null) wireguard.configured(lastConfig.current()?.wireguard)
+  const episodeRecord = episode.listening(record)
+  const overlay = openOverlayKeeper(core, config, { keeper, lastConfig, record: episodeRecord }, wireguard.kind)
+  const outbox = openOutbox(instance, (count) =>
+    record.count({ kind: 'dropped', source: 'reports', reason: 'superseded', count }),
+  )
+  const agent: AgentParts = {
+    clock,
+    timers,
+    random,
+    log,
+    resolve,
+    reached,
+    nudge,
+    signal,
     config,
-    addresses: openKnownAddresses(config.stateFolder),
-    bundles: openRepairBundles(config.stateFolder),
+    addresses: openKnownAddresses(stateFolder),
+    bundles: openRepairBundles(stateFolder),
     keeper,
     lastConfig,
-    sightings: openSightingKeeper(config.stateFolder, storage),
-    ...diagnostics,
-    record: episode.listening(record),
+    record: episodeRecord,
     episode,
+    storage,
     instance,
-    outbox: openOutbox(instance, (count) =>
-      record.count({ kind: 'dropped', source: 'reports', reason: 'superseded', count }),
-    ),
+    sightings: openSightingKeeper(stateFolder, storage),
+    outbox,
     wireguard,
+    overlay,
   }
-  const overlay = openOverlayKeeper({ ...parts, wireguard: wireguard.kind })
-  const agent: AgentParts = { ...parts, overlay }
   // Before the first call: the services of a node do not depend on a reachable plane.
   overlay.start()
   const shown = await showMetrics(agent)
@@ -129,13 +144,13 @@ const goOn = async (agent: AgentParts, providers: readonly IdentityProvider[]): 
     const lasted = agent.clock.monotonicMs() - sinceMs > settledMs(agent)
     shortLived = lasted || provided.kind === 'failed' ? 0 : shortLived + 1
     agent.record.phase('rejoining')
-    const slotMs = end.kind === 'rejoin' ? Math.min(end.afterMs, longestRejoinMs) : 0
-    agent.record.trouble('enrollment', end.trouble, slotMs === 0 ? null : agent.clock.nowMs() + slotMs)
+    const retryAfterMs = end.kind === 'rejoin' ? Math.min(end.afterMs, longestRejoinMs) : 0
+    agent.record.trouble('enrollment', end.trouble, retryAfterMs === 0 ? null : agent.clock.nowMs() + retryAfterMs)
     agent.log.warn(
       { code: end.trouble.code, next: end.trouble.next },
       `this identity is not taken any more: ${end.trouble.text}`,
     )
-    if (slotMs > 0) await nudgedPause(agent, slotMs)
+    if (retryAfterMs > 0) await nudgedPause(agent, retryAfterMs)
     // A plane that hands out identities and takes none of them must not be asked in a circle. The first is no circle:
     // it may be one from before a restart.
     if (shortLived > 1) {
@@ -153,11 +168,7 @@ const settledMs = ({ keeper }: Pick<AgentParts, 'keeper'>): number =>
 const shortestRejoinMs = 2_000
 const longestRejoinMs = 300_000
 
-const openedKeeper = (
-  config: AgentConfig,
-  storage: AgentStorage,
-  log: AgentDeps['log'],
-): IdentityKeeper | AgentOutcome => {
+const openedKeeper = (config: AgentConfig, storage: AgentStorage, log: Log): IdentityKeeper | AgentOutcome => {
   const onDisk = withReserve(fileCredentialStore(config.stateFolder), storage)
   const store = config.keyStorage === 'memory' ? memoryCredentialStore : onDisk
   try {
@@ -186,7 +197,7 @@ const canBeginAnew = (config: AgentConfig): boolean =>
   openRepairBundles(config.stateFolder).find(null) !== null ||
   (config.join.kind === 'file' && findJoin(config, null).kind === 'join')
 
-const begunAnew = (store: CredentialStore, { message }: Error, log: AgentDeps['log']): IdentityKeeper => {
+const begunAnew = (store: CredentialStore, { message }: Error, log: Log): IdentityKeeper => {
   store.setAside()
   log.error({ code: damagedCode }, `${message}; it is set aside, and what an operator has brought is used instead`)
   return openKeeper(store)

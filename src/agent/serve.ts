@@ -1,7 +1,7 @@
 // Life with an identity: a channel kept open, a certificate kept young, its recovery rehearsed and better sources looked for,
 // side by side, until one of the first two cannot go on.
 
-import type { AgentParts } from '#agent/core/agent-deps.ts'
+import { withSignal, type AgentParts } from '#agent/core/agent-parts.ts'
 import { keepChannel } from '#agent/channel/keep-channel.ts'
 import { betterIdentity } from '#agent/identity/acquire.ts'
 import type { Identity } from '#agent/state/credentials.ts'
@@ -14,7 +14,7 @@ import type { RunEnd } from '#agent/core/outcome.ts'
 
 export const serve = async (agent: AgentParts, providers: readonly IdentityProvider[]): Promise<RunEnd> => {
   const over = new AbortController()
-  const session: AgentParts = { ...agent, signal: AbortSignal.any([agent.signal, over.signal]) }
+  const session = withSignal(agent, AbortSignal.any([agent.signal, over.signal]))
   const identityNow = (): Identity => {
     const { identity } = agent.keeper.credentials()
     if (identity === null) throw new Error('a session without an identity')

@@ -16,8 +16,6 @@ export type RunOptions = {
   readonly input: number | null
 }
 
-export type RunProgram = (program: string, args: readonly string[], options: RunOptions) => Promise<Ran>
-
 const longestOutput = 1 << 20
 const longestWhy = 200
 const folders = ['/usr/local/sbin', '/usr/local/bin', '/usr/sbin', '/usr/bin', '/sbin', '/bin']
@@ -42,7 +40,7 @@ const isExecutable = (file: string): boolean => {
   }
 }
 
-export const runProgram: RunProgram = (program, args, { withinMs, input }) =>
+export const runProgram = (program: string, args: readonly string[], { withinMs, input }: RunOptions): Promise<Ran> =>
   new Promise((resolve) => {
     const found = findProgram(program)
     if (found === null) return resolve({ kind: 'not-installed' })

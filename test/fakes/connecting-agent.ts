@@ -25,7 +25,7 @@ export const connectingAgent = (
   resolve: Resolve = () => Promise.resolve(['127.0.0.1']),
   stateFolder: string = tempFolder(t),
 ): TestConnectingAgent => {
-  const record = openRecord({ clock: systemClock, storage: { pressure: () => false } })
+  const record = openRecord(systemClock, { pressure: () => false })
   const troubles = (): ReadonlyMap<string, StatusTrouble> =>
     new Map(record.now().status.troubles.map((what) => [what.place, what]))
   return {

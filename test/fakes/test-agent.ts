@@ -2,7 +2,7 @@
 
 import * as path from 'node:path'
 import type { AgentConfig } from '#agent/core/config.ts'
-import { runAgent, type AgentDeps, type AgentOutcome, type BetterSources } from '#agent/main.ts'
+import { runAgent, type AgentHost, type AgentOutcome, type BetterSources } from '#agent/main.ts'
 import { openNudging } from '#agent/core/pause.ts'
 import { systemClock, type Clock } from '#platform/clock.ts'
 import { silentLog } from '#platform/log.ts'
@@ -44,12 +44,12 @@ export const runTestAgent = (
   config: AgentConfig,
   aheadMs = 0,
   random = systemRandom,
-  changes: Partial<Pick<AgentDeps, 'reached' | 'nudge'>> = {},
+  changes: Partial<Pick<AgentHost, 'reached' | 'nudge'>> = {},
   better: BetterSources = () => [],
 ): TestAgent => {
   const stopping = new AbortController()
   const clock: Clock = { ...systemClock, nowMs: () => systemClock.nowMs() + aheadMs }
-  const deps = {
+  const host: AgentHost = {
     clock,
     timers: systemTimers,
     random,
@@ -60,7 +60,7 @@ export const runTestAgent = (
     nudge: openNudging().nudge,
     ...changes,
   }
-  const outcome = runAgent(config, deps, better)
+  const outcome = runAgent(config, host, better)
   const stop = (): Promise<AgentOutcome> => {
     stopping.abort()
     return outcome

@@ -3,15 +3,15 @@
 import type { Command } from 'commander'
 import { allNouns } from '#cli/all-nouns.ts'
 import { openHttpClient } from '#platform/http-client.ts'
-import type { Cli, CliDeps } from '#cli/kit/cli.ts'
+import type { Cli } from '#cli/kit/cli.ts'
 import { buildProgram } from '#cli/kit/program.ts'
+import { openExit } from '#cli/kit/run-cli.ts'
 import { manualClock, type ManualClock } from './manual-clock.ts'
 import { manualTimers } from './manual-timers.ts'
 import { seededRandom } from './seeded-random.ts'
 
 export type TestCli = {
   readonly cli: Cli
-  readonly deps: CliDeps
   readonly clock: ManualClock
   stdout(): string
   stderr(): string
@@ -38,7 +38,7 @@ export const testCli = (given: { env?: Record<string, string>; input?: string; n
     write: (text: string) => void (kept[name] += text),
     drained: () => Promise.resolve(),
   })
-  const deps: CliDeps = {
+  const cli: Cli = {
     nouns: allNouns,
     program: './muster',
     version: '0.0.0',
@@ -49,11 +49,11 @@ export const testCli = (given: { env?: Record<string, string>; input?: string; n
     clock,
     timers: manualTimers(clock),
     random: seededRandom(1),
+    exit: openExit(),
     openHttp: openHttpClient,
   }
   return {
-    deps,
-    cli: { ...deps, finish: () => {} },
+    cli,
     clock,
     stdout: () => kept.out,
     stderr: () => kept.err,

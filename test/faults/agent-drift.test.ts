@@ -46,21 +46,13 @@ const held = (t: TestContext, from = '/'): Held => {
   const join = { kind: 'token' } as never
   const given = testAgentConfig(t, join, {})
   const config = { ...given, stateFolder: from === '/' ? given.stateFolder : path.relative(from, given.stateFolder) }
-  const deps = { clock: openJudgedClock(systemClock), timers: systemTimers, log: silentLog }
-  const { diagnostics } = openDiagnostics(config, deps)
+  const core = { clock: openJudgedClock(systemClock), timers: systemTimers, log: silentLog }
+  const { record } = openDiagnostics(core, config)
   const lastConfig = openConfigKeeper(config.stateFolder)
   const keeper = openKeeper(memoryCredentialStore)
   const reported: OverlayStateBody[] = []
   const capabilities: CapabilityReportBody[] = []
-  const overlay = openOverlayKeeper({
-    ...deps,
-    ...diagnostics,
-    config,
-    keeper,
-    lastConfig,
-    wireguard: () => 'none',
-    driftEveryMs: 50,
-  })
+  const overlay = openOverlayKeeper(core, config, { keeper, lastConfig, record }, () => 'none', 50)
   overlay.start()
   overlay.use({
     overlayState: (body) => void reported.push(body),
@@ -73,7 +65,7 @@ const held = (t: TestContext, from = '/'): Held => {
     state: config.stateFolder,
     reported,
     capabilities,
-    noted: () => diagnostics.record.now().events.map(({ code }) => code),
+    noted: () => record.now().events.map(({ code }) => code),
     send: (changes, vcluster = 'training') => {
       revision += 1
       const policy = { enforcement_mode: 'observe', exec_whitelist: [], shell_whitelist: [], regulated: false } as const

@@ -23,7 +23,7 @@ const seen = (sequence: number, lineage = 0, of = domain): string => {
 }
 
 const storageOn = (folder: string) => {
-  return openStorage({ clock: manualClock(0), writeFailed: () => {} }, folder, true)
+  return openStorage(manualClock(0), folder, true, () => {})
 }
 
 const anyDisk = { pressure: () => false, diagnosticWrite: () => {} }

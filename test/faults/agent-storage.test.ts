@@ -27,9 +27,9 @@ const setUp = (folder: string) => {
   const clock = manualClock(Date.UTC(2026, 10, 15))
   const timers = manualTimers(clock)
   const writeFailed = (errno: string): void => record.count({ kind: 'diagnostic-write-failed', errno })
-  const storage = openStorage({ clock, writeFailed }, folder, true)
-  const record: AgentRecord = openRecord({ clock, storage }, readRecord(folder))
-  const files = () => keepRecordFiles({ clock, timers, log: silentLog, record, storage }, folder)
+  const storage = openStorage(clock, folder, true, writeFailed)
+  const record: AgentRecord = openRecord(clock, storage, readRecord(folder))
+  const files = () => keepRecordFiles({ clock, timers, log: silentLog }, folder, record, storage)
   const keeper = openKeeper(withReserve(fileCredentialStore(folder), storage))
   const conditions = () => conditionsOf(record.now().status.troubles, record.pressedSince(), storage.freeBytes())
   return { clock, timers, storage, record, files, keeper, conditions }
@@ -208,7 +208,7 @@ test('a read-only disk is the same condition with EROFS; the agent goes on in me
 test('keys that stay in memory need no reserve', (t) => {
   const folder = tempFolder(t)
   const clock = manualClock(0)
-  const storage = openStorage({ clock, writeFailed: () => {} }, folder, false)
+  const storage = openStorage(clock, folder, false, () => {})
   storage.check()
   assert.equal(storage.reserve(), true)
   assert.deepEqual(fs.readdirSync(folder), [])

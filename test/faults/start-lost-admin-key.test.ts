@@ -14,8 +14,8 @@ import { postgresDatabase } from '../process/postgres-server.ts'
 import { tempFolder } from '../process/temp-folder.ts'
 
 const making = async (data: string, env: Readonly<Record<string, string>> = {}, name = 'anew') => {
-  const { deps, stdout, stderr } = testCli({ env: { MUSTER_LOG_LEVEL: 'silent', ...env } })
-  const code = await runCli(['key', 'create', name, '--role', 'platform-admin', '--offline', '--data', data], deps)
+  const { cli, stdout, stderr } = testCli({ env: { MUSTER_LOG_LEVEL: 'silent', ...env } })
+  const code = await runCli(['key', 'create', name, '--role', 'platform-admin', '--offline', '--data', data], cli)
   return { code, secret: stdout().trim(), err: stderr() }
 }
 

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { AgentParts } from '#agent/core/agent-deps.ts'
+import type { AgentParts } from '#agent/core/agent-parts.ts'
 import { openClockCheck } from '#agent/identity/clock-check.ts'
 import type { Identity } from '#agent/state/credentials.ts'
 import { openJudgedClock } from '#agent/core/judged-clock.ts'

@@ -28,7 +28,7 @@ const startedAhead = (t: TestContext, aheadMs: number) => {
   const timers = manualTimers(system)
   const clock = openJudgedClock(system)
   const stateFolder = tempFolder(t)
-  const { diagnostics } = openDiagnostics({ stateFolder, keyStorage: 'file' }, { clock, timers, log: silentLog })
+  const diagnostics = openDiagnostics({ clock, timers, log: silentLog }, { stateFolder, keyStorage: 'file' })
   const keeper = { credentials: () => ({ identity, request: null }) } as unknown as TimeLearner['keeper']
   const { record, storage } = diagnostics
   const conditions = () => conditionsOf(record.now().status.troubles, record.pressedSince(), storage.freeBytes())

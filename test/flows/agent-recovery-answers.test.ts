@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { AgentParts } from '#agent/core/agent-deps.ts'
+import type { AgentParts } from '#agent/core/agent-parts.ts'
 import { withRequest, type Identity } from '#agent/state/credentials.ts'
 import { renewWithin } from '#agent/identity/renew.ts'
 import { recoverOnce } from '#agent/recovery/recover-once.ts'

@@ -13,7 +13,7 @@ test('the record explains every state that the status shows', (t) => {
   const clock = manualClock(Date.UTC(2026, 10, 15))
   const timers = manualTimers(clock)
   const stateFolder = tempFolder(t)
-  const { diagnostics } = openDiagnostics({ stateFolder, keyStorage: 'file' }, { clock, timers, log: silentLog })
+  const diagnostics = openDiagnostics({ clock, timers, log: silentLog }, { stateFolder, keyStorage: 'file' })
   const { record } = diagnostics
   // The record was written a moment later than the status, so that its next turn comes later too.
   timers.advance(600)

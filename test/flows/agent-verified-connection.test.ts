@@ -55,12 +55,12 @@ const listen = async (
 }
 
 const chainOf = ({ issuing, domainCa, root }: typeof ours): Held[] => [issuing, domainCa, root]
-const deps = (atMs = nowMs) => ({ clock: manualClock(atMs), timers: systemTimers })
 const never = new AbortController().signal
 const openVerified = (url: URL, atMs = nowMs, signal = never) => {
   const trust = { kind: 'fingerprint', rootFingerprint: fingerprint } as const
   return openJudgedConnection(
-    deps(atMs),
+    manualClock(atMs),
+    systemTimers,
     { url, trust, withdrawn: [], purpose: 'runtime', timeoutMs: 10_000, client: null },
     signal,
   )

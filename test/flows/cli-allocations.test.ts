@@ -48,7 +48,7 @@ test('an unhealthy node is left out and says why; a healthy one gets work, and d
 
 test('a watch lists every node and goes on with what changes', async (t) => {
   const world = await setUp(t)
-  const { deps, stdout } = testCli({
+  const { cli, stdout } = testCli({
     nowMs: startMs,
     env: { MUSTER_DATA: world.folder, MUSTER_KEY_FILE: world.keyFile('viewer') },
     input: '',
@@ -59,7 +59,7 @@ test('a watch lists every node and goes on with what changes', async (t) => {
     cleanup(t, () => client.close())
     return client
   }
-  void runCli(['scheduling', 'watch', '--vcluster', 'training', '-o', 'json'], { ...deps, openHttp })
+  void runCli(['scheduling', 'watch', '--vcluster', 'training', '-o', 'json'], { ...cli, openHttp })
   const lines = () =>
     stdout()
       .split('\n')

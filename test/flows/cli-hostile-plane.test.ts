@@ -28,8 +28,8 @@ const answering = async (t: TestContext, handle: http.RequestListener): Promise<
 }
 
 const muster = async (folder: string, ...args: string[]): Promise<Said> => {
-  const { deps, stdout, stderr } = testCli({ env: { MUSTER_DATA: folder } })
-  const code = await runCli(args, deps)
+  const { cli, stdout, stderr } = testCli({ env: { MUSTER_DATA: folder } })
+  const code = await runCli(args, cli)
   return { code, out: stdout(), err: stderr() }
 }
 

@@ -26,12 +26,12 @@ export const setUpCli = async (t: TestContext): Promise<CliSetup> => {
   }
   const env = { MUSTER_DATA: plane.folder, MUSTER_KEY_FILE: keyFile('platform-admin') }
   const musterWith: CliSetup['musterWith'] = async (given, ...args) => {
-    const { deps, stdout, stderr } = testCli({
+    const { cli, stdout, stderr } = testCli({
       nowMs: plane.clock.nowMs(),
       env: { ...env, ...given.env },
       input: given.input ?? '',
     })
-    const code = await runCli(args, deps)
+    const code = await runCli(args, cli)
     return { code, out: stdout(), err: stderr() }
   }
   return { ...plane, muster: (...args) => musterWith({}, ...args), musterWith, keyFile }

@@ -13,7 +13,7 @@ import { cleanup, type Scope } from '../process/cleanup.ts'
 import { withPeer } from './peer.ts'
 
 const show = async (t: Scope, port = 0): Promise<number | null> => {
-  const record = openRecord({ clock: systemClock, storage: { pressure: () => false } })
+  const record = openRecord(systemClock, { pressure: () => false })
   record.count({ kind: 'dropped', source: 'a "quoted" source', reason: 'line\nbreak and \\', count: 1 })
   const shown = await showMetrics({
     clock: systemClock,

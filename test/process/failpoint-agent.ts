@@ -1,7 +1,7 @@
 // A process to be killed: the real agent, which kills itself at the n-th time it reaches a step.
 // `node failpoint-agent.ts STEP COUNT STATE JOIN_FILE RECOVERY`
 
-import { agentSteps, type AgentStep } from '#agent/core/agent-deps.ts'
+import { agentSteps, type AgentStep } from '#agent/core/agent-parts.ts'
 import { agentConfig } from '#agent/core/config.ts'
 import { runAgent } from '#agent/main.ts'
 import { openNudging } from '#agent/core/pause.ts'

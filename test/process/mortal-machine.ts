@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict'
 import * as fs from 'node:fs'
 import * as path from 'node:path'
-import type { AgentStep } from '#agent/core/agent-deps.ts'
+import type { AgentStep } from '#agent/core/agent-parts.ts'
 import { readStatusFile } from '#agent/diagnostics/status-file.ts'
 import type { CertificateRecord } from '#domain/core/certificate.ts'
 import { compiledFolder, startChild, testProgram, type Child } from './child.ts'

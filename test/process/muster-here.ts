@@ -25,7 +25,10 @@ const kept = (): Kept => {
 
 export const musterHere = async (args: readonly string[], options: Pick<RunOptions, 'env'> = {}): Promise<Ran> => {
   // On demand: most tests start planes and agents, and call no command.
-  const [{ runCli }, { allNouns }] = await Promise.all([import('#cli/kit/run-cli.ts'), import('#cli/all-nouns.ts')])
+  const [{ openExit, runCli }, { allNouns }] = await Promise.all([
+    import('#cli/kit/run-cli.ts'),
+    import('#cli/all-nouns.ts'),
+  ])
   const [out, err] = [kept(), kept()]
   const opened: HttpClient[] = []
   const code = await runCli(args, {
@@ -39,6 +42,7 @@ export const musterHere = async (args: readonly string[], options: Pick<RunOptio
     clock: systemClock,
     timers: systemTimers,
     random: systemRandom,
+    exit: openExit(),
     openHttp(target) {
       const client = openHttpClient(target)
       opened.push(client)

@@ -57,6 +57,16 @@ test('files of the agent name the parts they use: only its root is handed all of
   assert.deepEqual(matches(inFolders, /[:=] AgentParts\b(?!\[| &)/), [])
 })
 
+test('functions of the agent and of the command line take their parts by name: no bag, and none merged into another', () => {
+  const ours = sources.filter((file) => /^src\/(agent|cli)\//.test(file) && !file.endsWith('.test.ts'))
+  assert.deepEqual(matches(ours, /\btype \w+Deps\b/), [])
+  const merging = matches(ours, /\.\.\.(agent|cli|core|deps|host|parts)\b(?!\.)/)
+  assert.deepEqual(
+    merging.map((found) => found.replace(/:.*/, '')),
+    ['src/agent/core/agent-parts.ts'],
+  )
+})
+
 test('functions of the plane take the core and their parts by name: no bag of both, and no core merged into one', () => {
   const ofPlane = sources.filter((file) => /^src\/(plane|platform)\//.test(file) && !file.endsWith('.test.ts'))
   assert.deepEqual(matches(ofPlane, /\b(type \w+Deps|deps)\b/), [])

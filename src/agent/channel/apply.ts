@@ -2,7 +2,7 @@
 // and tried again (identity/report-storage.ts).
 
 import type { PlaneTrust } from '#wire/channel/channel.ts'
-import type { AgentParts } from '#agent/core/agent-deps.ts'
+import type { AgentParts } from '#agent/core/agent-parts.ts'
 import { faultOfNewRoots } from '#agent/state/certificate-answer.ts'
 import { mergeWithdrawn, type Identity } from '#agent/state/credentials.ts'
 import type { Kept } from '#agent/state/identity-keeper.ts'

@@ -21,18 +21,15 @@ import {
 import { overlayCapability, type CapabilityReportBody, type OverlayStateBody } from '#wire/node/node-runs.ts'
 import { peersCapability, type PlanePeers } from '#wire/network/peers.ts'
 import type { ReportBody } from '#wire/node/report.ts'
-import type { AgentParts } from '#agent/core/agent-deps.ts'
 import { musterVersion as agentVersion } from '#platform/this-process.ts'
-import type { ConnectingAgent } from '#agent/link/connect-at.ts'
 import { connectPlane } from '#agent/link/connect-plane.ts'
 import { evidenceHeaders } from '#agent/link/evidence.ts'
 import type { Identity } from '#agent/state/credentials.ts'
 import { learnTime } from '#agent/link/learn-time.ts'
+import type { CallingAgent } from '#agent/link/plane-client.ts'
 import { failureFrom, refusalFrom, type PlaneFailure } from '#agent/link/plane-failure.ts'
 import type { PeersSender } from '#agent/network/wireguard-network.ts'
 import { readPlaneFrame } from './plane-frame.ts'
-
-export type ChannelAgent = ConnectingAgent & Pick<AgentParts, 'signal' | 'instance' | 'config'>
 
 export type Revisions = { readonly config_revision: number; readonly trust_revision: number }
 
@@ -85,9 +82,9 @@ const healthCheck = 'health'
 /** The plane reads slowly or not at all: nothing we send is worth keeping then. */
 const mostWaitingBytes = 1 << 20
 
-const offered = ({ config }: ChannelAgent): string[] => (config.wireguard === null ? [] : [peersCapability])
+const offered = ({ config }: CallingAgent): string[] => (config.wireguard === null ? [] : [peersCapability])
 
-export const openChannel = (agent: ChannelAgent, identity: Identity, url: string, user: ChannelUser): Channel => {
+export const openChannel = (agent: CallingAgent, identity: Identity, url: string, user: ChannelUser): Channel => {
   const opened = Promise.withResolvers<PlaneHello | null>()
   const ended = Promise.withResolvers<ChannelEnd>()
   const giveUp = new AbortController()

@@ -2,21 +2,21 @@
 
 import type { Cancel } from '#platform/timers.ts'
 import { afterRefusal } from '#agent/link/after-refusal.ts'
-import type { AgentParts, AgentStep } from '#agent/core/agent-deps.ts'
+import type { AgentParts, AgentStep } from '#agent/core/agent-parts.ts'
 import { fallenBack, type Generation, type Identity } from '#agent/state/credentials.ts'
 import { markProven } from '#agent/identity/report-storage.ts'
 import { refusalOfClosing, type Refused } from '#agent/link/plane-failure.ts'
 import type { RunEnd } from '#agent/core/outcome.ts'
 import { trouble, type Trouble } from '#agent/core/trouble.ts'
 import { channelUser, type ApplyingAgent } from './apply.ts'
-import { addresses, under } from '#agent/link/plane-client.ts'
-import { openChannel, type Channel, type ChannelAgent, type ChannelEnd } from './channel.ts'
+import { addresses, under, type CallingAgent } from '#agent/link/plane-client.ts'
+import { openChannel, type Channel, type ChannelEnd } from './channel.ts'
 import type { ChannelId, Credential, Ended, RotationAction, RotationEvent, RotationState } from './rotation-state.ts'
 import { rotate, unconnected } from './rotation.ts'
 import { pathOf } from '#wire/core/endpoint.ts'
 import { identityApi } from '#wire/identity/identity-api.ts'
 
-type ConnectedAgent = ChannelAgent & ApplyingAgent & Pick<AgentParts, 'nudge' | 'reached'>
+type ConnectedAgent = CallingAgent & ApplyingAgent & Pick<AgentParts, 'nudge' | 'reached'>
 
 type Held = { readonly channel: Channel; readonly identity: Identity; readonly url: string }
 
@@ -31,7 +31,7 @@ export const keepChannel = async (agent: ConnectedAgent, identityNow: () => Iden
   const held = new Map<ChannelId, Held>()
   let state: RotationState = unconnected(credentialOf(identityNow().current))
   let lastTrouble: Trouble = notYet
-  let lastSlotMs = 0
+  let lastRetryAfterMs = 0
   let place = 0
   let cancelWait: Cancel = () => {}
 
@@ -67,10 +67,10 @@ export const keepChannel = async (agent: ConnectedAgent, identityNow: () => Iden
   const ended = (id: ChannelId, end: ChannelEnd): void => {
     held.delete(id)
     if (elsewhereMayAnswer(end)) place += 1
-    if (isQuarantined(end)) agent.wireguard.fence()
+    if (isQuarantined(end)) agent.wireguard.removePeers()
     lastTrouble = troubleOf(end)
     const why = because(end, identityNow())
-    lastSlotMs = why.retryAfterMs ?? 0
+    lastRetryAfterMs = why.retryAfterMs ?? 0
     happened({ kind: 'ended', channel: id, because: why })
   }
 
@@ -145,7 +145,7 @@ export const keepChannel = async (agent: ConnectedAgent, identityNow: () => Iden
         return done.resolve(
           action.how === 'stopped'
             ? { kind: 'stopped' }
-            : { kind: action.how, trouble: lastTrouble, afterMs: lastSlotMs },
+            : { kind: action.how, trouble: lastTrouble, afterMs: lastRetryAfterMs },
         )
     }
   }

@@ -2,7 +2,7 @@
 // everything now (`muster agent renew --now`).
 
 import type { Timers } from '#platform/timers.ts'
-import type { AgentDeps, Nudge } from './agent-deps.ts'
+import type { AgentParts, Nudge } from './agent-parts.ts'
 
 /** Waits, or less when the agent is stopped meanwhile. */
 export const pause = (timers: Timers, ms: number, signal: AbortSignal): Promise<void> =>
@@ -19,7 +19,7 @@ export const pause = (timers: Timers, ms: number, signal: AbortSignal): Promise<
 
 /** Waits; ends early on a nudge (SIGUSR2) or when the agent is stopped. */
 export const nudgedPause = async (
-  { timers, nudge, signal }: Pick<AgentDeps, 'timers' | 'nudge' | 'signal'>,
+  { timers, nudge, signal }: Pick<AgentParts, 'timers' | 'nudge' | 'signal'>,
   ms: number,
 ): Promise<void> => {
   const over = new AbortController()

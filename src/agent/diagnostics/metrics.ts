@@ -4,7 +4,7 @@
 import { boundServer } from '#platform/bounded-server.ts'
 import { createHttpServer, listenTcp, stopServer, type HttpRequest, type HttpServer } from '#platform/http-server.ts'
 import { failureClasses } from '#domain/recovery/failure-class.ts'
-import type { AgentParts } from '#agent/core/agent-deps.ts'
+import type { AgentParts } from '#agent/core/agent-parts.ts'
 import type { ByClass, Figures } from './figures.ts'
 
 type Sample = readonly [labels: Readonly<Record<string, string>>, value: number]

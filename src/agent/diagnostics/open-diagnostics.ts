@@ -2,32 +2,40 @@
 
 import { coalesced } from '#platform/coalesced-log.ts'
 import type { Log } from '#platform/log.ts'
-import type { AgentDeps, AgentParts } from '#agent/core/agent-deps.ts'
+import type { AgentCore } from '#agent/core/agent-parts.ts'
 import type { AgentConfig } from '#agent/core/config.ts'
 import type { AgentOutcome } from '#agent/core/outcome.ts'
-import { openStorage } from '#agent/state/storage.ts'
+import { openStorage, type AgentStorage } from '#agent/state/storage.ts'
 import type { RecordedEvent } from './events.ts'
 import { openRecord, type AgentRecord } from './record.ts'
 import { keepRecordFiles, readRecord } from './record-files.ts'
 
-export type Diagnostics = Pick<AgentParts, 'record' | 'storage' | 'log'>
+export type Diagnostics = {
+  readonly record: AgentRecord
+  readonly storage: AgentStorage
+  readonly log: Log
+  /** Records and logs how the agent ended, and writes what is not written yet. */
+  close(outcome: AgentOutcome): void
+}
 
 export const openDiagnostics = (
+  core: Pick<AgentCore, 'clock' | 'timers' | 'log'>,
   { stateFolder, keyStorage }: Pick<AgentConfig, 'stateFolder' | 'keyStorage'>,
-  deps: Pick<AgentDeps, 'clock' | 'timers' | 'log'>,
-): { readonly diagnostics: Diagnostics; close(outcome: AgentOutcome): void } => {
-  const { clock, timers } = deps
+): Diagnostics => {
+  const { clock, timers } = core
   const writeFailed = (errno: string): void => record.count({ kind: 'diagnostic-write-failed', errno })
-  const storage = openStorage({ clock, writeFailed }, stateFolder, keyStorage === 'file')
-  const record: AgentRecord = openRecord({ clock, storage }, eventsIn(stateFolder))
-  const { log, flush } = coalesced(deps, {
+  const storage = openStorage(clock, stateFolder, keyStorage === 'file', writeFailed)
+  const record: AgentRecord = openRecord(clock, storage, eventsIn(stateFolder))
+  const { log, flush } = coalesced(core, {
     quiet: storage.pressure,
     dropped: (reason) => record.count({ kind: 'dropped', source: 'log', reason, count: 1 }),
   })
-  const files = keepRecordFiles({ clock, timers, log, record, storage }, stateFolder)
+  const files = keepRecordFiles({ clock, timers, log }, stateFolder, record, storage)
   record.changed('agent', 'started', 'The agent was started.')
   return {
-    diagnostics: { record, storage, log },
+    record,
+    storage,
+    log,
     close: (outcome) => {
       record.end(outcome)
       files.close()

@@ -6,7 +6,7 @@
 // they get a number: ten thousand nodes do not come back with a backlog.
 
 import type { ReportBody } from '#wire/node/report.ts'
-import type { AgentParts } from '#agent/core/agent-deps.ts'
+import type { AgentParts } from '#agent/core/agent-parts.ts'
 import { pause } from '#agent/core/pause.ts'
 import type { Identity } from '#agent/state/credentials.ts'
 import { reportOf, type Report } from './report.ts'

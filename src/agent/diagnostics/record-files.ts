@@ -6,10 +6,10 @@ import { Type } from 'typebox'
 import { Value } from 'typebox/value'
 import { isoTime, type Clock } from '#platform/clock.ts'
 import { makeFolder } from '#platform/files.ts'
-import type { Log } from '#platform/log.ts'
 import { openSlottedFile, readSlottedFile } from '#platform/slotted-file.ts'
 import type { Timers } from '#platform/timers.ts'
 import { replaceUnflushed } from '#platform/unflushed-file.ts'
+import type { AgentCore } from '#agent/core/agent-parts.ts'
 import type { AgentStorage } from '#agent/state/storage.ts'
 import { mostEvents, RecordedEvent } from './events.ts'
 import type { AgentRecord, Recorded } from './record.ts'
@@ -23,19 +23,15 @@ const statusBytes = 16 * 1024
 
 export const recordPath = (stateFolder: string): string => path.join(stateFolder, 'record')
 
-type FilesDeps = {
-  readonly clock: Clock
-  readonly timers: Timers
-  readonly log: Log
-  readonly record: AgentRecord
-  readonly storage: Pick<AgentStorage, 'pressure' | 'diagnosticWrite'>
-}
-
 /** Writes both from now on, each at most once a second; `close` writes what is not written yet. */
-export const keepRecordFiles = (deps: FilesDeps, stateFolder: string): { close(): void } => {
-  const { clock, record, storage } = deps
-  const events = writesLater(deps, () => writeEvents())
-  const status = writesLater(deps, () => writeStatus())
+export const keepRecordFiles = (
+  { clock, timers, log }: Pick<AgentCore, 'clock' | 'timers' | 'log'>,
+  stateFolder: string,
+  record: AgentRecord,
+  storage: Pick<AgentStorage, 'pressure' | 'diagnosticWrite'>,
+): { close(): void } => {
+  const events = writesLater(clock, timers, () => writeEvents())
+  const status = writesLater(clock, timers, () => writeStatus())
   let file: ReturnType<typeof openSlottedFile> | null = null
   let complained = false
 
@@ -59,7 +55,7 @@ export const keepRecordFiles = (deps: FilesDeps, stateFolder: string): { close()
       complained = false
     } catch (error) {
       record.count({ kind: 'dropped', source: 'status', reason: 'write_failed', count: 1 })
-      if (!complained) deps.log.warn({ err: error }, 'the status file cannot be written')
+      if (!complained) log.warn({ err: error }, 'the status file cannot be written')
       complained = true
     }
   }
@@ -82,7 +78,7 @@ type LaterWrite = {
   write(): void
 }
 
-const writesLater = ({ clock, timers }: Pick<FilesDeps, 'clock' | 'timers'>, run: () => void): LaterWrite => {
+const writesLater = (clock: Clock, timers: Timers, run: () => void): LaterWrite => {
   let cancel: (() => void) | null = null
   let writtenAtMs = -Infinity
   const write = (): void => {

@@ -12,7 +12,7 @@ const full = classified(trouble('disk_full', 'Full.', 'make room'), 'disk_full')
 const setUp = (pressure = false) => {
   const clock = manualClock(startMs)
   const disk = { pressed: pressure }
-  const record = openRecord({ clock, storage: { pressure: () => disk.pressed } })
+  const record = openRecord(clock, { pressure: () => disk.pressed })
   const changes: string[] = []
   record.watch((what) => void changes.push(what))
   const troubles = () =>

@@ -59,13 +59,12 @@ export type AgentRecord = {
   watch(changed: (what: 'status' | 'events') => void): void
 }
 
-type RecordDeps = {
-  readonly clock: Clock
-  readonly storage: Pick<AgentStorage, 'pressure'>
-}
-
 /** `before`: the events that earlier processes have left. */
-export const openRecord = ({ clock, storage }: RecordDeps, before: readonly RecordedEvent[] = []): AgentRecord => {
+export const openRecord = (
+  clock: Clock,
+  storage: Pick<AgentStorage, 'pressure'>,
+  before: readonly RecordedEvent[] = [],
+): AgentRecord => {
   const timeNow = (): string => isoTime(clock.nowMs())
   let status = begun(timeNow())
   let figures = noFigures

@@ -10,7 +10,7 @@ import type { EnrollRequest, EnrollResponse } from '#wire/enrollment/enroll-api.
 import type { JoinString } from '#wire/core/join-string.ts'
 import type { WireguardConfig } from '#wire/network/peers.ts'
 import type { RecoveryRegistration } from '#wire/identity/identity-api.ts'
-import type { AgentParts } from '#agent/core/agent-deps.ts'
+import type { AgentParts } from '#agent/core/agent-parts.ts'
 import type { AgentConfig } from '#agent/core/config.ts'
 import { hardwareReport, type HardwareReport } from '#agent/core/hardware-report.ts'
 import { nudgedPause } from '#agent/core/pause.ts'

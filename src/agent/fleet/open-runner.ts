@@ -1,16 +1,12 @@
 // Who runs the services on this machine, found out once.
 
-import type { Clock } from '#platform/clock.ts'
-import type { Log } from '#platform/log.ts'
+import type { AgentCore } from '#agent/core/agent-parts.ts'
 import { pathExists } from '#platform/paths.ts'
-import type { Timers } from '#platform/timers.ts'
 import { overlayFolder } from './apply-files.ts'
 import { readRunning } from './running-file.ts'
 import type { ServiceRunner } from './service-runner.ts'
 import { openSupervisor } from './supervised-runner.ts'
 import { mayUseSystemd, openSystemdRunner } from './systemd-runner.ts'
-
-type RunnerDeps = { readonly clock: Clock; readonly timers: Timers; readonly log: Log }
 
 const booted = '/run/systemd/system'
 
@@ -26,12 +22,12 @@ export const runnerKind = async (stateFolder: string): Promise<ServiceRunner['ki
 }
 
 export const openRunner = async (
+  core: Pick<AgentCore, 'clock' | 'timers' | 'log'>,
   kind: ServiceRunner['kind'],
-  deps: RunnerDeps,
   stateFolder: string,
 ): Promise<ServiceRunner> => {
-  if (kind === 'supervised') return openSupervisor(deps, stateFolder)
+  if (kind === 'supervised') return openSupervisor(core, stateFolder)
   // Of the time before it could be used: nothing must run twice.
-  if (readRunning(overlayFolder(stateFolder)).length > 0) await openSupervisor(deps, stateFolder).close()
+  if (readRunning(overlayFolder(stateFolder)).length > 0) await openSupervisor(core, stateFolder).close()
   return openSystemdRunner(stateFolder)
 }

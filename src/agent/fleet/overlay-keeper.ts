@@ -2,7 +2,8 @@
 // configuration; and looks for drift periodically.
 
 import * as path from 'node:path'
-import type { AgentParts } from '#agent/core/agent-deps.ts'
+import type { AgentCore, AgentParts } from '#agent/core/agent-parts.ts'
+import type { AgentConfig } from '#agent/core/config.ts'
 import { pathExists } from '#platform/paths.ts'
 import { plainEnvironment } from '#platform/service-process.ts'
 import type { CapabilityReportBody } from '#wire/node/node-runs.ts'
@@ -28,21 +29,20 @@ export type OverlayKeeper = {
   close(): Promise<void>
 }
 
-export type OverlayDeps = Pick<
-  AgentParts,
-  'clock' | 'timers' | 'log' | 'lastConfig' | 'keeper' | 'record' | 'config'
-> & {
-  readonly wireguard: () => CapabilityReportBody['wireguard']
-  readonly driftEveryMs?: number
-}
-
 const lookEveryMs = 1_000
-const driftEveryMs = 30_000
+const usualDriftMs = 30_000
 
-export const openOverlayKeeper = (deps: OverlayDeps): OverlayKeeper => {
-  const { timers, clock, log, lastConfig, record } = deps
+/** `linkKind`: what serves the WireGuard interface of this node. */
+export const openOverlayKeeper = (
+  core: Pick<AgentCore, 'clock' | 'timers' | 'log'>,
+  { stateFolder: givenFolder }: Pick<AgentConfig, 'stateFolder'>,
+  { keeper, lastConfig, record }: Pick<AgentParts, 'keeper' | 'lastConfig' | 'record'>,
+  linkKind: () => CapabilityReportBody['wireguard'],
+  driftEveryMs = usualDriftMs,
+): OverlayKeeper => {
+  const { clock, timers, log } = core
   // Services run elsewhere, and systemd knows no place but from the root.
-  const stateFolder = path.resolve(deps.config.stateFolder)
+  const stateFolder = path.resolve(givenFolder)
   const files = openOverlayFiles(stateFolder)
   const reporter = openOverlayReporter(record)
   const waiting = new Set<string>()
@@ -75,7 +75,7 @@ export const openOverlayKeeper = (deps: OverlayDeps): OverlayKeeper => {
     ...plainEnvironment(),
     MUSTER_OVERLAY: files.current,
     MUSTER_VCLUSTER: vcluster ?? '',
-    MUSTER_NODE: deps.keeper.credentials().identity?.nodeId ?? '',
+    MUSTER_NODE: keeper.credentials().identity?.nodeId ?? '',
   })
   /** No overlay has ever been here: a node without one gets no folder and no runner. */
   const isBare = (): boolean => !pathExists(overlayFolder(stateFolder))
@@ -85,14 +85,14 @@ export const openOverlayKeeper = (deps: OverlayDeps): OverlayKeeper => {
     if (latest !== null) reporter.state(latest)
     if (kind === null) return
     const vcluster = lastConfig.current()?.vcluster ?? null
-    reporter.capabilities({ vcluster, services: kind, wireguard: deps.wireguard() })
+    reporter.capabilities({ vcluster, services: kind, wireguard: linkKind() })
   }
 
   const apply = async (how: 'as needed' | 'anew'): Promise<void> => {
     kind ??= await runnerKind(stateFolder)
     const config = configured()
     const wantsNothing = config === null || config.overlay.services.length + config.overlay.files.length === 0
-    if (!wantsNothing || !isBare()) runner ??= await openRunner(kind, deps, stateFolder)
+    if (!wantsNothing || !isBare()) runner ??= await openRunner(core, kind, stateFolder)
     if (config === null) return
     const inForce = wantsNothing && isBare() ? nothing : await attempted(config, how)
     recordApplied(inForce)
@@ -161,7 +161,7 @@ export const openOverlayKeeper = (deps: OverlayDeps): OverlayKeeper => {
         else publish()
       }
       const compareOrRetry = (): void => queue('drift', latest?.applied === true ? lookForDrift : putInForceNow)
-      cancels = [timers.every(lookEveryMs, tick), timers.every(deps.driftEveryMs ?? driftEveryMs, compareOrRetry)]
+      cancels = [timers.every(lookEveryMs, tick), timers.every(driftEveryMs, compareOrRetry)]
     },
     configChanged: () => queue('apply', putInForceNow),
     use: (next) => {
@@ -173,7 +173,7 @@ export const openOverlayKeeper = (deps: OverlayDeps): OverlayKeeper => {
         lastConfig.forget()
         latest = null
         if (runner === null && isBare()) return
-        runner ??= await openRunner(kind ?? (await runnerKind(stateFolder)), deps, stateFolder)
+        runner ??= await openRunner(core, kind ?? (await runnerKind(stateFolder)), stateFolder)
         const stopped = (await runner.services()).map(({ name }) => name)
         await runner.stop(stopped)
         if (stopped.length > 0) record.changed('overlay', 'services', `Revoked: services stopped: ${listed(stopped)}.`)

@@ -2,9 +2,8 @@
 // killed, the next one finds them by the file that records them and adopts them: no service runs twice.
 
 import * as path from 'node:path'
-import type { Clock } from '#platform/clock.ts'
+import type { AgentCore } from '#agent/core/agent-parts.ts'
 import { makeFolder } from '#platform/files.ts'
-import type { Log } from '#platform/log.ts'
 import { stillRuns, type ProcessMark } from '#platform/process-mark.ts'
 import {
   adoptServiceProcess,
@@ -14,7 +13,7 @@ import {
   trimLog,
   type ServiceProcess,
 } from '#platform/service-process.ts'
-import type { Cancel, Timers } from '#platform/timers.ts'
+import type { Cancel } from '#platform/timers.ts'
 import { overlayFolder } from './apply-files.ts'
 import { readRunning, writeRunning } from './running-file.ts'
 import {
@@ -26,8 +25,6 @@ import {
   type ServiceState,
 } from './service-runner.ts'
 import type { WantedService } from './wanted-services.ts'
-
-type SupervisorDeps = { readonly clock: Clock; readonly timers: Timers; readonly log: Log }
 
 type Life = {
   readonly name: string
@@ -50,8 +47,11 @@ const longestLog = 1 << 20
 const restartAfterMs = (deaths: number): number =>
   Math.min(longestRestartMs, firstRestartMs * 2 ** Math.min(deaths - 1, 20))
 
-export const openSupervisor = (deps: SupervisorDeps, stateFolder: string, graceMs = stopWithinMs): ServiceRunner => {
-  const { clock, timers, log } = deps
+export const openSupervisor = (
+  { clock, timers, log }: Pick<AgentCore, 'clock' | 'timers' | 'log'>,
+  stateFolder: string,
+  graceMs = stopWithinMs,
+): ServiceRunner => {
   const folder = overlayFolder(stateFolder)
   const lives = new Map<string, Life>()
   let isClosed = false

@@ -1,7 +1,7 @@
 // Coming by an identity. The search may last for as long as the plane is away, and a better source may appear meanwhile: then
 // the search is over.
 
-import type { AgentParts } from '#agent/core/agent-deps.ts'
+import { withSignal, type AgentParts } from '#agent/core/agent-parts.ts'
 import type { Trouble } from '#agent/core/trouble.ts'
 import { readBootstrapCertificate } from '#agent/link/bootstrap-certificate.ts'
 import { nudgedPause } from '#agent/core/pause.ts'
@@ -28,7 +28,7 @@ export const acquireIdentity = async (
   const over = new AbortController()
   const signal = AbortSignal.any([agent.signal, over.signal])
   const searching = firstIdentity(providers, need, none, signal)
-  const better = betterIdentity({ ...agent, signal }, providers, () => 'plane').then((source): Found => {
+  const better = betterIdentity(withSignal(agent, signal), providers, () => 'plane').then((source): Found => {
     if (source === null) return { kind: 'failed', outcome: { kind: 'stopped' } }
     return { kind: 'identity', source, passedOver: [] }
   })
@@ -48,26 +48,24 @@ const tell = ({ record, log }: SearchingAgent, { source, passedOver }: Extract<F
 
 const everyMs = 300_000
 
-type BetterDeps = Pick<AgentParts, 'timers' | 'random' | 'log' | 'nudge' | 'signal'>
-
 /**
  * Sources that the agent would prefer are asked again now and then: one that was not there at the start of the machine may
  * be by now. What they give goes through the keeper, so that a change of source is a rotation. Resolves with the source
  * that has just given an identity; null when stopped before.
  */
 export const betterIdentity = async (
-  deps: BetterDeps,
+  agent: Pick<AgentParts, 'timers' | 'random' | 'log' | 'nudge' | 'signal'>,
   providers: readonly IdentityProvider[],
   inUse: () => IdentitySource,
 ): Promise<IdentitySource | null> => {
-  while (!deps.signal.aborted) {
-    await nudgedPause(deps, everyMs * (1 - deps.random.unit() / 4))
+  while (!agent.signal.aborted) {
+    await nudgedPause(agent, everyMs * (1 - agent.random.unit() / 4))
     for (const { source, provide } of betterThan(providers, inUse())) {
-      if (deps.signal.aborted) return null
-      const provided = await provide('better', deps.signal)
+      if (agent.signal.aborted) return null
+      const provided = await provide('better', agent.signal)
       if (provided.kind === 'identity') return source
       if (provided.kind === 'broken') {
-        deps.log.warn({ source, code: provided.trouble.code, next: provided.trouble.next }, provided.trouble.text)
+        agent.log.warn({ source, code: provided.trouble.code, next: provided.trouble.next }, provided.trouble.text)
       }
     }
   }

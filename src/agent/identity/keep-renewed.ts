@@ -3,7 +3,7 @@
 
 import { isoTime } from '#platform/clock.ts'
 import { afterRefusal } from '#agent/link/after-refusal.ts'
-import type { AgentParts } from '#agent/core/agent-deps.ts'
+import type { AgentParts } from '#agent/core/agent-parts.ts'
 import { reviewClock } from '#agent/link/learn-time.ts'
 import type { PlaneFailure } from '#agent/link/plane-failure.ts'
 import { nudgedPause } from '#agent/core/pause.ts'

@@ -2,7 +2,7 @@
 // it enrolled, or the plane has dropped what a copy held too.
 
 import type { RecoveryRegistration } from '#wire/identity/identity-api.ts'
-import type { AgentParts } from '#agent/core/agent-deps.ts'
+import type { AgentParts } from '#agent/core/agent-parts.ts'
 import { askChallenge, type AnonymousAgent } from '#agent/link/anonymous-call.ts'
 import { registrationOf } from '#agent/link/prove.ts'
 import { runtimeTarget } from '#agent/recovery/way-back.ts'

@@ -1,7 +1,7 @@
 // One renewal: a new key and request, durable before they are sent; the answer checked, kept, and in force.
 
 import { afterRefusal } from '#agent/link/after-refusal.ts'
-import type { AgentParts } from '#agent/core/agent-deps.ts'
+import { withSignal, type AgentParts } from '#agent/core/agent-parts.ts'
 import { keyTypeFor, newKeyRequest, newRecoveryKey } from '#agent/state/key-request.ts'
 import { callPlane, type CallingAgent } from '#agent/link/plane-client.ts'
 import { noAnswer, unusableAnswer, type PlaneFailure } from '#agent/link/plane-failure.ts'
@@ -44,7 +44,7 @@ export const renewWithin = async (
   const cancel = agent.timers.after(Math.min(withinMs, longestPatienceMs), () => late.abort(), 'background')
   agent.record.count({ kind: 'renewal-tried' })
   const signal = AbortSignal.any([agent.signal, late.signal])
-  const outcome = await renewOnce({ ...agent, signal }, identity).finally(cancel)
+  const outcome = await renewOnce(withSignal(agent, signal), identity).finally(cancel)
   if (outcome.kind !== 'stopped' || agent.signal.aborted) return outcome
   const url = identity.endpoints.runtime[0] ?? identity.origin.url
   const seen = { kind: 'no-answer', code: 'ETIMEDOUT', url, address: null, lastGoodTried: 0 } as const

@@ -2,7 +2,7 @@
 // repeated until it works, and reported again then. A disk that is full or read-only is reported before a write fails.
 
 import { identityApi } from '#wire/identity/identity-api.ts'
-import type { AgentParts } from '#agent/core/agent-deps.ts'
+import type { AgentParts } from '#agent/core/agent-parts.ts'
 import { dropUsedJoin } from '#agent/enrollment/join-source.ts'
 import { callPlane, type CallingAgent } from '#agent/link/plane-client.ts'
 import { provenCurrent, type Identity } from '#agent/state/credentials.ts'

@@ -1,6 +1,6 @@
 // The ways in that this agent has, and what it says when none of them leads anywhere.
 
-import type { AgentParts } from '#agent/core/agent-deps.ts'
+import { withSignal, type AgentParts } from '#agent/core/agent-parts.ts'
 import type { AgentConfig } from '#agent/core/config.ts'
 import { enroll, type EnrollingAgent } from '#agent/enrollment/enroll.ts'
 import { dropUsedJoin, findJoin } from '#agent/enrollment/join-source.ts'
@@ -20,7 +20,7 @@ type JoiningAgent = EnrollingAgent & RecoveryAgent
 /** `better`: sources that are preferred to the plane's own, such as SPIRE. */
 export const waysIn = (agent: JoiningAgent, better: readonly IdentityProvider[]): readonly IdentityProvider[] => [
   ...better,
-  { source: 'plane', provide: (need, signal) => planeIdentity({ ...agent, signal }, need) },
+  { source: 'plane', provide: (need, signal) => planeIdentity(withSignal(agent, signal), need) },
   { source: 'static', provide: () => Promise.resolve(staticIdentity(agent.config)) },
 ]
 

@@ -4,7 +4,7 @@
 import type { Immutable } from '#wire/core/endpoint.ts'
 import { enrollApi, type EnrollRequest, type EnrollResponse } from '#wire/enrollment/enroll-api.ts'
 import { recoveryApi, type RecoverRequest } from '#wire/recovery/recovery-api.ts'
-import type { AgentParts } from '#agent/core/agent-deps.ts'
+import type { AgentParts } from '#agent/core/agent-parts.ts'
 import { faultOfEndpoints, faultOfProfile, faultOfRoots, generationFrom } from '#agent/state/certificate-answer.ts'
 import { mergeWithdrawn, type Identity, type KeyRequest } from '#agent/state/credentials.ts'
 import { callAnonymously, type CallTarget, type AnonymousAgent } from './anonymous-call.ts'

@@ -5,11 +5,9 @@ import { exchangeOn } from '#platform/http-exchange.ts'
 import type { TlsSocket } from '#platform/tls-client.ts'
 import { challengeApi, type ChallengeRequest } from '#wire/identity/identity-api.ts'
 import { Value } from 'typebox/value'
-import type { AgentParts } from '#agent/core/agent-deps.ts'
+import type { AgentCore } from '#agent/core/agent-parts.ts'
 import { verifyChallenge, type Expected } from './statement-check.ts'
 import { pathOf } from '#wire/core/endpoint.ts'
-
-export type AskingDeps = Pick<AgentParts, 'timers' | 'random'>
 
 /** Whose statements count. */
 export type Pinned = Pick<Expected, 'domain' | 'statementKeys'>
@@ -20,18 +18,18 @@ const nonceBytes = 24
 
 /** Null: it said nothing that can be believed. The connection is closed afterwards. */
 export const askTime = async (
-  deps: AskingDeps,
+  { timers, random }: Pick<AgentCore, 'timers' | 'random'>,
   socket: TlsSocket,
   url: URL,
   pinned: Pinned,
   signal: AbortSignal,
 ): Promise<number | null> => {
-  const nonce = deps.random.bytes(nonceBytes).toString('base64url')
+  const nonce = random.bytes(nonceBytes).toString('base64url')
   const json: ChallengeRequest = { nonce }
   const { method, answer: schema } = challengeApi.challenge
   const call = { method, path: challengePath(url), authority: url.host, json, longestAnswer }
   try {
-    const answer = await exchangeOn(deps.timers, socket, { ...call, timeoutMs: withinMs }, signal)
+    const answer = await exchangeOn(timers, socket, { ...call, timeoutMs: withinMs }, signal)
     const said: unknown = answer.status === 200 ? JSON.parse(answer.body) : null
     if (!Value.Check(schema, said)) return null
     return verifyChallenge(said.challenge, { ...pinned, nonce, node: null })?.timeMs ?? null

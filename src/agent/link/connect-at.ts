@@ -2,7 +2,7 @@
 
 import type { Purpose } from '#domain/recovery/failure-class.ts'
 import { connectTls, targetOf, type TlsSocket } from '#platform/tls-client.ts'
-import type { AgentParts } from '#agent/core/agent-deps.ts'
+import type { AgentParts } from '#agent/core/agent-parts.ts'
 import { askTime, type Pinned } from './ask-time.ts'
 import {
   openJudgedConnection,
@@ -50,7 +50,7 @@ export const connectAt = async (
       ? wrongDates({ ...datesOf(agent, target), validity: null, stated: false })
       : await openBelieving(agent, target, judging, signal)
   if (!isAboutDates(first) || pinned === null) return first
-  const undated = await openUndatedConnection(agent, judging, signal)
+  const undated = await openUndatedConnection(agent.clock, agent.timers, judging, signal)
   if (undated.kind !== 'undated') return undated
   const timeMs = await askTime(agent, undated.socket, url, pinned, signal)
   if (timeMs === null) return signal.aborted ? { kind: 'stopped' } : first
@@ -83,12 +83,12 @@ const openBelieving = async (
   if (target.trust.kind === 'roots' && agent.clock.offsetMs() === 0) {
     return openOrdinary(agent, target, target.trust.roots, address, judging, signal)
   }
-  const bare = await openJudgedConnection(agent, judging, signal)
+  const bare = await openJudgedConnection(agent.clock, agent.timers, judging, signal)
   if (bare.kind !== 'verified') return bare
   if (target.client === null) return { kind: 'connected', socket: bare.socket, address }
   // Our certificate goes only to a server that has been verified. Node sends it before we can look, so we look first.
   bare.socket.destroy()
-  const known = await openJudgedConnection(agent, { ...judging, client: target.client }, signal)
+  const known = await openJudgedConnection(agent.clock, agent.timers, { ...judging, client: target.client }, signal)
   return known.kind === 'verified' ? { kind: 'connected', socket: known.socket, address } : known
 }
 
@@ -104,7 +104,7 @@ const openOrdinary = async (
   const credentials = { ca: [...roots], ...shown, rejectUnauthorized: true }
   const { timeoutMs, purpose } = judging
   try {
-    const where = { ...targetOf(url), address, timeoutMs, credentials, vet: vetWithdrawn(agent, judging) }
+    const where = { ...targetOf(url), address, timeoutMs, credentials, vet: vetWithdrawn(agent.clock, judging) }
     const socket = await connectTls(agent.timers, where, signal)
     return { kind: 'connected', socket, address }
   } catch (error) {

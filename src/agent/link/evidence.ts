@@ -3,7 +3,7 @@
 import { sha256Hex } from '#platform/bytes.ts'
 import { evidenceHeader, formatEvidence, type AgentEvidence } from '#wire/core/agent-evidence.ts'
 import { readMachineId } from '#platform/hardware.ts'
-import type { AgentParts } from '#agent/core/agent-deps.ts'
+import type { AgentParts } from '#agent/core/agent-parts.ts'
 import { musterVersion as agentVersion } from '#platform/this-process.ts'
 import { hardwareReport, systemReport } from '#agent/core/hardware-report.ts'
 import type { Identity } from '#agent/state/credentials.ts'

@@ -1,7 +1,7 @@
 // What the plane says about the time reaches the clock, the figures and the people in one place.
 
 import { isoTime } from '#platform/clock.ts'
-import type { AgentParts } from '#agent/core/agent-deps.ts'
+import type { AgentParts } from '#agent/core/agent-parts.ts'
 import { observedTrouble } from '#agent/core/trouble.ts'
 import { expiredCode } from '#agent/state/sound-credentials.ts'
 

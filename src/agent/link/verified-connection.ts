@@ -13,8 +13,6 @@ import { connectTls, presentedChain, targetOf, type TlsSocket } from '#platform/
 import type { Timers } from '#platform/timers.ts'
 import { failureFrom, notThePlane, wrongDates, type PlaneFailure } from './plane-failure.ts'
 
-type JudgeDeps = { readonly clock: Clock; readonly timers: Timers }
-
 export type ServerTrust =
   /** PEM, one certificate each. */
   | { readonly kind: 'roots'; readonly roots: readonly string[] }
@@ -43,12 +41,13 @@ export type VerifiedConnection = { readonly kind: 'verified'; readonly socket: T
  * certificate.
  */
 export const openJudgedConnection = async (
-  deps: JudgeDeps,
+  clock: Clock,
+  timers: Timers,
   target: JudgedTarget,
   signal: AbortSignal,
 ): Promise<VerifiedConnection | PlaneFailure> => {
   let trusted: Extract<ChainVerdict, { kind: 'trusted' }> | null = null
-  const opened = await open(deps, target, signal, (verdict, nowMs) => {
+  const opened = await open(clock, timers, target, signal, (verdict, nowMs) => {
     if (verdict.kind === 'untrusted') return distrust(target, verdict, nowMs)
     trusted = verdict
     return null
@@ -69,12 +68,13 @@ export type UndatedConnection = {
  * on it, and nothing unsigned that comes back may be believed. Never with a client certificate.
  */
 export const openUndatedConnection = async (
-  deps: JudgeDeps,
+  clock: Clock,
+  timers: Timers,
   target: Omit<JudgedTarget, 'client'>,
   signal: AbortSignal,
 ): Promise<UndatedConnection | PlaneFailure> => {
   let validity: Untrusted['validity'] = null
-  const opened = await open(deps, { ...target, client: null }, signal, (verdict, nowMs) => {
+  const opened = await open(clock, timers, { ...target, client: null }, signal, (verdict, nowMs) => {
     if (verdict.kind === 'trusted') return null
     validity = verdict.validity
     return isDated(verdict) ? null : distrust(target, verdict, nowMs)
@@ -93,7 +93,8 @@ class NotThePlane extends Error {
 }
 
 const open = async (
-  deps: JudgeDeps,
+  clock: Clock,
+  timers: Timers,
   target: JudgedTarget,
   signal: AbortSignal,
   object: (verdict: ChainVerdict, nowMs: number) => PlaneFailure | null,
@@ -103,7 +104,7 @@ const open = async (
   const anchor = anchorOf(target.trust)
   let isJudged = false
   const vet = (socket: TlsSocket): Error | null => {
-    const nowMs = deps.clock.nowMs()
+    const nowMs = clock.nowMs()
     const objection = object(
       verifyServerChain({ chain: presentedChain(socket), anchor, withdrawn, host, nowMs }),
       nowMs,
@@ -115,27 +116,27 @@ const open = async (
     const shown = client === null ? {} : { cert: client.certPem, key: client.keyPem }
     const credentials = { ...shown, rejectUnauthorized: false }
     const where = { host, port, ...(address === undefined ? {} : { address }) }
-    const socket = await connectTls(deps.timers, { ...where, timeoutMs, credentials, vet }, signal)
+    const socket = await connectTls(timers, { ...where, timeoutMs, credentials, vet }, signal)
     if (!isJudged) throw new Error('a connection was opened without being judged')
     return { kind: 'open', socket }
   } catch (error) {
     const objection = objectionIn(error)
     if (objection !== null) return objection
     const facts = { for: target.purpose, address: address ?? null }
-    return failureFrom(error, target.url.origin, deps.clock.nowMs(), facts)
+    return failureFrom(error, target.url.origin, clock.nowMs(), facts)
   }
 }
 
 /**
- * ChangePart Node's own check, which knows of no authority that was withdrawn: the chain as it was presented has to hold, and
- * none of them may be in it. An error is for the socket to be destroyed with.
+ * In addition to Node's own check, which knows of no withdrawn authority: the presented chain has to hold, and no withdrawn
+ * authority may be in it. The caller destroys the socket with a returned error.
  */
 export const vetWithdrawn =
-  (deps: JudgeDeps, target: Pick<JudgedTarget, 'url' | 'trust' | 'purpose' | 'withdrawn'>) =>
+  (clock: Clock, target: Pick<JudgedTarget, 'url' | 'trust' | 'purpose' | 'withdrawn'>) =>
   (socket: TlsSocket): Error | null => {
     if (target.withdrawn.length === 0) return null
     const { host } = targetOf(target.url)
-    const nowMs = deps.clock.nowMs()
+    const nowMs = clock.nowMs()
     const anchor = anchorOf(target.trust)
     const { withdrawn } = target
     const verdict = verifyServerChain({ chain: presentedChain(socket), anchor, withdrawn, host, nowMs })

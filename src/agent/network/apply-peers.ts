@@ -11,7 +11,13 @@ import { interfaceText } from './interface-text.ts'
 import type { PeerSet } from './peer-store.ts'
 import { WireguardFault, type LinkKind, type WireguardLink } from './wireguard-link.ts'
 
-export type Wanted = { readonly config: WireguardConfig; readonly key: WireguardKeyPair; readonly set: PeerSet }
+/** `keepAlive`: peers have no address of this node to call, so it keeps the way to them open. */
+export type Wanted = {
+  readonly config: WireguardConfig
+  readonly key: WireguardKeyPair
+  readonly set: PeerSet
+  readonly keepAlive: boolean
+}
 
 export type Progress =
   /** These are off the interface; nothing was added yet. */
@@ -32,23 +38,19 @@ export type PeerApplier = {
   close(): Promise<void>
 }
 
-export type ApplierDeps = {
-  readonly timers: Timers
-  readonly random: Random
-  readonly link: WireguardLink
-  /** Null: no interface at all. */
-  readonly wanted: () => Wanted | null
-  readonly keepAlive: boolean
-  readonly progress: (what: Progress) => void
-}
-
 const firstRetryMs = 1_000
 const longestRetryMs = 60_000
 /** How often changes made to the interface by hand are undone. */
 const lookEveryMs = 30_000
 
-export const openPeerApplier = (deps: ApplierDeps): PeerApplier => {
-  const { link, timers } = deps
+/** `wantedNow`: null means no interface at all. */
+export const openPeerApplier = (
+  timers: Timers,
+  random: Random,
+  link: WireguardLink,
+  wantedNow: () => Wanted | null,
+  progress: (what: Progress) => void,
+): PeerApplier => {
   const toRemove = new Set<string>()
   let inForce: Wanted | null = null
   let working: Promise<void> | null = null
@@ -62,7 +64,7 @@ export const openPeerApplier = (deps: ApplierDeps): PeerApplier => {
     await link.takeDown()
     inForce = null
     toRemove.clear()
-    deps.progress({ kind: 'down' })
+    progress({ kind: 'down' })
   }
   const bringUp = async (wanted: Wanted): Promise<void> => {
     const { kind, made } = await link.ensure()
@@ -71,29 +73,29 @@ export const openPeerApplier = (deps: ApplierDeps): PeerApplier => {
     if (removed.length > 0) {
       await link.remove(removed)
       for (const key of removed) toRemove.delete(key)
-      deps.progress({ kind: 'removed', keys: removed })
+      progress({ kind: 'removed', keys: removed })
     }
     if (look && inForce !== null && !hasExactly(await link.peers(), inForce.set)) inForce = null
     look = false
     if (inForce === null || !sameInterface(inForce, wanted)) {
-      const { config, key, set } = wanted
+      const { config, key, set, keepAlive } = wanted
       const facts = { privateKey: key.privateKey, listenPort: config.listen_port, peers: set.peers.values() }
-      await link.sync(interfaceText({ ...facts, keepAlive: deps.keepAlive }))
+      await link.sync(interfaceText({ ...facts, keepAlive }))
     }
     if (inForce === null || !sameAddress(inForce.config, wanted.config)) await link.address(wanted.config)
     inForce = wanted
-    deps.progress({ kind: 'in-force', link: kind, wanted })
+    progress({ kind: 'in-force', link: kind, wanted })
   }
   const once = async (): Promise<void> => {
     try {
-      const wanted = deps.wanted()
+      const wanted = wantedNow()
       await (wanted === null ? bringDown() : bringUp(wanted))
       attempts = 0
     } catch (error) {
       inForce = null
-      const retryMs = firstRetryMs + fullJitterMs(attempts, firstRetryMs, longestRetryMs, deps.random.unit())
+      const retryMs = firstRetryMs + fullJitterMs(attempts, firstRetryMs, longestRetryMs, random.unit())
       attempts += 1
-      deps.progress({ kind: 'failed', trouble: troubleOf(error), retryMs })
+      progress({ kind: 'failed', trouble: troubleOf(error), retryMs })
       if (!closed) cancelRetry = timers.after(retryMs, start, 'background')
     }
   }

@@ -3,7 +3,7 @@
 // `sync`. Everything throws a WireguardFault that says what to do.
 
 import { readFileIfAny } from '#platform/files.ts'
-import { findProgram, startResident, type Resident, type RunProgram } from '#platform/run-program.ts'
+import { findProgram, runProgram, startResident, type Resident } from '#platform/run-program.ts'
 import type { Timers } from '#platform/timers.ts'
 import { sleep } from '#platform/timers.ts'
 import { withUnlinkedFile } from '#platform/unlinked-file.ts'
@@ -43,16 +43,6 @@ export class WireguardFault extends Error {
   }
 }
 
-export type LinkDeps = {
-  readonly run: RunProgram
-  readonly timers: Timers
-  readonly interface: string
-  /** Where a file without a name may lie when there is no room in memory; null: nowhere. */
-  readonly onDisk: string | null
-  /** Our child has ended unexpectedly. */
-  readonly lost: (how: string) => void
-}
-
 const commandMs = 10_000
 const appearsWithinMs = 5_000
 const lookEveryMs = 25
@@ -62,8 +52,16 @@ const keysAtOnce = 200
 
 const toInstall = 'Install what is missing (Debian: apt-get install iproute2 wireguard-tools wireguard-go)'
 
-export const openWireguardLink = (deps: LinkDeps): WireguardLink => {
-  const name = deps.interface
+/**
+ * `name`: of the interface. `unlinkedIn`: the folder for a file without a name when there is no room in memory; null: none.
+ * `lost`: called when our child has ended unexpectedly.
+ */
+export const openWireguardLink = (
+  timers: Timers,
+  name: string,
+  unlinkedIn: string | null,
+  lost: (how: string) => void,
+): WireguardLink => {
   let own: Resident | null = null
 
   const command = async (
@@ -71,7 +69,7 @@ export const openWireguardLink = (deps: LinkDeps): WireguardLink => {
     args: readonly string[],
     input: number | null = null,
   ): Promise<string> => {
-    const ran = await deps.run(program, args, { withinMs: commandMs, input })
+    const ran = await runProgram(program, args, { withinMs: commandMs, input })
     if (ran.kind === 'done') return ran.stdout
     if (ran.kind === 'not-installed') {
       throw fault('wireguard_not_installed', `There is no ${program} on this machine.`, toInstall)
@@ -79,11 +77,14 @@ export const openWireguardLink = (deps: LinkDeps): WireguardLink => {
     throw fault('wireguard_failed', `${program} ${args.slice(0, 4).join(' ')}: ${ran.why}`, nextFor(ran.why))
   }
   const answers = async (): Promise<boolean> =>
-    (await deps.run('wg', ['show', name, 'public-key'], { withinMs: commandMs, input: null })).kind === 'done'
+    (await runProgram('wg', ['show', name, 'public-key'], { withinMs: commandMs, input: null })).kind === 'done'
 
   /** Null: there is no such interface, or its userspace process has ended. */
   const found = async (): Promise<LinkKind | null> => {
-    const shown = await deps.run('ip', ['-j', '-d', 'link', 'show', 'dev', name], { withinMs: commandMs, input: null })
+    const shown = await runProgram('ip', ['-j', '-d', 'link', 'show', 'dev', name], {
+      withinMs: commandMs,
+      input: null,
+    })
     if (shown.kind === 'not-installed') await command('ip', [])
     if (shown.kind !== 'done') return null
     if (/"info_kind":"wireguard"/.test(shown.stdout)) return 'kernel'
@@ -104,11 +105,11 @@ export const openWireguardLink = (deps: LinkDeps): WireguardLink => {
     if (started === null) throw fault('wireguard_not_installed', 'wireguard-go is not installed.', toInstall)
     own = started
     void started.ended.then((how) => {
-      if (own === started) deps.lost(how)
+      if (own === started) lost(how)
     })
     for (let waitedMs = 0; waitedMs < appearsWithinMs && started.running(); waitedMs += lookEveryMs) {
       if (await answers()) return 'userspace'
-      await sleep(deps.timers, lookEveryMs)
+      await sleep(timers, lookEveryMs)
     }
     own = null
     const why = started.running() ? 'it does not answer' : await started.ended
@@ -121,7 +122,7 @@ export const openWireguardLink = (deps: LinkDeps): WireguardLink => {
       if (findProgram('wg') === null) await command('wg', [])
       const there = await found()
       if (there !== null) return { kind: there, made: false }
-      const made = await deps.run('ip', ['link', 'add', 'dev', name, 'type', 'wireguard'], {
+      const made = await runProgram('ip', ['link', 'add', 'dev', name, 'type', 'wireguard'], {
         withinMs: commandMs,
         input: null,
       })
@@ -137,7 +138,7 @@ export const openWireguardLink = (deps: LinkDeps): WireguardLink => {
     sync: (text) =>
       withUnlinkedFile(
         text,
-        deps.onDisk,
+        unlinkedIn,
         async (fd) => void (await command('wg', ['syncconf', name, '/dev/stdin'], fd)),
       ),
     address: async ({ address, network, mtu }) => {

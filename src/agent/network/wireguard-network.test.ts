@@ -74,14 +74,10 @@ const open = (t: TestContext, folder = tempFolder(t)) => {
   let status: StatusFile['wireguard']
   const config = { stateFolder: folder, keyStorage: 'file', wireguard: { interface: 'wg0', endpoint: null } } as const
   const network = openWireguard(
-    {
-      config,
-      timers,
-      random: systemRandom,
-      log: silentLog,
-      record: { facts: (facts) => void (status = facts.wireguard) },
-      storage: { credentialWrite: (write) => write() },
-    },
+    { timers, random: systemRandom, log: silentLog },
+    config,
+    { facts: (facts) => void (status = facts.wireguard) },
+    { credentialWrite: (write) => write() },
     link,
   )
   t.after(() => network.close())
@@ -191,7 +187,7 @@ test('a quarantined node has no peers; a revoked node keeps neither interface no
   network.enrolled(told, true)
   network.receive(whole(a, b), from)
   await settled(network)
-  network.fence()
+  network.removePeers()
   await settled(network)
   assert.deepEqual([...link.keys], [])
   assert.equal(link.steps.at(-1), 'sync')

@@ -1,11 +1,8 @@
 // This node in the WireGuard network of its domain. A failure of the network is reported and has no other effect: the identity
 // of the node does not depend on its network.
 
-import type { Log } from '#platform/log.ts'
-import type { Random } from '#platform/random.ts'
-import { runProgram } from '#platform/run-program.ts'
-import type { Timers } from '#platform/timers.ts'
 import type { PlanePeers, WireguardConfig, WireguardRequest } from '#wire/network/peers.ts'
+import type { AgentCore } from '#agent/core/agent-parts.ts'
 import type { AgentConfig } from '#agent/core/config.ts'
 import type { NotKept } from '#agent/state/identity-keeper.ts'
 import type { AgentRecord } from '#agent/diagnostics/record.ts'
@@ -17,7 +14,6 @@ import { openWireguardKey } from './key-store.ts'
 import { openPeerStore, peerSet, type PeerSet } from './peer-store.ts'
 import { nothingSoFar, receivePeers, type PeersSoFar } from './receive-peers.ts'
 import { likelyLink, openWireguardLink, type LinkKind, type WireguardLink } from './wireguard-link.ts'
-import type { AgentParts } from '#agent/core/agent-deps.ts'
 
 export type AppliedPeers = { readonly revision: string; readonly applied: boolean; readonly detail: string | null }
 
@@ -43,7 +39,7 @@ export type WireguardNetwork = {
   /** What serves the interface, or would; `none`: this agent takes no part, or cannot. */
   kind(): LinkKind | 'none'
   /** Quarantined: the node has no peers any more. */
-  fence(): void
+  removePeers(): void
   /** Revoked: no interface, no peers, no key. */
   withdraw(): Promise<void>
   close(): Promise<void>
@@ -57,43 +53,41 @@ const noWireguard: WireguardNetwork = {
   have: () => null,
   receive: () => {},
   kind: () => 'none',
-  fence: () => {},
+  removePeers: () => {},
   withdraw: () => Promise.resolve(),
   close: () => Promise.resolve(),
 }
-
-export type WireguardDeps = {
-  readonly config: Pick<AgentConfig, 'stateFolder' | 'keyStorage'> & { readonly wireguard: AgentWireguard }
-  readonly timers: Timers
-  readonly random: Random
-  readonly log: Log
-  readonly record: Pick<AgentRecord, 'facts'>
-  readonly storage: Pick<AgentStorage, 'credentialWrite'>
-}
-type AgentWireguard = NonNullable<AgentConfig['wireguard']>
 
 type Waiting = { readonly revision: string; readonly from: PeersSender; reportedTrouble: boolean }
 const mostWaiting = 4
 
 /** `link`: what to work on instead of this machine. */
-export const openWireguard = (deps: WireguardDeps, link: WireguardLink | null = null): WireguardNetwork => {
-  const { config, log, record } = deps
-  const onDisk = config.keyStorage === 'file'
-  const keys = openWireguardKey(config.stateFolder, onDisk, deps.storage.credentialWrite)
-  const store = openPeerStore(config.stateFolder)
+export const openWireguard = (
+  { timers, random, log }: Pick<AgentCore, 'timers' | 'random' | 'log'>,
+  { stateFolder, keyStorage, wireguard }: Pick<AgentConfig, 'stateFolder' | 'keyStorage' | 'wireguard'>,
+  record: Pick<AgentRecord, 'facts'>,
+  storage: Pick<AgentStorage, 'credentialWrite'>,
+  link: WireguardLink | null = null,
+): WireguardNetwork => {
+  if (wireguard === null) return noWireguard
+  const onDisk = keyStorage === 'file'
+  const keys = openWireguardKey(stateFolder, onDisk, storage.credentialWrite)
+  const store = openPeerStore(stateFolder)
   let planeConfig: WireguardConfig | null = null
   const soFar = new WeakMap<PeersSender, PeersSoFar>()
   let isWithdrawn = false
   let waiting: readonly Waiting[] = []
   let status: NonNullable<StatusFile['wireguard']> = {
-    interface: config.wireguard.interface,
+    interface: wireguard.interface,
     ...downStatus,
     trouble: null,
   }
 
   const wanted = (): Wanted | null => {
     const key = keys.current()
-    return planeConfig === null || key === null ? null : { config: planeConfig, key, set: store.current() ?? nobody }
+    if (planeConfig === null || key === null) return null
+    const keepAlive = wireguard.endpoint === null
+    return { config: planeConfig, key, set: store.current() ?? nobody, keepAlive }
   }
   const setStatus = (change: Partial<typeof status>): void => {
     status = { ...status, ...change }
@@ -132,25 +126,12 @@ export const openWireguard = (deps: WireguardDeps, link: WireguardLink | null = 
       }
     }
   }
-  const applier = openPeerApplier({
-    timers: deps.timers,
-    random: deps.random,
-    link:
-      link ??
-      openWireguardLink({
-        run: runProgram,
-        timers: deps.timers,
-        interface: config.wireguard.interface,
-        onDisk: onDisk ? config.stateFolder : null,
-        lost: (how) => {
-          log.warn({ how }, 'wireguard-go has ended; it is started again')
-          applier.lost()
-        },
-      }),
-    wanted,
-    keepAlive: config.wireguard.endpoint === null,
-    progress,
-  })
+  const lost = (how: string): void => {
+    log.warn({ how }, 'wireguard-go has ended; it is started again')
+    applier.lost()
+  }
+  const used = link ?? openWireguardLink(timers, wireguard.interface, onDisk ? stateFolder : null, lost)
+  const applier = openPeerApplier(timers, random, used, wanted, progress)
   const keep = (set: PeerSet | null): void => {
     if (set === store.current()) return
     const kept = store.keep(set)
@@ -167,7 +148,7 @@ export const openWireguard = (deps: WireguardDeps, link: WireguardLink | null = 
     request: () => {
       const ensured = keys.ensure()
       if (!('kind' in ensured)) return ensured
-      const { endpoint } = config.wireguard
+      const { endpoint } = wireguard
       return { kind: 'request', body: { public_key: ensured.key.publicKey, underlay_endpoint: endpoint } }
     },
     keyRefused: () => void keys.erase(),
@@ -196,7 +177,7 @@ export const openWireguard = (deps: WireguardDeps, link: WireguardLink | null = 
       if (got.next.kind === 'give-up') from.applied({ revision, applied: false, detail: 'it is not of that revision' })
     },
     kind: () => status.kind ?? likelyLink(),
-    fence: () => {
+    removePeers: () => {
       const had = [...(store.current()?.peers.keys() ?? [])]
       if (had.length === 0) return
       keep(nobody)
@@ -228,16 +209,4 @@ const keyLost = {
   code: 'wireguard_key_lost',
   text: 'The plane knows a WireGuard key of this node, and the key is not here any more.',
   next: 'Enrol again with a new token: muster token create --node ID --replace',
-}
-
-type Opening = Omit<WireguardDeps, 'config'> & Pick<AgentParts, 'config' | 'lastConfig' | 'keeper'>
-
-/** The network of a node that starts: up from the disk, before the plane has been reached. */
-export const openWireguardFor = (deps: Opening): WireguardNetwork => {
-  const { config, keeper, lastConfig } = deps
-  const { wireguard } = config
-  if (wireguard === null) return noWireguard
-  const network = openWireguard({ ...deps, config: { ...config, wireguard } })
-  if (keeper.credentials().identity !== null) network.configured(lastConfig.current()?.wireguard)
-  return network
 }

@@ -17,7 +17,7 @@ const setUp = (left: KeyRequest | null = null) => {
     channel: () => {},
     trouble: (_place: string, _what: unknown, _next: unknown, correlation: string | null) => told.push(correlation),
   } as unknown as AgentRecord
-  const episode = openEpisode({ clock, random: seededRandom(7) }, left)
+  const episode = openEpisode(clock, seededRandom(7), left)
   return { clock, told, episode, record: episode.listening(record) }
 }
 

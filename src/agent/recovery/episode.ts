@@ -39,10 +39,8 @@ export type Episode = {
 /** Otherwise an attacker on the network who lets the plane through at times could use up the recovery budget. */
 const rootsAreGoodForMs = 86_400_000
 
-type EpisodeDeps = { readonly clock: Clock; readonly random: Random }
-
 /** `left`: the request a process before this one has left: a recovery it had begun goes on with its story. */
-export const openEpisode = ({ clock, random }: EpisodeDeps, left: KeyRequest | null): Episode => {
+export const openEpisode = (clock: Clock, random: Random, left: KeyRequest | null): Episode => {
   let begun = left?.purpose.kind === 'recover' ? { ...left.purpose, sinceMs: left.sinceMs } : null
   let story: Omit<Story, 'sinceMs'> | null = null
   let begunAtMs = 0

@@ -3,7 +3,7 @@
 // soon as one is there.
 
 import { isoTime } from '#platform/clock.ts'
-import type { AgentParts } from '#agent/core/agent-deps.ts'
+import type { AgentParts } from '#agent/core/agent-parts.ts'
 import { enrolledAs, withRequest, type Identity } from '#agent/state/credentials.ts'
 import type { Provided } from '#agent/state/provider.ts'
 import { reviewClock } from '#agent/link/learn-time.ts'

@@ -4,7 +4,7 @@
 import type { RehearsalStep } from '#domain/core/node.ts'
 import { recoveryApi, type RehearseRequest } from '#wire/recovery/recovery-api.ts'
 import { afterRefusal } from '#agent/link/after-refusal.ts'
-import type { AgentParts } from '#agent/core/agent-deps.ts'
+import type { AgentParts } from '#agent/core/agent-parts.ts'
 import { askChallenge, callAnonymously, type AnonymousAgent } from '#agent/link/anonymous-call.ts'
 import { agentEvidence } from '#agent/link/evidence.ts'
 import type { Identity } from '#agent/state/credentials.ts'

@@ -1,6 +1,6 @@
 // While the agent waits before its next attempt, an operator may bring a join string or a repair bundle, or nudge the agent.
 
-import type { AgentParts } from '#agent/core/agent-deps.ts'
+import type { AgentParts } from '#agent/core/agent-parts.ts'
 import { findJoin } from '#agent/enrollment/join-source.ts'
 import { nudgedPause } from '#agent/core/pause.ts'
 

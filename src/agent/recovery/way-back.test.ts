@@ -21,7 +21,7 @@ const identity = {
 
 const setUp = () => {
   const clock = manualClock(startMs)
-  const episode = openEpisode({ clock, random: seededRandom(7) }, null)
+  const episode = openEpisode(clock, seededRandom(7), null)
   const silent = { channel: () => {}, trouble: () => {} } as unknown as AgentRecord
   const keeper = { credentials: () => ({ identity, request: null }) }
   const agent = { clock, episode, keeper, bundles: { find: () => null } } as unknown as Parameters<

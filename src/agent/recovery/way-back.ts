@@ -2,7 +2,7 @@
 // itself. The server of recovery is known by roots of its own, and by nothing else.
 
 import type { RecoverRequest, RepairBundle } from '#wire/recovery/recovery-api.ts'
-import type { AgentParts } from '#agent/core/agent-deps.ts'
+import type { AgentParts } from '#agent/core/agent-parts.ts'
 import type { CallTarget } from '#agent/link/anonymous-call.ts'
 import type { AgentRecovery, Identity } from '#agent/state/credentials.ts'
 import { trouble, type Trouble } from '#agent/core/trouble.ts'

@@ -58,12 +58,16 @@ const rebuildEveryMs = 10_000
 const fullBytes = 64 * 1024
 const pressureBytes = 16 * 1024 * 1024
 
-/** `writeFailed`: called with the errno of each write of the record that failed. */
-type StorageDeps = { readonly clock: Clock; readonly writeFailed: (errno: string) => void }
-
-/** `keysOnDisk`: an agent whose keys stay in memory has nothing to keep room for. */
-export const openStorage = (deps: StorageDeps, stateFolder: string, keysOnDisk: boolean): AgentStorage => {
-  const { clock, writeFailed } = deps
+/**
+ * `keysOnDisk`: an agent whose keys stay in memory has nothing to keep room for. `writeFailed`: called with the errno of each
+ * write of the record that failed.
+ */
+export const openStorage = (
+  clock: Clock,
+  stateFolder: string,
+  keysOnDisk: boolean,
+  writeFailed: (errno: string) => void,
+): AgentStorage => {
   const reserveFile = path.join(stateFolder, reserveName)
   const mount = mountPointOf(stateFolder)
   let space = diskSpace(stateFolder)

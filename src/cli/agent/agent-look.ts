@@ -40,7 +40,7 @@ export const showAgentStatus = (cli: Cli, options: GlobalOptions & AgentFolderOp
   printer(cli, options).answer(status, () =>
     status.sentences.map((sentence) => asCalled(printable(sentence), cli.program)),
   )
-  if (!status.healthy) cli.finish(exitCodes.notReady)
+  if (!status.healthy) cli.exit.finish(exitCodes.notReady)
   return Promise.resolve()
 }
 

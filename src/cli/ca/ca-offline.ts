@@ -92,7 +92,7 @@ export const caReplaceLost = async (cli: Cli, options: ReplaceOptions, keys: rea
   )
   if (order !== null) return
   print.note(`Nothing was done. A backup that has ${found.length === 1 ? 'it' : 'them'} costs nothing. Else: ${again}`)
-  cli.finish(exitCodes.refused)
+  cli.exit.finish(exitCodes.refused)
 }
 
 const replaced = async (

@@ -33,8 +33,8 @@ export const demoAgents = async (cli: Cli, _options: GlobalOptions, folder: stri
     const log = openLog('warn', agent.id)
     const { nudge } = openNudging()
     const { clock, timers, random } = cli
-    const deps = { clock, timers, random, resolve, log, signal, reached: () => {}, nudge }
-    const outcome = await runAgent(configOf(agent, folder), deps)
+    const host = { clock, timers, random, resolve, log, signal, reached: () => {}, nudge }
+    const outcome = await runAgent(configOf(agent, folder), host)
     if (outcome.kind !== 'stopped') log.error({ outcome }, 'this agent has ended')
   })
   await Promise.all(outcomes)

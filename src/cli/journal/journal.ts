@@ -146,7 +146,7 @@ const journalVerify = async (cli: Cli, options: GlobalOptions): Promise<void> =>
     )
     print.answer(answer, () => [`chain intact, ${differ(differences.length)} from it`, ...lines])
     print.note('next: find out who writes to the database, then look at each: muster alert list')
-    return cli.finish(exitCodes.journalBroken)
+    return cli.exit.finish(exitCodes.journalBroken)
   }
   const where =
     broken === null
@@ -156,7 +156,7 @@ const journalVerify = async (cli: Cli, options: GlobalOptions): Promise<void> =>
         : ` between entries ${broken.from} and ${broken.to}`
   print.answer(answer, () => [`chain broken${where}${broken === null ? '' : `: ${printable(broken.why)}`}`])
   print.note('next: keep the data folder as it is, and compare with your last export: muster journal export')
-  cli.finish(exitCodes.journalBroken)
+  cli.exit.finish(exitCodes.journalBroken)
 }
 
 /** Shown at their own places, or of no use on a line. */

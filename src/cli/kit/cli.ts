@@ -22,7 +22,7 @@ export type Noun = {
   readonly load: () => Promise<DeclareNoun>
 }
 
-export type CliDeps = {
+export type Cli = {
   readonly nouns: readonly Noun[]
   /** How this user calls us, for hints that can be pasted: `./muster`. */
   readonly program: string
@@ -34,12 +34,15 @@ export type CliDeps = {
   readonly clock: Clock
   readonly timers: Timers
   readonly random: Random
+  readonly exit: CommandExit
   openHttp(target: HttpTarget): HttpClient
 }
 
-export type Cli = CliDeps & {
+/** How the command ends that does not throw: `ok` unless it says otherwise. */
+export type CommandExit = {
   /** For a command that has printed its answer and still did not fully succeed. */
   finish(code: ExitCode): void
+  code(): ExitCode
 }
 
 /** Options that every command takes, before or after the verb. */

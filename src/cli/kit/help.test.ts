@@ -14,8 +14,8 @@ const commandsBelow = (command: Command, path: readonly string[]): (readonly str
 ]
 
 const helpOf = async (path: readonly string[]): Promise<string> => {
-  const { deps, stdout } = testCli({})
-  assert.equal(await runCli([...path, '--help'], deps), exitCodes.ok)
+  const { cli, stdout } = testCli({})
+  assert.equal(await runCli([...path, '--help'], cli), exitCodes.ok)
   return stdout()
 }
 
@@ -51,8 +51,8 @@ test('a wrong command line always says what to type next', async () => {
     ['node', 'enroll', 'GPU-001'],
   ]
   for (const args of wrong) {
-    const { deps, stdout, stderr } = testCli({})
-    assert.equal(await runCli(args, deps), exitCodes.usage, args.join(' '))
+    const { cli, stdout, stderr } = testCli({})
+    assert.equal(await runCli(args, cli), exitCodes.usage, args.join(' '))
     assert.match(stderr(), /^next: \S/m)
     assert.equal(stdout(), '')
   }

@@ -2,22 +2,25 @@
 
 import { CommanderError, type Command } from 'commander'
 import { redactSecrets } from '#platform/secret-shapes.ts'
-import type { Cli, CliDeps } from './cli.ts'
+import type { Cli, CommandExit } from './cli.ts'
 import { completeWordsCommand } from './completion.ts'
 import { exitCodes, type ExitCode } from './exit-codes.ts'
 import { Failure, failureBody, renderFailure, usageFailure } from './failure.ts'
 import { printableJson } from './printable.ts'
 import { buildProgram } from './program.ts'
 
-export const runCli = async (args: readonly string[], deps: CliDeps): Promise<ExitCode> => {
+export const openExit = (): CommandExit => {
   let exit: ExitCode = exitCodes.ok
-  const cli: Cli = { ...deps, finish: (code) => void (exit = code) }
+  return { finish: (code) => void (exit = code), code: () => exit }
+}
+
+export const runCli = async (args: readonly string[], cli: Cli): Promise<ExitCode> => {
   const [first, ...words] = args
   if (first === completeWordsCommand) return answerShell(cli, words)
   const program = await buildProgram(cli, args)
   try {
     await program.parseAsync([...args], { from: 'user' })
-    return exit
+    return cli.exit.code()
   } catch (error) {
     const help = ['muster', ...pathOf(program, args), '--help'].join(' ')
     const failure = error instanceof CommanderError ? ofCommander(error, help) : asFailure(error, help)

@@ -132,7 +132,7 @@ const changeAll = async (
   const failed = results.filter(({ node }) => node === null).length
   if (failed === 0) return
   print.note(`${failed} of ${results.length} failed; next: see them with muster node show ID, and repeat for those`)
-  cli.finish(exitCodes.partly)
+  cli.exit.finish(exitCodes.partly)
 }
 
 const rowOf = ({ id, node, code, detail }: Result): Cell[] =>

@@ -84,7 +84,7 @@ const nodeEnrollBatch = async (
   )
   if (count('failed') === 0) return
   print.note(`next: correct the failed lines and run the same command again: muster node enroll --batch ${file}`)
-  cli.finish(exitCodes.partly)
+  cli.exit.finish(exitCodes.partly)
 }
 
 const register = async (plane: OperatorClient, line: BatchLine): Promise<BatchResult> => {

@@ -99,7 +99,7 @@ export const requestApply = async (
   const failed = applied.steps.filter(({ done }) => !done).length
   if (failed === 0) return
   print.note(`${failed} of ${applied.steps.length} were left as they are; see what is left to do with --plan`)
-  cli.finish(exitCodes.partly)
+  cli.exit.finish(exitCodes.partly)
 }
 
 const askPlan = (cli: Cli, options: GlobalOptions, id: string) =>

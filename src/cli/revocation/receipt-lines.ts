@@ -48,7 +48,7 @@ export const showReceipt = (cli: Cli, print: Print, receipt: ReceiptView): void 
   const look = `muster receipt show ${receipt.id} --wait 30s`
   if (receipt.effective_at === null) {
     print.note(`not effective yet; the decision is committed, and a plane goes on collecting the proof: ${look}`)
-    cli.finish(exitCodes.notEffective)
+    cli.exit.finish(exitCodes.notEffective)
   } else if (receipt.settled_at === null) print.note(`effective; some peers are still waited for: ${look}`)
 }
 

@@ -118,7 +118,7 @@ const storeConfirm = async (cli: Cli, options: GlobalOptions & { readonly reason
     )
     if (doubt === null) return
     print.note(`${whatToDo(doubt)} Then: muster store confirm --reason REASON`)
-    return cli.finish(exitCodes.notReady)
+    return cli.exit.finish(exitCodes.notReady)
   }
   const body = { reason: options.reason }
   const done = await plane.ask(storeApi.confirm, { body })

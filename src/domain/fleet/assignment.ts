@@ -39,7 +39,7 @@ export const decideAssign = (facts: AssignFacts): NodeDecided | Refusal => {
 }
 
 export type LeaveFacts = NodeFacts & {
-  /** Also with work on it, all of which is released `extraParts`. */
+  /** Also with work on it, all of which is released in the same change. */
   readonly force: boolean
   readonly extraParts: ChangePart
 }

@@ -60,7 +60,7 @@ const foldersOf = (path: string): string[] => {
 
 const jsonBytes = (value: object): number => new TextEncoder().encode(JSON.stringify(value)).length
 
-/** ChangePart an overlay of full length, and a policy, it still has to fit the frame. */
+/** Beside an overlay of full length, and a policy, it still has to fit the frame. */
 const longestServiceAlone = 2048
 
 /** A single setting, such as time sync, whose shape has not been checked. */

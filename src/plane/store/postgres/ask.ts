@@ -72,7 +72,7 @@ export const openQuestions = (
   }
 
   const isLeased = async (replica: ReplicaNumber): Promise<boolean> => {
-    const { count } = await lease.confirmed((session) => session.run(leasedStatement, [replica]))
+    const { count } = await lease.confirmed((connection) => connection.run(leasedStatement, [replica]))
     return count > 0
   }
 

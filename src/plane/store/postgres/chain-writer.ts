@@ -2,7 +2,7 @@
 // other replica writes it from then on, so it has no gaps, and no other writer ever waits for it.
 
 import type { Log } from '#platform/log.ts'
-import type { PgSession, Prepared } from '#platform/postgres.ts'
+import type { PgConnection, Prepared } from '#platform/postgres.ts'
 import { sortableId } from '#platform/random.ts'
 import { sameBytes } from '#platform/bytes.ts'
 import { newBase, tailAt, tailAtBase, type Tail } from '#plane/store/journal/chain-tail.ts'
@@ -33,13 +33,13 @@ export type ChainFacts = {
 export const ownChain = async (
   core: Pick<StoreCore, 'clock' | 'random' | 'log'>,
   author: JournalAuthor,
-  session: PgSession,
+  connection: PgConnection,
   self: ReplicaNumber,
   { known, chains, afresh }: ChainFacts,
 ): Promise<OwnChain> => {
   if (known !== null && known.writer === self && isUnchanged(known, chains)) return known
-  const free = afresh ? null : await takeOver(core.log, author.signer, session, self)
-  return free ?? begin(core, author, session, self)
+  const free = afresh ? null : await takeOver(core.log, author.signer, connection, self)
+  return free ?? begin(core, author, connection, self)
 }
 
 const isUnchanged = ({ row, writer, tail }: OwnChain, chains: readonly FoundChain[]): boolean => {
@@ -50,16 +50,16 @@ const isUnchanged = ({ row, writer, tail }: OwnChain, chains: readonly FoundChai
 const takeOver = async (
   log: Log,
   signer: HeadSigner,
-  session: PgSession,
+  connection: PgConnection,
   self: ReplicaNumber,
 ): Promise<OwnChain | null> => {
-  const { rows } = await session.run(findFree, [self])
+  const { rows } = await connection.run(findFree, [self])
   for (const { chain, writer } of rows as readonly { chain: string; writer: ReplicaNumber | null }[]) {
     // One that another replica is just taking, or that its late writer is about to change, is passed over.
-    const [found] = (await session.run(lockFree, [chain, writer])).rows
+    const [found] = (await connection.run(lockFree, [chain, writer])).rows
     if (found === undefined) continue
     const sequence = found['sequence'] as number
-    const [newest] = (await session.run(readNewest, [chain])).rows
+    const [newest] = (await connection.run(readNewest, [chain])).rows
     const end = newest ?? { sequence: found['base_sequence'], hash: found['base_hash'] }
     const place = { chain, sequence: end['sequence'] as number, hash: end['hash'] as Uint8Array }
     // If the row and the newest entry differ, the chain was changed by another writer.
@@ -80,13 +80,13 @@ const takeOver = async (
 const begin = async (
   { clock, random }: Pick<StoreCore, 'clock' | 'random'>,
   author: JournalAuthor,
-  session: PgSession,
+  connection: PgConnection,
   self: ReplicaNumber,
 ): Promise<OwnChain> => {
   const chain = sortableId(clock.nowMs(), random)
   const base = newBase(author.signer, chain, author.domainName())
   // A connection that looks up the outcome of this transaction waits here until it has ended.
-  await session.run(lockNewChain, [lockKey('chain', chain)])
+  await connection.run(lockNewChain, [lockKey('chain', chain)])
   return { writer: self, row: null, base, tail: tailAtBase(base) }
 }
 

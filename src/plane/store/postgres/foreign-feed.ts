@@ -2,7 +2,7 @@
 // when the store was opened. Hints only say when to look; every renewal of the lease looks as well.
 
 import type { Change } from '#domain/core/change.ts'
-import type { PgSession } from '#platform/postgres.ts'
+import type { PgConnection } from '#platform/postgres.ts'
 import type { SeenHead } from '#domain/continuity/sighting.ts'
 import { lossAmong, lossInWords, type FoundPlace, type JournalWitness } from '#plane/store/journal/journal-witness.ts'
 import type { Committed, StoreCore } from '#plane/store/contract/store.ts'
@@ -162,8 +162,8 @@ export const openForeignFeed = (
    */
   const judgeLoss = async (suspected: Missing, known: readonly SeenHead[]): Promise<void> => {
     lease.unheard(lossInWords({ ...suspected, lineage: witness.lineage() }))
-    const [found, { lineage }] = await lease.confirmed((session) =>
-      Promise.all([findPlaces(runOn(session), known), continuityOf(runOn(session))]),
+    const [found, { lineage }] = await lease.confirmed((connection) =>
+      Promise.all([findPlaces(runOn(connection), known), continuityOf(runOn(connection))]),
     )
     const missing = lossAmong(found)
     if (missing === null) return
@@ -205,7 +205,7 @@ export const openForeignFeed = (
     const touched = [['domain', 'domain']] as const
     publishedRows.beginReading()
     try {
-      const found = await lease.confirmed((session) => rowsOf(runOn(session), touched))
+      const found = await lease.confirmed((connection) => rowsOf(runOn(connection), touched))
       publish({ entries: [], touched }, found)
     } finally {
       publishedRows.endReading()
@@ -274,11 +274,11 @@ type Missing = NonNullable<ReturnType<typeof lossAmong>>
 type Step = { readonly chain: string; readonly commit: ReadCommit; readonly published: boolean }
 
 const runOn =
-  (session: PgSession): Run =>
+  (connection: PgConnection): Run =>
   (statement, values) =>
-    session.run(statement, values)
+    connection.run(statement, values)
 
 const runIn =
-  (inTime: InTime, { session }: Renewal): Run =>
+  (inTime: InTime, { connection }: Renewal): Run =>
   (statement, values) =>
-    inTime(session, session.run(statement, values))
+    inTime(connection, connection.run(statement, values))

@@ -1,17 +1,17 @@
-// Of all replicas one leads: it is named in one row, together with a fence number that grows whenever another takes over.
+// Of all replicas one leads: it is named in one row, together with a fencing token that grows whenever another takes over.
 // Leading counts only under the lease it was taken with.
 
-import type { PgSession, Prepared } from '#platform/postgres.ts'
-import type { Fence, ReplicaNumber } from '#plane/store/contract/replicas.ts'
+import type { PgConnection, Prepared } from '#platform/postgres.ts'
+import type { FencingToken, ReplicaNumber } from '#plane/store/contract/replicas.ts'
 import type { StoreCore } from '#plane/store/contract/store.ts'
 import { answersWithin, type InTime } from './answered-in-time.ts'
 import type { Lease, Renewal } from './lease.ts'
 import type { ReplicaPace } from './replica-pace.ts'
 
 export type Leadership = {
-  current(): Fence | null
+  current(): FencingToken | null
   /** Called at once where this replica leads already. */
-  onChange(run: (fence: Fence | null) => void): void
+  onChange(run: (fencingToken: FencingToken | null) => void): void
   /** How many had a lease when last looked. */
   replicas(): number
   /** Finds the leader, and leads where there is none. Every renewal of the lease does so as well. */
@@ -24,19 +24,22 @@ export const openLeadership = (
   pace: ReplicaPace,
 ): Leadership => {
   const inTime = answersWithin(timers, pace.answerWithinMs)
-  const listeners: ((fence: Fence | null) => void)[] = []
-  let held: { readonly fence: Fence; readonly by: ReplicaNumber } | null = null
+  const listeners: ((fencingToken: FencingToken | null) => void)[] = []
+  let held: { readonly fencingToken: FencingToken; readonly by: ReplicaNumber } | null = null
   let replicas = 1
   let looking: Promise<void> | null = null
 
-  const current = (): Fence | null =>
-    held !== null && held.by === lease.self() && lease.standing().kind === 'serving' ? held.fence : null
-  let reported: Fence | null = null
+  const current = (): FencingToken | null =>
+    held !== null && held.by === lease.self() && lease.standing().kind === 'serving' ? held.fencingToken : null
+  let reported: FencingToken | null = null
   const tell = (): void => {
     const now = current()
     if (now?.number === reported?.number) return
     reported = now
-    log.info({ fence: now?.number ?? null }, now === null ? 'this replica no longer leads' : 'this replica leads')
+    log.info(
+      { fencingToken: now?.number ?? null },
+      now === null ? 'this replica no longer leads' : 'this replica leads',
+    )
     for (const run of listeners) {
       try {
         run(now)
@@ -46,20 +49,24 @@ export const openLeadership = (
     }
   }
 
-  const fenceOf = async (seen: Seen, session: PgSession, number: ReplicaNumber): Promise<number | null> => {
+  const fencingTokenOf = async (
+    seen: Seen,
+    connection: PgConnection,
+    number: ReplicaNumber,
+  ): Promise<number | null> => {
     if (lease.standing().kind === 'skewed') {
       // Kept, it would keep those from leading whose clocks are right.
-      if (seen.leader === number) await leave(inTime, session, number)
+      if (seen.leader === number) await leave(inTime, connection, number)
       return null
     }
-    if (seen.leader === number) return seen.fence
-    return seen.led ? null : take(inTime, session, seen.fence, number)
+    if (seen.leader === number) return seen.fencingToken
+    return seen.led ? null : take(inTime, connection, seen.fencingToken, number)
   }
-  const look = async ({ session, number }: Renewal): Promise<void> => {
-    const seen = await seenBy(inTime, session)
+  const look = async ({ connection, number }: Renewal): Promise<void> => {
+    const seen = await seenBy(inTime, connection)
     replicas = Math.max(1, seen.replicas)
-    const fence = await fenceOf(seen, session, number)
-    held = fence === null ? null : { fence: { number: fence }, by: number }
+    const fencingToken = await fencingTokenOf(seen, connection, number)
+    held = fencingToken === null ? null : { fencingToken: { number: fencingToken }, by: number }
     tell()
   }
 
@@ -84,14 +91,14 @@ export const openLeadership = (
 }
 
 type Seen = {
-  readonly fence: number
+  readonly fencingToken: number
   readonly leader: ReplicaNumber | null
   readonly led: boolean
   readonly replicas: number
 }
 
-const seenBy = async (inTime: InTime, session: PgSession): Promise<Seen> => {
-  const { rows } = await inTime(session, session.run(lookStatement))
+const seenBy = async (inTime: InTime, connection: PgConnection): Promise<Seen> => {
+  const { rows } = await inTime(connection, connection.run(lookStatement))
   return rows[0] as Seen
 }
 
@@ -99,19 +106,24 @@ const seenBy = async (inTime: InTime, session: PgSession): Promise<Seen> => {
  * A lease that is over stays over, and the number has to be the one that was seen with it: so no leader with a lease is ever
  * replaced, and of several that try one succeeds. Null: another succeeded.
  */
-const take = async (inTime: InTime, session: PgSession, seen: number, self: ReplicaNumber): Promise<number | null> => {
-  const answer = session.run(takeStatement, [seen, self])
-  const { count } = await inTime(session, answer)
-  return count === 1 && !session.ended ? seen + 1 : null
+const take = async (
+  inTime: InTime,
+  connection: PgConnection,
+  seen: number,
+  self: ReplicaNumber,
+): Promise<number | null> => {
+  const answer = connection.run(takeStatement, [seen, self])
+  const { count } = await inTime(connection, answer)
+  return count === 1 && !connection.ended ? seen + 1 : null
 }
 
-const leave = async (inTime: InTime, session: PgSession, self: ReplicaNumber): Promise<void> => {
-  await inTime(session, session.run(leaveStatement, [self]))
+const leave = async (inTime: InTime, connection: PgConnection, self: ReplicaNumber): Promise<void> => {
+  await inTime(connection, connection.run(leaveStatement, [self]))
 }
 
 const lookStatement: Prepared = {
   name: 'leadership-look',
-  text: `SELECT number AS fence, replica AS leader,
+  text: `SELECT number AS "fencingToken", replica AS leader,
       EXISTS (SELECT FROM replica WHERE replica.number = leadership.replica AND expires_at > statement_timestamp()) AS led,
       (SELECT count(*) FROM replica WHERE expires_at > statement_timestamp()) AS replicas
     FROM leadership WHERE id = 1`,

@@ -3,10 +3,10 @@
 // any other replica takes it to be. A lease that is over is never renewed: the replica gets a new number.
 
 import type { Log } from '#platform/log.ts'
-import { pgTrouble, type PgResult, type PgSession, type Prepared } from '#platform/postgres.ts'
+import { pgTrouble, type PgResult, type PgConnection, type Prepared } from '#platform/postgres.ts'
 import { lossInWords, type JournalWitness } from '#plane/store/journal/journal-witness.ts'
 import type { ReplicaNumber, Standing } from '#plane/store/contract/replicas.ts'
-import { Fenced, StoreFault } from '#plane/store/contract/store-errors.ts'
+import { StaleReplica, StoreFault } from '#plane/store/contract/store-errors.ts'
 import type { StoreCore } from '#plane/store/contract/store.ts'
 import { answersWithin, type InTime } from './answered-in-time.ts'
 import type { PgAccess } from './pg-access.ts'
@@ -39,7 +39,7 @@ export type Lease = {
    * What is seen there was true on the primary: the same connection confirms a synchronous write afterwards, which a
    * primary that has been given up cannot.
    */
-  confirmed<T>(look: (session: PgSession) => Promise<T>): Promise<T>
+  confirmed<T>(look: (connection: PgConnection) => Promise<T>): Promise<T>
   start(): void
   /** Gives the lease back, together with what hangs on it. */
   close(): Promise<void>
@@ -47,7 +47,7 @@ export type Lease = {
 
 /** A lease as it was confirmed last, and the connection that confirmed it. */
 export type Renewal = {
-  readonly session: PgSession
+  readonly connection: PgConnection
   readonly number: ReplicaNumber
   readonly sentAt: Instant
   /** Null: the answer did not say. */
@@ -83,7 +83,7 @@ export const openLease = async (
     const databaseMs = rows[0]?.['nowMs']
     return typeof databaseMs === 'number' ? clockOffset(sentAt, instantOf(clock), databaseMs) : null
   }
-  const register = async (on: PgSession): Promise<Renewal> => {
+  const register = async (on: PgConnection): Promise<Renewal> => {
     const sentAt = instantOf(clock)
     const rows = await insertLease(inTime, on, [name, version, startedAtMs, pace.leaseMs, newestSchema])
     const number = rows[0]?.['number'] as ReplicaNumber | undefined
@@ -91,10 +91,10 @@ export const openLease = async (
       throw new StoreFault('no lease is taken', 'the store has a newer schema than this release knows')
     schema.learn(Number(rows[0]?.['schema']))
     log.info({ replica: number }, 'this replica has a lease')
-    return { session: on, number, sentAt, clock: clockIn(sentAt, rows) }
+    return { connection: on, number, sentAt, clock: clockIn(sentAt, rows) }
   }
-  let session = await connectLease(access, log)
-  let renewal = await register(session)
+  let connection = await connectLease(access, log)
+  let renewal = await register(connection)
   /** Null: the row is gone, or has expired. */
   let renewed: Instant | null = renewal.sentAt
   let heard: Instant | null = null
@@ -140,7 +140,7 @@ export const openLease = async (
       renewed = next.sentAt
     })
 
-  const renewOn = async (on: PgSession): Promise<'renewed' | 'over'> => {
+  const renewOn = async (on: PgConnection): Promise<'renewed' | 'over'> => {
     const { number } = renewal
     const sentAt = instantOf(clock)
     const known = renewal.clock === null ? 0 : Math.round(offsetNow(renewal.clock, sentAt))
@@ -151,12 +151,12 @@ export const openLease = async (
     if (number !== renewal.number) return 'over'
     if (count !== 1) learn(() => void (renewed = null))
     else if (sentAt.monotonicMs >= renewal.sentAt.monotonicMs)
-      keep({ session: on, number, sentAt, clock: clockIn(sentAt, rows) })
+      keep({ connection: on, number, sentAt, clock: clockIn(sentAt, rows) })
     return count === 1 ? 'renewed' : 'over'
   }
   const beatOnce = async (): Promise<void> => {
-    if (session.ended) session = await connectLease(access, log)
-    if ((await renewOn(session)) === 'over') keep(await register(session))
+    if (connection.ended) connection = await connectLease(access, log)
+    if ((await renewOn(connection)) === 'over') keep(await register(connection))
     if (troubled) log.info({ replica: renewal.number }, 'the lease is renewed again')
     troubled = false
     callAll(renewalListeners, renewal)
@@ -168,7 +168,7 @@ export const openLease = async (
       .catch((error: unknown) => {
         if (!troubled) log.warn({ err: error }, 'the lease could not be renewed; it is tried again')
         troubled = true
-        if (pgTrouble(error) !== 'again') session.destroy()
+        if (pgTrouble(error) !== 'again') connection.destroy()
         cancelRetry = timers.after(pace.renewEveryMs / 4, beat, 'background')
       })
       .finally(() => (beating = null))
@@ -181,12 +181,12 @@ export const openLease = async (
     await beating
     cancelRetry()
     try {
-      if (!session.ended) await giveBack(inTime, session, renewal.number)
+      if (!connection.ended) await giveBack(inTime, connection, renewal.number)
     } catch (error) {
       log.warn({ err: error }, 'the lease could not be released; it expires')
     }
     learn(() => void (renewed = null))
-    await session.end()
+    await connection.end()
   }
 
   return {
@@ -205,11 +205,11 @@ export const openLease = async (
     behindMs: () => (heard === null ? null : elapsedMs(heard, instantOf(clock))),
     clockOffsetMs: () => (renewal.clock === null ? null : offsetNow(renewal.clock, instantOf(clock))),
     async confirmed(look) {
-      const on = session
+      const on = connection
       // On one connection the one comes after the other, also where both are sent at once.
       const looked = inTime(on, look(on))
       const [seen, outcome] = await Promise.all([looked, renewOn(on)])
-      if (outcome === 'over') throw new Fenced('the lease of this replica is over')
+      if (outcome === 'over') throw new StaleReplica('the lease of this replica is over')
       return seen
     },
     start() {
@@ -220,58 +220,58 @@ export const openLease = async (
   }
 }
 
-const connectLease = async (access: Pick<PgAccess, 'connect'>, log: Log): Promise<PgSession> => {
+const connectLease = async (access: Pick<PgAccess, 'connect'>, log: Log): Promise<PgConnection> => {
   // A statement that waits for another's lock must not delay a renewal.
-  const session = await access.connect('lease', { lock_timeout: '500ms' })
-  session.onWarning((message) => {
+  const connection = await access.connect('lease', { lock_timeout: '500ms' })
+  connection.onWarning((message) => {
     log.warn({ message }, 'the server warned about a renewal, which may not be replicated: it does not count')
-    session.destroy()
+    connection.destroy()
   })
-  return session
+  return connection
 }
 
 /** No row: the schema is newer than the one given. */
 const insertLease = async (
   inTime: InTime,
-  session: PgSession,
+  connection: PgConnection,
   values: readonly (string | number)[],
 ): Promise<PgResult['rows']> => {
   // A migration sees this lease, or this sees what the migration did: no lease is taken on a schema that is not known here.
   const registering = [
-    session.exec(`BEGIN; SET LOCAL lock_timeout = '2s'; SELECT pg_advisory_xact_lock_shared(${migrationLock})`),
-    session.run(registerStatement, values),
-    session.exec('COMMIT'),
+    connection.exec(`BEGIN; SET LOCAL lock_timeout = '2s'; SELECT pg_advisory_xact_lock_shared(${migrationLock})`),
+    connection.run(registerStatement, values),
+    connection.exec('COMMIT'),
   ] as const
   const registered = Promise.all(registering).catch((error: unknown) => {
-    session.destroy()
+    connection.destroy()
     throw error
   })
-  const [, { rows }] = await inTime(session, registered)
-  if (session.ended) throw new StoreFault('a lease was not confirmed', 'its connection has ended')
+  const [, { rows }] = await inTime(connection, registered)
+  if (connection.ended) throw new StoreFault('a lease was not confirmed', 'its connection has ended')
   return rows
 }
 
 const confirmedWrite = async (
   inTime: InTime,
-  session: PgSession,
+  connection: PgConnection,
   statement: Prepared,
   values: readonly (string | number)[],
 ): Promise<PgResult> => {
-  const result = await inTime(session, session.run(statement, values))
-  if (session.ended) throw new StoreFault('a renewal was not confirmed', 'its connection has ended')
+  const result = await inTime(connection, connection.run(statement, values))
+  if (connection.ended) throw new StoreFault('a renewal was not confirmed', 'its connection has ended')
   return result
 }
 
 /** The number is removed last: a transaction that still writes under it holds that row, and is waited for. */
-const giveBack = async (inTime: InTime, session: PgSession, number: ReplicaNumber): Promise<void> => {
+const giveBack = async (inTime: InTime, connection: PgConnection, number: ReplicaNumber): Promise<void> => {
   const steps = [
-    session.exec("BEGIN; SET LOCAL lock_timeout = '2s'"),
-    session.run(leaveHolders, [number]),
-    session.run(leaveLeadership, [number]),
-    session.run(leaveLease, [number]),
-    session.exec('COMMIT'),
+    connection.exec("BEGIN; SET LOCAL lock_timeout = '2s'"),
+    connection.run(leaveHolds, [number]),
+    connection.run(leaveLeadership, [number]),
+    connection.run(leaveLease, [number]),
+    connection.exec('COMMIT'),
   ]
-  await inTime(session, Promise.all(steps))
+  await inTime(connection, Promise.all(steps))
 }
 
 const registerStatement: Prepared = {
@@ -290,9 +290,9 @@ const renewing = (alsoSet: string): string =>
 const renewStatement: Prepared = { name: 'lease-renew', text: renewing(', clock_offset_ms = $3') }
 const renewWithoutOffset: Prepared = { name: 'lease-renew-without-offset', text: renewing('') }
 
-/** In the order in which claims lock them: when a plane stops, its agents claim them elsewhere in the same moment. */
-const leaveHolders: Prepared = {
-  name: 'lease-leave-holders',
+/** In the order in which other replicas lock them to take them: when a plane stops, its agents connect elsewhere in the same moment. */
+const leaveHolds: Prepared = {
+  name: 'lease-leave-holds',
   text: `WITH held AS (SELECT node FROM holder WHERE replica = $1 ORDER BY node FOR UPDATE)
     DELETE FROM holder USING held WHERE holder.node = held.node AND holder.replica = $1`,
 }

@@ -2,14 +2,14 @@
 
 import type { Change } from '#domain/core/change.ts'
 import type { Log } from '#platform/log.ts'
-import type { PgSession, Prepared } from '#platform/postgres.ts'
+import type { PgConnection, Prepared } from '#platform/postgres.ts'
 import type { JournalWitness } from '#plane/store/journal/journal-witness.ts'
 import type { Replica, ReplicaNumber, Replicas } from '#plane/store/contract/replicas.ts'
 import type { Committed, StoreCore } from '#plane/store/contract/store.ts'
 import { answersWithin, type InTime } from './answered-in-time.ts'
 import { openQuestions } from './ask.ts'
 import { openForeignFeed } from './foreign-feed.ts'
-import { openPgHolders } from './holders.ts'
+import { openPgHolds } from './holds.ts'
 import { openLeadership } from './leadership.ts'
 import { openLease, type Lease, type LeaseSettings } from './lease.ts'
 import type { PgAccess } from './pg-access.ts'
@@ -67,8 +67,8 @@ export const openPgReplicas = async (
     messages.onHint(() => feed.look())
     lease.onRenewed(() => messages.listen())
     const questions = openQuestions(core, lease, messages)
-    const holders = openPgHolders(core, access, lease, pace)
-    opened.push(() => holders.close())
+    const holds = openPgHolds(core, access, lease, pace)
+    opened.push(() => holds.close())
     const inTime = answersWithin(core.timers, pace.answerWithinMs)
     const stopForgetting = core.timers.every(pace.forgetEveryMs, () => {
       if (leadership.current() !== null) void forget(core.log, inTime, lease, pace.forgetAfterMs)
@@ -90,11 +90,11 @@ export const openPgReplicas = async (
       onLeadership: (run) => leadership.onChange(run),
       leased: () => leased(access, schema),
       async leasedOrOverSince(graceMs) {
-        const { rows } = await lease.confirmed((session) => session.run(overSinceStatement, [graceMs]))
+        const { rows } = await lease.confirmed((connection) => connection.run(overSinceStatement, [graceMs]))
         return rows.map((row) => row as Pick<Replica, 'number' | 'name'>)
       },
       count: () => leadership.replicas(),
-      holders,
+      holds,
       ask: (replica, topic, question, withinMs) => questions.ask(replica, topic, question, withinMs),
       onQuestion: (topic, answer) => questions.onQuestion(topic, answer),
     }
@@ -120,9 +120,12 @@ const forget = async (
   lease: Pick<Lease, 'renewal'>,
   forgetAfterMs: number,
 ): Promise<void> => {
-  const { session } = lease.renewal()
+  const { connection } = lease.renewal()
   try {
-    await forgetReplicas({ run: (statement, values) => inTime(session, session.run(statement, values)) }, forgetAfterMs)
+    await forgetReplicas(
+      { run: (statement, values) => inTime(connection, connection.run(statement, values)) },
+      forgetAfterMs,
+    )
   } catch (error) {
     log.debug({ err: error }, 'what replicas have left behind is removed another time')
   }
@@ -154,12 +157,12 @@ const atOnce = 1000
  * Removes what replicas left behind that did not stop in order. Numbers are never given again, so a lease that is over stays so.
  * Removing a lease waits for a transaction that still writes under it; after a short wait it fails, and is tried again.
  */
-const forgetReplicas = async (session: Pick<PgSession, 'run'>, forgetAfterMs: number): Promise<void> => {
-  await session.run(forgetLeases, [forgetAfterMs])
-  const { rows } = await session.run(lostHolders)
+const forgetReplicas = async (connection: Pick<PgConnection, 'run'>, forgetAfterMs: number): Promise<void> => {
+  await connection.run(forgetLeases, [forgetAfterMs])
+  const { rows } = await connection.run(lostHolds)
   const gone = rows.map((row) => row['replica'] as ReplicaNumber)
   if (gone.length === 0) return
-  for (let count = atOnce; count === atOnce;) count = (await session.run(forgetHolders, [gone, atOnce])).count
+  for (let count = atOnce; count === atOnce;) count = (await connection.run(forgetHolds, [gone, atOnce])).count
 }
 
 const forgetLeases: Prepared = {
@@ -167,14 +170,14 @@ const forgetLeases: Prepared = {
   text: `DELETE FROM replica WHERE expires_at < clock_timestamp() - $1::float8 * interval '1 millisecond'`,
 }
 
-const lostHolders: Prepared = {
-  name: 'forget-lost-holders',
+const lostHolds: Prepared = {
+  name: 'forget-lost-holds',
   text: `SELECT DISTINCT replica FROM holder
     WHERE NOT EXISTS (SELECT FROM replica WHERE replica.number = holder.replica)`,
 }
 
-const forgetHolders: Prepared = {
-  name: 'forget-holders',
+const forgetHolds: Prepared = {
+  name: 'forget-holds',
   text: `WITH lost AS (SELECT node FROM holder WHERE replica = ANY ($1::bigint[]) ORDER BY node LIMIT $2 FOR UPDATE)
     DELETE FROM holder USING lost WHERE holder.node = lost.node AND holder.replica = ANY ($1::bigint[])`,
 }

@@ -2,7 +2,7 @@
 
 import { openNewestPrimary } from '#platform/newest-primary.ts'
 import { connectPostgres, pgTrouble } from '#platform/postgres.ts'
-import type { PgResult, PgSession, PgValue, PostgresTarget, Prepared } from '#platform/postgres.ts'
+import type { PgResult, PgConnection, PgValue, PostgresTarget, Prepared } from '#platform/postgres.ts'
 import { StoreFault } from '#plane/store/contract/store-errors.ts'
 import type { StoreCore } from '#plane/store/contract/store.ts'
 import { openPool } from './pg-pool.ts'
@@ -16,7 +16,7 @@ export type PgAccess = {
    */
   write(statement: Prepared, values?: readonly PgValue[]): Promise<PgResult>
   /** Ends with its owner. Rejects with the driver's error: see `pgTrouble`. */
-  connect(purpose: string, settings?: Readonly<Record<string, string>>): Promise<PgSession>
+  connect(purpose: string, settings?: Readonly<Record<string, string>>): Promise<PgConnection>
   close(): Promise<void>
 }
 
@@ -34,10 +34,10 @@ export const openPgAccess = (core: Pick<StoreCore, 'clock' | 'timers' | 'log'>, 
     connectPostgres(target, { applicationName: `muster ${purpose}`, connectWithinMs, settings, newest })
   const readers = openPool(core, mostReaders, () => connect('read', { default_transaction_read_only: 'on' }))
   const writers = openPool(core, 1, async () => {
-    const session = await connect('write', writerSettings)
+    const connection = await connect('write', writerSettings)
     // A COMMIT with a warning cannot be relied on: its caller gets the error of a broken connection.
-    session.onWarning(() => session.destroy())
-    return session
+    connection.onWarning(() => connection.destroy())
+    return connection
   })
   let closed = false
 

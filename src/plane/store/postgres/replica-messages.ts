@@ -1,7 +1,7 @@
 // Notifications between replicas, over a connection of its own. None of them is the truth and any of them may be lost: a
 // hint says that there is something to read, and the sender of a question handles a missing answer.
 
-import type { PgSession, Prepared } from '#platform/postgres.ts'
+import type { PgConnection, Prepared } from '#platform/postgres.ts'
 import type { ReplicaNumber } from '#plane/store/contract/replicas.ts'
 import type { StoreCore } from '#plane/store/contract/store.ts'
 import { answersWithin } from './answered-in-time.ts'
@@ -36,7 +36,7 @@ export const openReplicaMessages = async (
   const inTime = answersWithin(timers, pace.answerWithinMs)
   const hintListeners: (() => void)[] = []
   const messageListeners: ((message: string) => void)[] = []
-  let session: PgSession | null = null
+  let connection: PgConnection | null = null
   let listensAs: ReplicaNumber | null = null
   let working: Promise<void> | null = null
   let closed = false
@@ -46,19 +46,19 @@ export const openReplicaMessages = async (
     // Our own notifications come back too, and are ignored.
     else if (payload !== String(lease.number())) hintListeners.forEach((run) => run())
   }
-  const connect = async (): Promise<PgSession> => {
+  const connect = async (): Promise<PgConnection> => {
     // A notification is as good as its listeners; none of them reads it after a crash.
     const fresh = await access.connect('messages', { synchronous_commit: 'off' })
     fresh.onNotification(heard)
     fresh.onEnd(() => {
-      if (session === fresh) session = null
+      if (connection === fresh) connection = null
     })
     await inTime(fresh, fresh.exec(`LISTEN ${hints}`))
     listensAs = null
     return fresh
   }
   /** Null: it already listens. Statements are carried out in order: a message that is sent after this is received. */
-  const listenOn = (now: PgSession): Promise<void> | null => {
+  const listenOn = (now: PgConnection): Promise<void> | null => {
     const number = lease.number()
     if (listensAs === number) return null
     const former = listensAs === null ? '' : `UNLISTEN ${channelOf(listensAs)};`
@@ -67,8 +67,8 @@ export const openReplicaMessages = async (
   }
   /** Connected, listening under the current number, and answering: a connection can be dead without an error. */
   const check = async (): Promise<void> => {
-    const caughtUp = session !== null
-    const now = (session ??= await connect())
+    const caughtUp = connection !== null
+    const now = (connection ??= await connect())
     if (closed) return now.destroy()
     await (listenOn(now) ?? inTime(now, now.exec('SELECT')))
     if (!caughtUp) hintListeners.forEach((run) => run())
@@ -77,7 +77,7 @@ export const openReplicaMessages = async (
     working ??= check()
       .catch((error: unknown) => {
         log.debug({ err: error }, 'no connection for messages between replicas; it is made again')
-        session?.destroy()
+        connection?.destroy()
       })
       .finally(() => (working = null))
     return working
@@ -86,9 +86,9 @@ export const openReplicaMessages = async (
   const notify = (channel: string, payload: string): Promise<void> | null => {
     if (Buffer.byteLength(payload) > longestMessage)
       throw new RangeError('a message between replicas is too long for a notification')
-    if (session === null) return null
-    const answer = session.run(notifyStatement, [channel, payload])
-    return inTime(session, answer).then(() => {})
+    if (connection === null) return null
+    const answer = connection.run(notifyStatement, [channel, payload])
+    return inTime(connection, answer).then(() => {})
   }
 
   let hintedAtMs = -Infinity
@@ -115,9 +115,9 @@ export const openReplicaMessages = async (
     send: (to, message) => notify(channelOf(to), message),
     onMessage: (run) => void messageListeners.push(run),
     listen() {
-      if (session === null || closed) return
-      const broken = session
-      listenOn(session)?.catch((error: unknown) => {
+      if (connection === null || closed) return
+      const broken = connection
+      listenOn(connection)?.catch((error: unknown) => {
         log.debug({ err: error }, 'no connection for messages between replicas; it is made again')
         broken.destroy()
       })
@@ -127,7 +127,7 @@ export const openReplicaMessages = async (
       stopChecking()
       due?.cancel()
       await working
-      await session?.end()
+      await connection?.end()
     },
   }
 }

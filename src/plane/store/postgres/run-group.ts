@@ -4,7 +4,7 @@
 import { pgTrouble } from '#platform/postgres.ts'
 import { sleep } from '#platform/timers.ts'
 import { hexOf } from '#plane/store/journal/journal-chain.ts'
-import { Fenced, StoreFault, StoreInDoubt } from '#plane/store/contract/store-errors.ts'
+import { StaleReplica, StoreFault, StoreInDoubt } from '#plane/store/contract/store-errors.ts'
 import type { StoreCore } from '#plane/store/contract/store.ts'
 import { answeredInTime } from './answered-in-time.ts'
 import { releaseChain, type OwnChain } from './chain-writer.ts'
@@ -52,17 +52,17 @@ export const openGroupRunner = (
   })
 
   const connected = async (): Promise<Writer> => {
-    if (writer === null || writer.session.ended) writer = await openWriter(access)
+    if (writer === null || writer.connection.ended) writer = await openWriter(access)
     return writer
   }
   const drop = (): void => {
-    writer?.session.destroy()
+    writer?.connection.destroy()
     writer = null
   }
   const rollBack = async (): Promise<void> => {
-    if (writer === null || writer.session.ended) return
-    const { session } = writer
-    await answeredInTime(timers, session, stepMs, session.exec('ROLLBACK')).catch(drop)
+    if (writer === null || writer.connection.ended) return
+    const { connection } = writer
+    await answeredInTime(timers, connection, stepMs, connection.exec('ROLLBACK')).catch(drop)
   }
   const keep = ({ written }: CommitMade): void => {
     unsettled = null
@@ -75,13 +75,18 @@ export const openGroupRunner = (
 
   const attempt = async (members: readonly Judgeable[]): Promise<CommitMade> => {
     const self = shared.self()
-    if (self === null) throw new Fenced('this replica has no lease')
-    const { session, warnings } = await connected()
-    const made = await answeredInTime(timers, session, stepMs, runTransaction(core, parts, session, self, own, members))
+    if (self === null) throw new StaleReplica('this replica has no lease')
+    const { connection, warnings } = await connected()
+    const made = await answeredInTime(
+      timers,
+      connection,
+      stepMs,
+      runTransaction(core, parts, connection, self, own, members),
+    )
     if (made.written === null) return made
     warnings.splice(0)
     unsettled = unsettledCommit(members, made, made.written)
-    await answeredInTime(timers, session, commitMs, session.exec('COMMIT'))
+    await answeredInTime(timers, connection, commitMs, connection.exec('COMMIT'))
     // All that is said of a commit that its standby does not have.
     if (warnings.length > 0) throw new Error(warnings.join('; '))
     keep(made)
@@ -108,7 +113,7 @@ export const openGroupRunner = (
 
   /** Leaves no transaction open. */
   const mayTryAgain = async (error: unknown): Promise<boolean> => {
-    if (error instanceof Fenced) {
+    if (error instanceof StaleReplica) {
       await rollBack()
       return false
     }
@@ -122,7 +127,7 @@ export const openGroupRunner = (
       await rollBack()
       return true
     }
-    const trouble = writer?.session.ended === true ? 'connection' : pgTrouble(error)
+    const trouble = writer?.connection.ended === true ? 'connection' : pgTrouble(error)
     if (trouble === 'again' || trouble === 'unique') await rollBack()
     else drop()
     // If entries were added behind it, its end has to be found again.
@@ -150,23 +155,23 @@ export const openGroupRunner = (
     run,
     known: () => places,
     async close() {
-      const session = writer?.session
-      if (session === undefined || session.ended) return
+      const connection = writer?.connection
+      if (connection === undefined || connection.ended) return
       try {
         // The next replica goes on with it at once.
         if (own !== null) {
-          const released = session.run(releaseChain, [own.tail.place.chain, own.writer])
-          await answeredInTime(timers, session, commitMs, released)
+          const released = connection.run(releaseChain, [own.tail.place.chain, own.writer])
+          await answeredInTime(timers, connection, commitMs, released)
         }
       } catch (error) {
         log.debug({ err: error }, 'the chain was not released; it is free when the lease is over')
       }
-      await session.end()
+      await connection.end()
     },
   }
 }
 
 const faultOf = (error: unknown, inDoubt: boolean): StoreFault => {
-  if (error instanceof Fenced || error instanceof StoreInDoubt) return error
+  if (error instanceof StaleReplica || error instanceof StoreInDoubt) return error
   return new StoreFault(inDoubt ? 'it is not known whether this was committed' : 'nothing was committed', error)
 }

@@ -1,4 +1,4 @@
-// What an agent is given. Nothing here belongs to the process: hundreds of agents may share one.
+// What an agent is given and what it consists of. Nothing here belongs to the process: hundreds of agents may share one.
 
 import type { Clock } from '#platform/clock.ts'
 import type { Log } from '#platform/log.ts'
@@ -19,7 +19,8 @@ import type { AgentRecord } from '#agent/diagnostics/record.ts'
 import type { AgentStorage } from '#agent/state/storage.ts'
 import type { WireguardNetwork } from '#agent/network/wireguard-network.ts'
 
-export type AgentDeps = {
+/** What the process gives an agent. */
+export type AgentHost = {
   readonly clock: Clock
   readonly timers: Timers
   readonly random: Random
@@ -33,6 +34,9 @@ export type AgentDeps = {
   /** Aborted: the agent closes what it holds and ends with `stopped`. */
   readonly signal: AbortSignal
 }
+
+/** What every part of the agent is built on: a function that opens a part takes what it uses of it first. */
+export type AgentCore = Pick<AgentHost, 'clock' | 'timers' | 'random' | 'log'>
 
 /** Every place at which a crash could leave something half done. */
 export const agentSteps = [
@@ -59,9 +63,18 @@ export type Nudge = {
   count(): number
 }
 
-/** The agent itself: what it was given, and what it keeps. Only the root has all of it; other files name what they use. */
-export type AgentParts = AgentDeps & {
+/** The agent itself. Only main.ts puts it together, and only the root has all of it; other files name what they use. */
+export type AgentParts = {
+  /** By what the plane says about the time. */
   readonly clock: JudgedClock
+  readonly timers: Timers
+  readonly random: Random
+  /** Repeated lines are counted, not written, and fewer are written while the disk is almost full. */
+  readonly log: Log
+  readonly resolve: Resolve
+  readonly reached: (step: AgentStep) => void
+  readonly nudge: Nudge
+  readonly signal: AbortSignal
   readonly config: AgentConfig
   readonly addresses: KnownAddresses
   /** What an operator has brought to this machine. */
@@ -85,3 +98,9 @@ export type AgentParts = AgentDeps & {
   /** The files and services of the node's vCluster. */
   readonly overlay: OverlayKeeper
 }
+
+/** The same agent, stopped earlier: such as one that lasts no longer than a session or a single attempt. */
+export const withSignal = <A extends Pick<AgentParts, 'signal'>>(agent: A, signal: AbortSignal): A => ({
+  ...agent,
+  signal,
+})
