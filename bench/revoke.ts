@@ -107,12 +107,12 @@ async function revoke(plane: Plane, { machine, on }: Held): Promise<Sample> {
  * function is called: then none arrives anywhere, as if a pooler stood between.
  */
 async function mutedOnDemand(database: Database): Promise<() => Promise<void>> {
-  const session = await database.connect()
+  const connection = await database.connect()
   const define = (body: string): Promise<void> =>
-    session.exec(`CREATE OR REPLACE FUNCTION public.pg_notify(channel text, payload text) RETURNS void
+    connection.exec(`CREATE OR REPLACE FUNCTION public.pg_notify(channel text, payload text) RETURNS void
       LANGUAGE plpgsql AS $$ BEGIN ${body} END $$`)
   await define('PERFORM pg_catalog.pg_notify(channel, payload);')
-  await session.exec(`ALTER DATABASE ${database.env.PGDATABASE} SET search_path = public, pg_catalog`)
+  await connection.exec(`ALTER DATABASE ${database.env.PGDATABASE} SET search_path = public, pg_catalog`)
   return () => define('NULL;')
 }
 

@@ -144,13 +144,13 @@ const goOn = async (agent: AgentParts, providers: readonly IdentityProvider[]): 
     const lasted = agent.clock.monotonicMs() - sinceMs > settledMs(agent)
     shortLived = lasted || provided.kind === 'failed' ? 0 : shortLived + 1
     agent.record.phase('rejoining')
-    const slotMs = end.kind === 'rejoin' ? Math.min(end.afterMs, longestRejoinMs) : 0
-    agent.record.trouble('enrollment', end.trouble, slotMs === 0 ? null : agent.clock.nowMs() + slotMs)
+    const retryAfterMs = end.kind === 'rejoin' ? Math.min(end.afterMs, longestRejoinMs) : 0
+    agent.record.trouble('enrollment', end.trouble, retryAfterMs === 0 ? null : agent.clock.nowMs() + retryAfterMs)
     agent.log.warn(
       { code: end.trouble.code, next: end.trouble.next },
       `this identity is not taken any more: ${end.trouble.text}`,
     )
-    if (slotMs > 0) await nudgedPause(agent, slotMs)
+    if (retryAfterMs > 0) await nudgedPause(agent, retryAfterMs)
     // A plane that hands out identities and takes none of them must not be asked in a circle. The first is no circle:
     // it may be one from before a restart.
     if (shortLived > 1) {

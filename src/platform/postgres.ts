@@ -5,7 +5,7 @@ import { Socket } from 'node:net'
 import { getCACertificates, type ConnectionOptions } from 'node:tls'
 import { Client, DatabaseError } from 'pg'
 import { isNewer, type NewestPrimary, type Timeline } from './newest-primary.ts'
-import { openConnection, PgConnectionLost } from './postgres-session.ts'
+import { openConnection, PgConnectionLost } from './postgres-connection.ts'
 import { systemTimers } from './timers.ts'
 
 export type PostgresHost = { readonly host: string; readonly port: number }
@@ -31,7 +31,7 @@ export type PgRow = Readonly<Record<string, unknown>>
 export type PgResult = { readonly rows: readonly PgRow[]; readonly count: number }
 
 /** One connection. Statements run in the order they are given; BIGINT comes back as a number. */
-export type PgSession = {
+export type PgConnection = {
   run(statement: Prepared, values?: readonly PgValue[]): Promise<PgResult>
   /** Several statements without values, such as BEGIN or a schema. */
   exec(sql: string): Promise<void>
@@ -110,7 +110,7 @@ const otherHostsMs = 400
 const keepAliveAfterMs = 5000
 
 /** Whichever host is a primary and can be written to; of several that say so the one that was promoted last. */
-export const connectPostgres = async (target: PostgresTarget, options: ConnectOptions): Promise<PgSession> => {
+export const connectPostgres = async (target: PostgresTarget, options: ConnectOptions): Promise<PgConnection> => {
   const settled = new AbortController()
   const cancelDeadline = systemTimers.after(options.connectWithinMs, () =>
     settled.abort(new PgConnectionLost(`no answer within ${options.connectWithinMs} ms`)),
@@ -127,14 +127,14 @@ export const connectPostgres = async (target: PostgresTarget, options: ConnectOp
     settled.abort(new Error('another host was chosen'))
     for (const attempt of attempts)
       attempt.then(
-        (found) => found !== chosen && found.session.destroy(),
+        (found) => found !== chosen && found.connection.destroy(),
         () => {},
       )
   }
 }
 
 /** `timeline`: null where no other server could be the primary. */
-type Found = { readonly session: PgSession; readonly host: string; readonly timeline: Timeline | null }
+type Found = { readonly connection: PgConnection; readonly host: string; readonly timeline: Timeline | null }
 
 const newestOf = async (attempts: readonly Promise<Found>[]): Promise<Found> => {
   const found: Found[] = []
@@ -152,9 +152,9 @@ const newestOf = async (attempts: readonly Promise<Found>[]): Promise<Found> => 
   )
 }
 
-const admitted = ({ session, host, timeline }: Found, { newest }: ConnectOptions): PgSession => {
-  if (timeline === null || newest === undefined || newest.admit(session, timeline)) return session
-  session.destroy()
+const admitted = ({ connection, host, timeline }: Found, { newest }: ConnectOptions): PgConnection => {
+  if (timeline === null || newest === undefined || newest.admit(connection, timeline)) return connection
+  connection.destroy()
   throw new NotAPrimary(host, 'is a primary that another has replaced')
 }
 
@@ -187,17 +187,17 @@ const connectHost = async (
     // Statements are sent as they are given, without waiting for the answer to the one before.
     pipeline: true,
   })
-  const session = openConnection(client, socket)
-  const give = (): void => session.destroy()
+  const connection = openConnection(client, socket)
+  const give = (): void => connection.destroy()
   settled.addEventListener('abort', give)
   try {
     await client.connect()
-    await prepare(session, host, options)
-    const timeline = target.hosts.length === 1 ? null : await timelineOf(session)
+    await prepare(connection, host, options)
+    const timeline = target.hosts.length === 1 ? null : await timelineOf(connection)
     settled.throwIfAborted()
-    return { session, host, timeline }
+    return { connection, host, timeline }
   } catch (error) {
-    session.destroy()
+    connection.destroy()
     settled.throwIfAborted()
     throw refusalOf(error) ?? (isServerAnswer(error) ? error : new PgConnectionLost(error))
   } finally {
@@ -207,12 +207,12 @@ const connectHost = async (
 
 const isServerAnswer = (error: unknown): boolean => error instanceof DatabaseError || error instanceof NotAPrimary
 
-const prepare = async (session: PgSession, host: string, options: ConnectOptions): Promise<void> => {
+const prepare = async (connection: PgConnection, host: string, options: ConnectOptions): Promise<void> => {
   const settings = Object.entries({ ...settingsOfAll, ...options.settings })
   // Asked first: a server whose default is to write nothing is none to write to.
   const [state] = await Promise.all([
-    session.run(askState),
-    session.run(applySettings, [settings.map(([name]) => name), settings.map(([, value]) => value)]),
+    connection.run(askState),
+    connection.run(applySettings, [settings.map(([name]) => name), settings.map(([, value]) => value)]),
   ])
   if (state.rows[0]?.['writable'] !== true) throw new NotAPrimary(host)
 }
@@ -230,8 +230,8 @@ const askState: Prepared = {
 }
 
 /** Not asked where there is no choice: what calls itself PostgreSQL does not always have an answer. */
-const timelineOf = async (session: PgSession): Promise<Timeline> => {
-  const { rows } = await session.run(askTimeline)
+const timelineOf = async (connection: PgConnection): Promise<Timeline> => {
+  const { rows } = await connection.run(askTimeline)
   return rows[0] as Timeline
 }
 

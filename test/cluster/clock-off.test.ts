@@ -88,8 +88,8 @@ test('R2: over PostgreSQL a plane 3 days ahead or behind does not start, and cha
     assert.match(stderr, /CLOCK_OFF/)
     assert.match(stderr, skewMs > 0 ? /ahead of the database's/ : /behind the database's/)
   }
-  const session = await database.connect()
-  const { rows } = await session.run({
+  const connection = await database.connect()
+  const { rows } = await connection.run({
     name: '',
     text: "SELECT count(*) AS n FROM pg_tables WHERE schemaname = 'public'",
   })

@@ -26,9 +26,9 @@ const smallDatabase = async (t: TestContext, server: PostgresServer) => {
   const { uid = 0, gid = 0 } = serverOwner()
   fs.chownSync(tables, uid, gid)
   const [database, other] = [await server.database(t), await server.database(t)]
-  const session = await other.connect()
-  await session.exec(`CREATE TABLESPACE small LOCATION '${tables}'`)
-  await session.exec(`ALTER DATABASE ${database.name} SET TABLESPACE small`)
+  const connection = await other.connect()
+  await connection.exec(`CREATE TABLESPACE small LOCATION '${tables}'`)
+  await connection.exec(`ALTER DATABASE ${database.name} SET TABLESPACE small`)
   return { disk, database }
 }
 

@@ -18,11 +18,11 @@ const lanes = 9
 const enough = 60
 
 const rowsOf = async (cluster: PatroniCluster, text: string): Promise<readonly PgRow[]> => {
-  const session = await connectPostgres(cluster.target, { applicationName: 'muster test', connectWithinMs: 10_000 })
+  const connection = await connectPostgres(cluster.target, { applicationName: 'muster test', connectWithinMs: 10_000 })
   try {
-    return (await session.run({ name: text, text })).rows
+    return (await connection.run({ name: text, text })).rows
   } finally {
-    await session.end()
+    await connection.end()
   }
 }
 

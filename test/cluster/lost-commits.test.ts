@@ -66,12 +66,12 @@ const promotedStandby = async (t: TestContext): Promise<Losing> => {
       PGPORT: `${primary.port},${standby.port}`,
     },
     async mark() {
-      const session = await database.connect()
+      const connection = await database.connect()
       const caughtUp = {
         name: 'caught-up',
         text: 'SELECT FROM pg_stat_replication WHERE replay_lsn >= pg_current_wal_lsn()',
       }
-      await eventually('the standby to have all', async () => (await session.run(caughtUp)).count === 1, patience)
+      await eventually('the standby to have all', async () => (await connection.run(caughtUp)).count === 1, patience)
       await standby.stop('fast')
     },
     async lose() {

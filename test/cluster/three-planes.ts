@@ -1,7 +1,7 @@
 // Three real planes over one real PostgreSQL, and what its tables say of them behind their backs.
 
 import assert from 'node:assert/strict'
-import type { PgRow, PgSession, PgValue } from '#platform/postgres.ts'
+import type { PgRow, PgConnection, PgValue } from '#platform/postgres.ts'
 import type { Scope } from '../process/cleanup.ts'
 import { eventually, type Patience } from '../process/eventually.ts'
 import { freePort } from '../process/free-port.ts'
@@ -19,7 +19,7 @@ export type ThreePlanes = {
 /** The database itself, asked without a plane. */
 export type Tables = {
   /** Another connection, for a transaction of the test's own. */
-  connect(): Promise<PgSession>
+  connect(): Promise<PgConnection>
   rows(text: string, values?: readonly PgValue[]): Promise<readonly PgRow[]>
   /** Of those with a lease. */
   replicas(): Promise<readonly LeasedReplica[]>
@@ -84,8 +84,8 @@ export const startPlanesBehindOne = async (t: Scope, options: ThreePlanesOptions
 }
 
 const tablesOf = async (database: TestDatabase): Promise<Tables> => {
-  const session = await database.connect()
-  const rows: Tables['rows'] = async (text, values = []) => (await session.run({ name: '', text }, values)).rows
+  const connection = await database.connect()
+  const rows: Tables['rows'] = async (text, values = []) => (await connection.run({ name: '', text }, values)).rows
   return {
     connect: () => database.connect(),
     rows,
@@ -118,7 +118,16 @@ export const byLeadership = async ({
 }
 
 export const untilReady = (plane: Plane, patience: Patience = { withinMs: 30_000, everyMs: 100 }): Promise<true> =>
-  eventually('the plane to serve again', async () => (await plane.api('GET', '/readyz')).status === 200, patience)
+  eventually(
+    'the plane to serve again',
+    async () => {
+      const { status, body } = await plane.api('GET', '/readyz')
+      // Its reasons are what a failure of the wait is explained by.
+      assert.equal(status, 200, JSON.stringify(body))
+      return true
+    },
+    patience,
+  )
 
 /** Nodes that were made inactive, as often as that happened. */
 export const lapsed = async ({ rows }: Tables): Promise<readonly string[]> =>

@@ -229,9 +229,9 @@ const upgradedAfterLast = async (t: Scope, { release, command, database, old, pl
 }
 
 const rowsIn = async (database: TestDatabase, text: string) => {
-  const session = await database.connect()
-  const { rows } = await session.run({ name: '', text })
-  await session.end()
+  const connection = await database.connect()
+  const { rows } = await connection.run({ name: '', text })
+  await connection.end()
   return rows
 }
 const schemaIn = async (database: TestDatabase): Promise<unknown> =>

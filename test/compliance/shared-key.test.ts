@@ -25,12 +25,12 @@ const forgetClaims = async ({ data }: Plane): Promise<void> => {
     file.close()
     return
   }
-  const session = await connectPostgres((await database).target, {
+  const connection = await connectPostgres((await database).target, {
     applicationName: 'muster test',
     connectWithinMs: 5000,
   })
-  await session.exec(sql)
-  await session.end()
+  await connection.exec(sql)
+  await connection.end()
 }
 
 /** A second node over the key of the first. */

@@ -5,14 +5,14 @@ import type { NodeId } from '#domain/core/node.ts'
 import type { Timers } from '#platform/timers.ts'
 import type {
   Asked,
-  Fence,
-  Holder,
-  Holders,
+  FencingToken,
+  Hold,
+  Holds,
   ReplicaNumber,
   Replicas,
   Standing,
 } from '#plane/store/contract/replicas.ts'
-import { Fenced } from '#plane/store/contract/store-errors.ts'
+import { StaleReplica } from '#plane/store/contract/store-errors.ts'
 import type { Committed, Store } from '#plane/store/contract/store.ts'
 
 type Answer = (question: unknown, from: ReplicaNumber) => Promise<unknown>
@@ -24,7 +24,7 @@ type Member = {
   standing: Standing
   readonly topics: Map<string, Answer>
   readonly onStanding: ((standing: Standing) => void)[]
-  readonly onLeadership: ((fence: Fence | null) => void)[]
+  readonly onLeadership: ((fencingToken: FencingToken | null) => void)[]
   readonly onForeign: ((committed: Committed) => void)[]
   readonly unpublished: Committed[]
 }
@@ -52,28 +52,28 @@ const copyOf = (value: unknown): unknown => JSON.parse(JSON.stringify(value ?? n
 
 export const joinReplicas = (base: Store, timers: Timers): (() => JoinedReplica) => {
   const members: Member[] = []
-  const rows = new Map<NodeId, Holder>()
+  const rows = new Map<NodeId, Hold>()
   const lapsing = new Map<NodeId, Promise<unknown>>()
   let leader: Member | null = null
-  let fence: Fence = { number: 0 }
+  let fencingToken: FencingToken = { number: 0 }
 
   const leased = (number: ReplicaNumber): Member | null =>
     members.find((member) => member.number === number && member.leased) ?? null
-  const holderOf = (node: NodeId): Holder | null => {
+  const holdOf = (node: NodeId): Hold | null => {
     const row = rows.get(node)
     return row === undefined || leased(row.replica) === null ? null : row
   }
   const leads = (member: Member): boolean => leader === member && member.leased && member.standing.kind === 'serving'
   const needLease = (member: Member): void => {
-    if (!member.leased || member.standing.kind === 'expired') throw new Fenced('this replica has no lease')
+    if (!member.leased || member.standing.kind === 'expired') throw new StaleReplica('this replica has no lease')
   }
 
-  const holdersFor = (member: Member): Holders => ({
+  const holdsFor = (member: Member): Holds => ({
     async take(node, session, over) {
       // The lapse of a node and the claim of its channel are decided on one row.
       await lapsing.get(node)
       needLease(member)
-      const now = holderOf(node)
+      const now = holdOf(node)
       const free =
         now === null || now.replica === member.number || (now.instance !== null && now.instance === session.instance)
       const found = now !== null && over !== null && over.replica === now.replica && over.number === now.number
@@ -85,11 +85,11 @@ export const joinReplicas = (base: Store, timers: Timers): (() => JoinedReplica)
       const now = rows.get(node)
       if (now?.replica === member.number && now.number === session) rows.delete(node)
     },
-    of: async (node) => holderOf(node),
+    of: async (node) => holdOf(node),
     async absent() {
-      if (member.standing.kind !== 'serving') throw new Fenced('out of touch')
+      if (member.standing.kind !== 'serving') throw new StaleReplica('out of touch')
       const active = await base.nodes({ membership: 'active', profile: null, after: null, limit: 1000 })
-      return active.map(({ value }) => value.id).filter((node) => holderOf(node) === null)
+      return active.map(({ value }) => value.id).filter((node) => holdOf(node) === null)
     },
   })
 
@@ -117,10 +117,10 @@ export const joinReplicas = (base: Store, timers: Timers): (() => JoinedReplica)
     behindMs: () => (member.unpublished.length === 0 ? 0 : null),
     clockOffsetMs: () => 0,
     onStanding: (run) => void member.onStanding.push(run),
-    leadership: () => (leads(member) ? fence : null),
+    leadership: () => (leads(member) ? fencingToken : null),
     onLeadership(run) {
       member.onLeadership.push(run)
-      if (leads(member)) run(fence)
+      if (leads(member)) run(fencingToken)
     },
     leased: async () =>
       members
@@ -138,7 +138,7 @@ export const joinReplicas = (base: Store, timers: Timers): (() => JoinedReplica)
       return members.filter((each) => each.leased).map(({ number }) => ({ number, name: `test ${number}` }))
     },
     count: () => Math.max(1, members.filter((each) => each.leased).length),
-    holders: holdersFor(member),
+    holds: holdsFor(member),
     ask: (to, topic, question, withinMs) => ask(member, to, topic, question, withinMs),
     onQuestion: (topic, answer) => void member.topics.set(topic, answer),
   })
@@ -154,8 +154,9 @@ export const joinReplicas = (base: Store, timers: Timers): (() => JoinedReplica)
     onForeignCommit: (run) => void member.onForeign.push(run),
     async commit({ unheld, ...change }, given) {
       needLease(member)
-      if (given !== undefined && (!leads(member) || given.number !== fence.number)) throw new Fenced('another leads')
-      if (unheld !== undefined && holderOf(unheld) !== null) return 'lost-race'
+      if (given !== undefined && (!leads(member) || given.number !== fencingToken.number))
+        throw new StaleReplica('another leads')
+      if (unheld !== undefined && holdOf(unheld) !== null) return 'lost-race'
       const commit = base.commit(change)
       if (unheld !== undefined) lapsing.set(unheld, commit)
       const outcome = await commit.finally(() => unheld !== undefined && lapsing.delete(unheld))
@@ -183,7 +184,7 @@ export const joinReplicas = (base: Store, timers: Timers): (() => JoinedReplica)
     members.push(member)
     leader ??= member
     const publishLeadership = (): void => {
-      for (const each of members) for (const run of each.onLeadership) run(leads(each) ? fence : null)
+      for (const each of members) for (const run of each.onLeadership) run(leads(each) ? fencingToken : null)
     }
     return {
       store: storeFor(member),
@@ -201,7 +202,7 @@ export const joinReplicas = (base: Store, timers: Timers): (() => JoinedReplica)
       },
       lead() {
         leader = member
-        fence = { number: fence.number + 1 }
+        fencingToken = { number: fencingToken.number + 1 }
         publishLeadership()
       },
     }

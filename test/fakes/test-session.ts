@@ -38,7 +38,7 @@ export const testPrincipal = (id: string, changes: Partial<NodePrincipal> = {}):
   kind: 'node',
   id,
   epoch: 1,
-  proof: { by: 'certificate', issuer: 'issuer', serial: 'aa', spki: 'key-of-aa' },
+  credential: { by: 'certificate', issuer: 'issuer', serial: 'aa', spki: 'key-of-aa' },
   notAfterMs: 1_000_000_000,
   evidenceOnly: false,
   source: '192.0.2.1',

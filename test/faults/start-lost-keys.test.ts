@@ -244,9 +244,9 @@ test('L5: on PostgreSQL several lost keys are replaced at once, and an empty sea
   if (withPeer(t, 'postgres') === null) return
   const { env, target } = await postgresDatabase(t)
   const query = async (sql: string): Promise<void> => {
-    const session = await connectPostgres(target, { applicationName: 'muster test', connectWithinMs: 5000 })
-    await session.exec(sql)
-    await session.end()
+    const connection = await connectPostgres(target, { applicationName: 'muster test', connectWithinMs: 5000 })
+    await connection.exec(sql)
+    await connection.end()
   }
   const data = path.join(tempFolder(t), 'd')
   const start = () => startPlaneHere(data, { store: 'postgres' }, undefined, env)

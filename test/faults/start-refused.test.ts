@@ -257,12 +257,12 @@ test('L1: PostgreSQL without a domain beside the folder of one is refused; an em
   const other = path.join(tempFolder(t), 'o')
   await (await on(other, second)).stop()
   const replicas = async (): Promise<unknown> => {
-    const session = await connectPostgres(second.target, { applicationName: 'muster test', connectWithinMs: 5000 })
-    const { rows } = await session.run({
+    const connection = await connectPostgres(second.target, { applicationName: 'muster test', connectWithinMs: 5000 })
+    const { rows } = await connection.run({
       name: 'leases',
       text: 'SELECT max(replica.number) AS newest, max(leadership.number) AS led FROM replica FULL JOIN leadership ON false',
     })
-    await session.end()
+    await connection.end()
     return rows
   }
   const before = await replicas()

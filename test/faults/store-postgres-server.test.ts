@@ -7,7 +7,7 @@ import * as path from 'node:path'
 import { test, type TestContext } from 'node:test'
 import { StoreFault } from '#plane/store/contract/store-errors.ts'
 import type { Store } from '#plane/store/contract/store.ts'
-import type { PgSession } from '#platform/postgres.ts'
+import type { PgConnection } from '#platform/postgres.ts'
 import { withPeer } from '../peers/peer.ts'
 import { startChild } from '../process/child.ts'
 import { cleanup } from '../process/cleanup.ts'
@@ -103,12 +103,12 @@ test('kill -9 of the server, again and again under load: every acknowledged comm
 test('connections ended by the server at any moment under load: nothing is lost, nothing is there twice', async (t) => {
   if (withPeer(t, 'postgres') === null) return
   const { store, connect } = await ownServer(t)
-  const session = await connect()
+  const connection = await connect()
   const running = load(t, store, 10)
   await withSeed(async (random) => {
     for (let round = 0; round < (long ? 200 : 15); round++) {
       await moreThan(5 + random.unit() * 40, running.acknowledged(), running)
-      await session.exec(
+      await connection.exec(
         `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'muster write'`,
       )
     }
@@ -116,18 +116,18 @@ test('connections ended by the server at any moment under load: nothing is lost,
   await assertKept(store, await running.end())
 })
 
-const standbys = async (server: PostgresServer, session: PgSession, names: string): Promise<void> => {
-  await session.exec(`ALTER SYSTEM SET synchronous_standby_names = '${names}'`)
-  await session.exec('SELECT pg_reload_conf()')
+const standbys = async (server: PostgresServer, connection: PgConnection, names: string): Promise<void> => {
+  await connection.exec(`ALTER SYSTEM SET synchronous_standby_names = '${names}'`)
+  await connection.exec('SELECT pg_reload_conf()')
   const shown = { name: 'shown', text: 'SHOW synchronous_standby_names' }
   await eventually('the server to heed it', async () => {
-    const [row] = (await session.run(shown)).rows
+    const [row] = (await connection.run(shown)).rows
     return row?.['synchronous_standby_names'] === names && server.pid > 0
   })
 }
 
-const waitingForStandby = async (session: PgSession): Promise<readonly number[]> => {
-  const { rows } = await session.run({
+const waitingForStandby = async (connection: PgConnection): Promise<readonly number[]> => {
+  const { rows } = await connection.run({
     name: 'waiting-for-standby',
     text: `SELECT pid FROM pg_stat_activity WHERE application_name = 'muster write' AND wait_event = 'SyncRep'`,
   })
@@ -141,24 +141,24 @@ for (const [how, call] of [
   test(`${how} acknowledges nothing: the commit is answered once it is replicated`, async (t) => {
     if (withPeer(t, 'postgres') === null) return
     const { server, store, connect } = await ownServer(t)
-    const session = await connect()
+    const connection = await connect()
     await committed(store, newNode('before'))
-    await standbys(server, session, 'nobody')
+    await standbys(server, connection, 'nobody')
     let answered = false
     const asked = store.commit(newNode('n1')).finally(() => (answered = true))
     const [first] = await eventually('the commit to wait', async () => {
-      const pids = await waitingForStandby(session)
+      const pids = await waitingForStandby(connection)
       return pids.length > 0 && pids
     })
-    await session.run({ name: 'end-wait', text: `SELECT ${call}($1::int)` }, [first ?? 0])
+    await connection.run({ name: 'end-wait', text: `SELECT ${call}($1::int)` }, [first ?? 0])
     await eventually('the look-up to wait for the standby as well', async () => {
-      const pids = await waitingForStandby(session)
+      const pids = await waitingForStandby(connection)
       return pids.length > 0 && !pids.includes(first ?? 0)
     })
-    const there = await session.run({ name: 'there', text: `SELECT key FROM node WHERE key = 'n1'` })
+    const there = await connection.run({ name: 'there', text: `SELECT key FROM node WHERE key = 'n1'` })
     assert.equal(there.count, 1, 'it can be seen already')
     assert.equal(answered, false, 'and yet it is not acknowledged')
-    await standbys(server, session, '')
+    await standbys(server, connection, '')
     assert.notEqual(await asked, 'lost-race')
     await assertKept(store, { acknowledged: ['before', 'n1'], rejected: new Set() })
   })
@@ -168,7 +168,7 @@ test('a replica that stands still inside a transaction blocks others for a few s
   const pair = generateKeyPairSync('ed25519')
   const keyFile = path.join(tempFolder(t), 'key.pem')
   fs.writeFileSync(keyFile, pair.privateKey.export({ type: 'pkcs8', format: 'pem' }))
-  const { open, target, session, sql } = await replicated(t, signerOf(pair.privateKey, pair.publicKey))
+  const { open, target, connection, sql } = await replicated(t, signerOf(pair.privateKey, pair.publicKey))
   const store = await open()
   await committed(store, newNode('hot'))
   const program = path.join(import.meta.dirname, 'postgres-committer.ts')
@@ -178,7 +178,7 @@ test('a replica that stands still inside a transaction blocks others for a few s
     eventually(`the child to print ${what}`, () => what.exec(child.stdout())?.[1], patience)
   const replica = await printed(/replica (\d+)/)
   // Its next commit is held up at the very end, with the row it writes already locked.
-  await session.exec(`BEGIN; SELECT FROM chain WHERE writer = ${replica} FOR UPDATE`)
+  await connection.exec(`BEGIN; SELECT FROM chain WHERE writer = ${replica} FOR UPDATE`)
   await committed(store, newNode('go'))
   await eventually('the commit of the child to be held up', async () => {
     const [row] = await sql(`SELECT count(*) AS waiting FROM pg_stat_activity WHERE application_name = 'muster write'
@@ -186,7 +186,7 @@ test('a replica that stands still inside a transaction blocks others for a few s
     return row?.['waiting'] === 1
   })
   child.signal('SIGSTOP')
-  await session.exec('COMMIT')
+  await connection.exec('COMMIT')
   const [startMs, fairMs] = [performance.now(), fairStopwatch()]
   const outcome = await store.commit({
     reads: [read('node', 'hot', 1)],

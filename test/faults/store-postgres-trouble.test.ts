@@ -21,9 +21,9 @@ test('R4: a cancelled statement is 503 UNAVAILABLE and not DISK_TROUBLE; while a
   if (withPeer(t, 'postgres') === null) return
   const database = await postgresDatabase(t)
   const plane = await startPlane(t, { env: { MUSTER_STORE: 'postgres', ...database.env } })
-  const session = await database.connect()
-  await session.exec('BEGIN')
-  await session.exec('LOCK TABLE journal')
+  const connection = await database.connect()
+  await connection.exec('BEGIN')
+  await connection.exec('LOCK TABLE journal')
   const create = plane.api('POST', '/v1/tokens', { node: 'gpu-001' })
   const other = await database.connect()
   await eventually('the commit to wait', async () => (await other.run(cancelCommits)).count > 0, { everyMs: 50 })
@@ -41,7 +41,7 @@ test('R4: a cancelled statement is 503 UNAVAILABLE and not DISK_TROUBLE; while a
   )
   assert.match(unready.body.reasons.join('\n'), /the store cannot be written to/)
 
-  await session.exec('ROLLBACK')
+  await connection.exec('ROLLBACK')
   await eventually('the plane to be ready', async () => (await plane.api('GET', '/readyz')).status === 200, {
     withinMs: 15_000,
     everyMs: 100,
@@ -50,13 +50,13 @@ test('R4: a cancelled statement is 503 UNAVAILABLE and not DISK_TROUBLE; while a
 
   if (process.env['MUSTER_LONG'] === undefined) return
   // Nobody calls: the plane finds out by itself.
-  await session.exec('BEGIN')
-  await session.exec('LOCK TABLE node')
+  await connection.exec('BEGIN')
+  await connection.exec('LOCK TABLE node')
   await eventually('/readyz to say so', async () => (await plane.api('GET', '/readyz')).status === 503, {
     withinMs: 15_000,
     everyMs: 100,
   })
-  await session.exec('ROLLBACK')
+  await connection.exec('ROLLBACK')
   await eventually('the plane to be ready', async () => (await plane.api('GET', '/readyz')).status === 200, {
     withinMs: 15_000,
     everyMs: 100,
@@ -66,9 +66,9 @@ test('R4: a cancelled statement is 503 UNAVAILABLE and not DISK_TROUBLE; while a
 test('a value or a statement that the server does not accept is no trouble of the store; a cancelled or lost one is', async (t) => {
   if (withPeer(t, 'postgres') === null) return
   const database = await postgresDatabase(t)
-  const session = await database.connect()
+  const connection = await database.connect()
   const faultOf = async (text: string, values: readonly string[] = []): Promise<StoreFault> =>
-    session.run({ name: '', text }, values).then(
+    connection.run({ name: '', text }, values).then(
       () => assert.fail(`${text} was accepted`),
       (error: unknown) => new StoreFault('the store cannot be read', error),
     )
@@ -88,8 +88,8 @@ test('a value or a statement that the server does not accept is no trouble of th
   assert.equal(await troubleAfter(await faultOf('SELECT 1 / 0')), false)
   assert.equal(await troubleAfter(await faultOf('SELECT * FROM no_such_table')), false)
   assert.equal(await troubleAfter(new StoreFault('the store cannot be read', new Error('no answer in time'))), true)
-  await session.exec(`SET statement_timeout = '20ms'`)
+  await connection.exec(`SET statement_timeout = '20ms'`)
   assert.equal(await troubleAfter(await faultOf('SELECT pg_sleep(5)')), true)
-  await session.exec(`SET statement_timeout = 0`)
+  await connection.exec(`SET statement_timeout = 0`)
   assert.equal(await troubleAfter(await faultOf('SELECT pg_terminate_backend(pg_backend_pid())')), true)
 })

@@ -31,7 +31,7 @@ test('a channel that is being opened on another replica is waited for: no replic
   a.held.beforeRead = () => slow.promise
   const first = a.dial(node, 'a')
   await turns()
-  assert.equal((await a.store.replicas.holders.of(node))?.instance, instanceOf('a'))
+  assert.equal((await a.store.replicas.holds.of(node))?.instance, instanceOf('a'))
   const second = b.dial(node, 'b')
   await turns()
   assert.equal(b.sessions.count(), 0)
@@ -51,7 +51,7 @@ test('a process that moves to another replica is let in at once, and its older c
   assert.deepEqual([older.ended(), newer.ended()], [false, false])
   await pass(6000)
   assert.deepEqual([older.ended(), closingOf(older), newer.ended()], [true, 'REPLACED', false])
-  assert.equal((await a.store.replicas.holders.of(node))?.replica, b.store.replicas.self)
+  assert.equal((await a.store.replicas.holds.of(node))?.replica, b.store.replicas.self)
 })
 
 test('a node that came back here before its draining was over keeps its newest channel', async (t) => {
@@ -69,7 +69,7 @@ test('a node that came back here before its draining was over keeps its newest c
   a.mute(false)
   await pass(16_000)
   assert.deepEqual([first.ended(), second.ended(), third.ended()], [true, true, false])
-  assert.equal((await b.store.replicas.holders.of(node))?.replica, a.store.replicas.self)
+  assert.equal((await b.store.replicas.holds.of(node))?.replica, a.store.replicas.self)
 })
 
 test('a process that was killed leaves a silent channel on another replica: it is probed, ended, replaced', async (t) => {
@@ -122,7 +122,7 @@ test('a move that comes to nothing leaves the channel where it was, and every re
   slow.resolve()
   assert.equal(await moving.outcome, 'REPLICA_BEHIND')
   await turns()
-  assert.equal((await b.store.replicas.holders.of(node))?.replica, a.store.replicas.self)
+  assert.equal((await b.store.replicas.holds.of(node))?.replica, a.store.replicas.self)
   assert.equal(kept.ended(), false)
 })
 
@@ -130,15 +130,15 @@ test('a channel that ends has no holder, and of two on one replica the one that 
   const { replicas } = await setUpReplicas(t, 2)
   const [a] = replicas
   assert.ok(a)
-  const { holders } = a.store.replicas
+  const { holds } = a.store.replicas
   const [first, second] = [a.dial(node, 'a'), a.dial(node, 'a')]
   await Promise.all([first.outcome, second.outcome])
   second.hangUp()
   await turns()
-  assert.equal((await holders.of(node))?.number, a.sessions.of(node)[0]?.number)
+  assert.equal((await holds.of(node))?.number, a.sessions.of(node)[0]?.number)
   first.hangUp()
   await turns()
-  assert.equal(await holders.of(node), null)
+  assert.equal(await holds.of(node), null)
 })
 
 test('a caller that hangs up while its channel opens leaves no claim behind', async (t) => {
@@ -154,7 +154,7 @@ test('a caller that hangs up while its channel opens leaves no claim behind', as
   slow.resolve()
   await channel.outcome
   await turns()
-  assert.deepEqual([a.sessions.count(), await a.store.replicas.holders.of(node)], [0, null])
+  assert.deepEqual([a.sessions.count(), await a.store.replicas.holds.of(node)], [0, null])
 })
 
 test('out of touch a replica takes no session and acts on no frame; back in touch it goes on where it stopped', async (t) => {

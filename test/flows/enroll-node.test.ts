@@ -61,8 +61,19 @@ const setUpEnrollment = async (t: TestContext, profile: string, probe: EnrollPar
     const row = await store.get('node', 'n1')
     assert(row !== null && row.value.membership.kind === 'enrolled')
     const { current } = row.value.membership.slots
-    const proof = { by: 'certificate', issuer: current.issuer, serial: current.serial, spki: current.spki } as const
-    const principal = { kind: 'node', id: 'n1', epoch: row.value.epoch, proof, notAfterMs: current.notAfterMs } as const
+    const credential = {
+      by: 'certificate',
+      issuer: current.issuer,
+      serial: current.serial,
+      spki: current.spki,
+    } as const
+    const principal = {
+      kind: 'node',
+      id: 'n1',
+      epoch: row.value.epoch,
+      credential,
+      notAfterMs: current.notAfterMs,
+    } as const
     const used = await useCertificate(deps, { ...principal, evidenceOnly: false, source: '192.0.2.8' }, 'c2')
     assert.equal(used.kind, 'in-use')
   }

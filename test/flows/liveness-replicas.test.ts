@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { fencedStore } from '#plane/cluster/leading.ts'
+import { leaderStore } from '#plane/cluster/leading.ts'
 import { setUpReplicas, turns } from './replicas-setup.ts'
 
 const minute = 60_000
@@ -107,7 +107,7 @@ test('what a leader that slept still wants to write is refused', async (t) => {
   assert.equal(await membershipOf(node), 'active')
   await assert.rejects(
     a.store.commit({ reads: [], writes: [], entries: [] as never }, asLeader),
-    ({ name }: Error) => name === 'Fenced',
+    ({ name }: Error) => name === 'StaleReplica',
   )
 })
 
@@ -115,11 +115,11 @@ test('of a channel that opens and a lapse that is decided already the channel wi
   const { a, b, pass, membershipOf } = await setUp(t)
   await pass(graceMs - 2000)
   await pass(4000, [a])
-  const fence = a.store.replicas.leadership()
-  assert.ok(fence)
+  const fencingToken = a.store.replicas.leadership()
+  assert.ok(fencingToken)
   const { promise: decided, resolve: decide } = Promise.withResolvers<void>()
   const { promise: allowed, resolve: allow } = Promise.withResolvers<void>()
-  const store = fencedStore(a.store, fence)
+  const store = leaderStore(a.store, fencingToken)
   const sweeping = a.sweepAbsent({
     ...store,
     async commit(change) {
@@ -139,10 +139,10 @@ test('a channel without a hold is claimed again when its node is looked for, and
   const { b, pass, membershipOf } = await setUp(t)
   const channel = b.dial(node, 'a')
   assert.equal(await channel.outcome, 'opened')
-  const { holders, self } = b.store.replicas
-  holders.release(node, b.sessions.of(node)[0]?.number ?? 0)
-  assert.equal(await holders.of(node), null)
+  const { holds, self } = b.store.replicas
+  holds.release(node, b.sessions.of(node)[0]?.number ?? 0)
+  assert.equal(await holds.of(node), null)
   await pass(graceMs + 10_000)
   assert.equal(await membershipOf(node), 'active')
-  assert.equal((await holders.of(node))?.replica, self)
+  assert.equal((await holds.of(node))?.replica, self)
 })

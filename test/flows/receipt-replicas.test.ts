@@ -6,7 +6,7 @@ import { readOf } from '#domain/core/change.ts'
 import type { Receipt } from '#domain/revocation/receipt.ts'
 import { openReceipt } from '#domain/revocation/receipt-rules.ts'
 import { withdrawIdentity } from '#plane/revocation/withdraw-identity.ts'
-import { fencedStore } from '#plane/cluster/leading.ts'
+import { leaderStore } from '#plane/cluster/leading.ts'
 import { alice } from '../fakes/sample-rows.ts'
 import { note } from '../store/harness.ts'
 import { setUpReplicas, turns } from './replicas-setup.ts'
@@ -34,9 +34,9 @@ const proofs = async (setup: Setup): Promise<readonly string[]> =>
   (await onlyReceipt(setup)).replicas.map(({ replica, how }) => `${replica} ${how}`).toSorted()
 
 const goOn = (setup: Setup, leader: Replica): Promise<void> => {
-  const fence = leader.store.replicas.leadership()
-  assert.ok(fence !== null)
-  return setup.patiently(leader.receipts.resumeOpen(fencedStore(leader.store, fence)))
+  const fencingToken = leader.store.replicas.leadership()
+  assert.ok(fencingToken !== null)
+  return setup.patiently(leader.receipts.resumeOpen(leaderStore(leader.store, fencingToken)))
 }
 
 test('all replicas acknowledge: it is effective before it is answered, and the journal says so once', async (t) => {

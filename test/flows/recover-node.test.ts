@@ -158,10 +158,10 @@ test('an unknown name, or one without a key, costs as many signature checks as a
   for (const node of ['n1', 'n2', 'nobody']) {
     const csr = newCsr()
     checks = 0
-    const proof = { purpose: 'recover', node, csr, counter } as const
-    const credential = setup.keyCredential(stranger, proof)
+    const attempt = { purpose: 'recover', node, csr, counter } as const
+    const credential = setup.keyCredential(stranger, attempt)
     const row = await setup.store.get('node', node)
-    const proven = proveRecovery(deps.clock, deps, row, { ...proof, credential })
+    const proven = proveRecovery(deps.clock, deps, row, { ...attempt, credential })
     assert.equal('code' in proven && proven.code, 'RECOVERY_UNKNOWN')
     // One is of the challenge.
     proofChecks.push(checks - 1)

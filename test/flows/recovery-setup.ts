@@ -144,9 +144,9 @@ export const setUpRecovery = async (t: TestContext, profile: Partial<Profile> = 
     assert('slots' in node.membership && node.membership.slots !== null)
     const { current, pending } = node.membership.slots
     const slot = pending ?? current
-    const proof = { by: 'certificate', issuer: slot.issuer, serial: slot.serial, spki: slot.spki } as const
+    const credential = { by: 'certificate', issuer: slot.issuer, serial: slot.serial, spki: slot.spki } as const
     const { epoch } = node
-    return { kind: 'node', id, epoch, proof, notAfterMs: slot.notAfterMs, evidenceOnly: false, source } as const
+    return { kind: 'node', id, epoch, credential, notAfterMs: slot.notAfterMs, evidenceOnly: false, source } as const
   }
   const firstUse = async (id: string): Promise<void> => {
     const used = await useCertificate(deps, await principal(id), 'first-use')

@@ -14,7 +14,7 @@ import { sweepSessions } from '#plane/channel/cut-sessions.ts'
 import { openFeed } from '#plane/core/feed.ts'
 import { openWriteLimit } from '#plane/limits/write-limit.ts'
 import { openReceipts } from '#plane/revocation/receipts.ts'
-import { fencedStore } from '#plane/cluster/leading.ts'
+import { leaderStore } from '#plane/cluster/leading.ts'
 import { openSqliteStore } from '#plane/store/sqlite/open-sqlite-store.ts'
 import { formatEvidence } from '#wire/core/agent-evidence.ts'
 import { evidenceOf } from '../fakes/agent-words.ts'
@@ -103,8 +103,8 @@ export const setUpReplicas = async (t: TestContext, count: number, nodes: readon
     atEnd(() => parts.sessions.close('DONE', 'the test is over'))
     const dial = (node: string, process: string | null): TestChannel =>
       openTestChannel((request, socket) => {
-        const proof = { by: 'certificate', issuer: 'ca1', serial: 'a1', spki: 'key-of-a1' } as const
-        const principal = testPrincipal(node, { epoch: 4, proof, notAfterMs: noonMs * 2 })
+        const credential = { by: 'certificate', issuer: 'ca1', serial: 'a1', spki: 'key-of-a1' } as const
+        const principal = testPrincipal(node, { epoch: 4, credential, notAfterMs: noonMs * 2 })
         return server.open(principal, request, socket, Buffer.alloc(0), 'c1')
       }, process)
     const peers = parts.peerProofs
@@ -115,11 +115,11 @@ export const setUpReplicas = async (t: TestContext, count: number, nodes: readon
       /** What upkeep does every second; what is still under way is not begun again. */
       tick(): void {
         sweepSessions(parts.sessions, clock)
-        const fence = store.replicas.leadership()
-        if (fence === null || sweeping) return
+        const fencingToken = store.replicas.leadership()
+        if (fencingToken === null || sweeping) return
         sweeping = true
         const over = (): void => void (sweeping = false)
-        parts.sweepAbsent(fencedStore(store, fence)).then(over, over)
+        parts.sweepAbsent(leaderStore(store, fencingToken)).then(over, over)
       },
     }
   }

@@ -292,10 +292,10 @@ const postmasterOf = (data: string): number | null => {
 
 const makeDatabase = async (hosts: PostgresTarget['hosts'], { superuser, plane }: Passwords): Promise<void> => {
   const target = { hosts, database: 'postgres', user: 'postgres', password: async () => superuser, tls: null }
-  const session = await connectPostgres(target, { applicationName: 'muster test', connectWithinMs: 10_000 })
-  await session.exec(`CREATE ROLE ${planes} LOGIN PASSWORD '${plane}'`)
-  await session.exec(`CREATE DATABASE ${planes} OWNER ${planes}`)
-  await session.end()
+  const connection = await connectPostgres(target, { applicationName: 'muster test', connectWithinMs: 10_000 })
+  await connection.exec(`CREATE ROLE ${planes} LOGIN PASSWORD '${plane}'`)
+  await connection.exec(`CREATE DATABASE ${planes} OWNER ${planes}`)
+  await connection.end()
 }
 
 /** Null: nobody answers there. */

@@ -62,8 +62,8 @@ const docsInFile = (data: string, node: string): readonly string[] => {
 }
 
 const docsInDatabase = async ({ target }: TestDatabase, node: string): Promise<readonly string[]> => {
-  const session = await connectPostgres(target, { applicationName: 'muster test', connectWithinMs: 5000 })
-  const { rows } = await session.run({ name: 'docs', text: 'SELECT doc FROM certificate WHERE node = $1' }, [node])
-  await session.end()
+  const connection = await connectPostgres(target, { applicationName: 'muster test', connectWithinMs: 5000 })
+  const { rows } = await connection.run({ name: 'docs', text: 'SELECT doc FROM certificate WHERE node = $1' }, [node])
+  await connection.end()
   return rows.map(({ doc }) => String(doc))
 }

@@ -6,7 +6,7 @@ import * as os from 'node:os'
 import * as path from 'node:path'
 import { promisify } from 'node:util'
 import { migrateDatabase } from '#plane/store/postgres/run-migrations.ts'
-import { connectPostgres, type PgSession, type PostgresTarget } from '#platform/postgres.ts'
+import { connectPostgres, type PgConnection, type PostgresTarget } from '#platform/postgres.ts'
 import { peer } from '../peers/peer.ts'
 import { cleanup, type Scope } from './cleanup.ts'
 import { eventually, within } from './eventually.ts'
@@ -23,7 +23,7 @@ export type TestDatabase = {
     readonly PGDATABASE: string
   }
   /** Ends with the test. */
-  connect(): Promise<PgSession>
+  connect(): Promise<PgConnection>
 }
 
 export type PostgresServer = {
@@ -250,32 +250,32 @@ const migratedTemplate = (place: Place): Promise<string> => {
 
 const makeTemplate = async (place: Place): Promise<string> => {
   const name = 'muster_template'
-  const session = await connectPostgres(targetOf(place, 'postgres'), patience)
-  await session.exec('SELECT pg_advisory_lock(1)')
+  const connection = await connectPostgres(targetOf(place, 'postgres'), patience)
+  await connection.exec('SELECT pg_advisory_lock(1)')
   const there = { name: 'there', text: 'SELECT FROM pg_database WHERE datname = $1' }
-  if ((await session.run(there, [name])).count === 0) {
-    await session.exec(`CREATE DATABASE ${name}_unfinished TEMPLATE template0`)
-    const connect = (): Promise<PgSession> => connectPostgres(targetOf(place, `${name}_unfinished`), patience)
+  if ((await connection.run(there, [name])).count === 0) {
+    await connection.exec(`CREATE DATABASE ${name}_unfinished TEMPLATE template0`)
+    const connect = (): Promise<PgConnection> => connectPostgres(targetOf(place, `${name}_unfinished`), patience)
     await migrateDatabase({ connect })
-    await session.exec(`ALTER DATABASE ${name}_unfinished RENAME TO ${name}`)
+    await connection.exec(`ALTER DATABASE ${name}_unfinished RENAME TO ${name}`)
   }
-  await session.end()
+  await connection.end()
   return name
 }
 
 const connectable = (t: Scope, database: Omit<TestDatabase, 'connect'>): TestDatabase => ({
   ...database,
   async connect() {
-    const session = await connectPostgres(database.target, patience)
-    cleanup(t, () => session.end())
-    return session
+    const connection = await connectPostgres(database.target, patience)
+    cleanup(t, () => connection.end())
+    return connection
   },
 })
 
 const administer = async (place: Place, sql: string): Promise<void> => {
-  const session = await connectPostgres(targetOf(place, 'postgres'), patience)
-  await session.exec(sql)
-  await session.end()
+  const connection = await connectPostgres(targetOf(place, 'postgres'), patience)
+  await connection.exec(sql)
+  await connection.end()
 }
 
 /** Backends are in sessions of their own, so they are found as children of the first process. */

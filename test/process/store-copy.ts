@@ -35,14 +35,14 @@ const copyDatabase = async (t: Scope, env: Readonly<Record<string, string>>): Pr
     password: async () => null,
     tls: null,
   }
-  const session = await connectPostgres(target, { applicationName: 'muster test', connectWithinMs: 5000 })
-  await session.exec(`CREATE DATABASE ${name}_copy TEMPLATE ${name}`)
+  const connection = await connectPostgres(target, { applicationName: 'muster test', connectWithinMs: 5000 })
+  await connection.exec(`CREATE DATABASE ${name}_copy TEMPLATE ${name}`)
   cleanup(t, async () => {
-    await session.exec(`DROP DATABASE ${name}_copy`)
-    await session.end()
+    await connection.exec(`DROP DATABASE ${name}_copy`)
+    await connection.end()
   })
   return async () => {
-    await session.exec(`DROP DATABASE ${name} WITH (FORCE)`)
-    await session.exec(`CREATE DATABASE ${name} TEMPLATE ${name}_copy`)
+    await connection.exec(`DROP DATABASE ${name} WITH (FORCE)`)
+    await connection.exec(`CREATE DATABASE ${name} TEMPLATE ${name}_copy`)
   }
 }

@@ -20,11 +20,11 @@ export const tamperWith = (data: string): Tampering => {
   const sql: Tampering['sql'] = async (statement) => {
     const shared = await databaseOf(data)
     if (shared === null) return inFile(data, statement)
-    const session = await shared.connect()
+    const connection = await shared.connect()
     try {
-      return (await session.run({ name: `tamper-${statements++}`, text: statement })).rows
+      return (await connection.run({ name: `tamper-${statements++}`, text: statement })).rows
     } finally {
-      await session.end()
+      await connection.end()
     }
   }
   return {

@@ -157,8 +157,8 @@ test('the status of PostgreSQL names its place, its planes and who leads, and no
   assert.equal((await storeStatus(there)).schema, null)
   assert.deepEqual(await migrateStore(there, false), { from: null, to: migrations.length })
 
-  const session = await database.connect()
-  await session.exec(`INSERT INTO replica (name, version, started_at, expires_at)
+  const connection = await database.connect()
+  await connection.exec(`INSERT INTO replica (name, version, started_at, expires_at)
       VALUES ('plane-a', '1', now(), now() + interval '1 minute'), ('plane-b', '1', now(), now() - interval '1 minute');
     UPDATE leadership SET number = 7, replica = 1`)
   await assert.rejects(copyStore(config, there, null, run), { code: 'STORE_IN_USE' })
@@ -169,13 +169,13 @@ test('the status of PostgreSQL names its place, its planes and who leads, and no
     replicas.map(({ name, leads }) => [name, leads]),
     [['plane-a', true]],
   )
-  await session.exec("UPDATE replica SET expires_at = now() - interval '1 second'")
+  await connection.exec("UPDATE replica SET expires_at = now() - interval '1 second'")
   await copyStore(config, there, null, run)
-  await session.exec(`DELETE FROM journal WHERE sequence > (SELECT max(sequence) FROM journal WHERE signature IS NOT NULL
+  await connection.exec(`DELETE FROM journal WHERE sequence > (SELECT max(sequence) FROM journal WHERE signature IS NOT NULL
     AND sequence < (SELECT max(sequence) FROM journal))`)
   await assert.rejects(copyStore(there, into('cut'), null, run), { code: 'JOURNAL_BROKEN' })
   await assert.rejects(backupStore(there, path.join(folder, 'copy'), run), { code: 'JOURNAL_BROKEN' })
-  await session.exec("UPDATE replica SET expires_at = now() + interval '1 minute' WHERE number = 1")
+  await connection.exec("UPDATE replica SET expires_at = now() + interval '1 minute' WHERE number = 1")
   await assert.rejects(copyStore(there, into('second'), null, run), { code: 'STORE_IN_USE' })
   assert.equal(fs.existsSync(path.join(folder, 'copy')), false)
 })

@@ -7,7 +7,7 @@ import fc from 'fast-check'
 import type { Alert } from '#domain/alerts/alert.ts'
 import type { Change, Read, Write } from '#domain/core/change.ts'
 import type { OperatorKey } from '#domain/core/principal.ts'
-import { Fenced } from '#plane/store/contract/store-errors.ts'
+import { StaleReplica } from '#plane/store/contract/store-errors.ts'
 import type { Store } from '#plane/store/contract/store.ts'
 import { withPeer } from '../peers/peer.ts'
 import { eventually } from '../process/eventually.ts'
@@ -72,11 +72,13 @@ describe('replicas on one database', () => {
       nodes.forEach(({ version }, at) =>
         assert.equal(docs[at]?.epoch, version, 'nobody wrote over what it had not read'),
       )
-      const claims = nodes.flatMap(({ key }, at) => docs[at]?.hardware.macs.map((mac) => `mac:${mac} ${String(key)}`))
+      const addresses = nodes.flatMap(({ key }, at) =>
+        docs[at]?.hardware.macs.map((mac) => `mac:${mac} ${String(key)}`),
+      )
       const held = (await sql('SELECT value, node FROM hardware')).map(
         (row) => `${String(row['value'])} ${String(row['node'])}`,
       )
-      assert.deepEqual(held.toSorted(), claims.toSorted())
+      assert.deepEqual(held.toSorted(), addresses.toSorted())
     })
     assertGapless(await readAll(stores[0] as Store))
     const verified = await (stores[1] as Store).journal.verify()
@@ -124,7 +126,7 @@ describe('replicas on one database', () => {
 
   test('a commit that relies on an absent row waits for the one that inserts it, whichever row it is', async (t) => {
     if (withPeer(t, 'postgres') === null) return
-    const { open, session, sql } = await replicated(t)
+    const { open, connection, sql } = await replicated(t)
     const [one, other] = [await open(), await open()]
     await committed(one, newNode('there'))
     await committed(other, newNode('there too'))
@@ -137,12 +139,12 @@ describe('replicas on one database', () => {
     ]
     for (const [relied, write] of cases) {
       // The one who inserts is held up at the very end of its transaction.
-      await session.exec(`BEGIN; SELECT FROM chain WHERE chain = '${String(place?.['chain'])}' FOR UPDATE`)
+      await connection.exec(`BEGIN; SELECT FROM chain WHERE chain = '${String(place?.['chain'])}' FOR UPDATE`)
       const inserting = one.commit(change([relied], [write]))
       await eventually('the insertion to be held up', async () => (await waiting(sql)) === 1)
       const relying = other.commit(change([relied], []))
       await eventually('the other to wait for it', async () => (await waiting(sql)) === 2)
-      await session.exec('COMMIT')
+      await connection.exec('COMMIT')
       assert.notEqual(await inserting, 'lost-race')
       assert.equal(await relying, 'lost-race', relied.row)
     }
@@ -150,68 +152,71 @@ describe('replicas on one database', () => {
 
   test('a commit that changes a row waits for the one that has relied on it, though that writes another', async (t) => {
     if (withPeer(t, 'postgres') === null) return
-    const { open, session, sql } = await replicated(t)
+    const { open, connection, sql } = await replicated(t)
     const [one, other] = [await open(), await open()]
     await committed(one, newNode('n1'))
     await committed(other, newNode('n2'))
     const [place] = await sql(`SELECT chain FROM chain WHERE writer = ${one.replicas.self}`)
-    await session.exec(`BEGIN; SELECT FROM chain WHERE chain = '${String(place?.['chain'])}' FOR UPDATE`)
+    await connection.exec(`BEGIN; SELECT FROM chain WHERE chain = '${String(place?.['chain'])}' FOR UPDATE`)
     const relying = one.commit(change([read('node', 'n1', 1), read('node', 'n3', 0)], [putNode('n3')]))
     await eventually('the one who relies on it to be held up', async () => (await waiting(sql)) === 1)
     const changing = other.commit(change([read('node', 'n1', 1)], [putNode('n1')]))
     await eventually('the one who changes it to wait', async () => (await waiting(sql)) === 2)
-    await session.exec('COMMIT')
+    await connection.exec('COMMIT')
     assert.notEqual(await relying, 'lost-race')
     assert.notEqual(await changing, 'lost-race')
   })
 
-  test('the fence of a former leader is refused, and so is everything without a lease', async (t) => {
+  test('the fencing token of a former leader is refused, and so is everything without a lease', async (t) => {
     if (withPeer(t, 'postgres') === null) return
     const { open, sql } = await replicated(t)
     // It renews its lease when told to: otherwise it would soon have another.
     const { timers, tick } = steppedTimers()
     const store = await open({ timers })
     tick()
-    const fence = await eventually('the replica to lead', () => store.replicas.leadership())
-    assert.notEqual(await store.commit(newNode('n1'), fence), 'lost-race')
+    const fencingToken = await eventually('the replica to lead', () => store.replicas.leadership())
+    assert.notEqual(await store.commit(newNode('n1'), fencingToken), 'lost-race')
     await sql('UPDATE leadership SET number = number + 1, replica = NULL')
-    const [led, other] = await Promise.allSettled([store.commit(newNode('n2'), fence), store.commit(newNode('n3'))])
-    assert(led.status === 'rejected' && led.reason instanceof Fenced)
-    assert(other.status === 'fulfilled' && other.value !== 'lost-race', 'its neighbour needs no fence')
+    const [led, other] = await Promise.allSettled([
+      store.commit(newNode('n2'), fencingToken),
+      store.commit(newNode('n3')),
+    ])
+    assert(led.status === 'rejected' && led.reason instanceof StaleReplica)
+    assert(other.status === 'fulfilled' && other.value !== 'lost-race', 'its neighbour needs no fencing token')
     await sql("UPDATE replica SET expires_at = now() - interval '1 second'")
-    await assert.rejects(store.commit(newNode('n4')), Fenced)
+    await assert.rejects(store.commit(newNode('n4')), StaleReplica)
     assert.equal(await store.get('node', 'n2'), null)
     assert.equal(await store.get('node', 'n4'), null)
   })
 
   test('a lease that ends while a commit is on its way takes that along', async (t) => {
     if (withPeer(t, 'postgres') === null) return
-    const { open, session, sql } = await replicated(t)
+    const { open, connection, sql } = await replicated(t)
     const { timers } = steppedTimers()
     const store = await open({ timers })
     await committed(store, newNode('n1'))
-    await session.exec("BEGIN; SELECT FROM node WHERE key = 'n1' FOR UPDATE")
-    const late = assert.rejects(store.commit(change([read('node', 'n1', 1)], [putNode('n1')])), Fenced)
+    await connection.exec("BEGIN; SELECT FROM node WHERE key = 'n1' FOR UPDATE")
+    const late = assert.rejects(store.commit(change([read('node', 'n1', 1)], [putNode('n1')])), StaleReplica)
     await eventually('it to be held up', async () => (await waiting(sql)) === 1)
-    await session.exec("UPDATE replica SET expires_at = clock_timestamp() - interval '1 second'; COMMIT")
+    await connection.exec("UPDATE replica SET expires_at = clock_timestamp() - interval '1 second'; COMMIT")
     await late
     assert.equal((await store.get('node', 'n1'))?.version, 1)
   })
 
   test('while a commit of a leader is under way no other replica takes its place', async (t) => {
     if (withPeer(t, 'postgres') === null) return
-    const { open, session, sql } = await replicated(t)
+    const { open, connection, sql } = await replicated(t)
     const store = await open()
-    const fence = await eventually('the replica to lead', () => store.replicas.leadership())
+    const fencingToken = await eventually('the replica to lead', () => store.replicas.leadership())
     await committed(store, newNode('n1'))
-    await session.exec("BEGIN; SELECT FROM node WHERE key = 'n1' FOR UPDATE; SET LOCAL lock_timeout = '50ms'")
-    const sweeping = store.commit(change([read('node', 'n1', 1)], [putNode('n1')]), fence)
+    await connection.exec("BEGIN; SELECT FROM node WHERE key = 'n1' FOR UPDATE; SET LOCAL lock_timeout = '50ms'")
+    const sweeping = store.commit(change([read('node', 'n1', 1)], [putNode('n1')]), fencingToken)
     await eventually('the sweep to be held up', async () => (await waiting(sql)) === 1)
-    await session.exec('SAVEPOINT before')
-    await assert.rejects(session.exec('UPDATE leadership SET number = number + 1, replica = NULL'), /lock timeout/)
-    await session.exec('ROLLBACK TO before; COMMIT')
+    await connection.exec('SAVEPOINT before')
+    await assert.rejects(connection.exec('UPDATE leadership SET number = number + 1, replica = NULL'), /lock timeout/)
+    await connection.exec('ROLLBACK TO before; COMMIT')
     assert.notEqual(await sweeping, 'lost-race')
-    await session.exec('UPDATE leadership SET number = number + 1, replica = NULL')
+    await connection.exec('UPDATE leadership SET number = number + 1, replica = NULL')
   })
 
   test('a commit that relies on a node without a holder loses to the channel that was opened meanwhile', async (t) => {
@@ -224,10 +229,10 @@ describe('replicas on one database', () => {
       unheld: 'n1',
     })
     assert.notEqual(await one.commit(lapse(1)), 'lost-race')
-    assert.equal(await other.replicas.holders.take('n1', { number: 1, instance: null }, null), 'held')
+    assert.equal(await other.replicas.holds.take('n1', { number: 1, instance: null }, null), 'held')
     assert.equal(await one.commit(lapse(2)), 'lost-race')
-    other.replicas.holders.release('n1', 1)
-    await eventually('the channel to be given up', async () => (await one.replicas.holders.of('n1')) === null)
+    other.replicas.holds.release('n1', 1)
+    await eventually('the channel to be given up', async () => (await one.replicas.holds.of('n1')) === null)
     assert.notEqual(await one.commit(lapse(2)), 'lost-race')
   })
 })
@@ -269,19 +274,19 @@ describe('chains', () => {
     const places = [first, second].map(({ entries }) => entries[0]?.entry)
     assert.deepEqual(places.map((entry) => entry?.chain === chain?.chain).toSorted(), [false, true])
     assert.equal(places.find((entry) => entry?.chain === chain?.chain)?.sequence, 2)
-    await assert.rejects(gone.commit(newNode('n3')), Fenced)
+    await assert.rejects(gone.commit(newNode('n3')), StaleReplica)
     assert.equal((await one.journal.verify()).kind, 'intact')
   })
 
   test('a chain whose late writer may still be at it is passed over without a wait', async (t) => {
     if (withPeer(t, 'postgres') === null) return
-    const { open, session, sql } = await replicated(t)
+    const { open, connection, sql } = await replicated(t)
     const { timers } = steppedTimers()
     await committed(await open({ timers }), newNode('n1'))
     await sql("UPDATE replica SET expires_at = clock_timestamp() - interval '1 second'")
-    await session.exec('BEGIN; SELECT FROM chain FOR UPDATE')
+    await connection.exec('BEGIN; SELECT FROM chain FOR UPDATE')
     const entries = (await committed(await open(), newNode('n2'))).entries
-    await session.exec('COMMIT')
+    await connection.exec('COMMIT')
     const [late] = await sql("SELECT chain FROM journal WHERE node = 'n1'")
     assert.notEqual(entries[0]?.entry.chain, late?.['chain'])
   })

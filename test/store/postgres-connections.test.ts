@@ -9,7 +9,13 @@ import { openPgAccess, type PgAccess } from '#plane/store/postgres/pg-access.ts'
 import { StoreFault } from '#plane/store/contract/store-errors.ts'
 import { systemClock } from '#platform/clock.ts'
 import { silentLog } from '#platform/log.ts'
-import { connectPostgres, pgTrouble, type PgSession, type PostgresTarget, type PgTrouble } from '#platform/postgres.ts'
+import {
+  connectPostgres,
+  pgTrouble,
+  type PgConnection,
+  type PostgresTarget,
+  type PgTrouble,
+} from '#platform/postgres.ts'
 import { systemTimers } from '#platform/timers.ts'
 import { withPeer } from '../peers/peer.ts'
 import { cleanup } from '../process/cleanup.ts'
@@ -29,10 +35,10 @@ const isTrouble =
     return true
   }
 
-const connected = async (t: TestContext, target: PostgresTarget): Promise<PgSession> => {
-  const session = await connectPostgres(target, patience)
-  cleanup(t, () => session.end())
-  return session
+const connected = async (t: TestContext, target: PostgresTarget): Promise<PgConnection> => {
+  const connection = await connectPostgres(target, patience)
+  cleanup(t, () => connection.end())
+  return connection
 }
 
 const openAccess = (t: TestContext, target: PostgresTarget): PgAccess => {
@@ -43,13 +49,13 @@ const openAccess = (t: TestContext, target: PostgresTarget): PgAccess => {
 
 test('numbers, bytes and lists go in and come back as they were', async (t) => {
   if (withPeer(t, 'postgres') === null) return
-  const session = await (await postgresDatabase(t)).connect()
+  const connection = await (await postgresDatabase(t)).connect()
   const echo = {
     name: 'echo',
     text: 'SELECT $1::bigint AS number, $2::bytea AS bytes, ($3::text[])[2] AS text, ($4::bytea[])[1] AS item',
   }
   const values = [9_007_199_254_740_991, new Uint8Array([0, 255]), ['a', '"\\{},\u00fc\n', null], [Buffer.from('x')]]
-  const { rows, count } = await session.run(echo, values)
+  const { rows, count } = await connection.run(echo, values)
   assert.deepEqual(
     [count, rows],
     [
@@ -57,7 +63,7 @@ test('numbers, bytes and lists go in and come back as they were', async (t) => {
       [{ number: 9_007_199_254_740_991, bytes: Buffer.from([0, 255]), text: '"\\{},\u00fc\n', item: Buffer.from('x') }],
     ],
   )
-  await assert.rejects(session.run(echo, [2n ** 53n, null, null, null]), /does not fit/)
+  await assert.rejects(connection.run(echo, [2n ** 53n, null, null, null]), /does not fit/)
 })
 
 test('settings of the role do not weaken a connection: commits wait for the standby, warnings arrive', async (t) => {
@@ -69,19 +75,19 @@ test('settings of the role do not weaken a connection: commits wait for the stan
     ALTER ROLE ${role} SET synchronous_commit = off; ALTER ROLE ${role} SET client_min_messages = error;
     ALTER ROLE ${role} SET statement_timeout = 10; ALTER ROLE ${role} SET default_transaction_isolation = serializable`)
   cleanup(t, () => administrator.exec(`DROP ROLE ${role}`))
-  const session = await connectPostgres({ ...database.target, user: role }, patience)
+  const connection = await connectPostgres({ ...database.target, user: role }, patience)
   const names = ['synchronous_commit', 'client_min_messages', 'statement_timeout', 'default_transaction_isolation']
   const ask = { name: 'ask', text: 'SELECT current_setting(name) AS value FROM unnest($1::text[]) AS name' }
-  const { rows } = await session.run(ask, [names])
+  const { rows } = await connection.run(ask, [names])
   assert.deepEqual(
     rows.map((row) => row['value']),
     ['on', 'warning', '0', 'read committed'],
   )
   const warnings: string[] = []
-  session.onWarning((message) => void warnings.push(message))
-  await session.exec('COMMIT')
+  connection.onWarning((message) => void warnings.push(message))
+  await connection.exec('COMMIT')
   assert.deepEqual(warnings, ['there is no transaction in progress'])
-  await session.end()
+  await connection.end()
 })
 
 test('a wrong database, user or password is distinguished from a server that is away', async (t) => {
@@ -122,13 +128,13 @@ test('another machine is never spoken to without TLS, and TLS always verifies th
     hosts: [{ host, port: server.port }],
     tls: { ca },
   })
-  const session = await connected(t, over('localhost', certificate))
+  const connection = await connected(t, over('localhost', certificate))
   const encrypted = { name: 'encrypted', text: 'SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()' }
-  assert.deepEqual((await session.run(encrypted)).rows, [{ ssl: true }])
+  assert.deepEqual((await connection.run(encrypted)).rows, [{ ssl: true }])
   await assert.rejects(connectPostgres(over('127.0.0.1', certificate), patience), isTrouble('refused', /altnames/))
   await assert.rejects(connectPostgres(over('localhost', null), patience), isTrouble('refused', /self-signed/))
-  session.destroy()
-  await assert.rejects(session.run(one), isTrouble('connection'))
+  connection.destroy()
+  await assert.rejects(connection.run(one), isTrouble('connection'))
 })
 
 test('of several hosts the primary is used, wherever it stands; a standby alone is none', async (t) => {
@@ -187,17 +193,17 @@ test('a host that does not answer holds up neither the next one nor its caller f
 test('the end of a connection is reported once, to its waiting caller', async (t) => {
   if (withPeer(t, 'postgres') === null) return
   const database = await postgresDatabase(t)
-  const [session, other] = [await connected(t, database.target), await database.connect()]
+  const [connection, other] = [await connected(t, database.target), await database.connect()]
   let ends = 0
-  session.onEnd(() => ends++)
-  const { rows } = await session.run({ name: 'pid', text: 'SELECT pg_backend_pid() AS pid' })
-  const asleep = assert.rejects(session.run({ name: 'sleep', text: 'SELECT pg_sleep(60)' }), isTrouble('connection'))
-  const behind = assert.rejects(session.run(one), isTrouble('connection'))
+  connection.onEnd(() => ends++)
+  const { rows } = await connection.run({ name: 'pid', text: 'SELECT pg_backend_pid() AS pid' })
+  const asleep = assert.rejects(connection.run({ name: 'sleep', text: 'SELECT pg_sleep(60)' }), isTrouble('connection'))
+  const behind = assert.rejects(connection.run(one), isTrouble('connection'))
   await other.run({ name: 'end', text: 'SELECT pg_terminate_backend($1)' }, [Number(rows[0]?.['pid'])])
   await Promise.all([asleep, behind])
-  await eventually('the end', () => session.ended)
-  await session.end()
-  session.destroy()
+  await eventually('the end', () => connection.ended)
+  await connection.end()
+  connection.destroy()
   assert.equal(ends, 1)
 })
 

@@ -5,7 +5,7 @@ import { test } from 'node:test'
 import { entry } from '#domain/core/change.ts'
 import { StoreFault, StoreInDoubt } from '#plane/store/contract/store-errors.ts'
 import type { Committed } from '#plane/store/contract/store.ts'
-import type { PgSession } from '#platform/postgres.ts'
+import type { PgConnection } from '#platform/postgres.ts'
 import { alice } from '../fakes/sample-rows.ts'
 import { withPeer } from '../peers/peer.ts'
 import { quickPace, replicaSite, type TestReplica } from './postgres-replica.ts'
@@ -18,9 +18,9 @@ const entriesOf = (published: readonly Committed[]) =>
 const nodesPublished = ({ published }: TestReplica): readonly (string | null)[] =>
   entriesOf(published).map(({ node }) => node)
 
-const terminate = async (session: PgSession, purpose: string): Promise<number> =>
+const terminate = async (connection: PgConnection, purpose: string): Promise<number> =>
   (
-    await session.run(
+    await connection.run(
       {
         name: 'terminate',
         text: `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
@@ -90,13 +90,13 @@ test('without notifications nothing is missed, and they come back automatically'
   await writer.commit(newNode('n0'))
   await eventually('it to be told', () => reader.published.length === 1)
   for (const round of [1, 2, 3]) {
-    await eventually('a connection to cut', async () => (await terminate(site.session, 'messages')) >= 1)
+    await eventually('a connection to cut', async () => (await terminate(site.connection, 'messages')) >= 1)
     await writer.commit(newNode(`n${round}`))
     await eventually('it to be told all the same', () => reader.published.length === round + 1, { withinMs: 3000 })
   }
   await eventually('both to listen again', async () => {
     const listening = { name: 'l', text: `SELECT FROM pg_stat_activity WHERE application_name = 'muster messages'` }
-    return (await site.session.run(listening)).count >= 2
+    return (await site.connection.run(listening)).count >= 2
   })
   await eventually('hints to be quicker than renewals', async () => {
     const before = reader.published.length
@@ -206,7 +206,7 @@ test('a hole in a chain is never stepped over: the replica falls behind instead'
   reader.proxy.blackhole()
   await writer.commit(newNode('lost'))
   await writer.commit(newNode('behind-it'))
-  await site.session.exec(`DELETE FROM journal WHERE node = 'lost'`)
+  await site.connection.exec(`DELETE FROM journal WHERE node = 'lost'`)
   reader.proxy.pass()
   await eventually('it to be behind', () => reader.replicas.standing().kind === 'behind')
   assert.deepEqual(nodesPublished(reader), [])
@@ -221,7 +221,7 @@ test('R1: a database that has lost what was read from it is in doubt for its rea
   await writer.commit(newNode('lost'))
   await eventually('both to be told', () => reader.published.length === 2)
   // As a standby would have it that was promoted without the last commit.
-  await site.session.exec(`DELETE FROM journal WHERE node = 'lost';
+  await site.connection.exec(`DELETE FROM journal WHERE node = 'lost';
     UPDATE chain SET sequence = sequence - 1, hash = (SELECT hash FROM journal WHERE node = 'kept')`)
   const passedMs = fairStopwatch()
   await assert.rejects(writer.commit(newNode('again')), StoreInDoubt)
@@ -233,7 +233,7 @@ test('R1: a database that has lost what was read from it is in doubt for its rea
   assert.equal(writer.replicas.leadership(), null)
 
   // Its own chain grows back to where it was, by other entries: R1b.
-  await site.session.exec(`INSERT INTO journal (chain, sequence, operation, bytes, hash, node, type)
+  await site.connection.exec(`INSERT INTO journal (chain, sequence, operation, bytes, hash, node, type)
       SELECT chain, sequence + 1, 'other-0', bytes, sha256(hash), node, type FROM journal;
     UPDATE chain SET sequence = sequence + 1, hash = (SELECT hash FROM journal ORDER BY sequence DESC LIMIT 1)`)
   await new Promise((resolve) => setTimeout(resolve, 3 * quickPace.renewEveryMs))
@@ -254,12 +254,12 @@ test('R1b: a chain of the old length with another hash is noticed inside the nex
   const writer = await site.open({ pace: { ...quickPace, renewEveryMs: 3000 } })
   await writer.commit(newNode('kept'))
   await writer.commit(newNode('lost'))
-  await site.session.exec(`UPDATE journal SET hash = sha256(hash) WHERE node = 'lost';
+  await site.connection.exec(`UPDATE journal SET hash = sha256(hash) WHERE node = 'lost';
     UPDATE chain SET hash = (SELECT hash FROM journal WHERE node = 'lost')`)
   await assert.rejects(writer.commit(newNode('next')), StoreInDoubt)
   assert.notEqual(writer.replicas.standing().kind, 'serving')
   await eventually('it to be in doubt', () => writer.replicas.standing().kind === 'in-doubt')
-  assert.deepEqual((await site.session.run({ name: 'n', text: 'SELECT FROM journal' })).count, 2)
+  assert.deepEqual((await site.connection.run({ name: 'n', text: 'SELECT FROM journal' })).count, 2)
 })
 
 test('R1: another replica that takes a chain over, and a chain that is pruned, are no loss', async (t) => {
@@ -269,7 +269,7 @@ test('R1: another replica that takes a chain over, and a chain that is pruned, a
   for (const id of ['a', 'b', 'c']) await first.commit(newNode(id))
   await eventually('it to be told', () => reader.published.length === 3)
   await first.close()
-  await site.session
+  await site.connection
     .exec(`UPDATE chain SET (base_sequence, base_hash) = (SELECT 3, hash FROM journal WHERE sequence = 3);
     DELETE FROM journal WHERE sequence <= 3`)
   const second = await site.open()
@@ -311,7 +311,7 @@ test('rows are published as they are in the store, and a row that is gone is lef
     ],
     entries: [note('n1'), note('n1')],
   })
-  await site.session.exec('DELETE FROM denial')
+  await site.connection.exec('DELETE FROM denial')
   reader.proxy.pass()
   await eventually('both to be told', () => reader.published.length === 2)
   assert.deepEqual(

@@ -84,12 +84,12 @@ describe('reading several chains', () => {
 
   test('a late commit of a slow replica is still published, though it is older than what was published before', async (t) => {
     if (withPeer(t, 'postgres') === null) return
-    const { open, session, sql } = await replicated(t)
+    const { open, connection, sql } = await replicated(t)
     const [slow, quick] = [await open(), await open()]
     await committed(slow, newNode('n1'))
     await committed(quick, newNode('n2'))
     const [place] = await sql(`SELECT chain FROM chain WHERE writer = ${slow.replicas.self}`)
-    await session.exec(`BEGIN; SELECT FROM chain WHERE chain = '${String(place?.['chain'])}' FOR UPDATE`)
+    await connection.exec(`BEGIN; SELECT FROM chain WHERE chain = '${String(place?.['chain'])}' FOR UPDATE`)
     const late = slow.commit(newNode('late'))
     await eventually('its entry to be written, and not committed', async () => {
       const [row] = await sql(`SELECT count(*) AS waiting FROM pg_stat_activity
@@ -99,7 +99,7 @@ describe('reading several chains', () => {
     await committed(quick, newNode('n3'))
     const before = await readAll(quick)
     assert.deepEqual(nodesOf(before), ['n1', 'n2', 'n3'])
-    await session.exec('COMMIT')
+    await connection.exec('COMMIT')
     assert.notEqual(await late, 'lost-race')
     const after = await readAll(quick, { after: before.at(-1)?.cursor ?? null })
     assert.deepEqual(nodesOf(after), ['late'])
@@ -244,9 +244,9 @@ describe('verifying several chains', () => {
   ): void =>
     void test(name, async (t) => {
       if (withPeer(t, 'postgres') === null) return
-      const { other, chains, session } = await written(t)
+      const { other, chains, connection } = await written(t)
       const [chain = ''] = chains
-      await session.exec(tamper(chain))
+      await connection.exec(tamper(chain))
       broken(await other.journal.verify(), chain, ...expected)
     })
 
@@ -312,20 +312,22 @@ describe('verifying several chains', () => {
 
   test('a replica that takes over a chain with a forged end leaves a scar: its signature blesses nothing', async (t) => {
     if (withPeer(t, 'postgres') === null) return
-    const { one, other, chains, open, session, sql } = await written(t)
+    const { one, other, chains, open, connection, sql } = await written(t)
     const [chain = ''] = chains
     await Promise.all([one.close(), other.close()])
     const [row] = await sql(`SELECT a.hash AS before, b.bytes FROM journal a JOIN journal b ON b.chain = a.chain
       WHERE a.chain = '${chain}' AND a.sequence = 249 AND b.sequence = 250`)
     const bytes = String(row?.['bytes']).replace('system:test', 'system:evil')
     const hash = Buffer.from(chainedHash(row?.['before'] as Uint8Array, bytes))
-    await session.exec(`UPDATE journal SET bytes = '${bytes}', hash = '\\x${hash.toString('hex')}'
+    await connection.exec(`UPDATE journal SET bytes = '${bytes}', hash = '\\x${hash.toString('hex')}'
         WHERE chain = '${chain}' AND sequence = 250;
       UPDATE chain SET hash = '\\x${hash.toString('hex')}' WHERE chain = '${chain}'`)
     const stores = [await open(), await open()]
     for (const [at, store] of stores.entries()) await committed(store, newNode(`later-${at}`))
     broken(await (stores[0] as Store).journal.verify(), chain, 201, 250, /signed head at entry 250 does not fit/)
-    await session.exec(`UPDATE journal SET signature = NULL, key_id = NULL WHERE chain = '${chain}' AND sequence = 250`)
+    await connection.exec(
+      `UPDATE journal SET signature = NULL, key_id = NULL WHERE chain = '${chain}' AND sequence = 250`,
+    )
     broken(await (stores[0] as Store).journal.verify(), chain, 201, 250, /no signed head covers the entries behind 200/)
   })
 

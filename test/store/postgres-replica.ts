@@ -10,11 +10,11 @@ import { usualPace, type ReplicaPace } from '#plane/store/postgres/replica-pace.
 import { migrateDatabase } from '#plane/store/postgres/run-migrations.ts'
 import { openSchemaInUse } from '#plane/store/postgres/schema-gate.ts'
 import { newestSchema } from '#plane/store/postgres/schema-since.ts'
-import type { Fence, Standing } from '#plane/store/contract/replicas.ts'
+import type { FencingToken, Standing } from '#plane/store/contract/replicas.ts'
 import type { Committed, HeadSigner } from '#plane/store/contract/store.ts'
 import { systemClock, type Clock } from '#platform/clock.ts'
 import { silentLog } from '#platform/log.ts'
-import type { PgSession, PostgresTarget } from '#platform/postgres.ts'
+import type { PgConnection, PostgresTarget } from '#platform/postgres.ts'
 import { systemRandom } from '#platform/random.ts'
 import { musterVersion } from '#platform/this-process.ts'
 import { systemTimers } from '#platform/timers.ts'
@@ -24,7 +24,7 @@ import { postgresDatabase, type TestDatabase } from '../process/postgres-server.
 import { makeSigner } from './harness.ts'
 
 export type TestReplica = PgReplicas & {
-  commit(change: Change, fence?: Fence): Promise<Committed | 'lost-race'>
+  commit(change: Change, fencingToken?: FencingToken): Promise<Committed | 'lost-race'>
   /** The bare commit, of which the feed knows nothing. */
   commitUnpublished(change: Change): Promise<Committed | 'lost-race'>
   /** What it was told of others, oldest first. */
@@ -58,7 +58,7 @@ export const quickPace: ReplicaPace = {
 export type ReplicaSite = {
   readonly database: TestDatabase
   /** For the test itself. */
-  readonly session: PgSession
+  readonly connection: PgConnection
   readonly signer: HeadSigner
   open(options?: ReplicaOptions): Promise<TestReplica>
   /** A replica that reaches the database through a proxy of its own. */
@@ -67,14 +67,14 @@ export type ReplicaSite = {
 
 export const replicaSite = async (t: Scope, given?: TestDatabase): Promise<ReplicaSite> => {
   const database = given ?? (await postgresDatabase(t))
-  const session = await database.connect()
+  const connection = await database.connect()
   const signer = makeSigner()
   await migrateDatabase({ connect: () => database.connect() })
   const open = (options: ReplicaOptions = {}): Promise<TestReplica> =>
     openReplica(t, signer, { target: database.target, ...options })
   return {
     database,
-    session,
+    connection,
     signer,
     open,
     async openBehindProxy(options) {
@@ -115,7 +115,7 @@ const openReplica = async (
   const led: (number | null)[] = []
   shared.onForeignCommit((committed) => void published.push(committed))
   shared.replicas.onStanding(({ kind }) => void standings.push(kind))
-  shared.replicas.onLeadership((fence) => void led.push(fence?.number ?? null))
+  shared.replicas.onLeadership((fencingToken) => void led.push(fencingToken?.number ?? null))
   let closing: Promise<void> | null = null
   const close = async (): Promise<void> => {
     await commits.finish()
@@ -123,7 +123,7 @@ const openReplica = async (
   }
   const replica: TestReplica = {
     ...shared,
-    commit: (change, fence) => shared.commitHere(change, () => commits.commit(change, fence)),
+    commit: (change, fencingToken) => shared.commitHere(change, () => commits.commit(change, fencingToken)),
     commitUnpublished: (change) => commits.commit(change),
     published,
     standings,

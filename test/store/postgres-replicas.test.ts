@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { usualPace } from '#plane/store/postgres/replica-pace.ts'
-import { Fenced } from '#plane/store/contract/store-errors.ts'
+import { StaleReplica } from '#plane/store/contract/store-errors.ts'
 import { systemClock } from '#platform/clock.ts'
 import { withPeer } from '../peers/peer.ts'
 import { quickPace, replicaSite, type TestReplica } from './postgres-replica.ts'
@@ -46,12 +46,12 @@ test('of three replicas exactly one leads, and each of them knows all three', as
   assert.equal(leaders(three).length, 1)
 })
 
-test('a leader that closes is followed by another at once, with a higher fence, and leaves nothing behind', async (t) => {
+test('a leader that closes is followed by another at once, with a higher fencing token, and leaves nothing behind', async (t) => {
   if (withPeer(t, 'postgres') === null) return
   const site = await replicaSite(t)
   const three = await Promise.all([site.open(), site.open(), site.open()])
   const first = await ledBy(three, 2000)
-  const fence = first.replicas.leadership()
+  const fencingToken = first.replicas.leadership()
   await first.close()
   assert.equal(first.self(), null)
   assert.equal(first.led.at(-1), null)
@@ -59,14 +59,14 @@ test('a leader that closes is followed by another at once, with a higher fence, 
     three.filter((one) => one !== first),
     2 * quickPace.renewEveryMs + 500,
   )
-  assert((second.replicas.leadership()?.number ?? 0) > (fence?.number ?? Infinity))
-  const { rows } = await site.session.run({ name: 'left', text: 'SELECT FROM replica WHERE number = $1' }, [
+  assert((second.replicas.leadership()?.number ?? 0) > (fencingToken?.number ?? Infinity))
+  const { rows } = await site.connection.run({ name: 'left', text: 'SELECT FROM replica WHERE number = $1' }, [
     first.replicas.self,
   ])
   assert.deepEqual(rows, [])
 })
 
-test('a leader that is cut off stops, then loses its lease; another leads, and the old fence is refused', async (t) => {
+test('a leader that is cut off stops, then loses its lease; another leads, and the old fencing token is refused', async (t) => {
   if (withPeer(t, 'postgres') === null) return
   const site = await replicaSite(t)
   const cutOff = await site.openBehindProxy()
@@ -75,8 +75,8 @@ test('a leader that is cut off stops, then loses its lease; another leads, and t
   await eventually('all to be counted', () => cutOff.replicas.count() === 3)
   await cutOff.commit(newNode('before'))
   const oldNumber = cutOff.replicas.self
-  const oldFence = cutOff.replicas.leadership()
-  assert(oldFence !== null)
+  const oldToken = cutOff.replicas.leadership()
+  assert(oldToken !== null)
 
   cutOff.proxy.blackhole()
   const cutAtMs = performance.now()
@@ -87,17 +87,17 @@ test('a leader that is cut off stops, then loses its lease; another leads, and t
   await eventually('it to be without a lease', () => cutOff.self() === null)
   assert(since() < quickPace.leaseMs + 1000)
   const leader = await ledBy(others, 2000)
-  assert((leader.replicas.leadership()?.number ?? 0) > oldFence.number)
+  assert((leader.replicas.leadership()?.number ?? 0) > oldToken.number)
   await leader.commit(newNode('while-cut-off'))
 
   cutOff.proxy.pass()
   await eventually('it to serve again', () => cutOff.replicas.standing().kind === 'serving')
   assert(cutOff.replicas.self > oldNumber)
-  await assert.rejects(cutOff.commit(newNode('late'), oldFence), Fenced)
+  await assert.rejects(cutOff.commit(newNode('late'), oldToken), StaleReplica)
   assert.equal(await cutOff.commit(newNode('again')).then((it) => it !== 'lost-race' && it.kind), 'committed')
   assert.deepEqual(nodesPublished(cutOff), ['while-cut-off'])
   assert.deepEqual(cutOff.standings, ['serving', 'behind', 'expired', 'behind', 'serving'])
-  assert.deepEqual(cutOff.led, [oldFence.number, null])
+  assert.deepEqual(cutOff.led, [oldToken.number, null])
 })
 
 test('a database that hangs takes every lease, and no replica gets its old one back', async (t) => {
@@ -112,7 +112,7 @@ test('a database that hangs takes every lease, and no replica gets its old one b
   server.pause()
   await eventually('both to be behind', () => two.every((it) => it.standings.at(-1) === 'behind'))
   await eventually('both without a lease', () => two.every((it) => it.self() === null))
-  const refused = assert.rejects(one.commit(newNode('without-lease')), Fenced)
+  const refused = assert.rejects(one.commit(newNode('without-lease')), StaleReplica)
   server.resume()
   await refused
   await eventually('both to serve again', () => two.every((it) => it.replicas.standing().kind === 'serving'))
@@ -142,8 +142,8 @@ test('a primary that was given up and runs on is left for the one that was promo
   const database = await givenUp.database(t)
   const site = await replicaSite(t, database)
   const promoted = await startStandby(t, givenUp)
-  await site.session.exec("ALTER SYSTEM SET synchronous_standby_names = '*'")
-  await site.session.run({ name: 'reload', text: 'SELECT pg_reload_conf()' })
+  await site.connection.exec("ALTER SYSTEM SET synchronous_standby_names = '*'")
+  await site.connection.run({ name: 'reload', text: 'SELECT pg_reload_conf()' })
   const hosts = [givenUp, promoted].map(({ folder, port }) => ({ host: folder, port }))
   const replica = await site.open({ target: { ...database.target, hosts } })
   await replica.commit(newNode('before'))
@@ -160,7 +160,7 @@ test('a wall clock that jumps ahead costs the lease for a moment, which is repor
   let offsetMs = 0
   const clock = { ...systemClock, nowMs: () => Date.now() + offsetMs }
   const replica = await site.open({ clock })
-  const fence = await ledBy([replica], 2000).then((it) => it.replicas.leadership())
+  const fencingToken = await ledBy([replica], 2000).then((it) => it.replicas.leadership())
   const number = replica.replicas.self
   offsetMs = 3_600_000
   assert.equal(replica.replicas.standing().kind, 'expired')
@@ -172,7 +172,7 @@ test('a wall clock that jumps ahead costs the lease for a moment, which is repor
   await new Promise((resolve) => setTimeout(resolve, 3 * quickPace.renewEveryMs))
   assert.deepEqual(replica.standings, ['serving', 'expired', 'behind', 'serving'])
   assert.equal(replica.replicas.self, number)
-  assert.deepEqual(replica.led, [fence?.number, null, fence?.number])
+  assert.deepEqual(replica.led, [fencingToken?.number, null, fencingToken?.number])
 })
 
 test('a lease that was removed is noticed at the next renewal, and there is a new number', async (t) => {
@@ -180,7 +180,7 @@ test('a lease that was removed is noticed at the next renewal, and there is a ne
   const site = await replicaSite(t)
   const replica = await site.open()
   const before = replica.replicas.self
-  await site.session.exec('DELETE FROM replica')
+  await site.connection.exec('DELETE FROM replica')
   await eventually('a new number', () => replica.replicas.self > before)
   assert(replica.standings.includes('expired'))
   await eventually('it to serve again', () => replica.replicas.standing().kind === 'serving')
@@ -190,7 +190,7 @@ test('what replicas without a lease left behind is removed by the leader', async
   if (withPeer(t, 'postgres') === null) return
   const site = await replicaSite(t)
   const replica = await site.open()
-  await site.session.exec(`
+  await site.connection.exec(`
     INSERT INTO replica (name, version, started_at, expires_at)
       VALUES ('dead', '1', now(), now() - interval '1 hour'), ('late', '1', now(), now() + interval '1 hour');
     INSERT INTO holder SELECT 'of-dead', number, 1, NULL FROM replica WHERE name = 'dead';
@@ -200,9 +200,9 @@ test('what replicas without a lease left behind is removed by the leader', async
     text: 'SELECT name, node FROM replica LEFT JOIN holder ON replica = number ORDER BY name',
   }
   const held = { name: 'held', text: 'SELECT node FROM holder' }
-  await eventually('the dead one to be forgotten', async () => (await site.session.run(left)).count === 2)
-  await eventually('and what it held', async () => (await site.session.run(held)).count === 1)
-  assert.deepEqual((await site.session.run(left)).rows, [
+  await eventually('the dead one to be forgotten', async () => (await site.connection.run(left)).count === 2)
+  await eventually('and what it held', async () => (await site.connection.run(held)).count === 1)
+  assert.deepEqual((await site.connection.run(left)).rows, [
     { name: 'late', node: 'of-late' },
     { name: 'test', node: null },
   ])

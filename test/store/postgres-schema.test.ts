@@ -10,7 +10,7 @@ import { openSealedKeys } from '#plane/store/postgres/sealed-keys.ts'
 import { StoreFault, StoreRefused, type StoreRefusedCode } from '#plane/store/contract/store-errors.ts'
 import { systemClock } from '#platform/clock.ts'
 import { silentLog } from '#platform/log.ts'
-import type { PgSession, PostgresTarget } from '#platform/postgres.ts'
+import type { PgConnection, PostgresTarget } from '#platform/postgres.ts'
 import { systemTimers } from '#platform/timers.ts'
 import { withPeer } from '../peers/peer.ts'
 import { cleanup } from '../process/cleanup.ts'
@@ -31,30 +31,30 @@ const refused = async (migration: Promise<unknown>, code: StoreRefusedCode, word
   })
 }
 
-const tables = async (session: PgSession): Promise<readonly unknown[]> => {
+const tables = async (connection: PgConnection): Promise<readonly unknown[]> => {
   const text = "SELECT tablename AS name FROM pg_tables WHERE schemaname = 'public' ORDER BY 1"
-  return (await session.run({ name: 'tables', text })).rows.map((row) => row['name'])
+  return (await connection.run({ name: 'tables', text })).rows.map((row) => row['name'])
 }
 
 test('an empty database gets the newest schema, and of many planes that start at once one makes it', async (t) => {
   if (withPeer(t, 'postgres') === null) return
   const { target, connect } = await postgresDatabase(t)
-  const session = await connect()
-  assert.deepEqual(await schemaOf(session), { version: null, newest: migrations.length })
-  assert.deepEqual(await tables(session), [])
+  const connection = await connect()
+  assert.deepEqual(await schemaOf(connection), { version: null, newest: migrations.length })
+  assert.deepEqual(await tables(connection), [])
   await Promise.all(Array.from({ length: 5 }, () => migrateDatabase(openAccess(t, target))))
-  assert.deepEqual(await schemaOf(session), { version: migrations.length, newest: migrations.length })
+  assert.deepEqual(await schemaOf(connection), { version: migrations.length, newest: migrations.length })
 })
 
 test('a user without the right to create tables gets that error, and not that the database is away', async (t) => {
   if (withPeer(t, 'postgres') === null) return
   const { target, name, connect } = await postgresDatabase(t)
-  const session = await connect()
+  const connection = await connect()
   const user = `poor_${name}`
-  await session.exec(`REVOKE CREATE ON SCHEMA public FROM PUBLIC; CREATE ROLE ${user} LOGIN`)
-  cleanup(t, () => session.exec(`DROP ROLE ${user}`))
+  await connection.exec(`REVOKE CREATE ON SCHEMA public FROM PUBLIC; CREATE ROLE ${user} LOGIN`)
+  cleanup(t, () => connection.exec(`DROP ROLE ${user}`))
   await refused(migrateDatabase(openAccess(t, { ...target, user })), 'DATABASE_REFUSED', /permission denied/)
-  assert.deepEqual(await tables(session), [])
+  assert.deepEqual(await tables(connection), [])
 })
 
 test('a newer schema is refused and left as it is', async (t) => {
@@ -62,21 +62,21 @@ test('a newer schema is refused and left as it is', async (t) => {
   const { target, connect } = await postgresDatabase(t)
   const access = openAccess(t, target)
   await migrateDatabase(access)
-  const session = await connect()
-  await session.exec('UPDATE muster_schema SET version = 999; DROP TABLE sealed_key')
-  const before = await tables(session)
+  const connection = await connect()
+  await connection.exec('UPDATE muster_schema SET version = 999; DROP TABLE sealed_key')
+  const before = await tables(connection)
   await refused(migrateDatabase(access), 'SCHEMA_TOO_NEW', /schema 999/)
-  assert.deepEqual(await tables(session), before)
+  assert.deepEqual(await tables(connection), before)
 })
 
 test('a foreign database is refused and left as it is', async (t) => {
   if (withPeer(t, 'postgres') === null) return
   for (const theirs of ['CREATE TABLE theirs (x int)', 'CREATE TABLE muster_schema (version int)']) {
     const { target, connect } = await postgresDatabase(t)
-    const session = await connect()
-    await session.exec(theirs)
+    const connection = await connect()
+    await connection.exec(theirs)
     await refused(migrateDatabase(openAccess(t, target)), 'NOT_A_STORE', /another program/)
-    assert.equal((await tables(session)).length, 1)
+    assert.equal((await tables(connection)).length, 1)
   }
 })
 
@@ -122,10 +122,10 @@ test('an exclusive section is run by one plane at a time, and a plane that loses
   await Promise.all(Array.from({ length: 8 }, () => turn(openAccess(t, target))))
   const cut = `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
     WHERE application_name = 'muster exclusive' AND datname = current_database()`
-  const session = await connect()
+  const connection = await connect()
   await assert.rejects(
     exclusively({ access: openAccess(t, target), timers: systemTimers }, async () => {
-      await session.run({ name: 'cut', text: cut })
+      await connection.run({ name: 'cut', text: cut })
       await new Promise(() => {})
     }),
     StoreFault,

@@ -6,7 +6,7 @@ import type { Change } from '#domain/core/change.ts'
 import { migrations } from '#plane/store/postgres/migrations.ts'
 import type { PostgresStoreDeps } from '#plane/store/postgres/open-postgres-store.ts'
 import type { Committed, HeadSigner, JournalQuery, Store, StoredEntry } from '#plane/store/contract/store.ts'
-import type { PgSession, PostgresTarget } from '#platform/postgres.ts'
+import type { PgConnection, PostgresTarget } from '#platform/postgres.ts'
 import { cleanup } from '../process/cleanup.ts'
 import { postgresDatabase } from '../process/postgres-server.ts'
 import { makeSigner, openPostgresStoreOn } from './harness.ts'
@@ -17,30 +17,30 @@ export type Replicated = {
   /** One more replica; closed with the test. */
   open(more?: Partial<PostgresStoreDeps>, by?: PostgresTarget): Promise<Store>
   /** Somebody else at the database. */
-  readonly session: PgSession
+  readonly connection: PgConnection
   sql(text: string): Promise<readonly Readonly<Record<string, unknown>>[]>
 }
 
 export const replicated = async (t: TestContext, signer = makeSigner()): Promise<Replicated> => {
   const { target, connect } = await postgresDatabase(t)
-  const session = await connect()
+  const connection = await connect()
   let statements = 0
   return {
     target,
     signer,
-    session,
+    connection,
     async open(more = {}, by = target) {
       const store = await openPostgresStoreOn(by, signer, more)
       cleanup(t, () => store.close())
       return store
     },
-    sql: async (text) => (await session.run({ name: `test-${statements++}`, text })).rows,
+    sql: async (text) => (await connection.run({ name: `test-${statements++}`, text })).rows,
   }
 }
 
 /** An empty database gets the schema of an earlier release, as that release has made it. */
-export const makeSchema = (session: PgSession, schema: number): Promise<void> =>
-  session.exec(`BEGIN; ${migrations.slice(0, schema).join('')}
+export const makeSchema = (connection: PgConnection, schema: number): Promise<void> =>
+  connection.exec(`BEGIN; ${migrations.slice(0, schema).join('')}
     CREATE TABLE muster_schema (id SMALLINT PRIMARY KEY CHECK (id = 1), application BIGINT NOT NULL, version INTEGER NOT NULL);
     INSERT INTO muster_schema VALUES (1, ${0x4d535452}, ${schema}); COMMIT`)
 

@@ -11,7 +11,7 @@ import type { Store } from '#plane/store/contract/store.ts'
 import { migrations } from '#plane/store/postgres/migrations.ts'
 import { migrateDatabase, migrationLock, schemaLock, schemaOf } from '#plane/store/postgres/run-migrations.ts'
 import { kindsSince, newestSchema, oldestSchema, partsSince } from '#plane/store/postgres/schema-since.ts'
-import { connectPostgres, type PgSession } from '#platform/postgres.ts'
+import { connectPostgres, type PgConnection } from '#platform/postgres.ts'
 import { withPeer } from '../peers/peer.ts'
 import { eventually } from '../process/eventually.ts'
 import { change, note, read, someCertificate, someNode } from './harness.ts'
@@ -19,18 +19,18 @@ import { committed, everything, makeSchema, replicated, type Replicated } from '
 
 const setUp = async (t: TestContext): Promise<Replicated> => {
   const site = await replicated(t)
-  await makeSchema(site.session, oldestSchema)
+  await makeSchema(site.connection, oldestSchema)
   return site
 }
 
 const olderLease = (name: string, expires = "interval '1 hour'"): string =>
   `INSERT INTO replica (name, version, started_at, expires_at) VALUES ('${name}', '0.2.0', now(), now() + ${expires})`
 
-const connect = ({ target }: Replicated): Promise<PgSession> =>
+const connect = ({ target }: Replicated): Promise<PgConnection> =>
   connectPostgres(target, { applicationName: 'muster test', connectWithinMs: 5000 })
 const migrate = (site: Replicated, within?: string) => migrateDatabase({ connect: () => connect(site) }, within)
 
-const versionIn = async (session: PgSession): Promise<number | null> => (await schemaOf(session)).version
+const versionIn = async (connection: PgConnection): Promise<number | null> => (await schemaOf(connection)).version
 
 /** A node and a certificate over a key, with the claim on it. */
 const certified = (id: string, spki: string): Change => ({
@@ -68,8 +68,8 @@ const waitingFor = (site: Replicated, lock: number) =>
 
 /** Names of tables, and of columns behind them. */
 const placesOn = async (t: TestContext, schema: number): Promise<ReadonlySet<string>> => {
-  const { session, sql } = await replicated(t)
-  await makeSchema(session, schema)
+  const { connection, sql } = await replicated(t)
+  await makeSchema(connection, schema)
   const found = await sql(`SELECT table_name || '.' || column_name AS name FROM information_schema.columns
     WHERE table_schema = 'public' UNION SELECT tablename FROM pg_tables WHERE schemaname = 'public'`)
   return new Set(found.map((row) => String(row['name'])))
@@ -99,11 +99,11 @@ test('every table and column that is not in the schema of the release before say
 test('beside a replica of the release before the store keeps its schema, refuses what is new, and is upgraded after it', async (t) => {
   if (withPeer(t, 'postgres') === null) return
   const site = await setUp(t)
-  await site.session.exec(olderLease('old-plane'))
+  await site.connection.exec(olderLease('old-plane'))
   const store = await site.open()
   let published = 0
   store.onUpgraded(() => published++)
-  assert.equal(await versionIn(site.session), oldestSchema)
+  assert.equal(await versionIn(site.connection), oldestSchema)
 
   await committed(store, certified('gpu-001', 'k1'))
   assert.equal(await holdersOf(store, 'k1'), undefined)
@@ -131,9 +131,9 @@ test('beside a replica of the release before the store keeps its schema, refuses
     ...{ from: oldestSchema, to: oldestSchema, waitsFor: ['old-plane (0.2.0)'] },
   })
 
-  await site.session.exec("DELETE FROM replica WHERE name = 'old-plane'")
+  await site.connection.exec("DELETE FROM replica WHERE name = 'old-plane'")
   await toBeUpgraded(store)
-  assert.deepEqual([await versionIn(site.session), published, store.warnings()], [newestSchema, 1, []])
+  assert.deepEqual([await versionIn(site.connection), published, store.warnings()], [newestSchema, 1, []])
   // The row of the node names no key: only its certificate does.
   assert.deepEqual(await holdersOf(store, 'k1'), [{ node: 'gpu-001', use: 'tls', sinceMs: 7 }])
   const { version } = (await store.get('profile', 'gpu-cloud')) ?? assert.fail('no profile')
@@ -146,7 +146,7 @@ test('beside a replica of the release before the store keeps its schema, refuses
 test('a commit that waits while a step is taken is planned again: its claim is written, and none is left out behind the step', async (t) => {
   if (withPeer(t, 'postgres') === null) return
   const site = await setUp(t)
-  await site.session.exec(olderLease('old-plane'))
+  await site.connection.exec(olderLease('old-plane'))
   const store = await site.open()
   await committed(store, certified('gpu-001', 'k1'))
   await committed(store, newProfile(defaultProbeSilenceMs))
@@ -171,13 +171,13 @@ test('a commit that waits while a step is taken is planned again: its claim is w
 test('a step waits for commits under a lease that has ended meanwhile, and is given up where that takes long', async (t) => {
   if (withPeer(t, 'postgres') === null) return
   const site = await setUp(t)
-  await site.session.exec(olderLease('old-plane', "interval '1 second'"))
+  await site.connection.exec(olderLease('old-plane', "interval '1 second'"))
   // As every release begins a group of commits.
   const old = await connect(site)
   await old.exec("BEGIN; SELECT number FROM replica WHERE name = 'old-plane' FOR KEY SHARE")
-  await site.session.exec('SELECT pg_sleep(1)')
+  await site.connection.exec('SELECT pg_sleep(1)')
   await assert.rejects(migrate(site, '2s'), StoreFault)
-  assert.equal(await versionIn(site.session), oldestSchema)
+  assert.equal(await versionIn(site.connection), oldestSchema)
   const credential = { kind: 'key', spki: 'r1', publicKey: '', registeredAtMs: 8 } as const
   const late = someNode('late', { recovery: { credential, recoveredAtMs: [], denied: null, episode: null } })
   await old.exec(`INSERT INTO node (key, version, doc, membership, profile)
@@ -193,16 +193,16 @@ test('a step waits for commits under a lease that has ended meanwhile, and is gi
 test('a reader of the leases is met before any commit waits, and the warning says what is in the way', async (t) => {
   if (withPeer(t, 'postgres') === null) return
   const site = await setUp(t)
-  await site.session.exec(olderLease('old-plane'))
+  await site.connection.exec(olderLease('old-plane'))
   const store = await site.open()
   // As pg_dump does for as long as it runs.
   const dump = await connect(site)
   await dump.exec('BEGIN; LOCK TABLE replica IN ACCESS SHARE MODE')
-  await site.session.exec("DELETE FROM replica WHERE name = 'old-plane'")
+  await site.connection.exec("DELETE FROM replica WHERE name = 'old-plane'")
   await eventually('the attempt to fail', () => /the last attempt failed: /.test(String(store.warnings())), {
     withinMs: 30_000,
   })
-  assert.equal(await versionIn(site.session), oldestSchema)
+  assert.equal(await versionIn(site.connection), oldestSchema)
   await committed(store, certified('gpu-001', 'k1'))
   await dump.exec('COMMIT')
   await dump.end()
@@ -219,29 +219,29 @@ test('a replica of the release before that is just starting is seen: between its
     const [held] = await site.sql(`SELECT pg_try_advisory_xact_lock(${migrationLock}) AS free`)
     return held?.['free'] === false
   })
-  await site.session.exec(olderLease('starting'))
+  await site.connection.exec(olderLease('starting'))
   assert.deepEqual(await migrating, { from: oldestSchema, to: oldestSchema, waitsFor: ['starting (0.2.0)'] })
-  assert.equal(await versionIn(site.session), oldestSchema)
+  assert.equal(await versionIn(site.connection), oldestSchema)
 })
 
 test('a step that fails in the middle changes nothing, and the store goes on with the schema it had', async (t) => {
   if (withPeer(t, 'postgres') === null) return
   const site = await setUp(t)
-  await site.session.exec(olderLease('old-plane'))
+  await site.connection.exec(olderLease('old-plane'))
   const store = await site.open()
   await committed(store, certified('gpu-001', 'k1'))
   // In the way of the last statement of the step.
-  await site.session.exec('ALTER TABLE replica ADD COLUMN clock_offset_ms BIGINT')
+  await site.connection.exec('ALTER TABLE replica ADD COLUMN clock_offset_ms BIGINT')
   await assert.rejects(migrateAlone(site))
   assert.deepEqual(await site.sql("SELECT to_regclass('key_claim') AS found"), [{ found: null }])
   await committed(store, certified('gpu-002', 'k2'))
-  await site.session.exec('ALTER TABLE replica DROP COLUMN clock_offset_ms')
+  await site.connection.exec('ALTER TABLE replica DROP COLUMN clock_offset_ms')
   await toBeUpgraded(store)
   assert.deepEqual(await holdersOf(store, 'k2'), [{ node: 'gpu-002', use: 'tls', sinceMs: 7 }])
 })
 
 const migrateAlone = async (site: Replicated): Promise<unknown> => {
-  await site.session.exec("UPDATE replica SET expires_at = now() WHERE name = 'old-plane'")
+  await site.connection.exec("UPDATE replica SET expires_at = now() WHERE name = 'old-plane'")
   return migrate(site)
 }
 
@@ -250,12 +250,12 @@ test('no lease is taken on a schema of a later release, whenever that came', asy
   const site = await replicated(t)
   const store = await site.open()
   assert.equal(store.unfinishedUpgrade(), null)
-  await site.session.exec(`UPDATE muster_schema SET version = ${newestSchema + 1}; DELETE FROM replica`)
+  await site.connection.exec(`UPDATE muster_schema SET version = ${newestSchema + 1}; DELETE FROM replica`)
   await eventually('the replica to be without a lease', () => store.replicas.standing().kind === 'expired', {
     withinMs: 30_000,
   })
   assert.deepEqual(await site.sql('SELECT number FROM replica'), [])
-  await site.session.exec(`UPDATE muster_schema SET version = ${newestSchema}`)
+  await site.connection.exec(`UPDATE muster_schema SET version = ${newestSchema}`)
   await eventually('the replica to have a lease', () => store.replicas.standing().kind === 'serving', {
     withinMs: 30_000,
   })

@@ -182,12 +182,12 @@ test('a newer schema is refused and left as it is', async (t) => {
   if (withPeer(t, 'postgres') === null) return
   const { target, connect } = await postgresDatabase(t)
   await (await openPostgresStoreOn(target, makeSigner())).close()
-  const session = await connect()
-  await session.exec('UPDATE muster_schema SET version = 999')
+  const connection = await connect()
+  await connection.exec('UPDATE muster_schema SET version = 999')
   await assert.rejects(openPostgresStoreOn(target, makeSigner()), (error) => {
     return error instanceof StoreRefused && error.code === 'SCHEMA_TOO_NEW'
   })
-  const replicas = await session.run({ name: 'replicas', text: 'SELECT number FROM replica' })
+  const replicas = await connection.run({ name: 'replicas', text: 'SELECT number FROM replica' })
   assert.equal(replicas.count, 0, 'nobody has registered')
 })
 
@@ -229,14 +229,14 @@ test('while the server is away nothing is committed and the store says so; it re
 test('observations reach the database every few seconds without a commit', async (t) => {
   if (withPeer(t, 'postgres') === null) return
   const { target, connect } = await postgresDatabase(t)
-  const session = await connect()
+  const connection = await connect()
   const { timers, tick } = steppedTimers()
   const store = await openPostgresStoreOn(target, makeSigner(), { timers })
   cleanup(t, () => store.close())
   store.observe('n1', { lastSeenMs: someTimeMs })
   const seen = { name: 'seen', text: 'SELECT node, last_seen_ms FROM observation' }
-  assert.deepEqual((await session.run(seen)).rows, [])
+  assert.deepEqual((await connection.run(seen)).rows, [])
   tick()
-  await eventually('the observation to be written', async () => (await session.run(seen)).count === 1)
-  assert.deepEqual((await session.run(seen)).rows, [{ node: 'n1', last_seen_ms: someTimeMs }])
+  await eventually('the observation to be written', async () => (await connection.run(seen)).count === 1)
+  assert.deepEqual((await connection.run(seen)).rows, [{ node: 'n1', last_seen_ms: someTimeMs }])
 })

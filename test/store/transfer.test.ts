@@ -116,8 +116,8 @@ describe('store copy', () => {
     const there = onPostgres(database, sealKey)
     const done = await copyStore(config, there, null, run)
 
-    const session = await database.connect()
-    const { rows } = await session.run({ name: 'chain', text: 'SELECT chain, sequence, writer FROM chain' })
+    const connection = await database.connect()
+    const { rows } = await connection.run({ name: 'chain', text: 'SELECT chain, sequence, writer FROM chain' })
     const [head] = done.heads
     assert.deepEqual(rows, [{ chain: head?.chain, sequence: head?.sequence, writer: null }])
 
@@ -247,8 +247,8 @@ describe('store copy', () => {
     if (withPeer(t, 'postgres') === null) return
     const there = await postgresDatabase(t)
     await migrateStore(onPostgres(there, ''), false)
-    const session = await there.connect()
-    const { rows } = await session.run({
+    const connection = await there.connect()
+    const { rows } = await connection.run({
       name: 'tables',
       text: "SELECT tablename FROM pg_tables WHERE schemaname = 'public' ORDER BY tablename",
     })
@@ -282,9 +282,9 @@ describe('store copy', () => {
     await killCopying(t, config.dataFolder, `onPostgres({ env: ${JSON.stringify(there.env)} }, sealKey)`, sealKey)
     const { content } = await storeStatus(other)
     assert.deepEqual([content?.domain, content?.entries, content?.chains], [null, 0, []])
-    const session = await there.connect()
+    const connection = await there.connect()
     for (const [, table] of [...copiedTables, ['keys', 'sealed_key'] as const]) {
-      const { rows } = await session.run({ name: '', text: `SELECT count(*) AS count FROM ${table}` })
+      const { rows } = await connection.run({ name: '', text: `SELECT count(*) AS count FROM ${table}` })
       assert.equal(Number(rows[0]?.['count']), 0, table)
     }
     const done = await copyStore(config, other, null, run)

@@ -101,13 +101,13 @@ test('a SQLite store from before the fleet has everything a new one has', async 
 test('a PostgreSQL store from before the fleet has everything a new one has', async (t) => {
   if (withPeer(t, 'postgres') === null) return
   const database = await postgresDatabase(t)
-  const session = await database.connect()
-  await makeSchema(session, before.postgres)
+  const connection = await database.connect()
+  await makeSchema(connection, before.postgres)
   for (const [at, row] of rows.entries()) {
     const { text, values } = insertOf(row)
-    await session.run({ name: `old-row-${at}`, text: text((place) => `$${place}`) }, values)
+    await connection.run({ name: `old-row-${at}`, text: text((place) => `$${place}`) }, values)
   }
-  await session.end()
+  await connection.end()
   const store = await openPostgresStoreOn(database.target, makeSigner())
   await isWhole(store)
   await store.close()
@@ -117,10 +117,10 @@ test('what a plane of the release before writes into the newer schema is read as
   if (withPeer(t, 'postgres') === null) return
   const database = await postgresDatabase(t)
   const store = await openPostgresStoreOn(database.target, makeSigner())
-  const session = await database.connect()
+  const connection = await database.connect()
   for (const [at, row] of rows.entries()) {
     const { text, values } = insertOf(row)
-    await session.run({ name: `older-row-${at}`, text: text((place) => `$${place}`) }, values)
+    await connection.run({ name: `older-row-${at}`, text: text((place) => `$${place}`) }, values)
   }
   for (const write of rows) {
     assert.deepEqual((await store.get(write.put, keyOf(write)))?.value, write.value, keyOf(write))
@@ -128,7 +128,7 @@ test('what a plane of the release before writes into the newer schema is read as
     assert.deepEqual(Object.keys(listed?.value ?? {}).toSorted(), Object.keys(write.value).toSorted())
   }
   assert.deepEqual(await store.denials(), [rows.find(({ put }) => put === 'denial')?.value])
-  await session.end()
+  await connection.end()
   await store.close()
 })
 
@@ -187,12 +187,12 @@ test('L3: a SQLite store of 0.2.0 gets a claim for every key, which names all no
 test('L3: a PostgreSQL store of 0.2.0 gets a claim for every key, which names all nodes that share it', async (t) => {
   if (withPeer(t, 'postgres') === null) return
   const database = await postgresDatabase(t)
-  const session = await database.connect()
-  await makeSchema(session, release020.postgres)
+  const connection = await database.connect()
+  await makeSchema(connection, release020.postgres)
   for (const node of twins) {
-    await session.run({ name: `twin-${node.id}`, text: twinInsert((place) => `$${place}`) }, twinValues(node))
+    await connection.run({ name: `twin-${node.id}`, text: twinInsert((place) => `$${place}`) }, twinValues(node))
   }
-  await session.end()
+  await connection.end()
   const store = await openPostgresStoreOn(database.target, makeSigner())
   await isClaimed(store)
   await store.close()
@@ -244,17 +244,17 @@ test('L2: a SQLite store of 0.2.0 has lived for as long as its journal shows, wi
 test('L2: a PostgreSQL store of 0.2.0 has lived for as long as all its chains show together', async (t) => {
   if (withPeer(t, 'postgres') === null) return
   const database = await postgresDatabase(t)
-  const session = await database.connect()
+  const connection = await database.connect()
   const rowsOf = (chain: string, all: readonly number[]): string =>
     `INSERT INTO chain (chain, domain, base_sequence, base_hash, base_signature, base_key_id, sequence, hash)
        VALUES ('${chain}', 'd', 100, '', '', 'k', ${100 + all.length}, '');
      ${all.map((ms, at) => `INSERT INTO journal (chain, sequence, operation, bytes, hash, type) VALUES ('${chain}', ${101 + at}, '${chain}${at}', '${entryAt(ms)}', '', 'refused');`).join('')}`
-  await makeSchema(session, release020.postgres)
-  await session.exec(`BEGIN; ${rowsOf('one', times)} ${rowsOf('two', dayOfEntries(madeMs + 1000))} COMMIT`)
+  await makeSchema(connection, release020.postgres)
+  await connection.exec(`BEGIN; ${rowsOf('one', times)} ${rowsOf('two', dayOfEntries(madeMs + 1000))} COMMIT`)
   const access = openPgAccess({ target: database.target, log: silentLog, timers: systemTimers, clock: systemClock })
   await migrateDatabase(access)
   await access.close()
-  const { rows: found } = await session.run({ name: 'lived', text: 'SELECT ms FROM lived' })
+  const { rows: found } = await connection.run({ name: 'lived', text: 'SELECT ms FROM lived' })
   assert.equal(Number(found[0]?.['ms']), shownMs)
-  await session.end()
+  await connection.end()
 })

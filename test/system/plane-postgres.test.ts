@@ -30,10 +30,10 @@ const sealKey = (t: TestContext, digits: string): string => {
 }
 
 const rowsOf = async (database: TestDatabase): Promise<string> => {
-  const session = await database.connect()
+  const connection = await database.connect()
   const tables = ['replica', 'sealed_key', 'chain', 'journal', 'issuer', 'certificate']
   const counts = tables.map((table) => `(SELECT json_agg(t ORDER BY t::text) FROM ${table} AS t)`)
-  const { rows } = await session.run({ name: '', text: `SELECT concat_ws('|', ${counts.join(', ')})::text AS all` })
+  const { rows } = await connection.run({ name: '', text: `SELECT concat_ws('|', ${counts.join(', ')})::text AS all` })
   return String(rows[0]?.['all'])
 }
 

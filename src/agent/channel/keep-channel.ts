@@ -31,7 +31,7 @@ export const keepChannel = async (agent: ConnectedAgent, identityNow: () => Iden
   const held = new Map<ChannelId, Held>()
   let state: RotationState = unconnected(credentialOf(identityNow().current))
   let lastTrouble: Trouble = notYet
-  let lastSlotMs = 0
+  let lastRetryAfterMs = 0
   let place = 0
   let cancelWait: Cancel = () => {}
 
@@ -67,10 +67,10 @@ export const keepChannel = async (agent: ConnectedAgent, identityNow: () => Iden
   const ended = (id: ChannelId, end: ChannelEnd): void => {
     held.delete(id)
     if (elsewhereMayAnswer(end)) place += 1
-    if (isQuarantined(end)) agent.wireguard.fence()
+    if (isQuarantined(end)) agent.wireguard.removePeers()
     lastTrouble = troubleOf(end)
     const why = because(end, identityNow())
-    lastSlotMs = why.retryAfterMs ?? 0
+    lastRetryAfterMs = why.retryAfterMs ?? 0
     happened({ kind: 'ended', channel: id, because: why })
   }
 
@@ -145,7 +145,7 @@ export const keepChannel = async (agent: ConnectedAgent, identityNow: () => Iden
         return done.resolve(
           action.how === 'stopped'
             ? { kind: 'stopped' }
-            : { kind: action.how, trouble: lastTrouble, afterMs: lastSlotMs },
+            : { kind: action.how, trouble: lastTrouble, afterMs: lastRetryAfterMs },
         )
     }
   }

@@ -65,7 +65,7 @@ export type RotationEvent =
 export type Ended = {
   /** What the plane's refusal means; `soon` for everything that is none. */
   readonly use: RefusedUse
-  /** The slot the plane named. */
+  /** The retry time that the plane named. */
   readonly retryAfterMs: number | null
   /** The certificate before the newest, while that one has never worked; null when there is none to go back to. */
   readonly former: Credential | null

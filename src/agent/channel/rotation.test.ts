@@ -178,7 +178,7 @@ test('when the old certificate expires, a new one that waits is tried at once', 
   assert.deepEqual(run([{ kind: 'expired', serial: 'x' }], waiting).actions, [])
 })
 
-test('the slot a plane names is kept, though it may be later than any of ours', () => {
+test('the retry time a plane names is kept, though it may be later than any of ours', () => {
   const failed = run([{ kind: 'tick' }, ended(1, { retryAfterMs: 60_000 })])
   assert.deepEqual(failed.actions, [{ kind: 'wait', ms: 63_000 }])
 })

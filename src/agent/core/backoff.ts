@@ -4,7 +4,7 @@
 export const fullJitterMs = (attempt: number, firstMs: number, capMs: number, unit: number): number =>
   Math.round(unit * Math.min(capMs, firstMs * 2 ** Math.min(attempt, 30)))
 
-/** A slot the plane named is kept: never earlier, and spread a little so that equal slots do not collide. */
+/** A retry time that the plane named is kept: never earlier, and spread a little so that equal ones do not collide. */
 export const notBeforeMs = (delayMs: number, retryAfterMs: number | null, unit: number): number =>
   retryAfterMs === null ? delayMs : Math.max(delayMs, Math.round(retryAfterMs * (1 + unit / 10)))
 

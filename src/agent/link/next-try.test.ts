@@ -92,8 +92,8 @@ test('no enrollment waits longer than six minutes unless the plane asks for it, 
 
 test('an enrollment keeps the retry time that a busy plane names', () => {
   fc.assert(
-    fc.property(fc.integer({ min: 0, max: 600_000 }), fc.nat(50), unit, (slotMs, tried, jitter) => {
-      assert.ok(waiting('enroll', refused('BUSY', slotMs), tried, jitter).waitMs >= slotMs)
+    fc.property(fc.integer({ min: 0, max: 600_000 }), fc.nat(50), unit, (retryAfterMs, tried, jitter) => {
+      assert.ok(waiting('enroll', refused('BUSY', retryAfterMs), tried, jitter).waitMs >= retryAfterMs)
     }),
   )
 })
@@ -127,8 +127,8 @@ test('a recovery that only an operator can let through is asked for slowly, but 
     'A_CODE_OF_A_NEWER_PLANE',
   ]) {
     fc.assert(
-      fc.property(attempt, unit, fc.option(fc.integer({ min: 0, max: 3_600_000 })), (tried, jitter, slotMs) => {
-        const next = waiting('recover', refused(code, slotMs), tried, jitter)
+      fc.property(attempt, unit, fc.option(fc.integer({ min: 0, max: 3_600_000 })), (tried, jitter, retryAfterMs) => {
+        const next = waiting('recover', refused(code, retryAfterMs), tried, jitter)
         assert.ok(next.waitMs >= 20_000 && next.waitMs <= operatorCapMs, `${code}: ${next.waitMs}`)
         assert.equal(next.orEnrol, true)
       }),

@@ -187,7 +187,7 @@ test('a quarantined node has no peers; a revoked node keeps neither interface no
   network.enrolled(told, true)
   network.receive(whole(a, b), from)
   await settled(network)
-  network.fence()
+  network.removePeers()
   await settled(network)
   assert.deepEqual([...link.keys], [])
   assert.equal(link.steps.at(-1), 'sync')

@@ -39,7 +39,7 @@ export type WireguardNetwork = {
   /** What serves the interface, or would; `none`: this agent takes no part, or cannot. */
   kind(): LinkKind | 'none'
   /** Quarantined: the node has no peers any more. */
-  fence(): void
+  removePeers(): void
   /** Revoked: no interface, no peers, no key. */
   withdraw(): Promise<void>
   close(): Promise<void>
@@ -53,7 +53,7 @@ const noWireguard: WireguardNetwork = {
   have: () => null,
   receive: () => {},
   kind: () => 'none',
-  fence: () => {},
+  removePeers: () => {},
   withdraw: () => Promise.resolve(),
   close: () => Promise.resolve(),
 }
@@ -177,7 +177,7 @@ export const openWireguard = (
       if (got.next.kind === 'give-up') from.applied({ revision, applied: false, detail: 'it is not of that revision' })
     },
     kind: () => status.kind ?? likelyLink(),
-    fence: () => {
+    removePeers: () => {
       const had = [...(store.current()?.peers.keys() ?? [])]
       if (had.length === 0) return
       keep(nobody)

@@ -10,7 +10,7 @@ const principal: NodePrincipal = {
   kind: 'node',
   id: 'gpu-001',
   epoch: 1,
-  proof: { by: 'certificate', issuer: 'ca1', serial: 'a1', spki: 'key-of-a1' },
+  credential: { by: 'certificate', issuer: 'ca1', serial: 'a1', spki: 'key-of-a1' },
   notAfterMs: noonMs,
   evidenceOnly: false,
   source: '192.0.2.7',

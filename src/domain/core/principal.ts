@@ -13,7 +13,7 @@ export type NodePrincipal = {
   readonly kind: 'node'
   readonly id: NodeId
   readonly epoch: number
-  readonly proof: {
+  readonly credential: {
     readonly by: 'certificate'
     readonly issuer: IssuerId
     readonly serial: string
@@ -33,7 +33,7 @@ export type OperatorPrincipal = {
   readonly id: string
   readonly name: string
   readonly role: Role
-  readonly proof: { readonly by: 'operator-key' }
+  readonly credential: { readonly by: 'operator-key' }
   readonly source: string
 }
 

@@ -35,7 +35,7 @@ test('the current certificate of a node speaks for it, under its epoch', () => {
     kind: 'node',
     id: 'gpu-001',
     epoch: 4,
-    proof: { by: 'certificate', issuer: 'ca1', serial: 'a1', spki: 'key-of-a1' },
+    credential: { by: 'certificate', issuer: 'ca1', serial: 'a1', spki: 'key-of-a1' },
     notAfterMs: noonMs + 23 * hour,
     evidenceOnly: false,
     source: '192.0.2.8',

@@ -61,7 +61,7 @@ export const judgeCertificate = (facts: PresentedCertificate): NodePrincipal | U
     kind: 'node',
     id: node.id,
     epoch: node.epoch,
-    proof: { by: 'certificate', issuer: record.issuer, serial: record.serial, spki: record.spki },
+    credential: { by: 'certificate', issuer: record.issuer, serial: record.serial, spki: record.spki },
     notAfterMs: record.notAfterMs,
     evidenceOnly: node.membership.kind === 'quarantined',
     ...(name === 'retired' ? { draining: true } : {}),

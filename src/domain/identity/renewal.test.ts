@@ -34,7 +34,7 @@ const factsOf = (
     kind: 'node',
     id: 'gpu-001',
     epoch: 4,
-    proof: { by: 'certificate', issuer: 'ca1', serial, spki: `key-of-${serial}` },
+    credential: { by: 'certificate', issuer: 'ca1', serial, spki: `key-of-${serial}` },
     notAfterMs: noonMs + hour,
     evidenceOnly: false,
     source: '192.0.2.8',

@@ -91,7 +91,7 @@ export const decideRenew = (facts: RenewFacts): RenewVerdict => {
   if (facts.currentKeyBan !== null) return keyBanned()
   // A holder that still drains with a certificate of that issuer has to recover like its other nodes.
   if (isWithdrawn(slots.current)) return refuse('CLIENT_CERT_DENIED', 'the authority that issued it has been withdrawn')
-  const asking = slotNameOf(slots, principal.proof.issuer, principal.proof.serial)
+  const asking = slotNameOf(slots, principal.credential.issuer, principal.credential.serial)
   // The same request again, on an old connection, after its answer was used on another.
   if (asking === 'retired' && slots.current.spki === key.spkiHash) return repeat(facts, slots.current)
   const { pending } = slots

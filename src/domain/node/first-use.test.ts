@@ -25,7 +25,7 @@ const use = (kind: Membership['kind'], changes: Partial<Node> = {}, serial = 'a1
       kind: 'node',
       id: 'gpu-001',
       epoch: 4,
-      proof: { by: 'certificate', issuer: 'ca1', serial, spki: `key-of-${serial}` },
+      credential: { by: 'certificate', issuer: 'ca1', serial, spki: `key-of-${serial}` },
       notAfterMs: noonMs + hour,
       evidenceOnly: kind === 'quarantined',
       source: '192.0.2.8',

@@ -65,7 +65,7 @@ const notBack = (node: Node, profile: Profile): Refusal | null => {
 }
 
 const slotUsed = (facts: FirstUseFacts, slots: Slots) =>
-  slotNameOf(slots, facts.principal.proof.issuer, facts.principal.proof.serial)
+  slotNameOf(slots, facts.principal.credential.issuer, facts.principal.credential.serial)
 
 /** Active, with the used certificate as the current one. */
 const activate = (
@@ -96,7 +96,7 @@ const activate = (
   }
   // The last line of the story that a failure began.
   const story = { ...by, correlation: recovery?.episode ?? by.correlation }
-  const { issuer, serial } = principal.proof
+  const { issuer, serial } = principal.credential
   const about = { node: node.value.id, epoch: principal.epoch, issuer, serial }
   const retired = promoted ? slots.current.serial : null
   return nodeDecided(node, present, [entry(story, nowMs, type, about, { ...body, retired_serial: retired })], {

@@ -6,11 +6,11 @@ import type { Store } from '#plane/store/contract/store.ts'
 import { testPrincipal } from '../../../test/fakes/test-session.ts'
 import { openDenyList } from './deny-list.ts'
 
-const proof = { by: 'certificate', issuer: 'ca1', serial: 'a1', spki: 'key-of-a1' } as const
+const credential = { by: 'certificate', issuer: 'ca1', serial: 'a1', spki: 'key-of-a1' } as const
 const story = { atMs: 0, untilMs: 10, why: 'x', reason: 'unspecified' } as const
 
 test('who was let in is let in no more by a denial of its certificate, its epoch or its authority, and by no other', async () => {
-  const principal = testPrincipal('gpu-001', { epoch: 4, proof })
+  const principal = testPrincipal('gpu-001', { epoch: 4, credential })
   const codeWith = async (denial: Denial): Promise<string | null> => {
     const feed = openFeed()
     const list = await openDenyList({ denials: async () => [], issuers: async () => [], get: async () => null }, feed)
@@ -31,15 +31,15 @@ test('who was let in is let in no more by a denial of its certificate, its epoch
 test('A5: who was let in is let in no more once its key is banned, as a channel that was about to open', async () => {
   const feed = openFeed()
   const list = await openDenyList({ denials: async () => [], issuers: async () => [], get: async () => null }, feed)
-  const ban = { put: 'key-ban', value: { spki: proof.spki, why: 'stolen', atMs: 0 } } as const
+  const ban = { put: 'key-ban', value: { spki: credential.spki, why: 'stolen', atMs: 0 } } as const
   feed.publish({ kind: 'committed', origin: 'elsewhere', writes: [ban], entries: [] })
-  assert.equal(list.refusalOf(testPrincipal('gpu-002', { proof }))?.code, 'CLIENT_CERT_DENIED')
-  assert.equal(list.refusalOf(testPrincipal('gpu-002', { proof: { ...proof, spki: 'another' } })), null)
+  assert.equal(list.refusalOf(testPrincipal('gpu-002', { credential }))?.code, 'CLIENT_CERT_DENIED')
+  assert.equal(list.refusalOf(testPrincipal('gpu-002', { credential: { ...credential, spki: 'another' } })), null)
 })
 
 test('a denial that was made before its commit is taken back when the store has no such row, unless it is denied again meanwhile', async () => {
   const denial: Denial = { kind: 'epoch', node: 'gpu-001', epoch: 4, ...story }
-  const principal = testPrincipal('gpu-001', { epoch: 4, proof })
+  const principal = testPrincipal('gpu-001', { epoch: 4, credential })
   const codeAfter = async (inStore: boolean, again: boolean): Promise<string | null> => {
     const feed = openFeed()
     const deny = (): void =>

@@ -19,7 +19,7 @@ import type { Store } from '#plane/store/contract/store.ts'
 export type DenyList = {
   denies(record: CertificateRecord): boolean
   /** Why an authenticated caller is denied now; null: nothing of it is denied. */
-  refusalOf(principal: Pick<NodePrincipal, 'id' | 'epoch' | 'proof'>): Refusal | null
+  refusalOf(principal: Pick<NodePrincipal, 'id' | 'epoch' | 'credential'>): Refusal | null
   /** The authorities whose every certificate is denied, the latest first. */
   withdrawnIssuers(): readonly IssuerId[]
   size(): number
@@ -70,10 +70,10 @@ export const openDenyList = async (
     denies: (record) =>
       deniesCertificate(record) ||
       (record.subject.kind === 'node' && deniesEpoch(record.subject.node, record.subject.epoch)),
-    refusalOf({ id, epoch, proof }) {
-      if (deniesCertificate(proof) || deniesEpoch(id, epoch)) return refuse('CLIENT_CERT_DENIED')
-      if (banned.has(proof.spki)) return keyBanned()
-      return withdrawn.some(({ issuer }) => issuer === proof.issuer) ? refuse('ISSUER_WITHDRAWN') : null
+    refusalOf({ id, epoch, credential }) {
+      if (deniesCertificate(credential) || deniesEpoch(id, epoch)) return refuse('CLIENT_CERT_DENIED')
+      if (banned.has(credential.spki)) return keyBanned()
+      return withdrawn.some(({ issuer }) => issuer === credential.issuer) ? refuse('ISSUER_WITHDRAWN') : null
     },
     withdrawnIssuers: () => withdrawn.map(({ issuer }) => issuer),
     size: () => untilMs.size,

@@ -10,7 +10,7 @@ const setUp = () => {
   const authenticate: AuthenticateOperator = async (authorization, source) => {
     reads.push(authorization ?? '')
     return authorization?.startsWith('good') === true
-      ? { kind: 'operator', id: 'k', name: 'ada', role: 'viewer', proof: { by: 'operator-key' }, source }
+      ? { kind: 'operator', id: 'k', name: 'ada', role: 'viewer', credential: { by: 'operator-key' }, source }
       : refuse('OPERATOR_KEY_INVALID')
   }
   const limited = limitGuesses(authenticate, clock)

@@ -12,7 +12,7 @@ import { sha256Hex } from '#platform/bytes.ts'
 import { peerCertificate, type TLSSocket } from '#platform/tls-server.ts'
 import type { SecondHolders } from '#plane/identity/second-holder.ts'
 import type { HoldOff } from '#plane/limits/hold-off.ts'
-import type { ReturnSlots } from '#plane/limits/return-slots.ts'
+import type { RetryTimes } from '#plane/limits/retry-times.ts'
 import type { AgentEvidence } from '#wire/core/agent-evidence.ts'
 import type { DenyList } from './deny-list.ts'
 import type { Core } from '#plane/core/core.ts'
@@ -27,7 +27,7 @@ export type NodeAuthn = (
 export type NodeAuthnParts = {
   readonly settings: () => Pick<DomainSettings, 'clockToleranceMs'>
   readonly denyList: DenyList
-  readonly returns: ReturnSlots
+  readonly retryTimes: RetryTimes
   readonly holdOff: HoldOff
   /** A caller that is a copy is written down, or fenced, before it is refused. */
   readonly secondHolders: Pick<SecondHolders, 'refuseReplaced'>
@@ -81,11 +81,11 @@ export const openNodeAuthn = (core: Pick<Core, 'store' | 'clock'>, parts: NodeAu
     if (verdict.kind === 'refused' && verdict.code === 'ISSUER_WITHDRAWN' && node !== null) {
       // With a code that every agent knows, also one of the previous release: it sends the agent into recovery, not into a loop.
       const said = refuse('CLIENT_CERT_DENIED', 'the authority that issued it has been withdrawn')
-      return { ...said, retryAfterMs: parts.returns.nextMs(), about: aboutNode(node.value.id) }
+      return { ...said, retryAfterMs: parts.retryTimes.nextMs(), about: aboutNode(node.value.id) }
     }
     if (verdict.kind === 'refused' && verdict.fromFuture === true && node !== null) {
       // A clock that was ahead has dated the certificates of many: they do not all recover in the same moment.
-      return { ...verdict, retryAfterMs: parts.returns.nextMs(), about: aboutNode(node.value.id) }
+      return { ...verdict, retryAfterMs: parts.retryTimes.nextMs(), about: aboutNode(node.value.id) }
     }
     const barred = verdict.kind === 'node' ? parts.barred(verdict.id) : null
     if (barred !== null) return barred

@@ -67,7 +67,7 @@ export const openOperatorAuthn = (
       const found = await lookUp(sha256Hex(secret), cutOff)
       if (found === null) return refuse('OPERATOR_KEY_INVALID')
       const { id, name, role } = found
-      return { kind: 'operator', id, name, role, proof: { by: 'operator-key' }, source }
+      return { kind: 'operator', id, name, role, credential: { by: 'operator-key' }, source }
     },
   }
 }

@@ -99,8 +99,8 @@ const day = 24 * 3600 * 1000
 export const journalAging = async (parts: AuthorityParts, state: AuthorityState): Promise<void> => {
   const warnings = agingNow(parts, state)
   const [first] = warnings
-  const fence = parts.core.store.replicas.leadership()
-  if (first === undefined || fence === null) return
+  const fencingToken = parts.core.store.replicas.leadership()
+  if (first === undefined || fencingToken === null) return
   const nowMs = parts.core.clock.nowMs()
   if (state.agingJournaledAtMs !== null && nowMs - state.agingJournaledAtMs < day) return
   // The previous leader may have journaled it since.
@@ -109,7 +109,7 @@ export const journalAging = async (parts: AuthorityParts, state: AuthorityState)
 
   const body = { warnings: warnings.map(({ text }) => text) }
   const journaled = entry(authorityActor, nowMs, 'ca.aging', { issuer: first.issuer }, body)
-  const outcome = await commitOnce(parts.core, { reads: [], writes: [], entries: [journaled] }, fence)
+  const outcome = await commitOnce(parts.core, { reads: [], writes: [], entries: [journaled] }, fencingToken)
   if (outcome === 'lost-race') return
   state.agingJournaledAtMs = nowMs
   parts.core.log.warn(body, 'a certificate authority needs a person')

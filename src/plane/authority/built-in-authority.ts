@@ -168,7 +168,7 @@ export const openAuthority = async (
   }
 }
 
-const inAnyCase = { isDue: null, fence: null, everywhere: false }
+const inAnyCase = { isDue: null, fencingToken: null, everywhere: false }
 
 const cannotLook = ({ core: { log } }: AuthorityParts, error: unknown): void =>
   log.warn({ err: error }, 'the authorities on record could not be looked at; it is tried again')

@@ -73,7 +73,7 @@ const attemptImport = async (
     return refuseField('CA_REQUEST_INVALID', 'certificate', 'its key identifier is on record already')
   const made = { record, certificate, key: pending.key }
   await keepKey(parts.custody, made)
-  const story = { why: 'imported', by, fence: null, everywhere: false }
+  const story = { why: 'imported', by, fencingToken: null, everywhere: false }
   const outcome = await takeIntoService(parts, state, made, story)
   if (outcome === 'lost-race') return outcome
   await parts.custody.drop(pending.name)

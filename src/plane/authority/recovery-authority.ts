@@ -95,10 +95,10 @@ export const openRecoveryAuthority = async (
     maintain: () =>
       inTurn(async () => {
         await parts.custody.refresh()
-        const fence = parts.core.store.replicas.leadership()
+        const fencingToken = parts.core.store.replicas.leadership()
         roots = await recoveryRootsOnRecord(parts)
-        if (fence !== null && whyRecoveryRootDue(parts, roots) !== null) {
-          roots = await parts.core.store.exclusively(() => recoveryRootsInService(parts, fence))
+        if (fencingToken !== null && whyRecoveryRootDue(parts, roots) !== null) {
+          roots = await parts.core.store.exclusively(() => recoveryRootsInService(parts, fencingToken))
         }
         signer = recoverySigner(parts, roots)
         pems = roots.map(pemOf)

@@ -5,7 +5,7 @@ import { readOf, type Change } from '#domain/core/change.ts'
 import type { IssuerRecord } from '#domain/ca/issuer.ts'
 import { recoveryRootLifetimeMs } from '#pki/authority-certificates.ts'
 import { commitOnce } from '#plane/core/commit-decision.ts'
-import type { Fence } from '#plane/store/contract/replicas.ts'
+import type { FencingToken } from '#plane/store/contract/replicas.ts'
 import { keepKey, signerFrom, type CaSigner } from './ca-signer.ts'
 import { authorityActor, issuerEntry } from './issuer-book.ts'
 import { halfLifeMs } from './issuer-life.ts'
@@ -47,12 +47,12 @@ export const whyRecoveryRootDue = (
 /** As above, and makes one where it is due. Runs exclusively. */
 export const recoveryRootsInService = async (
   parts: RecoveryParts,
-  fence: Fence | null,
+  fencingToken: FencingToken | null,
 ): Promise<readonly IssuerRecord[]> => {
   await parts.custody.refresh()
   const roots = await recoveryRootsOnRecord(parts)
   const why = whyRecoveryRootDue(parts, roots)
-  return why === null ? roots : [await addRoot(parts, why, fence), ...roots]
+  return why === null ? roots : [await addRoot(parts, why, fencingToken), ...roots]
 }
 
 /** The oldest usable one: a machine that was away for long knows only that one. */
@@ -67,7 +67,7 @@ export const recoverySigner = (parts: RecoveryParts, roots: readonly IssuerRecor
 
 const isHere = ({ custody }: RecoveryParts, { id }: IssuerRecord): boolean => custody.has({ role: 'recovery', id })
 
-const addRoot = async (parts: RecoveryParts, why: string, fence: Fence | null): Promise<IssuerRecord> => {
+const addRoot = async (parts: RecoveryParts, why: string, fencingToken: FencingToken | null): Promise<IssuerRecord> => {
   const { clock, random } = parts.core
   const { custody, options } = parts
   const nowMs = clock.nowMs()
@@ -80,7 +80,7 @@ const addRoot = async (parts: RecoveryParts, why: string, fence: Fence | null): 
     writes: [{ put: 'issuer', value: made.record }],
     entries: [issuerEntry('ca.created', made.record, authorityActor, nowMs, { why })],
   }
-  const outcome = await commitOnce(parts.core, change, fence)
+  const outcome = await commitOnce(parts.core, change, fencingToken)
   if (outcome === 'lost-race') throw new Error('the id of the new recovery root is taken')
   parts.core.log.info({ issuer: made.record.id, why }, 'created a recovery root')
   return made.record

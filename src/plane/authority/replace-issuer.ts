@@ -2,7 +2,7 @@
 // could not start otherwise; every plane replaces its own memory issuer.
 
 import type { Attribution } from '#domain/core/change.ts'
-import type { Fence } from '#plane/store/contract/replicas.ts'
+import type { FencingToken } from '#plane/store/contract/replicas.ts'
 import { retryLostRaces } from '#plane/core/commit-decision.ts'
 import {
   bookTries,
@@ -27,7 +27,7 @@ export type Replacement = {
   /** Asked again inside the exclusive section; null: it is wanted in any case. */
   readonly isDue: (() => boolean) | null
   /** Null: ordered by an operator, or required for the start. */
-  readonly fence: Fence | null
+  readonly fencingToken: FencingToken | null
   /** Also instead of the issuers in the memory of other planes, which then make new ones. */
   readonly everywhere: boolean
 }
@@ -85,10 +85,10 @@ export const replaceWhatIsDue = async (
   longestLeafMs: number,
   when: 'starting' | 'running',
 ): Promise<'settled' | 'left-to-leader'> => {
-  const fence = parts.core.store.replicas.leadership()
-  const due = { longestLeafMs, why: 'due', by: authorityActor, fence, everywhere: false }
+  const fencingToken = parts.core.store.replicas.leadership()
+  const due = { longestLeafMs, why: 'due', by: authorityActor, fencingToken, everywhere: false }
   const isLeft = (role: 'domain-ca' | 'issuing', isNeeded: boolean): boolean =>
-    isShared(parts, role) && fence === null && !(when === 'starting' && isNeeded)
+    isShared(parts, role) && fencingToken === null && !(when === 'starting' && isNeeded)
   const domainCaDue = (): boolean => isDomainCaDue(parts, state, longestLeafMs)
   const issuingDue = (): boolean => isIssuingDue(parts, state, longestLeafMs)
 

@@ -5,7 +5,7 @@
 
 import { readOf, type Change, type Attribution } from '#domain/core/change.ts'
 import type { IssuerRecord } from '#domain/ca/issuer.ts'
-import type { Fence } from '#plane/store/contract/replicas.ts'
+import type { FencingToken } from '#plane/store/contract/replicas.ts'
 import { readBook, type AuthorityParts, type AuthorityState } from './authority-state.ts'
 import { issuerEntry, type IssuerBook } from './issuer-book.ts'
 import { keepKey, type CaSigner } from './ca-signer.ts'
@@ -17,7 +17,7 @@ export type Story = {
   readonly why: string
   readonly by: Attribution
   /** Null: ordered by an operator. */
-  readonly fence: Fence | null
+  readonly fencingToken: FencingToken | null
   /** Also instead of the issuers in the memory of other planes, which then make new ones. */
   readonly everywhere: boolean
 }
@@ -33,9 +33,9 @@ export const takeIntoService = async (
   story: Story,
 ): Promise<'in-service' | 'lost-race'> => {
   const change = succession(parts, state, made.record, story)
-  const outcome = await (story.fence === null
+  const outcome = await (story.fencingToken === null
     ? parts.core.store.commit(change)
-    : parts.core.store.commit(change, story.fence))
+    : parts.core.store.commit(change, story.fencingToken))
   await readBook(parts, state)
   if (outcome === 'lost-race') return outcome
   parts.core.feed.publish(outcome)

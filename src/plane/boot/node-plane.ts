@@ -128,7 +128,7 @@ export const openNodePlane = async (core: Core, parts: NodePlaneParts) => {
     authn: openNodeAuthn(core, {
       settings,
       denyList,
-      returns: channel.returns,
+      retryTimes: channel.retryTimes,
       holdOff: channel.holdOff,
       secondHolders: channel.secondHolders,
       barred: parts.barred,

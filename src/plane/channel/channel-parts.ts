@@ -3,7 +3,7 @@
 import { withStore, type Core } from '#plane/core/core.ts'
 import { openHoldOff } from '#plane/limits/hold-off.ts'
 import type { OpenChannels } from '#plane/core/open-channels.ts'
-import { openReturnSlots } from '#plane/limits/return-slots.ts'
+import { openRetryTimes } from '#plane/limits/retry-times.ts'
 import { openReportIntake } from '#plane/node/report-intake.ts'
 import { openOverlayIntake } from '#plane/fleet/take-overlay-state.ts'
 import { openPeersIntake } from '#plane/network/take-peers-applied.ts'
@@ -47,7 +47,7 @@ export const openChannelParts = async (core: Core, { issuer, urls, writeLimit, o
   const holding = openHolding(core, sessions, replicas)
   const silence = openSilence(clock, { sessions, presence, replicas, holding })
   const holdOff = openHoldOff()
-  const returns = openReturnSlots(clock)
+  const retryTimes = openRetryTimes(clock)
   const reports = openReportIntake(core, onReport)
   const overlays = openOverlayIntake(core, writeLimit)
   const updates = openUpdates(core, { issuer, sessions, gate, urls })
@@ -59,7 +59,7 @@ export const openChannelParts = async (core: Core, { issuer, urls, writeLimit, o
   const peersIntake = openPeersIntake(core, writeLimit)
   const peerProofs = openPeerProofs({ book: peerBook, holding, replicas })
 
-  feed.subscribe('channels', followCommits({ sessions, presence, updates, cuts, returns }))
+  feed.subscribe('channels', followCommits({ sessions, presence, updates, cuts, retryTimes }))
   sessions.onAbsent((node, { closedByHolder }) => {
     presence.left(node, closedByHolder)
     reports.forget(node)
@@ -86,7 +86,7 @@ export const openChannelParts = async (core: Core, { issuer, urls, writeLimit, o
     gate,
     holding,
     holdOff,
-    returns,
+    retryTimes,
     reports,
     overlays,
     updates,

@@ -7,7 +7,7 @@ import { silentLog } from '#platform/log.ts'
 import { openDenyList } from '#plane/authn/deny-list.ts'
 import { openFeed } from '#plane/core/feed.ts'
 import { openHoldOff } from '#plane/limits/hold-off.ts'
-import { openReturnSlots } from '#plane/limits/return-slots.ts'
+import { openRetryTimes } from '#plane/limits/retry-times.ts'
 import { openWriteLimit } from '#plane/limits/write-limit.ts'
 import { openReportIntake } from '#plane/node/report-intake.ts'
 import { openOverlayIntake } from '#plane/fleet/take-overlay-state.ts'
@@ -61,7 +61,7 @@ const setUp = async (onRead: (row: RowKind) => void = () => {}) => {
   const replicas = oneReplica()
   const sessions = openSessionRegistry(clock, replicas)
   const denyList = await openDenyList(store, feed)
-  feed.subscribe('channels', cutDenied(sessions, openReturnSlots(clock)))
+  feed.subscribe('channels', cutDenied(sessions, openRetryTimes(clock)))
   const holding = openHolding({ clock, log: silentLog }, sessions, replicas)
   const presence = openPresence(clock)
   const silence = openSilence(clock, { sessions, presence, replicas, holding: { holdAgain: () => {} } })
@@ -84,8 +84,8 @@ const setUp = async (onRead: (row: RowKind) => void = () => {}) => {
     }),
   }
   const server = openChannelServer(core, { channel, sightings: { shown: async () => {} }, denyList })
-  const proof = { by: 'certificate', issuer: 'ca1', serial: 'a1', spki: 'key-of-a1' } as const
-  const principal = testPrincipal('gpu-001', { epoch: 4, proof, notAfterMs: noonMs * 2 })
+  const credential = { by: 'certificate', issuer: 'ca1', serial: 'a1', spki: 'key-of-a1' } as const
+  const principal = testPrincipal('gpu-001', { epoch: 4, credential, notAfterMs: noonMs * 2 })
   /** By a process of that name; null: one that does not name itself. */
   const open = (process: string | null = null) => {
     const socket = new Duplex({ read: () => {}, write: (_chunk, _encoding, done) => done() })

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Denial } from '#domain/core/certificate.ts'
-import { openReturnSlots } from '#plane/limits/return-slots.ts'
+import { openRetryTimes } from '#plane/limits/retry-times.ts'
 import type { Committed } from '#plane/store/contract/store.ts'
 import { pingEveryMs, pongWithinMs } from '#wire/channel/channel.ts'
 import { manualClock } from '../../../test/fakes/manual-clock.ts'
@@ -19,8 +19,8 @@ const setUp = () => {
   const registry = openSessionRegistry(clock, oneReplica())
   const open = (id: string, epoch: number, serial: string) => {
     const socket = testSocket()
-    const proof = { by: 'certificate', issuer: 'ca1', serial, spki: `key-of-${serial}` } as const
-    const session = openTestSession(registry, socket, testPrincipal(id, { epoch, proof, notAfterMs: day }))
+    const credential = { by: 'certificate', issuer: 'ca1', serial, spki: `key-of-${serial}` } as const
+    const session = openTestSession(registry, socket, testPrincipal(id, { epoch, credential, notAfterMs: day }))
     return { session, end: (): string | null => socket.sent.at(-1)?.body?.code ?? null, socket }
   }
   const sweep = (): void => sweepSessions(registry, clock)
@@ -34,12 +34,12 @@ const denied = (value: Denial): Committed => ({
   writes: [{ put: 'denial', value }],
 })
 
-const returns = openReturnSlots(manualClock(0))
+const retryTimes = openRetryTimes(manualClock(0))
 
 test('a denied epoch ends its channels and those of the epochs before, and no others', () => {
   const { registry, open } = setUp()
   const [old, current, newer, other] = [open('a', 1, 'a1'), open('a', 2, 'a2'), open('b', 3, 'b1'), open('c', 1, 'c1')]
-  const cut = cutDenied(registry, returns)
+  const cut = cutDenied(registry, retryTimes)
   cut(denied({ kind: 'epoch', node: 'a', epoch: 2, atMs: 1, untilMs: day, why: 'stolen', reason: 'unspecified' }))
   cut(denied({ kind: 'epoch', node: 'b', epoch: 2, atMs: 1, untilMs: day, why: 'stolen', reason: 'unspecified' }))
   assert.deepEqual(
@@ -52,15 +52,15 @@ test('a denied epoch ends its channels and those of the epochs before, and no ot
 test('a withdrawn authority ends every channel of its certificates, and each agent gets its retry time', () => {
   const { registry, open } = setUp()
   const nodes = ['a', 'b', 'c'].map((node) => open(node, 1, `${node}1`))
-  const slots = openReturnSlots(manualClock(0))
+  const retryTimes = openRetryTimes(manualClock(0))
   const lasting = { atMs: 1, untilMs: day, why: 'its authority was withdrawn', reason: 'ca-compromise' } as const
-  assert.equal(cutDenied(registry, slots)(denied({ kind: 'issuer', issuer: 'ca2', ...lasting })), 0)
-  assert.equal(cutDenied(registry, slots)(denied({ kind: 'issuer', issuer: 'ca1', ...lasting })), 3)
+  assert.equal(cutDenied(registry, retryTimes)(denied({ kind: 'issuer', issuer: 'ca2', ...lasting })), 0)
+  assert.equal(cutDenied(registry, retryTimes)(denied({ kind: 'issuer', issuer: 'ca1', ...lasting })), 3)
   assert.deepEqual(
     nodes.map(({ session, end }) => [session.alive, end()]),
     nodes.map(() => [false, 'ISSUER_WITHDRAWN']),
   )
-  assert.equal(slots.nextMs(), 60)
+  assert.equal(retryTimes.nextMs(), 60)
 })
 
 test('a denied certificate ends the channel it opened', () => {
@@ -68,7 +68,7 @@ test('a denied certificate ends the channel it opened', () => {
   const [mine, other] = [open('a', 1, 'a1'), open('a', 1, 'a2')]
   cutDenied(
     registry,
-    returns,
+    retryTimes,
   )(
     denied({
       kind: 'certificate',
@@ -97,7 +97,7 @@ test('A5: a banned key ends the channels of every certificate over it, and no ot
     reason: 'unspecified',
   })
   const commit = { kind: 'committed', origin: 'elsewhere', entries: [], writes: [ban, ...writes] } as const
-  assert.equal(cutDenied(registry, returns)(commit), 2)
+  assert.equal(cutDenied(registry, retryTimes)(commit), 2)
   assert.deepEqual(
     [mine, twin, other].map(({ session, end }) => [session.alive, end()]),
     [
@@ -176,7 +176,7 @@ test('a node that was revoked elsewhere is cut by the denial, also when its row 
     presence: openPresence(clock),
     updates: { greeted: () => {}, changed: () => {}, changedFor: () => {}, changedIn: () => {} },
     cuts: { heard: (_, channels) => void cut.push(channels) },
-    returns,
+    retryTimes,
   })
   const row = { put: 'node', value: { ...nodeRow('revoked').value, id: 'a' } } as const
   const denial = {

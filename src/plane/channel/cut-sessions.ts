@@ -3,7 +3,7 @@
 import { type Denial, servesUntilMs, slotsOf } from '#domain/core/certificate.ts'
 import type { Node } from '#domain/core/node.ts'
 import { keyBanned } from '#domain/identity/presented-certificate.ts'
-import type { ReturnSlots } from '#plane/limits/return-slots.ts'
+import type { RetryTimes } from '#plane/limits/retry-times.ts'
 import type { Committed } from '#plane/store/contract/store.ts'
 import type { Clock } from '#platform/clock.ts'
 import { pingEveryMs, pongWithinMs } from '#wire/channel/channel.ts'
@@ -12,7 +12,7 @@ import type { Session } from '#plane/sessions/session.ts'
 
 /** In the turn of the feed: when a revocation is answered, its channels here are gone already. Returns how many. */
 export const cutDenied =
-  (sessions: SessionRegistry, returns: ReturnSlots) =>
+  (sessions: SessionRegistry, retryTimes: RetryTimes) =>
   ({ writes }: Committed): number => {
     const before = sessions.count()
     for (const write of writes) {
@@ -21,7 +21,7 @@ export const cutDenied =
       const candidates = denial.kind === 'epoch' ? sessions.of(denial.node) : [...sessions.all()]
       for (const session of candidates) {
         if (!isDenied(denial, session)) continue
-        if (denial.kind === 'issuer') session.end('ISSUER_WITHDRAWN', denial.why, returns.nextMs())
+        if (denial.kind === 'issuer') session.end('ISSUER_WITHDRAWN', denial.why, retryTimes.nextMs())
         else session.end('CLIENT_CERT_DENIED', denial.why)
       }
     }
@@ -35,24 +35,24 @@ const cutBanned = (sessions: SessionRegistry, writes: Committed['writes']): void
   if (banned.size === 0) return
   const { code, detail } = keyBanned()
   for (const session of [...sessions.all()]) {
-    if (banned.has(session.principal.proof.spki)) session.end(code, detail)
+    if (banned.has(session.principal.credential.spki)) session.end(code, detail)
   }
 }
 
-const isDenied = (denial: Denial, { principal: { epoch, proof } }: Session): boolean => {
+const isDenied = (denial: Denial, { principal: { epoch, credential } }: Session): boolean => {
   switch (denial.kind) {
     case 'epoch':
       return epoch <= denial.epoch
     case 'certificate':
-      return proof.issuer === denial.issuer && proof.serial === denial.serial
+      return credential.issuer === denial.issuer && credential.serial === denial.serial
     case 'issuer':
-      return proof.issuer === denial.issuer
+      return credential.issuer === denial.issuer
   }
 }
 
 /** A certificate that has been replaced serves until its connections are drained; one replaced twice has served. */
 export const limitToCertificate = (session: Session, node: Node): void => {
-  const { issuer, serial } = session.principal.proof
+  const { issuer, serial } = session.principal.credential
   const slots = slotsOf(node)
   const untilMs = slots === null ? null : servesUntilMs(slots, issuer, serial)
   if (untilMs === null) endReplaced(session)

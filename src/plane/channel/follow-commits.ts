@@ -4,7 +4,7 @@ import type { EntryType } from '#domain/core/journal-entry.ts'
 import { slotsOf } from '#domain/core/certificate.ts'
 import type { Committed } from '#plane/store/contract/store.ts'
 import type { CutRecord } from '#plane/sessions/cut-elsewhere.ts'
-import type { ReturnSlots } from '#plane/limits/return-slots.ts'
+import type { RetryTimes } from '#plane/limits/retry-times.ts'
 import { cutDenied, limitToCertificate } from './cut-sessions.ts'
 import type { Presence } from '#plane/liveness/presence.ts'
 import type { SessionRegistry } from '#plane/sessions/session-registry.ts'
@@ -15,7 +15,7 @@ export type FollowingParts = {
   readonly presence: Presence
   readonly updates: Updates
   readonly cuts: Pick<CutRecord, 'heard'>
-  readonly returns: ReturnSlots
+  readonly retryTimes: RetryTimes
 }
 
 export const followCommits = ({
@@ -23,9 +23,9 @@ export const followCommits = ({
   presence,
   updates,
   cuts,
-  returns,
+  retryTimes,
 }: FollowingParts): ((committed: Committed) => void) => {
-  const cut = cutDenied(sessions, returns)
+  const cut = cutDenied(sessions, retryTimes)
   return (committed) => {
     cuts.heard(committed, cut(committed))
     followNodes(sessions, presence, committed)

@@ -5,7 +5,7 @@ import type { Node } from '#domain/core/node.ts'
 import type { NodePrincipal } from '#domain/core/principal.ts'
 import { isRefusal, refuse, type Refusal } from '#domain/core/refusal.ts'
 import { useCertificate } from '#plane/core/use-certificate.ts'
-import type { Holder } from '#plane/store/contract/replicas.ts'
+import type { Hold } from '#plane/store/contract/replicas.ts'
 import type { AgentEvidence } from '#wire/core/agent-evidence.ts'
 import { endReplaced, holderUnknown, otherSessions } from '#plane/identity/holders.ts'
 import type { SecondHolders } from '#plane/identity/second-holder.ts'
@@ -39,7 +39,7 @@ export const openSession = async (
   register: Register,
 ): Promise<'opened' | Refusal> => {
   const { gate, holding, secondHolders } = parts.channel
-  let over: Holder | null = null
+  let over: Hold | null = null
   for (let round = 0; round < rounds; round++) {
     const { principal, evidence, correlation } = opening
     const no =
@@ -47,7 +47,7 @@ export const openSession = async (
       (await secondHolders.refuseDraining(principal, evidence, correlation)) ??
       (await makeRoomHere(parts.channel, opening))
     if (no !== null) return no
-    const found: Holder | null = over
+    const found: Hold | null = over
     const outcome: HoldOrRefusal = await holding.inTurn(opening.principal.id, () =>
       holdAndRegister(core, parts, opening, found, register),
     )
@@ -60,14 +60,14 @@ export const openSession = async (
   return { ...refuse('BUSY', 'many channels of the same node at once'), retryAfterMs: 1000 }
 }
 
-type HoldOrRefusal = 'opened' | 'taken-here' | Holder | Refusal
+type HoldOrRefusal = 'opened' | 'taken-here' | Hold | Refusal
 
 /** In the node's turn: only the store is asked. */
 const holdAndRegister = async (
   core: FlowCore,
   { channel, denyList }: OpeningParts,
   { principal, evidence, correlation }: Opening,
-  over: Holder | null,
+  over: Hold | null,
   register: Register,
 ): Promise<HoldOrRefusal> => {
   const { id } = principal
@@ -107,14 +107,14 @@ const makeRoomHere = async (channel: OpeningParts['channel'], opening: Opening):
 const makeRoomElsewhere = async (
   channel: OpeningParts['channel'],
   opening: Opening,
-  holder: Holder,
+  hold: Hold,
 ): Promise<Refusal | null> => {
   // A channel that names no process may be the caller's own.
-  if (holder.instance === null) return null
+  if (hold.instance === null) return null
   const copy = await refuseSecond(channel.secondHolders, opening)
   if (copy !== null) return copy
   const room = { node: opening.principal.id, instance: instanceOf(opening.evidence) }
-  const asked = await askReplica(channel.replicas, holder.replica, makeRoomQuestion, room, lookUpWithinMs)
+  const asked = await askReplica(channel.replicas, hold.replica, makeRoomQuestion, room, lookUpWithinMs)
   return asked.kind === 'no-answer' ? holderUnknown(room.node) : null
 }
 
@@ -122,8 +122,8 @@ const refuseSecond = (
   secondHolders: Pick<SecondHolders, 'refuseCopy'>,
   { principal, evidence, correlation }: Opening,
 ): Promise<Refusal | null> => {
-  const { id: node, source, proof } = principal
-  const caller = { node, source, serial: proof.serial, evidence, correlation }
+  const { id: node, source, credential } = principal
+  const caller = { node, source, serial: credential.serial, evidence, correlation }
   return secondHolders.refuseCopy(caller, 'second-instance')
 }
 

@@ -3,8 +3,8 @@ import { test } from 'node:test'
 import type { Change } from '#domain/core/change.ts'
 import { silentLog } from '#platform/log.ts'
 import { startLeading } from './leading.ts'
-import type { Fence } from '#plane/store/contract/replicas.ts'
-import { Fenced } from '#plane/store/contract/store-errors.ts'
+import type { FencingToken } from '#plane/store/contract/replicas.ts'
+import { StaleReplica } from '#plane/store/contract/store-errors.ts'
 import type { Store } from '#plane/store/contract/store.ts'
 
 const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
@@ -12,12 +12,12 @@ const change = {} as Change
 
 /** As much of a store as a leader of it needs; `lead` says who leads. */
 const setUp = () => {
-  const fences: (Fence | undefined)[] = []
-  let leads: Fence | null = null
-  let tell: (fence: Fence | null) => void = () => {}
+  const fencingTokens: (FencingToken | undefined)[] = []
+  let leads: FencingToken | null = null
+  let tell: (fencingToken: FencingToken | null) => void = () => {}
   const store = {
-    commit: async (_change: Change, fence?: Fence) => {
-      fences.push(fence)
+    commit: async (_change: Change, fencingToken?: FencingToken) => {
+      fencingTokens.push(fencingToken)
       return 'lost-race' as const
     },
     forget: async () => 7,
@@ -29,7 +29,7 @@ const setUp = () => {
     tell(leads)
     await settled()
   }
-  return { store, lead, fences }
+  return { store, lead, fencingTokens }
 }
 
 test('what a leader does begins when it leads, ends when it does not, and begins anew', async () => {
@@ -61,8 +61,8 @@ test('what a leader does begins when it leads, ends when it does not, and begins
   assert.deepEqual(story, ['begin 1', 'end 1', 'begin 2', 'end 2', 'begin 3', 'end 3'])
 })
 
-test('a leader commits with the fence it began with, also when it leads again by then', async () => {
-  const { store, lead, fences } = setUp()
+test('a leader commits with the fencing token it began with, also when it leads again by then', async () => {
+  const { store, lead, fencingTokens } = setUp()
   const given: Store[] = []
   startLeading({ store, log: silentLog }, (asLeader) => {
     given.push(asLeader)
@@ -74,12 +74,12 @@ test('a leader commits with the fence it began with, also when it leads again by
   await earlier.commit(change)
   await later.commit(change)
   assert.deepEqual(
-    fences.map((fence) => fence?.number),
+    fencingTokens.map((fencingToken) => fencingToken?.number),
     [1, 4],
   )
   assert.equal(await later.forget(0), 7)
-  await assert.rejects(earlier.forget(0), Fenced)
-  await assert.rejects(earlier.keepWebhookProgress({ after: null, settled: [] }), Fenced)
+  await assert.rejects(earlier.forget(0), StaleReplica)
+  await assert.rejects(earlier.keepWebhookProgress({ after: null, settled: [] }), StaleReplica)
 })
 
 test('what could not be ended does not keep the next from beginning', async () => {

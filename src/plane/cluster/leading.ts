@@ -3,22 +3,22 @@
 
 import type { Log } from '#platform/log.ts'
 import { takeTurns } from '#plane/core/turns.ts'
-import type { Fence } from '#plane/store/contract/replicas.ts'
-import { Fenced } from '#plane/store/contract/store-errors.ts'
+import type { FencingToken } from '#plane/store/contract/replicas.ts'
+import { StaleReplica } from '#plane/store/contract/store-errors.ts'
 import type { Store } from '#plane/store/contract/store.ts'
 
 /** Something that runs until it is stopped. */
 export type Led = { stop(): Promise<void> | void }
 
-export const fencedStore = (store: Store, fence: Fence): Store => {
+export const leaderStore = (store: Store, fencingToken: FencingToken): Store => {
   // The database refuses a former leader by its fencing token as well; this check only saves the attempt.
   const ifLeading = <T>(run: () => Promise<T>): Promise<T> =>
-    store.replicas.leadership()?.number === fence.number
+    store.replicas.leadership()?.number === fencingToken.number
       ? run()
-      : Promise.reject(new Fenced('this replica does not lead any more'))
+      : Promise.reject(new StaleReplica('this replica does not lead any more'))
   return {
     ...store,
-    commit: (change) => store.commit(change, fence),
+    commit: (change) => store.commit(change, fencingToken),
     forget: (livedMs) => ifLeading(() => store.forget(livedMs)),
     addLived: (ms) => ifLeading(() => store.addLived(ms)),
     keepWebhookProgress: (progress) => ifLeading(() => store.keepWebhookProgress(progress)),
@@ -31,26 +31,26 @@ export const startLeading = (
   begin: (asLeader: Store) => Led,
 ): Led => {
   const inTurn = takeTurns()
-  let wanted: Fence | null = null
-  let led: (Led & { readonly fence: Fence }) | null = null
+  let wanted: FencingToken | null = null
+  let led: (Led & { readonly fencingToken: FencingToken }) | null = null
   const settle = async (): Promise<void> => {
-    if (led?.fence.number === wanted?.number) return
+    if (led?.fencingToken.number === wanted?.number) return
     const before = led
     led = null
     await before?.stop()
     if (wanted === null) return
-    const fence = wanted
-    led = { fence, ...begin(fencedStore(store, fence)) }
+    const fencingToken = wanted
+    led = { fencingToken, ...begin(leaderStore(store, fencingToken)) }
   }
-  const follow = (fence: Fence | null): void => {
-    wanted = fence
+  const follow = (fencingToken: FencingToken | null): void => {
+    wanted = fencingToken
     inTurn(settle).catch((error: unknown) =>
       log.error({ err: error }, 'what a leader does could not be begun or ended'),
     )
   }
   let stopped = false
-  store.replicas.onLeadership((fence) => {
-    if (!stopped) follow(fence)
+  store.replicas.onLeadership((fencingToken) => {
+    if (!stopped) follow(fencingToken)
   })
   follow(store.replicas.leadership())
   return {

@@ -3,7 +3,7 @@
 
 import { type Change, type Decided, rowUnreadable, standInOf } from '#domain/core/change.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
-import type { Fence } from '#plane/store/contract/replicas.ts'
+import type { FencingToken } from '#plane/store/contract/replicas.ts'
 import type { Committed } from '#plane/store/contract/store.ts'
 import type { CommitCore } from './core.ts'
 
@@ -14,9 +14,9 @@ import type { CommitCore } from './core.ts'
 export const commitOnce = async (
   { store, feed }: CommitCore,
   change: Change,
-  fence: Fence | null = null,
+  fencingToken: FencingToken | null = null,
 ): Promise<Committed | 'lost-race'> => {
-  const outcome = await (fence === null ? store.commit(change) : store.commit(change, fence))
+  const outcome = await (fencingToken === null ? store.commit(change) : store.commit(change, fencingToken))
   if (outcome !== 'lost-race') feed.publish(outcome)
   return outcome
 }

@@ -39,7 +39,7 @@ export const recordRefusal = async (core: RecordingCore, budgets: RefusalBudgets
   const by: Attribution = { actor: known === null ? actor : actorOf(known), source, correlation }
   const about =
     known !== null && known.kind === 'node'
-      ? { node: known.id, epoch: known.epoch, issuer: known.proof.issuer, serial: known.proof.serial, token }
+      ? { node: known.id, epoch: known.epoch, issuer: known.credential.issuer, serial: known.credential.serial, token }
       : { node, token }
   await write(core, by, 'refused', about, {
     code: refusal.code,

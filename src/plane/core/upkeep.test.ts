@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { silentLog } from '#platform/log.ts'
 import { manualClock } from '../../../test/fakes/manual-clock.ts'
 import { manualTimers } from '../../../test/fakes/manual-timers.ts'
-import { Fenced } from '#plane/store/contract/store-errors.ts'
+import { StaleReplica } from '#plane/store/contract/store-errors.ts'
 import type { Store } from '#plane/store/contract/store.ts'
 import { isUpkeepDue, startUpkeep, type UpkeepTask } from './upkeep.ts'
 
@@ -85,7 +85,7 @@ test('a task that another replica does by now is no error', async () => {
     info: (_what: unknown, text: string) => void said.push(`info ${text}`),
     error: (_what: unknown, text: string) => void said.push(`error ${text}`),
   } as typeof silentLog
-  const run = () => Promise.reject(new Fenced('replica 2 leads'))
+  const run = () => Promise.reject(new StaleReplica('replica 2 leads'))
   startUpkeep({ store: unused, clock, timers, log }, [{ name: 'it', where: 'leader', everyMs: 1000, run }])
   timers.advance(1000)
   await settled()

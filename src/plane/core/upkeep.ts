@@ -1,7 +1,7 @@
 // Periodic tasks of a plane. Each task runs alone: one that is still under way is not started again.
 
 import type { Cancel } from '#platform/timers.ts'
-import { Fenced } from '#plane/store/contract/store-errors.ts'
+import { StaleReplica } from '#plane/store/contract/store-errors.ts'
 import type { Store } from '#plane/store/contract/store.ts'
 import type { Core } from './core.ts'
 
@@ -43,7 +43,7 @@ export const startUpkeep = (
       Promise.resolve()
         .then(() => it.task.run(store))
         .catch((error: unknown) => {
-          if (error instanceof Fenced) log.info({ task: it.task.name }, 'another replica leads by now')
+          if (error instanceof StaleReplica) log.info({ task: it.task.name }, 'another replica leads by now')
           else log.error({ err: error, task: it.task.name }, 'upkeep failed')
         })
         .finally(() => {

@@ -37,8 +37,8 @@ test('what a slow commit denied early is let in again when it lost its race and 
   const files = { keep: () => 'memory', drop: () => {} } as never
   const core = { store, feed, clock, timers, random: systemRandom, log: silentLog }
   const cutOffs = openPendingCutOffs(core, { denyList, files, epochsHere: () => [] }, new Map())
-  const proof = { by: 'certificate', issuer: 'ca1', serial: 'a1', spki: 'k1' } as const
-  const code = () => denyList.refusalOf(testPrincipal('gpu-001', { epoch: 4, proof }))?.code ?? null
+  const credential = { by: 'certificate', issuer: 'ca1', serial: 'a1', spki: 'k1' } as const
+  const code = () => denyList.refusalOf(testPrincipal('gpu-001', { epoch: 4, credential }))?.code ?? null
   const done = cutOffs.run(order, async (watched) => {
     await watched.commit(change)
     return refuse('NODE_STATE_CONFLICT', 'it is gone')

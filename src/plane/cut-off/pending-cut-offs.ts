@@ -73,13 +73,13 @@ export const barredByPending = (pending: ReadonlyMap<string, PendingCutOff>, nod
 /** As given, but for changes that a pending order forbids. */
 export const forbiddenByPending = (store: Store, pending: () => Iterable<PendingCutOff>): Store => ({
   ...store,
-  commit(change: Change, fence) {
+  commit(change: Change, fencingToken) {
     for (const { order } of pending())
       if (forbids(order, change))
         return Promise.reject(
           new StoreFault('nothing was committed', `${cutOffWords(order)} is in force here and not committed yet`),
         )
-    return store.commit(change, fence)
+    return store.commit(change, fencingToken)
   },
 })
 
@@ -233,14 +233,14 @@ export const openPendingCutOffs = (
       underWay.add(early)
       const watched: Store = {
         ...store,
-        commit(change, fence) {
+        commit(change, fencingToken) {
           denials = change.writes.flatMap((write) => (write.put === 'denial' ? [write.value] : []))
           // A database that does not answer is waited for; the machine that was stolen is not.
           const cancel = timers.after(denyEarlyMs, () => {
             early.push(...denials)
             deny(denials)
           })
-          return store.commit(change, fence).finally(cancel)
+          return store.commit(change, fencingToken).finally(cancel)
         },
       }
       try {

@@ -3,7 +3,7 @@
 
 import type { IssuerRecord } from '#domain/ca/issuer.ts'
 import type { Clock } from '#platform/clock.ts'
-import { pgTrouble, type PgSession, type PostgresTarget, type Prepared } from '#platform/postgres.ts'
+import { pgTrouble, type PgConnection, type PostgresTarget, type Prepared } from '#platform/postgres.ts'
 import { processName } from '#platform/this-process.ts'
 import { openKeySeal } from '#plane/keys/operator-key-seal.ts'
 import { openSharedCustody } from '#plane/keys/shared-custody.ts'
@@ -46,8 +46,8 @@ export const openSharedStore = async (
 ): Promise<OpenedStore> => {
   const access = openPgAccess({ ...base, target })
   try {
-    const { kept, stored } = await lookAt(access, target, (session) =>
-      refuseSkewed(base.clock, session, config.clockToleranceMs),
+    const { kept, stored } = await lookAt(access, target, (connection) =>
+      refuseSkewed(base.clock, connection, config.clockToleranceMs),
     )
     const { dataFolder, sealKeyFile: keyFile, credentialsFolder, issuerKey } = config
     const hasDomain = stored.domain !== null
@@ -84,30 +84,30 @@ export const openSharedStore = async (
 const lookAt = async (
   access: PgAccess,
   target: PostgresTarget,
-  check: (session: PgSession) => Promise<void>,
+  check: (connection: PgConnection) => Promise<void>,
 ): Promise<{ readonly kept: ReadonlyMap<string, string>; readonly stored: StoredFacts }> => {
-  const session = await access.connect('look').catch((error: unknown) => {
+  const connection = await access.connect('look').catch((error: unknown) => {
     throw pgTrouble(error) === 'refused' ? refused(target, error) : new DatabaseUnreachable(target, error)
   })
   try {
-    await check(session)
-    const { version } = await schemaOf(session)
+    await check(connection)
+    const { version } = await schemaOf(connection)
     if (version === null) return { kept: new Map(), stored: { domain: null, issuers: [], headKeyId: null } }
-    const stored = await storedIn(session)
+    const stored = await storedIn(connection)
     // Behind the records: a key is kept before its record.
     return { kept: await openSealedKeys(access).all(), stored }
   } finally {
-    await session.end()
+    await connection.end()
   }
 }
 
-const storedIn = async (session: PgSession): Promise<StoredFacts> => {
+const storedIn = async (connection: PgConnection): Promise<StoredFacts> => {
   const docs = async (table: 'domain' | 'issuer'): Promise<readonly unknown[]> => {
-    const { rows } = await session.run({ name: `look-${table}`, text: `SELECT doc FROM ${table}` })
+    const { rows } = await connection.run({ name: `look-${table}`, text: `SELECT doc FROM ${table}` })
     return rows.map(({ doc }) => (typeof doc === 'string' ? JSON.parse(doc) : doc) as unknown)
   }
   const [domain] = (await docs('domain')) as { readonly name: string }[]
-  const { rows: newest } = await session.run(askHeadKey)
+  const { rows: newest } = await connection.run(askHeadKey)
   const headKeyId = (newest[0]?.['keyId'] as string | undefined) ?? null
   return { domain: domain?.name ?? null, issuers: (await docs('issuer')) as IssuerRecord[], headKeyId }
 }
@@ -119,9 +119,9 @@ const askHeadKey: Prepared = {
 }
 
 /** Before anything is written: a domain, or a certificate, made by a wrong clock would have to be outlived. */
-const refuseSkewed = async (clock: Clock, session: PgSession, toleranceMs: number): Promise<void> => {
+const refuseSkewed = async (clock: Clock, connection: PgConnection, toleranceMs: number): Promise<void> => {
   const sent = instantOf(clock)
-  const { rows } = await session.run(askTime)
+  const { rows } = await connection.run(askTime)
   const received = instantOf(clock)
   const trouble = clockTrouble(clockOffset(sent, received, Number(rows[0]?.['nowMs'])), received, toleranceMs)
   if (trouble !== null) throw new ClockOff(trouble, setEither)

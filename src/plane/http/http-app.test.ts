@@ -16,7 +16,7 @@ const viewer: OperatorPrincipal = {
   id: 'k1',
   name: 'vera',
   role: 'viewer',
-  proof: { by: 'operator-key' },
+  credential: { by: 'operator-key' },
   source: '127.0.0.1',
 }
 

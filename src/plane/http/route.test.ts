@@ -17,7 +17,14 @@ const thingApi = {
 }
 
 const call: Call = {
-  principal: { kind: 'operator', id: 'k1', name: 'vera', role: 'viewer', proof: { by: 'operator-key' }, source: '::1' },
+  principal: {
+    kind: 'operator',
+    id: 'k1',
+    name: 'vera',
+    role: 'viewer',
+    credential: { by: 'operator-key' },
+    source: '::1',
+  },
   params: { id: 'a' },
   query: {},
   body: {},

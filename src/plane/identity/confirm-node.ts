@@ -32,9 +32,9 @@ export const confirmNode = async (
   principal: NodePrincipal,
   { confirmation, evidence, correlation }: ConfirmCall,
 ): Promise<{ readonly kind: 'confirmed'; readonly node: Node } | Refusal> => {
-  const { id: node, source, proof } = principal
+  const { id: node, source, credential } = principal
   // What is said of the node here is said by the process that is connected, where there is one.
-  const caller = { node, source, evidence, correlation, serial: proof.serial }
+  const caller = { node, source, evidence, correlation, serial: credential.serial }
   const copy = await secondHolders.refuseCopy(caller, 'second-instance')
   if (copy !== null) return copy
   const standing = await useCertificate(core, principal, correlation)
@@ -64,7 +64,7 @@ export const notePersistence = async (
   await commitOnce(core, verdict.change)
 }
 
-const usesReplaced = (node: Node, { proof }: NodePrincipal): boolean => {
+const usesReplaced = (node: Node, { credential }: NodePrincipal): boolean => {
   const slots = slotsOf(node)
-  return slots !== null && slotNameOf(slots, proof.issuer, proof.serial) === 'retired'
+  return slots !== null && slotNameOf(slots, credential.issuer, credential.serial) === 'retired'
 }

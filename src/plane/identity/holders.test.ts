@@ -113,7 +113,7 @@ test('a channel here vouches for its process, until the node has a newer one els
   const alone = oneReplica()
   const { open, find } = setUp({
     ...alone,
-    holders: { ...alone.holders, of: async () => ({ replica: 2, number: 9, instance: instanceOf('b') }) },
+    holds: { ...alone.holds, of: async () => ({ replica: 2, number: 9, instance: instanceOf('b') }) },
     ask: async (replica, topic) => {
       asked.push(`${replica} ${topic}`)
       return { kind: 'answer', value: { evidence: evidenceOf('b'), source: '192.0.2.9', serial: 'bb' } }
@@ -166,7 +166,7 @@ const setUpCurrent = (observed: Partial<Observation> = {}) => {
   const holders = openHolders({ store, clock, timers }, { sessions, holding, replicas, silence })
   const open = (name: string, serial: string): void => {
     const principal = testPrincipal(node.id, {
-      proof: { by: 'certificate', issuer: 'ca1', serial, spki: `key-of-${serial}` },
+      credential: { by: 'certificate', issuer: 'ca1', serial, spki: `key-of-${serial}` },
     })
     holders.opened(openTestSession(sessions, testSocket(), principal, evidenceOf(name)), node)
   }

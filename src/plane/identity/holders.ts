@@ -171,7 +171,7 @@ const awaitReturn = async (
   { sessions, replicas, silence }: HolderParts,
   node: NodeId,
 ): ReturnType<IdentityHolders['awaitReturn']> => {
-  if (sessions.of(node).length > 0 || (await replicas.holders.of(node)) !== null) return 'nothing'
+  if (sessions.of(node).length > 0 || (await replicas.holds.of(node)) !== null) return 'nothing'
   const row = await store.get('node', node)
   if (row === null || row.value.membership.kind !== 'active') return 'nothing'
   const silentMs = await silence.of(node)
@@ -185,7 +185,7 @@ const awaitReturn = async (
 const holderOf = ({ evidence, principal }: Session): LiveHolder => ({
   evidence,
   source: principal.source,
-  serial: principal.proof.serial,
+  serial: principal.credential.serial,
 })
 
 /** Which process last had a channel with the current certificate of its node. */
@@ -219,7 +219,7 @@ const openCurrentHolders = (
   return {
     opened({ principal, evidence }, node) {
       const slots = slotsOf(node)
-      const { issuer, serial } = principal.proof
+      const { issuer, serial } = principal.credential
       // A process that opens one with a certificate that has been replaced may be the copy.
       if (slots === null || slotNameOf(slots, issuer, serial) !== 'current') return
       if (evidence === null) holders.delete(node.id)

@@ -18,7 +18,7 @@ import { issueChallenge, type StatementParts } from './request-proofs.ts'
  */
 export const challengeLimits = { perMinute: 120_000, perMinutePerSource: 30_000 }
 
-/** `budget`: what challenges may cost: each is a signature that is made without any proof. Shared by both listeners. */
+/** `budget`: what challenges may cost: each is a signature that is made for a caller without a credential. Shared by both listeners. */
 export const challengeRoutes = (
   core: Pick<Core, 'clock' | 'random'>,
   statements: StatementParts,

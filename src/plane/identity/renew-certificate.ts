@@ -59,7 +59,7 @@ export const renewCertificate = async (
       node: principal.id,
       condition: 'duplicate_identity',
       reason: 'two machines with the same certificate asked to renew it',
-      evidence: { source: principal.source, serial: principal.proof.serial, code: outcome.code },
+      evidence: { source: principal.source, serial: principal.credential.serial, code: outcome.code },
       by,
     })
   }
@@ -124,14 +124,14 @@ type Holders = Pick<RenewFacts, 'claimant' | 'claimantLive' | 'otherHolder' | 'l
 /** Costs nothing where the only channels open are the caller's own. */
 const holdersOf = async (
   secondHolders: SecondHolders,
-  { id, source, proof }: NodePrincipal,
+  { id, source, credential }: NodePrincipal,
   evidence: AgentEvidence | null,
 ): Promise<Holders | Refusal> => {
   const instance = evidence === null ? null : evidence.instance
   const otherHolder = await secondHolders.other(id, instance)
   if (isRefusal(otherHolder)) return otherHolder
   return {
-    claimant: callerFacts(evidence, source, proof.serial),
+    claimant: callerFacts(evidence, source, credential.serial),
     claimantLive: instance !== null && (await secondHolders.isConnected(id, instance)),
     otherHolder,
     lastSeen: null,

@@ -154,7 +154,7 @@ const refuseReplaced = async (
 const refuseDraining = async (
   core: HolderCore,
   holders: Holders,
-  { id, proof, source, evidenceOnly, draining }: NodePrincipal,
+  { id, credential, source, evidenceOnly, draining }: NodePrincipal,
   evidence: AgentEvidence | null,
   correlation: string,
 ): Promise<Refusal | null> => {
@@ -167,7 +167,12 @@ const refuseDraining = async (
   const isHolder = (await holders.isConnected(id, instance)) || (await holders.isCurrent(node.value, instance))
   if (isHolder === 'unknown') return holderUnknown(id)
   if (isHolder) return null
-  return refuseCopy(core, holders, { node: id, source, serial: proof.serial, evidence, correlation }, 'draining-serial')
+  return refuseCopy(
+    core,
+    holders,
+    { node: id, source, serial: credential.serial, evidence, correlation },
+    'draining-serial',
+  )
 }
 
 const settle = async (

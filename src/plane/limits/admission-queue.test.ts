@@ -55,7 +55,7 @@ test('each caller that is asked to come back gets its own retry time, none soone
   assert.ok((waits.at(-1) ?? 0) <= 2000, 'two hundred a second is the first guess')
 })
 
-test('slots are as far apart as the work takes', () => {
+test('retry times are as far apart as the work takes', () => {
   const { clock, queue } = setUp(10)
   crowd(clock, queue, 5, 20)
   const [a, b, c] = [waitOf(queue), waitOf(queue), waitOf(queue)]

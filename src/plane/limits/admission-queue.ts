@@ -3,7 +3,7 @@
 
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
 import type { Clock } from '#platform/clock.ts'
-import { openSlotHandOut } from './return-slots.ts'
+import { openRetrySpacing } from './retry-times.ts'
 
 export type AdmissionQueue = {
   /** Call what is returned when the work is over. */
@@ -22,7 +22,7 @@ export const openAdmissionQueue = (clock: Clock, capacity: number): AdmissionQue
   let finished = 0
   let measuredMs = 0
   let refusedMs = -Infinity
-  const slots = openSlotHandOut(clock)
+  const spacing = openRetrySpacing(clock)
 
   /** Only while callers are turned away does what comes out say how fast it goes: in quiet hours few come out. */
   const measure = (nowMs: number): void => {
@@ -49,7 +49,7 @@ export const openAdmissionQueue = (clock: Clock, capacity: number): AdmissionQue
       const nowMs = clock.monotonicMs()
       measure(nowMs)
       const apartMs = 1000 / perSecond
-      return { ...refuse('BUSY'), retryAfterMs: slots.nextMs(shortestWaitMs + apartMs, apartMs) }
+      return { ...refuse('BUSY'), retryAfterMs: spacing.nextMs(shortestWaitMs + apartMs, apartMs) }
     },
     waiting: () => inside,
   }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { Fence } from '#plane/store/contract/replicas.ts'
+import type { FencingToken } from '#plane/store/contract/replicas.ts'
 import { manualClock } from '../../../test/fakes/manual-clock.ts'
 import { oneReplica, openTestSession, testPrincipal, testSocket } from '../../../test/fakes/test-session.ts'
 import { openAbsences } from './absences.ts'
@@ -13,14 +13,14 @@ const setUp = async (count: number) => {
   const sole = oneReplica()
   const sessions = openSessionRegistry(clock, sole)
   const store = { absent: ['a', 'b'], looks: 0, broken: false }
-  let lead: (fence: Fence | null) => void = () => {}
+  let lead: (fencingToken: FencingToken | null) => void = () => {}
   const absences = await openAbsences(clock, {
     ...{ presence, sessions },
     replicas: {
       count: () => count,
       onLeadership: (run) => void (lead = run),
-      holders: {
-        ...sole.holders,
+      holds: {
+        ...sole.holds,
         async absent() {
           store.looks++
           if (store.broken) throw new Error('no connection')
@@ -30,7 +30,7 @@ const setUp = async (count: number) => {
     },
   })
   const away = (): (number | null)[] => ['a', 'b', 'c'].map((node) => presence.silentMs(node))
-  return { clock, sessions, store, absences, away, lead: (fence: Fence | null) => lead(fence) }
+  return { clock, sessions, store, absences, away, lead: (fencingToken: FencingToken | null) => lead(fencingToken) }
 }
 
 test('a node that is away at the start counts from there; channels on other replicas are noticed at the next look', async () => {

@@ -15,7 +15,7 @@ export type Absences = {
 export type AbsenceParts = {
   readonly presence: Presence
   readonly sessions: Pick<SessionRegistry, 'of'>
-  readonly replicas: Pick<Replicas, 'holders' | 'count' | 'onLeadership'>
+  readonly replicas: Pick<Replicas, 'holds' | 'count' | 'onLeadership'>
 }
 
 const everyMs = 3000
@@ -30,7 +30,7 @@ export const openAbsences = async (clock: Clock, { presence, sessions, replicas 
   }
   const look = async (): Promise<void> => {
     const startedMs = clock.monotonicMs()
-    const absent = await replicas.holders.absent()
+    const absent = await replicas.holds.absent()
     presence.awaitOnly(
       absent.filter((node) => sessions.of(node).length === 0),
       startedMs,
@@ -38,8 +38,8 @@ export const openAbsences = async (clock: Clock, { presence, sessions, replicas 
     lookedMs = startedMs
   }
   // A replica that does not serve does not lead: its count starts again.
-  replicas.onLeadership((fence) => {
-    if (fence !== null) startAnew()
+  replicas.onLeadership((fencingToken) => {
+    if (fencingToken !== null) startAnew()
   })
   await look()
   return {

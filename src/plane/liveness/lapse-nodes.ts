@@ -1,5 +1,5 @@
 // The sweep that makes absent nodes inactive, and says so when an enrollment is stuck or certificates run out. Of several
-// replicas only the one that leads sweeps: it commits with its fence, and a lapse only while no replica holds a channel of
+// replicas only the one that leads sweeps: it commits with its fencing token, and a lapse only while no replica holds a channel of
 // the node.
 
 import { decideExpired, decideExpiring, decideLapse, decideStuck } from '#domain/node/liveness.ts'

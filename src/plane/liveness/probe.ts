@@ -5,7 +5,7 @@
 // one is asked: without its answer the silence is unknown.
 
 import type { NodeId } from '#domain/core/node.ts'
-import type { Holder, Replicas } from '#plane/store/contract/replicas.ts'
+import type { Hold, Replicas } from '#plane/store/contract/replicas.ts'
 import { defaultProbeSilenceMs } from '#domain/core/profile.ts'
 import { sleep } from '#platform/timers.ts'
 import type { Holding } from '#plane/sessions/holding.ts'
@@ -81,8 +81,8 @@ export const openProbe = (
     return sessions.of(node).some(({ heardMs }) => heardMs > startedMs) ? 'answered' : silentFor(node)
   }
 
-  const there = async (node: NodeId, holder: Holder, enoughMs: number): Promise<ProbeAnswer> => {
-    const asked = await askReplica(replicas, holder.replica, probeQuestion, { node, enoughMs }, withinMs)
+  const there = async (node: NodeId, hold: Hold, enoughMs: number): Promise<ProbeAnswer> => {
+    const asked = await askReplica(replicas, hold.replica, probeQuestion, { node, enoughMs }, withinMs)
     if (asked.kind !== 'answer') return asked.kind === 'gone' ? here(node, enoughMs) : 'unknown'
     if (asked.value === 'answered') return asked.value
     // A replica of 0.2.0 answers only that two pings were not answered.

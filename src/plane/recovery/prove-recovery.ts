@@ -14,7 +14,7 @@ import { recoveryProofBytes } from '#wire/core/statement.ts'
 import type { Store } from '#plane/store/contract/store.ts'
 import { checkChallenge, type StatementParts } from '#plane/identity/request-proofs.ts'
 
-export type RecoveryProof = {
+export type RecoveryAttempt = {
   readonly purpose: 'recover' | 'rehearse'
   readonly node: NodeId
   readonly credential: RecoverRequest['credential']
@@ -27,12 +27,12 @@ export const proveRecovery = (
   clock: Clock,
   statements: StatementParts,
   node: Row<Node> | null,
-  proof: RecoveryProof,
+  attempt: RecoveryAttempt,
 ): PresentedRecovery | Refusal => {
-  const { credential } = proof
+  const { credential } = attempt
   switch (credential.kind) {
     case 'key':
-      return proveKey(clock, statements, node, proof, credential)
+      return proveKey(clock, statements, node, attempt, credential)
     case 'bearer': {
       const presented = { by: 'bearer', hash: sha256Hex(credential.token) } as const
       const registered = node?.value.recovery?.credential
@@ -51,7 +51,7 @@ const proveKey = (
   clock: Clock,
   statements: StatementParts,
   node: Row<Node> | null,
-  { purpose, node: id, csr, counter }: RecoveryProof,
+  { purpose, node: id, csr, counter }: RecoveryAttempt,
   { challenge, proof }: Extract<RecoverRequest['credential'], { kind: 'key' }>,
 ): PresentedRecovery | Refusal => {
   const ours = checkChallenge(clock, statements, challenge)

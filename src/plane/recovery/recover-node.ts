@@ -94,7 +94,7 @@ const judgeSighting = async ({ sightingJudge }: RecoverParts, call: RecoverCall,
   if (sighting !== null) await sightingJudge.judge(sighting, node, { actor, source, correlation: null })
 }
 
-/** What the request brings besides its proof, read once. */
+/** What the request brings besides its credential, read once. */
 type Brought = {
   readonly credential: PresentedRecovery
   readonly counter: PresentedCounter | null

@@ -1,4 +1,4 @@
-// What a machine may ask that has lost its identity, or rehearses how it would get it back. Each call brings its own proof.
+// What a machine may ask that has lost its identity, or rehearses how it would get it back. Each call brings its own credential.
 
 import { refuseField } from '#domain/core/refusal.ts'
 import { parseIsoTime } from '#platform/clock.ts'

@@ -25,11 +25,11 @@ export const openEverySession = ({ sessions, holding, replicas }: EverySessionPa
     async of(node) {
       const here = sessions.of(node).map(describeSession)
       if (here.length > 0) return here
-      const holder = await holding.elsewhere(node)
-      if (holder === null) return []
-      const asked = await askReplica(replicas, holder.replica, sessionsQuestion, { node }, lookUpWithinMs)
+      const hold = await holding.elsewhere(node)
+      if (hold === null) return []
+      const asked = await askReplica(replicas, hold.replica, sessionsQuestion, { node }, lookUpWithinMs)
       if (asked.kind === 'answer') return asked.value
-      return asked.kind === 'gone' ? [] : [{ number: holder.number, sinceMs: null, serial: null }]
+      return asked.kind === 'gone' ? [] : [{ number: hold.number, sinceMs: null, serial: null }]
     },
     isConnected: async (node) => sessions.of(node).length > 0 || (await holding.elsewhere(node)) !== null,
   }
@@ -38,5 +38,5 @@ export const openEverySession = ({ sessions, holding, replicas }: EverySessionPa
 export const describeSession = ({ number, openedAtMs: sinceMs, principal }: Session) => ({
   number,
   sinceMs,
-  serial: principal.proof.serial,
+  serial: principal.credential.serial,
 })

@@ -1,8 +1,8 @@
-// The hold of a node's channel is written to the store before the channel opens, so that every other replica finds it (holders in
+// The hold of a node's channel is written to the store before the channel opens, so that every other replica finds it (`Holds` in
 // store/contract/replicas.ts). This file keeps it true: it names an open session, or none.
 
 import type { NodeId } from '#domain/core/node.ts'
-import type { HeldSession, Holder, Replicas } from '#plane/store/contract/replicas.ts'
+import type { HeldSession, Hold, Replicas } from '#plane/store/contract/replicas.ts'
 import {
   answerReplicas,
   askReplica,
@@ -17,17 +17,17 @@ import type { Core } from '#plane/core/core.ts'
 
 export type Holding = {
   /**
-   * One after the other for a node: between a claim and its session no other caller of this replica acts, and a question about the
+   * One after the other for a node: between a hold and its session no other caller of this replica acts, and a question about the
    * node waits for what is under way.
    */
   inTurn<T>(node: NodeId, run: () => Promise<T>): Promise<T>
   /** Elsewhere; null: nowhere, or here. */
-  elsewhere(node: NodeId): Promise<Holder | null>
-  take(node: NodeId, session: HeldSession, over: Holder | null): Promise<'held' | Holder>
-  /** No session came of a claim: what is open here is named again, and `before` looks after what it has. */
-  giveBack(node: NodeId, session: number, before: Holder | null): void
+  elsewhere(node: NodeId): Promise<Hold | null>
+  take(node: NodeId, session: HeldSession, over: Hold | null): Promise<'held' | Hold>
+  /** No session came of a hold: what is open here is named again, and `before` looks after what it has. */
+  giveBack(node: NodeId, session: number, before: Hold | null): void
   /** A channel has opened here and is held here. */
-  moved(node: NodeId, before: Holder): void
+  moved(node: NodeId, before: Hold): void
   /** A channel of this node is open here without a hold in the store. */
   holdAgain(node: NodeId): void
 }
@@ -41,19 +41,19 @@ export const openHolding = (
   sessions: SessionRegistry,
   replicas: Replicas,
 ): Holding => {
-  const { holders } = replicas
+  const { holds } = replicas
   const inTurn = takeTurnsByKey()
-  // The session that was claimed last, of each node that has one here.
+  // The session whose hold was taken last, of each node that has one here.
   const named = new Map<NodeId, number>()
 
   const take: Holding['take'] = async (node, session, over) => {
     try {
-      const outcome = await holders.take(node, session, over)
+      const outcome = await holds.take(node, session, over)
       if (outcome === 'held') named.set(node, session.number)
       return outcome
     } catch (error) {
       // It may have been written all the same.
-      holders.release(node, session.number)
+      holds.release(node, session.number)
       throw error
     }
   }
@@ -63,7 +63,7 @@ export const openHolding = (
     const number = named.get(node)
     if (newest === undefined) {
       named.delete(node)
-      if (number !== undefined) holders.release(node, number)
+      if (number !== undefined) holds.release(node, number)
       return
     }
     if (isNamed(newest.number)) return
@@ -91,7 +91,7 @@ export const openHolding = (
     return null
   })
 
-  const tell = async (before: Holder, about: () => ReturnType<Replicas['ask']>): Promise<void> => {
+  const tell = async (before: Hold, about: () => ReturnType<Replicas['ask']>): Promise<void> => {
     if (before.replica === replicas.self) return
     for (let attempt = 0; attempt < notifyTries; attempt++) if ((await about()).kind !== 'no-answer') return
     log.warn({ replica: before.replica }, 'a replica could not be notified that the channel of a node has moved')
@@ -104,12 +104,12 @@ export const openHolding = (
   return {
     inTurn,
     async elsewhere(node) {
-      const holder = await holders.of(node)
-      return holder === null || holder.replica === replicas.self ? null : holder
+      const hold = await holds.of(node)
+      return hold === null || hold.replica === replicas.self ? null : hold
     },
     take,
     giveBack(node, session, before) {
-      holders.release(node, session)
+      holds.release(node, session)
       if (named.get(node) === session) named.delete(node)
       if (sessions.of(node).length > 0) return holdAgain(node)
       if (before === null) return

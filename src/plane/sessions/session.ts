@@ -123,8 +123,8 @@ export class Session {
 
   /** Says why, as far as the socket takes it at once, and destroys it. */
   end(code: string, detail: string | null, retryAfterMs: number | null = null): void {
-    const slot = retryAfterMs === null ? {} : { retry_after_ms: retryAfterMs }
-    if (this.#hasRoom()) this.#write({ type: 'closing', body: { code, detail, ...slot } })
+    const retry = retryAfterMs === null ? {} : { retry_after_ms: retryAfterMs }
+    if (this.#hasRoom()) this.#write({ type: 'closing', body: { code, detail, ...retry } })
     this.destroy()
   }
 

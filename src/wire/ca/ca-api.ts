@@ -121,7 +121,7 @@ export const caApi = {
   }),
 }
 
-/** On the node listener: without proof, so without anything but what a certificate of a root says anyway. */
+/** On the node listener: without a credential, so without anything but what a certificate of a root says anyway. */
 export const bundleApi = {
   bundle: endpoint({
     method: 'GET',

@@ -5,7 +5,7 @@ import type { Static, TSchema } from 'typebox'
 import type { Role } from '#domain/core/principal.ts'
 
 export type Access =
-  /** No proof asked for. */
+  /** No credential asked for. */
   | 'anyone'
   /** A node, for itself: the `{id}` of the path has to be its own. */
   | 'node-itself'

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { DatabaseSync } from 'node:sqlite'
 import { noHardware } from '#domain/core/node.ts'
-import { claimsOf, tableShapes } from './columns.ts'
+import { hardwareAddresses, tableShapes } from './columns.ts'
 import { migrate } from '#plane/store/sqlite/migrations.ts'
 
 test('every table has exactly the columns its rows are derived to', () => {
@@ -20,9 +20,9 @@ test('every table has exactly the columns its rows are derived to', () => {
   database.close()
 })
 
-test('a hardware identity claims each of its addresses once, and its serial', () => {
-  assert.deepEqual(claimsOf(noHardware), [])
-  assert.deepEqual(claimsOf({ macs: ['02:00:00:00:00:01', '02:00:00:00:00:01'], bmcSerial: 'S' }), [
+test('a hardware identity has each of its addresses once, and its serial', () => {
+  assert.deepEqual(hardwareAddresses(noHardware), [])
+  assert.deepEqual(hardwareAddresses({ macs: ['02:00:00:00:00:01', '02:00:00:00:00:01'], bmcSerial: 'S' }), [
     'mac:02:00:00:00:00:01',
     'bmc:S',
   ])

@@ -13,7 +13,7 @@ export type HardwareTable = {
   assign(holdings: readonly Holding[]): void
 }
 
-export type Holding = { readonly node: NodeId; readonly claims: readonly string[]; readonly tombstone: boolean }
+export type Holding = { readonly node: NodeId; readonly addresses: readonly string[]; readonly tombstone: boolean }
 
 export const openHardwareTable = (database: Database): HardwareTable => {
   const held = database.prepare('SELECT value FROM hardware WHERE node = ?')
@@ -24,15 +24,15 @@ export const openHardwareTable = (database: Database): HardwareTable => {
   const giveUp = database.prepare('DELETE FROM hardware WHERE value = ?')
   return {
     assign(holdings) {
-      const wanted: [claim: string, node: NodeId][] = []
-      for (const { node, claims, tombstone } of holdings) {
+      const wanted: [address: string, node: NodeId][] = []
+      for (const { node, addresses, tombstone } of holdings) {
         const has = held.all(node).map((row) => row['value'] as string)
-        for (const claim of has) if (!claims.includes(claim)) giveUp.run(claim)
-        for (const claim of claims) if (!has.includes(claim) && !tombstone) wanted.push([claim, node])
+        for (const address of has) if (!addresses.includes(address)) giveUp.run(address)
+        for (const address of addresses) if (!has.includes(address) && !tombstone) wanted.push([address, node])
       }
-      for (const [claim, node] of wanted) {
-        inherit.run(claim)
-        take.run(claim, node)
+      for (const [address, node] of wanted) {
+        inherit.run(address)
+        take.run(address, node)
       }
     },
   }

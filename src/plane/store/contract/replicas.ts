@@ -18,7 +18,7 @@ export type Standing =
   | { readonly kind: 'expired'; readonly why: string }
 
 /** The right to sweep. A commit that carries it is refused once another replica leads. */
-export type Fence = { readonly number: number }
+export type FencingToken = { readonly number: number }
 
 export type Replicas = {
   /** The newest: it changes when this replica comes back after its lease was over, so it is asked for, never kept. */
@@ -32,9 +32,9 @@ export type Replicas = {
   /** Called when the kind of it changes, within a second of that. */
   onStanding(run: (standing: Standing) => void): void
   /** Null while another replica leads, or while this one is not serving. */
-  leadership(): Fence | null
+  leadership(): FencingToken | null
   /** Called when this replica begins to lead, and with null when it no longer does. */
-  onLeadership(run: (fence: Fence | null) => void): void
+  onLeadership(run: (fencingToken: FencingToken | null) => void): void
   /** Those with a lease, this one among them. Asks the store. */
   leased(): Promise<readonly Replica[]>
   /**
@@ -45,7 +45,7 @@ export type Replicas = {
   leasedOrOverSince(graceMs: number): Promise<readonly Pick<Replica, 'number' | 'name'>[]>
   /** How many had a lease when last looked; at least 1. */
   count(): number
-  readonly holders: Holders
+  readonly holds: Holds
   /**
    * Asks another replica. `no-answer`: it has a lease and did not answer in time, so nothing may be concluded; `gone`: it
    * has none, so everything it held is over.
@@ -69,17 +69,17 @@ export type Replica = {
 }
 
 /** Which replica holds the channel of a node. Without a journal entry: it is a location, not an event. */
-export type Holders = {
+export type Holds = {
   /**
    * Durable when it resolves, so that from then on every replica finds it. Taken from a session of the same process, of
    * this replica, or of a replica without a lease, without further ado; from any other only where `over` names that very
    * session, found silent. Otherwise nothing changes and who holds it is returned.
    */
-  take(node: NodeId, session: HeldSession, over: Holder | null): Promise<'held' | Holder>
+  take(node: NodeId, session: HeldSession, over: Hold | null): Promise<'held' | Hold>
   /** That session has ended. Does nothing to a newer one. Written soon, and lost without harm: the lease covers it. */
   release(node: NodeId, session: number): void
   /** Under a lease. */
-  of(node: NodeId): Promise<Holder | null>
+  of(node: NodeId): Promise<Hold | null>
   /** Active nodes of which no replica under a lease holds a channel. */
   absent(): Promise<readonly NodeId[]>
 }
@@ -90,7 +90,7 @@ export type HeldSession = {
   readonly instance: string | null
 }
 
-export type Holder = HeldSession & { readonly replica: ReplicaNumber }
+export type Hold = HeldSession & { readonly replica: ReplicaNumber }
 
 /** Older than this, and a replica is behind. */
 export const mostBehindMs = 10_000

@@ -87,10 +87,10 @@ export class StoreInDoubt extends StoreFault {
 }
 
 /** The commit came from a replica that no longer leads, or has no lease: another may have decided otherwise meanwhile. */
-export class Fenced extends StoreFault {
+export class StaleReplica extends StoreFault {
   constructor(why: string) {
     super('nothing was committed', why)
-    this.name = 'Fenced'
+    this.name = 'StaleReplica'
   }
 }
 

@@ -13,7 +13,7 @@ import type { Token } from '#domain/enrollment/token.ts'
 import type { AgentEvidence } from '#wire/core/agent-evidence.ts'
 import type { CapabilityReportBody, OverlayStateBody } from '#wire/node/node-runs.ts'
 import type { ReportBody } from '#wire/node/report.ts'
-import type { Fence, Replicas } from './replicas.ts'
+import type { FencingToken, Replicas } from './replicas.ts'
 
 export type Store = {
   /** Null: there is no such row. What is returned is committed and durable. */
@@ -44,9 +44,9 @@ export type Store = {
    * All or nothing, and durable when the promise resolves. `lost-race`: a row named in `reads` has another version by
    * now, or a unique value is taken, or a stand-in would be written over a row; nothing was written, read again and decide again. Concurrent commits share one
    * fsync; a lost race fails alone, any other failure rejects every commit of the group. With a fencing token it is rejected as
-   * `Fenced` once another replica leads; without a lease of this replica every commit is.
+   * `StaleReplica` once another replica leads; without a lease of this replica every commit is.
    */
-  commit(change: Change, fence?: Fence): Promise<Committed | 'lost-race'>
+  commit(change: Change, fencingToken?: FencingToken): Promise<Committed | 'lost-race'>
   /**
    * Called with the commits of other replicas, once each and in the order of each replica's own commits. A row is published as it
    * is in the store by then, and never older than an earlier publication of it. Certificates, tokens and other rows that no

@@ -4,7 +4,7 @@ import * as path from 'node:path'
 import { flushFolder, makeFolder } from '#platform/files.ts'
 import { createFile } from '#platform/folder.ts'
 import { pathExists, removeFolder, renamePath } from '#platform/paths.ts'
-import type { PgSession } from '#platform/postgres.ts'
+import type { PgConnection } from '#platform/postgres.ts'
 import { openDatabase, type Database } from '#platform/sqlite.ts'
 import type { PlaneConfig } from '#plane/config/config.ts'
 import { keysInFolder, writeKeyFiles } from '#plane/keys/key-files.ts'
@@ -119,52 +119,52 @@ const guarded = ['domain', 'replica', 'chain', 'sealed_key']
 
 /** In one transaction. A database without a schema is given one first. */
 const openPostgres = async (access: ReturnType<typeof postgresAccess>, { keys }: Copied): Promise<Destination> => {
-  const session = await connectForCopy(access, 'store copy')
+  const connection = await connectForCopy(access, 'store copy')
   let writer: RecordWriter
   try {
-    if ((await schemaOf(session)).version === null) await migrateDatabase(access)
-    await refuseOtherSchema(session)
-    await refuseLeased(session)
-    await session.exec(`BEGIN; LOCK TABLE ${guarded.join(', ')} IN EXCLUSIVE MODE`)
-    await refuseLeased(session)
-    await refuseFullDatabase(session)
-    writer = openRecordWriter(sqlOn(session), sharedJournal)
+    if ((await schemaOf(connection)).version === null) await migrateDatabase(access)
+    await refuseOtherSchema(connection)
+    await refuseLeased(connection)
+    await connection.exec(`BEGIN; LOCK TABLE ${guarded.join(', ')} IN EXCLUSIVE MODE`)
+    await refuseLeased(connection)
+    await refuseFullDatabase(connection)
+    writer = openRecordWriter(sqlOn(connection), sharedJournal)
     await writer.addKeys(keys)
   } catch (error) {
-    await session.end()
+    await connection.end()
     throw error
   }
   return {
-    ...readablePostgres(session),
+    ...readablePostgres(connection),
     ...writer,
     async commit() {
       // These tables have no statistics yet, and the first plane must not plan its queries without them.
-      await session.exec(`ANALYZE ${['chain', 'journal', ...copiedTables.map(([, table]) => table)].join(', ')}`)
-      await commitForCertain(session)
-      await session.end()
+      await connection.exec(`ANALYZE ${['chain', 'journal', ...copiedTables.map(([, table]) => table)].join(', ')}`)
+      await commitForCertain(connection)
+      await connection.end()
     },
     async abandon() {
-      if (!session.ended) await session.end()
+      if (!connection.ended) await connection.end()
     },
   }
 }
 
 /** A warning is all that PostgreSQL says when a commit was not carried to its standby. */
-const commitForCertain = async (session: PgSession): Promise<void> => {
+const commitForCertain = async (connection: PgConnection): Promise<void> => {
   const warnings: string[] = []
-  session.onWarning((message) => warnings.push(message))
+  connection.onWarning((message) => warnings.push(message))
   const unsure = 'it is not known whether everything was written; see: muster store status --store postgres'
   try {
-    await session.exec('COMMIT')
+    await connection.exec('COMMIT')
   } catch (error) {
     throw new StoreFault(unsure, error)
   }
   if (warnings.length > 0) throw new StoreFault(unsure, warnings.join(' '))
 }
 
-const refuseFullDatabase = async (session: PgSession): Promise<void> => {
+const refuseFullDatabase = async (connection: PgConnection): Promise<void> => {
   const tables = ['chain', 'journal', 'sealed_key', ...copiedTables.map(([, table]) => table)]
-  const { rows } = await session.run({
+  const { rows } = await connection.run({
     name: 'copy-full',
     text: `SELECT ${tables.map((table) => `EXISTS (SELECT FROM ${table}) AS ${table}`).join(', ')}`,
   })

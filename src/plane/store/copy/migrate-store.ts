@@ -2,7 +2,7 @@
 // when the last plane of the release before has stopped.
 
 import { flushFolder } from '#platform/files.ts'
-import type { PgSession } from '#platform/postgres.ts'
+import type { PgConnection } from '#platform/postgres.ts'
 import { openDatabase } from '#platform/sqlite.ts'
 import { checkSchema, migrate, newestSchema } from '#plane/store/sqlite/migrations.ts'
 import { leasedIn, migrateDatabase, schemaOf } from '#plane/store/postgres/run-migrations.ts'
@@ -46,20 +46,20 @@ const migrateSqlite = (folder: string, dryRun: boolean): Migrated => {
 }
 
 const migratePostgres = async (access: ReturnType<typeof postgresAccess>, dryRun: boolean): Promise<Migrated> => {
-  const session = await connectForCopy(access, 'store migrate')
+  const connection = await connectForCopy(access, 'store migrate')
   try {
-    const { version, newest } = await schemaOf(session)
+    const { version, newest } = await schemaOf(connection)
     if (version === newest) return { from: version, to: newest }
-    const migrated = dryRun ? await wouldMigrate(session, version, newest) : await migrateDatabase(access)
+    const migrated = dryRun ? await wouldMigrate(connection, version, newest) : await migrateDatabase(access)
     if (migrated.waitsFor.length > 0) throw unfinished(migrated.to, migrated.waitsFor)
     return { from: version, to: migrated.to }
   } finally {
-    await session.end()
+    await connection.end()
   }
 }
 
-const wouldMigrate = async (session: PgSession, version: number | null, newest: number) => {
-  const waiting = version === null ? [] : waitsFor(version, await leasedIn(session))
+const wouldMigrate = async (connection: PgConnection, version: number | null, newest: number) => {
+  const waiting = version === null ? [] : waitsFor(version, await leasedIn(connection))
   return { to: waiting.length === 0 || version === null ? newest : version, waitsFor: waiting }
 }
 

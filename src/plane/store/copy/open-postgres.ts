@@ -1,8 +1,8 @@
-// A store in PostgreSQL, on one session: for what is done beside its planes, or without them.
+// A store in PostgreSQL, on one connection: for what is done beside its planes, or without them.
 
 import { systemClock } from '#platform/clock.ts'
 import { silentLog } from '#platform/log.ts'
-import { pgTrouble, type PgSession, type PostgresTarget } from '#platform/postgres.ts'
+import { pgTrouble, type PgConnection, type PostgresTarget } from '#platform/postgres.ts'
 import { systemTimers } from '#platform/timers.ts'
 import { isMoved } from '#plane/keys/key-files.ts'
 import { StoreFault, StoreRefused } from '#plane/store/contract/store-errors.ts'
@@ -20,7 +20,7 @@ const settings = { idle_in_transaction_session_timeout: '0', lock_timeout: '5s' 
 export const postgresAccess = (target: PostgresTarget): PgAccess =>
   openPgAccess({ target, log: silentLog, timers: systemTimers, clock: systemClock })
 
-export const connectForCopy = async (access: PgAccess, purpose: string): Promise<PgSession> => {
+export const connectForCopy = async (access: PgAccess, purpose: string): Promise<PgConnection> => {
   try {
     return await access.connect(purpose, settings)
   } catch (error) {
@@ -33,14 +33,14 @@ export const connectForCopy = async (access: PgAccess, purpose: string): Promise
   }
 }
 
-/** Everything in the session's transaction. */
-export const sqlOn = (session: PgSession): Sql => {
-  const run: PgAccess['read'] = (statement, values) => session.run(statement, values)
+/** Everything in the transaction of the connection. */
+export const sqlOn = (connection: PgConnection): Sql => {
+  const run: PgAccess['read'] = (statement, values) => connection.run(statement, values)
   return openPgSql({ access: { read: run, write: run }, timers: systemTimers, self: () => 0 })
 }
 
-export const readablePostgres = (session: PgSession): ReadableStore => {
-  const sql = sqlOn(session)
+export const readablePostgres = (connection: PgConnection): ReadableStore => {
+  const sql = sqlOn(connection)
   return {
     sql,
     async keys() {
@@ -52,8 +52,8 @@ export const readablePostgres = (session: PgSession): ReadableStore => {
 }
 
 /** Throws where there is no schema, an older one, or a newer one. */
-export const refuseOtherSchema = async (session: PgSession): Promise<void> => {
-  const { version, newest } = await schemaOf(session)
+export const refuseOtherSchema = async (connection: PgConnection): Promise<void> => {
+  const { version, newest } = await schemaOf(connection)
   if (version === null)
     throw new CopyRefused(
       'NO_STORE',
@@ -64,8 +64,8 @@ export const refuseOtherSchema = async (session: PgSession): Promise<void> => {
 }
 
 /** One that was killed has a lease for a while. */
-export const refuseLeased = async (session: PgSession): Promise<void> => {
-  const { rows } = await session.run(leased)
+export const refuseLeased = async (connection: PgConnection): Promise<void> => {
+  const { rows } = await connection.run(leased)
   if (rows.length === 0) return
   throw new CopyRefused(
     'STORE_IN_USE',

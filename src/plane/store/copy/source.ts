@@ -35,20 +35,20 @@ const openStoppedSqlite = (folder: string): Source => {
 
 const openPostgres = async ({ store }: PlaneConfig, planes: 'stopped' | 'running'): Promise<Source> => {
   if (store.kind !== 'postgres') throw new Error('it is not a store in PostgreSQL')
-  const session = await connectForCopy(postgresAccess(store.target), 'store copy')
+  const connection = await connectForCopy(postgresAccess(store.target), 'store copy')
   try {
-    await refuseOtherSchema(session)
+    await refuseOtherSchema(connection)
     if (planes === 'stopped') {
-      await refuseLeased(session)
+      await refuseLeased(connection)
       // The lock comes before the first look, so that no replica gets a lease between the two.
-      await session.exec('BEGIN ISOLATION LEVEL REPEATABLE READ; LOCK TABLE replica IN SHARE MODE')
-      await refuseLeased(session)
+      await connection.exec('BEGIN ISOLATION LEVEL REPEATABLE READ; LOCK TABLE replica IN SHARE MODE')
+      await refuseLeased(connection)
     } else {
-      await session.exec('BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY')
+      await connection.exec('BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY')
     }
-    return { ...readablePostgres(session), close: () => session.end() }
+    return { ...readablePostgres(connection), close: () => connection.end() }
   } catch (error) {
-    await session.end()
+    await connection.end()
     throw error
   }
 }

@@ -94,11 +94,11 @@ const planeOf = (folder: string): readonly LeasedReplica[] => {
 }
 
 const statusOfPostgres = async (target: PostgresTarget): Promise<StoreStatus> => {
-  const session = await connectForCopy(postgresAccess(target), 'store status')
+  const connection = await connectForCopy(postgresAccess(target), 'store status')
   try {
-    await session.exec('BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY')
-    const { version, newest } = await schemaOf(session)
-    const sql = sqlOn(session)
+    await connection.exec('BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY')
+    const { version, newest } = await schemaOf(connection)
+    const sql = sqlOn(connection)
     const isOurs = version !== null
     const [size] = await sql.read(databaseSize)
     const replicas = isOurs ? await leasedIn(sql) : []
@@ -115,7 +115,7 @@ const statusOfPostgres = async (target: PostgresTarget): Promise<StoreStatus> =>
       upgradeWaitsFor: waitsFor(version, replicas),
     }
   } finally {
-    await session.end()
+    await connection.end()
   }
 }
 

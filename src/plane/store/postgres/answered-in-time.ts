@@ -1,13 +1,13 @@
 // The client's own deadline. A statement is never cancelled: while it waits for a standby, that would make it look
 // committed.
 
-import type { PgSession } from '#platform/postgres.ts'
+import type { PgConnection } from '#platform/postgres.ts'
 import type { Timers } from '#platform/timers.ts'
 
 /** A connection that does not answer in time is cut: other statements on it would not be answered either. */
 export const answeredInTime = async <T>(
   timers: Timers,
-  session: PgSession,
+  connection: PgConnection,
   withinMs: number,
   answer: Promise<T>,
 ): Promise<T> => {
@@ -15,7 +15,7 @@ export const answeredInTime = async <T>(
   const late = new Promise<never>((_resolve, reject) => {
     cancel = timers.after(withinMs, () => {
       reject(new Error(`no answer within ${withinMs} ms`))
-      session.destroy()
+      connection.destroy()
     })
   })
   try {

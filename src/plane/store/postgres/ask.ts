@@ -79,7 +79,7 @@ export const openQuestions = (deps: QuestionsDeps): Questions => {
   }
 
   const isLeased = async (replica: ReplicaNumber): Promise<boolean> => {
-    const { count } = await lease.confirmed((session) => session.run(leasedStatement, [replica]))
+    const { count } = await lease.confirmed((connection) => connection.run(leasedStatement, [replica]))
     return count > 0
   }
 

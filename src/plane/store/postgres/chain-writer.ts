@@ -3,7 +3,7 @@
 
 import type { Clock } from '#platform/clock.ts'
 import type { Log } from '#platform/log.ts'
-import type { PgSession, Prepared } from '#platform/postgres.ts'
+import type { PgConnection, Prepared } from '#platform/postgres.ts'
 import { sortableId, type Random } from '#platform/random.ts'
 import { sameBytes } from '#platform/bytes.ts'
 import { newBase, tailAt, tailAtBase, type Tail } from '#plane/store/journal/chain-tail.ts'
@@ -36,15 +36,15 @@ export type OwnChain = {
  */
 export const ownChain = async (
   deps: ChainWriterDeps,
-  session: PgSession,
+  connection: PgConnection,
   self: ReplicaNumber,
   known: OwnChain | null,
   chains: readonly FoundChain[],
   afresh: boolean,
 ): Promise<OwnChain> => {
   if (known !== null && known.writer === self && isUnchanged(known, chains)) return known
-  if (afresh) return begin(deps, session, self)
-  return (await takeOver(deps, session, self)) ?? (await begin(deps, session, self))
+  if (afresh) return begin(deps, connection, self)
+  return (await takeOver(deps, connection, self)) ?? (await begin(deps, connection, self))
 }
 
 const isUnchanged = ({ row, writer, tail }: OwnChain, chains: readonly FoundChain[]): boolean => {
@@ -52,14 +52,18 @@ const isUnchanged = ({ row, writer, tail }: OwnChain, chains: readonly FoundChai
   return now !== undefined && now.writer === writer && now.sequence === row?.sequence && sameBytes(now.hash, row.hash)
 }
 
-const takeOver = async (deps: ChainWriterDeps, session: PgSession, self: ReplicaNumber): Promise<OwnChain | null> => {
-  const { rows } = await session.run(findFree, [self])
+const takeOver = async (
+  deps: ChainWriterDeps,
+  connection: PgConnection,
+  self: ReplicaNumber,
+): Promise<OwnChain | null> => {
+  const { rows } = await connection.run(findFree, [self])
   for (const { chain, writer } of rows as readonly { chain: string; writer: ReplicaNumber | null }[]) {
     // One that another replica is just taking, or that its late writer is about to change, is passed over.
-    const [found] = (await session.run(lockFree, [chain, writer])).rows
+    const [found] = (await connection.run(lockFree, [chain, writer])).rows
     if (found === undefined) continue
     const sequence = found['sequence'] as number
-    const [newest] = (await session.run(readNewest, [chain])).rows
+    const [newest] = (await connection.run(readNewest, [chain])).rows
     const end = newest ?? { sequence: found['base_sequence'], hash: found['base_hash'] }
     const place = { chain, sequence: end['sequence'] as number, hash: end['hash'] as Uint8Array }
     // If the row and the newest entry differ, the chain was changed by another writer.
@@ -77,11 +81,11 @@ const takeOver = async (deps: ChainWriterDeps, session: PgSession, self: Replica
   return null
 }
 
-const begin = async (deps: ChainWriterDeps, session: PgSession, self: ReplicaNumber): Promise<OwnChain> => {
+const begin = async (deps: ChainWriterDeps, connection: PgConnection, self: ReplicaNumber): Promise<OwnChain> => {
   const chain = sortableId(deps.clock.nowMs(), deps.random)
   const base = newBase(deps.signer, chain, deps.domainName())
   // A connection that looks up the outcome of this transaction waits here until it has ended.
-  await session.run(lockNewChain, [lockKey('chain', chain)])
+  await connection.run(lockNewChain, [lockKey('chain', chain)])
   return { writer: self, row: null, base, tail: tailAtBase(base) }
 }
 

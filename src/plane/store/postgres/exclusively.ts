@@ -7,7 +7,7 @@ import { StoreFault } from '#plane/store/contract/store-errors.ts'
 import { answeredInTime } from './answered-in-time.ts'
 import type { PgAccess } from './pg-access.ts'
 
-/** Of session locks; see run-migrations.ts. */
+/** Of session-level advisory locks; see run-migrations.ts. */
 const exclusiveLock = 0x4d535452_02
 const waitForOthers = '60s'
 const answeredWithinMs = 65_000
@@ -24,16 +24,18 @@ export type ExclusiveDeps = {
 export const exclusively = async <T>(deps: ExclusiveDeps, run: () => Promise<T>): Promise<T> => {
   const { access, timers } = deps
   const idle_session_timeout = `${deps.aloneForMs ?? aloneForMs}ms`
-  const session = await access.connect('exclusive', { lock_timeout: waitForOthers, idle_session_timeout }).catch(fault)
+  const connection = await access
+    .connect('exclusive', { lock_timeout: waitForOthers, idle_session_timeout })
+    .catch(fault)
   try {
-    const taken = session.run(takeLock, [exclusiveLock])
-    await answeredInTime(timers, session, answeredWithinMs, taken).catch(fault)
+    const taken = connection.run(takeLock, [exclusiveLock])
+    await answeredInTime(timers, connection, answeredWithinMs, taken).catch(fault)
     const lost = new Promise<never>((_resolve, reject) => {
-      session.onEnd((error) => reject(new StoreFault('another replica may have begun the same meanwhile', error)))
+      connection.onEnd((error) => reject(new StoreFault('another replica may have begun the same meanwhile', error)))
     })
     return await Promise.race([run(), lost])
   } finally {
-    await session.end()
+    await connection.end()
   }
 }
 

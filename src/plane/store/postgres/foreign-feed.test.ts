@@ -5,7 +5,7 @@ import type { Continuity } from '#domain/continuity/continuity.ts'
 import { defaultDomainSettings, unbroken } from '#domain/core/domain-settings.ts'
 import type { EntryDraft } from '#domain/core/journal-entry.ts'
 import { silentLog } from '#platform/log.ts'
-import type { PgRow, PgSession, PgValue } from '#platform/postgres.ts'
+import type { PgRow, PgConnection, PgValue } from '#platform/postgres.ts'
 import { manualClock } from '../../../../test/fakes/manual-clock.ts'
 import { manualTimers } from '../../../../test/fakes/manual-timers.ts'
 import { openJournalWitness } from '#plane/store/journal/journal-witness.ts'
@@ -44,12 +44,12 @@ const setUp = async (t: { readonly end: number; readonly writer: number }) => {
       return Array.from({ length: chain.end + 1 - first }, (_, at) => entry(first + at))
     },
   }
-  const session = {
+  const connection = {
     async run({ name }: { readonly name: string }, values: readonly PgValue[] = []) {
       const rows = answers[name]?.(values) ?? []
       return { rows, count: rows.length }
     },
-  } as Pick<PgSession, 'run'> as PgSession
+  } as Pick<PgConnection, 'run'> as PgConnection
   const heard: number[] = []
   const unheard: string[] = []
   const published: number[] = []
@@ -57,11 +57,11 @@ const setUp = async (t: { readonly end: number; readonly writer: number }) => {
   const witness = openJournalWitness()
   const feed = openForeignFeed({
     lease: {
-      renewal: () => ({ session, number: self, sentAt: instantOf(clock), clock: null }),
+      renewal: () => ({ connection, number: self, sentAt: instantOf(clock), clock: null }),
       heard: ({ monotonicMs }) => void heard.push(monotonicMs),
       unheard: (why) => void unheard.push(why),
       onRenewed: () => {},
-      confirmed: (look) => look(session),
+      confirmed: (look) => look(connection),
     },
     witness,
     timers: manualTimers(clock),

@@ -3,7 +3,7 @@
 
 import type { Change } from '#domain/core/change.ts'
 import type { Log } from '#platform/log.ts'
-import type { PgSession } from '#platform/postgres.ts'
+import type { PgConnection } from '#platform/postgres.ts'
 import type { Timers } from '#platform/timers.ts'
 import type { SeenHead } from '#domain/continuity/sighting.ts'
 import { lossAmong, lossInWords, type FoundPlace, type JournalWitness } from '#plane/store/journal/journal-witness.ts'
@@ -167,8 +167,8 @@ export const openForeignFeed = (deps: ForeignFeedDeps): ForeignFeed => {
    */
   const judgeLoss = async (suspected: Missing, known: readonly SeenHead[]): Promise<void> => {
     lease.unheard(lossInWords({ ...suspected, lineage: witness.lineage() }))
-    const [found, { lineage }] = await lease.confirmed((session) =>
-      Promise.all([findPlaces(runOn(session), known), continuityOf(runOn(session))]),
+    const [found, { lineage }] = await lease.confirmed((connection) =>
+      Promise.all([findPlaces(runOn(connection), known), continuityOf(runOn(connection))]),
     )
     const missing = lossAmong(found)
     if (missing === null) return
@@ -210,7 +210,7 @@ export const openForeignFeed = (deps: ForeignFeedDeps): ForeignFeed => {
     const touched = [['domain', 'domain']] as const
     publishedRows.beginReading()
     try {
-      const found = await lease.confirmed((session) => rowsOf(runOn(session), touched))
+      const found = await lease.confirmed((connection) => rowsOf(runOn(connection), touched))
       publish({ entries: [], touched }, found)
     } finally {
       publishedRows.endReading()
@@ -279,11 +279,11 @@ type Missing = NonNullable<ReturnType<typeof lossAmong>>
 type Step = { readonly chain: string; readonly commit: ReadCommit; readonly published: boolean }
 
 const runOn =
-  (session: PgSession): Run =>
+  (connection: PgConnection): Run =>
   (statement, values) =>
-    session.run(statement, values)
+    connection.run(statement, values)
 
 const runIn =
-  ({ timers, pace }: ForeignFeedDeps, { session }: Renewal): Run =>
+  ({ timers, pace }: ForeignFeedDeps, { connection }: Renewal): Run =>
   (statement, values) =>
-    answeredInTime(timers, session, pace.answerWithinMs, session.run(statement, values))
+    answeredInTime(timers, connection, pace.answerWithinMs, connection.run(statement, values))

@@ -3,11 +3,11 @@
 
 import assert from 'node:assert/strict'
 import type { Change, RowKind } from '#domain/core/change.ts'
-import type { Fence } from '#plane/store/contract/replicas.ts'
+import type { FencingToken } from '#plane/store/contract/replicas.ts'
 import { gatherCommits } from '#plane/store/commit/gather-commits.ts'
 import { planCommit, type CommitPlan } from '#plane/store/commit/plan-commit.ts'
 import { refusedInDoubt, type JournalWitness } from '#plane/store/journal/journal-witness.ts'
-import { Fenced, StoreFault, StoreInDoubt, UpgradeUnfinished } from '#plane/store/contract/store-errors.ts'
+import { StaleReplica, StoreFault, StoreInDoubt, UpgradeUnfinished } from '#plane/store/contract/store-errors.ts'
 import type { CommitGroup, Committed } from '#plane/store/contract/store.ts'
 import { refusedOn } from './older-rows.ts'
 import { policyKinds } from './row-statements.ts'
@@ -16,7 +16,7 @@ import type { MemberOutcome } from './run-transaction.ts'
 import type { SchemaInUse } from './schema-gate.ts'
 
 export type PgGroupCommit = {
-  commit(change: Change, fence?: Fence): Promise<Committed | 'lost-race'>
+  commit(change: Change, fencingToken?: FencingToken): Promise<Committed | 'lost-race'>
   /** How far every chain had come, as far as acknowledged commits of this replica have seen. */
   known(): ReadonlyMap<string, number>
   /** Resolves when everything queued so far has been answered; what comes later is rejected. */
@@ -37,7 +37,7 @@ export type TouchedRow = { readonly kind: RowKind; readonly key: string }
 type Outcome = Committed | 'lost-race'
 type Member = {
   readonly plan: CommitPlan
-  readonly fence: Fence | null
+  readonly fencingToken: FencingToken | null
   readonly resolve: (outcome: Outcome) => void
   readonly reject: (fault: StoreFault) => void
 }
@@ -93,7 +93,7 @@ export const openPgGroupCommit = (deps: PgGroupCommitDeps): PgGroupCommit => {
     deps.onTouched(touched)
     group.forEach(({ resolve, reject }, at) => {
       const outcome = outcomes[at] as MemberOutcome
-      if (outcome === 'fenced') reject(new Fenced('another replica leads'))
+      if (outcome === 'not-leading') reject(new StaleReplica('another replica leads'))
       else resolve(outcome)
     })
     if (outcomes.some((outcome) => typeof outcome !== 'string')) deps.afterCommit(touched)
@@ -102,13 +102,13 @@ export const openPgGroupCommit = (deps: PgGroupCommitDeps): PgGroupCommit => {
   }
 
   return {
-    async commit(change, fence) {
+    async commit(change, fencingToken) {
       if (finished) throw new StoreFault('nothing was committed', 'the store is closed')
       const plan = planCommit(change)
       refuseUnstorable(plan)
       if (deps.schema.isUnfinished()) refuseUnknown(deps.schema, plan)
       return new Promise<Outcome>((resolve, reject) => {
-        queue.push({ plan, fence: fence ?? null, resolve, reject })
+        queue.push({ plan, fencingToken: fencingToken ?? null, resolve, reject })
         wake()
       })
     },
@@ -140,7 +140,7 @@ const withoutRefused = (witness: JournalWitness, group: readonly Member[]): read
 
 /** A policy row over which a member lost its race has changed: the cached one is dropped. */
 const touchedBy = ({ writes, reads }: CommitPlan, outcome: MemberOutcome): readonly TouchedRow[] => {
-  if (outcome === 'fenced') return []
+  if (outcome === 'not-leading') return []
   if (outcome === 'lost-race')
     return reads.filter(({ row }) => policyKinds.has(row)).map(({ row, key }) => ({ kind: row, key }))
   return writes.map(({ row }) => ({ kind: row.kind, key: row.key }))
@@ -153,7 +153,7 @@ const refuseUnstorable = ({ reads, writes, holdings, entries }: CommitPlan): voi
     refuse(row.key, `the key of a ${row.kind}`)
     for (const value of row.columns) if (typeof value === 'string') refuse(value, `a column of a ${row.kind}`)
   }
-  for (const { claims } of holdings) for (const claim of claims) refuse(claim, 'a hardware address')
+  for (const { addresses } of holdings) for (const address of addresses) refuse(address, 'a hardware address')
   for (const { draft } of entries) if (draft.node !== null) refuse(draft.node, `the node of a ${draft.type} entry`)
 }
 

@@ -21,7 +21,7 @@ export type GroupNeeds = {
   /** By kind and column, the values that must be free. */
   readonly uniques: ReadonlyMap<RowKind, ReadonlyMap<string, ReadonlySet<string>>>
   readonly nodesWritten: ReadonlySet<NodeId>
-  readonly claims: ReadonlySet<string>
+  readonly addresses: ReadonlySet<string>
   readonly unheld: ReadonlySet<NodeId>
 }
 
@@ -33,7 +33,7 @@ export const groupNeeds = (plans: readonly CommitPlan[], alsoLocked: ReadonlySet
   const uniques = new Map<RowKind, Map<string, Set<string>>>()
   const locks = new Map<bigint, boolean>()
   const nodesWritten = new Set<NodeId>()
-  const claims = new Set<string>()
+  const addresses = new Set<string>()
   const unheld = new Set<NodeId>()
 
   const look = (kind: RowKind, key: string): void => void setIn(keys, kind).add(key)
@@ -63,13 +63,13 @@ export const groupNeeds = (plans: readonly CommitPlan[], alsoLocked: ReadonlySet
     }
     for (const holding of plan.holdings) {
       nodesWritten.add(holding.node)
-      for (const claim of holding.claims) claims.add(claim)
+      for (const address of holding.addresses) addresses.add(address)
     }
     if (plan.unheld === null) continue
     look('node', plan.unheld)
     unheld.add(plan.unheld)
   }
-  return { keys, locks: inOrder(locks), uniques, nodesWritten, claims, unheld }
+  return { keys, locks: inOrder(locks), uniques, nodesWritten, addresses, unheld }
 }
 
 const mayInsert = ({ rule }: PlannedWrite): boolean => rule.kind !== 'after' || rule.version === 0

@@ -6,14 +6,14 @@ import type { Write } from '#domain/core/change.ts'
 import type { NodeId } from '#domain/core/node.ts'
 import { tableShapes } from '#plane/store/commit/columns.ts'
 import { lastsLonger, type CommitPlan, type PlannedWrite } from '#plane/store/commit/plan-commit.ts'
-import type { Fence } from '#plane/store/contract/replicas.ts'
+import type { FencingToken } from '#plane/store/contract/replicas.ts'
 import type { EncodedRow } from '#plane/store/commit/row-tables.ts'
 import { uniquesSet } from './group-needs.ts'
 import { placeOf, uniqueOf, type FoundRow, type GroupFacts } from './lock-rows.ts'
 
 export type Judged = {
   /** The writes with their final values, or why there are none. */
-  readonly verdicts: readonly (readonly Write[] | 'lost-race' | 'fenced')[]
+  readonly verdicts: readonly (readonly Write[] | 'lost-race' | 'not-leading')[]
   /** What is to be written, each row once, as its last writer left it. */
   readonly rows: readonly RowToWrite[]
   readonly hardware: HardwareChange
@@ -23,8 +23,8 @@ export type Judged = {
 export type RowToWrite = { readonly row: EncodedRow; readonly before: number; readonly version: number }
 
 export type HardwareChange = {
-  readonly givenUp: readonly (readonly [claim: string, node: NodeId])[]
-  readonly taken: readonly (readonly [claim: string, node: NodeId])[]
+  readonly givenUp: readonly (readonly [address: string, node: NodeId])[]
+  readonly taken: readonly (readonly [address: string, node: NodeId])[]
 }
 
 /** This node is not locked, so it is not known whether its hardware may be taken. */
@@ -36,12 +36,12 @@ export class NodeNotLocked extends Error {
   }
 }
 
-export type Judgeable = { readonly plan: CommitPlan; readonly fence: Fence | null }
+export type Judgeable = { readonly plan: CommitPlan; readonly fencingToken: FencingToken | null }
 
 export const judgeGroup = (facts: GroupFacts, members: readonly Judgeable[]): Judged => {
   const now = openGroupState(facts)
-  const verdicts = members.map(({ plan, fence }) => {
-    if (fence !== null && fence.number !== facts.fence) return 'fenced'
+  const verdicts = members.map(({ plan, fencingToken }) => {
+    if (fencingToken !== null && fencingToken.number !== facts.fencingToken) return 'not-leading'
     for (const read of plan.reads) if (now.version(placeOf(read.row, read.key)) !== read.version) return 'lost-race'
     if (plan.unheld !== null && facts.held.has(plan.unheld)) return 'lost-race'
     const writes = applyPlan(now, plan)
@@ -81,16 +81,16 @@ const applyWrite = (now: GroupState, planned: PlannedWrite): Write | 'clash' => 
 
 /** Everything is given up before anything is taken, so an address can move between two nodes of one change. */
 const assign = (now: GroupState, { holdings }: CommitPlan): boolean => {
-  const wanted: [claim: string, node: NodeId][] = []
-  for (const { node, claims, tombstone } of holdings) {
-    for (const claim of now.claimsOf(node)) if (!claims.includes(claim)) now.hold(claim, null)
-    for (const claim of claims) if (now.holder(claim) !== node && !tombstone) wanted.push([claim, node])
+  const wanted: [address: string, node: NodeId][] = []
+  for (const { node, addresses, tombstone } of holdings) {
+    for (const address of now.addressesOf(node)) if (!addresses.includes(address)) now.setOwner(address, null)
+    for (const address of addresses) if (now.ownerOf(address) !== node && !tombstone) wanted.push([address, node])
   }
-  for (const [claim, node] of wanted) {
-    const holder = now.holder(claim)
+  for (const [address, node] of wanted) {
+    const owner = now.ownerOf(address)
     // A revoked node takes nothing, and any node may take what it holds.
-    if (holder !== null && !now.isTombstone(holder)) return false
-    now.hold(claim, node)
+    if (owner !== null && !now.isTombstone(owner)) return false
+    now.setOwner(address, node)
   }
   return true
 }
@@ -109,15 +109,16 @@ const openGroupState = (facts: GroupFacts) => {
   const written = new Map<string, RowToWrite & { readonly write: Write }>()
   const owners = new Map<string, string | null>(facts.owners)
   const uniques = new Map([...facts.rows].map(([place, row]) => [place, row.uniques]))
-  const holders = new Map<string, NodeId | null>()
+  const addressOwners = new Map<string, NodeId | null>()
   const tombstones = new Map<NodeId, boolean>()
-  /** Perhaps; `holders` says who does. */
-  const claims = new Map<NodeId, string[]>()
-  const claimed = (claim: string, node: NodeId): void => void claims.set(node, [...(claims.get(node) ?? []), claim])
-  for (const [claim, { node, tombstone }] of facts.hardware) {
-    holders.set(claim, node)
+  /** Perhaps; `addressOwners` says who does. */
+  const addresses = new Map<NodeId, string[]>()
+  const mayHave = (address: string, node: NodeId): void =>
+    void addresses.set(node, [...(addresses.get(node) ?? []), address])
+  for (const [address, { node, tombstone }] of facts.hardware) {
+    addressOwners.set(address, node)
     tombstones.set(node, tombstone)
-    claimed(claim, node)
+    mayHave(address, node)
   }
   const before = (place: string): FoundRow | null => facts.rows.get(place) ?? null
   const version = (place: string): number => written.get(place)?.version ?? before(place)?.version ?? 0
@@ -155,12 +156,12 @@ const openGroupState = (facts: GroupFacts) => {
       if (write.put === 'node') set(tombstones, write.value.id, write.value.membership.kind === 'revoked')
       return true
     },
-    holder: (claim: string): NodeId | null => holders.get(claim) ?? null,
-    claimsOf: (node: NodeId): readonly string[] =>
-      (claims.get(node) ?? []).filter((claim) => holders.get(claim) === node),
-    hold(claim: string, node: NodeId | null): void {
-      set(holders, claim, node)
-      if (node !== null) claimed(claim, node)
+    ownerOf: (address: string): NodeId | null => addressOwners.get(address) ?? null,
+    addressesOf: (node: NodeId): readonly string[] =>
+      (addresses.get(node) ?? []).filter((address) => addressOwners.get(address) === node),
+    setOwner(address: string, node: NodeId | null): void {
+      set(addressOwners, address, node)
+      if (node !== null) mayHave(address, node)
     },
     isTombstone(node: NodeId): boolean {
       const tombstone = tombstones.get(node) ?? false
@@ -175,13 +176,15 @@ const openGroupState = (facts: GroupFacts) => {
         .forEach((run) => run()),
     rows: (): readonly RowToWrite[] => [...written.values()],
     hardware(): HardwareChange {
-      const changed = [...holders].filter(([claim, node]) => node !== (facts.hardware.get(claim)?.node ?? null))
+      const changed = [...addressOwners].filter(
+        ([address, node]) => node !== (facts.hardware.get(address)?.node ?? null),
+      )
       return {
-        givenUp: changed.flatMap(([claim]) => {
-          const held = facts.hardware.get(claim)
-          return held === undefined ? [] : [[claim, held.node] as const]
+        givenUp: changed.flatMap(([address]) => {
+          const held = facts.hardware.get(address)
+          return held === undefined ? [] : [[address, held.node] as const]
         }),
-        taken: changed.flatMap(([claim, node]) => (node === null ? [] : [[claim, node] as const])),
+        taken: changed.flatMap(([address, node]) => (node === null ? [] : [[address, node] as const])),
       }
     },
   }

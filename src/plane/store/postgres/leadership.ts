@@ -1,18 +1,18 @@
-// Of all replicas one leads: it is named in one row, together with a fence number that grows whenever another takes over.
+// Of all replicas one leads: it is named in one row, together with a fencing token that grows whenever another takes over.
 // Leading counts only under the lease it was taken with.
 
 import type { Log } from '#platform/log.ts'
-import type { PgSession, Prepared } from '#platform/postgres.ts'
+import type { PgConnection, Prepared } from '#platform/postgres.ts'
 import type { Timers } from '#platform/timers.ts'
-import type { Fence, ReplicaNumber } from '#plane/store/contract/replicas.ts'
+import type { FencingToken, ReplicaNumber } from '#plane/store/contract/replicas.ts'
 import { answeredInTime } from './answered-in-time.ts'
 import type { Lease, Renewal } from './lease.ts'
 import type { ReplicaPace } from './replica-pace.ts'
 
 export type Leadership = {
-  current(): Fence | null
+  current(): FencingToken | null
   /** Called at once where this replica leads already. */
-  onChange(run: (fence: Fence | null) => void): void
+  onChange(run: (fencingToken: FencingToken | null) => void): void
   /** How many had a lease when last looked. */
   replicas(): number
   /** Finds the leader, and leads where there is none. Every renewal of the lease does so as well. */
@@ -28,19 +28,22 @@ export type LeadershipDeps = {
 
 export const openLeadership = (deps: LeadershipDeps): Leadership => {
   const { lease, log } = deps
-  const listeners: ((fence: Fence | null) => void)[] = []
-  let held: { readonly fence: Fence; readonly by: ReplicaNumber } | null = null
+  const listeners: ((fencingToken: FencingToken | null) => void)[] = []
+  let held: { readonly fencingToken: FencingToken; readonly by: ReplicaNumber } | null = null
   let replicas = 1
   let looking: Promise<void> | null = null
 
-  const current = (): Fence | null =>
-    held !== null && held.by === lease.self() && lease.standing().kind === 'serving' ? held.fence : null
-  let reported: Fence | null = null
+  const current = (): FencingToken | null =>
+    held !== null && held.by === lease.self() && lease.standing().kind === 'serving' ? held.fencingToken : null
+  let reported: FencingToken | null = null
   const tell = (): void => {
     const now = current()
     if (now?.number === reported?.number) return
     reported = now
-    log.info({ fence: now?.number ?? null }, now === null ? 'this replica no longer leads' : 'this replica leads')
+    log.info(
+      { fencingToken: now?.number ?? null },
+      now === null ? 'this replica no longer leads' : 'this replica leads',
+    )
     for (const run of listeners) {
       try {
         run(now)
@@ -50,20 +53,24 @@ export const openLeadership = (deps: LeadershipDeps): Leadership => {
     }
   }
 
-  const fenceOf = async (seen: Seen, session: PgSession, number: ReplicaNumber): Promise<number | null> => {
+  const fencingTokenOf = async (
+    seen: Seen,
+    connection: PgConnection,
+    number: ReplicaNumber,
+  ): Promise<number | null> => {
     if (lease.standing().kind === 'skewed') {
       // Kept, it would keep those from leading whose clocks are right.
-      if (seen.leader === number) await leave(deps, session, number)
+      if (seen.leader === number) await leave(deps, connection, number)
       return null
     }
-    if (seen.leader === number) return seen.fence
-    return seen.led ? null : take(deps, session, seen.fence, number)
+    if (seen.leader === number) return seen.fencingToken
+    return seen.led ? null : take(deps, connection, seen.fencingToken, number)
   }
-  const look = async ({ session, number }: Renewal): Promise<void> => {
-    const seen = await seenBy(deps, session)
+  const look = async ({ connection, number }: Renewal): Promise<void> => {
+    const seen = await seenBy(deps, connection)
     replicas = Math.max(1, seen.replicas)
-    const fence = await fenceOf(seen, session, number)
-    held = fence === null ? null : { fence: { number: fence }, by: number }
+    const fencingToken = await fencingTokenOf(seen, connection, number)
+    held = fencingToken === null ? null : { fencingToken: { number: fencingToken }, by: number }
     tell()
   }
 
@@ -88,14 +95,14 @@ export const openLeadership = (deps: LeadershipDeps): Leadership => {
 }
 
 type Seen = {
-  readonly fence: number
+  readonly fencingToken: number
   readonly leader: ReplicaNumber | null
   readonly led: boolean
   readonly replicas: number
 }
 
-const seenBy = async ({ timers, pace }: LeadershipDeps, session: PgSession): Promise<Seen> => {
-  const { rows } = await answeredInTime(timers, session, pace.answerWithinMs, session.run(lookStatement))
+const seenBy = async ({ timers, pace }: LeadershipDeps, connection: PgConnection): Promise<Seen> => {
+  const { rows } = await answeredInTime(timers, connection, pace.answerWithinMs, connection.run(lookStatement))
   return rows[0] as Seen
 }
 
@@ -105,22 +112,26 @@ const seenBy = async ({ timers, pace }: LeadershipDeps, session: PgSession): Pro
  */
 const take = async (
   { timers, pace }: LeadershipDeps,
-  session: PgSession,
+  connection: PgConnection,
   seen: number,
   self: ReplicaNumber,
 ): Promise<number | null> => {
-  const answer = session.run(takeStatement, [seen, self])
-  const { count } = await answeredInTime(timers, session, pace.answerWithinMs, answer)
-  return count === 1 && !session.ended ? seen + 1 : null
+  const answer = connection.run(takeStatement, [seen, self])
+  const { count } = await answeredInTime(timers, connection, pace.answerWithinMs, answer)
+  return count === 1 && !connection.ended ? seen + 1 : null
 }
 
-const leave = async ({ timers, pace }: LeadershipDeps, session: PgSession, self: ReplicaNumber): Promise<void> => {
-  await answeredInTime(timers, session, pace.answerWithinMs, session.run(leaveStatement, [self]))
+const leave = async (
+  { timers, pace }: LeadershipDeps,
+  connection: PgConnection,
+  self: ReplicaNumber,
+): Promise<void> => {
+  await answeredInTime(timers, connection, pace.answerWithinMs, connection.run(leaveStatement, [self]))
 }
 
 const lookStatement: Prepared = {
   name: 'leadership-look',
-  text: `SELECT number AS fence, replica AS leader,
+  text: `SELECT number AS "fencingToken", replica AS leader,
       EXISTS (SELECT FROM replica WHERE replica.number = leadership.replica AND expires_at > statement_timestamp()) AS led,
       (SELECT count(*) FROM replica WHERE expires_at > statement_timestamp()) AS replicas
     FROM leadership WHERE id = 1`,

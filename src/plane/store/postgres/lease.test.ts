@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { silentLog } from '#platform/log.ts'
-import type { PgSession } from '#platform/postgres.ts'
+import type { PgConnection } from '#platform/postgres.ts'
 import { manualClock } from '../../../../test/fakes/manual-clock.ts'
 import { manualTimers } from '../../../../test/fakes/manual-timers.ts'
-import { Fenced } from '#plane/store/contract/store-errors.ts'
+import { StaleReplica } from '#plane/store/contract/store-errors.ts'
 import { openJournalWitness } from '#plane/store/journal/journal-witness.ts'
 import { openLease } from './lease.ts'
 import { usualPace } from './replica-pace.ts'
@@ -15,7 +15,7 @@ const answerMs = 2000
 const setUp = async () => {
   const clock = manualClock(1_000_000)
   let renews: 'renews' | 'no such lease' | 'hangs' = 'renews'
-  const session: PgSession = {
+  const connection: PgConnection = {
     async run({ name }) {
       clock.advance(answerMs)
       if (name === 'lease-renew' && renews === 'hangs') return new Promise(() => {})
@@ -30,7 +30,7 @@ const setUp = async () => {
     end: async () => {},
   }
   const lease = await openLease({
-    access: { connect: async () => session },
+    access: { connect: async () => connection },
     clock,
     timers: manualTimers(clock),
     log: silentLog,
@@ -70,6 +70,6 @@ test('what was seen counts only once a write after it is confirmed: a server tha
   server('no such lease')
   await assert.rejects(
     lease.confirmed(async () => 'seen'),
-    Fenced,
+    StaleReplica,
   )
 })

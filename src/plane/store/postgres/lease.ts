@@ -4,11 +4,11 @@
 
 import type { Clock } from '#platform/clock.ts'
 import type { Log } from '#platform/log.ts'
-import { pgTrouble, type PgResult, type PgSession, type Prepared } from '#platform/postgres.ts'
+import { pgTrouble, type PgResult, type PgConnection, type Prepared } from '#platform/postgres.ts'
 import type { Timers } from '#platform/timers.ts'
 import { lossInWords, type JournalWitness } from '#plane/store/journal/journal-witness.ts'
 import type { ReplicaNumber, Standing } from '#plane/store/contract/replicas.ts'
-import { Fenced, StoreFault } from '#plane/store/contract/store-errors.ts'
+import { StaleReplica, StoreFault } from '#plane/store/contract/store-errors.ts'
 import { answeredInTime } from './answered-in-time.ts'
 import type { PgAccess } from './pg-access.ts'
 import type { ReplicaPace } from './replica-pace.ts'
@@ -40,7 +40,7 @@ export type Lease = {
    * What is seen there was true on the primary: the same connection confirms a synchronous write afterwards, which a
    * primary that has been given up cannot.
    */
-  confirmed<T>(look: (session: PgSession) => Promise<T>): Promise<T>
+  confirmed<T>(look: (connection: PgConnection) => Promise<T>): Promise<T>
   start(): void
   /** Gives the lease back, together with what hangs on it. */
   close(): Promise<void>
@@ -48,7 +48,7 @@ export type Lease = {
 
 /** A lease as it was confirmed last, and the connection that confirmed it. */
 export type Renewal = {
-  readonly session: PgSession
+  readonly connection: PgConnection
   readonly number: ReplicaNumber
   readonly sentAt: Instant
   /** Null: the answer did not say. */
@@ -76,8 +76,8 @@ export const openLease = async (deps: LeaseDeps): Promise<Lease> => {
   const standingListeners: ((standing: Standing) => void)[] = []
   const renewalListeners: ((renewal: Renewal) => void)[] = []
   const startedAtMs = clock.nowMs()
-  let session = await connectLease(deps)
-  let renewal = await register(deps, session, startedAtMs)
+  let connection = await connectLease(deps)
+  let renewal = await register(deps, connection, startedAtMs)
   /** Null: the row is gone, or has expired. */
   let renewed: Instant | null = renewal.sentAt
   let heard: Instant | null = null
@@ -123,7 +123,7 @@ export const openLease = async (deps: LeaseDeps): Promise<Lease> => {
       renewed = next.sentAt
     })
 
-  const renewOn = async (on: PgSession): Promise<'renewed' | 'over'> => {
+  const renewOn = async (on: PgConnection): Promise<'renewed' | 'over'> => {
     const { number } = renewal
     const sentAt = instantOf(clock)
     const known = renewal.clock === null ? 0 : Math.round(offsetNow(renewal.clock, sentAt))
@@ -134,12 +134,12 @@ export const openLease = async (deps: LeaseDeps): Promise<Lease> => {
     if (number !== renewal.number) return 'over'
     if (count !== 1) learn(() => void (renewed = null))
     else if (sentAt.monotonicMs >= renewal.sentAt.monotonicMs)
-      keep({ session: on, number, sentAt, clock: clockIn(deps, sentAt, rows) })
+      keep({ connection: on, number, sentAt, clock: clockIn(deps, sentAt, rows) })
     return count === 1 ? 'renewed' : 'over'
   }
   const beatOnce = async (): Promise<void> => {
-    if (session.ended) session = await connectLease(deps)
-    if ((await renewOn(session)) === 'over') keep(await register(deps, session, startedAtMs))
+    if (connection.ended) connection = await connectLease(deps)
+    if ((await renewOn(connection)) === 'over') keep(await register(deps, connection, startedAtMs))
     if (troubled) log.info({ replica: renewal.number }, 'the lease is renewed again')
     troubled = false
     callAll(renewalListeners, renewal)
@@ -151,7 +151,7 @@ export const openLease = async (deps: LeaseDeps): Promise<Lease> => {
       .catch((error: unknown) => {
         if (!troubled) log.warn({ err: error }, 'the lease could not be renewed; it is tried again')
         troubled = true
-        if (pgTrouble(error) !== 'again') session.destroy()
+        if (pgTrouble(error) !== 'again') connection.destroy()
         cancelRetry = timers.after(pace.renewEveryMs / 4, beat, 'background')
       })
       .finally(() => (beating = null))
@@ -164,12 +164,12 @@ export const openLease = async (deps: LeaseDeps): Promise<Lease> => {
     await beating
     cancelRetry()
     try {
-      if (!session.ended) await giveBack(deps, session, renewal.number)
+      if (!connection.ended) await giveBack(deps, connection, renewal.number)
     } catch (error) {
       log.warn({ err: error }, 'the lease could not be released; it expires')
     }
     learn(() => void (renewed = null))
-    await session.end()
+    await connection.end()
   }
 
   return {
@@ -188,11 +188,11 @@ export const openLease = async (deps: LeaseDeps): Promise<Lease> => {
     behindMs: () => (heard === null ? null : elapsedMs(heard, instantOf(clock))),
     clockOffsetMs: () => (renewal.clock === null ? null : offsetNow(renewal.clock, instantOf(clock))),
     async confirmed(look) {
-      const on = session
+      const on = connection
       // On one connection the one comes after the other, also where both are sent at once.
       const looked = answeredInTime(timers, on, pace.answerWithinMs, look(on))
       const [seen, outcome] = await Promise.all([looked, renewOn(on)])
-      if (outcome === 'over') throw new Fenced('the lease of this replica is over')
+      if (outcome === 'over') throw new StaleReplica('the lease of this replica is over')
       return seen
     },
     start() {
@@ -203,37 +203,37 @@ export const openLease = async (deps: LeaseDeps): Promise<Lease> => {
   }
 }
 
-const connectLease = async ({ access, log }: LeaseDeps): Promise<PgSession> => {
+const connectLease = async ({ access, log }: LeaseDeps): Promise<PgConnection> => {
   // A statement that waits for another's lock must not delay a renewal.
-  const session = await access.connect('lease', { lock_timeout: '500ms' })
-  session.onWarning((message) => {
+  const connection = await access.connect('lease', { lock_timeout: '500ms' })
+  connection.onWarning((message) => {
     log.warn({ message }, 'the server warned about a renewal, which may not be replicated: it does not count')
-    session.destroy()
+    connection.destroy()
   })
-  return session
+  return connection
 }
 
-const register = async (deps: LeaseDeps, session: PgSession, startedAtMs: number): Promise<Renewal> => {
+const register = async (deps: LeaseDeps, connection: PgConnection, startedAtMs: number): Promise<Renewal> => {
   const sentAt = instantOf(deps.clock)
   const values = [deps.name, deps.version, startedAtMs, deps.pace.leaseMs, newestSchema]
   // A migration sees this lease, or this sees what the migration did: no lease is taken on a schema that is not known here.
   const registering = [
-    session.exec(`BEGIN; SET LOCAL lock_timeout = '2s'; SELECT pg_advisory_xact_lock_shared(${migrationLock})`),
-    session.run(registerStatement, values),
-    session.exec('COMMIT'),
+    connection.exec(`BEGIN; SET LOCAL lock_timeout = '2s'; SELECT pg_advisory_xact_lock_shared(${migrationLock})`),
+    connection.run(registerStatement, values),
+    connection.exec('COMMIT'),
   ] as const
   const registered = Promise.all(registering).catch((error: unknown) => {
-    session.destroy()
+    connection.destroy()
     throw error
   })
-  const [, { rows }] = await answeredInTime(deps.timers, session, deps.pace.answerWithinMs, registered)
-  if (session.ended) throw new StoreFault('a lease was not confirmed', 'its connection has ended')
+  const [, { rows }] = await answeredInTime(deps.timers, connection, deps.pace.answerWithinMs, registered)
+  if (connection.ended) throw new StoreFault('a lease was not confirmed', 'its connection has ended')
   const number = rows[0]?.['number'] as ReplicaNumber | undefined
   if (number === undefined)
     throw new StoreFault('no lease is taken', 'the store has a newer schema than this release knows')
   deps.schema.learn(Number(rows[0]?.['schema']))
   deps.log.info({ replica: number }, 'this replica has a lease')
-  return { session, number, sentAt, clock: clockIn(deps, sentAt, rows) }
+  return { connection, number, sentAt, clock: clockIn(deps, sentAt, rows) }
 }
 
 const clockIn = ({ clock }: LeaseDeps, sentAt: Instant, rows: PgResult['rows']): ClockOffset | null => {
@@ -243,25 +243,29 @@ const clockIn = ({ clock }: LeaseDeps, sentAt: Instant, rows: PgResult['rows']):
 
 const confirmedWrite = async (
   { timers, pace }: LeaseDeps,
-  session: PgSession,
+  connection: PgConnection,
   statement: Prepared,
   values: readonly (string | number)[],
 ): Promise<PgResult> => {
-  const result = await answeredInTime(timers, session, pace.answerWithinMs, session.run(statement, values))
-  if (session.ended) throw new StoreFault('a renewal was not confirmed', 'its connection has ended')
+  const result = await answeredInTime(timers, connection, pace.answerWithinMs, connection.run(statement, values))
+  if (connection.ended) throw new StoreFault('a renewal was not confirmed', 'its connection has ended')
   return result
 }
 
 /** The number is removed last: a transaction that still writes under it holds that row, and is waited for. */
-const giveBack = async ({ timers, pace }: LeaseDeps, session: PgSession, number: ReplicaNumber): Promise<void> => {
+const giveBack = async (
+  { timers, pace }: LeaseDeps,
+  connection: PgConnection,
+  number: ReplicaNumber,
+): Promise<void> => {
   const steps = [
-    session.exec("BEGIN; SET LOCAL lock_timeout = '2s'"),
-    session.run(leaveHolders, [number]),
-    session.run(leaveLeadership, [number]),
-    session.run(leaveLease, [number]),
-    session.exec('COMMIT'),
+    connection.exec("BEGIN; SET LOCAL lock_timeout = '2s'"),
+    connection.run(leaveHolds, [number]),
+    connection.run(leaveLeadership, [number]),
+    connection.run(leaveLease, [number]),
+    connection.exec('COMMIT'),
   ]
-  await answeredInTime(timers, session, pace.answerWithinMs, Promise.all(steps))
+  await answeredInTime(timers, connection, pace.answerWithinMs, Promise.all(steps))
 }
 
 const registerStatement: Prepared = {
@@ -280,9 +284,9 @@ const renewing = (alsoSet: string): string =>
 const renewStatement: Prepared = { name: 'lease-renew', text: renewing(', clock_offset_ms = $3') }
 const renewWithoutOffset: Prepared = { name: 'lease-renew-without-offset', text: renewing('') }
 
-/** In the order in which claims lock them: when a plane stops, its agents claim them elsewhere in the same moment. */
-const leaveHolders: Prepared = {
-  name: 'lease-leave-holders',
+/** In the order in which other replicas lock them to take them: when a plane stops, its agents connect elsewhere in the same moment. */
+const leaveHolds: Prepared = {
+  name: 'lease-leave-holds',
   text: `WITH held AS (SELECT node FROM holder WHERE replica = $1 ORDER BY node FOR UPDATE)
     DELETE FROM holder USING held WHERE holder.node = held.node AND holder.replica = $1`,
 }

@@ -5,7 +5,7 @@ import type { Denial } from '#domain/core/certificate.ts'
 import type { RowKind } from '#domain/core/change.ts'
 import type { NodeId } from '#domain/core/node.ts'
 import type { SeenHead } from '#domain/continuity/sighting.ts'
-import type { PgResult, PgSession, Prepared } from '#platform/postgres.ts'
+import type { PgResult, PgConnection, Prepared } from '#platform/postgres.ts'
 import { tableShapes } from '#plane/store/commit/columns.ts'
 import type { FoundPlace } from '#plane/store/journal/journal-witness.ts'
 import type { ReplicaNumber } from '#plane/store/contract/replicas.ts'
@@ -32,13 +32,13 @@ export type FoundChain = {
 export type GroupFacts = {
   /** By the database's clock. */
   readonly leased: boolean
-  /** The fence under which this replica leads; null: it does not. */
-  readonly fence: number | null
+  /** The fencing token under which this replica leads; null: it does not. */
+  readonly fencingToken: number | null
   /** By kind and key, see `placeOf`. What is not in here is not there. */
   readonly rows: ReadonlyMap<string, FoundRow>
   /** Keys by kind, column and value, see `uniqueOf`. */
   readonly owners: ReadonlyMap<string, string>
-  /** Who holds a claim, and whether that node is a tombstone. */
+  /** Which node has a hardware address, and whether that node is a tombstone. */
   readonly hardware: ReadonlyMap<string, { readonly node: NodeId; readonly tombstone: boolean }>
   readonly locked: ReadonlySet<NodeId>
   /** Nodes of which a replica under a lease has a channel. */
@@ -54,7 +54,7 @@ export const placeOf = (kind: RowKind, key: string): string => `${kind} ${key}`
 export const uniqueOf = (kind: RowKind, column: string, value: string): string => `${kind} ${column} ${value}`
 
 export const lockRows = async (
-  session: PgSession,
+  connection: PgConnection,
   self: ReplicaNumber,
   needs: GroupNeeds,
   asLeader: boolean,
@@ -66,30 +66,32 @@ export const lockRows = async (
   const looked: [RowKind, Promise<PgResult>][] = []
   const taken: [RowKind, Promise<PgResult>][] = []
 
-  const begun = session.exec('BEGIN')
+  const begun = connection.exec('BEGIN')
   // Before anything else is locked: a step that holds this waits for locks on tables.
-  const schemaLocked = schemaMayChange ? session.run(lockSchema, [schemaLock]) : nothing
-  const schema = schemaMayChange ? session.run(readSchema) : nothing
-  const lease = session.run(lockLease, [self])
-  const leads = asLeader ? session.run(lockLeadership, [self]) : nothing
+  const schemaLocked = schemaMayChange ? connection.run(lockSchema, [schemaLock]) : nothing
+  const schema = schemaMayChange ? connection.run(readSchema) : nothing
+  const lease = connection.run(lockLease, [self])
+  const leads = asLeader ? connection.run(lockLeadership, [self]) : nothing
   const locked =
     needs.locks.length === 0
       ? nothing
-      : session.run(lockAdvisory, [needs.locks.map(({ key }) => key), needs.locks.map(({ exclusive }) => exclusive)])
+      : connection.run(lockAdvisory, [needs.locks.map(({ key }) => key), needs.locks.map(({ exclusive }) => exclusive)])
   for (const kind of rowKinds) {
     const keys = needs.keys.get(kind)
-    if (keys !== undefined) looked.push([kind, session.run(rowStatements[kind].lock, [[...keys]])])
+    if (keys !== undefined) looked.push([kind, connection.run(rowStatements[kind].lock, [[...keys]])])
   }
   for (const [kind, values] of needs.uniques) {
     const statement = rowStatements[kind].taken
     const columns = (tableShapes[kind].unique ?? []).map((column) => [...(values.get(column) ?? [])])
-    if (statement !== null) taken.push([kind, session.run(statement, columns)])
+    if (statement !== null) taken.push([kind, connection.run(statement, columns)])
   }
   const hardware =
-    needs.nodesWritten.size === 0 ? nothing : session.run(readHardware, [[...needs.nodesWritten], [...needs.claims]])
-  const held = needs.unheld.size === 0 ? nothing : session.run(readHeld, [[...needs.unheld]])
-  const chains = session.run(readChains)
-  const places = findPlaces((statement, values) => session.run(statement, values), known)
+    needs.nodesWritten.size === 0
+      ? nothing
+      : connection.run(readHardware, [[...needs.nodesWritten], [...needs.addresses]])
+  const held = needs.unheld.size === 0 ? nothing : connection.run(readHeld, [[...needs.unheld]])
+  const chains = connection.run(readChains)
+  const places = findPlaces((statement, values) => connection.run(statement, values), known)
   // All of them: a rejection that is not awaited, after an earlier one failed, would end the process.
   const rest = [...looked, ...taken].map(([, answer]) => answer)
   await Promise.all([begun, schemaLocked, schema, lease, leads, locked, hardware, held, chains, places, ...rest])
@@ -104,7 +106,7 @@ export const lockRows = async (
         if (value !== null) owners.set(uniqueOf(kind, column, value), row['key'] as string)
   return {
     leased: (await lease).count === 1,
-    fence: ((await leads).rows[0]?.['number'] ?? null) as number | null,
+    fencingToken: ((await leads).rows[0]?.['number'] ?? null) as number | null,
     rows,
     owners,
     hardware: new Map(

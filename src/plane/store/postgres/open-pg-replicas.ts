@@ -3,7 +3,7 @@
 import type { Change } from '#domain/core/change.ts'
 import type { Clock } from '#platform/clock.ts'
 import type { Log } from '#platform/log.ts'
-import type { PgSession, Prepared } from '#platform/postgres.ts'
+import type { PgConnection, Prepared } from '#platform/postgres.ts'
 import type { Random } from '#platform/random.ts'
 import type { Timers } from '#platform/timers.ts'
 import type { JournalWitness } from '#plane/store/journal/journal-witness.ts'
@@ -12,7 +12,7 @@ import type { Committed } from '#plane/store/contract/store.ts'
 import { answeredInTime } from './answered-in-time.ts'
 import { openQuestions } from './ask.ts'
 import { openForeignFeed } from './foreign-feed.ts'
-import { openPgHolders } from './holders.ts'
+import { openPgHolds } from './holds.ts'
 import { openLeadership } from './leadership.ts'
 import { openLease, type Lease } from './lease.ts'
 import type { PgAccess } from './pg-access.ts'
@@ -76,8 +76,8 @@ export const openPgReplicas = async (deps: PgReplicasDeps): Promise<PgReplicas> 
     messages.onHint(() => feed.look())
     lease.onRenewed(() => messages.listen())
     const questions = openQuestions({ lease, messages, timers, random, log })
-    const holders = openPgHolders({ access, lease, clock, timers, log, pace })
-    opened.push(() => holders.close())
+    const holds = openPgHolds({ access, lease, clock, timers, log, pace })
+    opened.push(() => holds.close())
     const stopForgetting = timers.every(pace.forgetEveryMs, () => {
       if (leadership.current() !== null) void forget({ timers, log, pace }, lease)
     })
@@ -98,11 +98,11 @@ export const openPgReplicas = async (deps: PgReplicasDeps): Promise<PgReplicas> 
       onLeadership: (run) => leadership.onChange(run),
       leased: () => leased(access, deps.schema),
       async leasedOrOverSince(graceMs) {
-        const { rows } = await lease.confirmed((session) => session.run(overSinceStatement, [graceMs]))
+        const { rows } = await lease.confirmed((connection) => connection.run(overSinceStatement, [graceMs]))
         return rows.map((row) => row as Pick<Replica, 'number' | 'name'>)
       },
       count: () => leadership.replicas(),
-      holders,
+      holds,
       ask: (replica, topic, question, withinMs) => questions.ask(replica, topic, question, withinMs),
       onQuestion: (topic, answer) => questions.onQuestion(topic, answer),
     }
@@ -126,12 +126,12 @@ const forget = async (
   { timers, log, pace }: { timers: Timers; log: Log; pace: ReplicaPace },
   lease: Pick<Lease, 'renewal'>,
 ): Promise<void> => {
-  const { session } = lease.renewal()
+  const { connection } = lease.renewal()
   try {
     await forgetReplicas(
       {
         run: (statement, values) =>
-          answeredInTime(timers, session, pace.answerWithinMs, session.run(statement, values)),
+          answeredInTime(timers, connection, pace.answerWithinMs, connection.run(statement, values)),
       },
       pace.forgetAfterMs,
     )
@@ -166,12 +166,12 @@ const atOnce = 1000
  * Removes what replicas left behind that did not stop in order. Numbers are never given again, so a lease that is over stays so.
  * Removing a lease waits for a transaction that still writes under it; after a short wait it fails, and is tried again.
  */
-const forgetReplicas = async (session: Pick<PgSession, 'run'>, forgetAfterMs: number): Promise<void> => {
-  await session.run(forgetLeases, [forgetAfterMs])
-  const { rows } = await session.run(lostHolders)
+const forgetReplicas = async (connection: Pick<PgConnection, 'run'>, forgetAfterMs: number): Promise<void> => {
+  await connection.run(forgetLeases, [forgetAfterMs])
+  const { rows } = await connection.run(lostHolds)
   const gone = rows.map((row) => row['replica'] as ReplicaNumber)
   if (gone.length === 0) return
-  for (let count = atOnce; count === atOnce;) count = (await session.run(forgetHolders, [gone, atOnce])).count
+  for (let count = atOnce; count === atOnce;) count = (await connection.run(forgetHolds, [gone, atOnce])).count
 }
 
 const forgetLeases: Prepared = {
@@ -179,14 +179,14 @@ const forgetLeases: Prepared = {
   text: `DELETE FROM replica WHERE expires_at < clock_timestamp() - $1::float8 * interval '1 millisecond'`,
 }
 
-const lostHolders: Prepared = {
-  name: 'forget-lost-holders',
+const lostHolds: Prepared = {
+  name: 'forget-lost-holds',
   text: `SELECT DISTINCT replica FROM holder
     WHERE NOT EXISTS (SELECT FROM replica WHERE replica.number = holder.replica)`,
 }
 
-const forgetHolders: Prepared = {
-  name: 'forget-holders',
+const forgetHolds: Prepared = {
+  name: 'forget-holds',
   text: `WITH lost AS (SELECT node FROM holder WHERE replica = ANY ($1::bigint[]) ORDER BY node LIMIT $2 FOR UPDATE)
     DELETE FROM holder USING lost WHERE holder.node = lost.node AND holder.replica = ANY ($1::bigint[])`,
 }

@@ -133,9 +133,9 @@ const assemble = (deps: Parts, shared: PgReplicas): Store => {
     get: (kind, key) => rows.get(kind, key),
     ...lists,
     list: async (kind, query) => (schema.has(kind) ? lists.list(kind, query) : []),
-    commit: (change, fence) =>
+    commit: (change, fencingToken) =>
       standInOf(change) === null
-        ? shared.commitHere(change, () => commits.commit(change, fence))
+        ? shared.commitHere(change, () => commits.commit(change, fencingToken))
         : Promise.resolve('lost-race'),
     onForeignCommit: (run) => shared.onForeignCommit(run),
     replicas,

@@ -4,7 +4,7 @@ import type { Clock } from '#platform/clock.ts'
 import type { Log } from '#platform/log.ts'
 import { openNewestPrimary } from '#platform/newest-primary.ts'
 import { connectPostgres, pgTrouble } from '#platform/postgres.ts'
-import type { PgResult, PgSession, PgValue, PostgresTarget, Prepared } from '#platform/postgres.ts'
+import type { PgResult, PgConnection, PgValue, PostgresTarget, Prepared } from '#platform/postgres.ts'
 import type { Timers } from '#platform/timers.ts'
 import { StoreFault } from '#plane/store/contract/store-errors.ts'
 import { openPool } from './pg-pool.ts'
@@ -18,7 +18,7 @@ export type PgAccess = {
    */
   write(statement: Prepared, values?: readonly PgValue[]): Promise<PgResult>
   /** Ends with its owner. Rejects with the driver's error: see `pgTrouble`. */
-  connect(purpose: string, settings?: Readonly<Record<string, string>>): Promise<PgSession>
+  connect(purpose: string, settings?: Readonly<Record<string, string>>): Promise<PgConnection>
   close(): Promise<void>
 }
 
@@ -42,10 +42,10 @@ export const openPgAccess = (deps: PgAccessDeps): PgAccess => {
     connectPostgres(deps.target, { applicationName: `muster ${purpose}`, connectWithinMs, settings, newest })
   const readers = openPool(deps, mostReaders, () => connect('read', { default_transaction_read_only: 'on' }))
   const writers = openPool(deps, 1, async () => {
-    const session = await connect('write', writerSettings)
+    const connection = await connect('write', writerSettings)
     // A COMMIT with a warning cannot be relied on: its caller gets the error of a broken connection.
-    session.onWarning(() => session.destroy())
-    return session
+    connection.onWarning(() => connection.destroy())
+    return connection
   })
   let closed = false
 

@@ -1,7 +1,7 @@
 // A few shared connections, made when they are needed and replaced when they break.
 
 import type { Clock } from '#platform/clock.ts'
-import type { PgResult, PgSession, PgValue, Prepared } from '#platform/postgres.ts'
+import type { PgResult, PgConnection, PgValue, Prepared } from '#platform/postgres.ts'
 import type { Timers } from '#platform/timers.ts'
 
 export type PgPool = {
@@ -10,22 +10,22 @@ export type PgPool = {
   close(): Promise<void>
 }
 
-type Pooled = { readonly session: Promise<PgSession>; waiting: number }
+type Pooled = { readonly connection: Promise<PgConnection>; waiting: number }
 
 export const openPool = (
   deps: { readonly clock: Clock; readonly timers: Timers },
   most: number,
-  connect: () => Promise<PgSession>,
+  connect: () => Promise<PgConnection>,
 ): PgPool => {
   const pool = new Set<Pooled>()
   let closed = false
 
   const add = (): Pooled => {
-    const session = connect()
-    const pooled = { session, waiting: 0 }
+    const connection = connect()
+    const pooled = { connection, waiting: 0 }
     pool.add(pooled)
     const leave = (): void => void pool.delete(pooled)
-    session.then((it) => {
+    connection.then((it) => {
       it.onEnd(leave)
       if (closed) it.destroy()
     }, leave)
@@ -48,14 +48,14 @@ export const openPool = (
           reject(new Error('no answer in time'))
           // Nothing that waits on it will be answered either.
           pool.delete(pooled)
-          pooled.session.then(
-            (session) => session.destroy(),
+          pooled.connection.then(
+            (connection) => connection.destroy(),
             () => {},
           )
         })
       })
       try {
-        return await Promise.race([tooLate, pooled.session.then((session) => session.run(statement, values))])
+        return await Promise.race([tooLate, pooled.connection.then((connection) => connection.run(statement, values))])
       } finally {
         cancel()
         pooled.waiting--
@@ -64,8 +64,8 @@ export const openPool = (
     async close() {
       closed = true
       await Promise.all(
-        [...pool].map(({ session }) =>
-          session.then(
+        [...pool].map(({ connection }) =>
+          connection.then(
             (it) => it.end(),
             () => {},
           ),

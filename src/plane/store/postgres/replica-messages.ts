@@ -3,7 +3,7 @@
 
 import type { Clock } from '#platform/clock.ts'
 import type { Log } from '#platform/log.ts'
-import type { PgSession, Prepared } from '#platform/postgres.ts'
+import type { PgConnection, Prepared } from '#platform/postgres.ts'
 import type { Timers } from '#platform/timers.ts'
 import type { ReplicaNumber } from '#plane/store/contract/replicas.ts'
 import { answeredInTime } from './answered-in-time.ts'
@@ -41,7 +41,7 @@ export const openReplicaMessages = async (deps: ReplicaMessagesDeps): Promise<Re
   const { clock, timers, log, pace } = deps
   const hintListeners: (() => void)[] = []
   const messageListeners: ((message: string) => void)[] = []
-  let session: PgSession | null = null
+  let connection: PgConnection | null = null
   let listensAs: ReplicaNumber | null = null
   let working: Promise<void> | null = null
   let closed = false
@@ -51,19 +51,19 @@ export const openReplicaMessages = async (deps: ReplicaMessagesDeps): Promise<Re
     // Our own notifications come back too, and are ignored.
     else if (payload !== String(deps.number())) hintListeners.forEach((run) => run())
   }
-  const connect = async (): Promise<PgSession> => {
+  const connect = async (): Promise<PgConnection> => {
     // A notification is as good as its listeners; none of them reads it after a crash.
     const fresh = await deps.access.connect('messages', { synchronous_commit: 'off' })
     fresh.onNotification(heard)
     fresh.onEnd(() => {
-      if (session === fresh) session = null
+      if (connection === fresh) connection = null
     })
     await answeredInTime(timers, fresh, pace.answerWithinMs, fresh.exec(`LISTEN ${hints}`))
     listensAs = null
     return fresh
   }
   /** Null: it already listens. Statements are carried out in order: a message that is sent after this is received. */
-  const listenOn = (now: PgSession): Promise<void> | null => {
+  const listenOn = (now: PgConnection): Promise<void> | null => {
     const number = deps.number()
     if (listensAs === number) return null
     const former = listensAs === null ? '' : `UNLISTEN ${channelOf(listensAs)};`
@@ -72,8 +72,8 @@ export const openReplicaMessages = async (deps: ReplicaMessagesDeps): Promise<Re
   }
   /** Connected, listening under the current number, and answering: a connection can be dead without an error. */
   const check = async (): Promise<void> => {
-    const caughtUp = session !== null
-    const now = (session ??= await connect())
+    const caughtUp = connection !== null
+    const now = (connection ??= await connect())
     if (closed) return now.destroy()
     await (listenOn(now) ?? answeredInTime(timers, now, pace.answerWithinMs, now.exec('SELECT')))
     if (!caughtUp) hintListeners.forEach((run) => run())
@@ -82,7 +82,7 @@ export const openReplicaMessages = async (deps: ReplicaMessagesDeps): Promise<Re
     working ??= check()
       .catch((error: unknown) => {
         log.debug({ err: error }, 'no connection for messages between replicas; it is made again')
-        session?.destroy()
+        connection?.destroy()
       })
       .finally(() => (working = null))
     return working
@@ -91,9 +91,9 @@ export const openReplicaMessages = async (deps: ReplicaMessagesDeps): Promise<Re
   const notify = (channel: string, payload: string): Promise<void> | null => {
     if (Buffer.byteLength(payload) > longestMessage)
       throw new RangeError('a message between replicas is too long for a notification')
-    if (session === null) return null
-    const answer = session.run(notifyStatement, [channel, payload])
-    return answeredInTime(timers, session, pace.answerWithinMs, answer).then(() => {})
+    if (connection === null) return null
+    const answer = connection.run(notifyStatement, [channel, payload])
+    return answeredInTime(timers, connection, pace.answerWithinMs, answer).then(() => {})
   }
 
   let hintedAtMs = -Infinity
@@ -120,9 +120,9 @@ export const openReplicaMessages = async (deps: ReplicaMessagesDeps): Promise<Re
     send: (to, message) => notify(channelOf(to), message),
     onMessage: (run) => void messageListeners.push(run),
     listen() {
-      if (session === null || closed) return
-      const broken = session
-      listenOn(session)?.catch((error: unknown) => {
+      if (connection === null || closed) return
+      const broken = connection
+      listenOn(connection)?.catch((error: unknown) => {
         log.debug({ err: error }, 'no connection for messages between replicas; it is made again')
         broken.destroy()
       })
@@ -132,7 +132,7 @@ export const openReplicaMessages = async (deps: ReplicaMessagesDeps): Promise<Re
       stopChecking()
       due?.cancel()
       await working
-      await session?.end()
+      await connection?.end()
     },
   }
 }

@@ -15,7 +15,7 @@ export type ReplicaPace = {
   /** And hints that no caller waits for: every hint makes every other replica look. */
   readonly routineHintEveryMs: number
   readonly releaseEveryMs: number
-  /** How long a claim waits for a row that another transaction is writing. */
+  /** How long a request for a hold waits for a row that another transaction is writing. */
   readonly holdWithinMs: number
   readonly forgetEveryMs: number
   /** How long a lease has to be over before it is removed. */

@@ -9,7 +9,7 @@ import { sleep, type Timers } from '#platform/timers.ts'
 import { hexOf } from '#plane/store/journal/journal-chain.ts'
 import type { JournalWitness } from '#plane/store/journal/journal-witness.ts'
 import type { ReplicaNumber } from '#plane/store/contract/replicas.ts'
-import { Fenced, StoreFault, StoreInDoubt } from '#plane/store/contract/store-errors.ts'
+import { StaleReplica, StoreFault, StoreInDoubt } from '#plane/store/contract/store-errors.ts'
 import type { HeadSigner } from '#plane/store/contract/store.ts'
 import { answeredInTime } from './answered-in-time.ts'
 import { releaseChain, type OwnChain } from './chain-writer.ts'
@@ -66,17 +66,17 @@ export const openGroupRunner = (deps: GroupRunnerDeps): GroupRunner => {
   })
 
   const connected = async (): Promise<Writer> => {
-    if (writer === null || writer.session.ended) writer = await openWriter(deps.access)
+    if (writer === null || writer.connection.ended) writer = await openWriter(deps.access)
     return writer
   }
   const drop = (): void => {
-    writer?.session.destroy()
+    writer?.connection.destroy()
     writer = null
   }
   const rollBack = async (): Promise<void> => {
-    if (writer === null || writer.session.ended) return
-    const { session } = writer
-    await answeredInTime(timers, session, stepMs, session.exec('ROLLBACK')).catch(drop)
+    if (writer === null || writer.connection.ended) return
+    const { connection } = writer
+    await answeredInTime(timers, connection, stepMs, connection.exec('ROLLBACK')).catch(drop)
   }
   const keep = ({ written }: CommitMade): void => {
     unsettled = null
@@ -89,13 +89,13 @@ export const openGroupRunner = (deps: GroupRunnerDeps): GroupRunner => {
 
   const attempt = async (members: readonly Judgeable[]): Promise<CommitMade> => {
     const self = deps.self()
-    if (self === null) throw new Fenced('this replica has no lease')
-    const { session, warnings } = await connected()
-    const made = await answeredInTime(timers, session, stepMs, runTransaction(deps, session, self, own, members))
+    if (self === null) throw new StaleReplica('this replica has no lease')
+    const { connection, warnings } = await connected()
+    const made = await answeredInTime(timers, connection, stepMs, runTransaction(deps, connection, self, own, members))
     if (made.written === null) return made
     warnings.splice(0)
     unsettled = unsettledCommit(members, made, made.written)
-    await answeredInTime(timers, session, commitMs, session.exec('COMMIT'))
+    await answeredInTime(timers, connection, commitMs, connection.exec('COMMIT'))
     // All that is said of a commit that its standby does not have.
     if (warnings.length > 0) throw new Error(warnings.join('; '))
     keep(made)
@@ -122,7 +122,7 @@ export const openGroupRunner = (deps: GroupRunnerDeps): GroupRunner => {
 
   /** Leaves no transaction open. */
   const mayTryAgain = async (error: unknown): Promise<boolean> => {
-    if (error instanceof Fenced) {
+    if (error instanceof StaleReplica) {
       await rollBack()
       return false
     }
@@ -136,7 +136,7 @@ export const openGroupRunner = (deps: GroupRunnerDeps): GroupRunner => {
       await rollBack()
       return true
     }
-    const trouble = writer?.session.ended === true ? 'connection' : pgTrouble(error)
+    const trouble = writer?.connection.ended === true ? 'connection' : pgTrouble(error)
     if (trouble === 'again' || trouble === 'unique') await rollBack()
     else drop()
     // If entries were added behind it, its end has to be found again.
@@ -164,23 +164,23 @@ export const openGroupRunner = (deps: GroupRunnerDeps): GroupRunner => {
     run,
     known: () => places,
     async close() {
-      const session = writer?.session
-      if (session === undefined || session.ended) return
+      const connection = writer?.connection
+      if (connection === undefined || connection.ended) return
       try {
         // The next replica goes on with it at once.
         if (own !== null) {
-          const released = session.run(releaseChain, [own.tail.place.chain, own.writer])
-          await answeredInTime(timers, session, commitMs, released)
+          const released = connection.run(releaseChain, [own.tail.place.chain, own.writer])
+          await answeredInTime(timers, connection, commitMs, released)
         }
       } catch (error) {
         log.debug({ err: error }, 'the chain was not released; it is free when the lease is over')
       }
-      await session.end()
+      await connection.end()
     },
   }
 }
 
 const faultOf = (error: unknown, inDoubt: boolean): StoreFault => {
-  if (error instanceof Fenced || error instanceof StoreInDoubt) return error
+  if (error instanceof StaleReplica || error instanceof StoreInDoubt) return error
   return new StoreFault(inDoubt ? 'it is not known whether this was committed' : 'nothing was committed', error)
 }

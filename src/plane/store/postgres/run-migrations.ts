@@ -1,7 +1,7 @@
 // Brings a database to the schema of this release, unless replicas of the release before have a lease. Of all replicas that start
 // at once one does it, and the others wait for it; each step is taken whole or not at all.
 
-import { pgTrouble, type PgSession, type Prepared } from '#platform/postgres.ts'
+import { pgTrouble, type PgConnection, type Prepared } from '#platform/postgres.ts'
 import { StoreFault, StoreRefused } from '#plane/store/contract/store-errors.ts'
 import { migrations } from './migrations.ts'
 import type { PgAccess } from './pg-access.ts'
@@ -46,37 +46,37 @@ export const migrateDatabase = async (
   access: Pick<PgAccess, 'connect'>,
   lockWithin: string = waitForOthers,
 ): Promise<Migrated> => {
-  const session = await access.connect('migrate', { lock_timeout: lockWithin }).catch(faultOrRefusal)
+  const connection = await access.connect('migrate', { lock_timeout: lockWithin }).catch(faultOrRefusal)
   try {
-    await session.run(takeLock, [migrationLock])
-    const { version, newest } = await schemaOf(session)
+    await connection.run(takeLock, [migrationLock])
+    const { version, newest } = await schemaOf(connection)
     const from = version
     if (version === newest) return { from, to: newest, waitsFor: [] }
     let within = lockWithin
     if (version !== null) {
-      const leased = await leasedIn(session)
+      const leased = await leasedIn(connection)
       if (leased.length > 0) within = waitBesideLeases
       const waiting = waitsFor(version, leased)
       if (waiting.length > 0) return { from, to: version, waitsFor: waiting }
-      await session.run(pause, [startingMs / 1000])
-      const late = waitsFor(version, await endCommits(session, within))
+      await connection.run(pause, [startingMs / 1000])
+      const late = waitsFor(version, await endCommits(connection, within))
       if (late.length > 0) return { from, to: version, waitsFor: late }
     }
-    for (let step = version ?? 0; step < migrations.length; step++) await takeStep(session, step, within)
+    for (let step = version ?? 0; step < migrations.length; step++) await takeStep(connection, step, within)
     return { from, to: newest, waitsFor: [] }
   } catch (error) {
     if (pgTrouble(error) === 'refused') throw mayNot(error)
     throw error instanceof StoreRefused ? error : new StoreFault('the schema could not be made', error)
   } finally {
-    // The lock goes with its session.
-    await session.end()
+    // The lock goes with its connection.
+    await connection.end()
   }
 }
 
 /** Looks without touching. Throws StoreRefused as above. */
-export const schemaOf = async (session: PgSession): Promise<SchemaVersion> => {
+export const schemaOf = async (connection: PgConnection): Promise<SchemaVersion> => {
   const newest = migrations.length
-  const { rows } = await session.run(askDatabase)
+  const { rows } = await connection.run(askDatabase)
   const found = rows[0] as { ours: boolean; tables: number; encoding: string; release: number }
   if (found.release < oldestServer)
     throw new StoreRefused(
@@ -85,13 +85,13 @@ export const schemaOf = async (session: PgSession): Promise<SchemaVersion> => {
       'Upgrade PostgreSQL',
     )
   if (found.encoding !== 'UTF8') throw notOurs(`its encoding is ${found.encoding}, not UTF8`)
-  if (found.ours) return { version: await versionIn(session, newest), newest }
+  if (found.ours) return { version: await versionIn(connection, newest), newest }
   if (found.tables > 0) throw notOurs('another program has tables in it')
   return { version: null, newest }
 }
 
-const versionIn = async (session: PgSession, newest: number): Promise<number> => {
-  const { rows } = await session.run(askVersion)
+const versionIn = async (connection: PgConnection, newest: number): Promise<number> => {
+  const { rows } = await connection.run(askVersion)
   const known = rows.length === 1 ? (JSON.parse(String(rows[0]?.['row'])) as Record<string, unknown>) : {}
   const { application, version } = known
   if (application !== mark || typeof version !== 'number')
@@ -106,8 +106,8 @@ const versionIn = async (session: PgSession, newest: number): Promise<number> =>
 }
 
 /** Replicas with a lease. There is a schema. */
-export const leasedIn = async (session: Pick<PgSession, 'run'>): Promise<readonly LeasedRelease[]> => {
-  const { rows } = await session.run(askLeased)
+export const leasedIn = async (connection: Pick<PgConnection, 'run'>): Promise<readonly LeasedRelease[]> => {
+  const { rows } = await connection.run(askLeased)
   return rows as unknown as readonly LeasedRelease[]
 }
 
@@ -116,19 +116,19 @@ export const leasedIn = async (session: Pick<PgSession, 'run'>): Promise<readonl
  * begins no other: each group locks its lease first. So nothing of a replica whose lease has ended is committed after a step. The lock
  * is the one that a step needs in the end: a reader of the table (pg_dump) is met here, before any commit waits for the step.
  */
-const endCommits = async (session: PgSession, within: string): Promise<readonly LeasedRelease[]> => {
+const endCommits = async (connection: PgConnection, within: string): Promise<readonly LeasedRelease[]> => {
   try {
-    await session.exec(`BEGIN; SET LOCAL lock_timeout = '${within}'; LOCK TABLE replica IN ACCESS EXCLUSIVE MODE`)
-    const leased = await leasedIn(session)
-    await session.exec('COMMIT')
+    await connection.exec(`BEGIN; SET LOCAL lock_timeout = '${within}'; LOCK TABLE replica IN ACCESS EXCLUSIVE MODE`)
+    const leased = await leasedIn(connection)
+    await connection.exec('COMMIT')
     return leased
   } catch (error) {
-    await session.exec('ROLLBACK').catch(() => {})
+    await connection.exec('ROLLBACK').catch(() => {})
     throw error
   }
 }
 
-const takeStep = async (session: PgSession, step: number, within: string): Promise<void> => {
+const takeStep = async (connection: PgConnection, step: number, within: string): Promise<void> => {
   const record =
     step === 0
       ? `CREATE TABLE muster_schema (id SMALLINT PRIMARY KEY CHECK (id = 1), application BIGINT NOT NULL,
@@ -137,10 +137,10 @@ const takeStep = async (session: PgSession, step: number, within: string): Promi
       : `UPDATE muster_schema SET version = ${step + 1} WHERE version = ${step};`
   const begin = `BEGIN; SET LOCAL lock_timeout = '${within}'; SELECT pg_advisory_xact_lock(${schemaLock});`
   try {
-    await session.exec(`${begin} ${migrations[step] as string} ${record} COMMIT`)
+    await connection.exec(`${begin} ${migrations[step] as string} ${record} COMMIT`)
   } catch (error) {
     // In vain where the connection is gone, and then the server does it.
-    await session.exec('ROLLBACK').catch(() => {})
+    await connection.exec('ROLLBACK').catch(() => {})
     throw error
   }
 }

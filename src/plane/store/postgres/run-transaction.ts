@@ -2,13 +2,13 @@
 
 import type { Clock } from '#platform/clock.ts'
 import type { Log } from '#platform/log.ts'
-import type { PgSession } from '#platform/postgres.ts'
+import type { PgConnection } from '#platform/postgres.ts'
 import { sortableId, type Random } from '#platform/random.ts'
 import type { Loss } from '#domain/continuity/continuity.ts'
 import type { NodeId } from '#domain/core/node.ts'
 import { lossAmong, lossInWords, type JournalWitness } from '#plane/store/journal/journal-witness.ts'
 import type { ReplicaNumber } from '#plane/store/contract/replicas.ts'
-import { Fenced, StoreInDoubt } from '#plane/store/contract/store-errors.ts'
+import { StaleReplica, StoreInDoubt } from '#plane/store/contract/store-errors.ts'
 import type { Committed, HeadSigner } from '#plane/store/contract/store.ts'
 import { ownChain, type OwnChain } from './chain-writer.ts'
 import { groupNeeds } from './group-needs.ts'
@@ -22,7 +22,7 @@ import { checkCounts, writeRows } from './write-rows.ts'
 
 /** The connection groups of commits are written on. */
 export type Writer = {
-  readonly session: PgSession
+  readonly connection: PgConnection
   /** What the server has warned of since this was emptied. */
   readonly warnings: string[]
 }
@@ -43,10 +43,10 @@ const writerSettings = {
 }
 
 export const openWriter = async (access: Pick<PgAccess, 'connect'>): Promise<Writer> => {
-  const session = await access.connect('write', writerSettings)
+  const connection = await access.connect('write', writerSettings)
   const warnings: string[] = []
-  session.onWarning((message) => void warnings.push(message))
-  return { session, warnings }
+  connection.onWarning((message) => void warnings.push(message))
+  return { connection, warnings }
 }
 
 export type TransactionDeps = {
@@ -70,7 +70,7 @@ export class PlaceMissing extends StoreInDoubt {
   }
 }
 
-export type MemberOutcome = Committed | 'lost-race' | 'fenced'
+export type MemberOutcome = Committed | 'lost-race' | 'not-leading'
 
 /** What a group comes to when its COMMIT is carried out. */
 export type CommitMade = {
@@ -87,10 +87,10 @@ export type Written = {
   readonly chains: readonly FoundChain[]
 }
 
-/** `known`: the chain as this replica left it. Throws `Outrun`, `Fenced`, `SchemaChanged` and `PlaceMissing`, and what the server says. */
+/** `known`: the chain as this replica left it. Throws `Outrun`, `StaleReplica`, `SchemaChanged` and `PlaceMissing`, and what the server says. */
 export const runTransaction = async (
   deps: TransactionDeps,
-  session: PgSession,
+  connection: PgConnection,
   self: ReplicaNumber,
   known: OwnChain | null,
   asked: readonly Judgeable[],
@@ -98,18 +98,18 @@ export const runTransaction = async (
   const schema = deps.schema.isUnfinished() ? deps.schema.version() : null
   const members =
     schema === null ? asked : asked.map((member) => ({ ...member, plan: writableOn(schema, member.plan) }))
-  const { facts, judged } = await lockAndJudge(deps, session, self, members, schema, new Set())
+  const { facts, judged } = await lockAndJudge(deps, connection, self, members, schema, new Set())
   const won = members.filter((_, at) => Array.isArray(judged.verdicts[at]))
   if (won.length === 0) {
-    await session.exec('ROLLBACK')
-    return { outcomes: judged.verdicts as readonly ('lost-race' | 'fenced')[], written: null }
+    await connection.exec('ROLLBACK')
+    return { outcomes: judged.verdicts as readonly ('lost-race' | 'not-leading')[], written: null }
   }
-  const chain = await ownChain(deps, session, self, known, facts.chains, deps.witness.loss() !== null)
+  const chain = await ownChain(deps, connection, self, known, facts.chains, deps.witness.loss() !== null)
   const plans = won.map(({ plan }) => plan)
   const placed = placeEntries(chain, plans, deps.domainName(), () => sortableId(deps.clock.nowMs(), deps.random))
   await checkCounts([
-    ...writeRows(session, judged.rows, judged.hardware),
-    ...writeEntries(session, deps.signer, chain, placed),
+    ...writeRows(connection, judged.rows, judged.hardware),
+    ...writeEntries(connection, deps.signer, chain, placed),
   ])
   const { sequence, hash } = placed.tail.place
   const moved: OwnChain = { writer: self, row: { sequence, hash, writer: self }, base: null, tail: placed.tail }
@@ -117,7 +117,7 @@ export const runTransaction = async (
   const waiting = placed.commits.values()
   return {
     outcomes: judged.verdicts.map((verdict) => {
-      if (verdict === 'lost-race' || verdict === 'fenced') return verdict
+      if (verdict === 'lost-race' || verdict === 'not-leading') return verdict
       const commit = waiting.next().value
       if (commit === undefined) throw new Error('a commit without entries')
       return { kind: 'committed', origin: 'here', writes: verdict, entries: storedEntries(commit, others) }
@@ -132,7 +132,7 @@ export const runTransaction = async (
 
 const lockAndJudge = async (
   deps: TransactionDeps,
-  session: PgSession,
+  connection: PgConnection,
   self: ReplicaNumber,
   members: readonly Judgeable[],
   /** The one they are planned for; null: the newest. */
@@ -140,16 +140,16 @@ const lockAndJudge = async (
   alsoLocked: ReadonlySet<NodeId>,
 ): Promise<{ readonly facts: GroupFacts; readonly judged: Judged }> => {
   const plans = members.map(({ plan }) => plan)
-  const asLeader = members.some(({ fence }) => fence !== null)
+  const asLeader = members.some(({ fencingToken }) => fencingToken !== null)
   const { witness } = deps
   // While there is a loss, nothing is compared: what may be committed then does not rely on the journal.
   const known = witness.loss() === null ? witness.places() : []
-  const facts = await lockRows(session, self, groupNeeds(plans, alsoLocked), asLeader, known, schema !== null)
+  const facts = await lockRows(connection, self, groupNeeds(plans, alsoLocked), asLeader, known, schema !== null)
   if (facts.schema !== null && facts.schema !== schema) {
     deps.schema.learn(facts.schema)
     throw new SchemaChanged(`the schema has become ${facts.schema}`)
   }
-  if (!facts.leased) throw new Fenced('this replica has no lease')
+  if (!facts.leased) throw new StaleReplica('this replica has no lease')
   const missing = lossAmong(facts.places)
   if (missing !== null) throw new PlaceMissing(missing)
   try {
@@ -157,7 +157,7 @@ const lockAndJudge = async (
   } catch (error) {
     if (!(error instanceof NodeNotLocked) || alsoLocked.has(error.node)) throw error
     // Locks are taken in one order or not at all.
-    await session.exec('ROLLBACK')
-    return lockAndJudge(deps, session, self, members, schema, new Set([...alsoLocked, error.node]))
+    await connection.exec('ROLLBACK')
+    return lockAndJudge(deps, connection, self, members, schema, new Set([...alsoLocked, error.node]))
   }
 }

@@ -37,20 +37,20 @@ const withinMs = 7000
 /** Rejects when it cannot be found out now: then it is asked again before anything else is written. */
 export const settleCommit = async (
   timers: Timers,
-  { session, warnings }: Writer,
+  { connection, warnings }: Writer,
   { chain, isNew, operation, hash }: Unsettled,
 ): Promise<'committed' | 'not-committed'> => {
   const asked = Promise.all([
-    session.exec('BEGIN'),
+    connection.exec('BEGIN'),
     // The old transaction holds the row of its chain to its end, and where it made that row, this lock.
-    isNew ? session.run(lockNewChain, [lockKey('chain', chain)]) : null,
-    session.run(lockChain, [chain]),
-    session.run(findOperation, [operation]),
-    session.run(markSettled, [chain]),
+    isNew ? connection.run(lockNewChain, [lockKey('chain', chain)]) : null,
+    connection.run(lockChain, [chain]),
+    connection.run(findOperation, [operation]),
+    connection.run(markSettled, [chain]),
   ])
-  const [, , , found, marked] = await answeredInTime(timers, session, withinMs, asked)
+  const [, , , found, marked] = await answeredInTime(timers, connection, withinMs, asked)
   warnings.splice(0)
-  await answeredInTime(timers, session, withinMs, session.exec('COMMIT'))
+  await answeredInTime(timers, connection, withinMs, connection.exec('COMMIT'))
   if (warnings.length > 0) throw new Error(`the look-up itself is in doubt: ${warnings.join('; ')}`)
   const [row] = found.rows
   const committed = row !== undefined && row['chain'] === chain && sameBytes(row['hash'] as Uint8Array, hash)

@@ -1,6 +1,6 @@
 // The entries of a group, chained and signed, and the row of their chain that says so.
 
-import type { PgSession, PgValue, Prepared } from '#platform/postgres.ts'
+import type { PgConnection, PgValue, Prepared } from '#platform/postgres.ts'
 import { extendChain, headSignature, type PlacedEntry, type Tail } from '#plane/store/journal/chain-tail.ts'
 import { hexOf } from '#plane/store/journal/journal-chain.ts'
 import { cursorAt } from '#plane/store/journal/journal-cursor.ts'
@@ -39,7 +39,7 @@ export const storedEntries = ({ placed }: PlacedCommit, chains: readonly FoundCh
 }
 
 export const writeEntries = (
-  session: PgSession,
+  connection: PgConnection,
   signer: HeadSigner,
   chain: OwnChain,
   { commits, tail }: Placed,
@@ -62,17 +62,27 @@ export const writeEntries = (
     signer.keyId,
   ]
   return [
-    { what: 'entries', expected: rows.length, answer: session.run(insertEntries, values) },
-    { what: 'the chain', expected: 1, answer: moveChain(session, chain, tail) },
+    { what: 'entries', expected: rows.length, answer: connection.run(insertEntries, values) },
+    { what: 'the chain', expected: 1, answer: moveChain(connection, chain, tail) },
   ]
 }
 
-const moveChain = (session: PgSession, { row, base, writer }: OwnChain, { place }: Tail) => {
+const moveChain = (connection: PgConnection, { row, base, writer }: OwnChain, { place }: Tail) => {
   const { chain, sequence, hash } = place
-  if (row !== null) return session.run(advance, [chain, row.writer, row.sequence, writer, sequence, hash, row.hash])
+  if (row !== null) return connection.run(advance, [chain, row.writer, row.sequence, writer, sequence, hash, row.hash])
   if (base === null) throw new Error('a chain without a row and without a beginning')
   const { domain, signature, keyId } = base
-  return session.run(insertChain, [chain, domain, base.sequence, base.hash, signature, keyId, sequence, hash, writer])
+  return connection.run(insertChain, [
+    chain,
+    domain,
+    base.sequence,
+    base.hash,
+    signature,
+    keyId,
+    sequence,
+    hash,
+    writer,
+  ])
 }
 
 const insertEntries: Prepared = {

@@ -2,7 +2,7 @@
 // that does not fit means that another replica was quicker.
 
 import type { RowKind } from '#domain/core/change.ts'
-import type { PgResult, PgSession, PgValue, Prepared } from '#platform/postgres.ts'
+import type { PgResult, PgConnection, PgValue, Prepared } from '#platform/postgres.ts'
 import type { HardwareChange, RowToWrite } from './judge-group.ts'
 import { rowKinds, rowStatements } from './row-statements.ts'
 
@@ -21,13 +21,13 @@ export const checkCounts = async (all: readonly Counted[]): Promise<void> => {
 
 /** Updates first: a name that one row gives up may be taken by another. */
 export const writeRows = (
-  session: PgSession,
+  connection: PgConnection,
   rows: readonly RowToWrite[],
   { givenUp, taken }: HardwareChange,
 ): readonly Counted[] => {
   const counted: Counted[] = []
   const run = (what: string, statement: Prepared, expected: number, values: readonly PgValue[]): void =>
-    void counted.push({ what, expected, answer: session.run(statement, values) })
+    void counted.push({ what, expected, answer: connection.run(statement, values) })
   const ofKind = new Map<RowKind, RowToWrite[]>()
   for (const each of rows) ofKind.set(each.row.kind, [...(ofKind.get(each.row.kind) ?? []), each])
   const each = (write: (kind: RowKind, rows: readonly RowToWrite[]) => void): void =>
@@ -41,12 +41,12 @@ export const writeRows = (
     const fresh = all.filter(({ before }) => before === 0)
     if (fresh.length > 0) run(`new ${kind}`, rowStatements[kind].insert, fresh.length, insertArrays(fresh))
   })
-  const claims = (pairs: HardwareChange['taken']): readonly PgValue[] => {
+  const addresses = (pairs: HardwareChange['taken']): readonly PgValue[] => {
     const sorted = pairs.toSorted(([one], [other]) => (one < other ? -1 : 1))
-    return [sorted.map(([claim]) => claim), sorted.map(([, node]) => node)]
+    return [sorted.map(([address]) => address), sorted.map(([, node]) => node)]
   }
-  if (givenUp.length > 0) run('hardware given up', giveUp, givenUp.length, claims(givenUp))
-  if (taken.length > 0) run('hardware taken', take, taken.length, claims(taken))
+  if (givenUp.length > 0) run('hardware given up', giveUp, givenUp.length, addresses(givenUp))
+  if (taken.length > 0) run('hardware taken', take, taken.length, addresses(taken))
   return counted
 }
 

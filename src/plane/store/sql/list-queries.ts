@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import type { Denial } from '#domain/core/certificate.ts'
 import type { Row, RowKind, RowTypes } from '#domain/core/change.ts'
 import { membershipKinds, type Membership, type Node } from '#domain/core/node.ts'
-import { claimsOf, tableShapes } from '#plane/store/commit/columns.ts'
+import { hardwareAddresses, tableShapes } from '#plane/store/commit/columns.ts'
 import { StoreFault } from '#plane/store/contract/store-errors.ts'
 import type { ListQuery, NodeQuery, Store } from '#plane/store/contract/store.ts'
 import type { Dialect, Sql, SqlRow, SqlStatement, SqlValue } from './sql.ts'
@@ -49,10 +49,10 @@ export const openListQueries = (sql: Sql): ListQueries => {
       return counts
     },
     async nodesByHardware(hardware) {
-      const claims = claimsOf(hardware)
-      if (claims.length === 0) return []
-      const found = await sql.read(statements.byHardware, [claims])
-      return inOrderOf(claims, found, decoded(sql.dialect, 'node', found))
+      const addresses = hardwareAddresses(hardware)
+      if (addresses.length === 0) return []
+      const found = await sql.read(statements.byHardware, [addresses])
+      return inOrderOf(addresses, found, decoded(sql.dialect, 'node', found))
     },
     tokenById: (id) => first(tokenById, id),
     tokens: ({ node, limit }) =>
@@ -81,12 +81,12 @@ const decoded = <K extends RowKind>(
 
 /** In the order of the addresses that were asked for. A node that holds two of them is found twice, and returned once. */
 const inOrderOf = (
-  claims: readonly string[],
+  addresses: readonly string[],
   found: readonly SqlRow[],
   nodes: readonly Row<Node>[],
 ): readonly Row<Node>[] => {
-  const byClaim = new Map(found.map((row, at) => [row['claim'] as string, nodes[at] as Row<Node>]))
-  const inOrder = claims.flatMap((claim) => byClaim.get(claim) ?? [])
+  const byAddress = new Map(found.map((row, at) => [row['address'] as string, nodes[at] as Row<Node>]))
+  const inOrder = addresses.flatMap((address) => byAddress.get(address) ?? [])
   return [...new Map(inOrder.map((node) => [node.value.id, node])).values()]
 }
 
@@ -113,7 +113,7 @@ const alertById = select('alert', 'alert-by-id', 'WHERE id = $1')
 const statementsIn = ({ isAmong, tokenOrder }: Dialect) => ({
   byHardware: {
     name: 'nodes-by-hardware',
-    text: `SELECT hardware.value AS claim, node.key, node.version, node.doc
+    text: `SELECT hardware.value AS address, node.key, node.version, node.doc
       FROM hardware JOIN node ON node.key = hardware.node WHERE ${isAmong('hardware.value', '$1')}`,
   },
   tokens: select('token', 'tokens', `ORDER BY ${tokenOrder} DESC LIMIT $1`),

@@ -1,7 +1,7 @@
 // Two rows that are written beside the commits and never with them: how far the webhook has come in the journal, and for
 // how long planes have led on this store.
 
-import { Fenced } from '#plane/store/contract/store-errors.ts'
+import { StaleReplica } from '#plane/store/contract/store-errors.ts'
 import type { Store, WebhookProgress } from '#plane/store/contract/store.ts'
 import type { LeaderStatement, Sql, SqlStatement } from './sql.ts'
 
@@ -14,7 +14,7 @@ export const openProgress = (sql: Sql): Progress => ({
   },
   async keepWebhookProgress(progress) {
     const count = await sql.writeAsLeader(keepWebhook, [JSON.stringify(progress)])
-    if (count === 0) throw new Fenced('how far the webhook has come is written by the replica that leads')
+    if (count === 0) throw new StaleReplica('how far the webhook has come is written by the replica that leads')
   },
   async lived() {
     const [row] = await sql.read(selectLived)
@@ -22,7 +22,7 @@ export const openProgress = (sql: Sql): Progress => ({
   },
   async addLived(ms) {
     const count = await sql.writeAsLeader(addLived, [Math.floor(ms)])
-    if (count === 0) throw new Fenced('how long planes have led is written by the one that leads')
+    if (count === 0) throw new StaleReplica('how long planes have led is written by the one that leads')
   },
 })
 

@@ -2,7 +2,7 @@
 
 import type { NodeId } from '#domain/core/node.ts'
 import { lossInWords, type JournalWitness } from '#plane/store/journal/journal-witness.ts'
-import type { HeldSession, Fence, Holder, Holders, Replicas, Standing } from '#plane/store/contract/replicas.ts'
+import type { HeldSession, FencingToken, Hold, Holds, Replicas, Standing } from '#plane/store/contract/replicas.ts'
 
 export type SoleReplicaDeps = {
   readonly name: string
@@ -19,15 +19,15 @@ export type SoleReplica = Replicas & {
 }
 
 const self = 1
-const fence: Fence = { number: 1 }
+const fencingToken: FencingToken = { number: 1 }
 
 export const openSoleReplica = (deps: SoleReplicaDeps): SoleReplica => {
   const held = new Map<NodeId, HeldSession>()
-  const holderOf = (node: NodeId): Holder | null => {
+  const holdOf = (node: NodeId): Hold | null => {
     const session = held.get(node)
     return session === undefined ? null : { ...session, replica: self }
   }
-  const holders: Holders = {
+  const holds: Holds = {
     async take(node, session) {
       held.set(node, session)
       return 'held'
@@ -35,7 +35,7 @@ export const openSoleReplica = (deps: SoleReplicaDeps): SoleReplica => {
     release(node, session) {
       if (held.get(node)?.number === session) held.delete(node)
     },
-    of: async (node) => holderOf(node),
+    of: async (node) => holdOf(node),
     absent: async () => (await deps.activeNodes()).filter((node) => !held.has(node)),
   }
   const { name, version, startedAtMs, witness } = deps
@@ -43,7 +43,7 @@ export const openSoleReplica = (deps: SoleReplicaDeps): SoleReplica => {
     const loss = witness.loss()
     return loss === null ? { kind: 'serving' } : { kind: 'in-doubt', why: lossInWords(loss) }
   }
-  const leadership = (): Fence | null => (witness.loss() === null ? fence : null)
+  const leadership = (): FencingToken | null => (witness.loss() === null ? fencingToken : null)
   return {
     self,
     standing,
@@ -53,14 +53,14 @@ export const openSoleReplica = (deps: SoleReplicaDeps): SoleReplica => {
     leadership,
     onLeadership(run) {
       witness.onLoss(() => run(leadership()))
-      if (leadership() !== null) run(fence)
+      if (leadership() !== null) run(fencingToken)
     },
     leased: async () => [
       { number: self, name, version, startedAtMs, leads: leadership() !== null, clockOffsetMs: null },
     ],
     leasedOrOverSince: async () => [{ number: self, name }],
     count: () => 1,
-    holders,
+    holds,
     ask: async () => ({ kind: 'gone' }),
     onQuestion: () => {},
     isHeld: (node) => held.has(node),

@@ -3,9 +3,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { NodeId } from '#domain/core/node.ts'
-import type { HeldSession, Holder } from '#plane/store/contract/replicas.ts'
-import { Fenced, StoreFault } from '#plane/store/contract/store-errors.ts'
-import type { PgSession } from '#platform/postgres.ts'
+import type { HeldSession, Hold } from '#plane/store/contract/replicas.ts'
+import { StaleReplica, StoreFault } from '#plane/store/contract/store-errors.ts'
+import type { PgConnection } from '#platform/postgres.ts'
 import { withPeer } from '../peers/peer.ts'
 import { quickPace, replicaSite, type ReplicaSite, type TestReplica } from './postgres-replica.ts'
 import { eventually, within } from '../process/eventually.ts'
@@ -13,8 +13,8 @@ import { newNode, note, putNode, read, someTimeMs } from './harness.ts'
 
 const active = { membership: { kind: 'active', sinceMs: someTimeMs, slots: {} as never } } as const
 const session = (number: number, instance: string | null = null): HeldSession => ({ number, instance })
-const holdersOf = ({ replicas }: TestReplica) => replicas.holders
-const held = (replica: TestReplica, { number, instance }: HeldSession): Holder => ({
+const holdsOf = ({ replicas }: TestReplica) => replicas.holds
+const held = (replica: TestReplica, { number, instance }: HeldSession): Hold => ({
   replica: replica.replicas.self,
   number,
   instance,
@@ -25,35 +25,35 @@ const addNodes = async (replica: TestReplica, nodes: readonly NodeId[]): Promise
 }
 
 /** A transaction of somebody else who has the row of a node to himself. */
-const lockNode = async ({ database }: ReplicaSite, node: NodeId): Promise<PgSession> => {
+const lockNode = async ({ database }: ReplicaSite, node: NodeId): Promise<PgConnection> => {
   const other = await database.connect()
   await other.exec('BEGIN')
   await other.run({ name: 'lock', text: 'SELECT FROM node WHERE key = $1 FOR NO KEY UPDATE' }, [node])
   return other
 }
 
-test('a claim is found by every replica, and another instance does not get it without further ado', async (t) => {
+test('a hold is found by every replica, and another instance does not get it without further ado', async (t) => {
   if (withPeer(t, 'postgres') === null) return
   const site = await replicaSite(t)
   const [one, other] = await Promise.all([site.open(), site.open()])
   await addNodes(one, ['n1', 'n2'])
-  assert.deepEqual((await holdersOf(other).absent()).toSorted(), ['n1', 'n2'])
-  assert.equal(await holdersOf(one).take('n1', session(7, 'agent-a'), null), 'held')
+  assert.deepEqual((await holdsOf(other).absent()).toSorted(), ['n1', 'n2'])
+  assert.equal(await holdsOf(one).take('n1', session(7, 'agent-a'), null), 'held')
   const first = held(one, session(7, 'agent-a'))
-  assert.deepEqual(await holdersOf(other).of('n1'), first)
-  assert.deepEqual(await holdersOf(one).of('n1'), first)
-  assert.equal(await holdersOf(other).of('n2'), null)
-  assert.deepEqual(await holdersOf(other).absent(), ['n2'])
+  assert.deepEqual(await holdsOf(other).of('n1'), first)
+  assert.deepEqual(await holdsOf(one).of('n1'), first)
+  assert.equal(await holdsOf(other).of('n2'), null)
+  assert.deepEqual(await holdsOf(other).absent(), ['n2'])
 
-  assert.deepEqual(await holdersOf(other).take('n1', session(8, 'agent-b'), null), first)
-  assert.deepEqual(await holdersOf(other).take('n1', session(8, null), { ...first, number: 6 }), first)
-  assert.deepEqual(await holdersOf(one).of('n1'), first)
+  assert.deepEqual(await holdsOf(other).take('n1', session(8, 'agent-b'), null), first)
+  assert.deepEqual(await holdsOf(other).take('n1', session(8, null), { ...first, number: 6 }), first)
+  assert.deepEqual(await holdsOf(one).of('n1'), first)
 
-  assert.equal(await holdersOf(other).take('n1', session(9, 'agent-a'), null), 'held')
-  assert.equal(await holdersOf(other).take('n1', session(10, 'agent-c'), null), 'held')
+  assert.equal(await holdsOf(other).take('n1', session(9, 'agent-a'), null), 'held')
+  assert.equal(await holdsOf(other).take('n1', session(10, 'agent-c'), null), 'held')
   const third = held(other, session(10, 'agent-c'))
-  assert.equal(await holdersOf(one).take('n1', session(11, 'agent-d'), third), 'held')
-  assert.deepEqual(await holdersOf(other).of('n1'), held(one, session(11, 'agent-d')))
+  assert.equal(await holdsOf(one).take('n1', session(11, 'agent-d'), third), 'held')
+  assert.deepEqual(await holdsOf(other).of('n1'), held(one, session(11, 'agent-d')))
 })
 
 test('a session that has ended is released, and a newer one is not', async (t) => {
@@ -61,15 +61,15 @@ test('a session that has ended is released, and a newer one is not', async (t) =
   const site = await replicaSite(t)
   const [one, other] = await Promise.all([site.open(), site.open()])
   await addNodes(one, ['n1', 'n2'])
-  await holdersOf(one).take('n1', session(1), null)
-  await holdersOf(one).take('n1', session(2), null)
-  await holdersOf(one).take('n2', session(3), null)
-  holdersOf(one).release('n1', 1)
-  holdersOf(one).release('n2', 3)
-  holdersOf(other).release('n1', 2)
-  await eventually('it to be released', async () => (await holdersOf(other).of('n2')) === null)
+  await holdsOf(one).take('n1', session(1), null)
+  await holdsOf(one).take('n1', session(2), null)
+  await holdsOf(one).take('n2', session(3), null)
+  holdsOf(one).release('n1', 1)
+  holdsOf(one).release('n2', 3)
+  holdsOf(other).release('n1', 2)
+  await eventually('it to be released', async () => (await holdsOf(other).of('n2')) === null)
   await new Promise((resolve) => setTimeout(resolve, 3 * quickPace.releaseEveryMs))
-  assert.deepEqual(await holdersOf(other).of('n1'), held(one, session(2)))
+  assert.deepEqual(await holdsOf(other).of('n1'), held(one, session(2)))
 })
 
 test('releases survive a connection that breaks', async (t) => {
@@ -79,17 +79,17 @@ test('releases survive a connection that breaks', async (t) => {
   const nodes = Array.from({ length: 40 }, (_, at) => `n${at}`)
   await addNodes(other, nodes)
   assert.deepEqual(
-    new Set(await Promise.all(nodes.map((node, at) => holdersOf(one).take(node, session(at), null)))),
+    new Set(await Promise.all(nodes.map((node, at) => holdsOf(one).take(node, session(at), null)))),
     new Set(['held']),
   )
-  assert.deepEqual(await holdersOf(other).absent(), [])
+  assert.deepEqual(await holdsOf(other).absent(), [])
   one.proxy.cut()
-  nodes.forEach((node, at) => holdersOf(one).release(node, at))
+  nodes.forEach((node, at) => holdsOf(one).release(node, at))
   one.proxy.cut()
-  await eventually('all to be released', async () => (await holdersOf(other).absent()).length === nodes.length)
+  await eventually('all to be released', async () => (await holdsOf(other).absent()).length === nodes.length)
 })
 
-test('of 50 that claim one node at once, from three replicas, one gets it and the others learn which', async (t) => {
+test('of 50 that take the hold of one node at once, from three replicas, one gets it and the others learn which', async (t) => {
   if (withPeer(t, 'postgres') === null) return
   const site = await replicaSite(t)
   const three = await Promise.all([site.open(), site.open(), site.open()])
@@ -99,7 +99,7 @@ test('of 50 that claim one node at once, from three replicas, one gets it and th
     const outcomes = await Promise.all(
       Array.from({ length: 50 }, async (_, at) => {
         const replica = three[at % 3] as TestReplica
-        return { replica, at, outcome: await holdersOf(replica).take(node, session(at, `agent-${at}`), null) }
+        return { replica, at, outcome: await holdsOf(replica).take(node, session(at, `agent-${at}`), null) }
       }),
     )
     const winners = new Set(outcomes.filter(({ outcome }) => outcome === 'held').map(({ replica }) => replica))
@@ -110,31 +110,31 @@ test('of 50 that claim one node at once, from three replicas, one gets it and th
     for (const { replica, outcome } of outcomes) {
       if (replica !== winner) assert.equal(outcome !== 'held' && outcome.replica, winner?.replicas.self)
     }
-    assert.equal((await holdersOf(three[1]).of(node))?.number, last?.at)
+    assert.equal((await holdsOf(three[1]).of(node))?.number, last?.at)
   }
 })
 
-test('two replicas that claim the same thousand nodes at once, in opposite orders, share them without a deadlock', async (t) => {
+test('two replicas that take the holds of the same thousand nodes at once, in opposite orders, share them without a deadlock', async (t) => {
   if (withPeer(t, 'postgres') === null) return
   const site = await replicaSite(t)
   const two = await Promise.all([site.open(), site.open()])
   const nodes = Array.from({ length: 1000 }, (_, at) => `n${String(at).padStart(4, '0')}`)
-  await site.session.run(
+  await site.connection.run(
     { name: 'fill', text: `INSERT INTO node SELECT key, 1, '{}', 'active', 'p' FROM unnest($1::text[]) AS key` },
     [nodes],
   )
-  const claimAll = (replica: TestReplica, order: readonly NodeId[], prefix: string) =>
-    Promise.all(order.map((node, at) => holdersOf(replica).take(node, session(at, `${prefix}${node}`), null)))
+  const takeAll = (replica: TestReplica, order: readonly NodeId[], prefix: string) =>
+    Promise.all(order.map((node, at) => holdsOf(replica).take(node, session(at, `${prefix}${node}`), null)))
   const [ones, others] = await within(
-    'all to be claimed',
+    'all to be taken',
     10_000,
-    Promise.all([claimAll(two[0], nodes, 'x'), claimAll(two[1], nodes.toReversed(), 'y')]),
+    Promise.all([takeAll(two[0], nodes, 'x'), takeAll(two[1], nodes.toReversed(), 'y')]),
   )
   nodes.forEach((node, at) => {
     const both = [ones[at], others[nodes.length - 1 - at]]
     assert.equal(both.filter((outcome) => outcome === 'held').length, 1, node)
   })
-  assert.deepEqual(await holdersOf(two[0]).absent(), [])
+  assert.deepEqual(await holdsOf(two[0]).absent(), [])
 })
 
 test('what a replica held that lost its lease is free, and nothing of it counts', async (t) => {
@@ -142,21 +142,21 @@ test('what a replica held that lost its lease is free, and nothing of it counts'
   const site = await replicaSite(t)
   const [dead, other] = await Promise.all([site.openBehindProxy(), site.open()])
   await addNodes(other, ['n1', 'n2'])
-  await holdersOf(dead).take('n1', session(1, 'agent-a'), null)
-  await holdersOf(dead).take('n2', session(2, 'agent-b'), null)
+  await holdsOf(dead).take('n1', session(1, 'agent-a'), null)
+  await holdsOf(dead).take('n2', session(2, 'agent-b'), null)
   const before = held(dead, session(1, 'agent-a'))
   dead.proxy.blackhole()
-  assert.deepEqual(await holdersOf(other).take('n1', session(5, 'agent-c'), null), before)
+  assert.deepEqual(await holdsOf(other).take('n1', session(5, 'agent-c'), null), before)
   await eventually('it to be behind', () => dead.replicas.standing().kind === 'behind')
-  await assert.rejects(holdersOf(dead).take('n1', session(3, 'agent-a'), null), Fenced)
-  await eventually('its lease to be over for all', async () => (await holdersOf(other).of('n1')) === null)
+  await assert.rejects(holdsOf(dead).take('n1', session(3, 'agent-a'), null), StaleReplica)
+  await eventually('its lease to be over for all', async () => (await holdsOf(other).of('n1')) === null)
   assert.equal(dead.self(), null)
-  assert.deepEqual((await holdersOf(other).absent()).toSorted(), ['n1', 'n2'])
-  assert.equal(await holdersOf(other).take('n1', session(6, 'agent-c'), null), 'held')
+  assert.deepEqual((await holdsOf(other).absent()).toSorted(), ['n1', 'n2'])
+  assert.equal(await holdsOf(other).take('n1', session(6, 'agent-c'), null), 'held')
   dead.proxy.pass()
   await eventually('it to serve again', () => dead.replicas.standing().kind === 'serving')
-  holdersOf(dead).release('n1', 1)
-  assert.deepEqual(await holdersOf(dead).take('n1', session(4, 'agent-d'), null), held(other, session(6, 'agent-c')))
+  holdsOf(dead).release('n1', 1)
+  assert.deepEqual(await holdsOf(dead).take('n1', session(4, 'agent-d'), null), held(other, session(6, 'agent-c')))
 })
 
 test('a replica that closes holds nothing any more', async (t) => {
@@ -164,48 +164,48 @@ test('a replica that closes holds nothing any more', async (t) => {
   const site = await replicaSite(t)
   const [one, other] = await Promise.all([site.open(), site.open()])
   await addNodes(other, ['n1'])
-  await holdersOf(one).take('n1', session(1, 'agent-a'), null)
+  await holdsOf(one).take('n1', session(1, 'agent-a'), null)
   await one.close()
-  assert.equal(await holdersOf(other).of('n1'), null)
-  await assert.rejects(holdersOf(one).take('n1', session(2), null), StoreFault)
+  assert.equal(await holdsOf(other).of('n1'), null)
+  await assert.rejects(holdsOf(one).take('n1', session(2), null), StoreFault)
 })
 
-test('a replica that closes gives its channels back in the order in which others claim them', async (t) => {
+test('a replica that closes gives its channels back in the order in which others take them', async (t) => {
   if (withPeer(t, 'postgres') === null) return
   const site = await replicaSite(t)
   const one = await site.open({ pace: { ...quickPace, answerWithinMs: 5000 } })
   await addNodes(one, ['n1', 'n2'])
-  for (const node of ['n2', 'n1']) await holdersOf(one).take(node, session(1, 'agent-a'), null)
-  const claimant = await site.database.connect()
-  await claimant.exec("BEGIN; SELECT FROM holder WHERE node = 'n1' FOR UPDATE")
+  for (const node of ['n2', 'n1']) await holdsOf(one).take(node, session(1, 'agent-a'), null)
+  const taker = await site.database.connect()
+  await taker.exec("BEGIN; SELECT FROM holder WHERE node = 'n1' FOR UPDATE")
   const closing = one.close()
   const waits = {
     name: 'waits',
     text: `SELECT FROM pg_stat_activity WHERE application_name = 'muster lease'
     AND datname = current_database() AND wait_event_type = 'Lock'`,
   }
-  await eventually('it to wait for the claimant', async () => (await site.session.run(waits)).count === 1)
-  await claimant.exec("SELECT FROM holder WHERE node = 'n2' FOR UPDATE NOWAIT; COMMIT")
+  await eventually('it to wait for the taker', async () => (await site.connection.run(waits)).count === 1)
+  await taker.exec("SELECT FROM holder WHERE node = 'n2' FOR UPDATE NOWAIT; COMMIT")
   await closing
   const left = { name: 'left', text: 'SELECT FROM holder UNION ALL SELECT FROM replica' }
-  assert.equal((await site.session.run(left)).count, 0)
+  assert.equal((await site.connection.run(left)).count, 0)
 })
 
-test('a claim waits for a commit that changes its node, and its neighbours do not', async (t) => {
+test('a request for a hold waits for a commit that changes its node, and its neighbours do not', async (t) => {
   if (withPeer(t, 'postgres') === null) return
   const site = await replicaSite(t)
   const replica = await site.open()
   await addNodes(replica, ['n1', 'n2'])
   const lapse = await lockNode(site, 'n1')
   let outcome: unknown = null
-  const waiting = holdersOf(replica).take('n1', session(1), null)
+  const waiting = holdsOf(replica).take('n1', session(1), null)
   void waiting.then((it) => (outcome = it))
-  assert.equal(await holdersOf(replica).take('n2', session(2), null), 'held')
+  assert.equal(await holdsOf(replica).take('n2', session(2), null), 'held')
   assert.equal(outcome, null)
   await lapse.exec('COMMIT')
   assert.equal(await waiting, 'held')
   const stuck = await lockNode(site, 'n1')
-  await assert.rejects(holdersOf(replica).take('n1', session(3), null), StoreFault)
+  await assert.rejects(holdsOf(replica).take('n1', session(3), null), StoreFault)
   await stuck.exec('ROLLBACK')
 })
 
@@ -224,10 +224,10 @@ test('a lapse and a channel that opens at the same moment: one of them sees the 
     })
   const races = await Promise.all(
     nodes.map(async (node, at) => {
-      const claimed = holdersOf(other).take(node, session(at), null)
-      const [lapsed] = await Promise.all([lapse(node), claimed])
+      const taken = holdsOf(other).take(node, session(at), null)
+      const [lapsed] = await Promise.all([lapse(node), taken])
       // What a channel does next: it reads the node again.
-      const { rows } = await site.session.run({ name: 'node', text: 'SELECT membership FROM node WHERE key = $1' }, [
+      const { rows } = await site.connection.run({ name: 'node', text: 'SELECT membership FROM node WHERE key = $1' }, [
         node,
       ])
       return [lapsed === 'lost-race' ? 'lost-race' : 'lapsed', rows[0]?.['membership']]
@@ -303,5 +303,5 @@ test('a replica that is cut off concludes nothing from silence', async (t) => {
   cutOff.proxy.blackhole()
   await other.close()
   assert.deepEqual(await cutOff.replicas.ask(number, 'echo', 1, 100), { kind: 'no-answer' })
-  await assert.rejects(holdersOf(cutOff).of('n1'), StoreFault)
+  await assert.rejects(holdsOf(cutOff).of('n1'), StoreFault)
 })

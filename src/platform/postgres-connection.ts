@@ -3,7 +3,7 @@
 
 import { DatabaseError, type Client } from 'pg'
 import type { Socket } from 'node:net'
-import type { PgResult, PgSession, PgValue } from './postgres.ts'
+import type { PgResult, PgConnection, PgValue } from './postgres.ts'
 import { systemTimers } from './timers.ts'
 
 /** The connection was never made, or is lost: then the outcome of the last statement is unknown. */
@@ -17,7 +17,7 @@ export class PgConnectionLost extends Error {
 const farewellMs = 2000
 const int8 = 20
 
-export const openConnection = (client: Client, socket: Socket): PgSession => {
+export const openConnection = (client: Client, socket: Socket): PgConnection => {
   const notificationListeners: ((channel: string, payload: string) => void)[] = []
   const warningListeners: ((message: string) => void)[] = []
   const endListeners: ((error: unknown) => void)[] = []
@@ -33,7 +33,7 @@ export const openConnection = (client: Client, socket: Socket): PgSession => {
   client.on('notification', ({ channel, payload }) =>
     notificationListeners.forEach((run) => run(channel, payload ?? '')),
   )
-  // The session asks for nothing below a warning, and a warning's own name is in the language of the server.
+  // The connection asks for nothing below a warning, and a warning's own name is in the language of the server.
   client.on('notice', (notice) => warningListeners.forEach((run) => run(notice.message ?? '')))
   client.on('error', hasEnded)
   client.on('end', () => hasEnded(new Error('it has ended')))

@@ -1,22 +1,22 @@
-// Which replica holds the channel of a node, in one table and under leases. Claims that arrive together share a
+// Which replica holds the channel of a node, in one table and under leases. Requests that arrive together share a
 // transaction; releases are written a moment later.
 
 import type { NodeId } from '#domain/core/node.ts'
 import type { Clock } from '#platform/clock.ts'
 import type { Log } from '#platform/log.ts'
-import { pgTrouble, type PgSession, type Prepared } from '#platform/postgres.ts'
+import { pgTrouble, type PgConnection, type Prepared } from '#platform/postgres.ts'
 import type { Timers } from '#platform/timers.ts'
-import type { Holder, Holders, ReplicaNumber } from '#plane/store/contract/replicas.ts'
-import { Fenced, StoreFault } from '#plane/store/contract/store-errors.ts'
+import type { Hold, Holds, ReplicaNumber } from '#plane/store/contract/replicas.ts'
+import { StaleReplica, StoreFault } from '#plane/store/contract/store-errors.ts'
 import { answeredInTime } from './answered-in-time.ts'
-import { takeHolds, holderOf, type HoldRequest, type HoldOutcome } from './take-holds.ts'
+import { takeHolds, holdOf, type HoldRequest, type HoldOutcome } from './take-holds.ts'
 import type { Lease } from './lease.ts'
 import type { PgAccess } from './pg-access.ts'
 import type { ReplicaPace } from './replica-pace.ts'
 
-export type PgHolders = Holders & { close(): Promise<void> }
+export type PgHolds = Holds & { close(): Promise<void> }
 
-export type PgHoldersDeps = {
+export type PgHoldsDeps = {
   readonly access: Pick<PgAccess, 'connect' | 'read'>
   readonly lease: Pick<Lease, 'self' | 'standing' | 'number' | 'confirmed'>
   readonly clock: Clock
@@ -27,7 +27,7 @@ export type PgHoldersDeps = {
 
 type Waiting = HoldRequest & {
   readonly untilMs: number
-  resolve(outcome: 'held' | Holder): void
+  resolve(outcome: 'held' | Hold): void
   reject(fault: StoreFault): void
 }
 type Release = { readonly node: NodeId; readonly session: number; readonly replica: ReplicaNumber }
@@ -35,28 +35,28 @@ type Release = { readonly node: NodeId; readonly session: number; readonly repli
 const holdsAtOnce = 500
 const againAfterMs = 15
 
-export const openPgHolders = (deps: PgHoldersDeps): PgHolders => {
+export const openPgHolds = (deps: PgHoldsDeps): PgHolds => {
   const { lease, clock, timers, log, pace } = deps
   let requests: Waiting[] = []
-  /** Claims that met another transaction at their node. */
+  /** Requests that met another transaction at their node. */
   const delayed = new Set<Waiting>()
   let releasesDue = false
   const releases = new Map<string, Release>()
-  let session: PgSession | null = null
+  let connection: PgConnection | null = null
   let working: Promise<void> | null = null
   let closed = false
 
-  const connected = async (): Promise<PgSession> => {
-    if (session !== null && !session.ended) return session
+  const connected = async (): Promise<PgConnection> => {
+    if (connection !== null && !connection.ended) return connection
     const fresh = await deps.access.connect('holders', {
       lock_timeout: '5s',
       idle_in_transaction_session_timeout: '5s',
     })
     fresh.onWarning((message) => {
-      log.warn({ message }, 'the server warned about a claim, which may not be replicated: it does not count')
+      log.warn({ message }, 'the server warned about a hold, which may not be replicated: it does not count')
       fresh.destroy()
     })
-    session = fresh
+    connection = fresh
     return fresh
   }
 
@@ -65,7 +65,7 @@ export const openPgHolders = (deps: PgHoldersDeps): PgHolders => {
   const answer = (waiting: Waiting, outcome: HoldOutcome): void => {
     if (outcome !== 'again') waiting.resolve(outcome)
     else if (clock.monotonicMs() < waiting.untilMs) later(waiting)
-    else waiting.reject(new StoreFault('a channel was not claimed', 'the node is being changed'))
+    else waiting.reject(new StoreFault('a hold was not taken', 'the node is being changed'))
   }
   const later = (waiting: Waiting): void => {
     delayed.add(waiting)
@@ -80,15 +80,15 @@ export const openPgHolders = (deps: PgHoldersDeps): PgHolders => {
     const self = serving()
     let outcomes: readonly HoldOutcome[]
     try {
-      if (self === null) throw new Fenced('this replica is not serving')
+      if (self === null) throw new StaleReplica('this replica is not serving')
       const on = await connected()
       outcomes = await answeredInTime(timers, on, pace.holdWithinMs, takeHolds(on, self, batch))
       // A hold that was taken under a lease that is over does not count.
-      if (serving() !== self) throw new Fenced('this replica is not serving')
+      if (serving() !== self) throw new StaleReplica('this replica is not serving')
     } catch (error) {
       if (pgTrouble(error) === 'again') return batch.forEach((waiting) => answer(waiting, 'again'))
-      if (!(error instanceof Fenced)) session?.destroy()
-      const fault = error instanceof StoreFault ? error : new StoreFault('a channel was not claimed', error)
+      if (!(error instanceof StaleReplica)) connection?.destroy()
+      const fault = error instanceof StoreFault ? error : new StoreFault('a hold was not taken', error)
       for (const waiting of batch) {
         waiting.reject(fault)
         // It may have been kept all the same.
@@ -117,7 +117,7 @@ export const openPgHolders = (deps: PgHoldersDeps): PgHolders => {
       for (const [place] of due) releases.delete(place)
     } catch (error) {
       log.debug({ err: error }, 'channels that have ended are still on record; it is tried again')
-      if (pgTrouble(error) !== 'again') session?.destroy()
+      if (pgTrouble(error) !== 'again') connection?.destroy()
     }
   }
 
@@ -141,9 +141,9 @@ export const openPgHolders = (deps: PgHoldersDeps): PgHolders => {
   })
   return {
     async take(node, its, over) {
-      if (closed) throw new StoreFault('a channel was not claimed', 'the store is closed')
-      if (serving() === null) throw new Fenced('this replica is not serving')
-      // Given up after trouble and claimed again: it is there.
+      if (closed) throw new StoreFault('a hold was not taken', 'the store is closed')
+      if (serving() === null) throw new StaleReplica('this replica is not serving')
+      // Given up after trouble and taken again: it is there.
       releases.delete(`${node} ${its.number}`)
       return new Promise((resolve, reject) => {
         const untilMs = clock.monotonicMs() + pace.holdWithinMs
@@ -151,7 +151,7 @@ export const openPgHolders = (deps: PgHoldersDeps): PgHolders => {
       })
     },
     release,
-    of: openHolderLookup(lease),
+    of: openHoldLookup(lease),
     async absent() {
       const { rows } = await deps.access.read(absentStatement)
       return rows.map((row) => row['key'] as NodeId)
@@ -161,15 +161,15 @@ export const openPgHolders = (deps: PgHoldersDeps): PgHolders => {
       stopReleasing()
       await working
       for (const { reject } of [...requests, ...delayed])
-        reject(new StoreFault('a channel was not claimed', 'the store is closed'))
-      await session?.end()
+        reject(new StoreFault('a hold was not taken', 'the store is closed'))
+      await connection?.end()
     },
   }
 }
 
-/** In the order in which claims lock them. */
+/** In the order in which requests lock them. */
 const releaseStatement: Prepared = {
-  name: 'holders-release',
+  name: 'holds-release',
   text: `WITH ended AS (SELECT holder.node FROM holder
       JOIN unnest($2::text[], $3::bigint[]) AS gone (node, session)
         ON holder.node = gone.node AND holder.session = gone.session AND holder.replica = $1
@@ -178,27 +178,27 @@ const releaseStatement: Prepared = {
 }
 
 const absentStatement: Prepared = {
-  name: 'holders-absent',
+  name: 'holds-absent',
   text: `SELECT key FROM node WHERE membership = 'active' AND NOT EXISTS (
       SELECT FROM holder JOIN replica ON replica.number = holder.replica
       WHERE holder.node = node.key AND replica.expires_at > statement_timestamp())`,
 }
 
-type Found = ReadonlyMap<NodeId, Holder>
+type Found = ReadonlyMap<NodeId, Hold>
 
 /**
  * Which replica holds the channel of a node, for a decision: "none" is believed only from a primary that can still commit.
  * Questions that arrive together share the look and the write that confirms it.
  */
-const openHolderLookup = (lease: Pick<Lease, 'confirmed'>): ((node: NodeId) => Promise<Holder | null>) => {
+const openHoldLookup = (lease: Pick<Lease, 'confirmed'>): ((node: NodeId) => Promise<Hold | null>) => {
   /** Not begun yet, so that a caller that comes now is part of it. */
   let next: { readonly nodes: Set<NodeId>; readonly found: Promise<Found> } | null = null
   let last: Promise<unknown> = Promise.resolve()
 
   const look = async (nodes: ReadonlySet<NodeId>): Promise<Found> => {
     try {
-      const { rows } = await lease.confirmed((session) => session.run(holdersStatement, [[...nodes]]))
-      return new Map(rows.map((row) => [row['node'] as NodeId, holderOf(row)]))
+      const { rows } = await lease.confirmed((connection) => connection.run(holdsStatement, [[...nodes]]))
+      return new Map(rows.map((row) => [row['node'] as NodeId, holdOf(row)]))
     } catch (error) {
       throw new StoreFault('who holds a channel could not be found out', error)
     }
@@ -220,8 +220,8 @@ const openHolderLookup = (lease: Pick<Lease, 'confirmed'>): ((node: NodeId) => P
   }
 }
 
-const holdersStatement: Prepared = {
-  name: 'holders-of',
+const holdsStatement: Prepared = {
+  name: 'holds-of',
   text: `SELECT holder.node, holder.replica, holder.session, holder.instance
     FROM holder JOIN replica ON replica.number = holder.replica
     WHERE holder.node = ANY ($1::text[]) AND replica.expires_at > clock_timestamp()`,
