@@ -7,7 +7,6 @@ import { DatabaseSync } from 'node:sqlite'
 import { describe, test } from 'node:test'
 import { entry } from '#domain/core/change.ts'
 import { openJournalWitness } from '#plane/store/journal/journal-witness.ts'
-import { openSqliteStore } from '#plane/store/sqlite/open-sqlite-store.ts'
 import { StoreInDoubt } from '#plane/store/contract/store-errors.ts'
 import { act, makeToken, succeeded } from '../compliance/ask-plane.ts'
 import { alice } from '../fakes/sample-rows.ts'
@@ -17,7 +16,7 @@ import { journalEntries } from '../process/plane-records.ts'
 import { rawNode } from '../process/raw-node.ts'
 import { recoverableNode } from '../process/raw-recovery.ts'
 import { startPlane, type Plane } from '../process/start-plane.ts'
-import { makeSigner, newNode, storeDeps, workplace } from '../store/harness.ts'
+import { makeSigner, newNode, openStore, workplace } from '../store/harness.ts'
 
 const onSqlite = process.env['MUSTER_TEST_STORE'] !== 'postgres'
 const edit = (folder: string, sql: string): void => {
@@ -29,7 +28,7 @@ const edit = (folder: string, sql: string): void => {
 const setUp = async (t: Parameters<typeof workplace>[0]) => {
   const { folder, atEnd } = workplace(t)
   const witness = openJournalWitness()
-  const store = await openSqliteStore({ ...storeDeps(folder, makeSigner()), witness })
+  const store = await openStore(folder, makeSigner(), { witness })
   atEnd(() => store.close())
   for (const id of ['a', 'b', 'c']) await store.commit(newNode(id))
   return { folder, store, witness }

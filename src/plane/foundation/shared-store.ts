@@ -15,10 +15,11 @@ import { migrateDatabase, schemaOf } from '#plane/store/postgres/run-migrations.
 import { openSealedKeys } from '#plane/store/postgres/sealed-keys.ts'
 import { clockOffset, clockTrouble, instantOf } from '#plane/store/postgres/standing-at.ts'
 import { StoreFault, StoreRefused } from '#plane/store/contract/store-errors.ts'
+import type { StoreCore } from '#plane/store/contract/store.ts'
 import { ClockOff } from './clock-check.ts'
 import { ConfigProblem, type PlaneConfig } from '#plane/config/config.ts'
 import { examineKeys, refuseFolderOfDomain, refuseOtherDomain, type StoredFacts } from './data-folder.ts'
-import type { Base, OpenedStore, StartOptions } from './foundation.ts'
+import type { OpenedStore, StartOptions } from './foundation.ts'
 import { checkSealing, openSharedHeadSigner } from './journal-key.ts'
 
 /** The database cannot be had now; it may be there in a moment. */
@@ -37,14 +38,14 @@ export class DatabaseUnreachable extends Error {
 const reasonOf = (cause: unknown): string => (cause instanceof Error ? cause.message : String(cause))
 
 export const openSharedStore = async (
-  base: Base,
+  base: StoreCore,
   config: PlaneConfig,
   target: PostgresTarget,
   witness: JournalWitness,
   domainName: () => string,
   { replacing, examined, needsDomain }: StartOptions,
 ): Promise<OpenedStore> => {
-  const access = openPgAccess({ ...base, target })
+  const access = openPgAccess(base, target)
   try {
     const { kept, stored } = await lookAt(access, target, (connection) =>
       refuseSkewed(base.clock, connection, config.clockToleranceMs),
@@ -71,8 +72,11 @@ export const openSharedStore = async (
       hasDomain && !replacing.includes('journal') ? 'refuse' : 'make',
     )
     const custody = await openSharedCustody(keys, sealing)
-    const replica = { replicaName: processName(), clockToleranceMs: config.clockToleranceMs }
-    const store = await openPostgresStore({ ...base, access, signer, witness, domainName, migrated, ...replica })
+    const store = await openPostgresStore(
+      base,
+      { access, author: { signer, domainName }, witness, migrated },
+      { name: processName(), clockToleranceMs: config.clockToleranceMs },
+    )
     return { store, custody, keySeal: openKeySeal(sealing.key, domainName), undo: () => {} }
   } catch (error) {
     await access.close()
