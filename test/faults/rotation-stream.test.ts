@@ -215,7 +215,7 @@ describe('with certificates of a minute', { concurrency: true }, () => {
     }))
 })
 
-/** Longer than a report is on its way: what was sent before the last fault has been sent again by then, or was heard. */
+/** Longer than a report is on its way: what was sent before the last fault has been sent again by then, or was received. */
 const reportedAfterMs = 3_000
 
 /** What an agent says of itself may be a second old, so it has to be later than the last fault; null: not yet. */

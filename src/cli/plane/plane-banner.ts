@@ -18,7 +18,7 @@ export type PlaneReadyBody = {
   readonly root_fingerprint: string
   readonly first_run: boolean
   readonly admin_key_here: boolean
-  /** How many planes share the ports. */
+  /** How many replicas share the ports. */
   readonly replicas: number
   readonly warnings: readonly string[]
 }
@@ -38,7 +38,7 @@ export const planeReadyBody = (ready: PlaneReady): PlaneReadyBody => ({
   warnings: ready.warnings,
 })
 
-/** `isDefault`: commands find this data folder without options. `shared`: other planes may have made the domain. */
+/** `isDefault`: commands find this data folder without options. `shared`: other replicas may have made the domain. */
 export const planeBanner = (
   body: PlaneReadyBody,
   program: string,

@@ -1,5 +1,5 @@
-// Several planes on one machine, on the same ports: this process makes the domain if necessary, settles the ports, starts the
-// planes and restarts any that ends. It serves no calls.
+// Several replicas on one machine, on the same ports: this process makes the domain if necessary, settles the ports, starts the
+// replicas and restarts any that ends. It serves no calls.
 
 import { asEnvironment, replicaVariable, type ListenAddress, type PlaneConfig } from '#plane/config/config.ts'
 import { initialisePlane } from '#plane/foundation/foundation.ts'
@@ -64,7 +64,7 @@ const childEnvironment = (
   return Object.fromEntries(Object.entries(given).filter((entry): entry is [string, string] => entry[1] !== undefined))
 }
 
-/** A port that is taken is found now: planes that share their ports would otherwise share it with another program of this user. */
+/** A port that is taken is found now: replicas that share their ports would otherwise share it with another program of this user. */
 const settledPorts = async (config: PlaneConfig): Promise<Readonly<Record<string, string>>> => {
   const held: HeldPort[] = []
   const settled = async ({ host, port }: ListenAddress): Promise<string> => {

@@ -1,4 +1,4 @@
-// The copies of a store: a backup while its planes run, a restored backup, a store that moves to another place.
+// The copies of a store: a backup while its replicas run, a restored backup, a store that moves to another place.
 
 import * as path from 'node:path'
 import { ConfigProblem, planeConfig, type PlaneConfig } from '#plane/config/config.ts'

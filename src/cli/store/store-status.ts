@@ -1,4 +1,4 @@
-// Where a store is, what is in it and which planes are at it; and bringing its schema up to date.
+// Where a store is, what is in it and which replicas are at it; and bringing its schema up to date.
 
 import { storeStatus, type LeasedReplica, type StoreContent, type StoreStatus } from '#plane/store/copy/store-status.ts'
 import type { Cli } from '#cli/kit/cli.ts'

@@ -1,4 +1,4 @@
-// How a receipt grows. A proof is only ever added, one that is repeated changes nothing, and of two planes that collect at
+// How a receipt grows. A proof is only ever added, one that is repeated changes nothing, and of two replicas that collect at
 // once neither takes back what the other has found: what is returned unchanged is the same object.
 
 import {

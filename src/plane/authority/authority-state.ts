@@ -61,7 +61,7 @@ export const signerAbove = (
   return signerFrom(custody, above)
 }
 
-/** What other planes change too: the root, the CAs below it and their keys, but for an issuer in memory. */
+/** What other replicas change too: the root, the CAs below it and their keys, but for an issuer in memory. */
 export const isShared = ({ core: { store }, options }: AuthorityParts, role: 'domain-ca' | 'issuing'): boolean =>
   store.sealedKeys !== null && !(role === 'issuing' && options.issuerKey === 'memory')
 
@@ -77,7 +77,7 @@ export const longestLeafNow = (
     domainCa: options.issuerKey === 'memory' ? book.domainCa : null,
   })
 
-/** Reads the authorities as they are now: other planes over the same store replace what they share. */
+/** Reads the authorities as they are now: other replicas over the same store replace what they share. */
 export const lookAgain = async (parts: AuthorityParts, state: AuthorityState): Promise<void> => {
   // In this order: a key is kept before the book names it, so every key that the book names can be found.
   await readBook(parts, state)

@@ -23,7 +23,7 @@ type Pending = {
   readonly role: RequestedRole
 }
 
-/** Runs exclusively: two planes must not show two requests. */
+/** Runs exclusively: two replicas must not show two requests. */
 export const requestIntermediate = async (parts: AuthorityParts, by: Attribution): Promise<string> => {
   const role = parts.options.issuerKey === 'memory' ? 'domain-ca' : 'issuing'
   await parts.custody.refresh()

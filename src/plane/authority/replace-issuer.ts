@@ -1,4 +1,4 @@
-// Replaces authorities that are due, as far as the keys to do so are here. Of several planes the leader does so, or a plane that
+// Replaces authorities that are due, as far as the keys to do so are here. Of several replicas the leader does so, or a plane that
 // could not start otherwise; every plane replaces its own memory issuer.
 
 import type { Attribution } from '#domain/core/change.ts'
@@ -28,7 +28,7 @@ export type Replacement = {
   readonly isDue: (() => boolean) | null
   /** Null: ordered by an operator, or required for the start. */
   readonly fencingToken: FencingToken | null
-  /** Also instead of the issuers in the memory of other planes, which then make new ones. */
+  /** Also instead of the issuers in the memory of other replicas, which then make new ones. */
   readonly everywhere: boolean
 }
 

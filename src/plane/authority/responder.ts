@@ -15,7 +15,7 @@ import type { KeyCustody, KeyName } from '#plane/keys/key-custody.ts'
 
 const nameOf = (issuer: IssuerId): KeyName => ({ role: 'responder', id: issuer })
 
-/** Durable when it resolves. Does nothing where there is one; where planes share keys, only for an issuer of one's own. */
+/** Durable when it resolves. Does nothing where there is one; where replicas share keys, only for an issuer of one's own. */
 export const keepResponder = async (
   { core: { clock, random }, custody, options }: Pick<AuthorityParts, 'core' | 'custody' | 'options'>,
   issuer: CaSigner,

@@ -18,12 +18,12 @@ export type Story = {
   readonly by: Attribution
   /** Null: ordered by an operator. */
   readonly fencingToken: FencingToken | null
-  /** Also instead of the issuers in the memory of other planes, which then make new ones. */
+  /** Also instead of the issuers in the memory of other replicas, which then make new ones. */
   readonly everywhere: boolean
 }
 
 /**
- * `made` has its key kept already; where planes share keys, this runs exclusively. After `lost-race` the book has been read
+ * `made` has its key kept already; where replicas share keys, this runs exclusively. After `lost-race` the book has been read
  * again, and nothing else has changed.
  */
 export const takeIntoService = async (
@@ -61,7 +61,7 @@ const succession = (
   const nowMs = parts.core.clock.nowMs()
   const takesThePlaceOf = (other: IssuerRow): boolean => {
     if (parts.core.store.sealedKeys === null) return takesThePlace(made, other)
-    // The issuers in memory of other planes go on signing until they are asked not to.
+    // The issuers in memory of other replicas go on signing until they are asked not to.
     if (made.custody === 'memory')
       return other.custody === 'memory' && other.role === 'issuing' && (everywhere || other.id === signer?.row.id)
     return other.role === made.role && other.custody === 'file'
@@ -90,7 +90,7 @@ const takesThePlace = (made: IssuerRow, other: IssuerRow): boolean =>
 
 /**
  * Removes keys without a task. A key whose row says that it has ended is dropped. A key without a row is set aside: this database
- * may be older than its keys, and when the newer one is put back the key is taken back. Roots stay in any case. Where planes
+ * may be older than its keys, and when the newer one is put back the key is taken back. Roots stay in any case. Where replicas
  * share keys this runs exclusively, so that no plane is about to commit a row that names one.
  */
 export const dropOrphans = async (custody: KeyCustody, book: IssuerBook): Promise<void> => {

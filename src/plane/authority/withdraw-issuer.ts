@@ -45,7 +45,7 @@ export type Withdrawal = {
 }
 
 /**
- * Runs exclusively, but for planes that make memory issuers: one that was made below it a moment before is found by the look
+ * Runs exclusively, but for replicas that make memory issuers: one that was made below it a moment before is found by the look
  * after the commit. After that commit none can be made below it.
  */
 export const withdrawIssuer = (
@@ -99,7 +99,7 @@ const rowsOf = ({ book }: AuthorityState, issuer: IssuerId): readonly Row<Issuer
   return book.rows.filter(({ value }) => rows.includes(value))
 }
 
-/** From the top down. Other planes make new memory issuers once they receive the commit. */
+/** From the top down. Other replicas make new memory issuers once they receive the commit. */
 const successorsOf = (
   parts: AuthorityParts,
   { book, signer, longestLeafMs }: AuthorityState,

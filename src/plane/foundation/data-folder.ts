@@ -68,7 +68,7 @@ const inPostgres = 'If the domain is in PostgreSQL, start the plane with --store
 
 const incomplete = (dataFolder: string, what: string, traces: readonly string[]): StoreRefused => {
   const named = traces.slice(0, 3).join(', ') + (traces.length > 3 ? ` and ${traces.length - 3} more` : '')
-  // Where planes share a database, the keys are in it.
+  // Where replicas share a database, the keys are in it.
   const hasKeys = traces.some((name) => name.startsWith('keys/'))
   return new StoreRefused(
     'DATA_FOLDER_INCOMPLETE',

@@ -1,6 +1,6 @@
 // The first start of a domain: certificate authority, settings, profiles and an administrator's key, in one commit. The
 // keys are durable before it, so a crash in between leaves keys that nothing names; the next start makes new ones. Of
-// several planes that start at once one makes the domain, and has the administrator's key in its data folder.
+// several replicas that start at once one makes the domain, and has the administrator's key in its data folder.
 
 import * as path from 'node:path'
 import { StoreRefused } from '#plane/store/contract/store-errors.ts'

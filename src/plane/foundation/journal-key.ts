@@ -39,7 +39,7 @@ export const headSigner = (key: PrivateKey, sealing: SealingKey, kept: ReadonlyM
 export const openHeadSigner = (dataFolder: string, sealing: SealingKey, whenNone: 'make' | 'refuse'): HeadSigner =>
   headSigner(findKey(dataFolder, sealing, whenNone), sealing, keysInFolder(dataFolder))
 
-/** Of planes that share a store: the key that is there first is the one of all. */
+/** Of replicas that share a store: the key that is there first is the one of all. */
 export const openSharedHeadSigner = async (
   keys: SealedKeys,
   sealing: SealingKey,
@@ -57,7 +57,7 @@ export const openSharedHeadSigner = async (
   return headSigner(key, sealing, kept)
 }
 
-/** Throws where what planes share is sealed with another key, or damaged. */
+/** Throws where what replicas share is sealed with another key, or damaged. */
 export const checkSealing = (kept: ReadonlyMap<string, string>, sealing: SealingKey): void => {
   // The journal's first: a wrong sealing key is then named as such, and not as damage.
   const head = kept.get(sealedName)
@@ -65,7 +65,7 @@ export const checkSealing = (kept: ReadonlyMap<string, string>, sealing: Sealing
   for (const [name, sealed] of kept) sealing.unseal(name.replace(/^set-aside\//, ''), sealed)
 }
 
-/** P-256, which signs twice as fast as Ed25519 here, and a head is signed in every group. Two planes starting on one new folder must not sign with different keys: the file that is there wins. */
+/** P-256, which signs twice as fast as Ed25519 here, and a head is signed in every group. Two replicas starting on one new folder must not sign with different keys: the file that is there wins. */
 const findKey = (dataFolder: string, sealing: SealingKey, whenNone: 'make' | 'refuse'): PrivateKey => {
   const folder = path.join(dataFolder, 'keys')
   const file = path.join(folder, 'journal.key')

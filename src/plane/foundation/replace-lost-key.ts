@@ -1,5 +1,5 @@
 // `muster ca replace-lost`: makes keys anew that are gone for good, because a person said so. With SQLite the plane is
-// stopped; with PostgreSQL the planes that run see the new ones within seconds.
+// stopped; with PostgreSQL the replicas that run see the new ones within seconds.
 
 import { isIP } from '#platform/resolve-name.ts'
 import type { Log } from '#platform/log.ts'

@@ -1,4 +1,4 @@
-// The store of planes that share one: PostgreSQL, with the sealed keys of the domain in it. A plane with another sealing key than
+// The store of replicas that share one: PostgreSQL, with the sealed keys of the domain in it. A plane with another sealing key than
 // the domain's is refused before anything is written.
 
 import type { IssuerRow } from '#domain/ca/issuer.ts'
@@ -116,7 +116,7 @@ const storedIn = async (connection: PgConnection): Promise<StoredFacts> => {
   return { domain: domain?.name ?? null, issuers: (await docs('issuer')) as IssuerRow[], headKeyId }
 }
 
-/** Of one chain; all planes sign with the same key. */
+/** Of one chain; all replicas sign with the same key. */
 const askHeadKey: Prepared = {
   name: 'look-head-key',
   text: 'SELECT key_id AS "keyId" FROM journal WHERE key_id IS NOT NULL ORDER BY chain DESC, sequence DESC LIMIT 1',

@@ -1,5 +1,5 @@
 // Where the authority's private keys are kept: sealed, one file each, in a folder that no other user may read; or, where several
-// planes share a store, in the store (shared-custody.ts). A key in memory custody is never given to it.
+// replicas share a store, in the store (shared-custody.ts). A key in memory custody is never given to it.
 
 import * as path from 'node:path'
 import { errno, makeFolder, readFileIfAny, removeFile, replaceFile } from '#platform/files.ts'
@@ -47,7 +47,7 @@ export type KeyCustody = {
   /** Back into service, where no key of that name is. */
   takeBack(name: KeyName): Promise<void>
   names(): readonly KeyName[]
-  /** What other planes have kept and dropped is seen from here on. */
+  /** What other replicas have kept and dropped is seen from here on. */
   refresh(): Promise<void>
 }
 
@@ -58,7 +58,7 @@ const sealedShape = new RegExp(`^(${roles.join('|')})/(${id})$`)
 const nameFrom = (parts: RegExpExecArray | null): KeyName | null =>
   parts === null ? null : { role: parts[1] as KeyName['role'], id: parts[2] as string }
 
-/** What a key is sealed under, and called where several planes share it. */
+/** What a key is sealed under, and called where several replicas share it. */
 export const sealedNameOf = ({ role, id: of }: KeyName): string => `${role}/${of}`
 
 /** Null: not the name of a key. */

@@ -1,4 +1,4 @@
-// The keys of planes that share a store: sealed, and in the store with everything else, so that whichever plane is there
+// The keys of replicas that share a store: sealed, and in the store with everything else, so that whichever plane is there
 // can go on. What a plane presents itself with is its own, and in memory only.
 
 import type { SealedKeys } from '#plane/store/contract/store.ts'

@@ -19,7 +19,7 @@ export const DoubtView = Type.Object({
   seen_lineage: Type.Integer(),
   /** Entries that nodes have seen behind our last; null where the copy has gone on past them. */
   missing: orNull(Type.Integer()),
-  /** Of the newest entry there was when the first of the planes started: what was done after that may be forgotten. */
+  /** Of the newest entry there was when the first of the replicas started: what was done after that may be forgotten. */
   newest_entry: orNull(Type.String()),
 })
 export type DoubtView = Static<typeof DoubtView>

@@ -76,7 +76,7 @@ export type Store = {
    * that is never ahead of the real one (lived-time.ts).
    */
   forget(livedMs: number): Promise<number>
-  /** For how long planes have led on this store, in all, as far as that was added. */
+  /** For how long replicas have led on this store, in all, as far as that was added. */
   lived(): Promise<number>
   /** So much of it has passed by a monotonic clock. Durable when the promise resolves; without an entry. */
   addLived(ms: number): Promise<void>

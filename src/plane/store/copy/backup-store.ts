@@ -1,4 +1,4 @@
-// A store copied while its planes run, into a folder that can be restored, and that a plane can be started on.
+// A store copied while its replicas run, into a folder that can be restored, and that a plane can be started on.
 //
 // SQLite: keys and database have to fit each other. A plane makes a key durable before it commits the row that names it, and drops
 // one only after its row has ended, so a key without a row is harmless and a row without its key is not. Hence: the keys, then

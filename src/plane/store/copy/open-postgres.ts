@@ -1,4 +1,4 @@
-// A store in PostgreSQL, on one connection: for what is done beside its planes, or without them.
+// A store in PostgreSQL, on one connection: for what is done beside its replicas, or without them.
 
 import { systemClock } from '#platform/clock.ts'
 import { silentLog } from '#platform/log.ts'

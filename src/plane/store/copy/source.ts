@@ -12,7 +12,7 @@ export type Source = ReadableStore & { close(): Promise<void> }
 export const openStoppedStore = async (config: PlaneConfig): Promise<Source> =>
   config.store.kind === 'sqlite' ? openStoppedSqlite(config.dataFolder) : openPostgres(config, 'stopped')
 
-/** A snapshot of a PostgreSQL store while its planes commit. */
+/** A snapshot of a PostgreSQL store while its replicas commit. */
 export const openPostgresMoment = (config: PlaneConfig): Promise<Source> => openPostgres(config, 'running')
 
 const openStoppedSqlite = (folder: string): Source => {

@@ -1,4 +1,4 @@
-// Everything that makes planes over one PostgreSQL replicas of each other.
+// Everything that makes processes over one PostgreSQL replicas of each other.
 
 import type { Change } from '#domain/core/change.ts'
 import type { Log } from '#platform/log.ts'

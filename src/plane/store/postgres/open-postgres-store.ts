@@ -1,4 +1,4 @@
-// The store that planes share: one PostgreSQL, a replica a process.
+// The store that replicas share: one PostgreSQL.
 
 import { type RowKind, standInOf } from '#domain/core/change.ts'
 import { musterVersion } from '#platform/this-process.ts'

@@ -1,5 +1,5 @@
 // Two rows that are written beside the commits and never with them: how far the webhook has come in the journal, and for
-// how long planes have led on this store.
+// how long replicas have led on this store.
 
 import { StaleReplica } from '#plane/store/contract/store-errors.ts'
 import type { Store, WebhookProgress } from '#plane/store/contract/store.ts'
