@@ -16,7 +16,7 @@ export type Replicated = {
   readonly signer: HeadSigner
   /** One more replica; closed with the test. */
   open(more?: Partial<PostgresStoreDeps>, by?: PostgresTarget): Promise<Store>
-  /** Somebody else at the database. */
+  /** Another client of the database. */
   readonly connection: PgConnection
   sql(text: string): Promise<readonly Readonly<Record<string, unknown>>[]>
 }
@@ -52,7 +52,7 @@ export const committed = async (store: Store, wanted: Change): Promise<Committed
 
 export const everything: JournalQuery = { after: null, last: null, limit: 1000, node: null, type: null }
 
-/** Page after page, as somebody reads who follows. */
+/** Page after page, as a follower reads. */
 export const readAll = async (
   { journal }: Pick<Store, 'journal'>,
   query: Partial<JournalQuery> = {},
