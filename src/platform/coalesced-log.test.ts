@@ -17,12 +17,10 @@ const setUp = (level = 'info') => {
     { level, base: null, timestamp: false },
     { write: (line: string) => void written.push(JSON.parse(line) as Record<string, unknown>) },
   )
-  const { log, flush } = coalesced(under, {
-    clock,
-    timers,
-    quiet: () => quiet,
-    dropped: (reason) => void dropped.push(reason),
-  })
+  const { log, flush } = coalesced(
+    { log: under, clock, timers },
+    { quiet: () => quiet, dropped: (reason) => void dropped.push(reason) },
+  )
   return { clock, timers, written, dropped, log, flush, press: (on: boolean) => void (quiet = on) }
 }
 

@@ -5,14 +5,15 @@ import type { Clock } from './clock.ts'
 import type { Log } from './log.ts'
 import type { Timers } from './timers.ts'
 
-export type CoalescingDeps = {
-  readonly clock: Clock
-  readonly timers: Timers
+/** Where the log is written, if that can become full. */
+type LogDisk = {
   /** While true only warnings and worse are written. */
   readonly quiet: () => boolean
-  /** Called with the number of lost lines and the reason. */
+  /** Called once for every lost line. */
   readonly dropped: (reason: 'too_many' | 'disk_pressure') => void
 }
+
+const roomyDisk: LogDisk = { quiet: () => false, dropped: () => {} }
 
 export type CoalescedLog = { readonly log: Log; /** Says now what was counted. */ flush(): void }
 
@@ -30,8 +31,10 @@ type Line = {
 /** `line`: the last of its kind. */
 type Counted = { line: Line; readonly sinceMs: number; repeated: number }
 
-export const coalesced = (log: Log, deps: CoalescingDeps): CoalescedLog => {
-  const { clock, timers } = deps
+export const coalesced = (
+  { log, clock, timers }: { readonly log: Log; readonly clock: Clock; readonly timers: Timers },
+  disk: LogDisk = roomyDisk,
+): CoalescedLog => {
   const seen = new Map<string, Counted>()
   let minuteMs = clock.monotonicMs()
   let lines = 0
@@ -69,7 +72,7 @@ export const coalesced = (log: Log, deps: CoalescingDeps): CoalescedLog => {
 
   const take = (line: Line): void => {
     if (clock.monotonicMs() - minuteMs >= windowMs) sweep()
-    if (line.level === 'info' && deps.quiet()) return deps.dropped('disk_pressure')
+    if (line.level === 'info' && disk.quiet()) return disk.dropped('disk_pressure')
     const key = kindOf(line)
     const before = seen.get(key)
     if (before !== undefined && clock.monotonicMs() - before.sinceMs < windowMs) {
@@ -80,7 +83,7 @@ export const coalesced = (log: Log, deps: CoalescingDeps): CoalescedLog => {
     if (line.level !== 'error' && lines >= mostLines) {
       leftOut += 1
       sweepLater()
-      return deps.dropped('too_many')
+      return disk.dropped('too_many')
     }
     if (before !== undefined) tell(before)
     if (before !== undefined || seen.size < mostKinds)

@@ -54,10 +54,4 @@ export const openTestSession = (
 
 /** The only one there is. */
 export const oneReplica = (activeNodes: readonly string[] = []) =>
-  openSoleReplica({
-    name: 'test',
-    version: '0',
-    startedAtMs: 0,
-    witness: openJournalWitness(),
-    activeNodes: async () => activeNodes,
-  })
+  openSoleReplica({ name: 'test', version: '0', startedAtMs: 0 }, openJournalWitness(), async () => activeNodes)

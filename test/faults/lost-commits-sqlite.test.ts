@@ -7,7 +7,6 @@ import { DatabaseSync } from 'node:sqlite'
 import { describe, test } from 'node:test'
 import { entry } from '#domain/core/change.ts'
 import { openJournalWitness } from '#plane/store/journal/journal-witness.ts'
-import { openSqliteStore } from '#plane/store/sqlite/open-sqlite-store.ts'
 import { StoreInDoubt } from '#plane/store/contract/store-errors.ts'
 import { act, makeToken, succeeded } from '../compliance/ask-plane.ts'
 import { alice } from '../fakes/sample-rows.ts'
@@ -17,7 +16,7 @@ import { journalEntries } from '../process/plane-records.ts'
 import { rawNode } from '../process/raw-node.ts'
 import { recoverableNode } from '../process/raw-recovery.ts'
 import { startPlane, type Plane } from '../process/start-plane.ts'
-import { makeSigner, newNode, storeDeps, workplace } from '../store/harness.ts'
+import { makeSigner, newNode, openStore, workplace } from '../store/harness.ts'
 
 const onSqlite = process.env['MUSTER_TEST_STORE'] !== 'postgres'
 const edit = (folder: string, sql: string): void => {
@@ -29,7 +28,7 @@ const edit = (folder: string, sql: string): void => {
 const setUp = async (t: Parameters<typeof workplace>[0]) => {
   const { folder, atEnd } = workplace(t)
   const witness = openJournalWitness()
-  const store = await openSqliteStore({ ...storeDeps(folder, makeSigner()), witness })
+  const store = await openStore(folder, makeSigner(), { witness })
   atEnd(() => store.close())
   for (const id of ['a', 'b', 'c']) await store.commit(newNode(id))
   return { folder, store, witness }
@@ -76,7 +75,10 @@ test('R1: a revocation whose commit is the first to notice a loss is committed',
 })
 
 const doubtOf = async (plane: Plane): Promise<Json> =>
-  eventually('the doubt to be on record', async () => succeeded(await plane.api('GET', '/v1/store/continuity')).doubt)
+  eventually(
+    'the doubt to be in the store',
+    async () => succeeded(await plane.api('GET', '/v1/store/continuity')).doubt,
+  )
 
 describe('an older database put back under a plane', { concurrency: 2 }, () => {
   test('R1, L8: an older database put back beside the heads file is in doubt from the first moment, across restarts, until it is confirmed', async (t) => {

@@ -73,12 +73,11 @@ test('a value or a statement that the server does not accept is no trouble of th
       (error: unknown) => new StoreFault('the store cannot be read', error),
     )
   const troubleAfter = async (fault: StoreFault): Promise<boolean> => {
-    const health = openPgHealth({
-      access: { write: () => Promise.reject(fault) },
-      clock: systemClock,
-      log: silentLog,
-      self: () => 1,
-    })
+    const health = openPgHealth(
+      { clock: systemClock, log: silentLog },
+      { write: () => Promise.reject(fault) },
+      { self: 1 },
+    )
     const failing = () => Promise.reject(fault)
     const reads = health.watched({ read: failing, write: failing, connect: failing, close: failing })
     await assert.rejects(reads.read({ name: '', text: '' }))

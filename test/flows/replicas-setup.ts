@@ -15,7 +15,6 @@ import { openFeed } from '#plane/core/feed.ts'
 import { openWriteLimit } from '#plane/limits/write-limit.ts'
 import { openReceipts } from '#plane/revocation/receipts.ts'
 import { leaderStore } from '#plane/cluster/leading.ts'
-import { openSqliteStore } from '#plane/store/sqlite/open-sqlite-store.ts'
 import { formatEvidence } from '#wire/core/agent-evidence.ts'
 import { evidenceOf } from '../fakes/agent-words.ts'
 import { joinReplicas, type JoinedReplica } from '../fakes/joined-replicas.ts'
@@ -25,7 +24,7 @@ import { domainRow, nodeRow, noonMs, profileRow } from '../fakes/sample-rows.ts'
 import { testPrincipal } from '../fakes/test-session.ts'
 import type { Json } from '../process/operator-call.ts'
 import { decodeFrames, encodeFrame, opcodes } from '../process/web-socket-frames.ts'
-import { makeSigner, note, read, storeDeps, workplace } from '../store/harness.ts'
+import { makeSigner, note, openStore, read, workplace } from '../store/harness.ts'
 
 const headers = {
   upgrade: 'websocket',
@@ -54,7 +53,7 @@ export const setUpReplicas = async (t: TestContext, count: number, nodes: readon
   const { folder, atEnd } = workplace(t)
   const clock = manualClock(noonMs)
   const timers = manualTimers(clock)
-  const base = await openSqliteStore({ ...storeDeps(folder, makeSigner()), clock })
+  const base = await openStore(folder, makeSigner(), { clock })
   atEnd(() => base.close())
   const active = nodes.map((id) => nodeRow('active', { id, hardware: { macs: [], bmcSerial: null } }).value)
   await base.commit({

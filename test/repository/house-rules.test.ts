@@ -68,9 +68,9 @@ test('functions of the agent and of the command line take their parts by name: n
 })
 
 test('functions of the plane take the core and their parts by name: no bag of both, and no core merged into one', () => {
-  const ofPlane = sources.filter((file) => /^src\/plane\/(?!store\/)/.test(file) && !file.endsWith('.test.ts'))
-  assert.deepEqual(matches(ofPlane, /\btype \w+Deps\b/), [])
-  const merging = matches(ofPlane, /\.\.\.(core|deps)\b(?!\.)/)
+  const ofPlane = sources.filter((file) => /^src\/(plane|platform)\//.test(file) && !file.endsWith('.test.ts'))
+  assert.deepEqual(matches(ofPlane, /\b(type \w+Deps|deps)\b/), [])
+  const merging = matches(ofPlane, /\.\.\.core\b(?!\.)/)
   assert.deepEqual(
     merging.map((found) => found.replace(/:.*/, '')),
     ['src/plane/core/core.ts'],

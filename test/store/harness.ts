@@ -6,16 +6,17 @@ import * as os from 'node:os'
 import * as path from 'node:path'
 import { nothingTagged } from '#domain/core/hardware-profile.ts'
 import type { TestContext } from 'node:test'
-import type { CertificateRecord } from '#domain/core/certificate.ts'
+import type { CertificateRow } from '#domain/core/certificate.ts'
 import { type Change, type Read, type Write, entry } from '#domain/core/change.ts'
 import type { EntryDraft } from '#domain/core/journal-entry.ts'
 import { noHardware, type Node } from '#domain/core/node.ts'
 import type { Token } from '#domain/enrollment/token.ts'
-import { openSqliteStore, type SqliteStoreDeps } from '#plane/store/sqlite/open-sqlite-store.ts'
-import { openPostgresStore, type PostgresStoreDeps } from '#plane/store/postgres/open-postgres-store.ts'
+import { openJournalWitness, type JournalWitness } from '#plane/store/journal/journal-witness.ts'
+import { openSqliteStore } from '#plane/store/sqlite/open-sqlite-store.ts'
+import { openPostgresStore } from '#plane/store/postgres/open-postgres-store.ts'
 import { openPgAccess } from '#plane/store/postgres/pg-access.ts'
 import { migrateDatabase } from '#plane/store/postgres/run-migrations.ts'
-import type { HeadSigner, Store } from '#plane/store/contract/store.ts'
+import type { HeadSigner, Store, StoreCore } from '#plane/store/contract/store.ts'
 import { systemClock } from '#platform/clock.ts'
 import { silentLog } from '#platform/log.ts'
 import type { PostgresTarget } from '#platform/postgres.ts'
@@ -64,30 +65,31 @@ export const workplace = (t: TestContext): { folder: string; atEnd(run: () => un
   return { folder, atEnd: (run) => void ends.push(run) }
 }
 
-export const storeDeps = (folder: string, signer: HeadSigner): SqliteStoreDeps => ({
-  folder,
-  clock: systemClock,
-  timers: systemTimers,
-  random: systemRandom,
-  signer,
-  log: silentLog,
-  domainName: () => 'test.example',
-})
+const testCore: StoreCore = { clock: systemClock, timers: systemTimers, random: systemRandom, log: silentLog }
 
-export const openStore = (folder: string, signer: HeadSigner): Promise<Store> =>
-  openSqliteStore(storeDeps(folder, signer))
+export type StoreOptions = Partial<StoreCore> & {
+  readonly domainName?: () => string
+  readonly witness?: JournalWitness
+}
+
+export const openStore = (
+  folder: string,
+  signer: HeadSigner,
+  { domainName = () => 'test.example', witness = openJournalWitness(), ...core }: StoreOptions = {},
+): Promise<Store> => openSqliteStore({ ...testCore, ...core }, { folder, author: { signer, domainName }, witness })
 
 /** As a replica of its own, however many there are on that database. */
 export const openPostgresStoreOn = async (
   target: PostgresTarget,
   signer: HeadSigner,
-  more: Partial<PostgresStoreDeps> = {},
+  { domainName = () => 'test.example', witness = openJournalWitness(), ...more }: StoreOptions = {},
 ): Promise<Store> => {
-  const { folder: _, ...deps } = { ...storeDeps('', signer), ...more }
-  const access = openPgAccess({ ...deps, target })
+  const core = { ...testCore, ...more }
+  const access = openPgAccess(core, target)
   try {
     const migrated = await migrateDatabase(access)
-    return await openPostgresStore({ access, replicaName: 'test', migrated, ...deps })
+    const parts = { access, author: { signer, domainName }, witness, migrated }
+    return await openPostgresStore(core, parts, { name: 'test', clockToleranceMs: Infinity })
   } catch (error) {
     await access.close()
     throw error
@@ -154,7 +156,7 @@ export const someToken = (id: string, more: Partial<Token> = {}): Token => ({
   ...more,
 })
 
-export const someCertificate = (serial: string, more: Partial<CertificateRecord> = {}): CertificateRecord => ({
+export const someCertificate = (serial: string, more: Partial<CertificateRow> = {}): CertificateRow => ({
   issuer: 'ca',
   serial,
   subject: { kind: 'node', node: 'n1', epoch: 1 },

@@ -42,7 +42,7 @@ const connected = async (t: TestContext, target: PostgresTarget): Promise<PgConn
 }
 
 const openAccess = (t: TestContext, target: PostgresTarget): PgAccess => {
-  const access = openPgAccess({ target, log: silentLog, timers: systemTimers, clock: systemClock })
+  const access = openPgAccess({ clock: systemClock, timers: systemTimers, log: silentLog }, target)
   cleanup(t, () => access.close())
   return access
 }

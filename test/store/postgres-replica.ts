@@ -8,6 +8,7 @@ import { openPgReplicas, type PgReplicas } from '#plane/store/postgres/open-pg-r
 import { openPgAccess, type PgAccess } from '#plane/store/postgres/pg-access.ts'
 import { usualPace, type ReplicaPace } from '#plane/store/postgres/replica-pace.ts'
 import { migrateDatabase } from '#plane/store/postgres/run-migrations.ts'
+import { openGroupRunner } from '#plane/store/postgres/run-group.ts'
 import { openSchemaInUse } from '#plane/store/postgres/schema-gate.ts'
 import { newestSchema } from '#plane/store/postgres/schema-since.ts'
 import type { FencingToken, Standing } from '#plane/store/contract/replicas.ts'
@@ -91,21 +92,16 @@ const openReplica = async (
   { clock = systemClock, pace = quickPace, target }: ReplicaOptions & { readonly target: PostgresTarget },
 ): Promise<TestReplica> => {
   const given = { clock, timers: systemTimers, random: systemRandom, log: silentLog }
-  const access = openPgAccess({ ...given, target })
+  const access = openPgAccess(given, target)
   cleanup(t, () => access.close())
   const witness = openJournalWitness()
   const schema = openSchemaInUse({ to: newestSchema, waitsFor: [] }, silentLog)
-  const shared = await openPgReplicas({ ...given, access, witness, schema, pace, name: 'test', version: musterVersion })
-  const commits = openPgGroupCommit({
-    ...given,
-    access,
-    signer,
-    domainName: () => 'test.example',
-    witness,
-    schema,
-    onPlaceMissing: (why) => shared.onPlaceMissing(why),
-    self: () => shared.self(),
-    health: { failed: () => {}, worked: () => {} },
+  const settings = { name: 'test', version: musterVersion, pace, clockToleranceMs: Infinity }
+  const shared = await openPgReplicas(given, { access, witness, schema }, settings)
+  const group = { author: { signer, domainName: () => 'test.example' }, witness, schema }
+  const runner = openGroupRunner(given, access, group, shared)
+  const health = { failed: () => {}, worked: () => {} }
+  const commits = openPgGroupCommit(given, runner, group, health, {
     onGroup: () => {},
     onTouched: () => {},
     afterCommit: () => shared.notifyOthers(true),

@@ -17,7 +17,7 @@ import { cleanup } from '../process/cleanup.ts'
 import { postgresDatabase } from '../process/postgres-server.ts'
 
 const openAccess = (t: TestContext, target: PostgresTarget): PgAccess => {
-  const access = openPgAccess({ target, log: silentLog, timers: systemTimers, clock: systemClock })
+  const access = openPgAccess({ clock: systemClock, timers: systemTimers, log: silentLog }, target)
   cleanup(t, () => access.close())
   return access
 }
@@ -114,7 +114,7 @@ test('an exclusive section is run by one plane at a time, and a plane that loses
   const { target, connect } = await postgresDatabase(t)
   let inside = 0
   const turn = (access: PgAccess): Promise<void> =>
-    exclusively({ access, timers: systemTimers }, async () => {
+    exclusively(systemTimers, access, async () => {
       assert.equal(++inside, 1)
       await access.read({ name: 'a-while', text: 'SELECT pg_sleep(0.01)' })
       inside--
@@ -124,7 +124,7 @@ test('an exclusive section is run by one plane at a time, and a plane that loses
     WHERE application_name = 'muster exclusive' AND datname = current_database()`
   const connection = await connect()
   await assert.rejects(
-    exclusively({ access: openAccess(t, target), timers: systemTimers }, async () => {
+    exclusively(systemTimers, openAccess(t, target), async () => {
       await connection.run({ name: 'cut', text: cut })
       await new Promise(() => {})
     }),
@@ -135,14 +135,14 @@ test('an exclusive section is run by one plane at a time, and a plane that loses
 test('a plane that hangs in an exclusive section is not waited for any longer, and is notified when it goes on', async (t) => {
   if (withPeer(t, 'postgres') === null) return
   const { target } = await postgresDatabase(t)
-  const turn = { access: openAccess(t, target), timers: systemTimers, aloneForMs: 200 }
   const alone = Promise.withResolvers<void>()
-  const standingStill = exclusively(turn, () => {
+  const standStill = (): Promise<never> => {
     alone.resolve()
-    return new Promise<never>(() => {})
-  })
+    return new Promise(() => {})
+  }
+  const standingStill = exclusively(systemTimers, openAccess(t, target), standStill, 200)
   const heard = assert.rejects(standingStill, /may have begun the same/)
   await alone.promise
-  assert.equal(await exclusively({ access: openAccess(t, target), timers: systemTimers }, async () => 'next'), 'next')
+  assert.equal(await exclusively(systemTimers, openAccess(t, target), async () => 'next'), 'next')
   await heard
 })

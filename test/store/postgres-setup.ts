@@ -4,18 +4,17 @@ import assert from 'node:assert/strict'
 import type { TestContext } from 'node:test'
 import type { Change } from '#domain/core/change.ts'
 import { migrations } from '#plane/store/postgres/migrations.ts'
-import type { PostgresStoreDeps } from '#plane/store/postgres/open-postgres-store.ts'
 import type { Committed, HeadSigner, JournalQuery, Store, StoredEntry } from '#plane/store/contract/store.ts'
 import type { PgConnection, PostgresTarget } from '#platform/postgres.ts'
 import { cleanup } from '../process/cleanup.ts'
 import { postgresDatabase } from '../process/postgres-server.ts'
-import { makeSigner, openPostgresStoreOn } from './harness.ts'
+import { makeSigner, openPostgresStoreOn, type StoreOptions } from './harness.ts'
 
 export type Replicated = {
   readonly target: PostgresTarget
   readonly signer: HeadSigner
   /** One more replica; closed with the test. */
-  open(more?: Partial<PostgresStoreDeps>, by?: PostgresTarget): Promise<Store>
+  open(more?: StoreOptions, by?: PostgresTarget): Promise<Store>
   /** Another client of the database. */
   readonly connection: PgConnection
   sql(text: string): Promise<readonly Readonly<Record<string, unknown>>[]>

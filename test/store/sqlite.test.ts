@@ -4,7 +4,6 @@ import * as fs from 'node:fs'
 import * as path from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { describe, test, type TestContext } from 'node:test'
-import { openSqliteStore, type SqliteStoreDeps } from '#plane/store/sqlite/open-sqlite-store.ts'
 import { StoreFault, StoreRefused, type StoreRefusedCode } from '#plane/store/contract/store-errors.ts'
 import type { Store } from '#plane/store/contract/store.ts'
 import { storeContract, type StoreUnderTest } from './contract.ts'
@@ -14,7 +13,7 @@ import {
   note,
   openStore,
   steppedTimers,
-  storeDeps,
+  type StoreOptions,
   temporaryFolder,
   workplace,
 } from './harness.ts'
@@ -43,9 +42,9 @@ storeContract('SQLite', openEmpty)
 storeModel('SQLite', openEmpty)
 fleetRowsContract('SQLite', openEmpty)
 
-const opened = async (t: TestContext, more: Partial<SqliteStoreDeps> = {}) => {
+const opened = async (t: TestContext, more: StoreOptions = {}) => {
   const { folder, atEnd } = workplace(t)
-  const store = await openSqliteStore({ ...storeDeps(folder, makeSigner()), ...more })
+  const store = await openStore(folder, makeSigner(), more)
   atEnd(() => store.close())
   return { store, folder, atEnd, file: path.join(folder, 'muster.db') }
 }

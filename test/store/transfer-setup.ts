@@ -8,7 +8,6 @@ import { generateKey, type PrivateKey } from '#pki/keys.ts'
 import { planeConfig, type PlaneConfig } from '#plane/config/config.ts'
 import { sealingKeyOf } from '#plane/keys/seal.ts'
 import { tableShapes } from '#plane/store/commit/columns.ts'
-import { openSqliteStore } from '#plane/store/sqlite/open-sqlite-store.ts'
 import type { HeadSigner, Store } from '#plane/store/contract/store.ts'
 import { openSealedKeys } from '#plane/store/copy/sealing-key.ts'
 import type { CopyRun } from '#plane/store/copy/copy-run.ts'
@@ -17,7 +16,7 @@ import { systemRandom } from '#platform/random.ts'
 import { systemTimers } from '#platform/timers.ts'
 import { fleetRows, newRowsOf } from '../fakes/fleet-rows.ts'
 import type { TestDatabase } from '../process/postgres-server.ts'
-import { newNode, note, putNode, read, someCertificate, someTimeMs, someToken, storeDeps } from './harness.ts'
+import { newNode, note, openStore, putNode, read, someCertificate, someTimeMs, someToken } from './harness.ts'
 
 const domainName = 'lab.example'
 
@@ -59,7 +58,7 @@ export const withStoreIn = async (
   signer: HeadSigner,
   act: (store: Store) => Promise<void>,
 ): Promise<void> => {
-  const store = await openSqliteStore({ ...storeDeps(folder, signer), domainName: () => domainName })
+  const store = await openStore(folder, signer, { domainName: () => domainName })
   try {
     await act(store)
   } finally {

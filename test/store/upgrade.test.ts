@@ -11,7 +11,6 @@ import type { Node, Slot } from '#domain/core/node.ts'
 import { shippedProfiles } from '#domain/core/profile.ts'
 import { tableShapes } from '#plane/store/commit/columns.ts'
 import { migrate, migrations as sqliteSteps } from '#plane/store/sqlite/migrations.ts'
-import { openSqliteStore } from '#plane/store/sqlite/open-sqlite-store.ts'
 import { openPgAccess } from '#plane/store/postgres/pg-access.ts'
 import { migrateDatabase } from '#plane/store/postgres/run-migrations.ts'
 import type { Store } from '#plane/store/contract/store.ts'
@@ -22,7 +21,7 @@ import { keyOf } from '../fakes/fleet-rows.ts'
 import { withPeer } from '../peers/peer.ts'
 import { postgresDatabase } from '../process/postgres-server.ts'
 import { tempFolder } from '../process/temp-folder.ts'
-import { makeSigner, openPostgresStoreOn, someNode, storeDeps } from './harness.ts'
+import { makeSigner, openPostgresStoreOn, openStore, someNode } from './harness.ts'
 import { makeSchema } from './postgres-setup.ts'
 
 /** Steps that were there before the fleet. */
@@ -93,7 +92,7 @@ test('a SQLite store from before the fleet has everything a new one has', async 
   }
   database.exec(`PRAGMA application_id = ${0x4d535452}; PRAGMA user_version = ${before.sqlite}`)
   database.close()
-  const store = await openSqliteStore(storeDeps(folder, makeSigner()))
+  const store = await openStore(folder, makeSigner())
   await isWhole(store)
   await store.close()
 })
@@ -179,7 +178,7 @@ test('L3: a SQLite store of 0.2.0 gets a claim for every key, which names all no
   for (const node of twins) database.prepare(twinInsert(() => '?')).run(...twinValues(node))
   database.exec(`PRAGMA application_id = ${0x4d535452}; PRAGMA user_version = ${release020.sqlite}`)
   database.close()
-  const store = await openSqliteStore(storeDeps(folder, makeSigner()))
+  const store = await openStore(folder, makeSigner())
   await isClaimed(store)
   await store.close()
 })
@@ -251,7 +250,7 @@ test('L2: a PostgreSQL store of 0.2.0 has lived for as long as all its chains sh
      ${all.map((ms, at) => `INSERT INTO journal (chain, sequence, operation, bytes, hash, type) VALUES ('${chain}', ${101 + at}, '${chain}${at}', '${entryAt(ms)}', '', 'refused');`).join('')}`
   await makeSchema(connection, release020.postgres)
   await connection.exec(`BEGIN; ${rowsOf('one', times)} ${rowsOf('two', dayOfEntries(madeMs + 1000))} COMMIT`)
-  const access = openPgAccess({ target: database.target, log: silentLog, timers: systemTimers, clock: systemClock })
+  const access = openPgAccess({ clock: systemClock, timers: systemTimers, log: silentLog }, database.target)
   await migrateDatabase(access)
   await access.close()
   const { rows: found } = await connection.run({ name: 'lived', text: 'SELECT ms FROM lived' })

@@ -19,15 +19,14 @@ export type Diagnostics = {
 }
 
 export const openDiagnostics = (
-  { clock, timers, log: bare }: Pick<AgentCore, 'clock' | 'timers' | 'log'>,
+  core: Pick<AgentCore, 'clock' | 'timers' | 'log'>,
   { stateFolder, keyStorage }: Pick<AgentConfig, 'stateFolder' | 'keyStorage'>,
 ): Diagnostics => {
+  const { clock, timers } = core
   const writeFailed = (errno: string): void => record.count({ kind: 'diagnostic-write-failed', errno })
   const storage = openStorage(clock, stateFolder, keyStorage === 'file', writeFailed)
   const record: AgentRecord = openRecord(clock, storage, eventsIn(stateFolder))
-  const { log, flush } = coalesced(bare, {
-    clock,
-    timers,
+  const { log, flush } = coalesced(core, {
     quiet: storage.pressure,
     dropped: (reason) => record.count({ kind: 'dropped', source: 'log', reason, count: 1 }),
   })

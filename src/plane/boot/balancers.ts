@@ -9,13 +9,13 @@ import type { Metrics } from '#plane/metrics/open-metrics.ts'
 
 /** Null: the plane is behind none. */
 export const openBalancers = (
-  { clock, timers, log: whole }: Pick<Core, 'clock' | 'timers' | 'log'>,
+  core: Pick<Core, 'clock' | 'timers' | 'log'>,
   networks: readonly Network[],
   metrics: Pick<Metrics, 'unproxied'>,
 ): Balancers | null => {
   if (networks.length === 0) return null
   // A balancer set up without the protocol fails with every connection: a line a minute says as much.
-  const { log } = coalesced(whole, { clock, timers, quiet: () => false, dropped: () => {} })
+  const { log } = coalesced(core)
   return {
     has: (address) => isBalancer(networks, address),
     refused(trouble, from, why) {

@@ -14,16 +14,16 @@ export type TurnedAway = {
 
 /** `perSource`: as configured; null: the share that a source has of what is free. */
 export const openTurnedAway = (
-  { clock, timers, log: whole }: Pick<Core, 'clock' | 'timers' | 'log'>,
+  core: Pick<Core, 'clock' | 'timers' | 'log'>,
   metrics: Pick<Metrics, 'cut' | 'aborted'>,
   perSource: number | null,
 ): TurnedAway => {
-  const { log } = coalesced(whole, { clock, timers, quiet: () => false, dropped: () => {} })
+  const { log } = coalesced(core)
   return {
     limits: (listener, most) => ({
       ...most,
       perSource,
-      timers,
+      timers: core.timers,
       onCut(reason, source) {
         metrics.cut(listener, reason)
         log.warn({ code: reason, listener, from: source }, 'a connection was closed: it was beyond its bounds')
@@ -31,7 +31,7 @@ export const openTurnedAway = (
     }),
     aborted(listener, source) {
       metrics.aborted(listener)
-      whole.debug({ listener, from: source }, 'a caller hung up in the middle of its request')
+      core.log.debug({ listener, from: source }, 'a caller hung up in the middle of its request')
     },
   }
 }

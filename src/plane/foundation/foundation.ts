@@ -21,7 +21,7 @@ import { lockDataFolder, refuseLocked } from '#plane/store/sqlite/data-folder-lo
 import { openDiskReserve, type DiskReserve } from '#plane/store/sqlite/disk-reserve.ts'
 import { openSqliteStore } from '#plane/store/sqlite/open-sqlite-store.ts'
 import { openJournalWitness, type JournalWitness } from '#plane/store/journal/journal-witness.ts'
-import type { Store } from '#plane/store/contract/store.ts'
+import type { Store, StoreCore } from '#plane/store/contract/store.ts'
 import { damagedWitnesses } from '#plane/store/journal/witness-files.ts'
 import { refuseBeforeAuthority } from './clock-check.ts'
 import { ConfigProblem, type PlaneConfig } from '#plane/config/config.ts'
@@ -46,8 +46,6 @@ export type Foundation = {
 
 /** With a domain in it. */
 export type LaidFoundation = Foundation & Initialised & { readonly keeping: WitnessKeeping }
-
-export type Base = Pick<Foundation, 'clock' | 'timers' | 'random' | 'log'>
 
 export type StartOptions = {
   /** Keys that are known to be lost and are to be made anew. */
@@ -77,7 +75,7 @@ export const layFoundation = async (
   makeFolder(dataFolder, 0o700)
   const fault = faultOfPrivateFolder(dataFolder)
   if (fault !== null) throw new ConfigProblem(`the data folder ${dataFolder} ${fault}: ${remedyFor(dataFolder)}`)
-  const base: Base = { clock: systemClock, timers: systemTimers, random: systemRandom, log }
+  const base: StoreCore = { clock: systemClock, timers: systemTimers, random: systemRandom, log }
   let domainName = config.domainName
   let domainRoot: string | null = null
   const witness = openJournalWitness()
@@ -110,7 +108,7 @@ export const layFoundation = async (
       }
       if (await learnName()) {
         await refuseBeforeAuthority(foundation)
-        await checkRecords(foundation, config, options)
+        await checkRows(foundation, config, options)
       }
       const owner = { domainName: asked, domainRoot: () => domainRoot, replica: config.replica }
       keeping = await keepWitness(foundation, owner, dataFolder)
@@ -148,19 +146,19 @@ const loggingSetAside = (custody: KeyCustody, log: Log): KeyCustody => ({
   async setAside(name) {
     await custody.setAside(name)
     const isKept = custody.asideNames().some((one) => sealedNameOf(one) === sealedNameOf(name))
-    if (isKept) log.warn({ key: `set-aside/${sealedNameOf(name)}` }, 'a key that no record names was set aside')
+    if (isKept) log.warn({ key: `set-aside/${sealedNameOf(name)}` }, 'a key that no row names was set aside')
   },
 })
 
 /** As on SQLite before the store is opened: here for both stores, on what the store itself says. */
-const checkRecords = async (
+const checkRows = async (
   { store, custody, clock }: Foundation,
   { dataFolder, issuerKey }: PlaneConfig,
   { replacing }: StartOptions,
 ): Promise<void> => {
   const issuers = (await store.issuers()).map(({ value }) => value)
   refuseOtherDomain(dataFolder, issuers)
-  // Behind the records: another replica may have made an authority since the keys were read. A key is kept before its record.
+  // Behind the rows: another replica may have made an authority since the keys were read. A key is kept before its record.
   await custody.refresh()
   const names = custody.names()
   // By now the journal's is there, or was made.
@@ -173,7 +171,7 @@ export type OpenedStore = Pick<Foundation, 'store' | 'custody' | 'keySeal'> & {
 }
 
 const openOwnStore = async (
-  base: Base,
+  base: StoreCore,
   config: PlaneConfig,
   witness: JournalWitness,
   domainName: () => string,
@@ -208,7 +206,7 @@ const openOwnStore = async (
       state === 'domain' && !replacing.includes('journal') ? 'refuse' : 'make',
     )
     isHandedOn = true
-    const store = await openSqliteStore({ ...base, folder: dataFolder, lock, signer, witness, domainName })
+    const store = await openSqliteStore(base, { folder: dataFolder, lock, author: { signer, domainName }, witness })
     const keySeal = openKeySeal(sealing.key, domainName)
     return { store, custody: openKeyCustody(path.join(dataFolder, 'keys'), sealing), keySeal, undo }
   } catch (error) {
@@ -219,7 +217,7 @@ const openOwnStore = async (
 }
 
 /** Reading needs room for the index of the log where a crash has left none: on a full disk it is taken from the reserve. */
-const inReserve = <T>({ log, clock }: Base, dataFolder: string, look: () => T): T => {
+const inReserve = <T>({ log, clock }: StoreCore, dataFolder: string, look: () => T): T => {
   let reserve: DiskReserve | null = null
   for (;;) {
     try {
@@ -235,7 +233,7 @@ const inReserve = <T>({ log, clock }: Base, dataFolder: string, look: () => T): 
 /** With the lock held: another plane may have made a domain here since the folder was looked at. */
 const prepareFirstStart = async (
   dataFolder: string,
-  { clock, log }: Base,
+  { clock, log }: StoreCore,
   beforeFirst: () => Promise<void>,
 ): Promise<void> => {
   if (examineFolder(dataFolder).state === 'domain') throw madeMeanwhile(dataFolder)

@@ -1,7 +1,7 @@
 // The store of planes that share one: PostgreSQL, with the sealed keys of the domain in it. A plane with another sealing key than
 // the domain's is refused before anything is written.
 
-import type { IssuerRecord } from '#domain/ca/issuer.ts'
+import type { IssuerRow } from '#domain/ca/issuer.ts'
 import type { Clock } from '#platform/clock.ts'
 import { pgTrouble, type PgConnection, type PostgresTarget, type Prepared } from '#platform/postgres.ts'
 import { processName } from '#platform/this-process.ts'
@@ -15,10 +15,11 @@ import { migrateDatabase, schemaOf } from '#plane/store/postgres/run-migrations.
 import { openSealedKeys } from '#plane/store/postgres/sealed-keys.ts'
 import { clockOffset, clockTrouble, instantOf } from '#plane/store/postgres/standing-at.ts'
 import { StoreFault, StoreRefused } from '#plane/store/contract/store-errors.ts'
+import type { StoreCore } from '#plane/store/contract/store.ts'
 import { ClockOff } from './clock-check.ts'
 import { ConfigProblem, type PlaneConfig } from '#plane/config/config.ts'
 import { examineKeys, refuseFolderOfDomain, refuseOtherDomain, type StoredFacts } from './data-folder.ts'
-import type { Base, OpenedStore, StartOptions } from './foundation.ts'
+import type { OpenedStore, StartOptions } from './foundation.ts'
 import { checkSealing, openSharedHeadSigner } from './journal-key.ts'
 
 /** The database cannot be had now; it may be there in a moment. */
@@ -37,14 +38,14 @@ export class DatabaseUnreachable extends Error {
 const reasonOf = (cause: unknown): string => (cause instanceof Error ? cause.message : String(cause))
 
 export const openSharedStore = async (
-  base: Base,
+  base: StoreCore,
   config: PlaneConfig,
   target: PostgresTarget,
   witness: JournalWitness,
   domainName: () => string,
   { replacing, examined, needsDomain }: StartOptions,
 ): Promise<OpenedStore> => {
-  const access = openPgAccess({ ...base, target })
+  const access = openPgAccess(base, target)
   try {
     const { kept, stored } = await lookAt(access, target, (connection) =>
       refuseSkewed(base.clock, connection, config.clockToleranceMs),
@@ -71,8 +72,11 @@ export const openSharedStore = async (
       hasDomain && !replacing.includes('journal') ? 'refuse' : 'make',
     )
     const custody = await openSharedCustody(keys, sealing)
-    const replica = { replicaName: processName(), clockToleranceMs: config.clockToleranceMs }
-    const store = await openPostgresStore({ ...base, access, signer, witness, domainName, migrated, ...replica })
+    const store = await openPostgresStore(
+      base,
+      { access, author: { signer, domainName }, witness, migrated },
+      { name: processName(), clockToleranceMs: config.clockToleranceMs },
+    )
     return { store, custody, keySeal: openKeySeal(sealing.key, domainName), undo: () => {} }
   } catch (error) {
     await access.close()
@@ -94,7 +98,7 @@ const lookAt = async (
     const { version } = await schemaOf(connection)
     if (version === null) return { kept: new Map(), stored: { domain: null, issuers: [], headKeyId: null } }
     const stored = await storedIn(connection)
-    // Behind the records: a key is kept before its record.
+    // Behind the rows: a key is kept before its row.
     return { kept: await openSealedKeys(access).all(), stored }
   } finally {
     await connection.end()
@@ -109,7 +113,7 @@ const storedIn = async (connection: PgConnection): Promise<StoredFacts> => {
   const [domain] = (await docs('domain')) as { readonly name: string }[]
   const { rows: newest } = await connection.run(askHeadKey)
   const headKeyId = (newest[0]?.['keyId'] as string | undefined) ?? null
-  return { domain: domain?.name ?? null, issuers: (await docs('issuer')) as IssuerRecord[], headKeyId }
+  return { domain: domain?.name ?? null, issuers: (await docs('issuer')) as IssuerRow[], headKeyId }
 }
 
 /** Of one chain; all planes sign with the same key. */

@@ -4,12 +4,16 @@
 import type { Alert } from '#domain/alerts/alert.ts'
 import type { Change, Row, RowKind, RowTypes, Write } from '#domain/core/change.ts'
 import type { Denial } from '#domain/core/certificate.ts'
-import type { IssuerRecord } from '#domain/ca/issuer.ts'
+import type { IssuerRow } from '#domain/ca/issuer.ts'
 import type { JournalEntry, EntryType } from '#domain/core/journal-entry.ts'
 import type { HardwareIdentity, Membership, Node, NodeId } from '#domain/core/node.ts'
 import type { OperatorKey } from '#domain/core/principal.ts'
 import type { Profile } from '#domain/core/profile.ts'
 import type { Token } from '#domain/enrollment/token.ts'
+import type { Clock } from '#platform/clock.ts'
+import type { Log } from '#platform/log.ts'
+import type { Random } from '#platform/random.ts'
+import type { Timers } from '#platform/timers.ts'
 import type { AgentEvidence } from '#wire/core/agent-evidence.ts'
 import type { CapabilityReportBody, OverlayStateBody } from '#wire/node/node-runs.ts'
 import type { ReportBody } from '#wire/node/report.ts'
@@ -33,7 +37,7 @@ export type Store = {
   denials(): Promise<readonly Denial[]>
   profiles(): Promise<readonly Row<Profile>[]>
   operatorKeys(): Promise<readonly Row<OperatorKey>[]>
-  issuers(): Promise<readonly Row<IssuerRecord>[]>
+  issuers(): Promise<readonly Row<IssuerRow>[]>
   /** In the order of their ids, which is that of their raising, starting behind `after`. */
   alerts(query: AlertQuery): Promise<readonly Row<Alert>[]>
   alertById(id: string): Promise<Row<Alert> | null>
@@ -255,6 +259,24 @@ export type SealedKeys = {
   /** False: there is one of that name, which stays. */
   add(name: string, sealed: string): Promise<boolean>
   remove(name: string): Promise<void>
+}
+
+/**
+ * What a store is built on. It is a `Core` without store and feed, because they do not exist before the store is open. A part
+ * of a store takes it first, or a `Pick` of it, and its own parts after it.
+ */
+export type StoreCore = {
+  readonly clock: Clock
+  readonly timers: Timers
+  readonly random: Random
+  readonly log: Log
+}
+
+/** In whose name a journal is written. */
+export type JournalAuthor = {
+  readonly signer: HeadSigner
+  /** Goes into every entry; asked at each commit, so it may be decided after the store is open. */
+  domainName(): string
 }
 
 /** Signs journal heads. Its key is not in the database, so a user who can only write the database cannot make a head. */

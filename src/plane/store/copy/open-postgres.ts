@@ -18,7 +18,7 @@ import type { ReadableStore } from './stored-records.ts'
 const settings = { idle_in_transaction_session_timeout: '0', lock_timeout: '5s' }
 
 export const postgresAccess = (target: PostgresTarget): PgAccess =>
-  openPgAccess({ target, log: silentLog, timers: systemTimers, clock: systemClock })
+  openPgAccess({ clock: systemClock, timers: systemTimers, log: silentLog }, target)
 
 export const connectForCopy = async (access: PgAccess, purpose: string): Promise<PgConnection> => {
   try {
@@ -33,10 +33,10 @@ export const connectForCopy = async (access: PgAccess, purpose: string): Promise
   }
 }
 
-/** Everything in the transaction of the connection. */
+/** Everything in the connection's transaction. */
 export const sqlOn = (connection: PgConnection): Sql => {
   const run: PgAccess['read'] = (statement, values) => connection.run(statement, values)
-  return openPgSql({ access: { read: run, write: run }, timers: systemTimers, self: () => 0 })
+  return openPgSql(systemTimers, { read: run, write: run }, { self: 0 })
 }
 
 export const readablePostgres = (connection: PgConnection): ReadableStore => {

@@ -25,17 +25,17 @@ export const tailAtBase = ({ chain, sequence, hash }: BaseRow): Tail => ({
 
 /** Every group commits its entries and its signed head together, so an unsigned end was not left by us. */
 export const tailAt = (
-  deps: { readonly signer: HeadSigner; readonly log: Log },
+  log: Log,
+  signer: HeadSigner,
   place: ChainPlace,
   signed: { readonly signature: Uint8Array | null; readonly keyId: string | null } | null,
 ): Tail => {
   const signature = signed?.signature ?? null
   const keyId = signed?.keyId ?? null
-  const proven =
-    signature !== null && keyId !== null && deps.signer.verify(signedBytes('head', place, keyId), signature)
+  const proven = signature !== null && keyId !== null && signer.verify(signedBytes('head', place, keyId), signature)
   if (proven) return { place, chainTo: place.hash }
   const { chain, sequence, hash } = place
-  deps.log.error({ chain, sequence }, 'the end of the journal carries no signature of ours; see: muster journal verify')
+  log.error({ chain, sequence }, 'the end of the journal carries no signature of ours; see: muster journal verify')
   return { place: { chain, sequence, hash }, chainTo: scarredHash(hash) }
 }
 

@@ -3,7 +3,6 @@
 
 import { sameBytes } from '#platform/bytes.ts'
 import type { Clock } from '#platform/clock.ts'
-import { turn, type Timers } from '#platform/timers.ts'
 import { chainedHash, genesisHash, scarredHash, signedBytes } from './journal-chain.ts'
 import type { BaseRow, JournalRow } from './journal-chain.ts'
 import type { HeadSigner, KnownPlace } from '#plane/store/contract/store.ts'
@@ -20,31 +19,26 @@ export type JournalCheck = {
 /** How long a check keeps the event loop to itself: enrollments go on beside it. */
 const turnMs = 8
 
-export type CheckDeps = {
-  readonly clock: Clock
-  readonly timers: Timers
-  readonly signer: HeadSigner
-  readonly rest?: (() => Promise<void>) | undefined
-}
-
 /**
  * One chain from its base to `written`, the newest sequence known to have been written, a page at a time. `entries`: how
- * many are what was written.
+ * many are what was written. `rest` is awaited between slices.
  */
 export const checkChain = async (
-  deps: CheckDeps,
+  clock: Clock,
+  signer: HeadSigner,
   base: BaseRow,
   written: number,
   pageAfter: (sequence: number) => readonly JournalRow[] | Promise<readonly JournalRow[]>,
+  rest: () => Promise<void>,
 ): Promise<{ readonly broken: Broken | null; readonly entries: number }> => {
-  const check = startCheck(deps.signer, base)
-  let broken = checkBase(deps.signer, base)
+  const check = startCheck(signer, base)
+  let broken = checkBase(signer, base)
   let at = base.sequence
-  let turnEndsMs = deps.clock.monotonicMs() + turnMs
+  let turnEndsMs = clock.monotonicMs() + turnMs
   const restIfDue = async (): Promise<void> => {
-    if (deps.clock.monotonicMs() < turnEndsMs) return
-    await (deps.rest?.() ?? turn(deps.timers))
-    turnEndsMs = deps.clock.monotonicMs() + turnMs
+    if (clock.monotonicMs() < turnEndsMs) return
+    await rest()
+    turnEndsMs = clock.monotonicMs() + turnMs
   }
   while (broken === null && at < written) {
     const rows = await pageAfter(at)

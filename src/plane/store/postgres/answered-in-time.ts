@@ -4,6 +4,14 @@
 import type { PgConnection } from '#platform/postgres.ts'
 import type { Timers } from '#platform/timers.ts'
 
+/** `answeredInTime` with one limit for the statements of one part. */
+export type InTime = <T>(connection: PgConnection, answer: Promise<T>) => Promise<T>
+
+export const answersWithin =
+  (timers: Timers, withinMs: number): InTime =>
+  (connection, answer) =>
+    answeredInTime(timers, connection, withinMs, answer)
+
 /** A connection that does not answer in time is cut: other statements on it would not be answered either. */
 export const answeredInTime = async <T>(
   timers: Timers,

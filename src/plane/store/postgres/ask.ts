@@ -1,11 +1,9 @@
 // Questions between replicas, and what silence means. An answer is only ever given under a lease; who has none is gone,
 // and only the database says who has one.
 
-import type { Log } from '#platform/log.ts'
 import type { Prepared } from '#platform/postgres.ts'
-import type { Random } from '#platform/random.ts'
-import type { Timers } from '#platform/timers.ts'
 import type { Asked, ReplicaNumber } from '#plane/store/contract/replicas.ts'
+import type { StoreCore } from '#plane/store/contract/store.ts'
 import type { Lease } from './lease.ts'
 import type { ReplicaMessages } from './replica-messages.ts'
 
@@ -16,19 +14,14 @@ export type Questions = {
 
 type Answer = (question: unknown, from: ReplicaNumber) => Promise<unknown>
 
-export type QuestionsDeps = {
-  readonly lease: Pick<Lease, 'self' | 'confirmed'>
-  readonly messages: Pick<ReplicaMessages, 'send' | 'onMessage'>
-  readonly timers: Timers
-  readonly random: Random
-  readonly log: Log
-}
-
 /** Questions that wait here for an answer, and those that others are being answered. */
 const mostAtOnce = 2000
 
-export const openQuestions = (deps: QuestionsDeps): Questions => {
-  const { lease, messages, log } = deps
+export const openQuestions = (
+  { timers, random, log }: Pick<StoreCore, 'timers' | 'random' | 'log'>,
+  lease: Pick<Lease, 'self' | 'confirmed'>,
+  messages: Pick<ReplicaMessages, 'send' | 'onMessage'>,
+): Questions => {
   const topics = new Map<string, Answer>()
   const waiting = new Map<string, (value: unknown) => void>()
   let answering = 0
@@ -63,12 +56,12 @@ export const openQuestions = (deps: QuestionsDeps): Questions => {
     about: Pick<QuestionMessage, 'topic' | 'question'>,
     withinMs: number,
   ): Promise<{ readonly value: unknown } | null> => {
-    const id = deps.random.bytes(12).toString('hex')
+    const id = random.bytes(12).toString('hex')
     const sent = messages.send(replica, textOf({ kind: 'question', id, from, to: replica, ...about }))
     let cancel = (): void => {}
     try {
       return await new Promise((resolve) => {
-        cancel = deps.timers.after(withinMs, () => resolve(null))
+        cancel = timers.after(withinMs, () => resolve(null))
         waiting.set(id, (value) => resolve({ value }))
         sent?.catch((error: unknown) => log.debug({ err: error }, 'a question was lost'))
       })

@@ -1,25 +1,16 @@
 // The end of this replica's own chain. The replica takes over a chain that no replica with a lease writes, or begins a new one; no
 // other replica writes it from then on, so it has no gaps, and no other writer ever waits for it.
 
-import type { Clock } from '#platform/clock.ts'
 import type { Log } from '#platform/log.ts'
 import type { PgConnection, Prepared } from '#platform/postgres.ts'
-import { sortableId, type Random } from '#platform/random.ts'
+import { sortableId } from '#platform/random.ts'
 import { sameBytes } from '#platform/bytes.ts'
 import { newBase, tailAt, tailAtBase, type Tail } from '#plane/store/journal/chain-tail.ts'
 import type { BaseRow } from '#plane/store/journal/journal-chain.ts'
 import type { ReplicaNumber } from '#plane/store/contract/replicas.ts'
-import type { HeadSigner } from '#plane/store/contract/store.ts'
+import type { HeadSigner, JournalAuthor, StoreCore } from '#plane/store/contract/store.ts'
 import { lockKey } from './group-needs.ts'
 import type { FoundChain } from './lock-rows.ts'
-
-export type ChainWriterDeps = {
-  readonly clock: Clock
-  readonly random: Random
-  readonly signer: HeadSigner
-  readonly log: Log
-  domainName(): string
-}
 
 /** A chain as its row was found, and where entries are added to it. */
 export type OwnChain = {
@@ -30,21 +21,25 @@ export type OwnChain = {
   readonly tail: Tail
 }
 
-/**
- * Inside the transaction that is going to write it. `known`: what this replica wrote last. `afresh`: the store has lost
- * commits, and a chain that was cut short is not taken over: that would put two signed entries in one place.
- */
+export type ChainFacts = {
+  /** What this replica wrote last. */
+  readonly known: OwnChain | null
+  readonly chains: readonly FoundChain[]
+  /** The store has lost commits. A chain that was cut short is not taken over: that would put two signed entries in one place. */
+  readonly afresh: boolean
+}
+
+/** Inside the transaction that is going to write it. */
 export const ownChain = async (
-  deps: ChainWriterDeps,
+  core: Pick<StoreCore, 'clock' | 'random' | 'log'>,
+  author: JournalAuthor,
   connection: PgConnection,
   self: ReplicaNumber,
-  known: OwnChain | null,
-  chains: readonly FoundChain[],
-  afresh: boolean,
+  { known, chains, afresh }: ChainFacts,
 ): Promise<OwnChain> => {
   if (known !== null && known.writer === self && isUnchanged(known, chains)) return known
-  if (afresh) return begin(deps, connection, self)
-  return (await takeOver(deps, connection, self)) ?? (await begin(deps, connection, self))
+  const free = afresh ? null : await takeOver(core.log, author.signer, connection, self)
+  return free ?? begin(core, author, connection, self)
 }
 
 const isUnchanged = ({ row, writer, tail }: OwnChain, chains: readonly FoundChain[]): boolean => {
@@ -53,7 +48,8 @@ const isUnchanged = ({ row, writer, tail }: OwnChain, chains: readonly FoundChai
 }
 
 const takeOver = async (
-  deps: ChainWriterDeps,
+  log: Log,
+  signer: HeadSigner,
   connection: PgConnection,
   self: ReplicaNumber,
 ): Promise<OwnChain | null> => {
@@ -75,15 +71,20 @@ const takeOver = async (
       writer: self,
       row: { sequence, hash: found['hash'] as Uint8Array, writer },
       base: null,
-      tail: tailAt(deps, place, signed),
+      tail: tailAt(log, signer, place, signed),
     }
   }
   return null
 }
 
-const begin = async (deps: ChainWriterDeps, connection: PgConnection, self: ReplicaNumber): Promise<OwnChain> => {
-  const chain = sortableId(deps.clock.nowMs(), deps.random)
-  const base = newBase(deps.signer, chain, deps.domainName())
+const begin = async (
+  { clock, random }: Pick<StoreCore, 'clock' | 'random'>,
+  author: JournalAuthor,
+  connection: PgConnection,
+  self: ReplicaNumber,
+): Promise<OwnChain> => {
+  const chain = sortableId(clock.nowMs(), random)
+  const base = newBase(author.signer, chain, author.domainName())
   // A connection that looks up the outcome of this transaction waits here until it has ended.
   await connection.run(lockNewChain, [lockKey('chain', chain)])
   return { writer: self, row: null, base, tail: tailAtBase(base) }

@@ -12,18 +12,16 @@ const exclusiveLock = 0x4d535452_02
 const waitForOthers = '60s'
 const answeredWithinMs = 65_000
 /** Shorter than others wait: a replica that hangs in here keeps no other from starting. */
-const aloneForMs = 30_000
-
-export type ExclusiveDeps = {
-  readonly access: Pick<PgAccess, 'connect'>
-  readonly timers: Timers
-  readonly aloneForMs?: number
-}
+const usuallyAloneForMs = 30_000
 
 /** Not to be nested: the inner would wait for the outer. */
-export const exclusively = async <T>(deps: ExclusiveDeps, run: () => Promise<T>): Promise<T> => {
-  const { access, timers } = deps
-  const idle_session_timeout = `${deps.aloneForMs ?? aloneForMs}ms`
+export const exclusively = async <T>(
+  timers: Timers,
+  access: Pick<PgAccess, 'connect'>,
+  run: () => Promise<T>,
+  aloneForMs = usuallyAloneForMs,
+): Promise<T> => {
+  const idle_session_timeout = `${aloneForMs}ms`
   const connection = await access
     .connect('exclusive', { lock_timeout: waitForOthers, idle_session_timeout })
     .catch(fault)

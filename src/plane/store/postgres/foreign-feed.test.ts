@@ -55,8 +55,9 @@ const setUp = async (t: { readonly end: number; readonly writer: number }) => {
   const published: number[] = []
   const lineages: number[] = []
   const witness = openJournalWitness()
-  const feed = openForeignFeed({
-    lease: {
+  const feed = openForeignFeed(
+    { timers: manualTimers(clock), log: silentLog },
+    {
       renewal: () => ({ connection, number: self, sentAt: instantOf(clock), clock: null }),
       heard: ({ monotonicMs }) => void heard.push(monotonicMs),
       unheard: (why) => void unheard.push(why),
@@ -64,10 +65,8 @@ const setUp = async (t: { readonly end: number; readonly writer: number }) => {
       confirmed: (look) => look(connection),
     },
     witness,
-    timers: manualTimers(clock),
-    log: silentLog,
-    pace: usualPace,
-  })
+    usualPace,
+  )
   feed.onForeignCommit(({ entries }) => published.push(...entries.map(({ entry: { sequence } }) => sequence)))
   feed.onForeignCommit(({ writes }) => {
     for (const write of writes) if (write.put === 'domain') lineages.push(write.value.continuity.lineage)

@@ -2,13 +2,11 @@
 // when the store was opened. Hints only say when to look; every renewal of the lease looks as well.
 
 import type { Change } from '#domain/core/change.ts'
-import type { Log } from '#platform/log.ts'
 import type { PgConnection } from '#platform/postgres.ts'
-import type { Timers } from '#platform/timers.ts'
 import type { SeenHead } from '#domain/continuity/sighting.ts'
 import { lossAmong, lossInWords, type FoundPlace, type JournalWitness } from '#plane/store/journal/journal-witness.ts'
-import type { Committed } from '#plane/store/contract/store.ts'
-import { answeredInTime } from './answered-in-time.ts'
+import type { Committed, StoreCore } from '#plane/store/contract/store.ts'
+import { answersWithin, type InTime } from './answered-in-time.ts'
 import { readChain, type Position, type ReadCommit } from './chain-reading.ts'
 import { chainEnds, continuityOf, entriesBehind, rowsOf, type ChainEnd, type Run } from './feed-reads.ts'
 import { findPlaces } from './known-places.ts'
@@ -32,18 +30,15 @@ export type ForeignFeed = {
   stop(): Promise<void>
 }
 
-export type ForeignFeedDeps = {
-  readonly lease: Pick<Lease, 'renewal' | 'heard' | 'unheard' | 'onRenewed' | 'confirmed'>
-  readonly witness: JournalWitness
-  readonly timers: Timers
-  readonly log: Log
-  readonly pace: ReplicaPace
-}
-
 const entriesAtOnce = 500
 
-export const openForeignFeed = (deps: ForeignFeedDeps): ForeignFeed => {
-  const { lease, log, witness } = deps
+export const openForeignFeed = (
+  { timers, log }: Pick<StoreCore, 'timers' | 'log'>,
+  lease: Pick<Lease, 'renewal' | 'heard' | 'unheard' | 'onRenewed' | 'confirmed'>,
+  witness: JournalWitness,
+  pace: ReplicaPace,
+): ForeignFeed => {
+  const inTime = answersWithin(timers, pace.answerWithinMs)
   const positions = new Map<string, Position>()
   const own = openOwnCommits()
   const publishedRows = openPublishedRows()
@@ -144,7 +139,7 @@ export const openForeignFeed = (deps: ForeignFeedDeps): ForeignFeed => {
   }
 
   const lookOnce = async (renewal: Renewal): Promise<void> => {
-    const run = runIn(deps, renewal)
+    const run = runIn(inTime, renewal)
     // Before the question: what is committed while it is asked need not be in the answer.
     const known = witness.loss() === null ? witness.places() : []
     const [ends, found] = await Promise.all([chainEnds(run), findPlaces(run, known)])
@@ -190,7 +185,7 @@ export const openForeignFeed = (deps: ForeignFeedDeps): ForeignFeed => {
    * followed from its present end.
    */
   const resume = async (found: readonly FoundPlace[]): Promise<void> => {
-    const ends = await chainEnds(runIn(deps, lease.renewal()))
+    const ends = await chainEnds(runIn(inTime, lease.renewal()))
     const cut = new Set(found.filter((place) => lossAmong([place]) !== null).map(({ known }) => known.chain))
     const before = new Map(positions)
     positions.clear()
@@ -219,7 +214,7 @@ export const openForeignFeed = (deps: ForeignFeedDeps): ForeignFeed => {
 
   const start = async (): Promise<void> => {
     const renewal = lease.renewal()
-    const ends = await chainEnds(runIn(deps, renewal))
+    const ends = await chainEnds(runIn(inTime, renewal))
     positions.clear()
     for (const { chain, base, end, hash } of ends) moveTo(chain, { sequence: end, hash: end === base ? null : hash })
     lease.heard(renewal.sentAt)
@@ -284,6 +279,6 @@ const runOn =
     connection.run(statement, values)
 
 const runIn =
-  ({ timers, pace }: ForeignFeedDeps, { connection }: Renewal): Run =>
+  (inTime: InTime, { connection }: Renewal): Run =>
   (statement, values) =>
-    answeredInTime(timers, connection, pace.answerWithinMs, connection.run(statement, values))
+    inTime(connection, connection.run(statement, values))

@@ -8,11 +8,12 @@ import { gatherCommits } from '#plane/store/commit/gather-commits.ts'
 import { planCommit, type CommitPlan } from '#plane/store/commit/plan-commit.ts'
 import { refusedInDoubt, type JournalWitness } from '#plane/store/journal/journal-witness.ts'
 import { StaleReplica, StoreFault, StoreInDoubt, UpgradeUnfinished } from '#plane/store/contract/store-errors.ts'
-import type { CommitGroup, Committed } from '#plane/store/contract/store.ts'
+import type { CommitGroup, Committed, StoreCore } from '#plane/store/contract/store.ts'
+import type { TroubleRecord } from '#plane/store/contract/trouble-record.ts'
 import { refusedOn } from './older-rows.ts'
 import { policyKinds } from './row-statements.ts'
-import { openGroupRunner, type GroupRunnerDeps } from './run-group.ts'
-import type { MemberOutcome } from './run-transaction.ts'
+import type { GroupRunner } from './run-group.ts'
+import type { GroupParts, MemberOutcome } from './run-transaction.ts'
 import type { SchemaInUse } from './schema-gate.ts'
 
 export type PgGroupCommit = {
@@ -23,9 +24,9 @@ export type PgGroupCommit = {
   finish(): Promise<void>
 }
 
-export type PgGroupCommitDeps = GroupRunnerDeps & {
-  readonly onGroup: (group: CommitGroup) => void
-  readonly health: { failed(error: unknown): void; worked(): void }
+export type GroupListener = {
+  /** Whether a group came through, and how long it took. */
+  onGroup(group: CommitGroup): void
   /** Rows that changed, or that differ from what a member has read. */
   onTouched(rows: readonly TouchedRow[]): void
   /** In the turn in which the commits are answered; with the same rows. */
@@ -46,8 +47,15 @@ const largestGroup = 256
 /** A group that failed sooner had a trouble of its own. */
 const longWaitMs = 2000
 
-export const openPgGroupCommit = (deps: PgGroupCommitDeps): PgGroupCommit => {
-  const runner = openGroupRunner(deps)
+/** Closes the runner when it is finished. */
+export const openPgGroupCommit = (
+  core: Pick<StoreCore, 'clock' | 'timers'>,
+  runner: GroupRunner,
+  { witness, schema }: Pick<GroupParts, 'witness' | 'schema'>,
+  health: Pick<TroubleRecord, 'failed' | 'worked'>,
+  listener: GroupListener,
+): PgGroupCommit => {
+  const { clock } = core
   let queue: Member[] = []
   let running: Promise<void> | null = null
   let finished = false
@@ -55,13 +63,13 @@ export const openPgGroupCommit = (deps: PgGroupCommitDeps): PgGroupCommit => {
   const enough = (): boolean => queue.length >= largestGroup || finished
   const drain = async (): Promise<void> => {
     while (queue.length > 0) {
-      await new Promise<void>((resolve) => gatherCommits(deps, enough, resolve))
+      await new Promise<void>((resolve) => gatherCommits(core, enough, resolve))
       const group = queue.slice(0, largestGroup)
       queue = queue.slice(largestGroup)
-      const sinceMs = deps.clock.monotonicMs()
-      const fault = await answer(withoutRefused(deps.witness, group))
+      const sinceMs = clock.monotonicMs()
+      const fault = await answer(withoutRefused(witness, group))
       // They have waited for the same database, and each has a caller that waits.
-      if (fault !== null && deps.clock.monotonicMs() - sinceMs > longWaitMs)
+      if (fault !== null && clock.monotonicMs() - sinceMs > longWaitMs)
         for (const member of queue.splice(0)) member.reject(new StoreFault('nothing was committed', fault))
     }
   }
@@ -75,28 +83,28 @@ export const openPgGroupCommit = (deps: PgGroupCommitDeps): PgGroupCommit => {
   /** The fault that befell all of them; null: each has its own answer. */
   const answer = async (group: readonly Member[]): Promise<StoreFault | null> => {
     if (group.length === 0) return null
-    const startedMs = deps.clock.monotonicMs()
+    const startedMs = clock.monotonicMs()
     const tell = (lostRaces: number, failed: boolean): void =>
-      deps.onGroup({ commits: group.length, lostRaces, failed, ms: deps.clock.monotonicMs() - startedMs })
+      listener.onGroup({ commits: group.length, lostRaces, failed, ms: clock.monotonicMs() - startedMs })
     let outcomes: readonly MemberOutcome[]
     try {
       outcomes = await runner.run(group)
     } catch (error) {
       const fault = error instanceof StoreFault ? error : new StoreFault('nothing was committed', error)
-      if (!(fault instanceof StoreInDoubt)) deps.health.failed(fault)
+      if (!(fault instanceof StoreInDoubt)) health.failed(fault)
       for (const member of group) member.reject(fault)
       tell(0, true)
       return fault
     }
-    deps.health.worked()
+    health.worked()
     const touched = group.flatMap(({ plan }, at) => touchedBy(plan, outcomes[at] as MemberOutcome))
-    deps.onTouched(touched)
+    listener.onTouched(touched)
     group.forEach(({ resolve, reject }, at) => {
       const outcome = outcomes[at] as MemberOutcome
       if (outcome === 'not-leading') reject(new StaleReplica('another replica leads'))
       else resolve(outcome)
     })
-    if (outcomes.some((outcome) => typeof outcome !== 'string')) deps.afterCommit(touched)
+    if (outcomes.some((outcome) => typeof outcome !== 'string')) listener.afterCommit(touched)
     tell(outcomes.filter((outcome) => outcome === 'lost-race').length, false)
     return null
   }
@@ -106,7 +114,7 @@ export const openPgGroupCommit = (deps: PgGroupCommitDeps): PgGroupCommit => {
       if (finished) throw new StoreFault('nothing was committed', 'the store is closed')
       const plan = planCommit(change)
       refuseUnstorable(plan)
-      if (deps.schema.isUnfinished()) refuseUnknown(deps.schema, plan)
+      if (schema.isUnfinished()) refuseUnknown(schema, plan)
       return new Promise<Outcome>((resolve, reject) => {
         queue.push({ plan, fencingToken: fencingToken ?? null, resolve, reject })
         wake()

@@ -2,11 +2,10 @@
 // that waits for the same tables as a commit does. It is tried periodically also without trouble: a client that locks a table makes
 // every call wait, and /readyz would not show it.
 
-import type { Clock } from '#platform/clock.ts'
-import type { Log } from '#platform/log.ts'
 import { pgTrouble, type Prepared } from '#platform/postgres.ts'
-import type { ReplicaNumber } from '#plane/store/contract/replicas.ts'
+import type { Replicas } from '#plane/store/contract/replicas.ts'
 import { causeOf } from '#plane/store/contract/store-errors.ts'
+import type { StoreCore } from '#plane/store/contract/store.ts'
 import { openTroubleRecord, type TroubleRecord } from '#plane/store/contract/trouble-record.ts'
 import type { PgAccess } from './pg-access.ts'
 
@@ -17,22 +16,18 @@ export type PgHealth = TroubleRecord & {
   watched(access: PgAccess): PgAccess
 }
 
-export type PgHealthDeps = {
-  readonly access: Pick<PgAccess, 'write'>
-  readonly clock: Clock
-  readonly log: Log
-  self(): ReplicaNumber
-}
-
 const probeAnywayMs = 5000
 /** On a full disk a small write may fit where a commit does not: after a failed commit a small write proves nothing for this time. */
 const diskTroubleMs = 10_000
 
 const isDiskFault = (error: unknown): boolean => pgTrouble(error) === 'disk'
 
-export const openPgHealth = (deps: PgHealthDeps): PgHealth => {
-  const { clock } = deps
-  const record = openTroubleRecord(deps.log, isDiskFault)
+export const openPgHealth = (
+  { clock, log }: Pick<StoreCore, 'clock' | 'log'>,
+  access: Pick<PgAccess, 'write'>,
+  replicas: Pick<Replicas, 'self'>,
+): PgHealth => {
+  const record = openTroubleRecord(log, isDiskFault)
   let probing = false
   let probedMs = clock.monotonicMs()
   let diskFailedMs = -Infinity
@@ -53,7 +48,7 @@ export const openPgHealth = (deps: PgHealthDeps): PgHealth => {
       probing = true
       probedMs = sinceMs
       try {
-        const { count } = await deps.access.write(touch, [deps.self()])
+        const { count } = await access.write(touch, [replicas.self])
         // No row: this replica has no lease any more, and nothing was written.
         if (count === 1 && clock.monotonicMs() - diskFailedMs >= diskTroubleMs) record.worked()
       } catch (error) {
@@ -62,10 +57,10 @@ export const openPgHealth = (deps: PgHealthDeps): PgHealth => {
       }
       probing = false
     },
-    watched: (access) => ({
-      ...access,
+    watched: (whole) => ({
+      ...whole,
       read: (statement, values) =>
-        access.read(statement, values).catch((error: unknown) => {
+        whole.read(statement, values).catch((error: unknown) => {
           failed(error)
           throw error
         }),

@@ -2,12 +2,10 @@
 // transaction; releases are written a moment later.
 
 import type { NodeId } from '#domain/core/node.ts'
-import type { Clock } from '#platform/clock.ts'
-import type { Log } from '#platform/log.ts'
 import { pgTrouble, type PgConnection, type Prepared } from '#platform/postgres.ts'
-import type { Timers } from '#platform/timers.ts'
 import type { Hold, Holds, ReplicaNumber } from '#plane/store/contract/replicas.ts'
 import { StaleReplica, StoreFault } from '#plane/store/contract/store-errors.ts'
+import type { StoreCore } from '#plane/store/contract/store.ts'
 import { answeredInTime } from './answered-in-time.ts'
 import { takeHolds, holdOf, type HoldRequest, type HoldOutcome } from './take-holds.ts'
 import type { Lease } from './lease.ts'
@@ -15,15 +13,6 @@ import type { PgAccess } from './pg-access.ts'
 import type { ReplicaPace } from './replica-pace.ts'
 
 export type PgHolds = Holds & { close(): Promise<void> }
-
-export type PgHoldsDeps = {
-  readonly access: Pick<PgAccess, 'connect' | 'read'>
-  readonly lease: Pick<Lease, 'self' | 'standing' | 'number' | 'confirmed'>
-  readonly clock: Clock
-  readonly timers: Timers
-  readonly log: Log
-  readonly pace: ReplicaPace
-}
 
 type Waiting = HoldRequest & {
   readonly untilMs: number
@@ -35,8 +24,12 @@ type Release = { readonly node: NodeId; readonly session: number; readonly repli
 const holdsAtOnce = 500
 const againAfterMs = 15
 
-export const openPgHolds = (deps: PgHoldsDeps): PgHolds => {
-  const { lease, clock, timers, log, pace } = deps
+export const openPgHolds = (
+  { clock, timers, log }: Pick<StoreCore, 'clock' | 'timers' | 'log'>,
+  access: Pick<PgAccess, 'connect' | 'read'>,
+  lease: Pick<Lease, 'self' | 'standing' | 'number' | 'confirmed'>,
+  pace: ReplicaPace,
+): PgHolds => {
   let requests: Waiting[] = []
   /** Requests that met another transaction at their node. */
   const delayed = new Set<Waiting>()
@@ -48,7 +41,7 @@ export const openPgHolds = (deps: PgHoldsDeps): PgHolds => {
 
   const connected = async (): Promise<PgConnection> => {
     if (connection !== null && !connection.ended) return connection
-    const fresh = await deps.access.connect('holders', {
+    const fresh = await access.connect('holders', {
       lock_timeout: '5s',
       idle_in_transaction_session_timeout: '5s',
     })
@@ -116,7 +109,7 @@ export const openPgHolds = (deps: PgHoldsDeps): PgHolds => {
       await answeredInTime(timers, on, pace.answerWithinMs, on.run(releaseStatement, [self, nodes, numbers]))
       for (const [place] of due) releases.delete(place)
     } catch (error) {
-      log.debug({ err: error }, 'channels that have ended are still on record; it is tried again')
+      log.debug({ err: error }, 'channels that have ended are still in the store; it is tried again')
       if (pgTrouble(error) !== 'again') connection?.destroy()
     }
   }
@@ -153,7 +146,7 @@ export const openPgHolds = (deps: PgHoldsDeps): PgHolds => {
     release,
     of: openHoldLookup(lease),
     async absent() {
-      const { rows } = await deps.access.read(absentStatement)
+      const { rows } = await access.read(absentStatement)
       return rows.map((row) => row['key'] as NodeId)
     },
     async close() {

@@ -1,11 +1,10 @@
 // Of all replicas one leads: it is named in one row, together with a fencing token that grows whenever another takes over.
 // Leading counts only under the lease it was taken with.
 
-import type { Log } from '#platform/log.ts'
 import type { PgConnection, Prepared } from '#platform/postgres.ts'
-import type { Timers } from '#platform/timers.ts'
 import type { FencingToken, ReplicaNumber } from '#plane/store/contract/replicas.ts'
-import { answeredInTime } from './answered-in-time.ts'
+import type { StoreCore } from '#plane/store/contract/store.ts'
+import { answersWithin, type InTime } from './answered-in-time.ts'
 import type { Lease, Renewal } from './lease.ts'
 import type { ReplicaPace } from './replica-pace.ts'
 
@@ -19,15 +18,12 @@ export type Leadership = {
   look(renewal: Renewal): Promise<void>
 }
 
-export type LeadershipDeps = {
-  readonly lease: Pick<Lease, 'self' | 'standing' | 'onStanding' | 'onRenewed'>
-  readonly timers: Timers
-  readonly log: Log
-  readonly pace: ReplicaPace
-}
-
-export const openLeadership = (deps: LeadershipDeps): Leadership => {
-  const { lease, log } = deps
+export const openLeadership = (
+  { timers, log }: Pick<StoreCore, 'timers' | 'log'>,
+  lease: Pick<Lease, 'self' | 'standing' | 'onStanding' | 'onRenewed'>,
+  pace: ReplicaPace,
+): Leadership => {
+  const inTime = answersWithin(timers, pace.answerWithinMs)
   const listeners: ((fencingToken: FencingToken | null) => void)[] = []
   let held: { readonly fencingToken: FencingToken; readonly by: ReplicaNumber } | null = null
   let replicas = 1
@@ -60,14 +56,14 @@ export const openLeadership = (deps: LeadershipDeps): Leadership => {
   ): Promise<number | null> => {
     if (lease.standing().kind === 'skewed') {
       // Kept, it would keep those from leading whose clocks are right.
-      if (seen.leader === number) await leave(deps, connection, number)
+      if (seen.leader === number) await leave(inTime, connection, number)
       return null
     }
     if (seen.leader === number) return seen.fencingToken
-    return seen.led ? null : take(deps, connection, seen.fencingToken, number)
+    return seen.led ? null : take(inTime, connection, seen.fencingToken, number)
   }
   const look = async ({ connection, number }: Renewal): Promise<void> => {
-    const seen = await seenBy(deps, connection)
+    const seen = await seenBy(inTime, connection)
     replicas = Math.max(1, seen.replicas)
     const fencingToken = await fencingTokenOf(seen, connection, number)
     held = fencingToken === null ? null : { fencingToken: { number: fencingToken }, by: number }
@@ -101,8 +97,8 @@ type Seen = {
   readonly replicas: number
 }
 
-const seenBy = async ({ timers, pace }: LeadershipDeps, connection: PgConnection): Promise<Seen> => {
-  const { rows } = await answeredInTime(timers, connection, pace.answerWithinMs, connection.run(lookStatement))
+const seenBy = async (inTime: InTime, connection: PgConnection): Promise<Seen> => {
+  const { rows } = await inTime(connection, connection.run(lookStatement))
   return rows[0] as Seen
 }
 
@@ -111,22 +107,18 @@ const seenBy = async ({ timers, pace }: LeadershipDeps, connection: PgConnection
  * replaced, and of several that try one succeeds. Null: another succeeded.
  */
 const take = async (
-  { timers, pace }: LeadershipDeps,
+  inTime: InTime,
   connection: PgConnection,
   seen: number,
   self: ReplicaNumber,
 ): Promise<number | null> => {
   const answer = connection.run(takeStatement, [seen, self])
-  const { count } = await answeredInTime(timers, connection, pace.answerWithinMs, answer)
+  const { count } = await inTime(connection, answer)
   return count === 1 && !connection.ended ? seen + 1 : null
 }
 
-const leave = async (
-  { timers, pace }: LeadershipDeps,
-  connection: PgConnection,
-  self: ReplicaNumber,
-): Promise<void> => {
-  await answeredInTime(timers, connection, pace.answerWithinMs, connection.run(leaveStatement, [self]))
+const leave = async (inTime: InTime, connection: PgConnection, self: ReplicaNumber): Promise<void> => {
+  await inTime(connection, connection.run(leaveStatement, [self]))
 }
 
 const lookStatement: Prepared = {

@@ -29,17 +29,15 @@ const setUp = async () => {
     destroy: () => {},
     end: async () => {},
   }
-  const lease = await openLease({
-    access: { connect: async () => connection },
-    clock,
-    timers: manualTimers(clock),
-    log: silentLog,
-    pace: usualPace,
-    witness: openJournalWitness(),
-    schema: { has: () => true, learn: () => {} },
-    name: 'test',
-    version: '0.0.0',
-  })
+  const lease = await openLease(
+    { clock, timers: manualTimers(clock), log: silentLog },
+    {
+      access: { connect: async () => connection },
+      witness: openJournalWitness(),
+      schema: { has: () => true, learn: () => {} },
+    },
+    { name: 'test', version: '0.0.0', pace: usualPace, clockToleranceMs: Infinity },
+  )
   return { clock, lease, server: (now: typeof renews) => void (renews = now) }
 }
 

@@ -2,14 +2,13 @@
 // valid for a fixed time by the database's clock; here it is counted from the moment the renewal was sent, so it is over here before
 // any other replica takes it to be. A lease that is over is never renewed: the replica gets a new number.
 
-import type { Clock } from '#platform/clock.ts'
 import type { Log } from '#platform/log.ts'
 import { pgTrouble, type PgResult, type PgConnection, type Prepared } from '#platform/postgres.ts'
-import type { Timers } from '#platform/timers.ts'
 import { lossInWords, type JournalWitness } from '#plane/store/journal/journal-witness.ts'
 import type { ReplicaNumber, Standing } from '#plane/store/contract/replicas.ts'
 import { StaleReplica, StoreFault } from '#plane/store/contract/store-errors.ts'
-import { answeredInTime } from './answered-in-time.ts'
+import type { StoreCore } from '#plane/store/contract/store.ts'
+import { answersWithin, type InTime } from './answered-in-time.ts'
 import type { PgAccess } from './pg-access.ts'
 import type { ReplicaPace } from './replica-pace.ts'
 import { migrationLock } from './run-migrations.ts'
@@ -55,29 +54,47 @@ export type Renewal = {
   readonly clock: ClockOffset | null
 }
 
-export type LeaseDeps = {
+export type LeaseParts = {
   readonly access: Pick<PgAccess, 'connect'>
-  readonly clock: Clock
-  readonly timers: Timers
-  readonly log: Log
-  readonly pace: ReplicaPace
   readonly witness: Pick<JournalWitness, 'loss' | 'onLoss'>
   readonly schema: Pick<SchemaInUse, 'has' | 'learn'>
-  /** How far this machine's clock may be from the database's; left out: they are not compared. */
-  readonly clockToleranceMs?: number
+}
+
+export type LeaseSettings = {
   /** Host and process, for people. */
   readonly name: string
   readonly version: string
+  readonly pace: ReplicaPace
+  /** How far this machine's clock may be from the database's; Infinity: they are not compared. */
+  readonly clockToleranceMs: number
 }
 
 /** Rejects where no lease can be had. */
-export const openLease = async (deps: LeaseDeps): Promise<Lease> => {
-  const { clock, timers, log, pace, clockToleranceMs = Infinity } = deps
+export const openLease = async (
+  { clock, timers, log }: Pick<StoreCore, 'clock' | 'timers' | 'log'>,
+  { access, witness, schema }: LeaseParts,
+  { name, version, pace, clockToleranceMs }: LeaseSettings,
+): Promise<Lease> => {
+  const inTime = answersWithin(timers, pace.answerWithinMs)
   const standingListeners: ((standing: Standing) => void)[] = []
   const renewalListeners: ((renewal: Renewal) => void)[] = []
   const startedAtMs = clock.nowMs()
-  let connection = await connectLease(deps)
-  let renewal = await register(deps, connection, startedAtMs)
+  const clockIn = (sentAt: Instant, rows: PgResult['rows']): ClockOffset | null => {
+    const databaseMs = rows[0]?.['nowMs']
+    return typeof databaseMs === 'number' ? clockOffset(sentAt, instantOf(clock), databaseMs) : null
+  }
+  const register = async (on: PgConnection): Promise<Renewal> => {
+    const sentAt = instantOf(clock)
+    const rows = await insertLease(inTime, on, [name, version, startedAtMs, pace.leaseMs, newestSchema])
+    const number = rows[0]?.['number'] as ReplicaNumber | undefined
+    if (number === undefined)
+      throw new StoreFault('no lease is taken', 'the store has a newer schema than this release knows')
+    schema.learn(Number(rows[0]?.['schema']))
+    log.info({ replica: number }, 'this replica has a lease')
+    return { connection: on, number, sentAt, clock: clockIn(sentAt, rows) }
+  }
+  let connection = await connectLease(access, log)
+  let renewal = await register(connection)
   /** Null: the row is gone, or has expired. */
   let renewed: Instant | null = renewal.sentAt
   let heard: Instant | null = null
@@ -91,7 +108,7 @@ export const openLease = async (deps: LeaseDeps): Promise<Lease> => {
   const standing = (): Standing => {
     const at = { now: instantOf(clock), renewed, heard, unheard, clock: renewal.clock, clockToleranceMs }
     const now = standingAt({ ...at, ...pace })
-    const loss = deps.witness.loss()
+    const loss = witness.loss()
     return loss === null || now.kind === 'expired' ? now : { kind: 'in-doubt', why: lossInWords(loss) }
   }
   let reported = standing().kind
@@ -127,19 +144,19 @@ export const openLease = async (deps: LeaseDeps): Promise<Lease> => {
     const { number } = renewal
     const sentAt = instantOf(clock)
     const known = renewal.clock === null ? 0 : Math.round(offsetNow(renewal.clock, sentAt))
-    const { count, rows } = deps.schema.has('replica.clock_offset_ms')
-      ? await confirmedWrite(deps, on, renewStatement, [number, pace.leaseMs, known])
-      : await confirmedWrite(deps, on, renewWithoutOffset, [number, pace.leaseMs])
+    const { count, rows } = schema.has('replica.clock_offset_ms')
+      ? await confirmedWrite(inTime, on, renewStatement, [number, pace.leaseMs, known])
+      : await confirmedWrite(inTime, on, renewWithoutOffset, [number, pace.leaseMs])
     // Meanwhile there may be another connection, and another number.
     if (number !== renewal.number) return 'over'
     if (count !== 1) learn(() => void (renewed = null))
     else if (sentAt.monotonicMs >= renewal.sentAt.monotonicMs)
-      keep({ connection: on, number, sentAt, clock: clockIn(deps, sentAt, rows) })
+      keep({ connection: on, number, sentAt, clock: clockIn(sentAt, rows) })
     return count === 1 ? 'renewed' : 'over'
   }
   const beatOnce = async (): Promise<void> => {
-    if (connection.ended) connection = await connectLease(deps)
-    if ((await renewOn(connection)) === 'over') keep(await register(deps, connection, startedAtMs))
+    if (connection.ended) connection = await connectLease(access, log)
+    if ((await renewOn(connection)) === 'over') keep(await register(connection))
     if (troubled) log.info({ replica: renewal.number }, 'the lease is renewed again')
     troubled = false
     callAll(renewalListeners, renewal)
@@ -157,14 +174,14 @@ export const openLease = async (deps: LeaseDeps): Promise<Lease> => {
       .finally(() => (beating = null))
   }
 
-  deps.witness.onLoss(judge)
+  witness.onLoss(judge)
 
   const close = async (): Promise<void> => {
     stopTicking()
     await beating
     cancelRetry()
     try {
-      if (!connection.ended) await giveBack(deps, connection, renewal.number)
+      if (!connection.ended) await giveBack(inTime, connection, renewal.number)
     } catch (error) {
       log.warn({ err: error }, 'the lease could not be released; it expires')
     }
@@ -190,7 +207,7 @@ export const openLease = async (deps: LeaseDeps): Promise<Lease> => {
     async confirmed(look) {
       const on = connection
       // On one connection the one comes after the other, also where both are sent at once.
-      const looked = answeredInTime(timers, on, pace.answerWithinMs, look(on))
+      const looked = inTime(on, look(on))
       const [seen, outcome] = await Promise.all([looked, renewOn(on)])
       if (outcome === 'over') throw new StaleReplica('the lease of this replica is over')
       return seen
@@ -203,7 +220,7 @@ export const openLease = async (deps: LeaseDeps): Promise<Lease> => {
   }
 }
 
-const connectLease = async ({ access, log }: LeaseDeps): Promise<PgConnection> => {
+const connectLease = async (access: Pick<PgAccess, 'connect'>, log: Log): Promise<PgConnection> => {
   // A statement that waits for another's lock must not delay a renewal.
   const connection = await access.connect('lease', { lock_timeout: '500ms' })
   connection.onWarning((message) => {
@@ -213,9 +230,12 @@ const connectLease = async ({ access, log }: LeaseDeps): Promise<PgConnection> =
   return connection
 }
 
-const register = async (deps: LeaseDeps, connection: PgConnection, startedAtMs: number): Promise<Renewal> => {
-  const sentAt = instantOf(deps.clock)
-  const values = [deps.name, deps.version, startedAtMs, deps.pace.leaseMs, newestSchema]
+/** No row: the schema is newer than the one given. */
+const insertLease = async (
+  inTime: InTime,
+  connection: PgConnection,
+  values: readonly (string | number)[],
+): Promise<PgResult['rows']> => {
   // A migration sees this lease, or this sees what the migration did: no lease is taken on a schema that is not known here.
   const registering = [
     connection.exec(`BEGIN; SET LOCAL lock_timeout = '2s'; SELECT pg_advisory_xact_lock_shared(${migrationLock})`),
@@ -226,38 +246,24 @@ const register = async (deps: LeaseDeps, connection: PgConnection, startedAtMs: 
     connection.destroy()
     throw error
   })
-  const [, { rows }] = await answeredInTime(deps.timers, connection, deps.pace.answerWithinMs, registered)
+  const [, { rows }] = await inTime(connection, registered)
   if (connection.ended) throw new StoreFault('a lease was not confirmed', 'its connection has ended')
-  const number = rows[0]?.['number'] as ReplicaNumber | undefined
-  if (number === undefined)
-    throw new StoreFault('no lease is taken', 'the store has a newer schema than this release knows')
-  deps.schema.learn(Number(rows[0]?.['schema']))
-  deps.log.info({ replica: number }, 'this replica has a lease')
-  return { connection, number, sentAt, clock: clockIn(deps, sentAt, rows) }
-}
-
-const clockIn = ({ clock }: LeaseDeps, sentAt: Instant, rows: PgResult['rows']): ClockOffset | null => {
-  const databaseMs = rows[0]?.['nowMs']
-  return typeof databaseMs === 'number' ? clockOffset(sentAt, instantOf(clock), databaseMs) : null
+  return rows
 }
 
 const confirmedWrite = async (
-  { timers, pace }: LeaseDeps,
+  inTime: InTime,
   connection: PgConnection,
   statement: Prepared,
   values: readonly (string | number)[],
 ): Promise<PgResult> => {
-  const result = await answeredInTime(timers, connection, pace.answerWithinMs, connection.run(statement, values))
+  const result = await inTime(connection, connection.run(statement, values))
   if (connection.ended) throw new StoreFault('a renewal was not confirmed', 'its connection has ended')
   return result
 }
 
 /** The number is removed last: a transaction that still writes under it holds that row, and is waited for. */
-const giveBack = async (
-  { timers, pace }: LeaseDeps,
-  connection: PgConnection,
-  number: ReplicaNumber,
-): Promise<void> => {
+const giveBack = async (inTime: InTime, connection: PgConnection, number: ReplicaNumber): Promise<void> => {
   const steps = [
     connection.exec("BEGIN; SET LOCAL lock_timeout = '2s'"),
     connection.run(leaveHolds, [number]),
@@ -265,7 +271,7 @@ const giveBack = async (
     connection.run(leaveLease, [number]),
     connection.exec('COMMIT'),
   ]
-  await answeredInTime(timers, connection, pace.answerWithinMs, Promise.all(steps))
+  await inTime(connection, Promise.all(steps))
 }
 
 const registerStatement: Prepared = {

@@ -1,23 +1,19 @@
 // Everything that makes planes over one PostgreSQL replicas of each other.
 
 import type { Change } from '#domain/core/change.ts'
-import type { Clock } from '#platform/clock.ts'
 import type { Log } from '#platform/log.ts'
 import type { PgConnection, Prepared } from '#platform/postgres.ts'
-import type { Random } from '#platform/random.ts'
-import type { Timers } from '#platform/timers.ts'
 import type { JournalWitness } from '#plane/store/journal/journal-witness.ts'
 import type { Replica, ReplicaNumber, Replicas } from '#plane/store/contract/replicas.ts'
-import type { Committed } from '#plane/store/contract/store.ts'
-import { answeredInTime } from './answered-in-time.ts'
+import type { Committed, StoreCore } from '#plane/store/contract/store.ts'
+import { answersWithin, type InTime } from './answered-in-time.ts'
 import { openQuestions } from './ask.ts'
 import { openForeignFeed } from './foreign-feed.ts'
 import { openPgHolds } from './holds.ts'
 import { openLeadership } from './leadership.ts'
-import { openLease, type Lease } from './lease.ts'
+import { openLease, type Lease, type LeaseSettings } from './lease.ts'
 import type { PgAccess } from './pg-access.ts'
 import { openReplicaMessages } from './replica-messages.ts'
-import { usualPace, type ReplicaPace } from './replica-pace.ts'
 import type { SchemaInUse } from './schema-gate.ts'
 
 export type PgReplicas = {
@@ -38,48 +34,44 @@ export type PgReplicas = {
   close(): Promise<void>
 }
 
-export type PgReplicasDeps = {
+export type ReplicaParts = {
   readonly access: PgAccess
-  readonly clock: Clock
-  readonly timers: Timers
-  readonly random: Random
-  readonly log: Log
-  /** Host and process, for people. */
-  readonly name: string
-  readonly version: string
-  readonly pace?: ReplicaPace
   readonly witness: JournalWitness
   readonly schema: SchemaInUse
-  /** How far this machine's clock may be from the database's; left out: they are not compared. */
-  readonly clockToleranceMs?: number
 }
 
 /**
  * With a lease, and with its places in the journal taken: rows that are read from the store from now on are not older than those.
  * Rejects where there is no primary that confirms a write.
  */
-export const openPgReplicas = async (deps: PgReplicasDeps): Promise<PgReplicas> => {
-  const { access, clock, timers, random, log, witness, pace = usualPace } = deps
+export const openPgReplicas = async (
+  core: StoreCore,
+  parts: ReplicaParts,
+  settings: LeaseSettings,
+): Promise<PgReplicas> => {
+  const { access, witness, schema } = parts
+  const { pace } = settings
   const opened: (() => Promise<void>)[] = []
   const close = async (): Promise<void> => {
     for (const step of opened.splice(0).toReversed()) await step()
   }
   try {
-    const lease = await openLease({ ...deps, pace })
+    const lease = await openLease(core, parts, settings)
     opened.push(() => lease.close())
-    const feed = openForeignFeed({ lease, timers, log, pace, witness })
-    const leadership = openLeadership({ lease, timers, log, pace })
+    const feed = openForeignFeed(core, lease, witness, pace)
+    const leadership = openLeadership(core, lease, pace)
     await feed.start()
     opened.push(() => feed.stop())
-    const messages = await openReplicaMessages({ access, clock, timers, log, pace, number: () => lease.number() })
+    const messages = await openReplicaMessages(core, access, lease, pace)
     opened.push(() => messages.close())
     messages.onHint(() => feed.look())
     lease.onRenewed(() => messages.listen())
-    const questions = openQuestions({ lease, messages, timers, random, log })
-    const holds = openPgHolds({ access, lease, clock, timers, log, pace })
+    const questions = openQuestions(core, lease, messages)
+    const holds = openPgHolds(core, access, lease, pace)
     opened.push(() => holds.close())
-    const stopForgetting = timers.every(pace.forgetEveryMs, () => {
-      if (leadership.current() !== null) void forget({ timers, log, pace }, lease)
+    const inTime = answersWithin(core.timers, pace.answerWithinMs)
+    const stopForgetting = core.timers.every(pace.forgetEveryMs, () => {
+      if (leadership.current() !== null) void forget(core.log, inTime, lease, pace.forgetAfterMs)
     })
     opened.push(async () => stopForgetting())
     // A plane that is alone has not to wait for its first renewal.
@@ -96,7 +88,7 @@ export const openPgReplicas = async (deps: PgReplicasDeps): Promise<PgReplicas> 
       onStanding: (run) => lease.onStanding(run),
       leadership: () => leadership.current(),
       onLeadership: (run) => leadership.onChange(run),
-      leased: () => leased(access, deps.schema),
+      leased: () => leased(access, schema),
       async leasedOrOverSince(graceMs) {
         const { rows } = await lease.confirmed((connection) => connection.run(overSinceStatement, [graceMs]))
         return rows.map((row) => row as Pick<Replica, 'number' | 'name'>)
@@ -123,17 +115,16 @@ export const openPgReplicas = async (deps: PgReplicasDeps): Promise<PgReplicas> 
 }
 
 const forget = async (
-  { timers, log, pace }: { timers: Timers; log: Log; pace: ReplicaPace },
+  log: Log,
+  inTime: InTime,
   lease: Pick<Lease, 'renewal'>,
+  forgetAfterMs: number,
 ): Promise<void> => {
   const { connection } = lease.renewal()
   try {
     await forgetReplicas(
-      {
-        run: (statement, values) =>
-          answeredInTime(timers, connection, pace.answerWithinMs, connection.run(statement, values)),
-      },
-      pace.forgetAfterMs,
+      { run: (statement, values) => inTime(connection, connection.run(statement, values)) },
+      forgetAfterMs,
     )
   } catch (error) {
     log.debug({ err: error }, 'what replicas have left behind is removed another time')

@@ -1,15 +1,12 @@
 // The store that planes share: one PostgreSQL, a replica a process.
 
 import { type RowKind, standInOf } from '#domain/core/change.ts'
-import type { Clock } from '#platform/clock.ts'
-import type { Log } from '#platform/log.ts'
-import type { Random } from '#platform/random.ts'
-import type { Timers } from '#platform/timers.ts'
 import { musterVersion } from '#platform/this-process.ts'
 import { tableShapes } from '#plane/store/commit/columns.ts'
-import { openJournalWitness, type JournalWitness } from '#plane/store/journal/journal-witness.ts'
+import type { JournalWitness } from '#plane/store/journal/journal-witness.ts'
 import { StoreFault } from '#plane/store/contract/store-errors.ts'
-import type { CommitGroup, Committed, HeadSigner, Store, UnfinishedUpgrade } from '#plane/store/contract/store.ts'
+import type { CommitGroup, Committed, JournalAuthor, Store, StoreCore } from '#plane/store/contract/store.ts'
+import type { UnfinishedUpgrade } from '#plane/store/contract/store.ts'
 import { forgetEnded } from '#plane/store/sql/forget.ts'
 import { openJournalReader } from '#plane/store/sql/journal-reader.ts'
 import { openListQueries } from '#plane/store/sql/list-queries.ts'
@@ -19,33 +16,25 @@ import { exclusively } from './exclusively.ts'
 import { openPgGroupCommit } from './group-commit.ts'
 import { openPgHealth } from './health.ts'
 import { openPgJournalRuns } from './journal-runs.ts'
+import type { LeaseSettings } from './lease.ts'
 import { openPgReplicas, type PgReplicas } from './open-pg-replicas.ts'
 import type { PgAccess } from './pg-access.ts'
 import { openPgSql } from './pg-sql.ts'
+import { usualPace } from './replica-pace.ts'
 import { openRowReads } from './row-reads.ts'
 import { migrateDatabase, type Migrated } from './run-migrations.ts'
-import { openSchemaInUse, openUpgrade, type SchemaInUse } from './schema-gate.ts'
-import { newestSchema } from './schema-since.ts'
+import { openGroupRunner } from './run-group.ts'
+import type { GroupParts } from './run-transaction.ts'
+import { openSchemaInUse, openUpgrade } from './schema-gate.ts'
 import { openSealedKeys } from './sealed-keys.ts'
 
-export type PostgresStoreDeps = {
+export type PostgresStoreParts = {
   /** To a database that has been migrated. Closed with the store. */
   readonly access: PgAccess
-  readonly clock: Clock
-  readonly timers: Timers
-  readonly random: Random
-  readonly signer: HeadSigner
-  readonly log: Log
-  /** Goes into every entry; asked at each commit, so it may be decided after the store is open. */
-  domainName(): string
-  /** Host and process, for people. */
-  readonly replicaName: string
-  /** Absent: nothing is known of the journal from before. */
-  readonly witness?: JournalWitness
-  /** How far this machine's clock may be from the database's; left out: they are not compared. */
-  readonly clockToleranceMs?: number
-  /** What `migrateDatabase` has answered; absent: the schema is the newest. */
-  readonly migrated?: Pick<Migrated, 'to' | 'waitsFor'>
+  readonly author: JournalAuthor
+  readonly witness: JournalWitness
+  /** What `migrateDatabase` has answered. */
+  readonly migrated: Pick<Migrated, 'to' | 'waitsFor'>
 }
 
 /** Written all the time, and no caller waits until other replicas have them; for a denial a caller does. */
@@ -65,29 +54,32 @@ const upgradeEveryMs = 1000
 const migrateWithin = '2s'
 
 /** Rejects with a StoreFault where there is no primary that confirms a write; then the access stays open. */
-export const openPostgresStore = async (deps: PostgresStoreDeps): Promise<Store> => {
-  const witness = deps.witness ?? openJournalWitness()
+export const openPostgresStore = async (
+  core: StoreCore,
+  { access, author, witness, migrated }: PostgresStoreParts,
+  { name, clockToleranceMs }: Pick<LeaseSettings, 'name' | 'clockToleranceMs'>,
+): Promise<Store> => {
   try {
-    const schema = openSchemaInUse(deps.migrated ?? { to: newestSchema, waitsFor: [] }, deps.log)
-    const shared = await openPgReplicas({ ...deps, witness, schema, name: deps.replicaName, version: musterVersion })
-    return assemble({ ...deps, witness, schema }, shared)
+    const schema = openSchemaInUse(migrated, core.log)
+    const settings = { name, version: musterVersion, pace: usualPace, clockToleranceMs }
+    const shared = await openPgReplicas(core, { access, witness, schema }, settings)
+    return assemble(core, access, { author, witness, schema }, shared)
   } catch (error) {
     throw error instanceof StoreFault ? error : new StoreFault('the store does not open', error)
   }
 }
 
-type Parts = PostgresStoreDeps & { readonly witness: JournalWitness; readonly schema: SchemaInUse }
-
-const assemble = (deps: Parts, shared: PgReplicas): Store => {
-  const { timers, log, clock, schema } = deps
+const assemble = (core: StoreCore, bare: PgAccess, group: GroupParts, shared: PgReplicas): Store => {
+  const { timers, log } = core
+  const { author, witness, schema } = group
   const { replicas } = shared
-  const health = openPgHealth({ access: deps.access, clock, log, self: () => replicas.self })
-  const access = health.watched(deps.access)
-  const sql = openPgSql({ access, timers, self: () => replicas.self })
+  const health = openPgHealth(core, bare, replicas)
+  const access = health.watched(bare)
+  const sql = openPgSql(timers, access, replicas)
   const rows = openRowReads(sql, schema.has)
   const lists = openListQueries(sql)
   const progress = openProgress(sql)
-  const observations = openObservations({ sql, timers, log })
+  const observations = openObservations(core, sql)
   const groupListeners: ((group: CommitGroup) => void)[] = []
   const forgetPolicyOf = ({ writes }: Committed): void => {
     for (const write of writes) {
@@ -95,25 +87,18 @@ const assemble = (deps: Parts, shared: PgReplicas): Store => {
       if (write.put === 'domain') rows.forgetPolicy('domain', tableShapes.domain.key(write.value))
     }
   }
-  const commits = openPgGroupCommit({
-    ...deps,
-    health,
-    self: () => shared.self(),
-    onPlaceMissing: (why) => shared.onPlaceMissing(why),
+  const runner = openGroupRunner(core, bare, group, shared)
+  const commits = openPgGroupCommit(core, runner, group, health, {
     onTouched: (touched) => touched.forEach(({ kind, key }) => rows.forgetPolicy(kind, key)),
     afterCommit: (touched) => shared.notifyOthers(touched.some(({ kind }) => !routineKinds.has(kind))),
-    onGroup: (group) => groupListeners.forEach((run) => run(group)),
+    onGroup: (answered) => groupListeners.forEach((run) => run(answered)),
   })
-  deps.witness.onLoss(() => rows.forgetPolicies())
+  witness.onLoss(() => rows.forgetPolicies())
   // The first subscriber: the next ones read the row again.
   shared.onForeignCommit(forgetPolicyOf)
   // A step changes rows without an entry.
   schema.onUpgraded(() => rows.forgetPolicies())
-  const upgrade = openUpgrade({
-    ...{ access, schema, log },
-    leads: () => replicas.leadership() !== null,
-    migrate: () => migrateDatabase(deps.access, migrateWithin),
-  })
+  const upgrade = openUpgrade(log, access, schema, replicas, () => migrateDatabase(bare, migrateWithin))
   const stops = [
     timers.every(observationsEveryMs, () => void observations.flush()),
     timers.every(probeEveryMs, () => void health.probe()),
@@ -140,18 +125,17 @@ const assemble = (deps: Parts, shared: PgReplicas): Store => {
     onForeignCommit: (run) => shared.onForeignCommit(run),
     replicas,
     sealedKeys: openSealedKeys(access),
-    exclusively: (run) => exclusively({ access, timers }, run),
+    exclusively: (run) => exclusively(timers, access, run),
     observe: (node, seen) => observations.observe(node, seen),
     observation: (node) => observations.of(node),
     rehearsedAtMs: (node) => observations.rehearsedAtMs(node),
-    journal: openJournalReader({
-      ...deps,
+    journal: openJournalReader(core, {
       sql,
+      signer: author.signer,
       runs: openPgJournalRuns(access),
-      known: () => commits.known(),
-      ownEnd: () => null,
+      ends: { known: () => commits.known(), ownEnd: () => null },
     }),
-    forget: (livedMs) => forgetEnded({ sql, timers }, livedMs),
+    forget: (livedMs) => forgetEnded(timers, sql, livedMs),
     ...progress,
     // As if no plane had led yet: then nothing is deleted for good.
     lived: async () => (schema.has('lived') ? progress.lived() : 0),

@@ -1,12 +1,10 @@
 // The connections of the store: a few shared ones for reads, and separate ones for writers, waits and notifications.
 
-import type { Clock } from '#platform/clock.ts'
-import type { Log } from '#platform/log.ts'
 import { openNewestPrimary } from '#platform/newest-primary.ts'
 import { connectPostgres, pgTrouble } from '#platform/postgres.ts'
 import type { PgResult, PgConnection, PgValue, PostgresTarget, Prepared } from '#platform/postgres.ts'
-import type { Timers } from '#platform/timers.ts'
 import { StoreFault } from '#plane/store/contract/store-errors.ts'
+import type { StoreCore } from '#plane/store/contract/store.ts'
 import { openPool } from './pg-pool.ts'
 
 export type PgAccess = {
@@ -22,13 +20,6 @@ export type PgAccess = {
   close(): Promise<void>
 }
 
-export type PgAccessDeps = {
-  readonly target: PostgresTarget
-  readonly log: Log
-  readonly timers: Timers
-  readonly clock: Clock
-}
-
 const mostReaders = 4
 /** So that a stopped replica, or a lock that is never released, holds up no other. */
 const writerSettings = { lock_timeout: '4s' }
@@ -36,12 +27,13 @@ const connectWithinMs = 4000
 /** A write, or a read with its repetition. */
 const answeredWithinMs = 5000
 
-export const openPgAccess = (deps: PgAccessDeps): PgAccess => {
+export const openPgAccess = (core: Pick<StoreCore, 'clock' | 'timers' | 'log'>, target: PostgresTarget): PgAccess => {
+  const { clock, log } = core
   const newest = openNewestPrimary()
   const connect: PgAccess['connect'] = (purpose, settings = {}) =>
-    connectPostgres(deps.target, { applicationName: `muster ${purpose}`, connectWithinMs, settings, newest })
-  const readers = openPool(deps, mostReaders, () => connect('read', { default_transaction_read_only: 'on' }))
-  const writers = openPool(deps, 1, async () => {
+    connectPostgres(target, { applicationName: `muster ${purpose}`, connectWithinMs, settings, newest })
+  const readers = openPool(core, mostReaders, () => connect('read', { default_transaction_read_only: 'on' }))
+  const writers = openPool(core, 1, async () => {
     const connection = await connect('write', writerSettings)
     // A COMMIT with a warning cannot be relied on: its caller gets the error of a broken connection.
     connection.onWarning(() => connection.destroy())
@@ -51,13 +43,13 @@ export const openPgAccess = (deps: PgAccessDeps): PgAccess => {
 
   const read: PgAccess['read'] = async (statement, values = []) => {
     if (closed) throw new StoreFault('the store cannot be read', 'it is closed')
-    const untilMs = deps.clock.monotonicMs() + answeredWithinMs
+    const untilMs = clock.monotonicMs() + answeredWithinMs
     try {
       return await readers.run(statement, values, untilMs)
     } catch (error) {
-      const over = closed || deps.clock.monotonicMs() >= untilMs
+      const over = closed || clock.monotonicMs() >= untilMs
       if (over || pgTrouble(error) !== 'connection') throw new StoreFault('the store cannot be read', error)
-      deps.log.debug({ err: error, statement: statement.name }, 'a read is repeated on another connection')
+      log.debug({ err: error, statement: statement.name }, 'a read is repeated on another connection')
     }
     return readers.run(statement, values, untilMs).catch((error: unknown) => {
       throw new StoreFault('the store cannot be read', error)
@@ -66,7 +58,7 @@ export const openPgAccess = (deps: PgAccessDeps): PgAccess => {
 
   const write: PgAccess['write'] = async (statement, values = []) => {
     if (closed) throw new StoreFault('nothing was written', 'the store is closed')
-    return writers.run(statement, values, deps.clock.monotonicMs() + answeredWithinMs).catch((error: unknown) => {
+    return writers.run(statement, values, clock.monotonicMs() + answeredWithinMs).catch((error: unknown) => {
       throw new StoreFault('the store cannot be written to', error)
     })
   }

@@ -1,8 +1,7 @@
 // A few shared connections, made when they are needed and replaced when they break.
 
-import type { Clock } from '#platform/clock.ts'
 import type { PgResult, PgConnection, PgValue, Prepared } from '#platform/postgres.ts'
-import type { Timers } from '#platform/timers.ts'
+import type { StoreCore } from '#plane/store/contract/store.ts'
 
 export type PgPool = {
   /** Rejects by `untilMs` (monotonic) at the latest, and with the driver's error before. */
@@ -13,7 +12,7 @@ export type PgPool = {
 type Pooled = { readonly connection: Promise<PgConnection>; waiting: number }
 
 export const openPool = (
-  deps: { readonly clock: Clock; readonly timers: Timers },
+  { clock, timers }: Pick<StoreCore, 'clock' | 'timers'>,
   most: number,
   connect: () => Promise<PgConnection>,
 ): PgPool => {
@@ -44,7 +43,7 @@ export const openPool = (
       pooled.waiting++
       let cancel = (): void => {}
       const tooLate = new Promise<never>((_resolve, reject) => {
-        cancel = deps.timers.after(untilMs - deps.clock.monotonicMs(), () => {
+        cancel = timers.after(untilMs - clock.monotonicMs(), () => {
           reject(new Error('no answer in time'))
           // Nothing that waits on it will be answered either.
           pool.delete(pooled)

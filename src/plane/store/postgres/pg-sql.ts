@@ -2,7 +2,7 @@
 
 import type { PgValue } from '#platform/postgres.ts'
 import type { Timers } from '#platform/timers.ts'
-import type { ReplicaNumber } from '#plane/store/contract/replicas.ts'
+import type { Replicas } from '#plane/store/contract/replicas.ts'
 import type { Dialect, Insertion, Sql, SqlRow, SqlStatement } from '#plane/store/sql/sql.ts'
 import { gatherReads } from './gathered-reads.ts'
 import { decodeShared } from './older-rows.ts'
@@ -28,13 +28,11 @@ const dialect: Dialect = {
   decode: decodeShared,
 }
 
-export type PgSqlDeps = {
-  readonly access: Pick<PgAccess, 'read' | 'write'>
-  readonly timers: Timers
-  self(): ReplicaNumber
-}
-
-export const openPgSql = ({ access, timers, self }: PgSqlDeps): Sql => ({
+export const openPgSql = (
+  timers: Timers,
+  access: Pick<PgAccess, 'read' | 'write'>,
+  replicas: Pick<Replicas, 'self'>,
+): Sql => ({
   dialect,
   read: async (statement, values) => (await access.read(statement, values)).rows,
   byKey({ name, table, key, columns }) {
@@ -46,7 +44,7 @@ export const openPgSql = ({ access, timers, self }: PgSqlDeps): Sql => ({
   },
   write: async (statement, values) => (await access.write(statement, values)).count,
   writeAsLeader: async ({ name, text }, values) =>
-    (await access.write({ name, text: text(leads(`$${values.length + 1}`)) }, [...values, self()])).count,
+    (await access.write({ name, text: text(leads(`$${values.length + 1}`)) }, [...values, replicas.self])).count,
   async insert(insertions) {
     for (const insertion of insertions) await access.write(insertOf(insertion), columnsOf(insertion))
   },

@@ -1,12 +1,11 @@
 // Notifications between replicas, over a connection of its own. None of them is the truth and any of them may be lost: a
 // hint says that there is something to read, and the sender of a question handles a missing answer.
 
-import type { Clock } from '#platform/clock.ts'
-import type { Log } from '#platform/log.ts'
 import type { PgConnection, Prepared } from '#platform/postgres.ts'
-import type { Timers } from '#platform/timers.ts'
 import type { ReplicaNumber } from '#plane/store/contract/replicas.ts'
-import { answeredInTime } from './answered-in-time.ts'
+import type { StoreCore } from '#plane/store/contract/store.ts'
+import { answersWithin } from './answered-in-time.ts'
+import type { Lease } from './lease.ts'
 import type { PgAccess } from './pg-access.ts'
 import type { ReplicaPace } from './replica-pace.ts'
 
@@ -22,23 +21,19 @@ export type ReplicaMessages = {
   close(): Promise<void>
 }
 
-export type ReplicaMessagesDeps = {
-  readonly access: Pick<PgAccess, 'connect'>
-  readonly clock: Clock
-  readonly timers: Timers
-  readonly log: Log
-  readonly pace: ReplicaPace
-  /** Whose messages are taken; asked again and again. */
-  number(): ReplicaNumber
-}
-
 const hints = 'muster_commits'
 const channelOf = (replica: ReplicaNumber): string => `muster_replica_${replica}`
 /** PostgreSQL takes fewer than 8000 bytes. */
 const longestMessage = 7999
 
-export const openReplicaMessages = async (deps: ReplicaMessagesDeps): Promise<ReplicaMessages> => {
-  const { clock, timers, log, pace } = deps
+/** Receives the messages to the number of the lease, also after that number has changed. */
+export const openReplicaMessages = async (
+  { clock, timers, log }: Pick<StoreCore, 'clock' | 'timers' | 'log'>,
+  access: Pick<PgAccess, 'connect'>,
+  lease: Pick<Lease, 'number'>,
+  pace: ReplicaPace,
+): Promise<ReplicaMessages> => {
+  const inTime = answersWithin(timers, pace.answerWithinMs)
   const hintListeners: (() => void)[] = []
   const messageListeners: ((message: string) => void)[] = []
   let connection: PgConnection | null = null
@@ -49,33 +44,33 @@ export const openReplicaMessages = async (deps: ReplicaMessagesDeps): Promise<Re
   const heard = (channel: string, payload: string): void => {
     if (channel !== hints) messageListeners.forEach((run) => run(payload))
     // Our own notifications come back too, and are ignored.
-    else if (payload !== String(deps.number())) hintListeners.forEach((run) => run())
+    else if (payload !== String(lease.number())) hintListeners.forEach((run) => run())
   }
   const connect = async (): Promise<PgConnection> => {
     // A notification is as good as its listeners; none of them reads it after a crash.
-    const fresh = await deps.access.connect('messages', { synchronous_commit: 'off' })
+    const fresh = await access.connect('messages', { synchronous_commit: 'off' })
     fresh.onNotification(heard)
     fresh.onEnd(() => {
       if (connection === fresh) connection = null
     })
-    await answeredInTime(timers, fresh, pace.answerWithinMs, fresh.exec(`LISTEN ${hints}`))
+    await inTime(fresh, fresh.exec(`LISTEN ${hints}`))
     listensAs = null
     return fresh
   }
   /** Null: it already listens. Statements are carried out in order: a message that is sent after this is received. */
   const listenOn = (now: PgConnection): Promise<void> | null => {
-    const number = deps.number()
+    const number = lease.number()
     if (listensAs === number) return null
     const former = listensAs === null ? '' : `UNLISTEN ${channelOf(listensAs)};`
     listensAs = number
-    return answeredInTime(timers, now, pace.answerWithinMs, now.exec(`${former} LISTEN ${channelOf(number)}`))
+    return inTime(now, now.exec(`${former} LISTEN ${channelOf(number)}`))
   }
   /** Connected, listening under the current number, and answering: a connection can be dead without an error. */
   const check = async (): Promise<void> => {
     const caughtUp = connection !== null
     const now = (connection ??= await connect())
     if (closed) return now.destroy()
-    await (listenOn(now) ?? answeredInTime(timers, now, pace.answerWithinMs, now.exec('SELECT')))
+    await (listenOn(now) ?? inTime(now, now.exec('SELECT')))
     if (!caughtUp) hintListeners.forEach((run) => run())
   }
   const checkSoon = (): Promise<void> => {
@@ -93,7 +88,7 @@ export const openReplicaMessages = async (deps: ReplicaMessagesDeps): Promise<Re
       throw new RangeError('a message between replicas is too long for a notification')
     if (connection === null) return null
     const answer = connection.run(notifyStatement, [channel, payload])
-    return answeredInTime(timers, connection, pace.answerWithinMs, answer).then(() => {})
+    return inTime(connection, answer).then(() => {})
   }
 
   let hintedAtMs = -Infinity
@@ -101,7 +96,7 @@ export const openReplicaMessages = async (deps: ReplicaMessagesDeps): Promise<Re
   const sendHint = (): void => {
     due = null
     hintedAtMs = clock.monotonicMs()
-    notify(hints, String(deps.number()))?.catch((error: unknown) => log.debug({ err: error }, 'a hint was lost'))
+    notify(hints, String(lease.number()))?.catch((error: unknown) => log.debug({ err: error }, 'a hint was lost'))
   }
 
   await check()

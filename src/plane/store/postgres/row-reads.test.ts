@@ -14,7 +14,7 @@ const setUp = () => {
     return new Promise((resolve) => asked.push(() => resolve({ rows: [row], count: 1 })))
   }
   const access = { read: answer, write: answer }
-  const reads = openRowReads(openPgSql({ timers: systemTimers, access, self: () => 1 }), () => true)
+  const reads = openRowReads(openPgSql(systemTimers, access, { self: 1 }), () => true)
   const get = async (kind: 'domain' | 'node'): Promise<number | undefined> => (await reads.get(kind, 'domain'))?.version
   const turn = (): Promise<void> => new Promise((resolve) => setImmediate(() => setImmediate(resolve)))
   return {

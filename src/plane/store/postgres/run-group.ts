@@ -1,40 +1,20 @@
 // A group of commits until it is known what became of it: run again while another replica is quicker or the connection
 // breaks, settled where a COMMIT was not answered, and given up after a while.
 
-import type { Clock } from '#platform/clock.ts'
-import type { Log } from '#platform/log.ts'
 import { pgTrouble } from '#platform/postgres.ts'
-import type { Random } from '#platform/random.ts'
-import { sleep, type Timers } from '#platform/timers.ts'
+import { sleep } from '#platform/timers.ts'
 import { hexOf } from '#plane/store/journal/journal-chain.ts'
-import type { JournalWitness } from '#plane/store/journal/journal-witness.ts'
-import type { ReplicaNumber } from '#plane/store/contract/replicas.ts'
 import { StaleReplica, StoreFault, StoreInDoubt } from '#plane/store/contract/store-errors.ts'
-import type { HeadSigner } from '#plane/store/contract/store.ts'
+import type { StoreCore } from '#plane/store/contract/store.ts'
 import { answeredInTime } from './answered-in-time.ts'
 import { releaseChain, type OwnChain } from './chain-writer.ts'
 import type { Judgeable } from './judge-group.ts'
+import type { PgReplicas } from './open-pg-replicas.ts'
 import type { PgAccess } from './pg-access.ts'
 import { openWriter, PlaceMissing, runTransaction, SchemaChanged } from './run-transaction.ts'
-import type { CommitMade, MemberOutcome, Writer } from './run-transaction.ts'
-import type { SchemaInUse } from './schema-gate.ts'
+import type { CommitMade, GroupParts, MemberOutcome, Writer } from './run-transaction.ts'
 import { settleCommit, unsettledCommit, type Unsettled } from './settle-commit.ts'
 import { Outrun } from './write-rows.ts'
-
-export type GroupRunnerDeps = {
-  readonly access: Pick<PgAccess, 'connect'>
-  readonly clock: Clock
-  readonly timers: Timers
-  readonly random: Random
-  readonly log: Log
-  readonly signer: HeadSigner
-  readonly witness: JournalWitness
-  readonly schema: SchemaInUse
-  /** A group has found that its database lacks a place this replica knows. */
-  onPlaceMissing(why: string): void
-  domainName(): string
-  self(): ReplicaNumber | null
-}
 
 export type GroupRunner = {
   /** Rejects with a StoreFault when nothing of it was committed, or when the outcome is unknown. */
@@ -53,20 +33,26 @@ const stepMs = 7000
 const shortestPauseMs = 5
 const longestPauseMs = 500
 
-export const openGroupRunner = (deps: GroupRunnerDeps): GroupRunner => {
-  const { clock, timers, log } = deps
+export const openGroupRunner = (
+  core: StoreCore,
+  access: Pick<PgAccess, 'connect'>,
+  parts: GroupParts,
+  shared: Pick<PgReplicas, 'self' | 'onPlaceMissing'>,
+): GroupRunner => {
+  const { clock, timers, random, log } = core
+  const { witness } = parts
   const places = new Map<string, number>()
   let writer: Writer | null = null
   let own: OwnChain | null = null
   let unsettled: Unsettled | null = null
   // The chain it wrote may be the one that was cut short, and places from before a loss are not to be verified after it.
-  deps.witness.onLoss((loss) => {
+  witness.onLoss((loss) => {
     if (loss !== null) own = null
     places.clear()
   })
 
   const connected = async (): Promise<Writer> => {
-    if (writer === null || writer.connection.ended) writer = await openWriter(deps.access)
+    if (writer === null || writer.connection.ended) writer = await openWriter(access)
     return writer
   }
   const drop = (): void => {
@@ -83,15 +69,20 @@ export const openGroupRunner = (deps: GroupRunnerDeps): GroupRunner => {
     if (written === null) return
     own = written.chain
     const { chain: name, sequence: end, hash } = written.chain.tail.place
-    deps.witness.learn({ chain: name, sequence: end, hash: hexOf(hash) })
+    witness.learn({ chain: name, sequence: end, hash: hexOf(hash) })
     for (const { chain, sequence } of written.chains) places.set(chain, Math.max(sequence, places.get(chain) ?? 0))
   }
 
   const attempt = async (members: readonly Judgeable[]): Promise<CommitMade> => {
-    const self = deps.self()
+    const self = shared.self()
     if (self === null) throw new StaleReplica('this replica has no lease')
     const { connection, warnings } = await connected()
-    const made = await answeredInTime(timers, connection, stepMs, runTransaction(deps, connection, self, own, members))
+    const made = await answeredInTime(
+      timers,
+      connection,
+      stepMs,
+      runTransaction(core, parts, connection, self, own, members),
+    )
     if (made.written === null) return made
     warnings.splice(0)
     unsettled = unsettledCommit(members, made, made.written)
@@ -129,7 +120,7 @@ export const openGroupRunner = (deps: GroupRunnerDeps): GroupRunner => {
     if (error instanceof PlaceMissing) {
       // Another connection may lead to another server.
       drop()
-      deps.onPlaceMissing(error.message)
+      shared.onPlaceMissing(error.message)
       return false
     }
     if (error instanceof Outrun || error instanceof SchemaChanged) {
@@ -155,7 +146,7 @@ export const openGroupRunner = (deps: GroupRunnerDeps): GroupRunner => {
         if (!again || clock.monotonicMs() >= untilMs) throw faultOf(error, unsettled?.of === members)
         log.debug({ err: error }, 'a group of commits is tried again')
       }
-      await sleep(timers, pauseMs * (0.5 + deps.random.unit()))
+      await sleep(timers, pauseMs * (0.5 + random.unit()))
       pauseMs = Math.min(2 * pauseMs, longestPauseMs)
     }
   }

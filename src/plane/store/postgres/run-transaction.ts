@@ -1,15 +1,13 @@
 // One group of commits as one transaction, up to but without its COMMIT.
 
-import type { Clock } from '#platform/clock.ts'
-import type { Log } from '#platform/log.ts'
 import type { PgConnection } from '#platform/postgres.ts'
-import { sortableId, type Random } from '#platform/random.ts'
+import { sortableId } from '#platform/random.ts'
 import type { Loss } from '#domain/continuity/continuity.ts'
 import type { NodeId } from '#domain/core/node.ts'
 import { lossAmong, lossInWords, type JournalWitness } from '#plane/store/journal/journal-witness.ts'
 import type { ReplicaNumber } from '#plane/store/contract/replicas.ts'
 import { StaleReplica, StoreInDoubt } from '#plane/store/contract/store-errors.ts'
-import type { Committed, HeadSigner } from '#plane/store/contract/store.ts'
+import type { Committed, JournalAuthor, StoreCore } from '#plane/store/contract/store.ts'
 import { ownChain, type OwnChain } from './chain-writer.ts'
 import { groupNeeds } from './group-needs.ts'
 import { judgeGroup, NodeNotLocked, type Judged, type Judgeable } from './judge-group.ts'
@@ -49,14 +47,11 @@ export const openWriter = async (access: Pick<PgAccess, 'connect'>): Promise<Wri
   return { connection, warnings }
 }
 
-export type TransactionDeps = {
-  readonly clock: Clock
-  readonly random: Random
-  readonly signer: HeadSigner
-  readonly log: Log
+/** What a group of commits is judged and written by. */
+export type GroupParts = {
+  readonly author: JournalAuthor
   readonly witness: JournalWitness
   readonly schema: SchemaInUse
-  domainName(): string
 }
 
 /** A step has been taken since the group was planned: it is planned again. */
@@ -89,27 +84,33 @@ export type Written = {
 
 /** `known`: the chain as this replica left it. Throws `Outrun`, `StaleReplica`, `SchemaChanged` and `PlaceMissing`, and what the server says. */
 export const runTransaction = async (
-  deps: TransactionDeps,
+  core: Pick<StoreCore, 'clock' | 'random' | 'log'>,
+  parts: GroupParts,
   connection: PgConnection,
   self: ReplicaNumber,
   known: OwnChain | null,
   asked: readonly Judgeable[],
 ): Promise<CommitMade> => {
-  const schema = deps.schema.isUnfinished() ? deps.schema.version() : null
+  const { author, witness } = parts
+  const schema = parts.schema.isUnfinished() ? parts.schema.version() : null
   const members =
     schema === null ? asked : asked.map((member) => ({ ...member, plan: writableOn(schema, member.plan) }))
-  const { facts, judged } = await lockAndJudge(deps, connection, self, members, schema, new Set())
+  const { facts, judged } = await lockAndJudge(parts, connection, self, members, schema, new Set())
   const won = members.filter((_, at) => Array.isArray(judged.verdicts[at]))
   if (won.length === 0) {
     await connection.exec('ROLLBACK')
     return { outcomes: judged.verdicts as readonly ('lost-race' | 'not-leading')[], written: null }
   }
-  const chain = await ownChain(deps, connection, self, known, facts.chains, deps.witness.loss() !== null)
+  const chain = await ownChain(core, author, connection, self, {
+    known,
+    chains: facts.chains,
+    afresh: witness.loss() !== null,
+  })
   const plans = won.map(({ plan }) => plan)
-  const placed = placeEntries(chain, plans, deps.domainName(), () => sortableId(deps.clock.nowMs(), deps.random))
+  const placed = placeEntries(chain, plans, author.domainName(), () => sortableId(core.clock.nowMs(), core.random))
   await checkCounts([
     ...writeRows(connection, judged.rows, judged.hardware),
-    ...writeEntries(connection, deps.signer, chain, placed),
+    ...writeEntries(connection, author.signer, chain, placed),
   ])
   const { sequence, hash } = placed.tail.place
   const moved: OwnChain = { writer: self, row: { sequence, hash, writer: self }, base: null, tail: placed.tail }
@@ -131,7 +132,7 @@ export const runTransaction = async (
 }
 
 const lockAndJudge = async (
-  deps: TransactionDeps,
+  parts: Pick<GroupParts, 'witness' | 'schema'>,
   connection: PgConnection,
   self: ReplicaNumber,
   members: readonly Judgeable[],
@@ -141,12 +142,12 @@ const lockAndJudge = async (
 ): Promise<{ readonly facts: GroupFacts; readonly judged: Judged }> => {
   const plans = members.map(({ plan }) => plan)
   const asLeader = members.some(({ fencingToken }) => fencingToken !== null)
-  const { witness } = deps
+  const { witness } = parts
   // While there is a loss, nothing is compared: what may be committed then does not rely on the journal.
   const known = witness.loss() === null ? witness.places() : []
   const facts = await lockRows(connection, self, groupNeeds(plans, alsoLocked), asLeader, known, schema !== null)
   if (facts.schema !== null && facts.schema !== schema) {
-    deps.schema.learn(facts.schema)
+    parts.schema.learn(facts.schema)
     throw new SchemaChanged(`the schema has become ${facts.schema}`)
   }
   if (!facts.leased) throw new StaleReplica('this replica has no lease')
@@ -158,6 +159,6 @@ const lockAndJudge = async (
     if (!(error instanceof NodeNotLocked) || alsoLocked.has(error.node)) throw error
     // Locks are taken in one order or not at all.
     await connection.exec('ROLLBACK')
-    return lockAndJudge(deps, connection, self, members, schema, new Set([...alsoLocked, error.node]))
+    return lockAndJudge(parts, connection, self, members, schema, new Set([...alsoLocked, error.node]))
   }
 }

@@ -75,22 +75,23 @@ const setUp = (leads: boolean) => {
   const schema = openSchemaInUse({ to: 2, waitsFor: [] }, silentLog)
   const database = { version: 2, replicas: leased('0.3.0', '0.2.0'), fails: false }
   const seen = { migrated: 0, looked: 0 }
-  const upgrade = openUpgrade({
-    ...{ schema, log: silentLog },
-    leads: () => leads,
-    access: {
+  const upgrade = openUpgrade(
+    silentLog,
+    {
       async read() {
         seen.looked++
         return { rows: [{ version: database.version, leased: JSON.stringify(database.replicas) }], count: 1 }
       },
     },
-    async migrate() {
+    schema,
+    { leadership: () => (leads ? { number: 1 } : null) },
+    async () => {
       seen.migrated++
       if (database.fails) throw new Error('the lock is held')
       database.version = newestSchema
       return { from: 2, to: newestSchema, waitsFor: [] }
     },
-  })
+  )
   return { schema, database, seen, upgrade }
 }
 

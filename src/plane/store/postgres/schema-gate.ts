@@ -5,6 +5,7 @@
 import type { RowKind } from '#domain/core/change.ts'
 import type { Log } from '#platform/log.ts'
 import type { Prepared } from '#platform/postgres.ts'
+import type { Replicas } from '#plane/store/contract/replicas.ts'
 import type { UnfinishedUpgrade } from '#plane/store/contract/store.ts'
 import type { PgAccess } from './pg-access.ts'
 import type { Migrated } from './run-migrations.ts'
@@ -80,31 +81,30 @@ export const openSchemaInUse = (opened: Pick<Migrated, 'to' | 'waitsFor'>, log: 
   }
 }
 
-export type UpgradeDeps = {
-  readonly access: Pick<PgAccess, 'read'>
-  readonly schema: SchemaInUse
-  readonly log: Log
-  leads(): boolean
-  /** Safe for any replica at any time: it looks again under a lock. So it does no harm that two replicas think they lead. */
-  migrate(): Promise<Migrated>
-}
-
 /** After a step that failed: it holds up commits, so it is not tried again at once. */
 const retryAfterLooks = 30
 
-/** To be called once a second. Returns a function that looks once, and takes the steps where this replica leads. */
-export const openUpgrade = (deps: UpgradeDeps): (() => Promise<void>) => {
-  const { schema, log } = deps
+/**
+ * Returns a function that looks once, and takes the steps where this replica leads. It is to be called once a second. `migrate` is
+ * safe for any replica at any time: it looks again under a lock. So it does no harm that two replicas think they lead.
+ */
+export const openUpgrade = (
+  log: Log,
+  access: Pick<PgAccess, 'read'>,
+  schema: SchemaInUse,
+  replicas: Pick<Replicas, 'leadership'>,
+  migrate: () => Promise<Migrated>,
+): (() => Promise<void>) => {
   let looking: Promise<void> | null = null
   let rest = 0
 
   const look = async (): Promise<void> => {
-    const { rows } = await deps.access.read(askUpgrade)
+    const { rows } = await access.read(askUpgrade)
     const { version, leased } = rows[0] as { readonly version: number; readonly leased: string }
     const waiting = waitsFor(version, JSON.parse(leased) as readonly LeasedRelease[])
     schema.learn(version, waiting)
-    if (!schema.isUnfinished() || waiting.length > 0 || !deps.leads() || rest-- > 0) return
-    const migrated = await deps.migrate().catch((error: unknown) => {
+    if (!schema.isUnfinished() || waiting.length > 0 || replicas.leadership() === null || rest-- > 0) return
+    const migrated = await migrate().catch((error: unknown) => {
       rest = retryAfterLooks
       schema.attempted(error instanceof Error ? error.message : String(error))
       log.warn({ err: error }, 'the schema could not be upgraded; it is tried again')

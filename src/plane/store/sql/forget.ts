@@ -19,10 +19,7 @@ const endingRows = (livedMs: number): readonly { table: string; end: string; bef
 const slice = 500
 
 /** Removes nothing unless this replica leads. Returns how many rows it has removed. */
-export const forgetEnded = async (
-  { sql, timers }: { readonly sql: Sql; readonly timers: Timers },
-  livedMs: number,
-): Promise<number> => {
+export const forgetEnded = async (timers: Timers, sql: Sql, livedMs: number): Promise<number> => {
   const { ifUnlocked } = sql.dialect
   let total = 0
   for (const { table, end, before } of endingRows(livedMs)) {

@@ -1,17 +1,24 @@
 // The reading end of a journal of one chain or several.
 
 import type { JournalEntry } from '#domain/core/journal-entry.ts'
+import { turn } from '#platform/timers.ts'
 import { hexOf } from '#plane/store/journal/journal-chain.ts'
 import type { JournalRow } from '#plane/store/journal/journal-chain.ts'
 import { cursorAt, readCursor, type Places } from '#plane/store/journal/journal-cursor.ts'
 import { CursorUnknown } from '#plane/store/contract/store-errors.ts'
-import type { JournalHead, JournalQuery, JournalReader, StoredEntry } from '#plane/store/contract/store.ts'
+import type { HeadSigner, JournalHead, JournalQuery, JournalReader } from '#plane/store/contract/store.ts'
+import type { StoreCore, StoredEntry } from '#plane/store/contract/store.ts'
 import { isEntryProven, missingPlace } from '#plane/store/journal/verify-journal.ts'
 import { newestOf, oldestFirst } from './merge-chains.ts'
 import type { Sql, SqlStatement } from './sql.ts'
-import { chainStatements, verifyChains, type VerifyChainsDeps } from './verify-chains.ts'
+import { chainStatements, verifyChains, type KnownEnds } from './verify-chains.ts'
 
-export type JournalReaderDeps = VerifyChainsDeps & { readonly runs: JournalRuns }
+export type JournalReaderParts = {
+  readonly sql: Pick<Sql, 'read' | 'dialect'>
+  readonly signer: HeadSigner
+  readonly runs: JournalRuns
+  readonly ends: KnownEnds
+}
 
 /** Of every chain a run of entries, all of one moment. A limit and a count are of each chain. */
 export type JournalRuns = {
@@ -33,8 +40,10 @@ export type FoundEntry = {
   readonly hash: Uint8Array
 }
 
-export const openJournalReader = (deps: JournalReaderDeps): JournalReader => {
-  const { sql, runs, signer } = deps
+export const openJournalReader = (
+  { clock, timers }: Pick<StoreCore, 'clock' | 'timers'>,
+  { sql, signer, runs, ends }: JournalReaderParts,
+): JournalReader => {
   const { page } = chainStatements(sql.dialect)
   const { newestSigned, hashAt, hashBefore } = statementsIn(sql)
 
@@ -64,8 +73,8 @@ export const openJournalReader = (deps: JournalReaderDeps): JournalReader => {
         async (after, limit) => (await sql.read(page, [chain, after, limit])) as unknown as readonly JournalRow[],
       )
     },
-    async verify({ known = [], rest } = {}) {
-      const verified = await verifyChains({ ...deps, rest })
+    async verify({ known = [], rest = () => turn(timers) } = {}) {
+      const verified = await verifyChains(clock, sql, signer, ends, rest)
       if (verified.kind === 'broken') return verified
       const missing = await missingPlace(known, placeHash)
       return missing === null ? verified : { kind: 'broken', ...missing, entries: verified.entries }

@@ -2,9 +2,8 @@
 // lossy by contract; a crash or a full disk costs a few seconds of it and nothing else.
 
 import type { NodeId } from '#domain/core/node.ts'
-import type { Log } from '#platform/log.ts'
-import { turn, type Timers } from '#platform/timers.ts'
-import { nothingObserved, type Observation } from '#plane/store/contract/store.ts'
+import { turn } from '#platform/timers.ts'
+import { nothingObserved, type Observation, type StoreCore } from '#plane/store/contract/store.ts'
 import type { Dialect, Insertion, Sql, SqlColumn, SqlRow, SqlStatement } from './sql.ts'
 
 export type Observations = {
@@ -20,12 +19,7 @@ type Gathered = readonly [node: NodeId, seen: Partial<Observation>]
 const mostGathered = 100_000
 const slice = 500
 
-export const openObservations = (deps: {
-  readonly sql: Sql
-  readonly timers: Timers
-  readonly log: Log
-}): Observations => {
-  const { sql, timers, log } = deps
+export const openObservations = ({ timers, log }: Pick<StoreCore, 'timers' | 'log'>, sql: Sql): Observations => {
   const gathered = new Map<NodeId, Partial<Observation>>()
   const stored = sql.byKey({ name: 'observation', table: 'observation', key: 'node', columns: selected })
   let flushing: Promise<void> | null = null

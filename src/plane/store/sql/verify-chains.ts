@@ -1,13 +1,14 @@
 // Are the chains what was written? Chain by chain and a page at a time, so that no journal is too long for it.
 
 import { sameBytes } from '#platform/bytes.ts'
+import type { Clock } from '#platform/clock.ts'
 import { hexOf, type BaseRow, type ChainPlace, type JournalRow } from '#plane/store/journal/journal-chain.ts'
-import type { JournalHead, Verification } from '#plane/store/contract/store.ts'
-import { checkChain, noBase, strangers, type Broken, type CheckDeps } from '#plane/store/journal/verify-journal.ts'
+import type { HeadSigner, JournalHead, Verification } from '#plane/store/contract/store.ts'
+import { checkChain, noBase, strangers, type Broken } from '#plane/store/journal/verify-journal.ts'
 import type { Dialect, Sql, SqlRow } from './sql.ts'
 
-export type VerifyChainsDeps = CheckDeps & {
-  readonly sql: Pick<Sql, 'read' | 'dialect'>
+/** What this process knows of the ends of the chains, beside what the database says. */
+export type KnownEnds = {
   /** How far every chain had come, as far as this process has seen by its own commits. */
   known(): ReadonlyMap<string, number>
   /** Where this process left its chain, if it is the only one that writes; null: the row of a chain says where it ends. */
@@ -24,14 +25,25 @@ type ChainAtStart = {
   readonly newest: number
 }
 
+type VerifiedChain = {
+  readonly broken: Broken | null
+  readonly entries: number
+  readonly head: readonly JournalHead[]
+}
+
 const pageSize = 200
 
 /** The verified heads, without entries that are appended meanwhile. */
-export const verifyChains = async (deps: VerifyChainsDeps): Promise<Verification> => {
-  const { sql } = deps
-  const { everyChain } = chainStatements(sql.dialect)
-  const known = new Map(deps.known())
-  const own = deps.ownEnd()
+export const verifyChains = async (
+  clock: Clock,
+  sql: Pick<Sql, 'read' | 'dialect'>,
+  signer: HeadSigner,
+  ends: KnownEnds,
+  rest: () => Promise<void>,
+): Promise<Verification> => {
+  const { everyChain, page } = chainStatements(sql.dialect)
+  const known = new Map(ends.known())
+  const own = ends.ownEnd()
   const [rows, orphans] = await Promise.all([sql.read(everyChain), sql.read(sql.dialect.chainsWithoutRow)])
   const chains = rows.map((row) => chainAtStart(row, own))
   let entries = 0
@@ -42,9 +54,22 @@ export const verifyChains = async (deps: VerifyChainsDeps): Promise<Verification
     why: several ? `${why} (chain ${chain})` : why,
   })
 
+  const verifyChain = async ({ base, sequence, hash, newest }: ChainAtStart): Promise<VerifiedChain> => {
+    let last: JournalRow | null = null
+    const pageAfter = async (at: number): Promise<readonly JournalRow[]> => {
+      const found = (await sql.read(page, [base.chain, at, pageSize])) as unknown as readonly JournalRow[]
+      last = found.find((row) => row.sequence === sequence) ?? last
+      return found
+    }
+    const written = Math.max(sequence, known.get(base.chain) ?? 0)
+    const checked = await checkChain(clock, signer, base, written, pageAfter, rest)
+    const fault = checked.broken ?? strangers(sequence, newest) ?? altered(last, hash)
+    return { entries: checked.entries, broken: fault, head: headAt(base.chain, last) }
+  }
+
   for (const chain of chains) {
     const name = chain.base.chain
-    const checked = await verifyChain(deps, chain, known.get(name) ?? 0)
+    const checked = await verifyChain(chain)
     entries += checked.entries
     if (checked.broken !== null) return broken(name, checked.broken)
     heads.push(...checked.head)
@@ -55,22 +80,6 @@ export const verifyChains = async (deps: VerifyChainsDeps): Promise<Verification
   for (const [chain, sequence] of known)
     return broken(chain, { from: 1, to: sequence, why: 'a whole chain is missing' })
   return { kind: 'intact', entries, heads }
-}
-
-const verifyChain = async (
-  deps: VerifyChainsDeps,
-  { base, sequence, hash, newest }: ChainAtStart,
-  known: number,
-): Promise<{ readonly broken: Broken | null; readonly entries: number; readonly head: readonly JournalHead[] }> => {
-  const { page } = chainStatements(deps.sql.dialect)
-  let last: JournalRow | null = null
-  const checked = await checkChain(deps, base, Math.max(sequence, known), async (at) => {
-    const rows = (await deps.sql.read(page, [base.chain, at, pageSize])) as unknown as readonly JournalRow[]
-    last = rows.find((row) => row.sequence === sequence) ?? last
-    return rows
-  })
-  const broken = checked.broken ?? strangers(sequence, newest) ?? altered(last, hash)
-  return { entries: checked.entries, broken, head: headAt(base.chain, last) }
 }
 
 const headAt = (chain: string, row: JournalRow | null): readonly JournalHead[] => {

@@ -2,10 +2,7 @@
 // process is ever seen between its first statement and its COMMIT, and no caller is answered before that.
 
 import type { Change, Write } from '#domain/core/change.ts'
-import type { NodeId } from '#domain/core/node.ts'
-import type { Clock } from '#platform/clock.ts'
 import { sqliteTrouble, type Database } from '#platform/sqlite.ts'
-import type { Timers } from '#platform/timers.ts'
 import type { DiskReserve } from './disk-reserve.ts'
 import { gatherCommits } from '#plane/store/commit/gather-commits.ts'
 import type { HardwareTable } from '#plane/store/commit/hardware-table.ts'
@@ -15,7 +12,8 @@ import { refusedInDoubt, type JournalWitness } from '#plane/store/journal/journa
 import { lastsLonger, planCommit, type CommitPlan, type PlannedWrite } from '#plane/store/commit/plan-commit.ts'
 import type { RowTables } from '#plane/store/commit/row-tables.ts'
 import { StoreFault, StoreInDoubt, StoreLost } from '#plane/store/contract/store-errors.ts'
-import type { CommitGroup, Committed } from '#plane/store/contract/store.ts'
+import type { CommitGroup, Committed, StoreCore } from '#plane/store/contract/store.ts'
+import type { SoleReplica } from './sole-replica.ts'
 import { transact } from './transact.ts'
 
 export type GroupCommit = {
@@ -24,20 +22,26 @@ export type GroupCommit = {
   finish(): Promise<void>
 }
 
-export type GroupCommitDeps = {
-  readonly clock: Clock
-  readonly timers: Timers
+/** What a group of commits is judged by and written to. */
+export type GroupTables = {
   readonly database: Database
   readonly rows: RowTables
   readonly hardware: HardwareTable
   readonly journal: Journal
-  readonly health: Health
+  readonly replicas: Pick<SoleReplica, 'isHeld'>
+}
+
+/** What decides whether a group may be written at all. */
+export type GroupGuards = {
   readonly witness: JournalWitness
-  readonly isHeld: (node: NodeId) => boolean
-  readonly onGroup: (group: CommitGroup) => void
+  readonly health: Health
   readonly reserve: DiskReserve
+}
+
+export type GroupListener = {
+  onGroup(group: CommitGroup): void
   /** Nothing is committed after this. */
-  readonly onLost: (lost: StoreLost) => void
+  onLost(lost: StoreLost): void
 }
 
 type Outcome = Committed | 'lost-race'
@@ -50,17 +54,75 @@ type Member = {
 /** Bounds how long a group keeps the event loop to itself. */
 const largestGroup = 512
 
-export const openGroupCommit = (deps: GroupCommitDeps): GroupCommit => {
+export const openGroupCommit = (
+  core: Pick<StoreCore, 'clock' | 'timers'>,
+  tables: GroupTables,
+  { witness, health, reserve }: GroupGuards,
+  listener: GroupListener,
+): GroupCommit => {
+  const { clock, timers } = core
   let queue: Member[] = []
   let finished: (() => void) | null = null
   let lost: StoreLost | null = null
 
+  /** Null, or why nothing more may be committed by this process. */
+  const answer = (group: readonly Member[]): StoreLost | null => {
+    if (group.length === 0) return null
+    const inReserve = reserve.spent()
+    const admitted = inReserve ? group.filter(({ plan }) => plan.cutOff) : group
+    const startedMs = clock.monotonicMs()
+    const tell = (lostRaces: number, failed: boolean): void =>
+      listener.onGroup({ commits: group.length, lostRaces, failed, ms: clock.monotonicMs() - startedMs })
+    const rejectAll = (members: readonly Member[], fault: StoreFault): void =>
+      members.forEach(({ reject }) => reject(fault))
+    if (inReserve) {
+      const others = group.filter(({ plan }) => !plan.cutOff)
+      rejectAll(others, new StoreFault('nothing was committed', new ReserveInUse()))
+      if (admitted.length === 0) {
+        tell(0, true)
+        return null
+      }
+    }
+    let members = admitted
+    let outcomes: readonly Outcome[]
+    try {
+      try {
+        outcomes = runGroup(tables, members)
+      } catch (error) {
+        if (sqliteTrouble(error) !== 'full' || !members.some(({ plan }) => plan.cutOff)) throw error
+        // There is no room: only the cut-offs among them get the reserve.
+        health.failed(error)
+        const others = members.filter(({ plan }) => !plan.cutOff)
+        rejectAll(others, new StoreFault('nothing was committed', error))
+        members = members.filter(({ plan }) => plan.cutOff)
+        outcomes = runInReserve(reserve, tables, members, error)
+      }
+    } catch (error) {
+      if (error instanceof StoreInDoubt) {
+        tell(0, true)
+        // Noticed by this group, and only once: a revocation among them is committed now, not when it is asked for again.
+        return answer(withoutRefused(witness, members))
+      }
+      health.failed(error)
+      const flushFailed = sqliteTrouble(error) === 'flush' ? new StoreLost(error) : null
+      rejectAll(members, flushFailed ?? new StoreFault('nothing was committed', error))
+      tell(0, true)
+      if (flushFailed !== null) listener.onLost(flushFailed)
+      return flushFailed
+    }
+    if (reserve.spent()) reuseLog(tables.database)
+    else health.worked()
+    members.forEach((member, index) => member.resolve(outcomes[index] as Outcome))
+    tell(outcomes.filter((outcome) => outcome === 'lost-race').length, false)
+    return null
+  }
+
   const next = (): void => {
     const group = queue.slice(0, largestGroup)
     queue = queue.slice(largestGroup)
-    lost ??= answer(deps, withoutRefused(deps.witness, group))
+    lost ??= answer(withoutRefused(witness, group))
     if (lost !== null) for (const member of queue.splice(0)) member.reject(lost)
-    if (queue.length > 0) deps.timers.soon(next)
+    if (queue.length > 0) timers.soon(next)
     else finished?.()
   }
   const enough = (): boolean => queue.length >= largestGroup || finished !== null
@@ -72,7 +134,7 @@ export const openGroupCommit = (deps: GroupCommitDeps): GroupCommit => {
       const plan = planCommit(change)
       return new Promise<Outcome>((resolve, reject) => {
         queue.push({ plan, resolve, reject })
-        if (queue.length === 1) gatherCommits(deps, enough, next)
+        if (queue.length === 1) gatherCommits(core, enough, next)
       })
     },
     finish: () =>
@@ -91,64 +153,17 @@ const withoutRefused = (witness: JournalWitness, group: readonly Member[]): read
     return refused === null
   })
 
-/** Null, or why nothing more may be committed by this process. */
-const answer = (deps: GroupCommitDeps, group: readonly Member[]): StoreLost | null => {
-  if (group.length === 0) return null
-  const inReserve = deps.reserve.spent()
-  const admitted = inReserve ? group.filter(({ plan }) => plan.cutOff) : group
-  const startedMs = deps.clock.monotonicMs()
-  const tell = (lostRaces: number, failed: boolean): void =>
-    deps.onGroup({ commits: group.length, lostRaces, failed, ms: deps.clock.monotonicMs() - startedMs })
-  const rejectAll = (members: readonly Member[], fault: StoreFault): void =>
-    members.forEach(({ reject }) => reject(fault))
-  if (inReserve) {
-    const others = group.filter(({ plan }) => !plan.cutOff)
-    rejectAll(others, new StoreFault('nothing was committed', new ReserveInUse()))
-    if (admitted.length === 0) {
-      tell(0, true)
-      return null
-    }
-  }
-  let members = admitted
-  let outcomes: readonly Outcome[]
-  try {
-    try {
-      outcomes = runGroup(deps, members)
-    } catch (error) {
-      if (sqliteTrouble(error) !== 'full' || !members.some(({ plan }) => plan.cutOff)) throw error
-      // There is no room: only the cut-offs among them get the reserve.
-      deps.health.failed(error)
-      const others = members.filter(({ plan }) => !plan.cutOff)
-      rejectAll(others, new StoreFault('nothing was committed', error))
-      members = members.filter(({ plan }) => plan.cutOff)
-      outcomes = runInReserve(deps, members, error)
-    }
-  } catch (error) {
-    if (error instanceof StoreInDoubt) {
-      tell(0, true)
-      // Noticed by this group, and only once: a revocation among them is committed now, not when it is asked for again.
-      return answer(deps, withoutRefused(deps.witness, members))
-    }
-    deps.health.failed(error)
-    const lost = sqliteTrouble(error) === 'flush' ? new StoreLost(error) : null
-    rejectAll(members, lost ?? new StoreFault('nothing was committed', error))
-    tell(0, true)
-    if (lost !== null) deps.onLost(lost)
-    return lost
-  }
-  if (deps.reserve.spent()) reuseLog(deps.database)
-  else deps.health.worked()
-  members.forEach((member, index) => member.resolve(outcomes[index] as Outcome))
-  tell(outcomes.filter((outcome) => outcome === 'lost-race').length, false)
-  return null
-}
-
 /** Frees a part of the reserve and tries again, until it fits or nothing is left of it. */
-const runInReserve = (deps: GroupCommitDeps, group: readonly Member[], full: unknown): readonly Outcome[] => {
+const runInReserve = (
+  reserve: DiskReserve,
+  tables: GroupTables,
+  group: readonly Member[],
+  full: unknown,
+): readonly Outcome[] => {
   let fault = full
-  while (deps.reserve.release()) {
+  while (reserve.release()) {
     try {
-      return runGroup(deps, group)
+      return runGroup(tables, group)
     } catch (error) {
       if (sqliteTrouble(error) !== 'full') throw error
       fault = error
@@ -170,21 +185,21 @@ const reuseLog = (database: Database): void => {
  * A savepoint makes SQLite copy every page a member touches: nearly half the cost of a commit. Unique values collide
  * rarely, so a group is tried without them first, and once more with them when one did.
  */
-const runGroup = (deps: GroupCommitDeps, group: readonly Member[]): readonly Outcome[] => {
+const runGroup = (tables: GroupTables, group: readonly Member[]): readonly Outcome[] => {
   try {
-    return runTransaction(deps, group, (write) => write())
+    return runTransaction(tables, group, (write) => write())
   } catch (error) {
     if (!(error instanceof UniqueTaken)) throw error
-    return runTransaction(deps, group, (write) => inSavepoint(deps.database, write))
+    return runTransaction(tables, group, (write) => inSavepoint(tables.database, write))
   }
 }
 
 type Guard = (write: () => readonly Write[]) => readonly Write[] | 'lost-race'
 
-const runTransaction = (deps: GroupCommitDeps, group: readonly Member[], guard: Guard): readonly Outcome[] => {
-  const [written, outcomes] = transact(deps.database, () => {
-    const entries = deps.journal.startGroup()
-    const each = group.map((member) => runMember(deps, entries, member.plan, guard))
+const runTransaction = (tables: GroupTables, group: readonly Member[], guard: Guard): readonly Outcome[] => {
+  const [written, outcomes] = transact(tables.database, () => {
+    const entries = tables.journal.startGroup()
+    const each = group.map((member) => runMember(tables, entries, member.plan, guard))
     entries.signHead()
     return [entries, each] as const
   })
@@ -193,18 +208,18 @@ const runTransaction = (deps: GroupCommitDeps, group: readonly Member[], guard: 
 }
 
 /** Earlier members of the group have written already: a later one that read the same rows has lost to them. */
-const runMember = (deps: GroupCommitDeps, entries: JournalGroup, plan: CommitPlan, guard: Guard): Outcome => {
-  for (const read of plan.reads) if (deps.rows.version(read.row, read.key) !== read.version) return 'lost-race'
-  if (plan.unheld !== null && deps.isHeld(plan.unheld)) return 'lost-race'
-  const writes = guard(() => applyWrites(deps, plan))
+const runMember = (tables: GroupTables, entries: JournalGroup, plan: CommitPlan, guard: Guard): Outcome => {
+  for (const read of plan.reads) if (tables.rows.version(read.row, read.key) !== read.version) return 'lost-race'
+  if (plan.unheld !== null && tables.replicas.isHeld(plan.unheld)) return 'lost-race'
+  const writes = guard(() => applyWrites(tables, plan))
   if (writes === 'lost-race') return 'lost-race'
   return { kind: 'committed', origin: 'here', writes, entries: entries.append(plan.entries) }
 }
 
-const applyWrites = (deps: GroupCommitDeps, plan: CommitPlan): readonly Write[] => {
+const applyWrites = (tables: GroupTables, plan: CommitPlan): readonly Write[] => {
   try {
-    const writes = plan.writes.map((planned) => applyWrite(deps.rows, planned))
-    deps.hardware.assign(plan.holdings)
+    const writes = plan.writes.map((planned) => applyWrite(tables.rows, planned))
+    tables.hardware.assign(plan.holdings)
     return writes
   } catch (error) {
     throw sqliteTrouble(error) === 'unique' ? new UniqueTaken() : error

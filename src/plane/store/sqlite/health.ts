@@ -1,11 +1,10 @@
 // Can the store be written to? Known from the last attempt, and asked again by a small write while the answer is no: a
 // plane that stops trying because of the answer would otherwise never get another.
 
-import type { Clock } from '#platform/clock.ts'
-import type { Log } from '#platform/log.ts'
 import { sqliteTrouble, type Database } from '#platform/sqlite.ts'
 import type { DiskReserve } from './disk-reserve.ts'
 import { transact } from './transact.ts'
+import type { StoreCore } from '#plane/store/contract/store.ts'
 import { openTroubleRecord, type TroubleRecord } from '#plane/store/contract/trouble-record.ts'
 
 export type Health = TroubleRecord & {
@@ -20,22 +19,24 @@ export class ReserveInUse extends Error {
   }
 }
 
-type HealthDeps = { readonly clock: Clock; readonly log: Log; readonly reserve: DiskReserve }
-
 const isDiskFault = (error: unknown): boolean =>
   error instanceof ReserveInUse || ['full', 'flush', 'disk', 'corrupt'].includes(sqliteTrouble(error) ?? '')
 
-export const openHealth = (deps: HealthDeps, database: Database): Health => {
+export const openHealth = (
+  { clock, log }: Pick<StoreCore, 'clock' | 'log'>,
+  reserve: DiskReserve,
+  database: Database,
+): Health => {
   const write = database.prepare('INSERT OR REPLACE INTO write_probe (id, at_ms) VALUES (1, ?)')
-  const record = openTroubleRecord(deps.log, isDiskFault)
-  if (deps.reserve.spent()) record.failed(new ReserveInUse())
+  const record = openTroubleRecord(log, isDiskFault)
+  if (reserve.spent()) record.failed(new ReserveInUse())
   return {
     ...record,
     probe() {
-      deps.reserve.refill()
-      if (record.trouble() === null || deps.reserve.spent()) return
+      reserve.refill()
+      if (record.trouble() === null || reserve.spent()) return
       try {
-        transact(database, () => void write.run(deps.clock.nowMs()))
+        transact(database, () => void write.run(clock.nowMs()))
         record.worked()
       } catch (error) {
         record.failed(error)

@@ -3,9 +3,8 @@
 
 import type { SeenHead } from '#domain/continuity/sighting.ts'
 import { sameBytes } from '#platform/bytes.ts'
-import type { Clock } from '#platform/clock.ts'
 import type { Log } from '#platform/log.ts'
-import { sortableId, type Random } from '#platform/random.ts'
+import { sortableId } from '#platform/random.ts'
 import type { Database } from '#platform/sqlite.ts'
 import type { JournalEntry } from '#domain/core/journal-entry.ts'
 import { extendChain, headSignature, newBase, tailAt, tailAtBase, type Tail } from '#plane/store/journal/chain-tail.ts'
@@ -13,16 +12,7 @@ import { cursorAt } from '#plane/store/journal/journal-cursor.ts'
 import { hexOf, type BaseRow, type ChainPlace, type EncodedDraft } from '#plane/store/journal/journal-chain.ts'
 import type { JournalWitness } from '#plane/store/journal/journal-witness.ts'
 import { StoreInDoubt, StoreRefused } from '#plane/store/contract/store-errors.ts'
-import type { HeadSigner, StoredEntry } from '#plane/store/contract/store.ts'
-
-export type JournalDeps = {
-  readonly clock: Clock
-  readonly random: Random
-  readonly signer: HeadSigner
-  readonly log: Log
-  readonly witness: JournalWitness
-  domainName(): string
-}
+import type { HeadSigner, JournalAuthor, StoreCore, StoredEntry } from '#plane/store/contract/store.ts'
 
 export type Journal = {
   /** The newest committed place of the chain that is written; null on an empty journal. */
@@ -40,22 +30,27 @@ export type JournalGroup = {
   committed(): void
 }
 
-export const openJournal = (deps: JournalDeps, database: Database): Journal => {
+export const openJournal = (
+  { clock, random, log }: Pick<StoreCore, 'clock' | 'random' | 'log'>,
+  author: JournalAuthor,
+  witness: JournalWitness,
+  database: Database,
+): Journal => {
+  const { signer } = author
   const table = openJournalTable(database)
-  const { witness } = deps
   const closed = table.closed()
-  let tail = loadTail(deps, table)
+  let tail = loadTail(log, signer, table)
   if (tail !== null && tail.place.sequence > (table.base()?.sequence ?? 0)) witness.learn(seenAt(tail))
 
   const startChain = (): Tail => {
-    const base = newBase(deps.signer, sortableId(deps.clock.nowMs(), deps.random), deps.domainName())
+    const base = newBase(signer, sortableId(clock.nowMs(), random), author.domainName())
     table.insertBase(base)
     return tailAtBase(base)
   }
 
   const checkEnd = (): void => {
     // It continues where the file ends: what may be written now has to be written somewhere.
-    if (witness.loss() !== null) return void (tail = loadTail(deps, table))
+    if (witness.loss() !== null) return void (tail = loadTail(log, signer, table))
     if (tail === null) return
     const { chain, sequence } = tail.place
     const end = table.newest() ?? table.base()
@@ -71,8 +66,8 @@ export const openJournal = (deps: JournalDeps, database: Database): Journal => {
     let now = tail
     return {
       append(drafts) {
-        const commit = sortableId(deps.clock.nowMs(), deps.random)
-        const extended = extendChain(now ?? startChain(), drafts, { domain: deps.domainName(), commit })
+        const commit = sortableId(clock.nowMs(), random)
+        const extended = extendChain(now ?? startChain(), drafts, { domain: author.domainName(), commit })
         now = extended.tail
         const places = new Map(closed)
         return extended.placed.map(({ entry, bytes, hash }) => {
@@ -82,7 +77,7 @@ export const openJournal = (deps: JournalDeps, database: Database): Journal => {
       },
       signHead() {
         if (now === null || now === before) return
-        table.sign(now.place.sequence, headSignature(deps.signer, now), deps.signer.keyId)
+        table.sign(now.place.sequence, headSignature(signer, now), signer.keyId)
       },
       committed() {
         tail = now
@@ -96,7 +91,7 @@ export const openJournal = (deps: JournalDeps, database: Database): Journal => {
 
 const seenAt = ({ place: { chain, sequence, hash } }: Tail): SeenHead => ({ chain, sequence, hash: hexOf(hash) })
 
-const loadTail = (deps: JournalDeps, table: JournalTable): Tail | null => {
+const loadTail = (log: Log, signer: HeadSigner, table: JournalTable): Tail | null => {
   const newest = table.newest()
   const base = table.base()
   if (newest === null && base === null) return null
@@ -108,7 +103,7 @@ const loadTail = (deps: JournalDeps, table: JournalTable): Tail | null => {
     )
   const { chain } = base
   const place = newest === null ? base : { chain, sequence: newest.sequence, hash: newest.hash }
-  return tailAt(deps, place, newest)
+  return tailAt(log, signer, place, newest)
 }
 
 /** The chain that is written. */

@@ -3,21 +3,18 @@
 import * as path from 'node:path'
 import type { NodeId } from '#domain/core/node.ts'
 import { standInOf } from '#domain/core/change.ts'
-import type { Clock } from '#platform/clock.ts'
 import { flushFolder, makeFolder } from '#platform/files.ts'
 import type { Log } from '#platform/log.ts'
 import type { FolderLock } from '#platform/private-folder.ts'
-import type { Random } from '#platform/random.ts'
 import { openDatabase, sqliteTrouble, sqliteVersion, type Database } from '#platform/sqlite.ts'
 import { quickCheck } from '#platform/sqlite-check.ts'
-import type { Timers } from '#platform/timers.ts'
 import { musterVersion } from '#platform/this-process.ts'
 import { lockDataFolder } from './data-folder-lock.ts'
 import { openDiskReserve, type DiskReserve } from './disk-reserve.ts'
 import { openGroupCommit } from './group-commit.ts'
 import { openHardwareTable } from '#plane/store/commit/hardware-table.ts'
 import { openHealth, ReserveInUse } from './health.ts'
-import { openJournalWitness, type JournalWitness } from '#plane/store/journal/journal-witness.ts'
+import type { JournalWitness } from '#plane/store/journal/journal-witness.ts'
 import { openSqliteJournalRuns } from './journal-runs.ts'
 import { openJournal } from './journal.ts'
 import { checkSchema, migrate } from './migrations.ts'
@@ -26,27 +23,20 @@ import { openSoleReplica } from './sole-replica.ts'
 import { openSqliteSql } from './sqlite-sql.ts'
 import { refuseOldSqlite } from './sqlite-release.ts'
 import { notAStore, StoreFault, StoreRefused, type StoreLost } from '#plane/store/contract/store-errors.ts'
-import type { CommitGroup, HeadSigner, Store } from '#plane/store/contract/store.ts'
+import type { CommitGroup, JournalAuthor, Store, StoreCore } from '#plane/store/contract/store.ts'
 import { forgetEnded } from '#plane/store/sql/forget.ts'
 import { openJournalReader } from '#plane/store/sql/journal-reader.ts'
 import { openListQueries } from '#plane/store/sql/list-queries.ts'
 import { openObservations } from '#plane/store/sql/observations.ts'
 import { openProgress } from '#plane/store/sql/progress.ts'
 
-export type SqliteStoreDeps = {
+export type SqliteStoreParts = {
   /** Made if need be. */
   readonly folder: string
   /** Taken already, and released with the store; left out: it is taken here. */
   readonly lock?: FolderLock
-  readonly clock: Clock
-  readonly timers: Timers
-  readonly random: Random
-  readonly signer: HeadSigner
-  readonly log: Log
-  /** Goes into every entry; asked at each commit, so it may be decided after the store is open. */
-  domainName(): string
-  /** Absent: nothing is known of the journal from before. */
-  readonly witness?: JournalWitness
+  readonly author: JournalAuthor
+  readonly witness: JournalWitness
 }
 
 const activeNodes = { name: 'active-nodes', text: "SELECT key FROM node WHERE membership = 'active'" }
@@ -57,17 +47,18 @@ const probeEveryMs = 1000
 const busyMs = 500
 
 /** Throws StoreRefused where opening can never work, StoreFault where the world is in the way. */
-export const openSqliteStore = async (deps: SqliteStoreDeps): Promise<Store> => {
+export const openSqliteStore = async (core: StoreCore, parts: SqliteStoreParts): Promise<Store> => {
+  const { folder } = parts
   const opened: (() => void)[] = []
   try {
-    makeFolder(deps.folder, 0o700)
-    const lock = deps.lock ?? lockDataFolder(deps.folder)
+    makeFolder(folder, 0o700)
+    const lock = parts.lock ?? lockDataFolder(folder)
     opened.push(() => lock.release())
     refuseOldSqlite(sqliteVersion())
-    const reserve = openDiskReserve(deps.folder, deps.log, deps.clock)
-    const database = openInReserve(deps, reserve)
+    const reserve = openDiskReserve(folder, core.log, core.clock)
+    const database = openInReserve(core.log, folder, reserve)
     opened.push(() => database.close())
-    return assemble({ ...deps, witness: deps.witness ?? openJournalWitness() }, database, lock, reserve)
+    return assemble(core, parts, database, lock, reserve)
   } catch (error) {
     for (const undo of opened.toReversed()) undo()
     throw error instanceof StoreRefused ? error : new StoreFault('the store does not open', error)
@@ -75,11 +66,11 @@ export const openSqliteStore = async (deps: SqliteStoreDeps): Promise<Store> => 
 }
 
 /** A plane that cannot start cuts no node off: opening uses the reserve, too. */
-const openInReserve = (deps: SqliteStoreDeps, reserve: DiskReserve): Database => {
+const openInReserve = (log: Log, folder: string, reserve: DiskReserve): Database => {
   for (;;) {
-    const database = openDatabase(path.join(deps.folder, 'muster.db'), busyMs)
+    const database = openDatabase(path.join(folder, 'muster.db'), busyMs)
     try {
-      prepareFile(database, deps)
+      prepareFile(database, folder, log)
       return database
     } catch (error) {
       database.close()
@@ -89,7 +80,8 @@ const openInReserve = (deps: SqliteStoreDeps, reserve: DiskReserve): Database =>
 }
 
 const assemble = (
-  deps: SqliteStoreDeps & { readonly witness: JournalWitness },
+  core: StoreCore,
+  { folder, author, witness }: SqliteStoreParts,
   database: Database,
   lock: FolderLock,
   reserve: DiskReserve,
@@ -102,28 +94,25 @@ const assemble = (
     if (!mayWrite()) throw new StoreFault('nothing was written', lost ?? new ReserveInUse())
   })
   const hardware = openHardwareTable(database)
-  const journal = openJournal(deps, database)
-  const health = openHealth({ ...deps, reserve }, database)
-  const observations = openObservations({ ...deps, sql })
+  const journal = openJournal(core, author, witness, database)
+  const health = openHealth(core, reserve, database)
+  const observations = openObservations(core, sql)
   const groupListeners: ((group: CommitGroup) => void)[] = []
-  const { clock, timers, witness } = deps
+  const { timers } = core
   const onGroup = (group: CommitGroup): void => groupListeners.forEach((run) => run(group))
-  const replicas = openSoleReplica({
-    name: `process ${process.pid}`,
-    version: musterVersion,
-    startedAtMs: clock.nowMs(),
-    witness: deps.witness,
-    activeNodes: async () => (await sql.read(activeNodes)).map((row) => row['key'] as NodeId),
-  })
-  const { isHeld } = replicas
+  const replicas = openSoleReplica(
+    { name: `process ${process.pid}`, version: musterVersion, startedAtMs: core.clock.nowMs() },
+    witness,
+    async () => (await sql.read(activeNodes)).map((row) => row['key'] as NodeId),
+  )
   const lostListeners: ((lost: Error) => void)[] = []
   const onLost = (fault: StoreLost): void => {
     lost = fault
-    deps.log.error({ err: fault }, 'a flush failed: nothing is committed any more, and this plane stops')
+    core.log.error({ err: fault }, 'a flush failed: nothing is committed any more, and this plane stops')
     lostListeners.forEach((run) => run(fault))
   }
-  const parts = { clock, timers, database, rows, hardware, journal, health, witness, reserve }
-  const commits = openGroupCommit({ ...parts, isHeld, onGroup, onLost })
+  const tables = { database, rows, hardware, journal, replicas }
+  const commits = openGroupCommit(core, tables, { witness, health, reserve }, { onGroup, onLost })
   const stops = [
     timers.every(observationsEveryMs, () => {
       if (mayWrite()) void observations.flush()
@@ -142,7 +131,7 @@ const assemble = (
       if (lost === null) database.exec(`PRAGMA wal_checkpoint(${reserve.spent() ? 'PASSIVE' : 'TRUNCATE'})`)
     } catch (error) {
       // Nothing is lost: what was committed is in the log, and the next start finds it there.
-      deps.log.warn({ err: error }, 'the write-ahead log could not be folded into the store')
+      core.log.warn({ err: error }, 'the write-ahead log could not be folded into the store')
     }
     database.close()
     lock.release()
@@ -165,14 +154,19 @@ const assemble = (
     observe: (node, seen) => observations.observe(node, seen),
     observation: (node) => observations.of(node),
     rehearsedAtMs: (node) => observations.rehearsedAtMs(node),
-    journal: openJournalReader({ ...deps, sql, runs: openSqliteJournalRuns(sql), known, ownEnd: () => journal.head() }),
-    forget: async (livedMs) => (mayWrite() ? forgetEnded({ sql, timers }, livedMs) : 0),
+    journal: openJournalReader(core, {
+      sql,
+      signer: author.signer,
+      runs: openSqliteJournalRuns(sql),
+      ends: { known, ownEnd: () => journal.head() },
+    }),
+    forget: async (livedMs) => (mayWrite() ? forgetEnded(timers, sql, livedMs) : 0),
     ...openProgress(sql),
     // The one plane on the file has brought it up to date.
     unfinishedUpgrade: () => null,
     onUpgraded: () => {},
     onCommitGroup: (run) => void groupListeners.push(run),
-    fileFault: () => quickCheck(path.join(deps.folder, 'muster.db')),
+    fileFault: () => quickCheck(path.join(folder, 'muster.db')),
     trouble: () => health.trouble(),
     isDiskTrouble: () => health.isDisk(),
     warnings: () => [reserve.warning()].filter((warning) => warning !== null),
@@ -194,7 +188,7 @@ const reading = async <T>(read: () => T): Promise<T> => {
   }
 }
 
-const prepareFile = (database: Database, { folder, log }: SqliteStoreDeps): void => {
+const prepareFile = (database: Database, folder: string, log: Log): void => {
   try {
     checkSchema(database)
     // FULL: a commit is on the disk before it is answered. The limit gives a WAL that once grew its room back.

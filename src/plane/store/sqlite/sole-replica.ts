@@ -2,16 +2,15 @@
 
 import type { NodeId } from '#domain/core/node.ts'
 import { lossInWords, type JournalWitness } from '#plane/store/journal/journal-witness.ts'
-import type { HeldSession, FencingToken, Hold, Holds, Replicas, Standing } from '#plane/store/contract/replicas.ts'
-
-export type SoleReplicaDeps = {
-  readonly name: string
-  readonly version: string
-  readonly startedAtMs: number
-  readonly witness: Pick<JournalWitness, 'loss' | 'onLoss'>
-  /** Every active node. */
-  activeNodes(): Promise<readonly NodeId[]>
-}
+import type {
+  HeldSession,
+  FencingToken,
+  Hold,
+  Holds,
+  Replica,
+  Replicas,
+  Standing,
+} from '#plane/store/contract/replicas.ts'
 
 export type SoleReplica = Replicas & {
   /** In the turn of a commit. */
@@ -21,7 +20,12 @@ export type SoleReplica = Replicas & {
 const self = 1
 const fencingToken: FencingToken = { number: 1 }
 
-export const openSoleReplica = (deps: SoleReplicaDeps): SoleReplica => {
+/** `activeNodes`: every active node. */
+export const openSoleReplica = (
+  { name, version, startedAtMs }: Pick<Replica, 'name' | 'version' | 'startedAtMs'>,
+  witness: Pick<JournalWitness, 'loss' | 'onLoss'>,
+  activeNodes: () => Promise<readonly NodeId[]>,
+): SoleReplica => {
   const held = new Map<NodeId, HeldSession>()
   const holdOf = (node: NodeId): Hold | null => {
     const session = held.get(node)
@@ -36,9 +40,8 @@ export const openSoleReplica = (deps: SoleReplicaDeps): SoleReplica => {
       if (held.get(node)?.number === session) held.delete(node)
     },
     of: async (node) => holdOf(node),
-    absent: async () => (await deps.activeNodes()).filter((node) => !held.has(node)),
+    absent: async () => (await activeNodes()).filter((node) => !held.has(node)),
   }
-  const { name, version, startedAtMs, witness } = deps
   const standing = (): Standing => {
     const loss = witness.loss()
     return loss === null ? { kind: 'serving' } : { kind: 'in-doubt', why: lossInWords(loss) }
