@@ -106,7 +106,7 @@ export const isSignedBy = (certificate: ParsedCertificate, issuer: ParsedCertifi
 
 /**
  * How a presented certificate is looked up, on every authenticated connection: reads no more than it must. What it
- * finds proves nothing; the certificate on record has to equal the one presented.
+ * finds proves nothing; the certificate in the store has to equal the one presented.
  */
 export const issuerAndSerial = (der: Uint8Array): { issuer: string; serial: string } | null => {
   if (der.length > largestCertificate) return null

@@ -31,14 +31,14 @@ import { openMetrics } from '#plane/metrics/open-metrics.ts'
 import { byServerName, connectionShares, refuseTakenPorts, urlOf } from '#plane/boot/listen-places.ts'
 import { openJournalWatch } from '#plane/journal/journal-watch.ts'
 import { openLivedTime } from '#plane/core/lived-time.ts'
-import { openNodePlane } from '#plane/boot/node-plane.ts'
+import { openNodeServer } from '#plane/boot/node-server.ts'
 import type { OperatorListener } from '#plane/http/operator-listener.ts'
-import { openOperatorPlane } from '#plane/boot/operator-plane.ts'
+import { openOperatorServer } from '#plane/boot/operator-server.ts'
 import { soleSocket, takeSocket } from '#plane/foundation/operator-socket.ts'
-import { openRecoveryPlane } from '#plane/boot/recovery-plane.ts'
+import { openRecoveryServer } from '#plane/boot/recovery-server.ts'
 import { notReady, readyBut } from '#plane/boot/readiness.ts'
 import { endFirstStart } from '#plane/foundation/first-start.ts'
-import { openStatusPlane } from '#plane/boot/status-plane.ts'
+import { openStatusServer } from '#plane/boot/status-server.ts'
 import { openTurnedAway } from '#plane/boot/turned-away.ts'
 
 export type PlaneReady = {
@@ -143,7 +143,7 @@ const openPlane = async (config: PlaneConfig, laid: LaidFoundation) => {
   // There is an alert for it.
   const unready = (): readonly string[] => (stopping ? ['the plane is stopping'] : [])
   const connections = connectionShares(openFileLimit())
-  const nodePlane = await openNodePlane(core, {
+  const nodeServer = await openNodeServer(core, {
     authority,
     recovery,
     settings,
@@ -157,9 +157,9 @@ const openPlane = async (config: PlaneConfig, laid: LaidFoundation) => {
     metrics,
     alerting,
   })
-  const { receipts, channel } = nodePlane
+  const { receipts, channel } = nodeServer
   const { channels, peerProofs } = channel
-  const recoveryPlane = await openRecoveryPlane(core, {
+  const recoveryServer = await openRecoveryServer(core, {
     authority,
     recovery,
     domainName: settings().name,
@@ -168,17 +168,17 @@ const openPlane = async (config: PlaneConfig, laid: LaidFoundation) => {
     balancers,
     turnedAway,
     connections: connections.recovery,
-    limits: nodePlane.limits,
+    limits: nodeServer.limits,
     channel,
-    sightingJudge: nodePlane.sightingJudge,
-    copiedImages: nodePlane.copiedImages,
+    sightingJudge: nodeServer.sightingJudge,
+    copiedImages: nodeServer.copiedImages,
     metrics,
     alerting,
   })
   const cutOffs = openPendingCutOffs(
     core,
     {
-      denyList: nodePlane.denyList,
+      denyList: nodeServer.denyList,
       files: cutOffFiles,
       epochsHere: (node) => channel.sessions.of(node).map(({ principal }) => principal.epoch),
     },
@@ -193,11 +193,11 @@ const openPlane = async (config: PlaneConfig, laid: LaidFoundation) => {
     channels,
     alerts,
     journalWatch,
-    admission: nodePlane.limits.admission,
+    admission: nodeServer.limits.admission,
     alerting,
     notReady: () => notReady({ store, authority, clock, alsoUnready: unready }),
   })
-  const statusPlane = openStatusPlane(core, {
+  const statusServer = openStatusServer(core, {
     custody,
     lived,
     turnedAway,
@@ -205,7 +205,7 @@ const openPlane = async (config: PlaneConfig, laid: LaidFoundation) => {
     measures: metrics.status,
   })
   const stopMachineDoors = (withinMs: number): Promise<unknown> =>
-    Promise.all([nodePlane, recoveryPlane, statusPlane].map(({ listener }) => listener.stop(withinMs)))
+    Promise.all([nodeServer, recoveryServer, statusServer].map(({ listener }) => listener.stop(withinMs)))
 
   const shared = config.replica !== null
   // Before operators can call. One that cannot be written now is adopted when it is presented.
@@ -214,12 +214,12 @@ const openPlane = async (config: PlaneConfig, laid: LaidFoundation) => {
     .catch((error: unknown) => log.warn({ err: error }, 'the operator keys could not all be looked at'))
   const socket = (store.sealedKeys === null ? soleSocket : takeSocket)(config.dataFolder)
   const openDoors = async (): Promise<OperatorListener> => {
-    ports.node = await nodePlane.listener.listen({ ...config.nodeListen, shared })
-    ports.recovery = await recoveryPlane.listener.listen({ ...config.recoveryListen, shared })
+    ports.node = await nodeServer.listener.listen({ ...config.nodeListen, shared })
+    ports.recovery = await recoveryServer.listener.listen({ ...config.recoveryListen, shared })
     if (config.statusListen !== null) {
-      ports.status = await statusPlane.listener.listen({ ...config.statusListen, shared })
+      ports.status = await statusServer.listener.listen({ ...config.statusListen, shared })
     }
-    return openOperatorPlane(
+    return openOperatorServer(
       core,
       {
         authority,
@@ -239,7 +239,7 @@ const openPlane = async (config: PlaneConfig, laid: LaidFoundation) => {
         receipts,
         cutOffs,
         metrics,
-        revocationLists: statusPlane.lists,
+        revocationLists: statusServer.lists,
         version: musterVersion,
         unready,
         clockWarnings,
@@ -260,7 +260,7 @@ const openPlane = async (config: PlaneConfig, laid: LaidFoundation) => {
     throw error
   })
   const background = startBackground(core, {
-    tasks: [...nodePlane.upkeep, ...statusPlane.upkeep],
+    tasks: [...nodeServer.upkeep, ...statusServer.upkeep],
     performCutOff: (order) => performCutOff(core, { authority, channels, receipts, peers: peerProofs }, order),
     maintainAuthority: maintain,
     recovery,
@@ -296,7 +296,7 @@ const openPlane = async (config: PlaneConfig, laid: LaidFoundation) => {
     async stop() {
       stopping = true
       background.endUpkeep()
-      nodePlane.endChannels()
+      nodeServer.endChannels()
       await Promise.all([stopMachineDoors(drainWithinMs), operators.stop(drainWithinMs)])
       await background.stop()
       await alerting.stop()

@@ -1,4 +1,4 @@
-// Calls to the operator plane: over its Unix socket, loopback HTTP, or TLS. Redirects are not followed and certificate
+// Calls to the operator listener: over its Unix socket, loopback HTTP, or TLS. Redirects are not followed and certificate
 // verification cannot be turned off.
 
 import * as http from 'node:http'
@@ -17,7 +17,7 @@ export type HttpRequest = {
   readonly body: string | null
   /** For the whole exchange. */
   readonly timeoutMs: number
-  /** Of what comes back; left out: as much as an operator plane may say. */
+  /** Of what comes back; left out: as much as an operator listener may say. */
   readonly mostBytes?: number
 }
 

@@ -52,7 +52,7 @@ export const listenUnix = async (server: HttpServer, file: string): Promise<void
   const folder = path.dirname(path.resolve(file))
   makeFolder(folder, 0o700)
   if ((fs.statSync(folder).mode & 0o077) !== 0) {
-    throw new Error(`${folder} is open to others; the socket of the operator plane needs a folder of mode 0700`)
+    throw new Error(`${folder} is open to others; the socket of the operator listener needs a folder of mode 0700`)
   }
   await removeDeadSocket(file)
   await listening(server, () => server.listen({ path: file }))

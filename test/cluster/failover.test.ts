@@ -27,7 +27,7 @@ const rowsOf = async (cluster: PatroniCluster, text: string): Promise<readonly P
 }
 
 /** What was acknowledged in this round and before, compared with what the new primary has. */
-const checkRecords = async (cluster: PatroniCluster, machines: readonly Machine[]): Promise<void> => {
+const checkRows = async (cluster: PatroniCluster, machines: readonly Machine[]): Promise<void> => {
   const tokens = new Set((await rowsOf(cluster, 'SELECT id FROM token')).map(({ id }) => id))
   const certificates = new Map<string, string[]>()
   for (const { node, doc } of await rowsOf(cluster, 'SELECT node, doc FROM certificate WHERE node IS NOT NULL')) {
@@ -38,7 +38,7 @@ const checkRecords = async (cluster: PatroniCluster, machines: readonly Machine[
   for (const { id, token, serials } of machines) {
     assert.ok(tokens.has(token), `the token of ${id} was acknowledged and is gone`)
     assert.equal(serials.size, 1, `${id} was given the certificates ${[...serials].join(', ')}`)
-    assert.deepEqual(certificates.get(id), [...serials], `the certificates of ${id} on record`)
+    assert.deepEqual(certificates.get(id), [...serials], `the certificates of ${id} in the store`)
     assert.equal(enrolled.filter(({ node }) => node === id).length, 1, `${id} enrolled once, in the journal`)
   }
 }
@@ -107,7 +107,7 @@ test(`kill -9 of the primary's Patroni and PostgreSQL under load, ${rounds} time
       })
       assert.notEqual(leaders.after, leaders.before)
       machines.push(...load.machines)
-      await checkRecords(cluster, machines)
+      await checkRows(cluster, machines)
       await checkPlanes(doors)
       if (leaders.before !== undefined) await backAsCandidate(cluster, leaders.before)
     }

@@ -185,7 +185,7 @@ describe('a database that loses commits under its planes', { concurrency: 2 }, (
         await eventually('the plane to be in doubt', () => isInDoubt(plane), patience)
         assert.match(fs.readFileSync(doubtFile(plane), 'utf8'), /"hash": "[0-9a-f]{64}"/)
       }
-      const doubt = await eventually('the doubt to be on record', () => doubtOf(first), patience)
+      const doubt = await eventually('the doubt to be in the store', () => doubtOf(first), patience)
       assert.match(doubt.in_words, /plane .* has seen/)
       const alerts = (await first.api('GET', '/v1/alerts')).body.alerts
       assert.ok(
@@ -231,7 +231,7 @@ describe('a database that loses commits under its planes', { concurrency: 2 }, (
     try {
       await losing.lose()
       await eventually('the plane to be in doubt', () => isInDoubt(awake), patience)
-      await eventually('the doubt to be on record', () => doubtOf(awake), patience)
+      await eventually('the doubt to be in the store', () => doubtOf(awake), patience)
       await act(awake, 'stolen', 'revoke', { reason: 'stolen' })
       await confirmStore(awake)
       await eventually('the plane to be ready again', () => isReady(awake), patience)

@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict'
 import { X509Certificate } from 'node:crypto'
 import { test } from 'node:test'
-import type { CertificateRecord } from '#domain/core/certificate.ts'
+import type { CertificateRow } from '#domain/core/certificate.ts'
 import { makeCsr } from '#pki/csr.ts'
 import { generateKey, spkiHash, type PrivateKey } from '#pki/keys.ts'
 import { peer, withPeer } from '../peers/peer.ts'
@@ -58,7 +58,7 @@ const askAllAtOnce = async (
   )
 }
 
-const certificatesOf = async ({ rows }: Tables, node: string): Promise<readonly CertificateRecord[]> =>
+const certificatesOf = async ({ rows }: Tables, node: string): Promise<readonly CertificateRow[]> =>
   (await rows('SELECT doc FROM certificate WHERE node = $1', [node])).map(({ doc }) => JSON.parse(String(doc)))
 
 const entriesOf = async ({ rows }: Tables, node: string, type: string) =>
@@ -85,7 +85,7 @@ test(`${callers} callers at three planes with one token, each with its own key, 
     repeats += attempts.reduce((sum, attempt) => sum + attempt.repeats, 0)
 
     const [certificate, ...others] = await certificatesOf(tables, node)
-    assert.deepEqual(others, [], `round ${round}: more than one certificate is on record`)
+    assert.deepEqual(others, [], `round ${round}: more than one certificate is in the store`)
     assert.equal(certificate?.serial, serialOf(winner.reply.body.certificate_chain))
     assert.equal(spkiOf(winner.reply.body.certificate_chain), winner.keyHash)
     const [entry, ...more] = await entriesOf(tables, node, 'host.enrolled')

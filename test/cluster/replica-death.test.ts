@@ -42,7 +42,7 @@ const startAgents = async (t: TestContext, { doors }: PlanesBehindOne): Promise<
   return agents
 }
 
-/** As the planes that live have it on record. */
+/** As the planes that live have it in the store. */
 const untilAllBack = async ({ tables }: PlanesBehindOne, dead: number, ids: readonly string[]): Promise<void> => {
   const living = (await tables.replicas()).filter(({ pid }) => pid !== dead).map(({ number }) => number)
   assert.equal(living.length, 2)

@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { CertificateRecord } from '#domain/core/certificate.ts'
+import type { CertificateRow } from '#domain/core/certificate.ts'
 import type { Random } from '#platform/random.ts'
 import type { ReceiptView } from '#wire/revocation/receipt-api.ts'
 import { peer, withPeer } from '../peers/peer.ts'
@@ -26,7 +26,7 @@ const spreadMs = 12
 
 const three = 'path' in peer('postgres') ? shared<ThreePlanes>((scope) => startThreePlanes(scope)) : null
 
-const certificatesOf = async ({ rows }: Tables, node: string): Promise<readonly CertificateRecord[]> =>
+const certificatesOf = async ({ rows }: Tables, node: string): Promise<readonly CertificateRow[]> =>
   (await rows('SELECT doc FROM certificate WHERE node = $1', [node])).map(({ doc }) => JSON.parse(String(doc)))
 
 const raceOnce = async ({ doors, tables }: ThreePlanes, round: number, random: Random) => {
@@ -88,7 +88,7 @@ const raceOnce = async ({ doors, tables }: ThreePlanes, round: number, random: R
   assert.equal(again.status, 403, `${id} recovered after all`)
 
   const certificates = await certificatesOf(tables, id)
-  assert.equal(certificates.length, held.length, 'what is on record is what was handed out')
+  assert.equal(certificates.length, held.length, 'what is in the store is what was handed out')
   for (const { subject } of certificates) assert.ok(subject.kind === 'node' && subject.epoch <= receipt.epoch)
   const entries = await tables.rows('SELECT type FROM journal WHERE node = $1 ORDER BY operation', [id])
   const after = entries.map(({ type }) => String(type)).filter((type) => type !== 'refused')

@@ -5,7 +5,7 @@ import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import * as path from 'node:path'
 import { describe, test, type TestContext } from 'node:test'
-import type { CertificateRecord } from '#domain/core/certificate.ts'
+import type { CertificateRow } from '#domain/core/certificate.ts'
 import { withPeer } from '../peers/peer.ts'
 import { joinMember, untilConnected, type Member } from '../process/agent-member.ts'
 import { cleanup } from '../process/cleanup.ts'
@@ -185,7 +185,7 @@ describe('disk trouble', { concurrency: true }, () => {
   })
 })
 
-const successorOf = async (plane: Plane, id: string, serial: string): Promise<CertificateRecord | undefined> =>
+const successorOf = async (plane: Plane, id: string, serial: string): Promise<CertificateRow | undefined> =>
   (await storedCertificates(plane, id)).find(({ renews }) => renews === serial)
 
 /** Of this certificate, when its successor was issued. */

@@ -39,7 +39,7 @@ const workingAgent = async (t: TestContext, plane: Plane, id: string): Promise<M
   return member
 }
 
-test('T15: decommission warns of running work, and needs --force; what the node did stays on record', async (t) => {
+test('T15: decommission warns of running work, and needs --force; what the node did stays in the store', async (t) => {
   const plane = domain()
   const member = await workingAgent(t, plane, 'busy-1')
   const warned = await plane.muster('node', 'decommission', 'busy-1')
@@ -53,7 +53,7 @@ test('T15: decommission warns of running work, and needs --force; what the node 
   const { membership, allocations, sessions } = await nodeOf(plane, 'busy-1')
   assert.deepEqual([membership, allocations, sessions], ['revoked', 0, []])
   const entries = await journalOf(plane, { node: 'busy-1' })
-  assert.deepEqual(entries.slice(0, before.length), before, 'nothing on record has changed')
+  assert.deepEqual(entries.slice(0, before.length), before, 'nothing in the store has changed')
   const [revoked] = entries.filter(({ type }) => type === 'host.revoked')
   const taken = (await outbox(plane, 'busy-1')).filter(({ type }) => type === 'allocation.released')
   assert.deepEqual(

@@ -196,15 +196,15 @@ export const startLife = (profile: Profile, startMs: number): Life => {
   }
 
   const presented = (on: number): { principal: NodePrincipal; node: Row<Node> } | null => {
-    const record = newest('certificate', on)
-    if (record === null || record.value.subject.kind !== 'node') return null
-    const node = must('node', record.value.subject.node)
-    const { issuer, serial, subject } = record.value
+    const row = newest('certificate', on)
+    if (row === null || row.value.subject.kind !== 'node') return null
+    const node = must('node', row.value.subject.node)
+    const { issuer, serial, subject } = row.value
     const denied = [epochDenialKey(node.value.id, subject.epoch), certificateDenialKey(issuer, serial)].some(
       (key) => table.get('denial', key) !== null,
     )
     const who = judgeCertificate({
-      record: record.value,
+      row: row.value,
       node: node.value,
       denied,
       keyBanned: false,

@@ -55,7 +55,7 @@ const certificatesFor = async ({ plane, id }: Machine, keyPem: string): Promise<
 export const isSigned = async (machine: Machine, request: Request | null | undefined): Promise<boolean> =>
   request !== null && request !== undefined && (await certificatesFor(machine, request.keyPem)).length > 0
 
-/** The request that was under way got its certificate, and that one is used. That it is one: checkOnRecord. */
+/** The request that was under way got its certificate, and that one is used. That it is one: checkStored. */
 const checkAnswered = async (machine: Machine, { keyPem }: Request, killedAt: string): Promise<void> => {
   const { plane, id } = machine
   const issued = await certificatesFor(machine, keyPem)

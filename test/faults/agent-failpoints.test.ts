@@ -12,7 +12,7 @@ import { inParallel } from '#cli/kit/in-parallel.ts'
 import { eventually } from '../process/eventually.ts'
 import { keptIdentity } from '../process/kept-credentials.ts'
 import {
-  checkOnRecord,
+  checkStored,
   newMachine,
   untilBack,
   untilExpired,
@@ -80,7 +80,7 @@ describe('an agent that is killed', { concurrency: true }, () => {
         backMs.push(again.backMs)
         agent = again.agent
       }
-      issued += (await checkOnRecord(machine)).length
+      issued += (await checkStored(machine)).length
       await agent?.stop()
     })
     reportReturnTimes(
@@ -114,7 +114,7 @@ describe('an agent that is killed', { concurrency: true }, () => {
         const serial = await untilBack(machine, agent)
         backMs.push(performance.now() - startedMs)
         await untilRenewed(machine, agent, serial)
-        issued += (await checkOnRecord(machine)).length
+        issued += (await checkStored(machine)).length
         await agent.stop()
       })
       reportReturnTimes(
@@ -140,7 +140,7 @@ describe('an agent that is killed', { concurrency: true }, () => {
       await untilExpired(machine)
       onlyIdentity(machine.state)
       agent = (await restarted(machine, 'only an expired identity')).agent
-      await checkOnRecord(machine)
+      await checkStored(machine)
       await agent.stop()
     })
   })

@@ -8,14 +8,7 @@ import type { Scope } from '../process/cleanup.ts'
 import { eventually } from '../process/eventually.ts'
 import { certificateBytes, startFaultProxy, type FaultProxy } from '../process/fault-proxy.ts'
 import { keptCredentials } from '../process/kept-credentials.ts'
-import {
-  checkOnRecord,
-  newMachine,
-  nodeOf,
-  nudgedUntil,
-  untilExpired,
-  type Machine,
-} from '../process/mortal-machine.ts'
+import { checkStored, newMachine, nodeOf, nudgedUntil, untilExpired, type Machine } from '../process/mortal-machine.ts'
 import type { Json } from '../process/operator-call.ts'
 import type { Agent } from '../process/start-agent.ts'
 import type { Plane } from '../process/start-plane.ts'
@@ -110,7 +103,7 @@ test(`an agent killed before it has read the reply, ${rounds} times each: its re
     await killedUnanswered(net, machines, start, (node, machine) => node.epoch > (epochs.get(machine) ?? Infinity))
     await each(async (machine) => {
       await back(machine, 'recover: answered')
-      issued += (await checkOnRecord(machine)).length
+      issued += (await checkStored(machine)).length
       await agentOf(machine).stop()
     })
   }

@@ -51,7 +51,7 @@ export type World = {
   operate(method: string, where: string, body?: object): Promise<Reply>
   /** Any call of a listener for machines, its answer kept. */
   ask(target: NodeTarget, identity: Identity | null, ask: Ask): Promise<Reply>
-  /** Any call of the operator plane over loopback, its answer kept. */
+  /** Any call of the operator listener over loopback, its answer kept. */
   askOperators(ask: Ask): Promise<Reply>
 }
 

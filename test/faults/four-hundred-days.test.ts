@@ -173,7 +173,9 @@ const untilRenewed = (plane: Plane, { id, agent, lifetimeMs }: Life, time: FakeT
       const { certificates, sessions } = (await plane.api('GET', `/v1/nodes/${id}`)).body
       const [newest] = certificates.toSorted((a: Issued, b: Issued) => b.issued_at.localeCompare(a.issued_at))
       const dueMs = Date.parse(newest.issued_at) + (lifetimeMs * 2) / 3
-      return time.nowMs() < dueMs && sessions.some(({ serial }: { serial: string }) => serial === newest.serial)
+      const isDone = time.nowMs() < dueMs && sessions.some(({ serial }: { serial: string }) => serial === newest.serial)
+      assert.ok(isDone, `${JSON.stringify({ certificates, sessions })}\n${agent.stderr().slice(-2000)}`)
+      return true
     },
     { withinMs: 60_000 },
   )

@@ -75,7 +75,10 @@ test('R1: a revocation whose commit is the first to notice a loss is committed',
 })
 
 const doubtOf = async (plane: Plane): Promise<Json> =>
-  eventually('the doubt to be on record', async () => succeeded(await plane.api('GET', '/v1/store/continuity')).doubt)
+  eventually(
+    'the doubt to be in the store',
+    async () => succeeded(await plane.api('GET', '/v1/store/continuity')).doubt,
+  )
 
 describe('an older database put back under a plane', { concurrency: 2 }, () => {
   test('R1, L8: an older database put back beside the heads file is in doubt from the first moment, across restarts, until it is confirmed', async (t) => {

@@ -41,11 +41,11 @@ const membershipOf = async (plane: Plane, id: string): Promise<string> => {
 const checkLife = async (plane: Plane, target: NodeTarget, life: Life): Promise<void> => {
   const { id, node, acknowledged, underWay } = life
   const stored = await storedCertificates(plane, id)
-  const onRecord = stored.map(({ der }) => Buffer.from(der, 'base64').toString('base64'))
+  const leaves = stored.map(({ der }) => Buffer.from(der, 'base64').toString('base64'))
   for (const { chainPem } of acknowledged)
-    assert.ok(onRecord.includes(leafBase64(chainPem)), `a certificate of ${id} was acknowledged and is gone`)
+    assert.ok(leaves.includes(leafBase64(chainPem)), `a certificate of ${id} was acknowledged and is gone`)
   // What was under way is there whole or not at all, and never a second time.
-  assert.ok(onRecord.length <= acknowledged.length + 1, `${id} has ${onRecord.length} certificates`)
+  assert.ok(leaves.length <= acknowledged.length + 1, `${id} has ${leaves.length} certificates`)
 
   const revoked = (await membershipOf(plane, id)) === 'revoked'
   if (life.revoked) assert.ok(revoked, `the revocation of ${id} was acknowledged and is gone`)

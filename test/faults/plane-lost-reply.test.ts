@@ -26,11 +26,11 @@ const setUp = async (t: Scope) => {
 
 const leafOf = (chainPem: string): Buffer => new X509Certificate(chainPem).raw
 
-/** That there are so many of both, and the newest certificate on record. */
+/** That there are so many of both, and the newest certificate in the store. */
 const signed = async (plane: Plane, type: string, entries: number, certificates: number): Promise<Buffer> => {
   assert.equal((await journalEntries(plane, { node: 'gpu-001', type })).length, entries, `entries ${type}`)
   const stored = await storedCertificates(plane, 'gpu-001')
-  assert.equal(stored.length, certificates, 'certificates on record')
+  assert.equal(stored.length, certificates, 'certificates in the store')
   return Buffer.from(stored.at(-1)?.der ?? '', 'base64')
 }
 

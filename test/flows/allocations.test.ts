@@ -18,7 +18,7 @@ import { holder } from '../fakes/sample-rows.ts'
 import type { Json } from '../process/operator-call.ts'
 import { putNode, someCertificate } from '../store/harness.ts'
 import { operator, startMs } from './authority-setup.ts'
-import { setUpOperatorPlane, type OperatorSetup } from './operator-setup.ts'
+import { setUpOperatorServer, type OperatorSetup } from './operator-setup.ts'
 
 type World = OperatorSetup & {
   ask(method: string, path: string, body?: object): Promise<Json>
@@ -30,7 +30,7 @@ type World = OperatorSetup & {
 
 /** Nodes in vCluster `training`, each with a certificate in use. */
 const setUp = async (t: TestContext, ...ids: string[]): Promise<World> => {
-  const plane = await setUpOperatorPlane(t)
+  const plane = await setUpOperatorServer(t)
   const { store } = plane
   for (const id of ids) {
     const slots = {

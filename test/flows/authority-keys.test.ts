@@ -31,7 +31,7 @@ const openOn = (setup: Setup, commit: Store['commit']) =>
         path.join(setup.folder, 'keys'),
         findSealingKey({ dataFolder: setup.folder, keyFile: null, credentialsFolder: null }, systemRandom),
       ),
-      recovery: { rootsOnRecord: () => [], warnings: () => [] },
+      recovery: { storedRoots: () => [], warnings: () => [] },
       options: {
         domain: 'test.example',
         issuerKey: 'file',
@@ -166,7 +166,7 @@ test('a commit that was durable though it failed costs nothing', async (t) => {
   assert.equal(leaf.issuer, restarted.view().authorities.find(({ role, signing }) => role === 'issuing' && signing)?.id)
 })
 
-test('a lost race is tried again with what is on record then, and not for ever', async (t) => {
+test('a lost race is tried again with what is in the store then, and not for ever', async (t) => {
   const setup = await setUpWithFiles(t)
   let losses = 0
   const authority = await openOn(setup, (change) =>

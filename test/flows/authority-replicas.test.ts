@@ -65,12 +65,12 @@ const setUp = async (t: TestContext, issuerKey: 'file' | 'memory'): Promise<Plan
     reads: [
       { row: 'domain', key: 'domain', version: 0 },
       ...shippedProfiles.map(({ name }) => ({ row: 'profile', key: name, version: 0 }) as const),
-      ...created.records.map(({ id }) => ({ row: 'issuer', key: id, version: 0 }) as const),
+      ...created.rows.map(({ id }) => ({ row: 'issuer', key: id, version: 0 }) as const),
     ],
     writes: [
       { put: 'domain', value: defaultDomainSettings('test.example') },
       ...shippedProfiles.map((value) => ({ put: 'profile', value }) as const),
-      ...created.records.map((value) => ({ put: 'issuer', value }) as const),
+      ...created.rows.map((value) => ({ put: 'issuer', value }) as const),
     ],
     entries: created.entries,
   })
@@ -221,7 +221,7 @@ test('keys in memory: each plane has an issuer of its own, and what one starts w
     follower.authority.chainOf(one)
     return true
   })
-  // As after a restart of both: the earlier issuers stay on record.
+  // As after a restart of both: the earlier issuers stay in the store.
   const [again] = await planes.open()
   assert.notEqual(await issuerNow(again, planes), one)
   assert.deepEqual(await retired(again), [])

@@ -39,16 +39,16 @@ for (const issuerKey of ['file', 'memory'] as const) {
     const setup = await setUpWithFiles(t, { issuerKey })
     const authority = await setup.open()
     const { issuer } = await authority.sign(leafOrder(setup.clock.nowMs()))
-    const record = (await setup.store.get('issuer', issuer))?.value
+    const row = (await setup.store.get('issuer', issuer))?.value
     const identity = findResponder(custodyOf(setup), issuer)
-    assert.ok(record !== undefined && identity !== null)
+    assert.ok(row !== undefined && identity !== null)
     const certificate = parseCertificate(identity.certificate)
     assert.ok(certificate.kind === 'certificate')
-    assert.equal(certificate.notAfterMs, record.notAfterMs)
+    assert.equal(certificate.notAfterMs, row.notAfterMs)
     assert.equal(certificate.authorityKeyId, issuer)
     assert.deepEqual(certificate.extendedKeyUsage, ['1.3.6.1.5.5.7.3.9'])
     assert.equal(certificate.ca, false)
-    assert.notEqual(keyHash(certificateOf(record).spki, 'sha1'), keyHash(identity.key.spki, 'sha1'))
+    assert.notEqual(keyHash(certificateOf(row).spki, 'sha1'), keyHash(identity.key.spki, 'sha1'))
   })
 }
 

@@ -22,8 +22,8 @@ const rolesOf = async (setup: Setup, issuer: string): Promise<KeyName['role'][]>
     .sort()
 
 const signsLists = async (setup: Setup, issuer: string): Promise<boolean> => {
-  const record = (await setup.store.get('issuer', issuer))?.value ?? assert.fail()
-  return findListSigner(await setup.custody(), record) !== null
+  const row = (await setup.store.get('issuer', issuer))?.value ?? assert.fail()
+  return findListSigner(await setup.custody(), row) !== null
 }
 
 /** With an issuer that has been replaced. */
@@ -46,8 +46,8 @@ test('the key of a retired issuer is under a role of its own, which no certifica
   const { setup, authority, retired } = await rotated(t)
   assert.deepEqual(await rolesOf(setup, retired), ['retired'])
   assert.ok(await signsLists(setup, retired))
-  const record = (await setup.store.get('issuer', retired))?.value ?? assert.fail()
-  assert.equal(signerFrom(await setup.custody(), record), null)
+  const row = (await setup.store.get('issuer', retired))?.value ?? assert.fail()
+  assert.equal(signerFrom(await setup.custody(), row), null)
   for (const one of [authority, await setup.open()]) assert.notEqual(await signedBy(one), retired)
 })
 
@@ -76,7 +76,7 @@ test('a crash on the way to its new role loses nothing, and leaves it under one 
   }
 })
 
-test('retired keys that nothing on record has retired are dropped at the next start', async (t) => {
+test('retired keys that nothing in the store has retired are dropped at the next start', async (t) => {
   const { setup, authority, retired } = await rotated(t)
   const [custody, serving] = [await setup.custody(), await signedBy(authority)]
   const pem = custody.find({ role: 'issuing', id: serving }) ?? assert.fail()

@@ -93,12 +93,12 @@ export const setUpOn = async (folder: string, store: Store, wanted: Partial<NewA
   const writes = [
     { put: 'domain', value: defaultDomainSettings('test.example') } as const,
     ...shippedProfiles.map((value) => ({ put: 'profile', value }) as const),
-    ...created.records.map((value) => ({ put: 'issuer', value }) as const),
+    ...created.rows.map((value) => ({ put: 'issuer', value }) as const),
   ]
   const reads = [
     { row: 'domain', key: 'domain', version: 0 } as const,
     ...shippedProfiles.map(({ name }) => ({ row: 'profile', key: name, version: 0 }) as const),
-    ...created.records.map(({ id }) => ({ row: 'issuer', key: id, version: 0 }) as const),
+    ...created.rows.map(({ id }) => ({ row: 'issuer', key: id, version: 0 }) as const),
   ]
   await store.commit({ reads, writes, entries: created.entries })
   const coreNow = () => ({ store, feed: openFeed(), clock, random: systemRandom, log: silentLog })
@@ -108,7 +108,7 @@ export const setUpOn = async (folder: string, store: Store, wanted: Partial<NewA
     clock,
     store,
     rootKeyFile: created.rootKeyFile,
-    open: async (options, sealKeyFile, recovery = { rootsOnRecord: () => [], warnings: () => [] }) =>
+    open: async (options, sealKeyFile, recovery = { storedRoots: () => [], warnings: () => [] }) =>
       openAuthority(coreNow(), {
         custody: await custodyWith(sealKeyFile ?? null),
         recovery,

@@ -57,10 +57,10 @@ const open = async (t: TestContext) => {
   }
   const issue = async (node: string, lifetimeMs = day): Promise<IssuedCertificate> => {
     const issued = await authority.sign(leafOrder(clock.nowMs(), lifetimeMs))
-    const record = { ...issued, subject: { kind: 'node', node, epoch: 1 }, renews: null } as const
+    const row = { ...issued, subject: { kind: 'node', node, epoch: 1 }, renews: null } as const
     const { value } = nodeRow('active', { id: node, epoch: 1, hardware: noHardware })
-    const membership = { ...memberships.active, slots: slots({ current: slotOf(record) }) }
-    await commit({ put: 'certificate', value: record }, { put: 'node', value: { ...value, membership } })
+    const membership = { ...memberships.active, slots: slots({ current: slotOf(row) }) }
+    await commit({ put: 'certificate', value: row }, { put: 'node', value: { ...value, membership } })
     return issued
   }
   /** As somebody does it by hand in the database: the denials stay away. */
@@ -79,9 +79,9 @@ const open = async (t: TestContext) => {
     return commit({ put: 'denial', value: { ...value, why: 'stolen', reason: 'unspecified', ...change } as Denial })
   }
   const idOf = async ({ issuer, serial }: { readonly issuer: string; readonly serial: string }) => {
-    const record = (await store.get('issuer', issuer))?.value
-    assert.ok(record !== undefined)
-    const { subjectName, spki } = certificateOf(record)
+    const row = (await store.get('issuer', issuer))?.value
+    assert.ok(row !== undefined)
+    const { subjectName, spki } = certificateOf(row)
     return sequence(
       sequence(oid(oids.sha1)),
       octets(Buffer.from(hash('sha1', subjectName, 'hex'), 'hex')),
@@ -162,7 +162,7 @@ test('several certificates of one issuer are answered together; for two issuers,
   assert.deepEqual((await answer(new Uint8Array(3))).outcomes, ['malformedRequest'])
 })
 
-test('of a withdrawn issuer every certificate is revoked, also those that are not on record', async (t) => {
+test('of a withdrawn issuer every certificate is revoked, also those that are not in the store', async (t) => {
   const { ask, issue, deny } = await open(t)
   const { issuer, serial } = await issue('gpu-001')
   await deny('', { kind: 'issuer', issuer, reason: 'ca-compromise' })

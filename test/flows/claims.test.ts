@@ -18,12 +18,12 @@ import { formatStatement } from '#wire/core/statement.ts'
 import { slots } from '../fakes/sample-rows.ts'
 import { eventually } from '../process/eventually.ts'
 import { operator } from './authority-setup.ts'
-import { setUpOperatorPlane } from './operator-setup.ts'
+import { setUpOperatorServer } from './operator-setup.ts'
 
 const mac = '52:54:00:00:00:17'
 
 const setUpPeer = async (t: TestContext) => {
-  const plane = await setUpOperatorPlane(t)
+  const plane = await setUpOperatorServer(t)
   const { store, clock } = plane
   const key = generateKey('ed25519')
   await registerNode(plane, { id: 'a', profile: null, macs: [mac], bmcSerial: null }, operator)

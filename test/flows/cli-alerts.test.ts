@@ -1,4 +1,4 @@
-// The alert commands against a real operator plane: what they print, and who may.
+// The alert commands against a real operator listener: what they print, and who may.
 
 import assert from 'node:assert/strict'
 import { test, type TestContext } from 'node:test'

@@ -1,4 +1,4 @@
-// The command line in this process, talking to a real operator plane over its socket.
+// The command line in this process, talking to a real operator listener over its socket.
 
 import * as fs from 'node:fs'
 import * as path from 'node:path'
@@ -6,7 +6,7 @@ import type { TestContext } from 'node:test'
 import { runCli } from '#cli/kit/run-cli.ts'
 import type { Role } from '#domain/core/principal.ts'
 import { testCli } from '../fakes/test-cli.ts'
-import { setUpOperatorPlane, type OperatorSetup } from './operator-setup.ts'
+import { setUpOperatorServer, type OperatorSetup } from './operator-setup.ts'
 
 export type Said = { readonly code: number; readonly out: string; readonly err: string }
 
@@ -18,7 +18,7 @@ export type CliSetup = OperatorSetup & {
 }
 
 export const setUpCli = async (t: TestContext): Promise<CliSetup> => {
-  const plane = await setUpOperatorPlane(t)
+  const plane = await setUpOperatorServer(t)
   const keyFile = (role: Role): string => {
     const file = path.join(plane.folder, `${role}.key`)
     fs.writeFileSync(file, `${plane.keys[role]}\n`, { mode: 0o600 })

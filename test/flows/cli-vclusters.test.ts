@@ -1,4 +1,4 @@
-// The vcluster commands and those that assign nodes, against a real operator plane: what they print, and what they refuse.
+// The vcluster commands and those that assign nodes, against a real operator listener: what they print, and what they refuse.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

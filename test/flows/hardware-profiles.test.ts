@@ -10,7 +10,7 @@ import { registerNode } from '#plane/node/operator-node-routes.ts'
 import type { MachineView } from '#wire/fleet/hardware-api.ts'
 import { operator } from './authority-setup.ts'
 import { setUpCli } from './cli-setup.ts'
-import { setUpOperatorPlane } from './operator-setup.ts'
+import { setUpOperatorServer } from './operator-setup.ts'
 import type { FlowCore } from '#plane/core/core.ts'
 
 test('a machine has a SKU once tag, firmware, evidence and slots are there, and loses it with one blocked slot', async (t) => {
@@ -63,7 +63,7 @@ test('a hardware profile is refused for a tag that machines of another one carry
 })
 
 test('a tag put on while a hardware profile is made for it: the machine keeps the tag, and the profile is not made', async (t) => {
-  const plane = await setUpOperatorPlane(t)
+  const plane = await setUpOperatorServer(t)
   const profile = { description: '', firmware: 'x', tags: [], slots: 0 }
   const make = (tag: string, core: FlowCore = plane) =>
     createHardwareProfile(core, { ...profile, tag, sku: `${tag}-sku` }, operator)

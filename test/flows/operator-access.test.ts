@@ -11,7 +11,7 @@ import { operatorRoutes, type OperatorRouteParts } from '#plane/boot/operator-ro
 import { answer, type Route } from '#plane/http/route.ts'
 import { systemClock } from '#platform/clock.ts'
 import { silentLog } from '#platform/log.ts'
-import { setUpOperatorPlane } from './operator-setup.ts'
+import { setUpOperatorServer } from './operator-setup.ts'
 import type { Core } from '#plane/core/core.ts'
 
 /** Described without a plane behind them: the walk never lets a handler of theirs run. */
@@ -23,7 +23,7 @@ const urlOf = ({ path }: Route): string => path.replace(':id', 'gpu-001').replac
 const garbage = ['{"a":', '[]', 'null', '{"__proto__":{}}', JSON.stringify({ reason: 'x'.repeat(70_000) }), '\u0000']
 
 const guardedApp = async (t: TestContext) => {
-  const { store, keys, keyBook } = await setUpOperatorPlane(t)
+  const { store, keys, keyBook } = await setUpOperatorServer(t)
   let reached = 0
   const operators = openOperatorAuthn(store, keyBook, systemClock, openFeed())
   const app = httpApp({
@@ -154,20 +154,20 @@ test('with the right role, garbage is refused by the schema and still reaches no
 })
 
 test('a revoked key is refused at its next call', async (t) => {
-  const { call } = await setUpOperatorPlane(t)
+  const { call } = await setUpOperatorServer(t)
   const { body } = await call('viewer', 'GET', '/v1/whoami')
   assert.equal((await call('platform-admin', 'POST', `/v1/keys/${body.id}/revoke`)).status, 200)
   assert.equal((await call('viewer', 'GET', '/v1/whoami')).body.code, 'OPERATOR_KEY_INVALID')
 })
 
 test('the last platform-admin key cannot be revoked', async (t) => {
-  const { call } = await setUpOperatorPlane(t)
+  const { call } = await setUpOperatorServer(t)
   const { body } = await call('platform-admin', 'GET', '/v1/whoami')
   assert.equal((await call('platform-admin', 'POST', `/v1/keys/${body.id}/revoke`)).body.code, 'LAST_ADMIN_KEY')
 })
 
 test('what callers were refused is in the journal, with who and from where', async (t) => {
-  const { call, journal } = await setUpOperatorPlane(t)
+  const { call, journal } = await setUpOperatorServer(t)
   await call(null, 'GET', '/v1/nodes')
   await call('viewer', 'POST', '/v1/tokens', { node: 'gpu-001' })
   await call('operator', 'POST', '/v1/nodes/gpu-404/drain')
@@ -185,7 +185,7 @@ test('what callers were refused is in the journal, with who and from where', asy
 })
 
 test('callers without a key are journaled within the part of the budget that one source gets, and counted beyond it', async (t) => {
-  const { call, journal, timers } = await setUpOperatorPlane(t)
+  const { call, journal, timers } = await setUpOperatorServer(t)
   for (let i = 0; i < 130; i++) await call(null, 'GET', '/v1/nodes')
   // The entry follows the answer; the next commit comes behind it.
   await call('operator', 'POST', '/v1/nodes', { id: 'gpu-000' })
@@ -199,7 +199,7 @@ test('callers without a key are journaled within the part of the budget that one
 })
 
 test('over a real connection an oversized body is refused while it is still being sent', async (t) => {
-  const { listener, keys } = await setUpOperatorPlane(t)
+  const { listener, keys } = await setUpOperatorServer(t)
   const url = new URL(listener.httpUrl!)
   const status = await new Promise<number | undefined>((resolve, reject) => {
     const headers = { authorization: `Bearer ${keys.operator}`, 'content-type': 'application/json' }

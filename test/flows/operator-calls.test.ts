@@ -11,7 +11,7 @@ import { tokenSecretShape } from '#domain/enrollment/token.ts'
 import { parseJoinString } from '#wire/core/join-string.ts'
 import { someCertificate } from '../store/harness.ts'
 import { hour, operator, startMs } from './authority-setup.ts'
-import { setUpOperatorPlane, type OperatorSetup } from './operator-setup.ts'
+import { setUpOperatorServer, type OperatorSetup } from './operator-setup.ts'
 import type { Core } from '#plane/core/core.ts'
 
 const routes = operatorRoutes({} as Core, {} as OperatorRouteParts)
@@ -56,7 +56,7 @@ const makeActive = async ({ store, sessions }: OperatorSetup, id: string): Promi
 }
 
 test('a node is registered once; the second time says what is there', async (t) => {
-  const plane = await setUpOperatorPlane(t)
+  const plane = await setUpOperatorServer(t)
   const node = await ok(plane, 'operator', 'POST', '/v1/nodes', {
     id: 'gpu-001',
     macs: ['AA-BB-CC-DD-EE-02'],
@@ -84,7 +84,7 @@ test('a node is registered once; the second time says what is there', async (t) 
 })
 
 test('of fifty callers who register one name at once, one does', async (t) => {
-  const plane = await setUpOperatorPlane(t)
+  const plane = await setUpOperatorServer(t)
   const replies = await Promise.all(
     Array.from({ length: 50 }, () => plane.call('operator', 'POST', '/v1/nodes', { id: 'gpu-001' })),
   )
@@ -93,7 +93,7 @@ test('of fifty callers who register one name at once, one does', async (t) => {
 })
 
 test('nodes are listed page by page in the order of their ids', async (t) => {
-  const plane = await setUpOperatorPlane(t)
+  const plane = await setUpOperatorServer(t)
   for (const id of ['c', 'a', 'b']) await ok(plane, 'operator', 'POST', '/v1/nodes', { id })
   const first = await ok(plane, 'viewer', 'GET', '/v1/nodes?limit=2')
   assert.deepEqual(
@@ -114,7 +114,7 @@ test('nodes are listed page by page in the order of their ids', async (t) => {
 })
 
 test('compliance 10: making a token takes an authenticated operator', async (t) => {
-  const plane = await setUpOperatorPlane(t)
+  const plane = await setUpOperatorServer(t)
   assert.equal(await refused(plane, null, 'POST', '/v1/tokens', { node: 'gpu-001' }), 'OPERATOR_KEY_REQUIRED')
   assert.equal(await refused(plane, 'viewer', 'POST', '/v1/tokens', { node: 'gpu-001' }), 'ROLE_FORBIDDEN')
   assert.deepEqual(await plane.store.tokens({ node: null, limit: 10 }), [])
@@ -122,7 +122,7 @@ test('compliance 10: making a token takes an authenticated operator', async (t) 
 })
 
 test('a token registers its node, is shown once, and its join string carries all a machine needs', async (t) => {
-  const plane = await setUpOperatorPlane(t)
+  const plane = await setUpOperatorServer(t)
   const made = await ok(plane, 'operator', 'POST', '/v1/tokens', { node: 'gpu-001' })
   assert.equal(made.registered, true)
   assert.match(made.secret, tokenSecretShape)
@@ -138,7 +138,7 @@ test('a token registers its node, is shown once, and its join string carries all
 })
 
 test('compliance 7: the entries of a token and of a revocation have all their fields', async (t) => {
-  const plane = await setUpOperatorPlane(t)
+  const plane = await setUpOperatorServer(t)
   const { token } = await ok(plane, 'operator', 'POST', '/v1/tokens', { node: 'gpu-001' })
   const [created] = await plane.journal('enrollment_token.created')
   const { token_id, created_by, expires_at, timestamp } = created!.body
@@ -167,7 +167,7 @@ test('compliance 7: the entries of a token and of a revocation have all their fi
 })
 
 test('a token can be withdrawn once, and expires by the clock', async (t) => {
-  const plane = await setUpOperatorPlane(t)
+  const plane = await setUpOperatorServer(t)
   const one = await ok(plane, 'operator', 'POST', '/v1/tokens', { node: 'gpu-001' })
   const two = await ok(plane, 'operator', 'POST', '/v1/tokens', { node: 'gpu-002', expires_ms: hour })
   assert.equal((await ok(plane, 'operator', 'POST', `/v1/tokens/${one.token.id}/revoke`)).state, 'revoked')
@@ -186,7 +186,7 @@ test('a token can be withdrawn once, and expires by the clock', async (t) => {
 })
 
 test('a revocation answers with the channels it cut and the certificates it denied', async (t) => {
-  const plane = await setUpOperatorPlane(t)
+  const plane = await setUpOperatorServer(t)
   await ok(plane, 'operator', 'POST', '/v1/nodes', { id: 'gpu-001' })
   await makeActive(plane, 'gpu-001')
   const shown = await ok(plane, 'viewer', 'GET', '/v1/nodes/gpu-001')
@@ -207,7 +207,7 @@ test('a revocation answers with the channels it cut and the certificates it deni
 })
 
 test('a quarantine cuts the channels and is ended by a release', async (t) => {
-  const plane = await setUpOperatorPlane(t)
+  const plane = await setUpOperatorServer(t)
   await ok(plane, 'operator', 'POST', '/v1/nodes', { id: 'gpu-001' })
   await makeActive(plane, 'gpu-001')
   assert.equal((await ok(plane, 'operator', 'POST', '/v1/nodes/gpu-001/quarantine', { reason: 'odd' })).channels_cut, 1)
@@ -218,7 +218,7 @@ test('a quarantine cuts the channels and is ended by a release', async (t) => {
 })
 
 test('P3: an idle node is decommissioned with its channel open: no work is lost', async (t) => {
-  const plane = await setUpOperatorPlane(t)
+  const plane = await setUpOperatorServer(t)
   for (const id of ['gpu-001', 'gpu-002']) {
     await ok(plane, 'operator', 'POST', '/v1/nodes', { id })
     await makeActive(plane, id)
@@ -233,7 +233,7 @@ test('P3: an idle node is decommissioned with its channel open: no work is lost'
 })
 
 test('a drain is taken back by undrain', async (t) => {
-  const plane = await setUpOperatorPlane(t)
+  const plane = await setUpOperatorServer(t)
   await ok(plane, 'operator', 'POST', '/v1/nodes', { id: 'gpu-001' })
   await ok(plane, 'operator', 'POST', '/v1/nodes/gpu-001/drain')
   assert.equal(await refused(plane, 'operator', 'POST', '/v1/nodes/gpu-001/drain'), 'NODE_STATE_CONFLICT')
@@ -242,7 +242,7 @@ test('a drain is taken back by undrain', async (t) => {
 })
 
 test('profiles and the domain are changed by name, and only to what works', async (t) => {
-  const plane = await setUpOperatorPlane(t)
+  const plane = await setUpOperatorServer(t)
   const made = await ok(plane, 'platform-admin', 'POST', '/v1/profiles', {
     name: 'short',
     set: { 'certificate.lifetimeMs': hour },
@@ -273,7 +273,7 @@ test('profiles and the domain are changed by name, and only to what works', asyn
 })
 
 test('a key that was made works, with its role, and shows no hash', async (t) => {
-  const plane = await setUpOperatorPlane(t)
+  const plane = await setUpOperatorServer(t)
   const made = await ok(plane, 'platform-admin', 'POST', '/v1/keys', { name: 'ada', role: 'viewer' })
   assert.match(made.secret, /^muster_key_[A-Za-z0-9_-]{43}$/)
   const { keys } = await ok(plane, 'viewer', 'GET', '/v1/keys')
@@ -287,7 +287,7 @@ test('a key that was made works, with its role, and shows no hash', async (t) =>
 })
 
 test('the journal is followed: a call that waits ends with the entry it waits for', async (t) => {
-  const plane = await setUpOperatorPlane(t)
+  const plane = await setUpOperatorServer(t)
   const { next } = await ok(plane, 'viewer', 'GET', '/v1/journal?last=1')
   const waiting = ok(plane, 'viewer', 'GET', `/v1/journal?after=${next}&wait_ms=30000&node=gpu-002`)
   await ok(plane, 'operator', 'POST', '/v1/nodes', { id: 'gpu-001' })
@@ -301,7 +301,7 @@ test('the journal is followed: a call that waits ends with the entry it waits fo
 })
 
 test('a call that waits in vain ends empty, at the place where it began', async (t) => {
-  const plane = await setUpOperatorPlane(t)
+  const plane = await setUpOperatorServer(t)
   const { next } = await ok(plane, 'viewer', 'GET', '/v1/journal?last=1')
   const waitingBefore = plane.timers.waiting()
   const waiting = ok(plane, 'viewer', 'GET', `/v1/journal?after=${next}&wait_ms=20000`)
@@ -313,13 +313,13 @@ test('a call that waits in vain ends empty, at the place where it began', async 
 })
 
 test('the journal is verified on request, by several at once', async (t) => {
-  const plane = await setUpOperatorPlane(t)
+  const plane = await setUpOperatorServer(t)
   const verified = await Promise.all([1, 2, 3].map(() => ok(plane, 'viewer', 'POST', '/v1/journal/verify')))
   for (const { intact, entries } of verified) assert.ok(intact === true && entries > 0)
 })
 
 test('the authority shows itself and rotates', async (t) => {
-  const plane = await setUpOperatorPlane(t)
+  const plane = await setUpOperatorServer(t)
   const before = await ok(plane, 'viewer', 'GET', '/v1/ca')
   const after = await ok(plane, 'platform-admin', 'POST', '/v1/ca/rotate')
   assert.ok(after.authorities.length > before.authorities.length)
@@ -334,7 +334,7 @@ test('the authority shows itself and rotates', async (t) => {
 })
 
 test('health needs no key, readiness says what is missing, metrics count', async (t) => {
-  const plane = await setUpOperatorPlane(t)
+  const plane = await setUpOperatorServer(t)
   assert.deepEqual(await ok(plane, null, 'GET', '/healthz'), { alive: true })
   assert.deepEqual(await ok(plane, null, 'GET', '/readyz'), { ready: true, reasons: [], warnings: [] })
   plane.unready.push('the plane is stopping')
@@ -355,7 +355,7 @@ test('health needs no key, readiness says what is missing, metrics count', async
 })
 
 test('a viewer who asks for verification gets the last result; an operator gets a new one', async (t) => {
-  const plane = await setUpOperatorPlane(t)
+  const plane = await setUpOperatorServer(t)
   const entries = async (role: 'viewer' | 'operator'): Promise<number> =>
     (await ok(plane, role, 'POST', '/v1/journal/verify', {})).entries
   const first = await entries('viewer')
@@ -367,7 +367,7 @@ test('a viewer who asks for verification gets the last result; an operator gets 
 })
 
 test('a value that fits its schema and breaks a rule is refused with the name of its field', async (t) => {
-  const plane = await setUpOperatorPlane(t)
+  const plane = await setUpOperatorServer(t)
   await ok(plane, 'operator', 'POST', '/v1/nodes', { id: 'gpu-001' })
   const self = (await plane.call('platform-admin', 'GET', '/v1/peer-domains/self')).body
   const file = { path: 'etc/a', mode: 0o644, content: '' }

@@ -1,4 +1,4 @@
-// The doors of the operator plane: who can open them, and whom they answer.
+// The doors of the operator listener: who can open them, and whom they answer.
 
 import assert from 'node:assert/strict'
 import * as fs from 'node:fs'

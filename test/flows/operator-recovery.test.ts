@@ -13,7 +13,7 @@ import { RepairBundle } from '#wire/recovery/recovery-api.ts'
 import { reportOf } from '../fakes/agent-words.ts'
 import { someCertificate } from '../store/harness.ts'
 import { operator, startMs } from './authority-setup.ts'
-import { setUpOperatorPlane, type OperatorSetup } from './operator-setup.ts'
+import { setUpOperatorServer, type OperatorSetup } from './operator-setup.ts'
 
 const slots = { current: slotOf(someCertificate('a1', { notAfterMs: startMs * 2 })), pending: null, retired: null }
 const credential = { kind: 'key', spki: 's', publicKey: 'p', registeredAtMs: startMs } as const
@@ -41,7 +41,7 @@ const putNode = async (
 }
 
 test('an operator says no to the recoveries of a node, and an approval takes that back', async (t) => {
-  const plane = await setUpOperatorPlane(t)
+  const plane = await setUpOperatorServer(t)
   await putNode(plane, 'gpu-001')
   const denied = await plane.call('operator', 'POST', '/v1/nodes/gpu-001/deny')
   assert.equal(denied.status, 200, JSON.stringify(denied.body))
@@ -56,7 +56,7 @@ test('an operator says no to the recoveries of a node, and an approval takes tha
 })
 
 test('an operator settles who the right machine is, with a reason, while it is connected; an approval does not', async (t) => {
-  const plane = await setUpOperatorPlane(t)
+  const plane = await setUpOperatorServer(t)
   const duplicate = { name: 'duplicate_identity', sinceMs: startMs, reason: 'two', evidence: {} } as const
   await putNode(plane, 'gpu-001', { conditions: [duplicate] })
   const path = '/v1/nodes/gpu-001'
@@ -82,7 +82,7 @@ test('an operator settles who the right machine is, with a reason, while it is c
 })
 
 test('a repair bundle takes a platform-admin and a reason, works once, and only its hash is kept', async (t) => {
-  const plane = await setUpOperatorPlane(t)
+  const plane = await setUpOperatorServer(t)
   await putNode(plane, 'gpu-001')
   const ask = (role: 'operator' | 'platform-admin', body: object) =>
     plane.call(role, 'POST', '/v1/nodes/gpu-001/repair-bundle', body)
@@ -103,7 +103,7 @@ test('a repair bundle takes a platform-admin and a reason, works once, and only 
 })
 
 test('the share that is proven recoverable is shown, and the list shows which and why not, page by page', async (t) => {
-  const plane = await setUpOperatorPlane(t)
+  const plane = await setUpOperatorServer(t)
   const ids = Array.from({ length: 12 }, (_, at) => `n-${10 + at}`)
   for (const [at, id] of ids.entries()) await putNode(plane, id, at % 3 === 0 ? { rehearsal: passed } : {})
   const { body: share } = await plane.call('viewer', 'GET', '/v1/recoverability')
@@ -132,13 +132,13 @@ test('the share that is proven recoverable is shown, and the list shows which an
 })
 
 test('a fleet of none has no share', async (t) => {
-  const plane = await setUpOperatorPlane(t)
+  const plane = await setUpOperatorServer(t)
   const { body } = await plane.call('viewer', 'GET', '/v1/recoverability')
   assert.deepEqual(body, { nodes: 0, proven: 0, share: null, why: [] })
 })
 
 test('explain says what failed, what was tried, what happens next and what an operator could do', async (t) => {
-  const plane = await setUpOperatorPlane(t)
+  const plane = await setUpOperatorServer(t)
   const story = { actor: 'node:gpu-001', source: '192.0.2.9', correlation: 'episode-12345678' }
   const about = { node: 'gpu-001', epoch: 1 }
   const waits = { name: 'needs_approval', sinceMs: startMs, reason: 'it asks to recover', evidence: {} } as const

@@ -1,4 +1,4 @@
-// An operator plane on a real store, a real authority and real sockets, with a key of every role.
+// An operator listener on a real store, a real authority and real sockets, with a key of every role.
 
 import * as path from 'node:path'
 import type { TestContext } from 'node:test'
@@ -20,7 +20,7 @@ import type { OperatorListener } from '#plane/http/operator-listener.ts'
 import { openUnresolvedAlerts } from '#plane/alerts/reconcile-alerts.ts'
 import { openJournalWatch } from '#plane/journal/journal-watch.ts'
 import { openMetrics } from '#plane/metrics/open-metrics.ts'
-import { openOperatorPlane } from '#plane/boot/operator-plane.ts'
+import { openOperatorServer } from '#plane/boot/operator-server.ts'
 import { silentLog } from '#platform/log.ts'
 import { systemRandom, type Random } from '#platform/random.ts'
 import { confirmingPeers, type ConfirmingPeers } from '../fakes/confirming-peers.ts'
@@ -50,7 +50,7 @@ export type OperatorSetup = Setup & {
   call(role: Role | null, method: string, path: string, body?: object): Promise<Reply>
 }
 
-export const setUpOperatorPlane = async (t: TestContext): Promise<OperatorSetup> => {
+export const setUpOperatorServer = async (t: TestContext): Promise<OperatorSetup> => {
   const base = await setUp(t)
   const { store, clock, folder } = base
   const feed = openFeed()
@@ -94,7 +94,7 @@ export const setUpOperatorPlane = async (t: TestContext): Promise<OperatorSetup>
     notReady: () => unready,
   })
   let calls = 0
-  const listener = await openOperatorPlane(
+  const listener = await openOperatorServer(
     core,
     {
       authority,

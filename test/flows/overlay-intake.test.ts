@@ -9,12 +9,12 @@ import { registerNode } from '#plane/node/operator-node-routes.ts'
 import { openOverlayIntake } from '#plane/fleet/take-overlay-state.ts'
 import { testPrincipal } from '../fakes/test-session.ts'
 import { operator } from './authority-setup.ts'
-import { setUpOperatorPlane } from './operator-setup.ts'
+import { setUpOperatorServer } from './operator-setup.ts'
 
 const state = { config_revision: 1, applied: true, detail: null, services: [], drift: [] }
 
 test('a state that came while the node wrote too much is decided with its next report; a repeated one writes nothing', async (t) => {
-  const plane = await setUpOperatorPlane(t)
+  const plane = await setUpOperatorServer(t)
   await registerNode(plane, { id: 'a', profile: null, macs: [], bmcSerial: null }, operator)
   await createVCluster(plane, 'training', { set: {}, overlay: null }, operator)
   await assignNode(plane, 'a', 'training', operator)

@@ -11,7 +11,7 @@ import { StoreFault } from '#plane/store/contract/store-errors.ts'
 import { silentLog } from '#platform/log.ts'
 import { systemRandom } from '#platform/random.ts'
 import { day, hour, operator } from './authority-setup.ts'
-import { setUpOperatorPlane, type OperatorSetup } from './operator-setup.ts'
+import { setUpOperatorServer, type OperatorSetup } from './operator-setup.ts'
 
 const halt = (renewals: boolean): CutOffOrder => ({ kind: 'halt', renewals, reason: 'x', by: operator })
 const onNode = (kind: 'quarantine' | 'revoke', node: string): CutOffOrder => ({
@@ -64,7 +64,7 @@ const startReplica = (plane: OperatorSetup): Replica => {
 }
 
 const setUpFleet = async (t: TestContext): Promise<OperatorSetup> => {
-  const plane = await setUpOperatorPlane(t)
+  const plane = await setUpOperatorServer(t)
   for (const id of ['gpu-001', 'gpu-002', 'gpu-003'])
     assert.ok((await plane.call('operator', 'POST', '/v1/nodes', { id })).status < 300)
   return plane

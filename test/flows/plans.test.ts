@@ -14,7 +14,7 @@ import { registerNode } from '#plane/node/operator-node-routes.ts'
 import type { PlanApplied, PlanView } from '#wire/plans/plan-api.ts'
 import { operator } from './authority-setup.ts'
 import { setUpCli } from './cli-setup.ts'
-import { setUpOperatorPlane } from './operator-setup.ts'
+import { setUpOperatorServer } from './operator-setup.ts'
 import type { FlowCore } from '#plane/core/core.ts'
 
 const setUp = async (t: TestContext) => {
@@ -130,7 +130,7 @@ test('who may not do it may neither plan it nor apply it', async (t) => {
 
 /** `meanwhile` runs when the plan is marked as applied, and nothing of it is done yet. */
 const interrupted = async (t: TestContext) => {
-  const plane = await setUpOperatorPlane(t)
+  const plane = await setUpOperatorServer(t)
   const { store } = plane
   const applying = (meanwhile: () => Promise<unknown>): FlowCore => ({
     ...plane,

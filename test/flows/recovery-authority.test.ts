@@ -57,7 +57,7 @@ test('the recovery root is another than the root of the runtime, and nothing of 
   assert.ok(notAfterMs - setup.clock.nowMs() > 19 * year)
   const issued = await authority.sign(leafOrder(setup.clock.nowMs(), day))
   assert.notEqual(issued.issuer, subjectKeyId)
-  assert.throws(() => authority.chainOf(subjectKeyId ?? ''), /not on record/)
+  assert.throws(() => authority.chainOf(subjectKeyId ?? ''), /not in the store/)
   const book = bookOf(await setup.store.issuers())
   assert.equal(book.find(subjectKeyId ?? ''), null)
 })

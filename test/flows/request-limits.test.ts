@@ -8,7 +8,7 @@ import type { StatementParts } from '#plane/identity/request-proofs.ts'
 import { openCallerBudget } from '#plane/limits/caller-budget.ts'
 import { systemRandom } from '#platform/random.ts'
 import { manualClock } from '../fakes/manual-clock.ts'
-import { setUpOperatorPlane, type OperatorSetup } from './operator-setup.ts'
+import { setUpOperatorServer, type OperatorSetup } from './operator-setup.ts'
 
 type Reply = { readonly status: number; readonly body: string }
 
@@ -31,7 +31,7 @@ const send = (plane: OperatorSetup, key: string, method: string, path: string, b
   })
 
 test('A6: a secret in the name of an operator key is refused, and neither kept nor shown', async (t) => {
-  const plane = await setUpOperatorPlane(t)
+  const plane = await setUpOperatorServer(t)
   const secret = `muster_key_${'s'.repeat(43)}`
   const reply = await plane.call('platform-admin', 'POST', '/v1/keys', { name: secret, role: 'viewer' })
   assert.deepEqual([reply.status, reply.body.code], [400, 'REQUEST_INVALID'])
@@ -41,7 +41,7 @@ test('A6: a secret in the name of an operator key is refused, and neither kept n
 })
 
 test('a body that names a key twice is refused, and nothing is done', async (t) => {
-  const plane = await setUpOperatorPlane(t)
+  const plane = await setUpOperatorServer(t)
   const twice = '{"name":"bob","role":"viewer","role":"platform-admin"}'
   const reply = await send(plane, plane.keys['platform-admin'], 'POST', '/v1/keys', twice)
   assert.equal(reply.status, 400)
@@ -51,7 +51,7 @@ test('a body that names a key twice is refused, and nothing is done', async (t) 
 })
 
 test('a caller that guesses operator keys is slowed down, and the operator beside it is not', async (t) => {
-  const plane = await setUpOperatorPlane(t)
+  const plane = await setUpOperatorServer(t)
   const whoAmI = (key: string) => send(plane, key, 'GET', '/v1/whoami')
   assert.equal((await whoAmI(plane.keys.operator)).status, 200)
   const statuses: number[] = []

@@ -5,7 +5,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { revokeOperatorKey } from '#plane/operators/change-operator-keys.ts'
 import { operator } from './authority-setup.ts'
-import { setUpOperatorPlane, type OperatorSetup } from './operator-setup.ts'
+import { setUpOperatorServer, type OperatorSetup } from './operator-setup.ts'
 
 const viewerKeyId = async ({ store }: OperatorSetup): Promise<string> => {
   const found = (await store.operatorKeys()).find(({ value }) => value.name === 'the-viewer')
@@ -23,7 +23,7 @@ for (const [what, path] of [
   ['the journal of one node', (next: string) => `/v1/journal?after=${next}&wait_ms=30000&node=gpu-002`],
 ] as const) {
   test(`a wait for ${what} ends with the key that began it, and is answered with a refusal`, async (t) => {
-    const plane = await setUpOperatorPlane(t)
+    const plane = await setUpOperatorServer(t)
     const { next } = (await plane.call('viewer', 'GET', '/v1/journal?last=1')).body
     const before = plane.timers.waiting()
     const waiting = plane.call('viewer', 'GET', path(next))
@@ -37,7 +37,7 @@ for (const [what, path] of [
 }
 
 test('a wait for scheduling changes ends with its key too, and other waits go on with an empty answer', async (t) => {
-  const plane = await setUpOperatorPlane(t)
+  const plane = await setUpOperatorServer(t)
   const listed = (await plane.call('viewer', 'GET', '/v1/scheduling')).body
   const before = plane.timers.waiting()
   const revokedWait = plane.call('viewer', 'GET', `/v1/scheduling?after=${listed.next}&wait_ms=20000`)
@@ -51,7 +51,7 @@ test('a wait for scheduling changes ends with its key too, and other waits go on
 })
 
 test('a revocation that another replica made ends the wait here', async (t) => {
-  const plane = await setUpOperatorPlane(t)
+  const plane = await setUpOperatorServer(t)
   const { next } = (await plane.call('viewer', 'GET', '/v1/journal?last=1')).body
   const id = await viewerKeyId(plane)
   const before = plane.timers.waiting()

@@ -12,10 +12,10 @@ import { eventually } from '../process/eventually.ts'
 import type { Json } from '../process/operator-call.ts'
 import { newNode, someNode } from '../store/harness.ts'
 import { operator, startMs } from './authority-setup.ts'
-import { setUpOperatorPlane } from './operator-setup.ts'
+import { setUpOperatorServer } from './operator-setup.ts'
 
 const setUp = async (t: TestContext, ids: readonly string[]) => {
-  const plane = await setUpOperatorPlane(t)
+  const plane = await setUpOperatorServer(t)
   const { store, feed } = plane
   for (const id of ids) await store.commit(newNode(id, { assignment: 'training' }))
   return {

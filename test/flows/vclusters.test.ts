@@ -10,7 +10,7 @@ import { registerNode } from '#plane/node/operator-node-routes.ts'
 import { VClusterBody, VClusterListAnswer } from '#wire/fleet/vcluster-api.ts'
 import type { Json } from '../process/operator-call.ts'
 import { operator, startMs } from './authority-setup.ts'
-import { setUpOperatorPlane, type OperatorSetup } from './operator-setup.ts'
+import { setUpOperatorServer, type OperatorSetup } from './operator-setup.ts'
 
 const ok = async (plane: OperatorSetup, method: string, path: string, body?: object): Promise<Json> => {
   const reply = await plane.call('platform-admin', method, path, body)
@@ -34,7 +34,7 @@ const overlay = {
 }
 
 test('a vCluster is made, changed and shown; every change counts, and what is so already does not', async (t) => {
-  const plane = await setUpOperatorPlane(t)
+  const plane = await setUpOperatorServer(t)
   const made = await ok(plane, 'POST', '/v1/vclusters', { name: 'training', set: { peering: 'isolated' } })
   assert.ok(Check(VClusterBody, made))
   assert.deepEqual([made.revision, made.peering, made.policy.enforcementMode], [1, 'isolated', 'observe'])
@@ -61,7 +61,7 @@ test('a vCluster is made, changed and shown; every change counts, and what is so
 })
 
 test('what is no overlay is refused before anything is read of it', async (t) => {
-  const plane = await setUpOperatorPlane(t)
+  const plane = await setUpOperatorServer(t)
   await ok(plane, 'POST', '/v1/vclusters', { name: 'training' })
   const file = overlay.files[0]
   for (const wrong of [
@@ -85,7 +85,7 @@ test('what is no overlay is refused before anything is read of it', async (t) =>
 })
 
 test('nodes are assigned by operators, vClusters made by platform-admins', async (t) => {
-  const plane = await setUpOperatorPlane(t)
+  const plane = await setUpOperatorServer(t)
   const asked = await plane.call('operator', 'POST', '/v1/vclusters', { name: 'training' })
   assert.equal(asked.body.code, 'ROLE_FORBIDDEN')
   for (const name of ['training', 'inference']) await ok(plane, 'POST', '/v1/vclusters', { name })
@@ -122,7 +122,7 @@ test('nodes are assigned by operators, vClusters made by platform-admins', async
 })
 
 test('one with nodes in it is deleted by force only, which unassigns them; its name goes on counting', async (t) => {
-  const plane = await setUpOperatorPlane(t)
+  const plane = await setUpOperatorServer(t)
   await ok(plane, 'POST', '/v1/vclusters', { name: 'training', overlay })
   for (const id of ['a', 'b', 'c']) await ok(plane, 'POST', '/v1/nodes', { id })
   for (const id of ['a', 'b']) await ok(plane, 'POST', `/v1/nodes/${id}/assign`, { to: 'training' })
@@ -147,7 +147,7 @@ test('one with nodes in it is deleted by force only, which unassigns them; its n
 })
 
 test('work keeps a node in its vCluster; forcing the node out takes the work from its owner, in one transaction', async (t) => {
-  const plane = await setUpOperatorPlane(t)
+  const plane = await setUpOperatorServer(t)
   for (const name of ['training', 'inference']) await ok(plane, 'POST', '/v1/vclusters', { name })
   await ok(plane, 'POST', '/v1/nodes', { id: 'a' })
   await ok(plane, 'POST', '/v1/nodes/a/assign', { to: 'training' })
@@ -177,7 +177,7 @@ const place = async ({ store }: OperatorSetup, node: string, id: string): Promis
 }
 
 test('assignments that race with a deletion win or lose cleanly: no node is ever in a vCluster that is gone', async (t) => {
-  const plane = await setUpOperatorPlane(t)
+  const plane = await setUpOperatorServer(t)
   const nodes = ['a', 'b', 'c', 'd']
   for (const id of nodes) await registerNode(plane, { id, profile: null, macs: [], bmcSerial: null }, operator)
   await createVCluster(plane, 'home', { set: {}, overlay: null }, operator)

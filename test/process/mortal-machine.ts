@@ -1,4 +1,4 @@
-// A machine whose agent is killed and started again on the same folder, and what a plane has to have on record of it
+// A machine whose agent is killed and started again on the same folder, and what the store of a plane has to have of it
 // whatever happened: one holder, back by itself, and nothing signed twice.
 
 import assert from 'node:assert/strict'
@@ -6,7 +6,7 @@ import * as fs from 'node:fs'
 import * as path from 'node:path'
 import type { AgentStep } from '#agent/core/agent-parts.ts'
 import { readStatusFile } from '#agent/diagnostics/status-file.ts'
-import type { CertificateRecord } from '#domain/core/certificate.ts'
+import type { CertificateRow } from '#domain/core/certificate.ts'
 import { compiledFolder, startChild, testProgram, type Child } from './child.ts'
 import type { Scope } from './cleanup.ts'
 import { eventually, within } from './eventually.ts'
@@ -161,7 +161,7 @@ export const untilExpired = async ({ id, state }: Machine): Promise<void> => {
  * Of a machine whose agent runs: nothing is wrong with it, nobody was taken for a copy, and no request was signed twice.
  * What was issued, oldest first.
  */
-export const checkOnRecord = async (machine: Machine): Promise<readonly CertificateRecord[]> => {
+export const checkStored = async (machine: Machine): Promise<readonly CertificateRow[]> => {
   const { plane, id, joinFile } = machine
   let last: Json = null
   const isWell = async (): Promise<boolean> => {
@@ -184,7 +184,7 @@ export const checkOnRecord = async (machine: Machine): Promise<readonly Certific
   }
   const orders = issuing.map(({ body }) => body.order)
   assert.equal(new Set(orders).size, orders.length, `${id}: an order was signed twice`)
-  const signed = new Map<string, CertificateRecord>()
+  const signed = new Map<string, CertificateRow>()
   for (const certificate of certificates) {
     const before = signed.get(certificate.spki)
     // What comes too late to be answered with what there is gets another: there is never more than one that is good.

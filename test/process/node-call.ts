@@ -1,4 +1,4 @@
-// One call of the node plane over a TLS connection of its own, the server verified by the domain's roots.
+// One call of the node listener over a TLS connection of its own, the server verified by the domain's roots.
 
 import * as https from 'node:https'
 import * as net from 'node:net'

@@ -1,8 +1,8 @@
-// What a plane has on record, as tests ask for it: over its own API, and in its database behind its back.
+// What a plane has in the store, as tests ask for it: over its own API, and in its database behind its back.
 
 import * as path from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import type { CertificateRecord } from '#domain/core/certificate.ts'
+import type { CertificateRow } from '#domain/core/certificate.ts'
 import { connectPostgres } from '#platform/postgres.ts'
 import type { Json } from './operator-call.ts'
 import type { NodeTarget } from './node-call.ts'
@@ -10,7 +10,7 @@ import type { TestDatabase } from './postgres-server.ts'
 import type { Plane } from './start-plane.ts'
 import { databaseOf } from './store-under-test.ts'
 
-/** The node plane by address: a storm of calls should not wait for its resolver. */
+/** The node listener by address: a storm of calls should not wait for its resolver. */
 export const targetByAddress = async (plane: Plane, port = plane.nodePort): Promise<NodeTarget> => ({
   ...(await plane.target()),
   url: `https://127.0.0.1:${port}`,
@@ -43,11 +43,11 @@ export const journalEntries = async (
 export const storedCertificates = async (
   { data }: Pick<Plane, 'data'>,
   node: string,
-): Promise<readonly CertificateRecord[]> => {
+): Promise<readonly CertificateRow[]> => {
   const shared = databaseOf(data)
   const docs = shared === null ? docsInFile(data, node) : await docsInDatabase(await shared, node)
   return docs
-    .map((doc) => JSON.parse(doc) as CertificateRecord)
+    .map((doc) => JSON.parse(doc) as CertificateRow)
     .toSorted((one, other) => one.issuedAtMs - other.issuedAtMs)
 }
 

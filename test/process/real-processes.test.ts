@@ -66,7 +66,7 @@ test('a real agent enrols through a fault proxy that loses a reply, and goes on 
   assert.equal((await plane.api('GET', '/v1/nodes/gpu-002')).body.channel_open, true)
 })
 
-test('a plane under strace keeps its pid, and its system calls are on record', async (t) => {
+test('a plane under strace keeps its pid, and its system calls are written down', async (t) => {
   if (withPeer(t, 'strace') === null) return
   const record = path.join(tempFolder(t), 'strace')
   const plane = await startPlane(t, {

@@ -217,7 +217,7 @@ export const storeContract = (name: string, openEmpty: () => Promise<StoreUnderT
         assert.equal(holder?.value.id, 'n1')
       })
 
-      test('a certificate cannot take the place of one on record', async () => {
+      test('a certificate cannot take the place of one in the store', async () => {
         const issue = change([], [{ put: 'certificate', value: someCertificate('a1') }])
         await committed(store, issue)
         assert.equal(await store.commit(issue), 'lost-race')

@@ -6,7 +6,7 @@ import * as os from 'node:os'
 import * as path from 'node:path'
 import { nothingTagged } from '#domain/core/hardware-profile.ts'
 import type { TestContext } from 'node:test'
-import type { CertificateRecord } from '#domain/core/certificate.ts'
+import type { CertificateRow } from '#domain/core/certificate.ts'
 import { type Change, type Read, type Write, entry } from '#domain/core/change.ts'
 import type { EntryDraft } from '#domain/core/journal-entry.ts'
 import { noHardware, type Node } from '#domain/core/node.ts'
@@ -156,7 +156,7 @@ export const someToken = (id: string, more: Partial<Token> = {}): Token => ({
   ...more,
 })
 
-export const someCertificate = (serial: string, more: Partial<CertificateRecord> = {}): CertificateRecord => ({
+export const someCertificate = (serial: string, more: Partial<CertificateRow> = {}): CertificateRow => ({
   issuer: 'ca',
   serial,
   subject: { kind: 'node', node: 'n1', epoch: 1 },

@@ -17,7 +17,7 @@ const record = async (id: string) => (await plane().api('GET', `/v1/nodes/${id}`
 
 const applied = { config_revision: 7, trust_revision: 0, persisted: true, detail: null }
 
-test('both sides begin with a hello, and what the agent says of itself is on record', async () => {
+test('both sides begin with a hello, and what the agent says of itself is in the store', async () => {
   const node = await newNode()
   const hello = { agent_version: '9.9.9', capabilities: ['exec', 'logs'], config_revision: 41, trust_revision: 0 }
   const channel = await channelOf(node, { hello })
@@ -108,7 +108,7 @@ test('a message of more than 64 KiB closes the channel', async () => {
   assert.equal(channel.closeFrame()?.code, 1009)
 })
 
-test('what a node reports last is what stays on record, however quickly it changed its mind', async () => {
+test('what a node reports last is what stays in the store, however quickly it changed its mind', async () => {
   const node = await newNode()
   const channel = await channelOf(node)
   const rounds = 25

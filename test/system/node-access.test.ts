@@ -1,9 +1,9 @@
-// The walk over all routes of the node plane, the channel among them: each says who may call it, and a real plane holds
+// The walk over all routes of the node listener, the channel among them: each says who may call it, and a real plane holds
 // to it before any handler.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { nodeRoutes, type NodeRouteParts } from '#plane/boot/node-plane.ts'
+import { nodeRoutes, type NodeRouteParts } from '#plane/boot/node-server.ts'
 import { activeNode } from '../process/active-node.ts'
 import { sharedPlane } from '../process/shared-plane.ts'
 import { openTlsConnection, type TlsConnection } from '../process/tls-connection.ts'

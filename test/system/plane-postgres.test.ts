@@ -257,7 +257,7 @@ test('keys in memory: an agent renews through a rolling restart of three planes 
   const enrolled = await planes.api('GET', '/v1/journal?node=gpu-001&type=host.enrolled&limit=10')
   assert.equal(enrolled.body.entries.length, 1)
   // The last one that came back may still be making its own.
-  await eventually('two issuers of each of three planes to be on record', async () => {
+  await eventually('two issuers of each of three planes to be in the store', async () => {
     const { body } = await planes.api('GET', '/v1/ca')
     return body.authorities.filter(({ custody }: { custody: string }) => custody === 'memory').length >= 6
   })

@@ -26,7 +26,7 @@ const withRoom = async (): Promise<void> => {
   assert.equal((await shared().api('PATCH', '/v1/domain', { set })).status, 200)
 }
 
-test('the door of recovery has three calls, each open to anyone, and nothing of the node plane', async (t) => {
+test('the door of recovery has three calls, each open to anyone, and nothing of the node listener', async (t) => {
   const routes = recoveryRoutes({} as Core, {} as RecoveryRouteParts)
   assert.deepEqual(
     routes.map(({ method, path, access }) => `${method} ${path} ${access}`),

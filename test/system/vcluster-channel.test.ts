@@ -108,7 +108,7 @@ test('drift raises a condition and an alert, once, and both are over with it; it
   )
 })
 
-test('what a machine can do is on record; a frame that does not fit ends the channel', async () => {
+test('what a machine can do is in the store; a frame that does not fit ends the channel', async () => {
   const plane = shared()
   const channel = await channelOf(await activeNode(plane, 'c-1'))
   const capabilities = {
@@ -122,7 +122,7 @@ test('what a machine can do is on record; a frame that does not fit ends the cha
     wireguard: 'kernel',
   }
   channel.send('capabilities', capabilities)
-  await eventually('them on record', async () => (await nodeOf(plane, 'c-1')).capabilities !== null)
+  await eventually('them in the store', async () => (await nodeOf(plane, 'c-1')).capabilities !== null)
   assert.deepEqual((await nodeOf(plane, 'c-1')).capabilities, capabilities)
   const { stdout } = await plane.muster('node', 'show', 'c-1')
   assert.match(stdout, /can +kernel 6\.12\.0, services by systemd, WireGuard kernel\n +8 x 10de:2330/)

@@ -2,6 +2,9 @@
 
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
+import * as fs from 'node:fs'
+import { processesWith } from '#platform/service-process.ts'
 import { cleanup, type Scope } from '../process/cleanup.ts'
 import { childEnvironment } from '../process/child.ts'
 import { eventually, within } from '../process/eventually.ts'
@@ -17,25 +20,36 @@ const environment = {
   npm_config_update_notifier: 'false',
 }
 
-const stepWithinMs = 60_000
-const endWithinMs = 15_000
+/** In fair time (fair-time.ts). They are long: their only purpose is that a command that never ends is named. */
+export type TranscriptLimits = { readonly stepMs: number; readonly endMs: number }
+const usualLimits: TranscriptLimits = { stepMs: 60_000, endMs: 15_000 }
 
 type Command = {
   readonly where: string
+  /** Its exit code, once it and everything that has its output has ended. */
   readonly ended: Promise<number | null>
+  hasEnded(): boolean
   stdout(): string
   stderr(): string
-  /** Every process of it, also those of a pipe. */
+  /** Command lines of its processes that still run. */
+  running(): readonly string[]
+  /** Ends every process of it, also those of a pipe and those that have left its group. */
   stop(): Promise<void>
 }
 
-export const runTranscript = async (t: Scope, name: string, steps: readonly Step[], folder: string): Promise<void> => {
+export const runTranscript = async (
+  t: Scope,
+  name: string,
+  steps: readonly Step[],
+  folder: string,
+  limits: TranscriptLimits = usualLimits,
+): Promise<void> => {
   const before: Command[] = []
   for (const step of steps) {
-    const command = start(step.command, `${name}:${step.line}: $ ${step.command}`, folder)
+    const command = start(step.command, `${name}:${step.line}: $ ${step.command}`, folder, limits.endMs)
     cleanup(t, () => command.stop())
     try {
-      await (step.background ? hasSaid(command, step) : hasEnded(command, step))
+      await (step.background ? hasSaid : hasEnded)(command, step, limits.stepMs)
     } catch (error) {
       // What went wrong often shows in a command that still runs, or no longer does.
       throw new Error([command, ...before.filter(({ stderr }) => stderr() !== '')].map(everything).join('\n'), {
@@ -46,45 +60,73 @@ export const runTranscript = async (t: Scope, name: string, steps: readonly Step
   }
 }
 
-const start = (text: string, where: string, folder: string): Command => {
+/** Inherited by every process of a command, so that those that have left its group are found. */
+const markVariable = 'TRANSCRIPT_COMMAND'
+
+/** Should this process end before its tests clean up, no command must outlive it. */
+const notStopped = new Set<(signal: NodeJS.Signals) => void>()
+process.once('exit', () => notStopped.forEach((signalAll) => signalAll('SIGKILL')))
+
+const start = (text: string, where: string, folder: string, endWithinMs: number): Command => {
   const said = { stdout: '', stderr: '' }
+  const mark = randomUUID()
   const child = spawn('bash', ['-o', 'pipefail', '-c', text], {
     cwd: folder,
-    env: childEnvironment(environment),
+    env: childEnvironment({ ...environment, [markVariable]: mark }),
     stdio: ['ignore', 'pipe', 'pipe'],
     // A group of its own, so that all of it can be ended.
     detached: true,
   })
   child.stdout.setEncoding('utf8').on('data', (chunk: string) => (said.stdout += chunk))
   child.stderr.setEncoding('utf8').on('data', (chunk: string) => (said.stderr += chunk))
-  const ended = new Promise<number | null>((resolve) => child.once('close', resolve))
+  let isOver = false
+  const ended = new Promise<number | null>((resolve) => child.once('close', resolve)).finally(() => (isOver = true))
+  const processes = (): readonly number[] => processesWith(`${markVariable}=${mark}`).map(({ mark: { pid } }) => pid)
+  const signalAll = (signal: NodeJS.Signals): void => {
+    // Of a command that has ended the number may be that of another group by now.
+    if (child.pid !== undefined && child.exitCode === null && child.signalCode === null) signalIfAny(-child.pid, signal)
+    for (const pid of processes()) signalIfAny(pid, signal)
+  }
+  notStopped.add(signalAll)
   return {
     where,
     ended,
+    hasEnded: () => isOver,
     stdout: () => said.stdout,
     stderr: () => said.stderr,
+    running: () => processes().map(commandLineOf),
     async stop() {
-      signalGroup(child.pid, 'SIGTERM')
+      signalAll('SIGTERM')
       try {
         await within(`${where} to end after SIGTERM`, endWithinMs, ended)
+        await eventually(`every process of ${where} to end`, () => processes().length === 0, { withinMs: endWithinMs })
       } catch (error) {
-        signalGroup(child.pid, 'SIGKILL')
+        signalAll('SIGKILL')
         throw error
+      } finally {
+        // A process that is not found and has its output must not keep the test running.
+        child.stdout.destroy()
+        child.stderr.destroy()
+        notStopped.delete(signalAll)
       }
     },
   }
 }
 
-const hasSaid = async (command: Command, step: Step): Promise<void> => {
+const hasSaid = async (command: Command, step: Step, withinMs: number): Promise<void> => {
   const lacks = (): string | null =>
     missing(step.stdout, linesOf(command.stdout())) ?? missing(step.stderr, linesOf(command.stderr()))
-  await eventually('what is written', () => lacks() === null, { withinMs: stepWithinMs }).catch(() =>
-    assert.fail(`it did not say: ${lacks()}`),
+  const isDecided = (): boolean => command.hasEnded() || lacks() === null
+  await eventually('what is written', isDecided, { withinMs }).catch(() =>
+    assert.fail(`it did not say within ${withinMs} ms: ${lacks()}`),
   )
+  assert.equal(lacks(), null, 'it has ended, and did not say')
 }
 
-const hasEnded = async (command: Command, step: Step): Promise<void> => {
-  const code = await within(`${command.where} to end`, stepWithinMs, command.ended)
+const hasEnded = async (command: Command, step: Step, withinMs: number): Promise<void> => {
+  const code = await within('its end', withinMs, command.ended).catch(() =>
+    assert.fail([`${command.where} still runs after ${withinMs} ms:`, ...command.running()].join('\n  ')),
+  )
   assert.equal(code, step.exit, 'exit code')
   assert.equal(mismatch(step.stdout, linesOf(command.stdout())), null, 'standard output')
   assert.equal(missing(step.stderr, linesOf(command.stderr())), null, 'standard error')
@@ -92,9 +134,18 @@ const hasEnded = async (command: Command, step: Step): Promise<void> => {
 
 const everything = (command: Command): string => `${command.where}\n${command.stdout()}${command.stderr()}`
 
-const signalGroup = (pid: number | undefined, signal: NodeJS.Signals): void => {
+const commandLineOf = (pid: number): string => {
   try {
-    if (pid !== undefined) process.kill(-pid, signal)
+    return fs.readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ').trim()
+  } catch {
+    return `process ${pid}, which has just ended`
+  }
+}
+
+/** `pid`: negative for a group. */
+const signalIfAny = (pid: number, signal: NodeJS.Signals): void => {
+  try {
+    process.kill(pid, signal)
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error
   }

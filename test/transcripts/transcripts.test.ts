@@ -3,6 +3,8 @@ import * as fs from 'node:fs'
 import * as path from 'node:path'
 import { test } from 'node:test'
 import { musterCommand, startedCommand } from '../process/child.ts'
+import type { Scope } from '../process/cleanup.ts'
+import { eventually } from '../process/eventually.ts'
 import { mismatch, missing } from './match-lines.ts'
 import { parseTranscript } from './parse-transcript.ts'
 import { runTranscript } from './run-transcript.ts'
@@ -34,6 +36,54 @@ test('a transcript that is not true fails', async (t) => {
   await assert.rejects(run('$ true\none'), matchesCause(/said no more/))
   await assert.rejects(run('$ false'), matchesCause(/exit code/))
   await assert.rejects(run('$ echo x >&2\n2> y'), matchesCause(/standard error/))
+})
+
+const processesIn = (folder: string): readonly string[] =>
+  fs.readdirSync('/proc').filter((name) => {
+    try {
+      return fs.readlinkSync(`/proc/${name}/cwd`) === folder
+    } catch {
+      return false
+    }
+  })
+
+test('a command that does not end in time is named with its line, and every process of it is ended', async (t) => {
+  const limits = { stepMs: 500, endMs: 500 }
+  const folder = cloneFolder(t, startedCommand)
+  const stuck: readonly { body: string; says: RegExp; left: RegExp }[] = [
+    {
+      body: '$ true\n$ sleep 4711',
+      says: /x:3: \$ sleep 4711 still runs after 500 ms:\n  sleep 4711$/m,
+      left: /^$/,
+    },
+    // Such a process has the output of its command and is not of its group any more.
+    {
+      body: '$ setsid sleep 4712 & true',
+      says: /x:2: \$ setsid sleep 4712 & true still runs after 500 ms:\n  sleep 4712$/m,
+      left: /^$/,
+    },
+    {
+      body: `$ trap '' TERM; while sleep 0.1; do :; done`,
+      says: /x:2: \$ trap .* still runs after 500 ms:$/m,
+      left: /x:2: \$ trap .* to end after SIGTERM: not within 500 ms/,
+    },
+    { body: '$ sleep 4713 &\nready', says: /it did not say within 500 ms: .*ready/s, left: /^$/ },
+    { body: '$ exit 0 &\nready', says: /it has ended, and did not say/, left: /^$/ },
+  ]
+  for (const { body, says, left } of stuck) {
+    const ends: (() => void | Promise<void>)[] = []
+    const scope = { after: (end: () => void | Promise<void>) => void ends.push(end) } as Scope
+    const steps = parseTranscript('```console\n' + body + '\n```')
+    let failure = ''
+    try {
+      await assert.rejects(runTranscript(scope, 'x', steps, folder, limits), matchesCause(says), body)
+    } finally {
+      for (const end of ends)
+        await Promise.resolve(end()).catch((error: AggregateError) => (failure = error.errors.join()))
+    }
+    assert.match(failure, left, body)
+  }
+  await eventually('processes of the commands to end', () => processesIn(folder).length === 0)
 })
 
 test('patterns match whole lines, and only what is in braces is a pattern', () => {

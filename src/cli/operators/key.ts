@@ -1,4 +1,4 @@
-// `muster key`: who may use the operator plane.
+// `muster key`: who may use the operator listener.
 
 import { Option, type Command } from 'commander'
 import { roles } from '#domain/core/principal.ts'

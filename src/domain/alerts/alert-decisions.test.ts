@@ -45,7 +45,7 @@ test('what is wanted and not there is raised, since it began', () => {
   ])
 })
 
-test('what has no beginning on record began now', () => {
+test('what has no known beginning began now', () => {
   assert.equal(decided({ wanted: { ...wanted, sinceMs: null } }).alert.sinceMs, noonMs)
 })
 

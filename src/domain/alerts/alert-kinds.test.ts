@@ -18,7 +18,7 @@ test('three kinds are about what has happened and end with an acknowledgement; t
   assert.deepEqual(endedBy('both'), ['rows_differ', 'copied_image'])
 })
 
-test('an alert without a beginning on record has none', () => {
+test('an alert without a known beginning has none', () => {
   assert.equal(wantedAlert('store_damaged', 'lab', { fault: 'page 3' }).sinceMs, null)
   assert.equal(wantedAlert('store_damaged', 'lab', { fault: 'page 3' }, { sinceMs: noonMs }).sinceMs, noonMs)
 })

@@ -231,7 +231,7 @@ export type WantedAlert = {
   readonly node: NodeId | null
   readonly severity: AlertSeverity
   readonly reason: string
-  /** Null: what it is about has no beginning on record, and began when it was first seen. */
+  /** Null: what it is about has no known beginning, and began when it was first seen. */
   readonly sinceMs: number | null
 }
 

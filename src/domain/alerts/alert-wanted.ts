@@ -1,4 +1,4 @@
-// What a person should look at, read off what is on record: a node's conditions, and the age of the plane's own
+// What a person should look at, read off what is in the store: a node's conditions, and the age of the plane's own
 // certificates.
 
 import { isOverdue, wantedAlert, type AlertKind, type CertificateLife, type WantedAlert } from './alert-kinds.ts'
@@ -51,7 +51,7 @@ export type AgingFacts = {
   readonly servers: readonly (CertificateLife & { readonly subject: string })[]
   /** What only a person can do about an authority. */
   readonly authorities: readonly { readonly issuer: string; readonly text: string }[]
-  /** Keys on record that are gone. */
+  /** Keys that the store names and that are gone. */
   readonly lost: readonly { readonly issuer: string; readonly text: string }[]
   /** Whether anything can still be signed. */
   readonly signs: boolean

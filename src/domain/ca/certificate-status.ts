@@ -7,13 +7,13 @@ import {
   certificateDenialKey,
   epochDenialKey,
   issuerDenialKey,
-  type CertificateRecord,
+  type CertificateRow,
   type Denial,
   type DenialReason,
   type KeyBan,
   slotsOf,
 } from '#domain/core/certificate.ts'
-import type { IssuerRecord } from './issuer.ts'
+import type { IssuerRow } from './issuer.ts'
 import type { IssuerId, Node } from '#domain/core/node.ts'
 
 export type CertificateStatus =
@@ -23,16 +23,16 @@ export type CertificateStatus =
   | { readonly kind: 'unknown' }
 
 export type StatusFacts = {
-  /** Null: there is none on record. */
-  readonly record: CertificateRecord | null
+  /** Null: there is none in the store. */
+  readonly row: CertificateRow | null
   /** Those `denialKeysFor` names, as far as they exist. */
   readonly denials: readonly Denial[]
-  /** The node the record names; null: it names none, or the registry has no such node. */
+  /** The node that the row names; null: it names none, or the registry has no such node. */
   readonly node: Node | null
-  /** The ban on the record's key. */
+  /** The ban on the key of the row. */
   readonly ban: KeyBan | null
   /** The authority that is said to have issued it. */
-  readonly issuer: Pick<IssuerRecord, 'compromisedAtMs'> | null
+  readonly issuer: Pick<IssuerRow, 'compromisedAtMs'> | null
   readonly nowMs: number
 }
 
@@ -42,11 +42,11 @@ export type Revocation = { readonly atMs: number; readonly reason: DenialReason 
 export const denialKeysFor = (
   issuer: IssuerId,
   serial: string,
-  record: Pick<CertificateRecord, 'subject'> | null,
+  row: Pick<CertificateRow, 'subject'> | null,
 ): readonly string[] => [
   certificateDenialKey(issuer, serial),
   issuerDenialKey(issuer),
-  ...(record?.subject.kind === 'node' ? [epochDenialKey(record.subject.node, record.subject.epoch)] : []),
+  ...(row?.subject.kind === 'node' ? [epochDenialKey(row.subject.node, row.subject.epoch)] : []),
 ]
 
 /**
@@ -54,22 +54,22 @@ export const denialKeysFor = (
  * have no row. The denial of an expired certificate may be deleted, so an expired one is never called good.
  */
 export const certificateStatus = (facts: StatusFacts): CertificateStatus => {
-  const { record, denials, node, nowMs } = facts
-  const [first] = denials.map((denial) => revokedBy(denial, record)).sort((a, b) => a.atMs - b.atMs)
+  const { row, denials, node, nowMs } = facts
+  const [first] = denials.map((denial) => revokedBy(denial, row)).sort((a, b) => a.atMs - b.atMs)
   const revocation = first ?? revokedByRows(facts)
   // A clock that was ahead when it was revoked must not make others wait for that moment.
   if (revocation !== null) return { kind: 'revoked', ...revocation, atMs: Math.min(revocation.atMs, nowMs) }
-  if (record === null || record.notAfterMs <= nowMs) return { kind: 'unknown' }
+  if (row === null || row.notAfterMs <= nowMs) return { kind: 'unknown' }
   // The node listener does not know such a certificate either.
-  return record.subject.kind === 'node' && node === null ? { kind: 'unknown' } : { kind: 'good' }
+  return row.subject.kind === 'node' && node === null ? { kind: 'unknown' } : { kind: 'good' }
 }
 
 /** What the rows say without a denial: null where they say nothing against it. */
-const revokedByRows = ({ record, node, ban, issuer }: StatusFacts): Revocation | null => {
+const revokedByRows = ({ row, node, ban, issuer }: StatusFacts): Revocation | null => {
   const { compromisedAtMs = null } = issuer ?? {}
   if (compromisedAtMs !== null) return { atMs: compromisedAtMs, reason: 'ca-compromise' }
-  if (record === null) return null
-  const byNode = node === null ? null : revokedByNode(record, node)
+  if (row === null) return null
+  const byNode = node === null ? null : revokedByNode(row, node)
   return byNode ?? (ban === null ? null : { atMs: ban.atMs, reason: 'unspecified' })
 }
 
@@ -78,7 +78,7 @@ const revokedByRows = ({ record, node, ban, issuer }: StatusFacts): Revocation |
  * counts as never valid.
  */
 export const revokedByNode = (
-  { subject, issuedAtMs }: Pick<CertificateRecord, 'subject' | 'issuedAtMs'>,
+  { subject, issuedAtMs }: Pick<CertificateRow, 'subject' | 'issuedAtMs'>,
   node: Node,
 ): Revocation | null => {
   if (subject.kind !== 'node' || subject.node !== node.id) return null
@@ -94,8 +94,8 @@ export const mayHaveRevoked = (node: Node): boolean => node.epoch > 1 || (node.e
 /** A denial from before its time was written down is as old as the certificate. */
 export const revokedBy = (
   { atMs, reason }: Pick<Denial, 'atMs' | 'reason'>,
-  record: Pick<CertificateRecord, 'issuedAtMs'> | null,
+  row: Pick<CertificateRow, 'issuedAtMs'> | null,
 ): Revocation => ({
-  atMs: atMs === 0 && record !== null ? record.issuedAtMs : atMs,
+  atMs: atMs === 0 && row !== null ? row.issuedAtMs : atMs,
   reason,
 })

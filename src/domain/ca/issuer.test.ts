@@ -2,10 +2,10 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import * as fc from 'fast-check'
 import { keyRecovery, memberships, minute, nodeRow, noonMs, profileRow } from '../../../test/fakes/sample-rows.ts'
-import { effectOfWithdrawal, withdrawalBarred, withdrawn, withdrawnWith, type IssuerRecord } from './issuer.ts'
+import { effectOfWithdrawal, withdrawalBarred, withdrawn, withdrawnWith, type IssuerRow } from './issuer.ts'
 import type { Membership, Node } from '#domain/core/node.ts'
 
-const issuer = (id: string, changes: Partial<IssuerRecord> = {}): IssuerRecord => ({
+const issuer = (id: string, changes: Partial<IssuerRow> = {}): IssuerRow => ({
   id,
   role: 'issuing',
   der: '',
@@ -26,7 +26,7 @@ test('roots cannot be withdrawn, whichever they are; what stands below one can',
   assert.equal(withdrawalBarred(issuer('i', { retiredAtMs: 5 })), null)
 })
 
-test('an authority is withdrawn with all below it and nothing else, once, in whatever order they are on record', () => {
+test('an authority is withdrawn with all below it and nothing else, once, in whatever order the store has them', () => {
   const parents = fc.array(fc.nat(), { minLength: 1, maxLength: 12 })
   fc.assert(
     fc.property(parents, fc.nat(), fc.nat(), (picks, which, seed) => {

@@ -1,4 +1,4 @@
-// What is on record of every CA certificate of the domain. Intermediates stay until their last leaf has expired, so a
+// What the store has of every CA certificate of the domain. Intermediates stay until their last leaf has expired, so a
 // restart with memory keys invalidates nothing.
 
 import type { IssuerId, Node, NodeId } from '#domain/core/node.ts'
@@ -8,7 +8,7 @@ import type { Profile } from '#domain/core/profile.ts'
 import { recoverabilityOf, isToRecover } from '#domain/core/recoverability.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
 
-export type IssuerRecord = {
+export type IssuerRow = {
   readonly id: IssuerId
   /** `recovery`: a root of its own, for the recovery listener only; no leaf of the runtime hangs under it. */
   readonly role: 'root' | 'domain-ca' | 'issuing' | 'recovery'
@@ -29,7 +29,7 @@ export type IssuerRecord = {
 // nodes have done nothing wrong and come back through recovery, which has its own root.
 
 /** Null: it can be withdrawn. */
-export const withdrawalBarred = (issuer: IssuerRecord | null): Refusal | null => {
+export const withdrawalBarred = (issuer: IssuerRow | null): Refusal | null => {
   if (issuer === null) return refuse('ISSUER_NOT_FOUND')
   switch (issuer.role) {
     case 'root':
@@ -43,7 +43,7 @@ export const withdrawalBarred = (issuer: IssuerRecord | null): Refusal | null =>
 }
 
 /** The authority and everything below it, but for what is withdrawn already. */
-export const withdrawnWith = (issuer: IssuerId, all: readonly IssuerRecord[]): readonly IssuerRecord[] => {
+export const withdrawnWith = (issuer: IssuerId, all: readonly IssuerRow[]): readonly IssuerRow[] => {
   const hit = new Set([issuer])
   // Parents come in any order; a path has a handful of authorities, so this ends soon.
   for (let before = 0; before !== hit.size;) {
@@ -53,14 +53,14 @@ export const withdrawnWith = (issuer: IssuerId, all: readonly IssuerRecord[]): r
   return all.filter(({ id, compromisedAtMs }) => hit.has(id) && compromisedAtMs === null)
 }
 
-export const withdrawn = (issuer: IssuerRecord, nowMs: number): IssuerRecord => ({
+export const withdrawn = (issuer: IssuerRow, nowMs: number): IssuerRow => ({
   ...issuer,
   retiredAtMs: issuer.retiredAtMs ?? nowMs,
   compromisedAtMs: nowMs,
 })
 
 /** For as long as a certificate signed with its key, by the plane or by a thief, could be valid. */
-export const denialOfIssuer = (issuer: IssuerRecord, toleranceMs: number, why: string, nowMs: number): Denial => ({
+export const denialOfIssuer = (issuer: IssuerRow, toleranceMs: number, why: string, nowMs: number): Denial => ({
   kind: 'issuer',
   issuer: issuer.id,
   atMs: nowMs,

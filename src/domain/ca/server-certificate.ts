@@ -3,7 +3,7 @@
 import { isoTime } from '#platform/clock.ts'
 import {
   certificateKey,
-  type CertificateRecord,
+  type CertificateRow,
   type IssuedCertificate,
   placeOrder,
   type SigningOrder,
@@ -87,24 +87,24 @@ export const serverCertificateIssued = (
   },
   by: Attribution,
 ): Change => {
-  const record: CertificateRecord = { ...issued, subject: { kind: 'server' }, renews: story.renews }
+  const row: CertificateRow = { ...issued, subject: { kind: 'server' }, renews: story.renews }
   return {
-    reads: [readOf('certificate', certificateKey(record.issuer, record.serial), null)],
-    writes: [{ put: 'certificate', value: record }],
+    reads: [readOf('certificate', certificateKey(row.issuer, row.serial), null)],
+    writes: [{ put: 'certificate', value: row }],
     entries: [
       entry(
         by,
         issued.issuedAtMs,
         'server_certificate.issued',
-        { issuer: record.issuer, serial: record.serial },
+        { issuer: row.issuer, serial: row.serial },
         {
           why: story.why,
           purpose: story.purpose,
           names: [...story.names.dns, ...story.names.ip],
           renews: story.renews,
-          fingerprint: `SHA256:${record.sha256}`,
-          order: record.order,
-          not_after: isoTime(record.notAfterMs),
+          fingerprint: `SHA256:${row.sha256}`,
+          order: row.order,
+          not_after: isoTime(row.notAfterMs),
         },
       ),
     ],

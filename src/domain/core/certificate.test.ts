@@ -32,9 +32,9 @@ test('L10: a certificate that begins beyond the tolerance is refused in a word t
   const node = nodeRow('active', { epoch: 4 }).value
   const judged = (issuedAtMs: number, membership: keyof typeof memberships = 'active') => {
     const { current } = slots()
-    const record = { ...current, issuedAtMs, der: '', order: 'o1', renews: null } as const
+    const row = { ...current, issuedAtMs, der: '', order: 'o1', renews: null } as const
     return judgeCertificate({
-      record: { ...record, subject: { kind: 'node', node: node.id, epoch: 4 }, notAfterMs: issuedAtMs + day },
+      row: { ...row, subject: { kind: 'node', node: node.id, epoch: 4 }, notAfterMs: issuedAtMs + day },
       node: { ...node, membership: memberships[membership] },
       denied: false,
       keyBanned: false,

@@ -31,7 +31,7 @@ export type OrderDraft = Omit<SigningOrder, typeof decided>
 export const placeOrder = (draft: OrderDraft): SigningOrder => draft as SigningOrder
 
 /** The row of every certificate that we issued. A presented certificate is resolved to it (ruling 9). */
-export type CertificateRecord = {
+export type CertificateRow = {
   readonly issuer: IssuerId
   /** Hex, lower case, no leading zeros. */
   readonly serial: string
@@ -50,17 +50,17 @@ export type CertificateRecord = {
 }
 
 /** A certificate as signed; the decision that ordered it adds the rest. */
-export type IssuedCertificate = Omit<CertificateRecord, 'subject' | 'renews'>
+export type IssuedCertificate = Omit<CertificateRow, 'subject' | 'renews'>
 
 export const certificateKey = (issuer: IssuerId, serial: string): string => `${issuer}/${serial}`
 
-export const slotOf = (record: CertificateRecord): Slot => ({
-  issuer: record.issuer,
-  serial: record.serial,
-  spki: record.spki,
-  sha256: record.sha256,
-  issuedAtMs: record.issuedAtMs,
-  notAfterMs: record.notAfterMs,
+export const slotOf = (row: CertificateRow): Slot => ({
+  issuer: row.issuer,
+  serial: row.serial,
+  spki: row.spki,
+  sha256: row.sha256,
+  issuedAtMs: row.issuedAtMs,
+  notAfterMs: row.notAfterMs,
 })
 
 /** The reason of a revocation as verifiers get it (RFC 5280, 5.3.1), as far as it is known. */
@@ -102,7 +102,7 @@ export type KeyBan = { readonly spki: string; readonly why: string; readonly atM
 
 /** What cuts off a certificate whose key is banned. */
 export const deniedOverKey = (
-  { issuer, serial, notAfterMs }: Pick<CertificateRecord, 'issuer' | 'serial' | 'notAfterMs'>,
+  { issuer, serial, notAfterMs }: Pick<CertificateRow, 'issuer' | 'serial' | 'notAfterMs'>,
   why: string,
   toleranceMs: number,
   atMs: number,

@@ -3,11 +3,11 @@
 
 import type { Alert } from '#domain/alerts/alert.ts'
 import type { Allocation } from '#domain/fleet/allocation.ts'
-import type { CertificateRecord, Denial, KeyBan } from './certificate.ts'
+import type { CertificateRow, Denial, KeyBan } from './certificate.ts'
 import type { DomainSettings } from './domain-settings.ts'
 import type { HardwareProfile } from './hardware-profile.ts'
 import type { KeyClaim } from '#domain/identity/key-claim.ts'
-import type { IssuerRecord } from '#domain/ca/issuer.ts'
+import type { IssuerRow } from '#domain/ca/issuer.ts'
 import type { EntryDraft } from './journal-entry.ts'
 import type { Node, NodeId } from './node.ts'
 import type { Claim, PeerDomain } from '#domain/federation/peer-domain.ts'
@@ -28,7 +28,7 @@ export type RowTypes = {
   /** key: the hash of its secret */
   token: Token
   /** key: certificateKey(issuer, serial) */
-  certificate: CertificateRecord
+  certificate: CertificateRow
   /** key: denialKey(denial) */
   denial: Denial
   /** key: the hash of the public key */
@@ -42,7 +42,7 @@ export type RowTypes = {
   /** key: the hash of the key */
   'operator-key': OperatorKey
   /** key: its issuer id */
-  issuer: IssuerRecord
+  issuer: IssuerRow
   /** key: alertKey(alert) */
   alert: Alert
   /** key: its name */

@@ -4,7 +4,7 @@ import { isoTime } from '#platform/clock.ts'
 import { approvalComplete } from '#domain/core/approval.ts'
 import {
   slotOf,
-  type CertificateRecord,
+  type CertificateRow,
   type IssuedCertificate,
   denialOfEpoch,
   slotForKey,
@@ -263,7 +263,7 @@ const suspicionsKept = ({ conditions }: Node, credential: Credential): Node['con
       (credential.method !== 'token' || credential.token.value.createdAtMs <= condition.sinceMs),
   )
 
-const entriesOf = (admission: Admission, certificate: CertificateRecord, node: Node): Change['entries'] => {
+const entriesOf = (admission: Admission, certificate: CertificateRow, node: Node): Change['entries'] => {
   const { facts, before, epoch } = admission
   const { credential, by, nowMs, reported } = facts
   const token = credential.method === 'token' ? credential.token.value.id : null

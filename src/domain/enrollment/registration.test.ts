@@ -46,7 +46,7 @@ test('a tombstone is registered anew and keeps counting its epochs', () => {
   assert.deepEqual(entryTypesOf(verdict), ['node.registered'])
 })
 
-test('a node on record is not registered twice, whatever its state', () => {
+test('a node in the store is not registered twice, whatever its state', () => {
   for (const kind of membershipKinds.filter((one) => one !== 'revoked')) {
     expectRefused(
       decideRegister({ ...facts, existing: nodeRow(kind) }),

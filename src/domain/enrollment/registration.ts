@@ -37,7 +37,7 @@ export const decideRegister = (facts: RegisterFacts): NodeDecided | Refusal => {
   }
   const { allOf } = profile.value.join
   if (allOf.includes('hardware') && !allOf.includes('token') && isBlank(hardware)) {
-    // Nothing could ever be matched to this record, and there is no way to add the hardware afterwards.
+    // Nothing could ever be matched to this row, and there is no way to add the hardware afterwards.
     return refuse(
       'REQUEST_INVALID',
       `nodes of profile ${profile.value.name} are found by their hardware: give a MAC or a BMC serial`,

@@ -45,7 +45,7 @@ export type CreateTokenFacts = {
   /** Null: a token of the domain. */
   readonly nodeId: NodeId | null
   readonly node: Row<Node> | null
-  /** For a node on record its own, else the one it is to have. */
+  /** For a node in the store its own, else the one it is to have. */
   readonly profile: Row<Profile>
   readonly replace: boolean
   /** Null: as long as the profile says. */

@@ -49,7 +49,7 @@ export const allocationStates = [
 /** The most allocations of one node: a quarantine releases all of them in one transaction. */
 export const mostAllocations = 256
 
-/** How long a released one stays on record. */
+/** How long a released one stays in the store. */
 export const releasedKeptMs = 30 * 24 * 3_600_000
 
 // Placing work on a node, asking for it back, and taking it. Each is written together with the node's count of what it has,
@@ -63,7 +63,7 @@ export type AllocationKnown = { readonly kind: 'unchanged'; readonly allocation:
 export type PlaceFacts = NodeFacts & {
   /** `id` is the caller's: a caller that lost an answer asks again by it. */
   readonly wanted: Pick<Allocation, 'id' | 'vcluster' | 'owner'>
-  /** What is on record under that id. */
+  /** What is in the store under that id. */
   readonly existing: Row<Allocation> | null
 }
 

@@ -56,7 +56,7 @@ export type DuplicateFacts = NodeFacts & {
 }
 
 export type DuplicateVerdict =
-  /** `change` is null when it is on record already. */
+  /** `change` is null when it is in the store already. */
   | { readonly kind: 'claimant-refused'; readonly refusal: Refusal; readonly change: Change | null }
   | { readonly kind: 'fenced'; readonly refusal: Refusal; readonly change: Change; readonly fence: Fence }
   /** It goes on as the one holder. `suspicion`: what to write down about the other, if anything points to one. */

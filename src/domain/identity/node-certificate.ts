@@ -4,7 +4,7 @@
 
 import { isoTime } from '#platform/clock.ts'
 import {
-  type CertificateRecord,
+  type CertificateRow,
   type IssuedCertificate,
   type KeyBan,
   placeOrder,
@@ -163,7 +163,7 @@ export const certificateOf = (
   { before, epoch }: Pick<Admitted, 'before' | 'epoch'>,
   issued: IssuedCertificate,
   renews: string | null,
-): CertificateRecord => ({ ...issued, subject: { kind: 'node', node: before.id, epoch }, renews })
+): CertificateRow => ({ ...issued, subject: { kind: 'node', node: before.id, epoch }, renews })
 
 /**
  * The rows that go with every certificate, and what the decision itself adds. A revocation, a halt or a ban must beat an
@@ -171,7 +171,7 @@ export const certificateOf = (
  */
 export const recorded = (
   { facts }: Pick<Admitted, 'facts'>,
-  { before, node, certificate }: { before: Row<Node> | null; node: Node; certificate: CertificateRecord },
+  { before, node, certificate }: { before: Row<Node> | null; node: Node; certificate: CertificateRow },
   keys: KeyInUseFacts,
   extra: Required<Pick<ChangePart, 'reads' | 'writes'>> & Pick<Change, 'entries'>,
 ): Recorded => {

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { CertificateRecord } from '#domain/core/certificate.ts'
+import type { CertificateRow } from '#domain/core/certificate.ts'
 import type { Node, Slot, Slots } from '#domain/core/node.ts'
 import { expectRefused } from '../../../test/fakes/expect-decision.ts'
 import { hour, memberships, minute, nodeRow, noonMs, slot, slots } from '../../../test/fakes/sample-rows.ts'
 import { judgeCertificate, type PresentedCertificate } from './presented-certificate.ts'
 
-const recordOf = (held: Slot, epoch = 4): CertificateRecord => ({
+const rowOf = (held: Slot, epoch = 4): CertificateRow => ({
   ...held,
   der: '',
   order: 'o1',
@@ -19,7 +19,7 @@ const activeWith = (changes: Partial<Slots>): Node =>
 
 const judge = (changes: Partial<PresentedCertificate> = {}) =>
   judgeCertificate({
-    record: recordOf(slot('a1')),
+    row: rowOf(slot('a1')),
     node: nodeRow('active').value,
     denied: false,
     keyBanned: false,
@@ -42,21 +42,21 @@ test('the current certificate of a node speaks for it, under its epoch', () => {
   })
 })
 
-test('a certificate without a record, of the plane itself, or of a node that is not registered is unknown', () => {
-  expectRefused(judge({ record: null }), 'CLIENT_CERT_UNKNOWN')
+test('a certificate without a row, of the plane itself, or of a node that is not registered is unknown', () => {
+  expectRefused(judge({ row: null }), 'CLIENT_CERT_UNKNOWN')
   expectRefused(judge({ node: null }), 'CLIENT_CERT_UNKNOWN')
-  const ofPlane: CertificateRecord = { ...recordOf(slot('a1')), subject: { kind: 'server' } }
-  expectRefused(judge({ record: ofPlane }), 'CLIENT_CERT_UNKNOWN')
+  const ofPlane: CertificateRow = { ...rowOf(slot('a1')), subject: { kind: 'server' } }
+  expectRefused(judge({ row: ofPlane }), 'CLIENT_CERT_UNKNOWN')
 })
 
 test('a certificate serves until the moment it expires', () => {
-  const record = recordOf(slot('a1', { notAfterMs: noonMs + 1 }))
-  assert.equal(judge({ record }).kind, 'node')
-  expectRefused(judge({ record, nowMs: noonMs + 1 }), 'CLIENT_CERT_EXPIRED')
+  const row = rowOf(slot('a1', { notAfterMs: noonMs + 1 }))
+  assert.equal(judge({ row }).kind, 'node')
+  expectRefused(judge({ row, nowMs: noonMs + 1 }), 'CLIENT_CERT_EXPIRED')
 })
 
-test('a certificate of an earlier epoch is denied, also where no denial of that epoch is on record', () => {
-  expectRefused(judge({ record: recordOf(slot('a1'), 3) }), 'CLIENT_CERT_DENIED')
+test('a certificate of an earlier epoch is denied, also where no denial of that epoch is in the store', () => {
+  expectRefused(judge({ row: rowOf(slot('a1'), 3) }), 'CLIENT_CERT_DENIED')
 })
 
 test('a denial, a banned key and a withdrawn authority each end it', () => {

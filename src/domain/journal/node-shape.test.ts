@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { nothingTagged } from '#domain/core/hardware-profile.ts'
-import { nodeAsRead, withRecords } from './node-shape.ts'
+import { nodeAsRead, withCertificates } from './node-shape.ts'
 import { noHardware, type Node } from '#domain/core/node.ts'
 
 const slot = { issuer: 'aa', serial: '01', spki: 'bb', sha256: 'cc', issuedAtMs: 1, notAfterMs: 2 }
@@ -72,14 +72,18 @@ test('a stand-in that something wrote stays one', () => {
   assert.deepEqual(nodeAsRead('gpu-001', JSON.parse(JSON.stringify(written))), { ...read })
 })
 
-test('records give back the newest epoch and the certificates that are denied with it', () => {
+test('rows of certificates give back the newest epoch and the certificates that are denied with it', () => {
   const read = nodeAsRead('gpu-001', { ...whole, epoch: null, membership: null })
-  const record = { ...slot, der: '', order: '', renews: null }
+  const row = { ...slot, der: '', order: '', renews: null }
   const of = (epoch: number, notAfterMs: number, serial: string) => ({
-    ...{ ...record, notAfterMs, serial },
+    ...{ ...row, notAfterMs, serial },
     subject: { kind: 'node', node: 'gpu-001', epoch } as const,
   })
-  const { unreadable, epoch, membership } = withRecords(read, [of(1, 99, '01'), of(2, 10, '02'), of(2, 20, '03')], [])
+  const { unreadable, epoch, membership } = withCertificates(
+    read,
+    [of(1, 99, '01'), of(2, 10, '02'), of(2, 20, '03')],
+    [],
+  )
   assert.deepEqual([unreadable, epoch, membership.kind], [undefined, 2, 'inactive'])
   assert.ok(membership.kind === 'inactive')
   assert.deepEqual([membership.slots?.current.serial, membership.slots?.pending?.serial], ['03', '02'])

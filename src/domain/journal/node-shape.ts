@@ -1,7 +1,7 @@
 // A node's row as a plane reads it. A row that lost a field, or never was a node's, harms no other node: a stand-in is read in its
 // place, which is shut out, keeps what can be read, and says what cannot. Only a quarantine or a revocation ends it.
 
-import { slotOf, type CertificateRecord } from '#domain/core/certificate.ts'
+import { slotOf, type CertificateRow } from '#domain/core/certificate.ts'
 import { nothingTagged } from '#domain/core/hardware-profile.ts'
 import type { JournalEntry } from '#domain/core/journal-entry.ts'
 import {
@@ -197,12 +197,12 @@ const blank: Omit<Node, 'id' | 'membership'> = {
 }
 
 /**
- * What a withdrawal starts from: the epoch and the certificates on record take the place of what the row lost. `entries`: the
+ * What a withdrawal starts from: the epoch and the certificates in the store take the place of what the row lost. `entries`: the
  * newest of the node, and those that say its membership. One that the journal says was revoked stays shut out.
  */
-export const withRecords = (
+export const withCertificates = (
   { unreadable: _gone, ...node }: Node,
-  certificates: readonly CertificateRecord[],
+  certificates: readonly CertificateRow[],
   entries: readonly JournalEntry[],
 ): Node => {
   const epochs = certificates.flatMap(({ subject }) => (subject.kind === 'node' ? [subject.epoch] : []))

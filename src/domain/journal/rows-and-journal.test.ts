@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { CertificateRecord } from '#domain/core/certificate.ts'
+import type { CertificateRow } from '#domain/core/certificate.ts'
 import type { EntryType, JournalEntry } from '#domain/core/journal-entry.ts'
 import type { Membership, Node } from '#domain/core/node.ts'
 import { bannedKeysOf, differenceOfNode, journalActor, standingRevocation } from './rows-and-journal.ts'
@@ -99,7 +99,7 @@ test('R3: the journal alone says whether a node is revoked; what may have come i
 })
 
 test('a revocation has banned the newest certified key and the recovery key it names; before 0.2.1 it named and banned none', () => {
-  const last = { spki: 'b'.repeat(64) } as CertificateRecord
+  const last = { spki: 'b'.repeat(64) } as CertificateRow
   const revoked = (body: object) => ({ entry: { ...said('host.revoked', 1, 1), body } as JournalEntry, epoch: 1 })
   assert.deepEqual(bannedKeysOf(revoked({ recovery_key: `SHA256:${'a'.repeat(64)}` }), last), [
     last.spki,

@@ -1,7 +1,7 @@
 // What the journal says a row must be. Each entry that changes a node's membership fixes it, so the newest one is enough,
 // and epochs only grow. Facts that the journal does not have are unknown, never different.
 
-import { epochDenialKey, type CertificateRecord, type Denial } from '#domain/core/certificate.ts'
+import { epochDenialKey, type CertificateRow, type Denial } from '#domain/core/certificate.ts'
 import { boundedText } from '#domain/core/change.ts'
 import type { EntryType, JournalEntry } from '#domain/core/journal-entry.ts'
 import type { FormerRevocation, Membership, Node } from '#domain/core/node.ts'
@@ -171,8 +171,8 @@ export const endedEpochs = (entries: readonly JournalEntry[]): readonly EndedEpo
 /** The newest certificate of an epoch when it ended: it was in a slot then, so its end was known and its key is banned by a revocation. */
 export const lastCertificateOf = (
   { entry, epoch }: EndedEpoch,
-  certificates: readonly CertificateRecord[],
-): CertificateRecord | null =>
+  certificates: readonly CertificateRow[],
+): CertificateRow | null =>
   certificates
     .filter(({ subject, issuedAtMs }) => subject.kind === 'node' && subject.epoch === epoch && issuedAtMs <= entry.atMs)
     .toSorted((one, other) => other.issuedAtMs - one.issuedAtMs)[0] ?? null
@@ -181,7 +181,7 @@ export const lastCertificateOf = (
  * The keys that the revocation of an epoch has banned, as far as they are known: the newest certified one, and the one it
  * recovered with. Releases before 0.2.1 banned no recovery key and named none, so what is not named is not missing.
  */
-export const bannedKeysOf = ({ entry }: EndedEpoch, last: CertificateRecord | null): readonly string[] => {
+export const bannedKeysOf = ({ entry }: EndedEpoch, last: CertificateRow | null): readonly string[] => {
   if (entry.type !== 'host.revoked') return []
   const named = entry.body['recovery_key']
   const recoveryKey = typeof named === 'string' ? /^SHA256:([0-9a-f]{64})$/.exec(named)?.[1] : undefined
@@ -192,7 +192,7 @@ export const bannedKeysOf = ({ entry }: EndedEpoch, last: CertificateRecord | nu
 export const restoredDenial = (
   { entry, epoch }: EndedEpoch,
   node: string,
-  certificates: readonly CertificateRecord[],
+  certificates: readonly CertificateRow[],
   toleranceMs: number,
 ): Denial => ({
   kind: 'epoch',

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { isDeepStrictEqual } from 'node:util'
 import fc from 'fast-check'
-import { certificateKey, epochDenialKey, type CertificateRecord, everySlot, slotsOf } from '#domain/core/certificate.ts'
+import { certificateKey, epochDenialKey, type CertificateRow, everySlot, slotsOf } from '#domain/core/certificate.ts'
 import type { Change } from '#domain/core/change.ts'
 import { membershipKinds, type Node } from '#domain/core/node.ts'
 import { judgeCertificate } from '#domain/identity/presented-certificate.ts'
@@ -190,15 +190,15 @@ const checkNode = ({ table }: Life, node: Node, ended: ReadonlySet<string>): voi
   }
 }
 
-const checkEndedCertificate = ({ table, nowMs }: Life, record: CertificateRecord): void => {
-  assert.ok(record.subject.kind === 'node')
-  const { node, epoch } = record.subject
+const checkEndedCertificate = ({ table, nowMs }: Life, row: CertificateRow): void => {
+  assert.ok(row.subject.kind === 'node')
+  const { node, epoch } = row.subject
   const denial = table.get('denial', epochDenialKey(node, epoch))
-  assert.ok(denial !== null && denial.value.untilMs > record.notAfterMs, 'a denial outlives what it denies')
+  assert.ok(denial !== null && denial.value.untilMs > row.notAfterMs, 'a denial outlives what it denies')
   // Not even the deny-list is needed: the node's own row refuses it.
   const holder = table.get('node', node)?.value ?? null
   const verdict = judgeCertificate({
-    record,
+    row,
     node: holder,
     ...notDenied,
     source: '192.0.2.8',
@@ -213,10 +213,10 @@ const notDenied = { denied: false, keyBanned: false, issuerWithdrawn: false }
 /** Of all certificates there ever were, those that still speak for a node are of one epoch; in quarantine for evidence only. */
 const checkOneEpoch = ({ table, nowMs }: Life): void => {
   for (const { value: node } of table.all('node')) {
-    const working = table.all('certificate').flatMap(({ value: record }) => {
-      if (record.subject.kind !== 'node' || record.subject.node !== node.id) return []
+    const working = table.all('certificate').flatMap(({ value: row }) => {
+      if (row.subject.kind !== 'node' || row.subject.node !== node.id) return []
       const who = judgeCertificate({
-        record,
+        row,
         node,
         ...notDenied,
         source: '192.0.2.8',

@@ -7,7 +7,7 @@ import type { DomainSettings } from '#domain/core/domain-settings.ts'
 import type { Node } from '#domain/core/node.ts'
 import { everySlot, slotsOf } from '#domain/core/certificate.ts'
 
-/** Nothing has happened yet, or it is on record already. */
+/** Nothing has happened yet, or it is in the store already. */
 export type NotYet = { readonly kind: 'not-yet' }
 
 const notYet: NotYet = { kind: 'not-yet' }

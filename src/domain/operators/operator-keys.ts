@@ -94,7 +94,7 @@ export type KeyVoucher = {
 
 /**
  * Whether the journal vouches for a live row that has no good MAC. Entries without a fingerprint vouch only until the key
- * is adopted: from then on the hash is on record, and another one under the same name is not the key.
+ * is adopted: from then on the hash is in the store, and another one under the same name is not the key.
  */
 export const journalVouches = (key: OperatorKey, fingerprint: string, said: readonly KeyVoucher[]): boolean => {
   const ofKey = said.filter(({ keyId }) => keyId === key.id)

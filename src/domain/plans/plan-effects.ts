@@ -2,7 +2,7 @@
 // report in between must not make a plan stale.
 
 import { counted, durationWords } from '#domain/core/in-words.ts'
-import { effectOfWithdrawal, type IssuerRecord } from '#domain/ca/issuer.ts'
+import { effectOfWithdrawal, type IssuerRow } from '#domain/ca/issuer.ts'
 import type { Node } from '#domain/core/node.ts'
 import type { PlanEffect } from './plan.ts'
 import type { Profile } from '#domain/core/profile.ts'
@@ -154,7 +154,7 @@ export const profileChangeOf = (facts: ProfileChangeFacts): readonly PlanEffect[
   ]
 }
 
-export const rotationOf = (signing: readonly IssuerRecord[]): readonly PlanEffect[] =>
+export const rotationOf = (signing: readonly IssuerRow[]): readonly PlanEffect[] =>
   signing.map(({ id, role }) => ({
     subject: `authority ${id}`,
     effect: 'signs nothing more; what it has signed stays good until it ends',
@@ -164,7 +164,7 @@ export const rotationOf = (signing: readonly IssuerRecord[]): readonly PlanEffec
   }))
 
 export type WithdrawnAuthorityFacts = {
-  readonly issuers: readonly IssuerRecord[]
+  readonly issuers: readonly IssuerRow[]
   readonly nodes: readonly { readonly node: Node; readonly profile: Profile; readonly rehearsedAtMs: number | null }[]
   readonly nowMs: number
 }

@@ -3,7 +3,7 @@
 import { approvalComplete, recoveryApproved } from '#domain/core/approval.ts'
 import {
   slotOf,
-  type CertificateRecord,
+  type CertificateRow,
   type IssuedCertificate,
   type KeyBan,
   isFromFuture,
@@ -295,7 +295,7 @@ const historyWith = (recovery: Recovery, profile: Profile, nowMs: number): reado
   return [...recovery.recoveredAtMs.filter((atMs) => atMs > nowMs - windowMs), nowMs].slice(-Math.max(1, limit))
 }
 
-const entriesOf = (recovery: AdmittedRecovery, certificate: CertificateRecord, node: Node): Change['entries'] => {
+const entriesOf = (recovery: AdmittedRecovery, certificate: CertificateRow, node: Node): Change['entries'] => {
   const { facts, before, epoch } = recovery
   const { by, nowMs, failure, credential, claimant, profile } = facts
   const { issuer, serial } = certificate

@@ -112,7 +112,7 @@ export const repairBarred = (
     : refuse('REPAIR_TOKEN_INVALID', 'the node is no longer in quarantine')
 }
 
-/** Keeps the bundle on record with the key that it was used for; what the machine shows now counts. */
+/** Keeps the bundle in the store with the key that it was used for; what the machine shows now counts. */
 export const usedRepair = (repair: Repair | null, usedBy: NonNullable<Repair['usedBy']>): Repair | null =>
   repair === null ? null : { ...repair, usedBy, evidence: null }
 

@@ -1,4 +1,4 @@
-// Brings the alerts on record into line with what should be open: reads, decides, commits and publishes. A source says
+// Brings the alerts in the store into line with what should be open: reads, decides, commits and publishes. A source says
 // what should be open of its kinds, or what has happened; everything else about alerts is here. A race that is lost is
 // decided again.
 
@@ -13,7 +13,7 @@ import { pages, type PageReading } from '#plane/core/pages.ts'
 import type { Store } from '#plane/store/contract/store.ts'
 import type { FlowCore } from '#plane/core/core.ts'
 
-/** The alerts that are not resolved, in memory: as on record at start, and as every commit changes them. */
+/** The alerts that are not resolved, in memory: as the store has them at start, and as every commit changes them. */
 export type UnresolvedAlerts = {
   has(kind: AlertKind, subject: string): boolean
   all(): Iterable<Alert>

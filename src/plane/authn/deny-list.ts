@@ -5,7 +5,7 @@ import {
   denialKey,
   epochDenialKey,
   issuerDenialKey,
-  type CertificateRecord,
+  type CertificateRow,
   type Denial,
 } from '#domain/core/certificate.ts'
 import { denialOfIssuer } from '#domain/ca/issuer.ts'
@@ -17,7 +17,7 @@ import type { Feed } from '#plane/core/feed.ts'
 import type { Store } from '#plane/store/contract/store.ts'
 
 export type DenyList = {
-  denies(record: CertificateRecord): boolean
+  denies(row: CertificateRow): boolean
   /** Why an authenticated caller is denied now; null: nothing of it is denied. */
   refusalOf(principal: Pick<NodePrincipal, 'id' | 'epoch' | 'credential'>): Refusal | null
   /** The authorities whose every certificate is denied, the latest first. */
@@ -55,21 +55,20 @@ export const openDenyList = async (
     }
   })
   for (const denial of await store.denials()) add(denial)
-  // Its own record says so too: a withdrawn authority stays withdrawn without its denial.
+  // Its own row says so too: a withdrawn authority stays withdrawn without its denial.
   for (const { value } of await store.issuers()) {
     const { id, compromisedAtMs } = value
     if (compromisedAtMs === null || untilMs.has(issuerDenialKey(id))) continue
     add(denialOfIssuer(value, 0, 'withdrawn', compromisedAtMs))
   }
 
-  const deniesCertificate = ({ issuer, serial }: Pick<CertificateRecord, 'issuer' | 'serial'>): boolean =>
+  const deniesCertificate = ({ issuer, serial }: Pick<CertificateRow, 'issuer' | 'serial'>): boolean =>
     untilMs.has(certificateDenialKey(issuer, serial))
   const deniesEpoch = (node: NodeId, epoch: number): boolean => untilMs.has(epochDenialKey(node, epoch))
 
   return {
-    denies: (record) =>
-      deniesCertificate(record) ||
-      (record.subject.kind === 'node' && deniesEpoch(record.subject.node, record.subject.epoch)),
+    denies: (row) =>
+      deniesCertificate(row) || (row.subject.kind === 'node' && deniesEpoch(row.subject.node, row.subject.epoch)),
     refusalOf({ id, epoch, credential }) {
       if (deniesCertificate(credential) || deniesEpoch(id, epoch)) return refuse('CLIENT_CERT_DENIED')
       if (banned.has(credential.spki)) return keyBanned()

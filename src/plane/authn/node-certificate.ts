@@ -54,20 +54,20 @@ export const openNodeAuthn = (core: Pick<Core, 'store' | 'clock'>, parts: NodeAu
     if (certificate === 'nothing') return { kind: 'anonymous', source }
     if (certificate === 'unreadable') return refuse('CLIENT_CERT_UNKNOWN')
 
-    const row = await core.store.get('certificate', certificate.key)
-    const record = row !== null && row.value.sha256 === certificate.sha256 ? row.value : null
+    const stored = await core.store.get('certificate', certificate.key)
+    const row = stored !== null && stored.value.sha256 === certificate.sha256 ? stored.value : null
     // Side by side: on PostgreSQL they are one round trip. The ban is read for certificates without a denial of their own,
     // which a replica of an older release may have issued over a key that another node holds.
     const [node, keyBan] = await Promise.all([
-      record !== null && record.subject.kind === 'node' ? core.store.get('node', record.subject.node) : null,
-      record === null ? null : core.store.get('key-ban', record.spki),
+      row !== null && row.subject.kind === 'node' ? core.store.get('node', row.subject.node) : null,
+      row === null ? null : core.store.get('key-ban', row.spki),
     ])
     const verdict = judgeCertificate({
-      record,
+      row,
       node: node === null ? null : node.value,
-      denied: record !== null && parts.denyList.denies(record),
+      denied: row !== null && parts.denyList.denies(row),
       keyBanned: keyBan !== null,
-      issuerWithdrawn: record !== null && parts.denyList.withdrawnIssuers().includes(record.issuer),
+      issuerWithdrawn: row !== null && parts.denyList.withdrawnIssuers().includes(row.issuer),
       source,
       toleranceMs: parts.settings().clockToleranceMs,
       nowMs: core.clock.nowMs(),

@@ -25,7 +25,7 @@ export type AuthorityParts = {
   readonly core: Omit<Core, 'timers'>
   readonly custody: KeyCustody
   /** What operators are shown of the other trust; none of it signs anything here. */
-  readonly recovery: Pick<RecoveryAuthority, 'rootsOnRecord' | 'warnings'>
+  readonly recovery: Pick<RecoveryAuthority, 'storedRoots' | 'warnings'>
   readonly options: AuthorityOptions
 }
 
@@ -46,7 +46,7 @@ export type AuthorityState = {
 export const bookTries: Tries<never> = {
   tries: 5,
   onBusy() {
-    throw new Error(`the authorities on record kept changing: gave up after ${bookTries.tries} attempts`)
+    throw new Error(`the authorities in the store kept changing: gave up after ${bookTries.tries} attempts`)
   },
 }
 
@@ -92,12 +92,12 @@ export const readBook = async (parts: AuthorityParts, state: AuthorityState): Pr
 
 const reopenSigner = ({ custody, options }: AuthorityParts, state: AuthorityState): void => {
   const { book, signer } = state
-  const onRecord = signer === null ? null : book.find(signer.record.id)
-  if (onRecord !== null && onRecord.value.compromisedAtMs !== null) state.signer = null
+  const stored = signer === null ? null : book.find(signer.row.id)
+  if (stored !== null && stored.value.compromisedAtMs !== null) state.signer = null
   if (options.issuerKey === 'memory') {
     // Another plane was asked for new ones everywhere.
-    if (onRecord !== null && onRecord.value.retiredAtMs !== null) state.signer = null
-  } else if (book.issuing !== null && book.issuing.id !== signer?.record.id) {
+    if (stored !== null && stored.value.retiredAtMs !== null) state.signer = null
+  } else if (book.issuing !== null && book.issuing.id !== signer?.row.id) {
     // What is retired may still sign; where the key of its successor is not here, it does.
     state.signer = signerFrom(custody, book.issuing) ?? state.signer
   }

@@ -8,7 +8,7 @@ import { certificateOf } from './ca-signer.ts'
 import { commitOnce } from '#plane/core/commit-decision.ts'
 import { entry } from '#domain/core/change.ts'
 import { authorityActor, type IssuerBook } from './issuer-book.ts'
-import type { IssuerRecord } from '#domain/ca/issuer.ts'
+import type { IssuerRow } from '#domain/ca/issuer.ts'
 import { halfLifeMs } from './issuer-life.ts'
 
 export const agingNow = (
@@ -17,7 +17,7 @@ export const agingNow = (
 ): readonly AgingWarning[] =>
   agingWarnings({
     book: state.book,
-    recoveryRoots: recovery.rootsOnRecord().map(({ record }) => record),
+    recoveryRoots: recovery.storedRoots().map(({ row }) => row),
     rootOnline: state.rootOnline,
     issuerKey: options.issuerKey,
     signs: signs(state, clock.nowMs()),
@@ -28,7 +28,7 @@ export const agingNow = (
 
 export const lostNow = ({ core: { clock }, custody, options, recovery }: AuthorityParts, state: AuthorityState) =>
   lostKeys({
-    issuers: [...state.book.rows.map(({ value }) => value), ...recovery.rootsOnRecord().map(({ record }) => record)],
+    issuers: [...state.book.rows.map(({ value }) => value), ...recovery.storedRoots().map(({ row }) => row)],
     names: custody.names(),
     // A plane without it has not started.
     headKey: 'here',
@@ -36,8 +36,7 @@ export const lostNow = ({ core: { clock }, custody, options, recovery }: Authori
     nowMs: clock.nowMs(),
   }).map((lost): AgingWarning => ({ issuer: lost.id ?? lost.role, text: lostKeyText(lost) }))
 
-const signs = ({ signer }: AuthorityState, nowMs: number): boolean =>
-  signer !== null && signer.record.notAfterMs > nowMs
+const signs = ({ signer }: AuthorityState, nowMs: number): boolean => signer !== null && signer.row.notAfterMs > nowMs
 
 const weakSealing = {
   beside:
@@ -52,10 +51,10 @@ export const authorityView = (parts: AuthorityParts, state: AuthorityState): CaV
   const { book, signer, server, rootOnline } = state
   if (server === null) throw new Error('the authority was looked at before it was open')
   const nowMs = clock.nowMs()
-  const recovery = parts.recovery.rootsOnRecord()
+  const recovery = parts.recovery.storedRoots()
   const isSigning = (id: string): boolean =>
-    recovery.some(({ record, signing }) => signing && record.id === id) ||
-    (signer !== null && signer.record.id === id && signs(state, nowMs)) ||
+    recovery.some(({ row, signing }) => signing && row.id === id) ||
+    (signer !== null && signer.row.id === id && signs(state, nowMs)) ||
     (rootOnline && id === book.root.id) ||
     (book.domainCa !== null && book.domainCa.id === id && options.issuerKey === 'memory')
 
@@ -65,19 +64,19 @@ export const authorityView = (parts: AuthorityParts, state: AuthorityState): CaV
     root_online: rootOnline,
     sealing_protected: custody.protection === 'protected',
     // An authority that has ended stays in the store and is not shown, unless it still serves.
-    authorities: [...book.rows.map(({ value }) => value), ...recovery.map(({ record }) => record)]
-      .filter((record) => record.notAfterMs > nowMs || record.retiredAtMs === null)
-      .map((record) => ({ record, certificate: certificateOf(record) }))
-      .map(({ record, certificate }) => ({
-        id: record.id,
-        role: record.role,
-        custody: record.custody,
+    authorities: [...book.rows.map(({ value }) => value), ...recovery.map(({ row }) => row)]
+      .filter((row) => row.notAfterMs > nowMs || row.retiredAtMs === null)
+      .map((row) => ({ row, certificate: certificateOf(row) }))
+      .map(({ row, certificate }) => ({
+        id: row.id,
+        role: row.role,
+        custody: row.custody,
         subject: certificate.subject,
-        not_before: isoTime(record.notBeforeMs),
-        not_after: isoTime(record.notAfterMs),
-        signing: isSigning(record.id),
+        not_before: isoTime(row.notBeforeMs),
+        not_after: isoTime(row.notAfterMs),
+        signing: isSigning(row.id),
         sha256: certificate.sha256,
-        ...(record.compromisedAtMs === null ? {} : { withdrawn_at: isoTime(record.compromisedAtMs) }),
+        ...(row.compromisedAtMs === null ? {} : { withdrawn_at: isoTime(row.compromisedAtMs) }),
       })),
     server_certificate: {
       serial: server.presented.serial,
@@ -125,7 +124,7 @@ const lastJournaledAtMs = async ({ core: { store } }: AuthorityParts): Promise<n
 export type WarningFacts = {
   readonly book: IssuerBook
   /** Newest first. */
-  readonly recoveryRoots: readonly IssuerRecord[]
+  readonly recoveryRoots: readonly IssuerRow[]
   readonly rootOnline: boolean
   readonly issuerKey: 'file' | 'memory'
   /** Whether anything signs leaves now. */
@@ -152,7 +151,7 @@ const agingWarnings = (facts: WarningFacts): readonly AgingWarning[] => {
   ]
 }
 
-const offlineWarnings = ({ book, longestLeafMs, nowMs }: WarningFacts, below: IssuerRecord | null): AgingWarning[] => {
+const offlineWarnings = ({ book, longestLeafMs, nowMs }: WarningFacts, below: IssuerRow | null): AgingWarning[] => {
   if (below === null) return [{ issuer: book.root.id, text: `There is no CA below the offline root: ${theWayOut}` }]
   const { id, role, notAfterMs } = below
   const ends = isoTime(notAfterMs)

@@ -21,9 +21,9 @@ export type Authority = Issuer & {
   view(): Static<typeof CaView>
   /** Authorities that grow old and that only a person can replace. */
   aging(): readonly AgingWarning[]
-  /** Authorities and secrets on record here whose keys are gone. */
+  /** Authorities and secrets that this store names and whose keys are gone. */
   lost(): readonly AgingWarning[]
-  /** A new issuing CA from now on; the old one stays on record until its last leaf has expired, and signs its lists. */
+  /** A new issuing CA from now on; the old one stays in the store until its last leaf has expired, and signs its lists. */
   rotate(by: Attribution): Promise<void | Refusal>
   /**
    * Its key may be compromised: nothing it has signed is accepted any more, nor anything below it. When the call resolves, its

@@ -56,7 +56,7 @@ export const openAuthority = async (
     const before = state.signer
     await lookAgain(parts, state)
     await replaceWhatIsDue(parts, state, state.longestLeafMs, 'running')
-    await renewServer(state.signer?.record.id === before?.record.id ? 'if due' : 'issuer replaced')
+    await renewServer(state.signer?.row.id === before?.row.id ? 'if due' : 'issuer replaced')
   }
   const identityNow = (): ServerIdentity => {
     if (state.server === null) throw keyMissing({ role: 'issuing', id: state.book.issuing?.id ?? null })
@@ -80,7 +80,7 @@ export const openAuthority = async (
   })
 
   const fits = ({ issuedAtMs, lifetimeMs }: SigningOrder): boolean =>
-    state.signer !== null && issuedAtMs + lifetimeMs <= state.signer.record.notAfterMs
+    state.signer !== null && issuedAtMs + lifetimeMs <= state.signer.row.notAfterMs
   let lookedAtMs = -lookEveryMs
   const makeRoomFor = async (order: SigningOrder): Promise<void> => {
     const nowMs = parts.core.clock.monotonicMs()
@@ -110,9 +110,9 @@ export const openAuthority = async (
     roots: () => anchors(state.book).pems,
     withdrawnIssuers() {
       const nowMs = parts.core.clock.nowMs()
-      const onRecord = state.book.withdrawn.filter(({ notAfterMs }) => notAfterMs > nowMs).map(({ id }) => id)
+      const stored = state.book.withdrawn.filter(({ notAfterMs }) => notAfterMs > nowMs).map(({ id }) => id)
       const justNow = [...heardWithdrawn].filter((id) => state.book.find(id)?.value.compromisedAtMs === null)
-      return [...justNow, ...onRecord]
+      return [...justNow, ...stored]
     },
     rowRead: (issuer) => readOf('issuer', issuer, state.book.find(issuer)),
     lookAgain: () => inTurn(seeWhatOthersDid),
@@ -171,7 +171,7 @@ export const openAuthority = async (
 const inAnyCase = { isDue: null, fencingToken: null, everywhere: false }
 
 const cannotLook = ({ core: { log } }: AuthorityParts, error: unknown): void =>
-  log.warn({ err: error }, 'the authorities on record could not be looked at; it is tried again')
+  log.warn({ err: error }, 'the authorities in the store could not be looked at; it is tried again')
 
 const openState = async (parts: AuthorityParts): Promise<AuthorityState> => {
   const { store } = parts.core
@@ -205,9 +205,9 @@ const openState = async (parts: AuthorityParts): Promise<AuthorityState> => {
 const serverKind = (book: IssuerBook): ServerKind => ({
   purpose: 'runtime',
   above(issuer) {
-    const record = book.find(issuer)?.value
+    const row = book.find(issuer)?.value
     // A certificate that a thief of the key could have signed is not presented.
-    if (record === undefined || record.compromisedAtMs !== null) return null
+    if (row === undefined || row.compromisedAtMs !== null) return null
     const path = book.pathOf(issuer)
     return [...path.intermediates, Buffer.from(path.root.der, 'base64')]
   },

@@ -1,6 +1,6 @@
 // A certificate authority that can sign: its row, its key, and the leaves it signs.
 
-import type { IssuerRecord } from '#domain/ca/issuer.ts'
+import type { IssuerRow } from '#domain/ca/issuer.ts'
 import { keyId, loadPrivateKey, type PrivateKey, spkiHash } from '#pki/keys.ts'
 import { parseCertificate, type ParsedCertificate } from '#pki/parse-certificate.ts'
 import { sameBytes } from '#platform/bytes.ts'
@@ -15,25 +15,25 @@ import type { IssuerId } from '#domain/core/node.ts'
 export const serialBytes = 16
 
 export type CaSigner = {
-  readonly record: IssuerRecord
+  readonly row: IssuerRow
   readonly certificate: ParsedCertificate
   readonly key: PrivateKey
 }
 
-export const certificateOf = (record: IssuerRecord): ParsedCertificate => {
-  const parsed = parseCertificate(Buffer.from(record.der, 'base64'))
+export const certificateOf = (row: IssuerRow): ParsedCertificate => {
+  const parsed = parseCertificate(Buffer.from(row.der, 'base64'))
   if (parsed.kind === 'malformed')
-    throw new Error(`the certificate of issuer ${record.id} on record is not one: ${parsed.why}`)
+    throw new Error(`the certificate of issuer ${row.id} in the store is not one: ${parsed.why}`)
   return parsed
 }
 
 /** How an issuer is named in every certificate it signs. */
 const issuerIdOf = (certificate: ParsedCertificate): string => certificate.subjectKeyId ?? keyId(certificate.spki)
 
-export const recordOf = (
+export const issuerRow = (
   certificate: ParsedCertificate,
-  as: Pick<IssuerRecord, 'role' | 'custody' | 'parent'>,
-): IssuerRecord => ({
+  as: Pick<IssuerRow, 'role' | 'custody' | 'parent'>,
+): IssuerRow => ({
   id: issuerIdOf(certificate),
   role: as.role,
   der: Buffer.from(certificate.der).toString('base64'),
@@ -46,22 +46,22 @@ export const recordOf = (
 })
 
 /** Null: its key is not here. */
-export const signerFrom = (custody: KeyCustody, record: IssuerRecord): CaSigner | null => {
-  const pem = custody.find({ role: record.role, id: record.id })
-  return pem === null ? null : signerWith(record, pem)
+export const signerFrom = (custody: KeyCustody, row: IssuerRow): CaSigner | null => {
+  const pem = custody.find({ role: row.role, id: row.id })
+  return pem === null ? null : signerWith(row, pem)
 }
 
 /** Throws where it is another's key. */
-export const signerWith = (record: IssuerRecord, pem: string): CaSigner => {
-  const certificate = certificateOf(record)
+export const signerWith = (row: IssuerRow, pem: string): CaSigner => {
+  const certificate = certificateOf(row)
   const key = loadPrivateKey(pem)
-  if (!sameBytes(key.spki, certificate.spki)) throw new Error(`the key kept for issuer ${record.id} is not its key`)
-  return { record, certificate, key }
+  if (!sameBytes(key.spki, certificate.spki)) throw new Error(`the key kept for issuer ${row.id} is not its key`)
+  return { row, certificate, key }
 }
 
 /** Durable when it resolves; a key in memory custody is never written, and one offline is not ours to keep. */
-export const keepKey = async (custody: KeyCustody, { record, key }: CaSigner): Promise<void> => {
-  if (record.custody === 'file') await custody.keep({ role: record.role, id: record.id }, key.pkcs8Pem())
+export const keepKey = async (custody: KeyCustody, { row, key }: CaSigner): Promise<void> => {
+  if (row.custody === 'file') await custody.keep({ role: row.role, id: row.id }, key.pkcs8Pem())
 }
 
 /** The hot path: one certificate as ordered, signed and checked. */
@@ -72,17 +72,16 @@ export const signLeaf = (
   statusUrl: string | null = null,
 ): IssuedCertificate => {
   const { certificate: ca } = signer
-  if (order.issuedAtMs >= ca.notAfterMs) throw new Error(`issuing CA ${signer.record.id} has expired`)
+  if (order.issuedAtMs >= ca.notAfterMs) throw new Error(`issuing CA ${signer.row.id} has expired`)
   // A clock set back by more than that would make certificates from before their own issuer.
-  if (order.issuedAtMs < ca.notBeforeMs)
-    throw new Error(`the clock is behind the start of issuing CA ${signer.record.id}`)
+  if (order.issuedAtMs < ca.notBeforeMs) throw new Error(`the clock is behind the start of issuing CA ${signer.row.id}`)
 
   const serial = random.bytes(serialBytes)
-  const spec = leafSpec(order, ca, serial, statusPlacesOf(statusUrl, signer.record))
+  const spec = leafSpec(order, ca, serial, statusPlacesOf(statusUrl, signer.row))
   const der = Buffer.from(buildCertificate(spec, signer.key))
   checkAgainstOrder(der, order)
   return {
-    issuer: signer.record.id,
+    issuer: signer.row.id,
     serial: serialHex(serial),
     spki: spkiHash(order.publicKey),
     sha256: fingerprint(der),
@@ -109,7 +108,7 @@ const fullListPath = (issuer: IssuerId): string => `/crl/${issuer}.crl`
 export const deltaListPath = (issuer: IssuerId): string => `/crl/${issuer}-delta.crl`
 
 /** An issuer in memory has no lists: who would sign them when its plane is gone? */
-const statusPlacesOf = (url: string | null, { id, custody }: Pick<IssuerRecord, 'id' | 'custody'>): StatusPlaces => ({
+const statusPlacesOf = (url: string | null, { id, custody }: Pick<IssuerRow, 'id' | 'custody'>): StatusPlaces => ({
   ocspUrl: url === null ? null : `${url}${ocspPath}`,
   crlUrl: url === null || custody !== 'file' ? null : `${url}${fullListPath(id)}`,
 })

@@ -8,7 +8,7 @@ import { parseCertificate, isSignedBy, type ParsedCertificate } from '#pki/parse
 import { fromPem } from '#pki/pem.ts'
 import { sameBytes } from '#platform/bytes.ts'
 import { bookTries, type AuthorityParts, type AuthorityState } from './authority-state.ts'
-import { certificateOf, keepKey, recordOf } from './ca-signer.ts'
+import { certificateOf, keepKey, issuerRow } from './ca-signer.ts'
 import { makeRequest, readRequest, type RequestedRole, pathLenOf } from './sign-intermediate.ts'
 import type { IssuerBook } from './issuer-book.ts'
 import { commitOnce, retryLostRaces } from '#plane/core/commit-decision.ts'
@@ -68,10 +68,10 @@ const attemptImport = async (
   })
   if (problem !== null) return refuseField('CA_REQUEST_INVALID', 'certificate', problem)
 
-  const record = recordOf(certificate, { role, custody: 'file', parent: state.book.root.id })
-  if (state.book.find(record.id) !== null)
+  const row = issuerRow(certificate, { role, custody: 'file', parent: state.book.root.id })
+  if (state.book.find(row.id) !== null)
     return refuseField('CA_REQUEST_INVALID', 'certificate', 'its key identifier is on record already')
-  const made = { record, certificate, key: pending.key }
+  const made = { row, certificate, key: pending.key }
   await keepKey(parts.custody, made)
   const story = { why: 'imported', by, fencingToken: null, everywhere: false }
   const outcome = await takeIntoService(parts, state, made, story)

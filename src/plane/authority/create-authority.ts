@@ -1,9 +1,9 @@
 // The first run of a domain: its root, and the CA below it. The keys are durable when this resolves; the caller commits
-// the records together with the domain itself. An issuer with a key in memory is made at every start, the first included.
+// the rows together with the domain itself. An issuer with a key in memory is made at every start, the first included.
 
 import * as path from 'node:path'
 import type { Attribution } from '#domain/core/change.ts'
-import type { IssuerRecord } from '#domain/ca/issuer.ts'
+import type { IssuerRow } from '#domain/ca/issuer.ts'
 import type { EntryDraft } from '#domain/core/journal-entry.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
 import { toPem } from '#pki/pem.ts'
@@ -28,7 +28,7 @@ export type NewAuthority = {
 
 export type CreatedAuthority = {
   readonly kind: 'created'
-  readonly records: readonly IssuerRecord[]
+  readonly rows: readonly IssuerRow[]
   readonly entries: readonly [EntryDraft, ...EntryDraft[]]
   readonly rootFingerprint: string
   /** To be announced: the holder of this file is the domain. */
@@ -64,10 +64,10 @@ export const createAuthority = async (
   await keepKey(custody, below)
   return {
     kind: 'created',
-    records: [root.record, below.record],
+    rows: [root.row, below.row],
     entries: [
-      issuerEntry('ca.created', root.record, by, making.nowMs, { path_length: wanted.rootPathLen }),
-      issuerEntry('ca.created', below.record, by, making.nowMs, {}),
+      issuerEntry('ca.created', root.row, by, making.nowMs, { path_length: wanted.rootPathLen }),
+      issuerEntry('ca.created', below.row, by, making.nowMs, {}),
     ],
     rootFingerprint: root.certificate.sha256,
     rootKeyFile,

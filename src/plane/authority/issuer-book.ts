@@ -1,27 +1,27 @@
-// The CA certificates of the runtime on record, as one value: who signs now, and the way from each up to the root.
+// The CA certificates of the runtime that are in the store, as one value: who signs now, and the way from each up to the root.
 // Recovery roots are not among them: nothing of the runtime may be signed by one, nor lead to one.
 
 import { type Row, entry, type Attribution } from '#domain/core/change.ts'
-import type { IssuerRecord } from '#domain/ca/issuer.ts'
+import type { IssuerRow } from '#domain/ca/issuer.ts'
 import type { IssuerId } from '#domain/core/node.ts'
 import type { EntryBody, EntryDraft } from '#domain/core/journal-entry.ts'
 import { fingerprint } from '#pki/certificate.ts'
 import { isoTime } from '#platform/clock.ts'
 
 export type IssuerBook = {
-  readonly rows: readonly Row<IssuerRecord>[]
+  readonly rows: readonly Row<IssuerRow>[]
   /** The newest; nodes are given all of them. */
-  readonly root: IssuerRecord
+  readonly root: IssuerRow
   /** Newest first. */
-  readonly roots: readonly IssuerRecord[]
+  readonly roots: readonly IssuerRow[]
   /** The newest that still serves, or null. */
-  readonly domainCa: IssuerRecord | null
+  readonly domainCa: IssuerRow | null
   /** One with a key that is kept comes before those in the memory of some plane. */
-  readonly issuing: IssuerRecord | null
+  readonly issuing: IssuerRow | null
   /** The latest first; also those that have ended. */
-  readonly withdrawn: readonly IssuerRecord[]
-  find(id: IssuerId): Row<IssuerRecord> | null
-  /** An issuer not on record is a bug of the caller. */
+  readonly withdrawn: readonly IssuerRow[]
+  find(id: IssuerId): Row<IssuerRow> | null
+  /** An issuer not in the store is a bug of the caller. */
   pathOf(id: IssuerId): Path
 }
 
@@ -29,19 +29,19 @@ export type IssuerBook = {
 export type Path = {
   /** DER, without the root. */
   readonly intermediates: readonly Uint8Array[]
-  readonly root: IssuerRecord
+  readonly root: IssuerRow
 }
 
-export const bookOf = (all: readonly Row<IssuerRecord>[]): IssuerBook => {
+export const bookOf = (all: readonly Row<IssuerRow>[]): IssuerBook => {
   const rows = all.filter(({ value }) => value.role !== 'recovery')
   const byId = new Map(rows.map((row) => [row.value.id, row]))
   const newestFirst = rows.map((row) => row.value).sort((a, b) => b.notBeforeMs - a.notBeforeMs)
-  const serving = (role: IssuerRecord['role']): IssuerRecord[] =>
-    newestFirst.filter((record) => record.role === role && record.retiredAtMs === null)
+  const serving = (role: IssuerRow['role']): IssuerRow[] =>
+    newestFirst.filter((row) => row.role === role && row.retiredAtMs === null)
   const roots = serving('root')
   const [root] = roots
-  if (root === undefined) throw new Error('there is no root on record: this domain has no certificate authority yet')
-  const paths = new Map(newestFirst.map((record) => [record.id, pathFrom(record, byId)]))
+  if (root === undefined) throw new Error('there is no root in the store: this domain has no certificate authority yet')
+  const paths = new Map(newestFirst.map((row) => [row.id, pathFrom(row, byId)]))
 
   return {
     rows,
@@ -56,24 +56,24 @@ export const bookOf = (all: readonly Row<IssuerRecord>[]): IssuerBook => {
     find: (id) => byId.get(id) ?? null,
     pathOf(id) {
       const path = paths.get(id)
-      if (path === undefined) throw new Error(`issuer ${id} is not on record`)
+      if (path === undefined) throw new Error(`issuer ${id} is not in the store`)
       return path
     },
   }
 }
 
-const pathFrom = (issuer: IssuerRecord, byId: ReadonlyMap<IssuerId, Row<IssuerRecord>>): Path => {
+const pathFrom = (issuer: IssuerRow, byId: ReadonlyMap<IssuerId, Row<IssuerRow>>): Path => {
   const intermediates: Uint8Array[] = []
-  let record = issuer
-  while (record.role !== 'root') {
-    intermediates.push(Buffer.from(record.der, 'base64'))
-    const above = byId.get(record.parent)
+  let row = issuer
+  while (row.role !== 'root') {
+    intermediates.push(Buffer.from(row.der, 'base64'))
+    const above = byId.get(row.parent)
     // A domain CA and an issuer below it are the most there can be; more would be a circle.
     if (above === undefined || intermediates.length > 2)
-      throw new Error(`no root above issuer ${issuer.id} is on record`)
-    record = above.value
+      throw new Error(`no root above issuer ${issuer.id} is in the store`)
+    row = above.value
   }
-  return { intermediates, root: record }
+  return { intermediates, root: row }
 }
 
 /** The actor of actions that no operator ordered. */
@@ -82,7 +82,7 @@ export const authorityActor: Attribution = { actor: 'system:authority', source: 
 /** What the journal says of the life of a certificate authority. */
 export const issuerEntry = (
   type: 'ca.created' | 'ca.rotated' | 'ca.retired' | 'ca.compromised',
-  record: IssuerRecord,
+  row: IssuerRow,
   by: Attribution,
   nowMs: number,
   more: EntryBody,
@@ -91,13 +91,13 @@ export const issuerEntry = (
     by,
     nowMs,
     type,
-    { issuer: record.id },
+    { issuer: row.id },
     {
-      role: record.role,
-      custody: record.custody,
-      parent: record.parent,
-      fingerprint: `SHA256:${fingerprint(Buffer.from(record.der, 'base64'))}`,
-      not_after: isoTime(record.notAfterMs),
+      role: row.role,
+      custody: row.custody,
+      parent: row.parent,
+      fingerprint: `SHA256:${fingerprint(Buffer.from(row.der, 'base64'))}`,
+      not_after: isoTime(row.notAfterMs),
       ...more,
     },
   )

@@ -2,9 +2,9 @@
 // verifiers until the last of them has expired. From its retirement on the key is kept under a role that no authority has. Code
 // that signs certificates looks for a key by the role of an authority, and does not find it.
 
-import { certificateKey, type CertificateRecord } from '#domain/core/certificate.ts'
+import { certificateKey, type CertificateRow } from '#domain/core/certificate.ts'
 import type { Row } from '#domain/core/change.ts'
-import type { IssuerRecord } from '#domain/ca/issuer.ts'
+import type { IssuerRow } from '#domain/ca/issuer.ts'
 import type { IssuerId } from '#domain/core/node.ts'
 import { isListed } from '#domain/ca/revocation-list.ts'
 import { buildCrl, type CrlSpec } from '#pki/crl.ts'
@@ -21,27 +21,27 @@ export type ListSigner = {
 }
 
 /** One in memory has no lists; of a withdrawn one, every list would be signed by the key that is not to be trusted. */
-export const signsLists = ({ role, custody, compromisedAtMs }: IssuerRecord): boolean =>
+export const signsLists = ({ role, custody, compromisedAtMs }: IssuerRow): boolean =>
   role === 'issuing' && custody === 'file' && compromisedAtMs === null
 
 const retiredName = (id: IssuerId): KeyName => ({ role: 'retired', id })
 
 /** Where its key is. For a moment after its retirement, or until a start after a crash, it still is where it was. */
-const namesOf = ({ id, retiredAtMs }: IssuerRecord): readonly KeyName[] =>
+const namesOf = ({ id, retiredAtMs }: IssuerRow): readonly KeyName[] =>
   retiredAtMs === null ? [{ role: 'issuing', id }] : [retiredName(id), { role: 'issuing', id }]
 
-export const hasListKey = (custody: KeyCustody, record: IssuerRecord): boolean =>
-  namesOf(record).some((name) => custody.has(name))
+export const hasListKey = (custody: KeyCustody, row: IssuerRow): boolean =>
+  namesOf(row).some((name) => custody.has(name))
 
 /** Null: its key is not here, or is not to sign a list. */
-export const findListSigner = (custody: KeyCustody, record: IssuerRecord): ListSigner | null => {
-  const name = signsLists(record) ? namesOf(record).find((one) => custody.has(one)) : undefined
+export const findListSigner = (custody: KeyCustody, row: IssuerRow): ListSigner | null => {
+  const name = signsLists(row) ? namesOf(row).find((one) => custody.has(one)) : undefined
   const pem = name === undefined ? null : custody.find(name)
   if (pem === null) return null
-  const { certificate, key } = signerWith(record, pem)
+  const { certificate, key } = signerWith(row, pem)
   return {
-    issuer: record.id,
-    sign: (list) => buildCrl({ ...list, issuer: certificate.subjectName, authorityKeyId: record.id }, key),
+    issuer: row.id,
+    sign: (list) => buildCrl({ ...list, issuer: certificate.subjectName, authorityKeyId: row.id }, key),
   }
 }
 
@@ -74,7 +74,7 @@ const page = 500
 
 /** Whether it has signed anything that has to be on a list if it is denied. The first that has ends the search. */
 const isAskedAbout = async (store: Pick<Store, 'list'>, issuer: IssuerId, nowMs: number): Promise<boolean> => {
-  const reading: PageReading<Row<CertificateRecord>, string> = {
+  const reading: PageReading<Row<CertificateRow>, string> = {
     limit: page,
     // Keys begin with the issuer: the first row of another ends the search.
     read: async (after, limit) =>

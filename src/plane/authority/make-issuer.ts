@@ -1,6 +1,6 @@
-// Makes new certificate authorities: a key, a certificate, and what goes on record. Nothing is kept or committed here.
+// Makes new certificate authorities: a key, a certificate, and its row. Nothing is kept or committed here.
 
-import type { IssuerRecord } from '#domain/ca/issuer.ts'
+import type { IssuerRow } from '#domain/ca/issuer.ts'
 import {
   domainCaSpec,
   issuingSpec,
@@ -12,11 +12,11 @@ import { buildCertificate, type CertificateSpec } from '#pki/certificate.ts'
 import { generateKey, keyId, type PrivateKey } from '#pki/keys.ts'
 import { parseCertificate } from '#pki/parse-certificate.ts'
 import type { Random } from '#platform/random.ts'
-import { recordOf, serialBytes, type CaSigner } from './ca-signer.ts'
+import { issuerRow, serialBytes, type CaSigner } from './ca-signer.ts'
 
 export type Making = {
   readonly domain: string
-  readonly custody: IssuerRecord['custody']
+  readonly custody: IssuerRow['custody']
   readonly lifetimeMs: number
   readonly nowMs: number
   readonly random: Random
@@ -39,7 +39,7 @@ export const makeIntermediate = (role: 'domain-ca' | 'issuing', above: CaSigner,
   const key = generateKey('p256')
   const specOf = role === 'domain-ca' ? domainCaSpec : issuingSpec
   const spec = specOf(requestFor(key, making), above.certificate)
-  return signerFor(spec, key, above.key, { role, custody: making.custody, parent: above.record.id })
+  return signerFor(spec, key, above.key, { role, custody: making.custody, parent: above.row.id })
 }
 
 const requestFor = (key: PrivateKey, { domain, lifetimeMs, nowMs, random }: Making): AuthorityRequest => ({
@@ -54,10 +54,10 @@ const signerFor = (
   spec: CertificateSpec,
   key: PrivateKey,
   signedBy: PrivateKey,
-  as: Pick<IssuerRecord, 'role' | 'custody' | 'parent'>,
+  as: Pick<IssuerRow, 'role' | 'custody' | 'parent'>,
 ): CaSigner => {
   const certificate = parseCertificate(buildCertificate(spec, signedBy))
   if (certificate.kind === 'malformed')
     throw new Error(`a CA certificate of our own making is malformed: ${certificate.why}`)
-  return { record: recordOf(certificate, as), certificate, key }
+  return { row: issuerRow(certificate, as), certificate, key }
 }

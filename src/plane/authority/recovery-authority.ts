@@ -5,7 +5,7 @@ import type { ServerIdentity } from './authority.ts'
 import {
   type RecoveryRoot,
   recoveryRootsInService,
-  recoveryRootsOnRecord,
+  storedRecoveryRoots,
   recoverySigner,
   whyRecoveryRootDue,
   type RecoveryParts,
@@ -13,7 +13,7 @@ import {
 import { verifySignature, generateKey, keyId, loadPrivateKey, type PrivateKey } from '#pki/keys.ts'
 import { toPem } from '#pki/pem.ts'
 import { entry } from '#domain/core/change.ts'
-import type { IssuerRecord } from '#domain/ca/issuer.ts'
+import type { IssuerRow } from '#domain/ca/issuer.ts'
 import { authorityActor } from './issuer-book.ts'
 import type { KeyCustody } from '#plane/keys/key-custody.ts'
 import { findServerCertificate, renewServerCertificate, canonicalNames, type ServerKind } from './server-identity.ts'
@@ -31,7 +31,7 @@ export type RecoveryAuthority = {
   /** PEM of the roots nodes are given for recovery, newest first. */
   roots(): readonly string[]
   /** The same, as operators are shown them. */
-  rootsOnRecord(): readonly RecoveryRoot[]
+  storedRoots(): readonly RecoveryRoot[]
   /** What operators have to know besides, in sentences. */
   warnings(): readonly string[]
   /** Renews the listener's certificate at half life, and makes the successor of a recovery root at its. Cheap when nothing is due. */
@@ -90,13 +90,13 @@ export const openRecoveryAuthority = async (
     serverIdentity: identityNow,
     onServerIdentity: (run) => void listeners.push(run),
     roots: () => pems,
-    rootsOnRecord: () => roots.map((record): RecoveryRoot => ({ record, signing: record.id === signer?.record.id })),
+    storedRoots: () => roots.map((row): RecoveryRoot => ({ row, signing: row.id === signer?.row.id })),
     warnings: () => found.warnings,
     maintain: () =>
       inTurn(async () => {
         await parts.custody.refresh()
         const fencingToken = parts.core.store.replicas.leadership()
-        roots = await recoveryRootsOnRecord(parts)
+        roots = await storedRecoveryRoots(parts)
         if (fencingToken !== null && whyRecoveryRootDue(parts, roots) !== null) {
           roots = await parts.core.store.exclusively(() => recoveryRootsInService(parts, fencingToken))
         }
@@ -146,9 +146,9 @@ const journalStatementKey = async (
   return [lostStatementKey]
 }
 
-const pemOf = ({ der }: IssuerRecord): string => toPem('CERTIFICATE', Buffer.from(der, 'base64'))
+const pemOf = ({ der }: IssuerRow): string => toPem('CERTIFICATE', Buffer.from(der, 'base64'))
 
-const kindOf = (roots: readonly IssuerRecord[]): ServerKind => ({
+const kindOf = (roots: readonly IssuerRow[]): ServerKind => ({
   purpose: 'recovery',
   above(issuer) {
     const root = roots.find(({ id }) => id === issuer)

@@ -70,7 +70,7 @@ const replace = (
     await keepKey(custody, made)
     const outcome = await takeIntoService(parts, state, made, wanted)
     if (outcome === 'lost-race') return outcome
-    parts.core.log.info({ issuer: made.record.id, role, why }, 'a new certificate authority is in service')
+    parts.core.log.info({ issuer: made.row.id, role, why }, 'a new certificate authority is in service')
     return 'replaced'
   })
 }
@@ -98,8 +98,7 @@ export const replaceWhatIsDue = async (
   }
   if (issuingDue()) {
     const { signer } = state
-    if (isLeft('issuing', signer === null || signer.record.notAfterMs <= parts.core.clock.nowMs()))
-      return 'left-to-leader'
+    if (isLeft('issuing', signer === null || signer.row.notAfterMs <= parts.core.clock.nowMs())) return 'left-to-leader'
     await replaceIssuer(parts, state, { ...due, role: 'issuing', isDue: issuingDue })
   }
   return 'settled'
@@ -117,6 +116,6 @@ const isIssuingDue = (parts: AuthorityParts, state: AuthorityState, longestLeafM
   const inMemory = parts.options.issuerKey === 'memory'
   const above = inMemory ? book.domainCa : rootOnline ? book.root : null
   if (above === null) return false
-  if (signer === null || (inMemory && signer.record.parent !== above.id)) return true
-  return isReplacementDue(signer.record, above, longestLeafMs, parts.core.clock.nowMs())
+  if (signer === null || (inMemory && signer.row.parent !== above.id)) return true
+  return isReplacementDue(signer.row, above, longestLeafMs, parts.core.clock.nowMs())
 }

@@ -20,15 +20,15 @@ export const keepResponder = async (
   { core: { clock, random }, custody, options }: Pick<AuthorityParts, 'core' | 'custody' | 'options'>,
   issuer: CaSigner,
 ): Promise<void> => {
-  const name = nameOf(issuer.record.id)
-  if (issuer.record.role !== 'issuing' || custody.has(name)) return
+  const name = nameOf(issuer.row.id)
+  if (issuer.row.role !== 'issuing' || custody.has(name)) return
   const key = generateKey('p256')
   const request = {
     domain: options.domain,
     spki: key.spki,
     serial: random.bytes(serialBytes),
     nowMs: clock.nowMs(),
-    lifetimeMs: issuer.record.notAfterMs - clock.nowMs(),
+    lifetimeMs: issuer.row.notAfterMs - clock.nowMs(),
   }
   const certificate = buildCertificate(responderSpec(request, issuer.certificate), issuer.key)
   await custody.keep(name, key.pkcs8Pem() + toPem('CERTIFICATE', certificate))
@@ -36,7 +36,7 @@ export const keepResponder = async (
 
 /** An issuer from before there were responders gets one, as long as its key is here. */
 export const completeResponder = async (parts: AuthorityParts, signer: CaSigner | null): Promise<void> => {
-  if (signer === null || parts.custody.has(nameOf(signer.record.id))) return
+  if (signer === null || parts.custody.has(nameOf(signer.row.id))) return
   await parts.core.store.exclusively(async () => {
     await parts.custody.refresh()
     await keepResponder(parts, signer)

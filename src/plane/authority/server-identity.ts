@@ -1,5 +1,5 @@
 // A certificate and key the plane presents, for nodes or for recovery: found at start, renewed without a restart. Its key
-// file is named for the certificate and durable before the commit; a file whose certificate is not on record is set aside
+// file is named for the certificate and durable before the commit; a file whose certificate is not in the store is set aside
 // at the next start.
 
 import { certificateKey } from '#domain/core/certificate.ts'
@@ -57,7 +57,7 @@ export const findServerCertificate = async (
 ): Promise<HeldServerCertificate | null> => {
   let best: HeldServerCertificate | null = null
   const unknown: KeyName[] = []
-  // Set aside while the database was an older one: its certificate is on record again.
+  // Set aside while the database was an older one: its certificate is in the store again.
   for (const name of parts.custody.asideNames().filter(({ role }) => role === keyRoles[kind.purpose])) {
     if (await isCommitted(parts, name)) await parts.custody.takeBack(name)
   }
@@ -92,11 +92,11 @@ export const renewServerCertificate = async (
   { signer, held, cause }: ServerRenewal,
 ): Promise<HeldServerCertificate | null> => {
   const nowMs = parts.core.clock.nowMs()
-  if (signer === null || signer.record.notAfterMs <= nowMs) return null
+  if (signer === null || signer.row.notAfterMs <= nowMs) return null
   const whyDue = whyServerCertificateDue({
     current: held === null ? null : held.presented,
     wanted: parts.options.serverNames,
-    issuerNotAfterMs: signer.record.notAfterMs,
+    issuerNotAfterMs: signer.row.notAfterMs,
     nowMs,
   })
   const why = whyDue ?? (cause === 'issuer replaced' ? cause : null)

@@ -4,7 +4,7 @@
 // on for their revocation lists (list-signer.ts), before it goes from where it was.
 
 import { readOf, type Change, type Attribution } from '#domain/core/change.ts'
-import type { IssuerRecord } from '#domain/ca/issuer.ts'
+import type { IssuerRow } from '#domain/ca/issuer.ts'
 import type { FencingToken } from '#plane/store/contract/replicas.ts'
 import { readBook, type AuthorityParts, type AuthorityState } from './authority-state.ts'
 import { issuerEntry, type IssuerBook } from './issuer-book.ts'
@@ -32,22 +32,22 @@ export const takeIntoService = async (
   made: CaSigner,
   story: Story,
 ): Promise<'in-service' | 'lost-race'> => {
-  const change = succession(parts, state, made.record, story)
+  const change = succession(parts, state, made.row, story)
   const outcome = await (story.fencingToken === null
     ? parts.core.store.commit(change)
     : parts.core.store.commit(change, story.fencingToken))
   await readBook(parts, state)
   if (outcome === 'lost-race') return outcome
   parts.core.feed.publish(outcome)
-  if (made.record.role === 'issuing') {
+  if (made.row.role === 'issuing') {
     // Before it signs anything; were this to fail, `maintain` makes up for it.
     await keepResponder(parts, made)
     state.signer = made
   }
-  if (made.record.custody === 'memory' && parts.core.store.sealedKeys !== null) return 'in-service'
+  if (made.row.custody === 'memory' && parts.core.store.sealedKeys !== null) return 'in-service'
   await parts.custody.refresh()
   // Who is alone here may have been forgotten by the store meanwhile, and its key taken for one that nothing names.
-  if (!parts.custody.has({ role: made.record.role, id: made.record.id })) await keepKey(parts.custody, made)
+  if (!parts.custody.has({ role: made.row.role, id: made.row.id })) await keepKey(parts.custody, made)
   await dropOrphans(parts.custody, state.book)
   return 'in-service'
 }
@@ -55,15 +55,15 @@ export const takeIntoService = async (
 const succession = (
   parts: AuthorityParts,
   { book, signer }: AuthorityState,
-  made: IssuerRecord,
+  made: IssuerRow,
   { why, by, everywhere }: Story,
 ): Change => {
   const nowMs = parts.core.clock.nowMs()
-  const takesThePlaceOf = (other: IssuerRecord): boolean => {
+  const takesThePlaceOf = (other: IssuerRow): boolean => {
     if (parts.core.store.sealedKeys === null) return takesThePlace(made, other)
     // The issuers in memory of other planes go on signing until they are asked not to.
     if (made.custody === 'memory')
-      return other.custody === 'memory' && other.role === 'issuing' && (everywhere || other.id === signer?.record.id)
+      return other.custody === 'memory' && other.role === 'issuing' && (everywhere || other.id === signer?.row.id)
     return other.role === made.role && other.custody === 'file'
   }
   const replaced = book.rows.filter(({ value }) => value.retiredAtMs === null && takesThePlaceOf(value))
@@ -85,7 +85,7 @@ const succession = (
 }
 
 /** With an issuing key in a file the domain CA has no task. */
-const takesThePlace = (made: IssuerRecord, other: IssuerRecord): boolean =>
+const takesThePlace = (made: IssuerRow, other: IssuerRow): boolean =>
   other.role === made.role || (made.role === 'issuing' && made.custody === 'file' && other.role === 'domain-ca')
 
 /**
@@ -95,29 +95,29 @@ const takesThePlace = (made: IssuerRecord, other: IssuerRecord): boolean =>
  */
 export const dropOrphans = async (custody: KeyCustody, book: IssuerBook): Promise<void> => {
   for (const name of custody.asideNames()) {
-    const record = book.find(name.id)?.value ?? null
-    if (record !== null && record.compromisedAtMs === null && isOnRecord(name, record)) await custody.takeBack(name)
+    const row = book.find(name.id)?.value ?? null
+    if (row !== null && row.compromisedAtMs === null && isInUse(name, row)) await custody.takeBack(name)
   }
   for (const name of custody.names()) {
-    const record = book.find(name.id)?.value ?? null
-    if (!isOrphan(name, record)) continue
-    if (name.role === 'issuing' && record !== null && signsLists(record)) await keepForLists(custody, name.id)
-    if (record === null || (name.role === 'retired' && record.retiredAtMs === null)) await custody.setAside(name)
+    const row = book.find(name.id)?.value ?? null
+    if (!isOrphan(name, row)) continue
+    if (name.role === 'issuing' && row !== null && signsLists(row)) await keepForLists(custody, name.id)
+    if (row === null || (name.role === 'retired' && row.retiredAtMs === null)) await custody.setAside(name)
     else await custody.drop(name)
   }
 }
 
 /** Responders and server certificates are not set aside here; other code keeps them. */
-const isOnRecord = (name: KeyName, record: IssuerRecord): boolean =>
-  (name.role === 'issuing' || name.role === 'domain-ca' || name.role === 'retired') && !isOrphan(name, record)
+const isInUse = (name: KeyName, row: IssuerRow): boolean =>
+  (name.role === 'issuing' || name.role === 'domain-ca' || name.role === 'retired') && !isOrphan(name, row)
 
-const isOrphan = ({ role }: KeyName, record: IssuerRecord | null): boolean => {
+const isOrphan = ({ role }: KeyName, row: IssuerRow | null): boolean => {
   switch (role) {
     case 'issuing':
     case 'domain-ca':
-      return record === null || record.retiredAtMs !== null
+      return row === null || row.retiredAtMs !== null
     case 'retired':
-      return record === null || record.retiredAtMs === null || !signsLists(record)
+      return row === null || row.retiredAtMs === null || !signsLists(row)
     default:
       return false
   }

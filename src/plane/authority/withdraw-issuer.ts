@@ -6,7 +6,7 @@ import { alertKey } from '#domain/alerts/alert.ts'
 import { withAlert } from '#domain/alerts/alert-decisions.ts'
 import { wantedAlert } from '#domain/alerts/alert-kinds.ts'
 import { readOf, type Change, type Row, boundedText, type Attribution } from '#domain/core/change.ts'
-import { denialOfIssuer, withdrawalBarred, withdrawn, withdrawnWith, type IssuerRecord } from '#domain/ca/issuer.ts'
+import { denialOfIssuer, withdrawalBarred, withdrawn, withdrawnWith, type IssuerRow } from '#domain/ca/issuer.ts'
 import type { IssuerId } from '#domain/core/node.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
 import { sortableId } from '#platform/random.ts'
@@ -71,32 +71,32 @@ export const withdrawIssuer = (
     const outcome = await parts.core.store.commit(await changeOf(parts, state, hit, made, wanted))
     await readBook(parts, state)
     if (outcome === 'lost-race') return outcome
-    state.signer = made.find(({ record }) => record.role === 'issuing') ?? state.signer
+    state.signer = made.find(({ row }) => row.role === 'issuing') ?? state.signer
     wanted.publish(outcome)
     await parts.custody.refresh()
     // As after any succession: the store may have forgotten a key that nothing had named yet.
-    for (const { record, ...signer } of made) {
-      if (!parts.custody.has({ role: record.role, id: record.id })) {
-        await withRoom(parts.core.store, () => keepKey(parts.custody, { record, ...signer }))
+    for (const { row, ...signer } of made) {
+      if (!parts.custody.has({ role: row.role, id: row.id })) {
+        await withRoom(parts.core.store, () => keepKey(parts.custody, { row, ...signer }))
       }
     }
     await withRoom(parts.core.store, () => dropOrphans(parts.custody, state.book))
     issuers.push(...hit.map(({ value }) => value.id))
-    successors.push(...made.map(({ record }) => record.id))
+    successors.push(...made.map(({ row }) => row.id))
     parts.core.log.warn({ issuers, successors, reason: wanted.reason }, 'a certificate authority has been withdrawn')
     return 'decide-again'
   })
 }
 
-const findOf = ({ recovery }: AuthorityParts, { book }: AuthorityState, id: IssuerId): IssuerRecord | null =>
-  book.find(id)?.value ?? recovery.rootsOnRecord().find(({ record }) => record.id === id)?.record ?? null
+const findOf = ({ recovery }: AuthorityParts, { book }: AuthorityState, id: IssuerId): IssuerRow | null =>
+  book.find(id)?.value ?? recovery.storedRoots().find(({ row }) => row.id === id)?.row ?? null
 
-const rowsOf = ({ book }: AuthorityState, issuer: IssuerId): readonly Row<IssuerRecord>[] => {
-  const records = withdrawnWith(
+const rowsOf = ({ book }: AuthorityState, issuer: IssuerId): readonly Row<IssuerRow>[] => {
+  const rows = withdrawnWith(
     issuer,
     book.rows.map(({ value }) => value),
   )
-  return book.rows.filter(({ value }) => records.includes(value))
+  return book.rows.filter(({ value }) => rows.includes(value))
 }
 
 /** From the top down. Other planes make new memory issuers once they receive the commit. */
@@ -108,7 +108,7 @@ const successorsOf = (
   const { clock, random } = parts.core
   const { custody, options } = parts
   const inMemory = options.issuerKey === 'memory'
-  const signs = inMemory ? (signer?.record ?? null) : (book.issuing ?? signer?.record ?? null)
+  const signs = inMemory ? (signer?.row ?? null) : (book.issuing ?? signer?.row ?? null)
   const domainCaHit = inMemory && book.domainCa !== null && hit.has(book.domainCa.id)
   if (!domainCaHit && (signs === null || !hit.has(signs.id))) return []
   const making: Making = {
@@ -132,7 +132,7 @@ const successorsOf = (
 const changeOf = async (
   { core: { store, clock, random } }: AuthorityParts,
   { book }: AuthorityState,
-  hit: readonly Row<IssuerRecord>[],
+  hit: readonly Row<IssuerRow>[],
   made: readonly CaSigner[],
   { issuer, by, ...wanted }: WithdrawalWanted,
 ): Promise<Change> => {
@@ -140,20 +140,20 @@ const changeOf = async (
   if (domain === null) throw new Error('the store has no domain')
   const nowMs = clock.nowMs()
   const reason = boundedText(wanted.reason)
-  const replacedBy = made.at(-1)?.record.id ?? null
-  const records = made.map(({ record }) => record)
+  const replacedBy = made.at(-1)?.row.id ?? null
+  const rows = made.map(({ row }) => row)
   const replaces = hit.map(({ value }) => value.id)
   const change: Change = {
     reads: [
       readOf('domain', 'domain', domain),
-      ...records.flatMap(({ id, parent }) => [
+      ...rows.flatMap(({ id, parent }) => [
         readOf('issuer', id, null),
         ...(book.find(parent) === null ? [] : [readOf('issuer', parent, book.find(parent))]),
       ]),
       ...hit.map((row) => readOf('issuer', row.value.id, row)),
     ],
     writes: [
-      ...records.map((value) => ({ put: 'issuer', value }) as const),
+      ...rows.map((value) => ({ put: 'issuer', value }) as const),
       ...hit.map(({ value }) => ({ put: 'issuer', value: withdrawn(value, nowMs) }) as const),
       ...hit.map(
         ({ value }) =>
@@ -169,7 +169,7 @@ const changeOf = async (
       ),
     ],
     entries: [
-      ...records.map((record) => issuerEntry('ca.rotated', record, by, nowMs, { why: 'compromised', replaces })),
+      ...rows.map((row) => issuerEntry('ca.rotated', row, by, nowMs, { why: 'compromised', replaces })),
       ...hit.map(({ value }) =>
         issuerEntry('ca.compromised', value, by, nowMs, { reason, because_of: issuer, replaced_by: replacedBy }),
       ),

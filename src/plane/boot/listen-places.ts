@@ -14,7 +14,7 @@ export const refuseTakenPorts = async (config: PlaneConfig): Promise<void> => {
   }
 }
 
-/** Files kept free of connections: the store, logs, the operator plane. */
+/** Files kept free of connections: the store, logs, the operator listener. */
 const filesForOthers = 256
 
 /** Recovery is one call and gone, where a channel stays: an eighth of the connections is plenty for it. */

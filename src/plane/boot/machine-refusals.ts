@@ -1,4 +1,4 @@
-// What follows when a call of a machine is refused, on the node plane and on the recovery plane alike.
+// What follows when a call of a machine is refused, on the node listener and on the recovery listener alike.
 
 import type { Alerting } from '#plane/alerts/alerting.ts'
 import type { Core } from '#plane/core/core.ts'

@@ -1,4 +1,4 @@
-// The node plane: TLS 1.3, a client certificate asked for and judged in authn/ (which is why Node's own verdict is not
+// The node listener: TLS 1.3, a client certificate asked for and judged in authn/ (which is why Node's own verdict is not
 // asked, ruling 9), HTTP/1.1, and channels. HTTP calls and upgrades pass the same authentication and the same route table.
 
 import { actorOf, type Principal } from '#domain/core/principal.ts'

@@ -1,4 +1,4 @@
-// Every route of the operator plane. Viewers read; operators look after nodes and tokens; platform-admins set policy.
+// Every route of the operator listener. Viewers read; operators look after nodes and tokens; platform-admins set policy.
 
 import { operatorAlertRoutes } from '#plane/alerts/alert-routes.ts'
 import { operatorAllocationRoutes } from '#plane/fleet/allocation-routes.ts'
@@ -46,7 +46,7 @@ export type OperatorRouteParts = {
   readonly journalWatch: JournalWatch
   readonly keySeal: KeySeal
   readonly keyBook: Pick<KeyBook, 'forged'>
-  /** Where machines find the node plane: what join strings carry. */
+  /** Where machines find the node listener: what join strings carry. */
   readonly nodeUrl: () => string
   /** Where they find all of it: what repair bundles carry, with the trust to go there. */
   readonly urls: () => PlaneUrls

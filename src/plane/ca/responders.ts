@@ -1,7 +1,7 @@
 // The issuers of the domain as OCSP names them, by digests of their name and key, each with its responder.
 
 import { hash } from 'node:crypto'
-import type { IssuerRecord } from '#domain/ca/issuer.ts'
+import type { IssuerRow } from '#domain/ca/issuer.ts'
 import type { IssuerId } from '#domain/core/node.ts'
 import { keyHash } from '#pki/keys.ts'
 import type { CertId } from '#pki/ocsp-request.ts'
@@ -23,7 +23,7 @@ export const openResponders = (
   { store, feed, clock }: Pick<Core, 'store' | 'feed' | 'clock'>,
   custody: KeyCustody,
 ): Responders => {
-  let byName = new Map<string, IssuerRecord>()
+  let byName = new Map<string, IssuerRow>()
   const opened = new Map<IssuerId, Responder>()
   let lookedAtMs = -Infinity
   const look = async (): Promise<void> => {
@@ -36,14 +36,14 @@ export const openResponders = (
     if (writes.some(({ put }) => put === 'issuer')) lookedAtMs = -Infinity
   })
   const known = (name: string): Responder | null => {
-    const record = byName.get(name)
-    if (record === undefined) return null
-    const before = opened.get(record.id)
+    const row = byName.get(name)
+    if (row === undefined) return null
+    const before = opened.get(row.id)
     if (before !== undefined) return before
-    const identity = findResponder(custody, record.id)
+    const identity = findResponder(custody, row.id)
     if (identity === null) return null
-    const responder = { issuer: record.id, notAfterMs: record.notAfterMs, identity }
-    opened.set(record.id, responder)
+    const responder = { issuer: row.id, notAfterMs: row.notAfterMs, identity }
+    opened.set(row.id, responder)
     return responder
   }
 
@@ -57,8 +57,8 @@ export const openResponders = (
   }
 }
 
-const namesOf = (record: IssuerRecord): readonly string[] => {
-  const { subjectName, spki } = certificateOf(record)
+const namesOf = (row: IssuerRow): readonly string[] => {
+  const { subjectName, spki } = certificateOf(row)
   return (['sha1', 'sha256'] as const).map(
     (algorithm) => `${algorithm}/${hash(algorithm, subjectName, 'hex')}/${keyHash(spki, algorithm)}`,
   )

@@ -1,7 +1,7 @@
 // The revocation lists of the issuers whose keys are here, made when they are requested: every denial that this plane knows by
 // then is in it. Nothing is read or kept until the first request.
 
-import { certificateKey, type CertificateRecord, type Denial, everySlot, slotsOf } from '#domain/core/certificate.ts'
+import { certificateKey, type CertificateRow, type Denial, everySlot, slotsOf } from '#domain/core/certificate.ts'
 import { mayHaveRevoked, revokedBy, revokedByNode, type Revocation } from '#domain/ca/certificate-status.ts'
 import type { IssuerId, Node } from '#domain/core/node.ts'
 import {
@@ -86,7 +86,7 @@ export const openRevocationLists = (core: ListCore, parts: RevocationListParts):
     byIssuer.set(issuer, fresh)
     return fresh
   }
-  const add = ({ issuer, serial, notAfterMs }: CertificateRecord, revocation: Revocation): void => {
+  const add = ({ issuer, serial, notAfterMs }: CertificateRow, revocation: Revocation): void => {
     const issued = of(issuer)
     const listed = { serial, notAfterMs, ...revocation }
     const before = issued.denied.get(serial)
@@ -112,7 +112,7 @@ export const openRevocationLists = (core: ListCore, parts: RevocationListParts):
     loaded = true
     while (pending.length > 0) {
       const denial = pending[0] as Denial
-      for await (const record of certificatesDeniedBy(store, denial)) add(record, revokedBy(denial, record))
+      for await (const row of certificatesDeniedBy(store, denial)) add(row, revokedBy(denial, row))
       // Only now: a failure in between is tried again.
       pending.shift()
     }
@@ -122,11 +122,11 @@ export const openRevocationLists = (core: ListCore, parts: RevocationListParts):
   /** After the denials, which know the reason: what they do not name and a node's own row or a banned key revokes. */
   const addFromNodes = async (): Promise<void> => {
     const bans = await bannedKeys(store)
-    for await (const { node, record } of certificatesOfNodes(store, bans)) {
-      const bannedAtMs = bans.get(record.spki)
+    for await (const { node, row } of certificatesOfNodes(store, bans)) {
+      const bannedAtMs = bans.get(row.spki)
       const byBan = bannedAtMs === undefined ? null : ({ atMs: bannedAtMs, reason: 'unspecified' } as const)
-      const revocation = revokedByNode(record, node) ?? byBan
-      if (revocation !== null && !of(record.issuer).denied.has(record.serial)) add(record, revocation)
+      const revocation = revokedByNode(row, node) ?? byBan
+      if (revocation !== null && !of(row.issuer).denied.has(row.serial)) add(row, revocation)
     }
   }
 
@@ -136,13 +136,13 @@ export const openRevocationLists = (core: ListCore, parts: RevocationListParts):
     return null
   }
   const signerOf = async (issuer: IssuerId): Promise<ListSigner | null> => {
-    const record = (await store.get('issuer', issuer))?.value
-    if (record === undefined || !signsLists(record) || record.notAfterMs <= steadyMs()) return forgetSigner(issuer)
-    if (!hasListKey(custody, record)) await custody.refresh()
-    if (!hasListKey(custody, record)) return forgetSigner(issuer)
+    const row = (await store.get('issuer', issuer))?.value
+    if (row === undefined || !signsLists(row) || row.notAfterMs <= steadyMs()) return forgetSigner(issuer)
+    if (!hasListKey(custody, row)) await custody.refresh()
+    if (!hasListKey(custody, row)) return forgetSigner(issuer)
     const known = signers.get(issuer)
     if (known !== undefined) return known
-    const found = findListSigner(custody, record)
+    const found = findListSigner(custody, row)
     if (found !== null) signers.set(issuer, found)
     return found
   }
@@ -189,8 +189,8 @@ export const openRevocationLists = (core: ListCore, parts: RevocationListParts):
 const signed = (parts: RevocationListParts, { issuer, sign }: ListSigner, list: RevocationList): Uint8Array =>
   sign({ ...list, thisUpdateMs: wholeSecondMs(list.thisUpdateMs), freshestUrl: parts.deltaUrlOf(issuer) })
 
-/** On record, which those are not whose end is long past. */
-const certificatesDeniedBy = async function* (store: Store, denial: Denial): AsyncGenerator<CertificateRecord> {
+/** In the store, which those are not whose end is long past. */
+const certificatesDeniedBy = async function* (store: Store, denial: Denial): AsyncGenerator<CertificateRow> {
   if (denial.kind === 'certificate') {
     const found = await store.get('certificate', certificateKey(denial.issuer, denial.serial))
     if (found !== null) yield found.value
@@ -198,8 +198,8 @@ const certificatesDeniedBy = async function* (store: Store, denial: Denial): Asy
   }
   // Every list of a withdrawn issuer would be signed by the key that is not to be trusted.
   if (denial.kind === 'issuer') return
-  for await (const record of certificatesOf(store, denial.node)) {
-    if (record.subject.kind === 'node' && record.subject.epoch === denial.epoch) yield record
+  for await (const row of certificatesOf(store, denial.node)) {
+    if (row.subject.kind === 'node' && row.subject.epoch === denial.epoch) yield row
   }
 }
 
@@ -207,12 +207,12 @@ const certificatesDeniedBy = async function* (store: Store, denial: Denial): Asy
 const certificatesOfNodes = async function* (
   store: Store,
   bans: ReadonlyMap<string, number>,
-): AsyncGenerator<{ readonly node: Node; readonly record: CertificateRecord }> {
+): AsyncGenerator<{ readonly node: Node; readonly row: CertificateRow }> {
   for await (const node of everyNode(store)) {
     const slots = slotsOf(node)
     const hasBanned = slots !== null && everySlot(slots).some(({ spki }) => bans.has(spki))
     if (!hasBanned && !mayHaveRevoked(node)) continue
-    for await (const record of certificatesOf(store, node.id)) yield { node, record }
+    for await (const row of certificatesOf(store, node.id)) yield { node, row }
   }
 }
 

@@ -31,7 +31,7 @@ export type PlaneConfig = {
   readonly statusListen: ListenAddress | null
   /** The public URL of that listener, without a trailing slash; null: certificates do not name it. */
   readonly statusUrl: string | null
-  /** The operator plane on TCP speaks TLS; without it only loopback is allowed. */
+  /** The operator listener on TCP speaks TLS; without it only loopback is allowed. */
   readonly operatorTls: boolean
   /** Load balancers, which say by the PROXY protocol whose connections they pass on. */
   readonly proxyFrom: readonly Network[]

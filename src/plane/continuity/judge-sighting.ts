@@ -20,7 +20,7 @@ type JudgeParts = {
 }
 
 /**
- * `fitting`: our journal holds all of it, or it was confirmed away. `doubtful`: it does not fit, and that is on record.
+ * `fitting`: our journal holds all of it, or it was confirmed away. `doubtful`: it does not fit, and the store says so.
  * `foreign`: not a sighting of this domain that this plane has signed, so that nothing follows from it.
  */
 export type Judged = 'fitting' | 'doubtful' | 'foreign'

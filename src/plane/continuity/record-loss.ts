@@ -1,4 +1,4 @@
-// This plane knows that its store has lost commits: the doubt goes on record in the store, where it stops issuance at every
+// This plane knows that its store has lost commits: the doubt is written to the store, where it stops issuance at every
 // plane, including those that were started later and know nothing of it.
 
 import { decideDoubt, doubtAlertKey, type Loss } from '#domain/continuity/continuity.ts'
@@ -11,7 +11,7 @@ import type { Core } from '#plane/core/core.ts'
 const againAfterMs = 2000
 
 /**
- * A loss that was noticed before, too. Tried again until it is on record, or confirmed away. `planeName`: host and process,
+ * A loss that was noticed before, too. Tried again until it is in the store, or confirmed away. `planeName`: host and process,
  * for people.
  */
 export const recordLosses = (core: Core, witness: Pick<JournalWitness, 'loss' | 'onLoss'>, planeName: string): void => {
@@ -20,7 +20,7 @@ export const recordLosses = (core: Core, witness: Pick<JournalWitness, 'loss' | 
     const loss = witness.loss()
     if (loss === null) return
     recordLoss(core, planeName, loss).catch((error: unknown) => {
-      log.warn({ err: error }, 'the loss could not be put on record in the store; it is tried again')
+      log.warn({ err: error }, 'the loss could not be written to the store; it is tried again')
       timers.after(againAfterMs, record, 'background')
     })
   }

@@ -1,7 +1,7 @@
 // Lists of any length, read page by page. A walk is no snapshot: it finds rows that are written behind the place it has
 // read up to, and no changes before that place.
 
-import { certificateKey, type CertificateRecord } from '#domain/core/certificate.ts'
+import { certificateKey, type CertificateRow } from '#domain/core/certificate.ts'
 import type { Row, RowKind, RowTypes } from '#domain/core/change.ts'
 import type { Node, NodeId } from '#domain/core/node.ts'
 import type {
@@ -73,10 +73,7 @@ export async function* everyRow<K extends RowKind>(
 }
 
 /** Of one node, in the order of issuer and serial, which says nothing about their age. */
-export const certificatesOf = (
-  store: Pick<Store, 'list'>,
-  node: NodeId,
-): AsyncGenerator<CertificateRecord, void, void> =>
+export const certificatesOf = (store: Pick<Store, 'list'>, node: NodeId): AsyncGenerator<CertificateRow, void, void> =>
   everyRow(store, 'certificate', ({ issuer, serial }) => certificateKey(issuer, serial), { where: { node } })
 
 /** Entries of the journal, oldest first. */

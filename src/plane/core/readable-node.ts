@@ -1,8 +1,8 @@
-// A node whose row cannot be read is withdrawn by what else is on record: its certificates, and its entries in the journal.
+// A node whose row cannot be read is withdrawn by what else is in the store: its certificates, and its entries in the journal.
 
-import type { CertificateRecord } from '#domain/core/certificate.ts'
+import type { CertificateRow } from '#domain/core/certificate.ts'
 import type { Row } from '#domain/core/change.ts'
-import { withRecords } from '#domain/journal/node-shape.ts'
+import { withCertificates } from '#domain/journal/node-shape.ts'
 import type { Node, NodeId } from '#domain/core/node.ts'
 import { membershipEntryTypes } from '#domain/journal/rows-and-journal.ts'
 import type { Store } from '#plane/store/contract/store.ts'
@@ -24,7 +24,7 @@ export const readableNode = async (
   // Hundreds that say no membership may have come since it was revoked.
   const newest = await store.journal.read({ ...query, type: null })
   const entries = [...newest, ...(await store.journal.read({ ...query, type: membershipEntryTypes }))]
-  const value = withRecords(
+  const value = withCertificates(
     node.value,
     certificates,
     entries.map(({ entry }) => entry),
@@ -34,7 +34,7 @@ export const readableNode = async (
   return { ...node, value: { ...value, profile: defaultProfile } }
 }
 
-const newestCertificates = async (store: Pick<Store, 'list'>, node: NodeId): Promise<readonly CertificateRecord[]> => {
+const newestCertificates = async (store: Pick<Store, 'list'>, node: NodeId): Promise<readonly CertificateRow[]> => {
   const certificates = await Array.fromAsync(certificatesOf(store, node))
   return certificates.toSorted((one, other) => other.issuedAtMs - one.issuedAtMs).slice(0, mostCertificates)
 }

@@ -114,12 +114,12 @@ export const openPendingCutOffs = (
       case 'halt':
         return []
       case 'withdraw': {
-        const rows = await store.issuers().catch(() => [])
-        const records = withdrawnWith(
+        const issuers = await store.issuers().catch(() => [])
+        const rows = withdrawnWith(
           order.issuer,
-          rows.map(({ value }) => value),
+          issuers.map(({ value }) => value),
         )
-        if (records.length > 0) return records.map((record) => denialOfIssuer(record, 0, order.reason, nowMs))
+        if (rows.length > 0) return rows.map((row) => denialOfIssuer(row, 0, order.reason, nowMs))
         return [{ kind: 'issuer', issuer: order.issuer, ...denied, reason: 'ca-compromise' }]
       }
     }

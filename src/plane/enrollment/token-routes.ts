@@ -43,7 +43,7 @@ const make = async (core: FlowCore, target: JoinTarget, call: CallOf<typeof toke
 /** What a join string carries besides the secret. */
 export type JoinTarget = {
   readonly issuer: Pick<Issuer, 'rootFingerprint'>
-  /** Where machines find the node plane. */
+  /** Where machines find the node listener. */
   readonly nodeUrl: () => string
 }
 

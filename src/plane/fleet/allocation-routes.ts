@@ -56,7 +56,7 @@ const inOrder = (allocations: readonly Allocation[]): Allocation[] =>
 // Work is placed on a node and given back. What takes it away from its owner is the end of the node's identity
 // (revocation/withdraw-identity.ts, identity/second-holder.ts, recovery/issue-repair-bundle.ts).
 
-/** `fresh`: it was not on record before. */
+/** `fresh`: it was not in the store before. */
 export type Placed = { readonly kind: 'placed'; readonly allocation: Allocation; readonly fresh: boolean }
 
 export const placeAllocation = async (

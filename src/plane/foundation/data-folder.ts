@@ -2,7 +2,7 @@
 // log is not folded in. Unknown files are ignored.
 
 import * as path from 'node:path'
-import type { IssuerRecord } from '#domain/ca/issuer.ts'
+import type { IssuerRow } from '#domain/ca/issuer.ts'
 import { errno, readFileIfAny, removeFile, requireAccess, sizeOf } from '#platform/files.ts'
 import { createFile, namesIn } from '#platform/folder.ts'
 import { pathExists } from '#platform/paths.ts'
@@ -24,7 +24,7 @@ export type FolderState = 'new' | 'unfinished' | 'domain'
 export type StoredFacts = {
   /** Null: there is no domain in the database. */
   readonly domain: string | null
-  readonly issuers: readonly IssuerRecord[]
+  readonly issuers: readonly IssuerRow[]
   /** Of the key that signed the newest entry; null: there is none, or it is not signed. */
   readonly headKeyId: string | null
 }
@@ -93,9 +93,9 @@ export const checkKeys = (
   const head = opened.get(headKeyName)
   const { headKeyId } = stored
   const headId = head === undefined ? null : facts.keyIdOf(head)
-  // A key that has replaced a lost one, and has signed nothing yet, is on record beside the lost one.
-  const areOnRecord = [headId, headKeyId].every((id) => id !== null && kept.has(signerName(id)))
-  if (headId !== null && headKeyId !== null && headId !== headKeyId && !areOnRecord)
+  // A key that has replaced a lost one, and has signed nothing yet, is in the database beside the lost one.
+  const areKept = [headId, headKeyId].every((id) => id !== null && kept.has(signerName(id)))
+  if (headId !== null && headKeyId !== null && headId !== headKeyId && !areKept)
     throw mixed(
       `muster.db and keys/ in the data folder ${dataFolder} are not of the same domain: the journal is signed by another key than keys/journal.key`,
     )
@@ -186,8 +186,8 @@ const factsIn = (database: Database): StoredFacts => {
       .map((row) => JSON.parse(String(row['doc'])) as unknown)
   const [domain] = docs('domain') as { readonly name?: unknown }[]
   if (domain !== undefined && typeof domain.name !== 'string') throw new Error('the row of the domain is damaged')
-  const issuers = docs('issuer') as IssuerRecord[]
-  issuers.forEach(checkRecord)
+  const issuers = docs('issuer') as IssuerRow[]
+  issuers.forEach(checkIssuerRow)
   docs('profile')
   docs('operator_key')
   const newest = database.prepare('SELECT key_id FROM journal ORDER BY sequence DESC LIMIT 1').get()
@@ -196,10 +196,10 @@ const factsIn = (database: Database): StoredFacts => {
 }
 
 /** A changed time would make an authority end, and its keys go, before its certificate does. */
-const checkRecord = (record: IssuerRecord): void => {
-  const { notBeforeMs, notAfterMs } = certificateOf(record)
-  if (notBeforeMs !== record.notBeforeMs || notAfterMs !== record.notAfterMs)
-    throw new Error(`the record of issuer ${record.id} does not fit its certificate`)
+const checkIssuerRow = (row: IssuerRow): void => {
+  const { notBeforeMs, notAfterMs } = certificateOf(row)
+  if (notBeforeMs !== row.notBeforeMs || notAfterMs !== row.notAfterMs)
+    throw new Error(`the row of issuer ${row.id} does not fit its certificate`)
 }
 
 const belongsFile = (dataFolder: string): string => path.join(dataFolder, 'plane.domain')
@@ -207,17 +207,17 @@ const belongsFile = (dataFolder: string): string => path.join(dataFolder, 'plane
 /** Which domain a plane served from this folder before, by its root; null: none that left its name here. */
 const domainOfFolder = (dataFolder: string): string | null => readFileIfAny(belongsFile(dataFolder))?.trim() ?? null
 
-export const firstRootOf = (issuers: readonly IssuerRecord[]): IssuerRecord | undefined =>
+export const firstRootOf = (issuers: readonly IssuerRow[]): IssuerRow | undefined =>
   issuers.filter(({ role }) => role === 'root').sort((a, b) => a.notBeforeMs - b.notBeforeMs)[0]
 
-export const keepDomainOfFolder = (dataFolder: string, issuers: readonly IssuerRecord[]): void => {
+export const keepDomainOfFolder = (dataFolder: string, issuers: readonly IssuerRow[]): void => {
   const oldest = firstRootOf(issuers)
   const file = belongsFile(dataFolder)
   if (oldest !== undefined && !pathExists(file)) createFile(file, `${oldest.id}\n`, 0o600)
 }
 
 /** With PostgreSQL the data folder holds little, but it may be the one of another domain than the database. */
-export const refuseOtherDomain = (dataFolder: string, issuers: readonly Pick<IssuerRecord, 'id' | 'role'>[]): void => {
+export const refuseOtherDomain = (dataFolder: string, issuers: readonly Pick<IssuerRow, 'id' | 'role'>[]): void => {
   const before = domainOfFolder(dataFolder)
   if (before === null || before === '' || issuers.some(({ id }) => id === before)) return
   throw mixed(

@@ -108,7 +108,7 @@ export const layFoundation = async (
       }
       if (await learnName()) {
         await refuseBeforeAuthority(foundation)
-        await checkRecords(foundation, config, options)
+        await checkRows(foundation, config, options)
       }
       const owner = { domainName: asked, domainRoot: () => domainRoot, replica: config.replica }
       keeping = await keepWitness(foundation, owner, dataFolder)
@@ -146,19 +146,19 @@ const loggingSetAside = (custody: KeyCustody, log: Log): KeyCustody => ({
   async setAside(name) {
     await custody.setAside(name)
     const isKept = custody.asideNames().some((one) => sealedNameOf(one) === sealedNameOf(name))
-    if (isKept) log.warn({ key: `set-aside/${sealedNameOf(name)}` }, 'a key that no record names was set aside')
+    if (isKept) log.warn({ key: `set-aside/${sealedNameOf(name)}` }, 'a key that no row names was set aside')
   },
 })
 
 /** As on SQLite before the store is opened: here for both stores, on what the store itself says. */
-const checkRecords = async (
+const checkRows = async (
   { store, custody, clock }: Foundation,
   { dataFolder, issuerKey }: PlaneConfig,
   { replacing }: StartOptions,
 ): Promise<void> => {
   const issuers = (await store.issuers()).map(({ value }) => value)
   refuseOtherDomain(dataFolder, issuers)
-  // Behind the records: another replica may have made an authority since the keys were read. A key is kept before its record.
+  // Behind the rows: another replica may have made an authority since the keys were read. A key is kept before its record.
   await custody.refresh()
   const names = custody.names()
   // By now the journal's is there, or was made.

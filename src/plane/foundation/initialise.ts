@@ -83,7 +83,7 @@ const makeDomain = async (foundation: Foundation, config: PlaneConfig): Promise<
   if (authority.kind === 'refused') throw new ConfigProblem(authority.detail ?? authority.code)
 
   const admin = newOperatorSecret(random)
-  const root = authority.records.find(({ role }) => role === 'root')?.id ?? null
+  const root = authority.rows.find(({ role }) => role === 'root')?.id ?? null
   noteFirstStart(config.dataFolder, { rootKeyFile: authority.rootKeyFile, root })
   if (createFile(adminKeyFile(config.dataFolder), `${admin.secret}\n`, 0o600) === 'exists') {
     throw new StoreRefused(
@@ -105,14 +105,14 @@ const makeDomain = async (foundation: Foundation, config: PlaneConfig): Promise<
     { put: 'domain', value: defaultDomainSettings(config.domainName) },
     { put: 'operator-key', value: key },
     ...shippedProfiles.map((value) => ({ put: 'profile', value }) as const),
-    ...authority.records.map((value) => ({ put: 'issuer', value }) as const),
+    ...authority.rows.map((value) => ({ put: 'issuer', value }) as const),
   ]
   const { change } = decided({
     reads: [
       { row: 'domain', key: 'domain', version: 0 },
       { row: 'operator-key', key: key.hash, version: 0 },
       ...shippedProfiles.map(({ name }) => ({ row: 'profile', key: name, version: 0 }) as const),
-      ...authority.records.map(({ id }) => ({ row: 'issuer', key: id, version: 0 }) as const),
+      ...authority.rows.map(({ id }) => ({ row: 'issuer', key: id, version: 0 }) as const),
     ],
     writes: rows,
     entries: [

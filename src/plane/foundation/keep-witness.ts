@@ -118,7 +118,7 @@ export const keepWitness = async (
 
 /**
  * Whether the store holds again what it had lost, by the hash of the very entry: a chain that grew back to its old length
- * has another one there. A store with a doubt on record is one that was written while it lacked the commits. Only asked at a
+ * has another one there. A store with a doubt is one that was written while it lacked the commits. Only asked at a
  * start: what happened to a store under a running plane is not undone by a second change.
  */
 const isBack = async (journal: Pick<JournalReader, 'hashAt'>, doubt: KeptDoubt, now: Continuity): Promise<boolean> =>

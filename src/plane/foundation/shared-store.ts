@@ -1,7 +1,7 @@
 // The store of planes that share one: PostgreSQL, with the sealed keys of the domain in it. A plane with another sealing key than
 // the domain's is refused before anything is written.
 
-import type { IssuerRecord } from '#domain/ca/issuer.ts'
+import type { IssuerRow } from '#domain/ca/issuer.ts'
 import type { Clock } from '#platform/clock.ts'
 import { pgTrouble, type PgConnection, type PostgresTarget, type Prepared } from '#platform/postgres.ts'
 import { processName } from '#platform/this-process.ts'
@@ -98,7 +98,7 @@ const lookAt = async (
     const { version } = await schemaOf(connection)
     if (version === null) return { kept: new Map(), stored: { domain: null, issuers: [], headKeyId: null } }
     const stored = await storedIn(connection)
-    // Behind the records: a key is kept before its record.
+    // Behind the rows: a key is kept before its row.
     return { kept: await openSealedKeys(access).all(), stored }
   } finally {
     await connection.end()
@@ -113,7 +113,7 @@ const storedIn = async (connection: PgConnection): Promise<StoredFacts> => {
   const [domain] = (await docs('domain')) as { readonly name: string }[]
   const { rows: newest } = await connection.run(askHeadKey)
   const headKeyId = (newest[0]?.['keyId'] as string | undefined) ?? null
-  return { domain: domain?.name ?? null, issuers: (await docs('issuer')) as IssuerRecord[], headKeyId }
+  return { domain: domain?.name ?? null, issuers: (await docs('issuer')) as IssuerRow[], headKeyId }
 }
 
 /** Of one chain; all planes sign with the same key. */

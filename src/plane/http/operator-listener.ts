@@ -1,4 +1,4 @@
-// The operator plane's doors: a Unix socket, loopback HTTP, TLS. Behind each is the same app, and none of them grants
+// The operator listener's doors: a Unix socket, loopback HTTP, TLS. Behind each is the same app, and none of them grants
 // anything: every call carries an operator key.
 
 import type { FastifyInstance } from 'fastify'

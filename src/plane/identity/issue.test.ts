@@ -88,7 +88,7 @@ test('beyond its rate limit a node gets nothing signed', async () => {
   assert.deepEqual(steps, ['decide'])
 })
 
-test('a repeated request is answered with the certificate on record, and the token it came with is used up first', async () => {
+test('a repeated request is answered with the certificate in the store, and the token it came with is used up first', async () => {
   const { deps, request, steps, commits } = setUp(1)
   const repeated: Repeated = {
     ...{ kind: 'repeat', facts, node: before, slot: { ...slot('b1'), notAfterMs: noonMs }, spends: change },

@@ -164,7 +164,7 @@ type CounterSigner = {
 
 /**
  * What goes out with every certificate besides: the signed counter and, in compatibility mode, the bearer token. Both are made
- * from what is on record, so that a repeated request is answered with the same ones.
+ * from what is in the store, so that a repeated request is answered with the same ones.
  */
 export const counterAndToken = (
   signer: CounterSigner,

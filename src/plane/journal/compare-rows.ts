@@ -2,7 +2,7 @@
 // counts only if it is still there a moment later, so that a commit between two reads is no difference. Every difference is
 // fenced as soon as it is certain; only the list of them is bounded.
 
-import type { CertificateRecord, Denial } from '#domain/core/certificate.ts'
+import type { CertificateRow, Denial } from '#domain/core/certificate.ts'
 import type { EntryType, JournalEntry } from '#domain/core/journal-entry.ts'
 import type { FormerRevocation, Node, NodeId } from '#domain/core/node.ts'
 import {
@@ -213,7 +213,7 @@ const differencesOfEnds = async (
   const ends = endedEpochs(entries)
   if (ends.length === 0) return []
   const listed = await store.list('certificate', { where: { node: id }, after: null, limit: mostCertificates })
-  const certificates: readonly CertificateRecord[] = listed.map(({ value }) => value)
+  const certificates: readonly CertificateRow[] = listed.map(({ value }) => value)
   const { clockToleranceMs } = (await domainSettingsRow(store)).value
   const nowMs = clock.nowMs()
   const found: RowDifference[] = []

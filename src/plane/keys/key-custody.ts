@@ -22,7 +22,7 @@ const roles = [
 ] as const
 
 export type KeyName = {
-  /** That of an authority on record, or what else the key is for. `retired`: only for lists (authority/list-signer.ts). */
+  /** That of an authority in the store, or what else the key is for. `retired`: only for lists (authority/list-signer.ts). */
   readonly role: (typeof roles)[number]
   /** The key id; for a responder that of its issuer; for a server certificate its issuer and serial, joined by a dot; for a secret what its hash begins with. */
   readonly id: string

@@ -1,7 +1,7 @@
 // Which keys a domain needs, and which of them are lost. A plane never replaces a lost key on its own: machines trust the lost
 // one, and a backup may still have it.
 
-import type { IssuerRecord } from '#domain/ca/issuer.ts'
+import type { IssuerRow } from '#domain/ca/issuer.ts'
 import { sealedNameOf, type KeyName } from './key-custody.ts'
 import { StoreRefused } from '#plane/store/contract/store-errors.ts'
 
@@ -12,10 +12,7 @@ export type ReplaceableKey = (typeof replaceableKeys)[number]
 export type LostKey = { readonly role: ReplaceableKey | 'root' | 'domain-ca'; readonly id: string | null }
 
 export type InventoryFacts = {
-  readonly issuers: readonly Pick<
-    IssuerRecord,
-    'id' | 'role' | 'custody' | 'notBeforeMs' | 'notAfterMs' | 'retiredAtMs'
-  >[]
+  readonly issuers: readonly Pick<IssuerRow, 'id' | 'role' | 'custody' | 'notBeforeMs' | 'notAfterMs' | 'retiredAtMs'>[]
   readonly names: readonly KeyName[]
   /** The key that signs heads of the journal; `unverifiable`: with its public half, so that nothing verifies what it signed. */
   readonly headKey: 'here' | 'lost' | 'unverifiable'
@@ -23,10 +20,10 @@ export type InventoryFacts = {
   readonly nowMs: number
 }
 
-/** A root on record as `offline` is no loss. An authority that has ended or retired needs no key to go on. */
+/** A root whose row says `offline` is no loss. An authority that has ended or retired needs no key to go on. */
 export const lostKeys = ({ issuers, names, headKey, issuerKey, nowMs }: InventoryFacts): readonly LostKey[] => {
   const held = new Set(names.map(sealedNameOf))
-  const serving = (role: IssuerRecord['role']) =>
+  const serving = (role: IssuerRow['role']) =>
     issuers
       .filter((one) => one.role === role && one.custody === 'file' && one.retiredAtMs === null)
       .filter(({ notAfterMs }) => notAfterMs > nowMs)

@@ -36,7 +36,7 @@ test('the same report over two channels at once is taken once', async () => {
   assert.equal(taken(), 2)
 })
 
-test('a plane that starts anew goes on from the report on record, and takes what it missed for lost', async () => {
+test('a plane that starts anew goes on from the report in the store, and takes what it missed for lost', async () => {
   const { intake, start } = setUp()
   for (const number of [1, 2, 3]) await intake.take('n', reportOf('a', number))
   const later = start()

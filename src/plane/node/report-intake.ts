@@ -1,6 +1,6 @@
 // Which reports of an agent have been taken. An agent's process numbers them; each is taken once and in order, whichever
 // of its channels it came over. What was taken last is remembered for one process a node while it has a channel here; after
-// that, also after a while on another replica, it is read from the last report on record: that is lossy, so the first
+// that, also after a while on another replica, it is read from the last report in the store: that is lossy, so the first
 // report after it may leave a gap or come a second time.
 
 import type { NodeId } from '#domain/core/node.ts'
@@ -8,7 +8,7 @@ import type { ReportBody } from '#wire/node/report.ts'
 import type { Core } from '#plane/core/core.ts'
 
 export type ReportIntake = {
-  /** `taken`: it is on record now. `repeat`: it was before. `gap`: the ones before it have not come yet. */
+  /** `taken`: it is in the store now. `repeat`: it was before. `gap`: the ones before it have not come yet. */
   take(node: NodeId, report: ReportBody): Promise<'taken' | 'repeat' | 'gap'>
   /** The highest number taken from this process; null: none is known of. */
   lastTaken(node: NodeId, instance: string): Promise<number | null>

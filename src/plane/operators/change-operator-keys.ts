@@ -47,5 +47,5 @@ export const newOperatorSecret = (random: Random): { readonly secret: string; re
   return { secret, hash: hashOfSecret(secret) }
 }
 
-/** What a key is on record under. */
+/** The key of its row. */
 export const hashOfSecret = (secret: string): string => sha256Hex(secret)

@@ -142,7 +142,7 @@ const firstStepMs = 50
 const longestStepMs = 500
 
 /**
- * Ends when it is settled, or when the time is over: then what is proven is on record, and who is still waited for. `progress` is
+ * Ends when it is settled, or when the time is over: then the store has what is proven, and who is still waited for. `progress` is
  * called whenever more is known.
  */
 export const collect = async (

@@ -1,7 +1,7 @@
 // Which other nodes a ban of a node's keys reaches, and what cuts them off: a denial of each of their certificates over such
 // a key. Denials close channels, and are what OCSP, revocation lists and replicas of an older release know of.
 
-import { deniedOverKey, type CertificateRecord } from '#domain/core/certificate.ts'
+import { deniedOverKey, type CertificateRow } from '#domain/core/certificate.ts'
 import { readOf, type Row, type ChangePart } from '#domain/core/change.ts'
 import { holdingsOf, otherOwners, type KeyClaim } from '#domain/identity/key-claim.ts'
 import type { Node, NodeId } from '#domain/core/node.ts'
@@ -13,7 +13,7 @@ export type KeySharers = {
   readonly claims: readonly (readonly [spki: string, row: Row<KeyClaim> | null])[]
   /** Other nodes that use one of the keys now: a certificate over it has not expired, or they would recover with it. */
   readonly nodes: readonly Node[]
-  readonly certificates: readonly CertificateRecord[]
+  readonly certificates: readonly CertificateRow[]
 }
 
 export const keySharers = async (
@@ -25,12 +25,12 @@ export const keySharers = async (
   const claims = await Promise.all(keys.map(async (spki) => [spki, await store.get('key-claim', spki)] as const))
   const others = [...new Set(claims.flatMap(([, row]) => otherOwners(row, id)))]
   const nodes: Node[] = []
-  const certificates: CertificateRecord[] = []
+  const certificates: CertificateRow[] = []
   for (const other of others) {
     const node = (await store.get('node', other))?.value
     if (node === undefined || node.membership.kind === 'revoked') continue
     const over = (await Array.fromAsync(certificatesOf(store, other))).filter(
-      (record) => keys.includes(record.spki) && record.notAfterMs > nowMs,
+      (row) => keys.includes(row.spki) && row.notAfterMs > nowMs,
     )
     certificates.push(...over)
     if (over.length > 0 || holdingsOf(node).some(({ spki }) => keys.includes(spki))) nodes.push(node)
@@ -40,7 +40,5 @@ export const keySharers = async (
 
 export const sharersCut = (sharers: KeySharers, banned: NodeId, toleranceMs: number, atMs: number): ChangePart => ({
   reads: sharers.claims.map(([spki, row]) => readOf('key-claim', spki, row)),
-  writes: sharers.certificates.map((record) =>
-    deniedOverKey(record, `its key was banned with ${banned}`, toleranceMs, atMs),
-  ),
+  writes: sharers.certificates.map((row) => deniedOverKey(row, `its key was banned with ${banned}`, toleranceMs, atMs)),
 })

@@ -79,7 +79,7 @@ const withdraw = async (
     const no = onlyIf(found.value)
     if (no !== null) return no
     const node = await readableNode(core.store, found)
-    const revoked = withdrawal.kind === 'quarantine' ? revokedOnRecord(found.value, node.value) : null
+    const revoked = withdrawal.kind === 'quarantine' ? alreadyRevoked(found.value, node.value) : null
     if (revoked !== null) return revoked
     const facts: NodeFacts = { node, by, nowMs: core.clock.nowMs() }
     const slots = slotsHeld(node)
@@ -97,7 +97,7 @@ const withdraw = async (
 }
 
 /** A quarantine can be ended by a release, and the row that cannot be read was a tombstone. */
-const revokedOnRecord = ({ id, unreadable }: Node, { membership }: Node): Refusal | null => {
+const alreadyRevoked = ({ id, unreadable }: Node, { membership }: Node): Refusal | null => {
   if (unreadable === undefined || membership.kind !== 'quarantined' || membership.revokedBefore === undefined)
     return null
   const { by } = membership.revokedBefore

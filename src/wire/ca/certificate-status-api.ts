@@ -4,7 +4,7 @@ import { Type, type Static } from 'typebox'
 import { endpoint } from '#wire/core/endpoint.ts'
 import { closed, orNull } from '#wire/core/shapes.ts'
 import type { CertificateStatus } from '#domain/ca/certificate-status.ts'
-import type { CertificateRecord } from '#domain/core/certificate.ts'
+import type { CertificateRow } from '#domain/core/certificate.ts'
 import { isoTime } from '#platform/clock.ts'
 
 /** `GET /v1/ca/crl` */
@@ -40,7 +40,7 @@ export const CertificateStatusView = Type.Object({
   status: Type.Union([Type.Literal('good'), Type.Literal('revoked'), Type.Literal('unknown')]),
   revoked_at: orNull(Type.String()),
   reason: orNull(Type.String()),
-  /** What follows is null where it is not on record. */
+  /** What follows is null where it is not in the store. */
   issuer: orNull(Type.String()),
   /** Null for a certificate of the plane itself too. */
   node: orNull(Type.String()),
@@ -50,22 +50,22 @@ export const CertificateStatusView = Type.Object({
 })
 export type CertificateStatusView = Static<typeof CertificateStatusView>
 
-/** `record` null: no certificate of this serial number is on record. */
+/** `row` null: no certificate of this serial number is in the store. */
 export const certificateStatusView = (
   serial: string,
-  { record, status }: { readonly record: CertificateRecord | null; readonly status: CertificateStatus },
+  { row, status }: { readonly row: CertificateRow | null; readonly status: CertificateStatus },
 ): CertificateStatusView => {
-  const node = record?.subject.kind === 'node' ? record.subject : null
+  const node = row?.subject.kind === 'node' ? row.subject : null
   return {
     serial,
     status: status.kind,
     revoked_at: status.kind === 'revoked' ? isoTime(status.atMs) : null,
     reason: status.kind === 'revoked' ? status.reason : null,
-    issuer: record === null ? null : record.issuer,
+    issuer: row === null ? null : row.issuer,
     node: node === null ? null : node.node,
     epoch: node === null ? null : node.epoch,
-    issued_at: record === null ? null : isoTime(record.issuedAtMs),
-    not_after: record === null ? null : isoTime(record.notAfterMs),
+    issued_at: row === null ? null : isoTime(row.issuedAtMs),
+    not_after: row === null ? null : isoTime(row.notAfterMs),
   }
 }
 

@@ -17,7 +17,7 @@ export type Recoverable = Static<typeof Recoverable>
 /** Taken from the last report of its agent; null where it has not reported yet. */
 export const NodeEvidence = Type.Object({
   reported_at: orNull(Type.String()),
-  /** Of the certificate on record, or of the last one its agent named. */
+  /** Of the certificate in the store, or of the last one its agent named. */
   cert_not_after: orNull(Type.String()),
   identity_source: orNull(ReportBody.properties.source),
   clock_skew_ms: orNull(Type.Integer()),
@@ -90,12 +90,12 @@ export const evidenceView = (node: Node, report: ReportBody | null): NodeEvidenc
   const slots = slotsOf(node)
   const { state, reasons } = schedulingOf(node)
   const excluded = { excluded: state !== 'schedulable', reasons: [...reasons] }
-  const onRecord = slots === null ? null : isoTime(slots.current.notAfterMs)
-  if (report === null) return { ...notReported, cert_not_after: onRecord, excluded_from_scheduling: excluded }
+  const stored = slots === null ? null : isoTime(slots.current.notAfterMs)
+  if (report === null) return { ...notReported, cert_not_after: stored, excluded_from_scheduling: excluded }
   const { renewal, recovery, storage, endpoint_set: endpoints } = report
   return {
     reported_at: clean(report.at),
-    cert_not_after: onRecord ?? clean(report.certificate.not_after),
+    cert_not_after: stored ?? clean(report.certificate.not_after),
     identity_source: report.source,
     clock_skew_ms: report.clock_skew_ms,
     endpoint_set: { id: clean(endpoints.id), revision: endpoints.revision },

@@ -42,10 +42,10 @@ export const tableShapes: { readonly [K in RowKind]: TableShape<RowTypes[K]> } =
   },
   certificate: {
     table: 'certificate',
-    key: (record) => certificateKey(record.issuer, record.serial),
+    key: (row) => certificateKey(row.issuer, row.serial),
     columns: {
-      node: (record) => (record.subject.kind === 'node' ? record.subject.node : null),
-      not_after_ms: (record) => record.notAfterMs,
+      node: (row) => (row.subject.kind === 'node' ? row.subject.node : null),
+      not_after_ms: (row) => row.notAfterMs,
     },
     fixed: [],
   },

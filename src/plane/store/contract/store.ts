@@ -4,7 +4,7 @@
 import type { Alert } from '#domain/alerts/alert.ts'
 import type { Change, Row, RowKind, RowTypes, Write } from '#domain/core/change.ts'
 import type { Denial } from '#domain/core/certificate.ts'
-import type { IssuerRecord } from '#domain/ca/issuer.ts'
+import type { IssuerRow } from '#domain/ca/issuer.ts'
 import type { JournalEntry, EntryType } from '#domain/core/journal-entry.ts'
 import type { HardwareIdentity, Membership, Node, NodeId } from '#domain/core/node.ts'
 import type { OperatorKey } from '#domain/core/principal.ts'
@@ -37,7 +37,7 @@ export type Store = {
   denials(): Promise<readonly Denial[]>
   profiles(): Promise<readonly Row<Profile>[]>
   operatorKeys(): Promise<readonly Row<OperatorKey>[]>
-  issuers(): Promise<readonly Row<IssuerRecord>[]>
+  issuers(): Promise<readonly Row<IssuerRow>[]>
   /** In the order of their ids, which is that of their raising, starting behind `after`. */
   alerts(query: AlertQuery): Promise<readonly Row<Alert>[]>
   alertById(id: string): Promise<Row<Alert> | null>

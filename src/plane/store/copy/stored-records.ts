@@ -146,7 +146,7 @@ async function* chainsOf(store: ReadableStore): AsyncGenerator<StoreRecord, void
   }
 }
 
-/** Where every chain ends, as the store itself has it on record. */
+/** Where every chain ends, as the store itself has it. */
 export const recordedHeads = async (store: ReadableStore): Promise<readonly ChainHead[]> =>
   (await ask(store, 'SELECT chain, sequence, hash FROM chain ORDER BY chain')).map((row) => ({
     chain: text(row, 'chain'),

@@ -109,7 +109,7 @@ export const openPgHolds = (
       await answeredInTime(timers, on, pace.answerWithinMs, on.run(releaseStatement, [self, nodes, numbers]))
       for (const [place] of due) releases.delete(place)
     } catch (error) {
-      log.debug({ err: error }, 'channels that have ended are still on record; it is tried again')
+      log.debug({ err: error }, 'channels that have ended are still in the store; it is tried again')
       if (pgTrouble(error) !== 'again') connection?.destroy()
     }
   }

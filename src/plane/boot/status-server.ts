@@ -16,7 +16,7 @@ import { openSteadyTime } from '#plane/core/steady-time.ts'
 import type { TurnedAway } from './turned-away.ts'
 import type { UpkeepTask } from '#plane/core/upkeep.ts'
 
-export type StatusPlaneParts = {
+export type StatusServerParts = {
   readonly custody: KeyCustody
   /** The public URL of the listener; null: certificates do not name it. */
   readonly statusUrl: string | null
@@ -25,7 +25,7 @@ export type StatusPlaneParts = {
   readonly lived: LivedTime
 }
 
-export type StatusPlane = {
+export type StatusServer = {
   readonly lists: RevocationLists
   readonly listener: StatusListener
   readonly upkeep: readonly UpkeepTask[]
@@ -35,7 +35,7 @@ export type StatusPlane = {
 const limits = { perMinute: 60_000, perMinutePerSource: 6000 }
 const connections = 128
 
-export const openStatusPlane = (core: Core, parts: StatusPlaneParts): StatusPlane => {
+export const openStatusServer = (core: Core, parts: StatusServerParts): StatusServer => {
   const { store, clock } = core
   const { custody, statusUrl, measures, turnedAway, lived } = parts
   const steadyMs = openSteadyTime(clock)

@@ -1,4 +1,4 @@
-// The operator plane as one part: its routes, who may use them, what is remembered of refusals, and its doors.
+// The operator listener as one part: its routes, who may use them, what is remembered of refusals, and its doors.
 
 import type { DomainSettings } from '#domain/core/domain-settings.ts'
 import type { Refusal } from '#domain/core/refusal.ts'
@@ -32,7 +32,7 @@ import type { TurnedAway } from './turned-away.ts'
 import type { Balancers } from '#platform/proxied-server.ts'
 import type { Core } from '#plane/core/core.ts'
 
-export type OperatorPlaneParts = {
+export type OperatorServerParts = {
   readonly authority: Authority
   readonly channels: OpenChannels
   readonly peers: PeerProofs
@@ -66,9 +66,9 @@ const mostFollowers = 64
 const journaledRefusals = { perMinute: 100, perMinutePerSource: 25 }
 const minute = 60_000
 
-export const openOperatorPlane = async (
+export const openOperatorServer = async (
   core: Core,
-  parts: OperatorPlaneParts,
+  parts: OperatorServerParts,
   doors: OperatorDoors,
 ): Promise<OperatorListener> => {
   const { store, feed, clock, timers, log } = core

@@ -19,12 +19,12 @@ import type { Metrics } from '#plane/metrics/open-metrics.ts'
 import type { Alerting } from '#plane/alerts/alerting.ts'
 import { followRefusals } from './machine-refusals.ts'
 
-export type RecoveryPlaneParts = {
+export type RecoveryServerParts = {
   readonly authority: Authority
   readonly recovery: RecoveryAuthority
   readonly domainName: string
   readonly urls: () => PlaneUrls
-  /** Those of the node plane. */
+  /** Those of the node listener. */
   readonly limits: NodeLimits
   readonly channel: Pick<ChannelParts, 'peerBook' | 'secondHolders'>
   readonly sightingJudge: SightingJudge
@@ -37,9 +37,9 @@ export type RecoveryPlaneParts = {
   readonly alerting: Pick<Alerting, 'onRefusal'>
 }
 
-export type RecoveryPlane = { readonly listener: RecoveryListener }
+export type RecoveryServer = { readonly listener: RecoveryListener }
 
-export const openRecoveryPlane = async (core: Core, parts: RecoveryPlaneParts): Promise<RecoveryPlane> => {
+export const openRecoveryServer = async (core: Core, parts: RecoveryServerParts): Promise<RecoveryServer> => {
   const { store, timers, log } = core
   const { recovery, limits, channel, metrics, alerting } = parts
   const routes = recoveryRoutes(core, {

@@ -37,7 +37,7 @@ import type { Metrics } from '#plane/metrics/open-metrics.ts'
 import type { Alerting } from '#plane/alerts/alerting.ts'
 import { followRefusals } from './machine-refusals.ts'
 
-export type NodePlaneParts = {
+export type NodeServerParts = {
   readonly authority: Authority
   readonly recovery: RecoveryAuthority
   readonly urls: () => PlaneUrls
@@ -83,7 +83,7 @@ const connectionsPerNode = 32
 /** What a restart loses of the lived time, at most. */
 const livedEveryMs = 300_000
 
-export const openNodePlane = async (core: Core, parts: NodePlaneParts) => {
+export const openNodeServer = async (core: Core, parts: NodeServerParts) => {
   const { store, feed, clock, timers, log } = core
   const { authority, recovery, settings, lived, urls, metrics, alerting } = parts
   const domainName = settings().name
