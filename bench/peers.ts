@@ -136,7 +136,7 @@ async function measure(plane: PlaneProcess, door: Door, members: readonly Member
   return { join, revoke }
 }
 
-/** Until every node that must know has the change, and the plane has heard so. */
+/** Until every node that must know has the change, and the plane has their answers. */
 async function costOf(
   plane: PlaneProcess,
   members: readonly Member[],

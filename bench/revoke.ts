@@ -31,9 +31,9 @@ const planes = 3
 const aimMs = 1000
 const cutWithinMs = 30_000
 const atOnce = Math.floor(nodes / 6)
-const unheard = Math.floor(nodes / 5)
+const silent = Math.floor(nodes / 5)
 /** So that they fall into every part of the second between two looks. */
-const unheardEveryMs = 37
+const silentEveryMs = 37
 
 type Held = { readonly machine: Machine; readonly on: number }
 type Sample = { readonly on: number; readonly answerMs: number; readonly cutMs: number }
@@ -57,8 +57,8 @@ await benchRun(async (t) => {
   printSamples(`${burst.length} at once`, await Promise.all(burst.map((one) => revoke(asked, one))))
 
   await hush()
-  const deaf = held.splice(0, unheard).map(async (one, at) => {
-    await new Promise((resolve) => setTimeout(resolve, at * unheardEveryMs))
+  const deaf = held.splice(0, silent).map(async (one, at) => {
+    await new Promise((resolve) => setTimeout(resolve, at * silentEveryMs))
     return revoke(asked, one)
   })
   printSamples('with every notification lost', await Promise.all(deaf))

@@ -1,5 +1,5 @@
 // The database is away for longer than a lease, for all planes or for one of them. Planes say so and stop; no node is taken
-// for dead; and a plane that cannot have heard of a revocation does not serve its node.
+// for dead; and a plane that cannot have received a revocation does not serve its node.
 
 import assert from 'node:assert/strict'
 import { test, type TestContext } from 'node:test'

@@ -241,7 +241,7 @@ describe('a database that loses commits under its planes', { concurrency: 2 }, (
     const missed = () => /was confirmed since/.test(stopped.stdout() + stopped.stderr())
     await eventually('the other to notice what it missed', missed, patience)
     await eventually('the other to be ready', () => isReady(stopped), patience)
-    assert.equal((await stolen.node.confirm()).status, 403, 'it has heard of what was revoked meanwhile')
+    assert.equal((await stolen.node.confirm()).status, 403, 'it has received what was revoked meanwhile')
     for (const plane of [awake, stopped]) {
       assert.equal(await doubtOf(plane), null)
       assert.ok(!fs.existsSync(doubtFile(plane)))

@@ -23,7 +23,7 @@ import { byLeadership, startThreePlanes, untilReady, waitMs, type Tables, type T
 
 const long = process.env['MUSTER_LONG'] === '1'
 const pastLeaseMs = long ? 60_000 : leaseMs + 2000
-/** The lease lasts; what others have committed has not been heard of for too long. */
+/** The lease lasts; what others have committed has not been received for too long. */
 const behindMs = (mostBehindMs + leaseMs) / 2
 const framesQueued = 20
 
@@ -175,7 +175,7 @@ const runStopped = async (
 const effectiveOnly = (receipt: ReceiptView): ReceiptView | null => (receipt.effective_at === null ? null : receipt)
 
 const told = ({ lastFrames, renewal, operator }: Outcome): string =>
-  `the channel heard ${lastFrames.join(', ') || 'nothing'}; the renewal ${renewal}; the operator ${operator}`
+  `the channel received ${lastFrames.join(', ') || 'nothing'}; the renewal ${renewal}; the operator ${operator}`
 
 type Seen = { readonly lastSeenMs: number; readonly configRevision: number; readonly report: number }
 

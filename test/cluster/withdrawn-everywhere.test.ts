@@ -1,5 +1,5 @@
 // What an operator stops at one of three planes is stopped at all of them: issuance when the call returns, and whatever a
-// stolen authority has signed as soon as the others have heard of it.
+// stolen authority has signed as soon as the others have received that.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

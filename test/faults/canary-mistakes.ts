@@ -79,7 +79,7 @@ export const meetAnImpostor = async (world: World): Promise<void> => {
   let called = 0
   impostor.server.on('connection', () => called++)
   impostor.server.on('secureConnection', (socket) => {
-    socket.on('data', (bytes: Buffer) => world.evidence.keep('what an impostor heard', bytes))
+    socket.on('data', (bytes: Buffer) => world.evidence.keep('what an impostor received', bytes))
   })
   const join = await world.invite('fooled')
   const { port } = new URL(world.plane().nodeUrl)

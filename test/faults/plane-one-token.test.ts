@@ -89,8 +89,8 @@ test('beyond their budget anonymous callers get a retry time and are counted in 
   const strangers = async (count: number): Promise<readonly Reply[]> =>
     Promise.all(Array.from({ length: count }, () => rawNode(target).enrollByToken(`enroll_${'x'.repeat(43)}`)))
 
-  const heard = await strangers(100)
-  assert.deepEqual(new Set(heard.map(({ body }) => body.code)), new Set(['TOKEN_INVALID']))
+  const answers = await strangers(100)
+  assert.deepEqual(new Set(answers.map(({ body }) => body.code)), new Set(['TOKEN_INVALID']))
   const rateLimited = await strangers(40)
   for (const { status, body, headers } of rateLimited) {
     assert.deepEqual([status, body.code], [429, 'RATE_LIMITED'])

@@ -66,7 +66,7 @@ const stopBetweenRenewals = async (plane: Plane, member: Member): Promise<void> 
     const isSettled = renewed.length === confirmed.length && shown?.serial === renewed.at(-1)?.serial
     const isBetween = shown !== undefined && shown !== null && Date.parse(shown.renew_at) - Date.now() > 2_000
     // A plane that is behind with its reports could not take them all before a stopping agent gives up waiting for it.
-    return isSettled && isBetween && isHeard(member.says(), 0)
+    return isSettled && isBetween && hasReported(member.says(), 0)
   }
   await eventually(`${member.id} to be between two renewals`, isQuiet, { withinMs: lifetimeMs, everyMs: 250 })
   await member.stop()
@@ -200,7 +200,7 @@ describe('with certificates of a minute', { concurrency: true }, () => {
       }
       const lastedMs = performance.now() - sinceMs
       const { cuts, freezes } = await spoiled
-      await untilHeard(members, Date.now() + heardAfterMs)
+      await untilReported(members, Date.now() + reportedAfterMs)
       await Promise.all(members.map((member) => stopBetweenRenewals(plane, member)))
 
       const taken = wholeStreams(log, members)
@@ -216,17 +216,17 @@ describe('with certificates of a minute', { concurrency: true }, () => {
 })
 
 /** Longer than a report is on its way: what was sent before the last fault has been sent again by then, or was heard. */
-const heardAfterMs = 3_000
+const reportedAfterMs = 3_000
 
 /** What an agent says of itself may be a second old, so it has to be later than the last fault; null: not yet. */
-const isHeard = (said: ReturnType<Member['says']>, fromMs: number): boolean => {
+const hasReported = (said: ReturnType<Member['says']>, fromMs: number): boolean => {
   if (said?.reports === undefined || Date.parse(said.written_at) < fromMs) return false
   const { sent, acknowledged } = said.reports
   return said.channel.open && said.troubles.length === 0 && sent - acknowledged <= 2
 }
 
-const untilHeard = (members: readonly Member[], fromMs: number): Promise<true> =>
-  eventually('everybody to be heard again', () => members.every((member) => isHeard(member.says(), fromMs)), {
+const untilReported = (members: readonly Member[], fromMs: number): Promise<true> =>
+  eventually('every member to report again', () => members.every((member) => hasReported(member.says(), fromMs)), {
     withinMs: 60_000,
     everyMs: 250,
   })

@@ -34,7 +34,7 @@ test('the plane is asked what time it is once for every jump of the clock, and f
   } as unknown as Identity
   const asked = (): number => plane.calls.length
 
-  // Nobody has been heard of yet.
+  // No call has been answered yet.
   const untold = openClockCheck(agent)
   assert.equal(await untold.settle(identity), null)
   assert.equal(asked(), 1)

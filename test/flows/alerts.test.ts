@@ -100,9 +100,9 @@ test('an alert that could not be written is written once the store takes it', as
   assert.deepEqual(await kindsOf(setup), ['cert_expired gpu-001 open'])
 })
 
-const heard = (watch: ReturnType<typeof watchFailures>, node: string, actor: string, times: number): void => {
+const sendRefusals = (watch: ReturnType<typeof watchFailures>, node: string, actor: string, times: number): void => {
   for (let at = 0; at < times; at++)
-    watch.heard({ refusal: { ...refuse('CSR_INVALID'), about: { node, actor } }, principal: null, source: '192.0.2.9' })
+    watch.take({ refusal: { ...refuse('CSR_INVALID'), about: { node, actor } }, principal: null, source: '192.0.2.9' })
 }
 
 test('five refusals of one proven identity within ten minutes are one alert and one write, however many follow', async (t) => {
@@ -110,12 +110,12 @@ test('five refusals of one proven identity within ten minutes are one alert and 
   await setup.register('gpu-001')
   const plane = await setup.start()
   const watch = watchFailures(plane, plane.alerts)
-  heard(watch, 'gpu-001', 'node:gpu-001', 4)
+  sendRefusals(watch, 'gpu-001', 'node:gpu-001', 4)
   setup.clock.advance(11 * 60_000)
-  heard(watch, 'gpu-001', 'node:gpu-001', 4)
+  sendRefusals(watch, 'gpu-001', 'node:gpu-001', 4)
   await watch.settled()
   assert.equal(await setup.count('alert.raised'), 0)
-  heard(watch, 'gpu-001', 'node:gpu-001', 1000)
+  sendRefusals(watch, 'gpu-001', 'node:gpu-001', 1000)
   await watch.settled()
   assert.deepEqual(await kindsOf(setup), ['repeated_failures gpu-001 open'])
 
@@ -134,14 +134,14 @@ test("a caller without a node's credential raises no alert about it", async (t) 
   await setup.register('hpc-001', { profile: 'hpc-diskless' })
   const plane = await setup.start()
   const watch = watchFailures(plane, plane.alerts)
-  heard(watch, 'gpu-001', 'anonymous', 100)
+  sendRefusals(watch, 'gpu-001', 'anonymous', 100)
   // Its addresses are no secret, and its profile asks for a token.
-  heard(watch, 'gpu-001', 'hardware', 100)
-  heard(watch, 'nobody-knows-it', 'token:t1', 100)
+  sendRefusals(watch, 'gpu-001', 'hardware', 100)
+  sendRefusals(watch, 'nobody-knows-it', 'token:t1', 100)
   await watch.settled()
   assert.deepEqual(await kindsOf(setup), [])
   // Where addresses are what admits a node, they are its credential (R-092).
-  heard(watch, 'hpc-001', 'hardware', 100)
+  sendRefusals(watch, 'hpc-001', 'hardware', 100)
   await watch.settled()
   assert.deepEqual(await kindsOf(setup), ['repeated_failures hpc-001 open'])
 })
@@ -151,7 +151,7 @@ test('after a restart an alert about failures is given its quiet time again', as
   await setup.register('gpu-001')
   const first = await setup.start()
   const before = watchFailures(first, first.alerts)
-  heard(before, 'gpu-001', 'node:gpu-001', 5)
+  sendRefusals(before, 'gpu-001', 'node:gpu-001', 5)
   await before.settled()
   const restarted = await setup.start()
   const after = watchFailures(restarted, restarted.alerts)

@@ -126,7 +126,7 @@ test('a replica that is out of touch calls nothing good, and says to come back',
   const leaf = await issue('gpu-001')
   await ask(leaf)
   for (const kind of ['behind', 'expired'] as const) {
-    stand({ kind, why: 'nothing was heard' })
+    stand({ kind, why: 'nothing was received' })
     assert.deepEqual((await ask(leaf)).outcomes, ['tryLater'])
   }
   stand({ kind: 'serving' })
@@ -136,7 +136,7 @@ test('a replica that is out of touch calls nothing good, and says to come back',
   const { get } = store
   Object.assign(store, {
     async get(...at: Parameters<typeof get>) {
-      if (at[0] === 'denial') stand({ kind: 'behind', why: 'nothing was heard' })
+      if (at[0] === 'denial') stand({ kind: 'behind', why: 'nothing was received' })
       return get.apply(store, at)
     },
   })
@@ -150,7 +150,7 @@ test('several certificates of one issuer are answered together; for two issuers,
   const never = { issuer: one.issuer, serial: 'abcdef' }
   assert.deepEqual((await ask(one, other, never)).outcomes, ['good', 'revoked', 'unknown'])
   await authority.rotate(operator)
-  // The commits of this authority are not heard of here: the issuers are looked at again after a second.
+  // The commits of this authority are not received here: the issuers are looked at again after a second.
   clock.advance(1000)
   const later = await issue('gpu-003')
   assert.notEqual(later.issuer, one.issuer)

@@ -1,4 +1,4 @@
-// What another domain says of machines: who is heard, how much is kept of it, and when it is over.
+// What another domain says of machines: whose claims count, how much is kept of it, and when it is over.
 
 import assert from 'node:assert/strict'
 import { test, type TestContext } from 'node:test'

@@ -187,15 +187,15 @@ test('an alert that is delivered but not acknowledged in time by a receiver that
 
 test('a restart delivers what came while no plane delivered, and nothing that was delivered before', async (t) => {
   const it = await setUp(t)
-  // What is under way when it stops is delivered again: so not before the answer was heard.
-  const heard = (count: number) => eventually('the outcome', () => it.outcomes.length === count)
+  // What is under way when it stops is delivered again: so not before the answer was received.
+  const settled = (count: number) => eventually('the outcome', () => it.outcomes.length === count)
   const first = it.start()
   await it.raise('gpu-1')
-  await heard(1)
+  await settled(1)
   await first.stop()
   await it.raise('gpu-2')
   const second = it.start()
-  await heard(2)
+  await settled(2)
   await second.stop()
   it.start()
   await it.raise('gpu-3')

@@ -7,7 +7,7 @@ import type { FakeTime } from './fake-time.ts'
 import type { Plane } from './start-plane.ts'
 import { databaseOf } from './store-under-test.ts'
 
-/** Of the ten seconds after which a plane that has heard nothing is behind. */
+/** Of the ten seconds after which a plane that has received nothing is behind. */
 const stepMs = 4000
 
 export const passTime = async (

@@ -1,4 +1,4 @@
-// Connections to a real PostgreSQL: which servers are used, which are refused, and what is heard when one goes away.
+// Connections to a real PostgreSQL: which servers are used, which are refused, and what is reported when one goes away.
 
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'

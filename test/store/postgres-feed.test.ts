@@ -154,7 +154,7 @@ test('a commit that is readable before it is answered here is left to its flow',
     return committed
   })
   await other.commit(newNode('meanwhile'))
-  await eventually('others to be heard all the same', () => nodesPublished(replica).includes('meanwhile'))
+  await eventually('others to be published all the same', () => nodesPublished(replica).includes('meanwhile'))
   await answered
   await other.commit(newNode('afterwards'))
   await eventually('the feed to go on', () => nodesPublished(replica).includes('afterwards'))
@@ -166,9 +166,9 @@ test('a row that two replicas change in turns is never published older than befo
   if (withPeer(t, 'postgres') === null) return
   const site = await replicaSite(t)
   const two = await Promise.all([site.open(), site.open()])
-  const heard = two.map(() => [] as number[])
+  const received = two.map(() => [] as number[])
   const hear = (at: number, { writes }: Committed): void => {
-    for (const write of writes) if (write.put === 'node') heard[at]?.push(write.value.counter)
+    for (const write of writes) if (write.put === 'node') received[at]?.push(write.value.counter)
   }
   two.forEach((replica, at) => replica.onForeignCommit((committed) => hear(at, committed)))
   let version = 0
@@ -188,8 +188,8 @@ test('a row that two replicas change in turns is never published older than befo
       }
     }),
   )
-  await eventually('the last to be told to both', () => heard.every((versions) => versions.at(-1) === version))
-  for (const versions of heard) {
+  await eventually('the last to reach both', () => received.every((versions) => versions.at(-1) === version))
+  for (const versions of received) {
     assert.deepEqual(
       versions,
       versions.toSorted((one, other) => one - other),
@@ -283,15 +283,15 @@ test('a subscriber that fails does not keep others from a commit', async (t) => 
   if (withPeer(t, 'postgres') === null) return
   const site = await replicaSite(t)
   const [writer, reader] = await Promise.all([site.open(), site.open()])
-  const heard: string[] = []
+  const received: string[] = []
   reader.onForeignCommit(() => {
     throw new Error('this one always fails')
   })
-  reader.onForeignCommit(({ entries }) => void heard.push(String(entries[0]?.entry.node)))
+  reader.onForeignCommit(({ entries }) => void received.push(String(entries[0]?.entry.node)))
   await writer.commit(newNode('n1'))
   await writer.commit({ reads: [], writes: [], entries: [note('refused')] })
-  await eventually('both to be heard', () => heard.length === 2)
-  assert.deepEqual(heard, ['n1', 'refused'])
+  await eventually('both to be received', () => received.length === 2)
+  assert.deepEqual(received, ['n1', 'refused'])
 })
 
 test('rows are published as they are in the store, and a row that is gone is left out', async (t) => {

@@ -38,17 +38,17 @@ describe('reading several chains', () => {
     const follower = await open()
     let writing = true
     const follow = async (query: Partial<typeof everything>, from: Cursor | null): Promise<readonly StoredEntry[]> => {
-      const heard: StoredEntry[] = []
+      const followed: StoredEntry[] = []
       let after = from
       for (let last = false; !last;) {
         // What was written before the last look is there to be read.
         last = !writing
         for (let page = await next(); page.length > 0; page = await next()) {
-          heard.push(...page)
+          followed.push(...page)
           after = page.at(-1)?.cursor ?? null
         }
       }
-      return heard
+      return followed
       function next() {
         return follower.journal.read({ ...everything, ...query, after, limit: 5 })
       }

@@ -86,7 +86,7 @@ for (const withdrawal of ['revoke', 'quarantine']) {
       }
     }, 1)
     try {
-      await eventually('it to be heard', async () => (await journalEntries(plane(), { node: id })).length > 20)
+      await eventually('it to be received', async () => (await journalEntries(plane(), { node: id })).length > 20)
       const { status, body } = await plane().api('POST', `/v1/nodes/${id}/${withdrawal}`, { reason: 'compromised' })
       const passedMs = fairStopwatch()
       assert.deepEqual([status, body.channels_cut], [200, 1])

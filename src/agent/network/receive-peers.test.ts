@@ -36,7 +36,7 @@ test('a change of another set is not taken, but what it removes is gone at once,
   const got = receivePeers(setOf(a), nothingSoFar, odd)
   assert.deepEqual([got.next.kind, got.removed, names(got)], ['ask', [a.publicKey], []])
   const before = receivePeers(got.have, got.soFar, odd)
-  assert.equal(before.next.kind, 'more', 'sent before the plane heard the question')
+  assert.equal(before.next.kind, 'more', 'sent before the plane received the question')
   const whole = receivePeers(before.have, before.soFar, frame(null, setOf(b), { add: [peerOnWire(b)] }))
   assert.deepEqual([whole.next.kind, names(whole)], ['apply', ['n1']])
 })

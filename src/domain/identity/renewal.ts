@@ -120,8 +120,8 @@ const repeat = (facts: RenewFacts, slot: Slot): Repeated => ({
 /** A registration is accepted only from a node that has none, and not while a duplicate is suspected. */
 const keyInUseFacts = ({ node, register, keyClaims: claims }: RenewFacts, spki: string): KeyInUseFacts => {
   const { value } = node
-  const heard = value.recovery === null && !hasCondition(value, 'duplicate_identity')
-  return { nodeId: value.id, node: value, spki, register: heard ? register : null, claims }
+  const mayRegister = value.recovery === null && !hasCondition(value, 'duplicate_identity')
+  return { nodeId: value.id, node: value, spki, register: mayRegister ? register : null, claims }
 }
 
 type OneHolder = { readonly kind: 'one-holder'; readonly suspicion: Suspicion | null }

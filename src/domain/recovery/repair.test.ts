@@ -110,10 +110,10 @@ test('evidence passes when every check did, is journaled when that changes, and 
 })
 
 test('evidence is accepted only from the identity that the repair made', () => {
-  const heard = (node: ReturnType<typeof repaired>) =>
+  const outcomeOf = (node: ReturnType<typeof repaired>) =>
     decideRepairEvidence({ node, checks: repairChecksOf(observed()), by: alice, nowMs: noonMs }).kind
-  assert.equal(heard(repaired()), 'decided')
-  assert.equal(heard(repaired({ epoch: 5 })), 'unchanged')
-  assert.equal(heard(nodeRow('quarantined', { repair: repair() })), 'unchanged')
-  assert.equal(heard(nodeRow('active')), 'unchanged')
+  assert.equal(outcomeOf(repaired()), 'decided')
+  assert.equal(outcomeOf(repaired({ epoch: 5 })), 'unchanged')
+  assert.equal(outcomeOf(nodeRow('quarantined', { repair: repair() })), 'unchanged')
+  assert.equal(outcomeOf(nodeRow('active')), 'unchanged')
 })

@@ -40,7 +40,7 @@ export const openReceipt = ({ id, kind, node, reason, certificates, peers, by, n
     certificates,
     replicas: [],
     peers:
-      node.wireguard === null ? null : { ...noPeerProof(node.wireguard.publicKey), stragglers: peers.map(unheard) },
+      node.wireguard === null ? null : { ...noPeerProof(node.wireguard.publicKey), stragglers: peers.map(straggler) },
     effectiveAtMs: atOnceMs,
     settledAtMs: atOnceMs,
     clocks: 'of the plane that decided',
@@ -56,7 +56,7 @@ const noPeerProof = (publicKey: string): PeerProof => ({
   stragglers: [],
 })
 
-const unheard = (node: NodeId): Straggler => ({ node, deadlineMs: null })
+const straggler = (node: NodeId): Straggler => ({ node, deadlineMs: null })
 
 /** Once it is effective no other replica has to confirm: one that starts later loads the denials. */
 export const withReplicaProof = (receipt: Receipt, proof: ReplicaProof): Receipt =>
@@ -123,7 +123,7 @@ export const withJoinedPeers = (receipt: Receipt, now: readonly NodeId[]): Recei
   const joined = [...new Set(now)].filter((node) => !before.has(node))
   return joined.length === 0
     ? receipt
-    : { ...receipt, peers: { ...peers, stragglers: [...peers.stragglers, ...joined.map(unheard)] } }
+    : { ...receipt, peers: { ...peers, stragglers: [...peers.stragglers, ...joined.map(straggler)] } }
 }
 
 export const settled = (receipt: Receipt, nowMs: number): Receipt =>

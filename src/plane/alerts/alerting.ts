@@ -49,7 +49,7 @@ export const openAlerting = (core: Core, parts: AlertingParts): Alerting => {
   const failures = watchFailures(core, alerts)
   let delivery: AlertDelivery | null = null
   return {
-    onRefusal: (call) => failures.heard(call),
+    onRefusal: (call) => failures.take(call),
     waitingDeliveries: () => delivery?.waiting() ?? 0,
     lead(leading) {
       const follower = followNodes(leading, alerts)

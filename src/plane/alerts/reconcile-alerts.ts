@@ -92,12 +92,12 @@ const pageSize = 500
 
 export const openUnresolvedAlerts = async (store: Pick<Store, 'alerts'>, feed: Feed): Promise<UnresolvedAlerts> => {
   const unresolved = new Map<string, Alert>()
-  const heardOf = new Set<string>()
+  const changed = new Set<string>()
   feed.subscribe('unresolved alerts', ({ writes }) => {
     for (const write of writes) {
       if (write.put !== 'alert') continue
       const key = alertKey(write.value)
-      heardOf.add(key)
+      changed.add(key)
       if (write.value.state.kind === 'resolved') unresolved.delete(key)
       else unresolved.set(key, write.value)
     }
@@ -110,7 +110,7 @@ export const openUnresolvedAlerts = async (store: Pick<Store, 'alerts'>, feed: F
   for await (const page of pages(reading)) {
     for (const { value } of page) {
       // What was committed while we read is newer than what we read.
-      if (!heardOf.has(alertKey(value))) unresolved.set(alertKey(value), value)
+      if (!changed.has(alertKey(value))) unresolved.set(alertKey(value), value)
     }
   }
   return {

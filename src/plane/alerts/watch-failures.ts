@@ -22,7 +22,7 @@ import { reconcileAlert, reconcileSource, type AlertLook, type UnresolvedAlerts 
 import type { Core, FlowCore } from '#plane/core/core.ts'
 
 export type FailureWatch = {
-  heard(call: Pick<RefusedCall, 'refusal' | 'principal' | 'source'>): void
+  take(call: Pick<RefusedCall, 'refusal' | 'principal' | 'source'>): void
   /** Resolves the alerts about identities that have been quiet for long enough. */
   sweep(leading: FlowCore): Promise<void>
   /** Stops following other replicas. */
@@ -61,7 +61,7 @@ export const watchFailures = (core: Core, alerts: UnresolvedAlerts): FailureWatc
     const lastMs = failures.get(node)?.at(-1) ?? sinceStartMs
     return core.clock.monotonicMs() - lastMs >= quietToResolveMs
   }
-  const heard: FailureWatch['heard'] = ({ refusal, principal, source }) => {
+  const take: FailureWatch['take'] = ({ refusal, principal, source }) => {
     const identity = failedIdentity(refusal, principal)
     if (identity === null) return
     const times = withFailure(failures.get(identity.node) ?? [], core.clock.monotonicMs())
@@ -70,16 +70,16 @@ export const watchFailures = (core: Core, alerts: UnresolvedAlerts): FailureWatc
   }
   const stop = core.feed.subscribe('failure watch', ({ origin, entries }) => {
     if (origin === 'here') return
-    for (const { entry } of entries) if (entry.type === 'refused') heard(asRefused(entry))
+    for (const { entry } of entries) if (entry.type === 'refused') take(asRefused(entry))
   })
 
   return {
-    heard,
+    take: take,
     stop,
     sweep: (leading) =>
       reconcileSource(leading, alerts, {
         kinds: ['repeated_failures'],
-        // Raised when they are heard of.
+        // Raised when they are received.
         wanted: () => [],
         async over(unwanted) {
           const over: Alert[] = []

@@ -69,11 +69,11 @@ export const openAuthority = async (
   })
   identityNow()
   // `maintain` sees what happened since the book was read, and what the feed did not bring.
-  const heardWithdrawn = new Set<IssuerId>()
+  const justWithdrawn = new Set<IssuerId>()
   parts.core.feed.subscribe('authority', ({ origin, writes }) => {
     // Before the book is read again: an agent that gets its trust in this turn has to get the new one.
     for (const write of writes) {
-      if (write.put === 'issuer' && write.value.compromisedAtMs !== null) heardWithdrawn.add(write.value.id)
+      if (write.put === 'issuer' && write.value.compromisedAtMs !== null) justWithdrawn.add(write.value.id)
     }
     if (origin === 'here' || !writes.some(({ put }) => put === 'issuer')) return
     inTurn(seeWhatOthersDid).catch((error: unknown) => cannotLook(parts, error))
@@ -111,7 +111,7 @@ export const openAuthority = async (
     withdrawnIssuers() {
       const nowMs = parts.core.clock.nowMs()
       const stored = state.book.withdrawn.filter(({ notAfterMs }) => notAfterMs > nowMs).map(({ id }) => id)
-      const justNow = [...heardWithdrawn].filter((id) => state.book.find(id)?.value.compromisedAtMs === null)
+      const justNow = [...justWithdrawn].filter((id) => state.book.find(id)?.value.compromisedAtMs === null)
       return [...justNow, ...stored]
     },
     rowRead: (issuer) => readOf('issuer', issuer, state.book.find(issuer)),

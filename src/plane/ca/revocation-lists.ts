@@ -99,11 +99,11 @@ export const openRevocationLists = (core: ListCore, parts: RevocationListParts):
     issued.least = { full: next, delta: next }
   }
   const listen = (): Denial[] => {
-    const heard: Denial[] = []
+    const denials: Denial[] = []
     feed.subscribe('revocation lists', ({ writes }) => {
-      for (const write of writes) if (write.put === 'denial') heard.push(write.value)
+      for (const write of writes) if (write.put === 'denial') denials.push(write.value)
     })
-    return heard
+    return denials
   }
   const takeIn = async (): Promise<void> => {
     // Followed before the denials are loaded: a denial that is committed in between is seen twice, and never missed.

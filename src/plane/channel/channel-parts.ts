@@ -11,7 +11,7 @@ import type { Issuer } from '#plane/core/issuer.ts'
 import type { Store } from '#plane/store/contract/store.ts'
 import { openAbsences } from '#plane/liveness/absences.ts'
 import type { PlaneUrls } from '#plane/core/configuration.ts'
-import { openCutRecord } from '#plane/sessions/cut-elsewhere.ts'
+import { openCutCounts } from '#plane/sessions/cut-elsewhere.ts'
 import { describeSession, openEverySession } from '#plane/sessions/every-session.ts'
 import { openHolders } from '#plane/identity/holders.ts'
 import { openSecondHolders } from '#plane/identity/second-holder.ts'
@@ -51,7 +51,7 @@ export const openChannelParts = async (core: Core, { issuer, urls, writeLimit, o
   const reports = openReportIntake(core, onReport)
   const overlays = openOverlayIntake(core, writeLimit)
   const updates = openUpdates(core, { issuer, sessions, gate, urls })
-  const cuts = openCutRecord(core, replicas)
+  const cuts = openCutCounts(core, replicas)
   const everySession = openEverySession({ sessions, holding, replicas })
 
   const peerBook = await openPeerBook(store, feed)

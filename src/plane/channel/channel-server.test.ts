@@ -99,7 +99,7 @@ const setUp = async (onRead: (row: RowKind) => void = () => {}) => {
   const openOther = (process: string) => {
     const socket = testSocket()
     const session = openTestSession(sessions, socket, principal, evidenceOf(process))
-    return { socket, session, answer: () => session.heard(clock.monotonicMs()) }
+    return { socket, session, answer: () => session.received(clock.monotonicMs()) }
   }
   return { feed, sessions, commits, timers, open, openOther }
 }
@@ -195,7 +195,7 @@ test('of two processes that open at once one is first, and the other is asked ab
   await turns()
   const [first] = sessions.of('gpu-001')
   assert.equal(sessions.count(), 1)
-  first?.heard(0)
+  first?.received(0)
   const codes = (await both).map((outcome) => (outcome === 'opened' ? outcome : outcome.code))
   assert.deepEqual(codes.toSorted(), ['DUPLICATE_IDENTITY', 'opened'])
   sessions.close('DONE', 'the test is over')

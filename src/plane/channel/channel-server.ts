@@ -94,7 +94,7 @@ const attend = (core: ServedCore, parts: ServedParts, session: Session, socket: 
   /** False: the channel has ended, and what it still delivers is not looked at. */
   const seen = (): boolean => {
     if (!sessions.mayGoOn() || !session.alive) return false
-    session.heard(core.clock.monotonicMs())
+    session.received(core.clock.monotonicMs())
     core.store.observe(id, { lastSeenMs: core.clock.nowMs() })
     return true
   }

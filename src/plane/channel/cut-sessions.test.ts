@@ -142,7 +142,7 @@ test('a node that answers is asked again after the next silence', () => {
   for (let round = 0; round < 5; round++) {
     clock.advance(pingEveryMs + 1000)
     sweep()
-    session.heard(clock.monotonicMs())
+    session.received(clock.monotonicMs())
   }
   assert.deepEqual([session.alive, socket.sent], [true, Array.from({ length: 5 }, () => 'ping')])
 })
@@ -154,7 +154,7 @@ test('a certificate that was replaced serves until its connections are drained, 
   const node = nodeRow('active', { membership: { ...memberships.active, slots: promoted } }).value
   for (const { session } of [older, newer]) limitToCertificate(session, node)
   clock.advance(59_000)
-  for (const { session } of [older, newer]) session.heard(clock.monotonicMs())
+  for (const { session } of [older, newer]) session.received(clock.monotonicMs())
   sweep()
   assert.deepEqual([older.session.alive, newer.session.alive], [true, true])
   clock.advance(1_000)
@@ -175,7 +175,7 @@ test('a node that was revoked elsewhere is cut by the denial, also when its row 
     sessions: registry,
     presence: openPresence(clock),
     updates: { greeted: () => {}, changed: () => {}, changedFor: () => {}, changedIn: () => {} },
-    cuts: { heard: (_, channels) => void cut.push(channels) },
+    cuts: { count: (_, channels) => void cut.push(channels) },
     retryTimes,
   })
   const row = { put: 'node', value: { ...nodeRow('revoked').value, id: 'a' } } as const

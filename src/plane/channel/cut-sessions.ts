@@ -68,7 +68,7 @@ export const sweepSessions = (sessions: SessionRegistry, clock: Clock): void => 
 }
 
 const sweep = (session: Session, nowMs: number, monotonicMs: number): void => {
-  const silentMs = monotonicMs - session.heardMs
+  const silentMs = monotonicMs - session.lastReceivedMs
   if (nowMs >= session.principal.notAfterMs) return session.end('CLIENT_CERT_EXPIRED', null)
   if (nowMs >= session.endsAtMs) return endReplaced(session)
   const { drainedAtMs } = session

@@ -3,7 +3,7 @@
 import type { EntryType } from '#domain/core/journal-entry.ts'
 import { slotsOf } from '#domain/core/certificate.ts'
 import type { Committed } from '#plane/store/contract/store.ts'
-import type { CutRecord } from '#plane/sessions/cut-elsewhere.ts'
+import type { CutCounts } from '#plane/sessions/cut-elsewhere.ts'
 import type { RetryTimes } from '#plane/limits/retry-times.ts'
 import { cutDenied, limitToCertificate } from './cut-sessions.ts'
 import type { Presence } from '#plane/liveness/presence.ts'
@@ -14,7 +14,7 @@ export type FollowingParts = {
   readonly sessions: SessionRegistry
   readonly presence: Presence
   readonly updates: Updates
-  readonly cuts: Pick<CutRecord, 'heard'>
+  readonly cuts: Pick<CutCounts, 'count'>
   readonly retryTimes: RetryTimes
 }
 
@@ -27,7 +27,7 @@ export const followCommits = ({
 }: FollowingParts): ((committed: Committed) => void) => {
   const cut = cutDenied(sessions, retryTimes)
   return (committed) => {
-    cuts.heard(committed, cut(committed))
+    cuts.count(committed, cut(committed))
     followNodes(sessions, presence, committed)
     followConfiguration(updates, committed)
   }

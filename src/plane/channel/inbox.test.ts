@@ -8,7 +8,7 @@ import { Session } from '#plane/sessions/session.ts'
 
 const setUp = (handle: (text: string) => Promise<void>) => {
   const socket = testSocket()
-  const facts = { number: 1, openedAtMs: 0, heardMs: 0, mayGoOn: () => true, onEnd: () => {} }
+  const facts = { number: 1, openedAtMs: 0, lastReceivedMs: 0, mayGoOn: () => true, onEnd: () => {} }
   const session = new Session(socket, { principal: testPrincipal('a'), evidence: null, ...facts })
   return { socket, session, inbox: openInbox(manualTimers(manualClock(0)), session, handle) }
 }

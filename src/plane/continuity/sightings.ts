@@ -57,7 +57,7 @@ type Made = { readonly sighting: Sighting; readonly statement: string }
 export const openSightings = (core: Omit<Core, 'random'>, parts: SightingParts): Sightings => {
   const { timers, clock, log } = core
   const { settings, sessions, sightingJudge, budgets } = parts
-  const heard = new WeakSet<Session>()
+  const reported = new WeakSet<Session>()
   /** The sessions that may get sightings, with the last one sent. */
   const sent = new WeakMap<Session, SentSighting>()
   let made: Made | null = null
@@ -125,8 +125,8 @@ export const openSightings = (core: Omit<Core, 'random'>, parts: SightingParts):
   return {
     look,
     async shown(session, statement, earlier = []) {
-      if (heard.has(session)) return session.end('REQUEST_INVALID', 'a second sighting')
-      heard.add(session)
+      if (reported.has(session)) return session.end('REQUEST_INVALID', 'a second sighting')
+      reported.add(session)
       const judged = await judgeAll(session, [...(statement === null ? [] : [statement]), ...earlier])
       const { lineage } = settings().continuity
       sent.set(session, { statement: null, fromLineage: judged === 'doubtful' ? lineage + 1 : 0 })

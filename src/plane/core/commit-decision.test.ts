@@ -22,11 +22,11 @@ test('the loser of a race reads and decides again, and the feed publishes the ch
   const store = storeThatLoses(3)
   const feed = openFeed()
   let reads = 0
-  let heard = 0
-  feed.subscribe('metrics', () => void heard++)
+  let published = 0
+  feed.subscribe('metrics', () => void published++)
   const outcome = await commitDecision({ store, feed }, async () => ({ ...decided(change), snapshot: ++reads }))
   assert.deepEqual(outcome, { kind: 'committed', change, committed, snapshot: 4 })
-  assert.equal(heard, 1)
+  assert.equal(published, 1)
 })
 
 test('a refusal commits nothing and is not published', async () => {

@@ -17,23 +17,23 @@ export const followSettings = async ({
   feed,
   log,
 }: Pick<Core, 'store' | 'feed' | 'log'>): Promise<() => DomainSettings> => {
-  let heard: DomainSettings | null = null
+  let published: DomainSettings | null = null
   feed.subscribe('domain settings', ({ writes }) => {
-    for (const write of writes) if (write.put === 'domain') heard = write.value
+    for (const write of writes) if (write.put === 'domain') published = write.value
   })
   const row = await store.get('domain', 'domain')
   if (row === null) throw new Error('the store has no domain')
   store.onUpgraded(() => {
-    const before = heard
+    const before = published
     store.get('domain', 'domain').then(
       (upgraded) => {
-        // What was heard meanwhile is newer.
-        if (upgraded !== null && heard === before) heard = upgraded.value
+        // What was published meanwhile is newer.
+        if (upgraded !== null && published === before) published = upgraded.value
       },
       (error: unknown) => log.warn({ err: error }, 'the settings of the domain stay as they were before the upgrade'),
     )
   })
-  return () => heard ?? row.value
+  return () => published ?? row.value
 }
 
 /** What a decision about the whole domain reads that raises or resolves an alert in the same commit. */

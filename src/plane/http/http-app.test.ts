@@ -42,7 +42,7 @@ const at = (path: string, handle: Route['handle'], access: Route['access'] = 'an
 })
 
 const appWith = (routes: readonly Route[], options: Partial<HttpAppOptions> = {}) => {
-  const heard: Refused[] = []
+  const refusals: Refused[] = []
   const app = httpApp({
     routes,
     authenticate: async ({ headers }) => (headers.authorization === 'vera' ? viewer : refuse('OPERATOR_KEY_REQUIRED')),
@@ -50,12 +50,12 @@ const appWith = (routes: readonly Route[], options: Partial<HttpAppOptions> = {}
     trouble: () => null,
     callers: 'operators',
     standing: () => ({ kind: 'serving' }),
-    onRefusal: (refused) => void heard.push(refused),
+    onRefusal: (refused) => void refusals.push(refused),
     onAborted: () => {},
     log: silentLog,
     ...options,
   })
-  return { app, heard }
+  return { app, refusals }
 }
 
 const post = (payload: string, type = 'application/json', query = '') => ({
@@ -66,26 +66,26 @@ const post = (payload: string, type = 'application/json', query = '') => ({
 })
 
 const refusedWith = async (request: InjectOptions, code: string, detail?: RegExp) => {
-  const { app, heard } = appWith([echo])
+  const { app, refusals } = appWith([echo])
   const { body } = await app.inject(request)
   const error = JSON.parse(body) as { code: string; detail: string | null }
   assert.equal(error.code, code)
   if (detail !== undefined) assert.match(error.detail!, detail)
   assert.deepEqual(
-    heard.map((refused) => refused.refusal.code),
+    refusals.map((refused) => refused.refusal.code),
     [code],
   )
 }
 
 test('a call that fits is answered, uncached and with its correlation', async () => {
-  const { app, heard } = appWith([echo])
+  const { app, refusals } = appWith([echo])
   const reply = await app.inject(post('{"reason":"x"}', 'application/json', '?count=3&dry=true'))
   assert.equal(reply.statusCode, 200)
   assert.deepEqual(reply.json(), { body: { reason: 'x' }, query: { count: 3, dry: true }, params: { id: 'a' } })
   assert.equal(reply.headers['cache-control'], 'no-store')
   assert.equal(reply.headers['muster-correlation'], 'c0ffee')
   assert.equal('x-powered-by' in reply.headers, false)
-  assert.deepEqual(heard, [])
+  assert.deepEqual(refusals, [])
 })
 
 test('a field that is not known is refused, not dropped', () =>
@@ -147,7 +147,7 @@ test('another method is refused, and the answer says which would do', async () =
 
 test('a caller who may not is refused before body and schema are looked at', async () => {
   const guarded: Route = { ...echo, access: 'operator', handle: async () => assert.fail('reached') }
-  const { app, heard } = appWith([guarded])
+  const { app, refusals } = appWith([guarded])
   const stranger = await app.inject(post('{"reason":'))
   assert.equal(stranger.json().code, 'OPERATOR_KEY_REQUIRED')
   const request = post('{"reason":')
@@ -155,7 +155,7 @@ test('a caller who may not is refused before body and schema are looked at', asy
   assert.equal(known.statusCode, 403)
   assert.equal(known.json().code, 'ROLE_FORBIDDEN')
   assert.deepEqual(
-    heard.map(({ principal, path }) => [principal?.kind ?? null, path]),
+    refusals.map(({ principal, path }) => [principal?.kind ?? null, path]),
     [
       [null, '/v1/things/:id'],
       ['operator', '/v1/things/:id'],
@@ -221,12 +221,12 @@ test('a replica that lost its lease while it worked on a call does not say what 
       standing = expired
       return outcome
     })
-    const { app, heard } = appWith([stopped], { standing: () => standing })
+    const { app, refusals } = appWith([stopped], { standing: () => standing })
     const reply = await app.inject('/stopped')
     assert.deepEqual([reply.statusCode, reply.json().code], [503, 'REPLICA_BEHIND'])
     assert.ok(reply.headers['retry-after'] !== undefined)
     assert.deepEqual(
-      heard.map(({ refusal }) => refusal.code),
+      refusals.map(({ refusal }) => refusal.code),
       ['REPLICA_BEHIND'],
     )
   }

@@ -23,7 +23,7 @@ const setUp = (replicas: Replicas = oneReplica()) => {
   const open = (name: string | null) => {
     const socket = testSocket()
     const session = openTestSession(sessions, socket, testPrincipal('n'), name === null ? null : evidenceOf(name))
-    return { socket, session, answer: () => session.heard(clock.monotonicMs()) }
+    return { socket, session, answer: () => session.received(clock.monotonicMs()) }
   }
   const holding = openHolding({ clock, log: silentLog }, sessions, replicas)
   const presence = openPresence(clock)

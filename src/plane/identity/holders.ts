@@ -88,10 +88,10 @@ const openFindOther = (
   // One probe a channel at a time, however many ask.
   const underWay = new Map<Session, Promise<boolean>>()
 
-  const heard = (session: Session): Promise<boolean> =>
+  const answersPing = (session: Session): Promise<boolean> =>
     new Promise((resolve) => {
       const cancel = timers.after(silenceMs, () => resolve(false))
-      session.onceHeard(() => {
+      session.onceReceived(() => {
         cancel()
         resolve(true)
       })
@@ -100,7 +100,7 @@ const openFindOther = (
 
   const ask = async (session: Session): Promise<boolean> => {
     for (let round = 0; round < silentRounds && session.alive; round++) {
-      if (await heard(session)) return true
+      if (await answersPing(session)) return true
     }
     return false
   }

@@ -71,7 +71,7 @@ test('a sign of life in the second round is an answer', async () => {
   const asked = probe('slow', 6000)
   timers.advance(3000)
   await turn()
-  session.heard(clock.monotonicMs())
+  session.received(clock.monotonicMs())
   assert.equal(await asked, 'answered')
 })
 
@@ -101,7 +101,7 @@ test('P1: the silence of an open channel counts from its last frame and goes on 
   assert.deepEqual(await asked(), { silentMs: 6000 })
   timers.advance(10_000)
   assert.deepEqual(await asked(), { silentMs: 22_000 })
-  session.heard(clock.monotonicMs())
+  session.received(clock.monotonicMs())
   assert.deepEqual(await asked(), { silentMs: 6000 })
 })
 

@@ -43,7 +43,7 @@ export const openProbe = (
     new Promise((resolve) => {
       const cancel = timers.after(silenceMs, () => resolve('silent'))
       for (const session of open) {
-        session.onceHeard(() => {
+        session.onceReceived(() => {
           cancel()
           resolve('answered')
         })
@@ -64,7 +64,8 @@ export const openProbe = (
 
   const silentFor = async (node: NodeId): Promise<ProbeAnswer> => {
     const open = sessions.of(node)
-    if (open.length > 0) return { silentMs: clock.monotonicMs() - Math.max(...open.map(({ heardMs }) => heardMs)) }
+    if (open.length > 0)
+      return { silentMs: clock.monotonicMs() - Math.max(...open.map(({ lastReceivedMs }) => lastReceivedMs)) }
     const silentMs = await silence.of(node)
     if (silentMs === 'unknown') return silentMs
     return (await silence.closedByHolder(node)) ? { silentMs, closedByHolder: true } : { silentMs }
@@ -78,7 +79,7 @@ export const openProbe = (
       if (answer !== 'silent') return answer
     }
     // A channel that opened meanwhile was not pinged, and is an answer all the same.
-    return sessions.of(node).some(({ heardMs }) => heardMs > startedMs) ? 'answered' : silentFor(node)
+    return sessions.of(node).some(({ lastReceivedMs }) => lastReceivedMs > startedMs) ? 'answered' : silentFor(node)
   }
 
   const there = async (node: NodeId, hold: Hold, enoughMs: number): Promise<ProbeAnswer> => {

@@ -6,9 +6,9 @@ import type { Committed } from '#plane/store/contract/store.ts'
 import { answerReplicas, askReplica, withdrawnQuestion } from '#plane/cluster/replica-questions.ts'
 import type { Core } from '#plane/core/core.ts'
 
-export type CutRecord = {
+export type CutCounts = {
   /** Records how many channels were cut here for this withdrawal. */
-  heard(committed: Committed, channels: number): void
+  count(committed: Committed, channels: number): void
   /** As `OpenChannels.cutOn`. */
   on(replica: number, receipt: string): Promise<number | null>
 }
@@ -18,10 +18,10 @@ const withinMs = 1000
 const lookEveryMs = 50
 const mostRemembered = 1024
 
-export const openCutRecord = (
+export const openCutCounts = (
   { clock, timers, log }: Pick<Core, 'clock' | 'timers' | 'log'>,
   replicas: Pick<Replicas, 'ask' | 'onQuestion' | 'self' | 'behindMs'>,
-): CutRecord => {
+): CutCounts => {
   const cut = new Map<string, number>()
   const waiting = new Map<string, Set<(channels: number | null) => void>>()
 
@@ -61,7 +61,7 @@ export const openCutRecord = (
   }
 
   return {
-    heard({ writes }, channels) {
+    count({ writes }, channels) {
       // Its row is written again as its proofs come in: only the first time is the withdrawal itself.
       for (const write of writes) {
         if (write.put !== 'receipt' || cut.has(write.value.id)) continue

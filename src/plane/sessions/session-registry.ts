@@ -72,8 +72,8 @@ export const openSessionRegistry = (clock: Clock, replicas: Pick<Replicas, 'self
     nextNumber: () => ++round * stride + (replicas.self % stride),
     open(socket, principal, evidence, number) {
       if (closed) throw new Error('a channel was opened while the plane stops')
-      const [openedAtMs, heardMs] = [clock.nowMs(), clock.monotonicMs()]
-      const session = new Session(socket, { principal, evidence, number, openedAtMs, heardMs, mayGoOn, onEnd })
+      const [openedAtMs, lastReceivedMs] = [clock.nowMs(), clock.monotonicMs()]
+      const session = new Session(socket, { principal, evidence, number, openedAtMs, lastReceivedMs, mayGoOn, onEnd })
       const sessions = [...of(principal.id), session]
       byNode.set(principal.id, sessions)
       open++

@@ -9,7 +9,7 @@ const setUp = () => {
   const facts = {
     number: 7,
     openedAtMs: 0,
-    heardMs: 0,
+    lastReceivedMs: 0,
     mayGoOn: () => true,
     onEnd: (session: Session) => void ends.push(session),
   }
@@ -66,12 +66,12 @@ for (const [what, say] of [
 test('a caller that waits for a sign of life is called at the next one, once, and not after the end', () => {
   const { session } = setUp()
   let told = 0
-  session.onceHeard(() => told++)
-  session.heard(5)
-  session.heard(6)
-  assert.deepEqual([told, session.heardMs], [1, 6])
-  session.onceHeard(() => told++)
+  session.onceReceived(() => told++)
+  session.received(5)
+  session.received(6)
+  assert.deepEqual([told, session.lastReceivedMs], [1, 6])
+  session.onceReceived(() => told++)
   session.destroy()
-  session.heard(7)
+  session.received(7)
   assert.equal(told, 1)
 })

@@ -25,7 +25,7 @@ export type SessionFacts = {
   readonly number: number
   readonly openedAtMs: number
   /** Monotonic. */
-  readonly heardMs: number
+  readonly lastReceivedMs: number
   /** False: the lease of this replica is over, and the session has ended with all others. */
   readonly mayGoOn: () => boolean
   /** Called once, in the turn the session ends. */
@@ -42,7 +42,7 @@ export class Session {
   /** Monotonic: by then it ends, since its node has a channel on another replica; null: it has not moved. */
   drainedAtMs: number | null = null
   /** Monotonic time of the last received frame. */
-  heardMs: number
+  lastReceivedMs: number
   /** Monotonic time of the ping that has not been answered yet. */
   pingedMs: number | null = null
   /** What the agent has or was sent; null before its hello. */
@@ -66,7 +66,7 @@ export class Session {
     this.number = facts.number
     this.openedAtMs = facts.openedAtMs
     this.endsAtMs = facts.principal.notAfterMs
-    this.heardMs = facts.heardMs
+    this.lastReceivedMs = facts.lastReceivedMs
   }
 
   get alive(): boolean {
@@ -78,8 +78,8 @@ export class Session {
     return this.#socket.bufferedAmount
   }
 
-  heard(monotonicMs: number): void {
-    this.heardMs = monotonicMs
+  received(monotonicMs: number): void {
+    this.lastReceivedMs = monotonicMs
     this.pingedMs = null
     const waiting = this.#waiting
     this.#waiting = []
@@ -117,7 +117,7 @@ export class Session {
   }
 
   /** Calls back at the next sign of life. */
-  onceHeard(run: () => void): void {
+  onceReceived(run: () => void): void {
     this.#waiting.push(run)
   }
 

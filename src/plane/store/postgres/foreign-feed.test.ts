@@ -50,8 +50,8 @@ const setUp = async (t: { readonly end: number; readonly writer: number }) => {
       return { rows, count: rows.length }
     },
   } as Pick<PgConnection, 'run'> as PgConnection
-  const heard: number[] = []
-  const unheard: string[] = []
+  const caughtUp: number[] = []
+  const behind: string[] = []
   const published: number[] = []
   const lineages: number[] = []
   const witness = openJournalWitness()
@@ -59,8 +59,8 @@ const setUp = async (t: { readonly end: number; readonly writer: number }) => {
     { timers: manualTimers(clock), log: silentLog },
     {
       renewal: () => ({ connection, number: self, sentAt: instantOf(clock), clock: null }),
-      heard: ({ monotonicMs }) => void heard.push(monotonicMs),
-      unheard: (why) => void unheard.push(why),
+      caughtUp: ({ monotonicMs }) => void caughtUp.push(monotonicMs),
+      fallBehind: (why) => void behind.push(why),
       onRenewed: () => {},
       confirmed: (look) => look(connection),
     },
@@ -74,8 +74,8 @@ const setUp = async (t: { readonly end: number; readonly writer: number }) => {
   await feed.start()
   return {
     feed,
-    heard,
-    unheard,
+    caughtUp,
+    behind,
     published,
     lineages,
     witness,
@@ -90,31 +90,31 @@ const setUp = async (t: { readonly end: number; readonly writer: number }) => {
 }
 
 test('what another wrote before its chain was taken over is not taken for one that is about to be answered here', async () => {
-  const { feed, heard, published, look } = await setUp({ end: 1, writer: 1 })
+  const { feed, caughtUp, published, look } = await setUp({ end: 1, writer: 1 })
   const { promise, resolve } = Promise.withResolvers<'lost-race'>()
   const underWay = feed.commitHere(nothingWritten, () => promise)
   await look({ end: 2, writer: self })
-  assert.deepEqual([published, heard], [[], [0]], 'it may be our own, and may be the last word of its former writer')
+  assert.deepEqual([published, caughtUp], [[], [0]], 'it may be our own, and may be the last word of its former writer')
   resolve('lost-race')
   await underWay
   await new Promise((done) => setImmediate(done))
-  assert.deepEqual([published, heard], [[2], [0, 1000]])
+  assert.deepEqual([published, caughtUp], [[2], [0, 1000]])
 })
 
 test('under its own chain a replica that waits for its own answers is up to date', async () => {
-  const { feed, heard, look } = await setUp({ end: 1, writer: 1 })
+  const { feed, caughtUp, look } = await setUp({ end: 1, writer: 1 })
   await look({ end: 2, writer: self })
   void feed.commitHere(nothingWritten, () => new Promise(() => {}))
   await look({ end: 3, writer: self })
-  assert.deepEqual(heard, [0, 1000, 2000])
+  assert.deepEqual(caughtUp, [0, 1000, 2000])
 })
 
 test('R1: a database that was set back is a loss at once, and stays one when its chain is as long as it was', async () => {
-  const { unheard, published, look, witness } = await setUp({ end: 5, writer: 1 })
+  const { behind, published, look, witness } = await setUp({ end: 5, writer: 1 })
   await look({ end: 3, writer: 1 })
   await new Promise((resolve) => setImmediate(resolve))
   assert.deepEqual(published, [])
-  assert.match(unheard.join(), /this plane knows entry 5 of chain c, and it ends at 3.*muster store confirm/)
+  assert.match(behind.join(), /this plane knows entry 5 of chain c, and it ends at 3.*muster store confirm/)
   const loss = { why: 'missing', chain: 'c', sequence: 5, hash: '05', ours: 3, lineage: 0 }
   assert.deepEqual(witness.loss(), loss)
   await look({ end: 5, writer: 1 })
@@ -122,14 +122,14 @@ test('R1: a database that was set back is a loss at once, and stays one when its
 })
 
 test('R1: a replica that looks only after the loss was confirmed does not lose again, and goes on from there', async () => {
-  const { heard, published, look, witness } = await setUp({ end: 5, writer: 1 })
+  const { caughtUp, published, look, witness } = await setUp({ end: 5, writer: 1 })
   const ends: (string | null)[] = []
   witness.onLoss((loss) => ends.push(loss?.chain ?? null))
   await look({ end: 3, writer: 1 }, { lineage: 1, doubt: null })
   await new Promise((resolve) => setImmediate(resolve))
   assert.deepEqual([witness.loss(), witness.lineage(), ends], [null, 1, [null]])
   assert.deepEqual(witness.places(), [{ chain: 'c', sequence: 3, hash: '03' }])
-  assert.deepEqual(heard, [0, 1000], 'it serves again')
+  assert.deepEqual(caughtUp, [0, 1000], 'it serves again')
   await look({ end: 4, writer: 1 })
   assert.deepEqual(published, [4])
   await look({ end: 2, writer: 1 })

@@ -34,7 +34,7 @@ const entriesAtOnce = 500
 
 export const openForeignFeed = (
   { timers, log }: Pick<StoreCore, 'timers' | 'log'>,
-  lease: Pick<Lease, 'renewal' | 'heard' | 'unheard' | 'onRenewed' | 'confirmed'>,
+  lease: Pick<Lease, 'renewal' | 'caughtUp' | 'fallBehind' | 'onRenewed' | 'confirmed'>,
   witness: JournalWitness,
   pace: ReplicaPace,
 ): ForeignFeed => {
@@ -132,7 +132,7 @@ export const openForeignFeed = (
 
   const complain = (chain: string, broken: string | null): void => {
     if (broken === null) return
-    lease.unheard(`chain ${chain} cannot be followed, ${broken}; see: muster journal verify`)
+    lease.fallBehind(`chain ${chain} cannot be followed, ${broken}; see: muster journal verify`)
     if (brokenAt.get(chain) === broken) return
     brokenAt.set(chain, broken)
     log.error({ chain, broken }, 'the journal cannot be followed; see: muster journal verify')
@@ -153,7 +153,7 @@ export const openForeignFeed = (
       else if (!ownFrom.has(chain)) ownFrom.set(chain, end)
       if (writer === renewal.number) own.ownChain(chain)
     }
-    if (await follow(run, ends, renewal.number)) lease.heard(renewal.sentAt)
+    if (await follow(run, ends, renewal.number)) lease.caughtUp(renewal.sentAt)
   }
 
   /**
@@ -161,7 +161,7 @@ export const openForeignFeed = (
    * again together with a synchronous write, which only the primary confirms. Until that is answered nothing is served.
    */
   const judgeLoss = async (suspected: Missing, known: readonly SeenHead[]): Promise<void> => {
-    lease.unheard(lossInWords({ ...suspected, lineage: witness.lineage() }))
+    lease.fallBehind(lossInWords({ ...suspected, lineage: witness.lineage() }))
     const [found, { lineage }] = await lease.confirmed((connection) =>
       Promise.all([findPlaces(runOn(connection), known), continuityOf(runOn(connection))]),
     )
@@ -217,7 +217,7 @@ export const openForeignFeed = (
     const ends = await chainEnds(runIn(inTime, renewal))
     positions.clear()
     for (const { chain, base, end, hash } of ends) moveTo(chain, { sequence: end, hash: end === base ? null : hash })
-    lease.heard(renewal.sentAt)
+    lease.caughtUp(renewal.sentAt)
   }
   const look = (): void => {
     again = looking !== null
@@ -236,7 +236,7 @@ export const openForeignFeed = (
   return {
     start,
     missed(why) {
-      lease.unheard(why)
+      lease.fallBehind(why)
       look()
     },
     look,

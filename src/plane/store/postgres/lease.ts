@@ -28,9 +28,9 @@ export type Lease = {
   /** Every second or so, while that succeeds. */
   onRenewed(run: (renewal: Renewal) => void): void
   /** Everything that had been committed by then has been published here. */
-  heard(by: Instant): void
-  /** Commits cannot be published here until `heard` is called again, so the replica is behind at once: the reason, in a sentence. */
-  unheard(why: string): void
+  caughtUp(by: Instant): void
+  /** Commits cannot be published here until `caughtUp` is called again, so the replica is behind at once: the reason, in a sentence. */
+  fallBehind(why: string): void
   /** How long ago that was; null: never. */
   behindMs(): number | null
   /** How far this machine's clock is ahead of the database's; null: not known yet. */
@@ -97,8 +97,8 @@ export const openLease = async (
   let renewal = await register(connection)
   /** Null: the row is gone, or has expired. */
   let renewed: Instant | null = renewal.sentAt
-  let heard: Instant | null = null
-  let unheard: string | null = null
+  let caughtUpAt: Instant | null = null
+  let whyBehind: string | null = null
   let beating: Promise<void> | null = null
   let troubled = false
   let closing: Promise<void> | null = null
@@ -106,7 +106,7 @@ export const openLease = async (
   let cancelRetry = (): void => {}
 
   const standing = (): Standing => {
-    const at = { now: instantOf(clock), renewed, heard, unheard, clock: renewal.clock, clockToleranceMs }
+    const at = { now: instantOf(clock), renewed, caughtUpAt, whyBehind, clock: renewal.clock, clockToleranceMs }
     const now = standingAt({ ...at, ...pace })
     const loss = witness.loss()
     return loss === null || now.kind === 'expired' ? now : { kind: 'in-doubt', why: lossInWords(loss) }
@@ -196,13 +196,13 @@ export const openLease = async (
     onStanding: (run) => void standingListeners.push(run),
     renewal: () => renewal,
     onRenewed: (run) => void renewalListeners.push(run),
-    heard: (by) =>
+    caughtUp: (by) =>
       learn(() => {
-        heard = by
-        unheard = null
+        caughtUpAt = by
+        whyBehind = null
       }),
-    unheard: (why) => learn(() => void (unheard = why)),
-    behindMs: () => (heard === null ? null : elapsedMs(heard, instantOf(clock))),
+    fallBehind: (why) => learn(() => void (whyBehind = why)),
+    behindMs: () => (caughtUpAt === null ? null : elapsedMs(caughtUpAt, instantOf(clock))),
     clockOffsetMs: () => (renewal.clock === null ? null : offsetNow(renewal.clock, instantOf(clock))),
     async confirmed(look) {
       const on = connection

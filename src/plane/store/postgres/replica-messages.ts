@@ -41,7 +41,7 @@ export const openReplicaMessages = async (
   let working: Promise<void> | null = null
   let closed = false
 
-  const heard = (channel: string, payload: string): void => {
+  const received = (channel: string, payload: string): void => {
     if (channel !== hints) messageListeners.forEach((run) => run(payload))
     // Our own notifications come back too, and are ignored.
     else if (payload !== String(lease.number())) hintListeners.forEach((run) => run())
@@ -49,7 +49,7 @@ export const openReplicaMessages = async (
   const connect = async (): Promise<PgConnection> => {
     // A notification is as good as its listeners; none of them reads it after a crash.
     const fresh = await access.connect('messages', { synchronous_commit: 'off' })
-    fresh.onNotification(heard)
+    fresh.onNotification(received)
     fresh.onEnd(() => {
       if (connection === fresh) connection = null
     })

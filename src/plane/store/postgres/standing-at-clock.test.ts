@@ -27,7 +27,7 @@ test('R2: a clock that is more than the tolerance ahead or behind is named with 
 test('R2: a clock that is set after the last answer is noticed without another one, and when it is set back', () => {
   const measured = clockOffset(sent, after(2), sent.wallMs + 1)
   assert.equal(offsetNow(measured, after(700, -60_000)), -60_000)
-  const facts = { renewed: after(0), heard: after(0), unheard: null, leaseMs: 15_000, mostBehindMs: 10_000 }
+  const facts = { renewed: after(0), caughtUpAt: after(0), whyBehind: null, leaseMs: 15_000, mostBehindMs: 10_000 }
   const kindAt = (now: Instant) => standingAt({ ...facts, now, clock: measured, clockToleranceMs: tolerance }).kind
   assert.equal(kindAt(after(700)), 'serving')
   assert.equal(kindAt(after(700, -60_000)), 'skewed')

@@ -10,8 +10,8 @@ const later = (ms: number, since: Instant = start): Instant => ({
   wallMs: since.wallMs + ms,
 })
 const limits = { leaseMs, mostBehindMs }
-const kindAt = (now: Instant, renewed: Instant | null, heard: Instant | null): Standing['kind'] =>
-  standingAt({ now, renewed, heard, unheard: null, ...limits }).kind
+const kindAt = (now: Instant, renewed: Instant | null, caughtUpAt: Instant | null): Standing['kind'] =>
+  standingAt({ now, renewed, caughtUpAt, whyBehind: null, ...limits }).kind
 
 const instants = fc.record({
   monotonicMs: fc.integer({ min: 0, max: 60_000 }),
@@ -31,7 +31,13 @@ test('a replica that is cut off serves for 10 s, is behind until 15 s, and then 
 })
 
 test('R1a: a replica that knows what keeps it from hearing more is behind at once, and says it', () => {
-  const standing = standingAt({ now: start, renewed: start, heard: start, unheard: 'a chain is gone', ...limits })
+  const standing = standingAt({
+    now: start,
+    renewed: start,
+    caughtUpAt: start,
+    whyBehind: 'a chain is gone',
+    ...limits,
+  })
   assert.deepEqual(standing, { kind: 'behind', why: 'a chain is gone' })
 })
 
@@ -41,25 +47,25 @@ test('a replica with a lease that has read nothing yet is behind', () => {
 
 test('whichever clock says longer is believed', () => {
   fc.assert(
-    fc.property(instants, maybe, maybe, fc.integer({ min: 1, max: 60_000 }), (now, renewed, heard, moreMs) => {
+    fc.property(instants, maybe, maybe, fc.integer({ min: 1, max: 60_000 }), (now, renewed, caughtUpAt, moreMs) => {
       const order = ['serving', 'behind', 'expired']
-      const before = order.indexOf(kindAt(now, renewed, heard))
+      const before = order.indexOf(kindAt(now, renewed, caughtUpAt))
       for (const by of [
         { ...now, monotonicMs: now.monotonicMs + moreMs },
         { ...now, wallMs: now.wallMs + moreMs },
       ])
-        assert(order.indexOf(kindAt(by, renewed, heard)) >= before)
+        assert(order.indexOf(kindAt(by, renewed, caughtUpAt)) >= before)
     }),
   )
 })
 
 test('no replica serves longer than either clock allows, however the other one jumps', () => {
   fc.assert(
-    fc.property(instants, maybe, maybe, (now, renewed, heard) => {
+    fc.property(instants, maybe, maybe, (now, renewed, caughtUpAt) => {
       const aged = (since: Instant | null, ms: number): boolean =>
         since === null || now.monotonicMs - since.monotonicMs >= ms || now.wallMs - since.wallMs >= ms
-      const expected = aged(renewed, leaseMs) ? 'expired' : aged(heard, mostBehindMs) ? 'behind' : 'serving'
-      assert.equal(kindAt(now, renewed, heard), expected)
+      const expected = aged(renewed, leaseMs) ? 'expired' : aged(caughtUpAt, mostBehindMs) ? 'behind' : 'serving'
+      assert.equal(kindAt(now, renewed, caughtUpAt), expected)
     }),
   )
 })

@@ -15,9 +15,9 @@ export type StandingFacts = {
   /** When the newest renewal that was confirmed had been sent; null: there is no lease to renew. */
   readonly renewed: Instant | null
   /** Everything committed before this moment has been published here; null: no such moment is known. */
-  readonly heard: Instant | null
+  readonly caughtUpAt: Instant | null
   /** What has kept it from hearing more; null: nothing but time, as far as is known. */
-  readonly unheard: string | null
+  readonly whyBehind: string | null
   /** As the newest renewal showed it; null: it was not compared. */
   readonly clock?: ClockOffset | null
   /** How far it may be from the database's. */
@@ -27,16 +27,25 @@ export type StandingFacts = {
 }
 
 export const standingAt = (facts: StandingFacts): Standing => {
-  const { now, renewed, heard, unheard, clock = null, clockToleranceMs = Infinity, leaseMs, mostBehindMs } = facts
+  const {
+    now,
+    renewed,
+    caughtUpAt,
+    whyBehind,
+    clock = null,
+    clockToleranceMs = Infinity,
+    leaseMs,
+    mostBehindMs,
+  } = facts
   if (renewed === null) return { kind: 'expired', why: 'this replica has no lease' }
   const unrenewedMs = elapsedMs(renewed, now)
   if (unrenewedMs >= leaseMs) return { kind: 'expired', why: `the lease was last renewed ${seconds(unrenewedMs)} ago` }
   const skew = clock === null ? null : clockTrouble(clock, now, clockToleranceMs)
   if (skew !== null) return { kind: 'skewed', why: skew }
-  if (heard === null) return { kind: 'behind', why: 'what the other replicas have committed is still being read' }
+  if (caughtUpAt === null) return { kind: 'behind', why: 'what the other replicas have committed is still being read' }
   // Waiting for `mostBehindMs` is for silence. What is known to be missing is known now.
-  if (unheard !== null) return { kind: 'behind', why: unheard }
-  const behindMs = elapsedMs(heard, now)
+  if (whyBehind !== null) return { kind: 'behind', why: whyBehind }
+  const behindMs = elapsedMs(caughtUpAt, now)
   if (behindMs < mostBehindMs) return { kind: 'serving' }
   return { kind: 'behind', why: `what the other replicas have committed was last heard of ${seconds(behindMs)} ago` }
 }
