@@ -1,5 +1,5 @@
 // What one join and one revocation cost in a WireGuard network of 10, 100 and 1,000 nodes: a real plane, a channel for every
-// node, and every agent says what it has brought into force. Everybody in the network has to know of either, so the least
+// node, and every agent says what it has brought into force. Every node in the network has to know of either, so the least
 // there is to send grows with the nodes; what must not grow is what each of them is sent.
 //
 // CPU is the plane's, over all rounds of one size, above what the same costs with a node that takes no part in the network.
@@ -136,7 +136,7 @@ async function measure(plane: PlaneProcess, door: Door, members: readonly Member
   return { join, revoke }
 }
 
-/** Until everybody who must know has been told, and the plane has received the answers. */
+/** Until every node that must know has the change, and the plane has their answers. */
 async function costOf(
   plane: PlaneProcess,
   members: readonly Member[],

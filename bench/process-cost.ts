@@ -13,7 +13,7 @@ export const cpuMs = (pid: number): number =>
     return sum + ((user + system + childUser + childSystem) * 1000) / clockTicksPerSecond
   }, 0)
 
-/** Of the whole machine, whoever used it. */
+/** Of the whole machine, by all processes. */
 export const machineCpuMs = (): number => {
   const [user = 0, nice = 0, system = 0, , , irq = 0, softIrq = 0] = (
     /^cpu +(.*)$/m.exec(fs.readFileSync('/proc/stat', 'utf8'))?.[1] ?? ''

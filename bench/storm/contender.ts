@@ -1,4 +1,4 @@
-// A plane in the storm, with machines of its own in another process, and what each thing they do costs everybody.
+// A plane in the storm, with machines of its own in another process, and what each thing they do costs every process.
 
 import { fork } from 'node:child_process'
 import * as path from 'node:path'
@@ -13,7 +13,7 @@ import type { Order, Report } from './generator.ts'
 export type Contender = {
   readonly name: string
   readonly replicas: number
-  /** What everybody spends while the machines do one thing. */
+  /** What every process spends while the machines do one thing. */
   run(order: Order): Promise<Phase>
   settledBytes(): Promise<number>
 }

@@ -1,4 +1,4 @@
-// Nodes with a channel each, spread over several planes. Like an agent, whoever loses its channel opens another, at the
+// Nodes with a channel each, spread over several planes. Like an agent, a node that loses its channel opens another, at the
 // next plane that answers and with the agent's own waits in between.
 
 import assert from 'node:assert/strict'

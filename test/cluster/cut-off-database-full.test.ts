@@ -1,5 +1,5 @@
-// L4: the disk of the database is full. Whoever is cut off is cut off at the replica that was asked, the answer says that and
-// no more, and it is committed by itself once it can be.
+// L4: the disk of the database is full. A cut-off is in force at the replica that was asked, the answer says that and no
+// more, and the plane commits it by itself once it can.
 
 import assert from 'node:assert/strict'
 import * as fs from 'node:fs'

@@ -1,5 +1,5 @@
-// The database is away for longer than a lease, for all planes or for one of them. Planes say so and stop; nobody is taken
-// for dead; and a plane that cannot have received a revocation does not serve whoever it is about.
+// The database is away for longer than a lease, for all planes or for one of them. Planes say so and stop; no node is taken
+// for dead; and a plane that cannot have received a revocation does not serve its node.
 
 import assert from 'node:assert/strict'
 import { test, type TestContext } from 'node:test'
@@ -134,7 +134,7 @@ test('the database hangs for longer than grace and lease: planes report it and c
       assert.ok(behindMs < mostBehindMs + slackMs, `behind after ${behindMs} ms`)
       assert.ok(expiredMs > behindMs && expiredMs < leaseMs + slackMs, `expired after ${expiredMs} ms`)
     }
-    // Whoever was there when the database came back is, and the one that was not is given its grace once more.
+    // Nodes that were connected when the database came back stay active; the absent one gets its grace once more.
     await eventually('the one that stayed away to be inactive', async () => (await lapsed(tables)).length > 0, {
       withinMs: 30_000,
       everyMs: 100,

@@ -1,5 +1,6 @@
-// Machines that enrol at several planes as fast as they are answered, and a record of what each was told. Whoever gets no
-// answer, or is told to come back, asks the same again, wherever; only a reply that arrived is an acknowledgement.
+// Machines that enrol at several planes as fast as they are answered, and a record of what each was answered. A machine that
+// gets no answer, or is asked to retry later, sends the same again, to any plane; only a reply that arrived is an
+// acknowledgement.
 
 import { X509Certificate } from 'node:crypto'
 import { makeCsr } from '#pki/csr.ts'
@@ -14,7 +15,7 @@ export type Machine = {
   readonly id: string
   /** The token's id, once its creation was acknowledged. */
   readonly token: string
-  /** Serials it was given, by whoever asked with the token: one, if all is well. */
+  /** Serials that callers with the token were given: one, if all is well. */
   readonly serials: Set<string>
 }
 
@@ -24,7 +25,7 @@ export type EnrollmentLoad = {
   acknowledged(): number
   /** The longest time without one, so far, since the load began or since the last time this was asked. */
   takeLongestGapMs(): number
-  /** Everybody finishes what they have begun. Rejects with whatever was answered and should not have been. */
+  /** Every machine finishes what it has begun. Rejects with an answer that should not have been given. */
   stop(): Promise<void>
 }
 
@@ -108,7 +109,7 @@ export const startEnrollmentLoad = (
     }
   }
   const over = Promise.all(Array.from({ length: lanes }, (_, name) => lane(name)))
-  // Told when the load is stopped, which is when somebody waits for it.
+  // Reported when the load is stopped, which is when a test waits for it.
   over.catch(() => {})
   return {
     machines,

@@ -1,4 +1,4 @@
-// Three planes take the same token at once. Whoever comes first, at whichever plane: one key is certified. And three planes
+// Three planes take the same token at once. Whichever call is first, at whichever plane: one key is certified. And three planes
 // take the same key at once for several nodes: it is certified for one of them.
 
 import assert from 'node:assert/strict'
@@ -26,7 +26,7 @@ const three = 'path' in peer('postgres') ? shared<ThreePlanes>((scope) => startT
 type Asking = { readonly key: PrivateKey; readonly secret: string }
 type Attempt = { readonly keyHash: string; readonly reply: Reply; readonly plane: number; readonly repeats: number }
 
-/** Everybody connected, spread over the planes, which are held until all have asked; `first` is the first to go on. */
+/** All callers are connected, spread over the planes, which are held until all have asked; `first` goes on first. */
 const askAllAtOnce = async (
   doors: readonly ReplicaDoor[],
   asking: readonly Asking[],

@@ -1,5 +1,5 @@
-// One of three planes is killed, with a third of all channels: whoever wants to is back at once on the others, nothing
-// that was acknowledged is lost, and nobody is taken for dead but those who stay away.
+// One of three planes is killed, with a third of all channels: nodes that reconnect are back at once on the others,
+// nothing that was acknowledged is lost, and only nodes that stay away become inactive.
 
 import assert from 'node:assert/strict'
 import { test, type TestContext } from 'node:test'
@@ -96,7 +96,7 @@ test(`kill -9 of the leading one of three planes with ${channels} channels: all 
     const absences = lost.filter((node) => !node.hasLeft()).map((node) => node.absences[1]?.ms ?? Infinity)
     assert.deepEqual(await lapsed(tables), [], 'nobody was taken for dead before the grace')
 
-    // The lease of the dead one is longer than this grace: whoever is back is not counted by its old channel.
+    // The lease of the dead one is longer than this grace: a node that is back is not counted by its old channel.
     const [{ plane }] = others
     const set = await plane.api('PATCH', '/v1/domain', { set: { livenessGraceMs: graceMs } })
     assert.equal(set.status, 200, JSON.stringify(set.body))

@@ -211,7 +211,7 @@ test('SIGSTOP past the lease, the node revoked at a plane that is killed, SIGCON
   const { leader, others } = await byLeadership(world)
   const [stopped, acting] = others
   const doors = { stopped, acting, third: leader }
-  // Between its commit and the proof: whoever leads collects the rest.
+  // Between its commit and the proof: the leader collects the rest.
   const outcome = await runStopped(world, doors, 'past-lease', pastLeaseMs, () => acting.plane.kill9())
   const { receipt, stoppedAtMs } = outcome
   assert.deepEqual(howOf(receipt), ['acknowledged', 'lease', 'lease'])

@@ -35,7 +35,7 @@ export type ThreePlanesOptions = {
   /** Of the domain. */
   readonly set?: object
   readonly database?: TestDatabase
-  /** Where a plane listens for nodes; left out: on the address that everybody has. */
+  /** Where a plane listens for nodes; left out: on 127.0.0.1. */
   readonly hostOf?: (number: number) => string
 }
 
@@ -59,7 +59,7 @@ export const startThreePlanes = async (t: Scope, options: ThreePlanesOptions = {
   return { doors: [first, second, third], tables }
 }
 
-/** What agents are told to call, and who takes their calls there. */
+/** Three planes, and the load balancer whose address agents call. */
 export type PlanesBehindOne = ThreePlanes & { readonly balancer: RoundRobin }
 
 /** For agents: all three are one address, as behind a load balancer, on two ports. */

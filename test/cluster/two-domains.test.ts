@@ -1,4 +1,4 @@
-// One machine in the registries of two domains: whoever activates it tells the other, which only ever warns.
+// One machine in the registries of two domains: the domain that activates it tells the other, which only warns.
 
 import assert from 'node:assert/strict'
 import * as path from 'node:path'

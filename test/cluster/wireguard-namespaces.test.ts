@@ -83,7 +83,7 @@ const ping = async (from: Joined, to: Joined): Promise<boolean> =>
 const reaches = (from: Joined, to: Joined): Promise<true> =>
   eventually(`${from.id} to reach ${to.id}`, async () => (await ping(from, to)) || null)
 
-/** Everybody with the next one; all with all in the long run. */
+/** Each node with the next one; all with all in the long run. */
 const pairs = (all: readonly Joined[]): [Joined, Joined][] =>
   all.flatMap((from, at) =>
     all

@@ -1,5 +1,5 @@
 // R-039, and the stop to all issuance: an authority whose key was stolen is dropped in front of ten machines and two real
-// agents. What it signed opens nothing any more, everybody comes back by himself, and nobody is taken for somebody else.
+// agents. What it signed opens nothing any more, every node comes back by itself, and none is taken for another.
 
 import assert from 'node:assert/strict'
 import { X509Certificate } from 'node:crypto'
@@ -59,7 +59,7 @@ const heldBy = (
 ): { epoch: number; counter: string; current: { chainPem: string }; withdrawnIssuers: string[] } =>
   JSON.parse(readFileIfAny(identityFile(agent.state)) ?? 'null').identity
 
-/** In a word that agents of before know too: they leave, and recover. */
+/** With a code that older agents know too: they drop the certificate and recover. */
 const refusedEverywhere = async (t: Parameters<typeof openTlsConnection>[0], node: RawNode): Promise<void> => {
   const at = `/v1/nodes/${node.id()}`
   const kept = await openTlsConnection(t, node.target, node.identity())

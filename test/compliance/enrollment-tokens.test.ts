@@ -156,7 +156,7 @@ test('002-10: token creation requires an authenticated operator', async (t) => {
   const cli = await plane.muster('--key-file', keyFile, 'token', 'create', '--node', 'nobody-1')
   assert.deepEqual([cli.code, cli.stdout], [4, ''], cli.stderr)
   assert.match(cli.stderr, /ROLE_FORBIDDEN/)
-  // The node listener has no such address, whoever asks.
+  // The node listener has no such address, for any caller.
   assert.deepEqual(refusal(await nodeCall(await plane.target(), null, 'POST', '/v1/tokens', {})), [404, 'NOT_FOUND'])
 
   assert.equal(await made(), before)

@@ -55,7 +55,7 @@ const onOwnDisk = async (t: TestContext, profile: string): Promise<{ disk: Tmpfs
   return { disk, member }
 }
 
-/** Over it, and not itself: the lock of a running agent keeps a file system from being remounted by anybody but the kernel. */
+/** By a mount over it: while an agent has its lock there, only the kernel can remount the file system itself. */
 const makeReadOnly = (t: TestContext, { folder }: Tmpfs): (() => void) => {
   const mount = (...args: string[]): void => void execFileSync('mount', [...args, folder])
   mount('--bind', folder)

@@ -194,7 +194,7 @@ test('recovery CA bundle stale: fails closed with recovery_enrollment_blocked, u
   assert.match(explained.advice.join('\n'), /repair-bundle/)
   t.diagnostic(`${recovery.came() - came} knocks, none beyond the handshake`)
 
-  // R-126: the operator's way out. It stays in quarantine until its evidence has passed and somebody lets it out.
+  // R-126: the operator's way out. It stays in quarantine until its evidence has passed and an operator releases it.
   hardware.has(anothers)
   await bringRepairBundle(t, plane, blocked)
   const inQuarantine = await eventually(

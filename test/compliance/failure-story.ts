@@ -13,7 +13,7 @@ import type { Agent } from '../process/start-agent.ts'
 import type { Plane } from '../process/start-plane.ts'
 import { journalOf, nodeOf, succeeded } from './ask-plane.ts'
 
-/** Long enough for two busy cores; what is late is told with what was said instead. */
+/** Long enough for two busy cores; a failure shows what was said instead. */
 const patience = { withinMs: 45_000, everyMs: 50 }
 
 /** The agent in its next process, as the same node. */

@@ -1,4 +1,4 @@
-// L3, A5: nodes that got certificates over one key from a plane of before 0.2.1. The plane is made to forget its claims, and
+// L3, A5: nodes that got certificates over one key from a plane older than 0.2.1. The plane is made to forget its claims, and
 // then certifies a key a second time, as a replica of the release before does.
 
 import assert from 'node:assert/strict'

@@ -1,5 +1,5 @@
-// Where a node believes its plane to be. It leads wherever the test says, and is watched: how often somebody came, and how
-// often whoever is behind it had something to answer.
+// The address that a node has for its plane. It leads where the test says, and counts connections and how often the server
+// behind it answered.
 
 import * as net from 'node:net'
 import { cleanup, type Scope } from '../process/cleanup.ts'

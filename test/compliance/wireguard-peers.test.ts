@@ -98,7 +98,7 @@ test('002-5: a duplicate WireGuard key is rejected, uses up the token, and is re
   )
   assert.equal(refused.length, 1)
 
-  // Consumed: neither with the same key nor with one of its own does that token let anybody in.
+  // Consumed: that token admits no node, neither with the same key nor with another.
   for (const publicKey of [owner.publicKey, newWireguardKey().publicKey]) {
     assert.deepEqual(refusal(await copy.enrollByToken(secret, partOf(publicKey))), [403, 'TOKEN_INVALID'])
   }
@@ -172,7 +172,7 @@ test('002-6: a revoked host is removed from peer sets within 60 seconds: here wi
   const tookMs = passedMs()
   assert.ok(tookMs < 2000, `${tookMs} ms`)
   for (const { agent } of agents) assert.equal(agent.frames.at(-1)?.remove.length, 1)
-  // And it stays away from whoever comes later.
+  // Nodes that come later do not get it as a peer either.
   assert.ok(!JSON.stringify((await join('peer-5')).answer.overlay_config).includes(doomed.publicKey))
   for (const { destroy } of agents) destroy()
 })

@@ -1,4 +1,4 @@
-// One row of every kind the fleet brought, for whoever stores, moves or lists rows.
+// One row of every kind the fleet brought, for tests that store, move or list rows.
 
 import { maintenancePolicy } from '#domain/core/domain-settings.ts'
 import { noOverlay } from '#domain/fleet/overlay.ts'

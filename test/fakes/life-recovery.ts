@@ -19,7 +19,7 @@ import { decideRepairBundle, decideRepairEvidence } from '#domain/recovery/repai
 import type { RowTable } from './row-table.ts'
 import { holder, hour } from './sample-rows.ts'
 
-/** Who is connected while somebody asks. */
+/** Which holder of the identity is connected during a recovery. */
 export type Live = 'nobody' | 'claimant' | 'other'
 
 /** How far behind the newest counter the one presented is; null: none is. */

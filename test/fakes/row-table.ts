@@ -38,7 +38,7 @@ export const rowTable = (): RowTable => {
 
 const keyOf = (write: Write): string => (tableShapes[write.put].key as (value: unknown) => string)(write.value)
 
-/** Denials, bans and certificates say the same whoever writes them last; everything else is replaced knowingly. */
+/** Denials, bans and certificates say the same by whichever write comes last; everything else is replaced knowingly. */
 const assertSeen = (change: Change, write: Write): void => {
   if (write.put === 'denial' || write.put === 'key-ban' || write.put === 'certificate') return
   const seen = change.reads.some(({ row, key }) => row === write.put && key === keyOf(write))

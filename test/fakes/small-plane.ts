@@ -147,7 +147,7 @@ export const startSmallPlane = async (t: Scope, nowMs: number, admits: string | 
   const reply = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const path = request.url ?? ''
     const body = await jsonOf(request)
-    // A plane of before recovery: agents ask, and go on without.
+    // A plane from before there was recovery: agents ask, and go on without it.
     const unknown = path === '/v1/challenge' ? (plane.intercept(path) ?? refusal(404, 'NOT_FOUND')) : null
     if (unknown !== null && unknown !== 'lost') return send(response, unknown)
     plane.calls.push({ path, body, serial: serialOf(request) })

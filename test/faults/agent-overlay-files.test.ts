@@ -93,7 +93,7 @@ test('no path leads out of the folder, and no link that lies there is followed',
   }
   assert.equal(files.apply([...before, ...before]).kind, 'not-applied')
   files.apply(before)
-  // Somebody lays links where the next set will be written, and where the link to it is made.
+  // An attacker places links where the next set will be written, and where the link to it is made.
   fs.symlinkSync(outside, path.join(state, 'overlay', 'current.new'))
   fs.rmSync(path.join(state, 'overlay', 'current'))
   fs.mkdirSync(path.join(state, 'overlay', 'current'))

@@ -317,7 +317,7 @@ export const readEverything = async (world: World, agent: Agent): Promise<void> 
   world.evidence.keep('journal', JSON.stringify(await journalEntries(world.plane())))
 }
 
-/** With SIGTERM, everybody. */
+/** Ends the agents and the plane with SIGTERM. */
 export const endAll = async (world: World, agents: readonly Agent[]): Promise<void> => {
   await world.operate('POST', '/v1/ca/rotate', {})
   world.look()

@@ -14,7 +14,7 @@ import { rawEvidence, recoverableNode } from '../process/raw-recovery.ts'
 import { selfSigned } from '../process/self-signed.ts'
 import { newKeyPem, secretIn, type Ask, type World } from './canary-world.ts'
 
-/** On the listener for nodes, by anybody. */
+/** On the listener for nodes, by an anonymous caller. */
 export const anonymousPlant = async (world: World): Promise<void> => {
   const { ledger } = world
   const target = await world.plane().target()

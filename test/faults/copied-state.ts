@@ -97,7 +97,7 @@ export const alertsOf = async (machine: Machine): Promise<readonly Json[]> => {
 }
 export const isOpen = ({ state }: Json): boolean => state === 'open'
 
-/** Whoever looks after the nodes is told who the two are, and what to do. */
+/** The operator learns which two machines they are, and what to do. */
 export const checkTold = async (machine: Machine): Promise<void> => {
   const story = await muster(machine, 'node', 'explain', machine.id)
   assert.match(story, /duplicate_identity/)
@@ -127,7 +127,7 @@ export const checkAlone = async ({ machine, agent }: Held): Promise<void> => {
   assert.ok(!(await conditionsOf(machine)).includes('duplicate_identity'))
 }
 
-/** What somebody could do with all that the loser has: every certificate, the recovery key, the bearer token. */
+/** What an attacker could do with all that the loser has: every certificate, the recovery key, the bearer token. */
 export const tryEverything = async (loser: Machine, winner: Machine): Promise<readonly string[]> => {
   const had = keptIdentity(loser.state)
   const target = await loser.plane.target()

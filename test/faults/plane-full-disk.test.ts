@@ -44,7 +44,7 @@ const enrollAll = async (
   await Promise.all(Array.from({ length: lanes }, lane))
 }
 
-/** Everybody who was told of a success has it in the store, and nobody else has anything. */
+/** Every success that was answered is in the store, and nothing else is. */
 const checkAnswers = async (plane: Plane, callers: readonly Caller[], told: ReadonlyMap<string, Reply>) => {
   for (const { id } of callers) {
     const [stored, ...more] = (await storedCertificates(plane, id)).map(({ der }) => der)

@@ -20,7 +20,7 @@ const callers = 200
 
 type Attempt = { readonly keyHash: string; readonly reply: Reply }
 
-/** Everybody connected, with a key of their own, and the plane held until all have asked: it meets them at once. */
+/** All callers are connected, each with its own key, and the plane is held until all have asked: it meets them at once. */
 const askAllAtOnce = async (plane: Plane, target: NodeTarget, secret: string): Promise<readonly Attempt[]> => {
   const ready = await Promise.all(
     Array.from({ length: callers }, async () => {

@@ -90,12 +90,12 @@ const joinGroups = async (t: TestContext, plane: Plane): Promise<Group[]> => {
   return groups
 }
 
-/** Everybody gets a certificate of an age that is right when the outage begins. Answers when that is. */
+/** Every node gets a certificate that has the wanted age when the outage begins. Answers when that is. */
 const aligned = async (groups: readonly Group[]): Promise<number> => {
   const oldest = Math.max(...groups.map(({ age }) => age))
   const startMs = Date.now()
   const renewed = groups.map(async ({ age, members }) => {
-    // Lives are counted in whole seconds: whoever is younger must not be older than meant for that.
+    // Lives are counted in whole seconds: rounding must not make a younger certificate older than meant.
     await until(startMs + (age === oldest ? 0 : (oldest - age) * shortLifeMs + 1_000))
     const before = members.map((member) => certificateOf(member).serial)
     for (const member of members) member.signal('SIGUSR2')
@@ -281,7 +281,7 @@ describe('a plane that is away', { concurrency: true }, () => {
       const beganMs = performance.now()
       plane = await away({ ...proxied, plane }, how, longOutageMs)
       const [backMs, backAtMs] = [performance.now(), Date.now()]
-      // Whoever is told to does not wait for the next try.
+      // An agent that is nudged does not wait for its next try.
       const nudged = how === 'dead' ? members.slice(0, 3) : []
       const hurried = await Promise.all(nudged.map(renewNow))
       await untilBack(plane, everybody, epoch)

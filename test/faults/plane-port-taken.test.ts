@@ -1,4 +1,4 @@
-// A plane that cannot have one of its ports has to end: half a plane would look alive to whoever started it.
+// A plane that cannot have one of its ports has to end: half a plane would look alive to the supervisor that started it.
 
 import assert from 'node:assert/strict'
 import * as fs from 'node:fs'

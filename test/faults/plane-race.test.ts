@@ -1,4 +1,4 @@
-// An identity is taken away while its node asks for more. Whoever comes first: afterwards nothing the node holds works.
+// An identity is taken away while its node asks for more. Whichever commits first: afterwards nothing the node holds works.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -207,7 +207,7 @@ const runRound = async (
   assert.deepEqual([known.sessions, known.certificates], [[], []])
 
   const told = (await journalEntries(plane, { node: id })).map(({ type }) => type)
-  // What was refused afterwards, and what was proven, is told behind it.
+  // Entries about later refusals and about the receipt follow it.
   const types = told.filter((type) => !/^(refused|receipt\.|alert\.)/.test(type))
   assert.equal(types.at(-1), entry, `${id}: ${types.join(', ')}`)
 

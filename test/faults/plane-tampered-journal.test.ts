@@ -1,4 +1,4 @@
-// Somebody who can write the database file edits the journal. `muster journal verify` says where.
+// An attacker who can write the database file edits the journal. `muster journal verify` says where.
 
 import assert from 'node:assert/strict'
 import * as fs from 'node:fs'
@@ -15,7 +15,7 @@ import { tempFolder } from '../process/temp-folder.ts'
 
 type Written = { readonly plane: Plane; readonly revocation: number }
 
-/** A plane with a revocation in the middle of its journal: what an intruder would want to have been somebody else's. */
+/** A plane with a revocation in the middle of its journal: an intruder would want to attribute it to another operator. */
 const write = async (scope: Scope): Promise<Written> => {
   const plane = await startPlane(scope)
   const target = await targetByAddress(plane)
@@ -52,7 +52,7 @@ const alter = (database: DatabaseSync, sequence: number): void => {
   assert.equal(changes, 1)
 }
 
-/** With the real algorithm, as anybody can, but without the key that signs heads. */
+/** With the real algorithm, which is public, but without the key that signs heads. */
 const recomputeFrom = (database: DatabaseSync, first: number): void => {
   const rows = database.prepare('SELECT sequence, bytes FROM journal WHERE sequence >= ? ORDER BY sequence').all(first)
   const before = database.prepare('SELECT hash FROM journal WHERE sequence = ?').get(first - 1)

@@ -1,5 +1,5 @@
 // Started by store-postgres-server.test.ts, and stopped by it in the middle of a transaction: a replica that makes one
-// commit when it is told to, and prints what came of it.
+// commit on a command, and prints the outcome.
 
 import { createPrivateKey, createPublicKey } from 'node:crypto'
 import * as fs from 'node:fs'

@@ -17,7 +17,7 @@ import { rawNode } from '../process/raw-node.ts'
 import { sharedPlane } from '../process/shared-plane.ts'
 import { startPlane } from '../process/start-plane.ts'
 
-/** 127.0.0.1 is a balancer, and every other loopback address is anybody. */
+/** 127.0.0.1 is a balancer, and every other loopback address is an ordinary client. */
 const behind127 = ['--proxy-from', '127.0.0.1', '--operator-tls']
 const plane = sharedPlane({ args: behind127 })
 

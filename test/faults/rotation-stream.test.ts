@@ -1,4 +1,4 @@
-// Certificates of a minute, exchanged again and again under a stream of numbered reports: whoever listens at the other end
+// Certificates of a minute, exchanged again and again under a stream of numbered reports: the reader at the other end
 // must not notice. Mostly waiting: both tests run side by side, and scripts/test.ts starts this file first.
 
 import assert from 'node:assert/strict'

@@ -1,4 +1,4 @@
-// What a secret looks like once somebody has written it down: as it is, encoded, escaped, or only a piece of it.
+// What a secret looks like once a program has written it down: as it is, encoded, escaped, or only a piece of it.
 
 export type Form = 'raw' | 'hex' | 'HEX' | 'base64' | 'base64url' | 'URL-encoded' | 'in JSON'
 

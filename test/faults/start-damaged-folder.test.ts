@@ -125,7 +125,7 @@ const damage = (world: World, name: string, kind: (typeof damages)[number], rand
 const putBack = (world: World, name: string): void => {
   fs.mkdirSync(path.dirname(path.join(world.data, name)), { recursive: true })
   fs.copyFileSync(path.join(world.whole, name), path.join(world.data, name))
-  // Kept as evidence, and warned of until somebody has looked.
+  // Kept as evidence, and warned of until an operator has looked.
   fs.rmSync(`${path.join(world.data, name)}.damaged`, { force: true })
   if (name === 'muster.db')
     for (const end of ['-wal', '-shm']) fs.rmSync(path.join(world.data, name + end), { force: true })
@@ -231,7 +231,7 @@ for (const root of ['online', 'offline'] as const) {
       damage(world, 'muster.db', kind, never)
       const outcome = await startOn(world)
       if (kind !== 'older') assert.equal(outcome, 'DATA_FOLDER_INCOMPLETE')
-      // The issuing key of before is the retired one of now.
+      // The issuing key of that time is retired by now.
       else assert.equal(outcome, root === 'online' ? 'KEY_MISSING' : 'started')
       putBack(world, 'muster.db')
       await assertWhole(world)

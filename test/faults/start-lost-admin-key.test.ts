@@ -1,4 +1,4 @@
-// Every operator key is lost. Whoever has the store and its sealing key makes a new one on the host, and the journal
+// Every operator key is lost. A person who has the store and its sealing key makes a new one on the host, and the journal
 // says so.
 
 import assert from 'node:assert/strict'

@@ -228,7 +228,7 @@ test('L1: a first start that fails leaves the folder as it was, and the next one
   const taken = () => startPlaneHere(data, { operatorListen: `127.0.0.1:${port}` })
   assert.equal(await refusalOf(data, taken), 'ADDRESS_IN_USE 78')
   assert.ok(!fs.existsSync(data))
-  // Two of its own on one port, under names that are told apart by nobody but the system.
+  // Two listeners of one plane on one port, under names that only the system knows to be the same.
   const twice = () => startPlaneHere(data, { nodeListen: '127.0.0.1:28443', recoveryListen: '127.1:28443' })
   assert.equal(await refusalOf(data, twice), 'ADDRESS_IN_USE 78')
   assert.ok(!fs.existsSync(data))

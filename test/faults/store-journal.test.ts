@@ -1,4 +1,4 @@
-// Somebody edits the database file. What they can do without the signing key has to show.
+// An attacker edits the database file. What is possible without the signing key has to show.
 
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'

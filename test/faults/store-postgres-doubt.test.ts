@@ -1,4 +1,4 @@
-// The connection breaks around a COMMIT. Whoever was answered was answered the truth; whoever was not can ask again.
+// The connection breaks around a COMMIT. Every answer that was given is true; a caller without one can ask again.
 
 import assert from 'node:assert/strict'
 import { describe, test, type TestContext } from 'node:test'

@@ -1,5 +1,5 @@
-// The first moments of a plane that was killed and started again: whoever connects as soon as the port accepts is judged
-// by everything that was decided before.
+// The first moments of a plane that was killed and started again: a node that connects as soon as the port accepts is
+// judged by everything that was decided before.
 
 import assert from 'node:assert/strict'
 import * as net from 'node:net'
@@ -85,7 +85,7 @@ test(`in its first ${firstMs} ms after a kill a plane refuses what it refused be
     const restarted = plane.restart()
     await eventually('the port to accept', () => accepts(plane.nodePort), { withinMs: 30_000, everyMs: 1 })
     const acceptedMs = performance.now()
-    // In turn, so that everybody's first call is among the earliest however slow this machine is.
+    // In turn, so that the first call of each node is among the earliest on a slow machine too.
     const callers = Array.from({ length: callersEach }, () => all).flat()
     const calls = callers.map((standing) => callAtOnce(target, standing, acceptedMs))
     const channels = all.map(({ node }) => openRawChannel(target, node.identity(), node.id()))

@@ -63,7 +63,7 @@ test('the certificate of a node of another domain is unknown, even where both do
   await isUnknown(target, stranger.identity(), 'gpu-002')
 })
 
-/** As somebody would who has read the plane's data folder. */
+/** As an attacker would who has read the plane's data folder. */
 const keysOf = (it: Plane, role: string): { key: string; pem: string } => {
   const places = { dataFolder: it.data, keyFile: null, credentialsFolder: null }
   const custody = openKeyCustody(path.join(it.data, 'keys'), findSealingKey(places, systemRandom))

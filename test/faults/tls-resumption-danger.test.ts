@@ -32,7 +32,7 @@ const chainOf = (leaf: CertificateSpec): string =>
 
 const roots = [toPem('CERTIFICATE', ca.root.certificate.der)]
 
-/** Asks for a certificate, as Node does it for whoever trusts its defaults, and answers how it was judged. */
+/** Asks for a certificate, as Node does it by default, and answers how it was judged. */
 const listener = async (t: TestContext, options: ServerOptions): Promise<LocalTlsServer> => {
   const local = await startLocalTlsServer(t, { requestCert: true, rejectUnauthorized: true, ca: roots, ...options })
   local.server.on('request', (request, response) => {

@@ -1,4 +1,4 @@
-// What an agent says while its clock is wrong, at every moment somebody could ask.
+// What an agent says while its clock is wrong, at every moment an operator could ask.
 
 import assert from 'node:assert/strict'
 import { test, type TestContext } from 'node:test'

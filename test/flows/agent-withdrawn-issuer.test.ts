@@ -1,5 +1,5 @@
-// Whoever has stolen the key of an intermediate can make a certificate for the plane's name that leads to our root. An
-// agent that was told of it sends such a server nothing, by whichever check it goes.
+// An attacker who has stolen the key of an intermediate can make a certificate for the plane's name that leads to our root. An
+// agent that knows of the withdrawal sends such a server nothing, by either check.
 
 import assert from 'node:assert/strict'
 import type { AddressInfo } from 'node:net'

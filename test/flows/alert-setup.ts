@@ -42,7 +42,7 @@ export const setUpAlerts = async (t: TestContext): Promise<AlertSetup> => {
     if (verdict.kind === 'unchanged') throw new Error(`${name} of ${id} is so already`)
     const outcome = await store.commit(verdict.change)
     if (outcome === 'lost-race') throw new Error('somebody else was there')
-    // Null: the plane died between the commit and whoever follows it.
+    // Null: the plane died between the commit and what follows it.
     feed?.publish(outcome)
   }
   return {

@@ -63,7 +63,7 @@ const open = async (t: TestContext) => {
     await commit({ put: 'certificate', value: row }, { put: 'node', value: { ...value, membership } })
     return issued
   }
-  /** As somebody does it by hand in the database: the denials stay away. */
+  /** As done by hand in the database: no denials are written. */
   const changeNode = async (node: string, membership: Membership, epoch = 1): Promise<void> => {
     const row = await store.get('node', node)
     assert.ok(row !== null)

@@ -1,5 +1,5 @@
-// Issuance is halted while somebody is being given a certificate: whoever was decided on before loses the race, on
-// whichever replica, and nothing of his is used up.
+// Issuance is halted while a node is being given a certificate: a decision made before the halt loses the race, on every
+// replica, and uses up nothing of that node.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

@@ -184,7 +184,7 @@ test('a node that was revoked while a replica slept past its lease has none of i
   await channel.outcome
   channel.send('hello', hello)
   await turns()
-  // It hears of nothing and answers nobody. The clocks say so when it wakes, before anybody has told it.
+  // It receives and answers nothing. Its clocks say so when it wakes, before any other replica does.
   a.mute(true)
   a.stand('behind')
   const receipt = withdrawIdentity(b, b, node, { kind: 'revoke', reason: 'stolen' }, alice)

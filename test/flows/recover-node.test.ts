@@ -380,7 +380,7 @@ test('a renewal whose reply was lost for good is no copy: its holder recovers, w
   assert(lost.kind === 'issued')
   setup.clock.advance(3 * day)
   assert.equal(codeOf(await setup.recoverByKey(key, 'n1', counter)), 'issued')
-  // Had the reply reached somebody else, that one is found out when it comes.
+  // Had the reply reached a second holder, that holder is detected when it connects.
   const other = await setup.recoverByKey(key, 'n1', setup.counterOf(lost), newCsr(), { evidence: evidenceOf('b') })
   assert.equal(codeOf(other), 'DUPLICATE_IDENTITY')
 })

@@ -138,7 +138,7 @@ export const setUpRecovery = async (t: TestContext, profile: Partial<Profile> = 
     assert(found !== null)
     return found.value
   }
-  /** As whoever holds the newest certificate. */
+  /** As the holder of the newest certificate. */
   const principal = async (id: string) => {
     const node = await nodeNow(id)
     assert('slots' in node.membership && node.membership.slots !== null)

@@ -123,7 +123,7 @@ export const setUpReplicas = async (t: TestContext, count: number, nodes: readon
     }
   }
 
-  /** Time passes for everybody, second by second, with the upkeep of those that are not `asleep`. */
+  /** Time passes for all replicas, second by second, with the upkeep of those that are not `asleep`. */
   const pass = async (ms: number, asleep: readonly object[] = []): Promise<void> => {
     for (let passedMs = 0; passedMs < ms; passedMs += 1000) {
       timers.advance(Math.min(1000, ms - passedMs))

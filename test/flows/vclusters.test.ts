@@ -209,7 +209,7 @@ test('assignments that race with a deletion win or lose cleanly: no node is ever
         told.every((one) => ['committed', 'VCLUSTER_NOT_FOUND', 'NODE_STATE_CONFLICT'].includes(one)),
         told.join(),
       )
-      // Without force nobody was taken out of it: whoever was in, was in before.
+      // Without force no node was taken out of it: its nodes were in it before.
       if (!force) assert.deepEqual([deleted.unassigned, won], [[], 0], `round ${round}`)
     } else {
       assert.deepEqual([deleted.code, force, value.closed], ['VCLUSTER_IN_USE', false, false], `round ${round}`)

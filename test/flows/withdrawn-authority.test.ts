@@ -1,5 +1,5 @@
-// An authority whose key somebody else may have is withdrawn: another signs at once, its key is gone, and what it signed
-// is handed out to nobody, also where that was under way.
+// An authority whose key an attacker may have is withdrawn: another signs at once, its key is gone, and no
+// certificate that it signed is handed out, also where that was under way.
 
 import assert from 'node:assert/strict'
 import * as fs from 'node:fs'

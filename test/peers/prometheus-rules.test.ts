@@ -211,11 +211,11 @@ const everyday: Readonly<Record<string, string>> = {
   [plane('admission_queue')]: `3x${days}`,
   // Refused as much as always.
   [plane('refusals_total', ',code="TOKEN_EXPIRED"')]: `0+90x${days}`,
-  // A boot storm is told to come back.
+  // A boot storm is asked to retry later.
   [plane('refusals_total', ',code="BUSY"')]: `0x600 0+5000x20 100000x2000`,
   [plane('webhook_waiting')]: `0 2 0 2 0x${days}`,
   [plane('webhook_deliveries_total', ',outcome="given_up"')]: `0x${days}`,
-  // Somebody looks after it.
+  // An operator has acknowledged it.
   [plane('alerts', ',kind="spoof_suspected",severity="critical",state="acknowledged"')]: `1x${days}`,
   [plane('alerts', ',kind="stuck_enrollment",severity="warning",state="open"')]: `1x${days}`,
   [plane('server_certificate_not_after_seconds')]: `${60 * day}x${days}`,

@@ -1,5 +1,5 @@
 // Stands between a store and its PostgreSQL, and knows of the protocol just enough to see a COMMIT pass: the moment at
-// which a connection breaks is what decides what anybody can know.
+// which a connection breaks decides what either side can know.
 
 import * as net from 'node:net'
 import { cleanup, type Scope } from './cleanup.ts'

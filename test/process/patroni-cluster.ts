@@ -23,7 +23,7 @@ export type ClusterMember = {
 }
 
 export type PatroniCluster = {
-  /** All three hosts: whoever connects takes whichever is the primary. */
+  /** All three hosts: a client connects to the one that is the primary. */
   readonly target: PostgresTarget
   /** What a plane has to have in its environment to use it. */
   readonly env: Readonly<Record<'PGHOST' | 'PGPORT' | 'PGUSER' | 'PGDATABASE' | 'PGPASSFILE' | 'PGSSLMODE', string>>
@@ -79,7 +79,7 @@ export const startPatroni = async (t: Scope): Promise<PatroniCluster> => {
     member.patroni = start(pathOf('patroni'), [member.configFile], member.name)
   }
   members.forEach(startMember)
-  // None of it is to be kept: that they end is all, and whoever gives them work ends first.
+  // Nothing of them is kept, so they are killed; the processes that use them end first.
   cleanup(t, () => endAll([...members.flatMap(processesOf), etcd.pid]))
 
   const memberOf = (name: MemberName): Member => {

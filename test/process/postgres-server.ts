@@ -1,4 +1,4 @@
-// A real PostgreSQL for tests: one server a run, a fresh database for whoever asks.
+// A real PostgreSQL for tests: one server a run, a fresh database for each test that asks.
 
 import { execFile, spawn, type ChildProcess } from 'node:child_process'
 import * as fs from 'node:fs'
@@ -159,7 +159,7 @@ const copied = (data: string, { folder, port, user }: Place): Command => {
 
 type Owner = { readonly uid?: number; readonly gid?: number }
 
-/** The server refuses to run as root; empty: it runs as whoever we are. */
+/** The server refuses to run as root; empty: it runs as the user of this process. */
 export const serverOwner = (): Owner => {
   if (process.getuid?.() !== 0) return {}
   const users = fs

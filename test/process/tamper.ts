@@ -1,4 +1,4 @@
-// Somebody with write access to the database changes rows behind the planes' backs. Statements are written for both stores.
+// An attacker with write access to the database changes rows behind the planes' backs. Statements are written for both stores.
 
 import * as path from 'node:path'
 import { DatabaseSync } from 'node:sqlite'

@@ -7,7 +7,7 @@ import { cleanup, type Scope } from './cleanup.ts'
 
 export type Tmpfs = {
   readonly folder: string
-  /** Takes all space but `leaveBytes`; all of it, where somebody writes meanwhile. */
+  /** Takes all space but `leaveBytes`; all of it, where another process writes meanwhile. */
   fill(leaveBytes: number): void
   /** Gives back what `fill` took. */
   free(): void

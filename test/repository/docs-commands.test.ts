@@ -1,4 +1,4 @@
-// Every `muster` command that the documents tell somebody to type exists, with the options it is given there.
+// Every `muster` command that the documents tell a reader to type exists, with the options it is given there.
 
 import assert from 'node:assert/strict'
 import * as fs from 'node:fs'

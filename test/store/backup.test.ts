@@ -1,4 +1,4 @@
-// A data folder copied while somebody writes to it, looked at, and brought up to date.
+// A data folder copied while a plane writes to it, looked at, and brought up to date.
 
 import assert from 'node:assert/strict'
 import * as fs from 'node:fs'

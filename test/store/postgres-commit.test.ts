@@ -120,7 +120,7 @@ describe('replicas on one database', () => {
       assert(enrolled.filter((outcome) => outcome !== 'lost-race').length <= 1)
       assert.equal(await other.commit(change([read('key-ban', spki, 0)], [])), 'lost-race')
     }
-    // By the journal of whoever won: an enrollment was in its chain before the ban could be, or it is not there.
+    // By the journal of the winner: an enrollment was in its chain before the ban could be, or it is not there.
     assert.equal((await one.journal.verify()).kind, 'intact')
   })
 

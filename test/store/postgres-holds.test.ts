@@ -24,7 +24,7 @@ const addNodes = async (replica: TestReplica, nodes: readonly NodeId[]): Promise
   await Promise.all(nodes.map((node) => replica.commit(newNode(node, active))))
 }
 
-/** A transaction of somebody else who has the row of a node to himself. */
+/** A transaction of another client that has locked the row of a node. */
 const lockNode = async ({ database }: ReplicaSite, node: NodeId): Promise<PgConnection> => {
   const other = await database.connect()
   await other.exec('BEGIN')
@@ -105,7 +105,7 @@ test('of 50 that take the hold of one node at once, from three replicas, one get
     const winners = new Set(outcomes.filter(({ outcome }) => outcome === 'held').map(({ replica }) => replica))
     assert.equal(winners.size, 1)
     const [winner] = winners
-    // Within one replica whoever comes last has it: it knows its own sessions.
+    // Within one replica the last session has it: it knows its own sessions.
     const last = outcomes.findLast(({ replica }) => replica === winner)
     for (const { replica, outcome } of outcomes) {
       if (replica !== winner) assert.equal(outcome !== 'held' && outcome.replica, winner?.replicas.self)

@@ -15,7 +15,7 @@ export type Replicated = {
   readonly signer: HeadSigner
   /** One more replica; closed with the test. */
   open(more?: StoreOptions, by?: PostgresTarget): Promise<Store>
-  /** Somebody else at the database. */
+  /** Another client of the database. */
   readonly connection: PgConnection
   sql(text: string): Promise<readonly Readonly<Record<string, unknown>>[]>
 }
@@ -51,7 +51,7 @@ export const committed = async (store: Store, wanted: Change): Promise<Committed
 
 export const everything: JournalQuery = { after: null, last: null, limit: 1000, node: null, type: null }
 
-/** Page after page, as somebody reads who follows. */
+/** Page after page, as a follower reads. */
 export const readAll = async (
   { journal }: Pick<Store, 'journal'>,
   query: Partial<JournalQuery> = {},

@@ -10,7 +10,13 @@ import { StoreFault, UpgradeUnfinished } from '#plane/store/contract/store-error
 import type { Store } from '#plane/store/contract/store.ts'
 import { migrations } from '#plane/store/postgres/migrations.ts'
 import { migrateDatabase, migrationLock, schemaLock, schemaOf } from '#plane/store/postgres/run-migrations.ts'
-import { kindsSince, newestSchema, oldestSchema, partsSince } from '#plane/store/postgres/schema-since.ts'
+import {
+  kindsSince,
+  newestSchema,
+  oldestSchema,
+  partsSince,
+  releaseOfSchema,
+} from '#plane/store/postgres/schema-since.ts'
 import { connectPostgres, type PgConnection } from '#platform/postgres.ts'
 import { withPeer } from '../peers/peer.ts'
 import { eventually } from '../process/eventually.ts'
@@ -23,8 +29,11 @@ const setUp = async (t: TestContext): Promise<Replicated> => {
   return site
 }
 
+/** The release before: the oldest on whose schema a plane runs. */
+const before = releaseOfSchema[oldestSchema]
+
 const olderLease = (name: string, expires = "interval '1 hour'"): string =>
-  `INSERT INTO replica (name, version, started_at, expires_at) VALUES ('${name}', '0.2.0', now(), now() + ${expires})`
+  `INSERT INTO replica (name, version, started_at, expires_at) VALUES ('${name}', '${before}', now(), now() + ${expires})`
 
 const connect = ({ target }: Replicated): Promise<PgConnection> =>
   connectPostgres(target, { applicationName: 'muster test', connectWithinMs: 5000 })
@@ -77,7 +86,7 @@ const placesOn = async (t: TestContext, schema: number): Promise<ReadonlySet<str
 
 test('every table and column that is not in the schema of the release before says so', async (t) => {
   if (withPeer(t, 'postgres') === null) return
-  const [before, now] = [await placesOn(t, oldestSchema), await placesOn(t, newestSchema)]
+  const [earlier, now] = [await placesOn(t, oldestSchema), await placesOn(t, newestSchema)]
   const later = (schema: number): boolean => schema > oldestSchema
   const kinds = Object.entries(kindsSince) as [RowKind, { schema: number }][]
   const tables = kinds.filter(([, { schema }]) => later(schema)).map(([kind]) => tableShapes[kind].table)
@@ -85,11 +94,11 @@ test('every table and column that is not in the schema of the release before say
   const declared = [...tables, ...parts.map(([part]) => part)]
   const isDeclared = (place: string): boolean => declared.some((one) => place === one || place.startsWith(`${one}.`))
   assert.deepEqual(
-    [...now].filter((place) => !before.has(place) && !isDeclared(place)),
+    [...now].filter((place) => !earlier.has(place) && !isDeclared(place)),
     [],
   )
   assert.deepEqual(
-    declared.filter((place) => before.has(place) || !now.has(place)),
+    declared.filter((place) => earlier.has(place) || !now.has(place)),
     [],
   )
   for (const { table, columns } of Object.values(tableShapes))
@@ -126,9 +135,12 @@ test('beside a replica of the release before the store keeps its schema, refuses
   assert.ok(!String(written?.['doc']).includes('probeSilenceMs'))
   assert.equal((await store.get('profile', 'gpu-cloud'))?.value.probeSilenceMs, defaultProbeSilenceMs)
 
-  assert.match(String(store.warnings()), /schema 2, this release has 3; waiting for old-plane \(0\.2\.0\) to stop/)
+  const schemas = `the store has schema ${oldestSchema}, this release has ${newestSchema}`
+  assert.deepEqual(store.warnings(), [
+    `the upgrade is unfinished: ${schemas}; waiting for old-plane (${before}) to stop`,
+  ])
   assert.deepEqual(await migrate(site), {
-    ...{ from: oldestSchema, to: oldestSchema, waitsFor: ['old-plane (0.2.0)'] },
+    ...{ from: oldestSchema, to: oldestSchema, waitsFor: [`old-plane (${before})`] },
   })
 
   await site.connection.exec("DELETE FROM replica WHERE name = 'old-plane'")
@@ -151,13 +163,13 @@ test('a commit that waits while a step is taken is planned again: its claim is w
   await committed(store, certified('gpu-001', 'k1'))
   await committed(store, newProfile(defaultProbeSilenceMs))
   const step = await connect(site)
-  await step.exec(`BEGIN; SELECT pg_advisory_xact_lock(${schemaLock}); ${migrations[2] ?? ''}`)
+  await step.exec(`BEGIN; SELECT pg_advisory_xact_lock(${schemaLock}); ${migrations.slice(oldestSchema).join('')}`)
   const waiting = store.commit(certified('gpu-002', 'k2'))
   const taken = store.commit(certified('gpu-003', 'k1'))
   const renamed = { ...profile(defaultProbeSilenceMs), description: 'another' }
   const changed = store.commit(change([read('profile', 'gpu-cloud', 1)], [{ put: 'profile', value: renamed }]))
   await waitingFor(site, schemaLock)
-  await step.exec('UPDATE muster_schema SET version = 3; COMMIT')
+  await step.exec(`UPDATE muster_schema SET version = ${newestSchema}; COMMIT`)
   await step.end()
   assert.equal(typeof (await waiting), 'object')
   // It was decided without claims, and the step has made one.
@@ -220,7 +232,7 @@ test('a replica of the release before that is just starting is seen: between its
     return held?.['free'] === false
   })
   await site.connection.exec(olderLease('starting'))
-  assert.deepEqual(await migrating, { from: oldestSchema, to: oldestSchema, waitsFor: ['starting (0.2.0)'] })
+  assert.deepEqual(await migrating, { from: oldestSchema, to: oldestSchema, waitsFor: [`starting (${before})`] })
   assert.equal(await versionIn(site.connection), oldestSchema)
 })
 

@@ -1,4 +1,4 @@
-// A plane that is away for longer than certificates last: everybody is back by themselves after it returns.
+// A plane that is away for longer than certificates last: every node comes back by itself after it returns.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

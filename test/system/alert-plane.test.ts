@@ -14,7 +14,7 @@ import { failsWith, startReceiver, takes } from '../process/webhook-receiver.ts'
 
 const secret = 'the secret of this receiver'
 
-/** Somebody brings a second token of a node that is active by now, and a key of their own. */
+/** An attacker uses a second token of a node that is active by now, with another key. */
 const impersonated = async (plane: Plane, id: string): Promise<void> => {
   const { body } = await plane.api('POST', '/v1/tokens', { node: id })
   await activeNode(plane, id)

@@ -1,5 +1,5 @@
 // L2, L10: a plane that ran with a clock days, months or years ahead, and was set right. Real processes under libfaketime;
-// monotonic time is left alone, as it is when somebody sets a clock.
+// monotonic time is left alone, as it is when an operator sets a clock.
 
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'

@@ -50,7 +50,7 @@ describe('operator keys changed in the database', { concurrency: true }, () => {
     await edit('operator_key', back.hash, () => JSON.parse(before.doc))
     assert.equal(await whoami(plane, back.secret), 'OPERATOR_KEY_INVALID', 'an older row, with its good MAC')
 
-    // The secret of somebody else under a name and an id that are known.
+    // Another secret under a name and an id that are known.
     const swapped = await madeKey(plane, 'swapped')
     const own = newKey()
     const [row] = await sql(`SELECT doc FROM operator_key WHERE key = '${swapped.hash}'`)
@@ -114,7 +114,7 @@ describe('operator keys changed in the database', { concurrency: true }, () => {
     await insert('operator_key', unknown.hash, { ...doc, createdAtMs: 1, revokedAtMs: null }, { id: 'unknown' })
     await plane.stop()
     const again = await plane.restart()
-    // At a start: before anybody calls.
+    // At a start: before the first call.
     const adopted = await journalEntries(again, { type: 'operator_key.adopted' })
     assert.deepEqual(adopted.map(({ body }) => body.name).toSorted(), ['admin', 'old'])
     for (const { doc: text } of await sql(`SELECT doc FROM operator_key WHERE id <> 'unknown'`))

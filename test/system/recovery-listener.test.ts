@@ -162,7 +162,7 @@ test('a refusal belongs to the story of the machine that asked', async () => {
   const machine = await recoverableNode(shared(), 'refused')
   await shared().api('POST', '/v1/nodes/refused/quarantine', { reason: 'test' })
   assert.equal((await machine.recover()).body.code, 'NODE_QUARANTINED')
-  // Written after the answer: whoever asks does not wait for it.
+  // Written after the answer: the caller does not wait for it.
   const entry = await eventually('the refusal to be journaled', async () =>
     (await journalEntries(shared(), { node: 'refused', type: 'refused' })).at(-1),
   )

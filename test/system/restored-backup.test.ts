@@ -1,4 +1,4 @@
-// Somebody restores an older copy of the store. Its nodes know better, and nothing is issued from it until a person has
+// An operator restores an older copy of the store. Its nodes know newer facts, and nothing is issued from it until a person has
 // looked.
 
 import assert from 'node:assert/strict'
@@ -176,7 +176,7 @@ test('a sighting that is altered, made up or of another domain is written down a
   assert.deepEqual(await continuityOf(plane), { lineage: 0, doubt: null })
   assert.deepEqual(await journalOf(plane, { type: 'store.doubted' }), [])
 
-  // What is true is taken; shown twice, it ends the channel; and whoever shows nothing is told nothing.
+  // A true sighting is accepted; one shown twice ends the channel; a node that shows none hears of none.
   const honest = await activeNode(plane, 'honest')
   const [channel, silent] = [await channelOf(honest), await channelOf(await activeNode(plane, 'silent'))]
   channel.send('sighting', { statement: told })
