@@ -190,7 +190,11 @@ test('R4: a whole chain that was deleted is noticed in the background', async (t
   const { store, watch, sql, run, another, reasons } = await setUp(t)
   await store.commit(newNode('gpu-001'))
   const other = await another()
+  let hasRead = other === null
+  store.onForeignCommit(() => void (hasRead = true))
   await other?.commit(newNode('gpu-002'))
+  // Only a chain that is known can be missed.
+  await eventually('the other chain to be read', () => hasRead)
   assert.deepEqual(await run(), [])
   if (other === null) {
     await sql('DELETE FROM journal')
