@@ -82,7 +82,7 @@ for (const { what, times } of worlds) {
   test(`a clock ${what} that has been corrected once is not corrected again`, async (t) => {
     const plane = await startDatedPlane(t, times)
     const agent = connectingAgent(t)
-    agent.clock.learn(times.atMs, 300_000)
+    agent.clock.learn(times.atMs, 300_000, agent.clock.reading())
     await talk(await connectPlane(agent, targetOf(plane, times), never))
     assert.deepEqual(seenBy(plane), [['/hello', true]])
     // Judged without our certificate, which is shown afterwards.
@@ -146,7 +146,7 @@ for (const { what, times } of worlds) {
     const plane = await startDatedPlane(t, times)
     const replica = await startDatedPlane(t, times)
     const agent = connectingAgent(t)
-    agent.clock.learn(times.atMs, 300_000)
+    agent.clock.learn(times.atMs, 300_000, agent.clock.reading())
     const port = await inTurns(t, [plane.port, replica.port])
     const url = new URL(`https://localhost:${port}/v1/nodes/gpu-001/confirm`)
     await talk(await connectPlane(agent, targetOf(plane, times, { url }), never))
@@ -161,7 +161,7 @@ for (const { what, times } of worlds) {
     ] as const
     for (const [impostor, failure] of impostors) {
       const agent = connectingAgent(t)
-      agent.clock.learn(times.atMs, 300_000)
+      agent.clock.learn(times.atMs, 300_000, agent.clock.reading())
       const port = await inTurns(t, [plane.port, impostor.port])
       const url = new URL(`https://localhost:${port}/v1/nodes/gpu-001/confirm`)
       const outcome = await connectPlane(agent, nothingPinned(targetOf(plane, times, { url })), never)

@@ -43,7 +43,7 @@ const startedAhead = (t: TestContext, aheadMs: number) => {
 
 test('what a wrong clock made of the certificate is taken back in the moment a statement shows that it is wrong', (t) => {
   const { agent, record, conditions, wrong } = startedAhead(t, 10 * year)
-  learnTime(agent, trueMs + 5_000)
+  learnTime(agent, trueMs + 5_000, agent.clock.reading())
   assert.deepEqual(
     conditions().map(({ name }) => name),
     ['clock_skew'],
@@ -56,17 +56,17 @@ test('what a wrong clock made of the certificate is taken back in the moment a s
 
 test('a clock that is ahead by less than is tolerated is right, and the plane still has the last word on the certificate', (t) => {
   const { agent, record, conditions } = startedAhead(t, hour + 60_000)
-  learnTime(agent, agent.clock.nowMs() - 120_000)
+  learnTime(agent, agent.clock.nowMs() - 120_000, agent.clock.reading())
   assert.deepEqual(conditions(), [])
   record.trouble('enrollment', expired(agent, identity), null)
-  learnTime(agent, agent.clock.nowMs())
+  learnTime(agent, agent.clock.nowMs(), agent.clock.reading())
   assert.equal(record.now().events.at(-1)?.code, 'cert_expired')
   assert.equal(record.now().events.at(-1)?.event, 'failed')
 })
 
 test('an expired certificate stays one when the clock is learned to be wrong the other way', (t) => {
   const { agent, wrong } = startedAhead(t, 2 * hour)
-  learnTime(agent, trueMs + 20 * hour)
+  learnTime(agent, trueMs + 20 * hour, agent.clock.reading())
   assert.match(wrong(), /clock_skew/)
   assert.match(wrong(), /cert_expired/)
 })

@@ -100,6 +100,7 @@ export const openChannel = (agent: CallingAgent, identity: Identity, url: string
   let sent = 0
   let handled = 0
   let receivedAtMs = agent.clock.monotonicMs()
+  const askedAt = agent.clock.reading()
 
   const end = (how: ChannelEnd): void => {
     for (const cancel of cancels) cancel()
@@ -201,7 +202,7 @@ export const openChannel = (agent: CallingAgent, identity: Identity, url: string
     watch(said.ping_every_ms)
     // From a server that has proved itself just now, so it may be believed about the time.
     const timeMs = parseIsoTime(said.server_time)
-    if (timeMs !== null) learnTime(agent, timeMs)
+    if (timeMs !== null) learnTime(agent, timeMs, askedAt)
     agent.record.count({ kind: 'exchanged' })
     takesOverlay = said.capabilities.includes(overlayCapability)
     if (said.capabilities.includes(sightingCapability)) {

@@ -13,6 +13,7 @@ import type { RecoveryRegistration } from '#wire/identity/identity-api.ts'
 import type { AgentParts } from '#agent/core/agent-parts.ts'
 import type { AgentConfig } from '#agent/core/config.ts'
 import { hardwareReport, type HardwareReport } from '#agent/core/hardware-report.ts'
+import type { ClockReading } from '#agent/core/judged-clock.ts'
 import { nudgedPause } from '#agent/core/pause.ts'
 import { trouble } from '#agent/core/trouble.ts'
 import { askIdentity, type AskingAgent, type GivenIdentity, type IdentityCall } from '#agent/link/ask-identity.ts'
@@ -35,8 +36,9 @@ export type EnrollingAgent = AskingAgent &
 
 export const enroll = async (agent: EnrollingAgent, join: JoinString): Promise<Provided> => {
   for (let attempt = 0; !agent.signal.aborted; attempt++) {
+    const askedAt = agent.clock.reading()
     const tried = await tryOnce(agent, join)
-    if (tried.kind === 'given') return accept(agent, tried)
+    if (tried.kind === 'given') return accept(agent, tried, askedAt)
     if (tried.kind === 'stopped') break
     if (tried.kind === 'refused' && tried.code === 'WG_KEY_IN_USE') agent.wireguard.keyRefused()
     const next = nextTry('enroll', tried, attempt, agent.random.unit())
@@ -215,7 +217,7 @@ const faultOfMembership = (join: JoinString, answer: EnrollResponse): string | n
   return known ? null : 'the root of the join string is not among its roots'
 }
 
-const accept = (agent: EnrollingAgent, { identity, answer }: GivenIdentity): Provided => {
+const accept = (agent: EnrollingAgent, { identity, answer }: GivenIdentity, askedAt: ClockReading): Provided => {
   agent.lastConfig.forget()
   agent.sightings.enrolledUnder(identity.recovery?.trust.statement_keys ?? [])
   agent.wireguard.enrolled(wireguardIn(answer), identity.profile.key_storage === 'file')
@@ -231,6 +233,6 @@ const accept = (agent: EnrollingAgent, { identity, answer }: GivenIdentity): Pro
   const undeleted = kept.persisted ? dropUsedJoin(agent.config, identity) : null
   if (undeleted !== null) agent.log.warn({ why: undeleted }, 'the used join string could not be deleted')
   const serverMs = parseIsoTime(answer.server_time)
-  if (serverMs !== null) learnTime(agent, serverMs)
+  if (serverMs !== null) learnTime(agent, serverMs, askedAt)
   return { kind: 'identity' }
 }

@@ -5,7 +5,7 @@ import { askChallenge, isUnknownAddress, type AnonymousAgent } from '#agent/link
 import type { PlaneFailure } from '#agent/link/plane-failure.ts'
 import { runtimeTarget } from '#agent/recovery/way-back.ts'
 import type { Identity } from '#agent/state/credentials.ts'
-import { jumpMs, type ClockReading } from '#agent/state/should-renew.ts'
+import { jumpMs, type ClockReading } from '#agent/core/judged-clock.ts'
 
 export type ClockCheck = {
   /** To be called often: what it notices is a jump between two looks. */
@@ -29,7 +29,8 @@ export const openClockCheck = (agent: AnonymousAgent): ClockCheck => {
       const target = runtimeTarget(identity)
       const asked = inDoubt && target.pinned !== null ? await askChallenge(agent, target, null) : null
       if (asked !== null && asked.kind !== 'challenge' && !isUnknownAddress(asked)) return asked
-      inDoubt = false
+      // The clock has jumped once more while the plane answered.
+      inDoubt = asked?.kind === 'challenge' && asked.timeMs === null
       // What was just learned moves the clock the agent goes by, and that is no jump.
       reading = read()
       return null

@@ -84,7 +84,7 @@ const callAt = async <E extends AgentEndpoint>(
   }
 }
 
-/** `timeMs`: the plane's time; null where no key was known to verify the challenge with. */
+/** `timeMs`: the plane's time; null: no key was known to verify the challenge with, or the clock jumped meanwhile. */
 export type Challenged = { readonly kind: 'challenge'; readonly challenge: string; readonly timeMs: number | null }
 
 const nonceBytes = 24
@@ -98,6 +98,7 @@ export const askChallenge = async (
 ): Promise<Challenged | PlaneFailure> => {
   const nonce = agent.random.bytes(nonceBytes).toString('base64url')
   const json: ChallengeRequest = { nonce, ...(node === null ? {} : { node_id: node }) }
+  const askedAt = agent.clock.reading()
   const answer = await callAnonymously(agent, target, {
     endpoint: challengeApi.challenge,
     json,
@@ -111,8 +112,8 @@ export const askChallenge = async (
     const where = target.urls[0] ?? 'The server'
     return notThePlane(where, 'its challenge is not signed by a key that was pinned', 'STATEMENT_KEY', target.purpose)
   }
-  learnTime(agent, checked.timeMs)
-  return { kind: 'challenge', challenge, timeMs: checked.timeMs }
+  const isLearned = learnTime(agent, checked.timeMs, askedAt)
+  return { kind: 'challenge', challenge, timeMs: isLearned ? checked.timeMs : null }
 }
 
 /** An older plane does not have this call; that is no failure. */

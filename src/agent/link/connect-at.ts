@@ -52,9 +52,10 @@ export const connectAt = async (
   if (!isAboutDates(first) || pinned === null) return first
   const undated = await openUndatedConnection(agent.clock, agent.timers, judging, signal)
   if (undated.kind !== 'undated') return undated
+  const askedAt = agent.clock.reading()
   const timeMs = await askTime(agent, undated.socket, url, pinned, signal)
   if (timeMs === null) return signal.aborted ? { kind: 'stopped' } : first
-  learnTime(agent, timeMs)
+  learnTime(agent, timeMs, askedAt)
   const second = await openBelieving(agent, target, judging, signal)
   if (!isAboutDates(second)) return second
   return wrongDates({ ...datesOf(agent, target), validity: undated.validity, stated: true })

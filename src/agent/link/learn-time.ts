@@ -2,6 +2,7 @@
 
 import { isoTime } from '#platform/clock.ts'
 import type { AgentParts } from '#agent/core/agent-parts.ts'
+import type { ClockReading } from '#agent/core/judged-clock.ts'
 import { observedTrouble } from '#agent/core/trouble.ts'
 import { expiredCode } from '#agent/state/sound-credentials.ts'
 
@@ -10,11 +11,15 @@ export type TimeLearner = Pick<AgentParts, 'clock' | 'record' | 'log' | 'keeper'
 /** Until an identity says otherwise. */
 const usualToleranceMs = 300_000
 
-/** `trueMs`: the time now, from a checked challenge or an answer on a verified connection. */
-export const learnTime = (agent: TimeLearner, trueMs: number): void => {
-  agent.clock.learn(trueMs, toleranceOf(agent))
+/**
+ * `trueMs`: the time now, from a checked challenge or an answer on a verified connection. `askedAt`: the clock before that was
+ * asked for. False: the clock jumped meanwhile, and the statement may be as old as the jump is long.
+ */
+export const learnTime = (agent: TimeLearner, trueMs: number, askedAt: ClockReading): boolean => {
+  const isLearned = agent.clock.learn(trueMs, toleranceOf(agent), askedAt)
   reviewClock(agent)
-  withdrawExpiry(agent, trueMs)
+  if (isLearned) withdrawExpiry(agent, trueMs)
+  return isLearned
 }
 
 /** The smallest change that is logged; less is the drift between two answers. */

@@ -9,6 +9,7 @@ import type { AgentParts } from '#agent/core/agent-parts.ts'
 import type { ConnectingAgent } from './connect-at.ts'
 import { connectPlane } from './connect-plane.ts'
 import { evidenceHeaders } from './evidence.ts'
+import type { ClockReading } from '#agent/core/judged-clock.ts'
 import type { Identity } from '#agent/state/credentials.ts'
 import { learnTime } from './learn-time.ts'
 import { failureFrom, longestAnswer, parseAnswer, type Answered, type PlaneFailure } from './plane-failure.ts'
@@ -65,11 +66,12 @@ const callAt = async <E extends OwnCall>(
     timeoutMs: answerTimeoutMs,
     longestAnswer,
   }
+  const askedAt = agent.clock.reading()
   try {
     const answer = await exchangeOn(agent.timers, connected.socket, request, agent.signal)
     const certificate = { notAfterMs, nowMs: agent.clock.nowMs() }
     const parsed = parseAnswer(endpoint, answer, { at: 'runtime', certificate })
-    if (parsed.kind === 'answer') exchanged(agent, parsed.value)
+    if (parsed.kind === 'answer') exchanged(agent, parsed.value, askedAt)
     return parsed
   } catch (error) {
     return failureFrom(error, url.origin, agent.clock.nowMs(), { for: 'runtime', address: connected.address })
@@ -77,9 +79,9 @@ const callAt = async <E extends OwnCall>(
 }
 
 /** An answer on a verified connection also says what time it is. */
-const exchanged = (agent: CallingAgent, value: unknown): void => {
+const exchanged = (agent: CallingAgent, value: unknown, askedAt: ClockReading): void => {
   const stated = Value.Check(WithTime, value) ? parseIsoTime(value.server_time) : null
-  if (stated !== null) learnTime(agent, stated)
+  if (stated !== null) learnTime(agent, stated, askedAt)
   agent.record.count({ kind: 'exchanged' })
 }
 

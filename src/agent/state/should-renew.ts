@@ -54,9 +54,3 @@ const longestSpreadMs = 5_000
 /** The plane is back: at once, but ten thousand of us not in the same moment. */
 export const spreadMs = (remainingMs: number, jitterUnit: number): number =>
   Math.round(jitterUnit * Math.min(longestSpreadMs, Math.max(0, remainingMs) / 100))
-
-/** How far the wall clock has jumped since the last look. */
-export const jumpMs = (before: ClockReading, now: ClockReading): number =>
-  now.wallMs - before.wallMs - (now.monotonicMs - before.monotonicMs)
-
-export type ClockReading = { readonly wallMs: number; readonly monotonicMs: number }
