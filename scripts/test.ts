@@ -41,13 +41,17 @@ const testFiles = ['src', 'test']
 type Job = { readonly name: string; readonly file: string; readonly env: Readonly<Record<string, string>> }
 
 /**
- * More than there are processors: what tests of processes do most is wait. Files that wait are half of the time of all and a
- * quarter of their work, so that they have four lanes; two of these help with the rest, and more would only get in its way.
- * Unit tests never wait: one process has loaded their modules once.
+ * More than there are processors: what tests of processes do most is wait. Files that work keep a third of a processor busy each,
+ * files that wait a seventh: four and five of them fill two processors. Two of the lanes that wait help with the rest in the end,
+ * and more would only get in its way. Unit tests never wait: one process has loaded their modules once.
  */
 const lanes: readonly LaneKind[] = testFiles.every((file) => layerOf(file) === 'unit')
   ? ['working']
-  : ['working', 'working', 'working', 'waiting', 'waiting', 'only waiting', 'only waiting']
+  : [
+      ...Array<LaneKind>(4).fill('working'),
+      ...Array<LaneKind>(2).fill('waiting'),
+      ...Array<LaneKind>(3).fill('only waiting'),
+    ]
 const reportedAs = ({ name, file }: Job): string => `${file} ${name}`.trimEnd()
 
 const folder = openTestFolder(long)
