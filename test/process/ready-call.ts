@@ -10,6 +10,8 @@ import { readReply, type Reply } from './operator-call.ts'
 export type ReadyCall = {
   /** Of this side: how the plane's system calls name the connection. */
   readonly localPort: number
+  /** False: the plane has cut it, as it does with connections that ask nothing for long. */
+  isOpen(): boolean
   /** Once. Rejects where the connection fails; a refusal is a reply. */
   send(method: 'GET' | 'POST', path: string, body?: object): Promise<Reply>
   /** The same in two steps: `sent` when the request is with the system, whatever the plane is doing. */
@@ -50,5 +52,10 @@ export const readyCall = async (target: NodeTarget, identity: Identity | null): 
     const reply = within(`an answer to ${method} ${path}`, answerWithinMs, answered)
     return { sent, reply: reply.finally(() => socket.destroy()) }
   }
-  return { localPort: socket.localPort ?? 0, start, send: (...call) => start(...call).reply }
+  return {
+    localPort: socket.localPort ?? 0,
+    isOpen: () => socket.readyState === 'open',
+    start,
+    send: (...call) => start(...call).reply,
+  }
 }
