@@ -163,7 +163,7 @@ test('a commit that waits while a step is taken is planned again: its claim is w
   await committed(store, certified('gpu-001', 'k1'))
   await committed(store, newProfile(defaultProbeSilenceMs))
   const step = await connect(site)
-  await step.exec(`BEGIN; SELECT pg_advisory_xact_lock(${schemaLock}); ${migrations.slice(oldestSchema).join('')}`)
+  await step.exec(`BEGIN; SELECT pg_advisory_xact_lock(${schemaLock}); ${migrations.slice(oldestSchema).join(';\n')}`)
   const waiting = store.commit(certified('gpu-002', 'k2'))
   const taken = store.commit(certified('gpu-003', 'k1'))
   const renamed = { ...profile(defaultProbeSilenceMs), description: 'another' }

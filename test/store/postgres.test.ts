@@ -52,7 +52,7 @@ if ('missing' in peer('postgres')) {
 
 type Pair = { readonly one: Store; readonly other: Store; readonly published: readonly Committed[] }
 
-/** Two replicas on one database, and what the other hears of. */
+/** Two replicas on one database, and what is published at the other. */
 const openPair = async (t: TestContext): Promise<Pair> => {
   const { target } = await postgresDatabase(t)
   const signer = makeSigner()

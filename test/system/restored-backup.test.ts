@@ -176,7 +176,7 @@ test('a sighting that is altered, made up or of another domain is written down a
   assert.deepEqual(await continuityOf(plane), { lineage: 0, doubt: null })
   assert.deepEqual(await journalOf(plane, { type: 'store.doubted' }), [])
 
-  // A true sighting is accepted; one shown twice ends the channel; a node that shows none hears of none.
+  // A true sighting is accepted; one shown twice ends the channel; a node that shows none gets none.
   const honest = await activeNode(plane, 'honest')
   const [channel, silent] = [await channelOf(honest), await channelOf(await activeNode(plane, 'silent'))]
   channel.send('sighting', { statement: told })

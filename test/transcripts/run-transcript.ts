@@ -81,11 +81,14 @@ const start = (text: string, where: string, folder: string, endWithinMs: number)
   child.stderr.setEncoding('utf8').on('data', (chunk: string) => (said.stderr += chunk))
   let isOver = false
   const ended = new Promise<number | null>((resolve) => child.once('close', resolve)).finally(() => (isOver = true))
-  const processes = (): readonly number[] => processesWith(`${markVariable}=${mark}`).map(({ mark: { pid } }) => pid)
+  const marked = () => processesWith(`${markVariable}=${mark}`)
+  const processes = (): readonly number[] => marked().map(({ mark: { pid } }) => pid)
   const signalAll = (signal: NodeJS.Signals): void => {
     // Of a command that has ended the number may be that of another group by now.
-    if (child.pid !== undefined && child.exitCode === null && child.signalCode === null) signalIfAny(-child.pid, signal)
-    for (const pid of processes()) signalIfAny(pid, signal)
+    const group = child.exitCode === null && child.signalCode === null ? child.pid : undefined
+    if (group !== undefined) signalIfAny(-group, signal)
+    // Each process once: a second signal ends a plane at once, and a stop that hangs would not be found.
+    for (const one of marked()) if (group === undefined || one.group !== group) signalIfAny(one.mark.pid, signal)
   }
   notStopped.add(signalAll)
   return {

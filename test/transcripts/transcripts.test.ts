@@ -48,26 +48,32 @@ const processesIn = (folder: string): readonly string[] =>
   })
 
 test('a command that does not end in time is named with its line, and every process of it is ended', async (t) => {
-  const limits = { stepMs: 500, endMs: 500 }
+  const limits = { stepMs: 3000, endMs: 3000 }
   const folder = cloneFolder(t, startedCommand)
   const stuck: readonly { body: string; says: RegExp; left: RegExp }[] = [
     {
       body: '$ true\n$ sleep 4711',
-      says: /x:3: \$ sleep 4711 still runs after 500 ms:\n  sleep 4711$/m,
+      says: /x:3: \$ sleep 4711 still runs after 3000 ms:\n  sleep 4711$/m,
       left: /^$/,
     },
     // Such a process has the output of its command and is not of its group any more.
     {
       body: '$ setsid sleep 4712 & true',
-      says: /x:2: \$ setsid sleep 4712 & true still runs after 500 ms:\n  sleep 4712$/m,
+      says: /x:2: \$ setsid sleep 4712 & true still runs after 3000 ms:\n  sleep 4712$/m,
       left: /^$/,
     },
     {
       body: `$ trap '' TERM; while sleep 0.1; do :; done`,
-      says: /x:2: \$ trap .* still runs after 500 ms:$/m,
-      left: /x:2: \$ trap .* to end after SIGTERM: not within 500 ms/,
+      says: /x:2: \$ trap .* still runs after 3000 ms:$/m,
+      left: /x:2: \$ trap .* to end after SIGTERM: not within 3000 ms/,
     },
-    { body: '$ sleep 4713 &\nready', says: /it did not say within 500 ms: .*ready/s, left: /^$/ },
+    // Asked once to stop, it stops in its own time.
+    {
+      body: `$ trap 'trap "exit 9" TERM; sleep 0.3; echo stopped > stopped; exit 0' TERM; while sleep 0.1; do :; done`,
+      says: /still runs after 3000 ms:$/m,
+      left: /^$/,
+    },
+    { body: '$ sleep 4713 &\nready', says: /it did not say within 3000 ms: .*ready/s, left: /^$/ },
     { body: '$ exit 0 &\nready', says: /it has ended, and did not say/, left: /^$/ },
   ]
   for (const { body, says, left } of stuck) {
@@ -84,6 +90,7 @@ test('a command that does not end in time is named with its line, and every proc
     assert.match(failure, left, body)
   }
   await eventually('processes of the commands to end', () => processesIn(folder).length === 0)
+  assert.ok(fs.existsSync(path.join(folder, 'stopped')), 'a command got more than one signal')
 })
 
 test('patterns match whole lines, and only what is in braces is a pattern', () => {

@@ -38,7 +38,7 @@ export type Cli = {
   openHttp(target: HttpTarget): HttpClient
 }
 
-/** How the command ends that does not throw: `ok` unless it says otherwise. */
+/** How the command ends that does not throw: `ok` unless it says otherwise. One for each command that is run. */
 export type CommandExit = {
   /** For a command that has printed its answer and still did not fully succeed. */
   finish(code: ExitCode): void

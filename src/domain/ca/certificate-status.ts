@@ -29,7 +29,7 @@ export type StatusFacts = {
   readonly denials: readonly Denial[]
   /** The node that the row names; null: it names none, or the registry has no such node. */
   readonly node: Node | null
-  /** The ban on the key of the row. */
+  /** The ban on the public key of the certificate. */
   readonly ban: KeyBan | null
   /** The authority that is said to have issued it. */
   readonly issuer: Pick<IssuerRow, 'compromisedAtMs'> | null

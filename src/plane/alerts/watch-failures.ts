@@ -74,7 +74,7 @@ export const watchFailures = (core: Core, alerts: UnresolvedAlerts): FailureWatc
   })
 
   return {
-    take: take,
+    take,
     stop,
     sweep: (leading) =>
       reconcileSource(leading, alerts, {

@@ -1,5 +1,5 @@
-// Replaces authorities that are due, as far as the keys to do so are here. Of several replicas the leader does so, or a plane that
-// could not start otherwise; every plane replaces its own memory issuer.
+// Replaces authorities that are due, as far as the keys to do so are here. Of several replicas the leader does so, or one
+// that could not start otherwise; every replica replaces its own memory issuer.
 
 import type { Attribution } from '#domain/core/change.ts'
 import type { FencingToken } from '#plane/store/contract/replicas.ts'

@@ -1,5 +1,5 @@
-// This plane knows that its store has lost commits: the doubt is written to the store, where it stops issuance at every
-// plane, including those that were started later and know nothing of it.
+// This replica knows that its store has lost commits: the doubt is written to the store, where it stops issuance at every
+// replica, including those that were started later and know nothing of it.
 
 import { decideDoubt, doubtAlertKey, type Loss } from '#domain/continuity/continuity.ts'
 import type { JournalWitness } from '#plane/store/journal/journal-witness.ts'

@@ -7,7 +7,7 @@ import { claimKeptMs, type PeerDomain } from '#domain/federation/peer-domain.ts'
 import { everyNode } from '#plane/core/pages.ts'
 import { peerDomains } from './peer-domains.ts'
 import { claimedState, settleElsewhere, settleEveryElsewhere, takeClaims } from './take-claims.ts'
-import { hardwareAddresses } from '#plane/store/commit/columns.ts'
+import { hardwareValues } from '#plane/store/commit/columns.ts'
 import type { Store } from '#plane/store/contract/store.ts'
 import { mostClaims, mostHardware, type Claims } from '#wire/core/claims.ts'
 import { formatStatement } from '#wire/core/statement.ts'
@@ -51,7 +51,7 @@ export const publishClaims = (core: Core, parts: PublishParts): ClaimPublisher =
   const queueAll = async (correspondent: Correspondent): Promise<void> => {
     for await (const { id, hardware, membership } of everyNode(core.store)) {
       if (stopping.signal.aborted) return
-      if (hardwareAddresses(hardware).length === 0 || membership.kind === 'registered') continue
+      if (hardwareValues(hardware).length === 0 || membership.kind === 'registered') continue
       if (membership.kind === 'active') sent.set(id, 'active')
       correspondent.add(id)
     }
@@ -184,7 +184,7 @@ const machinesOf = async (
   let count = 0
   for (const [at, id] of ids.entries()) {
     const node = await store.get('node', id)
-    const hardware = node === null ? [] : [...hardwareAddresses(node.value.hardware)]
+    const hardware = node === null ? [] : [...hardwareValues(node.value.hardware)]
     if (node === null || hardware.length === 0) continue
     if (count + hardware.length > mostHardware) return { machines, left: ids.slice(at) }
     count += hardware.length

@@ -8,7 +8,7 @@ import { hasCondition } from '#domain/core/conditions.ts'
 import type { Node, NodeId } from '#domain/core/node.ts'
 import { isRefusal, refuse, type Refusal } from '#domain/core/refusal.ts'
 import { verifySignature } from '#pki/keys.ts'
-import { hardwareAddresses } from '#plane/store/commit/columns.ts'
+import { hardwareValues } from '#plane/store/commit/columns.ts'
 import type { Store } from '#plane/store/contract/store.ts'
 import { mostAnswered, mostHardware, type Claims } from '#wire/core/claims.ts'
 import type { ClaimsAnswer } from '#wire/federation/claim-api.ts'
@@ -78,7 +78,7 @@ export const takeClaims = async (
     machines.flatMap(({ hardware }) => hardware),
   )
   // Of a machine that is not in our registry nothing is kept: when it is let in here, its domain is asked.
-  const ours = new Set(nodes.flatMap(({ value }) => hardwareAddresses(value.hardware)))
+  const ours = new Set(nodes.flatMap(({ value }) => hardwareValues(value.hardware)))
   const said = new Map(
     machines.flatMap(({ node, hardware, state }) =>
       hardware
@@ -105,7 +105,7 @@ export const settleElsewhere = async (core: FlowCore, id: NodeId, by: Attributio
     const node = await core.store.get('node', id)
     if (node === null) return { kind: 'unchanged' } as const
     const peers = new Set((await peerDomains(core.store)).map(({ name }) => name))
-    const claims = await claimsAbout(core.store, hardwareAddresses(node.value.hardware))
+    const claims = await claimsAbout(core.store, hardwareValues(node.value.hardware))
     const believed = claims.filter(({ domain }) => peers.has(domain))
     return decideElsewhere({ node, claims: believed, by, nowMs: core.clock.nowMs() })
   })
@@ -131,7 +131,7 @@ const machinesHere = async (store: Store, { machines }: Claims): Promise<ClaimsA
   const asked = new Set(machines.flatMap(({ hardware }) => hardware))
   return (await nodesWith(store, [...asked])).slice(0, mostAnswered).map(({ value }) => ({
     node: value.id,
-    hardware: hardwareAddresses(value.hardware).filter((one) => asked.has(one)),
+    hardware: hardwareValues(value.hardware).filter((one) => asked.has(one)),
     state: claimedState(value),
   }))
 }

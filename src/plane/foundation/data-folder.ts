@@ -93,7 +93,7 @@ export const checkKeys = (
   const head = opened.get(headKeyName)
   const { headKeyId } = stored
   const headId = head === undefined ? null : facts.keyIdOf(head)
-  // A key that has replaced a lost one, and has signed nothing yet, is in the database beside the lost one.
+  // A key that has replaced a lost one, and has signed nothing yet, is in keys/ beside the lost one.
   const areKept = [headId, headKeyId].every((id) => id !== null && kept.has(signerName(id)))
   if (headId !== null && headKeyId !== null && headId !== headKeyId && !areKept)
     throw mixed(

@@ -16,7 +16,7 @@ const noteFile = (dataFolder: string): string => path.join(dataFolder, 'first-st
 export type FirstStartNote = {
   /** Where the root's key was carried to; null: nowhere, or it has not been made. */
   readonly rootKeyFile: string | null
-  /** The id of the root that was made; null: none was, or not that far. In the store it says that the domain is this one. */
+  /** The id of the root that was made; null: none was, or not that far. A store that has it is that of this domain. */
   readonly root: string | null
 }
 

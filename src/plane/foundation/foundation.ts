@@ -158,7 +158,7 @@ const checkRows = async (
 ): Promise<void> => {
   const issuers = (await store.issuers()).map(({ value }) => value)
   refuseOtherDomain(dataFolder, issuers)
-  // Behind the rows: another replica may have made an authority since the keys were read. A key is kept before its record.
+  // Behind the rows: another replica may have made an authority since the keys were read. A key is kept before its row.
   await custody.refresh()
   const names = custody.names()
   // By now the journal's is there, or was made.

@@ -65,7 +65,10 @@ export const checkSealing = (kept: ReadonlyMap<string, string>, sealing: Sealing
   for (const [name, sealed] of kept) sealing.unseal(name.replace(/^set-aside\//, ''), sealed)
 }
 
-/** P-256, which signs twice as fast as Ed25519 here, and a head is signed in every group. Two replicas starting on one new folder must not sign with different keys: the file that is there wins. */
+/**
+ * P-256, which signs twice as fast as Ed25519 here, and a head is signed in every group. Two planes starting on one new folder
+ * must not sign with different keys: the file that is there wins.
+ */
 const findKey = (dataFolder: string, sealing: SealingKey, whenNone: 'make' | 'refuse'): PrivateKey => {
   const folder = path.join(dataFolder, 'keys')
   const file = path.join(folder, 'journal.key')

@@ -1,4 +1,4 @@
-// Where the operator listener's socket is. Planes over one store may share a data folder: the first has the name that
+// Where the operator listener's socket is. Replicas over one store may share a data folder: the first has the name that
 // commands look for, the others have names of their own.
 
 import * as path from 'node:path'

@@ -1,5 +1,5 @@
-// The store of replicas that share one: PostgreSQL, with the sealed keys of the domain in it. A plane with another sealing key than
-// the domain's is refused before anything is written.
+// The store of replicas that share one: PostgreSQL, with the sealed keys of the domain in it. A replica with another sealing key
+// than the domain's is refused before anything is written.
 
 import type { IssuerRow } from '#domain/ca/issuer.ts'
 import type { Clock } from '#platform/clock.ts'

@@ -35,10 +35,10 @@ export type KeyCustody = {
   /** Null: it is not here. Throws where it is here and cannot be opened. */
   find(name: KeyName): string | null
   has(name: KeyName): boolean
-  /** For good: only where a record says that it is over. */
+  /** For good: only where a row says that it is over. */
   drop(name: KeyName): Promise<void>
   /**
-   * What no record names leaves service and is kept: the record may be in a newer database that is put back. What this
+   * What no row names leaves service and is kept: the row may be in a newer database that is put back. What this
    * process has made itself, and never committed, goes for good instead.
    */
   setAside(name: KeyName): Promise<void>

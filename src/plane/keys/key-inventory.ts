@@ -47,7 +47,7 @@ export const lostKeys = ({ issuers, names, headKey, issuerKey, nowMs }: Inventor
   ]
 }
 
-/** `journal.key`, `issuing.ID.key`; of a secret whose id no record names: `statement.*.key`. */
+/** `journal.key`, `issuing.ID.key`; of a secret whose id no row names: `statement.*.key`. */
 export const lostKeyFile = ({ role, id }: LostKey): string =>
   role === 'journal' ? 'journal.key' : `${role}.${id ?? '*'}.key`
 

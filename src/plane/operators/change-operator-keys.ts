@@ -47,5 +47,5 @@ export const newOperatorSecret = (random: Random): { readonly secret: string; re
   return { secret, hash: hashOfSecret(secret) }
 }
 
-/** The key of its row. */
+/** What the row of an operator key is found by. */
 export const hashOfSecret = (secret: string): string => sha256Hex(secret)

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { DatabaseSync } from 'node:sqlite'
 import { noHardware } from '#domain/core/node.ts'
-import { hardwareAddresses, tableShapes } from './columns.ts'
+import { hardwareValues, tableShapes } from './columns.ts'
 import { migrate } from '#plane/store/sqlite/migrations.ts'
 
 test('every table has exactly the columns its rows are derived to', () => {
@@ -21,8 +21,8 @@ test('every table has exactly the columns its rows are derived to', () => {
 })
 
 test('a hardware identity has each of its addresses once, and its serial', () => {
-  assert.deepEqual(hardwareAddresses(noHardware), [])
-  assert.deepEqual(hardwareAddresses({ macs: ['02:00:00:00:00:01', '02:00:00:00:00:01'], bmcSerial: 'S' }), [
+  assert.deepEqual(hardwareValues(noHardware), [])
+  assert.deepEqual(hardwareValues({ macs: ['02:00:00:00:00:01', '02:00:00:00:00:01'], bmcSerial: 'S' }), [
     'mac:02:00:00:00:00:01',
     'bmc:S',
   ])

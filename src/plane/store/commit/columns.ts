@@ -129,7 +129,7 @@ function nodeOfToken(token: Token): string | null {
 }
 
 /** What a node holds that no other may (R-087). */
-export const hardwareAddresses = (hardware: HardwareIdentity): readonly string[] => {
+export const hardwareValues = (hardware: HardwareIdentity): readonly string[] => {
   const macs = [...new Set(hardware.macs)].map((mac) => `mac:${mac}`)
   return hardware.bmcSerial === null ? macs : [...macs, `bmc:${hardware.bmcSerial}`]
 }

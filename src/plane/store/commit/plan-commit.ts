@@ -8,7 +8,7 @@ import { isCutOff } from '#domain/core/cut-off.ts'
 import type { EntryDraft } from '#domain/core/journal-entry.ts'
 import type { NodeId } from '#domain/core/node.ts'
 import { canonicalJson } from '#plane/store/journal/canonical-json.ts'
-import { hardwareAddresses } from './columns.ts'
+import { hardwareValues } from './columns.ts'
 import type { Holding } from './hardware-table.ts'
 import type { EncodedDraft } from '#plane/store/journal/journal-chain.ts'
 import { encodeRow, type EncodedRow } from './row-tables.ts'
@@ -87,7 +87,7 @@ const holdingsOf = (writes: readonly Write[]): readonly Holding[] =>
       ? [
           {
             node: write.value.id,
-            addresses: hardwareAddresses(write.value.hardware),
+            addresses: hardwareValues(write.value.hardware),
             tombstone: write.value.membership.kind === 'revoked',
           },
         ]

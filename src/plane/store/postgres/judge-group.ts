@@ -41,7 +41,7 @@ export type Judgeable = { readonly plan: CommitPlan; readonly fencingToken: Fenc
 export const judgeGroup = (facts: GroupFacts, members: readonly Judgeable[]): Judged => {
   const now = openGroupState(facts)
   const verdicts = members.map(({ plan, fencingToken }) => {
-    if (fencingToken !== null && fencingToken.number !== facts.fencingToken) return 'not-leading'
+    if (fencingToken !== null && fencingToken.number !== facts.leaderNumber) return 'not-leading'
     for (const read of plan.reads) if (now.version(placeOf(read.row, read.key)) !== read.version) return 'lost-race'
     if (plan.unheld !== null && facts.held.has(plan.unheld)) return 'lost-race'
     const writes = applyPlan(now, plan)

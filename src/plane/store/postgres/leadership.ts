@@ -122,7 +122,7 @@ const leave = async (inTime: InTime, connection: PgConnection, self: ReplicaNumb
 }
 
 const lookStatement: Prepared = {
-  name: 'leadership-look',
+  name: 'leadership-token',
   text: `SELECT number AS "fencingToken", replica AS leader,
       EXISTS (SELECT FROM replica WHERE replica.number = leadership.replica AND expires_at > statement_timestamp()) AS led,
       (SELECT count(*) FROM replica WHERE expires_at > statement_timestamp()) AS replicas

@@ -33,7 +33,7 @@ export type GroupFacts = {
   /** By the database's clock. */
   readonly leased: boolean
   /** The fencing token under which this replica leads; null: it does not. */
-  readonly fencingToken: number | null
+  readonly leaderNumber: number | null
   /** By kind and key, see `placeOf`. What is not in here is not there. */
   readonly rows: ReadonlyMap<string, FoundRow>
   /** Keys by kind, column and value, see `uniqueOf`. */
@@ -106,7 +106,7 @@ export const lockRows = async (
         if (value !== null) owners.set(uniqueOf(kind, column, value), row['key'] as string)
   return {
     leased: (await lease).count === 1,
-    fencingToken: ((await leads).rows[0]?.['number'] ?? null) as number | null,
+    leaderNumber: ((await leads).rows[0]?.['number'] ?? null) as number | null,
     rows,
     owners,
     hardware: new Map(

@@ -76,6 +76,7 @@ test('the schema in use grows, is told once, and says what it has', () => {
   const lacks = (): readonly string[] => places.map(([place]) => place).filter((place) => !schema.has(place))
   const added = places.filter(([, since]) => since > oldestSchema).map(([place]) => place)
   assert.deepEqual(lacks(), added)
+  assert.ok(added.length > 0, 'there is a step to wait for')
   assert.ok(schema.has('node'))
   schema.learn(oldestSchema, [waiting])
   const unfinished = { schema: oldestSchema, newest: newestSchema, waitsFor: [waiting], failure: null }

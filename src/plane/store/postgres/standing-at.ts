@@ -16,7 +16,7 @@ export type StandingFacts = {
   readonly renewed: Instant | null
   /** Everything committed before this moment has been published here; null: no such moment is known. */
   readonly caughtUpAt: Instant | null
-  /** What has kept it from hearing more; null: nothing but time, as far as is known. */
+  /** What has kept it from reading more; null: nothing but time, as far as is known. */
   readonly whyBehind: string | null
   /** As the newest renewal showed it; null: it was not compared. */
   readonly clock?: ClockOffset | null

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import type { Denial } from '#domain/core/certificate.ts'
 import type { Row, RowKind, RowTypes } from '#domain/core/change.ts'
 import { membershipKinds, type Membership, type Node } from '#domain/core/node.ts'
-import { hardwareAddresses, tableShapes } from '#plane/store/commit/columns.ts'
+import { hardwareValues, tableShapes } from '#plane/store/commit/columns.ts'
 import { StoreFault } from '#plane/store/contract/store-errors.ts'
 import type { ListQuery, NodeQuery, Store } from '#plane/store/contract/store.ts'
 import type { Dialect, Sql, SqlRow, SqlStatement, SqlValue } from './sql.ts'
@@ -49,7 +49,7 @@ export const openListQueries = (sql: Sql): ListQueries => {
       return counts
     },
     async nodesByHardware(hardware) {
-      const addresses = hardwareAddresses(hardware)
+      const addresses = hardwareValues(hardware)
       if (addresses.length === 0) return []
       const found = await sql.read(statements.byHardware, [addresses])
       return inOrderOf(addresses, found, decoded(sql.dialect, 'node', found))
@@ -112,7 +112,7 @@ const alertById = select('alert', 'alert-by-id', 'WHERE id = $1')
 
 const statementsIn = ({ isAmong, tokenOrder }: Dialect) => ({
   byHardware: {
-    name: 'nodes-by-hardware',
+    name: 'nodes-of-hardware',
     text: `SELECT hardware.value AS address, node.key, node.version, node.doc
       FROM hardware JOIN node ON node.key = hardware.node WHERE ${isAmong('hardware.value', '$1')}`,
   },
