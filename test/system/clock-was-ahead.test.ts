@@ -23,6 +23,8 @@ const hour = 3600_000
 const day = 24 * hour
 const long = process.env['MUSTER_LONG'] === '1'
 
+const rootLifeMs = 3653 * day
+
 const ran = (program: string, args: readonly string[]): string => {
   const { stdout, stderr } = spawnSync(program, args, { encoding: 'utf8' })
   return stdout + stderr
@@ -43,6 +45,12 @@ describe('a plane whose clock was ahead', { concurrency: true }, () => {
     for (const aheadMs of long ? [3 * day, 400 * day, 20 * 365 * day] : [400 * day]) {
       await plane.stop()
       const time = openFakeTime(tempFolder(t), library, aheadMs)
+      if (onPostgres() && aheadMs > rootLifeMs) {
+        // No certificate can be made, and a replica has none from before: the start says why.
+        await assert.rejects(plane.restart({ env: time.env }), /AUTHORITY_EXPIRED.*the root of this domain ended 20/)
+        plane = await plane.restart({ env: {} })
+        continue
+      }
       const ahead = await plane.restart({ env: time.env })
       // The hourly upkeep runs when an hour has passed by either clock.
       if (!onPostgres()) time.advance(3 * hour)

@@ -5,6 +5,7 @@ import type { SigningOrder } from '#domain/core/certificate.ts'
 import type { IssuerId } from '#domain/core/node.ts'
 import { isRefusal, refuse } from '#domain/core/refusal.ts'
 import { toPem } from '#pki/pem.ts'
+import { isoTime } from '#platform/clock.ts'
 import { keyMissing } from '#plane/keys/key-inventory.ts'
 import type { Authority, ServerIdentity } from './authority.ts'
 import { longestLeafNow, lookAgain, type AuthorityParts, type AuthorityState } from './authority-state.ts'
@@ -23,6 +24,7 @@ import {
 } from './server-identity.ts'
 import { dropOrphans } from './take-into-service.ts'
 import { withdrawIssuer } from './withdraw-issuer.ts'
+import { StoreRefused } from '#plane/store/contract/store-errors.ts'
 import { takeTurns } from '#plane/core/turns.ts'
 
 /** How often a plane looks at what others have replaced, while its own issuer does not fit what is ordered. */
@@ -59,7 +61,7 @@ export const openAuthority = async (
     await renewServer(state.signer?.row.id === before?.row.id ? 'if due' : 'issuer replaced')
   }
   const identityNow = (): ServerIdentity => {
-    if (state.server === null) throw keyMissing({ role: 'issuing', id: state.book.issuing?.id ?? null })
+    if (state.server === null) throw whyNoServer(parts, state)
     return state.server.identity
   }
   await renewServer('if due').catch((error: unknown) => {
@@ -166,6 +168,25 @@ export const openAuthority = async (
         await renewServer('issuer replaced')
       }),
   }
+}
+
+const whenOver = {
+  root: 'the domain has ended: make another, and enroll its machines there',
+  'issuing CA':
+    'put the key of the root back (into keys/ of the data folder, or with PostgreSQL into the table sealed_key): the plane then makes a new issuing CA',
+}
+
+/** A replica keeps no server certificate over a restart, so that it cannot fall back on one that has expired. */
+const whyNoServer = ({ core: { clock } }: AuthorityParts, { book }: AuthorityState): StoreRefused => {
+  const nowMs = clock.nowMs()
+  const over = [book.root, book.issuing].find((one) => one !== null && one.notAfterMs <= nowMs)
+  if (over === undefined || over === null) return keyMissing({ role: 'issuing', id: book.issuing?.id ?? null })
+  const what = over.role === 'root' ? 'root' : 'issuing CA'
+  return new StoreRefused(
+    'AUTHORITY_EXPIRED',
+    `the clock of this machine says ${isoTime(nowMs)}, and the ${what} of this domain ended ${isoTime(over.notAfterMs)}`,
+    `If the clock is wrong, set it and start the plane: timedatectl set-ntp true. If it is right, ${whenOver[what]}`,
+  )
 }
 
 const inAnyCase = { isDue: null, fencingToken: null, everywhere: false }

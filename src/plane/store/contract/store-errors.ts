@@ -14,6 +14,8 @@ export type StoreRefusedCode =
   /** The parts that are here belong to different domains. */
   | 'DATA_FOLDER_MIXED'
   | 'KEY_MISSING'
+  /** By the clock of this machine an authority is over that nothing here can replace. */
+  | 'AUTHORITY_EXPIRED'
   | 'SEALING_KEY_EXPOSED'
 
 /**
