@@ -26,7 +26,7 @@ const allConnected = async <Request>(requests: readonly Request[], target: NodeT
   let ready = await Promise.all(requests.map(connect))
   for (let again = 1; ready.some(({ call }) => !call.isOpen()); again++) {
     assert.ok(again < tries, 'connections are cut before all are made')
-    ready = await Promise.all(ready.map((one) => (one.call.isOpen() ? one : connect(one))))
+    ready = await Promise.all(ready.map(async (one) => (one.call.isOpen() ? one : connect(one))))
   }
   return ready
 }
