@@ -5,7 +5,7 @@ import { Type } from 'typebox'
 import type { OperatorPrincipal } from '#domain/core/principal.ts'
 import { refuse } from '#domain/core/refusal.ts'
 import { silentLog } from '#platform/log.ts'
-import { bodyLimit, compiledOnFirstUse, httpApp, type HttpAppOptions } from './http-app.ts'
+import { routesAt, bodyLimit, compiledOnFirstUse, httpApp, type HttpAppOptions } from './http-app.ts'
 import type { Standing } from '#plane/store/contract/replicas.ts'
 import type { Refused } from './http-reply.ts'
 import { UpgradeUnfinished } from '#plane/store/contract/store-errors.ts'
@@ -137,12 +137,26 @@ test('broken percent-encoding is refused', () =>
   refusedWith({ ...post('{}'), url: '/v1/things/%E0%A4%A' }, 'REQUEST_INVALID'))
 
 test('another method is refused, and the answer says which would do', async () => {
-  const { app } = appWith([echo])
+  const { app, refusals } = appWith([echo])
   for (const method of ['GET', 'HEAD', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'] as const) {
     const reply = await app.inject({ method, url: '/v1/things/a', payload: '{"reason":' })
     assert.equal(reply.statusCode, 405, method)
     assert.equal(reply.headers['allow'], 'POST')
   }
+  const query = await app.inject({ method: 'GET', url: '/v1/things/a?x=/y' })
+  assert.equal(query.statusCode, 405)
+  assert.deepEqual(new Set(refusals.map(({ path }) => path)), new Set(['/v1/things/:id']))
+})
+
+test('the routes of an address are those that are written out like it, or else those with a parameter in its place', () => {
+  const paths = (address: string): readonly string[] => routesAt(known, address).map(({ path }) => path)
+  const known = ['/v1/nodes/:id', '/v1/nodes/:id/health', '/v1/nodes/all', '/v1/nodes'].map((path) => ({ path }))
+  assert.deepEqual(paths('/v1/nodes/a'), ['/v1/nodes/:id'])
+  assert.deepEqual(paths('/v1/nodes/all'), ['/v1/nodes/all'])
+  assert.deepEqual(paths('/v1/nodes'), ['/v1/nodes'])
+  assert.deepEqual(paths('/v1/nodes/'), [])
+  assert.deepEqual(paths('/v1/nodes//health'), [])
+  assert.deepEqual(paths('/v1/nodes/a/b'), [])
 })
 
 test('a caller who may not is refused before body and schema are looked at', async () => {

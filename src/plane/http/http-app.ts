@@ -38,7 +38,6 @@ export type HttpAppOptions = ReplyOptions & {
 export type MachineCalls = Omit<HttpAppOptions, 'callers' | 'authenticate'>
 
 export const bodyLimit = 64 * 1024
-const methods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'] as const
 
 /** Not listening anywhere: give `app.routing` to a server, after `app.ready()`. */
 export const httpApp = (options: HttpAppOptions): FastifyInstance => {
@@ -67,15 +66,14 @@ export const httpApp = (options: HttpAppOptions): FastifyInstance => {
     })
   })
   app.setErrorHandler((error, request, reply) => fail(options, request, reply, error))
-  app.setNotFoundHandler((request, reply) => sendRefusal(options, request, reply, refuse('NOT_FOUND')))
+  app.setNotFoundHandler((request, reply) => refuseUnknown(options, request, reply))
   app.addHook('onRequest', (request, reply, done) => {
     const mistake = headerMistake(request.raw)
     if (mistake !== null) void sendRefusal(options, request, reply, mistake)
-    else if (request.is404) void sendRefusal(options, request, reply, refuse('NOT_FOUND'))
+    else if (request.is404) void refuseUnknown(options, request, reply)
     else done()
   })
   for (const route of options.routes) addRoute(app, options, route)
-  for (const path of new Set(options.routes.map((route) => route.path))) refuseOtherMethods(app, options, path)
   return app
 }
 
@@ -173,16 +171,28 @@ const answerCall = async (options: HttpAppOptions, route: Route, request: Fastif
     : sendRefusal(options, request, reply, outcome)
 }
 
-const refuseOtherMethods = (app: FastifyInstance, options: HttpAppOptions, path: string): void => {
-  const allowed = options.routes.filter((route) => route.path === path).map((route) => route.method as string)
-  const allow = allowed.join(', ')
-  app.route({
-    method: methods.filter((method) => !allowed.includes(method)),
-    url: path,
-    onRequest: async (request, reply) =>
-      sendRefusal(options, request, reply.header('allow', allow), refuse('METHOD_NOT_ALLOWED', `it takes ${allow}`)),
-    handler: () => {
-      throw new Error('refused before it gets here')
-    },
-  })
+/** No route has this address and method. A route for every other method of every address would be a tenth of a plane's start. */
+const refuseUnknown = (options: HttpAppOptions, request: FastifyRequest, reply: FastifyReply) => {
+  const there = routesAt(options.routes, request.url.replace(/\?.*/s, ''))
+  const [route] = there
+  const methods = there.map(({ method }) => method as string)
+  // The router also refuses parameters that are too long.
+  if (route === undefined || methods.includes(request.method))
+    return sendRefusal(options, request, reply, refuse('NOT_FOUND'))
+  const allow = methods.join(', ')
+  const refusal = refuse('METHOD_NOT_ALLOWED', `it takes ${allow}`)
+  return sendRefusal(options, request, reply.header('allow', allow), refusal, route.path)
 }
+
+/** An address that is written out goes before one with a parameter, as in the router. */
+export const routesAt = <R extends Pick<Route, 'path'>>(routes: readonly R[], address: string): readonly R[] => {
+  const parts = address.split('/')
+  const fitting = routes.filter(({ path }) => {
+    const wanted = path.split('/')
+    return wanted.length === parts.length && wanted.every((part, at) => part === parts[at] || isGiven(part, parts[at]))
+  })
+  const exact = fitting.filter(({ path }) => path === address)
+  return exact.length > 0 ? exact : fitting
+}
+
+const isGiven = (part: string, value: string | undefined): boolean => part.startsWith(':') && value !== ''

@@ -120,14 +120,21 @@ const hasAlready = (ifNoneMatch: string | undefined, etag: string): boolean =>
   ifNoneMatch !== undefined &&
   ifNoneMatch.split(',').some((one) => one.trim() === '*' || one.trim().replace(/^W\//, '') === etag)
 
-export const sendRefusal = (options: ReplyOptions, request: FastifyRequest, reply: FastifyReply, decided: Refusal) => {
+/** `path`: that of a route; left out: of the route that was found. */
+export const sendRefusal = (
+  options: ReplyOptions,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  decided: Refusal,
+  path = request.is404 ? null : (request.routeOptions.url ?? null),
+) => {
   const refusal = notNow(options, request) ?? decided
   options.onRefusal({
     refusal,
     principal: principalOf(request),
     source: sourceAddress(request.raw.socket),
     method: request.method,
-    path: request.is404 ? null : (request.routeOptions.url ?? null),
+    path,
     correlation: request.id,
   })
   const { status, headers, body } = refusalResponse(inKnownWords(refusal, request.headers))
