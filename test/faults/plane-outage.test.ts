@@ -5,6 +5,7 @@ import assert from 'node:assert/strict'
 import { describe, test, type TestContext } from 'node:test'
 import { joinCrowd } from '../process/agent-crowd.ts'
 import { joinMember, makeProfile, untilConnected, type Member, type Speaking } from '../process/agent-member.ts'
+import { inScope, type Scope } from '../process/cleanup.ts'
 import { eventually } from '../process/eventually.ts'
 import { fairStopwatch } from '../process/fair-time.ts'
 import { certificateBytes } from '../process/fault-proxy.ts'
@@ -68,13 +69,28 @@ const seconds = (ms: number): string => `${(ms / 1000).toFixed(1)} s`
 
 // 30 % of a life.
 
-const shortLifeMs = 60_000
+const shortestLifeMs = 60_000
+const longestLifeMs = 8 * shortestLifeMs
+/** Of a life, between the end of the outage and that of the certificate, at the worst moment. */
+const marginShare = 1 / 30
+/** In less time of a processor than this nobody could renew: then it is the machine that is too busy. */
+const leastMarginMs = 400
 const aMomentMs = 300
+
+/** Lives that leave an agent enough of the processor in the margin, as busy as the machine is now. */
+const livesHere = async (): Promise<number> => {
+  const fairMs = fairStopwatch()
+  await until(Date.now() + 3_000)
+  const neededMs = leastMarginMs / marginShare / (fairMs() / 3_000)
+  let lifeMs = shortestLifeMs
+  while (lifeMs < neededMs && lifeMs < longestLifeMs) lifeMs *= 2
+  return lifeMs
+}
 
 type Group = { readonly name: string; readonly age: number; readonly members: readonly Member[] }
 
-const joinGroups = async (t: TestContext, plane: Plane): Promise<Group[]> => {
-  const settings = [`certificate.lifetimeMs=${shortLifeMs}`, 'recovery.limit=100']
+const joinGroups = async (t: Scope, plane: Plane, lifeMs: number): Promise<Group[]> => {
+  const settings = [`certificate.lifetimeMs=${lifeMs}`, 'recovery.limit=100']
   await makeProfile(plane, 'usual', settings)
   await makeProfile(plane, 'late', [...settings, 'certificate.renewFrom=0.6666', 'certificate.renewTo=0.6667'])
   const group = async (name: string, age: number, profile: string, prefix: string): Promise<Group> => {
@@ -91,18 +107,18 @@ const joinGroups = async (t: TestContext, plane: Plane): Promise<Group[]> => {
 }
 
 /** Every node gets a certificate that has the wanted age when the outage begins. Answers when that is. */
-const aligned = async (groups: readonly Group[]): Promise<number> => {
+const aligned = async (groups: readonly Group[], lifeMs: number): Promise<number> => {
   const oldest = Math.max(...groups.map(({ age }) => age))
   const startMs = Date.now()
   const renewed = groups.map(async ({ age, members }) => {
     // Lives are counted in whole seconds: rounding must not make a younger certificate older than meant.
-    await until(startMs + (age === oldest ? 0 : (oldest - age) * shortLifeMs + 1_000))
+    await until(startMs + (age === oldest ? 0 : (oldest - age) * lifeMs + 1_000))
     const before = members.map((member) => certificateOf(member).serial)
     for (const member of members) member.signal('SIGUSR2')
     await eventually(
       'new certificates',
       () => members.every((member, at) => certificateOf(member).serial !== before[at]),
-      { withinMs: shortLifeMs / 3 },
+      { withinMs: lifeMs / 3 },
     )
   })
   await Promise.all(renewed)
@@ -127,56 +143,63 @@ const loseRenewals = async ({ node }: ProxiedPlane, members: readonly Member[], 
 const epochsOf = async (plane: Plane): Promise<readonly string[]> =>
   (await nodesOf(plane)).map(({ id, membership, epoch }) => `${id} ${membership} ${epoch}`)
 
-type ShortOutage = {
-  readonly plane: Plane
-  readonly lastedMs: number
-  /** What there was right before. */
-  readonly had: ReadonlyMap<string, Certificate>
-  readonly epochs: readonly string[]
-}
-
-/** On a machine so busy that requests are not sent in time, or that the plane cannot be started in time, it is no test. */
-const shortOutage = async (
-  proxied: ProxiedPlane,
-  groups: readonly Group[],
-  how: Outage,
-  tries = 3,
-): Promise<ShortOutage> => {
-  const everybody = groups.flatMap(({ members }) => members)
-  const again = async (plane: Plane, why: string): Promise<ShortOutage> => {
-    assert.ok(tries > 1, why)
-    await untilConnected(everybody, { withinMs: backWithinMs })
-    return shortOutage({ ...proxied, plane }, groups, how, tries - 1)
-  }
-  const beginMs = await aligned(groups)
-  const epochs = await epochsOf(proxied.plane)
-  const had = new Map(everybody.map((one) => [one.id, certificateOf(one)]))
-  if (!(await loseRenewals(proxied, groups[1]?.members ?? [], beginMs))) {
-    proxied.node.pass()
-    return again(proxied.plane, 'no renewal is under way')
-  }
-  const sinceMs = performance.now()
-  const plane = await away(proxied, how, 0.3 * shortLifeMs)
-  const lastedMs = performance.now() - sinceMs
-  if (lastedMs < 0.31 * shortLifeMs) return { plane, lastedMs, had, epochs }
-  return again(plane, `the plane took ${seconds(lastedMs)} to be back`)
-}
-
-/** How much was left of the certificate it had when it got the only successor of that. */
-const leftOf = async (plane: Plane, { id, stderr }: Member, certificates: ShortOutage['had']): Promise<number> => {
+/** How much was left of the certificate it had when it got the only successor of that; null: it expired, and the node recovered. */
+const leftOf = async (
+  plane: Plane,
+  { id, stderr }: Member,
+  certificates: ReadonlyMap<string, Certificate>,
+): Promise<number | null> => {
   const had = certificates.get(id) ?? assert.fail(id)
-  const successor = async (): Promise<Json> => {
+  const found = async (): Promise<Json> => {
     const entries = await journalEntries(plane, { node: id })
     const successors = entries.filter(({ type, body }) => type === 'node.renewed' && body.renews === had.serial)
     assert.ok(successors.length <= 1, `${id}: ${successors.length} successors`)
     const serial = successors[0]?.serial ?? null
-    return entries.find((entry) => entry.type === 'node.renewal_confirmed' && entry.serial === serial)
+    const renewed = entries.find((entry) => entry.type === 'node.renewal_confirmed' && entry.serial === serial)
+    return renewed ?? entries.find(({ type, atMs }) => type === 'node.recovered' && atMs > had.notAfterMs)
   }
-  const { serial } = await eventually(`${id} to be renewed`, successor, { withinMs: shortLifeMs, everyMs: 200 })
+  const { type, serial } = await eventually(`${id} to be renewed`, found, { withinMs: 60_000, everyMs: 200 })
+  if (type === 'node.recovered') return null
   const gotAtMs = new RegExp(`"time":(\\d+),[^\n]*"serial":"${serial}"[^\n]*"certificate renewed"`).exec(stderr())?.[1]
   const leftMs = had.notAfterMs - Number(gotAtMs)
-  assert.ok(leftMs > 0, `${id} was ${-leftMs} ms late`)
-  return leftMs
+  return leftMs > 0 ? leftMs : null
+}
+
+/** `null`: the machine was too busy for lives of this length, which is no test. Else what there is to say. */
+const shortOutages = async (t: Scope, lifeMs: number): Promise<readonly string[] | null> => {
+  const proxied = await startPlaneBehindProxies(t)
+  const groups = await joinGroups(t, proxied.plane, lifeMs)
+  const everybody = groups.flatMap(({ members }) => members)
+  const says: string[] = []
+  let { plane } = proxied
+  for (const how of outages) {
+    const beginMs = await aligned(groups, lifeMs)
+    const epochs = await epochsOf(plane)
+    const had = new Map(everybody.map((one) => [one.id, certificateOf(one)]))
+    if (!(await loseRenewals(proxied, groups[1]?.members ?? [], beginMs))) return null
+    const sinceMs = performance.now()
+    plane = await away({ ...proxied, plane }, how, 0.3 * lifeMs)
+    const lastedMs = performance.now() - sinceMs
+    if (lastedMs > 0.31 * lifeMs) return null
+    const fairMs = fairStopwatch()
+    await until(Math.min(...[...had.values()].map(({ notAfterMs }) => notAfterMs)))
+    const marginMs = fairMs()
+    for (const { name, members } of groups) {
+      const left = await Promise.all(members.map((one) => leftOf(plane, one, had)))
+      const inTime = left.filter((ms) => ms !== null)
+      if (inTime.length < left.length && marginMs < leastMarginMs) return null
+      assert.equal(inTime.length, left.length, `${name}: a certificate expired, with ${seconds(marginMs)} to renew it`)
+      says.push(
+        `${how} for ${seconds(lastedMs)} of lives of ${seconds(lifeMs)}, ${name}: ` +
+          `${members.length} agents renewed, the last one ${seconds(Math.min(...inTime))} before its end`,
+      )
+    }
+    await untilConnected(everybody)
+    assert.deepEqual(await epochsOf(plane), epochs)
+  }
+  await noAlertIsLeft(plane)
+  await verifies(plane)
+  return says
 }
 
 // Three lives.
@@ -256,24 +279,12 @@ const renewNow = async (member: Member): Promise<number> => {
 
 describe('a plane that is away', { concurrency: true }, () => {
   test('for 30 % of a lifetime from the worst moment: no certificate expires', async (t) => {
-    const proxied = await startPlaneBehindProxies(t)
-    const groups = await joinGroups(t, proxied.plane)
-    let { plane } = proxied
-    for (const how of outages) {
-      const outage = await shortOutage({ ...proxied, plane }, groups, how)
-      plane = outage.plane
-      for (const { name, members } of groups) {
-        const left = await Promise.all(members.map((one) => leftOf(plane, one, outage.had)))
-        t.diagnostic(
-          `${how} for ${seconds(outage.lastedMs)} of lives of ${seconds(shortLifeMs)}, ${name}: ` +
-            `${members.length} agents renewed, the last one ${seconds(Math.min(...left))} before its end`,
-        )
-      }
-      await untilConnected(groups.flatMap(({ members }) => members))
-      assert.deepEqual(await epochsOf(plane), outage.epochs)
+    let says: readonly string[] | null = null
+    for (let lifeMs = await livesHere(); says === null; lifeMs *= 2) {
+      assert.ok(lifeMs <= longestLifeMs, 'the machine is too busy for lives of any length')
+      says = await inScope((scope) => shortOutages(scope, lifeMs))
     }
-    await noAlertIsLeft(plane)
-    await verifies(plane)
+    for (const line of says) t.diagnostic(line)
   })
 
   test('for three lifetimes: all agents come back without help, spread over time', async (t) => {

@@ -29,3 +29,13 @@ export const cleanup = (t: Scope, step: Step): void => {
     if (failures.length > 0) throw new AggregateError(failures, 'cleaning up after the test failed')
   })
 }
+
+/** For a part of a test that is repeated: what it set up is taken down before the next. */
+export const inScope = async <T>(run: (scope: Scope) => Promise<T>): Promise<T> => {
+  const ends: (() => unknown)[] = []
+  try {
+    return await run({ after: (end) => void ends.push(end as () => unknown) })
+  } finally {
+    for (const end of ends) await end()
+  }
+}
