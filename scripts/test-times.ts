@@ -40,6 +40,7 @@ export type LaneKind = FileKind | 'only waiting'
 export type Queue<Job> = {
   /** What a lane does next: the longest of its kind, or of the other once there is none; null: nothing is left for it. */
   next(lane: LaneKind): Job | null
+  isEmpty(): boolean
 }
 
 export const openQueue = <Job>(jobs: readonly Job[], nameOf: (job: Job) => string, known: KnownTimes): Queue<Job> => {
@@ -56,5 +57,6 @@ export const openQueue = <Job>(jobs: readonly Job[], nameOf: (job: Job) => strin
       if (ofItsKind === -1 && lane === 'only waiting') return null
       return left.splice(Math.max(ofItsKind, 0), 1)[0] ?? null
     },
+    isEmpty: () => left.length === 0,
   }
 }

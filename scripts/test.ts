@@ -14,6 +14,7 @@ import { installPeers } from './install-peers.ts'
 import { filesBelow, root } from './repository.ts'
 import { buildTestCommand } from './test-command.ts'
 import { openTestFolder } from './test-folder.ts'
+import { processorIsIdle } from './idle-processor.ts'
 import { openLane, type LaneOptions } from './test-lane.ts'
 import { layerOf, layers } from './test-layers.ts'
 import { reportText, totalText, type FileReport } from './test-reporter.ts'
@@ -40,17 +41,25 @@ const testFiles = ['src', 'test']
 /** `name` stands behind the file in what is reported. */
 type Job = { readonly name: string; readonly file: string; readonly env: Readonly<Record<string, string>> }
 
+type Lane = { readonly kind: LaneKind; readonly when: 'always' | 'idle' }
+
+const lanesOf = (count: number, kind: LaneKind, when: Lane['when'] = 'always'): readonly Lane[] =>
+  Array.from({ length: count }, () => ({ kind, when }))
+
 /**
- * More than there are processors: what tests of processes do most is wait. Files that work keep a third of a processor busy each,
- * files that wait a seventh: four and five of them fill two processors. Two of the lanes that wait help with the rest in the end,
- * and more would only get in its way. Unit tests never wait: one process has loaded their modules once.
+ * More than there are processors: what tests of processes do most is wait. Files that wait are half of the time of all and a
+ * quarter of their work, so that they have four lanes; two of these help with the rest, and more would only get in its way. Two
+ * more lanes take a file while a processor is idle, which it never is on a machine that does something else as well.
+ * Unit tests never wait: one process has loaded their modules once.
  */
-const lanes: readonly LaneKind[] = testFiles.every((file) => layerOf(file) === 'unit')
-  ? ['working']
+const lanes: readonly Lane[] = testFiles.every((file) => layerOf(file) === 'unit')
+  ? lanesOf(1, 'working')
   : [
-      ...Array<LaneKind>(4).fill('working'),
-      ...Array<LaneKind>(2).fill('waiting'),
-      ...Array<LaneKind>(3).fill('only waiting'),
+      ...lanesOf(3, 'working'),
+      ...lanesOf(2, 'waiting'),
+      ...lanesOf(2, 'only waiting'),
+      ...lanesOf(1, 'working', 'idle'),
+      ...lanesOf(1, 'only waiting', 'idle'),
     ]
 const reportedAs = ({ name, file }: Job): string => `${file} ${name}`.trimEnd()
 
@@ -82,9 +91,11 @@ const runJobs = async (jobs: readonly Job[]): Promise<boolean> => {
   const reports: FileReport[] = []
   const taken: Record<string, Times> = {}
   const kept: string[] = []
-  const runLane = async (kind: LaneKind): Promise<void> => {
+  const nextJob = async ({ kind, when }: Lane): Promise<Job | null> =>
+    when === 'always' || (await processorIsIdle(() => queue.isEmpty())) ? queue.next(kind) : null
+  const runLane = async (kindOfLane: Lane): Promise<void> => {
     const lane = openLane(options)
-    for (let job = queue.next(kind); job !== null; job = queue.next(kind)) {
+    for (let job = await nextJob(kindOfLane); job !== null; job = await nextJob(kindOfLane)) {
       const { file, name, env } = job
       const { report, printed } = await lane.run({ file, run: name, env, timeoutMs })
       reports.push(report)

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { isIdleBetween, processorIsIdle } from '../../scripts/idle-processor.ts'
 import { openQueue } from '../../scripts/test-times.ts'
 
 const known = {
@@ -11,10 +12,19 @@ const known = {
 
 test('the slowest file is started first, and a file without a record behind those that are known to be longer', () => {
   const queue = openQueue(['unknown', 'short', 'long'], String, known)
+  assert.equal(queue.isEmpty(), false)
   assert.deepEqual(
     [1, 2, 3, 4].map(() => queue.next('working')),
     ['long', 'short', 'unknown', null],
   )
+  assert.equal(queue.isEmpty(), true)
+})
+
+test('a lane for idle processors takes a file when a tenth of their time is idle, and ends with the files', async () => {
+  const before = { idle: 1000, all: 5000 }
+  assert.equal(isIdleBetween(before, { idle: 1150, all: 6000 }), true)
+  assert.equal(isIdleBetween(before, { idle: 1050, all: 6000 }), false)
+  assert.equal(await processorIsIdle(() => true), false)
 })
 
 test('what does little but wait goes to the lanes for that, and each lane takes what the others have left', () => {
