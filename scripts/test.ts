@@ -6,6 +6,7 @@
 import * as path from 'node:path'
 import { peer } from '../test/peers/peer.ts'
 import { commandVariable } from '../test/process/child.ts'
+import { laneVariable } from '../test/process/free-port.ts'
 import { placeText, postgresVariable, startPostgres } from '../test/process/postgres-server.ts'
 import { storeVariable } from '../test/process/store-under-test.ts'
 import { filesForBothStores } from './both-stores.ts'
@@ -93,8 +94,8 @@ const runJobs = async (jobs: readonly Job[]): Promise<boolean> => {
   const kept: string[] = []
   const nextJob = async ({ kind, when }: Lane): Promise<Job | null> =>
     when === 'always' || (await processorIsIdle(() => queue.isEmpty())) ? queue.next(kind) : null
-  const runLane = async (kindOfLane: Lane): Promise<void> => {
-    const lane = openLane(options)
+  const runLane = async (kindOfLane: Lane, at: number): Promise<void> => {
+    const lane = openLane({ ...options, env: { ...options.env, [laneVariable]: `${at}/${lanes.length}` } })
     for (let job = await nextJob(kindOfLane); job !== null; job = await nextJob(kindOfLane)) {
       const { file, name, env } = job
       const { report, printed } = await lane.run({ file, run: name, env, timeoutMs })

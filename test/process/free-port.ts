@@ -1,15 +1,31 @@
 import { randomInt } from 'node:crypto'
 import * as net from 'node:net'
 
+/** How the runner of the tests says which of the lanes that run side by side this process is: `2/9`. */
+export const laneVariable = 'MUSTER_TEST_LANE'
+
 /** Below the range from which Linux takes ports for outgoing connections: none of those gets in between a stop and a restart. */
 const lowest = 10_000
 const beyond = 32_768
 const tries = 100
 
-/** A port of 127.0.0.1 that nobody had a moment ago, for programs that have to come back at the same one. */
+/**
+ * Each lane has ports of its own, handed out in turn: a plane that is stopped comes back at its port, and one that starts takes it
+ * seconds after it was chosen. No other may have chosen it by then.
+ */
+export const portsOf = (lane: string | undefined): { readonly from: number; readonly count: number } => {
+  const [at, lanes] = (lane ?? '0/1').split('/').map(Number) as [number, number]
+  const count = Math.floor((beyond - lowest) / lanes)
+  return { from: lowest + at * count, count }
+}
+
+const { from, count } = portsOf(process.env[laneVariable])
+let next = randomInt(count)
+
+/** A port of 127.0.0.1 that nobody has, for programs that have to come back at the same one. */
 export const freePort = async (): Promise<number> => {
   for (let attempt = 0; attempt < tries; attempt++) {
-    const port = randomInt(lowest, beyond)
+    const port = from + (next++ % count)
     if (await isFree(port)) return port
   }
   throw new Error(`none of ${tries} ports was free`)

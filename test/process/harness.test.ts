@@ -8,6 +8,7 @@ import { startChild } from './child.ts'
 import { eventually, within } from './eventually.ts'
 import { fairNowMs, fairStopwatch } from './fair-time.ts'
 import { openFakeTime } from './fake-time.ts'
+import { freePort, portsOf } from './free-port.ts'
 import { tempFolder } from './temp-folder.ts'
 import { mountTmpfs } from './tmpfs.ts'
 import { replyWatch } from './tls-records.ts'
@@ -135,4 +136,15 @@ test('a reply is distinguished from handshake and tickets however its records ar
     assert.equal(replies(record(data, 19)), 0, 'an alert')
     assert.equal(replies(record(data, 400)), 400, `a reply in chunks of ${size}`)
   }
+})
+
+test('lanes that run side by side choose among ports of their own, and no port twice in a row', async () => {
+  const lanes = Array.from({ length: 9 }, (_, at) => portsOf(`${at}/9`))
+  for (const [at, { from, count }] of lanes.entries()) {
+    assert.ok(count > 2000)
+    assert.ok(from >= 10_000 && from + count <= (lanes[at + 1]?.from ?? 32_768))
+  }
+  assert.deepEqual(portsOf(undefined), { from: 10_000, count: 22_768 })
+  const ports = [await freePort(), await freePort(), await freePort()]
+  assert.equal(new Set(ports).size, 3)
 })
