@@ -64,17 +64,11 @@ export type Nudge = {
 }
 
 /** The agent itself. Only main.ts puts it together, and only the root has all of it; other files name what they use. */
-export type AgentParts = {
+export type AgentParts = Omit<AgentHost, 'clock' | 'log'> & {
   /** By what the plane says about the time. */
   readonly clock: JudgedClock
-  readonly timers: Timers
-  readonly random: Random
   /** Repeated lines are counted, not written, and fewer are written while the disk is almost full. */
   readonly log: Log
-  readonly resolve: Resolve
-  readonly reached: (step: AgentStep) => void
-  readonly nudge: Nudge
-  readonly signal: AbortSignal
   readonly config: AgentConfig
   readonly addresses: KnownAddresses
   /** What an operator has brought to this machine. */
