@@ -42,7 +42,8 @@ describe('a plane whose clock was ahead', { concurrency: true }, () => {
     const { body } = await plane.api('POST', '/v1/nodes/stolen/revoke', { reason: 'stolen' })
     assert.equal(body.code, undefined, JSON.stringify(body))
 
-    for (const aheadMs of long ? [3 * day, 400 * day, 20 * 365 * day] : [400 * day]) {
+    const all = [3 * day, 400 * day, 20 * 365 * day]
+    for (const aheadMs of long ? all : onPostgres() ? all.slice(1) : [400 * day]) {
       await plane.stop()
       const time = openFakeTime(tempFolder(t), library, aheadMs)
       if (onPostgres() && aheadMs > rootLifeMs) {
