@@ -76,6 +76,17 @@ const untilConnected = (plane: Plane, id: string, epoch: number): Promise<Json> 
     slow,
   )
 
+/** A wait that failed, with what the plane and the agent have to say about it. */
+const explained = async (wait: Promise<unknown>, plane: Plane, id: string, agent: Agent): Promise<void> => {
+  try {
+    await wait
+  } catch (error) {
+    const journal = (await journalOf(plane, { node: id })).map(({ type, at }) => `${at} ${type}`)
+    const said = [JSON.stringify(await nodeOf(plane, id)), ...journal, agent.stderr(), plane.stderr()]
+    throw new Error(said.map((text) => text.slice(-4000)).join('\n'), { cause: error })
+  }
+}
+
 /** Power is lost, and comes back: the old process and its socket say nothing more. */
 const reboot = async (t: Scope, { plane, proxy }: Network, agent: Agent, mac: string): Promise<Agent> => {
   proxy.freeze()
@@ -112,7 +123,8 @@ describe('a machine that lost its key while its old channel is still open', { co
     // A ping, and no answer to it for as long as the plane waits for one.
     for (let passedMs = 0; passedMs < pongWithinMs; passedMs += pingEveryMs) await quiet.pass(plane, pingEveryMs + 1000)
     await quiet.pass(plane, graceMs)
-    await eventually('the grace to end', async () => (await nodeOf(plane, 'reject-1')).epoch === 2, patient)
+    const ended = eventually('the grace to end', async () => (await nodeOf(plane, 'reject-1')).epoch === 2, patient)
+    await explained(ended, plane, 'reject-1', again)
     await untilConnected(plane, 'reject-1', 2)
     const story = (await journalOf(plane, { node: 'reject-1' })).map(({ type }) => type)
     const turns = ['node.confirmed', 'node.second_holder', 'node.lapsed', 'node.superseded', 'host.enrolled']
