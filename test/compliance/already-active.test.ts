@@ -81,8 +81,12 @@ const explained = async (wait: Promise<unknown>, plane: Plane, id: string, agent
   try {
     await wait
   } catch (error) {
-    const journal = (await journalOf(plane, { node: id })).map(({ type, at }) => `${at} ${type}`)
-    const said = [JSON.stringify(await nodeOf(plane, id)), ...journal, agent.stderr(), plane.stderr()]
+    const asked = async (): Promise<readonly string[]> => {
+      const journal = await journalOf(plane, { node: id })
+      return [JSON.stringify(await nodeOf(plane, id)), ...journal.slice(-40).map(({ atMs, type }) => `${atMs} ${type}`)]
+    }
+    // A plane that does not answer must not hide what it was waited for.
+    const said = [...(await asked().catch((fault: unknown) => [String(fault)])), agent.stderr(), plane.stderr()]
     throw new Error(said.map((text) => text.slice(-4000)).join('\n'), { cause: error })
   }
 }
