@@ -161,7 +161,8 @@ const startAgents = async (t: TestContext, plane: Plane, time: FakeTime, lifetim
 const untilRehearsed = (plane: Plane, id: string): Promise<true> =>
   eventually(`${id} to have rehearsed its recovery`, async () => {
     const { recoverable } = (await plane.api('GET', `/v1/nodes/${id}`)).body
-    return recoverable.why !== 'never rehearsed'
+    assert.deepEqual(recoverable, { proven: true, why: 'rehearsed' })
+    return true
   })
 
 /** Its newest certificate is not due, and its channel is one of that certificate. */

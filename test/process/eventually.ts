@@ -8,6 +8,8 @@ export type Patience = { readonly withinMs?: number; readonly everyMs?: number }
 
 const shortestPauseMs = 20
 const longestPauseMs = 250
+/** For the last look, which says what was still missing. */
+const lastLookMs = 1_000
 
 /** A tenth of what has been waited: what comes true is noticed at most so much later. */
 const pauseAfter = (waitedMs: number): number => Math.min(longestPauseMs, Math.max(shortestPauseMs, waitedMs / 10))
@@ -23,7 +25,7 @@ export const eventually = async <T>(
   let trouble: unknown
   for (;;) {
     try {
-      const value = await within(what, deadlineMs - fairNowMs(), Promise.resolve(probe()))
+      const value = await within(what, Math.max(lastLookMs, deadlineMs - fairNowMs()), Promise.resolve(probe()))
       if (value !== null && value !== undefined && value !== false) {
         return value as Exclude<T, null | undefined | false | void>
       }

@@ -3,9 +3,13 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { toPem } from '#pki/pem.ts'
+import { withPeer } from '../peers/peer.ts'
 import { eventually } from '../process/eventually.ts'
+import { openFakeTime } from '../process/fake-time.ts'
+import { startPlaneBehindProxies } from '../process/plane-behind-proxies.ts'
 import { sharedPlane } from '../process/shared-plane.ts'
 import { startAgent } from '../process/start-agent.ts'
+import { tempFolder } from '../process/temp-folder.ts'
 import { hierarchy } from '../vectors/pki-hierarchy.ts'
 import { connected, identityOf, nodeOf, troubleAt, withIdentity } from './agent-recovery-setup.ts'
 
@@ -56,4 +60,24 @@ test('an agent that registered nothing has nothing to rehearse', async (t) => {
   await connected(plane(), 'drill-3', 1)
   assert.equal(identityOf(agent).recovery?.credential.kind, 'none')
   assert.equal(await rehearsalOf('drill-3'), null)
+})
+
+test('a clock that is set between a challenge and its answer does not fail the drill', async (t) => {
+  const library = withPeer(t, 'faketime')
+  if (library === null) return
+  const time = openFakeTime(tempFolder(t), library)
+  const proxied = await startPlaneBehindProxies(t, { env: time.env })
+  const join = (await proxied.plane.api('POST', '/v1/tokens', { node: 'drill-4' })).body.join
+  // Slow enough that the clock is set before the second call of the drill, which brings the answer, has shaken hands.
+  proxied.recovery.delay(200)
+  const agent = startAgent(t, { env: time.env, join, args: ['--report-every', '200ms'] })
+  await eventually('the call with the answer', () => proxied.recovery.came().length >= 2, { everyMs: 5 })
+  time.advance(120_000)
+  await eventually('a drill that passed', async () => {
+    const { evidence } = (await proxied.plane.api('GET', '/v1/nodes/drill-4')).body
+    assert.equal(evidence.last_rehearsal?.outcome, 'passed')
+    return true
+  })
+  assert.equal(proxied.recovery.came().length, 4)
+  assert.doesNotMatch(agent.stderr(), /the recovery would not work/)
 })
