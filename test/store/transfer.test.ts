@@ -430,6 +430,10 @@ describe('an export file of 0.2', () => {
     const whole = fs.readFileSync(file)
     const other = onSqlite(path.join(folder, 'other'), sealKey)
     const altered = path.join(folder, 'altered')
+    // What a table refuses before the hash is known, and the bits of a signature's last character that mean nothing.
+    const claimedAt = whole.indexOf('"receivedAtMs"') + 1
+    const signatureEnd = whole.lastIndexOf('"') - 1
+    const lastBits: [number, number][] = Array.from({ length: 15 }, (_, by) => [signatureEnd, by + 1])
     await fc.assert(
       fc.asyncProperty(fc.nat(whole.length - 2), fc.integer({ min: 1, max: 255 }), async (at, by) => {
         const bytes = Buffer.from(whole)
@@ -438,7 +442,8 @@ describe('an export file of 0.2', () => {
         await assert.rejects(restoreStore(altered, other, null, run), CopyRefused)
         assert.equal(fs.existsSync(other.dataFolder), false)
       }),
-      { numRuns: 60 },
+      // The first that is taken leaves a folder behind, so a smaller one would be blamed for it.
+      { numRuns: 60, endOnFailure: true, examples: [[claimedAt, 1], ...lastBits] },
     )
   })
 

@@ -102,11 +102,11 @@ function* readExport(file: string): Generator<ExportPart, void, void> {
       const differs = countsDiffer(allCounts(end.counts), counts) ?? countsDiffer(header.counts, counts)
       if (differs !== null) throw damaged(`it has ${differs}`)
       if (end.lines !== lines || end.sha256 !== hash.digest('hex')) throw damaged('it does not match its own hash')
+      const signature = Buffer.from(end.signature, 'base64url')
+      // The last character has bits that no byte comes of: altered, it would still be the same signature.
+      if (signature.toString('base64url') !== end.signature) throw damaged('its end is not readable')
       ended = true
-      yield {
-        kind: 'end',
-        end: { sha256: end.sha256, keyId: end.key_id, signature: Buffer.from(end.signature, 'base64url') },
-      }
+      yield { kind: 'end', end: { sha256: end.sha256, keyId: end.key_id, signature } }
       continue
     } else {
       const record = readRecord(value)
@@ -161,9 +161,15 @@ const aheadOfPostgres = 2
 
 /**
  * Reads the file to its end into a SQLite store of its own, with the schema of the release that wrote it, and brings that up
- * to date. Throws CopyRefused; then nothing is left.
+ * to date. Throws CopyRefused; then nothing is left. It is read twice: only its end says whether it is whole, and a table may
+ * refuse what was altered before that, in words about a store that nobody has named.
  */
 export const unpackExport = async (file: string, sealing: SealingKey, options: UnpackOptions): Promise<Source> => {
+  await readInto(file, sealing, options, 'checking the file', {
+    begin: () => {},
+    beginJournal: () => {},
+    add: async () => {},
+  })
   const folder = makeTemporaryFolder('muster-restore-')
   const database = openDatabase(path.join(folder, 'muster.db'), 0)
   const close = async (): Promise<void> => {
@@ -176,7 +182,7 @@ export const unpackExport = async (file: string, sealing: SealingKey, options: U
     const sql = openSqliteSql(database, () => {})
     // Which of the chains goes on is for the destination to say.
     const writer = openRecordWriter(sql, oneJournal(null))
-    const keys = await readInto(file, sealing, options, {
+    const keys = await readInto(file, sealing, options, 'reading the file', {
       begin: (schema) => migrate(database, schema),
       // Documents are brought up to date before the journal comes, which has a place for several chains only then.
       beginJournal: () => migrate(database),
@@ -200,6 +206,7 @@ const readInto = async (
   file: string,
   sealing: SealingKey,
   { onlyDomain, run }: UnpackOptions,
+  label: string,
   into: Unpacked,
 ): Promise<ReadonlyMap<string, string>> => {
   const keys = new Map<string, string>()
@@ -218,7 +225,7 @@ const readInto = async (
       case 'header':
         header = part.header
         into.begin(schemaFor(header, onlyDomain))
-        step = startSteps(run, 'checking the file', totalOf(header.counts))
+        step = startSteps(run, label, totalOf(header.counts))
         break
       case 'key':
         if (keys.size >= mostKeys || opened !== null) throw damaged('its keys are not where they belong')
