@@ -73,11 +73,11 @@ const tokenCreate = async (cli: Cli, options: Options): Promise<void> => {
   const { token } = answer
   const print = printer(cli, options)
   print.answer(answer, () => [answer.join])
-  const spanMs = (parseIsoTime(token.expires_at) ?? 0) - cli.clock.nowMs()
+  // Both by the plane's clock: the one here may be set differently, and the answer may have taken a while.
+  const spanMs = (parseIsoTime(token.expires_at) ?? 0) - (parseIsoTime(token.created_at) ?? 0)
   const whose = token.node === null ? 'one node of the domain' : `node ${token.node}`
   if (answer.registered) print.note(`registered ${token.node} with profile ${token.profile}`)
-  // Half a second of grace, or a token of 30 minutes would be announced with 29.
-  print.note(`token ${token.id} for ${whose}, profile ${token.profile}, good once, for ${formatSpan(spanMs + 500)}`)
+  print.note(`token ${token.id} for ${whose}, profile ${token.profile}, good once, for ${formatSpan(spanMs)}`)
   if (cli.out.isTerminal && !print.json) {
     print.note('next: on the machine, save that line to a file and run: muster agent run --join-file FILE')
   }
