@@ -15,7 +15,7 @@ import { installPeers } from './install-peers.ts'
 import { filesBelow, root } from './repository.ts'
 import { buildTestCommand } from './test-command.ts'
 import { openTestFolder } from './test-folder.ts'
-import { processorIsIdle } from './idle-processor.ts'
+import { processorIsIdle, processorsAreShared } from './spare-processors.ts'
 import { openLane, type LaneOptions } from './test-lane.ts'
 import { layerOf, layers } from './test-layers.ts'
 import { reportText, totalText, type FileReport } from './test-reporter.ts'
@@ -42,23 +42,25 @@ const testFiles = ['src', 'test']
 /** `name` stands behind the file in what is reported. */
 type Job = { readonly name: string; readonly file: string; readonly env: Readonly<Record<string, string>> }
 
-type Lane = { readonly kind: LaneKind; readonly when: 'always' | 'idle' }
+type Lane = { readonly kind: LaneKind; readonly when: 'always' | 'shared' | 'idle' }
 
 const lanesOf = (count: number, kind: LaneKind, when: Lane['when'] = 'always'): readonly Lane[] =>
   Array.from({ length: count }, () => ({ kind, when }))
 
 /**
  * More than there are processors: what tests of processes do most is wait. Files that wait are half of the time of all and a
- * quarter of their work, so that they have four lanes; two of these help with the rest, and more would only get in its way. Two
- * more lanes take a file while a processor is idle, which it never is on a machine that does something else as well.
+ * quarter of their work, so that they have four lanes; two of these help with the rest, and more would only get in its way. On a
+ * machine that does something else as well only two lanes go on, and two more take a file only while a processor is idle.
  * Unit tests never wait: one process has loaded their modules once.
  */
 const lanes: readonly Lane[] = testFiles.every((file) => layerOf(file) === 'unit')
   ? lanesOf(1, 'working')
   : [
-      ...lanesOf(3, 'working'),
-      ...lanesOf(2, 'waiting'),
-      ...lanesOf(2, 'only waiting'),
+      ...lanesOf(1, 'working'),
+      ...lanesOf(2, 'working', 'shared'),
+      ...lanesOf(1, 'waiting'),
+      ...lanesOf(1, 'waiting', 'shared'),
+      ...lanesOf(2, 'only waiting', 'shared'),
       ...lanesOf(1, 'working', 'idle'),
       ...lanesOf(1, 'only waiting', 'idle'),
     ]
@@ -92,8 +94,10 @@ const runJobs = async (jobs: readonly Job[]): Promise<boolean> => {
   const reports: FileReport[] = []
   const taken: Record<string, Times> = {}
   const kept: string[] = []
+  const isOver = (): boolean => queue.isEmpty()
+  const mayRun = { always: async () => true, shared: processorsAreShared, idle: processorIsIdle }
   const nextJob = async ({ kind, when }: Lane): Promise<Job | null> =>
-    when === 'always' || (await processorIsIdle(() => queue.isEmpty())) ? queue.next(kind) : null
+    (await mayRun[when](isOver)) ? queue.next(kind) : null
   const runLane = async (kindOfLane: Lane, at: number): Promise<void> => {
     const lane = openLane({ ...options, env: { ...options.env, [laneVariable]: `${at}/${lanes.length}` } })
     for (let job = await nextJob(kindOfLane); job !== null; job = await nextJob(kindOfLane)) {

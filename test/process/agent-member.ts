@@ -3,6 +3,7 @@
 import { readStatusFile, type StatusFile } from '#agent/diagnostics/status-file.ts'
 import type { Scope } from './cleanup.ts'
 import { eventually, type Patience } from './eventually.ts'
+import type { Reply } from './operator-call.ts'
 import { startAgent, type Agent, type AgentOptions } from './start-agent.ts'
 import type { Plane } from './start-plane.ts'
 
@@ -19,10 +20,20 @@ export type MemberOptions = Omit<AgentOptions, 'join'> & { readonly id: string; 
 
 export const joinMember = async (t: Scope, plane: Plane, options: MemberOptions): Promise<Member> => {
   const { id, profile, ...rest } = options
-  const { status, body } = await plane.api('POST', '/v1/tokens', { node: id, profile })
+  const { status, body } = await tokenFor(plane, id, profile)
   if (status >= 300) throw new Error(`no token for ${id}: ${JSON.stringify(body)}`)
   const agent = startAgent(t, { ...rest, join: body.join })
   return { ...agent, id, says: () => readStatusFile(agent.state) }
+}
+
+/** A replica that got no processor for ten seconds says that it is behind, and is asked again, as an operator would. */
+const tokenFor = async (plane: Plane, node: string, profile: string): Promise<Reply> => {
+  const made = await plane.api('POST', '/v1/tokens', { node, profile })
+  if (made.body.code !== 'REPLICA_BEHIND') return made
+  await eventually('the replica to have caught up', async () => (await plane.api('GET', '/v1/nodes')).status === 200, {
+    withinMs: 60_000,
+  })
+  return tokenFor(plane, node, profile)
 }
 
 export const untilConnected = (

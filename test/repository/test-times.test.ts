@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { isIdleBetween, processorIsIdle } from '../../scripts/idle-processor.ts'
+import { isIdleBetween, processorIsIdle } from '../../scripts/spare-processors.ts'
 import { openQueue } from '../../scripts/test-times.ts'
 
 const known = {

@@ -1,4 +1,4 @@
-// Whether a processor of this machine has nothing to do, whoever the others work for.
+// Whether the processors of this machine have room for more work, whoever the rest of it is done for.
 
 import * as os from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -24,6 +24,21 @@ export const processorIsIdle = async (isOver: () => boolean): Promise<boolean> =
     const before = ticksNow()
     await sleep(sampleMs)
     if (isIdleBetween(before, ticksNow())) return true
+  }
+  return false
+}
+
+/**
+ * Processes that wait for a processor, for each of them. A run alone on the machine stays below it. Beside the work of others
+ * everything that runs gets so little that a plane misses its lease and an agent its renewal, as they would anywhere.
+ */
+const mostWaiting = 5
+
+/** True as soon as there are no more than that; false as above. */
+export const processorsAreShared = async (isOver: () => boolean): Promise<boolean> => {
+  while (!isOver()) {
+    if ((os.loadavg()[0] ?? 0) <= mostWaiting * os.availableParallelism()) return true
+    await sleep(sampleMs)
   }
   return false
 }
