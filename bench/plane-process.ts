@@ -3,11 +3,12 @@
 import { spawn, type ChildProcess } from 'node:child_process'
 import * as fs from 'node:fs'
 import * as http from 'node:http'
-import * as net from 'node:net'
 import * as os from 'node:os'
 import * as path from 'node:path'
 import { descendantsOf } from '../test/process/process-tree.ts'
 import { residentBytes } from '../test/process/resident-memory.ts'
+import { freePort } from '../test/process/free-port.ts'
+import { inParallel } from './in-parallel.ts'
 import { cpuMs } from './process-cost.ts'
 
 const root = path.resolve(import.meta.dirname, '..')
@@ -16,6 +17,8 @@ export type PlaneProcess = {
   readonly pid: number
   readonly nodeUrl: string
   readonly rootPem: string
+  /** From nothing to ready. */
+  readonly start: { readonly ms: number; readonly cpuMs: number }
   readonly call: (method: string, route: string, body?: object) => Promise<Record<string, unknown>>
   /** Milliseconds of CPU so far, user and system, all threads and replicas. */
   readonly cpuMs: () => number
@@ -28,8 +31,12 @@ export type PlaneStore =
   | { readonly kind: 'sqlite' }
   | { readonly kind: 'postgres'; readonly env: Readonly<Record<string, string>>; readonly replicas: number }
 
-export const startPlane = async (store: PlaneStore = { kind: 'sqlite' }): Promise<PlaneProcess> => {
-  const data = fs.mkdtempSync(path.join(os.tmpdir(), 'muster-bench-'))
+/** `folder`: there before and after; left out: one of its own, which goes with it. */
+export const startPlane = async (
+  store: PlaneStore = { kind: 'sqlite' },
+  folder: string | null = null,
+): Promise<PlaneProcess> => {
+  const data = folder ?? fs.mkdtempSync(path.join(os.tmpdir(), 'muster-bench-'))
   // MUSTER_BENCH_NODE=--cpu-prof and the like look into a run.
   const extra = process.env['MUSTER_BENCH_NODE']?.split(' ') ?? []
   const args = [...extra, '--expose-gc', '--import', path.join(import.meta.dirname, 'collect-on-signal.ts')]
@@ -37,8 +44,8 @@ export const startPlane = async (store: PlaneStore = { kind: 'sqlite' }): Promis
   const replicas = store.kind === 'sqlite' ? 1 : store.replicas
   const shared = store.kind === 'sqlite' ? [] : ['--store', 'postgres', '--replicas', String(replicas)]
   const listen: string[] = []
-  for (const door of ['node', 'recovery', 'operator'])
-    listen.push(`--${door}-listen`, `127.0.0.1:${replicas === 1 ? 0 : await reservedPort()}`)
+  for (const door of ['node', 'recovery', 'operator', 'status'])
+    listen.push(`--${door}-listen`, `127.0.0.1:${replicas === 1 ? 0 : await freePort()}`)
   const child = spawn(process.execPath, [...args, ...muster, ...listen, ...shared], {
     env: { ...process.env, ...(store.kind === 'postgres' ? store.env : {}) },
     stdio: ['ignore', 'pipe', 'inherit'],
@@ -46,10 +53,12 @@ export const startPlane = async (store: PlaneStore = { kind: 'sqlite' }): Promis
   const pid = child.pid!
   const remove = (): void => {
     child.kill('SIGKILL')
-    fs.rmSync(data, { recursive: true, force: true, maxRetries: 3 })
+    if (folder === null) fs.rmSync(data, { recursive: true, force: true, maxRetries: 3 })
   }
+  const startedMs = performance.now()
   process.once('exit', remove)
   const ready = await firstLine(child)
+  const start = { ms: performance.now() - startedMs, cpuMs: cpuMs(pid) }
   const key = fs.readFileSync(path.join(data, 'admin.key'), 'utf8').trim()
   const agent = new http.Agent({ keepAlive: true, maxSockets: 16 })
   const call = (method: string, route: string, body?: object) =>
@@ -60,6 +69,7 @@ export const startPlane = async (store: PlaneStore = { kind: 'sqlite' }): Promis
     pid,
     nodeUrl: ready.node_url,
     rootPem: (bundle['roots'] as string[])[0]!,
+    start,
     call,
     cpuMs: () => cpuMs(pid),
     async settledBytes() {
@@ -79,21 +89,15 @@ export const startPlane = async (store: PlaneStore = { kind: 'sqlite' }): Promis
   }
 }
 
-/**
- * For planes that share theirs: it is free for a moment before all of them have it, and must not be one that connections
- * are given meanwhile.
- */
-const reservedPort = async (): Promise<number> => {
-  for (;;) {
-    const port = 15_000 + Math.floor(Math.random() * 15_000)
-    const probe = net.createServer()
-    const free = await new Promise<boolean>((resolve) => {
-      probe.once('error', () => resolve(false))
-      probe.listen(port, '127.0.0.1', () => resolve(true))
-    })
-    await new Promise((resolve) => probe.close(resolve))
-    if (free) return port
-  }
+/** A token for each of so many nodes. */
+export const makeTokens = async (plane: PlaneProcess, count: number): Promise<string[]> => {
+  const secrets: string[] = Array.from({ length: count })
+  await inParallel(16, count, async (at) => {
+    const node = `storm-${String(at).padStart(6, '0')}`
+    const made = await plane.call('POST', '/v1/tokens', { node, expires_ms: 86_400_000 })
+    secrets[at] = made['secret'] as string
+  })
+  return secrets
 }
 
 type Ready = { node_url: string; socket: string }

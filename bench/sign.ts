@@ -7,23 +7,10 @@ import * as fs from 'node:fs'
 import * as os from 'node:os'
 import * as path from 'node:path'
 import { parseArgs } from 'node:util'
-import { noHardware } from '#domain/core/node.ts'
 import { makeCsr, parseCsr } from '#pki/csr.ts'
 import { generateKey } from '#pki/keys.ts'
-import { silentLog } from '#platform/log.ts'
-import { planeConfig } from '#plane/config/config.ts'
-import { openFeed } from '#plane/core/feed.ts'
-import { openAdmissionQueue } from '#plane/limits/admission-queue.ts'
-import { createToken } from '#plane/enrollment/token-routes.ts'
-import { enrollNode } from '#plane/enrollment/enroll-node.ts'
-import { openCopiedImages } from '#plane/identity/copied-images.ts'
-import { openSecondHolders } from '#plane/identity/second-holder.ts'
-import { noHolders } from '../test/fakes/no-holders.ts'
-import { openWriteLimit } from '#plane/limits/write-limit.ts'
-import { openCallerBudget } from '#plane/limits/caller-budget.ts'
-import { layFoundation } from '#plane/foundation/foundation.ts'
-import { openAuthority } from '#plane/authority/built-in-authority.ts'
-import { openRecoveryAuthority } from '#plane/authority/recovery-authority.ts'
+import { openEnrollingPlane } from './enrolling-plane.ts'
+import { inParallel } from './in-parallel.ts'
 
 // npm takes `--nodes N` without a `--` before it for its own, and passes on the number alone.
 const { values, positionals } = parseArgs({ options: { nodes: { type: 'string' } }, allowPositionals: true })
@@ -33,39 +20,7 @@ const rounds = 5
 const atOnce = 128
 
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'muster-sign-'))
-const foundation = await layFoundation(planeConfig({ data: folder }, {}), silentLog)
-const { store, clock, random, log, custody } = foundation
-const feed = openFeed()
-const core = { store, feed, clock, random, log }
-const certificates = {
-  domain: 'muster.local',
-  serverNames: { dns: ['localhost'], ip: [] },
-  serverLifetimeMs: 90 * 86_400_000,
-}
-const recovery = await openRecoveryAuthority(core, { custody, options: certificates })
-const authority = await openAuthority(core, {
-  custody,
-  recovery,
-  options: { ...certificates, issuerKey: 'file', intermediateLifetimeMs: 5 * 365 * 86_400_000 },
-})
-const deps = {
-  store,
-  feed,
-  clock,
-  random,
-  issuer: authority,
-  recovery,
-  domainName: 'muster.local',
-  nodeUrl: () => 'https://localhost:1',
-  anonymousBudget: openCallerBudget(clock, () => ({ perMinute: 100, perMinutePerSource: 100 })),
-  admission: openAdmissionQueue(clock, 100_000),
-  writeLimit: openWriteLimit(clock, () => 1),
-  secondHolders: openSecondHolders({ store, feed, clock }, noHolders),
-  copiedImages: openCopiedImages({ store, feed, clock, random }),
-  probe: async () => ({ silentMs: 60_000 }),
-}
-
-const by = { actor: 'operator:bench', source: null, correlation: null }
+const plane = await openEnrollingPlane(folder)
 const signer = generateKey('p256')
 const tbs = Buffer.alloc(420, 7)
 
@@ -73,21 +28,10 @@ type Machine = { readonly secret: string; readonly csr: string }
 
 const prepare = async (from: number, count: number): Promise<Machine[]> => {
   const machines: Machine[] = []
-  await inParallel(count, async (at) => {
-    const asked = { node: `sign-${from + at}`, profile: null, replace: false, ttlMs: null }
-    const made = await createToken(deps, deps, asked, by)
-    if (made.kind === 'refused') throw new Error(made.code)
-    machines.push({ secret: made.secret, csr: makeCsr(generateKey('p256'), 'bench') })
+  await inParallel(atOnce, count, async (at) => {
+    machines.push({ secret: await plane.token(`sign-${from + at}`), csr: makeCsr(generateKey('p256'), 'bench') })
   })
   return machines
-}
-
-const inParallel = async (count: number, run: (at: number) => Promise<void>): Promise<void> => {
-  let next = 0
-  const worker = async (): Promise<void> => {
-    while (next < count) await run(next++)
-  }
-  await Promise.all(Array.from({ length: atOnce }, worker))
 }
 
 const cpuPerNode = async (count: number, run: () => Promise<void>): Promise<number> => {
@@ -98,22 +42,7 @@ const cpuPerNode = async (count: number, run: () => Promise<void>): Promise<numb
 }
 
 const enrollAll = (machines: readonly Machine[]) =>
-  inParallel(machines.length, async (at) => {
-    const { secret, csr } = machines[at]!
-    const call = {
-      method: 'token',
-      secret,
-      csr,
-      askedId: null,
-      hardware: noHardware,
-      facts: null,
-      evidence: null,
-      recovery: null,
-      wireguard: null,
-    } as const
-    const outcome = await enrollNode(deps, deps, { ...call, source: '127.0.0.1', correlation: `bench-${at}` })
-    if (outcome.kind === 'refused') throw new Error(`${outcome.code} ${outcome.detail ?? ''}`)
-  })
+  inParallel(atOnce, machines.length, (at) => plane.enroll(machines[at]!.secret, machines[at]!.csr))
 
 const verifyAndSignAll = async (machines: readonly Machine[]): Promise<void> => {
   for (const { csr } of machines) {
@@ -138,6 +67,6 @@ try {
   const median = ratios.toSorted((a, b) => a - b)[Math.floor(rounds / 2)]!
   console.log(`ratio ${median.toFixed(2)} in the median of ${rounds} rounds of ${each} (aim: at most 2.5)`)
 } finally {
-  await store.close()
+  await plane.store.close()
   fs.rmSync(folder, { recursive: true, force: true })
 }

@@ -1,8 +1,10 @@
-// A boot storm: every node with its own key, request and TLS connections, against a real plane in another process. With
-// `--store postgres` a second one over a PostgreSQL of its own, and with `--replicas` a third of so many processes: they
+// A boot storm: every node with its own key, request and TLS connections, against a real plane in another process. A node
+// enrolls on one connection and opens its channel on the next, which is the first use of its certificate; with `--confirm` it
+// confirms before, as agents of 0.3.0 do. With `--store postgres` a second one over a PostgreSQL of its own, and with `--replicas` a third of so many processes: they
 // take turns in one run, so that whatever else the machine does befalls all of them.
 //
 //     npm run bench storm -- --nodes 10000
+//     npm run bench storm -- --confirm
 //     npm run bench storm -- --store postgres
 //     npm run bench storm -- --store postgres --replicas 3
 
@@ -15,7 +17,12 @@ import { printAgainst, printOutcome, type Outcome } from './print-storm.ts'
 
 // npm takes `--nodes N` without a `--` before it for its own, and passes on the number alone.
 const { values, positionals } = parseArgs({
-  options: { nodes: { type: 'string' }, store: { type: 'string' }, replicas: { type: 'string' } },
+  options: {
+    nodes: { type: 'string' },
+    store: { type: 'string' },
+    replicas: { type: 'string' },
+    confirm: { type: 'boolean', default: false },
+  },
   allowPositionals: true,
 })
 const nodes = Number(values.nodes ?? positionals[0] ?? 2000)
@@ -27,6 +34,7 @@ if (!Number.isInteger(replicas) || replicas < 1 || replicas > 8)
   throw new Error('--replicas takes a number from 1 to 8')
 if (replicas > 1 && store === 'sqlite') throw new Error('--replicas needs --store postgres')
 
+const atOnce = 64
 /** The first of each pay for compilation, which a plane does once and a storm does not repeat. */
 const warmUpEach = 300
 const steps = 4
@@ -36,7 +44,7 @@ await benchRun(async (t) => {
   for (const entrant of await entrants(t))
     contenders.push(await startContender(t, entrant, nodes + warmUpEach * entrant.replicas))
   const names = contenders.map(({ name }) => name).join(', ')
-  console.log(`storm: ${nodes} nodes each, generator in another process: ${names}`)
+  console.log(`storm: ${nodes} nodes each, machines in another process: ${names}`)
   const outcomes = await storm(contenders)
   for (const outcome of outcomes) printOutcome(outcome, nodes)
   const [sqlite, postgres, several] = outcomes
@@ -67,28 +75,29 @@ async function storm(contenders: readonly Contender[]): Promise<readonly Outcome
   }
   const part = (count: number, step: number): number => Math.floor((count * step) / steps)
 
+  const keep = false
   for (const { contender, warmUp } of running) {
-    await contender.run({ kind: 'handshakes', count: warmUp })
-    await contender.run({ kind: 'enroll', from: 0, upTo: warmUp })
+    await contender.run({ do: 'handshakes', count: warmUp, at_once: atOnce })
+    await contender.run({ do: 'enroll', from: 0, to: warmUp, at_once: atOnce, keep })
   }
   await inTurns(async (one, step) => {
-    const [from, upTo] = [one.warmUp + part(nodes, step), one.warmUp + part(nodes, step + 1)]
-    one.bare = together(one.bare, await one.contender.run({ kind: 'handshakes', count: upTo - from }))
-    one.enroll = together(one.enroll, await one.contender.run({ kind: 'enroll', from, upTo }))
+    const [from, to] = [one.warmUp + part(nodes, step), one.warmUp + part(nodes, step + 1)]
+    one.bare = together(one.bare, await one.contender.run({ do: 'handshakes', count: to - from, at_once: atOnce }))
+    one.enroll = together(one.enroll, await one.contender.run({ do: 'enroll', from, to, at_once: atOnce, keep }))
   })
-  for (const kind of ['confirm', 'channel'] as const) {
+  for (const step of values.confirm ? (['confirm', 'channel'] as const) : (['channel'] as const)) {
     // Settled memory after each step: its slope over their number is what one connection costs.
-    await inTurns(async (one, step) => {
-      if (step === 0) one.memory[kind].push([0, await one.contender.settledBytes()])
-      const [from, upTo] = [part(one.warmUp + nodes, step), part(one.warmUp + nodes, step + 1)]
-      one[kind] = together(one[kind], await one.contender.run({ kind, from, upTo }))
-      one.memory[kind].push([upTo, await one.contender.settledBytes()])
+    await inTurns(async (one, at) => {
+      if (at === 0) one.memory[step].push([0, await one.contender.settledBytes()])
+      const [from, to] = [part(one.warmUp + nodes, at), part(one.warmUp + nodes, at + 1)]
+      one[step] = together(one[step], await one.contender.run({ do: step, from, to, at_once: atOnce }))
+      one.memory[step].push([to, await one.contender.settledBytes()])
     })
   }
   return running.map(({ contender, memory, bare, enroll, confirm, channel }) => ({
     name: contender.name,
     ...{ bare, enroll, confirm, channel },
-    bytesEach: contender.replicas > 1 ? null : slope(memory.confirm) + slope(memory.channel),
+    bytesEach: contender.replicas > 1 ? null : slope(memory.channel) + (values.confirm ? slope(memory.confirm) : 0),
   }))
 }
 

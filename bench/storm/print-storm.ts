@@ -5,6 +5,7 @@ export type Outcome = {
   readonly name: string
   readonly bare: Phase
   readonly enroll: Phase
+  /** Nothing done: the channel is the first use. */
   readonly confirm: Phase
   readonly channel: Phase
   /** Null: of several processes, each of which settles by itself, the slope says nothing. */
@@ -31,9 +32,11 @@ export const printOutcome = (outcome: Outcome, nodes: number): void => {
   const seconds = (nodes * msEach(outcome)) / 1000
   say('whole storm', `${seconds.toFixed(1)} s, ${(nodes / seconds).toFixed(0)} nodes a second`)
   if (bytesEach !== null)
-    say('open channel', `${(bytesEach / 1024).toFixed(1)} KiB of plane memory each (aim: at most 80)`)
+    say('open channel', `${(bytesEach / 1024).toFixed(1)} KiB of plane memory each (aim: at most 60)`)
   const ratio = planeCpu(enroll) / planeCpu(bare)
-  say('ratio', `${ratio.toFixed(2)} enrolment CPU to a bare handshake (aim: at most 1.6)`)
+  say('ratio', `${ratio.toFixed(2)} enrolment CPU to a bare handshake (aim: at most 1.8)`)
+  const way = named(outcome).reduce((sum, [, phase]) => sum + planeCpu(phase), 0) / planeCpu(bare)
+  say('whole way', `${way.toFixed(2)} bare handshakes from a token to an open channel (aim: at most 4.3)`)
   say('busy', `while enrolling: ${busy(enroll)}`)
 }
 
@@ -53,11 +56,13 @@ export const printAgainst = (one: Outcome, other: Outcome): void => {
 }
 
 const named = ({ enroll, confirm, channel }: Outcome) =>
-  [
-    ['enrol', enroll],
-    ['confirm', confirm],
-    ['channel', channel],
-  ] as const
+  (
+    [
+      ['enrol', enroll],
+      ['confirm', confirm],
+      ['channel', channel],
+    ] as const
+  ).filter(([, { done, failures }]) => done + failures.length > 0)
 
 const perSecond = ({ done, ms }: Phase): number => (done / ms) * 1000
 const planeCpu = ({ cpuMs, done }: Phase): number => cpuMs.plane / done
@@ -65,10 +70,10 @@ const planeCpu = ({ cpuMs, done }: Phase): number => cpuMs.plane / done
 const msEach = (outcome: Outcome): number => named(outcome).reduce((sum, [, { ms, done }]) => sum + ms / done, 0)
 
 /** Who had the cores: where they add up to all of them, no further process can make anything faster. */
-const busy = ({ cpuMs: { plane, generator, database, machine }, ms }: Phase): string => {
+const busy = ({ cpuMs: { plane, client, database, machine }, ms }: Phase): string => {
   const cores = (used: number): string => (used / ms).toFixed(2)
-  const ours = plane + generator + database
-  const parts = [`plane ${cores(plane)}`, `generator ${cores(generator)}`]
+  const ours = plane + client + database
+  const parts = [`plane ${cores(plane)}`, `client ${cores(client)}`]
   if (database > 0) parts.push(`database ${cores(database)}`)
   parts.push(`others ${cores(Math.max(0, machine - ours))}`)
   return `${parts.join(', ')} of ${os.availableParallelism()} cores`

@@ -1,0 +1,3 @@
+module muster.example/bench/client
+
+go 1.26

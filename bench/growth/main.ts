@@ -1,0 +1,181 @@
+// What grows with the fleet: the same few calls on a plane with 1,000 nodes, with 10,000 and so on, then with a long journal
+// and many denials, each on a data folder that the plane's own code has filled. Every size is measured in one run, and printed
+// as a ratio to the first.
+//
+//     npm run bench growth
+//     npm run bench growth -- --nodes 1000,10000,100000 --entries 10000000
+//     npm run bench growth -- --nodes 1000 --channels 1000,10000,25000
+
+import { spawn } from 'node:child_process'
+import * as path from 'node:path'
+import { parseArgs } from 'node:util'
+import { cleanup, inScope, type Scope } from '../../test/process/cleanup.ts'
+import { tempFolder } from '../../test/process/temp-folder.ts'
+import { benchRun } from '../bench-run.ts'
+import { startLoadClient } from '../load-client.ts'
+import { startPlane, type PlaneProcess } from '../plane-process.ts'
+
+const { values } = parseArgs({
+  options: {
+    nodes: { type: 'string', default: '1000,10000' },
+    denials: { type: 'string', default: '1000' },
+    entries: { type: 'string', default: '1000000' },
+    channels: { type: 'string', default: '' },
+  },
+})
+const numbers = (text: string): number[] => (text === '' ? [] : text.split(',').map(Number))
+const sizes = numbers(values.nodes)
+const channels = numbers(values.channels)
+const [denials, entries] = [Number(values.denials), Number(values.entries)]
+if (![...sizes, ...channels, denials, entries].every((one) => Number.isInteger(one) && one >= 0))
+  throw new Error('--nodes, --channels, --denials and --entries take whole numbers')
+
+const atOnce = 16
+const each = 600
+const warmUp = 300
+const revoked = 100
+const lists = 50
+
+/** Milliseconds of the plane's CPU a call, but for `start` (wall clock) and `memory` (MiB). */
+type Costs = Readonly<
+  Record<'start' | 'startCpu' | 'memory' | 'enrol' | 'renew' | 'revoke' | 'list' | 'filtered', number>
+>
+
+const labels: Readonly<Record<keyof Costs, string>> = {
+  start: 'start, ms',
+  startCpu: 'start, ms of CPU',
+  memory: 'memory, MiB',
+  enrol: 'enrolment, ms of CPU',
+  renew: 'renewal, ms of CPU',
+  revoke: 'revocation, ms of CPU',
+  list: 'a page of node list, ms of CPU',
+  filtered: 'node list by vCluster, ms of CPU',
+}
+
+await benchRun(async (t) => {
+  const folder = tempFolder(t)
+  const results: [string, Costs][] = []
+  const measured = async (name: string): Promise<void> => {
+    results.push([name, await inScope((scope) => measure(scope, folder, results.length))])
+    console.log(`measured: ${name}`)
+  }
+  // The second start: the first makes the domain.
+  await inScope(async (scope) => void (await planeOn(scope, folder)))
+  await measured('empty')
+  for (const size of sizes) {
+    await fill(folder, size, 0, 0)
+    await measured(`${size.toLocaleString('en')} nodes`)
+  }
+  if (entries > 0) {
+    await fill(folder, sizes.at(-1) ?? 0, denials, entries)
+    await measured(`and ${denials.toLocaleString('en')} denials, ${entries.toLocaleString('en')} entries`)
+  }
+  print(results)
+  if (channels.length > 0) await openMany(t, folder)
+})
+
+const planeOn = async (scope: Scope, folder: string): Promise<PlaneProcess> => {
+  const plane = await startPlane({ kind: 'sqlite' }, folder)
+  cleanup(scope, () => plane.stop())
+  return plane
+}
+
+const measure = async (scope: Scope, folder: string, run: number): Promise<Costs> => {
+  const plane = await planeOn(scope, folder)
+  const memory = (await plane.settledBytes()) / 2 ** 20
+  const { client, names } = await machines(scope, plane, `run${run}`, warmUp + each)
+  const cost = async (calls: number, work: () => Promise<unknown>): Promise<number> => {
+    const before = plane.cpuMs()
+    await work()
+    return (plane.cpuMs() - before) / calls
+  }
+  const asked = async (order: 'enroll' | 'renew', from: number, to: number): Promise<void> => {
+    const { done, failures } =
+      order === 'enroll'
+        ? await client.ask({ do: order, from, to, at_once: atOnce, keep: false })
+        : await client.ask({ do: order, from, to, at_once: atOnce })
+    if (done !== to - from) throw new Error(`${order}: ${failures?.[0]}`)
+  }
+  const list = async (query: string): Promise<void> => {
+    for (let at = 0; at < lists; at++) await plane.call('GET', `/v1/nodes?limit=100${query}`)
+  }
+  await asked('enroll', 0, warmUp)
+  const enrol = await cost(each, () => asked('enroll', warmUp, warmUp + each))
+  await client.check(0, warmUp + each)
+  await asked('renew', 0, warmUp)
+  const renew = await cost(each, () => asked('renew', warmUp, warmUp + each))
+  await list('')
+  return {
+    start: plane.start.ms,
+    startCpu: plane.start.cpuMs,
+    memory,
+    enrol,
+    renew,
+    revoke: await cost(revoked, async () => {
+      for (const name of names.slice(0, revoked))
+        await plane.call('POST', `/v1/nodes/${name}/revoke`, { reason: 'bench' })
+    }),
+    list: await cost(lists, () => list('&membership=active')),
+    filtered: await cost(lists, () => list('&vcluster=none')),
+  }
+}
+
+const machines = async (scope: Scope, plane: PlaneProcess, prefix: string, count: number) => {
+  const client = await startLoadClient(scope)
+  const { host: address, hostname: name } = new URL(plane.nodeUrl)
+  await client.ask({ do: 'connect', server: 'muster', address, name, roots: plane.rootPem })
+  const names = Array.from({ length: count }, (_, at) => `${prefix}-${at}`)
+  const secrets: string[] = []
+  for (const node of names)
+    secrets.push((await plane.call('POST', '/v1/tokens', { node, expires_ms: 3_600_000 }))['secret'] as string)
+  await client.ask({ do: 'machines', names, secrets })
+  return { client, names }
+}
+
+/** Enough to enroll 100,000 nodes and to write 10 million entries on a busy machine. */
+const fillWithinMs = 3_600_000
+
+const fill = (folder: string, nodes: number, denied: number, journal: number): Promise<void> =>
+  new Promise((resolve, reject) => {
+    const args = [path.join(import.meta.dirname, 'fill.ts'), folder, nodes, denied, journal].map(String)
+    const child = spawn(process.execPath, args, { stdio: 'inherit', timeout: fillWithinMs })
+    child.once('exit', (code) => (code === 0 ? resolve() : reject(new Error(`filling ended with ${code}`))))
+  })
+
+/** Channels of nodes, all of which stay open: what a call costs beside them, and what one of them holds. */
+const openMany = (t: Scope, folder: string): Promise<void> =>
+  inScope(async (scope) => {
+    const plane = await planeOn(scope, folder)
+    const most = Math.max(...channels)
+    const { client, names } = await machines(t, plane, 'held', most + each)
+    let open = 0
+    for (const count of channels) {
+      for (const order of [{ do: 'enroll', keep: false }, { do: 'channel' }] as const) {
+        const { done, failures } = await client.ask({ ...order, from: open, to: count, at_once: atOnce })
+        if (done !== count - open) throw new Error(`${order.do}: ${failures?.[0]}`)
+        if (order.do === 'enroll') await client.check(open, count)
+      }
+      open = count
+      const bytes = await plane.settledBytes()
+      const before = plane.cpuMs()
+      for (const name of names.slice(most, most + 20))
+        await plane.call('POST', `/v1/nodes/${name}/revoke`, { reason: 'x' }).catch(() => {})
+      console.log(
+        `${count.toLocaleString('en')} channels open: ${(bytes / 2 ** 20).toFixed(0)} MiB, ` +
+          `${((plane.cpuMs() - before) / 20).toFixed(2)} ms of CPU a revocation`,
+      )
+    }
+  })
+
+const print = (results: readonly (readonly [string, Costs])[]): void => {
+  const [, first] = results[0]!
+  for (const what of Object.keys(labels) as (keyof Costs)[]) {
+    console.log(`\n${labels[what]}`)
+    for (const [name, costs] of results) {
+      const ratio = costs[what] / first[what]
+      console.log(`  ${name.padEnd(42)} ${costs[what].toFixed(2).padStart(10)}   ratio ${ratio.toFixed(2)}`)
+    }
+  }
+  const [, last] = results.at(-1)!
+  console.log(`\nratio ${(last.start / first.start).toFixed(2)} of the largest start to an empty one (aim: at most 3)`)
+}

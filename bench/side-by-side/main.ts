@@ -1,0 +1,86 @@
+// One identity from Muster, from step-ca and from Vault, each on the same two cores from the same client: a P-256 request, a
+// certificate that is checked, on a new TLS 1.3 connection and on a kept one. They take turns in one run, so that whatever
+// else the machine does befalls all of them.
+//
+// step-ca and Vault are built once (Go 1.26, a few minutes). CPU is of the server alone, user and system, all threads.
+//
+//     npm run bench side-by-side
+//     npm run bench side-by-side -- --identities 8000 --rounds 6
+
+import { parseArgs } from 'node:util'
+import type { Scope } from '../../test/process/cleanup.ts'
+import { benchRun } from '../bench-run.ts'
+import { startLoadClient, type Order, type Target } from '../load-client.ts'
+import { makeTokens, startPlane } from '../plane-process.ts'
+import { cpuMs } from '../process-cost.ts'
+import { nothingMeasured, printSideBySide, type Measured, type Mode } from './print-side-by-side.ts'
+import { startStepCa, startVault } from './rivals.ts'
+
+const { values } = parseArgs({ options: { identities: { type: 'string' }, rounds: { type: 'string' } } })
+const identities = Number(values.identities ?? 6000)
+const rounds = Number(values.rounds ?? 4)
+if (!Number.isInteger(identities) || identities < 100) throw new Error('--identities takes a number from 100 on')
+if (!Number.isInteger(rounds) || rounds < 1) throw new Error('--rounds takes a number from 1 on')
+
+const atOnce = 16
+/** The first pay for compilation and for memory that is taken once. */
+const warmUp = 600
+const modes: readonly Mode[] = ['handshake', 'new', 'kept']
+
+type Contender = {
+  readonly name: string
+  readonly pid: number
+  readonly target: Target
+  readonly secrets: readonly string[]
+}
+
+await benchRun(async (t) => {
+  const perRound = Math.ceil(identities / rounds)
+  const total = 2 * (warmUp + perRound * rounds)
+  const contenders = [await muster(t, total), await rival(t, 'step-ca'), await rival(t, 'Vault')]
+  console.log(`side by side: ${identities} identities of each kind from each, ${atOnce} at a time, in ${rounds} rounds`)
+  const running = await Promise.all(contenders.map((contender) => prepare(t, contender, total)))
+  for (const one of running) for (const mode of modes) await one.run(mode, warmUp)
+  const results = new Map(running.map(({ name }) => [name, nothingMeasured()]))
+  for (let round = 0; round < rounds; round++)
+    for (const mode of modes)
+      for (const { name, run } of running) results.get(name)![mode].push(await run(mode, perRound))
+  printSideBySide(results)
+})
+
+async function muster(t: Scope, count: number): Promise<Contender> {
+  const plane = await startPlane()
+  t.after(() => plane.stop())
+  const { host: address, hostname: name } = new URL(plane.nodeUrl)
+  const secrets = await makeTokens(plane, count)
+  return { name: 'Muster', pid: plane.pid, target: { server: 'muster', address, name, roots: plane.rootPem }, secrets }
+}
+
+async function rival(t: Scope, name: 'step-ca' | 'Vault'): Promise<Contender> {
+  return { name, ...(await (name === 'Vault' ? startVault : startStepCa)(t)), secrets: [] }
+}
+
+async function prepare(t: Scope, { name, pid, target, secrets }: Contender, count: number) {
+  const client = await startLoadClient(t)
+  await client.ask({ do: 'connect', ...target })
+  const names = Array.from({ length: count }, (_, at) => `machine-${at}.bench`)
+  await client.ask({ do: 'machines', names, secrets })
+  let next = 0
+  const orderFor = (mode: Mode, of: number): Order => {
+    if (mode === 'handshake') return { do: 'handshakes', count: of, at_once: atOnce }
+    const from = next
+    next += of
+    return { do: 'enroll', from, to: next, at_once: atOnce, keep: mode === 'kept' }
+  }
+  const run = async (mode: Mode, of: number): Promise<Measured> => {
+    const order = orderFor(mode, of)
+    const before = cpuMs(pid)
+    const clientBefore = cpuMs(client.pid)
+    const { done, ms, failures } = await client.ask(order)
+    const measured = { done, ms, cpuMs: cpuMs(pid) - before, clientCpuMs: cpuMs(client.pid) - clientBefore }
+    if (done !== of) throw new Error(`${name}: ${of - done} of ${of} failed: ${failures?.[0]}`)
+    if (order.do === 'enroll') await client.check(order.from, order.to)
+    return measured
+  }
+  return { name, run }
+}

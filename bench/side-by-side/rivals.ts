@@ -1,0 +1,156 @@
+// What a user would pick instead, each as its own documentation sets it up for durable use: issuing from a P-256 key, every
+// certificate kept on disk, TLS 1.3 towards the client.
+
+import { generateKeyPairSync } from 'node:crypto'
+import { spawn } from 'node:child_process'
+import * as fs from 'node:fs'
+import * as https from 'node:https'
+import * as path from 'node:path'
+import { makeIntermediate, makeRoot } from '#plane/authority/make-issuer.ts'
+import { buildCertificate } from '#pki/certificate.ts'
+import { generateKey, keyId } from '#pki/keys.ts'
+import { toPem } from '#pki/pem.ts'
+import { systemRandom } from '#platform/random.ts'
+import { builtPeer } from '../../test/peers/built-peer.ts'
+import { cleanup, type Scope } from '../../test/process/cleanup.ts'
+import { eventually } from '../../test/process/eventually.ts'
+import { freePort } from '../../test/process/free-port.ts'
+import { tempFolder } from '../../test/process/temp-folder.ts'
+import type { Target } from '../load-client.ts'
+
+export type Rival = { readonly pid: number; readonly target: Target }
+
+const hour = 3_600_000
+
+/** `step ca init`, by hand: a root, an intermediate, a JWK provisioner and a Badger database. */
+export const startStepCa = async (t: Scope): Promise<Rival> => {
+  const binary = await builtPeer('step-ca')
+  const folder = tempFolder(t)
+  const port = await freePort()
+  const making = {
+    domain: 'bench',
+    custody: 'file',
+    lifetimeMs: 1000 * hour,
+    nowMs: Date.now(),
+    random: systemRandom,
+  } as const
+  const root = makeRoot({ ...making, pathLen: 1 })
+  const issuing = makeIntermediate('issuing', root, making)
+  const file = (name: string, text: string): string => {
+    fs.writeFileSync(path.join(folder, name), text, { mode: 0o600 })
+    return path.join(folder, name)
+  }
+  const rootPem = toPem('CERTIFICATE', root.certificate.der)
+  const { d, ...publicJwk } = generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey.export({ format: 'jwk' })
+  const kid = 'bench'
+  const config = {
+    root: file('root.crt', rootPem),
+    crt: file('issuing.crt', toPem('CERTIFICATE', issuing.certificate.der)),
+    key: file('issuing.key', issuing.key.pkcs8Pem()),
+    address: `127.0.0.1:${port}`,
+    dnsNames: ['localhost', '127.0.0.1'],
+    logger: { format: 'json' },
+    db: { type: 'badgerv2', dataSource: path.join(folder, 'db') },
+    authority: {
+      provisioners: [{ type: 'JWK', name: 'bench', key: { ...publicJwk, kid, use: 'sig', alg: 'ES256' } }],
+    },
+    tls: { minVersion: 1.3, maxVersion: 1.3 },
+  }
+  const log = fs.openSync(path.join(folder, 'log'), 'w')
+  const child = spawn(binary, [file('ca.json', JSON.stringify(config))], { stdio: ['ignore', log, log] })
+  cleanup(t, () => void child.kill('SIGKILL'))
+  const target: Target = {
+    server: 'step-ca',
+    address: `127.0.0.1:${port}`,
+    name: 'localhost',
+    roots: rootPem,
+    provisioner: { name: 'bench', kid, audience: `https://localhost:${port}/1.0/sign`, d: d! },
+  }
+  await answering('step-ca', () => call(target, 'GET', '/health'))
+  return { pid: child.pid!, target }
+}
+
+/** PKI on file storage, a role that keeps every certificate, and the root token: the least that its policies can cost. */
+export const startVault = async (t: Scope): Promise<Rival> => {
+  const binary = await builtPeer('vault')
+  const folder = tempFolder(t)
+  const port = await freePort()
+  const server = serverCertificate()
+  const [certificate, key] = [path.join(folder, 'tls.crt'), path.join(folder, 'tls.key')]
+  fs.writeFileSync(certificate, server.chainPem)
+  fs.writeFileSync(key, server.keyPem, { mode: 0o600 })
+  const token = 'bench'
+  const files = ['-tls-cert', certificate, '-tls-key', key, '-file', path.join(folder, 'data')]
+  const child = spawn(binary, ['-listen', `127.0.0.1:${port}`, ...files, '-root-token', token], {
+    stdio: ['ignore', 'ignore', 'inherit'],
+  })
+  cleanup(t, () => void child.kill('SIGKILL'))
+  const at = { address: `127.0.0.1:${port}`, name: 'localhost', roots: server.chainPem }
+  await answering('Vault', () => call(at, 'GET', '/v1/sys/mounts', undefined, token))
+  await call(at, 'POST', '/v1/sys/mounts/pki', { type: 'pki', config: { max_lease_ttl: '87600h' } }, token)
+  const made = await call(
+    at,
+    'POST',
+    '/v1/pki/root/generate/internal',
+    { common_name: 'bench', key_type: 'ec', key_bits: 256, ttl: '8760h' },
+    token,
+  )
+  const role = { allow_any_name: true, key_type: 'ec', key_bits: 256, ttl: '24h', no_store: false }
+  await call(at, 'POST', '/v1/pki/roles/node', role, token)
+  const { certificate: root } = made['data'] as { certificate: string }
+  const roots = `${server.chainPem}${root}\n`
+  return { pid: child.pid!, target: { ...at, roots, server: 'vault', token, path: '/v1/pki/sign/node' } }
+}
+
+const answering = (name: string, ask: () => Promise<unknown>): Promise<unknown> =>
+  eventually(`${name} to answer`, ask, { withinMs: 60_000 })
+
+const serverCertificate = () => {
+  const key = generateKey('p256')
+  const name = { cn: 'vault', o: null, ou: null }
+  const der = buildCertificate(
+    {
+      serial: systemRandom.bytes(16),
+      subject: name,
+      issuer: name,
+      notBeforeMs: Date.now() - hour,
+      notAfterMs: Date.now() + 1000 * hour,
+      spki: key.spki,
+      extensions: {
+        ca: { pathLen: 0 },
+        keyUsage: ['digitalSignature', 'keyCertSign'],
+        extendedKeyUsage: ['serverAuth'],
+        uris: [],
+        dnsNames: ['localhost'],
+        ips: ['127.0.0.1'],
+        authorityKeyId: keyId(key.spki),
+        aiaUrl: null,
+        cdpUrl: null,
+      },
+    },
+    key,
+  )
+  return { keyPem: key.pkcs8Pem(), chainPem: toPem('CERTIFICATE', der) }
+}
+
+const call = (
+  { address, name, roots }: Pick<Target, 'address' | 'name' | 'roots'>,
+  method: string,
+  route: string,
+  body?: object,
+  token?: string,
+): Promise<Record<string, unknown>> =>
+  new Promise((resolve, reject) => {
+    const headers = token === undefined ? {} : { 'x-vault-token': token }
+    const options = { method, headers, ca: roots, servername: name, agent: false as const }
+    const request = https.request(`https://${address}${route}`, options, (response) => {
+      let text = ''
+      response.on('data', (chunk: Buffer) => (text += chunk.toString()))
+      response.on('end', () => {
+        if (response.statusCode! >= 300) return reject(new Error(`${method} ${route}: ${response.statusCode} ${text}`))
+        resolve(text === '' ? {} : (JSON.parse(text) as Record<string, unknown>))
+      })
+    })
+    request.on('error', reject)
+    request.end(body === undefined ? undefined : JSON.stringify(body))
+  })
