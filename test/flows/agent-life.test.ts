@@ -31,21 +31,36 @@ const paths = (small: SmallPlane): string[] => small.calls.map(({ path: called }
 const channelOpen = (small: SmallPlane, count = 1) =>
   eventually(`${count} channels`, () => small.channels.length >= count)
 
-test('an agent enrols, confirms, opens a channel, and deletes the join file only then', async (t) => {
+test('an agent enrols, opens a channel as the first use of its certificate, and deletes the join file only then', async (t) => {
   const small = await plane(t)
   const file = path.join(tempFolder(t), 'join')
   fs.writeFileSync(file, formatJoinString(small.join))
   const config = testAgentConfig(t, small.join, { join: { kind: 'file', path: file } })
   const agent = runTestAgent(t, config)
   await channelOpen(small)
-  assert.deepEqual(paths(small), ['/v1/enroll', '/v1/nodes/gpu-001/confirm'])
+  assert.deepEqual(paths(small), ['/v1/enroll'])
   assert.equal(small.calls[0]?.body['enrollment_token'], small.join.secret)
-  assert.deepEqual(small.calls[1]?.body, { persisted: true })
   assert.equal(fs.existsSync(file), false)
   assert.equal(fs.statSync(path.join(config.stateFolder, 'identity.json')).mode & 0o777, 0o600)
   assert.equal(fs.statSync(config.stateFolder).mode & 0o777, 0o700)
   assert.deepEqual(await agent.stop(), { kind: 'stopped' })
   assert.equal(statusOf(config.stateFolder).phase, 'stopped')
+})
+
+test('a certificate whose channel does not open is confirmed by a call', async (t) => {
+  const small = await plane(t)
+  small.refuseChannel = refusal(503, 'UNAVAILABLE', 60_000)
+  const config = testAgentConfig(t, small.join, {})
+  runTestAgent(t, config)
+  const confirmed = await eventually(
+    'a confirmation',
+    () => small.calls.find(({ path: called }) => called.endsWith('/confirm')),
+    {
+      withinMs: 30_000,
+    },
+  )
+  assert.deepEqual(confirmed.body, { persisted: true })
+  await eventually('it to be proven', () => stateOf(config.stateFolder).identity?.current.proven)
 })
 
 test('an agent with an identity goes on without a join string and without enrolling', async (t) => {

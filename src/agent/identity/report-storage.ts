@@ -1,5 +1,7 @@
-// Reports to the plane that the agent has the certificate, and whether the disk has it too. A failed write is
-// repeated until it works, and reported again then. A disk that is full or read-only is reported before a write fails.
+// Reports to the plane that the agent has the certificate, and whether the disk has it too. A certificate that
+// is on the disk is confirmed by its first use, the channel; a call is made where no channel opens, or the disk has a fault. A
+// failed write is repeated until it works, and reported again then. A disk that is full or read-only is reported before a write
+// fails.
 
 import { identityApi } from '#wire/identity/identity-api.ts'
 import type { AgentParts } from '#agent/core/agent-parts.ts'
@@ -12,6 +14,8 @@ type StoringAgent = CallingAgent & Pick<AgentParts, 'lastConfig' | 'storage'>
 export type StorageReporter = { check(): Promise<void> }
 
 const retryEveryMs = 10_000
+/** How long a new certificate that is on the disk waits for its channel, before it is confirmed by a call of its own. */
+const channelWithinMs = 10_000
 
 export const storageReporter = (agent: StoringAgent, identityNow: () => Identity): StorageReporter => {
   const { keeper, lastConfig, record, log, clock, storage } = agent
@@ -22,6 +26,10 @@ export const storageReporter = (agent: StoringAgent, identityNow: () => Identity
   let retriedAtMs = -Infinity
   let reportedAtMs = -Infinity
   let saidCode: string | null = null
+  const startedAtMs = clock.monotonicMs()
+  /** The plane learns of the certificate by the channel that is opening, which costs one handshake less than a call. */
+  const isLeftToChannel = (): boolean =>
+    reported === null && !identityNow().current.proven && clock.monotonicMs() - startedAtMs < channelWithinMs
 
   const writeAgain = (): void => {
     if (isPersisted() || clock.monotonicMs() - retriedAtMs < retryEveryMs) return
@@ -56,6 +64,8 @@ export const storageReporter = (agent: StoringAgent, identityNow: () => Identity
       writeAgain()
       look()
       const persisted = isPersisted()
+      if (persisted && isLeftToChannel()) return
+      if (persisted && reported === null && identityNow().current.proven) reported = true
       if (reported === persisted || clock.monotonicMs() - reportedAtMs < retryEveryMs) return
       reportedAtMs = clock.monotonicMs()
       const identity = identityNow()
