@@ -29,6 +29,7 @@ import { openAuthority } from '#plane/authority/built-in-authority.ts'
 import { openRecoveryAuthority } from '#plane/authority/recovery-authority.ts'
 import { openMetrics } from '#plane/metrics/open-metrics.ts'
 import { byServerName, connectionShares, refuseTakenPorts, urlOf } from '#plane/boot/listen-places.ts'
+import { openLoopLoad } from '#platform/event-loop.ts'
 import { openJournalWatch } from '#plane/journal/journal-watch.ts'
 import { openLivedTime } from '#plane/core/lived-time.ts'
 import { openNodeServer } from '#plane/boot/node-server.ts'
@@ -187,7 +188,12 @@ const openPlane = async (config: PlaneConfig, laid: LaidFoundation) => {
   cutOffs.enforce()
   await raisePutBack(core, settings().name, keeping.putBack)
   const keyBook = await openKeyBook(core, keySeal, alerts)
-  const journalWatch = openJournalWatch(core, { alerts, keyBook, domainName: () => settings().name })
+  const journalWatch = openJournalWatch(core, {
+    alerts,
+    keyBook,
+    domainName: () => settings().name,
+    loopLoad: openLoopLoad(),
+  })
   metrics.measure({
     authority,
     channels,

@@ -71,6 +71,7 @@ const setUp = async (t: TestContext, parts: Partial<Store> = {}): Promise<Watche
     alerts,
     keyBook: { lookAtAll: async () => {} },
     domainName: () => 'test.example',
+    loopLoad: () => 0,
   })
   const run = async (): Promise<ReturnType<typeof alertsIn>> => {
     const before = watch.last()

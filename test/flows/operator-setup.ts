@@ -82,7 +82,7 @@ export const setUpOperatorServer = async (t: TestContext): Promise<OperatorSetup
   const alerts = await openUnresolvedAlerts(store, feed)
   const keySeal = openKeySeal(sealingKeyOf(Buffer.alloc(32, 5), systemRandom), () => 'test')
   const keyBook = await openKeyBook(core, keySeal, alerts)
-  const journalWatch = openJournalWatch(core, { alerts, keyBook, domainName: () => 'test' })
+  const journalWatch = openJournalWatch(core, { alerts, keyBook, domainName: () => 'test', loopLoad: () => 0 })
   const metrics = openMetrics(core)
   metrics.measure({
     channels,

@@ -57,19 +57,28 @@ export async function* everyNode(...walk: Parameters<typeof nodePages>): AsyncGe
   for await (const page of nodePages(...walk)) for (const { value } of page) yield value
 }
 
+type RowWalk = { readonly limit?: number; readonly where?: NonNullable<ListQuery['where']> }
+
 /** Rows of one kind, in the order of their keys. `keyOf` has to be the key the store has them by. */
+export const rowPages = <K extends RowKind>(
+  store: Pick<Store, 'list'>,
+  kind: K,
+  keyOf: (value: RowTypes[K]) => string,
+  { limit = usualLimit, ...where }: RowWalk = {},
+): AsyncGenerator<readonly Row<RowTypes[K]>[], void, void> =>
+  pages({
+    limit,
+    read: (after: string | null) => store.list(kind, { ...where, after, limit }),
+    placeOf: ({ value }) => keyOf(value),
+  })
+
 export async function* everyRow<K extends RowKind>(
   store: Pick<Store, 'list'>,
   kind: K,
   keyOf: (value: RowTypes[K]) => string,
-  { limit = usualLimit, ...where }: { readonly limit?: number; readonly where?: NonNullable<ListQuery['where']> } = {},
+  walk: RowWalk = {},
 ): AsyncGenerator<RowTypes[K], void, void> {
-  const reading: PageReading<Row<RowTypes[K]>, string> = {
-    limit,
-    read: (after) => store.list(kind, { ...where, after, limit }),
-    placeOf: ({ value }) => keyOf(value),
-  }
-  for await (const page of pages(reading)) for (const { value } of page) yield value
+  for await (const page of rowPages(store, kind, keyOf, walk)) for (const { value } of page) yield value
 }
 
 /** Of one node, in the order of issuer and serial, which says nothing about their age. */

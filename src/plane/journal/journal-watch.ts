@@ -8,6 +8,7 @@ import { boundedText } from '#domain/core/change.ts'
 import { sleep, turn } from '#platform/timers.ts'
 import { compareRows, type Comparison, type RowDifference } from './compare-rows.ts'
 import { fenceRow } from './fence-rows.ts'
+import { restWhileBusy } from './rest-while-busy.ts'
 import { reconcileSource, type UnresolvedAlerts } from '#plane/alerts/reconcile-alerts.ts'
 import { StoreFault } from '#plane/store/contract/store-errors.ts'
 import type { Store, Verification } from '#plane/store/contract/store.ts'
@@ -18,6 +19,8 @@ export type JournalWatchParts = {
   /** The rows of operator keys, which are judged by their MACs. */
   readonly keyBook: { lookAtAll(): Promise<void> }
   readonly domainName: () => string
+  /** The share of the time since its last call in which the event loop had work. */
+  readonly loopLoad: () => number
 }
 
 export type Verified = {
@@ -39,8 +42,6 @@ export type JournalWatch = {
 const dayMs = 24 * 3_600_000
 const startAfterMs = 2000
 const lookEveryMs = 60_000
-/** Behind each slice of 8 ms: at most a quarter of one core. */
-const restMs = 24
 /** A commit that is under way has ended by then. */
 const againMs = 500
 const mostAlerts = 20
@@ -104,7 +105,7 @@ export const openJournalWatch = (core: Core, parts: JournalWatchParts): JournalW
         await checkFile(core, parts)
         if (stopped) return
         const done = await run(
-          () => pause(restMs),
+          () => restWhileBusy(pause, parts.loopLoad),
           () => pause(againMs),
         )
         await follow(done)

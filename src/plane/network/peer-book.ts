@@ -5,7 +5,7 @@ import type { Node, NodeId } from '#domain/core/node.ts'
 import { groupOf, groupOnceUsed, peerOf, type Group, type Peer } from '#domain/network/peer-set.ts'
 import type { VCluster } from '#domain/fleet/vcluster.ts'
 import type { Feed } from '#plane/core/feed.ts'
-import { everyNode, everyRow } from '#plane/core/pages.ts'
+import { everyRow, rowPages } from '#plane/core/pages.ts'
 import type { Committed, Store } from '#plane/store/contract/store.ts'
 import { PeerGroup } from './peer-group.ts'
 
@@ -33,7 +33,7 @@ type Placed = Pick<Node, 'id' | 'membership' | 'assignment' | 'wireguard'>
 type Kept = { readonly node: Placed; readonly group: Exclude<Group, null> }
 
 export const openPeerBook = async (
-  store: Pick<Store, 'nodes' | 'list'>,
+  store: Pick<Store, 'list' | 'get'>,
   feed: Pick<Feed, 'subscribe'>,
 ): Promise<PeerBook> => {
   const groups = new Map<string, PeerGroup>()
@@ -98,7 +98,7 @@ export const openPeerBook = async (
   for await (const vcluster of everyRow(store, 'vcluster', ({ name }) => name)) {
     if (!published.vclusters.has(vcluster.name)) learn(vcluster, openNews())
   }
-  for await (const node of everyNode(store)) if (!published.nodes.has(node.id)) place(node, openNews())
+  for await (const node of everyMember(store)) if (!published.nodes.has(node.id)) place(node, openNews())
   loading = false
 
   return {
@@ -112,6 +112,14 @@ export const openPeerBook = async (
     },
     nameOf: (node) => kept.get(node)?.group ?? null,
     onChange: (run) => void listeners.push(run),
+  }
+}
+
+/** Every node with an address in the network. Reading all nodes for the few that take part would be most of a start. */
+async function* everyMember(store: Pick<Store, 'list' | 'get'>): AsyncGenerator<Node, void, void> {
+  for await (const page of rowPages(store, 'overlay-address', ({ address }) => address)) {
+    const rows = await Promise.all(page.map(({ value }) => store.get('node', value.node)))
+    for (const row of rows) if (row !== null) yield row.value
   }
 }
 

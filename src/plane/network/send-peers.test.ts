@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import type { Node } from '#domain/core/node.ts'
 import { sha256 } from '#platform/bytes.ts'
 import { openFeed } from '#plane/core/feed.ts'
-import type { NodeQuery } from '#plane/store/contract/store.ts'
+import type { ListQuery, Store } from '#plane/store/contract/store.ts'
 import { manualClock } from '../../../test/fakes/manual-clock.ts'
 import { manualTimers } from '../../../test/fakes/manual-timers.ts'
 import { peerAgent } from '../../../test/fakes/peer-agent.ts'
@@ -16,7 +16,8 @@ import { openSessionRegistry } from '#plane/sessions/session-registry.ts'
 
 const member = (id: string, changes: Partial<Node> = {}): Node => {
   const publicKey = sha256(`key of ${id}`).toString('base64')
-  const wireguard = { publicKey, address: `fd00::${sha256(id).toString('hex').slice(0, 4)}`, endpoint: null }
+  const [high, low] = [0, 4].map((at) => sha256(id).toString('hex', at, at + 2))
+  const wireguard = { publicKey, address: `fd00::${high}:${low}`, endpoint: null }
   return nodeRow('active', { id, wireguard, ...changes }).value
 }
 
@@ -26,12 +27,18 @@ const setUp = async (nodes: readonly Node[]) => {
   const feed = openFeed()
   const replicas = oneReplica()
   const sessions = openSessionRegistry(clock, replicas)
-  const ordered = nodes.map((value) => ({ value, version: 1 })).toSorted((x, y) => (x.value.id < y.value.id ? -1 : 1))
+  const byId = new Map(nodes.map((value) => [value.id, { value, version: 1 }]))
+  const addresses = nodes.flatMap(({ id, wireguard }) =>
+    wireguard === null
+      ? []
+      : [{ value: { address: wireguard.address, node: id, sinceMs: 0, releasedAtMs: null }, version: 1 }],
+  )
+  const ordered = addresses.toSorted((x, y) => (x.value.address < y.value.address ? -1 : 1))
   const rows = {
-    nodes: async ({ after, limit }: NodeQuery) =>
-      ordered.filter(({ value }) => value.id > (after ?? '')).slice(0, limit),
-    list: async () => [],
-  }
+    get: async (_kind: string, id: string) => byId.get(id) ?? null,
+    list: async (kind: string, { after, limit }: ListQuery) =>
+      kind === 'overlay-address' ? ordered.filter(({ value }) => value.address > (after ?? '')).slice(0, limit) : [],
+  } as unknown as Pick<Store, 'list' | 'get'>
   const book = await openPeerBook(rows, feed)
   const sendPeers = openSendPeers({ clock, timers }, { book, sessions, gate: openGate(replicas) })
   const connect = (id: string) => {
