@@ -32,6 +32,8 @@ export const openSourceShares = (most: number | null): SourceShares => {
 
 /** The source that an address counts for. */
 export const sourceOf = (address: string): string => {
+  // An IPv4 address is its own source, and this is asked for every connection.
+  if (!address.includes(':')) return address
   const [plain = ''] = address.toLowerCase().split('%')
   const parsed = parseIp(plain)
   if (parsed === null) return plain

@@ -36,8 +36,10 @@ export const useCertificate = (
       return verdict
     }
     if (verdict.kind === 'nothing-new') return { kind: 'in-use', ...read }
-    await commitOnce(core, verdict.change)
-    return 'decide-again'
+    const committed = await commitOnce(core, verdict.change)
+    if (committed === 'lost-race') return committed
+    // As it was committed: what others have done to it since is found by those who look at the deny-list behind this.
+    return { kind: 'in-use', ...read, node: { version: read.node.version + 1, value: verdict.node } }
   })
 }
 

@@ -105,11 +105,18 @@ const addRoute = (app: FastifyInstance, options: HttpAppOptions, route: Route): 
       ...(route.query !== undefined && { querystring: route.query }),
       ...(route.body !== undefined && { body: route.body }),
     },
-    onRequest: async (request, reply) => {
-      await admitted(request, reply)
-      if (reply.sent) return reply
-      askForBody(request.raw, reply.raw)
-    },
+    onRequest:
+      route.access === 'anyone'
+        ? (request, reply, done) => {
+            if (!admitAnyone(options, request, reply)) return
+            askForBody(request.raw, reply.raw)
+            done()
+          }
+        : async (request, reply) => {
+            await admitted(request, reply)
+            if (reply.sent) return reply
+            askForBody(request.raw, reply.raw)
+          },
     preValidation: (request, reply, done) => {
       // Before the schema, whose complaint would repeat a field's name.
       const unfit = unfitRequest(request)
@@ -122,9 +129,10 @@ const addRoute = (app: FastifyInstance, options: HttpAppOptions, route: Route): 
     preHandler: [
       // A body may take half a minute: a key revoked meanwhile, or a certificate that ended, must not act on it.
       ...(route.body !== undefined && route.access !== 'anyone' ? [admitted] : []),
-      async (request, reply) => {
+      (request, reply, done) => {
         const field = secretName(request.params) ?? secretName(request.body)
-        if (field !== null) return sendRefusal(options, request, reply, secretRefusal(field))
+        if (field !== null) return void sendRefusal(options, request, reply, secretRefusal(field))
+        done()
       },
     ],
     handler: (request, reply) => answerCall(options, route, request, reply),
@@ -133,19 +141,25 @@ const addRoute = (app: FastifyInstance, options: HttpAppOptions, route: Route): 
 
 /** `reply.sent` says whether it was refused: a reply is a thenable without a value, so awaiting it gives no result. */
 const admit = async (options: HttpAppOptions, route: Route, request: FastifyRequest, reply: FastifyReply) => {
+  if (route.access === 'anyone') return void admitAnyone(options, request, reply)
   const notServed = notNow(options, request)
   if (notServed !== null) return sendRefusal(options, request, reply, notServed)
   const source = sourceAddress(request.raw.socket)
-  if (route.access === 'anyone') {
-    request.setDecorator(principalField, { kind: 'anonymous', source })
-    return
-  }
   const principal = await options.authenticate(request.raw, source, route)
   if (principal.kind === 'refused') return sendRefusal(options, request, reply, principal)
   request.setDecorator(principalField, principal)
   if (principal.kind !== 'anonymous') provenConnection(request.raw.socket, actorOf(principal))
   const no = authorise(route, principal, request.params as Record<string, string>)
   if (no !== null) return sendRefusal(options, request, reply, no)
+}
+
+/** Without a promise: most calls of a boot storm come here. False: it was refused. */
+const admitAnyone = (options: HttpAppOptions, request: FastifyRequest, reply: FastifyReply): boolean => {
+  const notServed = notNow(options, request)
+  if (notServed === null)
+    request.setDecorator(principalField, { kind: 'anonymous', source: sourceAddress(request.raw.socket) })
+  else void sendRefusal(options, request, reply, notServed)
+  return notServed === null
 }
 
 const answerCall = async (options: HttpAppOptions, route: Route, request: FastifyRequest, reply: FastifyReply) => {

@@ -172,13 +172,22 @@ export const counterAndToken = (
   handedOut: Pick<HandedOut, 'serial' | 'spki'>,
 ): { readonly counter: string; readonly recoveryToken: string | null } => {
   const count = countOf(node, handedOut.serial)
-  const token = signer.recovery.bearerFor({ node: node.id, counter: count, spki: handedOut.spki })
-  const registered = node.recovery === null ? null : node.recovery.credential
   return {
     counter: signCounter(signer, node, count),
-    // One that has been rotated away since is of no use to any caller.
-    recoveryToken: registered?.kind === 'bearer' && registered.hash === sha256Hex(token) ? token : null,
+    recoveryToken: tokenIfCurrent(signer, node, { node: node.id, counter: count, spki: handedOut.spki }),
   }
+}
+
+/** Null: the node does not recover by tokens, or this one has been rotated away since and is of no use to any caller. */
+const tokenIfCurrent = (
+  { recovery }: CounterSigner,
+  node: Node,
+  about: Parameters<RecoveryAuthority['bearerFor']>[0],
+): string | null => {
+  const registered = node.recovery === null ? null : node.recovery.credential
+  if (registered?.kind !== 'bearer') return null
+  const token = recovery.bearerFor(about)
+  return registered.hash === sha256Hex(token) ? token : null
 }
 
 /** Signed, so that a caller can only present a counter that it was given (ruling 6). request-proofs.ts reads it. */

@@ -51,6 +51,12 @@ export const sealingKeyOf = (secret: Uint8Array, random: Random): SealingKey => 
   const cipherKey = derive('cipher')
   const id = derive('key id').toString('hex').slice(0, 16)
   const context = (name: string): Buffer => Buffer.from(`${format}\0${id}\0${name}`)
+  const macKeys = new Map<string, Buffer>()
+  const macKeyFor = (purpose: string): Buffer => {
+    const known = macKeys.get(purpose) ?? derive(`mac: ${purpose}`)
+    macKeys.set(purpose, known)
+    return known
+  }
 
   return {
     id,
@@ -79,10 +85,7 @@ export const sealingKeyOf = (secret: Uint8Array, random: Random): SealingKey => 
         throw new KeyDamaged(name, 'has been altered, or is another file put in its place', cause)
       }
     },
-    mac: (purpose, text) =>
-      createHmac('sha256', derive(`mac: ${purpose}`))
-        .update(text)
-        .digest('base64url'),
+    mac: (purpose, text) => createHmac('sha256', macKeyFor(purpose)).update(text).digest('base64url'),
   }
 }
 

@@ -64,9 +64,10 @@ export const openRowTables = (database: Database): RowTables => {
   const tables = {} as Record<RowKind, Statements>
   for (const kind of Object.keys(tableShapes) as RowKind[]) tables[kind] = prepare(database, tableShapes[kind])
   const policy = new Map<string, Row<unknown>>()
+  const decodeOnce = openDecoded()
   const get: RowTables['get'] = (kind, key) => {
     const found = tables[kind].get.get(key)
-    return found === undefined ? null : decodeRow(kind, found)
+    return found === undefined ? null : decodeOnce(kind, found)
   }
   return {
     get,
@@ -92,6 +93,25 @@ export const openRowTables = (database: Database): RowTables => {
       if (version === 1) insert.run(row.key, version, row.doc, ...row.columns)
       else update.run(version, row.doc, ...row.changing, row.key)
     },
+  }
+}
+
+/** A machine that comes in or comes back is read half a dozen times in a row, and parsing its document costs more than reading it. */
+const mostDecoded = 256
+
+/** Of what was decoded last, by the very text that was read: a row that was altered meanwhile is decoded again. */
+const openDecoded = (): typeof decodeRow => {
+  const decoded = new Map<string, { readonly doc: unknown; readonly row: Row<unknown> }>()
+  return <K extends RowKind>(kind: K, found: Record<string, unknown>): Row<RowTypes[K]> => {
+    if (kind !== 'node') return decodeRow(kind, found)
+    const key = found['key'] as string
+    const known = decoded.get(key)
+    if (known !== undefined && known.doc === found['doc'] && known.row.version === found['version'])
+      return known.row as Row<RowTypes[K]>
+    const row = decodeRow(kind, found)
+    if (decoded.size >= mostDecoded) decoded.clear()
+    decoded.set(key, { doc: found['doc'], row })
+    return row
   }
 }
 
