@@ -40,7 +40,10 @@ export const buildCommand = async (
   const out = programsBeside(command)
   await build({
     absWorkingDir: sources,
-    entryPoints: ['bin/muster.ts', ...programs].map((file) => ({ in: file, out: path.basename(file, '.ts') })),
+    entryPoints: ['bin/muster.ts', ...threadsIn(sources), ...programs].map((file) => ({
+      in: file,
+      out: path.basename(file, '.ts'),
+    })),
     outdir: out,
     bundle: true,
     // What a command does not need is not loaded for it, as in the sources.
@@ -63,3 +66,7 @@ export const buildCommand = async (
   fs.writeFileSync(command, script, { mode: 0o755 })
   return command
 }
+
+/** The file of a thread has to lie beside the code that starts it. A release before 0.3.1 has none. */
+const threadsIn = (sources: string): string[] =>
+  ['src/platform/tls-thread.ts'].filter((file) => fs.existsSync(path.join(sources, file)))

@@ -10,9 +10,11 @@ import {
   type ConnectionLimits,
   type Connections,
 } from './connections.ts'
+import { endsOf } from './caller-address.ts'
 import { dropRequest } from './dropped-requests.ts'
 import { errno } from './files.ts'
 import type { HttpHandler, HttpServer } from './http-server.ts'
+import type { TlsThreadsListener } from './tls-threads.ts'
 
 export type ServerBounds = ConnectionLimits & {
   /** What is sent to a peer whose bytes are no HTTP request, before its socket is closed. */
@@ -24,11 +26,6 @@ export const boundServer = (server: HttpServer, bounds: ServerBounds): void => {
   server.maxConnections = bounds.connections
   // An idle connection costs its holder next to nothing: it must not keep a new caller out.
   server.on('drop', () => server.closeIdleConnections())
-  server.on('clientError', (error: Error, socket: Socket) => {
-    const gone = errno(error) === 'ECONNRESET' || !socket.writable
-    if (!gone) socket.write(bounds.unreadable(errno(error) === 'HPE_HEADER_OVERFLOW'))
-    socket.destroySoon()
-  })
   // The address of a caller is read once and kept: after a hang-up it cannot be read, and its requests would have no source.
   server.on('secureConnection', (socket: Socket) => {
     if (socket.remoteAddress === undefined) socket.destroy()
@@ -36,10 +33,37 @@ export const boundServer = (server: HttpServer, bounds: ServerBounds): void => {
   // After a handshake that failed or took too long nothing can be said: the words would wait for its end, and with them
   // the socket, for good.
   server.on('tlsClientError', (_error: Error, socket: Socket) => socket.destroy())
+  admitConnections(server, boundRequests(server, bounds))
+}
+
+/** The same for a server whose connections other threads accept: it is handed them when their handshake is done. */
+export const boundThreadedServer = (server: HttpServer, bounds: ServerBounds): ThreadedBounds => {
+  const connections = boundRequests(server, bounds)
+  return {
+    admits: (socket) => connections.open(socket as unknown as Socket, true) !== null,
+    secured(socket) {
+      const connection = connectionOf(socket)
+      if (connection === null) return void socket.destroy()
+      connections.secured(connection, connection.socket)
+      if (!socket.destroyed) server.emit('connection', socket)
+    },
+    // Not by the server itself: it takes a connection for idle whose answer is still on its way to the thread.
+    closeIdle: () => connections.closeIdle(),
+  }
+}
+
+export type ThreadedBounds = Pick<TlsThreadsListener, 'admits' | 'secured'> & { closeIdle(): void }
+
+const boundRequests = (server: HttpServer, bounds: ServerBounds): Connections => {
+  server.on('clientError', (error: Error, socket: Socket) => {
+    const gone = errno(error) === 'ECONNRESET' || !socket.writable
+    if (!gone) socket.write(bounds.unreadable(errno(error) === 'HPE_HEADER_OVERFLOW'))
+    socket.destroySoon()
+  })
   const connections = openConnections(bounds)
   server.once('close', () => connections.close())
-  admitConnections(server, connections)
   answerInTurn(server, connections)
+  return connections
 }
 
 const admitConnections = (server: HttpServer, connections: Connections): void => {
@@ -68,9 +92,6 @@ const admitConnections = (server: HttpServer, connections: Connections): void =>
     connections.secured(connection, socket)
   })
 }
-
-export const endsOf = ({ remoteAddress, remotePort, localAddress, localPort }: Socket): string =>
-  `${remoteAddress} ${remotePort} ${localAddress} ${localPort}`
 
 /** Requests that may wait for the answer before theirs. Few clients pipeline at all. */
 const mostWaiting = 16

@@ -61,6 +61,8 @@ export type Connections = {
   /** The handshake is done; `socket` is what HTTP is spoken on from now. */
   secured(connection: Connection, socket: Socket): void
   cut(connection: Connection, reason: CutReason): void
+  /** Closes those that wait for a request: nothing of theirs is under way. */
+  closeIdle(): void
   began(connection: Connection): void
   /** `whole`: the request had been received completely. */
   answered(connection: Connection, whole: boolean): void
@@ -123,14 +125,15 @@ export const openConnections = (limits: ConnectionLimits): Connections => {
     if (connection.closed) return
     limits.onCut(reason, connection.source ?? 'local')
     if (reason === 'pipelined') offended(connection, pipelinedWeight)
-    forget(connection)
+    // A handshake that others have to make room for has cost something, however far it had come.
+    forget(connection, reason === 'handshakes')
     connection.socket.destroy()
   }
-  const forget = (connection: Connection): void => {
+  const forget = (connection: Connection, hasCost = false): void => {
     if (connection.closed) return
     connection.closed = true
     // One that sent nothing has cost nothing: load balancers check by connecting.
-    const cost = connection.socket.bytesRead > 0
+    const cost = hasCost || connection.socket.bytesRead > 0
     if (connection.readAtLastAnswer === null && !connection.channel) {
       if (cost) offended(connection)
     } else if (connection.source !== null && !connection.sentTooMuch) pace.credited(connection.source)
@@ -261,6 +264,14 @@ export const openConnections = (limits: ConnectionLimits): Connections => {
       if (connection.closed) socket.destroy()
     },
     cut,
+    closeIdle() {
+      for (const connection of open) {
+        const { handshaking, socket, readAtLastAnswer } = connection
+        const isFresh = readAtLastAnswer === null && socket.bytesRead === 0
+        if (!handshaking && socket.writableLength === 0 && (isIdle(connection) || (isFresh && !connection.channel)))
+          socket.destroy()
+      }
+    },
     began(connection) {
       connection.answering = true
       unkeep(connection)

@@ -3,8 +3,7 @@
 
 import type { Socket } from 'node:net'
 import type { HttpsServer, TLSSocket } from './tls-server.ts'
-import { endsOf } from './bounded-server.ts'
-import { setProxiedCaller } from './caller-address.ts'
+import { endsOf, setProxiedCaller } from './caller-address.ts'
 import { parseProxyHeader } from './proxy-header.ts'
 import type { Timers } from './timers.ts'
 
@@ -47,7 +46,7 @@ export const readProxyHeaders = (server: HttpsServer, balancers: Balancers | nul
     if (!balancers.has(from)) return beginTls(socket)
     waiting.add(socket)
     const key = endsOf(socket)
-    readHeader(socket, timers, (outcome) => {
+    readProxyHeader(socket, timers, (outcome) => {
       waiting.delete(socket)
       if (outcome.kind === 'trouble') {
         if (!closed) balancers.refused(outcome.trouble, from, outcome.why)
@@ -75,15 +74,15 @@ export const readProxyHeaders = (server: HttpsServer, balancers: Balancers | nul
   }
 }
 
-type Outcome =
+export type HeaderOutcome =
   /** Null: the balancer itself. */
   | { readonly kind: 'read'; readonly caller: string | null }
   | { readonly kind: 'trouble'; readonly trouble: HeaderTrouble; readonly why: string }
 
 /** Takes the header and not a byte more: what follows stays in the socket for TLS to find. */
-const readHeader = (socket: Socket, timers: Timers, done: (outcome: Outcome) => void): void => {
+export const readProxyHeader = (socket: Socket, timers: Timers, done: (outcome: HeaderOutcome) => void): void => {
   let bytes = Buffer.alloc(0)
-  const finish = (outcome: Outcome): void => {
+  const finish = (outcome: HeaderOutcome): void => {
     cancel()
     socket.off('readable', onReadable).off('end', onEnd).off('error', onEnd).off('close', onEnd)
     // An error that is on its way already would end the process.

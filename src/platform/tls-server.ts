@@ -1,14 +1,19 @@
 import { constants } from 'node:crypto'
+import * as http from 'node:http'
 import * as https from 'node:https'
 import type { Server } from 'node:https'
 import type { RequestListener } from 'node:http'
 import type { TLSSocket } from 'node:tls'
 import { droppable } from './dropped-requests.ts'
+import { ThreadSocket } from './thread-socket.ts'
 
 export type { Server as HttpsServer } from 'node:https'
 export type { TLSSocket } from 'node:tls'
 export type { IncomingMessage } from 'node:http'
 export type { Duplex } from 'node:stream'
+
+/** What HTTP is spoken on: the TLS socket of this thread, or this thread's end of one. */
+export type SecuredSocket = TLSSocket | ThreadSocket
 
 export type TlsServerOptions = {
   readonly keyPem: string
@@ -19,14 +24,21 @@ export type TlsServerOptions = {
 }
 
 /**
+ * Every suite of TLS 1.3 that OpenSSL offers, the one with SHA-256 first: a handshake hashes all it says several times, and
+ * processors have instructions for SHA-256 and not for SHA-384.
+ */
+const ciphers = 'TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256'
+
+/**
  * TLS 1.3 only and no resumption: Node accepts an expired client certificate on a resumed session (ruling 14). Renewing
  * the certificate has to pass every one of these options again, so both go through this function.
  */
-const secureOptions = ({ keyPem, chainPem, clientRoots, rejectUnauthorized }: TlsServerOptions) => ({
+export const secureOptions = ({ keyPem, chainPem, clientRoots, rejectUnauthorized }: TlsServerOptions) => ({
   key: keyPem,
   cert: chainPem,
   minVersion: 'TLSv1.3' as const,
   maxVersion: 'TLSv1.3' as const,
+  ciphers,
   secureOptions: constants.SSL_OP_NO_TICKET,
   ecdhCurve: 'auto',
   ALPNProtocols: ['http/1.1'],
@@ -36,24 +48,36 @@ const secureOptions = ({ keyPem, chainPem, clientRoots, rejectUnauthorized }: Tl
 })
 
 const second = 1000
+export const handshakeWithinMs = 10 * second
+
+const httpOptions = (server: () => Server | http.Server) => ({
+  ...droppable,
+  headersTimeout: 10 * second,
+  requestTimeout: 30 * second,
+  keepAliveTimeout: 75 * second,
+  connectionsCheckingInterval: 5 * second,
+  maxHeaderSize: 16 * 1024,
+  // Any other protocol a caller offers to change to (h2c) is not taken up, and its request is answered as it is.
+  shouldUpgradeCallback: ({ headers }: http.IncomingMessage) =>
+    server().listenerCount('upgrade') > 0 && headers.upgrade?.trim().toLowerCase() === 'websocket',
+})
 
 export const createTlsServer = (options: TlsServerOptions, onRequest: RequestListener): Server => {
   const server: Server = https.createServer(
-    {
-      ...secureOptions(options),
-      ...droppable,
-      handshakeTimeout: 10 * second,
-      headersTimeout: 10 * second,
-      requestTimeout: 30 * second,
-      keepAliveTimeout: 75 * second,
-      connectionsCheckingInterval: 5 * second,
-      maxHeaderSize: 16 * 1024,
-      // Any other protocol a caller offers to change to (h2c) is not taken up, and its request is answered as it is.
-      shouldUpgradeCallback: ({ headers }) =>
-        server.listenerCount('upgrade') > 0 && headers.upgrade?.trim().toLowerCase() === 'websocket',
-    },
+    { ...secureOptions(options), ...httpOptions(() => server), handshakeTimeout: handshakeWithinMs },
     onRequest,
   )
+  return server
+}
+
+/** A server like it that accepts nothing itself: connections are emitted to it once other threads have secured them. */
+export const createThreadedServer = (onRequest: RequestListener): http.Server => {
+  const server: http.Server = http.createServer(
+    httpOptions(() => server),
+    onRequest,
+  )
+  // Node begins to watch the time limits of connections, and to know which of them are idle, when a server listens.
+  server.emit('listening')
   return server
 }
 
@@ -62,7 +86,9 @@ export const replaceServerIdentity = (server: Server, options: TlsServerOptions)
 }
 
 /** The presented client certificate, DER; null when there was none. */
-export const peerCertificate = (socket: TLSSocket): Buffer | null => {
+export const peerCertificate = (socket: SecuredSocket): Buffer | null => {
+  if (socket instanceof ThreadSocket)
+    return socket.certificate === null ? null : Buffer.from(socket.certificate, 'latin1')
   const certificate = socket.getPeerX509Certificate()
   return certificate === undefined ? null : certificate.raw
 }

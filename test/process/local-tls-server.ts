@@ -12,8 +12,8 @@ import type { NodeTarget } from './node-call.ts'
 
 export type LocalTlsServer = { readonly target: NodeTarget; readonly port: number; readonly server: https.Server }
 
-/** Without tickets, as the plane's listeners are, unless `options` say otherwise. */
-export const startLocalTlsServer = async (t: Scope, options: https.ServerOptions = {}): Promise<LocalTlsServer> => {
+/** A server certificate for localhost that trusts itself. */
+export const localServerIdentity = (): { readonly keyPem: string; readonly chainPem: string } => {
   const key = generateKey('p256')
   const name = { cn: 'localhost', o: null, ou: null }
   const nowMs = Date.now()
@@ -39,9 +39,14 @@ export const startLocalTlsServer = async (t: Scope, options: https.ServerOptions
     },
     key,
   )
-  const pem = toPem('CERTIFICATE', certificate)
+  return { keyPem: key.pkcs8Pem(), chainPem: toPem('CERTIFICATE', certificate) }
+}
+
+/** Without tickets, as the plane's listeners are, unless `options` say otherwise. */
+export const startLocalTlsServer = async (t: Scope, options: https.ServerOptions = {}): Promise<LocalTlsServer> => {
+  const { keyPem, chainPem: pem } = localServerIdentity()
   const server = https.createServer({
-    key: key.pkcs8Pem(),
+    key: keyPem,
     cert: pem,
     minVersion: 'TLSv1.3',
     secureOptions: constants.SSL_OP_NO_TICKET,

@@ -60,6 +60,10 @@ export const planeOptions = (command: Command): Command =>
       '--connections-per-source <number>',
       'most connections of one address (IPv6: /64) without proof, on each listener (MUSTER_CONNECTIONS_PER_SOURCE)',
     )
+    .option(
+      '--tls-threads <number>',
+      'threads for TLS handshakes of nodes; default: one less than the processors, at most 4 (MUSTER_TLS_THREADS)',
+    )
     .addOption(
       new Option('--issuer-key <kind>', 'where the issuing key is kept (MUSTER_ISSUER_KEY)').choices([
         'file',

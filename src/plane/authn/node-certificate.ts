@@ -9,7 +9,7 @@ import { judgeCertificate } from '#domain/identity/presented-certificate.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
 import { issuerAndSerial } from '#pki/parse-certificate.ts'
 import { sha256Hex } from '#platform/bytes.ts'
-import { peerCertificate, type TLSSocket } from '#platform/tls-server.ts'
+import { peerCertificate, type SecuredSocket } from '#platform/tls-server.ts'
 import type { SecondHolders } from '#plane/identity/second-holder.ts'
 import type { HoldOff } from '#plane/limits/hold-off.ts'
 import type { RetryTimes } from '#plane/limits/retry-times.ts'
@@ -19,7 +19,7 @@ import type { Core } from '#plane/core/core.ts'
 
 /** `evidence`: what the caller says of its process; asked for only when there may be two holders. */
 export type NodeAuthn = (
-  socket: TLSSocket,
+  socket: SecuredSocket,
   source: string,
   evidence: () => AgentEvidence | null,
 ) => Promise<NodePrincipal | Anonymous | Refusal>
@@ -39,9 +39,9 @@ export type NodeAuthnParts = {
 type Presented = { readonly key: string; readonly sha256: string } | 'nothing' | 'unreadable'
 
 export const openNodeAuthn = (core: Pick<Core, 'store' | 'clock'>, parts: NodeAuthnParts): NodeAuthn => {
-  const presented = new WeakMap<TLSSocket, Presented>()
+  const presented = new WeakMap<SecuredSocket, Presented>()
 
-  const presentedBy = (socket: TLSSocket): Presented => {
+  const presentedBy = (socket: SecuredSocket): Presented => {
     const known = presented.get(socket)
     if (known !== undefined) return known
     const read = readCertificate(socket)
@@ -99,7 +99,7 @@ export const openNodeAuthn = (core: Pick<Core, 'store' | 'clock'>, parts: NodeAu
 
 const aboutNode = (node: NodeId) => ({ node, actor: `node:${node}` })
 
-const readCertificate = (socket: TLSSocket): Presented => {
+const readCertificate = (socket: SecuredSocket): Presented => {
   const der = peerCertificate(socket)
   if (der === null) return 'nothing'
   const id = issuerAndSerial(der)

@@ -3,7 +3,6 @@
 
 import { actorOf, type Principal } from '#domain/core/principal.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
-import { boundServer } from '#platform/bounded-server.ts'
 import {
   becameChannel,
   mayBecomeChannel,
@@ -11,15 +10,10 @@ import {
   refusedUpgrade,
   type ConnectionLimits,
 } from '#platform/connections.ts'
-import { listenTcp, stopServer, type HttpRequest, type SharedAddress } from '#platform/http-server.ts'
-import {
-  createTlsServer,
-  replaceServerIdentity,
-  type Duplex,
-  type HttpsServer,
-  type TLSSocket,
-} from '#platform/tls-server.ts'
-import { readProxyHeaders, type Balancers } from '#platform/proxied-server.ts'
+import type { HttpRequest, SharedAddress } from '#platform/http-server.ts'
+import { openTlsListener } from '#platform/tls-listener.ts'
+import type { Duplex, SecuredSocket } from '#platform/tls-server.ts'
+import type { Balancers } from '#platform/proxied-server.ts'
 import type { NodeAuthn } from '#plane/authn/node-certificate.ts'
 import type { ChannelServer } from '#plane/channel/channel-server.ts'
 import type { ServerIdentity } from '#plane/authority/authority.ts'
@@ -41,6 +35,8 @@ export type NodeListenerParts = {
   readonly identity: ServerIdentity
   readonly roots: readonly string[]
   readonly limits: ConnectionLimits
+  /** Threads that speak TLS; 0: the main one does. */
+  readonly threads: number
   readonly balancers: Balancers | null
 }
 
@@ -61,30 +57,29 @@ const tlsOptions = ({ keyPem, chainPem }: ServerIdentity, roots: readonly string
 export const openNodeListener = async (timers: Timers, parts: NodeListenerParts): Promise<NodeListener> => {
   const { calls, authn, limits } = parts
   const authenticate = (request: HttpRequest, source: string): Promise<Principal | Refusal> =>
-    authn(request.socket as TLSSocket, source, () => evidenceIn(request.headers))
+    authn(request.socket as SecuredSocket, source, () => evidenceIn(request.headers))
   const app = httpApp({ ...calls, callers: 'machines', authenticate })
   await app.ready()
 
-  const server = createTlsServer(tlsOptions(parts.identity, parts.roots), app.routing)
-  boundServer(server, {
-    ...limits,
-    unreadable: (tooLarge) => refusalText(refuse(tooLarge ? 'TOO_LARGE' : 'REQUEST_INVALID')),
+  const listener = openTlsListener(timers, {
+    options: tlsOptions(parts.identity, parts.roots),
+    threads: parts.threads,
+    handler: app.routing,
+    onUpgrade: (request, socket, head) => void upgrade(parts, request, socket, head),
+    bounds: {
+      ...limits,
+      unreadable: (tooLarge) => refusalText(refuse(tooLarge ? 'TOO_LARGE' : 'REQUEST_INVALID')),
+    },
+    balancers: parts.balancers,
+    onHandshakeFailed: (why) => calls.log.debug({ why }, 'TLS handshake failed'),
   })
-  const headers = readProxyHeaders(server, parts.balancers, timers)
-  // A port scanner or a client of another trust is daily business, not an error of ours.
-  server.on('tlsClientError', (error: Error) => calls.log.debug({ err: error }, 'TLS handshake failed'))
-  server.on(
-    'upgrade',
-    (request: HttpRequest, socket: Duplex, head: Buffer) => void upgrade(parts, request, socket, head),
-  )
 
   return {
-    listen: ({ host, port, shared }) => listenTcp(server, host, port, shared),
-    replaceIdentity: (identity, roots) => replaceServerIdentity(server, tlsOptions(identity, roots)),
-    connections: () => countConnections(server),
+    listen: (at) => listener.listen(at),
+    replaceIdentity: (identity, roots) => listener.replaceIdentity(tlsOptions(identity, roots)),
+    connections: () => listener.connections(),
     async stop(withinMs) {
-      headers.close()
-      await stopServer(server, timers, withinMs)
+      await listener.stop(withinMs)
       await app.close()
     },
   }
@@ -98,8 +93,7 @@ const upgrade = async (
 ): Promise<void> => {
   const correlation = calls.correlation()
   const source = sourceAddress(request.socket)
-  // Without a listener an error on the bare socket would end the process.
-  socket.on('error', () => socket.destroy())
+  destroyOnError(socket)
   // Frames of a channel would be mixed up with answers that are still to come.
   if (!mayBecomeChannel(request.socket)) return void socket.destroy()
   const notNow = (): Refusal | null => judgeStanding(calls.standing(), 'machines', { method: 'GET' })
@@ -118,7 +112,7 @@ const upgrade = async (
     if (mistake !== null) return refused(mistake, null)
     const match = matchUpgrade(calls.routes, request.url ?? '')
     if (match === null) return refused(refuse('NOT_FOUND'), null)
-    const principal = await authn(request.socket as TLSSocket, source, () => evidenceIn(request.headers))
+    const principal = await authn(request.socket as SecuredSocket, source, () => evidenceIn(request.headers))
     if (principal.kind === 'refused') return refused(principal, null)
     if (principal.kind !== 'anonymous') provenConnection(request.socket, actorOf(principal))
     const no = authorise(match.route, principal, match.params)
@@ -133,5 +127,10 @@ const upgrade = async (
   }
 }
 
-const countConnections = (server: HttpsServer): Promise<number> =>
-  new Promise((resolve, reject) => server.getConnections((error, count) => (error ? reject(error) : resolve(count))))
+/**
+ * Without a listener an error on the bare socket would end the process. Made here and not in `upgrade`: a channel would keep
+ * what that function knows, with the request and its headers, for as long as it is open.
+ */
+const destroyOnError = (socket: Duplex): void => {
+  socket.on('error', () => socket.destroy())
+}

@@ -43,6 +43,7 @@ export type NodeServerParts = {
   readonly urls: () => PlaneUrls
   readonly turnedAway: TurnedAway
   readonly connections: number
+  readonly tlsThreads: number
   readonly balancers: Balancers | null
   readonly correlation: () => string
   readonly settings: () => DomainSettings
@@ -137,6 +138,7 @@ export const openNodeServer = async (core: Core, parts: NodeServerParts) => {
     identity: authority.serverIdentity(),
     roots: authority.roots(),
     limits: parts.turnedAway.limits('node', { connections: parts.connections, perCaller: connectionsPerNode }),
+    threads: parts.tlsThreads,
     balancers: parts.balancers,
   })
   authority.onServerIdentity((identity) => listener.replaceIdentity(identity, authority.roots()))

@@ -37,6 +37,8 @@ export type PlaneConfig = {
   readonly proxyFrom: readonly Network[]
   /** Most connections of one source that have proven nothing, on each listener; null: its share of what is free. */
   readonly connectionsPerSource: number | null
+  /** Threads that shake hands with machines; null: as many as there are processors to spare. */
+  readonly tlsThreads: number | null
   /** Names and addresses of the server certificates; nodes get the first as the plane's address. */
   readonly serverNames: readonly string[]
   readonly issuerKey: 'file' | 'memory'
@@ -116,6 +118,7 @@ export const planeConfig = (options: Options, env: Env): PlaneConfig => {
     operatorTls,
     proxyFrom: proxies(options['proxyFrom'], env['MUSTER_PROXY_FROM']),
     connectionsPerSource: connectionsPerSource(given('connectionsPerSource')),
+    tlsThreads: tlsThreads(given('tlsThreads')),
     serverNames: serverNames(options['serverName'], env['MUSTER_SERVER_NAME']),
     issuerKey: oneOf('issuerKey', ['file', 'memory'], 'file'),
     sealKeyFile: given('sealKey'),
@@ -264,6 +267,15 @@ const proxies = (option: unknown, fromEnv: string | undefined): readonly Network
 const connectionsPerSource = (text: string | null): number | null => {
   if (text === null) return null
   if (!/^[1-9]\d{0,6}$/.test(text)) throw new ConfigProblem('--connections-per-source takes a number from 1 on')
+  return Number(text)
+}
+
+const mostTlsThreads = 16
+
+const tlsThreads = (text: string | null): number | null => {
+  if (text === null) return null
+  if (!/^\d{1,2}$/.test(text) || Number(text) > mostTlsThreads)
+    throw new ConfigProblem(`--tls-threads takes a number from 0 to ${mostTlsThreads}`)
   return Number(text)
 }
 

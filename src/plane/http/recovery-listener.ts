@@ -2,11 +2,10 @@
 // and a few calls that each carry their own credential.
 
 import { refuse } from '#domain/core/refusal.ts'
-import { boundServer } from '#platform/bounded-server.ts'
 import type { ConnectionLimits } from '#platform/connections.ts'
-import { listenTcp, stopServer, type SharedAddress } from '#platform/http-server.ts'
-import { createTlsServer, replaceServerIdentity } from '#platform/tls-server.ts'
-import { readProxyHeaders, type Balancers } from '#platform/proxied-server.ts'
+import type { SharedAddress } from '#platform/http-server.ts'
+import type { Balancers } from '#platform/proxied-server.ts'
+import { openTlsListener } from '#platform/tls-listener.ts'
 import type { ServerIdentity } from '#plane/authority/authority.ts'
 import { refusalText } from '#wire/core/error-body.ts'
 import { httpApp, type MachineCalls } from './http-app.ts'
@@ -40,19 +39,24 @@ export const openRecoveryListener = async (
   const authenticate = async (_request: unknown, source: string) => ({ kind: 'anonymous', source }) as const
   const app = httpApp({ ...calls, callers: 'machines', authenticate })
   await app.ready()
-  const server = createTlsServer(tlsOptions(first), app.routing)
-  boundServer(server, {
-    ...limits,
-    unreadable: (tooLarge) => refusalText(refuse(tooLarge ? 'TOO_LARGE' : 'REQUEST_INVALID')),
+  const listener = openTlsListener(timers, {
+    options: tlsOptions(first),
+    // A call or two for each machine that comes back: the node listener, where it then stays, has the threads.
+    threads: 0,
+    handler: app.routing,
+    onUpgrade: null,
+    bounds: {
+      ...limits,
+      unreadable: (tooLarge) => refusalText(refuse(tooLarge ? 'TOO_LARGE' : 'REQUEST_INVALID')),
+    },
+    balancers,
+    onHandshakeFailed: (why) => calls.log.debug({ why }, 'TLS handshake failed'),
   })
-  const headers = readProxyHeaders(server, balancers, timers)
-  server.on('tlsClientError', (error: Error) => calls.log.debug({ err: error }, 'TLS handshake failed'))
   return {
-    listen: ({ host, port, shared }) => listenTcp(server, host, port, shared),
-    replaceIdentity: (identity) => replaceServerIdentity(server, tlsOptions(identity)),
+    listen: (at) => listener.listen(at),
+    replaceIdentity: (identity) => listener.replaceIdentity(tlsOptions(identity)),
     async stop(withinMs) {
-      headers.close()
-      await stopServer(server, timers, withinMs)
+      await listener.stop(withinMs)
       await app.close()
     },
   }

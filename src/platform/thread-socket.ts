@@ -1,0 +1,132 @@
+import { Duplex } from 'node:stream'
+import { costOf, type ToTlsThread } from './tls-thread-messages.ts'
+
+/** As much as a small buffer of the kernel would take: the last words of a channel that is cut are on their way at once. */
+const takenAtOnce = 16 * 1024
+
+type Written = (error?: Error | null) => void
+
+/** Acknowledged in portions: most callers send less in all, and never wait for it. */
+const acknowledgeFrom = 16 * 1024
+
+/**
+ * The main thread's end of a connection that another thread accepted and decrypts. HTTP and channels use it as they use the
+ * socket of TLS. What is written counts as unsent until the kernel has it, but for a little, and what is not read here is soon
+ * not read there.
+ */
+export class ThreadSocket extends Duplex {
+  /** HTTP takes the connection for a secure one by this. */
+  readonly encrypted = true
+  readonly remoteAddress: string
+  readonly remotePort: number
+  bytesRead = 0
+  /** What the client presented in its handshake, DER as text; null: nothing. A small buffer would hold on to the pool it came from. */
+  certificate: string | null = null
+  readonly #id: number
+  readonly #say: (message: ToTlsThread) => void
+  /** What its thread was given and the kernel does not have, in order; with whom to tell, where it was too much to take at once. */
+  readonly #unsent: { readonly length: number; readonly done: Written | null }[] = []
+  #unsentLength = 0
+  #unacknowledged = 0
+  #idle: NodeJS.Timeout | null = null
+
+  constructor(
+    id: number,
+    from: { readonly address: string; readonly port: number },
+    say: (message: ToTlsThread) => void,
+  ) {
+    super({ allowHalfOpen: false, decodeStrings: false })
+    this.#id = id
+    this.#say = say
+    this.remoteAddress = from.address
+    this.remotePort = from.port
+  }
+
+  takeBytes(bytes: string): void {
+    if (this.destroyed) return
+    const chunk = Buffer.from(bytes, 'latin1')
+    this.#idle?.refresh()
+    this.bytesRead += chunk.length
+    this.#unacknowledged += costOf(chunk)
+    if (this.push(chunk)) this.#acknowledge()
+  }
+
+  takeEnd(): void {
+    if (!this.destroyed) this.push(null)
+  }
+
+  takeWritten(): void {
+    this.#idle?.refresh()
+    const sent = this.#unsent.shift()
+    this.#unsentLength -= sent?.length ?? 0
+    sent?.done?.()
+  }
+
+  /** The other end is gone; `bytesRead` as its own socket counted them. */
+  takeClosed(bytesRead: number): void {
+    this.bytesRead = Math.max(this.bytesRead, bytesRead)
+    this.destroy()
+  }
+
+  /** As a socket: what was written is sent first. */
+  destroySoon(): void {
+    if (this.writable) this.end()
+    if (this.writableFinished) this.destroy()
+    else this.once('finish', () => this.destroy())
+  }
+
+  /** As a socket: 'timeout' after so long without a byte either way; 0: never. HTTP limits by it how long a connection is kept. */
+  setTimeout(ms: number): this {
+    if (this.#idle !== null) clearTimeout(this.#idle)
+    this.#idle = ms === 0 || this.destroyed ? null : setTimeout(() => this.emit('timeout'), ms).unref()
+    return this
+  }
+
+  override _read(): void {
+    this.#acknowledge()
+  }
+
+  override _write(chunk: string | Buffer, encoding: BufferEncoding, done: Written): void {
+    if (typeof chunk === 'string') this.#send(chunk, encoding, done)
+    else this.#send(chunk.toString('latin1'), 'latin1', done)
+  }
+
+  override _writev(
+    chunks: readonly { readonly chunk: string | Buffer; readonly encoding: BufferEncoding }[],
+    done: Written,
+  ): void {
+    let text = ''
+    for (const { chunk, encoding } of chunks)
+      text += (typeof chunk === 'string' ? Buffer.from(chunk, encoding) : chunk).toString('latin1')
+    this.#send(text, 'latin1', done)
+  }
+
+  /** Done when all of it is sent: a socket is destroyed as soon as it has finished. */
+  override _final(done: Written): void {
+    this.#unsent.push({ length: 0, done })
+    this.#say(['finish', this.#id])
+  }
+
+  /** What was pushed in the same turn is still emitted, as by any stream: a channel that is cut looks at nothing that comes. */
+  override _destroy(error: Error | null, done: (error?: Error | null) => void): void {
+    this.setTimeout(0)
+    this.#say(['destroy', this.#id])
+    for (const { done: waiting } of this.#unsent.splice(0)) waiting?.(error ?? new Error('the connection is closed'))
+    done(error)
+  }
+
+  #send(text: string, encoding: BufferEncoding, done: Written): void {
+    this.#idle?.refresh()
+    this.#say(['write', this.#id, text, encoding])
+    const isMuch = this.#unsentLength + text.length > takenAtOnce
+    this.#unsent.push({ length: text.length, done: isMuch ? done : null })
+    this.#unsentLength += text.length
+    if (!isMuch) done()
+  }
+
+  #acknowledge(): void {
+    if (this.#unacknowledged < acknowledgeFrom) return
+    this.#say(['read', this.#id, this.#unacknowledged])
+    this.#unacknowledged = 0
+  }
+}
