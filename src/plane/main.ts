@@ -4,7 +4,7 @@ import { cutOffKey } from '#domain/core/cut-off.ts'
 import { isIP } from '#platform/resolve-name.ts'
 import { openLog } from '#platform/log.ts'
 import { pathExists } from '#platform/paths.ts'
-import { processName, openFileLimit, musterVersion, processors, sharesPorts } from '#platform/this-process.ts'
+import { processName, openFileLimit, musterVersion } from '#platform/this-process.ts'
 import { sortableId } from '#platform/random.ts'
 import { openAlerting } from '#plane/alerts/alerting.ts'
 import { openBalancers } from '#plane/boot/balancers.ts'
@@ -28,7 +28,7 @@ import { adminKeyFile } from '#plane/foundation/initialise.ts'
 import { openAuthority } from '#plane/authority/built-in-authority.ts'
 import { openRecoveryAuthority } from '#plane/authority/recovery-authority.ts'
 import { openMetrics } from '#plane/metrics/open-metrics.ts'
-import { byServerName, connectionShares, refuseTakenPorts, tlsThreadsFor, urlOf } from '#plane/boot/listen-places.ts'
+import { byServerName, connectionShares, refuseTakenPorts, urlOf } from '#plane/boot/listen-places.ts'
 import { openLoopLoad } from '#platform/event-loop.ts'
 import { openJournalWatch } from '#plane/journal/journal-watch.ts'
 import { openLivedTime } from '#plane/core/lived-time.ts'
@@ -154,7 +154,7 @@ const openPlane = async (config: PlaneConfig, laid: LaidFoundation) => {
     balancers,
     turnedAway,
     connections: connections.node,
-    tlsThreads: config.tlsThreads ?? tlsThreadsFor(config, processors(), sharesPorts),
+    tlsThreads: config.tlsThreads,
     barred: (node) => barredByPending(pending, node),
     metrics,
     alerting,

@@ -27,9 +27,3 @@ export const openFileLimit = (): number => {
   if (line?.[1] === 'unlimited') return 1_048_576
   return line?.[1] === undefined ? 1024 : Number(line[1])
 }
-
-/** How many of them this process may use. */
-export const processors = (): number => os.availableParallelism()
-
-/** Whether several sockets of this process may listen on one port (SO_REUSEPORT that spreads connections). */
-export const sharesPorts: boolean = process.platform === 'linux'

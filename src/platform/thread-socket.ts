@@ -4,6 +4,9 @@ import { costOf, type ToTlsThread } from './tls-thread-messages.ts'
 /** As much as a small buffer of the kernel would take: the last words of a channel that is cut are on their way at once. */
 const takenAtOnce = 16 * 1024
 
+/** For what a peer has sent before it left. */
+const readWithinMs = 5000
+
 type Written = (error?: Error | null) => void
 
 /** Acknowledged in portions: most callers send less in all, and never wait for it. */
@@ -28,6 +31,7 @@ export class ThreadSocket extends Duplex {
   readonly #unsent: { readonly length: number; readonly done: Written | null }[] = []
   #unsentLength = 0
   #unacknowledged = 0
+  #hasEnded = false
   #idle: NodeJS.Timeout | null = null
 
   constructor(
@@ -52,7 +56,8 @@ export class ThreadSocket extends Duplex {
   }
 
   takeEnd(): void {
-    if (!this.destroyed) this.push(null)
+    if (!this.destroyed && !this.#hasEnded) this.push(null)
+    this.#hasEnded = true
   }
 
   takeWritten(): void {
@@ -62,10 +67,16 @@ export class ThreadSocket extends Duplex {
     sent?.done?.()
   }
 
-  /** The other end is gone; `bytesRead` as its own socket counted them. */
+  /**
+   * The other end is gone; `bytesRead` as its own socket counted them. What came before is read first, as of a socket: an agent that
+   * says that it leaves often has left when that is read.
+   */
   takeClosed(bytesRead: number): void {
     this.bytesRead = Math.max(this.bytesRead, bytesRead)
-    this.destroy()
+    if (this.readableLength === 0) return void this.destroy()
+    this.takeEnd()
+    const late = setTimeout(() => this.destroy(), readWithinMs).unref()
+    this.once('end', () => this.destroy()).once('close', () => clearTimeout(late))
   }
 
   /** As a socket: what was written is sent first. */

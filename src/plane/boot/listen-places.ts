@@ -24,13 +24,6 @@ export const connectionShares = (files: number): { readonly node: number; readon
   return { node: free - recovery, recovery }
 }
 
-/** One thread decides for all of them, and is busy itself when so many shake hands. */
-const threadsAtMost = 4
-
-/** Replicas that share the machine already use all of it. Only where `sharePorts` do two threads accept on one port. */
-export const tlsThreadsFor = ({ replicas, replica }: PlaneConfig, processors: number, sharePorts: boolean): number =>
-  replicas > 1 || replica !== null ? 0 : Math.min(sharePorts ? threadsAtMost : 1, processors - 1)
-
 export const urlOf = (host: string, port: number): string => `http://${host.includes(':') ? `[${host}]` : host}:${port}`
 
 /** An address is of no use to a client that verifies names, unless the certificate names it. */
