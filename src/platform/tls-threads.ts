@@ -119,6 +119,8 @@ export const openTlsThreads = (parts: TlsThreadsParts): TlsThreads => {
       case 'written':
         return socket.takeWritten()
       case 'closed':
+        // As of a balancer that only looks whether it is answered: it may be gone before its header was asked for.
+        if (awaited.has(socket)) balancers?.refused('unread', socket.remoteAddress, 'it ended before its header')
         return socket.takeClosed(message[2])
     }
   }
