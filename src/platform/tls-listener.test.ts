@@ -7,7 +7,7 @@ import { openTlsListener } from './tls-listener.ts'
 import { systemTimers } from './timers.ts'
 import type { HttpRequest, HttpResponse } from './http-server.ts'
 import { cleanup } from '../../test/process/cleanup.ts'
-import { within } from '../../test/process/eventually.ts'
+import { eventually, within } from '../../test/process/eventually.ts'
 import { localServerIdentity } from '../../test/process/local-tls-server.ts'
 import { selfSigned } from '../../test/process/self-signed.ts'
 
@@ -109,11 +109,7 @@ for (const threads of [0, 1, 2]) {
     const received: Buffer[] = []
     socket.on('data', (bytes: Buffer) => received.push(bytes))
     const text = (): string => Buffer.concat(received).toString('latin1')
-    const until = async (wanted: string): Promise<void> => {
-      for (let tries = 0; tries < 500 && !text().endsWith(wanted); tries++)
-        await new Promise((resolve) => setTimeout(resolve, 10))
-      assert.ok(text().endsWith(wanted), text())
-    }
+    const until = (wanted: string) => eventually(`the end of what came: ${wanted}`, () => text().endsWith(wanted))
     socket.write('GET / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n')
     await until('\r\n\r\n')
     socket.write(Buffer.from([0, 255, 128, 10]))
@@ -149,9 +145,7 @@ for (const threads of [0, 1, 2]) {
     for (const letter of body) socket.write(letter)
     let all = ''
     socket.on('data', (bytes: Buffer) => (all += bytes.toString()))
-    for (let tries = 0; tries < 1000 && !all.endsWith(body); tries++)
-      await new Promise((resolve) => setTimeout(resolve, 10))
-    assert.ok(all.endsWith(body))
+    await eventually('the whole body', () => all.endsWith(body))
   })
 
   test(`${threads} threads: a connection that is kept without a request is closed in the end`, async (t) => {
