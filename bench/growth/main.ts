@@ -4,7 +4,7 @@
 //
 //     npm run bench growth
 //     npm run bench growth -- --nodes 1000,10000,100000 --entries 10000000
-//     npm run bench growth -- --nodes 1000 --channels 1000,10000,25000
+//     npm run bench growth -- --nodes 1000 --entries 0 --channels 1000,5000,15000   (each is a file descriptor)
 
 import { spawn } from 'node:child_process'
 import * as path from 'node:path'
@@ -142,30 +142,38 @@ const fill = (folder: string, nodes: number, denied: number, journal: number): P
     child.once('exit', (code) => (code === 0 ? resolve() : reject(new Error(`filling ended with ${code}`))))
   })
 
-/** Channels of nodes, all of which stay open: what a call costs beside them, and what one of them holds. */
+/** Channels of nodes, all of which stay open: what one of them holds, and what a revocation costs beside them. */
 const openMany = (t: Scope, folder: string): Promise<void> =>
   inScope(async (scope) => {
     const plane = await planeOn(scope, folder)
     const most = Math.max(...channels)
-    const { client, names } = await machines(t, plane, 'held', most + each)
-    let open = 0
-    for (const count of channels) {
-      for (const order of [{ do: 'enroll', keep: false }, { do: 'channel' }] as const) {
-        const { done, failures } = await client.ask({ ...order, from: open, to: count, at_once: atOnce })
-        if (done !== count - open) throw new Error(`${order.do}: ${failures?.[0]}`)
-        if (order.do === 'enroll') await client.check(open, count)
-      }
-      open = count
-      const bytes = await plane.settledBytes()
+    const { client, names } = await machines(t, plane, 'held', most)
+    const asked = async (order: { do: 'enroll'; keep: false } | { do: 'channel' }, from: number, to: number) => {
+      const { done, failures } = await client.ask({ ...order, from, to, at_once: atOnce })
+      if (done !== to - from) throw new Error(`${order.do}: ${failures?.[0]}`)
+    }
+    // All of them first: what the plane keeps of a node is not a channel's.
+    await asked({ do: 'enroll', keep: false }, 0, most)
+    await client.check(0, most)
+    const withoutChannels = await plane.settledBytes()
+    let opened = 0
+    let cut = 0
+    for (const count of channels.toSorted((one, other) => one - other)) {
+      await asked({ do: 'channel' }, opened, count)
+      opened = count
+      const kib = ((await plane.settledBytes()) - withoutChannels) / 1024 / (opened - cut)
       const before = plane.cpuMs()
-      for (const name of names.slice(most, most + 20))
-        await plane.call('POST', `/v1/nodes/${name}/revoke`, { reason: 'x' }).catch(() => {})
+      for (const name of names.slice(cut, cut + cutEach))
+        await plane.call('POST', `/v1/nodes/${name}/revoke`, { reason: 'bench' })
+      cut += cutEach
       console.log(
-        `${count.toLocaleString('en')} channels open: ${(bytes / 2 ** 20).toFixed(0)} MiB, ` +
-          `${((plane.cpuMs() - before) / 20).toFixed(2)} ms of CPU a revocation`,
+        `${count.toLocaleString('en')} channels open: ${kib.toFixed(0)} KiB each (aim: at most 60), ` +
+          `${((plane.cpuMs() - before) / cutEach).toFixed(2)} ms of CPU a revocation with its cut`,
       )
     }
   })
+
+const cutEach = 20
 
 const print = (results: readonly (readonly [string, Costs])[]): void => {
   const [, first] = results[0]!
