@@ -27,6 +27,7 @@ import {
   untilBack,
   untilCondition,
   untilItSays,
+  untilUsed,
 } from './failure-story.ts'
 
 const briefMs = 6_000
@@ -50,6 +51,7 @@ const domain = shared(async (scope) => {
   await liveFor(proxied.plane, 'offline', briefMs, ...off)
   // Twice: what the last one replaced still serves for a while, and has to be over, too.
   await Promise.all(off.map(renewNow))
+  for (const member of off) await untilUsed(proxied.plane, member)
   await Promise.all(off.map((member) => member.stop()))
   await setLifetime(proxied.plane, 'offline', longLifeMs)
   return { ...proxied, off }

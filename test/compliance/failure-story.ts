@@ -144,6 +144,18 @@ export const liveFor = async (plane: Plane, profile: string, ms: number, ...memb
   await Promise.all(members.map(renewNow))
 }
 
+/** The plane has seen the newest certificate in use, so that the one before only drains. */
+export const untilUsed = (plane: Plane, member: Member): Promise<true> =>
+  eventually(
+    `${member.id} to have used its newest certificate`,
+    async () => {
+      const serial = member.says()?.certificate?.serial
+      const { certificates } = await nodeOf(plane, member.id)
+      return certificates.some((one: Json) => one.slot === 'current' && one.serial === serial)
+    },
+    patience,
+  )
+
 /** As `muster agent renew --now` does. */
 export const renewNow = async (member: Member): Promise<void> => {
   const serial = (): string | undefined => member.says()?.certificate?.serial

@@ -55,6 +55,13 @@ test('certificates count as expired when the last of them is, and said so once',
   assert.deepEqual(decideExpired({ node: { value: verdict.node, version: 8 }, by, nowMs: endMs }), notYet)
 })
 
+test('a replaced certificate counts for as long as it serves, however long it was issued for', () => {
+  const retired = { slot: slot('a0', { notAfterMs: noonMs + 1000 * hour }), untilMs: noonMs + 24 * hour + minute }
+  const node = nodeRow('active', { membership: { ...memberships.active, slots: slots({ retired }) } })
+  assert.deepEqual(decideExpired({ node, by, nowMs: retired.untilMs - 1 }), notYet)
+  expectDecided(decideExpired({ node, by, nowMs: retired.untilMs }))
+})
+
 test('a node without certificates has none that expired', () => {
   const released = nodeRow('inactive', { membership: { ...memberships.inactive, slots: null } })
   for (const node of [released, nodeRow('registered'), nodeRow('revoked')]) {

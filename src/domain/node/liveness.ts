@@ -5,7 +5,7 @@ import { readOf, type Row, entry, nodeDecided, type NodeDecided, type NodeFacts 
 import { decideRaise, withoutConditions } from '#domain/core/conditions.ts'
 import type { DomainSettings } from '#domain/core/domain-settings.ts'
 import type { Node } from '#domain/core/node.ts'
-import { everySlot, slotsOf } from '#domain/core/certificate.ts'
+import { slotsOf } from '#domain/core/certificate.ts'
 
 /** Nothing has happened yet, or it is in the store already. */
 export type NotYet = { readonly kind: 'not-yet' }
@@ -74,11 +74,12 @@ export const decideExpiring = ({ node, by, nowMs }: NodeFacts): NodeDecided | No
   return raised.kind === 'unchanged' ? notYet : raised
 }
 
-/** Every certificate of the node has expired: it can no longer renew. */
+/** Every certificate of the node has expired, or has been replaced and drained: it can no longer renew. */
 export const decideExpired = ({ node, by, nowMs }: NodeFacts): NodeDecided | NotYet => {
   const slots = slotsOf(node.value)
   if (slots === null) return notYet
-  const latestMs = Math.max(...everySlot(slots).map(({ notAfterMs }) => notAfterMs))
+  const { current, pending, retired } = slots
+  const latestMs = Math.max(current.notAfterMs, pending?.notAfterMs ?? 0, retired?.untilMs ?? 0)
   if (nowMs < latestMs) return notYet
   const ran = withoutConditions(node.value.conditions, ['cert_expiring'])
   const raised = decideRaise({
