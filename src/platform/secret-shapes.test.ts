@@ -54,9 +54,12 @@ test('whatever is sent, it takes no longer than its length', () => {
     'postgres://:x@',
   ]
   for (const part of hostile) {
-    const startedMs = performance.now()
-    redactSecrets(begin + part.repeat(1_000_000 / part.length))
-    assert.ok(performance.now() - startedMs < 2_000, part)
+    const text = begin + part.repeat(1_000_000 / part.length)
+    // Time of the processor: what else the machine does is not the text's fault.
+    const before = process.threadCpuUsage()
+    redactSecrets(text)
+    const { user, system } = process.threadCpuUsage(before)
+    assert.ok(user + system < 2_000_000, part)
   }
 })
 

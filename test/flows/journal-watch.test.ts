@@ -10,7 +10,9 @@ import { type Change, entry } from '#domain/core/change.ts'
 import type { Alert } from '#domain/alerts/alert.ts'
 import type { Recovery } from '#domain/core/node.ts'
 import { openFeed } from '#plane/core/feed.ts'
+import { verifiedAgainst } from '#plane/foundation/keep-witness.ts'
 import { openJournalWatch, type JournalWatch } from '#plane/journal/journal-watch.ts'
+import { openJournalWitness } from '#plane/store/journal/journal-witness.ts'
 import { openUnresolvedAlerts, type UnresolvedAlerts } from '#plane/alerts/reconcile-alerts.ts'
 import type { Store } from '#plane/store/contract/store.ts'
 import { systemClock } from '#platform/clock.ts'
@@ -23,7 +25,7 @@ import { eventually } from '../process/eventually.ts'
 import { databaseOf, storeEnvironment } from '../process/store-under-test.ts'
 import { tamperWith } from '../process/tamper.ts'
 import { tempFolder } from '../process/temp-folder.ts'
-import { makeSigner, newNode, openPostgresStoreOn, openStore, someTimeMs } from '../store/harness.ts'
+import { makeSigner, newNode, openPostgresStoreOn, openStore, someTimeMs, type StoreOptions } from '../store/harness.ts'
 import { newDomain } from '../store/transfer-setup.ts'
 
 const hurried: Timers = {
@@ -52,18 +54,20 @@ const setUp = async (t: TestContext, parts: Partial<Store> = {}): Promise<Watche
   await storeEnvironment(t, folder)
   const database = await databaseOf(folder)
   const signer = makeSigner()
-  const another = async (): Promise<Store | null> => {
+  const witness = openJournalWitness()
+  const replica = async (options: StoreOptions = {}): Promise<Store | null> => {
     if (database === null) return null
-    const replica = await openPostgresStoreOn(database.target, signer)
-    cleanup(t, () => replica.close())
-    return replica
+    const store = await openPostgresStoreOn(database.target, signer, options)
+    cleanup(t, () => store.close())
+    return store
   }
-  const opened = (await another()) ?? (await openStore(folder, signer))
+  const opened = (await replica({ witness })) ?? (await openStore(folder, signer, { witness }))
   if (database === null) cleanup(t, () => opened.close())
   const reasons: string[] = []
   const log: Log = { ...silentLog, error: (fields: object) => void reasons.push(inspect(fields)) } as Log
   await opened.commit(newDomain)
-  const store = { ...opened, ...parts }
+  // As a plane has it: what this process knows of the journal has to be there.
+  const store = { ...opened, journal: verifiedAgainst(witness, opened.journal), ...parts }
   const feed = openFeed()
   const alerts = await openUnresolvedAlerts(store, feed)
   const core = { store, feed, clock: systemClock, timers: hurried, random: systemRandom, log }
@@ -85,7 +89,7 @@ const setUp = async (t: TestContext, parts: Partial<Store> = {}): Promise<Watche
       if (outcome !== 'failed') return alertsIn(alerts)
     }
   }
-  return { store, watch, alerts, sql: tamperWith(folder).sql, another, reasons, run }
+  return { store, watch, alerts, sql: tamperWith(folder).sql, another: () => replica(), reasons, run }
 }
 
 const revokedNode = (id: string): Change => {
@@ -209,11 +213,13 @@ test('R4: a whole chain that was deleted is noticed in the background', async (t
   const led = watch.lead()
   // Who reads the chain first says it in words of its own.
   const noticed =
-    /where the journal begins is missing|a whole chain is missing|the chain is not there|is not there any more/
+    /where the journal begins is missing|a whole chain is missing|the chain is not there|is not there any more|was there before/
   await eventually('the reason', () => reasons.some((reason) => noticed.test(reason)), { withinMs: 60_000 }).catch(
     (error: unknown) => assert.fail(`${String(error)}: ${reasons.join('\n')}`),
   )
   await led.stop()
+  // Also when the feed has noticed the loss before: then the store takes the alert, and the journal is not called intact.
+  assert.equal((await store.journal.verify()).kind, 'broken')
 })
 
 test('R4: damage of the database file that quick_check finds raises an alert in the background', async (t) => {
