@@ -28,6 +28,7 @@ export const features = [
   'node',
   'operators',
   'plans',
+  'programs',
   'recovery',
   'revocation',
   'settings',
@@ -45,7 +46,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
   // The language of the domain, and its two aggregates: the rows there are, and the values of the whole domain.
   'domain/core': {},
   'domain/core/change.ts': {
-    domain: types('alerts', 'ca', 'enrollment', 'federation', 'fleet', 'identity', 'plans', 'revocation'),
+    domain: types('alerts', 'ca', 'enrollment', 'federation', 'fleet', 'identity', 'plans', 'programs', 'revocation'),
   },
   'domain/core/domain-settings.ts': { domain: types('continuity', 'fleet', 'identity') },
 
@@ -62,6 +63,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
   'domain/node': { domain: ['core', 'fleet', 'recovery'] },
   'domain/operators': { domain: ['core'] },
   'domain/plans': { domain: ['ca', 'core', 'enrollment', 'fleet'] },
+  'domain/programs': { domain: ['core'] },
   'domain/recovery': { domain: ['ca', 'core', 'enrollment', 'identity'] },
   'domain/revocation': { domain: ['core', 'recovery'] },
   'domain/settings': { domain: ['core', 'fleet'] },
@@ -109,7 +111,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
   'plane/store/contract': { domain: ['alerts', 'ca', 'core', 'enrollment'], wire: ['core', 'node'] },
   'plane/store/journal': { domain: ['continuity', 'core'], plane: ['store/contract'] },
   'plane/store/commit': {
-    domain: ['alerts', 'core', 'enrollment', 'federation', 'fleet', 'identity', 'journal'],
+    domain: ['alerts', 'core', 'enrollment', 'federation', 'fleet', 'identity', 'journal', 'programs'],
     plane: ['store/journal'],
   },
   'plane/store/sql': { domain: ['core'], plane: ['store/commit', 'store/contract', 'store/journal'] },

@@ -12,6 +12,8 @@ import type { EntryDraft } from './journal-entry.ts'
 import type { Node, NodeId } from './node.ts'
 import type { Claim, PeerDomain } from '#domain/federation/peer-domain.ts'
 import type { Plan } from '#domain/plans/plan.ts'
+import type { NameClaim } from '#domain/programs/name-claim.ts'
+import type { Program } from '#domain/programs/program.ts'
 import type { OperatorKey } from './principal.ts'
 import type { Profile } from './profile.ts'
 import type { Receipt } from '#domain/revocation/receipt.ts'
@@ -63,6 +65,10 @@ export type RowTypes = {
   claim: Claim
   /** key: its tag */
   'hardware-profile': HardwareProfile
+  /** key: programKey(program) */
+  program: Program
+  /** key: the name */
+  'name-claim': NameClaim
 }
 
 export type RowKind = keyof RowTypes

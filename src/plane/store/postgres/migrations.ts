@@ -138,4 +138,10 @@ export const migrations: readonly string[] = [
    -- How far the clock of a replica is from the database's, above 0 ahead; null: a release that does not say. Last: until the
    -- commit no lease is renewed.
    ALTER TABLE replica ADD COLUMN clock_offset_ms BIGINT;`,
+
+  // 0.4.0
+  `${documents('program', `, node ${text} NOT NULL`)}
+   CREATE INDEX program_by_node ON program (node, key);
+   ${documents('name_claim', `, node ${text}`)}
+   CREATE INDEX name_claim_by_node ON name_claim (node, key) WHERE node IS NOT NULL;`,
 ]

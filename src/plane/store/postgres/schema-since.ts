@@ -5,11 +5,11 @@
 import type { RowKind, RowTypes } from '#domain/core/change.ts'
 
 /** Every schema, and the release that brought it: a replica of an earlier release does not know it. */
-export const releaseOfSchema = { 1: '0.1.0', 2: '0.2.0', 3: '0.2.1' } as const
+export const releaseOfSchema = { 1: '0.1.0', 2: '0.2.0', 3: '0.2.1', 4: '0.4.0' } as const
 
 export type Schema = keyof typeof releaseOfSchema
 
-export const newestSchema: Schema = 3
+export const newestSchema: Schema = 4
 /** That of the oldest release in test/compat/previous. A plane does not run on an older one: it takes the steps when it starts. */
 export const oldestSchema: Schema = 2
 
@@ -42,6 +42,8 @@ export const kindsSince: { readonly [K in RowKind]: KindSince } = {
   'peer-domain': since(2),
   claim: since(2),
   'hardware-profile': since(2),
+  program: since(4),
+  'name-claim': since(4),
 }
 
 /** Tables and columns beside those of the kinds of rows. */
@@ -140,4 +142,6 @@ export const fieldsSince: { readonly [K in RowKind]: FieldsSince<RowTypes[K]> } 
     ...{ tag: 2, description: 2, firmware: 2, tags: 2, slots: 2, sku: 2 },
     ...{ createdAtMs: 2, createdBy: 2, removedAtMs: 2 },
   },
+  program: { node: 4, epoch: 4, output: 4, current: 4, former: 4, ended: 4 },
+  'name-claim': { name: 4, holder: 4, sinceMs: 4, by: 4 },
 }

@@ -145,6 +145,12 @@ export const migrations: readonly string[] = [
      SELECT (SELECT chain FROM journal_base) AS chain, sequence, operation, bytes, hash, signature, key_id, node, type
      FROM journal
      UNION ALL SELECT chain, sequence, operation, bytes, hash, signature, key_id, node, type FROM closed_entry;`,
+
+  // 0.4.0
+  `${documents('program', ', node TEXT NOT NULL')}
+   CREATE INDEX program_by_node ON program (node, key);
+   ${documents('name_claim', ', node TEXT')}
+   CREATE INDEX name_claim_by_node ON name_claim (node, key) WHERE node IS NOT NULL;`,
 ]
 
 export const newestSchema = migrations.length

@@ -1,0 +1,34 @@
+// An output: what a profile or a vCluster lists for one program of each of its nodes. Every node makes a key for it and gets a
+// leaf of its own, below the programs root. Where it lands on the host is bounded by the host's own agent.toml.
+
+import type { KeyType } from '#domain/core/profile.ts'
+
+export type Output = {
+  /** Lower case letters, digits and dashes, at most 32. It is in the leaf's URI and in the paths on the host. */
+  readonly name: string
+  readonly lifetimeMs: number
+  readonly keyType: KeyType
+  readonly usage: 'client' | 'server' | 'both'
+  /**
+   * DNS names for a server: `{name}` stands for every DNS name that an operator registered for the node, so `{name}` alone is
+   * all of them and `db.{name}` a name below each. Nothing that a node reports gets in.
+   */
+  readonly dns: readonly string[]
+  /** Whether the addresses that an operator registered for the node get in. */
+  readonly addresses: boolean
+  readonly files: OutputFiles
+}
+
+export type OutputFiles = {
+  /** A directory that agent.toml lists; null: below the agent's own directory. */
+  readonly directory: string | null
+  readonly owner: string | null
+  readonly group: string | null
+  /** Of the key and of what contains it, e.g. 0o640; certificates and lists can be read by everyone. */
+  readonly keyMode: number
+  /** Key and chain in one file as well. */
+  readonly combined: boolean
+  readonly pkcs12: boolean
+  /** The name of a reload in agent.toml; null: none. */
+  readonly reload: string | null
+}

@@ -1,0 +1,109 @@
+// Leaves for the programs of a node: which of them it is to have, how it gets one, and the revocation lists beside them.
+
+import { Type, type Static } from 'typebox'
+import { keyTypes } from '#domain/core/profile.ts'
+import { endpoint } from '#wire/core/endpoint.ts'
+import { closed, NodeIdText, NodeParams, oneOf, orNull, text } from '#wire/core/shapes.ts'
+
+export const OutputName = Type.String({ pattern: '^[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?$' })
+
+/** Where it lands on the host, which the host's own agent.toml bounds. */
+export const OutputFilesBody = Type.Object({
+  directory: orNull(Type.String({ pattern: '^/[A-Za-z0-9._/-]+$', maxLength: 255 })),
+  owner: orNull(text(32)),
+  group: orNull(text(32)),
+  key_mode: Type.Integer({ minimum: 0o400, maximum: 0o660 }),
+  combined: Type.Boolean(),
+  pkcs12: Type.Boolean(),
+  reload: orNull(Type.String({ pattern: '^[a-z0-9][a-z0-9._@-]{0,62}$' })),
+})
+
+/** Part of a configuration, for agents that say `outputs` in their hello. */
+export const ConfigOutput = Type.Object({
+  name: OutputName,
+  key_type: oneOf(keyTypes),
+  lifetime_ms: Type.Integer({ minimum: 1 }),
+  usage: oneOf(['client', 'server', 'both'] as const),
+  /** What its leaf carries, e.g. `dns:db.example` and `ip:10.0.0.7`: where the leaf at hand differs, a new one is due. */
+  names: Type.Array(text(255), { maxItems: 64 }),
+  files: OutputFilesBody,
+})
+export type ConfigOutput = Static<typeof ConfigOutput>
+
+export const mostOutputs = 16
+
+const ProgramParams = Type.Object({ id: NodeIdText, output: OutputName }, closed)
+
+/** `POST /v1/nodes/{id}/programs/{output}` */
+export const ProgramRequest = Type.Object({ csr: text(16_384) }, closed)
+export const ProgramResponse = Type.Object({
+  /** PEM: the leaf, then what is between it and the programs root. */
+  certificate_chain: Type.String(),
+  /** PEM of the programs roots, one each. No agent trusts them for a plane. */
+  roots: Type.Array(Type.String()),
+  server_time: Type.String(),
+})
+export type ProgramResponse = Static<typeof ProgramResponse>
+
+/** `GET /v1/nodes/{id}/program-lists`: one for every CA of the chains of programs, the roots included. */
+export const ProgramLists = Type.Object({
+  roots: Type.Array(Type.String()),
+  lists: Type.Array(
+    Type.Object({
+      /** The key identifier of the CA, hex. */
+      issuer: Type.String(),
+      role: oneOf(['root', 'issuing'] as const),
+      number: Type.Integer({ minimum: 0 }),
+      next_update: Type.String(),
+      /** PEM. */
+      list: Type.String(),
+    }),
+  ),
+})
+export type ProgramLists = Static<typeof ProgramLists>
+
+export const programsApi = {
+  issue: endpoint({
+    method: 'POST',
+    path: '/v1/nodes/:id/programs/:output',
+    access: 'node-itself',
+    summary: 'Gets a leaf for a program of the node, for a new key',
+    params: ProgramParams,
+    body: ProgramRequest,
+    answer: ProgramResponse,
+    example: {
+      request: { csr: '-----BEGIN CERTIFICATE REQUEST-----\n(for a new key)\n-----END CERTIFICATE REQUEST-----\n' },
+    },
+  }),
+  lists: endpoint({
+    method: 'GET',
+    path: '/v1/nodes/:id/program-lists',
+    access: 'node-itself',
+    summary: 'The revocation lists of every authority above the leaves of programs',
+    params: NodeParams,
+    answer: ProgramLists,
+  }),
+}
+
+/** The agent's frame `outputs_state`: what is in place on the host. */
+export const OutputsState = {
+  outputs: Type.Array(
+    Type.Object(
+      {
+        name: OutputName,
+        /** Of the leaf that programs read now, hex; null: none. */
+        serial: orNull(Type.String({ pattern: '^[0-9a-f]{1,40}$' })),
+        /** Why the newest could not be put in place, or its reload failed; null: it is. */
+        failure: orNull(text(256)),
+      },
+      closed,
+    ),
+    { maxItems: mostOutputs },
+  ),
+}
+
+/** The plane's frame `program_lists`: there are newer lists, by the number of each. */
+export type PlaneProgramLists = { lists: { issuer: string; number: number }[] }
+
+/** In the hello of both sides: the plane answers the calls above, and the agent wants `outputs` in its configuration. */
+export const outputsCapability = 'outputs'
