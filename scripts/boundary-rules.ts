@@ -82,7 +82,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
   'wire/network': { domain: ['core', 'network'], wire: ['core'] },
   'wire/node': { domain: ['core', 'fleet', 'node', 'recovery'], wire: ['core', 'network', 'recovery', 'revocation'] },
   'wire/operators': { domain: ['core'], wire: ['core'] },
-  'wire/plans': { domain: ['plans'], wire: ['core', 'revocation'] },
+  'wire/plans': { domain: ['core', 'plans'], wire: ['core', 'revocation'] },
   'wire/recovery': { domain: ['core', 'recovery'], wire: ['core', 'enrollment', 'identity'] },
   'wire/revocation': { domain: ['revocation'], wire: ['core'] },
   'wire/settings': { domain: ['core'], wire: ['core', 'fleet'] },

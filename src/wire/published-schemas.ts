@@ -68,7 +68,7 @@ import {
 } from '#wire/identity/identity-api.ts'
 import { HaltRequest, IssuanceView } from '#wire/identity/issuance-api.ts'
 import { EntryView, JournalAnswer, JournalQueryBody, VerifyAnswer } from '#wire/journal/journal-api.ts'
-import { DecommissionRequest, DrainRequest } from '#wire/node/node-action-api.ts'
+import { DecommissionRequest, DrainRequest, RevokeRequest } from '#wire/node/node-action-api.ts'
 import {
   CertificateView,
   ConditionView,
@@ -163,6 +163,7 @@ export const publishedSchemas = {
   Readiness,
   ReasonRequest,
   RegisterRequest,
+  RevokeRequest,
   SetRequest,
   TokenListAnswer,
   TokenListQuery,

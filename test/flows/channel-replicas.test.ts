@@ -11,6 +11,8 @@ import { closingOf, hello, setUpReplicas, turns } from './replicas-setup.ts'
 
 const node = 'gpu-001'
 
+const stolen = { kind: 'revoke', reason: 'stolen', reasonCode: 'unspecified' } as const
+
 test('of two copies that open at once on two replicas exactly one wins, and the other is told which one is there', async (t) => {
   for (let round = 0; round < 5; round++) {
     const { replicas, patiently } = await setUpReplicas(t, 3)
@@ -187,7 +189,7 @@ test('a node that was revoked while a replica slept past its lease has none of i
   // It receives and answers nothing. Its clocks say so when it wakes, before any other replica does.
   a.mute(true)
   a.stand('behind')
-  const receipt = withdrawIdentity(b, b, node, { kind: 'revoke', reason: 'stolen' }, alice)
+  const receipt = withdrawIdentity(b, b, node, stolen, alice)
   const withdrawn = await patiently(receipt)
   assert.deepEqual(proofsOf(withdrawn), ['itself 0', 'not effective'])
   for (const number of [1, 2, 3]) channel.send('report', reportOf('a', number))
@@ -202,7 +204,7 @@ test('a revocation cuts the channels of every replica, and its receipt counts th
   assert.ok(a && b && c)
   const channel = b.dial(node, 'a')
   await channel.outcome
-  const withdrawn = await patiently(withdrawIdentity(a, a, node, { kind: 'revoke', reason: 'stolen' }, alice))
+  const withdrawn = await patiently(withdrawIdentity(a, a, node, stolen, alice))
   assert.deepEqual(proofsOf(withdrawn), ['itself 0', 'acknowledged 1', 'acknowledged 0', 'effective'])
   assert.deepEqual([channel.ended(), closingOf(channel), b.sessions.count()], [true, 'CLIENT_CERT_DENIED', 0])
   assert.equal(await c.dial(node, 'a').outcome, 'NODE_REVOKED')

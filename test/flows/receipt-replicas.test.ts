@@ -12,7 +12,7 @@ import { note } from '../store/harness.ts'
 import { setUpReplicas, turns } from './replicas-setup.ts'
 
 const node = 'gpu-001'
-const stolen = { kind: 'revoke', reason: 'stolen' } as const
+const stolen = { kind: 'revoke', reason: 'stolen', reasonCode: 'unspecified' } as const
 
 type Setup = Awaited<ReturnType<typeof setUpReplicas>>
 type Replica = Setup['replicas'][number]

@@ -363,7 +363,13 @@ test('a revoked node gets NODE_REVOKED and never recovers; a quarantined one nee
   const peers = confirmingPeers()
   const receipts = openReceipts({ ...setup.deps, timers: systemTimers, log: silentLog }, { channels, peers })
   const withdraw = (id: string, kind: 'revoke' | 'quarantine') =>
-    withdrawIdentity(setup.deps, { channels, peers, receipts }, id, { kind, reason: 'test' }, operator)
+    withdrawIdentity(
+      setup.deps,
+      { channels, peers, receipts },
+      id,
+      { kind, reason: 'test', reasonCode: 'unspecified' },
+      operator,
+    )
   const key = generateKey('p256')
   const { counter } = await setup.recoverable('n1', key)
   await withdraw('n1', 'quarantine')

@@ -70,8 +70,8 @@ const issuerOf = (openssl: string, { issuer }: Files): string => {
 
 const serialOf = (node: RawNode): string => new X509Certificate(node.identity().chainPem).serialNumber
 
-const revoke = async (plane: Plane, id: string): Promise<number> => {
-  const { status, body } = await plane.api('POST', `/v1/nodes/${id}/revoke`, { reason: 'stolen' })
+const revoke = async (plane: Plane, id: string, code: object = {}): Promise<number> => {
+  const { status, body } = await plane.api('POST', `/v1/nodes/${id}/revoke`, { reason: 'stolen', ...code })
   assert.equal(status, 200, JSON.stringify(body))
   return performance.now()
 }
@@ -156,6 +156,39 @@ describe('a plane with its issuing key in a file', () => {
     const files = filesOf(tempFolder(t), node)
     await plane().api('POST', '/v1/nodes/ended-node/decommission', { force: true })
     assert.match(statusOf(openssl, plane().statusUrl, files), /Reason: cessationOfOperation/)
+  })
+
+  test('OpenSSL reads the reason that an operator named for a revocation, from our list and from OCSP', async (t) => {
+    const openssl = withPeer(t, 'openssl')
+    if (openssl === null) return
+    const names = {
+      'key-compromise': ['keyCompromise', 'Key Compromise'],
+      superseded: ['superseded', 'Superseded'],
+      'cessation-of-operation': ['cessationOfOperation', 'Cessation Of Operation'],
+    }
+    const listed: [serial: string, inList: string][] = []
+    let files: Files | null = null
+    for (const [code, [byOcsp = '', inList = '']] of Object.entries(names)) {
+      const node = await activeNode(plane(), `why-${code}`)
+      files = filesOf(tempFolder(t), node)
+      // Of an identity that was quarantined first, the denial is there and has no reason yet.
+      if (code === 'superseded') await plane().api('POST', `/v1/nodes/${node.id()}/quarantine`, { reason: 'odd' })
+      if (code === 'superseded')
+        assert.match(statusOf(openssl, plane().statusUrl, files), /leaf\.pem: revoked\n(?!.*Reason)/)
+      await revoke(plane(), node.id(), { reason_code: code })
+      assert.match(statusOf(openssl, plane().statusUrl, files), new RegExp(`Reason: ${byOcsp}\\n`))
+      listed.push([serialOf(node), inList])
+    }
+    if (files === null) throw new Error('no node was revoked')
+    const list = await listsOf(t, files)('', 'reasons.pem')
+    const text = ran(openssl, ['crl', '-noout', '-text', '-in', list]).said
+    for (const [serial, inList] of listed)
+      assert.match(text, new RegExp(`Serial Number: ${serial}[^]{0,200}Reason Code: *\\n *${inList}`), inList)
+    const unknown = await plane().api('POST', '/v1/nodes/why-superseded/revoke', {
+      reason: 'x',
+      reason_code: 'ca-compromise',
+    })
+    assert.equal(unknown.status, 400, 'that reason is for authorities')
   })
 
   test('what a leaf says of where to ask is understood by OpenSSL', async (t) => {

@@ -4,6 +4,7 @@
 import assert from 'node:assert/strict'
 import { afterEach, beforeEach, describe, test } from 'node:test'
 import type { Alert } from '#domain/alerts/alert.ts'
+import type { Denial } from '#domain/core/certificate.ts'
 import { type Change, type Write, decided } from '#domain/core/change.ts'
 import { commitDecision } from '#plane/core/commit-decision.ts'
 import { openSecondHolders } from '#plane/identity/second-holder.ts'
@@ -232,24 +233,12 @@ export const storeContract = (name: string, openEmpty: () => Promise<StoreUnderT
     })
 
     describe('what may come twice', () => {
-      const denial = (untilMs: number) =>
-        change(
-          [],
-          [
-            {
-              put: 'denial',
-              value: {
-                kind: 'epoch',
-                node: 'n1',
-                epoch: 1,
-                atMs: 1,
-                untilMs,
-                why: `until ${untilMs}`,
-                reason: 'unspecified',
-              },
-            },
-          ],
-        )
+      const denial = (untilMs: number, reason: Denial['reason'] = 'unspecified', version = 0) => {
+        const about = { kind: 'epoch', node: 'n1', epoch: 1, atMs: 1 } as const
+        return change(version === 0 ? [] : [read('denial', 'epoch/1/n1', version)], [
+          { put: 'denial', value: { ...about, untilMs, why: `until ${untilMs}`, reason } },
+        ])
+      }
 
       test('of two denials the one that lasts longer stays, in the store and in what is published', async () => {
         for (const [untilMs, kept] of [
@@ -266,6 +255,18 @@ export const storeContract = (name: string, openEmpty: () => Promise<StoreUnderT
             [kept],
           )
         }
+      })
+
+      test('of two denials that last as long the one with a reason stays', async () => {
+        await committed(store, denial(50))
+        for (const given of ['key-compromise', 'unspecified', 'superseded'] as const) {
+          const version = (await store.get('denial', 'epoch/1/n1'))?.version ?? 0
+          const [write] = (await committed(store, denial(50, given, version))).writes
+          assert(write?.put === 'denial')
+          assert.equal(write.value.reason, 'key-compromise')
+          assert.equal((await store.get('denial', 'epoch/1/n1'))?.value.reason, 'key-compromise')
+        }
+        assert.equal(await store.commit(denial(50, 'superseded', 1)), 'lost-race')
       })
 
       test('of two bans of a key the first stays', async () => {

@@ -1,6 +1,7 @@
 // `muster node`: what its verbs are. What they do is in the files beside it, loaded when it is called for.
 
 import { Option, type Command } from 'commander'
+import { revocationReasons } from '#domain/core/certificate.ts'
 import { membershipKinds } from '#domain/core/node.ts'
 import type { Cli } from '#cli/kit/cli.ts'
 import { collect, noun, loads, plans, verb } from '#cli/kit/verb.ts'
@@ -200,8 +201,15 @@ const declareActions = (node: Command, cli: Cli): void => {
   const revoke = verb(node, 'revoke [ids...]', 'Revoke the identity of a node, at once and for good', [
     ['muster node revoke gpu-001 --reason compromised', 'waits for the proof, and prints it'],
     ['muster node revoke gpu-001 --reason compromised --wait 1m', 'for peers that are away for a moment'],
+    ['muster node revoke gpu-001 --reason stolen --reason-code key-compromise', 'CRLs and OCSP give this reason'],
     ['muster node revoke gpu-001 gpu-002 --reason stolen', 'shows what it would do to them, and how to do it'],
-  ]).option('--reason <text>', 'why; goes into the journal')
+  ])
+    .option('--reason <text>', 'why; goes into the journal')
+    .addOption(
+      new Option('--reason-code <code>', 'why, as CRLs and OCSP say it (default: unspecified)').choices(
+        revocationReasons,
+      ),
+    )
   plans(waits(revoke))
   loads(cli, revoke, async () => (await acts()).nodeRevoke)
 

@@ -56,7 +56,7 @@ export const withPlan =
 /** Who names another node beside a plan would otherwise do harm to one he has not named. */
 const saysWhat = (options: object, args: readonly unknown[]): boolean =>
   args.some((arg) => (Array.isArray(arg) ? arg.length > 0 : arg !== undefined)) ||
-  ['reason', 'force', 'compromised'].some((name) => name in options)
+  ['reason', 'reasonCode', 'force', 'compromised'].some((name) => name in options)
 
 export const computePlan = async (cli: Cli, options: GlobalOptions, action: PlanActionBody): Promise<void> => {
   const about = 'nodes' in action ? { ID: action.nodes[0] ?? 'ID' } : {}

@@ -41,6 +41,20 @@ test('of several denials the earliest says since when and why; an expired certif
   assert.deepEqual(certificateStatus({ row, denials: [epoch], nowMs: row.notAfterMs + 1 }), expected)
 })
 
+test('of two denials of the same moment the one with a reason counts, in either order', () => {
+  const own: Denial = {
+    kind: 'certificate',
+    issuer: 'ca1',
+    serial: 'a1',
+    ...story,
+    atMs: epoch.atMs,
+    reason: 'superseded',
+  }
+  const expected = { kind: 'revoked', atMs: nowMs - hour, reason: 'superseded' }
+  assert.deepEqual(certificateStatus({ row, denials: [own, epoch], nowMs }), expected)
+  assert.deepEqual(certificateStatus({ row, denials: [epoch, own], nowMs }), expected)
+})
+
 test('a withdrawn issuer revokes what is not in the store too', () => {
   const issuer: Denial = { kind: 'issuer', issuer: 'ca1', atMs: nowMs, reason: 'ca-compromise', ...story }
   const status = certificateStatus({ row: null, denials: [issuer], nowMs })

@@ -55,8 +55,10 @@ export const denialKeysFor = (
  */
 export const certificateStatus = (facts: StatusFacts): CertificateStatus => {
   const { row, denials, node, nowMs } = facts
-  const [first] = denials.map((denial) => revokedBy(denial, row)).sort((a, b) => a.atMs - b.atMs)
-  const revocation = first ?? revokedByRows(facts)
+  const denied = denials
+    .map((denial) => revokedBy(denial, row))
+    .reduce<Revocation | null>((best, next) => (best === null || tellsMore(next, best) ? next : best), null)
+  const revocation = denied ?? revokedByRows(facts)
   // A clock that was ahead when it was revoked must not make others wait for that moment.
   if (revocation !== null) return { kind: 'revoked', ...revocation, atMs: Math.min(revocation.atMs, nowMs) }
   if (row === null || row.notAfterMs <= nowMs) return { kind: 'unknown' }
@@ -90,6 +92,10 @@ export const revokedByNode = (
 
 /** Whether any certificate of this node could be revoked by its row alone: if not, they need not be looked at. */
 export const mayHaveRevoked = (node: Node): boolean => node.epoch > 1 || (node.epoch === 1 && slotsOf(node) === null)
+
+/** Of two revocations of one certificate: the earlier one, and of the same moment the one with a reason. */
+export const tellsMore = (one: Revocation, other: Revocation): boolean =>
+  one.atMs < other.atMs || (one.atMs === other.atMs && one.reason !== 'unspecified' && other.reason === 'unspecified')
 
 /** A denial from before its time was written down is as old as the certificate. */
 export const revokedBy = (

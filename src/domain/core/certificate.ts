@@ -63,8 +63,11 @@ export const slotOf = (row: CertificateRow): Slot => ({
   notAfterMs: row.notAfterMs,
 })
 
-/** The reason of a revocation as verifiers get it (RFC 5280, 5.3.1), as far as it is known. */
-export type DenialReason = 'unspecified' | 'key-compromise' | 'ca-compromise' | 'superseded' | 'cessation-of-operation'
+/** The reasons an operator can give for a revocation as verifiers get it (RFC 5280, 5.3.1). */
+export const revocationReasons = ['unspecified', 'key-compromise', 'superseded', 'cessation-of-operation'] as const
+export type RevocationReason = (typeof revocationReasons)[number]
+
+export type DenialReason = RevocationReason | 'ca-compromise'
 
 /**
  * An entry of the deny-list: one certificate, a whole epoch, or all that an authority has signed. It lives until nothing it

@@ -71,3 +71,9 @@ test('a pending order is overruled by later operator actions, and not by what a 
   assert.equal(isOverruled(halt, ['issuance.halted', 'issuance.resumed']), true)
   assert.equal(isOverruled({ kind: 'withdraw', issuer: 'ca1', reason: 'x', by }, ['issuance.resumed']), false)
 })
+
+test('a revocation with another reason code is another order; one from before there were codes is unspecified', () => {
+  const order: CutOffOrder = { kind: 'revoke', node: 'gpu-001', reason: 'stolen', by }
+  assert.equal(isSameOrder(order, { ...order, reasonCode: 'unspecified' }), true)
+  assert.equal(isSameOrder(order, { ...order, reasonCode: 'key-compromise' }), false)
+})

@@ -1,6 +1,7 @@
 // Which changes are cut-offs. They are committed when nothing else can be, on a disk that is full but for the reserve of the
 // store. Where they cannot be committed at all they are in force at the replica that was asked, until they are.
 
+import type { RevocationReason } from './certificate.ts'
 import type { Change, Write, Attribution } from './change.ts'
 import type { EntryType } from './journal-entry.ts'
 import type { IssuerId, NodeId } from './node.ts'
@@ -22,7 +23,9 @@ const isReceipt = ({ put }: Write): boolean => put === 'receipt'
 
 /** What an operator ordered, in a form that can be repeated until it is committed. */
 export type CutOffOrder = { readonly by: Attribution; readonly reason: string } & (
-  | { readonly kind: 'quarantine' | 'revoke'; readonly node: NodeId }
+  | { readonly kind: 'quarantine'; readonly node: NodeId }
+  /** `reasonCode`: left out by releases before 0.4. */
+  | { readonly kind: 'revoke'; readonly node: NodeId; readonly reasonCode?: RevocationReason }
   | { readonly kind: 'halt'; readonly renewals: boolean }
   | { readonly kind: 'withdraw'; readonly issuer: IssuerId }
 )
@@ -45,7 +48,11 @@ export const isSameOrder = (one: CutOffOrder, other: CutOffOrder): boolean =>
   cutOffKey(one) === cutOffKey(other) &&
   one.reason === other.reason &&
   one.by.actor === other.by.actor &&
+  reasonCodeOf(one) === reasonCodeOf(other) &&
   (one.kind === 'halt' && one.renewals) === (other.kind === 'halt' && other.renewals)
+
+export const reasonCodeOf = (order: CutOffOrder): RevocationReason =>
+  (order.kind === 'revoke' ? order.reasonCode : undefined) ?? 'unspecified'
 
 /** The number of entries that are read to know whether an order was undone. */
 export const aboutOrder = (order: CutOffOrder): readonly EntryType[] => {

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import type { CertificateRow } from '#domain/core/certificate.ts'
 import type { EntryType, JournalEntry } from '#domain/core/journal-entry.ts'
 import type { Membership, Node } from '#domain/core/node.ts'
-import { bannedKeysOf, differenceOfNode, journalActor, standingRevocation } from './rows-and-journal.ts'
+import { bannedKeysOf, differenceOfNode, journalActor, restoredDenial, standingRevocation } from './rows-and-journal.ts'
 
 let sequence = 0
 const said = (type: EntryType, epoch: number, atMs: number, chain = 'one'): JournalEntry =>
@@ -108,4 +108,12 @@ test('a revocation has banned the newest certified key and the recovery key it n
   assert.deepEqual(bannedKeysOf(revoked({}), last), [last.spki])
   assert.deepEqual(bannedKeysOf(revoked({}), null), [])
   assert.deepEqual(bannedKeysOf({ entry: said('node.quarantined', 1, 1), epoch: 1 }, last), [])
+})
+
+test('a denial that is restored has the reason that the revocation named for verifiers, and none that is not one', () => {
+  const restored = (body: object) =>
+    restoredDenial({ entry: { ...said('host.revoked', 1, 1), body } as JournalEntry, epoch: 1 }, 'n1', [], 0).reason
+  assert.equal(restored({ reason: 'stolen', reason_code: 'key-compromise' }), 'key-compromise')
+  assert.equal(restored({ reason: 'stolen' }), 'unspecified')
+  assert.equal(restored({ reason_code: 'of a later release' }), 'unspecified')
 })

@@ -1,7 +1,13 @@
 // What the journal says a row must be. Each entry that changes a node's membership fixes it, so the newest one is enough,
 // and epochs only grow. Facts that the journal does not have are unknown, never different.
 
-import { epochDenialKey, type CertificateRow, type Denial } from '#domain/core/certificate.ts'
+import {
+  epochDenialKey,
+  revocationReasons,
+  type CertificateRow,
+  type Denial,
+  type RevocationReason,
+} from '#domain/core/certificate.ts'
 import { boundedText } from '#domain/core/change.ts'
 import type { EntryType, JournalEntry } from '#domain/core/journal-entry.ts'
 import type { FormerRevocation, Membership, Node } from '#domain/core/node.ts'
@@ -201,8 +207,11 @@ export const restoredDenial = (
   atMs: entry.atMs,
   untilMs: Math.max(0, ...certificates.map(({ notAfterMs }) => notAfterMs)) + toleranceMs,
   why: `restored: the journal ended epoch ${epoch} (${entry.type})`,
-  reason: 'unspecified',
+  reason: reasonCodeOf(entry),
 })
+
+const reasonCodeOf = ({ body }: JournalEntry): RevocationReason =>
+  revocationReasons.find((reason) => reason === body['reason_code']) ?? 'unspecified'
 
 export const denialKeyOf = ({ epoch }: EndedEpoch, node: string): string => epochDenialKey(node, epoch)
 

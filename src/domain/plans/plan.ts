@@ -1,12 +1,19 @@
 // What an action would do, computed before it is done. Applying a plan does what was shown, or is refused with what changed.
 
+import type { RevocationReason } from '#domain/core/certificate.ts'
 import type { IssuerId, NodeId } from '#domain/core/node.ts'
 import { readOf, type Row, boundedText, decided, entry, type Attribution, type Decided } from '#domain/core/change.ts'
 import type { Role } from '#domain/core/principal.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
 
 export type PlanAction =
-  | { readonly kind: 'revoke-nodes'; readonly nodes: readonly NodeId[]; readonly reason: string }
+  /** `reasonCode`: left out in plans of releases before 0.4. */
+  | {
+      readonly kind: 'revoke-nodes'
+      readonly nodes: readonly NodeId[]
+      readonly reason: string
+      readonly reasonCode?: RevocationReason
+    }
   | { readonly kind: 'decommission-nodes'; readonly nodes: readonly NodeId[]; readonly force: boolean }
   | { readonly kind: 'revoke-token'; readonly token: string }
   | { readonly kind: 'delete-vcluster'; readonly vcluster: string }

@@ -130,3 +130,21 @@ test('verifiers learn that a decommissioned node has ceased to operate, and noth
   const [denial] = writesOf(expectDecided(decommissioned), 'denial') as { reason: string }[]
   assert.equal(denial?.reason, 'cessation-of-operation')
 })
+
+test('the reason an operator names for verifiers is in the denial and in the journal, beside the words', () => {
+  const verdict = expectDecided(decideRevoke({ ...facts, reasonCode: 'key-compromise' }))
+  const [denial] = writesOf(verdict, 'denial') as { reason: string; why: string }[]
+  assert.deepEqual([denial?.reason, denial?.why], ['key-compromise', 'revoked: compromised'])
+  const [{ body }] = verdict.change.entries
+  assert.deepEqual([body['reason'], body['reason_code']], ['compromised', 'key-compromise'])
+})
+
+test('a revocation after a quarantine gives its reason to the denial that is there, and leaves since when and until when', () => {
+  const former = { kind: 'epoch', node: 'gpu-001', epoch: 4, atMs: noonMs - hour, untilMs: noonMs + hour } as const
+  const formerDenial = row({ ...former, why: 'quarantined: odd traffic', reason: 'unspecified' as const }, 9)
+  const quarantined = { ...facts, node: nodeRow('quarantined'), formerDenial }
+  const named = expectDecided(decideRevoke({ ...quarantined, reasonCode: 'key-compromise' }))
+  assert.deepEqual(writesOf(named, 'denial'), [{ ...former, why: 'revoked: compromised', reason: 'key-compromise' }])
+  assert.ok(readsOf(named).includes('denial/epoch/4/gpu-001@9'))
+  assert.deepEqual(writesOf(expectDecided(decideRevoke(quarantined)), 'denial'), [])
+})

@@ -4,9 +4,10 @@
 import { isoTime } from '#platform/clock.ts'
 import {
   type Denial,
-  type DenialReason,
   type KeyBan,
+  type RevocationReason,
   denialOfEpoch,
+  epochDenialKey,
   everySlot,
   slotsOf,
 } from '#domain/core/certificate.ts'
@@ -38,25 +39,20 @@ export type RevokeFacts = NodeFacts & {
   /** Other nodes that lose a certificate because they have one of the keys too; `extraParts` denies it. */
   readonly alsoCut?: readonly NodeId[]
   /** The reason as verifiers of its certificates get it; the operator's own words are not for them. */
-  readonly toOthers?: DenialReason
+  readonly reasonCode?: RevocationReason
+  /** What denies its epoch already. */
+  readonly formerDenial?: Row<Denial> | null
   /** What goes with its identity: allocations, its WireGuard key and address, the receipt. */
   readonly extraParts?: ChangePart
 }
 
 export const decideRevoke = (facts: RevokeFacts): NodeDecided | Refusal => {
-  const { node, domain, by, nowMs, alsoCut = [] } = facts
+  const { node, domain, by, nowMs, alsoCut = [], reasonCode = 'unspecified' } = facts
   const { value } = node
   if (value.membership.kind === 'revoked') return refuse('NODE_REVOKED', `${value.id} has been revoked already`)
   const reason = boundedText(facts.reason)
   const slots = slotsOf(value)
   const certificates = [...(slots === null ? [] : everySlot(slots)), ...facts.certificates]
-  const ended = denialOfEpoch(value, {
-    toleranceMs: domain.value.clockToleranceMs,
-    atMs: nowMs,
-    why: `revoked: ${reason}`,
-    reason: facts.toOthers ?? 'unspecified',
-  })
-  const denial = outliving(ended, facts)
   const banned = keysBanned(
     certificates.map(({ spki }) => spki),
     facts.bans,
@@ -79,8 +75,9 @@ export const decideRevoke = (facts: RevokeFacts): NodeDecided | Refusal => {
   const credential = value.recovery?.credential
   const body = {
     ...{ host_id: value.id, revoked_by: by.actor, reason, timestamp: isoTime(nowMs) },
-    // Only this entry names the recovery key: its ban can be restored from it after the row was deleted.
+    // Only this entry names them: ban and denial can be restored from it after their rows were deleted.
     ...(credential?.kind === 'key' ? { recovery_key: `SHA256:${credential.spki}` } : {}),
+    ...(reasonCode === 'unspecified' ? {} : { reason_code: reasonCode }),
     ...(alsoCut.length === 0 ? {} : { also_cut: alsoCut.slice(0, mostNamed), also_cut_count: alsoCut.length }),
   }
   return nodeDecided(
@@ -88,10 +85,8 @@ export const decideRevoke = (facts: RevokeFacts): NodeDecided | Refusal => {
     tombstone,
     [entry(by, nowMs, 'host.revoked', { node: value.id, epoch: value.epoch }, body)],
     mergeParts([
-      {
-        reads: [readOf('domain', 'domain', domain)],
-        writes: denial === null ? [] : [{ put: 'denial' as const, value: denial }],
-      },
+      { reads: [readOf('domain', 'domain', domain)] },
+      epochDenied(facts, `revoked: ${reason}`, reasonCode),
       banned,
       facts.extraParts ?? {},
     ]),
@@ -101,17 +96,22 @@ export const decideRevoke = (facts: RevokeFacts): NodeDecided | Refusal => {
 /** In one entry. */
 const mostNamed = 100
 
-/** Null: it has no certificate, or its epoch is denied already. */
-const outliving = (denial: Denial | null, { certificates, domain }: RevokeFacts): Denial | null =>
-  denial === null
-    ? null
-    : {
-        ...denial,
-        untilMs: Math.max(
-          denial.untilMs,
-          ...certificates.map(({ notAfterMs }) => notAfterMs + domain.value.clockToleranceMs),
-        ),
-      }
+const epochDenied = (facts: RevokeFacts, why: string, reason: RevocationReason): ChangePart => {
+  const { node, domain, certificates, formerDenial = null, nowMs: atMs } = facts
+  const { id, epoch } = node.value
+  const toleranceMs = domain.value.clockToleranceMs
+  const denial = denialOfEpoch(node.value, { toleranceMs, atMs, why, reason })
+  if (denial !== null) {
+    const untilMs = Math.max(denial.untilMs, ...certificates.map(({ notAfterMs }) => notAfterMs + toleranceMs))
+    return { writes: [{ put: 'denial', value: { ...denial, untilMs } }] }
+  }
+  // A quarantine has denied it, for as long as it takes, and did not know the reason.
+  if (formerDenial === null || reason === 'unspecified') return {}
+  return {
+    reads: [readOf('denial', epochDenialKey(id, epoch), formerDenial)],
+    writes: [{ put: 'denial', value: { ...formerDenial.value, why, reason } }],
+  }
+}
 
 const keysBanned = (keys: readonly string[], facts: readonly BanFact[], why: string, atMs: number): ChangePart => {
   const knownBans = new Map(facts.map(({ spki, row }) => [spki, row]))
@@ -122,7 +122,7 @@ const keysBanned = (keys: readonly string[], facts: readonly BanFact[], why: str
   }
 }
 
-export type DecommissionFacts = Omit<RevokeFacts, 'reason' | 'toOthers'> & {
+export type DecommissionFacts = Omit<RevokeFacts, 'reason' | 'reasonCode'> & {
   readonly force: boolean
   /**
    * What people would lose: its allocations, which `extraParts` releases. The channel of the agent is not counted: every node
@@ -136,7 +136,7 @@ export const decideDecommission = ({ force, allocations, ...facts }: Decommissio
   if (allocations > 0 && !force && membership.kind !== 'revoked') {
     return refuse('NODE_STATE_CONFLICT', inUse(id, allocations))
   }
-  return decideRevoke({ ...facts, reason: 'decommissioned', toOthers: 'cessation-of-operation' })
+  return decideRevoke({ ...facts, reason: 'decommissioned', reasonCode: 'cessation-of-operation' })
 }
 
 /** What would become of it (R-146). */

@@ -1,6 +1,6 @@
 // Carries out a pending cut-off by its flow.
 
-import type { CutOffOrder } from '#domain/core/cut-off.ts'
+import { reasonCodeOf, type CutOffOrder } from '#domain/core/cut-off.ts'
 import type { Refusal } from '#domain/core/refusal.ts'
 import { haltIssuance } from '#plane/identity/issuance-routes.ts'
 import { withdrawAuthority } from '#plane/ca/withdraw-authority.ts'
@@ -20,8 +20,11 @@ export type CutOffParts = {
 export const performCutOff = (core: FlowCore, parts: CutOffParts, order: CutOffOrder): Promise<object | Refusal> => {
   switch (order.kind) {
     case 'quarantine':
-    case 'revoke':
       return withdrawIdentity(core, parts, order.node, { kind: order.kind, reason: order.reason }, order.by)
+    case 'revoke': {
+      const { kind, node, reason, by } = order
+      return withdrawIdentity(core, parts, node, { kind, reason, reasonCode: reasonCodeOf(order) }, by)
+    }
     case 'halt':
       return haltIssuance(core, { reason: order.reason, renewals: order.renewals }, order.by)
     case 'withdraw':

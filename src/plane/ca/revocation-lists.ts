@@ -2,7 +2,7 @@
 // then is in it. Nothing is read or kept until the first request.
 
 import { certificateKey, type CertificateRow, type Denial, everySlot, slotsOf } from '#domain/core/certificate.ts'
-import { mayHaveRevoked, revokedBy, revokedByNode, type Revocation } from '#domain/ca/certificate-status.ts'
+import { mayHaveRevoked, revokedBy, revokedByNode, tellsMore, type Revocation } from '#domain/ca/certificate-status.ts'
 import type { IssuerId, Node } from '#domain/core/node.ts'
 import {
   deltaList,
@@ -90,7 +90,7 @@ export const openRevocationLists = (core: ListCore, parts: RevocationListParts):
     const issued = of(issuer)
     const listed = { serial, notAfterMs, ...revocation }
     const before = issued.denied.get(serial)
-    if (before !== undefined && before.atMs <= listed.atMs) return
+    if (before !== undefined && !tellsMore(listed, before)) return
     issued.denied.set(serial, listed)
     if (issued.changed) return
     issued.changed = true

@@ -12,6 +12,7 @@ import {
   forbids,
   isOverruled,
   isSameOrder,
+  reasonCodeOf,
   type CutOffOrder,
 } from '#domain/core/cut-off.ts'
 import { denialOfIssuer, withdrawnWith } from '#domain/ca/issuer.ts'
@@ -109,8 +110,11 @@ export const openPendingCutOffs = (
     const denied = { atMs: nowMs, untilMs: nowMs + denyAtLeastMs, why: order.reason, reason: 'unspecified' } as const
     switch (order.kind) {
       case 'quarantine':
-      case 'revoke':
-        return epochsHere(order.node).map((epoch) => ({ kind: 'epoch', node: order.node, epoch, ...denied }))
+      case 'revoke': {
+        const { node } = order
+        const reason = reasonCodeOf(order)
+        return epochsHere(node).map((epoch) => ({ ...denied, kind: 'epoch', node, epoch, reason }))
+      }
       case 'halt':
         return []
       case 'withdraw': {

@@ -45,8 +45,11 @@ export const operatorNodeActions = (core: FlowCore, parts: NodeActionParts): rea
     settle: (call) => settle(core, parts, call),
     deny: (call) => change(core, parts, call, 'deny'),
     repairBundle: (call) => repairBundle(core, parts, call),
-    quarantine: (call) => cutOff(core, parts, call, 'quarantine'),
-    revoke: (call) => cutOff(core, parts, call, 'revoke'),
+    quarantine: (call) => cutOff(core, parts, call, { kind: 'quarantine', reason: call.body.reason }),
+    revoke: (call) => {
+      const { reason, reason_code: reasonCode = 'unspecified' } = call.body
+      return cutOff(core, parts, call, { kind: 'revoke', reason, reasonCode })
+    },
     decommission: (call) => {
       const { force = false } = call.body
       return withdraw(core, parts, call, { kind: 'decommission', force })
@@ -74,12 +77,11 @@ const withdraw = async (core: FlowCore, parts: NodeActionParts, call: CallOf<Act
 const cutOff = (
   core: FlowCore,
   parts: NodeActionParts,
-  call: CallOf<typeof nodeActionApi.quarantine>,
-  kind: 'quarantine' | 'revoke',
+  call: CallOf<ActionOnNode>,
+  withdrawal: Exclude<Withdrawal, { kind: 'decommission' }>,
 ) => {
-  const { reason } = call.body
-  const order = { kind, node: call.params.id, reason, by: attributionOf(call) }
-  return parts.cutOffs.run(order, (store) => withdraw(withStore(core, store), parts, call, { kind, reason }))
+  const order = { ...withdrawal, node: call.params.id, by: attributionOf(call) }
+  return parts.cutOffs.run(order, (store) => withdraw(withStore(core, store), parts, call, withdrawal))
 }
 
 /** The only time the token is shown. */

@@ -128,7 +128,7 @@ const ofNodes = async (
   const step = async (id: string): Promise<StepDone> => {
     const withdrawal =
       action.kind === 'revoke-nodes'
-        ? ({ kind: 'revoke', reason: action.reason } as const)
+        ? ({ kind: 'revoke', reason: action.reason, reasonCode: action.reasonCode ?? 'unspecified' } as const)
         : ({ kind: 'decommission', force: action.force } as const)
     const done = await withdrawIdentity(core, parts, id, withdrawal, by, onlyIf)
     return { subject: `node ${id}`, outcome: isRefusal(done) ? done : { kind: 'done', receipt: done.receipt } }

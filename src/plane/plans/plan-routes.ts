@@ -44,7 +44,10 @@ const forbidden = (
 const actionIn = (body: PlanActionBody): PlanAction => {
   switch (body.kind) {
     case 'revoke-nodes':
-      return { kind: body.kind, nodes: body.nodes, reason: body.reason }
+      return {
+        ...{ kind: body.kind, nodes: body.nodes, reason: body.reason },
+        ...(body.reason_code === undefined ? {} : { reasonCode: body.reason_code }),
+      }
     case 'decommission-nodes':
       return { kind: body.kind, nodes: body.nodes, force: body.force ?? false }
     case 'revoke-token':

@@ -1,7 +1,7 @@
 // Taking a node's identity away, and the receipt that proves it took effect (ruling 18).
 
 import { releaseAll } from '#domain/fleet/allocation.ts'
-import { certificateKey, everySlot, slotsOf } from '#domain/core/certificate.ts'
+import { certificateKey, epochDenialKey, everySlot, slotsOf, type RevocationReason } from '#domain/core/certificate.ts'
 import {
   type Row,
   boundedText,
@@ -41,7 +41,7 @@ export type WithdrawParts = {
 
 export type Withdrawal =
   | { readonly kind: 'quarantine'; readonly reason: string }
-  | { readonly kind: 'revoke'; readonly reason: string }
+  | { readonly kind: 'revoke'; readonly reason: string; readonly reasonCode: RevocationReason }
   | { readonly kind: 'decommission'; readonly force: boolean }
 
 export type Withdrawn = {
@@ -143,12 +143,13 @@ const decide = async (
     case 'quarantine':
       return decideQuarantine({ ...facts, domain, reason: withdrawal.reason, extraParts })
     case 'revoke': {
-      const known = await keysBanned(store, slots, facts, domain.value.clockToleranceMs)
+      const { reason, reasonCode } = withdrawal
+      const known = await knownOf(store, slots, facts, domain.value.clockToleranceMs)
       const all = mergeParts([forGood, known.cut])
-      return decideRevoke({ ...facts, ...known, domain, reason: withdrawal.reason, extraParts: all })
+      return decideRevoke({ ...facts, ...known, domain, reason, reasonCode, extraParts: all })
     }
     case 'decommission': {
-      const known = await keysBanned(store, slots, facts, domain.value.clockToleranceMs)
+      const known = await knownOf(store, slots, facts, domain.value.clockToleranceMs)
       const lost = { allocations: allocations.length }
       const all = mergeParts([forGood, known.cut])
       return decideDecommission({ ...facts, ...known, ...lost, domain, force: withdrawal.force, extraParts: all })
@@ -171,14 +172,15 @@ const whyOf = (withdrawal: Withdrawal): string => {
 /** The number of its newest keys that are banned: a revoked node had few keys that a copy could still present. */
 const keysRemembered = 50
 
-/** A ban ends what other nodes have over the same key as well, in the same commit. */
-const keysBanned = async (store: Store, slots: readonly Slot[], { node, nowMs }: NodeFacts, toleranceMs: number) => {
-  const { id } = node.value
+/** Its keys, and what denies its epoch. A ban ends what other nodes have over the same key as well, in the same commit. */
+const knownOf = async (store: Store, slots: readonly Slot[], { node, nowMs }: NodeFacts, toleranceMs: number) => {
+  const { id, epoch } = node.value
   const known = await keysOf(store, slots, node.value)
   const keys = known.bans.map(({ spki }) => spki)
   const sharers = await keySharers(store, id, keys, nowMs)
   const alsoCut = sharers.nodes.map((other) => other.id)
-  return { ...known, alsoCut, cut: sharersCut(sharers, id, toleranceMs, nowMs) }
+  const formerDenial = await store.get('denial', epochDenialKey(id, epoch))
+  return { ...known, formerDenial, alsoCut, cut: sharersCut(sharers, id, toleranceMs, nowMs) }
 }
 
 /** Every key the node was certified with of late, also those whose slots a quarantine has emptied; and its recovery key. */

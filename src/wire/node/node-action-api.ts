@@ -1,8 +1,9 @@
 // What operators do to nodes.
 
 import { Type } from 'typebox'
+import { revocationReasons } from '#domain/core/certificate.ts'
 import { endpoint } from '#wire/core/endpoint.ts'
-import { closed, EmptyRequest, NodeParams, ReasonRequest } from '#wire/core/shapes.ts'
+import { closed, EmptyRequest, NodeParams, oneOf, ReasonRequest } from '#wire/core/shapes.ts'
 import { RepairBundle } from '#wire/recovery/recovery-api.ts'
 import { exampleReceipt, ReceiptView } from '#wire/revocation/receipt-api.ts'
 import { NodeDetail } from './node-api.ts'
@@ -11,6 +12,12 @@ import { NodeDetail } from './node-api.ts'
 export const DrainRequest = Type.Object({ done: Type.Optional(Type.Boolean()) }, closed)
 /** `POST /v1/nodes/{id}/decommission` */
 export const DecommissionRequest = Type.Object({ force: Type.Optional(Type.Boolean()) }, closed)
+
+/** `POST /v1/nodes/{id}/revoke`; `reason_code` is what CRLs and OCSP say, `unspecified` where it is left out. */
+export const RevokeRequest = Type.Object(
+  { ...ReasonRequest.properties, reason_code: Type.Optional(oneOf(revocationReasons)) },
+  closed,
+)
 
 const changing = <const A extends string>(action: A, summary: string) =>
   ({
@@ -66,8 +73,8 @@ export const nodeActionApi = {
   revoke: endpoint({
     ...withdrawing('revoke', 'Takes the identity of a node away for good', 'operator'),
     cutOff: true,
-    body: ReasonRequest,
-    example: { request: { reason: 'compromised' }, answer: exampleReceipt },
+    body: RevokeRequest,
+    example: { request: { reason: 'stolen', reason_code: 'key-compromise' }, answer: exampleReceipt },
   }),
   decommission: endpoint({
     ...withdrawing('decommission', 'Revokes a node that has served its time', 'platform-admin'),

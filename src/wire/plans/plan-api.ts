@@ -1,17 +1,37 @@
 // Plans between operators and the plane.
 
 import { Type, type Static } from 'typebox'
+import { revocationReasons } from '#domain/core/certificate.ts'
 import { mostPlanned, planActions, type Plan } from '#domain/plans/plan.ts'
 import { isoTime } from '#platform/clock.ts'
 import { endpoint } from '#wire/core/endpoint.ts'
-import { closed, EmptyRequest, IdParams, NameText, NodeIdText, orNull, Settings, text } from '#wire/core/shapes.ts'
+import {
+  closed,
+  EmptyRequest,
+  IdParams,
+  NameText,
+  NodeIdText,
+  oneOf,
+  orNull,
+  Settings,
+  text,
+} from '#wire/core/shapes.ts'
 import { ReceiptView } from '#wire/revocation/receipt-api.ts'
 
 const Nodes = Type.Array(NodeIdText, { minItems: 1, maxItems: mostPlanned })
 const Reason = text(256)
 
 const PlanActionBody = Type.Union([
-  Type.Object({ kind: Type.Literal('revoke-nodes'), nodes: Nodes, reason: Reason }, closed),
+  Type.Object(
+    {
+      kind: Type.Literal('revoke-nodes'),
+      nodes: Nodes,
+      reason: Reason,
+      /** As at `POST /v1/nodes/{id}/revoke`. */
+      reason_code: Type.Optional(oneOf(revocationReasons)),
+    },
+    closed,
+  ),
   Type.Object({ kind: Type.Literal('decommission-nodes'), nodes: Nodes, force: Type.Optional(Type.Boolean()) }, closed),
   Type.Object({ kind: Type.Literal('revoke-token'), token: IdParams.properties.id }, closed),
   Type.Object({ kind: Type.Literal('delete-vcluster'), vcluster: NameText }, closed),

@@ -33,7 +33,10 @@ export type WriteRule =
   /** A ban that was not read: it may come twice, and the first one stays. */
   | { readonly kind: 'keep-first' }
 
-export const lastsLonger = (kept: Denial, given: Denial): boolean => kept.untilMs >= given.untilMs
+/** Of two that last as long, one that gives a reason takes the place of one that does not. */
+export const prevails = (kept: Denial, given: Denial): boolean =>
+  kept.untilMs > given.untilMs ||
+  (kept.untilMs === given.untilMs && (kept.reason !== 'unspecified' || given.reason === 'unspecified'))
 
 /** An entry is small by design; a body this long holds outside text that was not bounded. */
 const longestBody = 64 * 1024

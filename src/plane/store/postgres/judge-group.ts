@@ -5,7 +5,7 @@ import type { Denial } from '#domain/core/certificate.ts'
 import type { Write } from '#domain/core/change.ts'
 import type { NodeId } from '#domain/core/node.ts'
 import { tableShapes } from '#plane/store/commit/columns.ts'
-import { lastsLonger, type CommitPlan, type PlannedWrite } from '#plane/store/commit/plan-commit.ts'
+import { prevails, type CommitPlan, type PlannedWrite } from '#plane/store/commit/plan-commit.ts'
 import type { FencingToken } from '#plane/store/contract/replicas.ts'
 import type { EncodedRow } from '#plane/store/commit/row-tables.ts'
 import { uniquesSet } from './group-needs.ts'
@@ -73,7 +73,7 @@ const applyWrite = (now: GroupState, planned: PlannedWrite): Write | 'clash' => 
       return version > 0 || now.put(planned) ? write : 'clash'
     case 'keep-longer': {
       const kept = now.denial(row.key)
-      if (kept !== null && lastsLonger(kept, rule.denial)) return { put: 'denial', value: kept }
+      if (kept !== null && prevails(kept, rule.denial)) return { put: 'denial', value: kept }
       return now.put(planned) ? write : 'clash'
     }
   }
