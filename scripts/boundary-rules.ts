@@ -352,7 +352,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
   'agent/network': { agent: ['core', 'diagnostics', 'state'], domain: ['network'], wire: ['network'] },
   'agent/recovery': {
     agent: ['core', 'diagnostics', 'enrollment', 'link', 'state'],
-    domain: ['core', 'recovery'],
+    domain: ['core'],
     wire: ['enrollment', 'identity', 'recovery'],
   },
   'agent/channel': {

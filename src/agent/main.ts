@@ -28,6 +28,7 @@ import { openEpisode } from '#agent/recovery/episode.ts'
 import { nudgedPause } from '#agent/core/pause.ts'
 import { openRepairBundles } from '#agent/recovery/repair-file.ts'
 import { waitForCredential, type CredentialWatcher } from '#agent/recovery/wait-for-credential.ts'
+import { repairRequested } from '#agent/recovery/way-back.ts'
 import { openOutbox } from '#agent/diagnostics/outbox.ts'
 import { openDiagnostics, type Diagnostics } from '#agent/diagnostics/open-diagnostics.ts'
 import { serve } from './serve.ts'
@@ -137,7 +138,8 @@ const goOn = async (agent: AgentParts, providers: readonly IdentityProvider[]): 
     const sinceMs = agent.clock.monotonicMs()
     const end = await serve(agent, providers)
     if (end.kind === 'stopped') break
-    agent.episode.failed(end.trouble)
+    // What failed before a bundle was brought stays the cause of the recovery.
+    if (end.trouble !== repairRequested) agent.episode.failed(end.trouble)
     wasRevoked = end.kind === 'revoked'
     if (wasRevoked) await Promise.all([agent.overlay.halt(), agent.wireguard.withdraw()])
     if (end.kind === 'revoked' && !isInvitedAnew(agent)) return end

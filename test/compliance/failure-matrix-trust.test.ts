@@ -224,6 +224,8 @@ test('recovery CA bundle stale: fails closed with recovery_enrollment_blocked, u
   await untilItSaysNothingOf(blocked, 'recovery')
   const life = (await entriesOf(plane, 'blocked-1', ...repairLife)).map(({ type }) => type)
   assert.deepEqual([...new Set(life)], repairLife)
+  const [repaired] = await entriesOf(plane, 'blocked-1', 'node.repaired')
+  assert.equal(repaired.body.failure_class, 'cert_expired', 'what failed before the bundle came')
 })
 
 const repairLife = [

@@ -172,6 +172,9 @@ test('a repair bundle brings a node back into quarantine, and its evidence lets 
     { withinMs: 30_000 },
   )
   assert.equal(fs.existsSync(path.join(agent.state, 'repair.json')), false)
+  const [repaired] = await journalEntries(plane, { node: 'repair-1', type: 'node.repaired' })
+  assert.equal(repaired.body.failure_class, 'identity_revoked_or_fenced')
+  assert.equal(repaired.body.repair_reason, 'a test')
   await eventually(
     'a release that is allowed',
     async () => (await plane.muster('node', 'release', 'repair-1')).code === 0,

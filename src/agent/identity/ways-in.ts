@@ -12,8 +12,8 @@ import { expired, isExpired } from '#agent/state/sound-credentials.ts'
 import type { Story } from '#agent/recovery/episode.ts'
 import { recover, type RecoveryAgent } from '#agent/recovery/recover.ts'
 import { isInvited, waitForCredential } from '#agent/recovery/wait-for-credential.ts'
-import { wayBack } from '#agent/recovery/way-back.ts'
-import { trouble, type Trouble } from '#agent/core/trouble.ts'
+import { repairRequested, wayBack } from '#agent/recovery/way-back.ts'
+import { classified, trouble, type Trouble } from '#agent/core/trouble.ts'
 
 type JoiningAgent = EnrollingAgent & RecoveryAgent
 
@@ -73,7 +73,7 @@ const awaitRepair = async (agent: JoiningAgent, damage: Trouble, need: Need): Pr
   return { kind: 'failed', outcome: { kind: 'stopped' } }
 }
 
-/** The failure so far; at a start, that the certificate expired, or only that a repair bundle was brought. */
+/** The failure so far; at a start, what is wrong with what this machine has, or only that a repair bundle was brought. */
 const storyOf = (agent: JoiningAgent, stored: Identity | null): Story => {
   const current = agent.episode.current()
   if (current !== null) return current
@@ -83,10 +83,13 @@ const storyOf = (agent: JoiningAgent, stored: Identity | null): Story => {
     return agent.episode.failed(damage)
   }
   if (stored !== null && isExpired(agent, stored)) return agent.episode.failed(expired(agent, stored))
-  return agent.episode.failed(
-    trouble('repair_requested', 'A repair bundle was brought to this machine.', 'The agent uses it automatically'),
-  )
+  return agent.episode.failed(stored === null ? credentialsLost : repairRequested)
 }
+
+const credentialsLost = classified(
+  trouble('credentials_lost', 'This machine has no identity.', 'The agent uses the repair bundle automatically'),
+  'credentials_damaged',
+)
 
 /** Never an identity: it is the same on every machine of the image. */
 const staticIdentity = (config: AgentConfig): Provided => {

@@ -1,7 +1,6 @@
 // One recovery: a challenge, which also says what time it is; a key and a request, durable before they are sent; and the
 // answer, which is an identity in a new epoch with all its trust anew.
 
-import type { FailureClass } from '#domain/recovery/failure-class.ts'
 import { isoTime } from '#platform/clock.ts'
 import { fingerprint } from '#pki/certificate.ts'
 import { fromPem } from '#pki/pem.ts'
@@ -116,6 +115,7 @@ const recoverBody = (
   const register = registrationWith(agent, way, request, challenge)
   const { identity } = agent.keeper.credentials()
   const current = identity?.current ?? null
+  const failureClass = trouble.class ?? 'endpoint_unreachable'
   const sighting = identity?.understands.includes('sighting') === true ? agent.sightings.newest(way.domain) : null
   return {
     node_id: node,
@@ -123,8 +123,7 @@ const recoverBody = (
     ...(counter === null ? {} : { counter }),
     csr: request.csrPem,
     failure: {
-      class:
-        identity === null ? knownToAll(trouble.class) : classFor(identity)(trouble.class ?? 'endpoint_unreachable'),
+      class: identity === null ? failureClass : classFor(identity)(failureClass),
       code: trouble.code,
       // It may have begun by a clock that was wrong.
       since: isoTime(Math.min(sinceMs, agent.clock.nowMs())),
@@ -136,10 +135,6 @@ const recoverBody = (
     correlation,
   }
 }
-
-/** Without an identity the agent does not know what the plane understands. */
-const knownToAll = (name: FailureClass | null): FailureClass =>
-  classFor({ understands: [] })(name ?? 'endpoint_unreachable')
 
 const registrationWith = (
   { config }: RecoveringAgent,

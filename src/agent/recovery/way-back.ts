@@ -5,7 +5,7 @@ import type { RecoverRequest, RepairBundle } from '#wire/recovery/recovery-api.t
 import type { AgentParts } from '#agent/core/agent-parts.ts'
 import type { CallTarget } from '#agent/link/anonymous-call.ts'
 import type { AgentRecovery, Identity } from '#agent/state/credentials.ts'
-import { trouble, type Trouble } from '#agent/core/trouble.ts'
+import { classified, trouble, type Trouble } from '#agent/core/trouble.ts'
 import { expired, isExpired, recoveryKeyDamage } from '#agent/state/sound-credentials.ts'
 import { addresses } from '#agent/link/plane-client.ts'
 import { keyCredential } from '#agent/link/prove.ts'
@@ -90,18 +90,18 @@ type WatchingAgent = Pick<AgentParts, 'bundles' | 'keeper' | 'episode' | 'clock'
 /** One untrusted server may be a wrong route; this many in a row, at every address, mean that the root has changed. */
 const untrustedInARow = 3
 
+/** No failure of its own. Making a bundle quarantines the node, so that its identity is fenced, whatever else has failed. */
+export const repairRequested: Trouble = classified(
+  trouble('repair_requested', 'A repair bundle was brought to this machine.', 'The agent uses it automatically'),
+  'identity_revoked_or_fenced',
+)
+
 /** Why the identity in use no longer works, as far as this machine knows. Null: the agent goes on with it. */
 export const reasonToRecover = (agent: WatchingAgent, identity: Identity): Trouble | null => {
   const { episode } = agent
   const way = wayBack(agent)
   if (way === null) return null
-  if (way.credential.kind === 'repair') {
-    return trouble(
-      'repair_requested',
-      'A repair bundle was brought to this machine.',
-      'The agent uses it automatically',
-    )
-  }
+  if (way.credential.kind === 'repair') return repairRequested
   // An open channel proves that the plane accepts the certificate and that our roots verify the plane.
   if (episode.channelIsOpen()) return null
   if (isExpired(agent, identity)) return expired(agent, identity)

@@ -96,8 +96,10 @@ const sentences: Partial<Record<EntryType, (body: EntryBody) => string>> = {
   'node.condition_cleared': (body) => `${word(body, 'condition')} is over`,
   'node.superseded': (body) => `its epoch was superseded by epoch ${word(body, 'by_epoch')}`,
   'node.second_holder': (body) => `a second holder of its identity${because(body)}`,
-  'node.recovery_requested': (body) =>
-    `it asked to recover: ${word(body, 'failure_class')} since ${word(body, 'failed_since')}`,
+  'node.recovery_requested': (body) => {
+    const bundle = body['repair_reason'] === undefined ? '' : ` with its repair bundle (${word(body, 'repair_reason')})`
+    return `it asked to recover${bundle}: ${word(body, 'failure_class')} since ${word(body, 'failed_since')}`
+  },
   'node.recovered': () => 'recovered: a new epoch, its old certificates are withdrawn',
   'node.recovery_denied': () => 'an operator said no to its recovery',
   'node.repair_bundle_issued': (body) => `a repair bundle was made for it${because(body)}`,

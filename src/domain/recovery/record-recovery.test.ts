@@ -16,6 +16,7 @@ import {
   repair,
 } from '../../../test/fakes/sample-rows.ts'
 import type { ConditionName, Membership, Node } from '#domain/core/node.ts'
+import type { FailureClass } from './failure-class.ts'
 import { decideRecover, recordRecovery, type RecoverFacts } from './recovery.ts'
 
 const story = { actor: 'node:gpu-001', source: '192.0.2.1', correlation: 'story-9' }
@@ -171,6 +172,23 @@ test('what a node recovers by is not changed by a recovery: a lost answer could 
   const register = { kind: 'key', spki: 'another-recovery-key', publicKey: 'cHVi' } as const
   const { node } = recover('inactive', {}, { register })
   assert.deepEqual(node.recovery?.credential, keyRecovery().credential)
+})
+
+test('a repair is journaled with the failure before it, why the bundle was made, and why the node was fenced', () => {
+  const withBundle = (code: string, failureClass: FailureClass) => {
+    const failure = { class: failureClass, code, sinceMs: noonMs - hour, certNotAfterMs: null }
+    const credential = { by: 'repair', hash: 'hash-of-bundle' } as const
+    const { change } = recover('quarantined', { repair: repair() }, { credential, counter: null, failure })
+    return [change.entries[0], change.entries.at(-1)].map((one) => one?.body)
+  }
+  for (const body of withBundle('SELF_SIGNED_CERT', 'server_tls_untrusted')) {
+    assert.equal(body?.['failure_class'], 'server_tls_untrusted')
+    assert.equal(body?.['repair_reason'], repair().reason)
+    assert.equal(body?.['quarantined_for'], 'odd traffic')
+  }
+  // Of an agent of 0.3, which had nothing to report but that a bundle was there.
+  for (const body of withBundle('repair_requested', 'endpoint_unreachable'))
+    assert.equal(body?.['failure_class'], 'identity_revoked_or_fenced')
 })
 
 test('a repair without a registration keeps what was registered, unless two hold it', () => {

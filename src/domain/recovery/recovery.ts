@@ -300,13 +300,14 @@ const entriesOf = (recovery: AdmittedRecovery, certificate: CertificateRow, node
   const { by, nowMs, failure, credential, claimant, profile } = facts
   const { issuer, serial } = certificate
   const failed = {
-    failure_class: failure.class,
+    failure_class: causeOf(facts),
     failure_code: boundedText(failure.code, 64),
     failed_since: isoTime(failure.sinceMs),
     cert_not_after: failure.certNotAfterMs === null ? null : isoTime(failure.certNotAfterMs),
   }
   const counter = facts.counter === null ? null : facts.counter.counter
-  const asked = { credential: credential.by, counter, ...failed }
+  const repaired = credential.by === 'repair' ? repairCause(before) : {}
+  const asked = { credential: credential.by, counter, ...failed, ...repaired }
   const was = before.membership.kind
   const superseded = was === 'active' ? 'an active identity' : 'a lapsed identity'
   const about = { node: before.id, epoch: before.epoch }
@@ -325,6 +326,7 @@ const entriesOf = (recovery: AdmittedRecovery, certificate: CertificateRow, node
       registered: node.recovery === null ? null : node.recovery.credential.kind,
       approved_by: before.approvals.map(({ by: person }) => person),
       ...failed,
+      ...repaired,
       claimant: holderWords(claimant),
       ...certificateWords(certificate),
       counter: node.counter,
@@ -333,3 +335,13 @@ const entriesOf = (recovery: AdmittedRecovery, certificate: CertificateRow, node
   const requested = entry(by, nowMs, 'node.recovery_requested', about, asked)
   return [requested, ...(slotsOf(before) === null ? [] : [supersedes]), done]
 }
+
+/** An agent before 0.4 reports `endpoint_unreachable` where nothing had failed but a bundle was brought, which fences the node. */
+const causeOf = ({ credential, failure }: RecoverFacts): FailureClass =>
+  credential.by === 'repair' && failure.code === 'repair_requested' ? 'identity_revoked_or_fenced' : failure.class
+
+/** Why an operator made the bundle, and why the node was in quarantine. */
+const repairCause = ({ repair, membership }: Node) => ({
+  repair_reason: repair === null ? null : repair.reason,
+  quarantined_for: membership.kind === 'quarantined' ? membership.reason : null,
+})
