@@ -21,7 +21,7 @@ export type TestAgent = {
 
 export const testAgentConfig = (t: Scope, join: JoinString, change: Partial<AgentConfig>): AgentConfig => ({
   stateFolder: path.join(tempFolder(t), 'state'),
-  join: { kind: 'given', join },
+  join: { kind: 'given', join, envFile: null },
   joinMethod: 'token',
   keyType: 'p256',
   keyStorage: 'file',

@@ -94,7 +94,7 @@ test('a revoked node with a token it has not used yet joins with that', async (t
     return null
   }
   const join = { ...small.join, secret: `enroll_${'b'.repeat(43)}` }
-  runTestAgent(t, { ...config, join: { kind: 'given', join } })
+  runTestAgent(t, { ...config, join: { kind: 'given', join, envFile: null } })
   await channelOpen(small, 2)
   assert.equal(
     small.calls.findLast(({ path: called }) => called === '/v1/enroll')?.body['enrollment_token'],

@@ -123,7 +123,7 @@ test('a better source ends the search for a plane that is away', async (t) => {
       agent.keeper.keep({ identity: identityBy(small, identity.endpoints), request: null })
       return { kind: 'identity' }
     }),
-    { stateFolder, join: { kind: 'given', join: nowhere } },
+    { stateFolder, join: { kind: 'given', join: nowhere, envFile: null } },
   )
   await eventually('the search to have begun', () => asked === 1)
   nudging.fire()

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { formatJoinString, type JoinString } from '#wire/core/join-string.ts'
-import { agentConfig, type AgentConfig, type AgentOptions } from './config.ts'
+import { agentConfig, parseJoinFile, type AgentConfig, type AgentOptions } from './config.ts'
 
 const join: JoinString = {
   url: 'https://plane.example.test:8443',
@@ -47,13 +47,24 @@ test('without options the agent looks where the packages put things', async () =
 
 test('a join string on standard input is taken at once', async () => {
   const { join: source } = await config({ joinFile: '-' }, {}, { '-': `${formatJoinString(join)}\n` })
-  assert.deepEqual(source, { kind: 'given', join })
+  assert.deepEqual(source, { kind: 'given', join, envFile: null })
 })
 
 test('--join-file goes before MUSTER_JOIN, and that before the default file', async () => {
   const env = { MUSTER_JOIN: formatJoinString(join) }
   assert.deepEqual((await config({ joinFile: '/run/join' }, env)).join, { kind: 'file', path: '/run/join' })
-  assert.deepEqual((await config({}, env)).join, { kind: 'given', join })
+  assert.deepEqual((await config({}, env)).join, { kind: 'given', join, envFile: null })
+})
+
+test('the environment file of a bundle is a join file, too, and can be named as the place that MUSTER_JOIN came from', async () => {
+  const bundle = `# Muster\nMUSTER_NODE_ID=gpu-001\nMUSTER_JOIN=${formatJoinString(byHardware)}\n`
+  const { joinMethod, join: source } = await config({ joinFile: '/run/gpu.env' }, {}, { '/run/gpu.env': bundle })
+  assert.deepEqual([joinMethod, source], ['hardware', { kind: 'file', path: '/run/gpu.env' }])
+  assert.deepEqual(parseJoinFile(bundle), byHardware)
+  assert.deepEqual(parseJoinFile(`${formatJoinString(join)}\n`), join)
+  assert.equal(parseJoinFile(`export MUSTER_JOIN=${formatJoinString(join)}\n`), null)
+  const env = { MUSTER_JOIN: formatJoinString(join), MUSTER_JOIN_ENV_FILE: '/run/gpu.env' }
+  assert.deepEqual((await config({}, env)).join, { kind: 'given', join, envFile: '/run/gpu.env' })
 })
 
 test('a join string without a secret means hardware, with the key in memory', async () => {

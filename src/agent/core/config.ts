@@ -36,8 +36,8 @@ export type AgentConfig = {
 }
 
 export type JoinSource =
-  /** Handed over at start; a token in it works once. */
-  | { readonly kind: 'given'; readonly join: JoinString }
+  /** Handed over at start; a token in it works once. `envFile`: the environment file it came from, if that is known. */
+  | { readonly kind: 'given'; readonly join: JoinString; readonly envFile: string | null }
   /** Read when it is needed, so that an operator can put a new one there. Ours: deleted once its token is used. */
   | { readonly kind: 'file'; readonly path: string }
 
@@ -173,19 +173,30 @@ const joinSource = async (
   env: Env,
   readJoin: (place: string) => Promise<string | null>,
 ): Promise<FoundJoin | { kind: 'invalid'; why: string }> => {
-  if (options.joinFile === '-') return given(await readJoin('-'), 'standard input')
+  if (options.joinFile === '-') return given(parseJoinFile((await readJoin('-')) ?? ''), 'standard input')
   const inEnvironment = env['MUSTER_JOIN'] ?? ''
-  if (options.joinFile === undefined && inEnvironment !== '') return given(inEnvironment, 'MUSTER_JOIN')
+  if (options.joinFile === undefined && inEnvironment !== '') {
+    return given(parseJoinString(inEnvironment), 'MUSTER_JOIN', env['MUSTER_JOIN_ENV_FILE'] ?? null)
+  }
   const path = options.joinFile ?? defaultJoinFile
   // A file that is gone or damaged is no trouble while there is an identity; enrolling without one says so then.
-  const join = parseJoinString((await readJoin(path)) ?? '')
+  const join = parseJoinFile((await readJoin(path)) ?? '')
   return { kind: 'found', source: { kind: 'file', path }, method: methodOf(join) }
 }
 
-const given = (text: string | null, place: string): FoundJoin | { kind: 'invalid'; why: string } => {
-  const join = parseJoinString(text ?? '')
+const given = (
+  join: JoinString | null,
+  place: string,
+  envFile: string | null = null,
+): FoundJoin | { kind: 'invalid'; why: string } => {
   if (join === null) return invalid(`there is no join string in ${place}; muster token create prints one`)
-  return { kind: 'found', source: { kind: 'given', join }, method: methodOf(join) }
+  return { kind: 'found', source: { kind: 'given', join, envFile }, method: methodOf(join) }
+}
+
+/** A join string alone, or the environment file of a bundle with one in it. */
+export const parseJoinFile = (text: string): JoinString | null => {
+  const inEnvFile = text.split('\n').find((line) => line.startsWith('MUSTER_JOIN='))
+  return parseJoinString(inEnvFile === undefined ? text : inEnvFile.slice('MUSTER_JOIN='.length))
 }
 
 const methodOf = (join: JoinString | null): 'token' | 'hardware' =>

@@ -230,8 +230,7 @@ const accept = (agent: EnrollingAgent, { identity, answer }: GivenIdentity, aske
     'enrolled',
   )
   // Without a durable certificate the join string is still needed: the repeated request gets the same answer with it.
-  const undeleted = kept.persisted ? dropUsedJoin(agent.config, identity) : null
-  if (undeleted !== null) agent.log.warn({ why: undeleted }, 'the used join string could not be deleted')
+  if (kept.persisted) dropUsedJoin(agent, identity)
   const serverMs = parseIsoTime(answer.server_time)
   if (serverMs !== null) learnTime(agent, serverMs, askedAt)
   return { kind: 'identity' }

@@ -3,8 +3,9 @@
 import { sha256Hex } from '#platform/bytes.ts'
 import { readFileIfAny, removeFile } from '#platform/files.ts'
 import { isOrdinaryFile } from '#platform/paths.ts'
-import { parseJoinString, type JoinString } from '#wire/core/join-string.ts'
-import { anotherRoot, isOfAnotherRoot, type AgentConfig } from '#agent/core/config.ts'
+import type { JoinString } from '#wire/core/join-string.ts'
+import type { AgentParts } from '#agent/core/agent-parts.ts'
+import { anotherRoot, isOfAnotherRoot, parseJoinFile, type AgentConfig } from '#agent/core/config.ts'
 import type { Identity } from '#agent/state/credentials.ts'
 
 export type FoundJoin =
@@ -32,7 +33,7 @@ const readSource = (config: AgentConfig, former: Identity | null): FoundJoin => 
   try {
     const text = readFileIfAny(path)
     if (text === null) return withoutFile(config, former)
-    const join = parseJoinString(text)
+    const join = parseJoinFile(text)
     return join === null ? { kind: 'unreadable', why: `${path} does not hold a join string` } : { kind: 'join', join }
   } catch (error) {
     return { kind: 'unreadable', why: error instanceof Error ? error.message : `${path} cannot be read` }
@@ -46,17 +47,21 @@ const withoutFile = (config: AgentConfig, former: Identity | null): FoundJoin =>
   return { kind: 'join', join: { url, domain: former.domain, rootFingerprint, secret: null } }
 }
 
-/** Only a file of ours, and only with the token in it that is used up. Null, or why it could not be deleted. */
-export const dropUsedJoin = (config: AgentConfig, identity: Identity): string | null => {
-  if (config.join.kind !== 'file') return null
-  const { path } = config.join
+/**
+ * Deletes the file that the join string came from (R-069). Only once the identity is kept: until then a repeated request
+ * needs it. Only with the token in it that is used up: an operator may have put another one there.
+ */
+export const dropUsedJoin = ({ config, log }: Pick<AgentParts, 'config' | 'log'>, identity: Identity): void => {
+  const file = config.join.kind === 'file' ? config.join.path : config.join.envFile
+  if (file === null) return
   try {
-    const secret = parseJoinString(readFileIfAny(path) ?? '')?.secret ?? null
-    if (secret === null || sha256Hex(secret) !== identity.origin.usedSecretHash) return null
-    if (!isOrdinaryFile(path)) return `${path} is a link, or not a file`
-    removeFile(path)
-    return null
+    const secret = parseJoinFile(readFileIfAny(file) ?? '')?.secret ?? null
+    if (secret === null || sha256Hex(secret) !== identity.origin.usedSecretHash) return
+    if (!isOrdinaryFile(file)) throw new Error(`${file} is a link, or not a file`)
+    removeFile(file)
+    log.info({ file }, 'the file with the used join string was deleted')
   } catch (error) {
-    return error instanceof Error ? error.message : 'unknown'
+    const why = error instanceof Error ? error.message : 'unknown'
+    log.warn({ file, why }, 'the file with the used join string could not be deleted; delete it')
   }
 }

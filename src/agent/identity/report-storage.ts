@@ -42,7 +42,7 @@ export const storageReporter = (agent: StoringAgent, identityNow: () => Identity
       return record.trouble('storage', what, clock.nowMs() + retryEveryMs)
     }
     log.info('the configuration of the plane was written to disk')
-    dropUsedJoin(agent.config, identityNow())
+    dropUsedJoin(agent, identityNow())
   }
   const look = (): void => {
     storage.check()

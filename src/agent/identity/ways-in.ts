@@ -35,7 +35,7 @@ const planeIdentity = async (agent: JoiningAgent, need: Need): Promise<Provided>
   if (need === 'better') return { kind: 'not-mine' }
   if (need === 'start' && stored !== null) {
     // An agent that was killed between keeping its certificate and deleting the join string finds it here.
-    dropUsedJoin(agent.config, stored)
+    dropUsedJoin(agent, stored)
     if (isInvitedAnew(agent))
       agent.log.info({ node: stored.nodeId }, 'the agent has an identity: the join string is not used')
     const asked = wayBack(agent)?.credential.kind === 'repair' || isExpired(agent, stored)

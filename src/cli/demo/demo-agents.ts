@@ -47,7 +47,7 @@ const configOf = (agent: DemoAgent, folder: string): AgentConfig => {
   if (join === null) throw usageFailure(`There is no join string for ${agent.id}.`)
   return {
     stateFolder: `${folder}/agents/${agent.id}`,
-    join: { kind: 'given', join },
+    join: { kind: 'given', join, envFile: null },
     joinMethod: join.secret === null ? 'hardware' : 'token',
     keyType: 'p256',
     keyStorage: agent.keyStorage,

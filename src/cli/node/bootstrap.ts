@@ -38,10 +38,11 @@ export const faultOfBootstrap = ({ nodeId, join, agent }: Bootstrap): string | n
   return secure && /^[\w:/.?&=%+@~-]+$/.test(agent.from) ? null : 'the address of the agent is an https URL or a path'
 }
 
-/** For `EnvironmentFile=` and for shells; to be kept 0600. The agent reads MUSTER_JOIN. */
+/** For `--join-file`, `EnvironmentFile=` and shells; to be kept 0600. The agent reads MUSTER_JOIN. */
 export const envFile = ({ nodeId, join }: Bootstrap): string =>
   [
-    `# Muster: bootstrap of ${nodeId}. Holds a token that works once: keep it 0600, delete it after the enrollment.`,
+    `# Muster: bootstrap of ${nodeId}. Holds a token that works once: keep it 0600. The agent deletes it when it has kept its`,
+    '# identity, given as --join-file or left at /etc/muster/join; from EnvironmentFile= only with MUSTER_JOIN_ENV_FILE=PATH.',
     `MUSTER_NODE_ID=${nodeId}`,
     `MUSTER_JOIN=${join}`,
     '',
