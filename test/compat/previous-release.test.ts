@@ -97,6 +97,10 @@ const besideRelease = (release: NamedRelease): void => {
     const newAgent = oldAgent.restart({ command: startedCommand })
     await toBeConnected(plane, 'gpu-001')
     await renewNow(plane, newAgent.state, 'gpu-001')
+    // And back: the agent of the release before reads what this one has kept.
+    await newAgent.stop()
+    newAgent.restart({ command })
+    await toBeConnected(plane, 'gpu-001')
     // A machine with the agent of the release before joins.
     startAgent(t, { command, join: await plane.token('--node', 'gpu-003') })
     await Promise.all([toBeConnected(plane, 'gpu-003'), clonesOfAnImage(t, plane, command, release.version)])

@@ -23,6 +23,7 @@ for (let serial = 1; ; serial++) {
         keyPem,
         chainPem: `certificate of ${keyPem}`,
         serial: String(serial),
+        rootPem: null,
         proven: false,
         issuedAtMs: 0,
         notAfterMs: 1,

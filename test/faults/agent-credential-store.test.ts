@@ -31,6 +31,7 @@ const credentials = (serial: number, storage: 'file' | 'memory' = 'file'): Crede
     current: {
       keyPem: `key ${serial} `.repeat(2000),
       chainPem: `certificate ${serial}`,
+      rootPem: null,
       serial: String(serial),
       proven: false,
       issuedAtMs: 0,

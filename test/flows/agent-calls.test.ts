@@ -44,6 +44,7 @@ const identityOf = (plane: DatedPlane, times: Times, change: Partial<Identity> =
   current: {
     keyPem: times.client.keyPem,
     chainPem: times.client.certPem,
+    rootPem: null,
     serial: '01',
     proven: true,
     issuedAtMs: times.atMs,

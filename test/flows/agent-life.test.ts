@@ -4,20 +4,22 @@ import assert from 'node:assert/strict'
 import * as fs from 'node:fs'
 import * as path from 'node:path'
 import { test, type TestContext } from 'node:test'
+import { toPem } from '#pki/pem.ts'
 import { formatJoinString } from '#wire/core/join-string.ts'
 import { refusal, startSmallPlane, type SmallPlane } from '../fakes/small-plane.ts'
 import { runTestAgent, testAgentConfig } from '../fakes/test-agent.ts'
 import { eventually } from '../process/eventually.ts'
 import { tempFolder } from '../process/temp-folder.ts'
+import { hierarchy } from '../vectors/pki-hierarchy.ts'
 
 const plane = (t: TestContext): Promise<SmallPlane> => startSmallPlane(t, Date.now())
 const stateOf = (folder: string) =>
   JSON.parse(fs.readFileSync(path.join(folder, 'identity.json'), 'utf8')) as {
     identity: {
       roots: string[]
-      endpoints: object
+      endpoints: { runtime: string[] }
       trustRevision: number
-      current: { serial: string; keyPem: string; proven: boolean }
+      current: { serial: string; keyPem: string; proven: boolean; rootPem?: string | null }
       previous: object | null
     } | null
     request: { csrPem: string } | null
@@ -45,6 +47,73 @@ test('an agent enrols, opens a channel as the first use of its certificate, and 
   assert.equal(fs.statSync(config.stateFolder).mode & 0o777, 0o700)
   assert.deepEqual(await agent.stop(), { kind: 'stopped' })
   assert.equal(statusOf(config.stateFolder).phase, 'stopped')
+})
+
+test('R-069: the environment file of a bundle is deleted once the identity is kept, and only with the token that was used', async (t) => {
+  const small = await plane(t)
+  const folder = tempFolder(t)
+  const text = `# Muster\nMUSTER_NODE_ID=gpu-001\nMUSTER_JOIN=${formatJoinString(small.join)}\n`
+  const [file, other] = [path.join(folder, 'gpu-001.env'), path.join(folder, 'other.env')]
+  fs.writeFileSync(file, text)
+  fs.writeFileSync(other, text.replace(/enroll_.{43}/, `enroll_${'x'.repeat(43)}`))
+  const agent = runTestAgent(t, testAgentConfig(t, small.join, { join: { kind: 'file', path: file } }))
+  await channelOpen(small)
+  assert.equal(fs.existsSync(file), false)
+  await agent.stop()
+  const given = { kind: 'given', join: small.join, envFile: other } as const
+  const config = testAgentConfig(t, small.join, { join: given })
+  const second = runTestAgent(t, config)
+  await channelOpen(small, 2)
+  assert.equal(fs.existsSync(other), true, 'it holds another token')
+  await second.stop()
+  // Killed between the two: a start with the identity deletes it.
+  fs.writeFileSync(other, text)
+  const third = runTestAgent(t, config)
+  await channelOpen(small, 3)
+  assert.equal(fs.existsSync(other), false)
+  await third.stop()
+})
+
+test('R-101, R-131: an agent reports the addresses and roots it has to a plane that takes them, and to no other', async (t) => {
+  const small = await plane(t)
+  small.enrollAnswer = { understands: ['report'] }
+  const config = testAgentConfig(t, small.join, { reportEveryMs: 50 })
+  const reportOn = (channel: number) =>
+    eventually('a report of an open channel', () =>
+      small.channels[channel]?.frames.findLast(({ type, body }) => type === 'report' && body['number'] !== 1),
+    )
+  const before = runTestAgent(t, config)
+  assert.equal((await reportOn(0)).body['connection'], undefined)
+  await before.stop()
+  // As an agent before 0.4 has left it.
+  const state = stateOf(config.stateFolder)
+  assert.ok(state.identity !== null)
+  delete state.identity.current.rootPem
+  fs.writeFileSync(path.join(config.stateFolder, 'identity.json'), JSON.stringify(state))
+  small.capabilities = ['report_connection']
+  const after = runTestAgent(t, config)
+  const root = small.join.rootFingerprint
+  const { connection } = (await reportOn(1)).body as { connection: Record<string, unknown> }
+  const { channel, ...known } = connection
+  assert.match(String(channel), /^wss:\/\/localhost:/)
+  assert.deepEqual(known, {
+    runtime: state.identity.endpoints.runtime,
+    recovery: [],
+    plane_roots: [root],
+    recovery_roots: [],
+    certificate_root: root,
+  })
+  await after.stop()
+})
+
+test('an answer whose certificate is not under the root that it names is not taken', async (t) => {
+  const small = await plane(t)
+  const other = hierarchy('p256', Date.now()).root.certificate
+  small.enrollAnswer = { certificate_root: toPem('CERTIFICATE', other.der) }
+  const config = testAgentConfig(t, small.join, {})
+  const outcome = await runTestAgent(t, config).outcome
+  assert.match('trouble' in outcome ? outcome.trouble.text : '', /not under the root that is named/)
+  assert.equal(stateOf(config.stateFolder).identity, null)
 })
 
 test('a certificate whose channel does not open is confirmed by a call', async (t) => {

@@ -46,7 +46,13 @@ const identityBy = (small: SmallPlane, endpoints: Identity['endpoints']): Identi
   counter: null,
   recovery: null,
   clockToleranceMs: 300_000,
-  current: { ...certified(small.authorities), proven: false, issuedAtMs: Date.now(), notAfterMs: Date.now() + day },
+  current: {
+    ...certified(small.authorities),
+    rootPem: null,
+    proven: false,
+    issuedAtMs: Date.now(),
+    notAfterMs: Date.now() + day,
+  },
   previous: null,
 })
 

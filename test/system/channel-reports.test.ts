@@ -116,12 +116,17 @@ test('operators see what was reported last: seed 003, field by field', async () 
     text: 'wrong\u001b[2J time',
   } as const
   const told = reportOf('a', 1)
+  const connection = {
+    ...{ recovery: ['https://plane.example:8442'], channel: null },
+    ...{ plane_roots: ['a'.repeat(64)], recovery_roots: [], certificate_root: 'b'.repeat(64) },
+  }
   channel.send('report', {
     ...told,
     clock_skew_ms: -5,
     renewal: { ...told.renewal, last_attempt: '2030-01-01T11:00:00.000Z', last_failure: failure },
     rehearsal: { at: '2030-01-01T10:00:00.000Z', outcome: 'passed', step: null, why: null },
     storage: { ...told.storage, diagnostics_writable: false },
+    connection: { ...connection, runtime: ['https://plane\u001b[2J.example'] },
   })
   await answers(channel, 1)
   const { evidence, cert_not_after: notAfter } = await record(id)
@@ -131,6 +136,7 @@ test('operators see what was reported last: seed 003, field by field', async () 
     identity_source: 'plane',
     clock_skew_ms: -5,
     endpoint_set: { id: 'runtime', revision: 7 },
+    connection: { ...connection, runtime: ['https://plane [2J.example'] },
     last_exchange: null,
     last_renewal_attempt: '2030-01-01T11:00:00.000Z',
     last_renewal_failure: { ...failure, text: 'wrong [2J time' },

@@ -20,7 +20,7 @@ import {
 } from '#wire/channel/channel.ts'
 import { overlayCapability, type CapabilityReportBody, type OverlayStateBody } from '#wire/node/node-runs.ts'
 import { peersCapability, type PlanePeers } from '#wire/network/peers.ts'
-import type { ReportBody } from '#wire/node/report.ts'
+import { connectionCapability, type ReportBody } from '#wire/node/report.ts'
 import { musterVersion as agentVersion } from '#platform/this-process.ts'
 import { connectPlane } from '#agent/link/connect-plane.ts'
 import { evidenceHeaders } from '#agent/link/evidence.ts'
@@ -94,6 +94,7 @@ export const openChannel = (agent: CallingAgent, identity: Identity, url: string
   let cutBecause: string | null = null
   let hello = false
   let takesOverlay = false
+  let takesConnection = false
   let isHealthy = false
   let isClosing = false
   let closing: PlaneClosing | null = null
@@ -205,6 +206,7 @@ export const openChannel = (agent: CallingAgent, identity: Identity, url: string
     if (timeMs !== null) learnTime(agent, timeMs, askedAt)
     agent.record.count({ kind: 'exchanged' })
     takesOverlay = said.capabilities.includes(overlayCapability)
+    takesConnection = said.capabilities.includes(connectionCapability)
     if (said.capabilities.includes(sightingCapability)) {
       const earlier = said.capabilities.includes(earlierSightingsCapability) ? user.earlierSightings() : []
       send('sighting', { statement: user.sighting(), ...(earlier.length > 0 && { earlier: [...earlier] }) })
@@ -261,7 +263,8 @@ export const openChannel = (agent: CallingAgent, identity: Identity, url: string
       socket?.ping(healthCheck)
       return answered.promise
     },
-    report: (body) => send('report', body),
+    report: ({ connection, ...body }) =>
+      send('report', takesConnection && connection !== undefined ? { ...body, connection } : body),
     overlayState: (body) => void (takesOverlay && send('overlay_state', body)),
     capabilities: (body) => void (takesOverlay && send('capabilities', body)),
     close: () => {

@@ -78,7 +78,7 @@ const identity: Identity = {
   graceMs: 1,
   understands: [],
   origin: { url: 'https://a', rootFingerprint: 'ab', usedSecretHash: null },
-  current: { keyPem: 'k', chainPem: 'c', serial: 'ab12', proven: true, issuedAtMs: 0, notAfterMs: 1 },
+  current: { keyPem: 'k', chainPem: 'c', rootPem: null, serial: 'ab12', proven: true, issuedAtMs: 0, notAfterMs: 1 },
   previous: null,
   counter: null,
   recovery: null,
@@ -94,6 +94,7 @@ test('a report fits the schema whatever the agent has seen', () => {
         [],
       )
       const now = troubles.map(({ place, what, since }) => ({ ...what, place, since, attempts: 1, next_try_at: null }))
+      const channel = { open: true, since: '', url: 'wss://a' }
       const current = { ...identity.current, serial: word, notAfterMs: figure }
       const report = reportOf({
         clock: { nowMs: () => figure },
@@ -104,7 +105,11 @@ test('a report fits the schema whatever the agent has seen', () => {
           }),
         },
         record: {
-          now: () => ({ figures: seen, events: story, status: { troubles: now } as unknown as Recorded['status'] }),
+          now: () => ({
+            figures: seen,
+            events: story,
+            status: { troubles: now, channel } as unknown as Recorded['status'],
+          }),
           pressedSince: () => '2026-11-15T12:00:00.000Z',
         },
         storage: {

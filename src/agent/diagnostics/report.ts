@@ -7,11 +7,12 @@ import { failureClasses, type FailureClass } from '#domain/recovery/failure-clas
 import type { ReportBody } from '#wire/node/report.ts'
 import type { AgentParts } from '#agent/core/agent-parts.ts'
 import type { Identity } from '#agent/state/credentials.ts'
+import { trustOf } from '#agent/state/trust.ts'
 import { boundedEvidence, tidy } from '#agent/core/trouble.ts'
 import type { FreeBytes } from '#agent/state/storage.ts'
 import type { RecordedEvent } from './events.ts'
 import type { ByClass, FailureSeen, Figures, RehearsalSeen } from './figures.ts'
-import type { StatusTrouble } from './status-file.ts'
+import type { StatusFile, StatusTrouble } from './status-file.ts'
 
 export type Report = Omit<ReportBody, 'instance' | 'number'>
 
@@ -46,6 +47,7 @@ export const reportOf = (agent: Reporting): Report => {
       revision: whole(identity.endpoints.revision),
       drift_total: count(figures.driftTotal),
     },
+    connection: connectionOf(identity, status.channel),
     last_exchange: timeOrNull(figures.lastExchangeMs),
     renewal: {
       attempts: count(figures.renewal.attempts),
@@ -67,6 +69,22 @@ export const reportOf = (agent: Reporting): Report => {
       since: what.since.slice(0, 32),
     })),
     story: latestLines(events.slice(-storyLines).map((event) => lineOf(event, classOf))),
+  }
+}
+
+const mostUrls = 8
+const mostRoots = 32
+
+const connectionOf = (identity: Identity, { open, url }: StatusFile['channel']): NonNullable<Report['connection']> => {
+  const { runtime, recovery = [] } = identity.endpoints
+  const { plane, recovery: recoveryRoots, certificate } = trustOf(identity)
+  return {
+    runtime: runtime.slice(0, mostUrls),
+    recovery: recovery.slice(0, mostUrls),
+    channel: open ? url : null,
+    plane_roots: plane.slice(0, mostRoots),
+    recovery_roots: recoveryRoots.slice(0, mostRoots),
+    certificate_root: certificate,
   }
 }
 

@@ -60,6 +60,8 @@ export const StatusFile = Type.Object({
   profile: orNull(text),
   vcluster: orNull(text),
   certificate: orNull(Type.Object({ serial: text, not_after: text, renew_at: text, key: text })),
+  /** SHA-256 of roots, hex; older agents leave it out. */
+  trust: Type.Optional(Type.Object({ plane: Type.Array(text), recovery: Type.Array(text), certificate: orNull(text) })),
   channel: Type.Object({ open: Type.Boolean(), since: text, url: orNull(text) }),
   /** When the plane last answered, and how far the agent's clock is behind; older agents leave it out. */
   plane: Type.Optional(Type.Object({ last_exchange: orNull(text), clock_behind_ms: Type.Number() })),

@@ -36,6 +36,14 @@ test('a healthy agent is described in three sentences', () => {
   ])
 })
 
+test('R-101: the root that the plane is known by and the one that the certificate is under are told apart', () => {
+  const trust = { plane: ['aa', 'bb'], recovery: ['cc'], certificate: 'dd' }
+  assert.deepEqual(explain({ ...status, trust }, true, nowMs).sentences.slice(3), [
+    'It knows the plane by root sha256:aa, sha256:bb, and its recovery listener by root sha256:cc.',
+    'Its own certificate is under root sha256:dd.',
+  ])
+})
+
 test('the status names what the node has to run, and what has drifted', () => {
   const services = [
     { name: 'chronyd', state: 'running', restarts: 0, pid: 17 },

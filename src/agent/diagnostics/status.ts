@@ -55,6 +55,7 @@ export const explain = (
       ...who(status),
       ...(running ? overlay(status) : []),
       ...certificate(status, running, expiresInMs, nowMs),
+      ...trust(status),
       ...network(status, running),
       ...status.troubles.flatMap((what) => [
         `${what.code} (${what.place}, ${ago(what.since, nowMs)}, ${times(what.attempts)}): ${what.text}`,
@@ -131,6 +132,16 @@ const certificate = (status: StatusFile, running: boolean, expiresInMs: number |
   const where = key === 'memory' ? 'memory only' : 'a file'
   return [
     `Its certificate ${serial} is valid for ${left}, is renewed ${fromNow(renew_at, nowMs)}, and its key is in ${where}.`,
+  ]
+}
+
+const trust = ({ trust: known }: StatusFile): string[] => {
+  if (known === undefined) return []
+  const by = (roots: readonly string[]): string =>
+    roots.length === 0 ? 'no root' : `root ${roots.map((root) => `sha256:${root}`).join(', ')}`
+  return [
+    `It knows the plane by ${by(known.plane)}, and its recovery listener by ${by(known.recovery)}.`,
+    ...(known.certificate === null ? [] : [`Its own certificate is under ${by([known.certificate])}.`]),
   ]
 }
 

@@ -11,6 +11,7 @@ import type { RunEnd } from '#agent/core/outcome.ts'
 import { reasonToRecover } from '#agent/recovery/way-back.ts'
 import { openClockCheck } from './clock-check.ts'
 import type { Identity } from '#agent/state/credentials.ts'
+import { trustOf } from '#agent/state/trust.ts'
 import { renewWithin, type RenewingAgent } from './renew.ts'
 import {
   jitterOf,
@@ -132,6 +133,7 @@ const endBecauseOf = (failure: Exclude<PlaneFailure, { kind: 'stopped' }>): RunE
 }
 
 const showIdentity = ({ record, config }: Pick<RenewedAgent, 'record' | 'config'>, identity: Identity): void => {
+  const { plane, recovery, certificate } = trustOf(identity)
   const inMemory = config.keyStorage === 'memory' || identity.profile.key_storage !== 'file'
   record.source(identity.source)
   record.facts({
@@ -144,5 +146,6 @@ const showIdentity = ({ record, config }: Pick<RenewedAgent, 'record' | 'config'
       renew_at: isoTime(dueAtMs(identity)),
       key: inMemory ? 'memory' : 'file',
     },
+    trust: { plane: [...plane], recovery: [...recovery], certificate },
   })
 }

@@ -69,14 +69,14 @@ const renewOnce = async (agent: RenewingAgent, identity: Identity): Promise<Rene
     return answer
   }
   agent.reached('renew: answered')
-  const { certificate_chain, roots, profile, endpoints } = answer.value
+  const { roots, profile, endpoints } = answer.value
   const fault =
     faultOfNewRoots(identity.roots, roots) ??
     faultOfProfile(profile) ??
     faultOfEndpoints(endpoints) ??
     faultOfRecoveryFields(answer.value, identity)
   if (fault !== null) return unusableAnswer(fault)
-  const made = generationFrom(request.request, certificate_chain)
+  const made = generationFrom(request.request, answer.value)
   if (made.kind === 'unusable') return unusableAnswer(made.why)
   // Read again: a trust update may have arrived while we waited.
   const latest = agent.keeper.credentials().identity ?? identity

@@ -51,7 +51,7 @@ export const askIdentity = async (agent: AskingAgent, call: IdentityCall): Promi
     // The agent accepts only an answer that the credential store can read again at the next start.
     (answer.epoch < 0 || answer.liveness_grace_ms < 0 ? 'an epoch or a grace below zero' : null)
   if (fault !== null) return unusableAnswer(fault, facts)
-  const made = generationFrom(request, answer.certificate_chain)
+  const made = generationFrom(request, answer)
   if (made.kind === 'unusable') return unusableAnswer(made.why, facts)
   const identity: Identity = {
     source: 'plane',

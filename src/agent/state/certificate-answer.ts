@@ -11,6 +11,7 @@ import { keyTypeOfSpki, loadPrivateKey } from '#pki/keys.ts'
 import { parseCertificate } from '#pki/parse-certificate.ts'
 import { allFromPem, fromPem } from '#pki/pem.ts'
 import type { AgentRecovery, Generation, Identity, KeyRequest } from './credentials.ts'
+import { rootOfChain } from './trust.ts'
 
 export type Unusable = { readonly kind: 'unusable'; readonly why: string }
 
@@ -20,9 +21,12 @@ const longestChain = 6
 const mostRoots = 32
 const mostEndpoints = 32
 
+/** Planes before 0.4 name no root for the certificate. */
+export type CertificateFields = Pick<EnrollResponse, 'certificate_chain' | 'certificate_root' | 'roots'>
+
 export const generationFrom = (
   request: KeyRequest,
-  chainPem: string,
+  { certificate_chain: chainPem, certificate_root: named, roots }: CertificateFields,
 ): { kind: 'generation'; generation: Generation } | Unusable => {
   const chain = allFromPem('CERTIFICATE', chainPem)
   const leafDer = chain?.[0]
@@ -31,11 +35,14 @@ export const generationFrom = (
   if (leaf.kind === 'malformed') return unusable(`the certificate is malformed (${leaf.why})`)
   if (leaf.notBeforeMs < 0 || leaf.notAfterMs <= leaf.notBeforeMs) return unusable('the certificate is never valid')
   if (!sameBytes(leaf.spki, loadPrivateKey(request.keyPem).spki)) return unusable('the certificate is for another key')
+  const rootPem = rootOfChain(chainPem, named === undefined ? roots : [named])
+  if (named !== undefined && rootPem === null) return unusable('the certificate is not under the root that is named')
   return {
     kind: 'generation',
     generation: {
       keyPem: request.keyPem,
       chainPem,
+      rootPem,
       serial: leaf.serial,
       proven: false,
       issuedAtMs: Math.min(leaf.notBeforeMs + backdatingMs, leaf.notAfterMs),

@@ -1,13 +1,14 @@
 // The file that keeps the credentials. It is replaced as a whole, so that a key is never beside another key's certificate.
 
 import * as path from 'node:path'
-import { Type } from 'typebox'
+import { Type, type Static } from 'typebox'
 import { Value } from 'typebox/value'
 import { keyTypes } from '#domain/core/profile.ts'
 import { makeFolder, readFileIfAny, removeFile, replaceFile } from '#platform/files.ts'
 import { EnrollResponse } from '#wire/enrollment/enroll-api.ts'
 import { RecoveryTrust } from '#wire/identity/identity-api.ts'
-import { noCredentials, type Credentials } from './credentials.ts'
+import { noCredentials, type Credentials, type Generation } from './credentials.ts'
+import { rootOfChain } from './trust.ts'
 
 export type CredentialStore = {
   /** What was saved last; nothing saved is `noCredentials`. Throws DamagedCredentials for what it cannot read. */
@@ -68,6 +69,8 @@ const whole = Type.Integer({ minimum: 0 })
 const generation = Type.Object({
   keyPem: text,
   chainPem: text,
+  // Agents before 0.4 leave it out.
+  rootPem: Type.Optional(Type.Union([Type.Null(), text])),
   serial: text,
   proven: Type.Boolean(),
   issuedAtMs: whole,
@@ -149,9 +152,18 @@ const parseCredentials = (content: string, file: string): Credentials => {
     kept === null ? null : { ...kept, recoveryKey: kept.recoveryKey ?? null, madeFor: kept.madeFor ?? null }
   if (identity === null) return { identity, request }
   const { source = 'plane', counter = null, recovery = null, clockToleranceMs = 300_000 } = identity
-  const { withdrawnIssuers = [] } = identity
-  return { identity: { ...identity, source, counter, recovery, clockToleranceMs, withdrawnIssuers }, request }
+  const { withdrawnIssuers = [], roots } = identity
+  const current = withRoot(identity.current, roots)
+  const previous = identity.previous === null ? null : withRoot(identity.previous, roots)
+  const filled = { source, counter, recovery, clockToleranceMs, withdrawnIssuers, current, previous }
+  return { identity: { ...identity, ...filled }, request }
 }
+
+/** Planes before 0.4 had one root above the certificate and trusted for the plane. */
+const withRoot = (kept: Static<typeof generation>, roots: readonly string[]): Generation => ({
+  ...kept,
+  rootPem: kept.rootPem ?? rootOfChain(kept.chainPem, roots),
+})
 
 const jsonOrNull = (content: string): unknown => {
   try {

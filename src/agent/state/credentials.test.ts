@@ -18,6 +18,7 @@ import {
 const generation = (serial: string, proven: boolean): Generation => ({
   keyPem: `key of ${serial}`,
   chainPem: `certificate of key of ${serial}`,
+  rootPem: null,
   serial,
   proven,
   issuedAtMs: 0,

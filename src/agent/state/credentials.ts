@@ -10,6 +10,8 @@ export type Generation = CertificateTimes & {
   readonly keyPem: string
   /** The leaf, then its issuers. */
   readonly chainPem: string
+  /** The root above them, which is not what the plane is trusted by; null: it is not known. */
+  readonly rootPem: string | null
   readonly serial: string
   /** It was accepted by the plane at least once. */
   readonly proven: boolean
@@ -25,7 +27,7 @@ export type Identity = {
   readonly epoch: number
   readonly profile: AgentProfile
   readonly endpoints: EndpointSet
-  /** PEM, one certificate each. */
+  /** What the plane's server certificate is verified by: PEM, one certificate each. */
   readonly roots: readonly string[]
   readonly trustRevision: number
   /** Subject key identifiers of authorities below them that the plane has withdrawn. */

@@ -107,7 +107,20 @@ const evidenceLines = (evidence: NodeEvidence, nowMs: number): string[] => {
     ...(evidence.endpoint_set === null
       ? []
       : [`endpoint set ${evidence.endpoint_set.id}, revision ${evidence.endpoint_set.revision}`]),
+    ...connectionLines(evidence.connection ?? null),
     ...storage(evidence),
+  ]
+}
+
+const connectionLines = (connection: NonNullable<NodeEvidence['connection']> | null): string[] => {
+  if (connection === null) return []
+  const { runtime, recovery, channel, plane_roots, recovery_roots, certificate_root: root } = connection
+  const list = (names: readonly string[]): string => (names.length === 0 ? 'none' : names.join(', '))
+  const roots = (prints: readonly string[]): string => list(prints.map((print) => `sha256:${print}`))
+  return [
+    `faces ${list(runtime)}${channel === null ? '' : `, connected to ${channel}`}; for recovery ${list(recovery)}`,
+    `knows the plane by root ${roots(plane_roots)}; its recovery listener by ${roots(recovery_roots)}`,
+    `its own certificate is under root ${root === null ? 'unknown' : `sha256:${root}`}`,
   ]
 }
 

@@ -109,6 +109,7 @@ export const openAuthority = async (
       }
       return state.book.pathOf(issuer).intermediates
     },
+    rootOf: (issuer) => toPem('CERTIFICATE', Buffer.from(state.book.pathOf(issuer).root.der, 'base64')),
     roots: () => anchors(state.book).pems,
     withdrawnIssuers() {
       const nowMs = parts.core.clock.nowMs()

@@ -14,6 +14,7 @@ import {
   sightingCapability,
 } from '#wire/channel/channel.ts'
 import { overlayCapability } from '#wire/node/node-runs.ts'
+import { connectionCapability } from '#wire/node/report.ts'
 import { peersCapability } from '#wire/network/peers.ts'
 import { limitToCertificate } from './cut-sessions.ts'
 import { handleFrame, type FrameParts } from './handle-frame.ts'
@@ -119,7 +120,13 @@ const attend = (core: ServedCore, parts: ServedParts, session: Session, socket: 
     body: {
       server_time: isoTime(core.clock.nowMs()),
       session: session.number,
-      capabilities: [sightingCapability, earlierSightingsCapability, overlayCapability, peersCapability],
+      capabilities: [
+        sightingCapability,
+        earlierSightingsCapability,
+        overlayCapability,
+        peersCapability,
+        connectionCapability,
+      ],
       ping_every_ms: pingEveryMs,
     },
   })

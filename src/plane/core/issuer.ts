@@ -12,7 +12,9 @@ export type Issuer = {
   sign(order: SigningOrder): Promise<IssuedCertificate>
   /** The certificates between a leaf of this issuer and the root, leaf's issuer first, without the root; DER. */
   chainOf(issuer: IssuerId): readonly Uint8Array[]
-  /** PEM of the roots nodes are given, newest first. */
+  /** PEM of the root above a leaf of this issuer: for those who verify the leaf, not the plane. */
+  rootOf(issuer: IssuerId): string
+  /** PEM of the roots nodes verify the plane by, newest first. */
   roots(): readonly string[]
   /** Authorities whose key may be compromised and that could still be valid, the latest first. */
   withdrawnIssuers(): readonly IssuerId[]

@@ -225,6 +225,7 @@ export const identityAnswer = (
   const { counter, recoveryToken } = counterAndToken(parts, node, certificate)
   return {
     certificate_chain: pemChain(parts.issuer, certificate),
+    certificate_root: parts.issuer.rootOf(certificate.issuer),
     roots: [...parts.issuer.roots()],
     ...withdrawnPart(parts.issuer),
     profile: agentProfile(profile),

@@ -60,6 +60,7 @@ export const EnrollResponse = Type.Object({
   epoch: Type.Integer(),
   /** PEM: the leaf, then its issuers, without the root. */
   certificate_chain: Type.String(),
+  /** PEM, one certificate each: what the plane's server certificate is verified by from now on. */
   roots: Type.Array(Type.String()),
   vcluster: Type.Union([Type.String(), Type.Null()]),
   profile: AgentProfile,

@@ -44,6 +44,8 @@ export type RecoveryTrust = Static<typeof RecoveryTrust>
 
 /** What every answer with a certificate says besides. Left out by planes that know no recovery. */
 export const certificateExtras = {
+  /** PEM: the root above the certificate. Not for verifying the plane: that is `roots`. Left out by planes before 0.4. */
+  certificate_root: Type.Optional(Type.String({ maxLength: 32 * 1024 })),
   /** Key identifiers of authorities that are no longer trusted; left out where there are none. */
   withdrawn_issuers: Type.Optional(Type.Array(Type.String({ maxLength: 64 }), { maxItems: 64 })),
   counter: Type.Optional(Type.String({ maxLength: longestStatement })),
@@ -95,6 +97,7 @@ export type RenewRequest = Static<typeof RenewRequest>
 
 export const RenewResponse = Type.Object({
   certificate_chain: Type.String(),
+  /** PEM, one certificate each: what the plane's server certificate is verified by from now on. */
   roots: Type.Array(Type.String()),
   profile: AgentProfile,
   endpoints: EndpointSet,

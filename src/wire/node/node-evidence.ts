@@ -8,7 +8,7 @@ import { slotsOf } from '#domain/core/certificate.ts'
 import { schedulingOf } from '#domain/fleet/scheduling.ts'
 import { isoTime } from '#platform/clock.ts'
 import { orNull } from '#wire/core/shapes.ts'
-import { ReportBody } from './report.ts'
+import { Connection, ReportBody } from './report.ts'
 
 /** Whether the node has shown that it would come back after losing its certificate, and why (not). */
 export const Recoverable = Type.Object({ proven: Type.Boolean(), why: Type.String() })
@@ -22,6 +22,8 @@ export const NodeEvidence = Type.Object({
   identity_source: orNull(ReportBody.properties.source),
   clock_skew_ms: orNull(Type.Integer()),
   endpoint_set: orNull(Type.Object({ id: Type.String(), revision: Type.Integer() })),
+  /** Null from an agent before 0.4; left out by planes before 0.4. */
+  connection: Type.Optional(orNull(Connection)),
   last_exchange: orNull(Type.String()),
   last_renewal_attempt: orNull(Type.String()),
   last_renewal_failure: ReportBody.properties.renewal.properties.last_failure,
@@ -99,6 +101,7 @@ export const evidenceView = (node: Node, report: ReportBody | null): NodeEvidenc
     identity_source: report.source,
     clock_skew_ms: report.clock_skew_ms,
     endpoint_set: { id: clean(endpoints.id), revision: endpoints.revision },
+    connection: report.connection === undefined ? null : connectionView(report.connection),
     last_exchange: cleanOrNull(report.last_exchange),
     last_renewal_attempt: cleanOrNull(renewal.last_attempt),
     last_renewal_failure: failureView(renewal.last_failure),
@@ -121,6 +124,7 @@ const notReported: Omit<NodeEvidence, 'cert_not_after' | 'excluded_from_scheduli
   identity_source: null,
   clock_skew_ms: null,
   endpoint_set: null,
+  connection: null,
   last_exchange: null,
   last_renewal_attempt: null,
   last_renewal_failure: null,
@@ -135,6 +139,11 @@ const notReported: Omit<NodeEvidence, 'cert_not_after' | 'excluded_from_scheduli
 
 const clean = (text: string): string => boundedText(text, 512)
 const cleanOrNull = (text: string | null): string | null => (text === null ? null : clean(text))
+
+const connectionView = ({ runtime, recovery, channel, ...roots }: Connection): Connection => ({
+  ...{ runtime: runtime.map(clean), recovery: recovery.map(clean), channel: cleanOrNull(channel) },
+  ...roots,
+})
 
 const failureView = (failure: Failure): Failure =>
   failure === null

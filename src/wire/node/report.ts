@@ -53,6 +53,31 @@ export const StoryLine = Type.Object(
 )
 export type StoryLine = Static<typeof StoryLine>
 
+/** What a plane offers in its hello: it takes `connection` in reports. */
+export const connectionCapability = 'report_connection'
+
+const urls = Type.Array(Type.String({ maxLength: 512 }), { maxItems: 8 })
+const fingerprint = Type.String({ pattern: '^[0-9a-f]{64}$' })
+const fingerprints = Type.Array(fingerprint, { maxItems: 32 })
+
+/** Which plane the node faces: by which addresses, and how it knows it. Roots are SHA-256, hex. */
+export const Connection = Type.Object(
+  {
+    runtime: urls,
+    recovery: urls,
+    /** The address of the open channel. */
+    channel: orNull(Type.String({ maxLength: 512 })),
+    /** What it verifies the plane by. */
+    plane_roots: fingerprints,
+    recovery_roots: fingerprints,
+    /** What its own certificate hangs under (R-101). */
+    certificate_root: orNull(fingerprint),
+  },
+  closed,
+)
+
+export type Connection = Static<typeof Connection>
+
 export const ReportBody = Type.Object(
   {
     /** Of the process; see AgentEvidence. Numbers count up from 1 in it. */
@@ -67,6 +92,8 @@ export const ReportBody = Type.Object(
       { id: Type.String({ maxLength: 128 }), revision: Type.Integer(), drift_total: count },
       closed,
     ),
+    /** Only to a plane that offers it. */
+    connection: Type.Optional(Connection),
     last_exchange: orNull(time),
     renewal: Type.Object(
       { attempts: count, failures: byClass, last_attempt: orNull(time), last_failure: orNull(Failure) },
