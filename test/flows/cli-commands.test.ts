@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import * as fs from 'node:fs'
 import * as path from 'node:path'
 import { test } from 'node:test'
+import { exitCodes } from '#cli/kit/exit-codes.ts'
 import { chainedHash } from '#plane/store/journal/journal-chain.ts'
 import { setUpCli } from './cli-setup.ts'
 
@@ -43,6 +44,31 @@ test('a node is registered, listed, explained, drained and revoked', async (t) =
   const again = await muster('node', 'quarantine', 'hpc-1', '--reason', 'odd')
   assert.equal(again.code, 1)
   assert.match(again.err, /^error NODE_REVOKED: .*\n(detail: .*\n)?next: .*\.\/muster node enroll hpc-1\n$/)
+})
+
+test('several nodes are drained, quarantined and released with one command, a line each; what fails is counted', async (t) => {
+  const { muster } = await setUpCli(t)
+  for (const id of ['gpu-001', 'gpu-002']) await muster('node', 'enroll', id)
+  const drained = await muster('node', 'drain', 'gpu-001', 'gpu-002', 'nobody')
+  assert.equal(drained.code, exitCodes.partly)
+  assert.match(drained.out, /^gpu-001 +registered +.*drained.*\ngpu-002 +registered .*\nnobody +failed +NODE_NOT_FOUND/)
+  assert.match(drained.err, /^1 of 3 failed/)
+  const cut = await muster('node', 'quarantine', 'gpu-001', 'gpu-002', '--reason', 'odd')
+  assert.equal(cut.code, exitCodes.ok, cut.err)
+  assert.match(cut.out, /^gpu-001 +quarantined +effective after \d+ ms +receipt \w+\ngpu-002 +quarantined/)
+  const again = await muster('node', 'quarantine', 'gpu-001', 'gpu-002', '--reason', 'odd', '-o', 'json')
+  assert.equal(again.code, exitCodes.partly)
+  const { results } = JSON.parse(again.out)
+  assert.deepEqual([results[0].receipt, results[0].code], [null, 'NODE_QUARANTINED'])
+  assert.match((await muster('node', 'release', 'gpu-001', 'gpu-002')).out, /^gpu-001 +inactive.*\ngpu-002 +inactive/)
+})
+
+test('a filter with a name that does not exist is refused, and not answered with an empty list', async (t) => {
+  const { muster } = await setUpCli(t)
+  assert.match((await muster('node', 'list', '--profile', 'nope')).err, /^error PROFILE_NOT_FOUND/)
+  assert.match((await muster('token', 'list', '--node', 'nobody')).err, /^error NODE_NOT_FOUND/)
+  await muster('node', 'enroll', 'gpu-001')
+  assert.equal((await muster('token', 'list', '--node', 'gpu-001')).code, exitCodes.ok)
 })
 
 test('-o json is the answer of the API, wherever the option stands', async (t) => {

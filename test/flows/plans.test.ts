@@ -31,10 +31,13 @@ const setUp = async (t: TestContext) => {
 }
 
 test('several nodes are revoked only as planned, each with its receipt, and the plan works once', async (t) => {
-  const { ok, plan, apply, muster, call } = await setUp(t)
+  const { ok, apply, muster, call } = await setUp(t)
   for (const id of ['gpu-001', 'gpu-002']) await ok('node', 'enroll', id)
   // Without --plan, too: several at once are shown first.
-  const shown = await plan('node', 'revoke', 'gpu-001', 'gpu-002', '--reason', 'stolen')
+  const order = ['node', 'revoke', 'gpu-001', 'gpu-002', '--reason', 'stolen', '--reason-code', 'key-compromise']
+  const said = await muster(...order, '-o', 'json')
+  assert.equal(said.code, exitCodes.onlyPlanned, 'nothing was done, and a script notices')
+  const shown = JSON.parse(said.out) as PlanView
   assert.deepEqual(
     shown.effects.map(({ subject, loses }) => [subject, loses]),
     [
@@ -47,6 +50,8 @@ test('several nodes are revoked only as planned, each with its receipt, and the 
   const { steps } = await apply(shown.id)
   assert.ok(steps.every(({ done, receipt }) => done && receipt !== null && receipt.effective_at !== null))
   assert.equal((await call('viewer', 'GET', '/v1/nodes/gpu-002')).body.membership, 'revoked')
+  const { entries } = (await call('viewer', 'GET', '/v1/journal?node=gpu-002&type=host.revoked')).body
+  assert.equal(entries[0].entry.body.reason_code, 'key-compromise')
   const again = await muster('plan', 'apply', shown.id)
   assert.equal(again.code, exitCodes.refused)
   assert.match(again.err, /PLAN_USED/)
@@ -68,7 +73,7 @@ test('a plan is applied to the nodes it was computed for: other nodes, or anothe
   const { ok, plan, muster, call } = await setUp(t)
   for (const id of ['gpu-001', 'gpu-002']) await ok('node', 'enroll', id)
   const { id } = await plan('node', 'revoke', 'gpu-001', '--reason', 'stolen', '--plan')
-  for (const more of [['gpu-002'], ['--reason', 'lost']]) {
+  for (const more of [['gpu-002'], ['--reason', 'lost'], ['--reason-code', 'superseded']]) {
     const refused = await muster('node', 'revoke', ...more, '--apply', id)
     assert.equal(refused.code, exitCodes.usage)
     assert.match(refused.err, /muster plan show/)

@@ -107,6 +107,9 @@ const tokenList = async (cli: Cli, options: GlobalOptions & { node?: string }): 
 const stateOf = ({ state, why = null }: TokenView): string =>
   why === null ? state : `${state} (${why.split(':', 1)[0]})`
 
+const expiry = (expiresMs: number, nowMs: number): string =>
+  expiresMs > nowMs ? `in ${formatSpan(expiresMs - nowMs)}` : formatAgo(expiresMs, nowMs)
+
 export const tokenRow = (token: TokenView, nowMs: number): Cell[] => {
   const expiresMs = parseIsoTime(token.expires_at) ?? nowMs
   return [
@@ -114,7 +117,8 @@ export const tokenRow = (token: TokenView, nowMs: number): Cell[] => {
     { text: stateOf(token), colour: token.state === 'unused' ? 'green' : 'dim' },
     (token.node ?? 'any node') + (token.replace ? ' (replace)' : ''),
     token.profile,
-    expiresMs > nowMs ? `in ${formatSpan(expiresMs - nowMs)}` : formatAgo(expiresMs, nowMs),
+    // What has ended otherwise does not expire any more.
+    token.state === 'used' || token.state === 'revoked' ? '-' : expiry(expiresMs, nowMs),
     token.created_by,
     token.used_by ?? '-',
   ]

@@ -11,22 +11,20 @@ import { printer } from '#cli/kit/print.ts'
 import { renderFacts, renderTable, type Cell } from '#cli/kit/table.ts'
 import { schedulingApi, type HealthRequest } from '#wire/fleet/scheduling-api.ts'
 import { vclusterApi } from '#wire/fleet/vcluster-api.ts'
-import { exitCodes } from '#cli/kit/exit-codes.ts'
+import { exitCodes, type ExitCode } from '#cli/kit/exit-codes.ts'
 import { inParallel } from '#cli/kit/in-parallel.ts'
 import type { ReceiptView } from '#wire/revocation/receipt-api.ts'
-import { awaitReceipt, showReceipt, usualWait } from '#cli/revocation/receipt-lines.ts'
+import { askReceipt, awaitReceipt, showReceipt, usualWait } from '#cli/revocation/receipt-lines.ts'
 import { durationOption } from '#cli/kit/arguments.ts'
-import { computePlan, withPlan, type PlanOptions } from '#cli/plans/plan.ts'
+import { onlyPlan, withPlan, type PlanOptions } from '#cli/plans/plan.ts'
 
 type Change = 'undrain' | 'release' | 'approve' | 'deny'
 
 const change =
   (action: Change) =>
-  async (cli: Cli, options: GlobalOptions, id: string): Promise<void> =>
-    showState(
-      cli,
-      options,
-      await connect(cli, options).ask(nodeActionApi[action], { params: { id }, about: { ID: id } }),
+  (cli: Cli, options: GlobalOptions, ids: readonly string[]): Promise<void> =>
+    changeState(cli, options, ids, (plane, id) =>
+      plane.tryAsk(nodeActionApi[action], { params: { id }, about: { ID: id } }),
     )
 
 export const nodeUndrain = change('undrain')
@@ -34,10 +32,15 @@ export const nodeRelease = change('release')
 export const nodeApprove = change('approve')
 export const nodeDeny = change('deny')
 
-export const nodeDrain = async (cli: Cli, options: GlobalOptions & { done?: boolean }, id: string): Promise<void> => {
+export const nodeDrain = (
+  cli: Cli,
+  options: GlobalOptions & { done?: boolean },
+  ids: readonly string[],
+): Promise<void> => {
   const body = options.done === true ? { done: true } : {}
-  const plane = connect(cli, options)
-  showState(cli, options, await plane.ask(nodeActionApi.drain, { params: { id }, body, about: { ID: id } }))
+  return changeState(cli, options, ids, (plane, id) =>
+    plane.tryAsk(nodeActionApi.drain, { params: { id }, body, about: { ID: id } }),
+  )
 }
 
 export const nodeSettle = async (
@@ -48,6 +51,23 @@ export const nodeSettle = async (
   const body = { reason: options.reason }
   const plane = connect(cli, options)
   showState(cli, options, await plane.ask(nodeActionApi.settle, { params: { id }, body, about: { ID: id } }))
+}
+
+/** Of one node all that is said of its state, of several a line each. */
+const changeState = async (
+  cli: Cli,
+  options: GlobalOptions,
+  ids: readonly string[],
+  ask: (plane: OperatorClient, id: string) => Promise<NodeDetail | Failure>,
+): Promise<void> => {
+  const [id, ...more] = ids
+  if (id === undefined || more.length > 0) {
+    const words = (node: NodeDetail): Cell[] => [node.membership, schedulingText(node.scheduling)]
+    return changeAll(cli, options, ids, ask, words)
+  }
+  const answer = await ask(connect(cli, options), id)
+  if (answer instanceof Failure) throw answer
+  showState(cli, options, answer)
 }
 
 const showState = (cli: Cli, options: GlobalOptions, node: NodeDetail): void => {
@@ -113,56 +133,119 @@ type Result = {
 
 const atOnce = 8
 
+/** What became of one of several. */
+type Asked<T> = {
+  readonly id: string
+  /** Null: it was refused, for the reason below. */
+  readonly done: T | null
+  readonly code: string | null
+  readonly detail: string | null
+  readonly exit: ExitCode
+}
+
+const askEach = <T>(ids: readonly string[], ask: (id: string) => Promise<T | Failure>): Promise<readonly Asked<T>[]> =>
+  inParallel([...new Set(ids)], atOnce, async (id) => {
+    const answer = await ask(id)
+    if (!(answer instanceof Failure)) return { id, done: answer, code: null, detail: null, exit: exitCodes.ok }
+    // Of one there is nothing else to say; a key that is not valid fails all alike.
+    if (ids.length === 1 || answer.exit === exitCodes.notAllowed) throw answer
+    return { id, done: null, code: answer.code, detail: answer.detail ?? answer.message, exit: answer.exit }
+  })
+
 const changeAll = async (
   cli: Cli,
   options: GlobalOptions,
   ids: readonly string[],
   ask: (plane: OperatorClient, id: string) => Promise<NodeDetail | Failure>,
+  words: (node: NodeDetail) => Cell[] = placeWords,
 ): Promise<void> => {
   const plane = connect(cli, options)
-  const change = async (id: string): Promise<Result> => {
-    const answer = await ask(plane, id)
-    if (!(answer instanceof Failure)) return { id, node: answer, code: null, detail: null }
-    // Of one there is nothing else to say; a key that is not valid fails all alike.
-    if (ids.length === 1 || answer.exit === exitCodes.notAllowed) throw answer
-    return { id, node: null, code: answer.code, detail: answer.detail ?? answer.message }
-  }
-  const results = await inParallel(ids, atOnce, change)
-  const print = printer(cli, options)
-  print.answer({ results }, (paint) => renderTable(results.map(rowOf), paint))
-  const failed = results.filter(({ node }) => node === null).length
-  if (failed === 0) return
-  print.note(`${failed} of ${results.length} failed; next: see them with muster node show ID, and repeat for those`)
-  cli.exit.finish(exitCodes.partly)
+  const each = await askEach(ids, (id) => ask(plane, id))
+  const results: Result[] = each.map(({ done, exit: _exit, ...one }) => ({ ...one, node: done }))
+  printer(cli, options).answer({ results }, (paint) =>
+    renderTable(
+      results.map((result) => (result.node === null ? failedRow(result) : [result.id, ...words(result.node)])),
+      paint,
+    ),
+  )
+  countFailed(cli, options, each)
 }
 
-const rowOf = ({ id, node, code, detail }: Result): Cell[] =>
-  node === null
-    ? [id, { text: 'failed', colour: 'red' }, `${code} ${detail}`]
-    : [id, node.vcluster === null ? 'in no vcluster' : `in ${node.vcluster}`, node.scheduling.state]
+const placeWords = ({ vcluster, scheduling }: NodeDetail): Cell[] => [
+  vcluster === null ? 'in no vcluster' : `in ${vcluster}`,
+  scheduling.state,
+]
 
-// Taking the identity of a node away, and waiting for the proof; of several only as planned.
+const failedRow = ({ id, code, detail }: Pick<Result, 'id' | 'code' | 'detail'>): Cell[] => [
+  id,
+  { text: 'failed', colour: 'red' },
+  `${code} ${detail}`,
+]
+
+const countFailed = (cli: Cli, options: GlobalOptions, each: readonly Asked<unknown>[]): void => {
+  const failed = each.filter(({ done }) => done === null).length
+  if (failed === 0) return
+  printer(cli, options).note(
+    `${failed} of ${each.length} failed; next: see them with muster node show ID, and repeat for those`,
+  )
+  // Such an order is no success, and is in force where it was given.
+  const isPending = each.some(({ exit }) => exit === exitCodes.inForceHereOnly)
+  cli.exit.finish(isPending ? exitCodes.inForceHereOnly : exitCodes.partly)
+}
+
+// Taking the identity of nodes away, and waiting for the proof; for good, of several, only as planned.
 
 type Waiting = { readonly wait?: string | false }
 
 type Ask = (plane: OperatorClient) => Promise<ReceiptView>
 
 const withdraw = async (cli: Cli, options: GlobalOptions & Waiting, ask: Ask): Promise<void> => {
-  // Read before anything is sent: a mistake in it must not come after the deed.
-  const waitMs = options.wait === false ? 0 : durationOption('--wait', options.wait ?? usualWait)
+  const waitMs = waitOf(options)
   const plane = connect(cli, options)
   const receipt = await ask(plane)
   showReceipt(cli, printer(cli, options), await awaitReceipt(cli, plane, receipt, waitMs))
 }
 
-export const nodeQuarantine = (
+export const nodeQuarantine = async (
   cli: Cli,
   options: GlobalOptions & Waiting & { readonly reason: string },
-  id: string,
-): Promise<void> =>
-  withdraw(cli, options, (plane) =>
-    plane.ask(nodeActionApi.quarantine, { params: { id }, body: { reason: options.reason }, about: { ID: id } }),
+  ids: readonly string[],
+): Promise<void> => {
+  const asked = (id: string) => ({ params: { id }, body: { reason: options.reason }, about: { ID: id } })
+  const [id, ...more] = ids
+  if (id !== undefined && more.length === 0) {
+    return withdraw(cli, options, (plane) => plane.ask(nodeActionApi.quarantine, asked(id)))
+  }
+  const waitMs = waitOf(options)
+  const plane = connect(cli, options)
+  const each = await askEach(ids, async (one) => {
+    const receipt = await plane.tryAsk(nodeActionApi.quarantine, asked(one))
+    const open = !(receipt instanceof Failure) && receipt.effective_at === null && waitMs > 0
+    return open ? askReceipt(plane, receipt.id, waitMs) : receipt
+  })
+  const results = each.map(({ done, exit: _exit, ...one }) => ({ ...one, receipt: done }))
+  printer(cli, options).answer({ results }, (paint) =>
+    renderTable(
+      results.map((result) => (result.receipt === null ? failedRow(result) : quarantinedRow(result.receipt))),
+      paint,
+    ),
   )
+  if (results.some(({ receipt }) => receipt !== null && receipt.effective_at === null)) {
+    printer(cli, options).note('not effective everywhere yet; see: muster receipt show RECEIPT --wait 30s')
+    cli.exit.finish(exitCodes.notEffective)
+  }
+  countFailed(cli, options, each)
+}
+
+const quarantinedRow = ({ node, id, effective_at: at, latency }: ReceiptView): Cell[] => [
+  node,
+  at === null ? { text: 'not effective yet', colour: 'red' } : 'quarantined',
+  at === null ? '' : `effective after ${latency.effective_ms ?? 0} ms`,
+  `receipt ${id}`,
+]
+
+/** Read before anything is sent: a mistake in it must not come after the deed. */
+const waitOf = ({ wait }: Waiting): number => (wait === false ? 0 : durationOption('--wait', wait ?? usualWait))
 
 type RevokeOptions = PlanOptions & Waiting & { readonly reason?: string; readonly reasonCode?: RevocationReason }
 
@@ -177,7 +260,7 @@ export const nodeRevoke = withPlan('revoke-nodes', revocation, async (cli: Cli, 
   const [id, ...more] = named(ids, 'revoke')
   return more.length === 0 && id !== undefined
     ? withdraw(cli, options, (plane) => plane.ask(nodeActionApi.revoke, { params: { id }, body, about: { ID: id } }))
-    : computePlan(cli, options, revocation(options, ids))
+    : onlyPlan(cli, options, revocation(options, ids))
 })
 
 type DecommissionOptions = PlanOptions & Waiting & { readonly force?: boolean }
@@ -201,7 +284,7 @@ export const nodeDecommission = withPlan(
             about: { ID: id },
           }),
         )
-      : computePlan(cli, options, decommissioning(options, ids))
+      : onlyPlan(cli, options, decommissioning(options, ids))
   },
 )
 

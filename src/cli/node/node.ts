@@ -136,8 +136,9 @@ const declareAssignment = (node: Command, cli: Cli): void => {
 }
 
 const declareActions = (node: Command, cli: Cli): void => {
-  const drain = verb(node, 'drain <id>', 'Let work on a node end; it keeps its identity', [
+  const drain = verb(node, 'drain <id...>', 'Let work on nodes end; they keep their identity', [
     ['muster node drain gpu-001', 'no new work; drained once its allocations have moved'],
+    ['muster node drain gpu-001 gpu-002', 'a line each'],
     ['muster node drain gpu-001 --done', 'refused while allocations are on record there'],
   ]).option('--done', 'say that nothing runs there any more')
   loads(cli, drain, async () => (await acts()).nodeDrain)
@@ -156,29 +157,32 @@ const declareActions = (node: Command, cli: Cli): void => {
     .option('--reason <text>', 'what is wrong; goes into the journal')
   loads(cli, health, async () => (await acts()).nodeHealth)
 
-  const undrain = verb(node, 'undrain <id>', 'Take work on a node again', [['muster node undrain gpu-001', '']])
+  const undrain = verb(node, 'undrain <id...>', 'Take work on nodes again', [['muster node undrain gpu-001', '']])
   loads(cli, undrain, async () => (await acts()).nodeUndrain)
 
   const quarantine = verb(
     node,
-    'quarantine <id>',
-    'Cut a node off at once; it stays out until an operator releases it',
-    [['muster node quarantine gpu-001 --reason "odd traffic"', 'waits for the proof, and prints it']],
+    'quarantine <id...>',
+    'Cut nodes off at once; they stay out until an operator releases them',
+    [
+      ['muster node quarantine gpu-001 --reason "odd traffic"', 'waits for the proof, and prints it'],
+      ['muster node quarantine gpu-001 gpu-002 --reason "odd traffic"', 'each at once, a line each'],
+    ],
   ).requiredOption('--reason <text>', 'why; goes into the journal')
   waits(quarantine)
   loads(cli, quarantine, async () => (await acts()).nodeQuarantine)
 
-  const release = verb(node, 'release <id>', 'End a quarantine; the node comes back in a new epoch', [
+  const release = verb(node, 'release <id...>', 'End a quarantine; the node comes back in a new epoch', [
     ['muster node release gpu-001', ''],
   ])
   loads(cli, release, async () => (await acts()).nodeRelease)
 
-  const approve = verb(node, 'approve <id>', 'Say yes to a node: to its return, or to one more recovery', [
+  const approve = verb(node, 'approve <id...>', 'Say yes to a node: to its return, or to one more recovery', [
     ['muster node approve mesh-04', ''],
   ])
   loads(cli, approve, async () => (await acts()).nodeApprove)
 
-  const deny = verb(node, 'deny <id>', 'Deny a node its recovery; an approval undoes it', [
+  const deny = verb(node, 'deny <id...>', 'Deny a node its recovery; an approval undoes it', [
     ['muster node deny mesh-04', ''],
   ])
   loads(cli, deny, async () => (await acts()).nodeDeny)

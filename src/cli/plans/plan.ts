@@ -58,13 +58,19 @@ const saysWhat = (options: object, args: readonly unknown[]): boolean =>
   args.some((arg) => (Array.isArray(arg) ? arg.length > 0 : arg !== undefined)) ||
   ['reason', 'reasonCode', 'force', 'compromised'].some((name) => name in options)
 
-export const computePlan = async (cli: Cli, options: GlobalOptions, action: PlanActionBody): Promise<void> => {
+const computePlan = async (cli: Cli, options: GlobalOptions, action: PlanActionBody): Promise<void> => {
   const about = 'nodes' in action ? { ID: action.nodes[0] ?? 'ID' } : {}
   const body = { action }
   const plan = await connect(cli, options).ask(planApi.compute, { body, about, timeoutMs })
   const print = printer(cli, options)
   print.answer(plan, (paint) => planLines(plan, paint).map((line) => asCalled(line, cli.program)))
   print.note(`nothing was done; to do this, until ${plan.expires_at}: muster plan apply ${plan.id}`)
+}
+
+/** For an order that is only carried out as planned. A script that takes this for done would be wrong: its exit code says so. */
+export const onlyPlan = async (cli: Cli, options: GlobalOptions, action: PlanActionBody): Promise<void> => {
+  await computePlan(cli, options, action)
+  cli.exit.finish(exitCodes.onlyPlanned)
 }
 
 const showPlan = async (cli: Cli, options: GlobalOptions, id: string): Promise<void> => {

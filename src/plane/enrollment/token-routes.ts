@@ -22,6 +22,8 @@ export const operatorTokenRoutes = (core: FlowCore, target: JoinTarget): readonl
     list: async (call) => {
       const { node = null } = call.query
       const tokens = await core.store.tokens({ node, limit: mostListed })
+      if (node !== null && tokens.length === 0 && (await core.store.get('node', node)) === null)
+        return refuse('NODE_NOT_FOUND', node)
       return answer({ tokens: tokens.map(({ value }) => tokenView(value, core.clock.nowMs())) })
     },
     revoke: async (call) => {

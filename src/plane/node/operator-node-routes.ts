@@ -71,6 +71,7 @@ const listNodes = async (
     if (named === null || named.value.deletedAtMs !== null) return refuse('VCLUSTER_NOT_FOUND', vcluster)
   }
   const profiles = await profilesByName(core.store)
+  if (profile !== null && !profiles.has(profile)) return refuse('PROFILE_NOT_FOUND', profile)
   const nodes: ReturnType<typeof nodeView>[] = []
   let after = query.after ?? null
   for (let looked = 0; ;) {
