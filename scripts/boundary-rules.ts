@@ -388,7 +388,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
     ],
     wire: ['ca'],
   },
-  'cli/enrollment': { cli: ['kit', 'plans'], wire: ['core', 'enrollment'] },
+  'cli/enrollment': { cli: ['kit', 'plans'], domain: ['core'], wire: ['core', 'enrollment'] },
   'cli/federation': { cli: ['kit'], wire: ['federation'] },
   'cli/fleet': { cli: ['kit', 'plans'], domain: ['fleet'], wire: ['fleet'] },
   'cli/identity': { cli: ['kit'], wire: ['identity'] },

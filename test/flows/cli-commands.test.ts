@@ -14,6 +14,9 @@ test('token create prints one join string alone on standard output, and says on 
   assert.match(err, /registered gpu-001 with profile gpu-cloud\ntoken \w+ for node gpu-001, .* for 10m\n$/)
   assert.doesNotMatch(err, /enroll_/)
 
+  const second = await muster('token', 'create', '--node', 'gpu-001')
+  assert.match(second.err, /\n1 earlier token for node gpu-001 can still be used: .*token list --node gpu-001\n$/)
+
   const list = await muster('token', 'list')
   assert.match(list.out, /unused {2}gpu-001 {2}gpu-cloud {2}in (9m|10m)/)
   assert.doesNotMatch(list.out, /enroll_/)

@@ -3,6 +3,7 @@
 import type { Command } from 'commander'
 import type { Cli, GlobalOptions } from '#cli/kit/cli.ts'
 import { noun, performs, plans, verb } from '#cli/kit/verb.ts'
+import { counted } from '#domain/core/in-words.ts'
 import { parseJoinString } from '#wire/core/join-string.ts'
 import { type CreateTokenRequest, tokenApi, type TokenView } from '#wire/enrollment/token-api.ts'
 import { parseIsoTime } from '#platform/clock.ts'
@@ -10,7 +11,7 @@ import { formatSpan, formatAgo } from '#cli/kit/duration.ts'
 import { exitCodes } from '#cli/kit/exit-codes.ts'
 import { Failure, usageFailure } from '#cli/kit/failure.ts'
 import { durationOption, nodeName } from '#cli/kit/arguments.ts'
-import { connect } from '#cli/kit/operator-client.ts'
+import { connect, type OperatorClient } from '#cli/kit/operator-client.ts'
 import { printer } from '#cli/kit/print.ts'
 import { renderHeadedTable, type Cell } from '#cli/kit/table.ts'
 import { withPlan, type PlanOptions } from '#cli/plans/plan.ts'
@@ -43,8 +44,8 @@ export const declareToken = (token: Command, cli: Cli): void => {
   performs(cli, list, tokenList)
 
   const revoke = verb(token, 'revoke [id]', 'Withdraw a token that has not been used', [
-    ['muster token revoke 01JCQ7Z6W3M8', 'an id as token list shows it'],
-    ['muster token revoke 01JCQ7Z6W3M8 --plan', 'who could not join without it'],
+    ['muster token revoke 01JCQ7Z6W3M8X9Y0Z1A2B3C4D5', 'an id as token list shows it'],
+    ['muster token revoke 01JCQ7Z6W3M8X9Y0Z1A2B3C4D5 --plan', 'who could not join without it'],
   ])
   plans(revoke)
   performs(cli, revoke, tokenRevoke)
@@ -64,7 +65,8 @@ const tokenCreate = async (cli: Cli, options: Options): Promise<void> => {
     ...(options.replace === true ? { replace: true } : {}),
     ...(options.expires === undefined ? {} : { expires_ms: durationOption('--expires', options.expires) }),
   }
-  const answer = await connect(cli, options).ask(tokenApi.create, {
+  const plane = connect(cli, options)
+  const answer = await plane.ask(tokenApi.create, {
     body: request,
     about: { ID: options.node ?? 'ID', PROFILE: options.profile ?? 'PROFILE' },
   })
@@ -78,9 +80,23 @@ const tokenCreate = async (cli: Cli, options: Options): Promise<void> => {
   const whose = token.node === null ? 'one node of the domain' : `node ${token.node}`
   if (answer.registered) print.note(`registered ${token.node} with profile ${token.profile}`)
   print.note(`token ${token.id} for ${whose}, profile ${token.profile}, good once, for ${formatSpan(spanMs)}`)
+  const others = await otherLiveTokens(plane, token)
+  if (others > 0) {
+    print.note(
+      `${counted(others, 'earlier token')} for ${whose} can still be used: muster token list --node ${token.node}`,
+    )
+  }
   if (cli.out.isTerminal && !print.json) {
     print.note('next: on the machine, save that line to a file and run: muster agent run --join-file FILE')
   }
+}
+
+/** A token does not void the ones before it. An answer to this is worth less than the token: without one nothing is said. */
+const otherLiveTokens = async (plane: OperatorClient, { id, node }: TokenView): Promise<number> => {
+  if (node === null) return 0
+  const answer = await plane.tryAsk(tokenApi.list, { query: { node } }).catch(() => null)
+  if (answer === null || answer instanceof Failure) return 0
+  return answer.tokens.filter((other) => other.id !== id && ['unused', 'bound'].includes(other.state)).length
 }
 
 const notAJoinString = (): Failure =>
