@@ -65,7 +65,9 @@ export const mayKnow: Readonly<Record<string, Row>> = {
   'domain/plans': { domain: ['ca', 'core', 'enrollment', 'fleet'] },
   'domain/programs': { domain: ['core'] },
   'domain/recovery': { domain: ['ca', 'core', 'enrollment', 'identity'] },
-  'domain/revocation': { domain: ['core', 'recovery'] },
+  'domain/revocation': {
+    domain: ['alerts', 'core', 'programs', 'recovery', ...types('enrollment', 'fleet', 'identity')],
+  },
   'domain/settings': { domain: ['core', 'fleet'] },
 
   // What crosses the network, and what operators are shown of the domain.
@@ -212,7 +214,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
     wire: ['core', 'identity', 'recovery'],
   },
   'plane/revocation': {
-    domain: ['core', 'fleet', 'identity', 'network', 'revocation'],
+    domain: ['alerts', 'core', 'fleet', 'identity', 'network', 'programs', 'revocation'],
     plane: ['core', 'http', 'network', 'store/contract'],
     wire: ['core', 'revocation'],
   },

@@ -20,6 +20,7 @@ const event: fc.Arbitrary<LifeEvent> = fc.oneof(
     arbitrary: fc.record({ do: fc.constant('token' as const), node: fc.option(node, { freq: 3 }), replace }),
   },
   { weight: 1, arbitrary: fc.record({ do: fc.constant('withdraw' as const), on }) },
+  { weight: 2, arbitrary: fc.record({ do: fc.constant('purge' as const), node }) },
   { weight: 6, arbitrary: fc.record({ do: fc.constant('enroll' as const), on, node, key }) },
   {
     weight: 4,

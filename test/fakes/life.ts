@@ -25,6 +25,8 @@ import type { HardwareIdentity, Node } from '#domain/core/node.ts'
 import { judgeCertificate } from '#domain/identity/presented-certificate.ts'
 import type { NodePrincipal } from '#domain/core/principal.ts'
 import type { Profile } from '#domain/core/profile.ts'
+import { decidePurge, type RowsOfNode } from '#domain/revocation/purge.ts'
+import type { FormerNode } from '#domain/core/purged-node.ts'
 import { decideQuarantine, decideRelease } from '#domain/revocation/quarantine.ts'
 import type { RecoveryRegistrationFacts } from '#domain/core/recovery-credential.ts'
 import { decideRegister } from '#domain/enrollment/registration.ts'
@@ -49,7 +51,7 @@ import { ownersOf, rowTable, type RowTable } from './row-table.ts'
 
 /** `on` picks a token or a certificate among all there ever were, counted from the newest. */
 export type LifeEvent =
-  | { readonly do: 'register'; readonly node: string }
+  | { readonly do: 'register' | 'purge'; readonly node: string }
   | { readonly do: 'token'; readonly node: string | null; readonly replace: boolean }
   | { readonly do: 'withdraw'; readonly on: number }
   | { readonly do: 'enroll'; readonly on: number; readonly node: string; readonly key: string }
@@ -144,6 +146,11 @@ export const startLife = (profile: Profile, startMs: number): Life => {
     }
   }
 
+  const formerOf = (id: string): FormerNode => ({
+    key: `hash of ${id}`,
+    row: table.get('purged-node', `hash of ${id}`),
+  })
+
   const claimsOf = (key: string, register: RecoveryRegistrationFacts | null): KeyClaimFacts => ({
     certified: table.get('key-claim', key),
     registered: register?.kind === 'key' ? table.get('key-claim', register.spki) : null,
@@ -155,6 +162,7 @@ export const startLife = (profile: Profile, startMs: number): Life => {
     const facts = {
       credential,
       node,
+      former: formerOf(nodeId),
       nodeId,
       ...rules(),
       key: keyOf(key),
@@ -306,13 +314,21 @@ export const startLife = (profile: Profile, startMs: number): Life => {
         const hardware = hardwareOf(event.node)
         const existing = table.get('node', event.node)
         const owners = ownersOf(table, hardware)
-        return changeOf(decideRegister({ id: event.node, ...rules(), hardware, existing, owners, by, nowMs }))
+        const former = formerOf(event.node)
+        return changeOf(decideRegister({ id: event.node, ...rules(), hardware, existing, former, owners, by, nowMs }))
       }
       case 'token': {
         const node = event.node === null ? null : table.get('node', event.node)
         const secretHash = next('h')
         const facts = { tokenId: next('t'), secretHash, nodeId: event.node, node, replace: event.replace, ttlMs: null }
-        return changeOf(decideCreateToken({ ...facts, ...rules(), by, nowMs }))
+        const former = event.node === null || node !== null ? null : formerOf(event.node)
+        return changeOf(decideCreateToken({ ...facts, former, ...rules(), by, nowMs }))
+      }
+      case 'purge': {
+        const node = table.get('node', event.node)
+        if (node === null) return null
+        const facts = { node, former: formerOf(event.node), rows: rowsOf(table, event.node), livedMs: nowMs }
+        return changeOf(decidePurge({ ...facts, reason: 'asked for', by, nowMs }))
       }
       case 'withdraw': {
         const token = newest('token', event.on)
@@ -347,6 +363,25 @@ export const startLife = (profile: Profile, startMs: number): Life => {
 
   return { table, nowMs: () => nowMs, plan }
 }
+
+const rowsOf = (table: RowTable, id: string): RowsOfNode => ({
+  certificates: table
+    .all('certificate')
+    .filter(({ value }) => value.subject.kind === 'node' && value.subject.node === id),
+  programs: [],
+  denials: table.all('denial').filter(({ value }) => value.kind === 'epoch' && value.node === id),
+  tokens: table.all('token').filter(({ value: { scope, state } }) => {
+    if (scope.kind === 'node') return scope.node === id
+    return (state.kind === 'used' || state.kind === 'bound') && state.node === id
+  }),
+  receipts: [],
+  alerts: [],
+  allocations: [],
+  keyClaims: table.all('key-claim').filter(({ value }) => value.holders.some(({ node }) => node === id)),
+  wireguardKeys: [],
+  addresses: [],
+  names: [],
+})
 
 const changeOf = (verdict: Decided | { readonly kind: string }): Change | null =>
   verdict.kind === 'decided' && 'change' in verdict ? verdict.change : null

@@ -1,7 +1,7 @@
 // Rows in memory, committed by compare-and-set as the store does it: for model tests of decisions alone.
 
 import assert from 'node:assert/strict'
-import type { Change, Row, RowKind, RowTypes, Write } from '#domain/core/change.ts'
+import { type Change, nextVersion, type Row, type RowKind, type RowTypes, type Write } from '#domain/core/change.ts'
 import type { EntryDraft } from '#domain/core/journal-entry.ts'
 import type { Node } from '#domain/core/node.ts'
 import { tableShapes } from '#plane/store/commit/columns.ts'
@@ -26,9 +26,12 @@ export const rowTable = (): RowTable => {
       const stale = change.reads.some(({ row, key, version }) => (table.get(row, key)?.version ?? 0) !== version)
       if (stale || change.writes.some((write) => takesHardware(table, write))) return 'lost-race'
       for (const write of change.writes) {
-        const key = `${write.put}/${keyOf(write)}`
-        rows.set(key, { value: write.value, version: (rows.get(key)?.version ?? 0) + 1 })
+        const [key, of] = [`${write.put}/${keyOf(write)}`, keyOf(write)]
+        const read = change.reads.find((one) => one.row === write.put && one.key === of)
+        const version = nextVersion({ ...read, version: rows.get(key)?.version ?? 0 })
+        rows.set(key, { value: write.value, version })
       }
+      for (const { row, key } of change.removes ?? []) assert.ok(rows.delete(`${row}/${key}`), `${row}/${key} is gone`)
       journal.push(...change.entries)
       return 'committed'
     },

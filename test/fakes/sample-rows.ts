@@ -8,6 +8,7 @@ import type { HolderFacts } from '#domain/identity/duplicate.ts'
 import type { Membership, Node, Recovery, Repair, Slot, Slots } from '#domain/core/node.ts'
 import { noOverlay } from '#domain/fleet/overlay.ts'
 import { shippedProfiles, type Profile } from '#domain/core/profile.ts'
+import type { FormerNode } from '#domain/core/purged-node.ts'
 import type { Token } from '#domain/enrollment/token.ts'
 import type { VCluster } from '#domain/fleet/vcluster.ts'
 
@@ -96,6 +97,9 @@ export const nodeRow = (kind: Membership['kind'], changes: Partial<Node> = {}): 
     registeredBy: 'operator:carol',
     ...changes,
   })
+
+/** Of a name that was never purged. */
+export const neverKnown: FormerNode = { key: 'hash-of-name', row: null }
 
 export const keyRecovery = (changes: Partial<Recovery> = {}): Recovery => ({
   credential: { kind: 'key', spki: 'recovery-key', publicKey: 'cHVibGlj', registeredAtMs: noonMs - hour },

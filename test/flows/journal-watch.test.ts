@@ -14,6 +14,7 @@ import { verifiedAgainst } from '#plane/foundation/keep-witness.ts'
 import { openJournalWatch, type JournalWatch } from '#plane/journal/journal-watch.ts'
 import { openJournalWitness } from '#plane/store/journal/journal-witness.ts'
 import { openUnresolvedAlerts, type UnresolvedAlerts } from '#plane/alerts/reconcile-alerts.ts'
+import { purgeNode } from '#plane/revocation/purge-node.ts'
 import type { Store } from '#plane/store/contract/store.ts'
 import { systemClock } from '#platform/clock.ts'
 import { silentLog, type Log } from '#platform/log.ts'
@@ -115,6 +116,23 @@ test('R3: one run fences every row that was set back, and lists and alerts only 
   assert.ok(alerts.every(({ kind, severity }) => kind === 'rows_differ' && severity === 'critical'))
   await run()
   assert.deepEqual(watch.last()?.rows.differences, [], 'the fences made rows and journal agree')
+})
+
+test('R3: a purged node is no missing row; what has to stay of it is missed', async (t) => {
+  const { store, sql, run } = await setUp(t)
+  await store.commit(revokedNode('gpu-001'))
+  const core = { store, feed: openFeed(), clock: systemClock, timers: hurried, random: systemRandom, log: silentLog }
+  const by = { actor: 'operator:test', source: null, correlation: null }
+  const purged = await purgeNode(core, 'gpu-001', 'asked for', by, () => null)
+  assert.equal(purged.kind, 'committed')
+  assert.deepEqual(await run(), [])
+  await sql('DELETE FROM purged_node')
+  const [alert] = await run()
+  assert.equal(alert?.kind, 'rows_differ')
+  assert.match(
+    alert?.reason ?? '',
+    /gpu-001: the journal says that it was purged in epoch 1, and what stays of it is gone/,
+  )
 })
 
 test('R3: a node that was revoked is to be revoked again, and an open alert gains what differs later', async (t) => {

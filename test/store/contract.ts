@@ -81,6 +81,65 @@ export const storeContract = (name: string, openEmpty: () => Promise<StoreUnderT
         }
       })
 
+      test('a removed row is gone with what belongs to it, and a new one has a version it never had', async () => {
+        const held = hardware('02:00:00:00:00:01', 'S1')
+        await committed(store, newNode('n1', held))
+        await committed(store, change([read('node', 'n1', 1)], [putNode('n1', { ...held, ...revoked })]))
+        store.observe('n1', { agentVersion: '0.4.0' })
+        store = await under.reopen()
+        assert.equal((await store.observation('n1')).agentVersion, '0.4.0')
+        const removal = { ...change([read('node', 'n1', 2)], []), removes: [{ row: 'node', key: 'n1' }] as const }
+        await committed(store, removal)
+        assert.equal(await store.get('node', 'n1'), null)
+        assert.deepEqual(await store.nodesByHardware(held.hardware), [])
+        assert.equal((await store.observation('n1')).agentVersion, null)
+        assert.equal((await store.countNodes()).revoked, 0)
+        assert.equal(await store.commit(change([read('node', 'n1', 2)], [putNode('n1')])), 'lost-race')
+        assert.equal(await store.commit(removal), 'lost-race')
+
+        await committed(store, change([{ ...read('node', 'n1', 0), removedAt: 2 }], [putNode('n1', held)]))
+        assert.deepEqual(await store.get('node', 'n1'), { value: someNode('n1', held), version: 3 })
+        assert.equal((await store.journal.verify()).kind, 'intact')
+      })
+
+      test('a row that was not read, or is written as well, is not removed', async () => {
+        await committed(store, newNode('n1'))
+        const removes = [{ row: 'node', key: 'n1' }] as const
+        await assert.rejects(store.commit({ ...change([], []), removes }), /without naming the version/)
+        const both = { ...change([read('node', 'n1', 1)], [putNode('n1')]), removes }
+        await assert.rejects(store.commit(both), /writes node n1 and removes it/)
+        assert.equal((await store.get('node', 'n1'))?.version, 1)
+      })
+
+      test('rows are found by what their documents say of a node', async () => {
+        const key = (publicKey: string, node: string) => ({ publicKey, node, sinceMs: 1, endedAtMs: null })
+        const claim = (spki: string, ...nodes: string[]) => ({
+          spki,
+          holders: nodes.map((node) => ({ node, use: 'tls' as const, sinceMs: 1 })),
+        })
+        const places = [read('wireguard-key', 'w1', 0), read('wireguard-key', 'w2', 0)]
+        const spkis = ['k1', 'k2', 'k3'].map((spki) => read('key-claim', spki, 0))
+        const writes: Write[] = [
+          { put: 'wireguard-key', value: key('w1', 'n1') },
+          { put: 'wireguard-key', value: key('w2', 'n2') },
+          { put: 'key-claim', value: claim('k1', 'n1') },
+          { put: 'key-claim', value: claim('k2', 'n2', 'n1') },
+          { put: 'key-claim', value: claim('k3', 'n2') },
+        ]
+        await committed(store, change([...places, ...spkis], writes))
+        const page = { after: null, limit: 10 }
+        const keys = await store.list('wireguard-key', { ...page, where: { node: 'n1' } })
+        assert.deepEqual(
+          keys.map(({ value }) => value.publicKey),
+          ['w1'],
+        )
+        const claims = await store.list('key-claim', { ...page, where: { holder: 'n2', shared: 0 } })
+        assert.deepEqual(
+          claims.map(({ value }) => value.spki),
+          ['k3'],
+        )
+      })
+
       test('what was committed is there after closing and opening again', async () => {
         await committed(store, newNode('n1'))
         store = await under.reopen()
@@ -100,6 +159,26 @@ export const storeContract = (name: string, openEmpty: () => Promise<StoreUnderT
           [false, true],
         )
         assert.equal((await store.get('node', 'n1'))?.value.epoch, 1)
+      })
+
+      test('of a removal and a change of one row one is committed, in either order', async () => {
+        const removes = [{ row: 'node', key: 'n1' }] as const
+        await committed(store, newNode('n1'))
+        const changed = change([read('node', 'n1', 1)], [putNode('n1', { epoch: 2 })])
+        const removed = { ...change([read('node', 'n1', 1)], []), removes }
+        const first = await Promise.all([store.commit(changed), store.commit(removed)])
+        assert.deepEqual(
+          first.map((outcome) => outcome === 'lost-race'),
+          [false, true],
+        )
+        const again = { ...change([read('node', 'n1', 2)], []), removes }
+        const late = change([read('node', 'n1', 2)], [putNode('n1', { epoch: 3 })])
+        const second = await Promise.all([store.commit(again), store.commit(late)])
+        assert.deepEqual(
+          second.map((outcome) => outcome === 'lost-race'),
+          [false, true],
+        )
+        assert.equal(await store.get('node', 'n1'), null)
       })
 
       test('a lost race costs the other commits of its group nothing', async () => {

@@ -12,20 +12,27 @@ const ids = ['a', 'b', 'c'] as const
 const macs = ['02:00:00:00:00:01', '02:00:00:00:00:02'] as const
 
 /** `stale` shifts the version it claims to have read from the one there was when its batch began. */
-type Touch = { id: string; stale: number; write: { macs: string[]; revoked: boolean } | null }
+type Touch = { id: string; stale: number; write: { macs: string[]; revoked: boolean } | 'remove' | null }
 
 const touch: fc.Arbitrary<Touch> = fc.record({
   id: fc.constantFrom(...ids),
   stale: fc.constantFrom(0, 0, 0, 1, 2, -1),
-  write: fc.option(fc.record({ macs: fc.subarray([...macs]), revoked: fc.boolean() })),
+  write: fc.option(
+    fc.oneof(
+      { weight: 4, arbitrary: fc.record({ macs: fc.subarray([...macs]), revoked: fc.boolean() }) },
+      { weight: 1, arbitrary: fc.constant('remove' as const) },
+    ),
+  ),
 })
 const commit = fc.uniqueArray(touch, { selector: (each) => each.id, minLength: 1, maxLength: 3 })
 const batches = fc.array(fc.array(commit, { minLength: 1, maxLength: 5 }), { minLength: 1, maxLength: 6 })
 
-type Modelled = { version: number; macs: readonly string[]; revoked: boolean }
+/** `last`: its version, also after it was removed. */
+type Modelled = { version: number; last: number; macs: readonly string[]; revoked: boolean }
 type Model = ReadonlyMap<string, Modelled>
 
 const versionIn = (model: Model, id: string): number => model.get(id)?.version ?? 0
+const lastIn = (model: Model, id: string): number => model.get(id)?.last ?? 0
 
 /**
  * The whole contract of a commit: every read holds and no two living nodes share an address, or nothing happens. The
@@ -37,9 +44,15 @@ const applied = (model: Model, touches: readonly Touch[], before: Model): Model 
     const claimed = Math.max(0, versionIn(before, id) + stale)
     if (claimed !== versionIn(model, id)) return 'lost-race'
     if (write === null) continue
+    if (write === 'remove') {
+      if (claimed > 0) next.set(id, { version: 0, last: claimed, macs: [], revoked: true })
+      continue
+    }
     const { macs: wanted, revoked } = write
     const had = model.get(id)?.macs ?? []
-    next.set(id, { version: claimed + 1, revoked, macs: revoked ? wanted.filter((mac) => had.includes(mac)) : wanted })
+    const version = (claimed === 0 ? lastIn(before, id) : claimed) + 1
+    const kept = revoked ? wanted.filter((mac) => had.includes(mac)) : wanted
+    next.set(id, { version, last: version, revoked, macs: kept })
   }
   const held = [...next.values()].filter(({ revoked }) => !revoked).flatMap((node) => node.macs)
   if (new Set(held).size !== held.length) return 'lost-race'
@@ -51,9 +64,15 @@ const applied = (model: Model, touches: readonly Touch[], before: Model): Model 
 
 /** Each run has node ids and addresses of its own, so that one store serves them all. */
 const changeOf = (run: number, touches: readonly Touch[], before: Model): Change => ({
-  reads: touches.map(({ id, stale }) => read('node', `${run}${id}`, Math.max(0, versionIn(before, id) + stale))),
+  reads: touches.map(({ id, stale }) => ({
+    ...read('node', `${run}${id}`, Math.max(0, versionIn(before, id) + stale)),
+    removedAt: lastIn(before, id),
+  })),
+  removes: touches.flatMap(({ id, stale, write }) =>
+    write === 'remove' && versionIn(before, id) + stale > 0 ? [{ row: 'node', key: `${run}${id}` }] : [],
+  ),
   writes: touches.flatMap(({ id, write }) => {
-    if (write === null) return []
+    if (write === null || write === 'remove') return []
     const hardware = { macs: write.macs.map((mac) => `${run}/${mac}`), bmcSerial: null }
     const gone = { membership: { kind: 'revoked', sinceMs: 1, reason: 'gone', by: 'operator:test' } } as const
     return [putNode(`${run}${id}`, write.revoked ? { hardware, ...gone } : { hardware })]

@@ -135,6 +135,14 @@ test('beside a replica of the release before the store keeps its schema, refuses
   assert.ok(!String(written?.['doc']).includes('probeSilenceMs'))
   assert.equal((await store.get('profile', 'gpu-cloud'))?.value.probeSilenceMs, defaultProbeSilenceMs)
 
+  const { version: registered } = (await store.get('node', 'gpu-001')) ?? assert.fail('no node')
+  const removes = [{ row: 'node', key: 'gpu-001' }] as const
+  const removal = { ...change([read('node', 'gpu-001', registered)], []), removes }
+  await assert.rejects(store.commit(removal), (error) => {
+    assert(error instanceof UpgradeUnfinished)
+    assert.match(error.what, /^the removal of a row .* waits for /)
+    return true
+  })
   const schemas = `the store has schema ${oldestSchema}, this release has ${newestSchema}`
   assert.deepEqual(store.warnings(), [
     `the upgrade is unfinished: ${schemas}; waiting for old-plane (${before}) to stop`,

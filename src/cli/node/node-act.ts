@@ -252,11 +252,11 @@ type RevokeOptions = PlanOptions & Waiting & { readonly reason?: string; readonl
 const revocation = (options: RevokeOptions, ids: readonly string[]) => ({
   kind: 'revoke-nodes' as const,
   nodes: named(ids, 'revoke'),
-  ...reasonIn(options),
+  ...revokeReasonIn(options),
 })
 
 export const nodeRevoke = withPlan('revoke-nodes', revocation, async (cli: Cli, options: RevokeOptions, ids) => {
-  const body = reasonIn(options)
+  const body = revokeReasonIn(options)
   const [id, ...more] = named(ids, 'revoke')
   return more.length === 0 && id !== undefined
     ? withdraw(cli, options, (plane) => plane.ask(nodeActionApi.revoke, { params: { id }, body, about: { ID: id } }))
@@ -288,13 +288,31 @@ export const nodeDecommission = withPlan(
   },
 )
 
+type PurgeOptions = PlanOptions & { readonly reason?: string }
+
+const purge = (options: PurgeOptions, ids: readonly string[]) => ({
+  kind: 'purge-nodes' as const,
+  nodes: named(ids, 'purge'),
+  reason: reasonIn(options, 'purge'),
+})
+
+/** Nothing is purged without a plan: what it removes cannot be had back. */
+export const nodePurge = withPlan('purge-nodes', purge, (cli: Cli, options: PurgeOptions, ids) =>
+  computePlan(cli, options, purge(options, ids)),
+)
+
 const named = (ids: readonly string[], what: string): string[] => {
   if (ids.length === 0) throw usageFailure('Which node?', `muster node ${what} ID, or --apply PLAN`)
   return [...new Set(ids)]
 }
 
 /** The code is sent only where it is given: planes before 0.4 do not know it. */
-const reasonIn = ({ reason, reasonCode }: RevokeOptions) => {
-  if (reason === undefined) throw usageFailure('Why? The journal keeps it.', 'muster node revoke ID --reason REASON')
-  return { reason, ...(reasonCode === undefined ? {} : { reason_code: reasonCode }) }
+const revokeReasonIn = ({ reason, reasonCode }: RevokeOptions) => ({
+  reason: reasonIn({ reason }, 'revoke'),
+  ...(reasonCode === undefined ? {} : { reason_code: reasonCode }),
+})
+
+const reasonIn = ({ reason }: { readonly reason?: string }, what: string): string => {
+  if (reason === undefined) throw usageFailure('Why? The journal keeps it.', `muster node ${what} ID --reason REASON`)
+  return reason
 }

@@ -223,6 +223,18 @@ const declareActions = (node: Command, cli: Cli): void => {
   ]).option('--force', 'even while it has sessions or allocations')
   plans(waits(decommission))
   loads(cli, decommission, async () => (await acts()).nodeDecommission)
+
+  const purge = verb(
+    node,
+    'purge [ids...]',
+    'Remove what describes revoked nodes, once their certificates have ended; shows it first',
+    [
+      ['muster node purge gpu-001 --reason "asked for by its owner"', 'shows what would go and what would stay'],
+      ['muster node purge --apply 01JCQ7Z6W3M8X9Y0Z1A2B3C4D5', 'does what was shown'],
+    ],
+  ).option('--reason <text>', 'why; goes into the journal')
+  plans(purge)
+  loads(cli, purge, async () => (await acts()).nodePurge)
 }
 
 /** Exit code 0 as soon as it is effective; the rest of the time is for peers. */

@@ -16,6 +16,7 @@ import type { NameClaim } from '#domain/programs/name-claim.ts'
 import type { Program } from '#domain/programs/program.ts'
 import type { OperatorKey } from './principal.ts'
 import type { Profile } from './profile.ts'
+import type { PurgedNode } from './purged-node.ts'
 import type { Receipt } from '#domain/revocation/receipt.ts'
 import type { Token } from '#domain/enrollment/token.ts'
 import type { VCluster } from '#domain/fleet/vcluster.ts'
@@ -69,6 +70,8 @@ export type RowTypes = {
   program: Program
   /** key: the name */
   'name-claim': NameClaim
+  /** key: the hash of the name */
+  'purged-node': PurgedNode
 }
 
 export type RowKind = keyof RowTypes
@@ -76,13 +79,30 @@ export type RowKind = keyof RowTypes
 export type Row<T> = { readonly value: T; readonly version: number }
 
 /** A row a decision relied on. Version 0: it relied on the row not being there. */
-export type Read = { readonly row: RowKind; readonly key: string; readonly version: number }
+export type Read = {
+  readonly row: RowKind
+  readonly key: string
+  readonly version: number
+  /** The version that a row of this key had when it was removed: a new one begins behind it, so that no version comes twice. */
+  readonly removedAt?: number
+}
+
+/** The version of a row that is written after it was read so. */
+export const nextVersion = ({ version, removedAt = 0 }: Pick<Read, 'version' | 'removedAt'>): number =>
+  (version === 0 ? removedAt : version) + 1
 
 export type Write = { readonly [K in RowKind]: { readonly put: K; readonly value: RowTypes[K] } }[RowKind]
+
+export type Removal = { readonly row: RowKind; readonly key: string }
 
 export type Change = {
   readonly reads: readonly Read[]
   readonly writes: readonly Write[]
+  /**
+   * Rows that are removed; each is among the reads. Only what no part of a plane keeps in memory: a removal is not published. With
+   * the row of a node goes what it held and what was observed of it.
+   */
+  readonly removes?: readonly Removal[]
   /** At least one, in the order they are to be read. */
   readonly entries: readonly [EntryDraft, ...EntryDraft[]] | readonly [...EntryDraft[], EntryDraft]
   /** Relies on no replica holding a channel of this node: one that was opened meanwhile wins the race. */

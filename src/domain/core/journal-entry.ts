@@ -26,6 +26,8 @@ export const entryTypes = [
   'node.condition_cleared',
   'node.superseded',
   'node.second_holder',
+  // the end of a tombstone; what came before stays in the journal
+  'node.purged',
   // recovery: one correlation links the failure, the request, the issuance and the resolution
   'node.recovery_requested',
   'node.recovered',

@@ -17,6 +17,7 @@ import {
   repair,
   slots,
   tokenRow,
+  neverKnown,
 } from '../../../test/fakes/sample-rows.ts'
 import { decideEnroll, recordEnrollment, type EnrollFacts } from './enrollment.ts'
 import { noHardware } from '#domain/core/node.ts'
@@ -26,6 +27,7 @@ import { nothingHeld } from '#domain/network/wireguard-part.ts'
 const facts = (changes: Partial<EnrollFacts> = {}): EnrollFacts => ({
   credential: { method: 'token', token: tokenRow(), state: 'unused' },
   node: nodeRow('inactive', { counter: 5, recovery: keyRecovery(), repair: repair() }),
+  former: changes.node === null ? neverKnown : null,
   nodeId: 'gpu-001',
   profile: profileRow('gpu-cloud'),
   domain: domainRow(),

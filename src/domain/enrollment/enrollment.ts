@@ -37,6 +37,7 @@ import {
   type NodeId,
 } from '#domain/core/node.ts'
 import type { JoinMethod } from '#domain/core/profile.ts'
+import { firstTenure, type FormerNode } from '#domain/core/purged-node.ts'
 import { registeredRecovery, type RecoveryRegistrationFacts } from '#domain/core/recovery-credential.ts'
 import { refuse, refuseField, refuseMethod, type Refusal } from '#domain/core/refusal.ts'
 import { isSuspicion } from '#domain/identity/settle.ts'
@@ -56,13 +57,15 @@ import {
   tokenTaken,
   type Credential,
 } from './credential.ts'
-import { firstTenure, newNode, registeredEntry } from './registration.ts'
+import { newNode, registeredEntry } from './registration.ts'
 import { bothHolders, isByHardwareAlone, keptByHolder } from './supersession.ts'
 
 export type EnrollFacts = IssueFacts & {
   readonly credential: Credential
   /** The node the credential names; null when a token of the domain is about to register one. */
   readonly node: Row<Node> | null
+  /** What is known of an earlier one where `node` is null; null: `node` is not. */
+  readonly former: FormerNode | null
   /** Its name, or the one it is going to have. */
   readonly nodeId: NodeId
   readonly reported: { readonly hardware: HardwareIdentity; readonly facts: HardwareFacts | null }
@@ -186,8 +189,15 @@ const keyInUseFacts = (
   return { nodeId, node: node === null ? null : node.value, spki, register, claims }
 }
 
-const newcomer = ({ nodeId: id, profile, by, nowMs }: EnrollFacts): Node =>
-  newNode({ id, profile: profile.value.name, hardware: noHardware, ...firstTenure, by, nowMs })
+const newcomer = (facts: EnrollFacts): Node => {
+  const { nodeId: id, profile, by, nowMs } = facts
+  return newNode({ id, profile: profile.value.name, hardware: noHardware, ...firstTenure(formerOf(facts)), by, nowMs })
+}
+
+const formerOf = ({ former }: EnrollFacts): FormerNode => {
+  if (former === null) throw new Error('a node was about to be registered without a look at an earlier one')
+  return former
+}
 
 const admitted = (facts: EnrollFacts, before: Node, supersedes: Admission['supersedes']): EnrollVerdict => {
   const { key } = facts
@@ -249,7 +259,11 @@ export const recordEnrollment = (
   ]
   const entries = entriesOf(admission, certificate, node)
   const keys = keyInUseFacts(facts, issued.spki)
-  return recorded(admission, { before: facts.node, node, certificate }, keys, { reads, writes, entries })
+  return recorded(admission, { before: facts.node ?? formerOf(facts), node, certificate }, keys, {
+    reads,
+    writes,
+    entries,
+  })
 }
 
 /**

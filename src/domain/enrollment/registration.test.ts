@@ -3,13 +3,14 @@ import { test } from 'node:test'
 import { entryTypesOf, expectDecided, expectRefused, readsOf } from '../../../test/fakes/expect-decision.ts'
 import { membershipKinds, noHardware } from '#domain/core/node.ts'
 import { decideRegister, type RegisterFacts } from './registration.ts'
-import { alice, nodeRow, noonMs, profileRow } from '../../../test/fakes/sample-rows.ts'
+import { alice, neverKnown, nodeRow, noonMs, profileRow } from '../../../test/fakes/sample-rows.ts'
 
 const facts: RegisterFacts = {
   id: 'gpu-001',
   profile: profileRow('gpu-cloud'),
   hardware: { macs: ['02:00:00:00:00:01'], bmcSerial: 'BMC-1' },
   existing: null,
+  former: neverKnown,
   owners: [],
   by: alice,
   nowMs: noonMs,
@@ -20,7 +21,7 @@ test('an unknown node is registered, and the change relies on it being unknown',
   assert.deepEqual(verdict.node.membership, { kind: 'registered', sinceMs: noonMs })
   assert.equal(verdict.node.epoch, 0)
   assert.equal(verdict.node.registeredBy, 'operator:alice')
-  assert.deepEqual(readsOf(verdict), ['node/gpu-001@0', 'profile/gpu-cloud@5'])
+  assert.deepEqual(readsOf(verdict), ['node/gpu-001@0', 'purged-node/hash-of-name@0', 'profile/gpu-cloud@5'])
   assert.deepEqual(verdict.change.entries[0], {
     type: 'node.registered',
     atMs: noonMs,
@@ -72,4 +73,15 @@ test('a profile that finds nodes by hardware needs some', () => {
   const blank = { ...facts, hardware: noHardware }
   expectRefused(decideRegister({ ...blank, profile: profileRow('hpc-diskless') }), 'REQUEST_INVALID', /MAC or a BMC/)
   expectDecided(decideRegister(blank))
+})
+
+test('the name of a purged node goes on where that one ended, and no version of its row comes twice', () => {
+  const value = { name: 'hash-of-name', epoch: 7, tenure: 3, counter: 40, version: 12, purgedAtMs: noonMs }
+  const former = { key: 'hash-of-name', row: { value, version: 2 } }
+  const verdict = expectDecided(decideRegister({ ...facts, former }))
+  assert.deepEqual([verdict.node.epoch, verdict.node.tenure, verdict.node.counter], [7, 4, 40])
+  assert.deepEqual(verdict.change.reads.slice(0, 2), [
+    { row: 'node', key: 'gpu-001', version: 0, removedAt: 12 },
+    { row: 'purged-node', key: 'hash-of-name', version: 2 },
+  ])
 })

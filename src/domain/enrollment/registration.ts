@@ -14,6 +14,7 @@ import { hardwareWords, isBlank, sameHardware } from '#domain/core/hardware-iden
 import type { EntryDraft } from '#domain/core/journal-entry.ts'
 import type { HardwareIdentity, Node, NodeId } from '#domain/core/node.ts'
 import type { Profile } from '#domain/core/profile.ts'
+import { firstTenure, type FormerNode, readsOfAbsent } from '#domain/core/purged-node.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
 
 export type RegisterFacts = {
@@ -21,6 +22,8 @@ export type RegisterFacts = {
   readonly profile: Row<Profile>
   readonly hardware: HardwareIdentity
   readonly existing: Row<Node> | null
+  /** Counts where there is none. */
+  readonly former: FormerNode
   /** Every node that holds any of this hardware. */
   readonly owners: readonly Row<Node>[]
   readonly by: Attribution
@@ -28,7 +31,7 @@ export type RegisterFacts = {
 }
 
 export const decideRegister = (facts: RegisterFacts): NodeDecided | Refusal => {
-  const { id, profile, hardware, existing, by, nowMs } = facts
+  const { id, profile, hardware, existing, former, by, nowMs } = facts
   if (existing !== null && existing.value.membership.kind !== 'revoked') return known(existing.value, facts)
 
   const owner = facts.owners.find(({ value }) => value.id !== id && value.membership.kind !== 'revoked')
@@ -45,11 +48,14 @@ export const decideRegister = (facts: RegisterFacts): NodeDecided | Refusal => {
   }
 
   const { epoch, tenure, counter } =
-    existing === null ? firstTenure : { ...existing.value, tenure: existing.value.tenure + 1 }
+    existing === null ? firstTenure(former) : { ...existing.value, tenure: existing.value.tenure + 1 }
   const node = newNode({ id, profile: profile.value.name, hardware, epoch, tenure, counter, by, nowMs })
   return {
     ...decided({
-      reads: [readOf('node', id, existing), readOf('profile', profile.value.name, profile)],
+      reads: [
+        ...(existing === null ? readsOfAbsent(id, former) : [readOf('node', id, existing)]),
+        readOf('profile', profile.value.name, profile),
+      ],
       writes: [{ put: 'node', value: node }],
       entries: [registeredEntry(node, by, nowMs)],
     }),
@@ -65,9 +71,6 @@ const known = (node: Node, { profile, hardware }: RegisterFacts): Refusal => {
   if (differences.length === 0) return refuse('NODE_ALREADY_ENROLLED', `${node.id} is ${node.membership.kind}`)
   return refuse('NODE_ALREADY_ENROLLED', boundedText(`${node.id} is registered ${differences.join(' and ')}`))
 }
-
-/** Of a node the registry has never had. */
-export const firstTenure = { epoch: 0, tenure: 1, counter: 0 } as const
 
 /** A node nothing is known of but what its registration says. A tombstone's epoch and counter go on, so that what was handed out before stays old. */
 export const newNode = (given: {

@@ -7,6 +7,7 @@ import {
   hour,
   minute,
   nodeRow,
+  neverKnown,
   noonMs,
   profileRow,
   tokenRow,
@@ -18,6 +19,7 @@ const facts: CreateTokenFacts = {
   secretHash: 'hash-of-secret',
   nodeId: 'gpu-001',
   node: nodeRow('registered'),
+  former: null,
   profile: profileRow('gpu-cloud'),
   replace: false,
   ttlMs: null,
@@ -58,7 +60,7 @@ test('the journal has the fields of seed 002 for a created token', () => {
 })
 
 test('a token for an unknown node registers it, and the journal says both', () => {
-  const verdict = expectDecided(decideCreateToken({ ...facts, node: null }))
+  const verdict = expectDecided(decideCreateToken({ ...facts, node: null, former: neverKnown }))
   assert.equal(verdict.registered, true)
   assert.deepEqual(entryTypesOf(verdict), ['node.registered', 'enrollment_token.created'])
   assert.equal(writesOf(verdict, 'node').length, 1)

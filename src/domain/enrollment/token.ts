@@ -8,7 +8,8 @@ import type { DomainSettings } from '#domain/core/domain-settings.ts'
 import { subjectOf } from '#domain/identity/node-certificate.ts'
 import { longestTokenTtlMs, type Profile } from '#domain/core/profile.ts'
 import { refuse, refuseField, refuseMethod, type Refusal } from '#domain/core/refusal.ts'
-import { firstTenure, newNode, registeredEntry } from './registration.ts'
+import { firstTenure, type FormerNode, readsOfAbsent } from '#domain/core/purged-node.ts'
+import { newNode, registeredEntry } from './registration.ts'
 
 export type Token = {
   readonly id: string
@@ -45,6 +46,8 @@ export type CreateTokenFacts = {
   /** Null: a token of the domain. */
   readonly nodeId: NodeId | null
   readonly node: Row<Node> | null
+  /** Null: the token is of the domain, or its node is in the registry. */
+  readonly former: FormerNode | null
   /** For a node in the store its own, else the one it is to have. */
   readonly profile: Row<Profile>
   readonly replace: boolean
@@ -58,16 +61,20 @@ export type CreateTokenFacts = {
 export type TokenCreated = Decided & { readonly token: Token; readonly registered: boolean }
 
 export const decideCreateToken = (facts: CreateTokenFacts): TokenCreated | Refusal => {
-  const { nodeId, node, profile, domain, by, nowMs } = facts
+  const { nodeId, node, former, profile, domain, by, nowMs } = facts
   const ttlMs = facts.ttlMs ?? profile.value.join.tokenTtlMs
   const no = ttlProblem(ttlMs) ?? profileForbids(facts) ?? (node === null ? null : nodeForbids(node.value, facts))
   if (no !== null) return no
 
-  const { tenure } = node === null ? firstTenure : node.value
+  const newcomer =
+    nodeId === null || former === null
+      ? null
+      : newNode({ id: nodeId, profile: profile.value.name, hardware: noHardware, ...firstTenure(former), by, nowMs })
+  const registered = newcomer ?? node?.value ?? null
   const token: Token = {
     id: facts.tokenId,
     hash: facts.secretHash,
-    scope: nodeId === null ? { kind: 'domain' } : { kind: 'node', node: nodeId, tenure },
+    scope: registered === null ? { kind: 'domain' } : { kind: 'node', node: registered.id, tenure: registered.tenure },
     profile: profile.value.name,
     replace: facts.replace,
     createdBy: by.actor,
@@ -90,17 +97,13 @@ export const decideCreateToken = (facts: CreateTokenFacts): TokenCreated | Refus
       replace: token.replace,
     },
   )
-  const newcomer =
-    nodeId === null || node !== null
-      ? null
-      : newNode({ id: nodeId, profile: token.profile, hardware: noHardware, ...firstTenure, by, nowMs })
   return {
     ...decided({
       reads: [
         readOf('token', token.hash, null),
         readOf('profile', token.profile, profile),
         readOf('domain', 'domain', domain),
-        ...(nodeId === null ? [] : [readOf('node', nodeId, node)]),
+        ...(nodeId === null ? [] : former === null ? [readOf('node', nodeId, node)] : readsOfAbsent(nodeId, former)),
       ],
       writes: [
         { put: 'token', value: token },

@@ -16,6 +16,7 @@ import type { EntryBody } from '#domain/core/journal-entry.ts'
 import type { IssuerId, Node, NodeId, Recovery, Slot } from '#domain/core/node.ts'
 import type { KeyType, Profile } from '#domain/core/profile.ts'
 import type { RecoveryRegistrationFacts } from '#domain/core/recovery-credential.ts'
+import { type FormerNode, readsOfAbsent } from '#domain/core/purged-node.ts'
 import { refuse, refuseField, type Refusal } from '#domain/core/refusal.ts'
 import { keysClaimed, type KeyClaimFacts, type KeyInUseFacts } from './key-claim.ts'
 
@@ -171,13 +172,13 @@ export const certificateOf = (
  */
 export const recorded = (
   { facts }: Pick<Admitted, 'facts'>,
-  { before, node, certificate }: { before: Row<Node> | null; node: Node; certificate: CertificateRow },
+  { before, node, certificate }: { before: Row<Node> | FormerNode; node: Node; certificate: CertificateRow },
   keys: KeyInUseFacts,
   extra: Required<Pick<ChangePart, 'reads' | 'writes'>> & Pick<Change, 'entries'>,
 ): Recorded => {
   const claims = keysClaimed({ ...keys, recovery: node.recovery, nowMs: facts.nowMs })
   const reads = [
-    readOf('node', node.id, before),
+    ...('key' in before ? readsOfAbsent(node.id, before) : [readOf('node', node.id, before)]),
     readOf('profile', facts.profile.value.name, facts.profile),
     readOf('domain', 'domain', facts.domain),
     readOf('key-ban', certificate.spki, null),

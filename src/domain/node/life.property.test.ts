@@ -61,12 +61,18 @@ type Seen = {
   releasedRepaired: number
 }
 
+/** What the name had before, also where its record was purged. */
+type Last = Pick<Node, 'epoch' | 'tenure' | 'counter'>
+
 const commitAndCheck = (life: Life, change: Change, seen: Seen): void => {
   const { table } = life
   const nodes = new Map(table.all('node').map(({ value }) => [value.id, value]))
   const tokens = new Map(table.all('token').map(({ value }) => [value.id, value]))
   const banned = new Set(table.all('key-ban').map(({ value }) => value.spki))
   const ended = endedEpochs(life)
+  const purged = new Map(table.all('purged-node').map(({ value }) => [value.name, value]))
+  const lastOf = (before: Node | null, id: string): Last =>
+    before ?? purged.get(`hash of ${id}`) ?? { epoch: 0, tenure: 0, counter: 0 }
   if (table.commit(change) === 'lost-race') {
     seen.lostRaces++
     return
@@ -75,7 +81,7 @@ const commitAndCheck = (life: Life, change: Change, seen: Seen): void => {
   for (const write of change.writes) {
     if (write.put === 'node') {
       const before = nodes.get(write.value.id) ?? null
-      checkNodeWrite(before, write.value, change, seen)
+      checkNodeWrite(before, write.value, lastOf(before, write.value.id), change, seen)
       if (write.value.membership.kind === 'revoked') checkBanned(life, before)
       if (before !== null) checkRecovery(before, write.value, change, seen)
     }
@@ -89,13 +95,16 @@ const commitAndCheck = (life: Life, change: Change, seen: Seen): void => {
       assert.ok(!ended.has(epochDenialKey(subject.node, subject.epoch)), 'nothing is issued in an epoch that ended')
       assert.ok(!banned.has(spki), 'a banned key is never certified')
       assert.equal(table.get('node', subject.node)?.value.epoch, subject.epoch, 'a certificate is of the current epoch')
-      checkIssued(nodes.get(subject.node) ?? null, table.get('node', subject.node)?.value ?? assert.fail(), change)
+      const before = nodes.get(subject.node) ?? null
+      const after = table.get('node', subject.node)?.value ?? assert.fail()
+      checkIssued(before, after, lastOf(before, subject.node), change)
     }
   }
 }
 
-const checkNodeWrite = (before: Node | null, after: Node, { entries }: Change, seen: Seen): void => {
-  assert.ok(before === null || after.epoch >= before.epoch, 'an epoch never decreases')
+const checkNodeWrite = (before: Node | null, after: Node, last: Last, { entries }: Change, seen: Seen): void => {
+  assert.ok(after.epoch >= last.epoch, 'an epoch never decreases, not even over a purge')
+  assert.ok(after.tenure > last.tenure || before !== null, 'a new registration has a new tenure')
   const about = entries.filter(({ node }) => node === after.id).map(({ type }) => type)
   assert.ok(about.length > 0, 'a change of a node has an entry about it')
   if (before !== null && !isDeepStrictEqual(schedulingOf(before), schedulingOf(after))) {
@@ -114,8 +123,8 @@ const checkNodeWrite = (before: Node | null, after: Node, { entries }: Change, s
 }
 
 /** Whoever gets a certificate was allowed one by its state, and was counted. */
-const checkIssued = (before: Node | null, after: Node, change: Change): void => {
-  assert.equal(after.counter, (before?.counter ?? 0) + 1, 'every certificate is counted, once')
+const checkIssued = (before: Node | null, after: Node, last: Last, change: Change): void => {
+  assert.equal(after.counter, last.counter + 1, 'every certificate is counted, once')
   assert.notEqual(before?.membership.kind, 'revoked', 'a revoked node never gets a certificate')
   if (before?.membership.kind === 'quarantined') {
     assert.ok(typesOf(change).includes('node.repaired'), 'in quarantine only a repair gives a certificate')
@@ -250,6 +259,7 @@ const mustHappen: readonly EntryType[] = [
   'node.recoverable',
   'node.unrecoverable',
   'node.superseded',
+  'node.purged',
 ]
 
 test('no order of events breaks the invariants of a node, a token or an epoch', () => {

@@ -59,6 +59,18 @@ export const decommissioningOf = (node: Node, force: boolean): PlanEffect => {
   }
 }
 
+/** `barred`: why it cannot be purged now. `words`: what goes and what stays. `version`: of its row. */
+export const purgeOf = (
+  node: Node,
+  { barred, words, version }: { readonly barred: string | null; readonly words: string; readonly version: number },
+): PlanEffect => ({
+  subject: subjectOf(node),
+  effect: barred === null ? words : `nothing: ${barred}`,
+  loses: null,
+  unrecoverable: barred === null ? 'the record itself: only the journal tells of it from then on' : null,
+  facts: [node.membership.kind, `epoch ${node.epoch}`, versionFact(version)],
+})
+
 export const tokenRevocationOf = (
   token: Token,
   others: readonly Token[],
@@ -124,7 +136,7 @@ export type ProfileChangeFacts = {
   readonly nowMs: number
 }
 
-/** Which revision of the profile was looked at. */
+/** Which version of a row was looked at. */
 export const versionFact = (version: number): string => `version ${version}`
 
 /** A line for the profile, and one for every node that would lose its recovery without an operator. */

@@ -15,6 +15,7 @@ export type PlanAction =
       readonly reasonCode?: RevocationReason
     }
   | { readonly kind: 'decommission-nodes'; readonly nodes: readonly NodeId[]; readonly force: boolean }
+  | { readonly kind: 'purge-nodes'; readonly nodes: readonly NodeId[]; readonly reason: string }
   | { readonly kind: 'revoke-token'; readonly token: string }
   | { readonly kind: 'delete-vcluster'; readonly vcluster: string }
   | { readonly kind: 'change-profile'; readonly profile: string; readonly set: Readonly<Record<string, unknown>> }
@@ -24,6 +25,7 @@ export type PlanAction =
 export const planActions = [
   'revoke-nodes',
   'decommission-nodes',
+  'purge-nodes',
   'revoke-token',
   'delete-vcluster',
   'change-profile',
@@ -157,6 +159,7 @@ export const roleFor = ({ kind }: PlanAction): Role => {
     case 'revoke-token':
       return 'operator'
     case 'decommission-nodes':
+    case 'purge-nodes':
     case 'delete-vcluster':
     case 'change-profile':
     case 'rotate-ca':

@@ -27,6 +27,7 @@ import type { Recorded, Repeated } from '#domain/identity/node-certificate.ts'
 import type { WireguardBrought } from '#domain/network/wireguard-part.ts'
 import { sha256Hex } from '#platform/bytes.ts'
 import { sortableId } from '#platform/random.ts'
+import { formerNode } from '#plane/core/former-node.ts'
 import { commitOnce } from '#plane/core/commit-decision.ts'
 import { domainSettingsRow } from '#plane/core/domain-settings-row.ts'
 import type { RecoveryAuthority } from '#plane/authority/recovery-authority.ts'
@@ -272,6 +273,7 @@ const readFacts = async (
     ...(await readWireguard(core.store, asked)),
     credential: found,
     node,
+    former: node === null ? await formerNode(core.store, nodeId) : null,
     nodeId,
     profile,
     domain,

@@ -11,6 +11,7 @@ import type { Issuer } from '#plane/core/issuer.ts'
 import { sha256Hex } from '#platform/bytes.ts'
 import { sortableId } from '#platform/random.ts'
 import { formatJoinString } from '#wire/core/join-string.ts'
+import { formerNode } from '#plane/core/former-node.ts'
 import { commitDecision } from '#plane/core/commit-decision.ts'
 import { domainSettingsRow } from '#plane/core/domain-settings-row.ts'
 
@@ -86,6 +87,7 @@ export const createToken = async (
       secretHash: sha256Hex(secret),
       nodeId: asked.node,
       node,
+      former: asked.node === null || node !== null ? null : await formerNode(core.store, asked.node),
       profile,
       replace: asked.replace,
       ttlMs: asked.ttlMs,

@@ -22,10 +22,11 @@ import {
 import type { Store } from '#plane/store/contract/store.ts'
 import type { Clock } from '#platform/clock.ts'
 import { domainSettingsRow } from '#plane/core/domain-settings-row.ts'
+import { formerNode } from '#plane/core/former-node.ts'
 import { entryPages, nodePages } from '#plane/core/pages.ts'
 
 export type RowDifference = {
-  readonly row: 'node' | 'denial' | 'key-ban' | 'token'
+  readonly row: 'node' | 'denial' | 'key-ban' | 'token' | 'purged-node'
   /** A node's id, or a token's. */
   readonly subject: string
   readonly node: NodeId | null
@@ -131,6 +132,7 @@ export const compareRows = async (
   }
   const tokens = await ofEntries(tokenEndTypes, (entry) => differencesOfToken(store, entry))
   await ofEntries(['host.revoked'], (entry) => missingTombstone(store, entry))
+  await ofEntries(['node.purged'], (entry) => missingPurge(store, entry))
   return { nodes, tokens, differences: found, more, fault }
 }
 
@@ -252,6 +254,21 @@ const differencesOfToken = async (store: RowsAndJournal, entry: JournalEntry): P
 
 const missingTombstone = async (store: RowsAndJournal, entry: JournalEntry): Promise<readonly RowDifference[]> => {
   if (entry.node === null || (await store.get('node', entry.node)) !== null) return []
+  const query = { after: null, last: 1, limit: 1, node: entry.node, type: 'node.purged' } as const
+  const [purge] = await store.journal.read(query)
+  // Of the last epoch of its node: what was revoked before is gone with it.
+  if (purge !== undefined && (purge.entry.epoch ?? 0) >= (entry.epoch ?? 0)) return []
   const why = 'the journal says that it was revoked, and its row is gone'
   return [{ row: 'node', subject: entry.node, node: entry.node, why, fence: null }]
+}
+
+/** Without what stays of it, a new registration of its name would begin with an epoch that was given before. */
+const missingPurge = async (store: RowsAndJournal, entry: JournalEntry): Promise<readonly RowDifference[]> => {
+  if (entry.node === null || (await store.get('node', entry.node)) !== null) return []
+  const { row } = await formerNode(store, entry.node)
+  const [is, was] = [row?.value.epoch ?? null, entry.epoch ?? 0]
+  if (is !== null && is >= was) return []
+  const found = is === null ? 'what stays of it is gone' : `what stays of it is of epoch ${is}`
+  const why = `the journal says that it was purged in epoch ${was}, and ${found}`
+  return [{ row: 'purged-node', subject: entry.node, node: entry.node, why, fence: null }]
 }

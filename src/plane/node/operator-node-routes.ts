@@ -6,6 +6,7 @@ import { recoverabilityOf } from '#domain/core/recoverability.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
 import { isSchedulable } from '#domain/fleet/scheduling.ts'
 import { noVCluster } from '#domain/fleet/vcluster.ts'
+import { formerNode } from '#plane/core/former-node.ts'
 import { profilesByName, recoverabilityNow, type RecoverabilityCounts } from '#plane/core/count-recoverable.ts'
 import { domainSettingsRow } from '#plane/core/domain-settings-row.ts'
 import type { OpenChannels, PeerProofs } from '#plane/core/open-channels.ts'
@@ -167,7 +168,9 @@ export const registerNode = async (
     if (profile === null) return refuse('PROFILE_NOT_FOUND', name)
     const existing = await core.store.get('node', asked.id)
     const owners = await core.store.nodesByHardware(hardware)
-    return decideRegister({ id: asked.id, profile, hardware, existing, owners, by, nowMs: core.clock.nowMs() })
+    const former = await formerNode(core.store, asked.id)
+    const nowMs = core.clock.nowMs()
+    return decideRegister({ id: asked.id, profile, hardware, existing, former, owners, by, nowMs })
   })
 }
 

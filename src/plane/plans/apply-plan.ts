@@ -22,6 +22,7 @@ import { effectsOf } from './compute-plan.ts'
 import type { OnlyIf } from '#plane/core/only-if.ts'
 import { revokeToken } from '#plane/enrollment/token-routes.ts'
 import { withdrawAuthority } from '#plane/ca/withdraw-authority.ts'
+import { purgeNode } from '#plane/revocation/purge-node.ts'
 import { withdrawIdentity } from '#plane/revocation/withdraw-identity.ts'
 import type { FlowCore } from '#plane/core/core.ts'
 import type { OpenChannels, PeerProofs } from '#plane/core/open-channels.ts'
@@ -68,6 +69,8 @@ const stepsOf = async (core: FlowCore, parts: PlanParts, plan: Plan, by: Attribu
       return ofNodes(core, parts, action, effects, by)
     case 'decommission-nodes':
       return ofNodes(core, parts, action, effects, by)
+    case 'purge-nodes':
+      return ofPurge(core, action, effects, by)
     case 'revoke-token':
       return one(`token ${action.token}`, await revokeToken(core, action.token, by))
     case 'delete-vcluster': {
@@ -108,6 +111,25 @@ const onlyAsPlanned = (effects: readonly PlanEffect[], lineNow: (node: Node) => 
     const changes = changesSince(line === undefined ? [] : [line], [now])
     return changes.length === 0 ? null : refuse('PLAN_STALE', changes.join('; '))
   }
+}
+
+/** One after the other: each reads all that is known of its node. */
+const ofPurge = async (
+  core: FlowCore,
+  { nodes, reason }: Extract<PlanAction, { kind: 'purge-nodes' }>,
+  effects: readonly PlanEffect[],
+  by: Attribution,
+): Promise<readonly StepDone[]> => {
+  const steps: StepDone[] = []
+  for (const id of new Set(nodes)) {
+    const subject = `node ${id}`
+    const facts = effects.find((line) => line.subject === subject)?.facts ?? []
+    const outcome = await purgeNode(core, id, reason, by, ({ version }) =>
+      facts.includes(versionFact(version)) ? null : refuse('PLAN_STALE', `${subject} has been changed meanwhile`),
+    )
+    steps.push(...one(subject, outcome))
+  }
+  return steps
 }
 
 type NodesAction = Extract<PlanAction, { kind: 'revoke-nodes' | 'decommission-nodes' }>

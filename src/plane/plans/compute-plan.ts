@@ -8,12 +8,14 @@ import {
   cutWithKeyOf,
   decommissioningOf,
   profileChangeOf,
+  purgeOf,
   revocationOf,
   rotationOf,
   tokenRevocationOf,
   vclusterDeletionOf,
 } from '#domain/plans/plan-effects.ts'
 import { decideKeepPlan, mostPlanned, type PlanDecided, type PlanAction, type PlanEffect } from '#domain/plans/plan.ts'
+import { purgeBarred, purgeWords } from '#domain/revocation/purge.ts'
 import { decideChangeProfile } from '#domain/settings/profile-rules.ts'
 import { isRefusal, refuse, type Refusal } from '#domain/core/refusal.ts'
 import type { LeafLimit } from '#plane/settings/policy-routes.ts'
@@ -21,6 +23,7 @@ import type { NodeQuery, Store } from '#plane/store/contract/store.ts'
 import { sortableId } from '#platform/random.ts'
 import { commitDecision, type Done } from '#plane/core/commit-decision.ts'
 import { keySharers } from '#plane/revocation/key-sharers.ts'
+import { readPurge } from '#plane/revocation/purge-node.ts'
 import { keysOf } from '#plane/revocation/withdraw-identity.ts'
 import { everySlot, slotsOf } from '#domain/core/certificate.ts'
 import { profilesByName } from '#plane/core/count-recoverable.ts'
@@ -52,6 +55,8 @@ export const effectsOf = (
       return ofNodes(core, action.nodes, revocationOf)
     case 'decommission-nodes':
       return ofNodes(core, action.nodes, (node) => decommissioningOf(node, action.force))
+    case 'purge-nodes':
+      return ofPurge(core, action.nodes)
     case 'revoke-token':
       return ofToken(core, action.token)
     case 'delete-vcluster':
@@ -74,6 +79,18 @@ const ofNodes = async (
   if (missing !== undefined) return refuse('NODE_NOT_FOUND', missing)
   const nodes = rows.flatMap((row) => (row === null ? [] : [row.value]))
   return [...nodes.map(effect), ...(await cutByBans(store, nodes, clock.nowMs()))]
+}
+
+const ofPurge = async (core: ReadingCore, ids: readonly NodeId[]): Promise<readonly PlanEffect[] | Refusal> => {
+  const effects: PlanEffect[] = []
+  for (const id of new Set(ids)) {
+    const facts = await readPurge(core, id)
+    if (isRefusal(facts)) return facts
+    const { node, rows } = facts
+    const barred = purgeBarred(facts)?.detail ?? null
+    effects.push(purgeOf(node.value, { barred, words: purgeWords(rows), version: node.version }))
+  }
+  return effects
 }
 
 /** Other nodes that have a key of one of these; each is named once, with the first that would cut it. */

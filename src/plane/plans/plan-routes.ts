@@ -50,6 +50,8 @@ const actionIn = (body: PlanActionBody): PlanAction => {
       }
     case 'decommission-nodes':
       return { kind: body.kind, nodes: body.nodes, force: body.force ?? false }
+    case 'purge-nodes':
+      return { kind: body.kind, nodes: body.nodes, reason: body.reason }
     case 'revoke-token':
       return { kind: body.kind, token: body.token }
     case 'delete-vcluster':

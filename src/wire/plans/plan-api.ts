@@ -33,6 +33,7 @@ const PlanActionBody = Type.Union([
     closed,
   ),
   Type.Object({ kind: Type.Literal('decommission-nodes'), nodes: Nodes, force: Type.Optional(Type.Boolean()) }, closed),
+  Type.Object({ kind: Type.Literal('purge-nodes'), nodes: Nodes, reason: Reason }, closed),
   Type.Object({ kind: Type.Literal('revoke-token'), token: IdParams.properties.id }, closed),
   Type.Object({ kind: Type.Literal('delete-vcluster'), vcluster: NameText }, closed),
   Type.Object({ kind: Type.Literal('change-profile'), profile: NameText, set: Settings }, closed),

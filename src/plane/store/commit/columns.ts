@@ -21,6 +21,8 @@ export type TableShape<T> = {
   readonly fixed: readonly string[]
   /** Columns of which no two rows have the same value, where they have one. */
   readonly unique?: readonly string[]
+  /** Values inside the document that rows are found by. Each has an index and no column, which planes of the release before would not fill. */
+  readonly lookups?: Readonly<Record<string, readonly (string | number)[]>>
 }
 
 export const tableShapes: { readonly [K in RowKind]: TableShape<RowTypes[K]> } = {
@@ -57,6 +59,8 @@ export const tableShapes: { readonly [K in RowKind]: TableShape<RowTypes[K]> } =
     key: ({ spki }) => spki,
     columns: { shared: (claim) => (isShared(claim) ? 1 : 0) },
     fixed: [],
+    // Of several all are found by `shared`.
+    lookups: { holder: ['holders', 0, 'node'] },
   },
   profile: { table: 'profile', key: (profile) => profile.name, columns: {}, fixed: [] },
   domain: { table: 'domain', key: () => 'domain', columns: {}, fixed: [] },
@@ -75,6 +79,7 @@ export const tableShapes: { readonly [K in RowKind]: TableShape<RowTypes[K]> } =
     columns: { id: (alert) => alert.id, unresolved: (alert) => (alert.state.kind === 'resolved' ? 0 : 1) },
     fixed: [],
     unique: ['id'],
+    lookups: { node: ['node'] },
   },
   vcluster: { table: 'vcluster', key: ({ name }) => name, columns: {}, fixed: [] },
   allocation: {
@@ -89,8 +94,20 @@ export const tableShapes: { readonly [K in RowKind]: TableShape<RowTypes[K]> } =
     },
     fixed: ['node', 'vcluster'],
   },
-  'wireguard-key': { table: 'wireguard_key', key: ({ publicKey }) => publicKey, columns: {}, fixed: [] },
-  'overlay-address': { table: 'overlay_address', key: ({ address }) => address, columns: {}, fixed: [] },
+  'wireguard-key': {
+    table: 'wireguard_key',
+    key: ({ publicKey }) => publicKey,
+    columns: {},
+    fixed: [],
+    lookups: { node: ['node'] },
+  },
+  'overlay-address': {
+    table: 'overlay_address',
+    key: ({ address }) => address,
+    columns: {},
+    fixed: [],
+    lookups: { node: ['node'] },
+  },
   receipt: {
     table: 'receipt',
     key: ({ id }) => id,
@@ -117,6 +134,7 @@ export const tableShapes: { readonly [K in RowKind]: TableShape<RowTypes[K]> } =
     columns: { node: ({ holder }) => (holder.kind === 'node' ? holder.node : null) },
     fixed: [],
   },
+  'purged-node': { table: 'purged_node', key: ({ name }) => name, columns: {}, fixed: [] },
 }
 
 const columnTypes: Readonly<Record<string, 'bigint' | 'smallint'>> = {

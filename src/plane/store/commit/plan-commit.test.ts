@@ -16,7 +16,7 @@ const planned = (reads: Change['reads'], ...writes: Write[]) => planCommit({ rea
 
 test('a write comes after the version that was read', () => {
   const [write] = planned([{ row: 'domain', key: 'domain', version: 4 }], domain)
-  assert.deepEqual(write?.rule, { kind: 'after', version: 4 })
+  assert.deepEqual(write?.rule, { kind: 'after', version: 4, next: 5 })
 })
 
 test('a row that was not read cannot be written', () => {
@@ -26,7 +26,9 @@ test('a row that was not read cannot be written', () => {
 
 test('a ban that was not read may be written twice, one that was read races like any other row', () => {
   assert.deepEqual(planned([], ban)[0]?.rule, { kind: 'keep-first' })
-  assert.deepEqual(planned([{ row: 'key-ban', key: 'k', version: 0 }], ban)[0]?.rule, { kind: 'after', version: 0 })
+  assert.deepEqual(planned([{ row: 'key-ban', key: 'k', version: 0 }], ban)[0]?.rule, {
+    ...{ kind: 'after', version: 0, next: 1 },
+  })
 })
 
 test('a denial never becomes shorter, read or not', () => {

@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict'
 import type { Denial } from '#domain/core/certificate.ts'
-import type { Change, Read, RowKind, Write } from '#domain/core/change.ts'
+import { type Change, nextVersion, type Read, type RowKind, type Write } from '#domain/core/change.ts'
 import { isCutOff } from '#domain/core/cut-off.ts'
 import type { EntryDraft } from '#domain/core/journal-entry.ts'
 import type { NodeId } from '#domain/core/node.ts'
@@ -16,6 +16,7 @@ import { encodeRow, type EncodedRow } from './row-tables.ts'
 export type CommitPlan = {
   readonly reads: readonly Read[]
   readonly writes: readonly PlannedWrite[]
+  readonly removes: readonly PlannedRemoval[]
   readonly holdings: readonly Holding[]
   readonly entries: readonly EncodedDraft[]
   readonly unheld: NodeId | null
@@ -25,9 +26,12 @@ export type CommitPlan = {
 
 export type PlannedWrite = { readonly write: Write; readonly row: EncodedRow; readonly rule: WriteRule }
 
+/** `version`: the one it has, above 0. */
+export type PlannedRemoval = { readonly kind: RowKind; readonly key: string; readonly version: number }
+
 export type WriteRule =
-  /** The row has the version that was read; 0 is a new row. */
-  | { readonly kind: 'after'; readonly version: number }
+  /** The row has the version that was read; 0 is a new row. `next`: the one it gets. */
+  | { readonly kind: 'after'; readonly version: number; readonly next: number }
   /** A denial: it may come twice, and the one that lasts longer stays. */
   | { readonly kind: 'keep-longer'; readonly denial: Denial }
   /** A ban that was not read: it may come twice, and the first one stays. */
@@ -43,19 +47,28 @@ const longestBody = 64 * 1024
 
 export const planCommit = (change: Change): CommitPlan => {
   assert(change.entries.length > 0, 'a change without a journal entry')
-  const versions = new Map(change.reads.map((read) => [placeOf(read.row, read.key), read.version]))
+  const reads = new Map(change.reads.map((read) => [placeOf(read.row, read.key), read]))
   const places = new Set<string>()
   const writes = change.writes.map((write) => {
     const row = encodeRow(write.put, write.value)
     const place = placeOf(row.kind, row.key)
     assert(!places.has(place), `a change writes ${place} twice`)
     places.add(place)
-    return { write, row, rule: ruleOf(write, place, versions.get(place)) }
+    return { write, row, rule: ruleOf(write, place, reads.get(place)) }
+  })
+  const removes = (change.removes ?? []).map(({ row, key }) => {
+    const place = placeOf(row, key)
+    assert(!places.has(place), `a change writes ${place} and removes it, or removes it twice`)
+    places.add(place)
+    const version = reads.get(place)?.version ?? 0
+    assert(version > 0, `a change removes ${place} without naming the version it has read`)
+    return { kind: row, key, version }
   })
   return {
     reads: change.reads,
     writes,
-    holdings: holdingsOf(change.writes),
+    removes,
+    holdings: [...holdingsOf(change.writes), ...removes.flatMap(holdingGivenUp)],
     entries: change.entries.map(encodeDraft),
     unheld: change.unheld ?? null,
     cutOff: isCutOff(change),
@@ -70,14 +83,14 @@ const encodeDraft = (draft: EntryDraft): EncodedDraft => {
   return { draft, body }
 }
 
-const ruleOf = (write: Write, place: string, version: number | undefined): WriteRule => {
+const ruleOf = (write: Write, place: string, read: Read | undefined): WriteRule => {
   if (write.put === 'denial') return { kind: 'keep-longer', denial: write.value }
-  if (version !== undefined) return { kind: 'after', version }
+  if (read !== undefined) return { kind: 'after', version: read.version, next: nextVersion(read) }
   switch (write.put) {
     case 'key-ban':
       return { kind: 'keep-first' }
     case 'certificate':
-      return { kind: 'after', version: 0 }
+      return { kind: 'after', version: 0, next: 1 }
     default:
       // A row that is overwritten unread may have been revoked meanwhile.
       return assert.fail(`a change writes ${place} without naming the version it has read`)
@@ -96,5 +109,9 @@ const holdingsOf = (writes: readonly Write[]): readonly Holding[] =>
         ]
       : [],
   )
+
+/** What is removed holds nothing, and takes nothing. */
+const holdingGivenUp = ({ kind, key }: PlannedRemoval): readonly Holding[] =>
+  kind === 'node' ? [{ node: key, addresses: [], tombstone: true }] : []
 
 const placeOf = (kind: RowKind, key: string): string => `${kind} ${key}`

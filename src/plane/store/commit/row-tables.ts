@@ -11,8 +11,10 @@ export type RowTables = {
   getCached<K extends RowKind>(kind: K, key: string): Row<RowTypes[K]> | null
   /** 0: there is no such row. */
   version(kind: RowKind, key: string): number
-  /** The caller has made sure that the row has the version before `version`, or is absent for 1. */
-  put(row: EncodedRow, version: number): void
+  /** The caller has made sure that the row has the version `before`; 0: that there is none. */
+  put(row: EncodedRow, before: number, version: number): void
+  /** What was observed of a node goes with its row. */
+  remove(kind: RowKind, key: string): void
 }
 
 /** A row ready to be written: encoded before the group, so that a value without an encoding fails no other member. */
@@ -63,6 +65,7 @@ const jsonIn = (doc: string): unknown => {
 export const openRowTables = (database: Database): RowTables => {
   const tables = {} as Record<RowKind, Statements>
   for (const kind of Object.keys(tableShapes) as RowKind[]) tables[kind] = prepare(database, tableShapes[kind])
+  const forgetObserved = database.prepare('DELETE FROM observation WHERE node = ?')
   const policy = new Map<string, Row<unknown>>()
   const decodeOnce = openDecoded()
   const get: RowTables['get'] = (kind, key) => {
@@ -86,12 +89,17 @@ export const openRowTables = (database: Database): RowTables => {
       const found = tables[kind].version.get(key)
       return found === undefined ? 0 : (found['version'] as number)
     },
-    put(row, version) {
+    put(row, before, version) {
       // Also when the transaction is rolled back: then it is read again.
       policy.delete(`${row.kind} ${row.key}`)
       const { insert, update } = tables[row.kind]
-      if (version === 1) insert.run(row.key, version, row.doc, ...row.columns)
+      if (before === 0) insert.run(row.key, version, row.doc, ...row.columns)
       else update.run(version, row.doc, ...row.changing, row.key)
+    },
+    remove(kind, key) {
+      policy.delete(`${kind} ${key}`)
+      tables[kind].remove.run(key)
+      if (kind === 'node') forgetObserved.run(key)
     },
   }
 }
@@ -123,6 +131,7 @@ type Statements = {
   readonly version: Statement
   readonly insert: Statement
   readonly update: Statement
+  readonly remove: Statement
 }
 
 const prepare = (
@@ -140,5 +149,6 @@ const prepare = (
     update: database.prepare(
       `UPDATE ${shape.table} SET ${changing.map((name) => `${name} = ?`).join(', ')} WHERE key = ?`,
     ),
+    remove: database.prepare(`DELETE FROM ${shape.table} WHERE key = ?`),
   }
 }

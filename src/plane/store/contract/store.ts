@@ -48,7 +48,8 @@ export type Store = {
    * All or nothing, and durable when the promise resolves. `lost-race`: a row named in `reads` has another version by
    * now, or a unique value is taken, or a stand-in would be written over a row; nothing was written, read again and decide again. Concurrent commits share one
    * fsync; a lost race fails alone, any other failure rejects every commit of the group. With a fencing token it is rejected as
-   * `StaleReplica` once another replica leads; without a lease of this replica every commit is.
+   * `StaleReplica` once another replica leads; without a lease of this replica every commit is. A row that it removes is gone with
+   * the commit, and comes back only with a higher version.
    */
   commit(change: Change, fencingToken?: FencingToken): Promise<Committed | 'lost-race'>
   /**
@@ -106,7 +107,7 @@ export type Store = {
 }
 
 export type ListQuery = {
-  /** Only rows whose columns have these values; the columns are those of store/commit/columns.ts. */
+  /** Only rows whose columns or lookups have these values; both are those of store/commit/columns.ts. */
   readonly where?: Readonly<Record<string, string | number>>
   /** A key. */
   readonly after: string | null

@@ -23,6 +23,7 @@ const fewFirst: readonly RowKind[] = [
   'issuer',
   'operator-key',
   'node',
+  'purged-node',
   'token',
   'certificate',
   'denial',
@@ -38,6 +39,8 @@ const fewFirst: readonly RowKind[] = [
   'peer-domain',
   'claim',
   'hardware-profile',
+  'program',
+  'name-claim',
 ]
 
 /** Every table that is copied besides those of the journal, and the label its rows are counted under. */

@@ -80,6 +80,7 @@ const keptByNobody: ReadonlySet<RowKind> = new Set<RowKind>([
   'overlay-address',
   'plan',
   'claim',
+  'purged-node',
 ])
 
 /** A newer plane may write kinds of rows that this one does not know. */

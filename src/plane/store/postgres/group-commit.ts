@@ -147,11 +147,11 @@ const withoutRefused = (witness: JournalWitness, group: readonly Member[]): read
   })
 
 /** A policy row over which a member lost its race has changed: the cached one is dropped. */
-const touchedBy = ({ writes, reads }: CommitPlan, outcome: MemberOutcome): readonly TouchedRow[] => {
+const touchedBy = ({ writes, removes, reads }: CommitPlan, outcome: MemberOutcome): readonly TouchedRow[] => {
   if (outcome === 'not-leading') return []
   if (outcome === 'lost-race')
     return reads.filter(({ row }) => policyKinds.has(row)).map(({ row, key }) => ({ kind: row, key }))
-  return writes.map(({ row }) => ({ kind: row.kind, key: row.key }))
+  return [...writes.map(({ row }) => row), ...removes].map(({ kind, key }) => ({ kind, key }))
 }
 
 /** Text that PostgreSQL has no way to keep would fail its whole group: it is thrown back to its caller. */

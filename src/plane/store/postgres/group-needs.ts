@@ -61,6 +61,7 @@ export const groupNeeds = (plans: readonly CommitPlan[], alsoLocked: ReadonlySet
         setIn(ofKind, column).add(value)
       }
     }
+    for (const { kind, key } of plan.removes) look(kind, key)
     for (const holding of plan.holdings) {
       nodesWritten.add(holding.node)
       for (const address of holding.addresses) addresses.add(address)

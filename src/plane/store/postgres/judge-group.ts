@@ -2,10 +2,15 @@
 // it goes by was read under locks, so what is found here still holds when it is written.
 
 import type { Denial } from '#domain/core/certificate.ts'
-import type { Write } from '#domain/core/change.ts'
+import type { RowKind, Write } from '#domain/core/change.ts'
 import type { NodeId } from '#domain/core/node.ts'
 import { tableShapes } from '#plane/store/commit/columns.ts'
-import { prevails, type CommitPlan, type PlannedWrite } from '#plane/store/commit/plan-commit.ts'
+import {
+  prevails,
+  type CommitPlan,
+  type PlannedRemoval,
+  type PlannedWrite,
+} from '#plane/store/commit/plan-commit.ts'
 import type { FencingToken } from '#plane/store/contract/replicas.ts'
 import type { EncodedRow } from '#plane/store/commit/row-tables.ts'
 import { uniquesSet } from './group-needs.ts'
@@ -16,11 +21,15 @@ export type Judged = {
   readonly verdicts: readonly (readonly Write[] | 'lost-race' | 'not-leading')[]
   /** What is to be written, each row once, as its last writer left it. */
   readonly rows: readonly RowToWrite[]
+  readonly removed: readonly RowToRemove[]
   readonly hardware: HardwareChange
 }
 
 /** `before` 0: it is new. */
 export type RowToWrite = { readonly row: EncodedRow; readonly before: number; readonly version: number }
+
+/** `before`: the version it has in the database. */
+export type RowToRemove = { readonly kind: RowKind; readonly key: string; readonly before: number }
 
 export type HardwareChange = {
   readonly givenUp: readonly (readonly [address: string, node: NodeId])[]
@@ -49,7 +58,7 @@ export const judgeGroup = (facts: GroupFacts, members: readonly Judgeable[]): Ju
     else now.keep()
     return writes === 'clash' ? 'lost-race' : writes
   })
-  return { verdicts, rows: now.rows(), hardware: now.hardware() }
+  return { verdicts, rows: now.rows(), removed: now.removed(), hardware: now.hardware() }
 }
 
 const applyPlan = (now: GroupState, plan: CommitPlan): readonly Write[] | 'clash' => {
@@ -59,6 +68,7 @@ const applyPlan = (now: GroupState, plan: CommitPlan): readonly Write[] | 'clash
     if (write === 'clash') return 'clash'
     writes.push(write)
   }
+  for (const removal of plan.removes) now.remove(removal)
   return assign(now, plan) ? writes : 'clash'
 }
 
@@ -68,7 +78,7 @@ const applyWrite = (now: GroupState, planned: PlannedWrite): Write | 'clash' => 
   const version = now.version(placeOf(row.kind, row.key))
   switch (rule.kind) {
     case 'after':
-      return version === rule.version && now.put(planned) ? write : 'clash'
+      return version === rule.version && now.put(planned, rule.next) ? write : 'clash'
     case 'keep-first':
       return version > 0 || now.put(planned) ? write : 'clash'
     case 'keep-longer': {
@@ -106,7 +116,10 @@ const openGroupState = (facts: GroupFacts) => {
     undone.push(() => void (before === undefined ? map.delete(key) : map.set(key, before)))
     map.set(key, value)
   }
-  const written = new Map<string, RowToWrite & { readonly write: Write }>()
+  /** Null: it was removed again. */
+  const written = new Map<string, (RowToWrite & { readonly write: Write }) | null>()
+  /** Null: it was written again. */
+  const removed = new Map<string, RowToRemove | null>()
   const owners = new Map<string, string | null>(facts.owners)
   const uniques = new Map([...facts.rows].map(([place, row]) => [place, row.uniques]))
   const addressOwners = new Map<string, NodeId | null>()
@@ -121,17 +134,20 @@ const openGroupState = (facts: GroupFacts) => {
     mayHave(address, node)
   }
   const before = (place: string): FoundRow | null => facts.rows.get(place) ?? null
-  const version = (place: string): number => written.get(place)?.version ?? before(place)?.version ?? 0
+  const isGone = (place: string): boolean => (removed.get(place) ?? null) !== null
+  const lastVersion = (place: string): number => written.get(place)?.version ?? before(place)?.version ?? 0
+  const version = (place: string): number => (isGone(place) ? 0 : lastVersion(place))
 
   return {
     version,
     denial(key: string): Denial | null {
       const place = placeOf('denial', key)
       const write = written.get(place)?.write
+      if (isGone(place)) return null
       return write?.put === 'denial' ? write.value : (before(place)?.denial ?? null)
     },
-    /** False: a unique value is taken. */
-    put(planned: PlannedWrite): boolean {
+    /** False: a unique value is taken. `next`: where its version is not the one after that of the row. */
+    put(planned: PlannedWrite, next: number | null = null): boolean {
       const { row, write } = planned
       const place = placeOf(row.kind, row.key)
       const had = uniques.get(place) ?? {}
@@ -150,11 +166,18 @@ const openGroupState = (facts: GroupFacts) => {
       set(written, place, {
         row: bornAs === undefined ? row : { ...row, columns: columnsKept(bornAs, row) },
         before: before(place)?.version ?? 0,
-        version: version(place) + 1,
+        version: next ?? lastVersion(place) + 1,
         write,
       })
+      if (isGone(place)) set(removed, place, null)
       if (write.put === 'node') set(tombstones, write.value.id, write.value.membership.kind === 'revoked')
       return true
+    },
+    remove({ kind, key }: PlannedRemoval): void {
+      const place = placeOf(kind, key)
+      set(written, place, null)
+      set(removed, place, { kind, key, before: before(place)?.version ?? 0 })
+      if (kind === 'node') set(tombstones, key, true)
     },
     ownerOf: (address: string): NodeId | null => addressOwners.get(address) ?? null,
     addressesOf: (node: NodeId): readonly string[] =>
@@ -174,7 +197,10 @@ const openGroupState = (facts: GroupFacts) => {
         .splice(0)
         .reverse()
         .forEach((run) => run()),
-    rows: (): readonly RowToWrite[] => [...written.values()],
+    rows: (): readonly RowToWrite[] => [...written.values()].filter((row) => row !== null),
+    /** One that was new in this group is not in the database. */
+    removed: (): readonly RowToRemove[] =>
+      [...removed.values()].filter((removal) => removal !== null && removal.before > 0) as readonly RowToRemove[],
     hardware(): HardwareChange {
       const changed = [...addressOwners].filter(
         ([address, node]) => node !== (facts.hardware.get(address)?.node ?? null),

@@ -8,7 +8,7 @@ import { defaultProbeSilenceMs } from '#domain/core/profile.ts'
 import { noWireguard } from '#domain/core/wireguard.ts'
 import type { CommitPlan, PlannedWrite } from '#plane/store/commit/plan-commit.ts'
 import { decodeRow } from '#plane/store/commit/row-tables.ts'
-import { fieldsSince, kindsSince } from './schema-since.ts'
+import { fieldsSince, kindsSince, removalsSince } from './schema-since.ts'
 
 /** For every field that is younger than its kind (schema-since.ts). */
 const lacking: { readonly [K in RowKind]?: Partial<RowTypes[K]> } = {
@@ -75,7 +75,11 @@ export const youngFields = Object.fromEntries(
 ) as unknown as Readonly<Record<RowKind, readonly YoungField[]>>
 
 /** What of a plan has no place on an older schema, in words; null: all of it has one, or is derived by the step. */
-export const refusedOn = (schema: number, { writes }: Pick<CommitPlan, 'writes'>): string | null => {
+export const refusedOn = (
+  schema: number,
+  { writes, removes }: Pick<CommitPlan, 'writes' | 'removes'>,
+): string | null => {
+  if (removes.length > 0 && schema < removalsSince) return 'the removal of a row'
   for (const { write } of writes) {
     const { schema: kindSince, before } = kindsSince[write.put]
     if (kindSince > schema && before === 'refused') return `a row of the kind ${write.put}`

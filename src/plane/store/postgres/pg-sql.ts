@@ -5,6 +5,7 @@ import type { Timers } from '#platform/timers.ts'
 import type { Replicas } from '#plane/store/contract/replicas.ts'
 import type { Dialect, Insertion, Sql, SqlRow, SqlStatement } from '#plane/store/sql/sql.ts'
 import { gatherReads } from './gathered-reads.ts'
+import { documentText } from './migrations.ts'
 import { decodeShared } from './older-rows.ts'
 import type { PgAccess } from './pg-access.ts'
 
@@ -25,6 +26,7 @@ const dialect: Dialect = {
       SELECT chain FROM found
       WHERE chain IS NOT NULL AND NOT EXISTS (SELECT FROM chain WHERE chain.chain = found.chain) ORDER BY chain`,
   },
+  inDocument: documentText,
   decode: decodeShared,
 }
 

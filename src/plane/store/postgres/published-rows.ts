@@ -6,7 +6,7 @@
 // subscribers keep the one that lasts longer, and a ban never changes.
 
 import assert from 'node:assert/strict'
-import type { Change, RowKind, RowTypes, Write } from '#domain/core/change.ts'
+import { type Change, nextVersion, type RowKind, type RowTypes, type Write } from '#domain/core/change.ts'
 import { tableShapes } from '#plane/store/commit/columns.ts'
 import type { Committed } from '#plane/store/contract/store.ts'
 
@@ -89,13 +89,12 @@ export const openPublishedRows = (): PublishedRows => {
 
 /** The version each written row will have, where that is known before it is written. */
 const versionsOf = (change: Change): ReadonlyMap<string, number> => {
-  const read = new Map(change.reads.map(({ row, key, version }) => [placeOf(row, key), version]))
+  const read = new Map(change.reads.map((one) => [placeOf(one.row, one.key), nextVersion(one)]))
   const versions = new Map<string, number>()
   for (const write of change.writes) {
     const place = placeOf(write.put, keyOf(write))
-    const before =
-      write.put === 'denial' ? undefined : (read.get(place) ?? (write.put === 'certificate' ? 0 : undefined))
-    if (before !== undefined) versions.set(place, before + 1)
+    const next = write.put === 'denial' ? undefined : (read.get(place) ?? (write.put === 'certificate' ? 1 : undefined))
+    if (next !== undefined) versions.set(place, next)
   }
   return versions
 }

@@ -1,5 +1,5 @@
-// The statements a group of commits is made of: for every kind of row one that locks, one that updates and one that
-// inserts, however many rows there are.
+// The statements a group of commits is made of: for every kind of row one that locks, one that updates, one that inserts and one
+// that removes, however many rows there are.
 
 import type { RowKind } from '#domain/core/change.ts'
 import type { Prepared } from '#platform/postgres.ts'
@@ -14,6 +14,8 @@ type RowStatements = {
   readonly update: Prepared
   /** Arrays: key, version, doc, and every column. A row that is there already is not counted; another's unique value throws. */
   readonly insert: Prepared
+  /** Arrays: key, and the version it has. */
+  readonly remove: Prepared
 }
 
 /**
@@ -62,6 +64,11 @@ const statementsOf = (kind: RowKind): RowStatements => {
       text: `INSERT INTO ${table} (${inserted.join(', ')})
         SELECT ${inserted.join(', ')} FROM unnest(${parameters(insertTypes)}) AS wanted (${inserted.join(', ')})
         ON CONFLICT (key) DO NOTHING`,
+    },
+    remove: {
+      name: `remove-${kind}`,
+      text: `DELETE FROM ${table} USING unnest($1::text[], $2::bigint[]) AS wanted (key, version)
+        WHERE ${table}.key = wanted.key AND ${table}.version = wanted.version`,
     },
   }
 }

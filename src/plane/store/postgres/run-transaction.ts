@@ -108,10 +108,7 @@ export const runTransaction = async (
   })
   const plans = won.map(({ plan }) => plan)
   const placed = placeEntries(chain, plans, author.domainName(), () => sortableId(core.clock.nowMs(), core.random))
-  await checkCounts([
-    ...writeRows(connection, judged.rows, judged.hardware),
-    ...writeEntries(connection, author.signer, chain, placed),
-  ])
+  await checkCounts([...writeRows(connection, judged), ...writeEntries(connection, author.signer, chain, placed)])
   const { sequence, hash } = placed.tail.place
   const moved: OwnChain = { writer: self, row: { sequence, hash, writer: self }, base: null, tail: placed.tail }
   const others = facts.chains.filter((other) => other.chain !== placed.tail.place.chain)

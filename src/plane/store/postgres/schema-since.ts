@@ -44,7 +44,11 @@ export const kindsSince: { readonly [K in RowKind]: KindSince } = {
   'hardware-profile': since(2),
   program: since(4),
   'name-claim': since(4),
+  'purged-node': since(4),
 }
+
+/** Since when rows are removed by a commit: replicas of an earlier release think that a row they have read stays. */
+export const removalsSince: Schema = 4
 
 /** Tables and columns beside those of the kinds of rows. */
 export const partsSince = { lived: 3, 'replica.clock_offset_ms': 3 } as const satisfies Readonly<Record<string, Schema>>
@@ -144,4 +148,5 @@ export const fieldsSince: { readonly [K in RowKind]: FieldsSince<RowTypes[K]> } 
   },
   program: { node: 4, epoch: 4, output: 4, current: 4, former: 4, ended: 4 },
   'name-claim': { name: 4, holder: 4, sinceMs: 4, by: 4 },
+  'purged-node': { name: 4, epoch: 4, tenure: 4, counter: 4, version: 4, purgedAtMs: 4 },
 }

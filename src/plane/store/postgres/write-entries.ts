@@ -24,7 +24,8 @@ export const placeEntries = (
   const commits = plans.map((plan) => {
     const extended = extendChain(tail, plan.entries, { domain, commit: newCommitId() })
     tail = extended.tail
-    return { placed: extended.placed, touched: JSON.stringify(plan.writes.map(({ row }) => [row.kind, row.key])) }
+    const touched = [...plan.writes.map(({ row }) => row), ...plan.removes].map(({ kind, key }) => [kind, key])
+    return { placed: extended.placed, touched: JSON.stringify(touched) }
   })
   return { commits, tail }
 }

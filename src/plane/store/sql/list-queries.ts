@@ -36,7 +36,7 @@ export const openListQueries = (sql: Sql): ListQueries => {
     (await rows(query, value))[0] ?? null
 
   const list: ListQueries['list'] = (kind, query) => {
-    const { values, ...statement } = listStatement(kind, query)
+    const { values, ...statement } = listStatement(sql.dialect, kind, query)
     return rows({ kind, statement }, ...values)
   }
 
@@ -122,13 +122,18 @@ const statementsIn = ({ isAmong, tokenOrder }: Dialect) => ({
 
 /** A page of rows of one kind. Its name is the same for every query on the same columns: statements are parsed once. */
 const listStatement = (
+  { inDocument }: Dialect,
   kind: RowKind,
   { where = {}, after, limit }: ListQuery,
 ): SqlStatement & { readonly values: readonly (string | number)[] } => {
-  const { table, columns } = tableShapes[kind]
+  const { table, columns, lookups = {} } = tableShapes[kind]
   const names = Object.keys(where).toSorted()
-  for (const name of names) assert(Object.hasOwn(columns, name), `rows of kind ${kind} have no column ${name}`)
-  const conditions = ['key > $1', ...names.map((name, index) => `${name} = $${index + 3}`)]
+  const placeOf = (name: string): string => {
+    const path = lookups[name]
+    assert(path !== undefined || Object.hasOwn(columns, name), `rows of kind ${kind} have no column ${name}`)
+    return path === undefined ? name : inDocument(path)
+  }
+  const conditions = ['key > $1', ...names.map((name, index) => `${placeOf(name)} = $${index + 3}`)]
   return {
     name: ['list', kind, ...names].join('-'),
     text: `SELECT key, version, doc FROM ${table} WHERE ${conditions.join(' AND ')} ORDER BY key LIMIT $2`,

@@ -62,6 +62,8 @@ export type Dialect = {
   readonly entries: string
   /** The chains of entries that have no row in `chain`; null is a chain whose name is lost. */
   readonly chainsWithoutRow: SqlStatement
+  /** The text at this place of the document of a row, as its index has it. */
+  inDocument(path: readonly (string | number)[]): string
   /** A row as `SELECT key, version, doc` gives it. */
   decode<K extends RowKind>(kind: K, found: SqlRow): Row<RowTypes[K]>
 }

@@ -219,6 +219,7 @@ const runMember = (tables: GroupTables, entries: JournalGroup, plan: CommitPlan,
 const applyWrites = (tables: GroupTables, plan: CommitPlan): readonly Write[] => {
   try {
     const writes = plan.writes.map((planned) => applyWrite(tables.rows, planned))
+    for (const { kind, key } of plan.removes) tables.rows.remove(kind, key)
     tables.hardware.assign(plan.holdings)
     return writes
   } catch (error) {
@@ -246,15 +247,15 @@ const inSavepoint = (database: Database, write: () => readonly Write[]): readonl
 const applyWrite = (rows: RowTables, { write, row, rule }: PlannedWrite): Write => {
   switch (rule.kind) {
     case 'after':
-      rows.put(row, rule.version + 1)
+      rows.put(row, rule.version, rule.next)
       return write
     case 'keep-first':
-      if (rows.version(row.kind, row.key) === 0) rows.put(row, 1)
+      if (rows.version(row.kind, row.key) === 0) rows.put(row, 0, 1)
       return write
     case 'keep-longer': {
       const kept = rows.get('denial', row.key)
       if (kept !== null && prevails(kept.value, rule.denial)) return { put: 'denial', value: kept.value }
-      rows.put(row, kept === null ? 1 : kept.version + 1)
+      rows.put(row, kept === null ? 0 : kept.version, kept === null ? 1 : kept.version + 1)
       return write
     }
   }

@@ -11,6 +11,10 @@ const applicationId = 0x4d535452
 const documents = (table: string, columns: string): string =>
   `CREATE TABLE ${table} (key TEXT PRIMARY KEY, version INTEGER NOT NULL, doc TEXT NOT NULL${columns}) STRICT;`
 
+/** The text at a place of a document. An index is used where its expression is the very same. */
+export const documentText = (path: readonly (string | number)[]): string =>
+  `json_extract(doc, '$${path.map((step) => (typeof step === 'number' ? `[${step}]` : `.${step}`)).join('')}')`
+
 export const migrations: readonly string[] = [
   `${documents('node', ', membership TEXT NOT NULL, profile TEXT NOT NULL')}
    CREATE INDEX node_by_membership ON node (membership, key);
@@ -150,7 +154,14 @@ export const migrations: readonly string[] = [
   `${documents('program', ', node TEXT NOT NULL')}
    CREATE INDEX program_by_node ON program (node, key);
    ${documents('name_claim', ', node TEXT')}
-   CREATE INDEX name_claim_by_node ON name_claim (node, key) WHERE node IS NOT NULL;`,
+   CREATE INDEX name_claim_by_node ON name_claim (node, key) WHERE node IS NOT NULL;
+   ${documents('purged_node', '')}
+   CREATE INDEX key_claim_by_holder ON key_claim (${documentText(['holders', 0, 'node'])}, key);
+   CREATE INDEX wireguard_key_by_node ON wireguard_key (${documentText(['node'])}, key);
+   CREATE INDEX overlay_address_by_node ON overlay_address (${documentText(['node'])}, key);
+   CREATE INDEX alert_by_node ON alert (${documentText(['node'])}, key);
+   -- A row that cannot be read stays as it is (node-shape.ts).
+   UPDATE node SET doc = json_set(doc, '$.provisioning', json('null')) WHERE json_valid(doc);`,
 ]
 
 export const newestSchema = migrations.length

@@ -5,6 +5,7 @@ import type { Database, SqlValue as SqliteValue, Statement } from '#platform/sql
 import { decodeRow } from '#plane/store/commit/row-tables.ts'
 import { StoreFault } from '#plane/store/contract/store-errors.ts'
 import type { Dialect, Insertion, Sql, SqlStatement, SqlValue } from '#plane/store/sql/sql.ts'
+import { documentText } from './migrations.ts'
 import { transact } from './transact.ts'
 
 const dialect: Dialect = {
@@ -23,6 +24,7 @@ const dialect: Dialect = {
       SELECT chain FROM found WHERE chain IS NOT NULL AND chain NOT IN (SELECT chain FROM closed_chain)
       UNION ALL SELECT NULL WHERE EXISTS (SELECT 1 FROM journal) AND NOT EXISTS (SELECT 1 FROM journal_base)`,
   },
+  inDocument: documentText,
   decode: decodeRow,
 }
 
