@@ -42,6 +42,7 @@ import {
   MachineRequest,
   MachineView,
   TagParams,
+  ProvisioningRequest,
   TagRequest,
 } from '#wire/fleet/hardware-api.ts'
 import { HealthRequest, SchedulingAnswer, SchedulingQuery, SchedulingView } from '#wire/fleet/scheduling-api.ts'
@@ -123,6 +124,7 @@ export const publishedSchemas = {
   MachineRequest,
   MachineView,
   TagParams,
+  ProvisioningRequest,
   TagRequest,
   HealthRequest,
   HaltRequest,

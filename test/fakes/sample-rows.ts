@@ -93,6 +93,7 @@ export const nodeRow = (kind: Membership['kind'], changes: Partial<Node> = {}): 
     recovery: null,
     repair: null,
     rehearsal: null,
+    provisioning: null,
     registeredAtMs: noonMs - 2 * hour,
     registeredBy: 'operator:carol',
     ...changes,

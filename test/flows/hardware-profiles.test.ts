@@ -47,6 +47,35 @@ test('a machine has a SKU once tag, firmware, evidence and slots are there, and 
   assert.equal(swapped.hardware_profile, 'a100')
 })
 
+test('what an adapter says of a machine is shown and journaled, and keeps work away until it is deployed', async (t) => {
+  const plane = await setUpCli(t)
+  await plane.muster('node', 'enroll', 'gpu-001')
+  const state = async (...words: string[]) => plane.muster('node', 'provisioning', 'gpu-001', ...words)
+  const said = await state('deploying', '--detail', 'ubuntu/24.04')
+  assert.equal(said.code, exitCodes.ok, said.err)
+  assert.match(
+    (await plane.muster('node', 'show', 'gpu-001')).out,
+    /provisioning +deploying, ubuntu\/24\.04, since .*, said operator:/,
+  )
+  assert.match((await plane.muster('node', 'list')).out, /deploying/)
+  const { body } = await plane.call('viewer', 'GET', '/v1/nodes/gpu-001')
+  assert.equal(body.provisioning.state, 'deploying')
+  assert.ok(body.scheduling.reasons.includes('provisioning: deploying'))
+  assert.equal((await state('deploying', '--detail', 'ubuntu/24.04')).code, exitCodes.ok, 'it may be repeated')
+  assert.equal((await state('asleep')).code, exitCodes.usage)
+  const asViewer = { env: { MUSTER_KEY_FILE: plane.keyFile('viewer') } }
+  const refused = await plane.musterWith(asViewer, 'node', 'provisioning', 'gpu-001', 'ready')
+  assert.equal(refused.code, exitCodes.notAllowed)
+  await state('deployed')
+  await state('none')
+  const query = { after: null, last: null, limit: 10, node: 'gpu-001', type: 'node.provisioning_reported' } as const
+  assert.deepEqual(
+    (await plane.store.journal.read(query)).map(({ entry }) => entry.body['state']),
+    ['deploying', 'deployed', null],
+  )
+  assert.equal((await plane.call('viewer', 'GET', '/v1/nodes/gpu-001')).body.provisioning, null)
+})
+
 test('a hardware profile is refused for a tag that machines of another one carry, and taken once that is removed', async (t) => {
   const plane = await setUpCli(t)
   const create = (tag: string) =>

@@ -129,6 +129,7 @@ export const someNode = (id: string, more: Partial<Node> = {}): Node => ({
   recovery: null,
   repair: null,
   rehearsal: null,
+  provisioning: null,
   registeredAtMs: someTimeMs,
   registeredBy: 'operator:test',
   ...more,

@@ -70,7 +70,7 @@ const changeState = async (
   showState(cli, options, answer)
 }
 
-const showState = (cli: Cli, options: GlobalOptions, node: NodeDetail): void => {
+export const showState = (cli: Cli, options: GlobalOptions, node: NodeDetail): void => {
   printer(cli, options).answer(node, () =>
     renderFacts([
       ['node', node.id],

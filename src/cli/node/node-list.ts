@@ -126,5 +126,7 @@ export const seenText = (node: NodeView, nowMs: number): string => {
 
 const oddities = (node: NodeView): Cell => {
   const drain = ['draining', 'drained'].includes(node.scheduling.state) ? [node.scheduling.state] : []
-  return { text: [...drain, ...node.conditions.map(({ name }) => name)].join(', '), colour: 'yellow' }
+  const { state = 'deployed' } = node.provisioning ?? {}
+  const provisioning = state === 'deployed' ? [] : [state]
+  return { text: [...drain, ...provisioning, ...node.conditions.map(({ name }) => name)].join(', '), colour: 'yellow' }
 }

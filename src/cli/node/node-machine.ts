@@ -1,12 +1,14 @@
 // What is known of a machine besides its identity, and what it comes to.
 
 import { resourceStates } from '#domain/core/hardware-profile.ts'
+import { provisioningStates } from '#domain/core/node.ts'
 import { type MachineView, type MachineRequest, hardwareApi } from '#wire/fleet/hardware-api.ts'
 import type { Cli, GlobalOptions } from '#cli/kit/cli.ts'
 import { usageFailure } from '#cli/kit/failure.ts'
 import { connect } from '#cli/kit/operator-client.ts'
 import { printer } from '#cli/kit/print.ts'
 import { renderFacts } from '#cli/kit/table.ts'
+import { showState } from './node-act.ts'
 
 type MachineOptions = GlobalOptions & {
   readonly firmware?: string
@@ -26,6 +28,23 @@ export const nodeMachine = async (cli: Cli, options: MachineOptions, id: string)
       ? await plane.ask(hardwareApi.machine, { params: { id }, about })
       : await plane.ask(hardwareApi.reportMachine, { params: { id }, body, about })
   show(cli, options, machine)
+}
+
+/** For adapters, and for people who stand in for one. */
+export const nodeProvisioning = async (
+  cli: Cli,
+  options: GlobalOptions & { readonly detail?: string },
+  id: string,
+  given: string,
+): Promise<void> => {
+  const state = provisioningStates.find((one) => one === given) ?? null
+  if (state === null && given !== 'none') {
+    throw usageFailure(`A machine is ${provisioningStates.join(', ')}, or none, not ${given}`)
+  }
+  const body = { state, ...(options.detail === undefined ? {} : { detail: options.detail }) }
+  const plane = connect(cli, options)
+  const detail = await plane.ask(hardwareApi.reportProvisioning, { params: { id }, body, about: { ID: id } })
+  showState(cli, options, detail)
 }
 
 type TagOptions = GlobalOptions & { readonly add?: readonly string[]; readonly remove?: readonly string[] }

@@ -35,6 +35,7 @@ const nodeFacts = (node: NodeDetail, nowMs: number): Fact[] => [
   ...some('runs', overlayLines(node)),
   ...some('drift', driftLines(node)),
   ['scheduling', schedulingText(node.scheduling)],
+  ...some('provisioning', node.provisioning ? [provisioningText(node.provisioning, nowMs)] : []),
   ...(node.allocations === 0 ? [] : [['allocations', String(node.allocations)] as const]),
   ['certificates', orNone(node.certificates.map((certificate) => certificateLine(certificate, nowMs)))],
   ['seen', seenText(node, nowMs).replace(/^seen /, '') + (node.last_seen === null ? '' : ` (${node.last_seen})`)],
@@ -62,6 +63,9 @@ const nodeFacts = (node: NodeDetail, nowMs: number): Fact[] => [
   ...(node.config_revision === null ? [] : [['configuration', `revision ${node.config_revision}`] as const]),
   ['registered', `${moment(node.registered_at, nowMs)} by ${node.registered_by}`],
 ]
+
+const provisioningText = (said: NonNullable<NodeDetail['provisioning']>, nowMs: number): string =>
+  `${said.state}${said.detail === null ? '' : `, ${said.detail}`}, since ${moment(said.since, nowMs)}, said ${said.by}`
 
 const wireguardLines = (wireguard: NonNullable<NodeDetail['wireguard']>): string[] => [
   `key ${wireguard.public_key}`,

@@ -106,6 +106,17 @@ const declareMachine = (node: Command, cli: Cli): void => {
     .option('--evidence <name=value>', 'what that was read from; may be repeated', collect)
   loads(cli, machine, async () => (await import('./node-machine.ts')).nodeMachine)
 
+  const provisioning = verb(
+    node,
+    'provisioning <id> <state>',
+    'Say how far an adapter such as MAAS has brought a machine; none: no adapter looks after it',
+    [
+      ['muster node provisioning gpu-001 deploying --detail ubuntu/24.04', 'no work is placed there'],
+      ['muster node provisioning gpu-001 deployed', ''],
+    ],
+  ).option('--detail <text>', 'what the adapter says about it')
+  loads(cli, provisioning, async () => (await import('./node-machine.ts')).nodeProvisioning)
+
   const tag = verb(node, 'tag <id>', 'Put tags on a machine and take them off, in one step', [
     ['muster node tag gpu-001 --add h100 --add rack-7', ''],
     ['muster node tag gpu-001 --remove a100 --add h100', 'one hardware profile for another'],

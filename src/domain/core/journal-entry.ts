@@ -72,6 +72,7 @@ export const entryTypes = [
   'node.moved',
   'node.tagged',
   'node.machine_reported',
+  'node.provisioning_reported',
   // what schedulers act on: an outbox, read like the rest of the journal
   'allocation.created',
   'allocation.release_requested',

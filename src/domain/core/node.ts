@@ -36,6 +36,8 @@ export type Node = {
   readonly repair: Repair | null
   /** What its last recovery rehearsal showed; changes of it are journaled, its time is only observed. */
   readonly rehearsal: Rehearsal | null
+  /** How far an adapter has brought the machine; null: none looks after it. */
+  readonly provisioning: Provisioning | null
   readonly registeredAtMs: number
   readonly registeredBy: string
   /** What of its row cannot be read (journal/node-shape.ts): then this is a stand-in, which is shut out. */
@@ -190,5 +192,24 @@ export type Rehearsal =
 
 export const rehearsalSteps = ['endpoint', 'trust', 'proof', 'counter', 'budget', 'disk', 'clock'] as const
 export type RehearsalStep = (typeof rehearsalSteps)[number]
+
+export const provisioningStates = [
+  'commissioning',
+  'commissioned',
+  'ready',
+  'deploying',
+  'deployed',
+  'releasing',
+  'failed',
+] as const
+
+/** As an adapter such as MAAS has it. Nothing here is decided by it but where work is placed. */
+export type Provisioning = {
+  readonly state: (typeof provisioningStates)[number]
+  readonly detail: string | null
+  readonly sinceMs: number
+  /** The adapter: whose key said so. */
+  readonly by: string
+}
 
 export const membershipKinds = ['registered', 'enrolled', 'active', 'inactive', 'quarantined', 'revoked'] as const

@@ -102,6 +102,7 @@ export const newNode = (given: {
   recovery: null,
   repair: null,
   rehearsal: null,
+  provisioning: null,
   registeredAtMs: given.nowMs,
   registeredBy: given.by.actor,
 })

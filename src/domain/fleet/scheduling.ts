@@ -53,12 +53,17 @@ export const schedulingOf = (node: Node): Scheduling => {
     ...node.machine.slots
       .filter(({ state }) => state === 'cleanup_blocked')
       .map(({ name, state }) => `slot ${name}: ${state}`),
+    ...provisioningReasons(node),
   ]
   // A drained machine is expected to go away; one that goes away while it drains is not.
   if (node.drain === 'drained') return { state: 'drained', reasons }
   if (node.drain === 'draining' && active) return { state: 'draining', reasons }
   return { state: reasons.length === 0 ? 'schedulable' : 'unavailable', reasons }
 }
+
+/** A machine that an adapter is still installing, or takes back, has no place for work. */
+const provisioningReasons = ({ provisioning }: Node): readonly string[] =>
+  provisioning === null || provisioning.state === 'deployed' ? [] : [`provisioning: ${provisioning.state}`]
 
 // Which entries of the journal a scheduler looks up a node for. Everything about a node that is not known to leave its
 // scheduling as it was: a kind of entry that is added later is looked up once too often, never missed.

@@ -25,6 +25,7 @@ const whole: Node = {
   recovery: null,
   repair: null,
   rehearsal: null,
+  provisioning: null,
   registeredAtMs: 4,
   registeredBy: 'operator:admin',
 }

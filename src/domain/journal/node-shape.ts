@@ -131,6 +131,7 @@ const fits: { readonly [F in Field]: (value: unknown) => boolean } = {
   recovery: (value) => value === null || isRecovery(value),
   repair: (value) => value === null || isRepair(value),
   rehearsal: (value) => value === null || isRehearsal(value),
+  provisioning: (value) => value === null || (isObject(value) && isText(value['state']) && isTime(value['sinceMs'])),
   registeredAtMs: isTime,
   registeredBy: isText,
 }
@@ -192,6 +193,7 @@ const blank: Omit<Node, 'id' | 'membership'> = {
   recovery: null,
   repair: null,
   rehearsal: null,
+  provisioning: null,
   registeredAtMs: 0,
   registeredBy: 'unknown',
 }

@@ -70,7 +70,7 @@ export const operatorRoutes = (core: Core, parts: OperatorRouteParts): readonly 
     ...operatorStatusRoutes(core, { authority, revocationLists }),
     ...operatorIssuanceRoutes(core, cutOffs),
     ...operatorPlanRoutes(core, { authority, channels, peers, receipts }),
-    ...operatorHardwareRoutes(core),
+    ...operatorHardwareRoutes(core, { channels, peers }),
     ...operatorPeerDomainRoutes(core, { authority, recovery, nodeUrl }),
     ...operatorAlertRoutes(core),
     ...operatorJournalRoutes(core, { arrivals, journalWatch }),

@@ -14,7 +14,8 @@ import {
   type MachineReport,
   profilesOf,
 } from '#domain/fleet/hardware-rules.ts'
-import type { NodeId } from '#domain/core/node.ts'
+import { decideProvisioning, type ProvisioningReport } from '#domain/fleet/provisioning.ts'
+import type { Node, NodeId } from '#domain/core/node.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
 import type { Store } from '#plane/store/contract/store.ts'
 import { commitDecision, type Done } from '#plane/core/commit-decision.ts'
@@ -85,6 +86,21 @@ export const reportMachine = (
     if (node === null) return refuse('NODE_NOT_FOUND', id)
     return decideMachineReport({ node, report, by, nowMs: core.clock.nowMs() })
   })
+
+export const reportProvisioning = async (
+  core: FlowCore,
+  id: NodeId,
+  report: ProvisioningReport | null,
+  by: Attribution,
+): Promise<{ readonly kind: 'reported'; readonly node: Node } | Refusal> => {
+  const done = await commitDecision(core, async () => {
+    const node = await core.store.get('node', id)
+    if (node === null) return refuse('NODE_NOT_FOUND', id)
+    const verdict = decideProvisioning({ node, report, by, nowMs: core.clock.nowMs() })
+    return verdict.kind === 'unchanged' ? { ...verdict, node: node.value } : verdict
+  })
+  return done.kind === 'refused' ? done : { kind: 'reported', node: done.node }
+}
 
 /** Machines that carry this tag and that of a hardware profile already: looked for when one is made, which is seldom. */
 const nodesUnderAnother = async (store: Store, tag: string): Promise<readonly NodeId[]> => {

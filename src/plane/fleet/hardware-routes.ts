@@ -7,13 +7,15 @@ import {
   hardwareProfiles,
   removeHardwareProfile,
   reportMachine,
+  reportProvisioning,
   tagNode,
 } from './change-hardware.ts'
 import { hardwareProfileView, machineView, hardwareApi } from '#wire/fleet/hardware-api.ts'
 import { attributionOf, answer, type CallOf, type Route, serve } from '#plane/http/route.ts'
 import type { FlowCore } from '#plane/core/core.ts'
+import { detailOf, type NodeSources } from '#plane/node/operator-node-routes.ts'
 
-export const operatorHardwareRoutes = (core: FlowCore): readonly Route[] =>
+export const operatorHardwareRoutes = (core: FlowCore, sources: NodeSources): readonly Route[] =>
   serve(hardwareApi, {
     profiles: async () => answer({ hardware_profiles: (await hardwareProfiles(core.store)).map(hardwareProfileView) }),
     createProfile: (call) => create(core, call),
@@ -26,6 +28,12 @@ export const operatorHardwareRoutes = (core: FlowCore): readonly Route[] =>
       return node === null ? refuse('NODE_NOT_FOUND', call.params.id) : viewOf(core, node.value)
     },
     reportMachine: (call) => report(core, call),
+    reportProvisioning: async (call) => {
+      const { state, detail = null } = call.body
+      const report = state === null ? null : { state, detail }
+      const done = await reportProvisioning(core, call.params.id, report, attributionOf(call))
+      return done.kind === 'refused' ? done : answer(await detailOf(core, sources, done.node))
+    },
     tag: async (call) => {
       const { add = [], remove = [] } = call.body
       const done = await tagNode(core, call.params.id, { add, remove }, attributionOf(call))

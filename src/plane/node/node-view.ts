@@ -3,7 +3,7 @@
 import type { Static } from 'typebox'
 import type { DomainSettings } from '#domain/core/domain-settings.ts'
 import { explainNode } from '#domain/node/explain-node.ts'
-import type { Condition, HardwareFacts, Node, Slot } from '#domain/core/node.ts'
+import type { Condition, HardwareFacts, Node, Provisioning, Slot } from '#domain/core/node.ts'
 import type { Profile } from '#domain/core/profile.ts'
 import type { Recoverability } from '#domain/core/recoverability.ts'
 import { schedulingOf } from '#domain/fleet/scheduling.ts'
@@ -12,7 +12,7 @@ import type { VCluster } from '#domain/fleet/vcluster.ts'
 import type { OpenSession } from '#plane/core/open-channels.ts'
 import type { Observation } from '#plane/store/contract/store.ts'
 import { isoTime, isoTimeOrNull } from '#platform/clock.ts'
-import type { CertificateView, ConditionView, NodeDetail, NodeView } from '#wire/node/node-api.ts'
+import type { CertificateView, ConditionView, NodeDetail, NodeView, ProvisioningView } from '#wire/node/node-api.ts'
 import { evidenceView, repairView } from '#wire/node/node-evidence.ts'
 import { wireguardView, type WireguardState } from '#wire/network/wireguard-view.ts'
 
@@ -35,6 +35,7 @@ export const nodeView = (node: Node, { observed, connected, recoverability }: Si
     assurance: node.assurance,
     vcluster: node.assignment,
     scheduling: { state, reasons: [...reasons] },
+    provisioning: node.provisioning === null ? null : provisioningView(node.provisioning),
     allocations: node.allocations,
     cert_not_after: slots === null ? null : isoTime(slots.current.notAfterMs),
     channel_open: connected,
@@ -109,6 +110,13 @@ const conditionView = ({ name, sinceMs, reason, evidence }: Condition): Static<t
   since: isoTime(sinceMs),
   reason,
   evidence: { ...evidence },
+})
+
+const provisioningView = ({ state, detail, sinceMs, by }: Provisioning): Static<typeof ProvisioningView> => ({
+  state,
+  detail,
+  since: isoTime(sinceMs),
+  by,
 })
 
 const factsView = ({ cpuCores, memoryBytes, diskBytes, arch }: HardwareFacts): NonNullable<NodeDetail['facts']> => ({

@@ -2,11 +2,12 @@
 
 import { Type, type Static } from 'typebox'
 import { resourceStates, type HardwareProfile } from '#domain/core/hardware-profile.ts'
-import type { Node } from '#domain/core/node.ts'
+import { type Node, provisioningStates } from '#domain/core/node.ts'
 import { skuOf } from '#domain/fleet/hardware-rules.ts'
 import { isoTime } from '#platform/clock.ts'
 import { endpoint } from '#wire/core/endpoint.ts'
 import { closed, EmptyRequest, NodeParams, orNull } from '#wire/core/shapes.ts'
+import { NodeDetail } from '#wire/node/node-api.ts'
 
 const Evidence = Type.Record(
   Type.String({ pattern: '^[a-z0-9_]{1,40}$' }),
@@ -75,6 +76,15 @@ export const MachineRequest = Type.Object(
   closed,
 )
 export type MachineRequest = Static<typeof MachineRequest>
+
+/** `POST /v1/nodes/{id}/provisioning`. `state` null: no adapter looks after the machine any more. */
+export const ProvisioningRequest = Type.Object(
+  {
+    state: orNull(Type.Enum([...provisioningStates])),
+    detail: Type.Optional(Type.String({ minLength: 1, maxLength: 256 })),
+  },
+  closed,
+)
 
 /** `GET /v1/nodes/{id}/machine`, and the answer to every change of it. */
 export const MachineView = Type.Object({
@@ -172,6 +182,16 @@ export const hardwareApi = {
     params: NodeParams,
     body: MachineRequest,
     answer: MachineView,
+  }),
+  reportProvisioning: endpoint({
+    method: 'POST',
+    path: '/v1/nodes/:id/provisioning',
+    access: 'operator',
+    summary:
+      'How far an adapter such as MAAS has brought a machine: work is placed on it only when it is deployed; safe to repeat',
+    params: NodeParams,
+    body: ProvisioningRequest,
+    answer: NodeDetail,
   }),
   tag: endpoint({
     method: 'POST',

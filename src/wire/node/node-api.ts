@@ -1,7 +1,7 @@
 // The registry: looking at nodes, and registering them. Times are RFC 3339. Requests are closed; answers may grow.
 
 import { Type, type Static } from 'typebox'
-import { conditionNames, membershipKinds } from '#domain/core/node.ts'
+import { conditionNames, membershipKinds, provisioningStates } from '#domain/core/node.ts'
 import { endpoint } from '#wire/core/endpoint.ts'
 import { closed, NodeIdText, NodeParams, oneOf, orNull, text } from '#wire/core/shapes.ts'
 import { WireguardView } from '#wire/network/wireguard-view.ts'
@@ -24,6 +24,13 @@ export const ConditionView = Type.Object({
   evidence: Type.Record(Type.String(), Type.Unknown()),
 })
 
+export const ProvisioningView = Type.Object({
+  state: oneOf(provisioningStates),
+  detail: orNull(Type.String()),
+  since: Type.String(),
+  by: Type.String(),
+})
+
 /** One line of `node list`. */
 export const NodeView = Type.Object({
   id: Type.String(),
@@ -34,6 +41,8 @@ export const NodeView = Type.Object({
   assurance: Type.String(),
   vcluster: orNull(Type.String()),
   scheduling: Type.Object({ state: Type.String(), reasons: Type.Array(Type.String()) }),
+  /** As an adapter such as MAAS says; null: none looks after it. Left out by planes before 0.4. */
+  provisioning: Type.Optional(orNull(ProvisioningView)),
   /** How many run there, those included that are asked for. */
   allocations: Type.Integer(),
   /** Of the current certificate. */
