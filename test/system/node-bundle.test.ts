@@ -8,6 +8,7 @@ import { execFile } from 'node:child_process'
 import { test, type TestContext } from 'node:test'
 import { promisify } from 'node:util'
 import { faultOfBootstrap, cloudInit, installScript } from '#cli/node/bootstrap.ts'
+import { firmwareProfiles } from '#cli/node/firmware.ts'
 import { sha256Hex } from '#platform/bytes.ts'
 import { parseJoinString } from '#wire/core/join-string.ts'
 import { withPeer } from '../peers/peer.ts'
@@ -87,6 +88,40 @@ test('cloud-init takes the bundle by its schema', async (t) => {
   assert.equal(made.code, 0, made.stderr)
   const { stdout } = await run(program, ['schema', '--config-file', file])
   assert.match(stdout, /Valid/i)
+})
+
+test('cloud-init takes every firmware profile by its schema, and the profile it is given is the one it applies', async (t) => {
+  const program = withPeer(t, 'cloud-init')
+  if (program === null) return
+  const folder = tempFolder(t)
+  for (const firmware of firmwareProfiles) {
+    const file = path.join(folder, firmware.name)
+    fs.writeFileSync(file, cloudInit({ nodeId: 'gpu-b6', join, agent: null }, service, firmware))
+    const { stdout } = await run(program, ['schema', '--config-file', file])
+    assert.match(stdout, /Valid/i)
+  }
+})
+
+test('a bundle applies the firmware that the hardware profile of its machine asks for, and no other', async () => {
+  const { muster } = plane()
+  const ok = async (...words: string[]): Promise<string> => {
+    const { code, stdout, stderr } = await muster(...words)
+    assert.equal(code, 0, stderr)
+    return stdout
+  }
+  await ok('hardware-profile', 'create', 'h100-vm', '--firmware', 'slice-vm', '--slots', '0', '--sku', 'h100.slice')
+  await ok('node', 'enroll', 'gpu-b7')
+  await ok('node', 'tag', 'gpu-b7', '--add', 'h100-vm')
+  const bundle = ['node', 'bundle', 'gpu-b7', '--format', 'cloud-init', '--firmware']
+  const other = await muster(...bundle, 'baremetal')
+  assert.equal(other.code, 2)
+  assert.match(other.stderr, /hardware profile h100-vm, which asks for the firmware slice-vm/)
+  const made = await ok(...bundle, 'slice-vm')
+  assert.match(made, /^packages: \["qemu-system-x86"/m)
+  assert.match(made, /vfio_pci/)
+  assert.match(made, /^power_state:/m)
+  const unknown = await muster(...bundle, 'windows')
+  assert.match(unknown.stderr, /slice-vm .*; baremetal/)
 })
 
 test('what could be read as something else by a shell, YAML or systemd is not put into a bundle', () => {

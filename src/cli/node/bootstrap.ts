@@ -3,6 +3,7 @@
 
 import { parseJoinString } from '#wire/core/join-string.ts'
 import { nodeIdShape } from '#wire/core/shapes.ts'
+import { firmwareCommands, firmwareFiles, firmwareRestart, type FirmwareProfile } from './firmware.ts'
 
 export type Bootstrap = {
   readonly nodeId: string
@@ -50,18 +51,34 @@ export const envFile = ({ nodeId, join }: Bootstrap): string =>
 
 const scriptPath = '/run/muster-install.sh'
 
-/** User data for cloud-init. JSON strings are YAML strings, so nothing in a value can become structure. */
-export const cloudInit = (bootstrap: Bootstrap, service: ServiceFiles): string =>
+/**
+ * User data for cloud-init. JSON strings are YAML strings, so nothing in a value can become structure. `firmware`: what the machine
+ * is set up with first.
+ */
+export const cloudInit = (
+  bootstrap: Bootstrap,
+  service: ServiceFiles,
+  firmware: FirmwareProfile | null = null,
+): string =>
   [
     '#cloud-config',
     `# Muster: bootstrap of ${bootstrap.nodeId}. Holds a token that works once.`,
+    ...(firmware === null ? [] : packagesOf(firmware)),
     'write_files:',
+    ...(firmware === null ? [] : firmwareFiles(firmware)).flatMap((one) =>
+      file(one.path, one.content, one.permissions),
+    ),
     ...file(scriptPath, installScript(bootstrap, service), '0700'),
     'runcmd:',
+    ...(firmware === null ? [] : firmwareCommands(firmware)).map((words) => `  - ${JSON.stringify(words)}`),
     `  - [sh, ${JSON.stringify(scriptPath)}]`,
     `  - [rm, "-f", ${JSON.stringify(scriptPath)}]`,
+    ...(firmware === null ? [] : firmwareRestart(firmware)),
     '',
   ].join('\n')
+
+const packagesOf = ({ packages }: FirmwareProfile): string[] =>
+  packages.length === 0 ? [] : ['package_update: true', `packages: ${JSON.stringify(packages)}`]
 
 const file = (path: string, content: string, permissions: string): string[] => [
   `  - path: ${JSON.stringify(path)}`,

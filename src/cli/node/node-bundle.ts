@@ -18,10 +18,12 @@ import type { Cli, GlobalOptions } from '#cli/kit/cli.ts'
 import { durationOption, nodeName } from '#cli/kit/arguments.ts'
 import { exitCodes } from '#cli/kit/exit-codes.ts'
 import { Failure, usageFailure } from '#cli/kit/failure.ts'
-import { connect } from '#cli/kit/operator-client.ts'
+import { connect, type OperatorClient } from '#cli/kit/operator-client.ts'
 import { printer } from '#cli/kit/print.ts'
 import { pathExists } from '#platform/paths.ts'
+import { hardwareApi } from '#wire/fleet/hardware-api.ts'
 import { nodeActionApi } from '#wire/node/node-action-api.ts'
+import { firmwareProfiles, type FirmwareProfile } from './firmware.ts'
 
 type BundleFormat = 'cloud-init' | 'env' | 'script'
 
@@ -34,14 +36,18 @@ type BundleOptions = GlobalOptions & {
   readonly expires?: string
   readonly profile?: string
   readonly out?: string
+  readonly firmware?: string
 }
 
 export const nodeBundle = async (cli: Cli, options: BundleOptions, id: string): Promise<void> => {
   // Everything is checked before a token is made: a token that is never delivered is never revoked.
   const nodeId = nodeName(id)
   const agent = agentSource(options)
+  const firmware = firmwareIn(options)
   if (options.out !== undefined && readFileIfAny(options.out) !== null) throw taken(options.out)
-  const answer = await connect(cli, options).ask(tokenApi.create, {
+  const plane = connect(cli, options)
+  if (firmware !== null) await checkFirmware(plane, nodeId, firmware)
+  const answer = await plane.ask(tokenApi.create, {
     body: {
       node: nodeId,
       ...(options.profile === undefined ? {} : { profile: options.profile }),
@@ -53,7 +59,7 @@ export const nodeBundle = async (cli: Cli, options: BundleOptions, id: string): 
   const bootstrap: Bootstrap = { nodeId, join: answer.join, agent }
   const fault = faultOfBootstrap(bootstrap)
   if (fault !== null) throw unusable(fault)
-  const content = render(options.format, bootstrap)
+  const content = render(options.format, bootstrap, firmware)
 
   const print = printer(cli, options)
   const body = { node: nodeId, format: options.format, token: answer.token.id, expires_at: answer.token.expires_at }
@@ -64,16 +70,43 @@ export const nodeBundle = async (cli: Cli, options: BundleOptions, id: string): 
   }
   if (answer.registered) print.note(`registered ${nodeId} with profile ${answer.token.profile}`)
   print.note(`token ${answer.token.id} for node ${nodeId}, good once, until ${answer.token.expires_at}`)
+  if (firmware !== null) print.note(`when it runs: muster node machine ${nodeId} --firmware ${firmware.name}`)
 }
 
-const render = (format: BundleFormat, bootstrap: Bootstrap): string => {
+const firmwareIn = ({ firmware, format }: BundleOptions): FirmwareProfile | null => {
+  if (firmware === undefined) return null
+  if (format !== 'cloud-init') throw usageFailure('A firmware profile is applied by cloud-init: --format cloud-init.')
+  const known = firmwareProfiles.find(({ name }) => name === firmware)
+  if (known !== undefined) return known
+  const names = firmwareProfiles.map(({ name, description }) => `${name} (${description})`)
+  throw usageFailure(`There is no firmware profile ${firmware}.`, `Take one of: ${names.join('; ')}`)
+}
+
+/** A machine that is set up otherwise than its hardware profile asks for could never be sold (R-016). */
+const checkFirmware = async (plane: OperatorClient, id: string, { name }: FirmwareProfile): Promise<void> => {
+  const machine = await plane.tryAsk(hardwareApi.machine, { params: { id }, about: { ID: id } })
+  // One that is not registered yet is under no hardware profile.
+  if (machine instanceof Failure) {
+    if (machine.code === 'NODE_NOT_FOUND') return
+    throw machine
+  }
+  const { hardware_profiles: all } = await plane.ask(hardwareApi.profiles)
+  const wanted = all.find(({ tag }) => tag === machine.hardware_profile)?.firmware ?? name
+  if (wanted === name) return
+  throw usageFailure(
+    `${id} is under the hardware profile ${machine.hardware_profile ?? ''}, which asks for the firmware ${wanted}.`,
+    `muster node bundle ${id} --format cloud-init --firmware ${wanted}, or another tag: muster node tag ${id}`,
+  )
+}
+
+const render = (format: BundleFormat, bootstrap: Bootstrap, firmware: FirmwareProfile | null): string => {
   switch (format) {
     case 'env':
       return envFile(bootstrap)
     case 'script':
       return installScript(bootstrap, serviceFiles())
     case 'cloud-init':
-      return cloudInit(bootstrap, serviceFiles())
+      return cloudInit(bootstrap, serviceFiles(), firmware)
   }
 }
 

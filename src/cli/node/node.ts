@@ -77,6 +77,7 @@ export const declareNode = (node: Command, cli: Cli): void => {
     .addOption(
       new Option('--format <format>', 'what to make').choices(['cloud-init', 'env', 'script']).makeOptionMandatory(),
     )
+    .option('--firmware <name>', 'a firmware profile that cloud-init applies first: slice-vm or baremetal')
     .option('--agent-url <url>', 'where the machine gets the agent: https, or a path on it')
     .option('--agent-file <file>', 'the agent to install, for its digest (npm run build:agent)')
     .option('--agent-sha256 <hex>', 'its digest')
