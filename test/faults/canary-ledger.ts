@@ -21,6 +21,8 @@ export const secretKinds = [
   'root key kept elsewhere',
   'key of an agent',
   'recovery key of an agent',
+  'WireGuard key of an agent',
+  'key of a program',
   'bearer token',
   'repair token',
   'bootstrap key',
@@ -36,6 +38,8 @@ export type Secret = { readonly kind: SecretKind; readonly owner: string }
 export type Ledger = {
   /** A key as PEM, or any other secret as it is handed around. */
   learn(kind: SecretKind, owner: string, text: string): void
+  /** A key by its bytes, however it is wrapped. */
+  learnKey(kind: SecretKind, owner: string, material: Buffer): void
   /** A secret of Muster's own shape that nothing knows, for a place where none belongs. */
   misplaced(where: string, prefix?: 'enroll' | 'recover' | 'repair' | 'muster_key'): string
   /** The same without a shape that could be recognised: for places of which nothing is to be written down at all. */
@@ -57,9 +61,17 @@ export const openLedger = (): Ledger => {
       fragments.set(secret, keys === null ? formsOfText(value) : formsOfKey(privateHalf(value)))
     }
   }
+  const learnKey: Ledger['learnKey'] = (kind, owner, material) => {
+    const value = material.toString('hex')
+    if (known.has(value)) return
+    const secret = { kind, owner }
+    known.set(value, secret)
+    fragments.set(secret, formsOfKey(material))
+  }
   const random = (): string => randomBytes(32).toString('base64url')
   return {
     learn,
+    learnKey,
     misplaced(where, prefix = 'enroll') {
       const secret = `${prefix}_${random()}`
       learn('out of place', where, secret)
@@ -80,7 +92,7 @@ const privateHalf = (pem: string): Buffer => {
   return Buffer.from(d, 'base64url')
 }
 
-/** All keys in an agent's folder by now: of the certificate in use, the one before, the one asked for, and for recovery. */
+/** All keys in an agent's folder by now: of the certificate in use, the one before, the one asked for, for recovery and for WireGuard. */
 export const learnFromAgent = (ledger: Ledger, node: string, stateFolder: string): void => {
   for (const name of ['identity.json', 'identity.json.new']) {
     const kept = parsed(path.join(stateFolder, name))
@@ -92,6 +104,26 @@ export const learnFromAgent = (ledger: Ledger, node: string, stateFolder: string
     const credential = identity?.recovery?.credential
     if (credential?.kind === 'key') ledger.learn('recovery key of an agent', node, credential.keyPem)
     if (credential?.kind === 'bearer') ledger.learn('bearer token', node, credential.token)
+  }
+  for (const name of ['wireguard.key', 'wireguard.key.new']) {
+    const material = Buffer.from(textOf(path.join(stateFolder, name)), 'base64')
+    if (material.length === 32) ledger.learnKey('WireGuard key of an agent', node, material)
+  }
+}
+
+/** Below the directory that an agent publishes to: a folder for each output. */
+export const learnFromOutputs = (ledger: Ledger, node: string, directory: string): void => {
+  for (const output of fs.existsSync(directory) ? fs.readdirSync(directory) : []) {
+    const key = textOf(path.join(directory, output, 'key.pem'))
+    if (key.includes('PRIVATE KEY')) ledger.learn('key of a program', node, key)
+  }
+}
+
+const textOf = (file: string): string => {
+  try {
+    return fs.readFileSync(file, 'utf8').trim()
+  } catch {
+    return ''
   }
 }
 

@@ -97,6 +97,30 @@ const isBack = (world: World, name: string, before: number): Promise<unknown> =>
     { ...patience, everyMs: 200 },
   )
 
+/** Into the WireGuard network, with programs in place of `ip` and `wg`: no interface is made here, and what they are given is seen. */
+export const joinNetwork = async (world: World): Promise<void> => {
+  const set = { 'wireguard.mode': 'required' }
+  const made = await world.operate('POST', '/v1/profiles', { name: 'meshed', from: 'gpu-cloud', set })
+  assert.equal(made.status, 201, JSON.stringify(made.body))
+  const programs = path.dirname(world.put('bin/.keep', ''))
+  const seen = world.at('out/given-to-programs')
+  fs.mkdirSync(path.dirname(seen), { recursive: true, mode: 0o700 })
+  for (const name of ['ip', 'wg', 'wireguard-go']) {
+    const script = `#!/bin/sh\n{ echo "${name} $*"; env; } >> ${seen}\n[ "$1 $2 $3" != "-j -d link" ]\n`
+    fs.writeFileSync(path.join(programs, name), script, { mode: 0o700 })
+  }
+  const env = { PATH: `${programs}:${process.env['PATH'] ?? ''}` }
+  const join = await world.invite('meshed-1', 'meshed')
+  const agent = world.startAgent('meshed-1', { join, env, args: ['--wireguard', 'muster9', ...busy] })
+  await connected(world, ['meshed-1'])
+  const configured = (): boolean => fs.existsSync(seen) && fs.readFileSync(seen, 'utf8').includes('wg syncconf')
+  await eventually('the interface to be configured', configured, patience)
+  world.look()
+  await world.muster(['agent', 'status', '--state', agent.state])
+  await world.muster(['node', 'show', 'meshed-1', '-o', 'json'])
+  await agent.stop()
+}
+
 export const renewNow = async (world: World): Promise<void> => {
   const before = keptIdentity(world.at('agents/env-1')).current.serial
   const { code, stderr } = await world.muster(['agent', 'renew', '--now', '--state', world.at('agents/env-1')])

@@ -17,7 +17,14 @@ import { startPlane, type Plane } from '../process/start-plane.ts'
 import { tempFolder } from '../process/temp-folder.ts'
 import { startReceiver, type WebhookReceiver } from '../process/webhook-receiver.ts'
 import { openEvidence, type Evidence } from './canary-evidence.ts'
-import { learnDerivedTokens, learnFromAgent, learnFromPlane, openLedger, type Ledger } from './canary-ledger.ts'
+import {
+  learnDerivedTokens,
+  learnFromAgent,
+  learnFromOutputs,
+  learnFromPlane,
+  openLedger,
+  type Ledger,
+} from './canary-ledger.ts'
 
 export type Ask = {
   readonly method?: string
@@ -102,7 +109,10 @@ export const openWorld = async (t: Scope): Promise<World> => {
 
   const folders = new Map<string, string>()
   const learn = (): void => {
-    for (const [name, folder] of folders) learnFromAgent(ledger, name, folder)
+    for (const [name, folder] of folders) {
+      learnFromAgent(ledger, name, folder)
+      learnFromOutputs(ledger, name, at('published', name))
+    }
     learnFromPlane(ledger, plane.data, sealKey)
   }
   const muster: World['muster'] = async (args, options = {}) => {
