@@ -298,7 +298,7 @@ const purge = (options: PurgeOptions, ids: readonly string[]) => ({
 
 /** Nothing is purged without a plan: what it removes cannot be had back. */
 export const nodePurge = withPlan('purge-nodes', purge, (cli: Cli, options: PurgeOptions, ids) =>
-  computePlan(cli, options, purge(options, ids)),
+  onlyPlan(cli, options, purge(options, ids)),
 )
 
 const named = (ids: readonly string[], what: string): string[] => {
@@ -307,9 +307,9 @@ const named = (ids: readonly string[], what: string): string[] => {
 }
 
 /** The code is sent only where it is given: planes before 0.4 do not know it. */
-const revokeReasonIn = ({ reason, reasonCode }: RevokeOptions) => ({
-  reason: reasonIn({ reason }, 'revoke'),
-  ...(reasonCode === undefined ? {} : { reason_code: reasonCode }),
+const revokeReasonIn = (options: RevokeOptions) => ({
+  reason: reasonIn(options, 'revoke'),
+  ...(options.reasonCode === undefined ? {} : { reason_code: options.reasonCode }),
 })
 
 const reasonIn = ({ reason }: { readonly reason?: string }, what: string): string => {
