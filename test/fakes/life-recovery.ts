@@ -6,7 +6,7 @@ import type { Change, Row } from '#domain/core/change.ts'
 import type { DomainSettings } from '#domain/core/domain-settings.ts'
 import type { HolderFacts } from '#domain/identity/duplicate.ts'
 import type { KeyInRequest } from '#domain/identity/node-certificate.ts'
-import type { Node } from '#domain/core/node.ts'
+import type { HardwareIdentity, Node } from '#domain/core/node.ts'
 import type { Profile } from '#domain/core/profile.ts'
 import type {
   PresentedCounter,
@@ -51,6 +51,9 @@ export type World = {
 
 const by = { actor: 'operator:alice', source: '192.0.2.7', correlation: null }
 export const claimant: HolderFacts = holder(1)
+
+/** Of the one machine of a node. */
+export const hardwareOf = (node: string): HardwareIdentity => ({ macs: [], bmcSerial: `BMC-${node}` })
 export const otherOf = (live: Live): HolderFacts | null => (live === 'other' ? holder(2) : null)
 
 /** Some agents register a key, some a token, some are too old for either. */
@@ -92,7 +95,13 @@ export const planRecovery = (world: World, event: RecoveryEvent): Change | null 
     case 'rehearse': {
       const credential = presented(node.value, 'registered')
       const counter = counterOf(node.value, event.behind)
-      const seen = { credential, counter, diskReserve: event.diskReserve, clockSkewMs: 0 }
+      const seen = {
+        credential,
+        counter,
+        hardware: hardwareOf(event.node),
+        diskReserve: event.diskReserve,
+        clockSkewMs: 0,
+      }
       return decideRehearsal({ ...facts, ...world.rules(), ...seen }).decided?.change ?? null
     }
     case 'bundle': {
@@ -130,7 +139,7 @@ const recover = (world: World, node: Row<Node>, event: Extract<RecoveryEvent, { 
       registeredBan: null,
     },
     credentialBan: null,
-    claimant,
+    claimant: { ...claimant, ...hardwareOf(event.node) },
     otherHolder: otherOf(event.live),
     lastSeen: null,
     failure,
@@ -148,7 +157,7 @@ const recover = (world: World, node: Row<Node>, event: Extract<RecoveryEvent, { 
     case 'repeat':
       return null
     case 'refused': {
-      const waits = decideRecoveryWaits({ node, refusal: verdict, failure, by, nowMs })
+      const waits = decideRecoveryWaits({ node, refusal: verdict, failure, claimant, by, nowMs })
       return waits.kind === 'decided' ? waits.change : null
     }
   }

@@ -21,7 +21,7 @@ import { decideFirstUse } from '#domain/node/first-use.ts'
 import { decideExpired, decideExpiring, decideLapse, decideStuck } from '#domain/node/liveness.ts'
 import type { KeyClaimFacts } from '#domain/identity/key-claim.ts'
 import type { KeyInRequest } from '#domain/identity/node-certificate.ts'
-import type { HardwareIdentity, Node } from '#domain/core/node.ts'
+import type { Node } from '#domain/core/node.ts'
 import { judgeCertificate } from '#domain/identity/presented-certificate.ts'
 import type { NodePrincipal } from '#domain/core/principal.ts'
 import type { Profile } from '#domain/core/profile.ts'
@@ -38,6 +38,7 @@ import { nothingHeld } from '#domain/network/wireguard-part.ts'
 import {
   bearerHash,
   claimant,
+  hardwareOf,
   counterOf,
   otherOf,
   planRecovery,
@@ -91,8 +92,6 @@ export type Life = {
 }
 
 const by = { actor: 'operator:alice', source: '192.0.2.7', correlation: null }
-
-const hardwareOf = (node: string): HardwareIdentity => ({ macs: [], bmcSerial: `BMC-${node}` })
 
 export const startLife = (profile: Profile, startMs: number): Life => {
   const table = rowTable()

@@ -51,7 +51,8 @@ const nodeFacts = (node: NodeDetail, nowMs: number): Fact[] => [
     'approvals',
     node.approvals.map((approval) => `${approval.by}, ${moment(approval.at, nowMs)}`),
   ),
-  ['hardware', orNone([...node.hardware.macs.map((mac) => `mac ${mac}`), ...bmc(node.hardware.bmc_serial)])],
+  ['hardware', orNone(hardwareLines(node.hardware))],
+  ...some('reports', node.reported_hardware === undefined ? [] : hardwareLines(node.reported_hardware)),
   ...(node.facts === null ? [] : [['machine', machine(node.facts)] as const]),
   ...some('wireguard', node.wireguard ? wireguardLines(node.wireguard) : []),
   ...some('can', capabilityLines(node.capabilities)),
@@ -77,7 +78,10 @@ const wireguardLines = (wireguard: NonNullable<NodeDetail['wireguard']>): string
 
 const some = (name: string, lines: readonly string[]): Fact[] => (lines.length === 0 ? [] : [[name, lines]])
 const orNone = (lines: readonly string[]): readonly string[] => (lines.length === 0 ? ['none'] : lines)
-const bmc = (serial: string | null): string[] => (serial === null ? [] : [`bmc serial ${serial}`])
+const hardwareLines = ({ macs, bmc_serial: serial }: NodeDetail['hardware']): string[] => [
+  ...macs.map((mac) => `mac ${mac}`),
+  ...(serial === null ? [] : [`bmc serial ${serial}`]),
+]
 
 const certificateLine = (certificate: NodeDetail['certificates'][number], nowMs: number): string => {
   const notAfterMs = parseIsoTime(certificate.not_after) ?? nowMs

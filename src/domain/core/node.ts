@@ -23,6 +23,8 @@ export type Node = {
   readonly wireguard: NodeWireguard | null
   readonly machine: HardwareState
   readonly hardware: HardwareIdentity
+  /** The hardware that its agent reported; left out where nothing is known. See reported-hardware.ts. */
+  readonly reportedHardware?: ReportedHardware
   /** As the node reported them at enrollment. */
   readonly facts: HardwareFacts | null
   readonly assurance: Assurance
@@ -92,6 +94,9 @@ export type HardwareIdentity = {
   readonly macs: readonly string[]
   readonly bmcSerial: string | null
 }
+
+/** `epoch`: the one it holds for. A replica of the release before starts an epoch without renewing it. */
+export type ReportedHardware = HardwareIdentity & { readonly epoch: number }
 
 export const noHardware: HardwareIdentity = { macs: [], bmcSerial: null }
 

@@ -40,6 +40,7 @@ import type { JoinMethod } from '#domain/core/profile.ts'
 import { firstTenure, type FormerNode } from '#domain/core/purged-node.ts'
 import { registeredRecovery, type RecoveryRegistrationFacts } from '#domain/core/recovery-credential.ts'
 import { refuse, refuseField, refuseMethod, type Refusal } from '#domain/core/refusal.ts'
+import { hardwareFor } from '#domain/core/reported-hardware.ts'
 import { isSuspicion } from '#domain/identity/settle.ts'
 import {
   underlayText,
@@ -230,6 +231,7 @@ export const recordEnrollment = (
       sinceMs: nowMs,
       slots: { current: slotOf(certificate), pending: null, retired: null },
     },
+    ...hardwareFor(epoch, facts.reported.hardware, null),
     facts: facts.reported.facts ?? before.facts,
     assurance: strongest(profile.value.join.allOf),
     conditions: suspicionsKept(before, credential),

@@ -210,3 +210,13 @@ test('while issuance is halted no node renews, unless renewals go on', () => {
   assert.equal(renewing(false), 'ISSUANCE_HALTED')
   assert.equal(renewing(true), asked(slots(), 'a1', 'new-key'))
 })
+
+test('R-010: a renewal makes the hardware of a node known that enrolled before it was kept', () => {
+  const record = (node: Partial<Node>) =>
+    recordRenewal(admitted(before, 'a1', 'key-of-c3', { claimant: holder(1) }, node), issued, null).node
+      .reportedHardware
+  const known = { macs: holder(1).macs, bmcSerial: 'BMC-1', epoch: 4 }
+  assert.deepEqual(record({}), known)
+  const elsewhere = { macs: ['02:00:00:00:00:09'], bmcSerial: 'BMC-9', epoch: 4 }
+  assert.deepEqual(record({ reportedHardware: elsewhere }), elsewhere)
+})

@@ -43,6 +43,7 @@ import {
   type RecoveryRegistrationFacts,
 } from '#domain/core/recovery-credential.ts'
 import { refuse, refuseField, type Refusal } from '#domain/core/refusal.ts'
+import { hardwareAfterRenewal } from '#domain/core/reported-hardware.ts'
 
 export type RenewFacts = IssueFacts & {
   readonly node: Row<Node>
@@ -170,6 +171,7 @@ export const recordRenewal = (renewal: Renewal, issued: IssuedCertificate, nextB
     membership: { ...before.membership, kind: 'active', slots: { ...slots, pending: slotOf(certificate) } },
     counter: before.counter + 1,
     recovery: recoveryAfter(facts, nextBearerHash),
+    ...hardwareAfterRenewal(before, facts.claimant),
     conditions:
       suspicion === null
         ? before.conditions

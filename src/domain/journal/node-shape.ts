@@ -40,6 +40,9 @@ const isCondition = (value: unknown): boolean =>
 const isApproval = (value: unknown): boolean => isObject(value) && isText(value['by']) && isTime(value['atMs'])
 const isResource = (value: unknown): boolean => isObject(value) && isText(value['name']) && isText(value['state'])
 
+const isHardware = (value: unknown): value is Fields =>
+  isObject(value) && isListOf(value['macs'], isText) && isTextOrNull(value['bmcSerial'])
+
 const isMachine = (value: unknown): boolean =>
   isObject(value) &&
   isListOf(value['tags'], isText) &&
@@ -122,7 +125,8 @@ const fits: { readonly [F in Field]: (value: unknown) => boolean } = {
   allocations: isCount,
   wireguard: (value) => value === null || isWireguard(value),
   machine: isMachine,
-  hardware: (value) => isObject(value) && isListOf(value['macs'], isText) && isTextOrNull(value['bmcSerial']),
+  hardware: isHardware,
+  reportedHardware: (value) => value === undefined || (isHardware(value) && isCount(value['epoch'])),
   facts: isObjectOrNull,
   assurance: (value) => (assurances as readonly unknown[]).includes(value),
   conditions: (value) => isListOf(value, isCondition),

@@ -201,3 +201,16 @@ test('a repair without a registration keeps what was registered, unless two hold
   assert.deepEqual(repairOf()?.credential, keyRecovery().credential)
   assert.equal(repairOf('duplicate_identity'), null)
 })
+
+test('R-010: a recovery keeps the hardware it came from; a repair keeps what was known before, to be shown again', () => {
+  const known = { macs: ['02:00:00:00:00:01', '02:00:00:00:00:07'], bmcSerial: 'BMC-1', epoch: 4 }
+  const shown = { macs: holder(1).macs, bmcSerial: 'BMC-1' }
+  assert.deepEqual(recover('inactive', {}).node.reportedHardware, { ...shown, epoch: 5 })
+  assert.deepEqual(recover('inactive', { reportedHardware: known }).node.reportedHardware, { ...shown, epoch: 5 })
+  const moved = { reportedHardware: { ...known, macs: ['02:00:00:00:00:09'], bmcSerial: 'BMC-9' } }
+  const approvals = [{ by: 'operator:bob', atMs: noonMs }]
+  assert.deepEqual(recover('inactive', { ...moved, approvals }).node.reportedHardware, { ...shown, epoch: 5 })
+  const bundle = { credential: { by: 'repair', hash: 'hash-of-bundle' }, counter: null } as const
+  const repaired = recover('quarantined', { repair: repair(), ...moved }, bundle)
+  assert.deepEqual(repaired.node.reportedHardware, { ...moved.reportedHardware, epoch: 5 })
+})

@@ -197,6 +197,24 @@ test('recovery is no way around the people who decide about a return', () => {
   assert.equal(decide({ profile, node: recoverable('active') }).kind, 'admitted')
 })
 
+const enrolledOn = (...macs: string[]) => ({ reportedHardware: { macs, bmcSerial: null, epoch: 4 } })
+
+test('R-010: a machine on other hardware than was enrolled recovers only with an approval; nothing known refuses no machine', () => {
+  const [first] = holder(1).macs
+  const moved = recoverable('inactive', enrolledOn('02:00:00:00:00:09'))
+  assert.equal(decide({ node: recoverable('inactive', enrolledOn(first ?? '')) }).kind, 'admitted')
+  expectRefused(decide({ node: moved }), 'APPROVAL_REQUIRED', /other hardware/)
+  expectRefused(decide({ node: moved, profile: profileRow('mesh-paas') }), 'APPROVAL_REQUIRED', /other hardware/)
+  const approvals = [{ by: 'operator:bob', atMs: noonMs }]
+  assert.equal(decide({ node: recoverable('inactive', { ...moved.value, approvals }) }).kind, 'admitted')
+  // Of an earlier epoch: a plane of the release before has started this one.
+  const earlier = { reportedHardware: { ...enrolledOn('02:00:00:00:00:09').reportedHardware, epoch: 3 } }
+  assert.equal(decide({ node: recoverable('inactive', earlier) }).kind, 'admitted')
+  const bundle = { credential: { by: 'repair', hash: 'hash-of-bundle' }, counter: null } as const
+  const repaired = recoverable('quarantined', { repair: repair(), ...enrolledOn('02:00:00:00:00:09') })
+  assert.equal(decide({ node: repaired, ...bundle }).kind, 'admitted')
+})
+
 test('banned keys, keys of another type, recovery keys and malformed requests are not certified', () => {
   expectRefused(decide({ key: { kind: 'malformed', why: 'no' } }), 'CSR_INVALID')
   expectRefused(decide({ keyBan: { value: { spki: 'x', why: 'y', atMs: 0 }, version: 1 } }), 'KEY_BLOCKED')
@@ -209,9 +227,9 @@ const nothingButP256 = profileRow('gpu-cloud', {
 })
 
 test('a recovery that waits for people is to be seen, once; other refusals raise nothing', () => {
-  const { node, failure, by } = facts()
+  const { node, failure, claimant, by } = facts()
   const waits = (code: 'APPROVAL_REQUIRED' | 'RECOVERY_BUDGET_SPENT' | 'RECOVERY_DENIED') =>
-    decideRecoveryWaits({ node, failure, by, nowMs: noonMs, refusal: refuse(code) })
+    decideRecoveryWaits({ node, failure, claimant, by, nowMs: noonMs, refusal: refuse(code) })
   const raised = expectDecided(waits('RECOVERY_BUDGET_SPENT')).node
   assert.deepEqual(
     raised.conditions.map(({ name }) => name),
@@ -220,7 +238,7 @@ test('a recovery that waits for people is to be seen, once; other refusals raise
   assert.equal(waits('RECOVERY_DENIED').kind, 'unchanged')
   const again = { value: raised, version: 8 }
   const refusal = refuse('APPROVAL_REQUIRED')
-  assert.equal(decideRecoveryWaits({ node: again, failure, by, nowMs: noonMs, refusal }).kind, 'unchanged')
+  assert.equal(decideRecoveryWaits({ node: again, failure, claimant, by, nowMs: noonMs, refusal }).kind, 'unchanged')
 })
 
 test('with a store in doubt no node recovers, and no caller is judged a copy', () => {

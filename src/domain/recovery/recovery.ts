@@ -22,6 +22,7 @@ import {
 } from '#domain/core/change.ts'
 import { decideRaise, hasCondition, withoutConditions, type Unchanged } from '#domain/core/conditions.ts'
 import { decideDuplicate, holderWords, type DuplicateVerdict, type HolderFacts } from '#domain/identity/duplicate.ts'
+import { hardwareWords } from '#domain/core/hardware-identity.ts'
 import type { FailureClass } from './failure-class.ts'
 import { livesBy } from '#domain/ca/issuer.ts'
 import { keyInUse, type KeyInUseFacts } from '#domain/identity/key-claim.ts'
@@ -49,6 +50,7 @@ import {
   type RecoveryRegistrationFacts,
 } from '#domain/core/recovery-credential.ts'
 import { refuse, refuseField, type Refusal } from '#domain/core/refusal.ts'
+import { hardwareFor, hasMoved, knownHardware } from '#domain/core/reported-hardware.ts'
 import { isoTime } from '#platform/clock.ts'
 import { repairBarred, usedRepair } from './repair.ts'
 
@@ -170,11 +172,13 @@ const asksAgain = ({ node, key }: RecoverFacts): boolean => {
 }
 
 /** What the profile, its budget and people say. */
-const notAllowed = ({ node, profile, withdrawn, nowMs }: RecoverFacts): Refusal | null => {
+const notAllowed = (facts: RecoverFacts): Refusal | null => {
+  const { node, profile, withdrawn, nowMs } = facts
   const { mode, limit } = profile.value.recovery
   if (mode === 'deny') return refuse('RECOVERY_DENIED', `profile ${profile.value.name} lets no node recover`)
   if (recoveryApproved(node.value, profile.value)) return null
-  if (mode === 'approve') return refuse('APPROVAL_REQUIRED')
+  const moved = hasMoved(node.value, facts.claimant) ? 'it asks from other hardware than it was enrolled with' : null
+  if (mode === 'approve' || moved !== null) return refuse('APPROVAL_REQUIRED', moved)
   // Recovery is no way around the people who decide about a return.
   if (node.value.membership.kind === 'inactive' && !approvalComplete(node.value, profile.value)) {
     return refuse('APPROVAL_REQUIRED')
@@ -190,11 +194,11 @@ export const recoveriesInWindow = (node: Node, { recovery }: Profile, nowMs: num
   return node.recovery === null ? 0 : node.recovery.recoveredAtMs.filter(counts).length
 }
 
-export type WaitsFacts = NodeFacts & Pick<RecoverFacts, 'failure'> & { readonly refusal: Refusal }
+export type WaitsFacts = NodeFacts & Pick<RecoverFacts, 'failure' | 'claimant'> & { readonly refusal: Refusal }
 
 /** Shows operators that a recovery waits for an approval. Other refusals wait for no one. */
 export const decideRecoveryWaits = (facts: WaitsFacts): NodeDecided | Unchanged => {
-  const { node, refusal, failure, by, nowMs } = facts
+  const { node, refusal, failure, claimant, by, nowMs } = facts
   if (refusal.code !== 'APPROVAL_REQUIRED' && refusal.code !== 'RECOVERY_BUDGET_SPENT') return { kind: 'unchanged' }
   const spent = refusal.code === 'RECOVERY_BUDGET_SPENT'
   return decideRaise({
@@ -202,8 +206,8 @@ export const decideRecoveryWaits = (facts: WaitsFacts): NodeDecided | Unchanged 
     name: 'needs_approval',
     reason: spent
       ? 'it has recovered as often as its profile allows'
-      : 'it asks to recover, and people decide about that',
-    evidence: { code: refusal.code, failure: failure.class, source: by.source },
+      : `${refusal.detail ?? 'it asks to recover'}, and people decide about that`,
+    evidence: { code: refusal.code, failure: failure.class, source: by.source, hardware: hardwareWords(claimant) },
     by,
     nowMs,
   })
@@ -242,6 +246,7 @@ export const recordRecovery = (
     conditions: withoutConditions(before.conditions, ended),
     approvals: [],
     recovery: recoveryAfter(recovery, nextBearerHash),
+    ...hardwareAfter(recovery),
     repair: credential.by === 'repair' ? usedRepair(before.repair, { spki: issued.spki, epoch, atMs: nowMs }) : null,
     rehearsal: null,
   }
@@ -257,6 +262,12 @@ export const recordRecovery = (
     writes: denial === null ? [] : [{ put: 'denial', value: denial }],
     entries: entriesOf(recovery, certificate, node),
   })
+}
+
+/** A repaired machine has to show the hardware that was known before (repair.ts), so that stays the known one. */
+const hardwareAfter = ({ facts, before, epoch }: AdmittedRecovery): Pick<Node, 'reportedHardware'> => {
+  const known = knownHardware(before)
+  return hardwareFor(epoch, facts.credential.by === 'repair' && known !== null ? known : facts.claimant, known)
 }
 
 /** A repaired node stays in quarantine; its certificate opens a channel for evidence. */

@@ -13,7 +13,7 @@ import {
   slot,
   slots,
 } from '../../../test/fakes/sample-rows.ts'
-import type { Membership, Node, Recovery, Rehearsal } from '#domain/core/node.ts'
+import { noHardware, type Membership, type Node, type Recovery, type Rehearsal } from '#domain/core/node.ts'
 import { recoverabilityOf } from '#domain/core/recoverability.ts'
 import { decideRehearsal, decideRehearsalReported, judgeCounter, type RehearseFacts } from './rehearsal.ts'
 
@@ -27,6 +27,7 @@ const rehearse = (changes: Partial<RehearseFacts> = {}) =>
     domain: domainRow(),
     credential: { by: 'key', spki: 'recovery-key' },
     counter: { domain: 'lab.example', node: 'gpu-001', epoch: 4, counter: 5 },
+    hardware: noHardware,
     diskReserve: true,
     clockSkewMs: minute,
     by: alice,
@@ -57,6 +58,8 @@ test('the step that would stop a recovery is named, raises a condition, and a la
   const older = { domain: 'lab.example', node: 'gpu-001', epoch: 4, counter: 4 }
   assert.equal(step({ counter: null }), 'counter: DUPLICATE_IDENTITY')
   assert.equal(step({ counter: older }), 'counter: DUPLICATE_IDENTITY')
+  const elsewhere = { reportedHardware: { macs: ['02:00:00:00:00:09'], bmcSerial: null, epoch: 4 } }
+  assert.equal(step({ node: rehearsing(elsewhere) }), 'budget: APPROVAL_REQUIRED')
   assert.equal(step({ node: rehearsing({ recovery: denied }) }), 'budget: RECOVERY_DENIED')
   assert.equal(step({ node: rehearsing({ recovery: spent }) }), 'budget: RECOVERY_BUDGET_SPENT')
   assert.equal(step({ profile: profileRow('hpc-diskless') }), 'budget: RECOVERY_DENIED')

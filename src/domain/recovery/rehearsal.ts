@@ -14,7 +14,7 @@ import {
 } from '#domain/core/change.ts'
 import { hasCondition, withCondition, withoutConditions, type Unchanged } from '#domain/core/conditions.ts'
 import type { DomainSettings } from '#domain/core/domain-settings.ts'
-import type { Node, Rehearsal, RehearsalStep } from '#domain/core/node.ts'
+import type { HardwareIdentity, Node, Rehearsal, RehearsalStep } from '#domain/core/node.ts'
 import type { Profile } from '#domain/core/profile.ts'
 import {
   credentialMatches,
@@ -23,6 +23,7 @@ import {
   type PresentedRecovery,
 } from '#domain/core/recovery-credential.ts'
 import { recoveriesInWindow } from './recovery.ts'
+import { hasMoved } from '#domain/core/reported-hardware.ts'
 import { slotsOf } from '#domain/core/certificate.ts'
 
 export type RehearseFacts = NodeFacts & {
@@ -30,6 +31,8 @@ export type RehearseFacts = NodeFacts & {
   readonly domain: Row<DomainSettings>
   readonly credential: PresentedRecovery
   readonly counter: PresentedCounter | null
+  /** As the machine reports it. */
+  readonly hardware: HardwareIdentity
   /** What the agent found before the plane answered. */
   readonly diskReserve: boolean
   readonly clockSkewMs: number
@@ -76,7 +79,7 @@ const failingStep = (facts: RehearseFacts): Failing | null => {
   if (counter === null || counter.node !== node.value.id || counter.counter < oldestCounter(node.value)) {
     return { step: 'counter', why: 'DUPLICATE_IDENTITY' }
   }
-  const budget = budgetOf(node.value, profile.value, nowMs)
+  const budget = budgetOf(node.value, profile.value, facts.hardware, nowMs)
   if (budget !== null) return { step: 'budget', why: budget }
   if (!facts.diskReserve) return { step: 'disk', why: 'disk_full' }
   if (Math.abs(facts.clockSkewMs) > domain.value.clockToleranceMs) return { step: 'clock', why: 'clock_skew' }
@@ -125,10 +128,11 @@ const isChanging = ({ membership }: Node, { connected }: CounterSender, nowMs: n
 }
 
 /** Under `approve` operators would be asked: that is intended, and the rehearsal passes. */
-const budgetOf = (node: Node, profile: Profile, nowMs: number): string | null => {
+const budgetOf = (node: Node, profile: Profile, hardware: HardwareIdentity, nowMs: number): string | null => {
   if (profile.recovery.mode === 'deny' || (node.recovery !== null && node.recovery.denied !== null))
     return 'RECOVERY_DENIED'
   if (profile.recovery.mode === 'approve' || recoveryApproved(node, profile)) return null
+  if (hasMoved(node, hardware)) return 'APPROVAL_REQUIRED'
   return recoveriesInWindow(node, profile, nowMs) < profile.recovery.limit ? null : 'RECOVERY_BUDGET_SPENT'
 }
 

@@ -85,6 +85,10 @@ test('a repaired machine shows hardware, clock, storage, reserve and a rehearsal
   assert.deepEqual(failing({}), [])
   assert.deepEqual(failing({ hardware: { macs: ['02:00:00:00:00:09'], bmcSerial: 'BMC-1' } }), ['hardware'])
   assert.deepEqual(failing({ node: { ...observed().node, hardware: noHardware }, hardware: noHardware }), [])
+  const unregistered = { ...observed().node, hardware: noHardware }
+  const enrolled = (mac: string) => ({ reportedHardware: { macs: [mac], bmcSerial: null, epoch: unregistered.epoch } })
+  assert.deepEqual(failing({ node: { ...unregistered, ...enrolled('02:00:00:00:00:01') } }), [])
+  assert.deepEqual(failing({ node: { ...unregistered, ...enrolled('02:00:00:00:00:09') } }), ['hardware'])
   assert.deepEqual(failing({ clockSkewMs: -6 * minute }), ['clock'])
   assert.deepEqual(failing({ identityWritable: false, diskReserve: false }), ['persisted', 'disk'])
   const early = { outcome: 'passed', sinceMs: noonMs, epoch: 3 } as const

@@ -24,6 +24,7 @@ import type { HardwareIdentity, Node, Repair, RepairEvidence } from '#domain/cor
 import type { Profile } from '#domain/core/profile.ts'
 import { drainEnded, quarantinedNode } from '#domain/core/quarantined-node.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
+import { isOtherMachine, knownHardware } from '#domain/core/reported-hardware.ts'
 
 export type RepairBundleFacts = NodeFacts & {
   readonly reason: string
@@ -133,16 +134,11 @@ export type RepairObserved = {
 export const repairChecksOf = (observed: RepairObserved): readonly RepairCheck[] => {
   const { node, profile, domain, hardware, clockSkewMs } = observed
   const { rehearsal } = node
-  const registered = node.hardware
   const skewed = Math.abs(clockSkewMs) > domain.clockToleranceMs
   const rehearsed = rehearsal?.outcome === 'passed' && rehearsal.epoch === node.epoch
   const noRecovery = profile.recovery.mode === 'deny'
   return [
-    isBlank(registered)
-      ? { name: 'hardware', ok: true, detail: 'none is registered' }
-      : hardwareMatches(registered, hardware)
-        ? { name: 'hardware', ok: true, detail: 'as registered' }
-        : { name: 'hardware', ok: false, detail: 'not the hardware that is registered' },
+    hardwareCheck(node, hardware),
     {
       name: 'clock',
       ok: !skewed,
@@ -164,6 +160,21 @@ export const repairChecksOf = (observed: RepairObserved): readonly RepairCheck[]
       detail: noRecovery ? 'its profile has no recovery' : rehearsed ? 'passed' : 'its recovery has not been rehearsed',
     },
   ]
+}
+
+/** What an operator registered decides; else what the node itself reported before. */
+const hardwareCheck = (node: Node, shown: HardwareIdentity): RepairCheck => {
+  const name = 'hardware'
+  if (!isBlank(node.hardware)) {
+    return hardwareMatches(node.hardware, shown)
+      ? { name, ok: true, detail: 'as registered' }
+      : { name, ok: false, detail: 'not the hardware that is registered' }
+  }
+  const known = knownHardware(node)
+  if (known === null) return { name, ok: true, detail: 'none is registered' }
+  return isOtherMachine(known, shown)
+    ? { name, ok: false, detail: 'not the hardware that it was enrolled with' }
+    : { name, ok: true, detail: 'as enrolled' }
 }
 
 export type RepairEvidenceFacts = NodeFacts & { readonly checks: readonly RepairCheck[] }

@@ -5,6 +5,7 @@ import type { DomainSettings } from '#domain/core/domain-settings.ts'
 import { explainNode } from '#domain/node/explain-node.ts'
 import type { Condition, HardwareFacts, Node, Provisioning, Slot } from '#domain/core/node.ts'
 import type { Profile } from '#domain/core/profile.ts'
+import { knownHardware } from '#domain/core/reported-hardware.ts'
 import type { Recoverability } from '#domain/core/recoverability.ts'
 import { schedulingOf } from '#domain/fleet/scheduling.ts'
 import { slotsOf, type SlotName } from '#domain/core/certificate.ts'
@@ -62,6 +63,7 @@ export const nodeDetail = (node: Node, facts: DetailFacts): NodeDetail => ({
   registered_at: isoTime(node.registeredAtMs),
   registered_by: node.registeredBy,
   hardware: { macs: [...node.hardware.macs], bmc_serial: node.hardware.bmcSerial },
+  ...reportedHardwareView(node),
   facts: node.facts === null ? null : factsView(node.facts),
   certificates: certificatesView(node),
   approvals: node.approvals.map(({ by, atMs }) => ({ by, at: isoTime(atMs) })),
@@ -118,6 +120,11 @@ const provisioningView = ({ state, detail, sinceMs, by }: Provisioning): Static<
   since: isoTime(sinceMs),
   by,
 })
+
+const reportedHardwareView = (node: Node): Pick<NodeDetail, 'reported_hardware'> => {
+  const known = knownHardware(node)
+  return known === null ? {} : { reported_hardware: { macs: [...known.macs], bmc_serial: known.bmcSerial } }
+}
 
 const factsView = ({ cpuCores, memoryBytes, diskBytes, arch }: HardwareFacts): NonNullable<NodeDetail['facts']> => ({
   cpu_cores: cpuCores,

@@ -96,7 +96,8 @@ const rehearse = async (
     if (node === null || profile === null || domain === null) return refuse('RECOVERY_UNKNOWN')
     const { diskReserve, clockSkewMs } = call
     const nowMs = clock.nowMs()
-    const facts = { node, profile, domain, credential, counter, diskReserve, clockSkewMs, by, nowMs }
+    const hardware = callerFacts(evidence, source, null)
+    const facts = { node, profile, domain, credential, counter, hardware, diskReserve, clockSkewMs, by, nowMs }
     const { decided, outcome, step, why } = decideRehearsal(facts)
     const sent = await senderVerdict(core, parts, node.value, counter, evidence.instance)
     if (sent === 'unknown') return holderUnknown(call.node)

@@ -63,6 +63,8 @@ export const NodeDetail = Type.Object({
   registered_at: Type.String(),
   registered_by: Type.String(),
   hardware: Type.Object({ macs: Type.Array(Type.String()), bmc_serial: orNull(Type.String()) }),
+  /** As the node itself reports it, for comparison when it recovers; left out where nothing is known. */
+  reported_hardware: Type.Optional(Type.Object({ macs: Type.Array(Type.String()), bmc_serial: orNull(Type.String()) })),
   facts: orNull(
     Type.Object({
       cpu_cores: Type.Integer(),

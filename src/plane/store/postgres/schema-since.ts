@@ -78,7 +78,15 @@ export const fieldsSince: { readonly [K in RowKind]: FieldsSince<RowTypes[K]> } 
   node: {
     ...{ id: 1, profile: 1, membership: 1, epoch: 1, tenure: 1, assignment: 1, drain: 1 },
     ...{ allocations: 2, wireguard: 2, machine: { tags: 2, firmware: 2, readiness: 2, slots: 2 } },
-    ...{ hardware: { macs: 1, bmcSerial: 1 }, facts: 1, assurance: 1, conditions: 1, approvals: 1, counter: 1 },
+    ...{
+      hardware: { macs: 1, bmcSerial: 1 },
+      reportedHardware: 1,
+      facts: 1,
+      assurance: 1,
+      conditions: 1,
+      approvals: 1,
+      counter: 1,
+    },
     ...{ recovery: 1, repair: 1, rehearsal: 1, registeredAtMs: 1, registeredBy: 1, unreadable: 1, provisioning: 4 },
   },
   token: {
