@@ -134,6 +134,7 @@ const openPlane = async (config: PlaneConfig, laid: LaidFoundation) => {
     servers: () => ({ node: authority.serverIdentity(), recovery: recovery.serverIdentity() }),
     webhook: config.alertWebhook,
     clockToleranceMs: config.clockToleranceMs,
+    domainName: settings().name,
     onDelivery: (outcome) => metrics.delivered(outcome),
   })
   const balancers = openBalancers(core, config.proxyFrom, metrics)

@@ -8,6 +8,7 @@ import { agingSource } from '#plane/alerts/alert-sources.ts'
 import { followNodes } from '#plane/alerts/follow-nodes.ts'
 import { openUnresolvedAlerts, reconcileSource } from '#plane/alerts/reconcile-alerts.ts'
 import { watchFailures } from '#plane/alerts/watch-failures.ts'
+import { entry } from '#domain/core/change.ts'
 import { refuse } from '#domain/core/refusal.ts'
 import { systemRandom } from '#platform/random.ts'
 import { eventually } from '../process/eventually.ts'
@@ -109,7 +110,7 @@ test('five refusals of one proven identity within ten minutes are one alert and 
   const setup = await setUpAlerts(t)
   await setup.register('gpu-001')
   const plane = await setup.start()
-  const watch = watchFailures(plane, plane.alerts)
+  const watch = watchFailures(plane, plane.alerts, 'lab.example')
   sendRefusals(watch, 'gpu-001', 'node:gpu-001', 4)
   setup.clock.advance(11 * 60_000)
   sendRefusals(watch, 'gpu-001', 'node:gpu-001', 4)
@@ -133,7 +134,7 @@ test("a caller without a node's credential raises no alert about it", async (t) 
   await setup.register('gpu-001')
   await setup.register('hpc-001', { profile: 'hpc-diskless' })
   const plane = await setup.start()
-  const watch = watchFailures(plane, plane.alerts)
+  const watch = watchFailures(plane, plane.alerts, 'lab.example')
   sendRefusals(watch, 'gpu-001', 'anonymous', 100)
   // Its addresses are no secret, and its profile asks for a token.
   sendRefusals(watch, 'gpu-001', 'hardware', 100)
@@ -146,15 +147,69 @@ test("a caller without a node's credential raises no alert about it", async (t) 
   assert.deepEqual(await kindsOf(setup), ['repeated_failures hpc-001 open'])
 })
 
+const unknownMachine = (at: number) => ({
+  macs: [`02:00:00:00:${Math.floor(at / 100)}0:${10 + (at % 90)}`],
+  bmcSerial: null,
+})
+
+test('R-092: machines that no node is registered for are one alert, counted, however many ask however often', async (t) => {
+  const setup = await setUpAlerts(t)
+  const plane = await setup.start()
+  const watch = watchFailures(plane, plane.alerts, 'lab.example')
+  const ask = async (machine: number, times: number): Promise<void> => {
+    const refusal = { ...refuse('NODE_NOT_ENROLLED'), about: { hardware: unknownMachine(machine) } }
+    for (let at = 0; at < times; at++) watch.take({ refusal, principal: null, source: '192.0.2.9' })
+    await watch.settled()
+  }
+  for (let machine = 0; machine < 60; machine++) await ask(machine, 4)
+  assert.deepEqual(await kindsOf(setup), [])
+  await ask(0, 1000)
+  assert.deepEqual(await kindsOf(setup), ['unknown_hardware lab.example open'])
+  // Their number doubles five times until there are 40 of them.
+  for (let machine = 1; machine < 40; machine++) {
+    setup.clock.advance(1000)
+    await ask(machine, 100)
+  }
+  const [alert] = await setup.unresolved()
+  assert.match(alert?.reason ?? '', /^32 machines asked to join by hardware that is not registered/)
+  assert.deepEqual([await setup.count('alert.raised'), await setup.count('alert.resolved')], [6, 5])
+
+  setup.clock.advance(29 * 60_000)
+  await watch.sweep(plane)
+  assert.equal((await setup.unresolved()).length, 1)
+  setup.clock.advance(60_000)
+  await watch.sweep(plane)
+  assert.deepEqual(await kindsOf(setup), [])
+})
+
+test('R-092: what another plane has refused is counted, too', async (t) => {
+  const setup = await setUpAlerts(t)
+  const plane = await setup.start()
+  const watch = watchFailures(plane, plane.alerts, 'lab.example')
+  const body = { code: 'NODE_NOT_ENROLLED', reported_macs: unknownMachine(1).macs, reported_bmc_serial: null }
+  const stranger = { actor: 'anonymous', source: '192.0.2.9', correlation: null }
+  for (let at = 0; at < 5; at++) {
+    const outcome = await plane.store.commit({
+      reads: [],
+      writes: [],
+      entries: [entry(stranger, at, 'refused', {}, body)],
+    })
+    assert(outcome !== 'lost-race')
+    plane.feed.publish({ ...outcome, origin: 'elsewhere' })
+  }
+  await watch.settled()
+  assert.deepEqual(await kindsOf(setup), ['unknown_hardware lab.example open'])
+})
+
 test('after a restart an alert about failures is given its quiet time again', async (t) => {
   const setup = await setUpAlerts(t)
   await setup.register('gpu-001')
   const first = await setup.start()
-  const before = watchFailures(first, first.alerts)
+  const before = watchFailures(first, first.alerts, 'lab.example')
   sendRefusals(before, 'gpu-001', 'node:gpu-001', 5)
   await before.settled()
   const restarted = await setup.start()
-  const after = watchFailures(restarted, restarted.alerts)
+  const after = watchFailures(restarted, restarted.alerts, 'lab.example')
   setup.clock.advance(29 * 60_000)
   await after.sweep(restarted)
   assert.equal((await setup.unresolved()).length, 1)

@@ -1,7 +1,14 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { nodeRow, noonMs, profileRow } from '../../../test/fakes/sample-rows.ts'
-import { failedIdentity, failureWindowMs, repeatedFailures, withFailure } from './alert-failures.ts'
+import {
+  failedIdentity,
+  failureWindowMs,
+  repeatedFailures,
+  unknownHardware,
+  unknownHardwareAlert,
+  withFailure,
+} from './alert-failures.ts'
 import type { NodePrincipal } from '#domain/core/principal.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
 import type { RefusalCode } from '#domain/core/refusal-table.ts'
@@ -78,4 +85,27 @@ test('addresses are proof only where a profile admits by them; failures of a rev
   const byKey = { ...failure, identity: { node: 'gpu-001', provenBy: 'key' } } as const
   assert.notEqual(repeatedFailures(node, profileRow('gpu-cloud').value, byKey), null)
   assert.equal(repeatedFailures(nodeRow('revoked').value, profileRow('gpu-cloud').value, byKey), null)
+})
+
+test("R-092: hardware that is no node's is counted as a machine; that of a node, or none at all, is not", () => {
+  const hardware = { macs: ['02:00:00:00:00:0a'], bmcSerial: null }
+  const shown = (code: RefusalCode, about: Refusal['about']) => unknownHardware({ ...refuse(code), about: about ?? {} })
+  assert.deepEqual(shown('NODE_NOT_ENROLLED', { hardware }), hardware)
+  assert.equal(shown('NODE_NOT_ENROLLED', {}), null)
+  assert.equal(shown('NODE_NOT_ENROLLED', { hardware: { macs: [], bmcSerial: null } }), null)
+  assert.equal(shown('RATE_LIMITED', { hardware }), null)
+  assert.equal(shown('NODE_REVOKED', { hardware, node: 'hpc-001' }), null)
+})
+
+test('R-092: the alert counts the machines and names the last one, bounded', () => {
+  const macs = Array.from({ length: 64 }, (_, at) => `02:00:00:00:00:${at.toString(16).padStart(2, '0')}`)
+  const last = { macs, bmcSerial: `enroll_${'a'.repeat(43)}` }
+  const wanted = unknownHardwareAlert('lab.example', { machines: 1000, atLeast: true, last, source: '192.0.2.9' }, null)
+  assert.deepEqual([wanted.kind, wanted.subject, wanted.node], ['unknown_hardware', 'lab.example', null])
+  assert.match(
+    wanted.reason,
+    /^1000 or more machines asked to join .* each 5 times within 10 minutes; the last from 192/,
+  )
+  assert.doesNotMatch(wanted.reason, /enroll_/)
+  assert.ok(wanted.reason.length < 400)
 })

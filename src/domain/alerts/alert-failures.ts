@@ -2,7 +2,9 @@
 // proof, or any caller could raise an alert about another's node.
 
 import { wantedAlert, type WantedAlert } from './alert-kinds.ts'
-import type { Node, NodeId } from '#domain/core/node.ts'
+import { boundedText } from '#domain/core/change.ts'
+import { hardwareWords, isBlank } from '#domain/core/hardware-identity.ts'
+import type { HardwareIdentity, Node, NodeId } from '#domain/core/node.ts'
 import type { Principal } from '#domain/core/principal.ts'
 import type { Profile } from '#domain/core/profile.ts'
 import type { Refusal } from '#domain/core/refusal.ts'
@@ -39,6 +41,33 @@ export const failedIdentity = (refusal: Refusal, principal: Principal | null): F
   if (actor.startsWith('token:')) return { node, provenBy: 'token' }
   return actor === 'hardware' ? { node, provenBy: 'hardware' } : null
 }
+
+/** The hardware that was shown, where it is no node's: as it is counted (R-092). Null: another refusal. */
+export const unknownHardware = ({ code, about }: Refusal): HardwareIdentity | null => {
+  if (code !== 'NODE_NOT_ENROLLED' || about?.hardware === undefined || isBlank(about.hardware)) return null
+  return about.hardware
+}
+
+/** `machines`: how many have failed that often; `atLeast`: there may have been more than are counted. */
+export const unknownHardwareAlert = (
+  domain: string,
+  failed: {
+    readonly machines: number
+    readonly atLeast: boolean
+    readonly last: HardwareIdentity
+    readonly source: string
+  },
+  sinceMs: number | null,
+): WantedAlert => {
+  const { machines, atLeast, last, source } = failed
+  const minutes = failureWindowMs / 60_000
+  const counted = machines === 1 ? 'a machine' : `${machines}${atLeast ? ' or more' : ''} machines`
+  const hardware = boundedText(hardwareWords({ ...last, macs: last.macs.slice(0, mostMacs) }), 256)
+  const evidence = { machines: counted, times: failuresToAlert, minutes, hardware, source }
+  return wantedAlert('unknown_hardware', domain, evidence, { sinceMs })
+}
+
+const mostMacs = 4
 
 /** The code of an entry that a replica of a later release wrote may be in no table here: then it is counted. */
 const isFaultOfPlane = (code: string): boolean => isRefusalCode(code) && refusals[code].fault === 'plane'

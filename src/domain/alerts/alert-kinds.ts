@@ -12,7 +12,7 @@ export type AlertSeverity = (typeof alertSeverities)[number]
 type Rule<Evidence> = {
   /** What the subject names. With the kind it is the key of the alert: at most one is unresolved. */
   readonly subject:
-    'node' | 'listener' | 'authority' | 'domain' | 'replica' | 'operator key' | 'key' | 'row' | 'cut-off'
+    'node' | 'token' | 'listener' | 'authority' | 'domain' | 'replica' | 'operator key' | 'key' | 'row' | 'cut-off'
   readonly severity: AlertSeverity | ((evidence: Evidence) => AlertSeverity)
   /**
    * `cause`: it is resolved once its source no longer names it. `acknowledgement`: it is about what has happened, so an
@@ -213,6 +213,28 @@ const rules = {
     reason: ({ claimants, holders, source }) =>
       `copied image: ${claimants} brought the key of ${holders}, the last from ${source ?? 'an unknown address'}`,
   }),
+  /** Opens when a token that was used comes back with another key. */
+  token_reused: declare<{ readonly token: string; readonly usedBy: NodeId; readonly source: string | null }>({
+    subject: 'token',
+    severity: 'warning',
+    endedBy: 'acknowledgement',
+    reason: ({ token, usedBy, source }) =>
+      `token ${token}, which ${usedBy} has used, came back with another key from ${source ?? 'an unknown address'}: a second machine has its join string, or ${usedBy} was installed anew`,
+  }),
+  /** One for all machines that no node is registered for: opens when one of them is refused that often, ends when all are quiet. */
+  unknown_hardware: declare<{
+    readonly machines: string
+    readonly times: number
+    readonly minutes: number
+    readonly hardware: string
+    readonly source: string
+  }>({
+    subject: 'domain',
+    severity: 'warning',
+    endedBy: 'cause',
+    reason: ({ machines, times, minutes, hardware, source }) =>
+      `${machines} asked to join by hardware that is not registered, each ${times} times within ${minutes} minutes; the last from ${source}: ${hardware}`,
+  }),
 }
 
 export type AlertKind = keyof typeof rules
@@ -226,7 +248,7 @@ type EvidenceOf<K extends AlertKind> = (typeof rules)[K] extends Rule<infer Evid
 /** What a person should look at now. */
 export type WantedAlert = {
   readonly kind: AlertKind
-  /** A node's id, the id of an authority, the hash of a key, or the name of the domain. */
+  /** A node's id, the id of a token or an authority, the hash of a key, or the name of the domain. */
   readonly subject: string
   readonly node: NodeId | null
   readonly severity: AlertSeverity

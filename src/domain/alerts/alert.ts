@@ -8,7 +8,7 @@ export type Alert = {
   /** Unique for every raised alert: the receiver of a webhook recognises repeats by it. */
   readonly id: string
   readonly kind: AlertKind
-  /** A node's id, the id of an authority, the hash of a key, or the name of the domain. */
+  /** A node's id, the id of a token or an authority, the hash of a key, or the name of the domain. */
   readonly subject: string
   readonly node: NodeId | null
   readonly severity: AlertSeverity

@@ -30,6 +30,7 @@ export type AlertingParts = {
   readonly alerts: UnresolvedAlerts
   readonly webhook: WebhookTarget | null
   readonly clockToleranceMs: number
+  readonly domainName: string
   readonly onDelivery: (outcome: DeliveryOutcome) => void
 }
 
@@ -46,7 +47,7 @@ export const openAlerting = (core: Core, parts: AlertingParts): Alerting => {
   const { authority, servers, alerts, clockToleranceMs, onDelivery } = parts
   // First: a webhook that cannot be used must not be found out about by its silence.
   const webhook = parts.webhook === null ? null : openReceiver(parts.webhook)
-  const failures = watchFailures(core, alerts)
+  const failures = watchFailures(core, alerts, parts.domainName)
   let delivery: AlertDelivery | null = null
   return {
     onRefusal: (call) => failures.take(call),

@@ -1,4 +1,5 @@
-// Gets every refusal of the node and recovery listeners, and raises an alert about an identity that is refused again and again.
+// Gets every refusal of the node and recovery listeners, and raises an alert about an identity that is refused again and again, and
+// one about machines that no node is registered for (watch-unknown-hardware.ts).
 // Counted in memory: only reaching the threshold costs a write, and that once. Refusals of other replicas come through the
 // journal, as far as they are journaled: a load balancer spreads the failures of one machine over all replicas.
 
@@ -12,12 +13,13 @@ import {
 } from '#domain/alerts/alert-failures.ts'
 import type { Alert } from '#domain/alerts/alert.ts'
 import { readOf } from '#domain/core/change.ts'
-import type { JournalEntry } from '#domain/core/journal-entry.ts'
+import type { EntryBody, JournalEntry } from '#domain/core/journal-entry.ts'
 import type { NodeId } from '#domain/core/node.ts'
-import { refuse } from '#domain/core/refusal.ts'
+import { refuse, type Refusal } from '#domain/core/refusal.ts'
 import type { RefusalCode } from '#domain/core/refusal-table.ts'
 import type { Store } from '#plane/store/contract/store.ts'
 import type { RefusedCall } from '#plane/core/record-refusal.ts'
+import { watchUnknownHardware } from './watch-unknown-hardware.ts'
 import { reconcileAlert, reconcileSource, type AlertLook, type UnresolvedAlerts } from './reconcile-alerts.ts'
 import type { Core, FlowCore } from '#plane/core/core.ts'
 
@@ -34,7 +36,8 @@ export type FailureWatch = {
 /** Identities watched at once; the one that failed longest ago makes room. */
 const mostWatched = 10_000
 
-export const watchFailures = (core: Core, alerts: UnresolvedAlerts): FailureWatch => {
+export const watchFailures = (core: Core, alerts: UnresolvedAlerts, domainName: string): FailureWatch => {
+  const unknown = watchUnknownHardware(core, alerts, domainName)
   const failures = new Map<NodeId, readonly number[]>()
   const raising = new Map<NodeId, Promise<unknown>>()
   const sinceStartMs = core.clock.monotonicMs()
@@ -62,6 +65,7 @@ export const watchFailures = (core: Core, alerts: UnresolvedAlerts): FailureWatc
     return core.clock.monotonicMs() - lastMs >= quietToResolveMs
   }
   const take: FailureWatch['take'] = ({ refusal, principal, source }) => {
+    unknown.take(refusal, source)
     const identity = failedIdentity(refusal, principal)
     if (identity === null) return
     const times = withFailure(failures.get(identity.node) ?? [], core.clock.monotonicMs())
@@ -76,8 +80,9 @@ export const watchFailures = (core: Core, alerts: UnresolvedAlerts): FailureWatc
   return {
     take,
     stop,
-    sweep: (leading) =>
-      reconcileSource(leading, alerts, {
+    async sweep(leading) {
+      await unknown.sweep(leading)
+      await reconcileSource(leading, alerts, {
         kinds: ['repeated_failures'],
         // Raised when they are received.
         wanted: () => [],
@@ -88,9 +93,10 @@ export const watchFailures = (core: Core, alerts: UnresolvedAlerts): FailureWatc
             if (isQuiet(alert.subject) || (await isGone(core.store, alert.subject))) over.push(alert)
           return over
         },
-      }),
+      })
+    },
     async settled() {
-      await Promise.all(raising.values())
+      await Promise.all([...raising.values(), unknown.settled()])
     },
   }
 }
@@ -101,10 +107,18 @@ const asRefused = ({
   source,
   body,
 }: JournalEntry): Pick<RefusedCall, 'refusal' | 'principal' | 'source'> => ({
-  refusal: { ...refuse(String(body['code']) as RefusalCode), about: { node, actor } },
+  refusal: { ...refuse(String(body['code']) as RefusalCode), about: { node, actor, ...hardwareIn(body) } },
   principal: null,
   source: source ?? 'unknown',
 })
+
+/** As record-refusal.ts has written it. */
+const hardwareIn = ({ reported_macs: macs, reported_bmc_serial: serial }: EntryBody): Pick<About, 'hardware'> =>
+  Array.isArray(macs)
+    ? { hardware: { macs: macs.map(String), bmcSerial: typeof serial === 'string' ? serial : null } }
+    : {}
+
+type About = NonNullable<Refusal['about']>
 
 const look = async (store: Pick<Store, 'get'>, failure: RepeatedFailure): Promise<AlertLook> => {
   const { node: id } = failure.identity
