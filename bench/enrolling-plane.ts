@@ -66,6 +66,7 @@ export const openEnrollingPlane = async (folder: string) => {
         facts: null,
         evidence: null,
         recovery: null,
+        identityProof: null,
         wireguard: null,
         source: '127.0.0.1',
         correlation: 'bench',

@@ -158,7 +158,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
   },
   'plane/enrollment': {
     domain: ['alerts', 'core', 'enrollment', 'identity', 'network'],
-    plane: [...types('authority'), 'core', 'http', 'identity', 'limits', 'network'],
+    plane: ['alerts', ...types('authority'), 'core', 'http', 'identity', 'limits', 'network'],
     wire: ['core', 'enrollment', 'identity', 'network'],
   },
   'plane/federation': {

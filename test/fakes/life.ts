@@ -169,6 +169,7 @@ export const startLife = (profile: Profile, startMs: number): Life => {
       keyClaims: claimsOf(key, registrationOf(nodeId, key)),
       reported: { hardware: hardwareOf(nodeId), facts: null },
       recovery: registrationOf(nodeId, key),
+      proof: null,
       wireguard: null,
       wireguardHeld: nothingHeld,
       withdrawn: [],

@@ -120,7 +120,15 @@ test('a halt that is committed at one replica beats what another has decided and
   const call = {
     method: 'token',
     ...{ secret: made.secret, askedId: null, hardware: { macs: [], bmcSerial: null } },
-    ...{ facts: null, evidence: null, recovery: null, wireguard: null, source, correlation: 'call-1' },
+    ...{
+      facts: null,
+      evidence: null,
+      recovery: null,
+      identityProof: null,
+      wireguard: null,
+      source,
+      correlation: 'call-1',
+    },
   } as const
   assert.equal(codeOf(await enrollNode(atOther, atOther, { ...call, csr: newCsr() })), 'ISSUANCE_HALTED')
   assert.deepEqual(await journal('host.enrolled'), [])

@@ -52,6 +52,7 @@ const setUpEnrollment = async (t: TestContext, profile: string, probe: EnrollPar
       evidence: null,
       csr,
       recovery: null,
+      identityProof: null,
       wireguard: null,
       source,
       correlation: 'c1',
@@ -162,6 +163,7 @@ test('a token that answered a machine with its existing certificate lets no othe
       facts: null,
       evidence: null,
       recovery: null,
+      identityProof: null,
       wireguard: null,
     } as const
     return enrollNode(deps, deps, { ...call, secret, csr, source: '192.0.2.9', correlation: 'c1' })

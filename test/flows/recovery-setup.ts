@@ -10,7 +10,7 @@ import { generateKey, type PrivateKey } from '#pki/keys.ts'
 import { openFeed } from '#plane/core/feed.ts'
 import { openAdmissionQueue } from '#plane/limits/admission-queue.ts'
 import { createToken } from '#plane/enrollment/token-routes.ts'
-import { enrollNode } from '#plane/enrollment/enroll-node.ts'
+import { enrollNode, type EnrollCall } from '#plane/enrollment/enroll-node.ts'
 import { issueChallenge } from '#plane/identity/request-proofs.ts'
 import { openSightingJudge } from '#plane/continuity/judge-sighting.ts'
 import { counterAndToken, type Issued } from '#plane/identity/issue.ts'
@@ -27,7 +27,7 @@ import { sha256Hex } from '#platform/bytes.ts'
 import { silentLog } from '#platform/log.ts'
 import { systemRandom } from '#platform/random.ts'
 import type { AgentEvidence } from '#wire/core/agent-evidence.ts'
-import type { RecoveryRegistration } from '#wire/identity/identity-api.ts'
+import type { IdentityProof, RecoveryRegistration } from '#wire/identity/identity-api.ts'
 import { recoveryProofBytes } from '#wire/core/statement.ts'
 import { settingsNow } from '../fakes/settings-now.ts'
 import { operator, setUp } from './authority-setup.ts'
@@ -118,7 +118,7 @@ export const setUpRecovery = async (t: TestContext, profile: Partial<Profile> = 
     assert(made.kind === 'made')
     return made.secret
   }
-  const enroll = (secret: string, csr: string, recovery: RecoveryRegistration | null) =>
+  const enroll = (secret: string, csr: string, recovery: RecoveryRegistration | null, more: Partial<EnrollCall> = {}) =>
     enrollNode(deps, deps, {
       method: 'token',
       secret,
@@ -128,10 +128,23 @@ export const setUpRecovery = async (t: TestContext, profile: Partial<Profile> = 
       evidence: null,
       csr,
       recovery,
+      identityProof: null,
       wireguard: null,
       source,
       correlation: 'call-1',
+      ...more,
     })
+  /** The key of a certificate, proven for a request. */
+  const identityProofOf = (
+    key: PrivateKey,
+    about: { readonly node: string; readonly csr: string; readonly counter: string },
+    asked: string = challenge(about.node),
+  ): IdentityProof => {
+    const signed = { purpose: 'prove', node: about.node, challenge: asked, csrHash: sha256Hex(about.csr) } as const
+    const bytes = recoveryProofBytes({ ...signed, counter: about.counter })
+    const proof = Buffer.from(key.sign(bytes)).toString('base64url')
+    return { public_key: Buffer.from(key.spki).toString('base64'), challenge: asked, counter: about.counter, proof }
+  }
 
   const nodeNow = async (id: string): Promise<Node> => {
     const found = await store.get('node', id)
@@ -226,7 +239,20 @@ export const setUpRecovery = async (t: TestContext, profile: Partial<Profile> = 
     return found.map(({ entry }) => entry).filter((entry) => entry.correlation === correlation)
   }
   return {
-    ...{ deps, store, clock, folder, live, journal, challenge, registrationOf, invite, enroll, nodeNow },
+    ...{
+      deps,
+      store,
+      clock,
+      folder,
+      live,
+      journal,
+      challenge,
+      registrationOf,
+      identityProofOf,
+      invite,
+      enroll,
+      nodeNow,
+    },
     ...{ principal, firstUse, counterOf, tokenOf, recoverable, keyCredential, recover, recoverByKey, rehearse, renew },
     entriesOf,
   }

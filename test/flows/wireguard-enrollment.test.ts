@@ -64,7 +64,7 @@ const setUpNetwork = async (t: TestContext, mode: WireguardPolicy['mode'], overl
         evidence: null,
         csr,
       },
-      ...{ recovery: null, source: '192.0.2.9', correlation: 'c1' },
+      ...{ recovery: null, identityProof: null, source: '192.0.2.9', correlation: 'c1' },
       wireguard: publicKey === null ? null : { public_key: publicKey, underlay_endpoint: null },
     })
   /** The code, or the node. */

@@ -122,7 +122,7 @@ const planted: Planted[] = [
     file: 'src/plane/enrollment/x.ts',
     refused: [
       `import { y } from '#plane/recovery/y.ts'`,
-      `import type { Y } from '#plane/alerts/y.ts'`,
+      `import type { Y } from '#plane/ca/y.ts'`,
       `import { y } from '../authn/y.ts'`,
       `import { y } from '#plane/channel/y.ts'`,
       `import { y } from '#plane/store/sqlite/y.ts'`,

@@ -9,7 +9,7 @@ import { nodeIdShape } from '#wire/core/shapes.ts'
 import type { EnrollRequest, EnrollResponse } from '#wire/enrollment/enroll-api.ts'
 import type { JoinString } from '#wire/core/join-string.ts'
 import type { WireguardConfig } from '#wire/network/peers.ts'
-import type { RecoveryRegistration } from '#wire/identity/identity-api.ts'
+import type { IdentityProof, RecoveryRegistration } from '#wire/identity/identity-api.ts'
 import type { AgentParts } from '#agent/core/agent-parts.ts'
 import type { AgentConfig } from '#agent/core/config.ts'
 import { hardwareReport, type HardwareReport } from '#agent/core/hardware-report.ts'
@@ -22,13 +22,14 @@ import { askChallenge, isUnknownAddress, type CallTarget } from '#agent/link/ano
 import { learnTime } from '#agent/link/learn-time.ts'
 import { nextTry } from '#agent/link/next-try.ts'
 import type { PlaneFailure } from '#agent/link/plane-failure.ts'
-import { registrationOf } from '#agent/link/prove.ts'
+import { identityProofOf, registrationOf } from '#agent/link/prove.ts'
 import { faultOfWireguard } from '#agent/network/peer-fault.ts'
 import { faultOfRecoveryFields, recoveryFrom } from '#agent/state/certificate-answer.ts'
 import { enrolledAs, requestFor, withRequest, type AgentRecovery, type KeyRequest } from '#agent/state/credentials.ts'
-import { newKeyRequest, newRecoveryKey } from '#agent/state/key-request.ts'
+import { keyChoice, newKeyRequest, newRecoveryKey } from '#agent/state/key-request.ts'
 import { madeForAnother, madeForNow } from '#agent/state/made-for.ts'
 import type { Provided } from '#agent/state/provider.ts'
+import { provableKey } from '#agent/state/sound-credentials.ts'
 import { dropUsedJoin } from './join-source.ts'
 
 export type EnrollingAgent = AskingAgent &
@@ -112,6 +113,8 @@ const askToEnroll = async (
   if (!('kind' in wireguard)) {
     return { kind: 'unreachable', trouble: agent.storage.notKept(wireguard, 'Nothing was sent') }
   }
+  const proof = await proofFor(agent, target, join, request)
+  if (proof.kind !== 'proof') return proof
   const json = enrollBody(agent.config, join, request, hardware, registration.body)
   const call: Omit<IdentityCall, 'json'> = {
     ...({ asked: 'enroll', target, request } as const),
@@ -128,11 +131,54 @@ const askToEnroll = async (
     }),
     recovery: (answer) => recoveryFrom(answer, registeredKey(request), null),
   }
-  if (wireguard.body === null) return askIdentity(agent, { ...call, json })
-  const tried = await askIdentity(agent, { ...call, json: { ...json, wireguard: wireguard.body } })
-  if (!isUnknownField(tried, 'wireguard')) return tried
-  agent.log.warn('this plane knows no WireGuard; enrolling without it')
-  return askIdentity(agent, { ...call, json })
+  const extras: Extras = {
+    ...(wireguard.body === null ? {} : { wireguard: wireguard.body }),
+    ...(proof.body === null ? {} : { identity_proof: proof.body }),
+  }
+  return askWith(agent, call, json, extras)
+}
+
+type Extras = Pick<EnrollRequest, 'wireguard' | 'identity_proof'>
+
+/** An older plane refuses the parts that it does not know, one at a time, and enrols the machine without them. */
+const askWith = async (
+  agent: EnrollingAgent,
+  call: Omit<IdentityCall, 'json'>,
+  json: EnrollRequest,
+  extras: Extras,
+): Promise<GivenIdentity | PlaneFailure> => {
+  const tried = await askIdentity(agent, { ...call, json: { ...json, ...extras } })
+  if (extras.wireguard !== undefined && isUnknownField(tried, 'wireguard')) {
+    agent.log.warn('this plane knows no WireGuard; enrolling without it')
+    const { wireguard: _unknown, ...others } = extras
+    return askWith(agent, call, json, others)
+  }
+  if (extras.identity_proof !== undefined && isUnknownField(tried, 'identity_proof')) {
+    const { identity_proof: _unknown, ...others } = extras
+    return askWith(agent, call, json, others)
+  }
+  return tried
+}
+
+type Proof = { readonly kind: 'proof'; readonly body: IdentityProof | null }
+
+/**
+ * The machine has the key of its certificate, and the certificate cannot be used: the plane may still take it for active. Proven at
+ * the first attempt, since a refusal because of it would raise an alert about this very machine.
+ */
+const proofFor = async (
+  agent: EnrollingAgent,
+  target: CallTarget,
+  join: JoinString,
+  { csrPem }: KeyRequest,
+): Promise<Proof | PlaneFailure> => {
+  const { identity } = agent.keeper.credentials()
+  const key = identity?.domain === join.domain ? provableKey(identity) : null
+  if (identity === null || key === null) return { kind: 'proof', body: null }
+  const asked = await askChallenge(agent, { ...target, pinned: null }, identity.nodeId)
+  if (asked.kind !== 'challenge') return isUnknownAddress(asked) ? { kind: 'proof', body: null } : asked
+  const about = { node: identity.nodeId, challenge: asked.challenge, csrPem, counter: key.counter }
+  return { kind: 'proof', body: identityProofOf(key.keyPem, about) }
 }
 
 /** At first only the root is known, by its fingerprint; a machine that was enrolled before has keys for statements too. */

@@ -1,8 +1,9 @@
-// What a recovery key signs. It never gets a certificate and is worth nothing at any other address.
+// What a recovery key signs, which never gets a certificate and is worth nothing at any other address; and what the key of a
+// certificate signs where the certificate itself cannot be used.
 
 import { sha256Hex } from '#platform/bytes.ts'
 import { loadPrivateKey } from '#pki/keys.ts'
-import type { RecoveryRegistration } from '#wire/identity/identity-api.ts'
+import type { IdentityProof, RecoveryRegistration } from '#wire/identity/identity-api.ts'
 import type { RecoverRequest } from '#wire/recovery/recovery-api.ts'
 import { recoveryProofBytes } from '#wire/core/statement.ts'
 import type { RecoveryKey } from '#agent/state/credentials.ts'
@@ -50,4 +51,16 @@ export const keyCredential = (
   })
   const proof = Buffer.from(loadPrivateKey(key.keyPem).sign(bytes)).toString('base64url')
   return { kind: 'key', challenge: about.challenge, proof }
+}
+
+/** Proves the key of the certificate that the machine has, at an enrollment (ruling 23). */
+export const identityProofOf = (
+  keyPem: string,
+  about: { readonly node: string; readonly challenge: string; readonly csrPem: string; readonly counter: string },
+): IdentityProof => {
+  const { node, challenge, csrPem, counter } = about
+  const { sign, spki } = loadPrivateKey(keyPem)
+  const bytes = recoveryProofBytes({ purpose: 'prove', node, challenge, csrHash: sha256Hex(csrPem), counter })
+  const proof = Buffer.from(sign(bytes)).toString('base64url')
+  return { public_key: Buffer.from(spki).toString('base64'), challenge, counter, proof }
 }

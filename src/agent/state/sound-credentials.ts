@@ -94,6 +94,19 @@ export const damageOf = (identity: Identity): Trouble | null => {
   )
 }
 
+/**
+ * The newest key of the identity that can be read, and the counter that goes with it, to prove it to a plane that understands that
+ * (ruling 23). Null: there is nothing to prove.
+ */
+export const provableKey = (identity: Identity): { readonly keyPem: string; readonly counter: string } | null => {
+  const { source, understands, counter, current, previous } = identity
+  if (source !== 'plane' || counter === null || !understands.includes('identity_proof')) return null
+  const usable = [current, previous].find(
+    (generation) => generation !== null && publicKeyOf(generation.keyPem) !== null,
+  )
+  return usable === undefined || usable === null ? null : { keyPem: usable.keyPem, counter }
+}
+
 /** Null: the recovery key can be used, or there is none. */
 export const recoveryKeyDamage = ({ nodeId, recovery }: Identity): Trouble | null => {
   if (recovery === null || recovery.credential.kind !== 'key') return null

@@ -15,12 +15,14 @@ import {
   noonMs,
   profileRow,
   repair,
+  row,
   slots,
   tokenRow,
   neverKnown,
 } from '../../../test/fakes/sample-rows.ts'
 import { decideEnroll, recordEnrollment, type EnrollFacts } from './enrollment.ts'
-import { noHardware } from '#domain/core/node.ts'
+import { noHardware, type ConditionName, type Membership, type Node } from '#domain/core/node.ts'
+import type { Profile } from '#domain/core/profile.ts'
 import type { Token } from './token.ts'
 import { nothingHeld } from '#domain/network/wireguard-part.ts'
 
@@ -36,6 +38,7 @@ const facts = (changes: Partial<EnrollFacts> = {}): EnrollFacts => ({
   keyClaims: noKeyClaims,
   reported: { hardware: noHardware, facts: null },
   recovery: null,
+  proof: null,
   wireguard: null,
   wireguardHeld: nothingHeld,
   probe: 'not-tried',
@@ -100,6 +103,43 @@ test('a caller that proves the registered recovery key replaces an active identi
   expectRefused(decideEnroll(facts({ node })), 'ALREADY_ACTIVE')
   const profile = profileRow('gpu-cloud', { onActiveConflict: 'reject' })
   expectRefused(decideEnroll(facts({ node, profile, recovery: recoveryKey })), 'ALREADY_ACTIVE')
+})
+
+const certificateKey = (counter = 5, spki = 'key-of-a1'): NonNullable<EnrollFacts['proof']> => ({
+  spki,
+  counter: { domain: 'lab.example', node: 'gpu-001', epoch: 4, counter },
+  ban: null,
+  claim: row({ spki, holders: [{ node: 'gpu-001', use: 'tls', sinceMs: noonMs }] }),
+})
+
+test('ruling 23: where another key has to be proven, the key of the newest certificate is proof, and an earlier one a copy', () => {
+  const proving = (kind: Membership['kind'], changes: Partial<EnrollFacts> = {}, node: Partial<Node> = {}) =>
+    decideEnroll(facts({ node: nodeRow(kind, { counter: 5, ...node }), proof: certificateKey(), ...changes }))
+  const under = (name: ConditionName) => ({ conditions: [{ name, sinceMs: noonMs, reason: 'r', evidence: {} }] })
+  const conflict = (onActiveConflict: Profile['onActiveConflict']) => ({
+    profile: profileRow('gpu-cloud', { onActiveConflict }),
+  })
+  assert.equal(proving('active').kind, 'admitted')
+  const { change } = enroll({ node: nodeRow('active', { counter: 5 }), proof: certificateKey() })
+  const superseded = change.entries.find(({ type }) => type === 'node.superseded')
+  assert.equal(superseded?.body['proven_by'], 'certificate key')
+  // A ban that comes between the decision and its commit beats it.
+  assert.ok(change.reads.some(({ row: kind, key }) => kind === 'key-ban' && key === 'key-of-a1'))
+  expectRefused(proving('quarantined'), 'NODE_QUARANTINED')
+  expectRefused(proving('revoked'), 'NODE_REVOKED')
+  expectRefused(proving('active', {}, under('duplicate_identity')), 'DUPLICATE_IDENTITY', /not settled/)
+  assert.equal(proving('active', {}, under('spoof_suspected')).kind, 'admitted')
+  expectRefused(proving('active', { proof: certificateKey(4) }), 'DUPLICATE_IDENTITY', /replaced/)
+  expectRefused(proving('active', { proof: certificateKey(5, 'key-of-years-ago') }), 'DUPLICATE_IDENTITY', /replaced/)
+  expectRefused(proving('active', { proof: { ...certificateKey(5, 'any'), claim: null } }), 'ALREADY_ACTIVE')
+  expectRefused(proving('active', conflict('reject')), 'ALREADY_ACTIVE')
+  assert.equal(proving('active', conflict('probe')).kind, 'probe')
+})
+
+test('an enrollment keeps the hardware that was reported with it', () => {
+  const hardware = { macs: ['02:00:00:00:00:0a'], bmcSerial: 'SN-1' }
+  const { node } = enroll({ reported: { hardware, facts: null } })
+  assert.deepEqual(node.reportedHardware, { ...hardware, epoch: node.epoch })
 })
 
 test('a token of the domain lets in no node where the profile asks for a token of the node, whether the node is known or new', () => {

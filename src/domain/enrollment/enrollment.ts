@@ -12,7 +12,7 @@ import {
 } from '#domain/core/certificate.ts'
 import { readOf, type Change, type Row, type Write, boundedText, entry } from '#domain/core/change.ts'
 import type { HolderFacts } from '#domain/identity/duplicate.ts'
-import type { EntryDraft } from '#domain/core/journal-entry.ts'
+import type { EntryBody, EntryDraft } from '#domain/core/journal-entry.ts'
 import { keyInUse, type KeyInUseFacts } from '#domain/identity/key-claim.ts'
 import {
   admit,
@@ -58,8 +58,9 @@ import {
   tokenTaken,
   type Credential,
 } from './credential.ts'
+import type { IdentityProof } from './identity-proof.ts'
 import { newNode, registeredEntry } from './registration.ts'
-import { bothHolders, isByHardwareAlone, keptByHolder } from './supersession.ts'
+import { bothHolders, isByHardwareAlone, keptByHolder, provenBy } from './supersession.ts'
 
 export type EnrollFacts = IssueFacts & {
   readonly credential: Credential
@@ -72,6 +73,8 @@ export type EnrollFacts = IssueFacts & {
   readonly reported: { readonly hardware: HardwareIdentity; readonly facts: HardwareFacts | null }
   /** What the node asks to recover by; null: an older agent, or one that wants nothing. */
   readonly recovery: RecoveryRegistrationFacts | null
+  /** The key of its certificate, proven; null: it proves none. */
+  readonly proof: IdentityProof | null
   /** What it brings to the WireGuard network; null: nothing. */
   readonly wireguard: WireguardFacts | null
   /** What the node has there now. */
@@ -258,6 +261,8 @@ export const recordEnrollment = (
   const reads = [
     ...(joined.part.reads ?? []),
     ...(credential.method === 'token' ? [readOf('token', credential.token.value.hash, credential.token)] : []),
+    // A revocation of another node with the same key bans it, and does not write this node.
+    ...(facts.proof === null ? [] : [readOf('key-ban', facts.proof.spki, facts.proof.ban)]),
   ]
   const entries = entriesOf(admission, certificate, node)
   const keys = keyInUseFacts(facts, issued.spki)
@@ -314,11 +319,17 @@ const entriesOf = (admission: Admission, certificate: CertificateRow, node: Node
       was: before.membership.kind,
       superseded: admission.supersedes,
       by_epoch: epoch,
+      ...provenWords(admission),
       ...(isByHardwareAlone(admission) ? bothHolders(admission) : {}),
     }
     others.push(entry(by, nowMs, 'node.superseded', { node: before.id, epoch: before.epoch, token }, body))
   }
   return [...others, host]
+}
+
+const provenWords = (admission: Admission): EntryBody => {
+  const proven = provenBy(admission)
+  return proven === null ? {} : { proven_by: proven }
 }
 
 const strongest = (methods: readonly string[]): Assurance => {

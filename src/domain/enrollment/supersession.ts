@@ -8,6 +8,8 @@ import { wantedAlert } from '#domain/alerts/alert-kinds.ts'
 import { type Row, boundedText } from '#domain/core/change.ts'
 import { holderWords, type HolderFacts } from '#domain/identity/duplicate.ts'
 import type { Admission, EnrollFacts, EnrollVerdict } from './enrollment.ts'
+import { hasCondition } from '#domain/core/conditions.ts'
+import { judgeIdentityProof } from './identity-proof.ts'
 import { durationWords } from '#domain/core/in-words.ts'
 import type { Node } from '#domain/core/node.ts'
 import type { Profile } from '#domain/core/profile.ts'
@@ -26,7 +28,7 @@ export const keptByHolder = (
   if (credential.method === 'token' && credential.token.value.replace) return null
   switch (profile.value.onActiveConflict) {
     case 'prove':
-      return provesRecoveryKey(facts, node.value) ? null : refuse('ALREADY_ACTIVE')
+      return provesRecoveryKey(facts, node.value) ? null : keptUnlessProven(facts, node.value)
     case 'reject':
       return refuse('ALREADY_ACTIVE', 'it becomes free when the node has been away for the grace')
     case 'probe':
@@ -36,6 +38,34 @@ export const keptByHolder = (
       }
       return hasComeBack(facts) ? null : silentForTooShort(profile.value, facts.probe.silentMs)
   }
+}
+
+/** By the key of its certificate (ruling 23). */
+const keptUnlessProven = ({ proof }: EnrollFacts, node: Node): Refusal | null => {
+  if (proof === null) return refuse('ALREADY_ACTIVE')
+  switch (judgeIdentityProof(node, proof)) {
+    case 'newest':
+      // Both holders have this key: an operator says first which of them is the right one.
+      return hasCondition(node, 'duplicate_identity') ? refuse('DUPLICATE_IDENTITY', 'it is not settled yet') : null
+    case 'replaced-key':
+    case 'old-counter':
+      return refuse('DUPLICATE_IDENTITY', 'the key or the counter was replaced by newer ones')
+    case 'nothing':
+      return refuse('ALREADY_ACTIVE')
+  }
+}
+
+/** Why an active identity was given to another key; null: by silence, or not at all. */
+export const provenBy = ({
+  facts,
+  before,
+  supersedes,
+}: Admission): 'token' | 'recovery key' | 'certificate key' | null => {
+  const { credential, profile } = facts
+  if (supersedes !== 'an active identity') return null
+  if (credential.method === 'token' && credential.token.value.replace) return 'token'
+  if (profile.value.onActiveConflict !== 'prove') return null
+  return provesRecoveryKey(facts, before) ? 'recovery key' : 'certificate key'
 }
 
 const longestPauseMs = 10_000

@@ -40,6 +40,8 @@ export type DuplicateSign =
   /** Replaced a moment ago: it still drains, and its successor is in use. */
   | 'draining-serial'
   | 'second-successor'
+  /** The key of an earlier certificate, proven without the certificate (ruling 23). */
+  | 'replaced-key'
   | 'second-instance'
 
 export type DuplicateFacts = NodeFacts & {
@@ -72,6 +74,7 @@ const reasons: Readonly<Record<DuplicateSign, string>> = {
   'replaced-serial': 'a machine used a replaced certificate: the state of this node was probably copied',
   'draining-serial': 'a new process used a certificate that was just replaced',
   'second-successor': 'two machines with the same certificate asked to renew it',
+  'replaced-key': 'a machine proved an earlier key of this node: the state of this node was probably copied',
   'second-instance': 'a second process asked for this identity while another one is connected with it',
 }
 

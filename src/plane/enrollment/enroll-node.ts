@@ -9,8 +9,6 @@ import {
   judgeToken,
   type Credential,
 } from '#domain/enrollment/credential.ts'
-import { alertKey } from '#domain/alerts/alert.ts'
-import { withAlert } from '#domain/alerts/alert-decisions.ts'
 import {
   decideEnroll,
   recordEnrollment,
@@ -18,12 +16,12 @@ import {
   type EnrollFacts,
   type ProbeOutcome,
 } from '#domain/enrollment/enrollment.ts'
-import { isAlarming, supersessionAlert } from '#domain/enrollment/supersession.ts'
+import { provenBy } from '#domain/enrollment/supersession.ts'
 import { tokenSecretShape } from '#domain/enrollment/token.ts'
 import type { HardwareFacts, HardwareIdentity, Node, NodeId } from '#domain/core/node.ts'
 import type { Profile } from '#domain/core/profile.ts'
 import { isRefusal, refuse, refuseField, type Refusal } from '#domain/core/refusal.ts'
-import type { Recorded, Repeated } from '#domain/identity/node-certificate.ts'
+import type { Repeated } from '#domain/identity/node-certificate.ts'
 import type { WireguardBrought } from '#domain/network/wireguard-part.ts'
 import { sha256Hex } from '#platform/bytes.ts'
 import { sortableId } from '#platform/random.ts'
@@ -34,15 +32,21 @@ import type { RecoveryAuthority } from '#plane/authority/recovery-authority.ts'
 import type { Issuer } from '#plane/core/issuer.ts'
 import type { AgentEvidence } from '#wire/core/agent-evidence.ts'
 import type { WireguardRequest } from '#wire/network/peers.ts'
-import type { RecoveryRegistration } from '#wire/identity/identity-api.ts'
+import type { IdentityProof, RecoveryRegistration } from '#wire/identity/identity-api.ts'
 import type { AdmissionQueue } from '#plane/limits/admission-queue.ts'
 import { issue, readIssueFacts, type Issued, readKeyClaims, keyInRequest } from '#plane/identity/issue.ts'
 import { holderUnknown } from '#plane/identity/holders.ts'
 import type { WriteLimit } from '#plane/limits/write-limit.ts'
 import type { CopiedImages } from '#plane/identity/copied-images.ts'
-import { checkRegistration, type CheckedRegistration } from '#plane/identity/request-proofs.ts'
+import {
+  checkIdentityProof,
+  checkRegistration,
+  type CheckedProof,
+  type CheckedRegistration,
+} from '#plane/identity/request-proofs.ts'
 import { callerFacts, lastSeenFacts, type SecondHolders } from '#plane/identity/second-holder.ts'
 import type { CallerBudget } from '#plane/limits/caller-budget.ts'
+import { reportRefusal, withSupersessionAlert } from './enrollment-alerts.ts'
 import { checkWireguard, readWireguard } from '#plane/network/wireguard-part.ts'
 import type { FlowCore } from '#plane/core/core.ts'
 
@@ -53,7 +57,7 @@ export type EnrollParts = {
   readonly anonymousBudget: CallerBudget
   readonly admission: AdmissionQueue
   readonly writeLimit: WriteLimit
-  readonly secondHolders: Pick<SecondHolders, 'report'>
+  readonly secondHolders: Pick<SecondHolders, 'report' | 'refuseCopy'>
   readonly copiedImages: CopiedImages
   /** Pings whatever channel the node has open. */
   readonly probe: (node: NodeId, enoughMs: number) => Promise<Exclude<ProbeOutcome, 'not-tried'> | 'unknown'>
@@ -68,6 +72,8 @@ export type EnrollCall = {
   readonly csr: string
   /** By what it will recover; null: it does not say. */
   readonly recovery: RecoveryRegistration | null
+  /** Of the identity it has; null: it brings none. */
+  readonly identityProof: IdentityProof | null
   /** Null: it wants no part in the WireGuard network. */
   readonly wireguard: WireguardRequest | null
   /** What it says of its process; null: an older agent, or one that says nothing before it has an identity. */
@@ -155,7 +161,7 @@ const enrollWith = async (
       // Silence of one holder says nothing about another that has taken its place meanwhile.
       const isProbed = probed !== null && probed.epoch === read.node?.value.epoch
       const facts: EnrollFacts = isProbed && probed !== null ? { ...read, probe: probed.answer } : read
-      const verdict = await decide(core, parts, facts)
+      const verdict = await decide(core, parts, call, facts)
       if (verdict === 'lost-race' || verdict.kind !== 'probed') return verdict
       probed = verdict
       return 'decide-again'
@@ -163,7 +169,7 @@ const enrollWith = async (
     limit: async ({ facts, before }) =>
       facts.credential.method === 'hardware' ? joinLimit(core, parts.writeLimit, call, before.id) : null,
     record: async (admission, signed, nextBearerHash) =>
-      alerted(core, admission, recordEnrollment(admission, signed, nextBearerHash)),
+      withSupersessionAlert(core, admission, recordEnrollment(admission, signed, nextBearerHash)),
   })
 }
 
@@ -172,19 +178,22 @@ type Checked = {
   readonly kind: 'checked'
   readonly key: EnrollFacts['key']
   readonly registration: CheckedRegistration | null
+  readonly proof: CheckedProof | null
   readonly brought: WireguardBrought | null
 }
 
 const checkRequest = (
   core: FlowCore,
   parts: EnrollParts,
-  { recovery, wireguard, csr }: EnrollCall,
+  { recovery, identityProof, wireguard, csr }: EnrollCall,
 ): Checked | Refusal => {
   const registration = recovery === null ? null : checkRegistration(core.clock, parts, recovery, csr)
   if (isRefusal(registration)) return registration
+  const proof = identityProof === null ? null : checkIdentityProof(core.clock, parts, identityProof, csr)
+  if (isRefusal(proof)) return proof
   const brought = wireguard === null ? null : checkWireguard(wireguard)
   if (isRefusal(brought)) return brought
-  return { kind: 'checked', key: keyInRequest(csr), registration, brought }
+  return { kind: 'checked', key: keyInRequest(csr), registration, proof, brought }
 }
 
 type Probed = { readonly kind: 'probed'; readonly epoch: number; readonly answer: ProbeOutcome }
@@ -193,14 +202,13 @@ type Probed = { readonly kind: 'probed'; readonly epoch: number; readonly answer
 const decide = async (
   core: FlowCore,
   parts: EnrollParts,
+  call: EnrollCall,
   facts: EnrollFacts,
 ): Promise<Admission | Repeated | Refusal | Probed | 'lost-race'> => {
   const verdict = decideEnroll(facts)
-  const { by } = facts
   switch (verdict.kind) {
     case 'refused':
-      if (verdict.code === 'ALREADY_ACTIVE') await alarm(parts.secondHolders, facts, by)
-      if (verdict.code === 'KEY_IN_USE') await parts.copiedImages.raise(facts.nodeId, facts.keyClaims, by.source)
+      await reportRefusal(core, parts, call, facts, verdict)
       return verdict
     case 'refused-and-spent': {
       const outcome = await commitOnce(core, verdict.change)
@@ -212,9 +220,21 @@ const decide = async (
       return answer === 'unknown' ? holderUnknown(id) : { kind: 'probed', epoch, answer }
     }
     case 'repeat':
-    case 'admitted':
       return verdict
+    case 'admitted':
+      return (await refuseLiveCopy(parts.secondHolders, call, verdict)) ?? verdict
   }
+}
+
+/** A copy of the state folder proves the same key: of two processes the one that answers on its channel stays (ruling 6). */
+const refuseLiveCopy = async (
+  secondHolders: EnrollParts['secondHolders'],
+  { evidence, source, correlation }: EnrollCall,
+  admission: Admission,
+): Promise<Refusal | null> => {
+  if (provenBy(admission) !== 'certificate key') return null
+  const caller = { node: admission.before.id, evidence, source, correlation, serial: null }
+  return secondHolders.refuseCopy(caller, 'second-instance')
 }
 
 /**
@@ -232,22 +252,13 @@ const joinLimit = async (
   return writeLimit.take(lastSource === source ? `${node} joins from ${source}` : `${node} joins`)
 }
 
-/** An active identity that was taken over by hardware alone is for an operator to look at. */
-const alerted = async (core: FlowCore, admission: Admission, record: Recorded): Promise<Recorded> => {
-  if (admission.supersedes !== 'an active identity' || !isAlarming(admission)) return record
-  const about = { kind: 'superseded_by_hardware', subject: admission.before.id } as const
-  const existing = await core.store.get('alert', alertKey(about))
-  const alert = supersessionAlert(admission, existing, sortableId(admission.facts.nowMs, core.random))
-  return { ...record, change: withAlert(record.change, alert) }
-}
-
 /** `credential` is null when a race was lost: what it said may have changed, so it is looked up again. */
 const readFacts = async (
   core: FlowCore,
   issuer: Issuer,
   call: EnrollCall,
   credential: Credential | null,
-  { key, registration, brought }: Checked,
+  { key, registration, proof, brought }: Checked,
   by: Attribution,
 ): Promise<EnrollFacts | Refusal> => {
   const found = credential ?? (await findCredential(core, call))
@@ -256,8 +267,11 @@ const readFacts = async (
   const provenFor = registration === null ? null : registration.node
   if (provenFor !== null && provenFor !== nodeId) return refuse('CHALLENGE_INVALID', 'it was made for another node')
   const keyClaims = await readKeyClaims(core.store, key, registration === null ? null : registration.facts)
+  // A proof for another node is of no use here: the machine had that identity before.
+  const proven = proof?.node === nodeId ? await readProof(core, proof) : null
   // What was found by hardware was read before the claims, and may be older than a claim of the same commit.
-  const isRead = found.method === 'hardware' && keyClaims.certified === null && keyClaims.registered === null
+  const isRead =
+    found.method === 'hardware' && keyClaims.certified === null && keyClaims.registered === null && proven === null
   const node = isRead ? found.node : await core.store.get('node', nodeId)
   if (found.method === 'token' && found.state === 'unused' && found.token.value.scope.kind === 'domain' && node) {
     return refuse('NODE_ALREADY_ENROLLED', 'a token of the domain registers a new node and cannot speak for one')
@@ -280,10 +294,16 @@ const readFacts = async (
     keyClaims,
     reported: { hardware: call.hardware, facts: call.facts },
     recovery: registration === null ? null : registration.facts,
+    proof: proven,
     probe: 'not-tried',
     holders: node === null || found.method !== 'hardware' ? null : await holdersOf(core, call, node.value),
     by,
   }
+}
+
+const readProof = async ({ store }: FlowCore, { spki, counter }: CheckedProof): Promise<EnrollFacts['proof']> => {
+  const [claim, ban] = await Promise.all([store.get('key-claim', spki), store.get('key-ban', spki)])
+  return { spki, counter, claim, ban }
 }
 
 const holdersOf = async (core: FlowCore, call: EnrollCall, node: Node): Promise<EnrollFacts['holders']> => {
@@ -299,23 +319,4 @@ const nodeIdOf = (core: FlowCore, call: EnrollCall, credential: Credential): Nod
   if (scope.kind === 'node') return scope.node
   if (state.kind === 'used' || state.kind === 'bound') return state.node
   return call.askedId ?? `node-${sortableId(core.clock.nowMs(), core.random).toLowerCase()}`
-}
-
-const alarm = async (
-  secondHolders: EnrollParts['secondHolders'],
-  facts: EnrollFacts,
-  by: Attribution,
-): Promise<void> => {
-  if (facts.node === null) return
-  await secondHolders.report({
-    node: facts.node.value.id,
-    condition: 'spoof_suspected',
-    reason: 'another key asked for this identity while the node is active',
-    evidence: {
-      source: by.source,
-      method: facts.credential.method,
-      key: facts.key.kind === 'key' ? `SHA256:${facts.key.spkiHash}` : null,
-    },
-    by,
-  })
 }

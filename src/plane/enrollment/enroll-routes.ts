@@ -35,6 +35,7 @@ const enroll = async (core: FlowCore, parts: EnrollRouteParts, call: CallOf<type
           },
     csr: body.csr,
     recovery: body.recovery ?? null,
+    identityProof: body.identity_proof ?? null,
     wireguard: body.wireguard ?? null,
     evidence: call.evidence,
     source: call.principal.source,

@@ -1,5 +1,5 @@
 // What a request brings that is checked before anything is decided on it: the counter, a challenge, and the recovery key it
-// registers. Challenge and counter are statements that this domain has signed, and nothing is kept of them: each says when or
+// registers or proves. Challenge and counter are statements that this domain has signed, and nothing is kept of them: each says when or
 // for which node it was made, and its signature that it is ours.
 
 import type { NodeId } from '#domain/core/node.ts'
@@ -11,7 +11,7 @@ import type { Clock } from '#platform/clock.ts'
 import { sha256Hex } from '#platform/bytes.ts'
 import type { Core } from '#plane/core/core.ts'
 import { formatStatement, parseStatement, recoveryProofBytes, type Challenge } from '#wire/core/statement.ts'
-import type { RecoveryRegistration } from '#wire/identity/identity-api.ts'
+import type { IdentityProof, RecoveryRegistration } from '#wire/identity/identity-api.ts'
 
 /** What checks and makes the statements of this domain. */
 export type StatementParts = {
@@ -75,6 +75,38 @@ export const checkRegistration = (
   if (!verifySignature(spki, signed, Buffer.from(proof, 'base64url')))
     return refuse('RECOVERY_UNKNOWN', 'the proof of the recovery key is wrong')
   return { kind: 'registration', facts: { kind: 'key', spki: spkiHash(spki), publicKey }, node: ours.node }
+}
+
+/** `node`: for whom its challenge was made. `spki`: of the key that has signed. */
+export type CheckedProof = {
+  readonly kind: 'proof'
+  readonly node: NodeId
+  readonly spki: string
+  readonly counter: PresentedCounter
+}
+
+/**
+ * Null: it proves nothing, because its signature is wrong, or because its counter was signed by a key that this domain has lost. Then the
+ * request stands as if it had brought none.
+ */
+export const checkIdentityProof = (
+  clock: Clock,
+  parts: StatementParts,
+  { public_key, challenge, counter: text, proof }: IdentityProof,
+  csr: string,
+): CheckedProof | null | Refusal => {
+  const ours = checkChallenge(clock, parts, challenge)
+  if (isRefusal(ours)) return ours
+  const { node } = ours
+  if (node === null) return refuse('CHALLENGE_INVALID', 'it was made for no node')
+  const counter = readRenewalCounter(parts, text, node)
+  if (counter === null || isRefusal(counter)) return counter
+  const spki = Buffer.from(public_key, 'base64')
+  if (keyTypeOfSpki(spki) === null) return null
+  const signed = recoveryProofBytes({ purpose: 'prove', node, challenge, csrHash: sha256Hex(csr), counter: text })
+  return verifySignature(spki, signed, Buffer.from(proof, 'base64url'))
+    ? { kind: 'proof', node, spki: spkiHash(spki), counter }
+    : null
 }
 
 /**

@@ -4,7 +4,13 @@ import { Type, type Static } from 'typebox'
 import { HardwareIdentityBody } from '#wire/core/agent-evidence.ts'
 import { endpoint } from '#wire/core/endpoint.ts'
 import { closed, NodeIdText, text } from '#wire/core/shapes.ts'
-import { AgentProfile, certificateExtras, EndpointSet, RecoveryRegistration } from '#wire/identity/identity-api.ts'
+import {
+  AgentProfile,
+  certificateExtras,
+  EndpointSet,
+  IdentityProof,
+  RecoveryRegistration,
+} from '#wire/identity/identity-api.ts'
 import { OverlayConfig, WireguardRequest } from '#wire/network/peers.ts'
 
 export const HardwareFactsBody = Type.Object(
@@ -31,6 +37,8 @@ export const EnrollRequest = Type.Object(
     csr: text(16_384),
     /** How the node recovers when its certificate no longer works. */
     recovery: Type.Optional(RecoveryRegistration),
+    /** Of the identity that the machine has, while its node is active; to a plane that understands it. */
+    identity_proof: Type.Optional(IdentityProof),
     /** To take part in the WireGuard network of the domain. */
     wireguard: Type.Optional(WireguardRequest),
   },

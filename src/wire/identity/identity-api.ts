@@ -76,6 +76,22 @@ export const RecoveryRegistration = Type.Union([
 ])
 export type RecoveryRegistration = Static<typeof RecoveryRegistration>
 
+/**
+ * How a machine that enrols again proves the key of the certificate it has, where that certificate cannot be used (ruling 23). The
+ * challenge is made for its node; the proof is over the request and the counter that came with the certificate.
+ */
+export const IdentityProof = Type.Object(
+  {
+    /** SubjectPublicKeyInfo, DER, base64. */
+    public_key: Type.String({ minLength: 32, maxLength: 1024 }),
+    challenge: Type.String({ minLength: 1, maxLength: longestStatement }),
+    counter: Type.String({ minLength: 1, maxLength: longestStatement }),
+    proof,
+  },
+  closed,
+)
+export type IdentityProof = Static<typeof IdentityProof>
+
 const nonce = Type.String({ pattern: '^[A-Za-z0-9_-]{22,64}$' })
 
 /** `POST /v1/challenge`, on both listeners. Answered for any name, so that anonymous callers do not learn which nodes exist. */
