@@ -45,6 +45,7 @@ const holding = (size: number): Credentials => ({
     csrPem: 'c',
     sinceMs: 0,
     recoveryKey: null,
+    insteadOf: null,
     madeFor: null,
   },
 })

@@ -94,7 +94,7 @@ test('an answer that is not what was asked for takes the place of nothing, and s
   const { agent, way } = recovering(t, plane)
   for (const [change, shape] of wrong) {
     plane.answer = { ...answer, ...change }
-    const outcome = await recoverOnce(agent, way, story)
+    const outcome = await recoverOnce(agent, way, story, null)
     assert.ok(outcome.kind === 'refused', `${JSON.stringify(change)}: ${JSON.stringify(outcome)}`)
     assert.equal(outcome.code, 'ANSWER_UNUSABLE')
     assert.match(outcome.trouble.text, shape)
@@ -106,7 +106,7 @@ test('no recovery is sent to a server whose challenge is not signed by a pinned 
   const plane = await startDatedPlane(t, now)
   plane.challenge = (nonce) => statementOf(nonce, now.atMs, generateKey('p256'), 'gpu-001')
   const { agent, way } = recovering(t, plane)
-  const outcome = await recoverOnce(agent, way, story)
+  const outcome = await recoverOnce(agent, way, story, null)
   assert.equal(outcome.kind, 'untrusted')
   assert.deepEqual(
     plane.calls.map(({ path }) => path),

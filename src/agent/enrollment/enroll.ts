@@ -36,12 +36,14 @@ export type EnrollingAgent = AskingAgent &
   Pick<AgentParts, 'wireguard' | 'storage' | 'nudge' | 'instance' | 'lastConfig' | 'sightings' | 'episode'>
 
 export const enroll = async (agent: EnrollingAgent, join: JoinString): Promise<Provided> => {
+  let keyTypes: readonly string[] | null = null
   for (let attempt = 0; !agent.signal.aborted; attempt++) {
     const askedAt = agent.clock.reading()
-    const tried = await tryOnce(agent, join)
+    const tried = await tryOnce(agent, join, keyTypes)
     if (tried.kind === 'given') return accept(agent, tried, askedAt)
     if (tried.kind === 'stopped') break
     if (tried.kind === 'refused' && tried.code === 'WG_KEY_IN_USE') agent.wireguard.keyRefused()
+    if (tried.kind === 'refused' && tried.keyTypes.length > 0) keyTypes = tried.keyTypes
     const next = nextTry('enroll', tried, attempt, agent.random.unit())
     if (next.kind === 'elsewhere') return { kind: 'not-mine' }
     if (next.kind === 'give-up') return { kind: 'failed', outcome: next.outcome }
@@ -58,7 +60,12 @@ export const enroll = async (agent: EnrollingAgent, join: JoinString): Promise<P
   return { kind: 'failed', outcome: { kind: 'stopped' } }
 }
 
-const tryOnce = async (agent: EnrollingAgent, join: JoinString): Promise<GivenIdentity | PlaneFailure> => {
+/** `keyTypes`: those that the profile allows, as far as the plane has said it. */
+const tryOnce = async (
+  agent: EnrollingAgent,
+  join: JoinString,
+  keyTypes: readonly string[] | null,
+): Promise<GivenIdentity | PlaneFailure> => {
   const { keeper, config, clock } = agent
   const purpose = { kind: 'enroll' } as const
   const open = requestFor(keeper.credentials(), purpose, config.keyType)
@@ -70,7 +77,7 @@ const tryOnce = async (agent: EnrollingAgent, join: JoinString): Promise<GivenId
   const recoveryKey = config.recovery === 'key' ? newRecoveryKey() : null
   const request = newKeyRequest(
     purpose,
-    config.keyType,
+    keyChoice(config.keyType, keyTypes),
     config.nodeId ?? 'muster-agent',
     clock.nowMs(),
     recoveryKey,

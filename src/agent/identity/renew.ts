@@ -2,7 +2,7 @@
 
 import { afterRefusal } from '#agent/link/after-refusal.ts'
 import { withSignal, type AgentParts } from '#agent/core/agent-parts.ts'
-import { keyTypeFor, newKeyRequest, newRecoveryKey } from '#agent/state/key-request.ts'
+import { keyChoice, keyTypeFor, newKeyRequest, newRecoveryKey } from '#agent/state/key-request.ts'
 import { callPlane, type CallingAgent } from '#agent/link/plane-client.ts'
 import { noAnswer, unusableAnswer, type PlaneFailure } from '#agent/link/plane-failure.ts'
 import { identityApi, type RenewRequest, type RecoveryRegistration } from '#wire/identity/identity-api.ts'
@@ -19,6 +19,7 @@ import {
   mergeWithdrawn,
   renewedTo,
   requestFor,
+  withKeyTypes,
   withRequest,
   type Identity,
   type KeyRequest,
@@ -65,7 +66,7 @@ const renewOnce = async (agent: RenewingAgent, identity: Identity): Promise<Rene
   })
   if (answer.kind !== 'answer') {
     // A key that is of no use for a recovery is of none for a renewal either.
-    if (answer.kind === 'refused' && afterRefusal[answer.retry].recover === 'new-key') forget(agent)
+    if (answer.kind === 'refused' && afterRefusal[answer.retry].recover === 'new-key') forget(agent, answer.keyTypes)
     return answer
   }
   agent.reached('renew: answered')
@@ -127,7 +128,7 @@ const openRequest = (
   const open = requestFor(keeper.credentials(), purpose, keyType)
   if (open !== null) return { kind: 'request', request: open }
   const recoveryKey = config.recovery === 'key' && lacksRecovery(agent, identity) ? newRecoveryKey() : null
-  const request = newKeyRequest(purpose, keyType, identity.nodeId, clock.nowMs(), recoveryKey)
+  const request = newKeyRequest(purpose, keyChoice(keyType, null), identity.nodeId, clock.nowMs(), recoveryKey)
   const kept = keeper.keepFirst(withRequest(keeper.credentials(), request))
   if (kept.persisted) {
     agent.reached('renew: request kept')
@@ -144,4 +145,8 @@ const openRequest = (
 const isLastQuarter = ({ current }: Identity, nowMs: number): boolean =>
   current.notAfterMs - nowMs < (current.notAfterMs - current.issuedAtMs) / 4
 
-const forget = ({ keeper }: RenewingAgent): void => void keeper.keep(withRequest(keeper.credentials(), null))
+/** `keyTypes`: where the key was of another type, those of which one is made next. */
+const forget = ({ keeper }: RenewingAgent, keyTypes: readonly string[]): void => {
+  const credentials = keeper.credentials()
+  keeper.keep(keyTypes.length > 0 ? withKeyTypes(credentials, keyTypes) : withRequest(credentials, null))
+}

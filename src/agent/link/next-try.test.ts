@@ -17,7 +17,7 @@ const refused = (code: string, retryAfterMs: number | null = null, status = 403)
   const bare = /^HTTP_(\d+)$/.exec(code)
   const retry = bare === null ? retryClassOf(code, status) : retryClassOf(null, Number(bare[1]))
   return {
-    ...({ kind: 'refused', code, retry, unknownField: null } as const),
+    ...({ kind: 'refused', code, retry, unknownField: null, keyTypes: [] } as const),
     ...{ trouble: what, retryAfterMs },
   } satisfies PlaneFailure
 }
@@ -153,4 +153,11 @@ test('only a key or a bundle that is of no use is forgotten', () => {
     ['KEY_IN_USE', 'key'],
     ['KEY_BLOCKED', 'key'],
   ])
+})
+
+test('R-050: a key of a type that is not allowed is replaced by one that is, unless this agent can make none of them', () => {
+  const named = (...keyTypes: string[]) => ({ ...refused('CSR_INVALID', null, 400), keyTypes })
+  for (const asked of both) assert.equal(waiting(asked, named('ml-dsa-65', 'ed25519'), 0, 0.5).forget, 'key')
+  assert.equal(nextTry('enroll', named('ml-dsa-65'), 0, 0.5).kind, 'give-up')
+  assert.equal(nextTry('enroll', named(), 0, 0.5).kind, 'give-up')
 })

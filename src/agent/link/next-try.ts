@@ -2,6 +2,7 @@
 
 import { fullJitterMs, notBeforeMs } from '#agent/core/backoff.ts'
 import type { AgentOutcome } from '#agent/core/outcome.ts'
+import { isKeyType } from '#domain/core/profile.ts'
 import { afterRefusal } from './after-refusal.ts'
 import type { PlaneFailure } from './plane-failure.ts'
 
@@ -79,7 +80,8 @@ export const nextTry = (
     case 'refused':
       break
   }
-  const { retry, retryAfterMs } = failure
+  const { retry, retryAfterMs, keyTypes } = failure
+  if (keyTypes.some(isKeyType)) return wait(1_000 + soon, 'Making a key of a type that is allowed.', { forget: 'key' })
   const notBefore = (ms: number): number => notBeforeMs(ms, retryAfterMs, unit)
   switch (afterRefusal[retry][asked]) {
     case 'again':

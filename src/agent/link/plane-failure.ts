@@ -21,6 +21,8 @@ export type PlaneFailure =
       readonly retry: RetryClass
       /** The field of the request that the plane does not know; null: another reason, or a plane before 0.3.0. */
       readonly unknownField: string | null
+      /** Where the key of the request is of another type: those that the profile allows. Empty: another reason. */
+      readonly keyTypes: readonly string[]
       readonly trouble: Trouble
       readonly retryAfterMs: number | null
     }
@@ -40,6 +42,7 @@ export type CallFacts = {
 
 const bareRuntimeCall: CallFacts = { at: 'runtime', certificate: null }
 const longestRetryAfterMs = 3_600_000
+const mostKeyTypes = 8
 
 export const refusalFrom = (
   status: number,
@@ -58,7 +61,9 @@ export const refusalFrom = (
   const boundedMs = afterMs === null ? null : Math.min(Math.max(0, afterMs), longestRetryAfterMs)
   const { code, next } = said
   const unknownField = said.field_unknown === true ? (said.field ?? null) : null
-  return { ...refusedWith({ code, retry: retryClassOf(code, status), text, next }, boundedMs, facts), unknownField }
+  const keyTypes = (said.key_types ?? []).slice(0, mostKeyTypes)
+  const refused = refusedWith({ code, retry: retryClassOf(code, status), text, next }, boundedMs, facts)
+  return { ...refused, unknownField, keyTypes }
 }
 
 /** The plane has ended a channel for a reason it would also refuse the next one for. */
@@ -74,7 +79,7 @@ type Said = { readonly code: string; readonly retry: RetryClass; readonly text: 
 const refusedWith = ({ code, retry, text, next }: Said, retryAfterMs: number | null, facts: CallFacts): Refused => {
   const verdict = classify({ kind: 'refused', code, retry, ...facts })
   const what = classified(trouble(code, text, next ?? verdict.next), verdict.class, verdict.evidence)
-  return { kind: 'refused', code: what.code, retry, unknownField: null, trouble: what, retryAfterMs }
+  return { kind: 'refused', code: what.code, retry, unknownField: null, keyTypes: [], trouble: what, retryAfterMs }
 }
 
 /** A plane that answers, but not what was asked: a newer or a broken one. */

@@ -95,6 +95,7 @@ test('a recovery that a process before this one has begun goes on with its story
     csrPem: '',
     sinceMs: 5,
     recoveryKey: null,
+    insteadOf: null,
     madeFor: null,
   } as const
   const { episode } = setUp(left)

@@ -23,7 +23,7 @@ import {
   type Identity,
   type KeyRequest,
 } from '#agent/state/credentials.ts'
-import { keyTypeFor, newKeyRequest, newRecoveryKey } from '#agent/state/key-request.ts'
+import { keyChoice, keyTypeFor, newKeyRequest, newRecoveryKey } from '#agent/state/key-request.ts'
 import type { Story } from './episode.ts'
 import { credentialOf, runtimeTarget, type WayBack } from './way-back.ts'
 
@@ -32,10 +32,12 @@ export type RecoveringAgent = AskingAgent & Pick<AgentParts, 'storage' | 'episod
 /** The identity there is turned out to be good. */
 export type Needless = { readonly kind: 'needless' }
 
+/** `keyTypes`: those that the profile allows now, as far as the plane has said it with a refusal. */
 export const recoverOnce = async (
   agent: RecoveringAgent,
   way: WayBack,
   story: Story,
+  keyTypes: readonly string[] | null,
 ): Promise<GivenIdentity | Needless | PlaneFailure> => {
   const asked = await askChallenge(agent, way.target, way.node)
   if (way.credential.kind !== 'repair') {
@@ -43,7 +45,7 @@ export const recoverOnce = async (
     if (await isNeedless(agent, story.trouble, planeTimeMs)) return { kind: 'needless' }
   }
   if (asked.kind !== 'challenge') return asked
-  const request = openRequest(agent, way, story.correlation)
+  const request = openRequest(agent, way, story.correlation, keyTypes)
   const former = (): Identity | null => agent.keeper.credentials().identity
   return askIdentity(agent, {
     ...({ asked: 'recover', target: way.target, request } as const),
@@ -83,7 +85,12 @@ const runtimeTime = async (agent: RecoveringAgent, identity: Identity): Promise<
 }
 
 /** Kept even where the disk takes nothing: an identity that a crash may lose is better than none at all. */
-const openRequest = (agent: RecoveringAgent, way: WayBack, correlation: string): KeyRequest => {
+const openRequest = (
+  agent: RecoveringAgent,
+  way: WayBack,
+  correlation: string,
+  keyTypes: readonly string[] | null,
+): KeyRequest => {
   const { keeper, config, clock } = agent
   const { identity } = keeper.credentials()
   const purpose = { kind: 'recover', epoch: identity?.epoch ?? null, correlation } as const
@@ -92,8 +99,9 @@ const openRequest = (agent: RecoveringAgent, way: WayBack, correlation: string):
   const recoveryKey = way.credential.kind === 'repair' && config.recovery === 'key' ? newRecoveryKey() : null
   const open = requestFor(keeper.credentials(), purpose, keyType)
   if (open !== null && (open.recoveryKey !== null || recoveryKey === null)) return open
+  const choice = keyChoice(keyType, keyTypes)
   const request =
-    open === null ? newKeyRequest(purpose, keyType, way.node, clock.nowMs(), recoveryKey) : { ...open, recoveryKey }
+    open === null ? newKeyRequest(purpose, choice, way.node, clock.nowMs(), recoveryKey) : { ...open, recoveryKey }
   const kept = keeper.keep(withRequest(keeper.credentials(), request))
   if (!kept.persisted) {
     agent.record.trouble('storage', agent.storage.notKept(kept, 'The request is only in memory'), null)

@@ -20,6 +20,7 @@ export type RecoveryAgent = RecoveringAgent & CredentialWatcher & Pick<AgentPart
 export const recover = async (agent: RecoveryAgent, story: Story): Promise<Provided> => {
   let attempt = 0
   let lastCode: string | null = null
+  let keyTypes: readonly string[] | null = null
   await keepDistance(agent)
   while (!agent.signal.aborted) {
     const way = wayBack(agent)
@@ -28,7 +29,7 @@ export const recover = async (agent: RecoveryAgent, story: Story): Promise<Provi
     reviewClock(agent)
     agent.record.attempt('recovery', `Recover the identity of ${way.node} (${way.credential.kind}).`)
     agent.record.count({ kind: 'recovery-tried', because: story.trouble.class ?? 'endpoint_unreachable' })
-    const tried = await recoverOnce(agent, way, story)
+    const tried = await recoverOnce(agent, way, story, keyTypes)
     if (tried.kind === 'given') return accept(agent, tried.identity, way, story)
     if (tried.kind === 'needless') return abandon(agent)
     if (tried.kind === 'stopped') break
@@ -40,6 +41,7 @@ export const recover = async (agent: RecoveryAgent, story: Story): Promise<Provi
     if (next.orEnrol && isInvited(agent) && way.credential.kind !== 'repair') return { kind: 'not-mine' }
     tell(agent, tried, next, story)
     if (next.forget === 'key') agent.keeper.keep(withRequest(agent.keeper.credentials(), null))
+    if (tried.kind === 'refused' && tried.keyTypes.length > 0) keyTypes = tried.keyTypes
     if (next.forget === 'bundle') withoutBundle(agent, way)
     const arrived = await waitForCredential(agent, next.waitMs)
     if (arrived === 'join') return { kind: 'not-mine' }

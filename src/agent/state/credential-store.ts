@@ -7,7 +7,7 @@ import { keyTypes } from '#domain/core/profile.ts'
 import { makeFolder, readFileIfAny, removeFile, replaceFile } from '#platform/files.ts'
 import { EnrollResponse } from '#wire/enrollment/enroll-api.ts'
 import { RecoveryTrust } from '#wire/identity/identity-api.ts'
-import { noCredentials, type Credentials, type Generation } from './credentials.ts'
+import { noCredentials, type Credentials, type Generation, type KeyRequest } from './credentials.ts'
 import { rootOfChain } from './trust.ts'
 
 export type CredentialStore = {
@@ -133,6 +133,7 @@ const stored = Type.Object({
         }),
       ]),
       keyType: Type.Enum([...keyTypes]),
+      insteadOf: Type.Optional(Type.Union([Type.Null(), Type.Enum([...keyTypes])])),
       keyPem: text,
       csrPem: text,
       sinceMs: whole,
@@ -148,8 +149,7 @@ const parseCredentials = (content: string, file: string): Credentials => {
   if (!Value.Check(stored, value)) throw new DamagedCredentials(`${file} is damaged or of another version of the agent`)
   const { identity } = value
   const kept = value.request
-  const request =
-    kept === null ? null : { ...kept, recoveryKey: kept.recoveryKey ?? null, madeFor: kept.madeFor ?? null }
+  const request = kept === null ? null : { ...kept, ...withDefaults(kept) }
   if (identity === null) return { identity, request }
   const { source = 'plane', counter = null, recovery = null, clockToleranceMs = 300_000 } = identity
   const { withdrawnIssuers = [], roots } = identity
@@ -163,6 +163,11 @@ const parseCredentials = (content: string, file: string): Credentials => {
 const withRoot = (kept: Static<typeof generation>, roots: readonly string[]): Generation => ({
   ...kept,
   rootPem: kept.rootPem ?? rootOfChain(kept.chainPem, roots),
+})
+
+/** Older agents leave them out. */
+const withDefaults = ({ insteadOf = null, recoveryKey = null, madeFor = null }: Partial<KeyRequest>) => ({
+  ...{ insteadOf, recoveryKey, madeFor },
 })
 
 const jsonOrNull = (content: string): unknown => {

@@ -52,6 +52,7 @@ const request = (purpose: KeyRequest['purpose']): KeyRequest => ({
   csrPem: 'c',
   sinceMs: 0,
   recoveryKey: null,
+  insteadOf: null,
   madeFor: null,
 })
 
@@ -104,4 +105,14 @@ test('a withdrawn authority stays withdrawn, also after an answer of a replica t
 test('not more are kept than there is room for, the latest first', () => {
   const many = Array.from({ length: 70 }, (_, at) => `k${at}`)
   assert.deepEqual(mergeWithdrawn(['old'], many), many.slice(0, 64))
+})
+
+test('R-050: an open request is repeated where the plane asked for another type of key in place of the wanted one', () => {
+  const enrolling = { kind: 'enroll' } as const
+  const credentials: Credentials = {
+    identity: null,
+    request: { ...request(enrolling), keyType: 'ed25519', insteadOf: 'p256' },
+  }
+  assert.equal(requestFor(credentials, enrolling, 'p256'), credentials.request)
+  assert.equal(requestFor(credentials, enrolling, 'p384'), null)
 })

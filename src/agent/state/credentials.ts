@@ -68,6 +68,8 @@ export type KeyRequest = {
     /** `epoch`: the one it is to replace; null for a machine that has none. `correlation`: of the whole story. */
     | { readonly kind: 'recover'; readonly epoch: number | null; readonly correlation: string }
   readonly keyType: KeyType
+  /** The type that was wanted, where the plane has said that the profile does not allow it; null: it is of the wanted type. */
+  readonly insteadOf: KeyType | null
   readonly keyPem: string
   readonly csrPem: string
   readonly sinceMs: number
@@ -111,18 +113,24 @@ export const fallenBack = (identity: Identity): Identity | null =>
     ? null
     : { ...identity, current: identity.previous, previous: null }
 
-/** The open request, if it is for this, with a key of the type now wanted. */
+/** The open request, if it is for this, with a key of the type now wanted or of one that the plane asked for in its place. */
 export const requestFor = (
   credentials: Credentials,
   purpose: KeyRequest['purpose'],
   keyType: KeyType,
 ): KeyRequest | null => {
   const open = credentials.request
-  if (open === null || open.purpose.kind !== purpose.kind || open.keyType !== keyType) return null
+  if (open === null || open.purpose.kind !== purpose.kind || (open.insteadOf ?? open.keyType) !== keyType) return null
   if (open.purpose.kind === 'renew' && purpose.kind === 'renew' && open.purpose.serial !== purpose.serial) return null
   if (open.purpose.kind === 'recover' && purpose.kind === 'recover' && open.purpose.epoch !== purpose.epoch) return null
   return open
 }
+
+/** The plane has refused a key: the next one is of a type that it allows. */
+export const withKeyTypes = ({ identity }: Credentials, keyTypes: readonly string[]): Credentials => ({
+  identity: identity === null ? null : { ...identity, profile: { ...identity.profile, key_types: [...keyTypes] } },
+  request: null,
+})
 
 /** More than these the oldest are forgotten; a plane names at most half as many. */
 const mostWithdrawn = 64

@@ -9,14 +9,26 @@ import type { KeyRequest, RecoveryKey } from './credentials.ts'
 
 export const newKeyRequest = (
   purpose: KeyRequest['purpose'],
-  keyType: KeyType,
+  { keyType, insteadOf }: KeyChoice,
   name: string,
   nowMs: number,
   recoveryKey: RecoveryKey | null,
   madeFor: MadeFor | null = null,
 ): KeyRequest => {
   const key = generateKey(keyType)
-  return { purpose, keyType, keyPem: key.pkcs8Pem(), csrPem: makeCsr(key, name), sinceMs: nowMs, recoveryKey, madeFor }
+  return {
+    ...{ purpose, keyType, insteadOf, keyPem: key.pkcs8Pem(), csrPem: makeCsr(key, name) },
+    ...{ sinceMs: nowMs, recoveryKey, madeFor },
+  }
+}
+
+/** Which type of key is made, and instead of which. */
+export type KeyChoice = Pick<KeyRequest, 'keyType' | 'insteadOf'>
+
+/** `allowed`: as the plane has said with a refusal; null: nothing. */
+export const keyChoice = (wanted: KeyType, allowed: readonly string[] | null): KeyChoice => {
+  const keyType = allowed === null ? wanted : keyTypeFor(wanted, allowed)
+  return { keyType, insteadOf: keyType === wanted ? null : wanted }
 }
 
 /** Always P-256: the key types of the profile are for certificates, and this key never gets one. */

@@ -5,6 +5,9 @@ import { noWireguard, type WireguardPolicy } from './wireguard.ts'
 export const keyTypes = ['ed25519', 'p256', 'p384'] as const
 export type KeyType = (typeof keyTypes)[number]
 
+/** A plane of a later release may name others. */
+export const isKeyType = (text: string): text is KeyType => (keyTypes as readonly string[]).includes(text)
+
 export const joinMethods = ['token', 'hardware', 'tpm'] as const
 export type JoinMethod = (typeof joinMethods)[number]
 

@@ -2,6 +2,7 @@
 // value, never thrown.
 
 import type { HardwareIdentity } from './node.ts'
+import type { KeyType } from './profile.ts'
 import type { RefusalCode } from './refusal-table.ts'
 
 export type InForceHere = {
@@ -27,6 +28,8 @@ export type Refusal = {
   readonly retryAfterMs: number | null
   /** Where one field is at fault. */
   readonly field?: OffendingField
+  /** Where the key in the request is of another type: the types that the profile allows. */
+  readonly keyTypes?: readonly KeyType[]
   /** It was refused, and what was ordered is in force at this replica all the same. */
   readonly inForceHere?: InForceHere
   /** Whom it concerns, where the caller's own credential says so: for the journal, and to fill in the next step. */

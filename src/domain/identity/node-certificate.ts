@@ -91,7 +91,8 @@ export const keyUnfit = (
   }
   const allowed = profile.value.certificate.keyTypes
   if (allowed.includes(key.keyType)) return null
-  return refuseField('CSR_INVALID', 'csr', `profile ${profile.value.name} allows keys of type ${allowed.join(', ')}`)
+  const said = `profile ${profile.value.name} allows keys of type ${allowed.join(', ')}`
+  return { ...refuseField('CSR_INVALID', 'csr', said), keyTypes: allowed }
 }
 
 export const admit = <F extends IssueFacts>(

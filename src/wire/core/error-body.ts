@@ -16,6 +16,8 @@ export const ErrorBody = Type.Object({
   field: Type.Optional(Type.String()),
   /** True: the plane does not know the field. Agents send a request again without an optional part that is not known. */
   field_unknown: Type.Optional(Type.Boolean()),
+  /** With a certificate request for a key of another type: the types that the profile allows. An agent makes one of them. */
+  key_types: Type.Optional(Type.Array(Type.String())),
   /** True: a cut-off that could not be committed is in force at the replica that answers. */
   in_force_here: Type.Optional(Type.Boolean()),
   /** With it: the replicas that do not know of it, and where the order is kept until it is committed. */
@@ -31,7 +33,11 @@ export const errorBody = (refusal: Refusal): ErrorBody => {
   const retryAfterMs = refusal.retryAfterMs === null ? null : Math.ceil(refusal.retryAfterMs)
   // A detail may repeat what the caller sent, and answers end up in logs.
   const detail = refusal.detail === null ? null : redactSecrets(refusal.detail)
-  const body = { code: refusal.code, message, detail, next, retry_after_ms: retryAfterMs, ...fieldIn(refusal) }
+  const body = {
+    ...{ code: refusal.code, message, detail, next, retry_after_ms: retryAfterMs },
+    ...fieldIn(refusal),
+    ...(refusal.keyTypes === undefined ? {} : { key_types: [...refusal.keyTypes] }),
+  }
   if (refusal.inForceHere === undefined) return body
   const { unaware, kept } = refusal.inForceHere
   return { ...body, in_force_here: true, replicas_unaware: [...unaware], kept_in: kept }
