@@ -11,7 +11,13 @@ import { startAgent, type Agent } from '../process/start-agent.ts'
 import { startPlane, type Plane } from '../process/start-plane.ts'
 import { tempFolder } from '../process/temp-folder.ts'
 
-type NodeLine = { membership: string; channel_open: boolean; certificates: { serial: string; slot: string }[] }
+type NodeLine = {
+  membership: string
+  epoch: number
+  channel_open: boolean
+  conditions: object[]
+  certificates: { serial: string; slot: string }[]
+}
 
 const nodeOf = async (plane: Plane, id: string): Promise<NodeLine> =>
   (await plane.api('GET', `/v1/nodes/${id}`)).body as NodeLine
@@ -79,6 +85,27 @@ describe('an agent and a plane, each in a process of its own', { concurrency: 3 
     assert.equal((await second.ended).code, agentExitCodes.refused)
     assert.match(second.stderr(), /TOKEN_USED/)
     assert.doesNotMatch(second.stderr(), /enroll_/)
+  })
+
+  test('R-050, ruling 23: under a profile of Ed25519 keys a machine enrols, and again with a damaged certificate while its node is active', async (t) => {
+    const plane = await startPlane(t)
+    const made = await plane.muster('profile', 'create', 'ed', '--from', 'gpu-cloud', 'certificate.keyTypes=ed25519')
+    assert.equal(made.code, 0, made.stderr)
+    const join = await plane.token('--node', 'gpu-001', '--profile', 'ed')
+    const later = await plane.token('--node', 'gpu-001')
+    const agent = startAgent(t, { join, args: ['--recovery', 'none'] })
+    await connected(plane, 'gpu-001')
+    await agent.stop()
+    const file = path.join(agent.state, 'identity.json')
+    const kept = JSON.parse(fs.readFileSync(file, 'utf8')) as { identity: { current: { chainPem: string } } }
+    kept.identity.current.chainPem = 'damaged'
+    fs.writeFileSync(file, JSON.stringify(kept))
+    agent.restart({ join: later })
+    const again = await eventually('a second epoch', async () => {
+      const node = await connected(plane, 'gpu-001')
+      return node.epoch === 2 ? node : null
+    })
+    assert.deepEqual(again.conditions, [])
   })
 
   test('a short-lived certificate is renewed over and over, each with a channel of its own', async (t) => {

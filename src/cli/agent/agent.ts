@@ -18,7 +18,13 @@ export const declareAgent = (agent: Command, cli: Cli): void => {
     .option('--state <folder>', 'where keys and certificates are kept (MUSTER_AGENT_STATE)')
     .option('--join-file <file>', 'file with the join string (- for standard input); deleted after use')
     .addOption(new Option('--join-method <method>', 'how to prove this machine').choices(['token', 'hardware']))
-    .addOption(new Option('--key-type <type>', 'kind of key to make').choices(['ed25519', 'p256', 'p384']))
+    .addOption(
+      new Option('--key-type <type>', 'kind of key to make, unless the profile allows others only').choices([
+        'ed25519',
+        'p256',
+        'p384',
+      ]),
+    )
     .addOption(new Option('--key-storage <kind>', 'where keys are kept').choices(['file', 'memory']))
     .option('--node-id <id>', 'the name to ask for, with a token of the domain')
     .option('--hardware-file <file>', 'read the hardware identity from here (MUSTER_HARDWARE_FILE)')
