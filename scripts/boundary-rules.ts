@@ -122,7 +122,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
     plane: ['store/commit', 'store/contract', 'store/journal', 'store/sql'],
   },
   'plane/store/postgres': {
-    domain: ['continuity', 'core'],
+    domain: ['continuity', 'core', 'fleet'],
     plane: ['store/commit', 'store/contract', 'store/journal', 'store/sql'],
   },
   'plane/limits': { domain: ['core'] },
@@ -392,7 +392,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
   },
   'cli/enrollment': { cli: ['kit', 'plans'], domain: ['core'], wire: ['core', 'enrollment'] },
   'cli/federation': { cli: ['kit'], wire: ['federation'] },
-  'cli/fleet': { cli: ['kit', 'plans'], domain: ['fleet'], wire: ['fleet'] },
+  'cli/fleet': { cli: ['kit', 'plans'], domain: ['fleet'], wire: ['core', 'fleet'] },
   'cli/identity': { cli: ['kit'], wire: ['identity'] },
   'cli/journal': { cli: ['kit'], domain: ['core'], plane: ['store/journal/canonical-json.ts'], wire: ['journal'] },
   'cli/node': {

@@ -104,3 +104,39 @@ export const differenceOf = (folder: string, file: TreeFile): Difference | null 
 }
 
 const hashOf = (content: string | Uint8Array): string => createHash('sha256').update(content).digest('hex')
+
+export type ReadTree =
+  | { readonly kind: 'read'; readonly files: readonly TreeFile[] }
+  /** `file`: which. */
+  | { readonly kind: 'unfit'; readonly file: string; readonly why: string }
+
+/**
+ * Every file below a folder, sorted, as text. Its mode is 0755 where its owner may run it and 0644 elsewhere, as version control
+ * keeps it. Nothing is followed, and of more than that many files or bytes nothing is read.
+ */
+export const readTree = (folder: string, most: { readonly files: number; readonly bytes: number }): ReadTree => {
+  const files: TreeFile[] = []
+  let bytes = 0
+  for (const entry of fs.readdirSync(folder, { recursive: true, withFileTypes: true })) {
+    if (entry.isDirectory()) continue
+    const place = path.join(entry.parentPath, entry.name)
+    const file = path.relative(folder, place)
+    if (!entry.isFile()) return { kind: 'unfit', file, why: 'is a link or no file' }
+    const { size, mode } = fs.lstatSync(place)
+    bytes += size
+    if (files.length === most.files) return { kind: 'unfit', file, why: `is more than ${most.files} files` }
+    if (bytes > most.bytes) return { kind: 'unfit', file, why: `makes them more than ${most.bytes} bytes` }
+    const content = textOf(fs.readFileSync(place))
+    if (content === null) return { kind: 'unfit', file, why: 'is not UTF-8 text' }
+    files.push({ path: file, mode: (mode & 0o100) === 0 ? 0o644 : 0o755, content })
+  }
+  return { kind: 'read', files: files.toSorted((one, other) => (one.path < other.path ? -1 : 1)) }
+}
+
+const textOf = (bytes: Uint8Array): string | null => {
+  try {
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
+  } catch {
+    return null
+  }
+}

@@ -1,6 +1,7 @@
 // Files that must survive a power cut: written beside, flushed, renamed, and the folder flushed.
 
 import * as fs from 'node:fs'
+import * as os from 'node:os'
 import * as path from 'node:path'
 
 export type Mode = 0o600 | 0o644 | 0o640
@@ -126,3 +127,12 @@ export const ownerForFolder = (folder: string): Owner | null => (process.geteuid
 
 /** Whom this process runs as. */
 export const processOwner = (): Owner => ({ uid: process.geteuid?.() ?? 0, gid: process.getegid?.() ?? 0 })
+
+/** Its name; a number where it has none. */
+export const userName = (): string => {
+  try {
+    return os.userInfo().username
+  } catch {
+    return String(processOwner().uid)
+  }
+}

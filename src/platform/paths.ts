@@ -6,6 +6,10 @@ import * as path from 'node:path'
 
 export const pathExists = (place: string): boolean => fs.existsSync(place)
 
+/** Also through a link. */
+export const isFolder = (place: string): boolean =>
+  fs.statSync(place, { throwIfNoEntry: false })?.isDirectory() === true
+
 /** A file itself, neither a link to one nor something like /dev/stdin. */
 export const isOrdinaryFile = (place: string): boolean =>
   fs.lstatSync(place, { throwIfNoEntry: false })?.isFile() === true

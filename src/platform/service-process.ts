@@ -6,11 +6,19 @@ import * as fs from 'node:fs'
 import { errno } from './files.ts'
 import { markOf, stillRuns, type ProcessMark } from './process-mark.ts'
 
+/** How a program ended. */
+export type Ending = {
+  /** False: it could not be started. */
+  readonly started: boolean
+  /** Null: by a signal, or not known. */
+  readonly code: number | null
+  readonly words: string
+}
+
 export type ServiceProcess = {
   /** Null when it could not be started, or was gone before it could be looked at. */
   readonly mark: ProcessMark | null
-  /** Resolves to how, in words. */
-  readonly ended: Promise<string>
+  readonly ended: Promise<Ending>
   running(): boolean
   /** SIGTERM to the whole group, SIGKILL to what is still there after `graceMs`. */
   stop(graceMs: number): Promise<void>
@@ -20,6 +28,7 @@ export type ServiceCommand = {
   readonly command: readonly string[]
   /** All of it: nothing is inherited. */
   readonly env: Readonly<Record<string, string>>
+  readonly workingDirectory: string
   readonly logFile: string
 }
 
@@ -31,27 +40,40 @@ export const plainEnvironment = (): Record<string, string> => ({
 })
 
 /** Throws when the log cannot be opened; a program that cannot be started is one that ended. */
-export const startServiceProcess = ({ command, env, logFile }: ServiceCommand): ServiceProcess => {
+export const startServiceProcess = (service: ServiceCommand): ServiceProcess => {
+  const { command, env, workingDirectory, logFile } = service
   const [program = '', ...args] = command
   const { O_WRONLY, O_CREAT, O_APPEND, O_NOFOLLOW } = fs.constants
   const log = fs.openSync(logFile, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW, 0o600)
   let child
   try {
-    child = spawn(program, args, { cwd: '/', env: { ...env }, detached: true, stdio: ['ignore', log, log] })
+    child = spawn(program, args, {
+      cwd: workingDirectory,
+      env: { ...env },
+      detached: true,
+      stdio: ['ignore', log, log],
+    })
   } finally {
     fs.closeSync(log)
   }
   const { pid } = child
   let running = pid !== undefined
-  const ended = new Promise<string>((resolve) => {
-    const end = (how: string): void => {
+  const ended = new Promise<Ending>((resolve) => {
+    const end = (ending: Ending): void => {
       running = false
       // What it has started and not ended belongs to a life that is over.
       if (pid !== undefined) signalGroup(pid, 'SIGKILL')
-      resolve(how)
+      resolve(ending)
     }
-    child.once('error', (error) => end(`could not be started: ${error.message}`))
-    child.once('exit', (code, signal) => end(code === null ? `ended by ${signal}` : `ended with exit code ${code}`))
+    child.once('error', (error) => {
+      // Node says ENOENT of the program when it is the folder that is missing.
+      const noFolder = errno(error) === 'ENOENT' && !fs.existsSync(workingDirectory)
+      const why = noFolder ? `there is no folder ${workingDirectory}` : error.message
+      end({ started: false, code: null, words: `could not be started: ${why}` })
+    })
+    child.once('exit', (code, signal) =>
+      end({ started: true, code, words: code === null ? `ended by ${signal}` : `ended with exit code ${code}` }),
+    )
   })
   return {
     mark: pid === undefined ? null : markOf(pid),
@@ -65,19 +87,19 @@ const lookEveryMs = 250
 
 /** A process that an earlier agent started; polled, since only a parent is notified of its end. */
 export const adoptServiceProcess = (mark: ProcessMark): ServiceProcess => {
-  const ended = new Promise<string>((resolve) => {
+  const ended = new Promise<Ending>((resolve) => {
     const timer = setInterval(() => {
       if (stillRuns(mark)) return
       clearInterval(timer)
       signalGroup(mark.pid, 'SIGKILL')
-      resolve('ended')
+      resolve({ started: true, code: null, words: 'ended' })
     }, lookEveryMs)
     timer.unref()
   })
   return { mark, ended, running: () => stillRuns(mark), stop: (graceMs) => stopGroup(mark.pid, ended, graceMs) }
 }
 
-const stopGroup = async (pid: number | undefined, ended: Promise<string>, graceMs: number): Promise<void> => {
+const stopGroup = async (pid: number | undefined, ended: Promise<unknown>, graceMs: number): Promise<void> => {
   if (pid !== undefined) signalGroup(pid, 'SIGTERM')
   const killer = setTimeout(() => pid !== undefined && signalGroup(pid, 'SIGKILL'), graceMs)
   await ended
@@ -154,3 +176,17 @@ const endOf = (file: string, from: number, most: number): Uint8Array => {
     fs.closeSync(fd)
   }
 }
+
+/** The end of a log, of at most that many bytes; empty when it cannot be read. `from`: what lies before is of an earlier program. */
+export const logEnd = (logFile: string, from: number, most: number): string => {
+  try {
+    const length = fs.lstatSync(logFile).size
+    // It was trimmed meanwhile.
+    const first = from > length ? 0 : from
+    return Buffer.from(endOf(logFile, Math.max(first, length - most), most)).toString('utf8')
+  } catch {
+    return ''
+  }
+}
+
+export const logLength = (logFile: string): number => fs.lstatSync(logFile, { throwIfNoEntry: false })?.size ?? 0

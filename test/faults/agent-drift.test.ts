@@ -101,7 +101,7 @@ test('observed: drift is reported once and stays as it is, until the file is rig
   assert.ok(it.reported.every((body) => Value.Check(OverlayStateBody, body)))
 })
 
-test('enforced: drift is reported, put right, and that too; also a link that leads elsewhere', async (t) => {
+test('enforced: drift is put right, and on record; the plane hears nothing of it; also a link that leads elsewhere', async (t) => {
   const it = held(t)
   it.send({ policy: enforcing })
   await eventually('it to be applied', () => last(it)?.applied === true)
@@ -110,34 +110,64 @@ test('enforced: drift is reported, put right, and that too; also a link that lea
     () => fs.rmSync(confOf(it.state)),
     () => fs.rmSync(path.join(it.state, 'overlay', 'current')),
   ]) {
+    const noted = it.noted().length
     const frames = it.reported.length
     spoil()
-    await eventually(
-      'drift and its end to be reported',
-      () => it.reported.length >= frames + 2 && last(it)?.drift.length === 0,
-    )
-    assert.equal(it.reported[frames]?.drift.length, 1)
+    await eventually('it to be put right', () => it.noted().slice(noted).includes('drift_corrected'))
+    // An alert would begin and end with it, twice over a webhook.
+    assert.ok(it.reported.slice(frames).every(({ drift }) => drift.length === 0))
     assert.equal(fs.readFileSync(confOf(it.state), 'utf8'), file.content)
   }
   assert.ok(it.noted().includes('drift_corrected'))
 })
 
-test('a service that does not run is drift; one that is restarted automatically is not', async (t) => {
+test('a service that fails is no drift: it is said with its reason, and the record has it', async (t) => {
   const it = held(t)
   const app = heart(path.dirname(it.state), 'app')
   const services = [
     { name: 'app', command: app.command },
-    { name: 'broken', command: ['/bin/false'] },
+    { name: 'broken', command: ['/bin/sh', '-c', 'echo out of luck; exit 7'] },
+    { name: 'missing', command: ['/nope/bin'] },
   ]
   it.send({ services })
-  await eventually('the broken one to be reported of', () => last(it)?.drift.join() === 'service broken: not running')
-  assert.deepEqual(
-    last(it)?.services.map(({ name, state }) => [name, state]),
-    [
-      ['app', 'running'],
-      ['broken', 'failed'],
-    ],
-  )
+  await eventually('both to fail', () => last(it)?.services.filter(({ state }) => state === 'failed').length === 2)
+  const [running, broken, missing] = last(it)?.services ?? []
+  assert.deepEqual([running?.state, running?.error], ['running', undefined])
+  assert.deepEqual([broken?.error, broken?.output?.at(-1)], ['ended with exit code 7', 'out of luck'])
+  assert.match(missing?.error ?? '', /ENOENT/)
+  await eventually('several looks', () => app.beats() > 10)
+  assert.ok(it.reported.every((body) => body.drift.length === 0))
+  assert.ok(it.noted().includes('service_failed'))
+  assert.ok(it.reported.every((body) => Value.Check(OverlayStateBody, body)))
+})
+
+test('health checks are made at once and again, say their first line, and end with the vCluster', async (t) => {
+  const it = held(t)
+  const flag = path.join(path.dirname(it.state), 'broken')
+  const script = `if [ -e ${flag} ]; then echo "flag is up"; echo more; exit 1; else echo fine; fi`
+  const check = (name: string, command: string[], timeout_ms = 5_000) => ({
+    ...{ name, command, interval_ms: 1_000, timeout_ms },
+  })
+  const checks = [
+    check('flag', ['/bin/sh', '-c', script]),
+    check('slow', ['/bin/sh', '-c', 'sleep 30 & wait'], 200),
+    check('missing', ['/nope/check']),
+    check('kernel', ['muster:kernel-errors']),
+  ]
+  const said = (name: string) => last(it)?.checks?.find((one) => one.name === name)
+  it.send({ checks })
+  await eventually('all of them', () => last(it)?.checks?.every(({ line }) => line !== 'not made yet'))
+  assert.deepEqual([said('flag')?.state, said('flag')?.line], ['passed', 'fine'])
+  assert.deepEqual([said('slow')?.state, said('slow')?.line], ['failed', 'did not end within 200 ms'])
+  assert.match(said('missing')?.line ?? '', /could not be started: .*ENOENT/)
+  assert.deepEqual([said('kernel')?.state, /muster-agent-helper/.test(said('kernel')?.line ?? '')], ['not_run', true])
+  fs.writeFileSync(flag, '')
+  await eventually('it to fail', () => said('flag')?.state === 'failed')
+  assert.equal(said('flag')?.line, 'flag is up')
+  fs.rmSync(flag)
+  await eventually('it to pass again', () => said('flag')?.state === 'passed')
+  it.send({})
+  await eventually('none to be left', () => last(it)?.config_revision === 2 && last(it)?.checks === undefined)
 })
 
 test('in maintenance mode nothing is compared, the report says so, and an empty overlay leaves no trace', async (t) => {

@@ -6,7 +6,7 @@ import * as path from 'node:path'
 import { test, type TestContext } from 'node:test'
 import type { RunningService, ServiceRunner } from '#agent/fleet/service-runner.ts'
 import { openSupervisor } from '#agent/fleet/supervised-runner.ts'
-import { wantedServices, type WantedService } from '#agent/fleet/wanted-services.ts'
+import { usualTerms, wantedServices, type WantedService, type WantedTerms } from '#agent/fleet/wanted-services.ts'
 import { systemClock } from '#platform/clock.ts'
 import { silentLog } from '#platform/log.ts'
 import { plainEnvironment } from '#platform/service-process.ts'
@@ -54,7 +54,7 @@ test('a service that is the same is left alone, one that differs takes its place
   assert.deepEqual(one.pids(), [first])
   assert.deepEqual(
     { ...(await only(runner)), digest: '' },
-    { name: 'app', digest: '', state: 'running', restarts: 0, pid: first },
+    { name: 'app', digest: '', state: 'running', restarts: 0, pid: first, error: null, output: [], unapplied: [] },
   )
 
   const other = heart(state, 'other')
@@ -104,6 +104,67 @@ test('a service that dies is started again, what it had started is gone, and one
     const failed = (await runner.services()).filter(({ state: how }) => how === 'failed')
     return failed.map(({ name }) => name).join() === 'broken,missing'
   })
+})
+
+const withTerms = (state: string, name: string, command: readonly string[], terms: Partial<WantedTerms>) => ({
+  ...wanted(state, name, command),
+  terms: { ...usualTerms, ...terms },
+})
+
+test('a service that cannot be started fails at once, and one that ends says what it wrote last, without secrets', async (t) => {
+  const state = tempFolder(t)
+  const runner = supervised(t, state)
+  const shout = 'echo first; echo "password is $DB_PASSWORD" >&2; echo "cannot open the database"; exit 3'
+  const loud = withTerms(state, 'loud', ['/bin/sh', '-c', shout], { environment: { DB_PASSWORD: 'hunter22' } })
+  await runner.ensure(loud, envOf(state))
+  await runner.ensure(wanted(state, 'missing', ['/no/such/program']), envOf(state))
+  const homeless = withTerms(state, 'homeless', ['/bin/true'], { workingDirectory: '/no/such/folder' })
+  await runner.ensure(homeless, envOf(state))
+  const failures = await eventually('all of them to fail', async () => {
+    const services = await runner.services()
+    return services.every(({ state: how }) => how === 'failed') ? services : null
+  })
+  const [first, second, third] = failures
+  assert.deepEqual(
+    [first?.error, first?.output.slice(-3)],
+    ['ended with exit code 3', ['first', 'password is [secret]', 'cannot open the database']],
+  )
+  assert.match(second?.error ?? '', /could not be started: .*ENOENT/)
+  assert.equal(second?.restarts, 0, 'it was not tried three times before it was said')
+  assert.match(third?.error ?? '', /no folder \/no\/such\/folder/)
+})
+
+test('terms: its environment, its folder, its limit of open files; what cannot be limited here is named', async (t) => {
+  const state = tempFolder(t)
+  const runner = supervised(t, state)
+  const out = path.join(state, 'out')
+  const script = `{ pwd; echo "$GREETING"; ulimit -n; } > ${out}.new && mv ${out}.new ${out}; exec sleep 60`
+  const limits = { memoryBytes: 2 ** 30, cpus: 1, openFiles: 64 }
+  const terms = { environment: { GREETING: 'hello' }, workingDirectory: state, ...limits }
+  await runner.ensure(withTerms(state, 'app', ['/bin/sh', '-c', script], terms), envOf(state))
+  await eventually('it to have looked around', () => fs.existsSync(out))
+  assert.deepEqual(fs.readFileSync(out, 'utf8').split('\n').slice(0, 3), [state, 'hello', '64'])
+  assert.deepEqual((await only(runner)).unapplied, ['limits.memoryBytes', 'limits.cpus'])
+  const other = withTerms(state, 'other', ['/bin/true'], { user: 'nobody-else' })
+  await assert.rejects(runner.ensure(other, envOf(state)), /has to run as nobody-else: that takes muster-agent-helper/)
+})
+
+test('restart: one that may end is left so, and is only called failed if it failed', async (t) => {
+  const state = tempFolder(t)
+  const runner = supervised(t, state)
+  const cases = [
+    ['once', '/bin/true', 'never', 'ended'],
+    ['bad', '/bin/false', 'never', 'failed'],
+    ['good', '/bin/true', 'on-failure', 'ended'],
+  ] as const
+  for (const [name, program, restart] of cases)
+    await runner.ensure(withTerms(state, name, [program], { restart }), envOf(state))
+  await eventually('all to be over', async () => (await runner.services()).every(({ pid }) => pid === null))
+  assert.deepEqual(
+    (await runner.services()).map(({ name, state: how, restarts }) => [name, how, restarts]),
+    cases.map(([name, , , how]) => [name, how, 0]),
+  )
+  assert.equal(await runner.ensure(withTerms(state, 'once', ['/bin/true'], { restart: 'never' }), envOf(state)), 'kept')
 })
 
 test('one that does not end when it is asked to is killed', async (t) => {

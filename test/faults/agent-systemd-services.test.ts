@@ -6,7 +6,7 @@ import * as fs from 'node:fs'
 import * as path from 'node:path'
 import { test, type TestContext } from 'node:test'
 import { mayUseSystemd, openSystemdRunner, prefixOf, unitsIn } from '#agent/fleet/systemd-runner.ts'
-import type { WantedService } from '#agent/fleet/wanted-services.ts'
+import { usualTerms, type WantedService, type WantedTerms } from '#agent/fleet/wanted-services.ts'
 import { cleanup } from '../process/cleanup.ts'
 import { tempFolder } from '../process/temp-folder.ts'
 
@@ -56,9 +56,11 @@ const fakeSystemd = (t: TestContext): Fake => {
 const service = (name: string, digest: string): WantedService => ({
   name,
   command: ['/usr/bin/app', '--price', '$5 %n'],
+  terms: usualTerms,
   digest,
   needsFiles: false,
 })
+const nothingWrong = { error: null, output: [], unapplied: [] }
 const state = '/var/lib/muster-agent'
 const unit = (name: string): string => `${prefixOf(state)}${name}.service`
 
@@ -81,8 +83,27 @@ test('a service becomes a unit that is always started again, with the rights of 
   // Neither a variable nor a specifier of systemd's.
   assert.deepEqual(asked.slice(asked.indexOf('--') + 1), ['/usr/bin/app', '--price', '$$5 %n'])
   assert.deepEqual(await runner.services(), [
-    { name: 'app', digest: 'a'.repeat(16), state: 'running', restarts: 0, pid: 4711, isUp: true },
+    { ...nothingWrong, name: 'app', digest: 'a'.repeat(16), state: 'running', restarts: 0, pid: 4711, isUp: true },
   ])
+})
+
+test('the terms of a service are properties of its unit; one that may end is kept, to see how it did', async (t) => {
+  const fake = fakeSystemd(t)
+  const limits = { memoryBytes: 2 ** 30, cpus: 1.5, openFiles: 4096 }
+  const terms: WantedTerms = {
+    ...{ user: 'worker', environment: { BATCH: '8' }, workingDirectory: '/srv', ...limits },
+    restart: 'on-failure',
+  }
+  await openSystemdRunner(state).ensure({ ...service('app', 'a'.repeat(16)), terms }, {})
+  const asked = fake.asked()
+  for (const word of [
+    ...['--uid=worker', '--working-directory=/srv', '--setenv=BATCH=8', '--property=Restart=on-failure'],
+    ...['--property=MemoryMax=1073741824', '--property=CPUQuota=150%', '--property=LimitNOFILE=4096'],
+    '--property=RemainAfterExit=yes',
+  ]) {
+    assert.ok(asked.includes(word), `${word} in ${asked.join(' ')}`)
+  }
+  assert.ok(!asked.includes('--collect') && !asked.some((word) => word.startsWith('--gid=')))
 })
 
 test('a unit that is the same is left alone, also by the next agent; one that differs or was stopped is replaced', async (t) => {
@@ -132,12 +153,19 @@ test('what systemctl shows is read unit by unit: one that keeps being started ag
       'ActiveState=activating',
       'NRestarts=7',
       'MainPID=0',
+      'Result=exit-code',
+      'ExecMainStatus=203',
     ],
+    ['Id=muster-1-d.service', 'Description=x', 'ActiveState=active', 'SubState=exited', 'NRestarts=0'],
     ['Id=muster-1-c.service', 'LoadState=not-found', 'ActiveState=inactive'],
     ['Id=muster-agent.service', 'LoadState=loaded', 'ActiveState=active'],
   ]
   assert.deepEqual(unitsIn(shown.map((lines) => lines.join('\n')).join('\n\n'), 'muster-1-'), [
-    { name: 'a', digest: '0123456789abcdef', state: 'starting', restarts: 1, pid: null, isUp: true },
-    { name: 'b', digest: '', state: 'failed', restarts: 7, pid: null, isUp: true },
+    { ...nothingWrong, name: 'a', digest: '0123456789abcdef', state: 'starting', restarts: 1, pid: null, isUp: true },
+    {
+      ...{ ...nothingWrong, name: 'b', digest: '', state: 'failed', restarts: 7, pid: null, isUp: true },
+      error: 'ended with exit code 203',
+    },
+    { ...nothingWrong, name: 'd', digest: '', state: 'ended', restarts: 0, pid: null, isUp: true },
   ])
 })

@@ -1,8 +1,11 @@
 // The vcluster commands and those that assign nodes, against a real operator listener: what they print, and what they refuse.
 
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
+import * as fs from 'node:fs'
+import * as path from 'node:path'
+import { test, type TestContext } from 'node:test'
 import { exitCodes } from '#cli/kit/exit-codes.ts'
+import { tempFolder } from '../process/temp-folder.ts'
 import { setUpCli } from './cli-setup.ts'
 
 const overlay = {
@@ -67,11 +70,11 @@ test('of several nodes each has its own result, and one that failed is named wit
   assert.match((await muster('node', 'unassign', 'gpu-001')).out, /gpu-001 +in no vcluster/)
 })
 
-test('what is not JSON, or changes nothing, is not sent', async (t) => {
+test('what is neither YAML nor JSON, or changes nothing, is not sent', async (t) => {
   const { muster, musterWith } = await setUpCli(t)
   const broken = await musterWith({ input: '{' }, 'vcluster', 'set', 'training', '--overlay', '-')
   assert.equal(broken.code, exitCodes.usage)
-  assert.match(broken.err, /is not JSON/)
+  assert.match(broken.err, /USAGE: -:1: .*must end with/)
   assert.equal((await muster('vcluster', 'set', 'training')).code, exitCodes.usage)
   assert.match((await muster('vcluster', 'set', 'training', 'revision=9')).err, /no setting revision/)
 })
@@ -90,4 +93,55 @@ test('what domain show prints of maintenance mode, domain set takes', async (t) 
   assert.equal((await muster('domain', 'set', ...pairs.filter((one) => !one.startsWith('name')))).code, exitCodes.ok)
   assert.equal((await muster('domain', 'set', 'maintenance.timeSync=none')).code, exitCodes.ok)
   assert.match((await muster('domain', 'set', 'overlayPrefix=10.0.0.0/8')).err, /IPv6 prefix/)
+})
+
+const document = `description: the big one
+policy: {enforcementMode: enforce}
+files:
+  - {path: etc/worker.conf, template: true}
+services:
+  - name: worker
+    command: [/usr/bin/worker, "{overlay}/etc/worker.conf"]
+    user: worker
+    limits: {memoryBytes: 1GiB}
+checks:
+  - name: disks
+    command: ["muster:read-only"]
+    intervalMs: 30s
+`
+
+const vclusterFolder = (t: TestContext, text: string): string => {
+  const folder = path.join(tempFolder(t), 'training')
+  fs.mkdirSync(path.join(folder, 'files/etc'), { recursive: true })
+  fs.writeFileSync(path.join(folder, 'files/etc/worker.conf'), 'node = {id}\n')
+  fs.writeFileSync(path.join(folder, 'vcluster.yaml'), text)
+  return folder
+}
+
+test('a folder is applied, shown in the same words, and applied again changes nothing', async (t) => {
+  const { muster } = await setUpCli(t)
+  const folder = vclusterFolder(t, document)
+  const made = await muster('vcluster', 'apply', folder)
+  assert.equal(made.code, exitCodes.ok, made.err)
+  assert.match(made.out, /^name +training$/m)
+  assert.match(made.out, /^files +0644 etc\/worker\.conf, 12 characters, a template$/m)
+  assert.match(made.out, /^services +worker: .* \(as worker, memory 1073741824 bytes\)$/m)
+  assert.match(made.out, /^checks +disks: muster:read-only, every 30s within 10s$/m)
+  assert.match((await muster('vcluster', 'apply', folder)).out, /^revision +1$/m)
+  const shown = JSON.parse((await muster('vcluster', 'show', 'training', '-o', 'json')).out) as { overlay: object }
+  const file = path.join(folder, 'again.json')
+  fs.writeFileSync(file, JSON.stringify(shown.overlay))
+  const again = await muster('vcluster', 'set', 'training', '--overlay', file)
+  assert.match(again.out, /^revision +1$/m, again.err)
+  fs.writeFileSync(path.join(folder, 'nameless.yaml'), 'description: x\n')
+  assert.match((await muster('vcluster', 'apply', path.join(folder, 'nameless.yaml'))).err, /names no vCluster/)
+})
+
+test('what only the plane finds is said with the line of the document, too', async (t) => {
+  const { muster } = await setUpCli(t)
+  const late = await muster('vcluster', 'apply', vclusterFolder(t, `${document}    timeoutMs: 31s\n`))
+  assert.equal(late.code, exitCodes.refused)
+  assert.match(late.err, /VCLUSTER_INVALID[\s\S]*vcluster\.yaml:14: checks\[0\]\.timeoutMs: .*over before it is due/)
+  const peering = await muster('vcluster', 'apply', vclusterFolder(t, `peering: star\n${document}`))
+  assert.match(peering.err, /vcluster\.yaml:1: peering: .*mesh, isolated/)
 })

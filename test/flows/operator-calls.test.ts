@@ -383,7 +383,7 @@ test('a value that fits its schema and breaks a rule is refused with the name of
     ['/v1/tokens', { node: 'gpu-001', expires_ms: 48 * hour }, 'SETTING_INVALID', 'expires_ms'],
     ['/v1/keys', { name: 'the-viewer', role: 'viewer' }, 'SETTING_INVALID', 'name'],
     ['/v1/vclusters', { name: 'none' }, 'VCLUSTER_INVALID', 'name'],
-    ['/v1/vclusters', { name: 'blue', overlay: { files: [file, file], services: [] } }, 'VCLUSTER_INVALID', 'overlay'],
+    ['/v1/vclusters', { name: 'blue', overlay: { files: [file, file] } }, 'VCLUSTER_INVALID', 'overlay.files.1'],
     ['/v1/peer-domains', { ...self, statement_keys: ['A'.repeat(44)] }, 'REQUEST_INVALID', 'name'],
     ['/v1/ca/import', { certificate: 'no certificate' }, 'CA_REQUEST_INVALID', 'certificate'],
   ] as const) {

@@ -44,3 +44,27 @@ test('a state that came while the node wrote too much is decided with its next r
   await intake.take(principal, state, 'session-2')
   assert.deepEqual(await conditions(), [])
 })
+
+test('a service that failed is a condition with its error, also where an agent of 0.3 calls it drift; so is a check', async (t) => {
+  const plane = await setUpOperatorServer(t)
+  await registerNode(plane, { id: 'a', profile: null, macs: [], bmcSerial: null }, operator)
+  await createVCluster(plane, 'training', { set: {}, overlay: null }, operator)
+  await assignNode(plane, 'a', 'training', operator)
+  const [intake, principal] = [openOverlayIntake(plane, { take: () => null }), testPrincipal('a')]
+  const conditions = async () =>
+    (await plane.store.get('node', 'a'))?.value.conditions.map(({ name, evidence }) => [name, evidence])
+  const failed = { name: 'worker', state: 'failed' as const, restarts: 3 }
+  const older = { ...state, services: [failed], drift: ['service worker: not running'] }
+  await intake.take(principal, older, 'session-1')
+  assert.deepEqual(await conditions(), [['service_failed', { service: 'worker', error: null }]])
+  await intake.take(principal, state, 'session-1')
+  const check = { name: 'gpus', state: 'failed' as const, line: '7 of 8 GPUs', since: '2026-01-01T00:00:00Z' }
+  const newer = { ...failed, error: 'ended with exit code 1', output: ['no such table'] }
+  await intake.take(principal, { ...state, services: [newer], checks: [check] }, 'session-1')
+  assert.deepEqual(await conditions(), [
+    ['service_failed', { service: 'worker', error: 'ended with exit code 1', line_1: 'no such table' }],
+    ['unhealthy', { agent_check: 'gpus', says: '7 of 8 GPUs' }],
+  ])
+  await intake.take(principal, state, 'session-1')
+  assert.deepEqual(await conditions(), [])
+})

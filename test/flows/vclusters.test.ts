@@ -44,7 +44,10 @@ test('a vCluster is made, changed and shown; every change counts, and what is so
   ])
   const set = { 'policy.enforcementMode': 'enforce', 'policy.execWhitelist': ['nvidia-smi'] }
   const changed = await ok(plane, 'PATCH', '/v1/vclusters/training', { set, overlay })
-  assert.deepEqual([changed.revision, changed.overlay, changed.policy.execWhitelist], [2, overlay, ['nvidia-smi']])
+  assert.deepEqual(
+    [changed.revision, changed.overlay, changed.policy.execWhitelist],
+    [2, { ...overlay, checks: [] }, ['nvidia-smi']],
+  )
   const backwards = {
     services: overlay.services,
     files: [{ content: 'batch = 8\n', mode: 0o644, path: 'etc/worker.conf' }],
@@ -60,6 +63,29 @@ test('a vCluster is made, changed and shown; every change counts, and what is so
   )
 })
 
+test('how services run, templates and checks come back as they were written, with what was left out filled in', async (t) => {
+  const plane = await setUpOperatorServer(t)
+  const limits = { memoryBytes: 2 ** 30, cpus: 1.5, openFiles: 4096 }
+  const worker = {
+    ...{ name: 'worker', command: ['/usr/bin/worker'], user: 'worker', environment: { BATCH: '8' } },
+    ...{ workingDirectory: '{overlay}', restart: 'on-failure', limits, template: true },
+  }
+  const plain = { name: 'plain', command: ['/usr/bin/plain'] }
+  const file = { path: 'etc/worker.conf', mode: '0640', content: '{id}', template: true }
+  const checks = [{ name: 'disks', command: ['muster:read-only'] }]
+  const asked = { files: [file], services: [worker, plain], checks }
+  const made = await ok(plane, 'POST', '/v1/vclusters', { name: 'training', overlay: asked })
+  assert.ok(Check(VClusterBody, made))
+  assert.deepEqual(made.overlay, {
+    files: [{ ...file, mode: 0o640 }],
+    services: [worker, plain],
+    checks: [{ ...checks[0], intervalMs: 60_000, timeoutMs: 10_000 }],
+  })
+  const again = await ok(plane, 'PATCH', '/v1/vclusters/training', { overlay: made.overlay })
+  assert.equal(again.revision, 1)
+  assert.deepEqual(await ok(plane, 'GET', '/v1/vclusters/training'), made)
+})
+
 test('what is no overlay is refused before anything is read of it', async (t) => {
   const plane = await setUpOperatorServer(t)
   await ok(plane, 'POST', '/v1/vclusters', { name: 'training' })
@@ -70,7 +96,11 @@ test('what is no overlay is refused before anything is read of it', async (t) =>
     { files: [{ ...file, owner: 'root' }], services: [] },
     { files: [], services: [{ name: 'a b', command: ['x'] }] },
     { files: [], services: [{ name: 'a', command: [] }] },
-    { files: [] },
+    { services: [{ name: 'a', command: ['x'], user: 'root' }] },
+    { services: [{ name: 'a', command: ['x'], environment: { MUSTER_NODE: 'other' } }] },
+    { services: [{ name: 'a', command: ['x'], limits: { memory: 1 } }] },
+    { checks: [{ name: 'a', command: ['x'], intervalMs: 10 }] },
+    { files: [{ ...file, mode: '0888' }] },
   ]) {
     const [status, code] = await refused(plane, 'PATCH', '/v1/vclusters/training', { overlay: wrong })
     assert.deepEqual([status, code], [400, 'REQUEST_INVALID'], JSON.stringify(wrong))

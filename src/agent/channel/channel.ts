@@ -18,7 +18,15 @@ import {
   type PlaneSighting,
   type PlaneTrust,
 } from '#wire/channel/channel.ts'
-import { overlayCapability, type CapabilityReportBody, type OverlayStateBody } from '#wire/node/node-runs.ts'
+import { checksCapability, termsCapability } from '#wire/fleet/overlay.ts'
+import {
+  capabilitiesWithoutDetails,
+  overlayCapability,
+  overlayDetailsCapability,
+  overlayStateWithoutDetails,
+  type CapabilityReportBody,
+  type OverlayStateBody,
+} from '#wire/node/node-runs.ts'
 import { peersCapability, type PlanePeers } from '#wire/network/peers.ts'
 import { connectionCapability, type ReportBody } from '#wire/node/report.ts'
 import { musterVersion as agentVersion } from '#platform/this-process.ts'
@@ -82,7 +90,10 @@ const healthCheck = 'health'
 /** The plane reads slowly or not at all: nothing we send is worth keeping then. */
 const mostWaitingBytes = 1 << 20
 
-const offered = ({ config }: CallingAgent): string[] => (config.wireguard === null ? [] : [peersCapability])
+const offered = ({ config }: CallingAgent): string[] => [
+  ...(config.wireguard === null ? [] : [peersCapability]),
+  ...[termsCapability, checksCapability],
+]
 
 export const openChannel = (agent: CallingAgent, identity: Identity, url: string, user: ChannelUser): Channel => {
   const opened = Promise.withResolvers<PlaneHello | null>()
@@ -95,6 +106,7 @@ export const openChannel = (agent: CallingAgent, identity: Identity, url: string
   let hello = false
   let takesOverlay = false
   let takesConnection = false
+  let takesDetails = false
   let isHealthy = false
   let isClosing = false
   let closing: PlaneClosing | null = null
@@ -207,6 +219,7 @@ export const openChannel = (agent: CallingAgent, identity: Identity, url: string
     agent.record.count({ kind: 'exchanged' })
     takesOverlay = said.capabilities.includes(overlayCapability)
     takesConnection = said.capabilities.includes(connectionCapability)
+    takesDetails = said.capabilities.includes(overlayDetailsCapability)
     if (said.capabilities.includes(sightingCapability)) {
       const earlier = said.capabilities.includes(earlierSightingsCapability) ? user.earlierSightings() : []
       send('sighting', { statement: user.sighting(), ...(earlier.length > 0 && { earlier: [...earlier] }) })
@@ -265,8 +278,12 @@ export const openChannel = (agent: CallingAgent, identity: Identity, url: string
     },
     report: ({ connection, ...body }) =>
       send('report', takesConnection && connection !== undefined ? { ...body, connection } : body),
-    overlayState: (body) => void (takesOverlay && send('overlay_state', body)),
-    capabilities: (body) => void (takesOverlay && send('capabilities', body)),
+    overlayState: (body) => {
+      if (takesOverlay) send('overlay_state', takesDetails ? body : overlayStateWithoutDetails(body))
+    },
+    capabilities: (body) => {
+      if (takesOverlay) send('capabilities', takesDetails ? body : capabilitiesWithoutDetails(body))
+    },
     close: () => {
       if (isClosing) return
       isClosing = true

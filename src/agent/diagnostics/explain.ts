@@ -9,7 +9,7 @@ import { DamagedCredentials, fileCredentialStore } from '#agent/state/credential
 import type { Identity } from '#agent/state/credentials.ts'
 import type { RecordedEvent } from './events.ts'
 import { readRecord } from './record-files.ts'
-import { ago, fromNow, isRunning, judgedNowMs, readOut, times } from './status.ts'
+import { ago, fromNow, isRunning, judgedNowMs, overlayTroubles, readOut, times } from './status.ts'
 import { readStatus, type StatusFile, type StatusTrouble } from './status-file.ts'
 
 export type Explanation = {
@@ -111,6 +111,7 @@ const wrongOf = (status: StatusFile, running: boolean, nowMs: number): string[] 
     ...gaveUp(status, running, nowMs),
     ...(leftMs !== null && leftMs <= 0 ? [`cert_expired: its certificate expired ${durationWords(-leftMs)} ago.`] : []),
     ...byWeight(status).map((what) => wrongLine(what, nowMs)),
+    ...(running ? overlayTroubles(status).map(({ text }) => text) : []),
   ]
   if (said.length > 0) return said
   return [
@@ -175,6 +176,7 @@ const adviceOf = (status: StatusFile, running: boolean, nowMs: number): string[]
   const said = [
     ...(running ? [] : [status.outcome?.next ?? 'Start it: systemctl start muster-agent']),
     ...byWeight(status).map(({ next }) => next),
+    ...(running ? overlayTroubles(status).map(({ next }) => next) : []),
   ]
   if (said.length > 0) return [...new Set(said)]
   if (leftMs !== null && leftMs <= 0) return ['Wait for its recovery, or start it now: muster agent renew --now']

@@ -86,9 +86,16 @@ export const StatusFile = Type.Object({
       applied: Type.Boolean(),
       detail: orNull(text),
       services: Type.Array(
-        Type.Object({ name: text, state: text, restarts: Type.Integer(), pid: orNull(Type.Integer()) }),
+        Type.Object({
+          ...{ name: text, state: text, restarts: Type.Integer(), pid: orNull(Type.Integer()) },
+          error: Type.Optional(text),
+          output: Type.Optional(Type.Array(text)),
+          unapplied: Type.Optional(Type.Array(text)),
+        }),
       ),
       drift: Type.Array(text),
+      /** Older agents leave it out. */
+      checks: Type.Optional(Type.Array(Type.Object({ name: text, state: text, line: text, since: text }))),
     }),
   ),
   troubles: Type.Array(StatusTrouble, { maxItems: places.length }),

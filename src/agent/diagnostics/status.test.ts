@@ -57,7 +57,18 @@ test('the status names what the node has to run, and what has drifted', () => {
     )
   assert.deepEqual(told({}), [
     'It runs overlay revision 3: chronyd (running, process 17), worker (failed, restarted 4 times).',
+    'service_failed: worker: not running',
     'config_drift: what was applied is not what is there any more: file etc/app.conf: changed.',
+  ])
+  const why = { error: 'ended with exit code 1', output: ['no such table'], unapplied: ['limits.cpus'] }
+  const worker = { name: 'worker', state: 'failed', restarts: 0, pid: null, ...why }
+  const check = { name: 'gpus', state: 'failed', line: '7 of 8 GPUs', since: at(0) }
+  const kernel = { name: 'kernel', state: 'not_run', line: 'needs the helper', since: at(0) }
+  assert.deepEqual(told({ services: [worker], drift: [], checks: [check, kernel] }), [
+    'It runs overlay revision 3: worker (failed, without limits.cpus).',
+    'service_failed: worker: ended with exit code 1 | no such table',
+    'unhealthy: check gpus: 7 of 8 GPUs',
+    'Check kernel was not made: needs the helper.',
   ])
   assert.deepEqual(told({ applied: false, detail: 'no room', services: [], drift: [] }), [
     'It does not run overlay revision 3 as it should: no room; services: none.',

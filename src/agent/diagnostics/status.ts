@@ -96,15 +96,17 @@ const who = ({ node_id, domain, profile, vcluster }: StatusFile): string[] =>
         `It is node ${node_id} of domain ${domain}, profile ${profile}, ${vcluster === null ? 'in no vCluster' : `in vCluster ${vcluster}`}.`,
       ]
 
-const overlay = ({ overlay: state }: StatusFile): string[] => {
+const overlay = (status: StatusFile): string[] => {
+  const { overlay: state } = status
   if (state === undefined) return []
-  const { vcluster_revision: revision, services, drift } = state
+  const { vcluster_revision: revision, services } = state
   const of = revision === 0 ? 'the overlay of maintenance mode' : `overlay revision ${revision}`
-  const each = services.map(({ name, state, restarts, pid }) => {
+  const each = services.map(({ name, state: how, restarts, pid, unapplied = [] }) => {
     const what = [
-      state,
+      how,
       ...(pid === null ? [] : [`process ${pid}`]),
       ...(restarts === 0 ? [] : [`restarted ${times(restarts)}`]),
+      ...(unapplied.length === 0 ? [] : [`without ${unapplied.join(', ')}`]),
     ]
     return `${name} (${what.join(', ')})`
   })
@@ -112,9 +114,47 @@ const overlay = ({ overlay: state }: StatusFile): string[] => {
     state.applied
       ? `It runs ${of}: ${each.length === 0 ? 'no services' : each.join(', ')}.`
       : `It does not run ${of} as it should: ${state.detail}; services: ${each.length === 0 ? 'none' : each.join(', ')}.`,
+    // The first sentence has said so of an overlay that is not in place.
+    ...overlayTroubles({ ...status, overlay: { ...state, applied: true } }).map(({ text }) => text),
+    ...(state.checks ?? [])
+      .filter((check) => check.state === 'not_run')
+      .map(({ name, line }) => `Check ${name} was not made: ${line}.`),
+  ]
+}
+
+/** What is wrong with what it runs, in the words of the conditions that the plane raises for it, and what to do. */
+export const overlayTroubles = ({ overlay: state }: StatusFile): readonly { text: string; next: string }[] => {
+  if (state === undefined) return []
+  const { applied, detail, services, drift, checks = [] } = state
+  return [
+    ...(applied
+      ? []
+      : [
+          {
+            text: `overlay_failed: what its vCluster asks for is not in place: ${detail}.`,
+            next: 'See the disk and the permissions of its state folder; it is tried again every 30 seconds',
+          },
+        ]),
+    ...services
+      .filter((service) => service.state === 'failed')
+      .map(({ name, error = 'not running', output = [] }) => ({
+        text: `service_failed: ${name}: ${[error, ...output].join(' | ')}`,
+        next: `Correct what service ${name} needs on this machine, or what the vCluster asks for; it is started again by itself`,
+      })),
+    ...checks
+      .filter((check) => check.state === 'failed')
+      .map(({ name, line }) => ({
+        text: `unhealthy: check ${name}: ${line}`,
+        next: `Put right what check ${name} has found; no new work is placed here until it passes`,
+      })),
     ...(drift.length === 0
       ? []
-      : [`config_drift: what was applied is not what is there any more: ${drift.join('; ')}.`]),
+      : [
+          {
+            text: `config_drift: what was applied is not what is there any more: ${drift.join('; ')}.`,
+            next: 'Put it right, or let the agent do so: enforcementMode=enforce of its vCluster',
+          },
+        ]),
   ]
 }
 

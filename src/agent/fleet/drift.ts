@@ -26,14 +26,14 @@ export const driftOfFiles = (current: string, inForce: boolean, files: readonly 
   })
 }
 
-/** One that is being started is not gone yet. */
+/** One that is being started is not gone yet, and one that failed was not changed by anyone: that has a condition of its own. */
 export const driftOfServices = (
   wanted: readonly Pick<WantedService, 'name' | 'digest'>[],
   running: readonly RunningService[],
 ): readonly string[] =>
   wanted.flatMap(({ name, digest }) => {
     const here = running.find((service) => service.name === name)
-    if (here === undefined || here.state === 'failed') return [`service ${name}: not running`]
+    if (here === undefined) return [`service ${name}: not running`]
     return here.digest === digest ? [] : [`service ${name}: not the one that was started`]
   })
 

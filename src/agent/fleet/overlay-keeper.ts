@@ -1,5 +1,5 @@
 // Keeps the overlay of the node in force: from disk at the start, without the plane; again when the plane sends another
-// configuration; and looks for drift periodically.
+// configuration; looks for drift periodically, and makes the health checks of the vCluster.
 
 import * as path from 'node:path'
 import type { AgentCore, AgentParts } from '#agent/core/agent-parts.ts'
@@ -10,11 +10,14 @@ import type { CapabilityReportBody } from '#wire/node/node-runs.ts'
 import type { ConfigOverlay } from '#wire/fleet/overlay.ts'
 import { openOverlayFiles, overlayFolder } from './apply-files.ts'
 import { driftLines, driftOfFiles, driftOfServices } from './drift.ts'
+import { openHealthChecks } from './health-checks.ts'
+import { noHelp, type Helped } from './helped-runner.ts'
 import { openRunner, runnerKind } from './open-runner.ts'
 import { openOverlayReporter, type Configured, type OverlaySender, type AppliedOverlay } from './overlay-reporter.ts'
 import type { RunningService, ServiceRunner } from './service-runner.ts'
 import { putInForce, type InForce } from './services.ts'
-import { wantedServices } from './wanted-services.ts'
+import { machineTrees, type Trees } from './shipped-checks.ts'
+import { wantedServices, type WantedService } from './wanted-services.ts'
 
 export type OverlayKeeper = {
   /** Puts the configuration on disk in force. */
@@ -32,6 +35,11 @@ export type OverlayKeeper = {
 const lookEveryMs = 1_000
 const usualDriftMs = 30_000
 
+/** What of the machine it uses. `helped`: asked when something is to be run, and as often as that. */
+export type OverlayHost = { readonly helped: () => Promise<Helped>; readonly trees: Trees }
+
+const bareHost: OverlayHost = { helped: () => Promise.resolve(noHelp), trees: machineTrees }
+
 /** `linkKind`: what serves the WireGuard interface of this node. */
 export const openOverlayKeeper = (
   core: Pick<AgentCore, 'clock' | 'timers' | 'log'>,
@@ -39,12 +47,19 @@ export const openOverlayKeeper = (
   { keeper, lastConfig, record }: Pick<AgentParts, 'keeper' | 'lastConfig' | 'record'>,
   linkKind: () => CapabilityReportBody['wireguard'],
   driftEveryMs = usualDriftMs,
+  { helped, trees }: OverlayHost = bareHost,
 ): OverlayKeeper => {
   const { clock, timers, log } = core
   // Services run elsewhere, and systemd knows no place but from the root.
   const stateFolder = path.resolve(givenFolder)
   const files = openOverlayFiles(stateFolder)
   const reporter = openOverlayReporter(record)
+  const checks = openHealthChecks(
+    core,
+    async () => (await helped()).checks,
+    trees,
+    () => publish(),
+  )
   const waiting = new Set<string>()
   let runner: ServiceRunner | null = null
   let kind: ServiceRunner['kind'] | null = null
@@ -82,21 +97,24 @@ export const openOverlayKeeper = (
   const services = async (): Promise<readonly RunningService[]> => (await runner?.services()) ?? []
 
   const publish = (): void => {
-    if (latest !== null) reporter.state(latest)
+    if (latest !== null) reporter.state({ ...latest, checks: checks.states() })
     if (kind === null) return
     const vcluster = lastConfig.current()?.vcluster ?? null
     reporter.capabilities({ vcluster, services: kind, wireguard: linkKind() })
   }
 
   const apply = async (how: 'as needed' | 'anew'): Promise<void> => {
-    kind ??= await runnerKind(stateFolder)
+    const helper = (await helped()).services
+    kind ??= await runnerKind(stateFolder, helper)
     const config = configured()
     const wantsNothing = config === null || config.overlay.services.length + config.overlay.files.length === 0
-    if (!wantsNothing || !isBare()) runner ??= await openRunner(core, kind, stateFolder)
+    if (!wantsNothing || !isBare()) runner ??= await openRunner(core, kind, stateFolder, helper)
     if (config === null) return
     const inForce = wantsNothing && isBare() ? nothing : await attempted(config, how)
     recordApplied(inForce)
-    latest = { ...inForce, config, drift: latest?.drift ?? [], running: latest?.running ?? [] }
+    // Asked now: a service that was started just now is not one that is missing.
+    latest = { ...inForce, config, drift: latest?.drift ?? [], running: await services(), checks: [] }
+    checks.configure(config.overlay.checks ?? [], files.current, environment(config.vcluster))
   }
   const attempted = async ({ overlay, vcluster }: Configured, how: 'as needed' | 'anew'): Promise<InForce> => {
     try {
@@ -105,7 +123,12 @@ export const openOverlayKeeper = (
       return { ...nothing, applied: false, detail: error instanceof Error ? error.message : String(error) }
     }
   }
-  const recordApplied = ({ applied, detail, stopped, started }: InForce): void => {
+  const recordApplied = ({ applied, detail, unstarted, stopped, started }: InForce): void => {
+    for (const { name, why } of unstarted) {
+      log.error({ service: name, why }, 'a service could not be started')
+      if (latest?.unstarted.some((before) => before.name === name && before.why === why) !== true)
+        record.changed('overlay', 'service_failed', `Service ${name} could not be started: ${why}`)
+    }
     if (!applied) log.error({ detail }, 'the overlay is not in force')
     if (!applied && detail !== latest?.detail)
       record.changed('overlay', 'overlay_failed', `It is not in force: ${detail}`)
@@ -117,13 +140,29 @@ export const openOverlayKeeper = (
   /** Looks at the services only. */
   const look = async (): Promise<void> => {
     lookedAtMs = clock.monotonicMs()
-    if (latest !== null) latest = { ...latest, running: await services() }
+    await lookAtServices()
     publish()
+  }
+  const lookAtServices = async (): Promise<void> => {
+    const running = await services()
+    if (latest === null) return
+    for (const { name, state, error } of running) {
+      const was = latest.running.find((one) => one.name === name)?.state
+      if (state === 'failed' && was !== 'failed')
+        record.changed('overlay', 'service_failed', `Service ${name}: ${error ?? 'not running'}`)
+      if (state === 'running' && was === 'failed') record.changed('overlay', 'services', `Service ${name} runs again.`)
+    }
+    latest = { ...latest, running }
   }
   const driftNow = async ({ overlay }: Configured): Promise<readonly string[]> =>
     driftLines(
       ...driftOfFiles(files.current, files.areInForce(overlay.files), overlay.files),
-      ...driftOfServices(wantedServices(overlay, files.current), await services()),
+      ...driftOfServices(startedOf(overlay), await services()),
+    )
+  /** What could not be started has not drifted. */
+  const startedOf = (overlay: ConfigOverlay): readonly WantedService[] =>
+    wantedServices(overlay, files.current).filter(
+      ({ name }) => latest?.unstarted.some((one) => one.name === name) !== true,
     )
   /** Compares with the applied overlay; an overlay that was not applied cannot have drifted. */
   const compare = async (): Promise<readonly string[]> => {
@@ -135,17 +174,19 @@ export const openOverlayKeeper = (
       log.warn({ drift }, 'the overlay has drifted')
       record.changed('overlay', 'drift', `Drift: ${drift.join('; ')}`)
     }
-    latest = { ...latest, drift, running: await services() }
+    latest = { ...latest, drift }
+    await lookAtServices()
     return drift
   }
+  /** Drift that is put right at once is on record here and is not reported: an alert would begin and end with it. */
   const lookForDrift = async (): Promise<void> => {
     const drift = await compare()
-    publish()
-    if (drift.length === 0 || latest === null || !isEnforced(latest.config.overlay)) return
-    await apply(drift.every((line) => line.startsWith('service ')) ? 'as needed' : 'anew')
-    const left = await compare()
-    log.warn({ drift, left }, left.length === 0 ? 'drift was corrected' : 'drift could not be corrected')
-    if (left.length === 0) record.changed('overlay', 'drift_corrected', `Put right: ${drift.join('; ')}`)
+    if (drift.length > 0 && latest !== null && isEnforced(latest.config.overlay)) {
+      await apply(drift.every((line) => line.startsWith('service ')) ? 'as needed' : 'anew')
+      const left = await compare()
+      log.warn({ drift, left }, left.length === 0 ? 'drift was corrected' : 'drift could not be corrected')
+      if (left.length === 0) record.changed('overlay', 'drift_corrected', `Put right: ${drift.join('; ')}`)
+    }
     publish()
   }
   const putInForceNow = async (): Promise<void> => {
@@ -160,7 +201,10 @@ export const openOverlayKeeper = (
         if (runner !== null && clock.monotonicMs() - lookedAtMs >= runner.lookEveryMs) queue('look', look)
         else publish()
       }
-      const compareOrRetry = (): void => queue('drift', latest?.applied === true ? lookForDrift : putInForceNow)
+      const compareOrRetry = (): void => {
+        const isWhole = latest !== null && latest.applied && latest.unstarted.length === 0
+        queue('drift', isWhole ? lookForDrift : putInForceNow)
+      }
       cancels = [timers.every(lookEveryMs, tick), timers.every(driftEveryMs, compareOrRetry)]
     },
     configChanged: () => queue('apply', putInForceNow),
@@ -172,8 +216,10 @@ export const openOverlayKeeper = (
       queue('halt', async () => {
         lastConfig.forget()
         latest = null
+        checks.close()
         if (runner === null && isBare()) return
-        runner ??= await openRunner(core, kind ?? (await runnerKind(stateFolder)), stateFolder)
+        const helper = (await helped()).services
+        runner ??= await openRunner(core, kind ?? (await runnerKind(stateFolder, helper)), stateFolder, helper)
         const stopped = (await runner.services()).map(({ name }) => name)
         await runner.stop(stopped)
         if (stopped.length > 0) record.changed('overlay', 'services', `Revoked: services stopped: ${listed(stopped)}.`)
@@ -182,6 +228,7 @@ export const openOverlayKeeper = (
     },
     close: async () => {
       isOver = true
+      checks.close()
       for (const cancel of cancels) cancel()
       // Before `busy`: the job under way may be waiting for a service that does not end.
       await runner?.close()
@@ -191,7 +238,7 @@ export const openOverlayKeeper = (
   }
 }
 
-const nothing: InForce = { applied: true, detail: null, stopped: [], started: [] }
+const nothing: InForce = { applied: true, detail: null, unstarted: [], stopped: [], started: [] }
 
 const isEnforced = ({ policy }: ConfigOverlay): boolean => policy.enforcement_mode === 'enforce'
 

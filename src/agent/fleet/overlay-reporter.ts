@@ -8,6 +8,7 @@ import type { StatusFile } from '#agent/diagnostics/status-file.ts'
 import { tidy } from '#agent/core/trouble.ts'
 import { kernelRelease, readAccelerators } from '#platform/accelerators.ts'
 import { readMachineFacts } from '#platform/hardware.ts'
+import type { CheckState } from './health-checks.ts'
 import type { RunningService } from './service-runner.ts'
 import type { InForce } from './services.ts'
 
@@ -24,6 +25,7 @@ export type AppliedOverlay = InForce & {
   readonly config: Configured
   readonly drift: readonly string[]
   readonly running: readonly RunningService[]
+  readonly checks: readonly CheckState[]
 }
 
 type Capabilities = Pick<CapabilityReportBody, 'vcluster' | 'services' | 'wireguard'>
@@ -69,20 +71,38 @@ export const openOverlayReporter = (record: Pick<AgentRecord, 'facts'>): Overlay
   }
 }
 
-const stateOf = ({ config, applied, detail, running, drift }: AppliedOverlay): OverlayStateBody => ({
-  config_revision: config.revision,
-  applied,
-  detail: detail === null ? null : tidy(detail, longestDetail),
-  services: config.overlay.services.map(({ name }) => {
+/** So many at most say what they wrote, so that the frame keeps its limit. */
+const mostOutputs = 8
+
+const stateOf = ({ config, applied, detail, unstarted, running, drift, checks }: AppliedOverlay): OverlayStateBody => {
+  let outputs = 0
+  const services = config.overlay.services.map(({ name }): OverlayStateBody['services'][number] => {
     const here = running.find((service) => service.name === name)
-    return { name, state: here?.state ?? 'failed', restarts: here?.restarts ?? 0 }
-  }),
-  drift: [...drift],
-})
+    const why = unstarted.find((one) => one.name === name)?.why ?? (here === undefined ? null : here.error)
+    const isUnstarted = unstarted.some((one) => one.name === name)
+    const output = here !== undefined && here.output.length > 0 && outputs++ < mostOutputs ? here.output : []
+    return {
+      name,
+      state: here === undefined || isUnstarted ? 'failed' : here.state,
+      restarts: here?.restarts ?? 0,
+      ...(why !== null && { error: tidy(why, longestDetail) }),
+      ...(output.length > 0 && { output: [...output] }),
+      ...(here !== undefined && here.unapplied.length > 0 && { unapplied: [...here.unapplied] }),
+    }
+  })
+  return {
+    config_revision: config.revision,
+    applied,
+    detail: detail === null ? null : tidy(detail, longestDetail),
+    services,
+    drift: [...drift],
+    ...(checks.length > 0 && { checks: checks.map((check) => ({ ...check })) }),
+  }
+}
 
 /** With what only people on the machine can use. */
 const statusOf = (
-  { applied, detail, services, drift }: OverlayStateBody,
+  { applied, detail, services, drift, checks = [] }: OverlayStateBody,
   { config, running }: AppliedOverlay,
 ): NonNullable<StatusFile['overlay']> => ({
   vcluster_revision: config.overlay.vcluster_revision,
@@ -93,6 +113,7 @@ const statusOf = (
     pid: running.find(({ name }) => name === service.name)?.pid ?? null,
   })),
   drift,
+  checks,
 })
 
 /** What does not change while the agent runs, or hardly ever. */

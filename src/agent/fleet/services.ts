@@ -7,12 +7,17 @@ import type { ServiceRunner } from './service-runner.ts'
 import { wantedServices, type WantedService } from './wanted-services.ts'
 
 export type InForce = {
+  /** Whether the files are in force. */
   readonly applied: boolean
   /** Why not. */
   readonly detail: string | null
+  /** Services that their runner did not start, and why. */
+  readonly unstarted: readonly Unstarted[]
   readonly stopped: readonly string[]
   readonly started: readonly string[]
 }
+
+export type Unstarted = { readonly name: string; readonly why: string }
 
 export type PutInForce = {
   readonly files: OverlayFiles
@@ -31,9 +36,9 @@ export const putInForce = async ({ files, runner, overlay, env, how }: PutInForc
   await runner?.stop(gone)
   const written = how === 'as needed' && files.areInForce(overlay.files) ? done : files.apply(overlay.files)
   const startable = written.kind === 'applied' ? wanted : wanted.filter(({ needsFiles }) => !needsFiles)
-  const { started, faults } = await startAll(runner, startable, env)
-  const details = [...(written.kind === 'applied' ? [] : [written.detail]), ...faults]
-  return { applied: details.length === 0, detail: details[0] ?? null, stopped: gone, started }
+  const { started, unstarted } = await startAll(runner, startable, env)
+  const detail = written.kind === 'applied' ? null : written.detail
+  return { applied: detail === null, detail, unstarted, stopped: gone, started }
 }
 
 const done: AppliedFiles = { kind: 'applied' }
@@ -43,15 +48,15 @@ const startAll = async (
   runner: ServiceRunner | null,
   wanted: readonly WantedService[],
   env: Readonly<Record<string, string>>,
-): Promise<{ readonly started: readonly string[]; readonly faults: readonly string[] }> => {
+): Promise<Pick<InForce, 'started' | 'unstarted'>> => {
   const started: string[] = []
-  const faults: string[] = []
+  const unstarted: Unstarted[] = []
   for (const service of runner === null ? [] : wanted) {
     try {
       if ((await runner?.ensure(service, env)) === 'started') started.push(service.name)
     } catch (error) {
-      faults.push(`service ${service.name}: ${error instanceof Error ? error.message : String(error)}`)
+      unstarted.push({ name: service.name, why: error instanceof Error ? error.message : String(error) })
     }
   }
-  return { started, faults }
+  return { started, unstarted }
 }

@@ -3,18 +3,23 @@
 
 import * as path from 'node:path'
 import type { AgentCore } from '#agent/core/agent-parts.ts'
-import { makeFolder } from '#platform/files.ts'
+import { makeFolder, userName } from '#platform/files.ts'
+import { findProgram } from '#platform/run-program.ts'
 import { stillRuns, type ProcessMark } from '#platform/process-mark.ts'
 import {
   adoptServiceProcess,
   killProcess,
+  logEnd,
+  logLength,
   processesWith,
   startServiceProcess,
   trimLog,
+  type Ending,
   type ServiceProcess,
 } from '#platform/service-process.ts'
 import type { Cancel } from '#platform/timers.ts'
 import { overlayFolder } from './apply-files.ts'
+import { lastLines, readBytes } from './last-lines.ts'
 import { readRunning, writeRunning } from './running-file.ts'
 import {
   failsAfter,
@@ -36,6 +41,12 @@ type Life = {
   /** In a row. */
   deaths: number
   restarts: number
+  /** How it last ended; null: it has not. */
+  ending: Ending | null
+  /** It has ended, and its restart policy lets it be. */
+  rests: boolean
+  /** Where in its log it begins. */
+  readonly logFrom: number
   over: boolean
   cancelRestart: Cancel
 }
@@ -71,14 +82,26 @@ export const openSupervisor = (
     life.process = process
     life.bornMs = clock.monotonicMs()
     note()
-    void process.ended.then((how) => died(life, process, how))
+    void process.ended.then((ending) => died(life, process, ending))
   }
-  const died = (life: Life, process: ServiceProcess, how: string): void => {
+  const died = (life: Life, process: ServiceProcess, ending: Ending): void => {
     if (life.process !== process) return
     life.process = null
+    life.ending = ending
     if (life.over) return
-    life.deaths = clock.monotonicMs() - life.bornMs >= settledAfterMs ? 1 : life.deaths + 1
+    const lasted = clock.monotonicMs() - life.bornMs >= settledAfterMs
+    // What cannot be started is not going to be by itself.
+    life.deaths = Math.max(lasted ? 1 : life.deaths + 1, ending.started ? 1 : failsAfter)
     note()
+    const restart = life.wanted?.service.terms.restart ?? 'always'
+    if (restart === 'never' || (restart === 'on-failure' && ending.code === 0)) {
+      life.rests = true
+      log.info({ service: life.name, how: ending.words }, 'a service has ended, and is left so')
+      return
+    }
+    again(life, ending.words)
+  }
+  const again = (life: Life, how: string): void => {
     const waitMs = restartAfterMs(life.deaths)
     log.warn({ service: life.name, how, waitMs }, 'a service has ended; it is started again')
     life.cancelRestart = timers.after(waitMs, () => begin(life), 'background')
@@ -87,12 +110,16 @@ export const openSupervisor = (
     if (isClosed || life.over || life.process !== null || life.wanted === null) return
     if (life.deaths > 0) life.restarts += 1
     const { service, env } = life.wanted
+    const { environment, workingDirectory } = service.terms
     try {
       makeFolder(path.join(folder, 'log'), 0o700)
-      watch(life, startServiceProcess({ command: service.command, env, logFile: logOf(life.name) }))
+      const command = withinLimits(service)
+      const started = { command, env: { ...env, ...environment }, workingDirectory, logFile: logOf(life.name) }
+      watch(life, startServiceProcess(started))
     } catch (error) {
       log.warn({ service: life.name, err: error }, 'a service could not be started')
       life.deaths += 1
+      life.ending = { started: false, code: null, words: `could not be started: ${messageOf(error)}` }
       life.cancelRestart = timers.after(restartAfterMs(life.deaths), () => begin(life), 'background')
     }
   }
@@ -112,13 +139,17 @@ export const openSupervisor = (
       bornMs: clock.monotonicMs(),
       deaths: 0,
       restarts: 0,
+      ending: null,
+      rests: false,
+      logFrom: logLength(logOf(name)),
       over: false,
       cancelRestart: () => {},
     }
     lives.set(name, life)
     return life
   }
-  const stateOf = ({ process, deaths, bornMs }: Life): ServiceState => {
+  const stateOf = ({ process, deaths, bornMs, rests, ending }: Life): ServiceState => {
+    if (rests) return ending?.code === 0 ? 'ended' : 'failed'
     const alive = process !== null && process.running()
     if (alive && (deaths < failsAfter || clock.monotonicMs() - bornMs >= settledAfterMs)) return 'running'
     return deaths < failsAfter ? 'starting' : 'failed'
@@ -135,22 +166,31 @@ export const openSupervisor = (
     services: () => {
       for (const name of lives.keys()) trimLog(logOf(name), longestLog, true)
       return Promise.resolve(
-        [...lives.values()].map((life): RunningService => ({
-          name: life.name,
-          digest: life.digest,
-          state: stateOf(life),
-          restarts: life.restarts,
-          pid: life.process?.mark?.pid ?? null,
-        })),
+        [...lives.values()].map((life): RunningService => {
+          const state = stateOf(life)
+          const isWrong = state === 'failed' || state === 'starting'
+          const environment = life.wanted?.service.terms.environment ?? {}
+          return {
+            ...{ name: life.name, digest: life.digest, state, restarts: life.restarts },
+            pid: life.process?.mark?.pid ?? null,
+            error: isWrong ? (life.ending?.words ?? null) : null,
+            output: isWrong ? lastLines(logEnd(logOf(life.name), life.logFrom, readBytes), environment) : [],
+            unapplied: life.wanted === null ? [] : unappliedOf(life.wanted.service),
+          }
+        }),
       )
     },
     ensure: async (service, env) => {
+      const { user } = service.terms
+      // Never as another user than asked for.
+      if (user !== null && user !== userName())
+        throw new Error(`it has to run as ${user}: that takes muster-agent-helper, or systemd`)
       const before = lives.get(service.name)
       if (before !== undefined && before.digest === service.digest) {
         // The next time it is started it learns where it belongs by then.
         const wasOrphan = before.wanted === null
         before.wanted = { service, env }
-        if (wasOrphan && before.process === null) begin(before)
+        if (wasOrphan && before.process === null && !before.rests) begin(before)
         return 'kept'
       }
       if (before !== undefined) await end(before)
@@ -183,3 +223,17 @@ const adoptable = (
 }
 
 const currentOf = (stateFolder: string): string => path.join(overlayFolder(stateFolder), 'current')
+
+/** A child can be given a limit on open files. Memory and processors need a control group, which the agent may not make. */
+const withinLimits = ({ command, terms }: WantedService): readonly string[] => {
+  const prlimit = terms.openFiles === null ? null : findProgram('prlimit')
+  return prlimit === null ? command : [prlimit, `--nofile=${terms.openFiles}:${terms.openFiles}`, '--', ...command]
+}
+
+const unappliedOf = ({ terms }: WantedService): readonly string[] => [
+  ...(terms.memoryBytes === null ? [] : ['limits.memoryBytes']),
+  ...(terms.cpus === null ? [] : ['limits.cpus']),
+  ...(terms.openFiles === null || findProgram('prlimit') !== null ? [] : ['limits.openFiles']),
+]
+
+const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))

@@ -5,6 +5,7 @@ import { createHash } from 'node:crypto'
 import { processOwner } from '#platform/files.ts'
 import { runProgram } from '#platform/run-program.ts'
 import { overlayFolder } from './apply-files.ts'
+import { lastLines, mostLines } from './last-lines.ts'
 import { failsAfter, type RunningService, type ServiceRunner, type ServiceState } from './service-runner.ts'
 import type { WantedService } from './wanted-services.ts'
 
@@ -26,9 +27,15 @@ export const openSystemdRunner = (stateFolder: string): ServiceRunner => {
   const prefix = prefixOf(stateFolder)
   const unitOf = (name: string): string => `${prefix}${name}.service`
 
-  const services = async (): Promise<readonly Unit[]> => {
+  const units = async (): Promise<readonly Unit[]> => {
     const shown = await called('systemctl', ['show', `--property=${properties.join(',')}`, `${prefix}*.service`])
     return unitsIn(shown, prefix).filter(({ name }) => name !== question)
+  }
+  /** Who may not read the journal of the machine says nothing of it. */
+  const written = async (name: string): Promise<readonly string[]> => {
+    const args = ['--quiet', '--no-pager', '--output=cat', `--lines=${mostLines}`, `--unit=${unitOf(name)}`]
+    const ran = await runProgram('journalctl', args, { withinMs: probeWithinMs, input: null })
+    return ran.kind === 'done' ? lastLines(ran.stdout) : []
   }
   const stop = async (names: readonly string[]): Promise<void> => {
     if (names.length === 0) return
@@ -39,12 +46,18 @@ export const openSystemdRunner = (stateFolder: string): ServiceRunner => {
   }
   return {
     kind: 'systemd',
-    lookEveryMs: 10_000,
-    services,
+    lookEveryMs: 5_000,
+    services: async () =>
+      Promise.all(
+        (await units()).map(async (unit) =>
+          unit.state === 'failed' ? { ...unit, output: await written(unit.name) } : unit,
+        ),
+      ),
     stop,
     ensure: async (service, env) => {
-      const before = (await services()).find(({ name }) => name === service.name)
-      if (before !== undefined && before.digest === service.digest && before.isUp) return 'kept'
+      const before = (await units()).find(({ name }) => name === service.name)
+      const rests = before?.isUp === false && service.terms.restart === 'never'
+      if (before !== undefined && before.digest === service.digest && (before.isUp || rests)) return 'kept'
       if (before !== undefined) await stop([service.name])
       await called('systemd-run', startArguments(unitOf(service.name), service, env, stateFolder))
       return 'started'
@@ -62,12 +75,13 @@ const startArguments = (
 ): readonly string[] => [
   '--quiet',
   '--no-ask-password',
-  '--collect',
+  // One that may end is kept, so that it can be seen how.
+  ...(service.terms.restart === 'always' ? ['--collect'] : ['--property=RemainAfterExit=yes']),
   `--unit=${unit}`,
   `--description=Muster service ${service.name} ${service.digest}`,
-  ...asUser(),
+  ...(service.terms.user === null ? asUser() : [`--uid=${service.terms.user}`]),
   '--service-type=exec',
-  '--property=Restart=always',
+  `--property=Restart=${restarts[service.terms.restart]}`,
   // Slow enough for systemd's own limit of five starts in ten seconds never to end it.
   '--property=RestartSec=3s',
   '--property=TimeoutStopSec=10s',
@@ -75,10 +89,20 @@ const startArguments = (
   // over a file ends with the first rename that replaces the file.
   `--property=TemporaryFileSystem=${stateFolder}:ro`,
   `--property=BindReadOnlyPaths=-${overlayFolder(stateFolder)}`,
-  ...Object.entries(env).map(([name, value]) => `--setenv=${name}=${value}`),
+  `--working-directory=${service.terms.workingDirectory}`,
+  ...limitsOf(service.terms),
+  ...Object.entries({ ...env, ...service.terms.environment }).map(([name, value]) => `--setenv=${name}=${value}`),
   '--',
   // systemd replaces $NAME in commands; a child of ours would get it as it is.
   ...service.command.map((word) => word.replaceAll('$', '$$$$')),
+]
+
+const restarts = { always: 'always', 'on-failure': 'on-failure', never: 'no' } as const
+
+const limitsOf = ({ memoryBytes, cpus, openFiles }: WantedService['terms']): readonly string[] => [
+  ...(memoryBytes === null ? [] : [`--property=MemoryMax=${memoryBytes}`]),
+  ...(cpus === null ? [] : [`--property=CPUQuota=${Math.round(cpus * 100)}%`]),
+  ...(openFiles === null ? [] : [`--property=LimitNOFILE=${openFiles}`]),
 ]
 
 const asUser = (): readonly string[] => {
@@ -98,7 +122,10 @@ const called = async (program: string, args: readonly string[], harmless?: RegEx
   return ''
 }
 
-const properties = ['Id', 'Description', 'LoadState', 'ActiveState', 'NRestarts', 'MainPID'] as const
+const properties = [
+  ...['Id', 'Description', 'LoadState', 'ActiveState', 'SubState', 'NRestarts', 'MainPID'],
+  ...['Result', 'ExecMainStatus'],
+] as const
 
 /** `isUp`: systemd runs it, or is about to restart it; false after it was stopped. */
 export type Unit = RunningService & { readonly isUp: boolean }
@@ -116,13 +143,17 @@ export const unitsIn = (shown: string, prefix: string): readonly Unit[] =>
     if (!id.startsWith(prefix) || !id.endsWith('.service') || said.get('LoadState') === 'not-found') return []
     const restarts = Number(said.get('NRestarts') ?? 0) || 0
     const active = said.get('ActiveState') ?? ''
+    const state = said.get('SubState') === 'exited' ? 'ended' : stateOf(active, restarts)
     return [
       {
         name: id.slice(prefix.length, -'.service'.length),
         digest: /([0-9a-f]{16})$/.exec(said.get('Description') ?? '')?.[1] ?? '',
-        state: stateOf(active, restarts),
+        state,
         restarts,
         pid: Number(said.get('MainPID') ?? 0) || null,
+        error: state === 'failed' ? errorOf(said.get('Result') ?? '', said.get('ExecMainStatus') ?? '') : null,
+        output: [],
+        unapplied: [],
         isUp: ['active', 'activating', 'reloading'].includes(active),
       },
     ]
@@ -138,4 +169,12 @@ const stateOf = (active: string, restarts: number): ServiceState => {
     default:
       return 'failed'
   }
+}
+
+/** `Result` is systemd's word for what became of it: exit-code, signal, oom-kill, ... */
+const errorOf = (result: string, status: string): string => {
+  if (result === 'exit-code') return `ended with exit code ${status}`
+  return result === '' || result === 'success'
+    ? 'not running'
+    : `systemd says ${result}${status === '' ? '' : ` (${status})`}`
 }

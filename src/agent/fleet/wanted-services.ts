@@ -2,12 +2,25 @@
 
 import { createHash } from 'node:crypto'
 import type { OverlayFile, Service } from '#domain/fleet/overlay.ts'
+import type { ConfigService } from '#wire/fleet/overlay.ts'
+
+export type WantedTerms = {
+  /** Null: the runner decides. */
+  readonly user: string | null
+  readonly environment: Readonly<Record<string, string>>
+  readonly workingDirectory: string
+  readonly restart: NonNullable<ConfigService['terms']>['restart']
+  readonly memoryBytes: number | null
+  readonly cpus: number | null
+  readonly openFiles: number | null
+}
 
 export type WantedService = {
   readonly name: string
   /** With the folder of the files in its place. */
   readonly command: readonly string[]
-  /** Of the command and of the files it names: one that differs in neither goes on running. */
+  readonly terms: WantedTerms
+  /** Of the command, the terms and the files it names: one that differs in none of them goes on running. */
   readonly digest: string
   /** It names files, and is not started without them. */
   readonly needsFiles: boolean
@@ -15,16 +28,54 @@ export type WantedService = {
 
 const place = '{overlay}'
 
+export const usualTerms: WantedTerms = {
+  user: null,
+  environment: {},
+  workingDirectory: '/',
+  restart: 'always',
+  memoryBytes: null,
+  cpus: null,
+  openFiles: null,
+}
+
 export const wantedServices = (
-  overlay: { readonly services: readonly Service[]; readonly files: readonly OverlayFile[] },
+  overlay: {
+    readonly services: readonly (Service & Pick<ConfigService, 'terms'>)[]
+    readonly files: readonly OverlayFile[]
+  },
   folder: string,
 ): readonly WantedService[] =>
-  overlay.services.map(({ name, command }) => ({
-    name,
-    command: command.map((word) => word.replaceAll(place, folder)),
-    digest: digestOf([command, namedFiles(command, overlay.files)]),
-    needsFiles: command.some((word) => word.includes(place)),
-  }))
+  overlay.services.map(({ name, command, terms }) => {
+    const words = [...command, ...(terms === undefined ? [] : placesIn(terms))]
+    const named = namedFiles(words, overlay.files)
+    return {
+      name,
+      command: command.map((word) => inPlace(word, folder)),
+      terms: terms === undefined ? usualTerms : wantedTerms(terms, folder),
+      // Without terms as 0.3 makes it: an upgraded agent restarts nothing.
+      digest: digestOf(terms === undefined ? [command, named] : [command, named, terms]),
+      needsFiles: words.some((word) => word.includes(place)),
+    }
+  })
+
+export const inPlace = (text: string, folder: string): string => text.replaceAll(place, folder)
+
+const placesIn = ({ environment, working_directory: directory }: NonNullable<ConfigService['terms']>): string[] => [
+  ...Object.values(environment),
+  ...(directory === null ? [] : [directory]),
+]
+
+const wantedTerms = (terms: NonNullable<ConfigService['terms']>, folder: string): WantedTerms => ({
+  user: terms.user,
+  environment: Object.fromEntries(
+    Object.entries(terms.environment).map(([name, value]) => [name, inPlace(value, folder)]),
+  ),
+  workingDirectory: terms.working_directory === null ? '/' : inPlace(terms.working_directory, folder),
+  restart: terms.restart,
+  memoryBytes: terms.memory_bytes,
+  cpus: terms.cpus,
+  openFiles: terms.open_files,
+})
 
 /** What the folder of the files is called: the same files, the same name. */
 export const digestOfFiles = (files: readonly OverlayFile[]): string => digestOf(plain(files))

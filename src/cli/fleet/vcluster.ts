@@ -3,19 +3,23 @@
 import type { Command } from 'commander'
 import type { Cli, GlobalOptions } from '#cli/kit/cli.ts'
 import { noun, performs, plans, verb } from '#cli/kit/verb.ts'
-import { type VClusterBody, VClusterSettings, vclusterApi } from '#wire/fleet/vcluster-api.ts'
-import { usageFailure } from '#cli/kit/failure.ts'
+import {
+  type ChangeVClusterRequest,
+  type VClusterBody,
+  VClusterSettings,
+  vclusterApi,
+} from '#wire/fleet/vcluster-api.ts'
+import { formatDuration } from '#wire/core/duration.ts'
+import { Failure, usageFailure } from '#cli/kit/failure.ts'
 import { connect } from '#cli/kit/operator-client.ts'
 import { withPlan, type PlanOptions } from '#cli/plans/plan.ts'
 import { printer } from '#cli/kit/print.ts'
-import { printable } from '#cli/kit/printable.ts'
-import { readText } from '#cli/kit/arguments.ts'
 import { parseSettings, settingLines } from '#cli/kit/settings.ts'
 import { renderFacts, renderHeadedTable } from '#cli/kit/table.ts'
 
 export const declareVCluster = (vcluster: Command, cli: Cli): void => {
   noun(vcluster, [
-    ['muster vcluster create training --overlay training.json', ''],
+    ['muster vcluster apply training/', 'training/vcluster.yaml, and the files below training/files/'],
     ['muster node assign gpu-001 gpu-002 --to training', ''],
   ])
   const list = verb(vcluster, 'list', 'List vClusters', [['muster vcluster list', '']])
@@ -30,18 +34,23 @@ export const declareVCluster = (vcluster: Command, cli: Cli): void => {
   const create = verb(vcluster, 'create <name> [settings...]', 'Make a vCluster', [
     ['muster vcluster create training', 'observes, and runs nothing'],
     ['muster vcluster create secret peering=isolated', 'its nodes see only each other'],
-    ['muster vcluster create training --overlay training.json', ''],
+    ['muster vcluster create training --overlay training.yaml', ''],
   ])
-    .option('--overlay <file>', 'what its nodes run, as JSON (- for standard input)')
+    .option('--overlay <file>', 'what its nodes run, as YAML or JSON (- for standard input)')
     .addHelpText('after', overlayHelp)
   performs(cli, create, vclusterCreate)
 
+  const apply = verb(vcluster, 'apply <place>', 'Make a vCluster, or make it what a document says', [
+    ['muster vcluster apply training/', 'training/vcluster.yaml, and the files below training/files/'],
+    ['muster vcluster apply training.yaml', 'a document with a name in it'],
+  ]).addHelpText('after', applyHelp)
+  performs(cli, apply, vclusterApply)
+
   const set = verb(vcluster, 'set <name> [settings...]', 'Change a vCluster; its nodes get the change at once', [
     ['muster vcluster set training policy.enforcementMode=enforce', 'drift is put right, not only reported'],
-    ['muster vcluster set training policy.execWhitelist=nvidia-smi,dmesg', 'lists with commas'],
-    ['muster vcluster set training --overlay training.json', 'replaces all of its files and services'],
+    ['muster vcluster set training --overlay training.yaml', 'replaces all of its files, services and checks'],
   ])
-    .option('--overlay <file>', 'what its nodes run, as JSON (- for standard input)')
+    .option('--overlay <file>', 'what its nodes run, as YAML or JSON (- for standard input)')
     .addHelpText('after', overlayHelp)
   performs(cli, set, vclusterSet)
 
@@ -54,13 +63,34 @@ export const declareVCluster = (vcluster: Command, cli: Cli): void => {
   performs(cli, remove, vclusterDelete)
 }
 
+const documentKeys = `
+  files:
+    - {path: etc/worker.conf, mode: 0644, content: "node = {id}\\n", template: true}
+  services:
+    - name: worker
+      command: [/usr/bin/worker, --config, "{overlay}/etc/worker.conf"]
+      user: worker                 # needs muster-agent-helper or systemd; never root
+      environment: {BATCH: "8"}
+      workingDirectory: /var/lib/worker
+      restart: on-failure          # always (default), on-failure, never
+      limits: {memoryBytes: 2GiB, cpus: 1.5, openFiles: 4096}
+  checks:
+    - {name: disks, command: ["muster:read-only"], intervalMs: 60s, timeoutMs: 10s}
+    - {name: gpus, command: ["muster:gpus", "8"]}
+Paths lie below a folder of the agent, for which {overlay} stands. With template: true, {id}, {domain}, {vcluster} and {tags}
+of the node are filled in. A check passes with exit code 0; its first line is shown. In JSON modes are numbers or text: "0644".`
+
 const overlayHelp = `
-An overlay:
-  {
-    "files": [{"path": "etc/worker.conf", "mode": 420, "content": "batch = 8\\n"}],
-    "services": [{"name": "worker", "command": ["/usr/bin/worker", "--config", "{overlay}/etc/worker.conf"]}]
-  }
-Paths lie below a folder of the agent, for which {overlay} stands; modes are decimal (420 is 644 in octal).`
+An overlay (every key but path, content, name and command may be left out):${documentKeys}`
+
+const applyHelp = `
+A document (the name may be left out in a folder, which then has it):
+  name: training
+  description: the big one
+  peering: mesh
+  policy: {enforcementMode: enforce}${documentKeys}
+In a folder the files below files/ belong to it, with the mode 0755 or 0644; list one under files: to give it another mode or
+to make it a template. Applying it again changes nothing.`
 
 const vclusterList = async (cli: Cli, options: GlobalOptions): Promise<void> => {
   const answer = await connect(cli, options).ask(vclusterApi.list)
@@ -97,24 +127,40 @@ const vclusterCreate = async (
   name: string,
   pairs: readonly string[],
 ): Promise<void> => {
-  const vcluster = await connect(cli, options).ask(vclusterApi.create, {
-    body: { name, ...(await changes(cli, options, pairs)) },
+  const { body, withLine } = await changes(cli, options, pairs)
+  const made = await connect(cli, options).tryAsk(vclusterApi.create, {
+    body: { name, ...body },
     about: { NAME: name },
   })
-  show(cli, options, vcluster)
+  if (made instanceof Failure) throw withLine(made)
+  show(cli, options, made)
 }
 
 const vclusterSet = async (cli: Cli, options: WithOverlay, name: string, pairs: readonly string[]): Promise<void> => {
   if (pairs.length === 0 && options.overlay === undefined) {
-    throw usageFailure('Nothing is to be changed.', 'Write KEY=VALUE, or --overlay FILE.json')
+    throw usageFailure('Nothing is to be changed.', 'Write KEY=VALUE, or --overlay FILE.yaml')
   }
-  const vcluster = await connect(cli, options).ask(vclusterApi.change, {
+  const { body, withLine } = await changes(cli, options, pairs)
+  const changed = await connect(cli, options).tryAsk(vclusterApi.change, {
     params: { name },
-    body: await changes(cli, options, pairs),
-
+    body,
     about: { NAME: name },
   })
-  show(cli, options, vcluster)
+  if (changed instanceof Failure) throw withLine(changed)
+  show(cli, options, changed)
+}
+
+const vclusterApply = async (cli: Cli, options: GlobalOptions, place: string): Promise<void> => {
+  const { readVClusterFile } = await import('./overlay-file.ts')
+  const { name, set, overlay, withLine } = await readVClusterFile(cli, place)
+  if (name === null) throw usageFailure(`${place} names no vCluster.`, 'Write a line such as: name: training')
+  const plane = connect(cli, options)
+  const about = { NAME: name }
+  const changed = await plane.tryAsk(vclusterApi.change, { params: { name }, body: { set, overlay }, about })
+  const isMissing = changed instanceof Failure && changed.code === 'VCLUSTER_NOT_FOUND'
+  const done = isMissing ? await plane.tryAsk(vclusterApi.create, { body: { name, set, overlay }, about }) : changed
+  if (done instanceof Failure) throw withLine(done)
+  show(cli, options, done)
 }
 
 type DeleteOptions = PlanOptions & { readonly force?: boolean }
@@ -150,21 +196,14 @@ const remove = async (cli: Cli, options: DeleteOptions, name: string): Promise<v
   )
 }
 
-const longestDocument = 64 * 1024
+type Changes = { readonly body: ChangeVClusterRequest; withLine(failure: Failure): Failure }
 
-const changes = async (cli: Cli, { overlay }: WithOverlay, pairs: readonly string[]): Promise<object> => ({
-  ...(pairs.length > 0 && { set: parseSettings(VClusterSettings, pairs) }),
-  ...(overlay !== undefined && { overlay: parseOverlay(overlay, await readText(cli, overlay, longestDocument)) }),
-})
-
-/** What it may contain is for the plane to say. */
-const parseOverlay = (file: string, text: string): unknown => {
-  try {
-    return JSON.parse(text)
-  } catch (error) {
-    const why = error instanceof Error ? printable(error.message) : 'unreadable'
-    throw usageFailure(`${file} is not JSON: ${why}.`, 'See what one looks like: muster vcluster create --help')
-  }
+const changes = async (cli: Cli, { overlay }: WithOverlay, pairs: readonly string[]): Promise<Changes> => {
+  const set = pairs.length > 0 ? { set: parseSettings(VClusterSettings, pairs) } : {}
+  if (overlay === undefined) return { body: set, withLine: (failure) => failure }
+  const { readOverlayFile } = await import('./overlay-file.ts')
+  const read = await readOverlayFile(cli, overlay)
+  return { body: { ...set, overlay: read.overlay }, withLine: read.withLine }
 }
 
 const show = (cli: Cli, options: GlobalOptions, vcluster: VClusterBody): void => {
@@ -172,17 +211,39 @@ const show = (cli: Cli, options: GlobalOptions, vcluster: VClusterBody): void =>
   printer(cli, options).answer(vcluster, () =>
     renderFacts([
       ...settingLines({ name, description, peering, closed, policy }),
-      [
-        'files',
-        orNone(
-          overlay.files.map(({ path, mode, content }) => `${mode.toString(8)} ${path}, ${content.length} characters`),
-        ),
-      ],
-      ['services', orNone(overlay.services.map(({ name: service, command }) => `${service}: ${command.join(' ')}`))],
+      ['files', orNone(overlay.files.map(fileLine))],
+      ['services', orNone(overlay.services.map(serviceLine))],
+      // Planes of 0.3 have none.
+      ['checks', orNone((overlay.checks ?? []).map(checkLine))],
       ['revision', String(vcluster.revision)],
       ['created', `${vcluster.created_at} by ${vcluster.created_by}`],
     ]),
   )
 }
+
+type OverlayShown = VClusterBody['overlay']
+
+const fileLine = ({ path, mode, content, template = false }: OverlayShown['files'][number]): string =>
+  `0${mode.toString(8)} ${path}, ${content.length} characters${template ? ', a template' : ''}`
+
+const serviceLine = (service: OverlayShown['services'][number]): string => {
+  const { name, command, user, environment = {}, workingDirectory, restart, limits = {}, template = false } = service
+  const { memoryBytes, cpus, openFiles } = limits
+  const terms = [
+    ...(user === undefined ? [] : [`as ${user}`]),
+    ...(workingDirectory === undefined ? [] : [`in ${workingDirectory}`]),
+    // A value may be a secret.
+    ...(Object.keys(environment).length === 0 ? [] : [`with ${Object.keys(environment).join(', ')}`]),
+    ...(restart === undefined ? [] : [`restart ${restart}`]),
+    ...(memoryBytes === undefined ? [] : [`memory ${memoryBytes} bytes`]),
+    ...(cpus === undefined ? [] : [`${cpus} cpus`]),
+    ...(openFiles === undefined ? [] : [`${openFiles} open files`]),
+    ...(template ? ['a template'] : []),
+  ]
+  return `${name}: ${command.join(' ')}${terms.length === 0 ? '' : ` (${terms.join(', ')})`}`
+}
+
+const checkLine = ({ name, command, intervalMs, timeoutMs }: NonNullable<OverlayShown['checks']>[number]): string =>
+  `${name}: ${command.join(' ')}, every ${formatDuration(intervalMs)} within ${formatDuration(timeoutMs)}`
 
 const orNone = (lines: readonly string[]): readonly string[] => (lines.length === 0 ? ['none'] : lines)

@@ -33,6 +33,7 @@ const nodeFacts = (node: NodeDetail, nowMs: number): Fact[] => [
   ['assurance', node.assurance],
   ['vcluster', vclusterText(node)],
   ...some('runs', overlayLines(node)),
+  ...some('checks', checkLines(node, nowMs)),
   ...some('drift', driftLines(node)),
   ['scheduling', schedulingText(node.scheduling)],
   ...some('provisioning', node.provisioning ? [provisioningText(node.provisioning, nowMs)] : []),
@@ -195,25 +196,45 @@ export const overlayLines = (node: NodeDetail): string[] => {
     overlay.applied
       ? `applied, configuration ${overlay.config_revision}`
       : `not applied: ${overlay.detail ?? 'its agent does not say why'}`,
-    ...overlay.services.map(serviceLine),
+    ...overlay.services.flatMap(serviceLines),
+    ...(node.not_reported ?? []).map(
+      (what) => `${what}: not run yet; an agent of 0.3 does not know how, and needs an upgrade`,
+    ),
   ]
 }
 
-const serviceLine = ({ name, state, restarts }: Overlay['services'][number]): string =>
-  `service ${name} ${state}${restarts === 0 ? '' : `, restarted ${restarts === 1 ? 'once' : `${restarts} times`}`}`
+const serviceLines = (service: Overlay['services'][number]): string[] => {
+  const { name, state, restarts, error, output = [], unapplied = [] } = service
+  const often = restarts === 0 ? '' : `, restarted ${restarts === 1 ? 'once' : `${restarts} times`}`
+  return [
+    `service ${name} ${state}${often}${error === undefined ? '' : `: ${error}`}`,
+    ...output.map((line) => `  | ${line}`),
+    ...(unapplied.length === 0 ? [] : [`  not applied here: ${unapplied.join(', ')}`]),
+  ]
+}
+
+const checkWords = { passed: 'passes', failed: 'FAILS', not_run: 'not made' } as const
+
+const checkLines = (node: NodeDetail, nowMs: number): string[] =>
+  isGone(node)
+    ? []
+    : (node.overlay?.checks ?? []).map(
+        ({ name, state, line, since }) => `${name} ${checkWords[state]}, since ${moment(since, nowMs)}: ${line}`,
+      )
 
 export const driftLines = (node: NodeDetail): string[] => (isGone(node) ? [] : (node.overlay?.drift ?? []))
 
 const runBy: Readonly<Record<NonNullable<NodeDetail['capabilities']>['services'], string>> = {
-  systemd: 'by systemd',
-  supervised: 'as children of its agent',
+  helper: 'by its helper, each as a user that the host lists',
+  systemd: "by systemd, as its agent's user and without its key",
+  supervised: 'as children of its agent: they share its user and can read its key',
 }
 
 const capabilityLines = (capabilities: NodeDetail['capabilities']): string[] => {
   if (capabilities === null) return []
   const { kernel, services, wireguard, accelerators } = capabilities
   return [
-    `kernel ${kernel}, services ${runBy[services]}, WireGuard ${wireguard}`,
+    `kernel ${kernel}, WireGuard ${wireguard}, services ${runBy[services]}`,
     ...accelerators.map(({ device, count }) => `${count} x ${device}`),
   ]
 }

@@ -36,8 +36,10 @@ const ofCondition = (severity: AlertSeverity): Rule<Condition> => ({
 })
 
 /** Two holders are both named (ruling 6): a person who is woken at night should not have to ask who they are. */
-const conditionWords = ({ reason, evidence }: Condition): string => {
+const conditionWords = ({ name, reason, evidence }: Condition): string => {
   const { claimant, claimant_hardware, holder, holder_hardware } = evidence
+  const because = name === 'service_failed' ? evidence['error'] : name === 'unhealthy' ? evidence['says'] : null
+  if (typeof because === 'string') return `${reason}: ${boundedText(because, 128)}`
   if (claimant === undefined || holder === undefined) return reason
   const named = [claimant, claimant_hardware, holder, holder_hardware].map((part) => boundedText(String(part), 128))
   return `${reason}: ${named[0]}, ${named[1]}; and ${named[2]}, ${named[3]}`
@@ -149,6 +151,7 @@ const rules = {
   }),
   unhealthy: ofCondition('warning'),
   config_drift: ofCondition('warning'),
+  service_failed: ofCondition('warning'),
   overlay_failed: ofCondition('warning'),
   wireguard_failed: ofCondition('warning'),
   active_elsewhere: ofCondition('warning'),

@@ -11,7 +11,7 @@ const conditions: Condition[] = conditionNames.map((name) => ({
   evidence: {},
 }))
 
-test('a person looks at ten conditions of a node, each since it was raised', () => {
+test('a person looks at eleven conditions of a node, each since it was raised', () => {
   const alerts = alertsOfNode(nodeRow('active', { conditions }).value)
   assert.deepEqual(
     alerts.map(({ kind, severity, reason }) => [kind, severity, reason]),
@@ -24,6 +24,7 @@ test('a person looks at ten conditions of a node, each since it was raised', () 
       ['unhealthy', 'warning', 'of unhealthy'],
       ['overlay_failed', 'warning', 'of overlay_failed'],
       ['config_drift', 'warning', 'of config_drift'],
+      ['service_failed', 'warning', 'of service_failed'],
       ['wireguard_failed', 'warning', 'of wireguard_failed'],
       ['active_elsewhere', 'warning', 'of active_elsewhere'],
     ],
@@ -44,6 +45,20 @@ test('of two holders both are named', () => {
   assert.match(alert?.reason ?? '', /^two: 192\.0\.2\.2, instance 22222222.*; and 192\.0\.2\.1, instance 11111111/)
   assert.match(alert?.reason ?? '', /machine 22222222, BMC serial x+….*machine 11111111$/)
   assert.ok((alert?.reason ?? '').length <= 256)
+})
+
+test('why a service does not run, and what a check says, is in the alert', () => {
+  const condition = (name: Condition['name'], evidence: Condition['evidence']): Condition => ({
+    ...{ name, sinceMs: noonMs, reason: 'r', evidence },
+  })
+  const conditions = [
+    condition('service_failed', { service: 'worker', error: 'ended with exit code 1' }),
+    condition('unhealthy', { agent_check: 'gpus', says: '7 of 8 GPUs' }),
+  ]
+  assert.deepEqual(
+    alertsOfNode(nodeRow('active', { conditions }).value).map(({ reason }) => reason),
+    ['r: ended with exit code 1', 'r: 7 of 8 GPUs'],
+  )
 })
 
 test('a quarantine is critical, since it began, with its reason and who said so', () => {

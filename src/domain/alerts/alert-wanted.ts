@@ -14,6 +14,7 @@ const conditionAlerts = {
   unhealthy: 'unhealthy',
   overlay_failed: 'overlay_failed',
   config_drift: 'config_drift',
+  service_failed: 'service_failed',
   wireguard_failed: 'wireguard_failed',
   active_elsewhere: 'active_elsewhere',
 } as const satisfies Partial<Readonly<Record<ConditionName, AlertKind>>>

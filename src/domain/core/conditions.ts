@@ -81,15 +81,25 @@ export const decideClear = ({ node, name, by, nowMs }: ClearFacts): NodeDecided 
 export type ConditionReport = NodeFacts & {
   /** The conditions that the report covers. A report is complete: a covered condition that it omits is cleared. */
   readonly about: readonly ConditionName[]
+  /** Of these the newest reason counts: with another reason the condition is raised anew, in the same change. */
+  readonly newestReason?: readonly ConditionName[]
   readonly reported: readonly Pick<Condition, 'name' | 'reason' | 'evidence'>[]
 }
 
-export const reconcileConditions = ({ node, about, reported, by, nowMs }: ConditionReport): NodeDecided | Unchanged => {
+export const reconcileConditions = (report: ConditionReport): NodeDecided | Unchanged => {
+  const { node, about, newestReason = [], reported, by, nowMs } = report
   const { value } = node
   if (value.membership.kind === 'revoked') return { kind: 'unchanged' }
-  const over = value.conditions.filter(({ name }) => about.includes(name) && !reported.some((one) => one.name === name))
+  const stays = (condition: Condition): boolean =>
+    reported.some(
+      ({ name, reason }) =>
+        name === condition.name && (!newestReason.includes(name) || boundedText(reason) === condition.reason),
+    )
+  const over = value.conditions.filter((condition) => about.includes(condition.name) && !stays(condition))
+  const isNew = (name: ConditionName): boolean =>
+    !hasCondition(value, name) || over.some((condition) => condition.name === name)
   const raised = reported
-    .filter(({ name }, at) => !hasCondition(value, name) && reported.findIndex((one) => one.name === name) === at)
+    .filter(({ name }, at) => isNew(name) && reported.findIndex((one) => one.name === name) === at)
     .map(({ name, reason, evidence }): Condition => ({ name, sinceMs: nowMs, reason, evidence }))
   const [first, ...rest]: EntryDraft[] = [
     ...over.map((condition) => clearedEntry(value, condition, by, nowMs)),

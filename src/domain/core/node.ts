@@ -128,6 +128,7 @@ export const conditionNames = [
   'unhealthy',
   'overlay_failed',
   'config_drift',
+  'service_failed',
   'wireguard_failed',
   'active_elsewhere',
 ] as const

@@ -13,7 +13,7 @@ import {
 import { clearedEntry, withoutConditions } from '#domain/core/conditions.ts'
 import { counted } from '#domain/core/in-words.ts'
 import type { EntryDraft, EntryType } from '#domain/core/journal-entry.ts'
-import type { Node } from '#domain/core/node.ts'
+import type { ConditionName, Node } from '#domain/core/node.ts'
 import { drainEnded } from '#domain/core/quarantined-node.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
 import type { VCluster } from './vcluster.ts'
@@ -93,6 +93,9 @@ const busy = ({ node, force }: LeaveFacts): Refusal | null => {
   return refuse('NODE_STATE_CONFLICT', `${works} on ${id}: drain it first (muster node drain ${id}), or use --force`)
 }
 
+/** About what the vCluster asked for that the node leaves. */
+const ofTheFormer: readonly ConditionName[] = ['config_drift', 'service_failed']
+
 const assigned = (
   { node, by, nowMs }: NodeFacts,
   type: EntryType,
@@ -102,21 +105,20 @@ const assigned = (
 ): NodeDecided => {
   const { value } = node
   const about = { node: value.id, epoch: value.epoch }
-  // It drifted from what another vCluster asked for.
-  const drift = value.conditions.filter(({ name }) => name === 'config_drift')
+  const former = value.conditions.filter(({ name }) => ofTheFormer.includes(name))
   const after: Node = {
     ...value,
     assignment: to === null ? null : to.name,
     // A node that leaves a vCluster keeps no work of it.
     allocations: value.assignment === null ? value.allocations : 0,
     drain: value.drain === 'draining' ? 'drained' : value.drain,
-    conditions: withoutConditions(value.conditions, ['config_drift']),
+    conditions: withoutConditions(value.conditions, ofTheFormer),
   }
   const body = { vcluster: after.assignment, was: value.assignment, ...why }
   const entries: [EntryDraft, ...EntryDraft[]] = [
     entry(by, nowMs, type, about, body),
     ...drainEnded(value, by, nowMs),
-    ...drift.map((condition) => clearedEntry(after, condition, by, nowMs)),
+    ...former.map((condition) => clearedEntry(after, condition, by, nowMs)),
   ]
   // A deletion of the vCluster meanwhile has to win.
   const relied = to === null ? {} : { reads: [readOf('vcluster', to.name, to.row)] }

@@ -1,10 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { overlayChanges, noOverlay, type Overlay, decideOverlayShown, type OverlayShown } from './overlay.ts'
-import { alice, nodeRow, noonMs } from '../../../test/fakes/sample-rows.ts'
-import type { Condition, Node } from '#domain/core/node.ts'
+import { isSameOverlay, overlayChanges, overlayProblem, noOverlay, usualTerms, type Overlay } from './overlay.ts'
 
 const overlay = (files: Record<string, string>, services: Record<string, string>): Overlay => ({
+  ...noOverlay,
   files: Object.entries(files).map(([path, content]) => ({ path, mode: 0o644, content })),
   services: Object.entries(services).map(([name, program]) => ({ name, command: [program] })),
 })
@@ -22,51 +21,27 @@ test('what has become of an overlay names files and services, and nothing of wha
   assert.deepEqual(overlayChanges(before, before), [])
 })
 
-const well: OverlayShown = { applied: true, detail: null, drift: [] }
-const drifted: OverlayShown = { ...well, drift: ['file etc/app.conf: changed', 'service worker: not running'] }
-const failed: OverlayShown = { ...well, applied: false, detail: 'no space left' }
+const check = { name: 'disks', command: ['muster:read-only'], intervalMs: 60_000, timeoutMs: 10_000 }
 
-const shows = (shown: OverlayShown, changes: Partial<Node> = { assignment: 'training' }, atMs = noonMs) =>
-  decideOverlayShown({ node: nodeRow('active', changes), shown, by: alice, nowMs: atMs })
-
-const after = (shown: OverlayShown, changes?: Partial<Node>): readonly Condition[] => {
-  const verdict = shows(shown, changes)
-  assert.ok(verdict.kind === 'decided')
-  return verdict.node.conditions
-}
-
-test('drift and failure are raised with what the agent said of them, and a repeated state writes nothing', () => {
-  const [condition] = after(drifted)
-  assert.deepEqual(
-    [condition?.name, condition?.evidence],
-    ['config_drift', { first: 'file etc/app.conf: changed', differences: 2 }],
-  )
-  assert.deepEqual(after(failed)[0]?.evidence, { detail: 'no space left' })
-  const standing = { assignment: 'training', conditions: after(drifted) }
-  assert.deepEqual(shows(drifted, standing, noonMs + 1000), { kind: 'unchanged' })
-  assert.deepEqual(shows({ ...drifted, drift: ['something else'] }, standing), { kind: 'unchanged' })
-  assert.deepEqual(shows(well), { kind: 'unchanged' })
+test('how a service runs, whether a file is a template, and checks are part of it', () => {
+  const before = overlay({ 'etc/a': 'a' }, { one: '/bin/one' })
+  const terms = [{ ...usualTerms('one'), environment: { A: '1', B: '2' } }]
+  const after: Overlay = { ...before, terms, templates: ['etc/a'], checks: [check] }
+  assert.deepEqual(overlayChanges(before, after), ['file etc/a changed', 'service one changed', 'check disks added'])
+  assert.equal(isSameOverlay(before, after), false)
+  const otherOrder = { ...after, terms: [{ ...usualTerms('one'), environment: { B: '2', A: '1' } }] }
+  assert.ok(isSameOverlay(after, otherOrder), 'the order in which an environment was written does not count')
 })
 
-test('what the agent no longer shows is over, and nothing else is', () => {
-  const other: Condition = { name: 'disk_full', sinceMs: 1, reason: 'r', evidence: {} }
-  const conditions = [other, ...after({ ...drifted, ...failed, drift: drifted.drift })]
-  assert.deepEqual(after(well, { assignment: 'training', conditions }), [other])
-  const verdict = shows(failed, { assignment: 'training', conditions })
-  assert.ok(verdict.kind === 'decided')
-  assert.deepEqual(
-    verdict.change.entries.map(({ type, body }) => [type, body['condition']]),
-    [['node.condition_cleared', 'config_drift']],
-  )
+test('a check that could not be made is refused, with its place', () => {
+  const problem = (changes: object) => overlayProblem({ ...noOverlay, checks: [{ ...check, ...changes }] })
+  assert.equal(problem({}), null)
+  assert.deepEqual(problem({ timeoutMs: 61_000 })?.field, 'checks.0.timeoutMs')
+  assert.match(problem({ command: ['muster:raid'] })?.why ?? '', /no check muster:raid; there are muster:read-only/)
 })
 
-test('in maintenance mode nothing drifts, and an existing drift is cleared; a failed overlay is reported all the same', () => {
-  assert.deepEqual(shows(drifted, { assignment: null }), { kind: 'unchanged' })
-  assert.deepEqual(after(drifted, { assignment: null, conditions: after(drifted) }), [])
-  assert.equal(after(failed, { assignment: null })[0]?.name, 'overlay_failed')
-})
-
-test('a tombstone has no conditions', () => {
-  const verdict = decideOverlayShown({ node: nodeRow('revoked'), shown: failed, by: alice, nowMs: noonMs })
-  assert.deepEqual(verdict, { kind: 'unchanged' })
+test('a template has to fit every node', () => {
+  const long = overlay({ a: '{tags}'.repeat(20) }, {})
+  assert.equal(overlayProblem(long), null)
+  assert.match(overlayProblem({ ...long, templates: ['a'] })?.why ?? '', /with its templates filled in/)
 })

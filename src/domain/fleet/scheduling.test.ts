@@ -52,7 +52,7 @@ test('one slot that could not be cleaned blocks the whole machine, by name (R-01
 
 const sick = { state: 'unhealthy', reason: 'xid 79', evidence: { gpu: 3 } } as const
 const well = { state: 'healthy' } as const
-const facts = { node: nodeRow('active', { assignment: 'vc1' }), by: alice, nowMs: noonMs }
+const facts = { node: nodeRow('active', { assignment: 'vc1' }), failedChecks: [], by: alice, nowMs: noonMs }
 
 test('an unhealthy node is unavailable, and comes back when it is healthy again', () => {
   const raised = expectDecided(decideHealth({ ...facts, report: sick }))
@@ -72,4 +72,24 @@ test('what a checker repeats is not written again; its first words stay', () => 
 
 test('a tombstone has no health', () => {
   expectRefused(decideHealth({ ...facts, node: nodeRow('revoked'), report: sick }), 'NODE_REVOKED')
+})
+
+const failedChecks = [{ name: 'gpus', line: '7 of 8 GPUs' }]
+const byCheck = nodeRow('active', {
+  assignment: 'vc1',
+  conditions: [{ name: 'unhealthy', sinceMs: 1, reason: 'check gpus failed', evidence: { agent_check: 'gpus' } }],
+})
+
+test("a check of the agent's own is not answered by hand: it ends when it passes", () => {
+  const ok = decideHealth({ ...facts, node: byCheck, failedChecks, report: well })
+  expectRefused(ok, 'NODE_STATE_CONFLICT', /check gpus failed/)
+  // The agent is gone, and with it the check.
+  expectDecided(decideHealth({ ...facts, node: byCheck, report: well }))
+})
+
+test('the report of an operator outlives the check that failed before it, and gives way to one that still fails', () => {
+  const said = expectDecided(decideHealth({ ...facts, node: byCheck, failedChecks, report: sick }))
+  assert.deepEqual([said.node.conditions[0]?.reason, said.node.conditions.length], ['xid 79', 1])
+  const back = expectDecided(decideHealth({ ...facts, node: row(said.node), failedChecks, report: well }))
+  assert.deepEqual(back.node.conditions[0]?.evidence, { agent_check: 'gpus', says: '7 of 8 GPUs' })
 })

@@ -2,9 +2,10 @@
 
 import type { ConditionName, Node, Condition } from '#domain/core/node.ts'
 import type { EntryType, JournalEntry } from '#domain/core/journal-entry.ts'
-import { decideClear, decideRaise, type Unchanged } from '#domain/core/conditions.ts'
+import { decideClear, decideRaise, reconcileConditions, type Unchanged } from '#domain/core/conditions.ts'
 import type { NodeDecided, NodeFacts } from '#domain/core/change.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
+import { ownCheck, unhealthyBy, type CheckFailure } from './overlay-shown.ts'
 
 export type Scheduling = {
   readonly state: 'schedulable' | 'draining' | 'drained' | 'unavailable'
@@ -34,6 +35,8 @@ export const blocksScheduling: Readonly<Record<ConditionName, boolean>> = {
   overlay_failed: true,
   // New work would start on a configuration that was not asked for.
   config_drift: true,
+  // Work on the node relies on the services of its vCluster.
+  service_failed: true,
   wireguard_failed: true,
   // Advisory: a claim of another domain never takes work away here (R-013).
   active_elsewhere: false,
@@ -104,13 +107,30 @@ export type HealthReport =
   | { readonly state: 'unhealthy'; readonly reason: string; readonly evidence: Condition['evidence'] }
   | { readonly state: 'healthy' }
 
-/** A checker says the same again and again: only what is new is written. */
-export const decideHealth = (
-  facts: NodeFacts & { readonly report: HealthReport },
-): NodeDecided | Unchanged | Refusal => {
-  const { report, ...about } = facts
-  if (about.node.value.membership.kind === 'revoked') return refuse('NODE_REVOKED')
-  return report.state === 'healthy'
-    ? decideClear({ ...about, name: 'unhealthy' })
-    : decideRaise({ ...about, name: 'unhealthy', reason: report.reason, evidence: report.evidence })
+export type HealthFacts = NodeFacts & {
+  readonly report: HealthReport
+  /** The checks of the agent's own that fail now (overlay-shown.ts). */
+  readonly failedChecks: readonly CheckFailure[]
 }
+
+/**
+ * A checker says the same again and again: only what is new is written. The report of an operator outlives the checks of the agent's
+ * own; when it is taken back, those count again.
+ */
+export const decideHealth = ({ report, failedChecks, ...facts }: HealthFacts): NodeDecided | Unchanged | Refusal => {
+  const { membership, conditions } = facts.node.value
+  if (membership.kind === 'revoked') return refuse('NODE_REVOKED')
+  const was = conditions.find(({ name }) => name === 'unhealthy')
+  const byOwnCheck = was !== undefined && was.evidence[ownCheck] !== undefined
+  const own = unhealthyBy(failedChecks)
+  if (report.state === 'unhealthy') {
+    const said = { ...facts, name: 'unhealthy' as const, reason: report.reason, evidence: report.evidence }
+    return byOwnCheck ? replaced(facts, said) : decideRaise(said)
+  }
+  if (byOwnCheck && own !== null)
+    return refuse('NODE_STATE_CONFLICT', `${own.reason} on the node: it is healthy again when they pass`)
+  return own === null ? decideClear({ ...facts, name: 'unhealthy' }) : replaced(facts, own)
+}
+
+const replaced = (facts: NodeFacts, by: Pick<Condition, 'name' | 'reason' | 'evidence'>): NodeDecided | Unchanged =>
+  reconcileConditions({ ...facts, about: [by.name], newestReason: [by.name], reported: [by] })

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { alice, noonMs, row } from '../../../test/fakes/sample-rows.ts'
-import { longestOverlay, type Overlay } from './overlay.ts'
+import { longestOverlay, noOverlay, type Overlay } from './overlay.ts'
 import { maintenancePolicy } from '#domain/core/domain-settings.ts'
 import { isRefusal } from '#domain/core/refusal.ts'
 import { decideChangeVCluster, decideCreateVCluster, decideDeleteVCluster, type VCluster } from './vcluster.ts'
@@ -23,14 +23,14 @@ const service = (name: string) => ({ name, command: ['/bin/true'] })
 
 test('a vCluster starts open, with the policy of maintenance and nothing to run', () => {
   const { policy, overlay, revision, closed, peering } = make()
-  assert.deepEqual([policy, overlay, revision], [maintenancePolicy, { files: [], services: [] }, 1])
+  assert.deepEqual([policy, overlay, revision], [maintenancePolicy, noOverlay, 1])
   assert.deepEqual([closed, peering], [false, 'mesh'])
 })
 
 test('a name is taken until its vCluster is deleted; the next one of that name goes on counting', () => {
   const taken = decideCreateVCluster({ name: 'training', existing: row(make()), ...nothing, ...by })
   assert.ok(isRefusal(taken) && taken.code === 'VCLUSTER_EXISTS')
-  const gone = make({ revision: 6, deletedAtMs: noonMs, overlay: { files: [file('a')], services: [] } })
+  const gone = make({ revision: 6, deletedAtMs: noonMs, overlay: { ...noOverlay, files: [file('a')], services: [] } })
   const next = decideCreateVCluster({ name: 'training', existing: row(gone), ...nothing, ...by })
   assert.ok(!isRefusal(next))
   assert.deepEqual([next.vcluster.revision, next.vcluster.overlay.files, next.vcluster.deletedAtMs], [7, [], null])
@@ -38,7 +38,7 @@ test('a name is taken until its vCluster is deleted; the next one of that name g
 })
 
 test('every change makes a revision and says what changed; what is so already makes none', () => {
-  const overlay = { files: [file('etc/app.conf')], services: [service('worker')] }
+  const overlay = { ...noOverlay, files: [file('etc/app.conf')], services: [service('worker')] }
   const verdict = change(make(), { 'policy.enforcementMode': 'enforce', description: 'the big one' }, overlay)
   assert.ok(verdict.kind === 'decided')
   assert.equal(verdict.vcluster.revision, 2)
@@ -62,19 +62,28 @@ test('what could not be put in place is refused by name', () => {
   assert.match(refusedFor({ peering: 'star' }), /mesh, isolated/)
   assert.match(refusedFor({ 'policy.execWhitelist': Array.from({ length: 33 }, (_, at) => `p${at}`) }), /at most 32/)
   assert.match(refusedFor({ 'policy.shellWhitelist': ['a b'] }), /without spaces/)
-  const twice = { files: [file('a'), file('b'), file('a')], services: [] }
+  const twice = { ...noOverlay, files: [file('a'), file('b'), file('a')], services: [] }
   assert.match(refusedFor({}, twice), /a is there twice/)
-  assert.match(refusedFor({}, { files: [], services: [service('x'), service('x')] }), /x is there twice/)
-  assert.match(refusedFor({}, { files: [file('etc'), file('etc/app/conf')], services: [] }), /below a path/)
-  assert.match(refusedFor({}, { files: [file('a', 'x'.repeat(longestOverlay))], services: [] }), /fit a frame/)
+  assert.match(refusedFor({}, { ...noOverlay, files: [], services: [service('x'), service('x')] }), /x is there twice/)
+  assert.match(
+    refusedFor({}, { ...noOverlay, files: [file('etc'), file('etc/app/conf')], services: [] }),
+    /below a path/,
+  )
+  assert.match(
+    refusedFor({}, { ...noOverlay, files: [file('a', 'x'.repeat(longestOverlay))], services: [] }),
+    /fit a frame/,
+  )
   // As a frame carries them, not as they look.
-  assert.match(refusedFor({}, { files: [file('a', 'ö'.repeat(longestOverlay / 2))], services: [] }), /fit a frame/)
+  assert.match(
+    refusedFor({}, { ...noOverlay, files: [file('a', 'ö'.repeat(longestOverlay / 2))], services: [] }),
+    /fit a frame/,
+  )
 })
 
 test('deleting leaves a tombstone without an overlay, of a vCluster that was closed before', () => {
   const open = decideDeleteVCluster({ vcluster: row(make()), ...by })
   assert.ok(isRefusal(open) && open.code === 'VCLUSTER_IN_USE')
-  const closed = make({ closed: true, overlay: { files: [file('a')], services: [] } })
+  const closed = make({ closed: true, overlay: { ...noOverlay, files: [file('a')], services: [] } })
   const done = decideDeleteVCluster({ vcluster: row(closed), ...by })
   assert.ok(!isRefusal(done))
   const { deletedAtMs, revision, overlay } = done.vcluster

@@ -1,6 +1,6 @@
 // A vCluster: the logical group a node is assigned to. It never touches a certificate (R-005).
 
-import { overlayChanges, overlayProblem, noOverlay, type Overlay } from './overlay.ts'
+import { isSameOverlay, overlayChanges, overlayProblem, noOverlay, type Overlay } from './overlay.ts'
 import { policyRules, type Policy } from './policy.ts'
 import { readOf, type Row, boundedText, decided, entry, type Attribution, type Decided } from '#domain/core/change.ts'
 import type { Unchanged } from '#domain/core/conditions.ts'
@@ -93,7 +93,7 @@ export const decideChangeVCluster = (facts: ChangeVClusterFacts): VClusterDecide
   if (row.value.deletedAtMs !== null) return refuse('VCLUSTER_NOT_FOUND', row.value.name)
   const vcluster = changed(row.value, facts)
   if ('kind' in vcluster) return vcluster
-  const replaced = overlay !== null && JSON.stringify(overlay) !== JSON.stringify(row.value.overlay)
+  const replaced = overlay !== null && !isSameOverlay(overlay, row.value.overlay)
   const changes = [
     ...changesOf(row.value, vcluster, Object.keys(set)).map((line) => boundedText(line)),
     ...(replaced ? [overlayLine(row.value.overlay, overlay)] : []),
@@ -127,7 +127,9 @@ const changed = (vcluster: VCluster, { set, overlay }: VClusterChanges): VCluste
     result = withSetting(result, key, value)
   }
   const problem = overlayProblem(result.overlay)
-  return problem === null ? result : refuseField('VCLUSTER_INVALID', 'overlay', problem)
+  if (problem === null) return result
+  const field = problem.field === '' ? 'overlay' : `overlay.${problem.field}`
+  return refuseField('VCLUSTER_INVALID', field, problem.why)
 }
 
 const said = ({ name, revision }: VCluster) => ({ vcluster: name, revision })

@@ -4,8 +4,11 @@ import { isoTime } from '#platform/clock.ts'
 import { durationWords } from '#domain/core/in-words.ts'
 import { afterExpiry, type RecoveryFacts } from './explain-recovery.ts'
 import type { Condition, ConditionName } from '#domain/core/node.ts'
+import { ownCheck } from '#domain/fleet/overlay-shown.ts'
 
-const advice: Readonly<Record<ConditionName, (id: string, facts: RecoveryFacts) => string>> = {
+type Advice = (id: string, facts: RecoveryFacts, condition: Condition) => string
+
+const advice: Readonly<Record<ConditionName, Advice>> = {
   stuck_enrollment: (id) =>
     `Look at the agent's log on the machine; if it lost its key, muster token create --node ${id}, else muster node revoke ${id} --reason REASON`,
   cert_expiring: (id) =>
@@ -33,12 +36,16 @@ const advice: Readonly<Record<ConditionName, (id: string, facts: RecoveryFacts) 
     'Its disk is nearly full, so it writes no logs and records: make room on the machine',
   recovery_enrollment_blocked: (id) =>
     `It cannot recover without an operator: see muster node explain ${id}; to repair it under watch: muster node repair-bundle ${id} --reason REASON --out FILE`,
-  unhealthy: (id) =>
-    `A health report says so; once it is healthy again: muster node health ${id} --ok, or a new report of its reporter`,
+  unhealthy: (id, _facts, { evidence }) =>
+    evidence[ownCheck] === undefined
+      ? `A health report says so; once it is healthy again: muster node health ${id} --ok, or a new report of its reporter`
+      : `A check of its vCluster says so, and it is over when that passes: see muster node show ${id}`,
   overlay_failed: () =>
     'What its vCluster asks for could not be put into force, and its agent keeps trying: see muster agent status on the machine',
   config_drift: (id) =>
     `What its vCluster asked for is no longer what is there: put it right on the machine, or let the agent do so with enforcementMode=enforce; see muster node show ${id}`,
+  service_failed: (id, { node }) =>
+    `Its agent keeps starting it: see muster node show ${id}, and its log on the machine; if the vCluster asks for the wrong thing: muster vcluster show ${node.assignment ?? 'NAME'}`,
   wireguard_failed: () =>
     'Its agent could not apply its WireGuard peers and keeps trying: see muster agent status on the machine',
   active_elsewhere: () =>
@@ -58,11 +65,11 @@ export const explainCondition = (facts: RecoveryFacts, condition: Condition): st
   const evidence = Object.entries(condition.evidence).map(([name, value]) => `${name} ${value ?? 'unknown'}`)
   const known = evidence.length === 0 ? '' : ` (${evidence.join(', ')})`
   const since = `since ${isoTime(condition.sinceMs)}, ${durationWords(facts.nowMs - condition.sinceMs)}`
-  return `${condition.name} ${since}: ${condition.reason}${known}. ${adviceFor(condition.name, facts)}.`
+  return `${condition.name} ${since}: ${condition.reason}${known}. ${adviceFor(condition, facts)}.`
 }
 
 /** A replica of a later release may have raised one that this release does not know. */
-const adviceFor = (name: string, facts: RecoveryFacts): string =>
-  Object.hasOwn(advice, name)
-    ? advice[name as ConditionName](facts.node.id, facts)
+const adviceFor = (condition: Condition, facts: RecoveryFacts): string =>
+  Object.hasOwn(advice, condition.name)
+    ? advice[condition.name](facts.node.id, facts, condition)
     : 'A later release raised it: a plane of that release says what to do'

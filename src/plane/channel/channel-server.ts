@@ -13,7 +13,7 @@ import {
   pingEveryMs,
   sightingCapability,
 } from '#wire/channel/channel.ts'
-import { overlayCapability } from '#wire/node/node-runs.ts'
+import { overlayCapability, overlayDetailsCapability } from '#wire/node/node-runs.ts'
 import { connectionCapability } from '#wire/node/report.ts'
 import { peersCapability } from '#wire/network/peers.ts'
 import { limitToCertificate } from './cut-sessions.ts'
@@ -121,11 +121,8 @@ const attend = (core: ServedCore, parts: ServedParts, session: Session, socket: 
       server_time: isoTime(core.clock.nowMs()),
       session: session.number,
       capabilities: [
-        sightingCapability,
-        earlierSightingsCapability,
-        overlayCapability,
-        peersCapability,
-        connectionCapability,
+        ...[sightingCapability, earlierSightingsCapability, peersCapability, connectionCapability],
+        ...[overlayCapability, overlayDetailsCapability],
       ],
       ping_every_ms: pingEveryMs,
     },

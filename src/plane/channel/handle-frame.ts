@@ -57,6 +57,7 @@ const handle = async (
   switch (frame.type) {
     case 'hello': {
       const { config_revision: config, trust_revision: trust } = frame.body
+      session.offers = new Set(frame.body.capabilities)
       const agentVersion = boundedText(frame.body.agent_version, 64)
       const { evidence } = session
       core.store.observe(principal.id, { agentVersion, source: principal.source, configRevision: config, evidence })

@@ -92,7 +92,8 @@ const bringUpToDate = async (store: Store, parts: UpdateParts, session: Session,
   const domain = await domainSettingsRow(store)
   if (profile === null) return
   const config = configurationOf({
-    ...{ profile: profile.value, domain: domain.value, vcluster, urls: urls() },
+    ...{ node: node.value, offers: session.offers, profile: profile.value, domain: domain.value },
+    ...{ vcluster, urls: urls() },
     wireguard: wireguardConfigOf(node.value, profile.value, domain.value),
   })
   const trust = trustOf(issuer)

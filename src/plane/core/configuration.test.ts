@@ -1,12 +1,16 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { domainRow, profileRow, vclusterRow } from '../../../test/fakes/sample-rows.ts'
+import { nothingTagged } from '#domain/core/hardware-profile.ts'
+import { noOverlay, usualTerms } from '#domain/fleet/overlay.ts'
 import { configurationOf, endpointSet, trustOf, type ConfigurationFacts } from './configuration.ts'
 
 const profile = profileRow('gpu-cloud').value
 const domain = domainRow().value
 const urls = { node: 'https://plane.example:8443', recovery: 'https://plane.example:8442' }
-const facts: ConfigurationFacts = { profile, domain, vcluster: null, wireguard: null, urls }
+const node = { id: 'gpu-001', machine: { ...nothingTagged, tags: ['h100'] } }
+const offers = new Set(['service_terms', 'health_checks'])
+const facts: ConfigurationFacts = { node, offers, profile, domain, vcluster: null, wireguard: null, urls }
 const revisionWith = (changed: Partial<ConfigurationFacts> = {}): number =>
   configurationOf({ ...facts, ...changed }).revision
 
@@ -16,7 +20,7 @@ const worker = { name: 'worker', command: ['{overlay}/bin/work'] }
 const training = vclusterRow('training', {
   revision: 3,
   policy: { enforcementMode: 'enforce', execWhitelist: ['nvidia-smi'], shellWhitelist: [], regulated: true },
-  overlay: { files: [{ path: 'bin/work', mode: 0o755, content: '#!/bin/sh' }], services: [worker] },
+  overlay: { ...noOverlay, files: [{ path: 'bin/work', mode: 0o755, content: '#!/bin/sh' }], services: [worker] },
 }).value
 
 test("the revision changes with every part of a node's configuration, and with nothing else", () => {
@@ -67,8 +71,35 @@ test('assigned: the policy, files and services of the vCluster, and time sync un
     ],
   )
   const own = { name: 'chronyd', command: ['/usr/bin/ptp'] }
-  const another = { ...training, overlay: { files: [], services: [own] } }
+  const another = { ...training, overlay: { ...noOverlay, services: [own] } }
   assert.deepEqual(configurationOf({ ...facts, vcluster: another, domain: keepingTime }).overlay?.services, [own])
+})
+
+test('an agent of 0.3 gets templates filled in, and neither services under terms nor checks', () => {
+  const overlay = {
+    files: [{ path: 'etc/node', mode: 0o644, content: '{id} {tags}' }],
+    services: [worker, { name: 'feeder', command: ['/bin/feed'] }, { name: 'named', command: ['/bin/n', '{id}'] }],
+    terms: [
+      { ...usualTerms('feeder'), user: 'feed', limits: { memoryBytes: 2 ** 20, cpus: null, openFiles: null } },
+      { ...usualTerms('named'), template: true },
+    ],
+    templates: ['etc/node'],
+    checks: [{ name: 'disks', command: ['muster:read-only'], intervalMs: 1000, timeoutMs: 500 }],
+  }
+  const vcluster = { ...training, overlay }
+  const newer = configurationOf({ ...facts, vcluster }).overlay
+  assert.equal(newer?.files[0]?.content, 'gpu-001 h100')
+  assert.deepEqual(newer?.services[1]?.terms, {
+    ...{ user: 'feed', environment: {}, working_directory: null, restart: 'always' },
+    ...{ memory_bytes: 2 ** 20, cpus: null, open_files: null },
+  })
+  assert.deepEqual(newer?.checks, [
+    { name: 'disks', command: ['muster:read-only'], interval_ms: 1000, timeout_ms: 500 },
+  ])
+  const older = configurationOf({ ...facts, offers: new Set(), vcluster }).overlay
+  assert.deepEqual(older?.services, [worker, { name: 'named', command: ['/bin/n', 'gpu-001'] }])
+  assert.ok(!('checks' in (older ?? {})))
+  assert.equal(older?.files[0]?.content, 'gpu-001 h100')
 })
 
 test('endpoints and roots have revisions of their own', () => {

@@ -2,14 +2,16 @@
 // every replica computes the same one without a counter.
 
 import type { DomainSettings } from '#domain/core/domain-settings.ts'
-import type { Service } from '#domain/fleet/overlay.ts'
+import { runsAsUsual, termsOf, usualTerms, type Service, type ServiceTerms } from '#domain/fleet/overlay.ts'
+import { fillTemplates } from '#domain/fleet/templates.ts'
+import type { Node } from '#domain/core/node.ts'
 import type { Policy } from '#domain/fleet/policy.ts'
 import type { Profile } from '#domain/core/profile.ts'
 import type { VCluster } from '#domain/fleet/vcluster.ts'
 import { sha256 } from '#platform/bytes.ts'
 import type { AgentProfile, EndpointSet } from '#wire/identity/identity-api.ts'
 import type { PlaneConfig, PlaneTrust } from '#wire/channel/channel.ts'
-import type { ConfigOverlay } from '#wire/fleet/overlay.ts'
+import { checksCapability, termsCapability, type ConfigOverlay, type ConfigService } from '#wire/fleet/overlay.ts'
 import type { WireguardConfig } from '#wire/network/peers.ts'
 import type { Issuer } from './issuer.ts'
 
@@ -35,6 +37,9 @@ export const endpointSet = ({ node, recovery }: PlaneUrls): EndpointSet => {
 }
 
 export type ConfigurationFacts = {
+  readonly node: Pick<Node, 'id' | 'machine'>
+  /** What its agent offers in its hello: it is sent nothing that it does not understand. */
+  readonly offers: ReadonlySet<string>
   readonly profile: Profile
   readonly domain: DomainSettings
   /** Null: maintenance mode. */
@@ -43,12 +48,13 @@ export type ConfigurationFacts = {
   readonly urls: PlaneUrls
 }
 
-export const configurationOf = ({ profile, domain, vcluster, wireguard, urls }: ConfigurationFacts): PlaneConfig => {
+export const configurationOf = (facts: ConfigurationFacts): PlaneConfig => {
+  const { profile, domain, vcluster, wireguard, urls } = facts
   const content = {
     vcluster: vcluster === null ? null : vcluster.name,
     profile: agentProfile(profile),
     endpoints: endpointSet(urls),
-    overlay: vcluster === null ? inMaintenance(domain) : overlayOf(vcluster, domain),
+    overlay: vcluster === null ? inMaintenance(domain) : overlayOf(vcluster, facts),
     wireguard,
   }
   return { revision: revisionOf(content), ...content }
@@ -59,19 +65,29 @@ const inMaintenance = ({ maintenance }: DomainSettings): ConfigOverlay => ({
   vcluster_revision: 0,
   policy: policyOf(maintenance.policy),
   files: [],
-  services: maintenance.timeSync === null ? [] : [serviceOf(maintenance.timeSync)],
+  services: maintenance.timeSync === null ? [] : [asUsual(maintenance.timeSync)],
   detect_drift: false,
 })
 
-const overlayOf = ({ revision, policy, overlay }: VCluster, { maintenance }: DomainSettings): ConfigOverlay => {
-  const { timeSync } = maintenance
+const overlayOf = (
+  vcluster: VCluster,
+  { domain, node, offers }: Pick<ConfigurationFacts, 'domain' | 'node' | 'offers'>,
+): ConfigOverlay => {
+  const { timeSync } = domain.maintenance
+  const values = { id: node.id, domain: domain.name, vcluster: vcluster.name, tags: node.machine.tags }
+  const overlay = fillTemplates(vcluster.overlay, values)
   // A vCluster that keeps time in its own way names its service the same.
   const kept = timeSync === null || overlay.services.some(({ name }) => name === timeSync.name)
+  const services = overlay.services
+    .filter(({ name }) => offers.has(termsCapability) || runsAsUsual(termsOf(overlay, name)))
+    .map((service) => serviceOf(service, termsOf(overlay, service.name)))
+  const checks = offers.has(checksCapability) ? overlay.checks.map(checkOf) : []
   return {
-    vcluster_revision: revision,
-    policy: policyOf(policy),
+    vcluster_revision: vcluster.revision,
+    policy: policyOf(vcluster.policy),
     files: overlay.files.map(({ path, mode, content }) => ({ path, mode, content })),
-    services: [...(kept ? [] : [timeSync]), ...overlay.services].map(serviceOf),
+    services: [...(kept ? [] : [asUsual(timeSync)]), ...services],
+    ...(checks.length > 0 && { checks }),
     detect_drift: true,
   }
 }
@@ -83,7 +99,33 @@ const policyOf = ({ enforcementMode, execWhitelist, shellWhitelist, regulated }:
   regulated,
 })
 
-const serviceOf = ({ name, command }: Service): ConfigOverlay['services'][number] => ({ name, command: [...command] })
+const asUsual = (service: Service): ConfigService => serviceOf(service, usualTerms(service.name))
+
+const serviceOf = ({ name, command }: Service, terms: ServiceTerms): ConfigService => {
+  const { user, environment, workingDirectory, restart, limits } = terms
+  return {
+    name,
+    command: [...command],
+    ...(!runsAsUsual(terms) && {
+      terms: {
+        ...{ user, environment: { ...environment }, working_directory: workingDirectory, restart },
+        ...{ memory_bytes: limits.memoryBytes, cpus: limits.cpus, open_files: limits.openFiles },
+      },
+    }),
+  }
+}
+
+const checkOf = ({
+  name,
+  command,
+  intervalMs,
+  timeoutMs,
+}: VCluster['overlay']['checks'][number]): NonNullable<ConfigOverlay['checks']>[number] => ({
+  name,
+  command: [...command],
+  interval_ms: intervalMs,
+  timeout_ms: timeoutMs,
+})
 
 /** More than these at once an agent does not keep. */
 const mostWithdrawn = 32

@@ -2,6 +2,7 @@
 
 import { refuseField, refuse, type Refusal } from '#domain/core/refusal.ts'
 import { hardwareProfiles } from './change-hardware.ts'
+import { failedChecks } from './take-overlay-state.ts'
 import { placeText, readPlace, watchScheduling } from './watch-scheduling.ts'
 import { schedulingView, schedulingApi, type SchedulingQuery } from '#wire/fleet/scheduling-api.ts'
 import { attributionOf, answer, type CallOf, type Route, serve } from '#plane/http/route.ts'
@@ -62,7 +63,8 @@ const reportHealth = async (
   const done = await commitDecision(core, async () => {
     const node = await core.store.get('node', id)
     if (node === null) return refuse('NODE_NOT_FOUND', id)
-    const verdict = decideHealth({ node, report, by, nowMs: core.clock.nowMs() })
+    const failing = failedChecks((await core.store.observation(id)).overlay)
+    const verdict = decideHealth({ node, report, failedChecks: failing, by, nowMs: core.clock.nowMs() })
     return verdict.kind === 'unchanged' ? { ...verdict, node: node.value } : verdict
   })
   return done.kind === 'refused' ? done : { kind: 'reported', node: done.node }

@@ -3,7 +3,7 @@
 
 import type { Attribution } from '#domain/core/change.ts'
 import type { NodeId } from '#domain/core/node.ts'
-import { decideOverlayShown, type OverlayShown } from '#domain/fleet/overlay.ts'
+import { decideOverlayShown, type CheckFailure, type OverlayShown } from '#domain/fleet/overlay-shown.ts'
 import { actorOf, type NodePrincipal } from '#domain/core/principal.ts'
 import type { OverlayStateBody } from '#wire/node/node-runs.ts'
 import type { WriteLimit } from '#plane/limits/write-limit.ts'
@@ -42,8 +42,7 @@ export const openOverlayIntake = (core: FlowCore, writeLimit: WriteLimit): Overl
   return {
     async take(principal, state, correlation) {
       core.store.observe(principal.id, { overlay: state })
-      const { applied, detail, drift } = state
-      undecided.set(principal.id, { applied, detail, drift })
+      undecided.set(principal.id, shownIn(state))
       await decide(principal, correlation)
     },
     async again(principal, correlation) {
@@ -52,3 +51,17 @@ export const openOverlayIntake = (core: FlowCore, writeLimit: WriteLimit): Overl
     forget: (node) => void undecided.delete(node),
   }
 }
+
+const shownIn = (state: OverlayStateBody): OverlayShown => {
+  const { applied, detail, services } = state
+  const failed = services
+    .filter(({ state: how }) => how === 'failed')
+    .map(({ name, error = null, output = [] }) => ({ name, error, output }))
+  // Agents of 0.3 call a service that failed drift, too: it has a condition of its own.
+  const drift = state.drift.filter((line) => !failed.some(({ name }) => line === `service ${name}: not running`))
+  return { applied, detail, drift, failed, unhealthy: failedChecks(state) }
+}
+
+/** Null: nothing is known of its overlay. */
+export const failedChecks = (state: OverlayStateBody | null): readonly CheckFailure[] =>
+  (state?.checks ?? []).filter((check) => check.state === 'failed').map(({ name, line }) => ({ name, line }))

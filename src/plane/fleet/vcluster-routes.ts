@@ -4,6 +4,7 @@ import { refuse } from '#domain/core/refusal.ts'
 import type { VClusterChanges } from '#domain/fleet/vcluster.ts'
 import { assignNode, moveNode, unassignNode } from './assign-node.ts'
 import { changeVCluster, createVCluster, deleteVCluster } from './change-vclusters.ts'
+import { overlayOf } from '#wire/fleet/overlay-document.ts'
 import { vclusterLine, vclusterView, vclusterApi, type ChangeVClusterRequest } from '#wire/fleet/vcluster-api.ts'
 import { attributionOf, answer, type Route, serve } from '#plane/http/route.ts'
 import { everyRow } from '#plane/core/pages.ts'
@@ -55,16 +56,9 @@ const changed = async (core: FlowCore, sources: NodeSources, doing: ReturnType<t
   return done.kind === 'refused' ? done : answer(await detailOf(core, sources, done.node))
 }
 
-/** Members in one order, independent of the document's: equal documents have to look equal. */
 const changesIn = ({ set = {}, overlay }: ChangeVClusterRequest): VClusterChanges => ({
   set,
-  overlay:
-    overlay === undefined
-      ? null
-      : {
-          files: overlay.files.map(({ path, mode, content }) => ({ path, mode, content })),
-          services: overlay.services.map(({ name, command }) => ({ name, command })),
-        },
+  overlay: overlay === undefined ? null : overlayOf(overlay),
 })
 
 const listVClusters = async (store: Store) => {

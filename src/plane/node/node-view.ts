@@ -73,11 +73,26 @@ export const nodeDetail = (node: Node, facts: DetailFacts): NodeDetail => ({
   sessions: facts.sessions.map(({ number, sinceMs, serial }) => ({ number, since: isoTimeOrNull(sinceMs), serial })),
   vcluster_revision: facts.vcluster === null ? null : facts.vcluster.revision,
   overlay: facts.observed.overlay,
+  not_reported: notReported(facts),
   capabilities: facts.observed.capabilities,
   evidence: evidenceView(node, facts.observed.report),
   repair: repairView(node.repair),
   wireguard: wireguardView(node, facts.wireguard),
 })
+
+/** Services and checks, in words. Nothing where its agent has said nothing at all. */
+const notReported = ({ vcluster, observed }: DetailFacts): string[] => {
+  const { overlay } = observed
+  if (vcluster === null || overlay === null) return []
+  const isSaid = (said: readonly { readonly name: string }[] | undefined, name: string): boolean =>
+    said?.some((one) => one.name === name) === true
+  return [
+    ...vcluster.overlay.services
+      .filter(({ name }) => !isSaid(overlay.services, name))
+      .map(({ name }) => `service ${name}`),
+    ...vcluster.overlay.checks.filter(({ name }) => !isSaid(overlay.checks, name)).map(({ name }) => `check ${name}`),
+  ]
+}
 
 /** Sentences: its state, and the reason. */
 export const whyOf = (node: Node, { profile, domain, connected, observed, nowMs }: DetailFacts): string[] =>

@@ -47,6 +47,8 @@ export class Session {
   pingedMs: number | null = null
   /** What the agent has or was sent; null before its hello. */
   revisions: Revisions | null = null
+  /** What the agent has said in its hello that it understands. */
+  offers: ReadonlySet<string> = new Set()
   /** The node has said over the channel that it closes it. A connection that broke, or was cut, says no such thing. */
   closedByHolder = false
   readonly #socket: SessionSocket

@@ -1,14 +1,15 @@
 // vClusters and who is in them, between operators and the plane. Requests are closed; answers may grow.
 
 import { Type, type Static } from 'typebox'
-import type { Overlay, Service } from '#domain/fleet/overlay.ts'
+import type { Service } from '#domain/fleet/overlay.ts'
 import { enforcementModes, type Policy } from '#domain/fleet/policy.ts'
 import { peerings, type VCluster } from '#domain/fleet/vcluster.ts'
 import { isoTime } from '#platform/clock.ts'
 import { endpoint } from '#wire/core/endpoint.ts'
 import { closed, NameParams, NameText, NodeIdText, NodeParams, Settings } from '#wire/core/shapes.ts'
 import { NodeDetail } from '#wire/node/node-api.ts'
-import { OverlayBody, OverlayFileBody, ServiceBody } from './overlay.ts'
+import type { ServiceBody } from './overlay.ts'
+import { OverlayBody, OverlayRequest, overlayView } from './overlay-document.ts'
 
 /** As vClusters and the maintenance mode of the domain have one. */
 export const PolicyBody = Type.Object({
@@ -17,15 +18,6 @@ export const PolicyBody = Type.Object({
   shellWhitelist: Type.Array(Type.String()),
   regulated: Type.Boolean(),
 })
-
-/** An overlay as an operator writes it: nothing in it is overlooked. */
-const OverlayRequest = Type.Object(
-  {
-    files: Type.Array(Type.Object(OverlayFileBody.properties, closed), { maxItems: 128 }),
-    services: Type.Array(Type.Object(ServiceBody.properties, closed), { maxItems: 32 }),
-  },
-  closed,
-)
 
 const Changes = { set: Type.Optional(Settings), overlay: Type.Optional(OverlayRequest) }
 
@@ -105,11 +97,6 @@ export const policyView = (policy: Policy): Static<typeof PolicyBody> => ({
   ...policy,
   execWhitelist: [...policy.execWhitelist],
   shellWhitelist: [...policy.shellWhitelist],
-})
-
-const overlayView = ({ files, services }: Overlay): Static<typeof OverlayBody> => ({
-  files: files.map((file) => ({ ...file })),
-  services: services.map(serviceView),
 })
 
 export const serviceView = ({ name, command }: Service): Static<typeof ServiceBody> => ({ name, command: [...command] })

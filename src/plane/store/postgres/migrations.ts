@@ -153,5 +153,8 @@ export const migrations: readonly string[] = [
    CREATE INDEX overlay_address_by_node ON overlay_address (${documentText(['node'])}, key);
    CREATE INDEX alert_by_node ON alert (${documentText(['node'])}, key);
    -- Not parsed: a row that cannot be read stays as it is (node-shape.ts).
-   UPDATE node SET doc = '{"provisioning":null,' || substr(doc, 2) WHERE doc LIKE '{"%';`,
+   UPDATE node SET doc = '{"provisioning":null,' || substr(doc, 2) WHERE doc LIKE '{"%';
+   -- Overlays: how services run, files with values of the node, health checks.
+   UPDATE vcluster SET version = version + 1, doc = jsonb_set(doc::jsonb, '{overlay}',
+     '{"terms":[],"templates":[],"checks":[]}'::jsonb || (doc::jsonb -> 'overlay'))::text;`,
 ]

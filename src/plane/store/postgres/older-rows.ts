@@ -3,6 +3,7 @@
 
 import type { Row, RowKind, RowTypes } from '#domain/core/change.ts'
 import { maintenancePolicy, openIssuance } from '#domain/core/domain-settings.ts'
+import { noOverlay } from '#domain/fleet/overlay.ts'
 import { nothingTagged } from '#domain/core/hardware-profile.ts'
 import { defaultProbeSilenceMs } from '#domain/core/profile.ts'
 import { noWireguard } from '#domain/core/wireguard.ts'
@@ -19,6 +20,7 @@ const lacking: { readonly [K in RowKind]?: Partial<RowTypes[K]> } = {
     overlayPrefix: null,
     maintenance: { policy: maintenancePolicy, timeSync: null },
   },
+  vcluster: { overlay: noOverlay },
   denial: { atMs: 0, reason: 'unspecified' },
   issuer: { compromisedAtMs: null },
 }

@@ -136,7 +136,8 @@ export const fieldsSince: { readonly [K in RowKind]: FieldsSince<RowTypes[K]> } 
   },
   alert: { id: 1, kind: 1, subject: 1, node: 1, severity: 1, sinceMs: 1, reason: 1, state: 1 },
   vcluster: {
-    ...{ name: 2, description: 2, revision: 2, overlay: { files: 2, services: 2 }, peering: 2, closed: 2 },
+    ...{ name: 2, description: 2, revision: 2, peering: 2, closed: 2 },
+    overlay: { files: 2, services: 2, terms: 4, templates: 4, checks: 4 },
     policy: { enforcementMode: 2, execWhitelist: 2, shellWhitelist: 2, regulated: 2 },
     ...{ createdAtMs: 2, createdBy: 2, deletedAtMs: 2 },
   },

@@ -161,7 +161,10 @@ export const migrations: readonly string[] = [
    CREATE INDEX overlay_address_by_node ON overlay_address (${documentText(['node'])}, key);
    CREATE INDEX alert_by_node ON alert (${documentText(['node'])}, key);
    -- A row that cannot be read stays as it is (node-shape.ts).
-   UPDATE node SET doc = json_set(doc, '$.provisioning', json('null')) WHERE json_valid(doc);`,
+   UPDATE node SET doc = json_set(doc, '$.provisioning', json('null')) WHERE json_valid(doc);
+   -- Overlays: how services run, files with values of the node, health checks.
+   UPDATE vcluster SET doc = json_insert(doc, '$.overlay.terms', json('[]'),
+     '$.overlay.templates', json('[]'), '$.overlay.checks', json('[]'));`,
 ]
 
 export const newestSchema = migrations.length

@@ -1,0 +1,119 @@
+// Services and checks through muster-agent-helper (ruling 21), which runs them as a user and from an executable that the host's
+// agent.toml lists under their name, never as root or as the agent's user. What that file does not list the helper refuses, and
+// its refusal is shown as the reason why the service does not run.
+
+import type { Clock } from '#platform/clock.ts'
+import { lastLines } from './last-lines.ts'
+import {
+  failsAfter,
+  settledAfterMs,
+  type RunningService,
+  type ServiceRunner,
+  type ServiceState,
+} from './service-runner.ts'
+import type { WantedService, WantedTerms } from './wanted-services.ts'
+
+/** The verbs of the helper for services. They throw with its refusal. */
+export type HelperServices = {
+  /** `service.start`: left alone when it runs with that digest, else started in the place of the one before. */
+  start(request: StartRequest): Promise<{ readonly outcome: 'started' | 'kept' }>
+  /** `service.stop`: returns when it has ended. */
+  stop(request: { readonly name: string }): Promise<unknown>
+  /** `service.status` */
+  status(): Promise<{ readonly services: readonly HelpedService[] }>
+}
+
+type StartRequest = {
+  readonly name: string
+  readonly digest: string
+  /** After the executable, which agent.toml names. */
+  readonly arguments: string[]
+  readonly environment: Record<string, string>
+  readonly working_directory: string | null
+  readonly restart: WantedTerms['restart']
+}
+
+type HelpedService = {
+  readonly name: string
+  readonly digest: string
+  readonly state: 'running' | 'ended'
+  readonly restarts: number
+  readonly pid: number | null
+  /** How it ended last; null: it has not. */
+  readonly ended: string | null
+  readonly lines: readonly string[]
+}
+
+/** The verb of the helper for checks: a program that agent.toml lists under that name. */
+export type HelperChecks = {
+  /** `check.run` */
+  run(request: { readonly name: string; readonly arguments: string[] }): Promise<{
+    readonly exit_code: number | null
+    readonly timed_out: boolean
+    readonly line: string | null
+    readonly how: string
+  }>
+}
+
+/** Null: no helper answers, or its agent.toml lists none. */
+export type Helped = { readonly services: HelperServices | null; readonly checks: HelperChecks | null }
+
+export const noHelp: Helped = { services: null, checks: null }
+
+export const openHelperRunner = (helper: HelperServices, clock: Pick<Clock, 'monotonicMs'>): ServiceRunner => {
+  const wanted = new Map<string, WantedService>()
+  /** Since when each has its process. */
+  const seen = new Map<string, { readonly pid: number | null; readonly sinceMs: number }>()
+
+  const isSettled = ({ name, pid }: HelpedService): boolean => {
+    const before = seen.get(name)
+    if (before === undefined || before.pid !== pid) seen.set(name, { pid, sinceMs: clock.monotonicMs() })
+    return clock.monotonicMs() - (seen.get(name)?.sinceMs ?? 0) >= settledAfterMs
+  }
+  const stateOf = (service: HelpedService, restart: WantedTerms['restart']): ServiceState => {
+    const settled = isSettled(service)
+    if (service.state === 'running') return settled || service.restarts < failsAfter ? 'running' : 'failed'
+    const isWell = service.ended !== null && service.ended.endsWith('exit code 0')
+    if (restart !== 'always' && isWell) return 'ended'
+    const isHopeless = restart === 'never' || /could not be started/.test(service.ended ?? '')
+    return isHopeless || service.restarts >= failsAfter ? 'failed' : 'starting'
+  }
+  return {
+    kind: 'helper',
+    lookEveryMs: 2_000,
+    services: async () =>
+      (await helper.status()).services.map((service): RunningService => {
+        const terms = wanted.get(service.name)?.terms
+        const state = stateOf(service, terms?.restart ?? 'always')
+        const isWrong = state === 'failed' || state === 'starting'
+        return {
+          ...{ name: service.name, digest: service.digest, state, restarts: service.restarts, pid: service.pid },
+          error: isWrong ? service.ended : null,
+          output: isWrong ? lastLines(service.lines.join('\n'), terms?.environment) : [],
+          unapplied: terms === undefined ? [] : unappliedOf(terms),
+        }
+      }),
+    ensure: async (service, env) => {
+      const { name, command, digest, terms } = service
+      wanted.set(name, service)
+      const { outcome } = await helper.start({
+        ...{ name, digest, arguments: command.slice(1), restart: terms.restart },
+        environment: { ...env, ...terms.environment },
+        working_directory: terms.workingDirectory === '/' ? null : terms.workingDirectory,
+      })
+      return outcome
+    },
+    stop: async (names) => {
+      await Promise.all(names.map((name) => helper.stop({ name })))
+    },
+    close: () => Promise.resolve(),
+  }
+}
+
+/** The host's own file decides about these. */
+const unappliedOf = ({ user, memoryBytes, cpus, openFiles }: WantedTerms): readonly string[] => [
+  ...(user === null ? [] : ['user (the one in agent.toml)']),
+  ...(memoryBytes === null ? [] : ['limits.memoryBytes']),
+  ...(cpus === null ? [] : ['limits.cpus']),
+  ...(openFiles === null ? [] : ['limits.openFiles']),
+]

@@ -1,0 +1,324 @@
+// Overlays and whole vClusters as people keep them: YAML or JSON, or a folder with the files beside the document. What is wrong
+// is said with the line and the key, before anything is sent. Keys are those of the API; modes, durations and sizes may be
+// written as text.
+
+import * as path from 'node:path'
+import type { TSchema } from 'typebox'
+import { Check } from 'typebox/value'
+import { isMap, isScalar, isSeq, LineCounter, parseDocument, type Document, type Node as YamlNode } from 'yaml'
+import { readTree } from '#platform/file-tree.ts'
+import { isFolder, pathExists } from '#platform/paths.ts'
+import { errno } from '#platform/files.ts'
+import { parseDuration } from '#wire/core/duration.ts'
+import { OverlayRequest } from '#wire/fleet/overlay-document.ts'
+import type { Cli } from '#cli/kit/cli.ts'
+import { readText } from '#cli/kit/arguments.ts'
+import { Failure, usageFailure } from '#cli/kit/failure.ts'
+import { printable } from '#cli/kit/printable.ts'
+
+type Key = readonly (string | number)[]
+
+/** A document, and where in it each of its values stands. */
+export type OverlayFile = {
+  readonly name: string | null
+  /** Settings by their dotted names. */
+  readonly set: Readonly<Record<string, unknown>>
+  readonly overlay: OverlayRequest
+  /** A refusal of the plane, with the line it is about where it names a field of the document. */
+  withLine(failure: Failure): Failure
+}
+
+const longestDocument = 256 * 1024
+const mostFiles = { files: 128, bytes: longestDocument }
+const documentNames = ['vcluster.yaml', 'vcluster.yml', 'vcluster.json']
+
+/** `--overlay FILE`: files, services and checks. */
+export const readOverlayFile = async (cli: Cli, file: string): Promise<OverlayFile> => {
+  const source = sourceOf(file, await readText(cli, file, longestDocument))
+  return documentIn(source, overlayKeys, null)
+}
+
+/** `vcluster apply PLACE`: a document, or a folder with one and with `files/`. */
+export const readVClusterFile = async (cli: Cli, place: string): Promise<OverlayFile> => {
+  const folder = place !== '-' && isFolder(place) ? place : null
+  const file = folder === null ? place : documentOf(folder)
+  const read = documentIn(
+    sourceOf(file, await readText(cli, file, longestDocument)),
+    { ...settingKeys, ...overlayKeys },
+    folder === null ? null : path.join(folder, 'files'),
+  )
+  return { ...read, name: read.name ?? (folder === null ? null : path.basename(path.resolve(folder))) }
+}
+
+const documentOf = (folder: string): string => {
+  const found = documentNames.map((name) => path.join(folder, name)).find(pathExists)
+  if (found !== undefined) return found
+  throw usageFailure(
+    `There is no ${documentNames.join(' or ')} in ${folder}.`,
+    'See what one looks like: muster vcluster apply --help',
+  )
+}
+
+// The text: what is wrong with its syntax, and which line a key is on.
+
+type Source = {
+  readonly file: string
+  readonly document: Document.Parsed
+  readonly isJson: boolean
+  lineOf(key: Key): number
+}
+
+const sourceOf = (file: string, text: string): Source => {
+  const lines = new LineCounter()
+  const document = parseDocument(text, { lineCounter: lines, prettyErrors: false, version: '1.2' })
+  const [error] = document.errors
+  if (error !== undefined) {
+    const { line } = lines.linePos(error.pos[0])
+    throw usageFailure(`${file}:${line}: ${printable(error.message)}.`, helpHint)
+  }
+  return {
+    file,
+    document,
+    isJson: text.trimStart().startsWith('{'),
+    lineOf: (key) => lines.linePos(offsetOf(document, key)).line,
+  }
+}
+
+const helpHint = 'See what one looks like: muster vcluster apply --help'
+
+/** Of the value, or of the nearest that is there above it. */
+const offsetOf = (document: Document.Parsed, key: Key): number => {
+  for (let length = key.length; length >= 0; length--) {
+    const node = (length === 0 ? document.contents : document.getIn(key.slice(0, length), true)) as
+      YamlNode | null | undefined
+    if (node?.range) return node.range[0]
+  }
+  return 0
+}
+
+const wordsOf = (key: Key): string =>
+  key.reduce<string>(
+    (text, part) => (typeof part === 'number' ? `${text}[${part}]` : text === '' ? part : `${text}.${part}`),
+    '',
+  )
+
+const wrong = ({ file, lineOf }: Source, key: Key, why: string): Failure =>
+  usageFailure(`${file}:${lineOf(key)}: ${wordsOf(key)} ${printable(why)}.`, helpHint)
+
+// What may be in it: every key, in words and as a schema.
+
+type Field =
+  | { readonly kind: 'value'; readonly schema: TSchema; readonly takes: string; readonly read?: Reader }
+  | { readonly kind: 'list'; readonly of: Fields }
+  | { readonly kind: 'object'; readonly of: Fields }
+  /** Checked by the plane. */
+  | { readonly kind: 'setting' }
+type Fields = Readonly<Record<string, Field>>
+
+/** From what was written to what the API takes. `written`: a plain scalar as it stands in the text. */
+type Reader = (value: unknown, written: string | null, isJson: boolean) => unknown
+
+const ofFile = OverlayRequest.properties.files.items.properties
+const ofService = OverlayRequest.properties.services.items.properties
+const ofCheck = OverlayRequest.properties.checks.items.properties
+
+const value = (schema: TSchema, takes: string, read?: Reader): Field => ({
+  ...{ kind: 'value', schema, takes },
+  ...(read !== undefined && { read }),
+})
+
+/** YAML takes 0644 for the number 644. In JSON a number is the number, as the API has it. */
+const mode: Reader = (given, written, isJson) => {
+  if (typeof given === 'string') return /^0?[4-7][0-7]{2}$/.test(given) ? Number.parseInt(given, 8) : given
+  if (isJson || typeof given !== 'number' || written === null) return given
+  if (/^0o?[0-7]{3}$/.test(written)) return Number.parseInt(written.replace('o', ''), 8)
+  return 'not octal'
+}
+
+const milliseconds: Reader = (given) => (typeof given === 'string' ? (parseDuration(given) ?? given) : given)
+
+const units: Readonly<Record<string, number>> = { KiB: 2 ** 10, MiB: 2 ** 20, GiB: 2 ** 30, TiB: 2 ** 40 }
+
+const bytes: Reader = (given) => {
+  const [, count, unit] = typeof given === 'string' ? (/^(\d{1,9})(KiB|MiB|GiB|TiB)$/.exec(given) ?? []) : []
+  return count === undefined || unit === undefined ? given : Number(count) * (units[unit] ?? 1)
+}
+
+const command = 'takes a program and its arguments as a list, without a shell, such as [/usr/bin/app, -v]'
+const name = 'takes lower-case letters, digits and dashes, at most 63'
+
+const overlayKeys: Fields = {
+  files: {
+    kind: 'list',
+    of: {
+      path: value(
+        ofFile.path,
+        'takes a relative path such as etc/app.conf, of letters, digits, dots, dashes and underscores',
+      ),
+      mode: value(ofFile.mode, 'takes octal permissions from 0400 to 0777, such as 0644', mode),
+      content: value(ofFile.content, 'takes text of at most 40000 characters'),
+      template: value(ofFile.template, 'takes true or false'),
+    },
+  },
+  services: {
+    kind: 'list',
+    of: {
+      name: value(ofService.name, name),
+      command: value(ofService.command, command),
+      user: value(ofService.user, 'takes the name of a user other than root'),
+      environment: value(
+        ofService.environment,
+        'takes names and values, both text, of at most 32 variables; those of MUSTER_ are set by the agent',
+      ),
+      workingDirectory: value(ofService.workingDirectory, 'takes a path that begins with / or {overlay}'),
+      restart: value(ofService.restart, 'takes always, on-failure or never'),
+      limits: {
+        kind: 'object',
+        of: {
+          memoryBytes: value(
+            ofService.limits.properties.memoryBytes,
+            'takes bytes, or a size such as 512MiB, of at least 1MiB',
+            bytes,
+          ),
+          cpus: value(ofService.limits.properties.cpus, 'takes a number of processors such as 1.5'),
+          openFiles: value(ofService.limits.properties.openFiles, 'takes a whole number of at least 16'),
+        },
+      },
+      template: value(ofService.template, 'takes true or false'),
+    },
+  },
+  checks: {
+    kind: 'list',
+    of: {
+      name: value(ofCheck.name, name),
+      command: value(ofCheck.command, command),
+      intervalMs: value(ofCheck.intervalMs, 'takes a duration from 1s to 24h, such as 30s', milliseconds),
+      timeoutMs: value(ofCheck.timeoutMs, 'takes a duration from 100ms, such as 10s', milliseconds),
+    },
+  },
+}
+
+const settingKeys: Fields = {
+  name: { kind: 'setting' },
+  description: { kind: 'setting' },
+  peering: { kind: 'setting' },
+  closed: { kind: 'setting' },
+  policy: { kind: 'setting' },
+}
+
+const usualMode = 0o644
+
+const needed: Readonly<Record<string, readonly string[]>> = {
+  files: ['path', 'content'],
+  services: ['name', 'command'],
+  checks: ['name', 'command'],
+}
+
+type Read = Record<string, unknown>
+
+/** `tree`: the folder whose files belong to it. */
+const documentIn = (source: Source, keys: Fields, tree: string | null): OverlayFile => {
+  const contents = source.document.contents
+  if (contents !== null && !isMap(contents)) throw wrong(source, [], 'The document takes keys and values')
+  const read = objectIn(source, [], (source.document.toJS() ?? {}) as Read, keys)
+  const { name: called, description, peering, closed, policy, ...lists } = read
+  if (called !== undefined && typeof called !== 'string')
+    throw wrong(source, ['name'], 'takes the name of the vCluster')
+  const listed = (lists['files'] ?? []) as Read[]
+  const files = tree === null ? listed : withTree(source, tree, listed)
+  // Planes of 0.3 ask for both of these.
+  const overlay = { services: [], ...lists, files: files.map((file) => ({ mode: usualMode, ...file })) }
+  for (const [list, names] of Object.entries(needed)) {
+    for (const [at, one] of ((overlay as unknown as Record<string, Read[] | undefined>)[list] ?? []).entries()) {
+      const missing = names.find((key) => one[key] === undefined)
+      if (missing !== undefined) throw wrong(source, [list, at], `needs ${missing}`)
+    }
+  }
+  return {
+    name: called ?? null,
+    set: flattened({ description, peering, closed, policy }),
+    overlay: overlay as unknown as OverlayRequest,
+    withLine: (failure) => lined(source, failure),
+  }
+}
+
+const flattened = (settings: Readonly<Record<string, unknown>>, prefix = ''): Record<string, unknown> =>
+  Object.fromEntries(
+    Object.entries(settings).flatMap(([key, part]): [string, unknown][] => {
+      if (part === undefined) return []
+      const isGroup = typeof part === 'object' && part !== null && !Array.isArray(part)
+      return isGroup ? Object.entries(flattened(part as Read, `${prefix}${key}.`)) : [[prefix + key, part]]
+    }),
+  )
+
+const objectIn = (source: Source, at: Key, given: unknown, fields: Fields): Read => {
+  if (typeof given !== 'object' || given === null || Array.isArray(given))
+    throw wrong(source, at, 'takes keys and values')
+  const read: Read = {}
+  for (const [key, part] of Object.entries(given)) {
+    const field = Object.hasOwn(fields, key) ? fields[key] : undefined
+    if (field === undefined) throw wrong(source, [...at, key], `is no key; there are ${Object.keys(fields).join(', ')}`)
+    read[key] = valueIn(source, [...at, key], part, field)
+  }
+  return read
+}
+
+const valueIn = (source: Source, at: Key, given: unknown, field: Field): unknown => {
+  switch (field.kind) {
+    case 'setting':
+      return given
+    case 'object':
+      return objectIn(source, at, given, field.of)
+    case 'list':
+      if (!Array.isArray(given)) throw wrong(source, at, 'takes a list')
+      return given.map((one, index) => objectIn(source, [...at, index], one, field.of))
+    case 'value': {
+      const node = source.document.getIn(at, true)
+      const written = isScalar(node) && typeof node.source === 'string' && node.type === 'PLAIN' ? node.source : null
+      const read = field.read === undefined ? given : field.read(given, written, source.isJson)
+      if (Check(field.schema, read)) return read
+      throw wrong(source, isSeq(node) ? firstUnfit(at, given) : at, field.takes)
+    }
+  }
+}
+
+/** In a list of words, the first that is none. */
+const firstUnfit = (at: Key, given: unknown): Key => {
+  const index = Array.isArray(given) ? given.findIndex((word) => typeof word !== 'string' || word === '') : -1
+  return index === -1 ? at : [...at, index]
+}
+
+/** The files of the folder, with what the document says of them besides. */
+const withTree = (source: Source, tree: string, listed: readonly Read[]): Read[] => {
+  const found = pathExists(tree) ? treeFiles(tree) : []
+  const besides = listed.filter(({ path: file }) => !found.some((one) => one.path === file))
+  return [
+    ...found.map((file) => {
+      const at = listed.findIndex((one) => one['path'] === file.path)
+      if (at !== -1 && listed[at]?.['content'] !== undefined)
+        throw wrong(source, ['files', at, 'content'], `is also in ${path.join(tree, file.path)}`)
+      return { ...file, ...listed[at] }
+    }),
+    ...besides,
+  ]
+}
+
+const treeFiles = (tree: string) => {
+  try {
+    const read = readTree(tree, mostFiles)
+    if (read.kind === 'read') return read.files
+    throw usageFailure(`${path.join(tree, printable(read.file))} ${read.why}.`)
+  } catch (error) {
+    if (error instanceof Failure) throw error
+    throw usageFailure(`${tree} cannot be read: ${errno(error) ?? 'unknown trouble'}.`)
+  }
+}
+
+const lined = (source: Source, failure: Failure): Failure => {
+  const [part = '', ...rest] = failure.field?.split('.') ?? []
+  const key = rest.map((word) => (/^\d+$/.test(word) ? Number(word) : word))
+  if ((part !== 'overlay' && part !== 'set') || key.length === 0) return failure
+  const { exit, code, message: sentence, next, retryAfterMs, field } = failure
+  const where = `${source.file}:${source.lineOf(key)}: ${wordsOf(key)}`
+  return new Failure({ exit, code, sentence, detail: `${where}: ${failure.detail ?? ''}`, next, retryAfterMs, field })
+}
