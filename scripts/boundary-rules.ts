@@ -87,7 +87,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
   'wire/plans': { domain: ['core', 'plans'], wire: ['core', 'revocation'] },
   'wire/recovery': { domain: ['core', 'recovery'], wire: ['core', 'enrollment', 'identity'] },
   'wire/revocation': { domain: ['revocation'], wire: ['core'] },
-  'wire/settings': { domain: ['core'], wire: ['core', 'fleet'] },
+  'wire/settings': { domain: ['core', 'fleet'], wire: ['core', 'fleet'] },
   // Every call there is.
   wire: {
     wire: [

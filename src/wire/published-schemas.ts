@@ -89,7 +89,7 @@ import {
   RepairBundle,
 } from '#wire/recovery/recovery-api.ts'
 import { ReceiptListAnswer, ReceiptListQuery, ReceiptQuery, ReceiptView } from '#wire/revocation/receipt-api.ts'
-import { CreateProfileRequest, DomainBody, ProfileBody, ProfileListAnswer } from '#wire/settings/settings-api.ts'
+import { CreateProfileRequest, DomainView, ProfileListAnswer, ProfileView } from '#wire/settings/settings-api.ts'
 
 export const publishedSchemas = {
   AcknowledgeRequest,
@@ -148,7 +148,7 @@ export const publishedSchemas = {
   CreateTokenAnswer,
   CreateTokenRequest,
   DecommissionRequest,
-  DomainBody,
+  DomainBody: DomainView,
   DrainRequest,
   EmptyRequest,
   EntryView,
@@ -160,7 +160,7 @@ export const publishedSchemas = {
   NodeListAnswer,
   NodeListQuery,
   NodeView,
-  ProfileBody,
+  ProfileBody: ProfileView,
   ProfileListAnswer,
   Readiness,
   ReasonRequest,

@@ -145,3 +145,24 @@ test('what only the plane finds is said with the line of the document, too', asy
   const peering = await muster('vcluster', 'apply', vclusterFolder(t, `peering: star\n${document}`))
   assert.match(peering.err, /vcluster\.yaml:1: peering: .*mesh, isolated/)
 })
+
+test('settings that nothing reads are marked where they are set and shown, for people and for programs', async (t) => {
+  const { muster } = await setUpCli(t)
+  await muster('vcluster', 'create', 'training')
+  const set = await muster('vcluster', 'set', 'training', 'policy.execWhitelist=nvidia-smi')
+  assert.match(set.err, /^no effect yet: policy\.execWhitelist, policy\.shellWhitelist, policy\.regulated /m)
+  assert.match((await muster('domain', 'show')).err, /no effect yet: maintenance\.policy\.execWhitelist/)
+  const body = JSON.parse((await muster('profile', 'show', 'high-assurance', '-o', 'json')).out) as object
+  assert.deepEqual((body as { no_effect_yet: unknown }).no_effect_yet, ['join.allOf', 'keyStorage'])
+  assert.match(
+    (await muster('profile', 'list')).out,
+    /high-assurance +token\+tpm \(no effect yet\) +24h +tpm \(no effect yet\)/,
+  )
+  assert.doesNotMatch((await muster('profile', 'show', 'gpu-cloud')).err, /no effect/)
+  const tpm = await muster('profile', 'set', 'gpu-cloud', 'keyStorage=tpm')
+  assert.match(tpm.err, /PROFILE_INVALID[\s\S]*no effect yet/)
+  const token = await muster('token', 'create', '--node', 'gpu-001', '--profile', 'high-assurance')
+  assert.match(token.err, /JOIN_METHOD_NOT_ALLOWED[\s\S]*no agent can join by tpm yet/)
+  await muster('node', 'enroll', 'gpu-002', '--profile', 'high-assurance')
+  assert.match((await muster('node', 'show', 'gpu-002')).out, /no agent can join by tpm yet/)
+})

@@ -14,7 +14,7 @@ import { Failure, usageFailure } from '#cli/kit/failure.ts'
 import { connect } from '#cli/kit/operator-client.ts'
 import { withPlan, type PlanOptions } from '#cli/plans/plan.ts'
 import { printer } from '#cli/kit/print.ts'
-import { parseSettings, settingLines } from '#cli/kit/settings.ts'
+import { noEffectNote, parseSettings, settingLines } from '#cli/kit/settings.ts'
 import { renderFacts, renderHeadedTable } from '#cli/kit/table.ts'
 
 export const declareVCluster = (vcluster: Command, cli: Cli): void => {
@@ -208,7 +208,8 @@ const changes = async (cli: Cli, { overlay }: WithOverlay, pairs: readonly strin
 
 const show = (cli: Cli, options: GlobalOptions, vcluster: VClusterBody): void => {
   const { name, description, peering, closed, policy, overlay } = vcluster
-  printer(cli, options).answer(vcluster, () =>
+  const print = printer(cli, options)
+  print.answer(vcluster, () =>
     renderFacts([
       ...settingLines({ name, description, peering, closed, policy }),
       ['files', orNone(overlay.files.map(fileLine))],
@@ -219,6 +220,8 @@ const show = (cli: Cli, options: GlobalOptions, vcluster: VClusterBody): void =>
       ['created', `${vcluster.created_at} by ${vcluster.created_by}`],
     ]),
   )
+  const note = noEffectNote(vcluster.no_effect_yet)
+  if (note !== null) print.note(note)
 }
 
 type OverlayShown = VClusterBody['overlay']

@@ -40,6 +40,12 @@ export const settingLines = (value: object, prefix = ''): [name: string, value: 
       : [[prefix + name, showValue(name, part)]],
   )
 
+/** For the person at the terminal: settings that are taken and shown, and do nothing. Null: all of them do something. */
+export const noEffectNote = (names: readonly string[] | undefined, where = ''): string | null =>
+  names === undefined || names.length === 0
+    ? null
+    : `no effect yet${where}: ${names.join(', ')} (nothing reads ${names.length === 1 ? 'it' : 'them'}; do not rely on ${names.length === 1 ? 'it' : 'them'})`
+
 const schemaAt = (schema: Schema, path: readonly string[]): Schema | null => {
   const [name, ...rest] = path
   if (name === undefined) return schema.properties === undefined ? schema : null

@@ -5,11 +5,11 @@ import type { Cli, GlobalOptions } from '#cli/kit/cli.ts'
 import { noun, performs, verb } from '#cli/kit/verb.ts'
 import type { Static } from 'typebox'
 import { issuanceApi } from '#wire/identity/issuance-api.ts'
-import { DomainBody, settingsApi } from '#wire/settings/settings-api.ts'
+import { DomainBody, settingsApi, type DomainView } from '#wire/settings/settings-api.ts'
 import { issuanceFacts } from '#cli/identity/issuance.ts'
 import { connect } from '#cli/kit/operator-client.ts'
-import { printer } from '#cli/kit/print.ts'
-import { parseSettings, settingLines } from '#cli/kit/settings.ts'
+import { printer, type Print } from '#cli/kit/print.ts'
+import { noEffectNote, parseSettings, settingLines } from '#cli/kit/settings.ts'
 import { renderFacts } from '#cli/kit/table.ts'
 
 export const declareDomain = (domain: Command, cli: Cli): void => {
@@ -34,7 +34,7 @@ const domainShow = async (cli: Cli, options: GlobalOptions): Promise<void> => {
   const domain = await plane.ask(settingsApi.domain)
   const issuance = await plane.ask(issuanceApi.show)
   const print = printer(cli, options)
-  print.answer(domain, () => renderFacts(domainLines(domain)))
+  showDomain(print, domain)
   // No setting, and so not among them.
   if (issuance.state === 'halted') print.note(renderFacts(issuanceFacts(issuance)).join('\n'))
 }
@@ -43,7 +43,14 @@ const domainSet = async (cli: Cli, options: GlobalOptions, pairs: readonly strin
   const domain = await connect(cli, options).ask(settingsApi.changeDomain, {
     body: { set: parseSettings(DomainBody, pairs) },
   })
-  printer(cli, options).answer(domain, () => renderFacts(domainLines(domain)))
+  showDomain(printer(cli, options), domain)
+}
+
+const showDomain = (print: Print, domain: Static<typeof DomainView>): void => {
+  const { no_effect_yet: names, ...settings } = domain
+  print.answer(domain, () => renderFacts(domainLines(settings)))
+  const note = noEffectNote(names)
+  if (note !== null) print.note(note)
 }
 
 /** A service is set as a whole, so it is shown as one. */

@@ -3,13 +3,14 @@
 import type { Command } from 'commander'
 import type { Cli, GlobalOptions } from '#cli/kit/cli.ts'
 import { noun, performs, plans, verb } from '#cli/kit/verb.ts'
-import { ProfileBody, settingsApi } from '#wire/settings/settings-api.ts'
+import type { Static } from 'typebox'
+import { ProfileBody, settingsApi, type ProfileView } from '#wire/settings/settings-api.ts'
 import { formatDuration } from '#wire/core/duration.ts'
 import { usageFailure } from '#cli/kit/failure.ts'
 import { connect } from '#cli/kit/operator-client.ts'
 import { withPlan, type PlanOptions } from '#cli/plans/plan.ts'
 import { printer } from '#cli/kit/print.ts'
-import { parseSettings, settingLines } from '#cli/kit/settings.ts'
+import { noEffectNote, parseSettings, settingLines } from '#cli/kit/settings.ts'
 import { renderFacts, renderHeadedTable } from '#cli/kit/table.ts'
 
 export const declareProfile = (profile: Command, cli: Cli): void => {
@@ -48,9 +49,9 @@ const profileList = async (cli: Cli, options: GlobalOptions): Promise<void> => {
       ['PROFILE', 'JOIN', 'LIFETIME', 'KEY', 'DESCRIPTION'],
       answer.profiles.map((profile) => [
         profile.name,
-        profile.join.allOf.join('+'),
+        profile.join.allOf.join('+') + mark(profile, 'join.allOf'),
         formatDuration(profile.certificate.lifetimeMs),
-        profile.keyStorage,
+        profile.keyStorage + mark(profile, 'keyStorage'),
         profile.description,
       ]),
       paint,
@@ -58,9 +59,23 @@ const profileList = async (cli: Cli, options: GlobalOptions): Promise<void> => {
   )
 }
 
+type ProfileShown = Static<typeof ProfileView>
+
+const mark = ({ no_effect_yet: names = [] }: ProfileShown, name: string): string =>
+  names.includes(name) ? ' (no effect yet)' : ''
+
+/** The mark is a remark: every line of the answer is one that `profile set` takes. */
+const show = (cli: Cli, options: GlobalOptions, profile: ProfileShown): void => {
+  const { no_effect_yet: names, ...settings } = profile
+  const print = printer(cli, options)
+  print.answer(profile, () => renderFacts(settingLines(settings)))
+  const note = noEffectNote(names)
+  if (note !== null) print.note(note)
+}
+
 const profileShow = async (cli: Cli, options: GlobalOptions, name: string): Promise<void> => {
   const profile = await connect(cli, options).ask(settingsApi.profile, { params: { name } })
-  printer(cli, options).answer(profile, () => renderFacts(settingLines(profile)))
+  show(cli, options, profile)
 }
 
 const profileCreate = async (
@@ -77,7 +92,7 @@ const profileCreate = async (
     },
     about: { NAME: name },
   })
-  printer(cli, options).answer(profile, () => renderFacts(settingLines(profile)))
+  show(cli, options, profile)
 }
 
 const profileSet = withPlan(
@@ -93,7 +108,7 @@ const profileSet = withPlan(
       body: { set },
       about: { NAME: name },
     })
-    printer(cli, options).answer(profile, () => renderFacts(settingLines(profile)))
+    show(cli, options, profile)
   },
 )
 

@@ -53,6 +53,16 @@ export type Profile = {
   readonly wireguard: WireguardPolicy
 }
 
+/** What no agent can do yet: nothing joins under a profile that asks for it. */
+export const unavailableMethods = ({ join }: Pick<Profile, 'join'>): readonly JoinMethod[] =>
+  join.allOf.filter((method) => method === 'tpm')
+
+/** Settings whose values promise what is not built yet. They are named wherever a profile is set or shown. */
+export const profileWithoutEffect = (profile: Pick<Profile, 'join' | 'keyStorage'>): string[] => [
+  ...(unavailableMethods(profile).length > 0 ? ['join.allOf'] : []),
+  ...(profile.keyStorage === 'tpm' ? ['keyStorage'] : []),
+]
+
 const minute = 60_000
 const hour = 60 * minute
 const day = 24 * hour
@@ -132,7 +142,8 @@ export const shippedProfiles: readonly Profile[] = [
   },
   {
     name: 'high-assurance',
-    description: 'Token and TPM, a key the TPM holds, two people approve a return',
+    description:
+      'Token and TPM, a key the TPM holds, two people approve a return (not usable yet: no agent uses a TPM)',
     join: { allOf: ['token', 'tpm'], tokenScope: 'node', tokenTtlMs: 15 * minute },
     certificate: {
       lifetimeMs: day,

@@ -6,7 +6,7 @@ import { approvalComplete } from '#domain/core/approval.ts'
 import { readOf, type Row, decided, entry, type Attribution, type Decided } from '#domain/core/change.ts'
 import type { DomainSettings } from '#domain/core/domain-settings.ts'
 import { subjectOf } from '#domain/identity/node-certificate.ts'
-import { longestTokenTtlMs, type Profile } from '#domain/core/profile.ts'
+import { longestTokenTtlMs, unavailableMethods, type Profile } from '#domain/core/profile.ts'
 import { refuse, refuseField, refuseMethod, type Refusal } from '#domain/core/refusal.ts'
 import { firstTenure, type FormerNode, readsOfAbsent } from '#domain/core/purged-node.ts'
 import { newNode, registeredEntry } from './registration.ts'
@@ -126,6 +126,12 @@ const profileForbids = ({ nodeId, profile, domain, replace }: CreateTokenFacts):
   if (!join.allOf.includes('token')) {
     return refuseMethod(name, `asks for ${join.allOf.join(' and ')}`)
   }
+  const unavailable = unavailableMethods(profile.value)
+  if (unavailable.length > 0)
+    return refuseMethod(
+      name,
+      `asks for ${join.allOf.join(' and ')}, and no agent can join by ${unavailable.join()} yet`,
+    )
   if (nodeId !== null) {
     // Said now to the operator instead of later to the machine.
     const subject = subjectOf(nodeId, profile.value, domain.value)

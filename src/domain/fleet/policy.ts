@@ -7,11 +7,15 @@ export const enforcementModes = ['observe', 'enforce'] as const
 export type Policy = {
   /** `observe`: drift is reported. `enforce`: it is also put right. */
   readonly enforcementMode: (typeof enforcementModes)[number]
-  /** Programs that roles of the vCluster may run; platform-admins need no list. */
+  /** Programs that roles of the vCluster may run; platform-admins need no list. This and the next two: no effect yet. */
   readonly execWhitelist: readonly string[]
   readonly shellWhitelist: readonly string[]
   readonly regulated: boolean
 }
+
+/** Settings that nothing reads yet: what they are for comes later. They are named wherever a policy is set or shown. */
+export const policyWithoutEffect = (at: string): string[] =>
+  ['execWhitelist', 'shellWhitelist', 'regulated'].map((name) => `${at}.${name}`)
 
 // What a policy may say, for vClusters and for maintenance mode alike.
 

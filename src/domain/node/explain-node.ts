@@ -8,7 +8,7 @@ import { durationWords } from '#domain/core/in-words.ts'
 import { explainCondition } from './explain-condition.ts'
 import { afterExpiry, denialSentences, readmission, repairSentences } from './explain-recovery.ts'
 import type { FormerRevocation, Node, Slots } from '#domain/core/node.ts'
-import type { Profile } from '#domain/core/profile.ts'
+import { unavailableMethods, type Profile } from '#domain/core/profile.ts'
 import { releasedAfterRepair } from '#domain/recovery/repair.ts'
 import { schedulingOf } from '#domain/fleet/scheduling.ts'
 
@@ -157,6 +157,9 @@ const released = (facts: ExplainFacts): string => {
 const howToJoin = (facts: ExplainFacts): string => {
   const { node, profile } = facts
   if (node.membership.kind === 'inactive' && !approvalComplete(node, profile)) return approvalMissing(facts)
+  const unavailable = unavailableMethods(profile)
+  if (unavailable.length > 0)
+    return `Profile ${profile.name} asks for ${profile.join.allOf.join(' and ')}, and no agent can join by ${unavailable.join()} yet.`
   return profile.join.allOf.includes('token')
     ? `It joins with a token: muster token create --node ${node.id}.`
     : `It joins automatically when a machine shows its ${profile.join.allOf.join(' and ')} identity.`

@@ -2,7 +2,7 @@
 
 import { hasCondition } from '#domain/core/conditions.ts'
 import type { Node } from '#domain/core/node.ts'
-import type { Profile } from '#domain/core/profile.ts'
+import { unavailableMethods, type Profile } from '#domain/core/profile.ts'
 import { slotsOf } from '#domain/core/certificate.ts'
 
 export const nextCommands = (node: Node, profile: Profile, nowMs: number): string[] => {
@@ -32,7 +32,7 @@ const byMembership = (node: Node, profile: Profile, nowMs: number): string[] => 
   const joinsByToken = profile.join.allOf.includes('token')
   switch (membership.kind) {
     case 'registered':
-      return joinsByToken ? [token] : []
+      return joinsByToken && unavailableMethods(profile).length === 0 ? [token] : []
     case 'enrolled':
       return hasCondition(node, 'stuck_enrollment') ? [...(joinsByToken ? [token] : []), revoke] : []
     case 'active':

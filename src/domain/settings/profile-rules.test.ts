@@ -73,6 +73,7 @@ test('settings that do not go together are refused', () => {
   clash({ 'certificate.renewFrom': 0.8 }, /renewFrom must not be later/)
   clash({ 'certificate.lifetimeMs': longestLeafMs + 1 }, /longer than any issuer/)
   clash({ 'comeback.by': 'approve' }, /people must be at least 1/)
+  clash({ keyStorage: 'tpm' }, /keyStorage tpm has no effect yet/)
   clash({ keyStorage: 'tpm', 'certificate.keyTypes': ['ed25519'] }, /TPMs have no Ed25519/)
   clash({ 'join.tokenScope': 'domain', 'join.allOf': ['hardware'] }, /needs token/)
   clash({ 'recovery.limit': 0 }, /recovery\.limit must be at least 1/)

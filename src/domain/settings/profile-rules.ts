@@ -91,6 +91,9 @@ const contradiction = (
   if (keyStorage === 'tpm' && certificate.keyTypes.every((type) => type === 'ed25519')) {
     return 'certificate.keyTypes needs p256 or p384 with keyStorage tpm: TPMs have no Ed25519'
   }
+  // Agents would keep such a key in memory: an operator would rely on a TPM that is not used.
+  if (keyStorage === 'tpm' && !join.allOf.includes('tpm'))
+    return 'keyStorage tpm has no effect yet: no agent keeps a key in a TPM; it takes file or memory'
   if (comeback.by === 'approve' && comeback.people < 1)
     return 'comeback.people must be at least 1 with comeback.by approve'
   if (recovery.mode === 'auto' && recovery.limit < 1) return 'recovery.limit must be at least 1 with recovery.mode auto'

@@ -2,7 +2,7 @@
 
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
 import { domainSettingsRow } from '#plane/core/domain-settings-row.ts'
-import { domainView, settingsApi } from '#wire/settings/settings-api.ts'
+import { domainView, profileView, settingsApi } from '#wire/settings/settings-api.ts'
 import { attributionOf, answer, type Route, serve } from '#plane/http/route.ts'
 import type { FlowCore } from '#plane/core/core.ts'
 import type { Row, Attribution } from '#domain/core/change.ts'
@@ -17,19 +17,19 @@ import { everyRow } from '#plane/core/pages.ts'
 
 export const operatorPolicyRoutes = (core: FlowCore, issuer: LeafLimit): readonly Route[] =>
   serve(settingsApi, {
-    profiles: async () => answer({ profiles: (await core.store.profiles()).map(({ value }) => value) }),
+    profiles: async () => answer({ profiles: (await core.store.profiles()).map(({ value }) => profileView(value)) }),
     createProfile: async (call) => {
       const { name, from = null, set = {} } = call.body
       const done = await createProfile(core, issuer, { name, from, set }, attributionOf(call))
-      return done.kind === 'refused' ? done : answer(done.profile, 201)
+      return done.kind === 'refused' ? done : answer(profileView(done.profile), 201)
     },
     profile: async (call) => {
       const profile = await core.store.get('profile', call.params.name)
-      return profile === null ? refuse('PROFILE_NOT_FOUND', call.params.name) : answer(profile.value)
+      return profile === null ? refuse('PROFILE_NOT_FOUND', call.params.name) : answer(profileView(profile.value))
     },
     changeProfile: async (call) => {
       const done = await changeProfile(core, issuer, call.params.name, call.body.set, attributionOf(call))
-      return done.kind === 'refused' ? done : answer(done.profile)
+      return done.kind === 'refused' ? done : answer(profileView(done.profile))
     },
     domain: async () => answer(domainView((await domainSettingsRow(core.store)).value)),
     changeDomain: async (call) => {

@@ -38,3 +38,6 @@ export const Settings = Type.Record(Type.String({ pattern: '^[A-Za-z]+(\\.[A-Za-
   maxProperties: 64,
 })
 export const SetRequest = Type.Object({ set: Settings }, closed)
+
+/** In an answer: the settings in it that have no effect yet. Left out by planes of 0.3. */
+export const NoEffectYet = Type.Optional(Type.Array(Type.String()))

@@ -2,11 +2,11 @@
 
 import { Type, type Static } from 'typebox'
 import type { Service } from '#domain/fleet/overlay.ts'
-import { enforcementModes, type Policy } from '#domain/fleet/policy.ts'
+import { enforcementModes, policyWithoutEffect, type Policy } from '#domain/fleet/policy.ts'
 import { peerings, type VCluster } from '#domain/fleet/vcluster.ts'
 import { isoTime } from '#platform/clock.ts'
 import { endpoint } from '#wire/core/endpoint.ts'
-import { closed, NameParams, NameText, NodeIdText, NodeParams, Settings } from '#wire/core/shapes.ts'
+import { closed, NameParams, NameText, NodeIdText, NodeParams, NoEffectYet, Settings } from '#wire/core/shapes.ts'
 import { NodeDetail } from '#wire/node/node-api.ts'
 import type { ServiceBody } from './overlay.ts'
 import { OverlayBody, OverlayRequest, overlayView } from './overlay-document.ts'
@@ -39,6 +39,8 @@ export const VClusterBody = Type.Object({
   /** It accepts no further nodes. */
   closed: Type.Boolean(),
   policy: PolicyBody,
+  /** Settings among these that nothing reads yet. Left out by planes of 0.3. */
+  no_effect_yet: NoEffectYet,
   overlay: OverlayBody,
   revision: Type.Integer({ minimum: 1 }),
   created_at: Type.String(),
@@ -53,7 +55,7 @@ export const VClusterSettings = Type.Pick(VClusterBody, ['description', 'peering
 export const VClusterListAnswer = Type.Object({
   vclusters: Type.Array(
     Type.Object({
-      ...Type.Omit(VClusterBody, ['overlay', 'policy']).properties,
+      ...Type.Omit(VClusterBody, ['overlay', 'policy', 'no_effect_yet']).properties,
       enforcement_mode: PolicyBody.properties.enforcementMode,
       files: Type.Integer(),
       services: Type.Array(Type.String()),
@@ -77,6 +79,7 @@ export const UnassignRequest = Type.Object({ force: Type.Optional(Type.Boolean()
 export const vclusterView = (vcluster: VCluster): VClusterBody => ({
   ...headOf(vcluster),
   policy: policyView(vcluster.policy),
+  no_effect_yet: policyWithoutEffect('policy'),
   overlay: overlayView(vcluster.overlay),
 })
 

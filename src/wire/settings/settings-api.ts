@@ -2,10 +2,21 @@
 
 import { Type, type Static } from 'typebox'
 import type { DomainSettings } from '#domain/core/domain-settings.ts'
-import { joinMethods, keyTypes } from '#domain/core/profile.ts'
+import { joinMethods, keyTypes, profileWithoutEffect, type Profile } from '#domain/core/profile.ts'
+import { policyWithoutEffect } from '#domain/fleet/policy.ts'
 import { wireguardModes } from '#domain/core/wireguard.ts'
 import { endpoint } from '#wire/core/endpoint.ts'
-import { closed, NameParams, NameText, oneOf, orNull, SetRequest, Settings, text } from '#wire/core/shapes.ts'
+import {
+  closed,
+  NameParams,
+  NameText,
+  NoEffectYet,
+  oneOf,
+  orNull,
+  SetRequest,
+  Settings,
+  text,
+} from '#wire/core/shapes.ts'
 import { ServiceBody } from '#wire/fleet/overlay.ts'
 import { PolicyBody, policyView, serviceView } from '#wire/fleet/vcluster-api.ts'
 
@@ -68,7 +79,15 @@ export const CreateProfileRequest = Type.Object(
   { name: ProfileBody.properties.name, from: Type.Optional(text(64)), set: Type.Optional(Settings) },
   closed,
 )
-export const ProfileListAnswer = Type.Object({ profiles: Type.Array(ProfileBody) })
+/** A profile, and which of its settings promise what is not built yet. */
+export const ProfileView = Type.Object({ ...ProfileBody.properties, no_effect_yet: NoEffectYet })
+export const ProfileListAnswer = Type.Object({ profiles: Type.Array(ProfileView) })
+
+/** Whatever else a row may have by now stays in it. */
+export const profileView = (profile: Profile): Static<typeof ProfileView> => ({
+  ...(profile as Static<typeof ProfileBody>),
+  no_effect_yet: profileWithoutEffect(profile),
+})
 
 export const DomainBody = Type.Object({
   name: Type.String(),
@@ -85,14 +104,17 @@ export const DomainBody = Type.Object({
   overlayPrefix: orNull(Type.String()),
 })
 
+export const DomainView = Type.Object({ ...DomainBody.properties, no_effect_yet: NoEffectYet })
+
 /** What of the domain is a setting. */
 export const domainView = ({
   continuity: _kept,
   issuance: _told,
   maintenance: { policy, timeSync },
   ...settings
-}: DomainSettings): Static<typeof DomainBody> => ({
+}: DomainSettings): Static<typeof DomainView> => ({
   ...settings,
+  no_effect_yet: policyWithoutEffect('maintenance.policy'),
   maintenance: { policy: policyView(policy), timeSync: timeSync === null ? null : serviceView(timeSync) },
 })
 
@@ -110,7 +132,7 @@ export const settingsApi = {
     access: 'platform-admin',
     summary: 'Makes a profile: a copy of another with some settings changed',
     body: CreateProfileRequest,
-    answer: ProfileBody,
+    answer: ProfileView,
     example: {
       status: 201,
       request: { name: 'gpu-short', from: 'gpu-cloud', set: { 'certificate.lifetimeMs': 3_600_000 } },
@@ -122,7 +144,7 @@ export const settingsApi = {
     access: 'viewer',
     summary: 'One profile',
     params: NameParams,
-    answer: ProfileBody,
+    answer: ProfileView,
   }),
   changeProfile: endpoint({
     method: 'PATCH',
@@ -131,14 +153,14 @@ export const settingsApi = {
     summary: 'Changes settings of a profile',
     params: NameParams,
     body: SetRequest,
-    answer: ProfileBody,
+    answer: ProfileView,
   }),
   domain: endpoint({
     method: 'GET',
     path: '/v1/domain',
     access: 'viewer',
     summary: 'The values of the domain',
-    answer: DomainBody,
+    answer: DomainView,
   }),
   changeDomain: endpoint({
     method: 'PATCH',
@@ -146,7 +168,7 @@ export const settingsApi = {
     access: 'platform-admin',
     summary: 'Changes values of the domain',
     body: SetRequest,
-    answer: DomainBody,
+    answer: DomainView,
     example: { request: { set: { livenessGraceMs: 600_000 } } },
   }),
 }
