@@ -72,7 +72,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
 
   // What crosses the network, and what operators are shown of the domain.
   'wire/core': { domain: ['continuity', 'core', 'enrollment'] },
-  'wire/channel': { domain: ['continuity'], wire: ['core', 'fleet', 'identity', 'network', 'node'] },
+  'wire/channel': { domain: ['continuity'], wire: ['core', 'fleet', 'identity', 'network', 'node', 'programs'] },
   'wire/alerts': { domain: ['alerts'], wire: ['core'] },
   'wire/ca': { domain: ['ca', 'core'], wire: ['core'] },
   'wire/continuity': { domain: ['continuity'], wire: ['core'] },
@@ -85,6 +85,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
   'wire/node': { domain: ['core', 'fleet', 'node', 'recovery'], wire: ['core', 'network', 'recovery', 'revocation'] },
   'wire/operators': { domain: ['core'], wire: ['core'] },
   'wire/plans': { domain: ['core', 'plans'], wire: ['core', 'revocation'] },
+  'wire/programs': { domain: ['core'], wire: ['core'] },
   'wire/recovery': { domain: ['core', 'recovery'], wire: ['core', 'enrollment', 'identity'] },
   'wire/revocation': { domain: ['revocation'], wire: ['core'] },
   'wire/settings': { domain: ['core', 'fleet'], wire: ['core', 'fleet'] },
@@ -332,13 +333,13 @@ export const mayKnow: Readonly<Record<string, Row>> = {
   // The agent. agent-parts.ts names all of its parts.
   'agent/core': { domain: ['core', 'network', 'recovery'], wire: ['core', 'enrollment'] },
   'agent/core/agent-parts.ts': {
-    agent: types('channel', 'continuity', 'diagnostics', 'fleet', 'link', 'network', 'recovery', 'state'),
+    agent: types('channel', 'continuity', 'diagnostics', 'fleet', 'link', 'network', 'programs', 'recovery', 'state'),
   },
   'agent/state': { agent: ['core'], domain: ['core'], wire: ['core', 'enrollment', 'identity', 'recovery'] },
   'agent/link': {
     agent: ['core', 'state'],
     domain: ['core', 'recovery'],
-    wire: ['channel', 'core', 'enrollment', 'identity', 'recovery'],
+    wire: ['channel', 'core', 'enrollment', 'identity', 'programs', 'recovery'],
   },
   'agent/diagnostics': { agent: ['core', 'state'], domain: ['core', 'node', 'recovery'], wire: ['node'] },
   'agent/continuity': { agent: ['state'], domain: ['continuity'], wire: ['channel', 'core'] },
@@ -347,19 +348,25 @@ export const mayKnow: Readonly<Record<string, Row>> = {
     wire: ['core', 'enrollment', 'identity', 'network'],
   },
   'agent/fleet': { agent: ['core', 'diagnostics'], domain: ['fleet'], wire: ['channel', 'fleet', 'node'] },
+  'agent/helper': { agent: ['programs'], wire: ['core', 'programs'] },
   'agent/identity': {
     agent: ['core', 'diagnostics', 'enrollment', 'link', 'recovery', 'state'],
     wire: ['identity'],
   },
   'agent/network': { agent: ['core', 'diagnostics', 'state'], domain: ['network'], wire: ['network'] },
+  'agent/programs': {
+    agent: ['core', 'diagnostics', 'link', 'state'],
+    domain: ['core'],
+    wire: ['programs'],
+  },
   'agent/recovery': {
     agent: ['core', 'diagnostics', 'enrollment', 'link', 'state'],
     domain: ['core'],
     wire: ['enrollment', 'identity', 'recovery'],
   },
   'agent/channel': {
-    agent: ['core', 'identity', 'link', 'network', 'state'],
-    wire: ['channel', 'core', 'enrollment', 'fleet', 'identity', 'network', 'node'],
+    agent: ['core', 'identity', 'link', 'network', 'programs', 'state'],
+    wire: ['channel', 'core', 'enrollment', 'fleet', 'identity', 'network', 'node', 'programs'],
   },
   agent: {
     agent: [
@@ -369,9 +376,11 @@ export const mayKnow: Readonly<Record<string, Row>> = {
       'diagnostics',
       'enrollment',
       'fleet',
+      'helper',
       'identity',
       'link',
       'network',
+      'programs',
       'recovery',
       'state',
     ],
@@ -419,11 +428,16 @@ export const mayKnow: Readonly<Record<string, Row>> = {
       'diagnostics/explain.ts',
       'diagnostics/status-file.ts',
       'diagnostics/status.ts',
+      'helper/agent-toml.ts',
+      'helper/main.ts',
+      'helper/read-agent-toml.ts',
+      'helper/unit-text.ts',
+      'helper/verbs.ts',
       'main.ts',
       'recovery/repair.ts',
     ],
     cli: ['kit'],
-    domain: ['recovery'],
+    domain: ['programs', 'recovery'],
     wire: ['recovery'],
   },
   'cli/plane': {

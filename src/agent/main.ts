@@ -35,6 +35,8 @@ import { serve } from './serve.ts'
 import { takeStateFolder } from '#agent/identity/state-folder.ts'
 import { withReserve, type AgentStorage } from '#agent/state/storage.ts'
 import { isInvitedAnew, noWayIn, waysIn } from '#agent/identity/ways-in.ts'
+import { openProgramKeeper } from '#agent/programs/program-keeper.ts'
+import { openHostPublisher } from './host-publisher.ts'
 import { openWireguard } from '#agent/network/wireguard-network.ts'
 
 export type { AgentHost } from '#agent/core/agent-parts.ts'
@@ -89,6 +91,9 @@ const live = async (
   if (keeper.credentials().identity !== null) wireguard.configured(lastConfig.current()?.wireguard)
   const episodeRecord = episode.listening(record)
   const overlay = openOverlayKeeper(core, config, { keeper, lastConfig, record: episodeRecord }, wireguard.kind)
+  const keysGoToDisk = (): boolean => keysOnDisk(config, keeper)
+  const publisher = openHostPublisher(core, config, record, keysGoToDisk)
+  const programs = openProgramKeeper(core, { config, keysOnDisk: keysGoToDisk, lastConfig, record, storage }, publisher)
   const outbox = openOutbox(instance, (count) =>
     record.count({ kind: 'dropped', source: 'reports', reason: 'superseded', count }),
   )
@@ -114,16 +119,19 @@ const live = async (
     outbox,
     wireguard,
     overlay,
+    programs,
   }
   // Before the first call: the services of a node do not depend on a reachable plane.
   overlay.start()
+  void publisher.ready.then(() => programs.start())
   const shown = await showMetrics(agent)
   try {
     const outcome = await goOn(agent, waysIn(agent, better(agent)))
-    if (outcome.kind === 'revoked') await Promise.all([overlay.halt(), wireguard.withdraw()])
+    if (outcome.kind === 'revoked') await Promise.all([overlay.halt(), wireguard.withdraw(), programs.withdraw()])
     return outcome
   } finally {
-    await Promise.all([overlay.close(), wireguard.close()])
+    await Promise.all([overlay.close(), wireguard.close(), programs.close()])
+    publisher.close()
     await shown.close()
   }
 }
@@ -141,7 +149,7 @@ const goOn = async (agent: AgentParts, providers: readonly IdentityProvider[]): 
     // What failed before a bundle was brought stays the cause of the recovery.
     if (end.trouble !== repairRequested) agent.episode.failed(end.trouble)
     wasRevoked = end.kind === 'revoked'
-    if (wasRevoked) await Promise.all([agent.overlay.halt(), agent.wireguard.withdraw()])
+    if (wasRevoked) await Promise.all([agent.overlay.halt(), agent.wireguard.withdraw(), agent.programs.withdraw()])
     if (end.kind === 'revoked' && !isInvitedAnew(agent)) return end
     const lasted = agent.clock.monotonicMs() - sinceMs > settledMs(agent)
     shortLived = lasted || provided.kind === 'failed' ? 0 : shortLived + 1
@@ -169,6 +177,9 @@ const settledMs = ({ keeper }: Pick<AgentParts, 'keeper'>): number =>
 
 const shortestRejoinMs = 2_000
 const longestRejoinMs = 300_000
+
+const keysOnDisk = ({ keyStorage }: AgentConfig, keeper: IdentityKeeper): boolean =>
+  keyStorage === 'file' && (keeper.credentials().identity?.profile.key_storage ?? 'file') === 'file'
 
 const openedKeeper = (config: AgentConfig, storage: AgentStorage, log: Log): IdentityKeeper | AgentOutcome => {
   const onDisk = withReserve(fileCredentialStore(config.stateFolder), storage)

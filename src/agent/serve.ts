@@ -28,6 +28,7 @@ export const serve = async (agent: AgentParts, providers: readonly IdentityProvi
     keepRenewed(session, identityNow, reporter),
     untilStopped(keepReporting(session, identityNow)),
     untilStopped(keepRehearsed(session, identityNow)),
+    untilStopped(agent.programs.keep(session, identityNow)),
     untilStopped(keepLooking(session, identityNow, providers)),
   ]
   try {

@@ -67,6 +67,21 @@ export const verifyServerChain = (given: ServerChain): ChainVerdict => {
   )
 }
 
+export type IssuedChain = Pick<ServerChain, 'chain' | 'nowMs' | 'maxLength'> & { readonly roots: readonly Uint8Array[] }
+
+/** The chain of any leaf, without a word about what the leaf is for. `path`: leaf first, the root last. */
+export const verifyIssuedChain = (
+  given: IssuedChain,
+): { readonly kind: 'trusted'; readonly path: readonly ParsedCertificate[] } | Untrusted => {
+  const limit = given.maxLength ?? usualMaxLength
+  if (given.chain.length > limit) return no('too-long', `${given.chain.length} certificates, at most ${limit} allowed`)
+  const parsed = parseAll(given.chain)
+  if ('code' in parsed) return parsed
+  const path = upToRoot(parsed, { roots: given.roots })
+  if ('code' in path) return path
+  return checkLinks(path) ?? checkValidity(path, given.nowMs) ?? { kind: 'trusted', path }
+}
+
 const no = (code: ChainProblem, why: string): Untrusted => ({ kind: 'untrusted', code, why, validity: null })
 
 const parseAll = (chain: readonly Uint8Array[]): ParsedCertificate[] | Untrusted => {

@@ -19,7 +19,7 @@ export const withUnlinkedFile = async <T>(
   onDisk: string | null,
   run: (fd: number) => Promise<T>,
 ): Promise<T> => {
-  const fd = openUnlinked([...inMemory.filter(isTmpfs), ...(onDisk === null ? [] : [onDisk])])
+  const fd = openUnlinked([...inMemory.filter(isInMemory), ...(onDisk === null ? [] : [onDisk])])
   try {
     fs.writeFileSync(fd, text)
     return await run(fd)
@@ -28,7 +28,8 @@ export const withUnlinkedFile = async <T>(
   }
 }
 
-const isTmpfs = (folder: string): boolean => {
+/** Whether what is written there stays in memory. False for a folder that is not there. */
+export const isInMemory = (folder: string): boolean => {
   try {
     return fs.statfsSync(folder).type === tmpfsType
   } catch {

@@ -13,7 +13,7 @@ import { toPem } from '#pki/pem.ts'
 import { leafSpec } from '#pki/authority-certificates.ts'
 import { buildCertificate } from '#pki/certificate.ts'
 import type { JoinString } from '#wire/core/join-string.ts'
-import type { AgentProfile } from '#wire/identity/identity-api.ts'
+import type { AgentProfile, EndpointSet } from '#wire/identity/identity-api.ts'
 import type { EnrollRequest } from '#wire/enrollment/enroll-api.ts'
 import type { ErrorBody } from '#wire/core/error-body.ts'
 import { cleanup, type Scope } from '../process/cleanup.ts'
@@ -24,6 +24,7 @@ export type Reply = { readonly status: number; readonly body: object }
 export type SmallPlane = {
   readonly join: JoinString
   readonly authorities: Hierarchy
+  readonly endpoints: EndpointSet
   readonly profile: { -readonly [K in keyof AgentProfile]: AgentProfile[K] }
   /** Every request that arrived, oldest first. */
   readonly calls: { path: string; body: Record<string, unknown>; serial: string | null }[]
@@ -81,6 +82,12 @@ export const startSmallPlane = async (t: Scope, nowMs: number, admits: string | 
       secret: `enroll_${'a'.repeat(43)}`,
     },
     authorities,
+    endpoints: {
+      id: 'runtime',
+      revision: 1,
+      runtime: [`https://localhost:${ports[1]}`],
+      stream: [`wss://localhost:${ports[1]}`],
+    },
     profile: {
       name: 'gpu-cloud',
       key_storage: 'file',
@@ -102,12 +109,7 @@ export const startSmallPlane = async (t: Scope, nowMs: number, admits: string | 
       plane.channels[channel]?.socket.send(JSON.stringify({ stream: 0, seq, ack: 0, type, body }))
     },
   }
-  const endpoints = {
-    id: 'runtime',
-    revision: 1,
-    runtime: [`https://localhost:${ports[1]}`],
-    stream: [`wss://localhost:${ports[1]}`],
-  }
+  const { endpoints } = plane
 
   const chainFor = (csrPem: string): string => {
     const before = issuedBefore.get(csrPem)

@@ -4,6 +4,9 @@ import * as fs from 'node:fs'
 import * as path from 'node:path'
 import { test } from 'node:test'
 import { agentExitCodes } from '#agent/core/outcome.ts'
+import { parseAgentToml } from '#agent/helper/agent-toml.ts'
+import { unitAddition } from '#agent/helper/unit-text.ts'
+import { defaultSocket } from '#agent/helper/verbs.ts'
 import { withPeer } from '../peers/peer.ts'
 import { tempFolder } from '../process/temp-folder.ts'
 
@@ -70,6 +73,48 @@ test('a service of an overlay that takes too much memory does not end the agent;
   for (const name of ['User', 'CapabilityBoundingSet', 'NoNewPrivileges']) assert.deepEqual(setting(name, added), [])
 })
 
+const helperUnit = fs.readFileSync(path.join(folder, 'muster-agent-helper.service'), 'utf8')
+const helperSocket = fs.readFileSync(path.join(folder, 'muster-agent-helper.socket'), 'utf8')
+
+test('the helper is root with one right left, without a network, and writes nowhere until the host says where', () => {
+  assert.deepEqual(setting('User', helperUnit), ['root'])
+  assert.deepEqual(setting('CapabilityBoundingSet', helperUnit), ['CAP_CHOWN'])
+  assert.deepEqual(setting('NoNewPrivileges', helperUnit), ['yes'])
+  assert.deepEqual(setting('PrivateNetwork', helperUnit), ['yes'])
+  assert.deepEqual(setting('RestrictAddressFamilies', helperUnit), ['AF_UNIX'])
+  assert.deepEqual(setting('ProtectSystem', helperUnit), ['strict'])
+  assert.deepEqual(setting('ReadWritePaths', helperUnit), [])
+  const toml = parseAgentToml('[[outputs]]\ndirectory = "/etc/nginx/tls"\n[[outputs]]\ndirectory = "/etc/db/tls"\n')
+  assert.ok(toml.kind === 'allowed')
+  const addition = unitAddition('/etc/muster/agent.toml', toml.toml)
+  assert.deepEqual(setting('ReadWritePaths', addition), ['-/etc/nginx/tls', '-/etc/db/tls'])
+})
+
+test('the socket of the helper is for the user of the agent, at the place where the agent looks for it', () => {
+  assert.deepEqual(setting('SocketUser', helperSocket), setting('User'))
+  assert.deepEqual(setting('SocketMode', helperSocket), ['0600'])
+  assert.deepEqual(setting('ListenStream', helperSocket), [defaultSocket])
+  assert.match(setting('ExecStart', helperUnit)[0] ?? '', /--agent-user muster-agent$/)
+  assert.deepEqual(setting('RestartPreventExitStatus', helperUnit), [String(agentExitCodes.misconfigured)])
+})
+
+test('systemd rates the exposure of both units as low', (t) => {
+  const analyze = withPeer(t, 'systemd-analyze')
+  if (analyze === null) return
+  const here = tempFolder(t)
+  for (const [name, text] of Object.entries({ 'muster-agent': unit, 'muster-agent-helper': helperUnit })) {
+    const file = path.join(here, `${name}.service`)
+    fs.writeFileSync(file, text.replaceAll('/usr/bin/muster', '/bin/true'))
+    const rated: { stdout: string; stderr: string } = spawnSync(
+      analyze,
+      ['security', '--offline=true', '--no-pager', file],
+      { encoding: 'utf8' },
+    )
+    const exposure: number = Number(/Overall exposure level for \S+: ([\d.]+)/.exec(rated.stdout)?.[1])
+    assert.ok(exposure <= 1.5, `${name}: ${exposure}\n${rated.stderr}`)
+  }
+})
+
 test('systemd finds nothing to complain about', (t) => {
   const analyze = withPeer(t, 'systemd-analyze')
   if (analyze === null) return
@@ -84,7 +129,11 @@ test('systemd finds nothing to complain about', (t) => {
   for (const name of ['wireguard', 'services']) {
     fs.copyFileSync(path.join(folder, `muster-agent-${name}.conf`), path.join(additions, `${name}.conf`))
   }
-  const checked = spawnSync(analyze, ['verify', '--man=no', file], { encoding: 'utf8' })
+  const helper = path.join(here, 'muster-agent-helper.service')
+  fs.writeFileSync(helper, helperUnit.replaceAll('/usr/bin/muster', program))
+  const socket = path.join(here, 'muster-agent-helper.socket')
+  fs.writeFileSync(socket, helperSocket)
+  const checked = spawnSync(analyze, ['verify', '--man=no', file, helper, socket], { encoding: 'utf8' })
   const aboutUs = checked.stderr.split('\n').filter((line) => line.includes('muster-agent'))
   assert.deepEqual(aboutUs, [])
   assert.equal(checked.status, 0, checked.stderr)

@@ -29,6 +29,19 @@ const expressions = dashboard.panels.flatMap(({ title, targets = [] }) => target
 
 const plane = sharedPlane()
 
+const output = {
+  name: 'web',
+  place: '/run/outputs/web',
+  serial: 'a1',
+  not_after: new Date(0).toISOString(),
+  renew_at: null,
+  lists_until: null,
+  key_type: 'p256',
+  names: [],
+  reload: null,
+  failure: null,
+}
+
 const namesIn = (text: string): string[] => [...new Set(text.match(/\bmuster_[a-z_]+/g))].sort()
 
 /** As the text format has them: a histogram's samples have names of their own. */
@@ -68,9 +81,10 @@ test('every metric that the dashboard and the rules name is shown by a plane or 
       notAfterMs: 1,
       figures: noFigures,
       mounts: [{ mount: '/', availableBytes: 1 }],
+      outputs: [output],
     }),
   )
-  assert.equal(ofAgent.size, 11)
+  assert.equal(ofAgent.size, 13)
   const named = namesIn([...expressions.map(({ expr }) => expr), rules].join('\n')).filter(
     (name) => name !== 'muster_node_agent_',
   )

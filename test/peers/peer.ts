@@ -11,7 +11,8 @@ import debianPackages from './debian-packages.json' with { type: 'json' }
 export const packageOf: Readonly<Record<string, string>> = debianPackages
 
 /**
- * Programs are found on the PATH; `faketime` is the library to preload; `root`, `tmpfs` and `netns` are permissions;
+ * Programs are found on the PATH; `faketime` is the library to preload; `root`, `tmpfs` and `netns` are permissions; `systemd` is
+ * one that may run in namespaces;
  * `previous-release` is the commit that test/compat/previous names, in the history of the repository.
  */
 export const peerNames = [
@@ -32,7 +33,9 @@ export const peerNames = [
   'wg',
   'wireguard-go',
   'ping',
+  'dbus-daemon',
   'root',
+  'systemd',
   'tmpfs',
   'netns',
   'previous-release',
@@ -49,6 +52,8 @@ export const peer = (name: PeerName): Peer => {
       return found([...debianPostgres(), ...onPath('postgres')], 'PostgreSQL is not installed')
     case 'root':
       return process.getuid?.() === 0 ? { path: '/' } : { missing: 'not running as root' }
+    case 'systemd':
+      return systemd()
     case 'tmpfs':
       return tmpfs()
     case 'netns':
@@ -70,6 +75,7 @@ export const peer = (name: PeerName): Peer => {
     case 'wg':
     case 'wireguard-go':
     case 'ping':
+    case 'dbus-daemon':
       return found(onPath(name), `${name} is not installed`)
   }
 }
@@ -120,6 +126,30 @@ const netns = (): Peer => {
   if (process.platform !== 'linux') return { missing: 'network namespaces are of Linux' }
   if (!isAllowed(sysAdmin) || !isAllowed(netAdmin)) return { missing: 'not allowed to make network namespaces' }
   return found(['/dev/net/tun'], 'there is no /dev/net/tun')
+}
+
+/** As the first process of namespaces, with a control group of its own. */
+const systemd = (): Peer => {
+  if (process.platform !== 'linux') return { missing: 'systemd is of Linux' }
+  if (!isAllowed(sysAdmin)) return { missing: 'not allowed to make namespaces' }
+  if (controlGroups() === null) return { missing: 'there are no control groups of version 2 to write to' }
+  return found(['/lib/systemd/systemd'], 'systemd is not installed')
+}
+
+/** Where control groups of version 2 can be made; null: nowhere. */
+export const controlGroups = (): string | null => {
+  const mounts = fs.readFileSync('/proc/mounts', 'utf8').split('\n')
+  const places = mounts.flatMap((line) => /^\S+ (\S+) cgroup2 (?:\S*,)?rw\b/.exec(line)?.[1] ?? [])
+  return places.find((place) => isWritable(place)) ?? null
+}
+
+const isWritable = (place: string): boolean => {
+  try {
+    fs.accessSync(place, fs.constants.W_OK)
+    return true
+  } catch {
+    return false
+  }
 }
 
 /** CAP_NET_ADMIN and CAP_SYS_ADMIN. */

@@ -14,6 +14,7 @@ const fromPlane: Readonly<Record<PlaneFrame['type'], true>> = {
   reported: true,
   sighting: true,
   peers: true,
+  program_lists: true,
   unknown_type: true,
 }
 

@@ -10,7 +10,7 @@ import type { Applied, ChannelUser, Revisions } from './channel.ts'
 
 export type ApplyingAgent = Pick<
   AgentParts,
-  'keeper' | 'lastConfig' | 'record' | 'log' | 'outbox' | 'sightings' | 'wireguard' | 'overlay'
+  'keeper' | 'lastConfig' | 'record' | 'log' | 'outbox' | 'sightings' | 'wireguard' | 'overlay' | 'programs'
 >
 
 export const channelUser = (agent: ApplyingAgent): ChannelUser => {
@@ -39,6 +39,7 @@ export const channelUser = (agent: ApplyingAgent): ChannelUser => {
     },
     peersHave: () => agent.wireguard.have(),
     peers: (peers, answer) => agent.wireguard.receive(peers, answer),
+    programLists: (lists) => agent.programs.announced(lists),
     unknown: (type) => {
       // An older plane has taken the place of the one that understood them: they wait for the next channel.
       if (type === 'report') outbox.use(null)
@@ -53,6 +54,7 @@ export const channelUser = (agent: ApplyingAgent): ChannelUser => {
       const kept = applied(amend(agent, { profile: next.profile, endpoints: next.endpoints }), lastConfig.keep(next))
       agent.wireguard.configured(next.wireguard)
       agent.overlay.configChanged()
+      agent.programs.configChanged()
       return kept
     },
     trust: (next: PlaneTrust) => {

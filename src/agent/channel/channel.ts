@@ -29,6 +29,7 @@ import {
 } from '#wire/node/node-runs.ts'
 import { peersCapability, type PlanePeers } from '#wire/network/peers.ts'
 import { connectionCapability, type ReportBody } from '#wire/node/report.ts'
+import { outputsCapability, type OutputsStateBody, type PlaneProgramLists } from '#wire/programs/programs-api.ts'
 import { musterVersion as agentVersion } from '#platform/this-process.ts'
 import { connectPlane } from '#agent/link/connect-plane.ts'
 import { evidenceHeaders } from '#agent/link/evidence.ts'
@@ -57,6 +58,8 @@ export type ChannelUser = {
   /** Once it is known, the set of peers in force here; null: this node has no peers, and says nothing of them. */
   peersHave(): Promise<string | null> | null
   peers(peers: PlanePeers, answer: PeersSender): void
+  /** There are newer revocation lists for programs. */
+  programLists(lists: PlaneProgramLists): void
   /** The plane does not have frames of this type. */
   unknown(type: string): void
   /** A frame that could not be used; it is skipped. */
@@ -79,6 +82,10 @@ export type Channel = {
   /** These two are only sent to a plane that takes them. */
   overlayState(body: OverlayStateBody): void
   capabilities(body: CapabilityReportBody): void
+  /** Whether the plane has leaves for programs; known once it has said hello. */
+  takesOutputs(): boolean
+  /** Only sent to a plane that takes it. */
+  outputsState(body: OutputsStateBody): void
   /** Sends a close frame; the channel is cut if the plane does not answer it. */
   close(): void
 }
@@ -91,6 +98,7 @@ const healthCheck = 'health'
 const mostWaitingBytes = 1 << 20
 
 const offered = ({ config }: CallingAgent): string[] => [
+  outputsCapability,
   ...(config.wireguard === null ? [] : [peersCapability]),
   ...[termsCapability, checksCapability],
 ]
@@ -107,6 +115,7 @@ export const openChannel = (agent: CallingAgent, identity: Identity, url: string
   let takesOverlay = false
   let takesConnection = false
   let takesDetails = false
+  let takesOutputs = false
   let isHealthy = false
   let isClosing = false
   let closing: PlaneClosing | null = null
@@ -220,6 +229,7 @@ export const openChannel = (agent: CallingAgent, identity: Identity, url: string
     takesOverlay = said.capabilities.includes(overlayCapability)
     takesConnection = said.capabilities.includes(connectionCapability)
     takesDetails = said.capabilities.includes(overlayDetailsCapability)
+    takesOutputs = said.capabilities.includes(outputsCapability)
     if (said.capabilities.includes(sightingCapability)) {
       const earlier = said.capabilities.includes(earlierSightingsCapability) ? user.earlierSightings() : []
       send('sighting', { statement: user.sighting(), ...(earlier.length > 0 && { earlier: [...earlier] }) })
@@ -255,6 +265,8 @@ export const openChannel = (agent: CallingAgent, identity: Identity, url: string
         return user.sighted(frame.body)
       case 'peers':
         return user.peers(frame.body, peersSender)
+      case 'program_lists':
+        return user.programLists(frame.body)
       case 'closing':
         closing = frame.body
         return
@@ -284,6 +296,8 @@ export const openChannel = (agent: CallingAgent, identity: Identity, url: string
     capabilities: (body) => {
       if (takesOverlay) send('capabilities', takesDetails ? body : capabilitiesWithoutDetails(body))
     },
+    takesOutputs: () => takesOutputs,
+    outputsState: (body) => void (takesOutputs && send('outputs_state', body)),
     close: () => {
       if (isClosing) return
       isClosing = true

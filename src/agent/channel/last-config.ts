@@ -52,9 +52,10 @@ export const openConfigKeeper = (stateFolder: string): ConfigKeeper => {
   }
 }
 
-const unspokenOf = (config: PlaneConfig | null): Pick<PlaneConfig, 'overlay' | 'wireguard'> => ({
+const unspokenOf = (config: PlaneConfig | null): Pick<PlaneConfig, 'overlay' | 'wireguard' | 'outputs'> => ({
   ...(config?.overlay === undefined ? {} : { overlay: config.overlay }),
   ...(config?.wireguard === undefined ? {} : { wireguard: config.wireguard }),
+  ...(config?.outputs === undefined ? {} : { outputs: config.outputs }),
 })
 
 const erase = (file: string): void => {

@@ -6,9 +6,11 @@ import type { PlaneFrame } from '#wire/channel/channel.ts'
 import { EnrollResponse } from '#wire/enrollment/enroll-api.ts'
 import { ConfigOverlay } from '#wire/fleet/overlay.ts'
 import { Peer, PeerRevision, WireguardConfig, WireguardKeyText } from '#wire/network/peers.ts'
+import { ConfigOutput, mostOutputs } from '#wire/programs/programs-api.ts'
 import { longestSighting } from '#wire/core/statement.ts'
 import { faultOfEndpoints, faultOfProfile, faultOfRoots } from '#agent/state/certificate-answer.ts'
 import { faultOfPeers, faultOfWireguard } from '#agent/network/peer-fault.ts'
+import { faultOfOutputs } from '#agent/programs/wanted-outputs.ts'
 
 const Envelope = Type.Object({
   stream: Type.Integer({ minimum: 0, maximum: 0xffffffff }),
@@ -31,9 +33,10 @@ export const ConfigBody = Type.Object({
   vcluster: Type.Union([Type.String({ maxLength: 256 }), Type.Null()]),
   profile: EnrollResponse.properties.profile,
   endpoints: EnrollResponse.properties.endpoints,
-  // Both left out by older planes.
+  // Left out by older planes.
   overlay: Type.Optional(ConfigOverlay),
   wireguard: Type.Optional(Type.Union([WireguardConfig, Type.Null()])),
+  outputs: Type.Optional(Type.Array(ConfigOutput, { maxItems: mostOutputs })),
 })
 const TrustBody = Type.Object({
   revision,
@@ -56,6 +59,11 @@ const PeersBody = Type.Object({
   remove: Type.Array(WireguardKeyText),
   add: Type.Array(Peer),
   more: Type.Boolean(),
+})
+const ProgramListsBody = Type.Object({
+  lists: Type.Array(Type.Object({ issuer: Type.String({ maxLength: 128 }), number: Type.Integer({ minimum: 0 }) }), {
+    maxItems: 64,
+  }),
 })
 const UnknownTypeBody = Type.Object({ type: Type.String({ maxLength: 64 }) })
 
@@ -82,7 +90,10 @@ export const readPlaneFrame = (text: string): ReadFrame => {
         value,
         ConfigBody,
         (body) =>
-          faultOfProfile(body.profile) ?? faultOfEndpoints(body.endpoints) ?? faultOfWireguard(body.wireguard ?? null),
+          faultOfProfile(body.profile) ??
+          faultOfEndpoints(body.endpoints) ??
+          faultOfWireguard(body.wireguard ?? null) ??
+          faultOfOutputs(body.outputs ?? []),
         (body) => ({ type: 'config', body }),
       )
     case 'trust':
@@ -115,6 +126,13 @@ export const readPlaneFrame = (text: string): ReadFrame => {
       )
     case 'peers':
       return framed(value, PeersBody, faultOfPeers, (body) => ({ type: 'peers', body }))
+    case 'program_lists':
+      return framed(
+        value,
+        ProgramListsBody,
+        () => null,
+        (body) => ({ type: 'program_lists', body }),
+      )
     case 'unknown_type':
       return framed(
         value,

@@ -11,6 +11,7 @@ import type { IdentityKeeper } from '#agent/state/identity-keeper.ts'
 import type { JudgedClock } from './judged-clock.ts'
 import type { KnownAddresses } from '#agent/link/known-addresses.ts'
 import type { SightingKeeper } from '#agent/continuity/last-sighting.ts'
+import type { ProgramKeeper } from '#agent/programs/program-keeper.ts'
 import type { OverlayKeeper } from '#agent/fleet/overlay-keeper.ts'
 import type { Episode } from '#agent/recovery/episode.ts'
 import type { RepairBundles } from '#agent/recovery/repair-file.ts'
@@ -91,6 +92,8 @@ export type AgentParts = Omit<AgentHost, 'clock' | 'log'> & {
   readonly wireguard: WireguardNetwork
   /** The files and services of the node's vCluster. */
   readonly overlay: OverlayKeeper
+  /** The leaves of the programs on this node. */
+  readonly programs: ProgramKeeper
 }
 
 /** The same agent, stopped earlier: such as one that lasts no longer than a session or a single attempt. */

@@ -40,6 +40,9 @@ test('without options the agent looks where the packages put things', async () =
     reportEveryMs: 60_000,
     rehearseEveryMs: null,
     wireguard: null,
+    publish: null,
+    agentToml: null,
+    helperSocket: null,
     pinnedRoot: null,
     logLevel: 'info',
   })

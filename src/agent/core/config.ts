@@ -30,6 +30,12 @@ export type AgentConfig = {
   readonly rehearseEveryMs: number | null
   /** This node's part in the WireGuard network; null: none. `endpoint`: where others reach it; null: no peer connects to it first. */
   readonly wireguard: { readonly interface: string; readonly endpoint: UnderlayEndpoint | null } | null
+  /** Where the outputs of this node are written without a helper; null: nowhere. */
+  readonly publish: string | null
+  /** The host's own file of what its agent may do, which names its reloads; null: in its usual place, as below. */
+  readonly agentToml: string | null
+  /** Where the helper is reached. */
+  readonly helperSocket: string | null
   /** Fingerprint of the only root a join string may name; null: any. */
   readonly pinnedRoot: string | null
   readonly logLevel: string
@@ -58,6 +64,9 @@ export type AgentOptions = {
   readonly rehearseEvery?: string | undefined
   readonly wireguard?: string | undefined
   readonly wireguardEndpoint?: readonly string[] | undefined
+  readonly publish?: string | undefined
+  readonly agentToml?: string | undefined
+  readonly helperSocket?: string | undefined
   readonly logLevel?: string | undefined
 }
 
@@ -123,6 +132,9 @@ export const agentConfig = async (
       reportEveryMs,
       rehearseEveryMs,
       wireguard: wireguard.wireguard,
+      publish: options.publish ?? env['MUSTER_AGENT_PUBLISH'] ?? null,
+      agentToml: options.agentToml ?? env['MUSTER_AGENT_TOML'] ?? null,
+      helperSocket: options.helperSocket ?? env['MUSTER_HELPER_SOCKET'] ?? null,
       pinnedRoot: pinned,
       logLevel,
     },

@@ -30,6 +30,26 @@ const status: StatusFile = {
   outcome: null,
 }
 
+test('an output that fails is what is wrong, and its next renewal is what happens next', () => {
+  const output = {
+    name: 'web',
+    place: '/run/outputs/web',
+    serial: 'a1',
+    not_after: at(2 * hour),
+    renew_at: at(hour),
+    lists_until: null,
+    key_type: 'p256',
+    names: [],
+    reload: 'nginx',
+    failure: 'Reload nginx failed: exit code 1',
+  }
+  const facts = { stateFolder: '/x', running: true, nowMs, events: [], identity: null, freeBytes: null }
+  const { wrong, next, advice } = explanationOf({ ...facts, status: { ...status, outputs: [output] } })
+  assert.deepEqual(wrong, ['Output web: Reload nginx failed: exit code 1'])
+  assert.ok(next.includes('The leaf of output web is renewed in 1 h.'))
+  assert.deepEqual(advice, ['See what is in place for output web: muster agent cert show web'])
+})
+
 const full: StatusTrouble = {
   place: 'renewal',
   code: 'disk_full',

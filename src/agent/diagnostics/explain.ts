@@ -112,6 +112,7 @@ const wrongOf = (status: StatusFile, running: boolean, nowMs: number): string[] 
     ...(leftMs !== null && leftMs <= 0 ? [`cert_expired: its certificate expired ${durationWords(-leftMs)} ago.`] : []),
     ...byWeight(status).map((what) => wrongLine(what, nowMs)),
     ...(running ? overlayTroubles(status).map(({ text }) => text) : []),
+    ...failedOutputs(status).map(({ name, failure }) => `Output ${name}: ${failure}`),
   ]
   if (said.length > 0) return said
   return [
@@ -137,6 +138,9 @@ const wrongLine = (what: StatusTrouble, nowMs: number): string => {
   return `${named}${what.code} at ${what.place}, begun ${ago(what.since, nowMs)}, met ${times(what.attempts)}: ${what.text}${because}${story}`
 }
 
+const failedOutputs = ({ outputs = [] }: StatusFile): NonNullable<StatusFile['outputs']> =>
+  outputs.filter(({ failure }) => failure !== null)
+
 const byWeight = ({ troubles }: StatusFile): readonly StatusTrouble[] => {
   const worst = worstOf(troubles)
   return worst === null ? [] : [worst, ...troubles.filter((what) => what !== worst)]
@@ -154,7 +158,10 @@ const nextOf = (status: StatusFile, nowMs: number, identity: IdentityFacts | nul
   const tries = status.troubles
     .filter(({ next_try_at }) => next_try_at !== null)
     .map(({ place, next_try_at }) => `${place} is tried again ${fromNow(next_try_at ?? '', nowMs)} (${next_try_at}).`)
-  return [...tries, ...certificateNext(status, nowMs, identity)]
+  const renewals = (status.outputs ?? []).flatMap(({ name, renew_at }) =>
+    renew_at === null ? [] : [`The leaf of output ${name} is renewed ${fromNow(renew_at, nowMs)}.`],
+  )
+  return [...tries, ...certificateNext(status, nowMs, identity), ...renewals]
 }
 
 const certificateNext = (status: StatusFile, nowMs: number, identity: IdentityFacts | null): string[] => {
@@ -177,6 +184,9 @@ const adviceOf = (status: StatusFile, running: boolean, nowMs: number): string[]
     ...(running ? [] : [status.outcome?.next ?? 'Start it: systemctl start muster-agent']),
     ...byWeight(status).map(({ next }) => next),
     ...(running ? overlayTroubles(status).map(({ next }) => next) : []),
+    ...failedOutputs(status).map(
+      ({ name }) => `See what is in place for output ${name}: muster agent cert show ${name}`,
+    ),
   ]
   if (said.length > 0) return [...new Set(said)]
   if (leftMs !== null && leftMs <= 0) return ['Wait for its recovery, or start it now: muster agent renew --now']

@@ -11,6 +11,7 @@ const facts = (change: Partial<MetricFacts> = {}): MetricFacts => ({
   notAfterMs: nowMs + 3_600_000,
   figures: noFigures,
   mounts: [{ mount: '/', availableBytes: 1024 }],
+  outputs: [],
   ...change,
 })
 
@@ -20,7 +21,7 @@ const value = (text: string, series: string): string | null =>
     .find((line) => line.startsWith(`${metricPrefix}${series} `))
     ?.split(' ')[1] ?? null
 
-test('the eleven metrics of 003 are there from the start, under the prefix of Muster', () => {
+test('the eleven metrics of 003 and those of programs are there from the start, under the prefix of Muster', () => {
   const names = [...metricsText(facts()).matchAll(/^# TYPE (\S+) (\S+)$/gm)].map(([, name, type]) => `${name} ${type}`)
   assert.deepEqual(names, [
     'muster_node_agent_cert_expiry_seconds gauge',
@@ -34,6 +35,8 @@ test('the eleven metrics of 003 are there from the start, under the prefix of Mu
     'muster_node_agent_local_diagnostic_write_failures_total counter',
     'muster_node_agent_node_filesystem_available_bytes gauge',
     'muster_node_agent_observability_dropped_records_total counter',
+    'muster_node_agent_program_cert_expiry_seconds gauge',
+    'muster_node_agent_program_output_in_place gauge',
   ])
 })
 
@@ -71,4 +74,33 @@ test('what the agent counts is what the metrics say', () => {
 test('a certificate that is gone is negative, and one that never was is not there', () => {
   assert.equal(value(metricsText(facts({ notAfterMs: nowMs - 60_000 })), 'cert_expiry_seconds'), '-60')
   assert.equal(value(metricsText(facts({ notAfterMs: null })), 'cert_expiry_seconds'), null)
+})
+
+test('an output that fails or has no leaf is not in place, and its leaf has the seconds that are left', () => {
+  const output = {
+    name: 'web',
+    place: '/run/outputs/web',
+    serial: 'a1',
+    not_after: new Date(nowMs + 60_000).toISOString(),
+    renew_at: null,
+    lists_until: null,
+    key_type: 'p256',
+    names: [],
+    reload: null,
+    failure: null,
+  }
+  const outputs = [
+    output,
+    { ...output, name: 'db', failure: 'x' },
+    { ...output, name: 'new', serial: null, not_after: null },
+  ]
+  const text = metricsText(facts({ outputs }))
+  assert.equal(value(text, 'program_cert_expiry_seconds{output="web"}'), '60')
+  assert.equal(value(text, 'program_cert_expiry_seconds{output="new"}'), null)
+  for (const [name, expected] of [
+    ['web', '1'],
+    ['db', '0'],
+    ['new', '0'],
+  ] as const)
+    assert.equal(value(text, `program_output_in_place{output="${name}"}`), expected)
 })

@@ -30,7 +30,17 @@ export type AgentRecord = {
     facts: Partial<
       Pick<
         StatusFile,
-        'node_id' | 'domain' | 'profile' | 'vcluster' | 'certificate' | 'trust' | 'reports' | 'overlay' | 'wireguard'
+        | 'node_id'
+        | 'domain'
+        | 'profile'
+        | 'vcluster'
+        | 'certificate'
+        | 'trust'
+        | 'reports'
+        | 'overlay'
+        | 'wireguard'
+        | 'outputs'
+        | 'helper'
       >
     >,
   ): void

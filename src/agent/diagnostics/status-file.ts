@@ -98,6 +98,28 @@ export const StatusFile = Type.Object({
       checks: Type.Optional(Type.Array(Type.Object({ name: text, state: text, line: text, since: text }))),
     }),
   ),
+  /** The helper of this host, and what the node cannot do without it, or without more in agent.toml. */
+  helper: Type.Optional(Type.Object({ there: Type.Boolean(), lacks: Type.Array(text) })),
+  /** The programs of this node that have a leaf. Left out where there are none. */
+  outputs: Type.Optional(
+    Type.Array(
+      Type.Object({
+        name: text,
+        /** The folder that its program reads; null: this host has none for it. */
+        place: orNull(text),
+        /** Of the leaf that is in place; null: none is. */
+        serial: orNull(text),
+        not_after: orNull(text),
+        renew_at: orNull(text),
+        /** When the first of the revocation lists beside it ends. */
+        lists_until: orNull(text),
+        key_type: text,
+        names: Type.Array(text),
+        reload: orNull(text),
+        failure: orNull(text),
+      }),
+    ),
+  ),
   troubles: Type.Array(StatusTrouble, { maxItems: places.length }),
   outcome: orNull(
     Type.Object({

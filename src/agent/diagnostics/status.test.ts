@@ -44,6 +44,36 @@ test('R-101: the root that the plane is known by and the one that the certificat
   ])
 })
 
+test('the status names the outputs of the node and what is wrong with them, and what the host lacks', () => {
+  const output = {
+    name: 'web',
+    place: '/run/outputs/web',
+    serial: 'a1',
+    not_after: at(2 * hour),
+    renew_at: at(hour),
+    lists_until: null,
+    key_type: 'p256',
+    names: [],
+    reload: null,
+    failure: null,
+  }
+  const db = {
+    ...output,
+    name: 'db',
+    serial: null,
+    not_after: null,
+    failure: 'The disk of /run is full: make room there',
+  }
+  const helper = { there: false, lacks: ['outputs in directories of other users', 'reloads by the helper'] }
+  const { sentences } = explain({ ...status, outputs: [output, db], helper }, true, nowMs)
+  assert.deepEqual(sentences.slice(3), [
+    'Output web is in /run/outputs/web: leaf a1, valid for 2 h.',
+    'Output db has no leaf in place.',
+    'Output db is not as it should be: The disk of /run is full: make room there',
+    'There is no helper on this host; it has no outputs in directories of other users, no reloads by the helper.',
+  ])
+})
+
 test('the status names what the node has to run, and what has drifted', () => {
   const services = [
     { name: 'chronyd', state: 'running', restarts: 0, pid: 17 },

@@ -57,6 +57,8 @@ export const explain = (
       ...certificate(status, running, expiresInMs, nowMs),
       ...trust(status),
       ...network(status, running),
+      ...outputs(status, nowMs),
+      ...(running ? helper(status) : []),
       ...status.troubles.flatMap((what) => [
         `${what.code} (${what.place}, ${ago(what.since, nowMs)}, ${times(what.attempts)}): ${what.text}`,
         ...(what.next_try_at !== null && running ? [`It tries again ${fromNow(what.next_try_at, nowMs)}.`] : []),
@@ -190,6 +192,25 @@ const network = ({ wireguard }: StatusFile, running: boolean): string[] => {
   const { interface: name, kind, address, peers, trouble } = wireguard
   const up = address === null ? [] : [`WireGuard ${name} (${kind}) is ${address}, with ${counted(peers, 'peer')}.`]
   return trouble === null ? up : [...up, `${trouble.code}: ${trouble.text}`, `What to do: ${trouble.next}`]
+}
+
+const outputs = ({ outputs: all = [] }: StatusFile, nowMs: number): string[] =>
+  all.flatMap(({ name, place, serial, not_after, failure }) => [
+    serial === null || not_after === null
+      ? `Output ${name} has no leaf in place.`
+      : `Output ${name} is in ${place}: leaf ${serial}, valid ${untilWords(not_after, nowMs)}.`,
+    ...(failure === null ? [] : [`Output ${name} is not as it should be: ${failure}`]),
+  ])
+
+const helper = ({ helper: state }: StatusFile): string[] => {
+  if (state === undefined || state.lacks.length === 0) return []
+  const why = state.there ? 'Its helper is not allowed everything' : 'There is no helper on this host'
+  return [`${why}; it has no ${state.lacks.join(', no ')}.`]
+}
+
+const untilWords = (time: string, nowMs: number): string => {
+  const ms = (parseIsoTime(time) ?? nowMs) - nowMs
+  return ms > 0 ? `for ${durationWords(ms)}` : `until ${durationWords(-ms)} ago`
 }
 
 export const ago = (time: string, nowMs: number): string => {

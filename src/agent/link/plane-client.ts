@@ -13,13 +13,22 @@ import type { ClockReading } from '#agent/core/judged-clock.ts'
 import type { Identity } from '#agent/state/credentials.ts'
 import { learnTime } from './learn-time.ts'
 import { failureFrom, longestAnswer, parseAnswer, type Answered, type PlaneFailure } from './plane-failure.ts'
-import { pathOf, type AnswerOf, type BodyOf, type Immutable } from '#wire/core/endpoint.ts'
+import { pathOf, type AnswerOf, type BodyOf, type Immutable, type ParamsOf } from '#wire/core/endpoint.ts'
 import type { identityApi } from '#wire/identity/identity-api.ts'
+import type { programsApi } from '#wire/programs/programs-api.ts'
 
 /** A call of a node in its own name. */
-type OwnCall = (typeof identityApi)['confirm' | 'renew']
+type OwnCall = (typeof identityApi)['confirm' | 'renew'] | (typeof programsApi)['issue' | 'lists']
 
-export type PlaneCall<E extends OwnCall> = { readonly endpoint: E; readonly json: Immutable<BodyOf<E>> }
+export type PlaneCall<E extends OwnCall> = {
+  readonly endpoint: E
+  /** Null for a call without a body. */
+  readonly json: E extends { readonly method: 'POST' } ? Immutable<BodyOf<E>> : null
+  /** Besides the node's own id. Left out where there are none. */
+  readonly params?: Omit<ParamsOf<E>, 'id'>
+  /** In bytes, where it may be longer than usual. */
+  readonly longest?: number
+}
 
 export type CallingAgent = ConnectingAgent & Pick<AgentParts, 'signal' | 'instance' | 'config'>
 
@@ -50,9 +59,9 @@ const callAt = async <E extends OwnCall>(
   agent: CallingAgent,
   identity: Identity,
   base: string,
-  { endpoint, json }: PlaneCall<E>,
+  { endpoint, json, params, longest = longestAnswer }: PlaneCall<E>,
 ): Promise<Answered<AnswerOf<E>> | PlaneFailure> => {
-  const url = new URL(under(base, pathOf(endpoint, { id: identity.nodeId })))
+  const url = new URL(under(base, pathOf(endpoint, { ...params, id: identity.nodeId })))
   const { chainPem: certPem, keyPem, notAfterMs } = identity.current
   const trust = { kind: 'roots', roots: identity.roots } as const
   const connected = await connectPlane(agent, { url, trust, client: { certPem, keyPem } }, agent.signal)
@@ -64,7 +73,7 @@ const callAt = async <E extends OwnCall>(
     json,
     headers: { ...evidenceHeaders(agent, identity), ...knownCodesHeaders },
     timeoutMs: answerTimeoutMs,
-    longestAnswer,
+    longestAnswer: longest,
   }
   const askedAt = agent.clock.reading()
   try {

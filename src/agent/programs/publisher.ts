@@ -10,8 +10,10 @@ export type Generation = {
   /** The leaf first. */
   readonly chainPem: string
   readonly rootsPem: string
-  /** A list for every CA above the leaf, the issuing CA's first. */
+  /** A list for every CA above the leaf, PEM, the issuing CA's first; then those of `authoritiesPem`. */
   readonly lists: readonly string[]
+  /** CAs below the roots that are not above this leaf, but above those of others; empty where there are none. */
+  readonly authoritiesPem: string
 }
 
 export type Publisher = {

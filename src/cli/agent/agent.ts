@@ -3,6 +3,7 @@
 import { Option, type Command } from 'commander'
 import type { Cli } from '#cli/kit/cli.ts'
 import { noun, loads, verb } from '#cli/kit/verb.ts'
+import { outputFileNames } from '#domain/programs/output.ts'
 
 export const declareAgent = (agent: Command, cli: Cli): void => {
   noun(agent, [
@@ -44,6 +45,12 @@ export const declareAgent = (agent: Command, cli: Cli): void => {
       '--wireguard-endpoint <address...>',
       'ADDRESS[:PORT] where other nodes reach it, IPv4 and IPv6 once each (MUSTER_WIREGUARD_ENDPOINT, with commas)',
     )
+    .option(
+      '--publish <folder>',
+      'write the outputs of this node below a folder of its own user, without a helper (MUSTER_AGENT_PUBLISH)',
+    )
+    .option('--helper-socket <path>', 'where a helper is reached (MUSTER_HELPER_SOCKET)')
+    .option('--agent-toml <file>', 'names what may be reloaded (MUSTER_AGENT_TOML, default /etc/muster/agent.toml)')
     .option('--log-level <level>', 'trace, debug, info, warn, error or silent (MUSTER_LOG_LEVEL)')
   loads(cli, run, async () => (await import('./agent-run.ts')).agentRun)
 
@@ -73,8 +80,51 @@ export const declareAgent = (agent: Command, cli: Cli): void => {
     .option('--state <folder>', 'state folder of the agent (MUSTER_AGENT_STATE)')
   loads(cli, repair, async () => (await import('./agent-renew.ts')).agentRepair)
 
+  declareAgentCert(agent, cli)
+
+  const helper = verb(agent, 'helper', 'Do for the agent what needs more rights, as far as agent.toml allows it', [
+    ['muster agent helper --check', 'what agent.toml allows, or what is wrong with it'],
+    ['muster agent helper --config ./agent.toml --socket ./run/socket', 'by hand, as an ordinary user'],
+    ['muster agent helper --print-unit', 'the directories of this host, for its systemd unit'],
+  ])
+    .option('--config <file>', 'what it may do (MUSTER_AGENT_TOML, default /etc/muster/agent.toml)')
+    .option('--socket <path>', 'where the agent reaches it (MUSTER_HELPER_SOCKET)')
+    .option('--agent-user <user>', 'who may open the socket (as root: muster-agent)')
+    .option('--check', 'read agent.toml, say what it allows, and end')
+    .option('--print-unit', 'print what its systemd unit needs on this host, and end')
+    .option('--log-level <level>', 'trace, debug, info, warn, error or silent (MUSTER_LOG_LEVEL)')
+  loads(cli, helper, async () => (await import('./agent-privileged.ts')).agentHelper)
+
   const hardware = verb(agent, 'read-hardware', 'Print what this machine would be recognised by', [
     ['sudo muster agent read-hardware --out /run/muster-hardware.json', 'serial numbers are for root only'],
   ]).option('--out <file>', 'write it there, for agent run --hardware-file')
   loads(cli, hardware, async () => (await import('./agent-look.ts')).agentReadHardware)
+}
+
+const declareAgentCert = (agent: Command, cli: Cli): void => {
+  const cert = noun(agent.command('cert').description('The certificates of the programs on this machine'), [
+    ['muster agent cert list', ''],
+    ['muster agent cert path web', ''],
+  ])
+  const folder = ['--state <folder>', 'state folder of the agent (MUSTER_AGENT_STATE)'] as const
+
+  const list = verb(cert, 'list', 'Every output of this node, its leaf and how it stands', [
+    ['muster agent cert list', ''],
+    ['muster agent cert list -o json', 'for programs'],
+  ]).option(...folder)
+  loads(cli, list, async () => (await import('./agent-cert.ts')).agentCertList)
+
+  const show = verb(cert, 'show <output>', 'One output: what its certificate says, its files, what is wrong', [
+    ['muster agent cert show web', ''],
+    ['muster agent cert show web -o json', 'for programs'],
+  ]).option(...folder)
+  loads(cli, show, async () => (await import('./agent-cert.ts')).agentCertShow)
+
+  const place = verb(cert, 'path <output>', 'The folder, or one file of it, that the program reads', [
+    ['muster agent cert path web', 'for a configuration: it stays the same over all renewals'],
+    ['openssl x509 -noout -text -in "$(muster agent cert path web --file cert.pem)"', ''],
+  ])
+    .addOption(new Option('--file <name>', 'the path of this file').choices([...outputFileNames]))
+    .option(...folder)
+  loads(cli, place, async () => (await import('./agent-cert.ts')).agentCertPath)
 }

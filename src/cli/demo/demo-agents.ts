@@ -59,6 +59,9 @@ const configOf = (agent: DemoAgent, folder: string): AgentConfig => {
     reportEveryMs: 60_000,
     rehearseEveryMs: null,
     wireguard: null,
+    publish: null,
+    agentToml: null,
+    helperSocket: null,
     pinnedRoot: null,
     logLevel: 'warn',
   }

@@ -32,3 +32,16 @@ export type OutputFiles = {
   /** The name of a reload in agent.toml; null: none. */
   readonly reload: string | null
 }
+
+/** What can be in the folder of an output; the last three only where they are asked for. */
+export const outputFileNames = [
+  'key.pem',
+  'cert.pem',
+  'roots.pem',
+  'crl.pem',
+  'crl-issuing.pem',
+  'combined.pem',
+  'bundle.p12',
+  'bundle.password',
+] as const
+export type OutputFileName = (typeof outputFileNames)[number]

@@ -6,6 +6,7 @@
 import { Type, type Static } from 'typebox'
 import { CapabilityReport, OverlayState } from '#wire/node/node-runs.ts'
 import { PeersApplied, PeersHave, type PlanePeers } from '#wire/network/peers.ts'
+import { OutputsState, type ConfigOutput, type PlaneProgramLists } from '#wire/programs/programs-api.ts'
 import { ReportBody } from '#wire/node/report.ts'
 import { mostEarlier } from '#domain/continuity/sighting.ts'
 import { longestSighting } from '#wire/core/statement.ts'
@@ -67,6 +68,9 @@ const AgentPeersHave = frame('peers_have', PeersHave)
 
 const AgentPeersApplied = frame('peers_applied', PeersApplied)
 
+/** Only to a plane that offers `outputs`: everything once after the hello, and then with each change. */
+const AgentOutputsState = frame('outputs_state', OutputsState)
+
 const UnknownType = frame('unknown_type', { type: Type.String({ maxLength: 64 }) })
 
 export const AgentFrame = Type.Union([
@@ -78,6 +82,7 @@ export const AgentFrame = Type.Union([
   AgentCapabilities,
   AgentPeersHave,
   AgentPeersApplied,
+  AgentOutputsState,
   UnknownType,
 ])
 export type AgentFrame = Static<typeof AgentFrame>
@@ -100,6 +105,8 @@ export type PlaneConfig = {
   overlay?: import('#wire/fleet/overlay.ts').ConfigOverlay
   /** Null or left out: no part in the WireGuard network. */
   wireguard?: import('#wire/network/peers.ts').WireguardConfig | null
+  /** The programs of this node that get a leaf. Left out by older planes, and for agents that do not say `outputs`. */
+  outputs?: ConfigOutput[]
 }
 
 /** The roots to trust from now on. */
@@ -127,6 +134,7 @@ export type PlaneFrame = { stream: number; seq: number; ack: number } & (
   | { type: 'reported'; body: PlaneReported }
   | { type: 'sighting'; body: PlaneSighting }
   | { type: 'peers'; body: PlanePeers }
+  | { type: 'program_lists'; body: PlaneProgramLists }
   | { type: 'unknown_type'; body: { type: string } }
 )
 

@@ -57,6 +57,8 @@ export const ProgramLists = Type.Object({
       next_update: Type.String(),
       /** PEM. */
       list: Type.String(),
+      /** Of the CA, PEM, so that its list can be verified where no leaf at hand hangs below it. A root is in `roots`. */
+      certificate: Type.Optional(Type.String()),
     }),
   ),
 })
@@ -104,6 +106,8 @@ export const OutputsState = {
 
 /** The plane's frame `program_lists`: there are newer lists, by the number of each. */
 export type PlaneProgramLists = { lists: { issuer: string; number: number }[] }
+
+export type OutputsStateBody = { outputs: { name: string; serial: string | null; failure: string | null }[] }
 
 /** In the hello of both sides: the plane answers the calls above, and the agent wants `outputs` in its configuration. */
 export const outputsCapability = 'outputs'

@@ -1,0 +1,128 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { nothingAllowed, parseAgentToml, type AgentToml } from './agent-toml.ts'
+
+const allowed = (text: string): AgentToml => {
+  const parsed = parseAgentToml(text)
+  assert.ok(parsed.kind === 'allowed', parsed.kind === 'invalid' ? parsed.why : '')
+  return parsed.toml
+}
+
+const fault = (text: string): string => {
+  const parsed = parseAgentToml(text)
+  assert.ok(parsed.kind === 'invalid', text)
+  return parsed.why
+}
+
+test('an empty file allows nothing', () => {
+  assert.deepEqual(allowed(''), nothingAllowed)
+})
+
+test('what is listed is what is allowed, with the least where the file says nothing', () => {
+  const toml = allowed(`
+[node]
+domain = "example.test"
+id = "gpu-001"
+
+[programs]
+roots = "/etc/muster/programs-roots.pem"
+
+[[outputs]]
+directory = "/etc/nginx/tls"
+
+[[outputs]]
+directory = "/etc/postgresql/tls"
+names = ["db"]
+owners = ["postgres", "root"]
+groups = ["ssl-cert"]
+key_mode = 0o600
+
+[reloads.nginx]
+unit = "nginx.service"
+
+[reloads."etcd@1"]
+command = ["/usr/bin/kill", "-HUP", "1"]
+user = "etcd"
+within = "5s"
+
+[services.exporter]
+executable = "/usr/bin/exporter"
+user = "exporter"
+
+[checks.disks]
+executable = "/usr/lib/checks/disks"
+user = "nobody"
+arguments = "any"
+environment = ["LEVEL"]
+
+[checks.kernel-errors]
+reads = "kernel-log"
+last = "1h"
+`)
+  assert.deepEqual(toml.node, { domain: 'example.test', id: 'gpu-001' })
+  assert.equal(toml.programRoots, '/etc/muster/programs-roots.pem')
+  assert.deepEqual(toml.outputs, [
+    { directory: '/etc/nginx/tls', names: null, owners: [], groups: [], keyMode: 0o640 },
+    {
+      directory: '/etc/postgresql/tls',
+      names: ['db'],
+      owners: ['postgres', 'root'],
+      groups: ['ssl-cert'],
+      keyMode: 0o600,
+    },
+  ])
+  assert.deepEqual(
+    [...toml.reloads],
+    [
+      ['nginx', { kind: 'unit', unit: 'nginx.service', action: 'reload', withinMs: 30_000 }],
+      ['etcd@1', { kind: 'command', command: ['/usr/bin/kill', '-HUP', '1'], user: 'etcd', withinMs: 5_000 }],
+    ],
+  )
+  assert.deepEqual(toml.services.get('exporter'), {
+    executable: '/usr/bin/exporter',
+    user: 'exporter',
+    arguments: [],
+    environment: [],
+  })
+  assert.deepEqual(toml.checks.get('kernel-errors'), { kind: 'kernel-log', lastMs: 3_600_000, withinMs: 30_000 })
+  assert.deepEqual(toml.checks.get('disks'), {
+    kind: 'program',
+    executable: '/usr/lib/checks/disks',
+    user: 'nobody',
+    arguments: 'any',
+    environment: ['LEVEL'],
+    withinMs: 30_000,
+  })
+})
+
+const wrong: readonly (readonly [text: string, why: RegExp])[] = [
+  ['[nodes]', /^line 1, nodes: is unknown here; known are node, programs, outputs, reloads, services, checks$/],
+  ['[node]\nid = "a"', /^line 1, node\.domain: is missing; it takes the name of the trust domain$/],
+  ['[node]\nid = "a"\ndomain = "b"\nepoch = 1', /^line 4, node\.epoch: is unknown here/],
+  ['node = 1', /^line 1, node: is a table: \[node\]$/],
+  ['[[outputs]]\ndirectory = "/a/../etc"', /^line 2, outputs\[1\]\.directory: takes the full path/],
+  ['[[outputs]]\ndirectory = "a"', /takes the full path/],
+  ['[[outputs]]\ndirectory = "/a/"', /takes the full path/],
+  ['[[outputs]]\ndirectory = "/"', /takes the full path/],
+  ['[[outputs]]\ndirectory = "/a"\n[[outputs]]\ndirectory = "/a"', /outputs: \/a is listed twice$/],
+  ['[[outputs]]\ndirectory = "/a"\nkey_mode = 0o644', /^line 3, outputs\[1\]\.key_mode: takes a mode/],
+  ['[[outputs]]\ndirectory = "/a"\nowners = "root"', /outputs\[1\]\.owners: takes a list/],
+  ['[reloads.a]\nwithin = "5s"', /^line 1, reloads\.a: takes unit or command, one of them$/],
+  ['[reloads.a]\nunit = "a.service"\ncommand = ["/b"]', /takes unit or command/],
+  ['[reloads.a]\nunit = "a.service; b"', /reloads\.a\.unit: takes the name of a unit/],
+  ['[reloads.a]\ncommand = ["kill"]', /reloads\.a\.command: begins with the full path/],
+  ['[reloads.a]\nunit = "a.service"\nwithin = "2h"', /reloads\.a\.within: takes a duration/],
+  ['[reloads."../a"]\nunit = "a.service"', /^line 1, reloads: \.\.\/a is not a name it takes$/],
+  ['[services.a]\nexecutable = "/a"', /services\.a\.user: is missing/],
+  [
+    '[services.a]\nexecutable = "/a"\nuser = "b"\narguments = [1]',
+    /services\.a\.arguments: takes a list of strings, or "any"$/,
+  ],
+  ['[checks.a]\nreads = "passwords"', /checks\.a\.reads: takes "kernel-log"$/],
+  ['[checks.a]\nreads = "kernel-log"\nuser = "b"', /checks\.a\.user: is unknown here/],
+  ['[checks.a]\nexecutable = "a"\nuser = "b"', /checks\.a\.executable: takes a full path/],
+]
+
+test('what is unknown or out of bounds is refused with line and key', () => {
+  for (const [text, why] of wrong) assert.match(fault(text), why, text)
+})

@@ -1,0 +1,112 @@
+// What may be written for a program: its own leaf below a programs root that was pinned on this host, the key of that leaf, and
+// lists of authorities below that root. What is written is made anew from what was verified, so that nothing else gets in. Pure.
+
+import { checkAuthorities, checkLeaf, checkList } from '#agent/programs/check-generation.ts'
+import type { Generation } from '#agent/programs/publisher.ts'
+import { sameBytes } from '#platform/bytes.ts'
+import { loadPrivateKey } from '#pki/keys.ts'
+import { parseCrl } from '#pki/parse-crl.ts'
+import type { ParsedCertificate } from '#pki/parse-certificate.ts'
+import { allFromPem, fromPem, toPem } from '#pki/pem.ts'
+import { refused, type Refused, type RequestOf } from './verbs.ts'
+
+/** By the key identifiers of authorities: the number of the newest list. */
+export type ListNumbers = ReadonlyMap<string, number>
+
+export type OutputFacts = {
+  readonly given: RequestOf<'output.write'>
+  readonly node: { readonly domain: string; readonly id: string }
+  /** DER. */
+  readonly pinnedRoots: readonly Uint8Array[]
+  /** Of the lists that were written here before. */
+  readonly before: ListNumbers
+  readonly nowMs: number
+}
+
+export type CheckedOutput = {
+  readonly kind: 'checked'
+  readonly files: Pick<Generation, 'keyPem' | 'chainPem' | 'rootsPem' | 'lists'>
+  readonly numbers: ListNumbers
+  /** Hex. */
+  readonly serial: string
+  readonly rootsLeftOut: number
+}
+
+export const checkOutput = ({ given, node, pinnedRoots, before, nowMs }: OutputFacts): CheckedOutput | Refused => {
+  const checked = checkLeaf(
+    { keyPem: given.key, chainPem: given.chain, roots: pinnedRoots, nowMs },
+    { domain: node.domain, node: node.id, output: given.name },
+  )
+  if (checked.kind === 'unusable') return refused('LEAF_REFUSED', `The leaf is not written: ${checked.why}`)
+  const { leaf, authorities } = checked
+  const others = checkAuthorities(given.authorities, pinnedRoots, nowMs)
+  if (others.kind === 'unusable') return refused('LIST_REFUSED', `No list is written: ${others.why}`)
+  const lists = listsOf(given.lists, authorities, others.authorities, before)
+  if ('code' in lists) return lists
+  const roots = allFromPem('CERTIFICATE', given.roots)
+  if (roots === null) return refused('BAD_REQUEST', 'The roots are not a list of certificates in PEM')
+  const root = authorities.at(-1)
+  // A plane that begins to use another root must not stop the outputs of hosts that have not pinned it yet.
+  const kept = pinnedRoots.filter((der) => isAmong(der, roots) || (root !== undefined && sameBytes(der, root.der)))
+  return {
+    kind: 'checked',
+    files: {
+      keyPem: loadPrivateKey(given.key).pkcs8Pem(),
+      chainPem: [leaf, ...authorities.slice(0, -1)].map(certificatePem).join(''),
+      rootsPem: kept.map((der) => toPem('CERTIFICATE', der)).join(''),
+      lists: lists.pems,
+    },
+    numbers: lists.numbers,
+    serial: leaf.serial,
+    rootsLeftOut: roots.filter((der) => !isAmong(der, pinnedRoots)).length,
+  }
+}
+
+const isAmong = (der: Uint8Array, all: readonly Uint8Array[]): boolean => all.some((other) => sameBytes(der, other))
+
+const certificatePem = ({ der }: ParsedCertificate): string => toPem('CERTIFICATE', der)
+
+type CheckedLists = { readonly pems: readonly string[]; readonly numbers: ListNumbers }
+
+/** One of each authority above the leaf, in the order of the chain, and then those of others, at most one of each. */
+const listsOf = (
+  given: readonly string[],
+  authorities: readonly ParsedCertificate[],
+  others: readonly ParsedCertificate[],
+  before: ListNumbers,
+): CheckedLists | Refused => {
+  const numbers = new Map<string, number>()
+  const pems = new Map<string, string>()
+  for (const pem of given) {
+    const checked = checkList(pem, [...authorities, ...others])
+    if (checked.kind === 'unusable') return refused('LIST_REFUSED', `No list is written: ${checked.why}`)
+    const { authorityKeyId, number } = checked.list
+    const last = before.get(authorityKeyId)
+    if (last !== undefined && number < last) {
+      return refused(
+        'LIST_OLDER',
+        `List ${number} of authority ${authorityKeyId} is older than ${last}, which was written`,
+      )
+    }
+    if (numbers.has(authorityKeyId)) return refused('LIST_REFUSED', `Two lists of authority ${authorityKeyId}`)
+    numbers.set(authorityKeyId, number)
+    pems.set(authorityKeyId, toPem('X509 CRL', fromPem('X509 CRL', pem) ?? new Uint8Array(0)))
+  }
+  const above = authorities.map(({ subjectKeyId }) => subjectKeyId ?? '')
+  const missing = authorities.find(({ subjectKeyId }) => !pems.has(subjectKeyId ?? ''))
+  if (missing !== undefined) return refused('LIST_REFUSED', `There is no list of ${missing.subject}`)
+  const rest = [...pems.keys()].filter((id) => !above.includes(id))
+  return { pems: [...above, ...rest].map((id) => pems.get(id) ?? ''), numbers }
+}
+
+const endOfList = /(?<=-----END X509 CRL-----\n)/
+
+/** Of a file that was written before. What cannot be read in it counts for nothing. */
+export const numbersInFile = (text: string): ListNumbers =>
+  new Map(
+    text.split(endOfList).flatMap((pem) => {
+      const der = fromPem('X509 CRL', pem)
+      const list = der === null ? null : parseCrl(der)
+      return list?.kind === 'list' ? [[list.authorityKeyId, list.number] as const] : []
+    }),
+  )

@@ -1,0 +1,203 @@
+// One request of the agent, from its line to the line that answers it. Every one is answered or refused, with a code that stays and
+// a sentence; agent.toml is read anew for each, so that what its owner takes out is off at once.
+
+import { Value } from 'typebox/value'
+import type { Clock } from '#platform/clock.ts'
+import type { Owner } from '#platform/files.ts'
+import type { Log } from '#platform/log.ts'
+import type { Random } from '#platform/random.ts'
+import { musterVersion } from '#platform/this-process.ts'
+import type { Timers } from '#platform/timers.ts'
+import { faultOfPath, type Trust } from '#platform/trusted-path.ts'
+import type { AgentToml } from './agent-toml.ts'
+import { checkKernelLog } from './kernel-log.ts'
+import { openListedServices } from './listed-services.ts'
+import { readAgentToml } from './read-agent-toml.ts'
+import {
+  argumentsFor,
+  environmentFor,
+  faultOfProgram,
+  howToRun,
+  runOnce,
+  runReload,
+  userOf,
+  type RunsAs,
+} from './run-listed.ts'
+import { isVerb, refused, Request, verbs, type AnswerOf, type Refused, type RequestOf, type Verb } from './verbs.ts'
+import { openOutputWriter } from './write-output.ts'
+
+/** What the process gives a helper. */
+export type HelperHost = {
+  readonly clock: Clock
+  readonly timers: Timers
+  readonly random: Random
+  readonly log: Log
+  /** Whom it believes besides root: the user it runs as. */
+  readonly trust: Trust
+}
+
+export type HelperConfig = {
+  readonly agentToml: string
+  /** Who may open the socket; null: the user of the helper. */
+  readonly agentUser: Owner | null
+}
+
+export type VerbPerformer = {
+  /** Never rejects. */
+  perform(line: string): Promise<string>
+  close(): Promise<void>
+}
+
+/** Programs that run at once, besides services. */
+const mostRuns = 8
+
+/** Each verb: what it answers. The toml is the one of this moment. */
+type Verbs = { readonly [V in Verb]: (toml: AgentToml, body: RequestOf<V>) => Performed<V> | Promise<Performed<V>> }
+type Performed<V extends Verb> = AnswerOf<V> | Refused
+
+export const openVerbs = (
+  { clock, timers, random, log, trust }: HelperHost,
+  { agentToml, agentUser }: HelperConfig,
+  runs: RunsAs = howToRun(trust),
+): VerbPerformer => {
+  const outputs = openOutputWriter(clock, random, trust)
+  const services = openListedServices(runs, timers)
+  const underWay = new Set<string>()
+
+  /** One at a time of each name: a second reload while one runs would be for files that the first may have read. */
+  const alone = async <T>(name: string, run: () => Promise<T>): Promise<T | Refused> => {
+    if (underWay.has(name)) return refused('BUSY', `${name} is being run already`)
+    if (underWay.size >= mostRuns) return refused('BUSY', `${underWay.size} programs are being run already`)
+    underWay.add(name)
+    try {
+      return await run()
+    } finally {
+      underWay.delete(name)
+    }
+  }
+
+  const perform: Verbs = {
+    hello: (toml) => helloOf(toml, trust, null),
+    'output.write': (toml, given) => outputs.write(toml, given),
+    'output.remove': (toml, { name }) => outputs.remove(toml, name),
+    reload: (toml, { name }) => {
+      const reload = toml.reloads.get(name)
+      if (reload === undefined) return refused('NOT_ALLOWED', `agent.toml lists no reload ${name}`)
+      return alone(`reload ${name}`, async () => (await runReload(name, reload, runs, trust)) ?? {})
+    },
+    'service.start': (toml, given) => {
+      const { name, digest, restart, environment, working_directory } = given
+      const listed = toml.services.get(name)
+      if (listed === undefined) return refused('NOT_ALLOWED', `agent.toml lists no service ${name}`)
+      const words = argumentsFor(name, listed, given.arguments)
+      if ('code' in words) return words
+      const user = userOf(name, listed, agentUser)
+      if (user !== null && 'code' in user) return user
+      const set = environmentFor(name, listed, environment)
+      if ('code' in set) return set
+      const fault = faultOfProgram(listed.executable, trust)
+      if (fault !== null) return fault
+      const command = [listed.executable, ...words.words]
+      const order = { name, digest, restart, command, user, env: set.env, cwd: working_directory ?? '/' }
+      return alone(`service ${name}`, async () => ({ outcome: await services.start(order) }))
+    },
+    // Also where it is not listed any more: what runs can be stopped.
+    'service.stop': (_toml, { name }) => alone(`service ${name}`, async () => services.stop(name).then(() => ({}))),
+    'service.status': async () => ({ services: [...(await services.status())] }),
+    'check.run': (toml, { name, arguments: given }) => {
+      const listed = toml.checks.get(name)
+      if (listed === undefined) return refused('NOT_ALLOWED', `agent.toml lists no check ${name}`)
+      if (listed.kind === 'kernel-log') return alone(`check ${name}`, () => checkKernelLog(listed, runs))
+      const words = argumentsFor(name, listed, given)
+      if ('code' in words) return words
+      const user = userOf(name, listed, agentUser)
+      if (user !== null && 'code' in user) return user
+      const fault = faultOfProgram(listed.executable, trust)
+      if (fault !== null) return fault
+      return alone(`check ${name}`, async () => {
+        const command = [listed.executable, ...words.words]
+        const { withinMs } = listed
+        const ran = await runOnce({ name: `check-${name}`, command, user, env: {}, cwd: '/', withinMs, runs })
+        return { exit_code: ran.code, timed_out: ran.timedOut, line: ran.lines.at(-1) ?? null, how: ran.how }
+      })
+    },
+  }
+
+  const answerOf = async <V extends Verb>(verb: V, body: unknown): Promise<Performed<Verb>> => {
+    const schema = verbs[verb].request
+    if (!Value.Check(schema, body)) return refused('BAD_REQUEST', `That is not a request of ${verb}`)
+    const read = readAgentToml(agentToml, trust)
+    if (read.kind === 'refused') return verb === 'hello' ? helloOf(null, trust, read.message) : read
+    // The schema of this verb has just been checked.
+    const call = perform[verb] as (toml: AgentToml, body: unknown) => Performed<V> | Promise<Performed<V>>
+    return call(read.toml, body)
+  }
+
+  const answered = async (id: number, verb: Verb, body: unknown): Promise<string> => {
+    try {
+      const answer = await answerOf(verb, body)
+      if (!('code' in answer) || !('kind' in answer)) return JSON.stringify({ id, answer })
+      log.warn({ verb, code: answer.code }, answer.message)
+      return refusalLine(id, answer)
+    } catch (error) {
+      log.error({ verb, err: error }, 'a request could not be carried out')
+      return refusalLine(id, refused('NOT_DONE', error instanceof Error ? error.message : String(error)))
+    }
+  }
+  return {
+    perform: async (line) => {
+      const request = requestIn(line)
+      if (request === null) {
+        return refusalLine(
+          null,
+          refused('BAD_REQUEST', 'That is not a request: {"id": 1, "verb": "hello", "body": {}}'),
+        )
+      }
+      const { id, verb, body } = request
+      if (!isVerb(verb)) {
+        return refusalLine(id, refused('UNKNOWN_VERB', `The verbs are ${Object.keys(verbs).join(', ')}`))
+      }
+      return answered(id, verb, body)
+    },
+    close: () => services.close(),
+  }
+}
+
+const requestIn = (line: string): { readonly id: number; readonly verb: string; readonly body: unknown } | null => {
+  try {
+    const request: unknown = JSON.parse(line)
+    return Value.Check(Request, request) ? request : null
+  } catch {
+    return null
+  }
+}
+
+const longestMessage = 512
+
+export const refusalLine = (id: number | null, { code, message }: Refused): string =>
+  JSON.stringify({ id, refused: { code, message: message.slice(0, longestMessage) } })
+
+/** What is wrong with a directory is said before anything is to be written there. */
+const helloOf = (toml: AgentToml | null, trust: Trust, fault: string | null): AnswerOf<'hello'> => ({
+  version: musterVersion,
+  by_hand: trust.uid !== 0,
+  verbs: toml === null ? [] : allowedVerbs(toml),
+  node: toml?.node ?? null,
+  outputs: (toml?.outputs ?? []).map(({ directory, names }) => ({
+    directory,
+    names: names === null ? null : [...names],
+    fault: faultOfPath(directory, trust, { kind: 'folder', links: 'refused' }),
+  })),
+  reloads: [...(toml?.reloads.keys() ?? [])],
+  services: [...(toml?.services.keys() ?? [])],
+  checks: [...(toml?.checks.keys() ?? [])],
+  fault,
+})
+
+const allowedVerbs = ({ node, programRoots, outputs, reloads, services, checks }: AgentToml): Verb[] => [
+  'hello',
+  ...(outputs.length > 0 && node !== null && programRoots !== null ? (['output.write', 'output.remove'] as const) : []),
+  ...(reloads.size > 0 ? (['reload'] as const) : []),
+  ...(services.size > 0 ? (['service.start', 'service.stop', 'service.status'] as const) : []),
+  ...(checks.size > 0 ? (['check.run'] as const) : []),
+]

@@ -1,0 +1,148 @@
+// output.write and output.remove: below a directory that agent.toml lists, and nothing but what check-output.ts has verified.
+
+import * as path from 'node:path'
+import { removeGeneration, writeGeneration } from '#agent/programs/write-generation.ts'
+import { PlaceIsTaken } from '#platform/file-generations.ts'
+import { errno, processOwner, readFileIfAny, type Owner } from '#platform/files.ts'
+import type { Clock } from '#platform/clock.ts'
+import { pathExists } from '#platform/paths.ts'
+import { findGroup, findUser } from '#platform/system-users.ts'
+import { faultOfPath, readTrustedFile, type Trust } from '#platform/trusted-path.ts'
+import type { Random } from '#platform/random.ts'
+import { allFromPem } from '#pki/pem.ts'
+import type { AgentToml, ListedDirectory } from './agent-toml.ts'
+import { checkOutput, numbersInFile, type ListNumbers } from './check-output.ts'
+import { refused, type AnswerOf, type Refused, type RequestOf } from './verbs.ts'
+
+export type OutputWriter = {
+  write(toml: AgentToml, given: RequestOf<'output.write'>): AnswerOf<'output.write'> | Refused
+  /** Also where there is none. */
+  remove(toml: AgentToml, name: string): AnswerOf<'output.remove'> | Refused
+}
+
+const longestRoots = 256 * 1024
+
+export const openOutputWriter = (clock: Clock, random: Random, trust: Trust): OutputWriter => {
+  /** Of this process: an agent that removes an output and writes it again must not go back to an older list. */
+  const written = new Map<string, number>()
+
+  const write: OutputWriter['write'] = (toml, given) => {
+    const listed = listedFor(toml, given)
+    if ('code' in listed) return listed
+    const pinned = pinnedBy(toml, trust)
+    if ('code' in pinned) return pinned
+    const fault = faultOfDirectory(listed, trust)
+    if (fault !== null) return fault
+    const owner = ownerOf(listed, given.files)
+    if (owner !== null && 'code' in owner) return owner
+    const place = path.join(listed.directory, given.name)
+    const before = newest(written, numbersInFile(readIfFile(path.join(place, 'crl.pem'))))
+    const checked = checkOutput({ given, ...pinned, before, nowMs: clock.nowMs() })
+    if (checked.kind === 'refused') return checked
+    const output = { name: given.name, files: given.files }
+    writeGeneration(listed.directory, { output, ...checked.files }, owner, random)
+    for (const [authority, number] of checked.numbers) written.set(authority, number)
+    return { place, serial: checked.serial, roots_left_out: checked.rootsLeftOut }
+  }
+  return {
+    write: (toml, given) => orRefused(() => write(toml, given)),
+    remove: (toml, name) => {
+      const removed: string[] = []
+      const refusals: Refused[] = []
+      for (const listed of toml.outputs) {
+        if ((listed.names !== null && !listed.names.includes(name)) || !pathExists(listed.directory)) continue
+        const refusal = orRefused(() => {
+          const fault = faultOfDirectory(listed, trust)
+          if (fault === null) removeGeneration(listed.directory, name)
+          return fault
+        })
+        if (refusal === null) removed.push(path.join(listed.directory, name))
+        else refusals.push(refusal)
+      }
+      return refusals[0] ?? { removed }
+    },
+  }
+}
+
+/** Where something else has the name of the output there is no such file; writing says so. */
+const readIfFile = (file: string): string => {
+  try {
+    return readFileIfAny(file) ?? ''
+  } catch (error) {
+    if (errno(error) === 'ENOTDIR') return ''
+    throw error
+  }
+}
+
+const newest = (one: ListNumbers, other: ListNumbers): ListNumbers => {
+  const all = new Map(one)
+  for (const [authority, number] of other) all.set(authority, Math.max(number, all.get(authority) ?? 0))
+  return all
+}
+
+/** Compared as it is written: a path with . or .. or a second slash equals none that is listed. */
+const listedFor = (toml: AgentToml, { name, files }: RequestOf<'output.write'>): ListedDirectory | Refused => {
+  const listed = toml.outputs.find(({ directory }) => directory === files.directory)
+  if (listed === undefined) {
+    return refused('NOT_ALLOWED', `agent.toml lists no directory ${files.directory ?? '(none was named)'} for outputs`)
+  }
+  if (listed.names !== null && !listed.names.includes(name)) {
+    return refused('NOT_ALLOWED', `agent.toml does not list output ${name} for ${listed.directory}`)
+  }
+  if ((files.key_mode & ~listed.keyMode) !== 0) {
+    const [asked, most] = [files.key_mode, listed.keyMode].map((mode) => `0o${mode.toString(8)}`)
+    return refused('NOT_ALLOWED', `agent.toml allows key_mode ${most} in ${listed.directory}, not ${asked}`)
+  }
+  return listed
+}
+
+const faultOfDirectory = ({ directory }: ListedDirectory, trust: Trust): Refused | null => {
+  const fault = faultOfPath(directory, trust, { kind: 'folder', links: 'refused' })
+  return fault === null ? null : refused('PATH_UNSAFE', `Nothing is written in ${directory}: ${fault}`)
+}
+
+const pinnedBy = (
+  { node, programRoots }: AgentToml,
+  trust: Trust,
+): { readonly node: NonNullable<AgentToml['node']>; readonly pinnedRoots: readonly Uint8Array[] } | Refused => {
+  if (node === null) return refused('CONFIG_INVALID', 'agent.toml does not say which node this is: [node] domain, id')
+  if (programRoots === null) return refused('CONFIG_INVALID', 'agent.toml names no file with roots: [programs] roots')
+  const read = readTrustedFile(programRoots, trust, longestRoots)
+  if ('fault' in read) return refused('CONFIG_INVALID', read.fault)
+  const pinnedRoots = allFromPem('CERTIFICATE', read.text)
+  if (pinnedRoots === null) return refused('CONFIG_INVALID', `${programRoots} is not a list of certificates in PEM`)
+  return { node, pinnedRoots }
+}
+
+/** Null: the user of the helper. What is named must be listed; what is not named is the first that is. */
+const ownerOf = (
+  listed: ListedDirectory,
+  { owner, group }: RequestOf<'output.write'>['files'],
+): Owner | Refused | null => {
+  if (owner !== null && !listed.owners.includes(owner)) {
+    return refused('NOT_ALLOWED', `agent.toml does not list owner ${owner} for ${listed.directory}`)
+  }
+  if (group !== null && !listed.groups.includes(group)) {
+    return refused('NOT_ALLOWED', `agent.toml does not list group ${group} for ${listed.directory}`)
+  }
+  const userName = owner ?? listed.owners[0]
+  const groupName = group ?? listed.groups[0]
+  if (userName === undefined && groupName === undefined) return null
+  const user = userName === undefined ? processOwner() : findUser(userName)
+  if (user === null) return refused('NOT_ALLOWED', `There is no user ${userName} on this host`)
+  const gid = groupName === undefined ? user.gid : findGroup(groupName)
+  return gid === null ? refused('NOT_ALLOWED', `There is no group ${groupName} on this host`) : { uid: user.uid, gid }
+}
+
+/** What the system refuses is a sentence for the agent; the generation before is in place. */
+const orRefused = <T>(run: () => T): T | Refused => {
+  try {
+    return run()
+  } catch (error) {
+    if (error instanceof PlaceIsTaken) return refused('PLACE_TAKEN', error.message)
+    const code = errno(error)
+    if (code === null) throw error
+    if (code === 'ENOSPC' || code === 'EDQUOT') return refused('DISK_FULL', `The disk is full (${code})`)
+    return refused('NOT_DONE', `The system refused it: ${error instanceof Error ? error.message : code}`)
+  }
+}

@@ -1,0 +1,97 @@
+// Where the outputs of this host go: through the helper what it allows, and all others below a directory of the agent's own user,
+// if there is one. Reloads likewise: by the helper, or as agent.toml lists them with the rights of the agent's user.
+
+import * as path from 'node:path'
+import type { AgentCore } from '#agent/core/agent-parts.ts'
+import type { AgentConfig } from '#agent/core/config.ts'
+import type { AgentRecord } from '#agent/diagnostics/record.ts'
+import { defaultAgentToml } from '#agent/helper/agent-toml.ts'
+import { openHelperClient } from '#agent/helper/client.ts'
+import { helpedPublisher, helperFeatures } from '#agent/helper/helped-publisher.ts'
+import { readAgentToml } from '#agent/helper/read-agent-toml.ts'
+import { howToRun, runReload } from '#agent/helper/run-listed.ts'
+import { defaultSocket, type AnswerOf } from '#agent/helper/verbs.ts'
+import { openOwnPublisher } from '#agent/programs/own-publisher.ts'
+import type { Publisher } from '#agent/programs/publisher.ts'
+import { pathExists } from '#platform/paths.ts'
+import { ownTrust, type Trust } from '#platform/trusted-path.ts'
+import { isInMemory } from '#platform/unlinked-file.ts'
+
+export type HostPublisher = Publisher & {
+  /** Resolves once it is known what the helper allows, if there is one. */
+  readonly ready: Promise<void>
+  close(): void
+}
+
+type Helped = { readonly publisher: Publisher; readonly allows: AnswerOf<'hello'> }
+
+/** A helper may be started later, and what agent.toml allows may change. */
+const askEveryMs = 30_000
+
+export const openHostPublisher = (
+  { timers, random, log }: Pick<AgentCore, 'timers' | 'random' | 'log'>,
+  config: Pick<AgentConfig, 'publish' | 'agentToml' | 'helperSocket'>,
+  record: Pick<AgentRecord, 'facts'>,
+  keysOnDisk: () => boolean,
+  trust: Trust = ownTrust(),
+): HostPublisher => {
+  const socket = config.helperSocket ?? defaultSocket
+  const client = openHelperClient(timers, socket)
+  const reloadHere = ownReload(path.resolve(config.agentToml ?? defaultAgentToml), trust)
+  const own = openOwnPublisher({ directory: config.publish, keysOnDisk, reload: reloadHere }, random)
+  let helped: Helped | null = null
+  let said = ''
+
+  const ask = async (): Promise<void> => {
+    const features = await helperFeatures(client)
+    helped =
+      features.kind === 'there'
+        ? { publisher: helpedPublisher(client, features.allows), allows: features.allows }
+        : null
+    const helper = { there: features.kind === 'there', lacks: [...features.lacks] }
+    if (JSON.stringify(helper) === said) return
+    said = JSON.stringify(helper)
+    record.facts({ helper })
+    log.info(helper, helper.there ? 'there is a helper on this host' : 'there is no helper on this host')
+  }
+  const askAgain = (): void =>
+    void ask().catch((error: unknown) => log.error({ err: error }, 'the helper was not asked'))
+  const cancel = timers.every(askEveryMs, askAgain)
+
+  const helpedPlace: Publisher['placeOf'] = (output) => helped?.publisher.placeOf(output) ?? null
+  return {
+    ready: ask(),
+    placeOf: (output) => helpedPlace(output) ?? own.placeOf(output),
+    publish: async (generation) => {
+      const place = helpedPlace(generation.output)
+      if (place === null || helped === null) return own.publish(generation)
+      const directory = path.dirname(place)
+      if (!keysOnDisk() && !isInMemory(directory))
+        throw new Error(`The keys of this node must not reach a disk, and ${directory} is on one: use a tmpfs`)
+      await helped.publisher.publish(generation)
+    },
+    remove: async (output) => {
+      await own.remove(output)
+      if (helped !== null) return helped.publisher.remove(output)
+      // It may have written the output before it went away.
+      if (pathExists(socket)) throw new Error(`The helper at ${socket} does not answer: its files of ${output} stay`)
+    },
+    reload: async (name) =>
+      helped?.allows.reloads.includes(name) === true ? helped.publisher.reload(name) : reloadHere(name),
+    close: () => {
+      cancel()
+      client.close()
+    },
+  }
+}
+
+const ownReload =
+  (agentToml: string, trust: Trust): Publisher['reload'] =>
+  async (name) => {
+    const read = readAgentToml(agentToml, trust)
+    if (read.kind === 'refused') throw new Error(`Reload ${name} is not done: ${read.message}`)
+    const listed = read.toml.reloads.get(name)
+    if (listed === undefined) throw new Error(`${agentToml} lists no reload ${name}`)
+    const refused = await runReload(name, listed, howToRun(trust), trust)
+    if (refused !== null) throw new Error(refused.message)
+  }

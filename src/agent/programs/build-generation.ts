@@ -1,0 +1,91 @@
+// One generation of an output from what the agent has: its leaf, the roots, and a list for every authority above it. Pure.
+
+import { sha256Hex } from '#platform/bytes.ts'
+import type { ParsedCertificate } from '#pki/parse-certificate.ts'
+import { parseCertificate } from '#pki/parse-certificate.ts'
+import { allFromPem, fromPem, toPem } from '#pki/pem.ts'
+import { verifyIssuedChain } from '#pki/verify-chain.ts'
+import type { ConfigOutput } from '#wire/programs/programs-api.ts'
+import type { ProgramLeaf } from './leaf-store.ts'
+import type { KnownList } from './list-store.ts'
+import type { Generation } from './publisher.ts'
+
+export type Known = {
+  /** PEM, one each. */
+  readonly roots: readonly string[]
+  readonly authorities: readonly string[]
+  readonly lists: readonly KnownList[]
+}
+
+export type Built =
+  | {
+      readonly kind: 'built'
+      readonly generation: Generation
+      /** Differs whenever a file of it does. */
+      readonly mark: string
+      /** Differs whenever its program has to read the files again. Newer lists that revoke the same are no reason. */
+      readonly loadMark: string
+      /** When the lists that its program has loaded are half through, so that it reads newer ones well before they end. */
+      readonly loadAgainAtMs: number
+    }
+  /** There is nothing to write yet, or nothing that a program could use. */
+  | { readonly kind: 'missing'; readonly why: string }
+
+export const buildGeneration = (output: ConfigOutput, leaf: ProgramLeaf, known: Known, nowMs: number): Built => {
+  const above = authoritiesAbove(leaf, known, nowMs)
+  if (above.kind === 'missing') return above
+  const listOf = (id: string | null): KnownList | undefined =>
+    known.lists.find(({ authorityKeyId }) => authorityKeyId === id)
+  const without = above.authorities.find(({ subjectKeyId }) => listOf(subjectKeyId) === undefined)
+  if (without !== undefined)
+    return { kind: 'missing', why: `the revocation list of ${without.subject} is not here yet` }
+  const isAbove = (id: string | null): boolean => above.authorities.some(({ subjectKeyId }) => subjectKeyId === id)
+  const others = certificatesIn([...known.authorities, ...known.roots]).filter(
+    ({ subjectKeyId }) => !isAbove(subjectKeyId) && listOf(subjectKeyId) !== undefined,
+  )
+  const inOrder = [...above.authorities, ...others].flatMap(({ subjectKeyId }) => listOf(subjectKeyId) ?? [])
+  const generation: Generation = {
+    output,
+    keyPem: leaf.keyPem,
+    chainPem: leaf.chainPem,
+    rootsPem: known.roots.join(''),
+    lists: inOrder.map(({ pem }) => pem),
+    authoritiesPem: others.map(({ der }) => toPem('CERTIFICATE', der)).join(''),
+  }
+  const { files } = output
+  const { chainPem, rootsPem } = generation
+  return {
+    kind: 'built',
+    generation,
+    mark: markOf(files, chainPem, rootsPem, generation.lists),
+    loadMark: markOf(files, chainPem, rootsPem, inOrder.map(revokedBy)),
+    loadAgainAtMs: Math.min(...inOrder.map((list) => (list.thisUpdateMs + list.nextUpdateMs) / 2)),
+  }
+}
+
+/** The issuing CA first, the root last. */
+export const authoritiesAbove = (
+  { chainPem }: Pick<ProgramLeaf, 'chainPem'>,
+  { roots }: Pick<Known, 'roots'>,
+  nowMs: number,
+):
+  | { readonly kind: 'above'; readonly authorities: readonly ParsedCertificate[] }
+  | Extract<Built, { kind: 'missing' }> => {
+  const chain = allFromPem('CERTIFICATE', chainPem) ?? []
+  const trusted = roots.flatMap((pem) => fromPem('CERTIFICATE', pem) ?? [])
+  const verdict = verifyIssuedChain({ chain, roots: trusted, nowMs })
+  return verdict.kind === 'untrusted'
+    ? { kind: 'missing', why: `the leaf at hand is of no use: ${verdict.why}` }
+    : { kind: 'above', authorities: verdict.path.slice(1) }
+}
+
+const certificatesIn = (pems: readonly string[]): readonly ParsedCertificate[] =>
+  pems.flatMap((pem) => {
+    const der = fromPem('CERTIFICATE', pem)
+    const certificate = der === null ? null : parseCertificate(der)
+    return certificate === null || certificate.kind === 'malformed' ? [] : [certificate]
+  })
+
+const revokedBy = ({ authorityKeyId, entries }: KnownList): string => `${authorityKeyId} ${sha256Hex(entries)}`
+
+const markOf = (...content: readonly unknown[]): string => sha256Hex(JSON.stringify(content))

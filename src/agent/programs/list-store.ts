@@ -1,0 +1,94 @@
+// What this node knows of the authorities above programs, and what is in place on the host. No secrets, so it is on the disk also
+// where keys are not. The programs roots in it are for programs: nothing that speaks to a plane reads them.
+
+import * as path from 'node:path'
+import { Type, type Static } from 'typebox'
+import { Value } from 'typebox/value'
+import { parseCrl, type ParsedList } from '#pki/parse-crl.ts'
+import { fromPem } from '#pki/pem.ts'
+import { makeFolder, readFileIfAny, replaceFile } from '#platform/files.ts'
+import { attempt, type Kept } from '#agent/state/identity-keeper.ts'
+import { OutputName } from '#wire/programs/programs-api.ts'
+
+const pem = Type.String({ maxLength: 2 << 20 })
+
+const ProgramLedger = Type.Object({
+  version: Type.Literal(1),
+  /** PEM, one each. */
+  roots: Type.Array(pem),
+  /** Authorities between roots and leaves, as far as the plane has named them. */
+  authorities: Type.Array(pem),
+  lists: Type.Array(pem),
+  /** Outputs that have files on this host. */
+  placed: Type.Array(OutputName),
+  /** By output, what its program has loaded, and when it is to load newer lists: see build-generation.ts. */
+  reloaded: Type.Record(OutputName, Type.Object({ mark: Type.String(), againAtMs: Type.Number() })),
+})
+export type ProgramLedger = Static<typeof ProgramLedger>
+
+const emptyLedger: ProgramLedger = {
+  version: 1,
+  roots: [],
+  authorities: [],
+  lists: [],
+  placed: [],
+  reloaded: {},
+}
+
+export type ListStore = {
+  current(): ProgramLedger
+  /** The lists in it, parsed once. */
+  lists(): readonly KnownList[]
+  /** In force at once, whether or not it could be written; `retry` writes it again. */
+  keep(change: Partial<Omit<ProgramLedger, 'version'>>): Kept
+  retry(): Kept
+}
+
+export const openListStore = (stateFolder: string): ListStore => {
+  const file = path.join(stateFolder, 'program-lists.json')
+  let ledger = readLedger(file)
+  let parsed = listsIn(ledger.lists)
+  let persisted = true
+  const save = (): Kept => {
+    const kept = attempt(() => {
+      makeFolder(stateFolder, 0o700)
+      replaceFile(file, JSON.stringify(ledger, null, 1) + '\n', 0o600)
+    })
+    persisted = kept.persisted
+    return kept
+  }
+  return {
+    current: () => ledger,
+    lists: () => parsed,
+    keep: (change) => {
+      ledger = { ...ledger, ...change }
+      if (change.lists !== undefined) parsed = listsIn(ledger.lists)
+      return save()
+    },
+    retry: () => (persisted ? { persisted } : save()),
+  }
+}
+
+export type KnownList = { readonly pem: string } & Pick<
+  ParsedList,
+  'authorityKeyId' | 'number' | 'thisUpdateMs' | 'nextUpdateMs' | 'entries'
+>
+
+/** Of lists that were checked when they were received; what cannot be read any more is left out. */
+export const listsIn = (pems: readonly string[]): readonly KnownList[] =>
+  pems.flatMap((pem) => {
+    const der = fromPem('X509 CRL', pem)
+    const list = der === null ? null : parseCrl(der)
+    if (list === null || list.kind === 'malformed') return []
+    const { authorityKeyId, number, thisUpdateMs, nextUpdateMs, entries } = list
+    return [{ pem, authorityKeyId, number, thisUpdateMs, nextUpdateMs, entries }]
+  })
+
+const readLedger = (file: string): ProgramLedger => {
+  try {
+    const value: unknown = JSON.parse(readFileIfAny(file) ?? 'null')
+    return Value.Check(ProgramLedger, value) ? value : emptyLedger
+  } catch {
+    return emptyLedger
+  }
+}

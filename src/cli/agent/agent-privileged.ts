@@ -1,0 +1,136 @@
+// `muster agent helper`: the process beside the agent that has the rights the agent has not. Its options, and why it does not start.
+
+import * as path from 'node:path'
+import { defaultAgentToml, type AgentToml } from '#agent/helper/agent-toml.ts'
+import { startHelper } from '#agent/helper/main.ts'
+import { readAgentToml } from '#agent/helper/read-agent-toml.ts'
+import { unitAddition } from '#agent/helper/unit-text.ts'
+import { defaultSocket, type Refused } from '#agent/helper/verbs.ts'
+import type { Cli, GlobalOptions } from '#cli/kit/cli.ts'
+import { exitCodes } from '#cli/kit/exit-codes.ts'
+import { Failure, usageFailure } from '#cli/kit/failure.ts'
+import { printer } from '#cli/kit/print.ts'
+import { printable } from '#cli/kit/printable.ts'
+import { processOwner, type Owner } from '#platform/files.ts'
+import { socketOfSystemd } from '#platform/line-server.ts'
+import { coalesced } from '#platform/coalesced-log.ts'
+import { openLog } from '#platform/log.ts'
+import { stopSignal } from '#platform/signals.ts'
+import { findUser } from '#platform/system-users.ts'
+import { faultOfPath, ownTrust } from '#platform/trusted-path.ts'
+
+type PrivilegedOptions = GlobalOptions & {
+  readonly config?: string
+  readonly socket?: string
+  readonly agentUser?: string
+  readonly printUnit?: boolean
+  readonly check?: boolean
+  readonly logLevel?: string
+}
+
+/** Runs until it is stopped; with --check or --print-unit it only reads agent.toml. */
+export const agentHelper = async (cli: Cli, options: PrivilegedOptions): Promise<void> => {
+  const agentToml = path.resolve(options.config ?? cli.env['MUSTER_AGENT_TOML'] ?? defaultAgentToml)
+  if (options.printUnit === true) return printUnit(cli, options, agentToml)
+  if (options.check === true) return showAllowed(cli, options, agentToml)
+  const signal = stopSignal()
+  const { clock, timers, random } = cli
+  const level = options.logLevel ?? cli.env['MUSTER_LOG_LEVEL'] ?? 'info'
+  // An agent that asks for what is refused, again and again, must not fill the disk.
+  const { log, flush } = coalesced({ log: openLog(level, 'helper'), clock, timers })
+  const socket = socketOf(cli, options)
+  const agentUser = agentUserOf(options)
+  const helper = await startHelper(
+    { clock, timers, random, log, trust: ownTrust() },
+    { agentToml, socket, agentUser },
+  ).catch((error: unknown) => {
+    throw new Failure({
+      exit: exitCodes.misconfigured,
+      code: 'SOCKET_UNUSABLE',
+      sentence: 'The helper cannot listen on its socket.',
+      detail: error instanceof Error ? error.message : String(error),
+      next: 'muster agent helper --socket PATH, in a folder that only its user can change',
+    })
+  })
+  if ('kind' in helper) throw misconfigured(helper)
+  log.info({ agentToml, socket }, 'ready')
+  await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }))
+  await helper.close()
+  flush()
+}
+
+const socketOf = (cli: Cli, { socket }: PrivilegedOptions): { readonly fd: number } | { readonly path: string } => {
+  const fd = socketOfSystemd(cli.env)
+  if (fd !== null) return { fd }
+  const runtime = cli.env['XDG_RUNTIME_DIR']
+  const usual =
+    processOwner().uid === 0 || runtime === undefined ? defaultSocket : `${runtime}/muster-agent-helper/socket`
+  return { path: socket ?? cli.env['MUSTER_HELPER_SOCKET'] ?? usual }
+}
+
+/** Null: who started it by hand runs the agent too. */
+const agentUserOf = ({ agentUser }: PrivilegedOptions): Owner | null => {
+  const own = processOwner()
+  if (agentUser === undefined && own.uid !== 0) return null
+  const name = agentUser ?? 'muster-agent'
+  const user = findUser(name)
+  if (user === null) {
+    throw usageFailure(`There is no user ${name} on this host.`, 'muster agent helper --agent-user USER')
+  }
+  if (own.uid !== 0 && user.uid !== own.uid) {
+    throw usageFailure('Only root can give its socket to another user.', 'Run it as root, or without --agent-user')
+  }
+  return user
+}
+
+const allowedBy = (agentToml: string): AgentToml => {
+  const read = readAgentToml(agentToml, ownTrust())
+  if (read.kind === 'refused') throw misconfigured(read)
+  return read.toml
+}
+
+const misconfigured = ({ code, message }: Refused): Failure =>
+  new Failure({
+    exit: exitCodes.misconfigured,
+    code,
+    sentence: `${message}.`,
+    next: 'Correct it, and look at it again: muster agent helper --check',
+  })
+
+const printUnit = (cli: Cli, options: PrivilegedOptions, agentToml: string): void => {
+  const unit = unitAddition(agentToml, allowedBy(agentToml))
+  printer(cli, options).answer({ unit }, () => unit.split('\n'))
+}
+
+/** What is allowed, and what is wrong with the places it names. */
+const showAllowed = (cli: Cli, options: PrivilegedOptions, agentToml: string): void => {
+  const { node, programRoots, outputs, reloads, services, checks } = allowedBy(agentToml)
+  const trust = ownTrust()
+  const faults = [
+    ...(programRoots === null ? [] : [faultOfPath(programRoots, trust, { kind: 'file', links: 'followed' })]),
+    ...outputs.map(({ directory }) => faultOfPath(directory, trust, { kind: 'folder', links: 'refused' })),
+    ...[...services.values()].map(({ executable }) =>
+      faultOfPath(executable, trust, { kind: 'file', links: 'followed' }),
+    ),
+  ].filter((fault) => fault !== null)
+  const allowed = {
+    node,
+    roots: programRoots,
+    outputs: outputs.map(({ directory }) => directory),
+    reloads: [...reloads.keys()],
+    services: [...services.keys()],
+    checks: [...checks.keys()],
+    faults,
+  }
+  const listed = (names: readonly string[]): string => (names.length === 0 ? 'none' : names.join(', '))
+  printer(cli, options).answer(allowed, () => [
+    `node      ${node === null ? 'not said: no output can be written' : `${node.id} of ${node.domain}`}`,
+    `roots     ${programRoots ?? 'not said: no output can be written'}`,
+    `outputs   ${listed(allowed.outputs)}`,
+    `reloads   ${listed(allowed.reloads)}`,
+    `services  ${listed(allowed.services)}`,
+    `checks    ${listed(allowed.checks)}`,
+    ...faults.map((fault) => `wrong     ${printable(fault)}`),
+  ])
+  if (faults.length > 0) cli.exit.finish(exitCodes.misconfigured)
+}

@@ -1,0 +1,268 @@
+// The helper as a process: in its unit, under a systemd of the test's own; under the restrictions of that unit as far as they can be
+// had without systemd; and started by hand by an ordinary user.
+//
+// The first needs a machine that lets a test make namespaces and control groups. What it does not have are limits of memory and
+// tasks, where the controllers for them are not at hand.
+
+import assert from 'node:assert/strict'
+import * as fs from 'node:fs'
+import * as path from 'node:path'
+import { test } from 'node:test'
+import { HelperRefusal, openHelperClient } from '#agent/helper/client.ts'
+import { exitCodes } from '#cli/kit/exit-codes.ts'
+import { systemClock } from '#platform/clock.ts'
+import { systemTimers } from '#platform/timers.ts'
+import { filesIn, hostOfPrograms } from '../fakes/host-of-programs.ts'
+import { withPeer } from '../peers/peer.ts'
+import { musterCommand, startChild, startedCommand } from '../process/child.ts'
+import { cleanup } from '../process/cleanup.ts'
+import { eventually } from '../process/eventually.ts'
+import { musterHere } from '../process/muster-here.ts'
+import { startSmallSystemd } from '../process/small-systemd.ts'
+import { unprivilegedUser } from '../process/process-tree.ts'
+import { tempFolder } from '../process/temp-folder.ts'
+
+const unit = fs.readFileSync(
+  path.join(import.meta.dirname, '../../packaging/systemd/muster-agent-helper.service'),
+  'utf8',
+)
+const agentUnit = fs.readFileSync(
+  path.join(import.meta.dirname, '../../packaging/systemd/muster-agent.service'),
+  'utf8',
+)
+const socketUnit = path.join(import.meta.dirname, '../../packaging/systemd/muster-agent-helper.socket')
+const setting = (name: string): string => new RegExp(`^${name}=(.*)$`, 'm').exec(unit)?.[1] ?? ''
+
+test('in its unit it does what agent.toml allows, and what it runs for the host are units with rights of their own', async (t) => {
+  if (withPeer(t, 'systemd') === null || withPeer(t, 'dbus-daemon') === null) return
+  const host = hostOfPrograms(t, systemClock.nowMs())
+  fs.mkdirSync(path.join(host.folder, 'other'))
+  host.allow(`owners = ["nobody"]
+[[outputs]]
+directory = "/mnt/host/other"
+[reloads.unit]
+unit = "program.service"
+[reloads.failing]
+command = ["/bin/sh", "-c", "echo no such site >&2; exit 3"]
+[reloads.hanging]
+command = ["/bin/sleep", "600"]
+within = "1s"
+[services.app]
+executable = "/bin/sleep"
+user = "nobody"
+arguments = "any"
+[checks.who]
+executable = "/usr/bin/id"
+user = "nobody"
+`)
+  fs.writeFileSync(host.agentToml, fs.readFileSync(host.agentToml, 'utf8').replaceAll(host.folder, '/mnt/host'))
+  const here = (text: string): string =>
+    text
+      .replaceAll('/usr/bin/muster', '/mnt/muster/muster')
+      .replaceAll('/etc/muster/', '/mnt/host/')
+      .replace('SocketUser=muster-agent', 'SocketUser=daemon')
+      .replace('--agent-user muster-agent', '--agent-user daemon')
+  fs.writeFileSync(path.join(host.folder, 'ask.js'), askWhoMayOpen, { mode: 0o644 })
+  fs.chmodSync(host.folder, 0o755)
+  const { root } = await startSmallSystemd(t, {
+    host: host.folder,
+    start: ['muster-agent-helper.socket', 'program.service', 'agent.service', 'stranger.service'],
+    units: {
+      'agent.service': asker('daemon'),
+      'stranger.service': asker('nobody'),
+      'muster-agent-helper.service': here(unit),
+      'muster-agent-helper.socket': here(fs.readFileSync(socketUnit, 'utf8')),
+      'muster-agent-helper.service.d/host.conf': '[Service]\nReadWritePaths=-/mnt/host/tls\n',
+      'program.service': '[Unit]\nDefaultDependencies=no\n[Service]\nExecStart=/bin/sleep 600\nExecReload=/bin/true\n',
+    },
+  })
+  const socket = `${root}/run/muster-agent-helper/socket`
+  // systemd makes it for root, and gives it away once it listens.
+  await eventually('the socket to be for the agent', () => fs.statSync(socket).uid === 1)
+  assert.equal(fs.statSync(socket).mode & 0o777, 0o600)
+  const client = openHelperClient(systemTimers, socket)
+  cleanup(t, () => client.close())
+  assert.equal((await client.ask('hello', {})).fault, null)
+
+  const { place } = await client.ask('output.write', host.request({ files: filesIn('/mnt/host/tls') }))
+  assert.equal(fs.statSync(path.join(root, place, 'key.pem')).uid, 65534)
+  const elsewhere = host.request({ files: filesIn('/mnt/host/other') })
+  await assert.rejects(client.ask('output.write', elsewhere), { code: 'NOT_DONE', message: /EROFS/ })
+
+  await client.ask('reload', { name: 'unit' })
+  await assert.rejects(client.ask('reload', { name: 'failing' }), { message: /exit code 3 \(no such site\)/ })
+  await assert.rejects(client.ask('reload', { name: 'hanging' }), { code: 'TIMED_OUT' })
+  const { line } = await client.ask('check.run', { name: 'who', arguments: [] })
+  assert.match(line ?? '', /^uid=65534\(nobody\)/)
+  const terms = { digest: '0123456789abcdef', environment: {}, working_directory: null, restart: 'always' } as const
+  const start = { name: 'app', arguments: ['600'], ...terms }
+  assert.deepEqual(await client.ask('service.start', start), { outcome: 'started' })
+  assert.deepEqual(await client.ask('service.start', start), { outcome: 'kept' })
+  const { services } = await client.ask('service.status', {})
+  assert.deepEqual(
+    services.map(({ name, state }) => [name, state]),
+    [['app', 'running']],
+  )
+  await client.ask('service.stop', { name: 'app' })
+  assert.deepEqual(await client.ask('service.status', {}), { services: [] })
+
+  const said = (user: string): string => fs.readFileSync(`${root}/run/${user}.log`, 'utf8').trim()
+  assert.equal(await eventually('the agent to have asked', () => said('daemon')), 'open')
+  assert.equal(await eventually('the other user to have asked', () => said('nobody')), 'EACCES')
+})
+
+const askWhoMayOpen = `require('node:net').connect('/run/muster-agent-helper/socket')
+  .on('connect', () => { console.log('open'); process.exit() })
+  .on('error', ({ code }) => console.log(code))
+`
+
+/** In the sandbox of the agent's unit, without what is about its state, which has no place on this file system. */
+const asker = (user: string): string =>
+  agentUnit
+    .split('\n')
+    .filter(
+      (line) => !/^(ExecStartPre|ExecReload|StateDirectory|Log|Restart|StartLimit|After|Wants|WantedBy)/.test(line),
+    )
+    .join('\n')
+    .replace('[Unit]', '[Unit]\nDefaultDependencies=no\nAfter=muster-agent-helper.socket')
+    .replace('Type=exec', `Type=exec\nStandardOutput=append:/run/${user}.log`)
+    .replace(/^User=.*$/m, `User=${user}`)
+    .replace(/^Group=.*$/m, '')
+    .replace(/^ExecStart=.*$/m, 'ExecStart=/mnt/muster/node_modules/.bin/node /mnt/host/ask.js')
+
+/** `CAP_CHOWN CAP_KILL` as setpriv takes it: -all,+chown,+kill */
+const boundingSet = ['-all', ...setting('CapabilityBoundingSet').split(' ').filter(Boolean).map(asSetpriv)].join(',')
+
+function asSetpriv(capability: string): string {
+  return `+${capability.toLowerCase().replace(/^cap_/, '')}`
+}
+
+/** Mounts of its own: a host below /mnt, of which the listed directory alone can be written, and all else read-only. */
+const sandbox = `set -e
+mount --make-rprivate /
+mount -t tmpfs -o mode=0755 tmpfs /mnt
+cp -a "$1" /mnt/host
+chown -R 0:0 /mnt/host
+mkdir /mnt/run
+mount --bind /mnt/host/tls /mnt/host/tls
+mount --bind /mnt/run /mnt/run
+for place in $(awk '{print $2}' /proc/mounts); do
+  case "$place" in /mnt/host/tls|/mnt/run) ;; *) mount -o remount,bind,ro "$place" 2>/dev/null || true;; esac
+done
+mount -t proc -o subset=pid,hidepid=invisible proc /proc
+ulimit -c 0
+ulimit -n 1024
+shift
+exec setpriv --bounding-set="$1" --inh-caps=-all --no-new-privs -- "$2" agent helper --config /mnt/host/agent.toml --socket /mnt/run/socket --agent-user 65534
+`
+
+test('under the restrictions of its unit it writes what is allowed, for the user that is listed, and can do nothing else', async (t) => {
+  if (withPeer(t, 'tmpfs') === null || withPeer(t, 'unshare') === null) return
+  const host = hostOfPrograms(t, systemClock.nowMs())
+  const seenInside = (text: string): string => text.replaceAll(host.folder, '/mnt/host')
+  fs.mkdirSync(path.join(host.folder, 'other'))
+  host.allow(`owners = ["65534"]\ngroups = ["65534"]\n[[outputs]]\ndirectory = "${host.folder}/other"\n`)
+  fs.writeFileSync(host.agentToml, seenInside(fs.readFileSync(host.agentToml, 'utf8')))
+  const child = startChild(t, 'sh', ['-c', sandbox, 'sh', host.folder, boundingSet, startedCommand], {
+    wrapper: ['unshare', '--mount', '--net', '--ipc'],
+  })
+  const inside = `/proc/${child.pid}/root`
+  await eventually('the helper to be ready', () => {
+    assert.ok(child.running(), child.stderr())
+    return child.stderr().includes('ready')
+  })
+
+  const status = fs.readFileSync(`/proc/${child.pid}/status`, 'utf8')
+  const line = (name: string): string => new RegExp(`^${name}:\\s*(.*)$`, 'm').exec(status)?.[1] ?? ''
+  assert.equal(setting('CapabilityBoundingSet'), 'CAP_CHOWN')
+  for (const set of ['CapPrm', 'CapEff', 'CapBnd']) assert.equal(BigInt(`0x${line(set)}`), 1n, set)
+  assert.equal(line('NoNewPrivs'), '1')
+  assert.deepEqual(networkOf(child.pid), ['lo'])
+  const socket = fs.statSync(`${inside}/mnt/run/socket`)
+  assert.deepEqual([socket.uid, socket.mode & 0o777], [65534, 0o600])
+
+  const client = openHelperClient(systemTimers, `${inside}/mnt/run/socket`)
+  cleanup(t, () => client.close())
+  const hello = await client.ask('hello', {})
+  assert.equal(hello.by_hand, false)
+  assert.deepEqual(hello.verbs, ['hello', 'output.write', 'output.remove'])
+
+  const request = host.request({ files: filesIn('/mnt/host/tls') })
+  const { place } = await client.ask('output.write', request)
+  const key = fs.statSync(path.join(inside, place, 'key.pem'))
+  assert.deepEqual([key.uid, key.gid, key.mode & 0o7777], [65534, 65534, 0o640])
+  assert.equal(fs.readFileSync(path.join(inside, place, 'key.pem'), 'utf8'), request.key)
+
+  const elsewhere = host.request({ files: filesIn('/mnt/host/other') })
+  await assert.rejects(client.ask('output.write', elsewhere), (error) => {
+    assert.ok(error instanceof HelperRefusal)
+    assert.equal(error.code, 'NOT_DONE')
+    assert.match(error.message, /EROFS/, 'a directory that is listed and not in the unit')
+    return true
+  })
+  await assert.rejects(client.ask('output.write', host.request({ files: filesIn('/etc') })), { code: 'NOT_ALLOWED' })
+  await client.ask('output.remove', { name: 'web' }).catch((error: unknown) => {
+    // The directory that is read-only keeps it from saying that it is all gone.
+    assert.ok(error instanceof HelperRefusal && error.code === 'NOT_DONE', String(error))
+  })
+  assert.equal(fs.existsSync(path.join(inside, place)), false)
+})
+
+/** The interfaces in the network of a process; null: it is the network of this one. */
+const networkOf = (pid: number): string[] | null => {
+  const of = (id: number | 'self'): string => fs.readlinkSync(`/proc/${id}/ns/net`)
+  if (of(pid) === of('self')) return null
+  const lines = fs.readFileSync(`/proc/${pid}/net/dev`, 'utf8').split('\n')
+  return lines.flatMap((line) => /^\s*(\S+):/.exec(line)?.[1] ?? [])
+}
+
+test('started by hand as an ordinary user it does what that user can, and no more', async (t) => {
+  const user = unprivilegedUser()
+  const folder = fs.realpathSync(tempFolder(t))
+  const host = hostOfPrograms(t, systemClock.nowMs(), folder)
+  host.allow(`[[outputs]]\ndirectory = "/etc"\n[reloads.web]\ncommand = ["/bin/true"]\n`)
+  if (user.uid !== null && user.gid !== null) {
+    for (const name of ['.', 'tls', 'agent.toml', 'roots.pem'])
+      fs.chownSync(path.join(folder, name), user.uid, user.gid)
+  }
+  const socket = path.join(folder, 'run', 'socket')
+  const args = ['agent', 'helper', '--config', host.agentToml, '--socket', socket]
+  // The command of the tests is in a folder of the one who runs them.
+  const command = user.uid === null ? startedCommand : musterCommand
+  const child = startChild(t, command, args, { wrapper: user.wrapper, cwd: '/' })
+  await eventually('the helper to be ready', () => {
+    assert.ok(child.running(), child.stderr())
+    return child.stderr().includes('ready')
+  })
+  const owner = user.uid ?? process.getuid?.()
+  assert.deepEqual([fs.statSync(socket).uid, fs.statSync(socket).mode & 0o777], [owner, 0o600])
+  const client = openHelperClient(systemTimers, socket)
+  cleanup(t, () => client.close())
+  const hello = await client.ask('hello', {})
+  assert.equal(hello.by_hand, true)
+  const { place } = await client.ask('output.write', host.request())
+  assert.equal(fs.statSync(path.join(place, 'key.pem')).uid, owner)
+  await assert.rejects(client.ask('output.write', host.request({ files: filesIn('/etc') })), (error) => {
+    assert.ok(error instanceof HelperRefusal && error.code === 'NOT_DONE')
+    assert.match(error.message, /EACCES/)
+    return true
+  })
+  await client.ask('reload', { name: 'web' })
+  const ended = await child.stop()
+  assert.equal(ended.code, 0)
+  await assert.rejects(client.ask('hello', {}), { code: 'NO_HELPER' })
+})
+
+test('muster agent helper --check says what agent.toml allows and which place is wrong, and --print-unit names its directories', async (t) => {
+  const host = hostOfPrograms(t, systemClock.nowMs())
+  host.allow('[reloads.web]\nunit = "web.service"\n')
+  // Root trusts no folder that others may write in, such as the one of this test.
+  const isRoot = process.geteuid?.() === 0
+  const checked = await musterHere(['agent', 'helper', '--check', '--config', host.agentToml])
+  assert.equal(checked.code, isRoot ? exitCodes.misconfigured : exitCodes.ok, checked.stderr)
+  if (isRoot) assert.match(checked.stderr, /error CONFIG_INVALID: \/\S+ can be written by other users/)
+  else assert.match(checked.stdout, /^reloads   web$/m)
+  host.allow('[reload.web]\n')
+  const wrong = await musterHere(['agent', 'helper', '--print-unit', '--config', host.agentToml])
+  assert.equal(wrong.code, exitCodes.misconfigured)
+})
