@@ -13,7 +13,8 @@ import type {
   PresentedRecovery,
   RecoveryRegistrationFacts,
 } from '#domain/core/recovery-credential.ts'
-import { decideRecover, decideRecoveryWaits, recordRecovery } from '#domain/recovery/recovery.ts'
+import { decideRecover, recordRecovery } from '#domain/recovery/recovery.ts'
+import { decideRecoveryWaits } from '#domain/recovery/recovery-waits.ts'
 import { decideRehearsal } from '#domain/recovery/rehearsal.ts'
 import { decideRepairBundle, decideRepairEvidence } from '#domain/recovery/repair.ts'
 import type { RowTable } from './row-table.ts'

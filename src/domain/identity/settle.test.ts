@@ -15,6 +15,7 @@ const rehearsal = { outcome: 'passed', sinceMs: noonMs, epoch: 4 } as const
 const node = nodeRow('active', {
   conditions: [duplicate, condition('spoof_suspected'), condition('disk_full')],
   recovery: keyRecovery(),
+  reportedHardware: { macs: ['02:00:00:00:00:09'], bmcSerial: null, epoch: 4 },
   rehearsal,
 })
 const wiped = { connected: true, reason: 'the copy was wiped', by: alice, nowMs: noonMs }
@@ -25,6 +26,8 @@ test('the connected machine stays, the suspicion ends, and the shared recovery c
   assert.deepEqual(settled.node.conditions, [condition('disk_full')])
   assert.deepEqual(alertsOfNode(settled.node), [])
   assert.deepEqual([settled.node.recovery, settled.node.rehearsal], [null, null])
+  // It may be another machine than the one that enrolled.
+  assert.equal(settled.node.reportedHardware, undefined)
   assert.deepEqual(settled.node.membership, node.value.membership)
   assert.deepEqual(settled.node.approvals, [])
   assert.deepEqual(entryTypesOf(settled), ['node.settled', 'node.condition_cleared', 'node.condition_cleared'])

@@ -47,8 +47,10 @@ export const decideSettle = (facts: SettleFacts): NodeDecided | Refusal => {
   }
   // The holder of a copied state folder has the registered credential, too. A caller that was only refused does not.
   const shared = hasCondition(value, 'duplicate_identity') && value.recovery !== null
+  // That of the machine that is connected is known with its next renewal.
+  const { reportedHardware: _former, ...chosen } = value
   const settled: Node = {
-    ...value,
+    ...chosen,
     conditions: withoutConditions(value.conditions, suspicions),
     ...(shared ? { recovery: null, rehearsal: null } : {}),
   }

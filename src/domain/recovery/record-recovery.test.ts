@@ -213,4 +213,7 @@ test('R-010: a recovery keeps the hardware it came from; a repair keeps what was
   const bundle = { credential: { by: 'repair', hash: 'hash-of-bundle' }, counter: null } as const
   const repaired = recover('quarantined', { repair: repair(), ...moved }, bundle)
   assert.deepEqual(repaired.node.reportedHardware, { ...moved.reportedHardware, epoch: 5 })
+  // Of two holders the operator has chosen this one.
+  const two = { repair: repair(), ...moved, conditions: conditions('duplicate_identity') }
+  assert.deepEqual(recover('quarantined', two, bundle).node.reportedHardware, { ...shown, epoch: 5 })
 })

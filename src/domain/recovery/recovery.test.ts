@@ -21,7 +21,8 @@ import {
   slots,
 } from '../../../test/fakes/sample-rows.ts'
 import type { ConditionName, Membership, Node, Recovery } from '#domain/core/node.ts'
-import { decideRecover, decideRecoveryWaits, type RecoverFacts } from './recovery.ts'
+import { decideRecover, type RecoverFacts } from './recovery.ts'
+import { decideRecoveryWaits } from './recovery-waits.ts'
 import { refuse } from '#domain/core/refusal.ts'
 
 const recoverable = (kind: Membership['kind'], changes: Partial<Node> = {}) =>

@@ -11,18 +11,9 @@ import {
   slotForKey,
   slotsOf,
 } from '#domain/core/certificate.ts'
-import {
-  readOf,
-  type Change,
-  type Row,
-  boundedText,
-  entry,
-  type NodeDecided,
-  type NodeFacts,
-} from '#domain/core/change.ts'
-import { decideRaise, hasCondition, withoutConditions, type Unchanged } from '#domain/core/conditions.ts'
+import { readOf, type Change, type Row, boundedText, entry } from '#domain/core/change.ts'
+import { hasCondition, withoutConditions } from '#domain/core/conditions.ts'
 import { decideDuplicate, holderWords, type DuplicateVerdict, type HolderFacts } from '#domain/identity/duplicate.ts'
-import { hardwareWords } from '#domain/core/hardware-identity.ts'
 import type { FailureClass } from './failure-class.ts'
 import { livesBy } from '#domain/ca/issuer.ts'
 import { keyInUse, type KeyInUseFacts } from '#domain/identity/key-claim.ts'
@@ -194,25 +185,6 @@ export const recoveriesInWindow = (node: Node, { recovery }: Profile, nowMs: num
   return node.recovery === null ? 0 : node.recovery.recoveredAtMs.filter(counts).length
 }
 
-export type WaitsFacts = NodeFacts & Pick<RecoverFacts, 'failure' | 'claimant'> & { readonly refusal: Refusal }
-
-/** Shows operators that a recovery waits for an approval. Other refusals wait for no one. */
-export const decideRecoveryWaits = (facts: WaitsFacts): NodeDecided | Unchanged => {
-  const { node, refusal, failure, claimant, by, nowMs } = facts
-  if (refusal.code !== 'APPROVAL_REQUIRED' && refusal.code !== 'RECOVERY_BUDGET_SPENT') return { kind: 'unchanged' }
-  const spent = refusal.code === 'RECOVERY_BUDGET_SPENT'
-  return decideRaise({
-    node,
-    name: 'needs_approval',
-    reason: spent
-      ? 'it has recovered as often as its profile allows'
-      : `${refusal.detail ?? 'it asks to recover'}, and people decide about that`,
-    evidence: { code: refusal.code, failure: failure.class, source: by.source, hardware: hardwareWords(claimant) },
-    by,
-    nowMs,
-  })
-}
-
 /**
  * They were about the identity that ended. Suspicions stay for an operator to judge; what the agent reports, and that it
  * could not keep what it was given, it takes back itself.
@@ -264,10 +236,14 @@ export const recordRecovery = (
   })
 }
 
-/** A repaired machine has to show the hardware that was known before (repair.ts), so that stays the known one. */
+/**
+ * A repaired machine has to show the hardware that was known before (repair.ts), so that stays the known one. Of two holders the
+ * operator has chosen the one that the bundle was brought to.
+ */
 const hardwareAfter = ({ facts, before, epoch }: AdmittedRecovery): Pick<Node, 'reportedHardware'> => {
   const known = knownHardware(before)
-  return hardwareFor(epoch, facts.credential.by === 'repair' && known !== null ? known : facts.claimant, known)
+  const isRepaired = facts.credential.by === 'repair' && !hasCondition(before, 'duplicate_identity')
+  return hardwareFor(epoch, isRepaired && known !== null ? known : facts.claimant, known)
 }
 
 /** A repaired node stays in quarantine; its certificate opens a channel for evidence. */

@@ -6,6 +6,7 @@ import {
   domainRow,
   hour,
   keyRecovery,
+  memberships,
   minute,
   nodeRow,
   noonMs,
@@ -60,6 +61,8 @@ test('the step that would stop a recovery is named, raises a condition, and a la
   assert.equal(step({ counter: older }), 'counter: DUPLICATE_IDENTITY')
   const elsewhere = { reportedHardware: { macs: ['02:00:00:00:00:09'], bmcSerial: null, epoch: 4 } }
   assert.equal(step({ node: rehearsing(elsewhere) }), 'budget: APPROVAL_REQUIRED')
+  const membership = { ...memberships.quarantined, slots: slots() }
+  assert.equal(step({ node: rehearsing({ ...elsewhere, membership }) }), 'passed')
   assert.equal(step({ node: rehearsing({ recovery: denied }) }), 'budget: RECOVERY_DENIED')
   assert.equal(step({ node: rehearsing({ recovery: spent }) }), 'budget: RECOVERY_BUDGET_SPENT')
   assert.equal(step({ profile: profileRow('hpc-diskless') }), 'budget: RECOVERY_DENIED')

@@ -132,7 +132,8 @@ const budgetOf = (node: Node, profile: Profile, hardware: HardwareIdentity, nowM
   if (profile.recovery.mode === 'deny' || (node.recovery !== null && node.recovery.denied !== null))
     return 'RECOVERY_DENIED'
   if (profile.recovery.mode === 'approve' || recoveryApproved(node, profile)) return null
-  if (hasMoved(node, hardware)) return 'APPROVAL_REQUIRED'
+  // In quarantine the checks of the repair look at the hardware.
+  if (node.membership.kind !== 'quarantined' && hasMoved(node, hardware)) return 'APPROVAL_REQUIRED'
   return recoveriesInWindow(node, profile, nowMs) < profile.recovery.limit ? null : 'RECOVERY_BUDGET_SPENT'
 }
 

@@ -9,13 +9,8 @@ import type {
 } from '#domain/core/recovery-credential.ts'
 import { isRefusal, refuse, type Refusal } from '#domain/core/refusal.ts'
 import type { Repeated } from '#domain/identity/node-certificate.ts'
-import {
-  decideRecover,
-  decideRecoveryWaits,
-  recordRecovery,
-  type AdmittedRecovery,
-  type RecoverFacts,
-} from '#domain/recovery/recovery.ts'
+import { decideRecover, recordRecovery, type AdmittedRecovery, type RecoverFacts } from '#domain/recovery/recovery.ts'
+import { decideRecoveryWaits } from '#domain/recovery/recovery-waits.ts'
 import type { SightingJudge } from '#plane/continuity/judge-sighting.ts'
 import type { Clock } from '#platform/clock.ts'
 import { commitOnce } from '#plane/core/commit-decision.ts'
