@@ -16,6 +16,7 @@ import { openCallerBudget } from '#plane/limits/caller-budget.ts'
 import { layFoundation } from '#plane/foundation/foundation.ts'
 import { openAuthority } from '#plane/authority/built-in-authority.ts'
 import { openRecoveryAuthority } from '#plane/authority/recovery-authority.ts'
+import { openServedNames } from '#plane/authority/served-names.ts'
 
 export type EnrollingPlane = Awaited<ReturnType<typeof openEnrollingPlane>>
 
@@ -24,14 +25,15 @@ export const openEnrollingPlane = async (folder: string) => {
   const { store, clock, random, log, custody } = foundation
   const feed = openFeed()
   const core = { store, feed, clock, random, log }
+  const names = await openServedNames(core, { names: { dns: ['localhost'], ip: [] }, addresses: [] })
   const certificates = {
     domain: 'muster.local',
-    serverNames: { dns: ['localhost'], ip: [] },
     serverLifetimeMs: 90 * 86_400_000,
   }
-  const recovery = await openRecoveryAuthority(core, { custody, options: certificates })
+  const recovery = await openRecoveryAuthority(core, { custody, names, options: certificates })
   const authority = await openAuthority(core, {
     custody,
+    names,
     recovery,
     options: { ...certificates, issuerKey: 'file', intermediateLifetimeMs: 5 * 365 * 86_400_000 },
   })
@@ -40,7 +42,7 @@ export const openEnrollingPlane = async (folder: string) => {
     issuer: authority,
     recovery,
     domainName: 'muster.local',
-    nodeUrl: () => 'https://localhost:1',
+    urls: () => ({ node: 'https://localhost:1', marked: true }),
     anonymousBudget: openCallerBudget(clock, () => ({ perMinute: 100, perMinutePerSource: 100 })),
     admission: openAdmissionQueue(clock, 100_000),
     writeLimit: openWriteLimit(clock, () => 1),

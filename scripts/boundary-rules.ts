@@ -62,8 +62,8 @@ export const mayKnow: Readonly<Record<string, Row>> = {
   'domain/network': { domain: ['core', 'fleet'] },
   'domain/node': { domain: ['core', 'fleet', 'recovery'] },
   'domain/operators': { domain: ['core'] },
-  'domain/plans': { domain: ['ca', 'core', 'enrollment', 'fleet'] },
-  'domain/programs': { domain: ['core'] },
+  'domain/plans': { domain: ['ca', 'core', 'enrollment', 'fleet', 'programs'] },
+  'domain/programs': { domain: ['core', 'enrollment'] },
   'domain/recovery': { domain: ['ca', 'core', 'enrollment', 'identity'] },
   'domain/revocation': {
     domain: ['alerts', 'core', 'programs', 'recovery', ...types('enrollment', 'fleet', 'identity')],
@@ -84,7 +84,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
   'wire/network': { domain: ['core', 'network'], wire: ['core'] },
   'wire/node': { domain: ['core', 'fleet', 'node', 'recovery'], wire: ['core', 'network', 'recovery', 'revocation'] },
   'wire/operators': { domain: ['core'], wire: ['core'] },
-  'wire/plans': { domain: ['core', 'plans'], wire: ['core', 'revocation'] },
+  'wire/plans': { domain: ['core', 'plans'], wire: ['core', 'revocation', 'settings'] },
   'wire/programs': { domain: ['core'], wire: ['core'] },
   'wire/recovery': { domain: ['core', 'recovery'], wire: ['core', 'enrollment', 'identity'] },
   'wire/revocation': { domain: ['revocation'], wire: ['core'] },
@@ -136,7 +136,11 @@ export const mayKnow: Readonly<Record<string, Row>> = {
   'plane/sessions': { domain: ['core'], plane: ['cluster', 'core', 'store/contract'], wire: ['channel', 'core'] },
   'plane/liveness': { domain: ['core', 'node'], plane: ['cluster', 'core', 'sessions', 'store/contract'] },
   'plane/keys': { domain: ['ca', 'core', 'operators'], plane: ['core', 'store/contract', 'store/journal'] },
-  'plane/authority': { domain: ['alerts', 'ca', 'core'], plane: ['core', 'keys', 'store/contract'], wire: ['ca'] },
+  'plane/authority': {
+    domain: ['alerts', 'ca', 'core', 'programs'],
+    plane: ['core', 'keys', 'store/contract'],
+    wire: ['ca'],
+  },
   'plane/http': { domain: ['continuity', 'core'], plane: ['authority', 'store/contract'], wire: ['.', 'core'] },
   'plane/webhook': { domain: ['alerts', 'core'], plane: ['core', 'store/contract'] },
   'plane/config': { plane: ['http', 'webhook'], wire: ['core'] },
@@ -158,7 +162,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
     wire: ['continuity', 'core'],
   },
   'plane/enrollment': {
-    domain: ['alerts', 'core', 'enrollment', 'identity', 'network'],
+    domain: ['alerts', 'core', 'enrollment', 'identity', 'network', 'programs'],
     plane: ['alerts', ...types('authority'), 'core', 'http', 'identity', 'limits', 'network'],
     wire: ['core', 'enrollment', 'identity', 'network'],
   },
@@ -219,7 +223,11 @@ export const mayKnow: Readonly<Record<string, Row>> = {
     plane: ['core', 'http', 'network', 'store/contract'],
     wire: ['core', 'revocation'],
   },
-  'plane/settings': { domain: ['core', 'settings'], plane: ['core', 'http', 'store/contract'], wire: ['settings'] },
+  'plane/settings': {
+    domain: ['core', 'enrollment', 'plans', 'programs', 'settings'],
+    plane: [...types('authority'), 'core', 'http', 'store/contract'],
+    wire: ['core', 'settings'],
+  },
 
   // The plane: what stands on features.
   'plane/cut-off': { domain: ['alerts', 'ca', 'core'], plane: ['alerts', 'core', 'store/contract'] },
@@ -313,7 +321,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
     wire: ['.', 'core', 'operators'],
   },
   plane: {
-    domain: ['core'],
+    domain: ['core', 'programs'],
     plane: [
       'alerts',
       'authn',
@@ -327,6 +335,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
       'http',
       'journal',
       'metrics',
+      'settings',
     ],
   },
 
@@ -351,6 +360,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
   'agent/helper': { agent: ['programs'], wire: ['core', 'programs'] },
   'agent/identity': {
     agent: ['core', 'diagnostics', 'enrollment', 'link', 'recovery', 'state'],
+    domain: ['core'],
     wire: ['identity'],
   },
   'agent/network': { agent: ['core', 'diagnostics', 'state'], domain: ['network'], wire: ['network'] },
@@ -366,6 +376,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
   },
   'agent/channel': {
     agent: ['core', 'identity', 'link', 'network', 'programs', 'state'],
+    domain: ['core'],
     wire: ['channel', 'core', 'enrollment', 'fleet', 'identity', 'network', 'node', 'programs'],
   },
   agent: {
@@ -407,7 +418,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
   'cli/node': {
     cli: ['kit', 'plans', 'revocation'],
     domain: ['core', 'recovery'],
-    wire: ['core', 'enrollment', 'fleet', 'node', 'revocation', 'settings'],
+    wire: ['ca', 'core', 'enrollment', 'fleet', 'node', 'revocation', 'settings'],
   },
   'cli/operators': {
     cli: ['kit', 'plane'],
@@ -443,6 +454,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
   'cli/plane': {
     cli: ['kit'],
     plane: ['config/config.ts', 'foundation/foundation.ts', 'foundation/store-damage.ts', 'main.ts'],
+    wire: ['core'],
   },
   'cli/store': {
     cli: ['kit'],

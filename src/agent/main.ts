@@ -19,6 +19,7 @@ import type { IdentityProvider, Need } from '#agent/state/provider.ts'
 import { damagedCode, soundCredentials } from '#agent/state/sound-credentials.ts'
 import { openJudgedClock, type JudgedClock } from '#agent/core/judged-clock.ts'
 import { openKnownAddresses } from '#agent/link/known-addresses.ts'
+import { openKnownMarks } from '#agent/link/known-marks.ts'
 import { openSightingKeeper } from '#agent/continuity/last-sighting.ts'
 import { observedTrouble } from '#agent/core/trouble.ts'
 import type { AgentOutcome } from '#agent/core/outcome.ts'
@@ -108,6 +109,7 @@ const live = async (
     signal,
     config,
     addresses: openKnownAddresses(stateFolder),
+    marks: openKnownMarks(stateFolder),
     bundles: openRepairBundles(stateFolder),
     keeper,
     lastConfig,

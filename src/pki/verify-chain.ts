@@ -10,12 +10,21 @@ export type ServerChain = {
   readonly chain: readonly Uint8Array[]
   /** The fingerprint of the root, which the chain must then include; or the roots already trusted. */
   readonly anchor: { readonly rootFingerprint: string } | { readonly roots: readonly Uint8Array[] }
-  readonly host: string
+  /** Null: any. Then the mark alone says whose it is, and has to be there. */
+  readonly host: string | null
+  readonly mark: ExpectedMark
   readonly nowMs: number
   /** Subject key identifiers of authorities that are not trusted, whichever root signed them; none by default. */
   readonly withdrawn?: readonly string[]
   /** Certificates, the root included; 5 unless given. */
   readonly maxLength?: number
+}
+
+/** The URI name that the leaf has to have (ruling 20). A leaf with any other is refused. */
+export type ExpectedMark = {
+  readonly uri: string
+  /** False: a leaf without any URI name is accepted, as a plane of a release before 0.4.0 has one. */
+  readonly required: boolean
 }
 
 export type ChainVerdict =
@@ -27,8 +36,10 @@ export type ChainProblem =
   | 'bad-signature'
   | 'not-a-ca'
   | 'path-length'
-  /** The leaf is for another host. */
+  /** The leaf is for another host; all else about it is right but for its dates, which were not looked at. */
   | 'wrong-name'
+  /** The leaf is of a node or a program, or lacks the mark of the plane. */
+  | 'wrong-mark'
   | 'wrong-usage'
   | 'not-yet-valid'
   | 'expired'
@@ -62,7 +73,9 @@ export const verifyServerChain = (given: ServerChain): ChainVerdict => {
   return (
     checkLinks(path) ??
     checkWithdrawn(path, given.withdrawn ?? []) ??
-    checkLeaf(leaf, given.host) ??
+    checkLeaf(leaf) ??
+    checkMark(leaf, given) ??
+    checkHost(leaf, given.host) ??
     checkValidity(path, given.nowMs) ?? { kind: 'trusted', root: root.der, leaf }
   )
 }
@@ -163,11 +176,26 @@ const checkWithdrawn = (path: readonly ParsedCertificate[], withdrawn: readonly 
   return hit === undefined ? null : no('withdrawn', `${hit.subject} has been withdrawn by the plane`)
 }
 
-const checkLeaf = (leaf: ParsedCertificate, host: string): Untrusted | null => {
+const checkLeaf = (leaf: ParsedCertificate): Untrusted | null => {
   if (leaf.ca) return no('wrong-usage', `${leaf.subject} is a CA, not a server`)
   if (!leaf.keyUsage.includes('digitalSignature')) return no('wrong-usage', `${leaf.subject} may not be used for TLS`)
-  if (!leaf.extendedKeyUsage.includes('serverAuth')) return no('wrong-usage', `${leaf.subject} is not for a server`)
-  if (isForHost(leaf, host)) return null
+  return leaf.extendedKeyUsage.includes('serverAuth') ? null : no('wrong-usage', `${leaf.subject} is not for a server`)
+}
+
+const checkMark = (leaf: ParsedCertificate, { host, mark }: Pick<ServerChain, 'host' | 'mark'>): Untrusted | null => {
+  const why = markProblem(leaf, host === null ? { ...mark, required: true } : mark)
+  return why === null ? null : no('wrong-mark', why)
+}
+
+/** Null: the certificate is the plane's, as far as its URI names say. */
+export const markProblem = ({ uris }: Pick<ParsedCertificate, 'uris'>, mark: ExpectedMark): string | null => {
+  const other = uris.find((uri) => uri !== mark.uri)
+  if (other !== undefined) return `the certificate is of ${other.slice(0, 128)}, not of ${mark.uri}`
+  return uris.length === 0 && mark.required ? `the certificate lacks ${mark.uri}, which this plane has` : null
+}
+
+const checkHost = (leaf: ParsedCertificate, host: string | null): Untrusted | null => {
+  if (host === null || isForHost(leaf, host)) return null
   const names = [...leaf.dnsNames, ...leaf.ips].slice(0, 8).join(', ')
   return no('wrong-name', `the certificate is for ${names === '' ? 'no host' : names}, not for ${host}`)
 }

@@ -1,7 +1,7 @@
 // A plane, from its configuration to its end. Everything real is made here and in foundation/foundation.ts, and nowhere else.
 
 import { cutOffKey } from '#domain/core/cut-off.ts'
-import { isIP } from '#platform/resolve-name.ts'
+import { hostOfName } from '#domain/programs/served-names.ts'
 import { openLog } from '#platform/log.ts'
 import { pathExists } from '#platform/paths.ts'
 import { processName, openFileLimit, musterVersion } from '#platform/this-process.ts'
@@ -10,7 +10,7 @@ import { openAlerting } from '#plane/alerts/alerting.ts'
 import { openBalancers } from '#plane/boot/balancers.ts'
 import type { PlaneUrls } from '#plane/core/configuration.ts'
 import { openClockWarning } from '#plane/foundation/clock-check.ts'
-import { nodeUrlOf, type PlaneConfig } from '#plane/config/config.ts'
+import { namesConfig, nodeUrlOf, type PlaneConfig } from '#plane/config/config.ts'
 import { openKeyBook } from '#plane/authn/operator-key-book.ts'
 import { raisePutBack } from '#plane/alerts/alert-sources.ts'
 import type { Core } from '#plane/core/core.ts'
@@ -27,6 +27,7 @@ import { asUsual, layFoundation, type LaidFoundation } from '#plane/foundation/f
 import { adminKeyFile } from '#plane/foundation/initialise.ts'
 import { openAuthority } from '#plane/authority/built-in-authority.ts'
 import { openRecoveryAuthority } from '#plane/authority/recovery-authority.ts'
+import { openServedNames } from '#plane/authority/served-names.ts'
 import { openMetrics } from '#plane/metrics/open-metrics.ts'
 import { byServerName, connectionShares, refuseTakenPorts, urlOf } from '#plane/boot/listen-places.ts'
 import { openLoopLoad } from '#platform/event-loop.ts'
@@ -39,6 +40,7 @@ import { soleSocket, takeSocket } from '#plane/foundation/operator-socket.ts'
 import { openRecoveryServer } from '#plane/boot/recovery-server.ts'
 import { notReady, readyBut } from '#plane/boot/readiness.ts'
 import { endFirstStart } from '#plane/foundation/first-start.ts'
+import { openPlaneNames } from '#plane/settings/plane-names.ts'
 import { openStatusServer } from '#plane/boot/status-server.ts'
 import { openTurnedAway } from '#plane/boot/turned-away.ts'
 
@@ -60,6 +62,9 @@ export type PlaneReady = {
 }
 
 const drainWithinMs = 5000
+
+const keptWarning = (host: string): string =>
+  `${host} stays in the certificates until every node knows the new address: muster domain names list`
 
 /** Resolves when `stop` has been asked for and everything acknowledged is on disk. */
 export const runPlane = async (
@@ -96,14 +101,12 @@ const openPlane = async (config: PlaneConfig, laid: LaidFoundation) => {
   const settings = await followSettings(core)
   followConfirmations(witness, feed)
   recordLosses(core, witness, processName())
-  const certificates = {
-    domain: settings().name,
-    serverNames: { dns: config.serverNames.filter((name) => !isIP(name)), ip: config.serverNames.filter(isIP) },
-    serverLifetimeMs: config.serverCertificateLifetimeMs,
-  }
-  const recovery = await openRecoveryAuthority(core, { custody, options: certificates })
+  const names = await openServedNames(core, namesConfig(config))
+  const certificates = { domain: settings().name, serverLifetimeMs: config.serverCertificateLifetimeMs }
+  const recovery = await openRecoveryAuthority(core, { custody, names, options: certificates })
   const authority = await openAuthority(core, {
     custody,
+    names,
     recovery,
     options: {
       ...certificates,
@@ -122,7 +125,10 @@ const openPlane = async (config: PlaneConfig, laid: LaidFoundation) => {
   const urls = (): PlaneUrls => ({
     node: nodeUrlOf(config, ports.node),
     recovery: nodeUrlOf(config, ports.recovery),
+    // Not while replicas of the release before run behind the same addresses: theirs do not carry it.
+    marked: authority.serverIdentity().marked && recovery.serverIdentity().marked && store.unfinishedUpgrade() === null,
   })
+  const planeNames = openPlaneNames(core, { names, urls })
   let stopping = false
   const correlation = (): string => sortableId(clock.nowMs(), random)
   const recoverability = recoverabilityCounts(store, clock, timers)
@@ -234,6 +240,7 @@ const openPlane = async (config: PlaneConfig, laid: LaidFoundation) => {
         recovery,
         settings,
         urls,
+        planeNames,
         recoverability,
         correlation,
         balancers,
@@ -268,7 +275,7 @@ const openPlane = async (config: PlaneConfig, laid: LaidFoundation) => {
     throw error
   })
   const background = startBackground(core, {
-    tasks: [...nodeServer.upkeep, ...statusServer.upkeep],
+    tasks: [...nodeServer.upkeep, ...statusServer.upkeep, planeNames.upkeep],
     performCutOff: (order) => performCutOff(core, { authority, channels, receipts, peers: peerProofs }, order),
     maintainAuthority: maintain,
     recovery,
@@ -296,6 +303,7 @@ const openPlane = async (config: PlaneConfig, laid: LaidFoundation) => {
       ...readyBut(settings(), [], store),
       ...clockWarnings(),
       ...authority.view().warnings,
+      ...names.kept().map(({ name }) => keptWarning(hostOfName(name))),
       ...(rootKeyFile === null ? [] : [`the root key is in ${rootKeyFile}: take it offline now`]),
     ],
   }

@@ -23,6 +23,7 @@ import { keyApi } from '#wire/operators/key-api.ts'
 import { planApi } from '#wire/plans/plan-api.ts'
 import { recoveryApi } from '#wire/recovery/recovery-api.ts'
 import { receiptApi } from '#wire/revocation/receipt-api.ts'
+import { namesApi } from '#wire/settings/names-api.ts'
 import { settingsApi } from '#wire/settings/settings-api.ts'
 
 export type DescribedListener = {
@@ -58,6 +59,7 @@ export const operatorListener: DescribedListener = {
     vclusterApi,
     tokenApi,
     settingsApi,
+    namesApi,
     caApi,
     certificateStatusApi,
     issuanceApi,

@@ -54,7 +54,10 @@ const renewNow = async (plane: Plane, state: string, node: string): Promise<void
 const clonesOfAnImage = async (t: Scope, plane: Plane, command: string, version: string): Promise<void> => {
   const { domain, rootFingerprint } = plane
   const url = `https://127.0.0.1:${await freePort()}`
-  const join = formatJoinString({ url, domain, rootFingerprint, secret: `enroll_${'x'.repeat(43)}` })
+  const join = formatJoinString({
+    ...{ url, domain, rootFingerprint, marked: true },
+    secret: `enroll_${'x'.repeat(43)}`,
+  })
   const image = startAgent(t, { command, join })
   await eventually('the request to be kept', async () => fs.existsSync(path.join(image.state, 'identity.json')))
   await image.kill9()

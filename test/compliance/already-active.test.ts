@@ -56,7 +56,7 @@ const boot = (t: Scope, plane: Plane, mac: string): Agent => {
   const hardware = path.join(tempFolder(t), 'hardware.json')
   fs.writeFileSync(hardware, JSON.stringify({ macs: [mac], bmc_serial: null }))
   return startAgent(t, {
-    join: formatJoinString({ url, domain, rootFingerprint, secret: null }),
+    join: formatJoinString({ url, domain, rootFingerprint, secret: null, marked: true }),
     args: ['--key-storage', 'memory', '--hardware-file', hardware],
   })
 }

@@ -111,7 +111,9 @@ test('L3: clones of a state folder with an unsent request enrol with different k
   const { domain, rootFingerprint } = plane
   const nowhere = `https://127.0.0.1:${await freePort()}`
   const secret = `enroll_${'x'.repeat(43)}`
-  const built = startAgent(t, { join: formatJoinString({ url: nowhere, domain, rootFingerprint, secret }) })
+  const built = startAgent(t, {
+    join: formatJoinString({ url: nowhere, domain, rootFingerprint, secret, marked: true }),
+  })
   const file = path.join(built.state, 'identity.json')
   await eventually('the request to be kept', async () => fs.existsSync(file))
   await built.kill9()

@@ -322,7 +322,7 @@ export const startLife = (profile: Profile, startMs: number): Life => {
         const secretHash = next('h')
         const facts = { tokenId: next('t'), secretHash, nodeId: event.node, node, replace: event.replace, ttlMs: null }
         const former = event.node === null || node !== null ? null : formerOf(event.node)
-        return changeOf(decideCreateToken({ ...facts, former, ...rules(), by, nowMs }))
+        return changeOf(decideCreateToken({ ...facts, former, serverName: null, ...rules(), by, nowMs }))
       }
       case 'purge': {
         const node = table.get('node', event.node)

@@ -144,6 +144,7 @@ export const tokenRow = (changes: Partial<Token> = {}): Row<Token> =>
     scope: { kind: 'node', node: 'gpu-001', tenure: 1 },
     profile: 'gpu-cloud',
     replace: false,
+    serverName: 'dns:plane.example',
     createdBy: 'operator:carol',
     createdAtMs: noonMs - minute,
     expiresAtMs: noonMs + minute,

@@ -18,6 +18,7 @@ for (let serial = 1; ; serial++) {
       withdrawnIssuers: [],
       graceMs: 1,
       understands: [],
+      marked: false,
       origin: { url: 'https://a', rootFingerprint: 'ab', usedSecretHash: null },
       current: {
         keyPem,

@@ -80,6 +80,7 @@ export const startSmallPlane = async (t: Scope, nowMs: number, admits: string | 
       domain: 'example.test',
       rootFingerprint: authorities.root.certificate.sha256,
       secret: `enroll_${'a'.repeat(43)}`,
+      marked: false,
     },
     authorities,
     endpoints: {

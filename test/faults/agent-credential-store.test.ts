@@ -27,6 +27,7 @@ const credentials = (serial: number, storage: 'file' | 'memory' = 'file'): Crede
     withdrawnIssuers: [],
     graceMs: 1,
     understands: [],
+    marked: true,
     origin: { url: 'https://a', rootFingerprint: 'ab', usedSecretHash: null },
     current: {
       keyPem: `key ${serial} `.repeat(2000),

@@ -7,6 +7,7 @@ import * as fs from 'node:fs'
 import * as path from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { test, type TestContext } from 'node:test'
+import { planeMark } from '#domain/core/plane-mark.ts'
 import { readStatusFile } from '#agent/diagnostics/status-file.ts'
 import { identityFile } from '#agent/state/credential-store.ts'
 import { parseCertificate } from '#pki/parse-certificate.ts'
@@ -226,7 +227,8 @@ const verifier = (t: TestContext, openssl: string, target: NodeTarget, time: Fak
     server(chain: readonly string[]): { serial: string } {
       const anchor = { roots: target.roots.map(derOf) }
       const host = new URL(target.url).hostname
-      const verdict = verifyServerChain({ chain: chain.map(derOf), anchor, host, nowMs: time.nowMs() })
+      const mark = { uri: planeMark('muster.local'), required: true }
+      const verdict = verifyServerChain({ chain: chain.map(derOf), anchor, mark, host, nowMs: time.nowMs() })
       assert.ok(verdict.kind === 'trusted', JSON.stringify(verdict))
       opensslVerify(verdict.leaf.serial, 'sslserver', chain)
       return verdict.leaf

@@ -33,6 +33,7 @@ const identityOf = (plane: DatedPlane, times: Times, change: Partial<Identity> =
   withdrawnIssuers: [],
   graceMs: 300_000,
   understands: ['counter', 'evidence'],
+  marked: false,
   origin: { url: plane.url.origin, rootFingerprint: '', usedSecretHash: null },
   source: 'plane',
   counter: null,
@@ -59,7 +60,7 @@ type TestCallingAgent = CallingAgent & TestConnectingAgent
 const callingAgent = (t: TestContext, identity: Identity): TestCallingAgent => {
   const agent = connectingAgent(t)
   agent.keeper.keep({ identity, request: null })
-  const join = { url: identity.origin.url, domain: 'example.test', rootFingerprint: '', secret: null }
+  const join = { url: identity.origin.url, domain: 'example.test', rootFingerprint: '', secret: null, marked: false }
   const config = testAgentConfig(t, join, {})
   return { ...agent, config, instance: 'i'.repeat(22), signal: new AbortController().signal }
 }

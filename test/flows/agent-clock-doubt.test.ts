@@ -13,7 +13,7 @@ import { testAgentConfig } from '../fakes/test-agent.ts'
 
 const now = timesAt(systemClock.nowMs())
 const hour = 3_600_000
-const join = { url: 'https://localhost', domain: 'example.test', rootFingerprint: '', secret: null }
+const join = { url: 'https://localhost', domain: 'example.test', rootFingerprint: '', secret: null, marked: false }
 
 test('the plane is asked what time it is once for every jump of the clock, and for none of its ordinary steps', async (t) => {
   const plane = await startDatedPlane(t, now)

@@ -33,14 +33,17 @@ const worlds = [
   { what: 'ten years behind', times: timesAt(systemClock.nowMs() + 3650 * day) },
 ] as const
 
+const unmarked = { domain: 'example.test', marked: false }
+
 const targetOf = (plane: DatedPlane, { trust, client }: Times, change: Partial<PlaneTarget> = {}): PlaneTarget => ({
   url: plane.url,
   trust,
+  plane: unmarked,
   client,
   pinned,
   ...change,
 })
-const nothingPinned = ({ url, trust, client }: PlaneTarget): PlaneTarget => ({ url, trust, client })
+const nothingPinned = ({ url, trust, plane, client }: PlaneTarget): PlaneTarget => ({ url, trust, plane, client })
 const closed = (outcome: Connected | PlaneFailure): string => {
   if (outcome.kind === 'connected') outcome.socket.destroy()
   return outcome.kind
@@ -249,7 +252,7 @@ test('an agent that is being stopped does not wait for a server that says nothin
   cleanup(t, () => void silent.close())
   const { port } = silent.address() as net.AddressInfo
   const stopping = new AbortController()
-  const target = { url: new URL(`https://localhost:${port}/`), trust: now.trust, client: null }
+  const target = { url: new URL(`https://localhost:${port}/`), trust: now.trust, plane: unmarked, client: null }
   const connecting = connectPlane(connectingAgent(t), target, stopping.signal)
   setTimeout(() => stopping.abort(), 20)
   assert.deepEqual(await connecting, { kind: 'stopped' })

@@ -42,6 +42,7 @@ const start = async (t: TestContext, folder = tempFolder(t)) => {
 const targetOf = (plane: DatedPlane): PlaneTarget => ({
   url: new URL(`https://${host}:${plane.port}/v1/nodes/gpu-001/confirm`),
   trust: now.trust,
+  plane: { domain: 'example.test', marked: false },
   client: now.client,
 })
 

@@ -20,7 +20,7 @@ const now = timesAt(systemClock.nowMs())
 const roots = now.trust.kind === 'roots' ? now.trust.roots : []
 const key = generateKey('p256')
 const story = { correlation: 'x', sinceMs: 0, trouble: trouble('cert_expired', 'Expired.', 'Nothing') }
-const join = { url: 'https://localhost', domain: 'example.test', rootFingerprint: '', secret: null }
+const join = { url: 'https://localhost', domain: 'example.test', rootFingerprint: '', secret: null, marked: false }
 
 const counterOf = (node: string): string =>
   formatStatement('counter', { domain: 'example.test', node, epoch: 2, counter: 2 }, (bytes) => key.sign(bytes))
@@ -65,7 +65,7 @@ const recovering = (t: Scope, plane: DatedPlane): { readonly agent: AgentParts; 
     way: {
       domain: 'example.test',
       node: 'gpu-001',
-      target: { urls, trust: now.trust, purpose: 'recovery', pinned },
+      target: { urls, trust: now.trust, plane: { domain: 'example.test', marked: false }, purpose: 'recovery', pinned },
       credential: { kind: 'key', keyType: 'p256', keyPem: key.pkcs8Pem() },
       counter: null,
     },

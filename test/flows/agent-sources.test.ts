@@ -42,6 +42,7 @@ const identityBy = (small: SmallPlane, endpoints: Identity['endpoints']): Identi
   withdrawnIssuers: [],
   graceMs: 300_000,
   understands: [],
+  marked: false,
   origin: { url: small.join.url, rootFingerprint: small.join.rootFingerprint, usedSecretHash: null },
   counter: null,
   recovery: null,

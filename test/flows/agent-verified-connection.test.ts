@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict'
 import type { AddressInfo } from 'node:net'
 import { test, type TestContext } from 'node:test'
+import { planeMark } from '#domain/core/plane-mark.ts'
 import * as tls from 'node:tls'
 import { openJudgedConnection } from '#agent/link/verified-connection.ts'
 import { generateKey } from '#pki/keys.ts'
@@ -56,12 +57,16 @@ const listen = async (
 
 const chainOf = ({ issuing, domainCa, root }: typeof ours): Held[] => [issuing, domainCa, root]
 const never = new AbortController().signal
+const mark = { uri: planeMark('example.test'), required: false }
 const openVerified = (url: URL, atMs = nowMs, signal = never) => {
   const trust = { kind: 'fingerprint', rootFingerprint: fingerprint } as const
   return openJudgedConnection(
     manualClock(atMs),
     systemTimers,
-    { url, trust, withdrawn: [], purpose: 'runtime', timeoutMs: 10_000, client: null },
+    {
+      ...{ url, trust, mark, name: 'required', withdrawn: [], purpose: 'runtime', timeoutMs: 10_000 },
+      client: null,
+    },
     signal,
   )
 }
@@ -101,7 +106,7 @@ const impostors: readonly { what: string; held: Held; above: Held[]; code: strin
     what: 'a server with a certificate for another host',
     held: server({ dnsSans: ['elsewhere.test'], ipSans: [] }),
     above: chainOf(ours),
-    code: 'server_tls_untrusted',
+    code: 'server_name_wrong',
   },
   {
     what: 'a node of ours that poses as the plane',
@@ -140,6 +145,7 @@ for (const { what, held, above, code, ahead } of impostors) {
       domain: 'example.test',
       rootFingerprint: fingerprint,
       secret: `enroll_${'s'.repeat(43)}`,
+      marked: false,
     }
     assert.ok(formatJoinString(join).includes('enroll_'))
     const outcome = await runTestAgent(t, testAgentConfig(t, join, {}), ahead ?? 0).outcome

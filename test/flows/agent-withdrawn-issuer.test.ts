@@ -56,7 +56,11 @@ const connect = async (
     trust === 'roots'
       ? ({ kind: 'roots', roots: [pem(ours.root)] } as const)
       : ({ kind: 'fingerprint', rootFingerprint: ours.root.certificate.sha256 } as const)
-  const outcome = await connectPlane(agent, { url, trust: known, client: null }, new AbortController().signal)
+  const outcome = await connectPlane(
+    agent,
+    { url, trust: known, plane: { domain: 'example.test', marked: false }, client: null },
+    new AbortController().signal,
+  )
   if (outcome.kind === 'connected') outcome.socket.destroy()
   return outcome
 }

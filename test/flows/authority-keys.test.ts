@@ -7,6 +7,7 @@ import { test } from 'node:test'
 import { openFeed } from '#plane/core/feed.ts'
 import type { Store } from '#plane/store/contract/store.ts'
 import { openAuthority } from '#plane/authority/built-in-authority.ts'
+import { openServedNames } from '#plane/authority/served-names.ts'
 import { openKeyCustody } from '#plane/keys/key-custody.ts'
 import { SealRefused } from '#plane/keys/seal.ts'
 import { findSealingKey } from '#plane/keys/sealing-key.ts'
@@ -23,24 +24,24 @@ const keyFile = (setup: Setup, role: string): string => {
 }
 
 /** The authority on a store whose commits the test can make fail. */
-const openOn = (setup: Setup, commit: Store['commit']) =>
-  openAuthority(
-    { store: { ...setup.store, commit }, feed: openFeed(), clock: setup.clock, random: systemRandom, log: silentLog },
-    {
-      custody: openKeyCustody(
-        path.join(setup.folder, 'keys'),
-        findSealingKey({ dataFolder: setup.folder, keyFile: null, credentialsFolder: null }, systemRandom),
-      ),
-      recovery: { storedRoots: () => [], warnings: () => [] },
-      options: {
-        domain: 'test.example',
-        issuerKey: 'file',
-        intermediateLifetimeMs: 5 * 365 * day,
-        serverNames: { dns: ['localhost'], ip: [] },
-        serverLifetimeMs: 90 * day,
-      },
+const openOn = async (setup: Setup, commit: Store['commit']) => {
+  const store = { ...setup.store, commit }
+  const core = { store, feed: openFeed(), clock: setup.clock, random: systemRandom, log: silentLog }
+  return openAuthority(core, {
+    custody: openKeyCustody(
+      path.join(setup.folder, 'keys'),
+      findSealingKey({ dataFolder: setup.folder, keyFile: null, credentialsFolder: null }, systemRandom),
+    ),
+    recovery: { storedRoots: () => [], warnings: () => [] },
+    names: await openServedNames(core, { names: { dns: ['localhost'], ip: [] }, addresses: [] }),
+    options: {
+      domain: 'test.example',
+      issuerKey: 'file',
+      intermediateLifetimeMs: 5 * 365 * day,
+      serverLifetimeMs: 90 * day,
     },
-  )
+  })
+}
 
 test('with another sealing key the plane does not start, and says why', async (t) => {
   const setup = await setUpWithFiles(t)

@@ -15,6 +15,7 @@ import { openAuthority } from '#plane/authority/built-in-authority.ts'
 import { createAuthority } from '#plane/authority/create-authority.ts'
 import type { KeyCustody } from '#plane/keys/key-custody.ts'
 import { openRecoveryAuthority, type RecoveryAuthority } from '#plane/authority/recovery-authority.ts'
+import { openServedNames } from '#plane/authority/served-names.ts'
 import { openRevocationLists } from '#plane/ca/revocation-lists.ts'
 import { sealingKeyOf } from '#plane/keys/seal.ts'
 import { openSharedCustody } from '#plane/keys/shared-custody.ts'
@@ -81,15 +82,13 @@ const setUp = async (t: TestContext, issuerKey: 'file' | 'memory'): Promise<Plan
     const feed = openFeed()
     store.onForeignCommit((committed) => feed.publish(committed))
     const custody = await openSharedCustody(keysOf(store), sealing)
-    const certificates = {
-      domain: 'test.example',
-      serverNames: { dns: ['localhost'], ip: [] },
-      serverLifetimeMs: 90 * day,
-    }
+    const certificates = { domain: 'test.example', serverLifetimeMs: 90 * day }
     const core = { store, feed, clock, random: systemRandom, log: silentLog }
-    const recovery = await openRecoveryAuthority(core, { custody, options: certificates })
+    const names = await openServedNames(core, { names: { dns: ['localhost'], ip: [] }, addresses: [] })
+    const recovery = await openRecoveryAuthority(core, { custody, names, options: certificates })
     const authority = await openAuthority(core, {
       custody,
+      names,
       recovery,
       options: { ...certificates, issuerKey, intermediateLifetimeMs, ...options },
     })

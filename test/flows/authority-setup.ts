@@ -5,6 +5,7 @@ import * as fs from 'node:fs'
 import * as path from 'node:path'
 import type { TestContext } from 'node:test'
 import type { Attribution } from '#domain/core/change.ts'
+import type { ServerNames } from '#domain/ca/server-certificate.ts'
 import { defaultDomainSettings } from '#domain/core/domain-settings.ts'
 import type { EntryType, JournalEntry } from '#domain/core/journal-entry.ts'
 import { placeOrder, type SigningOrder, type IssuedCertificate } from '#domain/core/certificate.ts'
@@ -20,6 +21,7 @@ import { openAuthority } from '#plane/authority/built-in-authority.ts'
 import { createAuthority, type NewAuthority } from '#plane/authority/create-authority.ts'
 import { openKeyCustody, type KeyCustody } from '#plane/keys/key-custody.ts'
 import { openRecoveryAuthority, type RecoveryAuthority } from '#plane/authority/recovery-authority.ts'
+import { openServedNames } from '#plane/authority/served-names.ts'
 import { findSealingKey } from '#plane/keys/sealing-key.ts'
 import { openSharedCustody } from '#plane/keys/shared-custody.ts'
 import type { ReplaceableKey } from '#plane/keys/key-inventory.ts'
@@ -38,6 +40,8 @@ export const longestProfileMs = 90 * day
 export const startMs = 1_800_000_000_000
 export const operator: Attribution = { actor: 'operator:test', source: null, correlation: null }
 
+const localNames: ServerNames = { dns: ['localhost'], ip: ['127.0.0.1', '::1'] }
+
 export type Setup = {
   readonly folder: string
   readonly clock: ManualClock
@@ -45,7 +49,7 @@ export type Setup = {
   readonly rootKeyFile: string | null
   /** As at a start of the plane: nothing but files and store is carried over. */
   open(
-    options?: Partial<AuthorityOptions>,
+    options?: Partial<AuthorityOptions> & { readonly serverNames?: ServerNames },
     sealKeyFile?: string,
     recovery?: AuthorityParts['recovery'],
   ): Promise<Authority>
@@ -108,29 +112,31 @@ export const setUpOn = async (folder: string, store: Store, wanted: Partial<NewA
     clock,
     store,
     rootKeyFile: created.rootKeyFile,
-    open: async (options, sealKeyFile, recovery = { storedRoots: () => [], warnings: () => [] }) =>
-      openAuthority(coreNow(), {
+    open: async (given = {}, sealKeyFile, recovery = { storedRoots: () => [], warnings: () => [] }) => {
+      const { serverNames = localNames, ...options } = given
+      const core = coreNow()
+      return openAuthority(core, {
         custody: await custodyWith(sealKeyFile ?? null),
+        names: await openServedNames(core, { names: serverNames, addresses: [] }),
         recovery,
         options: {
           domain: 'test.example',
           issuerKey: settings.issuerKey,
           intermediateLifetimeMs: settings.intermediateLifetimeMs,
-          serverNames: { dns: ['localhost'], ip: ['127.0.0.1', '::1'] },
           serverLifetimeMs: 90 * day,
           ...options,
         },
-      }),
-    openRecovery: async (replacing = []) =>
-      openRecoveryAuthority(coreNow(), {
+      })
+    },
+    openRecovery: async (replacing = []) => {
+      const core = coreNow()
+      return openRecoveryAuthority(core, {
         custody: await custodyWith(null),
+        names: await openServedNames(core, { names: localNames, addresses: [] }),
         replacing,
-        options: {
-          domain: 'test.example',
-          serverNames: { dns: ['localhost'], ip: ['127.0.0.1', '::1'] },
-          serverLifetimeMs: 90 * day,
-        },
-      }),
+        options: { domain: 'test.example', serverLifetimeMs: 90 * day },
+      })
+    },
     custody: () => custodyWith(null),
     async journal(type) {
       const found = await store.journal.read({ after: null, last: null, limit: 1000, node: null, type })

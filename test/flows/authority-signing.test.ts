@@ -5,6 +5,7 @@ import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import * as path from 'node:path'
 import { test } from 'node:test'
+import { planeMark } from '#domain/core/plane-mark.ts'
 import { allFromPem } from '#pki/pem.ts'
 import { parseCertificate } from '#pki/parse-certificate.ts'
 import { verifyServerChain } from '#pki/verify-chain.ts'
@@ -96,7 +97,8 @@ test('an agent that knows only the fingerprint of the root accepts the presented
     const chain = allFromPem('CERTIFICATE', authority.serverIdentity().chainPem) ?? []
     for (const host of ['localhost', '127.0.0.1', '::1']) {
       const anchor = { rootFingerprint: authority.rootFingerprint() }
-      assert.equal(verifyServerChain({ chain, anchor, host, nowMs: startMs }).kind, 'trusted')
+      const mark = { uri: planeMark('test.example'), required: true }
+      assert.equal(verifyServerChain({ chain, anchor, mark, host, nowMs: startMs }).kind, 'trusted')
     }
   }
 })

@@ -88,7 +88,13 @@ test('changed names of the server are certified at the next start', async (t) =>
   await setup.open()
   const names = { dns: ['Plane.Example'], ip: ['2001:DB8:0:0:0:0:0:1'] }
   const authority = await setup.open({ serverNames: names })
-  assert.deepEqual(authority.view().server_certificate.names, ['plane.example', '2001:db8::1'])
+  assert.deepEqual(authority.view().server_certificate.names, [
+    'plane.example',
+    'localhost',
+    '2001:db8::1',
+    '127.0.0.1',
+    '::1',
+  ])
   await setup.open({ serverNames: names })
   const whys = (await setup.journal('server_certificate.issued')).map(({ body }) => body['why'])
   assert.deepEqual(whys, ['none yet', 'names changed'])

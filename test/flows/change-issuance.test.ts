@@ -99,7 +99,12 @@ test('a halt that is committed at one replica beats what another has decided and
   const [one, other] = [await openPostgresStoreOn(target, signer), await openPostgresStoreOn(target, signer)]
   for (const store of [one, other]) cleanup(t, () => store.close())
   const { open, openRecovery, clock, journal } = await setUpOn(tempFolder(t), one, {})
-  const base = { feed: openFeed(), clock, random: systemRandom, nodeUrl: () => 'https://localhost:1' }
+  const base = {
+    feed: openFeed(),
+    clock,
+    random: systemRandom,
+    urls: () => ({ node: 'https://localhost:1', marked: true }),
+  }
   const issuer = await open()
   const atOne = { ...base, store: one, issuer }
   const made = await createToken(atOne, atOne, { node: 'n1', profile: null, replace: false, ttlMs: null }, operator)

@@ -10,7 +10,10 @@ test('token create prints one join string alone on standard output, and says on 
   const { muster } = await setUpCli(t)
   const { code, out, err } = await muster('token', 'create', '--node', 'gpu-001', '--expires', '10m')
   assert.equal(code, 0)
-  assert.match(out, /^muster1,https:\/\/plane\.example:8443,[a-z.]+,sha256:[0-9a-f]{64},enroll_[\w-]{43}\n$/)
+  assert.match(
+    out,
+    /^muster1,https:\/\/plane\.example:8443\/marked\/\.\.,[a-z.]+,sha256:[0-9a-f]{64},enroll_[\w-]{43}\n$/,
+  )
   assert.match(err, /registered gpu-001 with profile gpu-cloud\ntoken \w+ for node gpu-001, .* for 10m\n$/)
   assert.doesNotMatch(err, /enroll_/)
 
@@ -187,7 +190,10 @@ test('the authority is shown and rotated, and its roots are printed as PEM', asy
   assert.match((await muster('ca', 'show')).out, /^root +sha256:[0-9a-f]{64}/m)
   assert.match((await muster('ca', 'rotate')).out, /issuing/)
   assert.match((await muster('ca', 'bundle')).out, /^-----BEGIN CERTIFICATE-----\n[^]*-----END CERTIFICATE-----\n$/)
-  assert.match((await muster('ca', 'bundle', '--join')).out, /^muster1,https:\/\/plane\.example:8443,.*,-\n$/)
+  assert.match(
+    (await muster('ca', 'bundle', '--join')).out,
+    /^muster1,https:\/\/plane\.example:8443\/marked\/\.\.,.*,-\n$/,
+  )
   assert.match((await muster('ca', 'request')).out, /^-----BEGIN CERTIFICATE REQUEST-----\n/)
 })
 

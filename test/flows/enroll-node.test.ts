@@ -151,7 +151,12 @@ test('a token that answered a machine with its existing certificate lets no othe
   const { deps, store } = await setUpEnrollment(t, 'gpu-cloud')
   const invite = async (): Promise<string> => {
     const asked = { node: 'n1', profile: null, replace: false, ttlMs: null }
-    const made = await createToken(deps, { issuer: deps.issuer, nodeUrl: () => 'https://localhost:1' }, asked, operator)
+    const made = await createToken(
+      deps,
+      { issuer: deps.issuer, urls: () => ({ node: 'https://localhost:1', marked: true }) },
+      asked,
+      operator,
+    )
     assert(made.kind === 'made')
     return made.secret
   }

@@ -127,6 +127,7 @@ test('a token registers its node, is shown once, and its join string carries all
   assert.equal(made.registered, true)
   assert.match(made.secret, tokenSecretShape)
   assert.deepEqual(parseJoinString(made.join), {
+    marked: true,
     url: 'https://plane.example:8443',
     domain: 'test.example',
     rootFingerprint: plane.authority.rootFingerprint(),

@@ -51,7 +51,7 @@ const identity = (serial: string): ServerIdentity => {
     },
     key,
   )
-  return { keyPem: key.pkcs8Pem(), chainPem: toPem('CERTIFICATE', der), notAfterMs: nowMs + 3_600_000 }
+  return { keyPem: key.pkcs8Pem(), chainPem: toPem('CERTIFICATE', der), notAfterMs: nowMs + 3_600_000, marked: true }
 }
 
 const open = async (

@@ -15,6 +15,8 @@ import { openPendingCutOffs } from '#plane/cut-off/pending-cut-offs.ts'
 import type { OpenChannels, OpenSession } from '#plane/core/open-channels.ts'
 import type { Authority } from '#plane/authority/authority.ts'
 import { sealingKeyOf } from '#plane/keys/seal.ts'
+import { openServedNames } from '#plane/authority/served-names.ts'
+import { openPlaneNames, type PlaneNames } from '#plane/settings/plane-names.ts'
 import { openReceipts, type Receipts } from '#plane/revocation/receipts.ts'
 import type { OperatorListener } from '#plane/http/operator-listener.ts'
 import { openUnresolvedAlerts } from '#plane/alerts/reconcile-alerts.ts'
@@ -42,6 +44,7 @@ export type OperatorSetup = Setup & {
   readonly sessions: Map<NodeId, OpenSession[]>
   readonly peers: ConfirmingPeers
   readonly receipts: Receipts
+  readonly planeNames: PlaneNames
   /** What keeps the plane from being ready. */
   readonly unready: string[]
   readonly keyBook: KeyBook
@@ -93,6 +96,10 @@ export const setUpOperatorServer = async (t: TestContext): Promise<OperatorSetup
     alerting: { waitingDeliveries: () => 0 },
     notReady: () => unready,
   })
+  const urls = () => ({ node: 'https://plane.example:8443', recovery: 'https://plane.example:8442', marked: true })
+  const names = await openServedNames(core, { names: { dns: ['plane.example'], ip: [] }, addresses: [] })
+  await names.look()
+  const planeNames = openPlaneNames(core, { names, urls })
   let calls = 0
   const listener = await openOperatorServer(
     core,
@@ -117,7 +124,8 @@ export const setUpOperatorServer = async (t: TestContext): Promise<OperatorSetup
       keyBook,
       journalWatch,
       alerts,
-      urls: () => ({ node: 'https://plane.example:8443', recovery: 'https://plane.example:8442' }),
+      urls,
+      planeNames,
       recovery: { roots: () => ['recovery root'], statementKeys: () => ['statement key'] },
       recoverability: recoverabilityCounts(store, clock, timers),
 
@@ -155,6 +163,7 @@ export const setUpOperatorServer = async (t: TestContext): Promise<OperatorSetup
     sessions,
     peers,
     receipts,
+    planeNames,
     unready,
     keyBook,
     keySeal,

@@ -102,7 +102,7 @@ export const setUpRecovery = async (t: TestContext, profile: Partial<Profile> = 
         isCurrent: async (_node, instance) => instance === live.lastHolder,
       },
     ),
-    nodeUrl: () => 'https://localhost:1',
+    urls: () => ({ node: 'https://localhost:1', marked: true }),
   }
 
   const challenge = (node: string | null): string => issueChallenge(deps, deps, { nonce, node })

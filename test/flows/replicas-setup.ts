@@ -81,7 +81,7 @@ export const setUpReplicas = async (t: TestContext, count: number, nodes: readon
     const parts = await openChannelParts(core, {
       writeLimit: openWriteLimit(clock, () => 1),
       issuer: { roots: () => ['root'], withdrawnIssuers: () => [] },
-      urls: () => ({ node: 'https://plane.example', recovery: 'https://plane.example:8442' }),
+      urls: () => ({ node: 'https://plane.example', recovery: 'https://plane.example:8442', marked: true }),
       onReport: () => {},
     })
     /** Runs before a node is read, once. */
@@ -97,7 +97,7 @@ export const setUpReplicas = async (t: TestContext, count: number, nodes: readon
     }
     const server = openChannelServer(
       { ...core, store: slowStore },
-      { channel: parts, denyList, sightings: { shown: async () => {} } },
+      { channel: parts, denyList, sightings: { shown: async () => {} }, urls: () => ({ marked: true }) },
     )
     atEnd(() => parts.sessions.close('DONE', 'the test is over'))
     const dial = (node: string, process: string | null): TestChannel =>

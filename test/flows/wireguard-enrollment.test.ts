@@ -49,7 +49,12 @@ const setUpNetwork = async (t: TestContext, mode: WireguardPolicy['mode'], overl
 
   const invite = async (node: string, replace = false) => {
     const asked = { node, profile: 'meshed', replace, ttlMs: null }
-    const token = await createToken(deps, { issuer, nodeUrl: () => 'https://localhost:1' }, asked, operator)
+    const token = await createToken(
+      deps,
+      { issuer, urls: () => ({ node: 'https://localhost:1', marked: true }) },
+      asked,
+      operator,
+    )
     assert(token.kind === 'made', JSON.stringify(token))
     return token
   }

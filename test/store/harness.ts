@@ -150,6 +150,7 @@ export const someToken = (id: string, more: Partial<Token> = {}): Token => ({
   scope: { kind: 'domain' },
   profile: 'mesh-paas',
   replace: false,
+  serverName: null,
   createdBy: 'operator:test',
   createdAtMs: someTimeMs,
   expiresAtMs: someTimeMs + 60_000,

@@ -214,7 +214,7 @@ export const hostileChains = (): HostileChain[] => {
       otherLeaf(extensions({ dnsNames: ['pl*.example.test', '*lane.example.test'] }), issuing),
       ...above,
     ]),
-    is('the leaf has the host as a URI', 'wrong-name', [
+    is('the leaf has the host as a URI', 'wrong-mark', [
       otherLeaf(extensions({ dnsNames: [], uris: [`https://${host}`] }), issuing),
       ...above,
     ]),

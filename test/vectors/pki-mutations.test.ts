@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { planeMark } from '#domain/core/plane-mark.ts'
 import { parseCsr, parseCsrDer } from '#pki/csr.ts'
 import { generateKey } from '#pki/keys.ts'
 import { isSignedBy, issuerAndSerial, parseCertificate } from '#pki/parse-certificate.ts'
@@ -119,7 +120,9 @@ test(`no chain with a damaged certificate is trusted, in ${chains} tries`, () =>
   const held = [leaf(key, serverOrder(key, {}), issuing), issuing, domainCa, root]
   const chain = held.map((one) => one.certificate.der)
   const anchor = { rootFingerprint: root.certificate.sha256 }
-  const verdict = (of: readonly Uint8Array[]): string => verifyServerChain({ chain: of, anchor, host, nowMs }).kind
+  const mark = { uri: planeMark('example.test'), required: false }
+  const verdict = (of: readonly Uint8Array[]): string =>
+    verifyServerChain({ chain: of, mark, anchor, host, nowMs }).kind
   assert.equal(verdict(chain), 'trusted')
   inBatches(chains, (count) => {
     const inputs = Array.from({ length: count }, () => {

@@ -10,7 +10,7 @@ import type { Applied, ChannelUser, Revisions } from './channel.ts'
 
 export type ApplyingAgent = Pick<
   AgentParts,
-  'keeper' | 'lastConfig' | 'record' | 'log' | 'outbox' | 'sightings' | 'wireguard' | 'overlay' | 'programs'
+  'keeper' | 'marks' | 'lastConfig' | 'record' | 'log' | 'outbox' | 'sightings' | 'wireguard' | 'overlay' | 'programs'
 >
 
 export const channelUser = (agent: ApplyingAgent): ChannelUser => {
@@ -36,6 +36,13 @@ export const channelUser = (agent: ApplyingAgent): ChannelUser => {
     earlierSightings: () => sightings.earlier(domainNow(agent)),
     sighted: ({ statement }) => {
       if (!sightings.saw(statement, domainNow(agent))) log.warn('a sighting of the plane was rejected')
+    },
+    marked: () => {
+      const { identity } = keeper.credentials()
+      if (identity === null || identity.marked) return
+      amend(agent, { marked: true })
+      agent.marks.learn({ ...identity, marked: true })
+      log.info('the certificates of this plane carry its mark: a server without it is not accepted any more')
     },
     peersHave: () => agent.wireguard.have(),
     peers: (peers, answer) => agent.wireguard.receive(peers, answer),

@@ -1,5 +1,6 @@
 // One channel: a WebSocket with our certificate, from the connection to its end. Which ones there are is rotation.ts.
 
+import { markedWord } from '#domain/core/plane-mark.ts'
 import { parseIsoTime } from '#platform/clock.ts'
 import type { Cancel } from '#platform/timers.ts'
 import { openWebSocket, type ClientWebSocket } from '#platform/web-socket-client.ts'
@@ -55,6 +56,8 @@ export type ChannelUser = {
   /** Earlier ones than that. */
   earlierSightings(): readonly string[]
   sighted(sighting: PlaneSighting): void
+  /** The plane says that its certificates carry its mark. */
+  marked(): void
   /** Once it is known, the set of peers in force here; null: this node has no peers, and says nothing of them. */
   peersHave(): Promise<string | null> | null
   peers(peers: PlanePeers, answer: PeersSender): void
@@ -155,6 +158,7 @@ export const openChannel = (agent: CallingAgent, identity: Identity, url: string
     const target = {
       url: new URL(url),
       trust: { kind: 'roots', roots: identity.roots },
+      plane: identity,
       client: { certPem, keyPem },
     } as const
     const connected = await connectPlane(agent, target, giveUp.signal)
@@ -226,6 +230,7 @@ export const openChannel = (agent: CallingAgent, identity: Identity, url: string
     const timeMs = parseIsoTime(said.server_time)
     if (timeMs !== null) learnTime(agent, timeMs, askedAt)
     agent.record.count({ kind: 'exchanged' })
+    if (said.capabilities.includes(markedWord)) user.marked()
     takesOverlay = said.capabilities.includes(overlayCapability)
     takesConnection = said.capabilities.includes(connectionCapability)
     takesDetails = said.capabilities.includes(overlayDetailsCapability)

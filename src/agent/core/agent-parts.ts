@@ -10,6 +10,7 @@ import type { AgentConfig } from './config.ts'
 import type { IdentityKeeper } from '#agent/state/identity-keeper.ts'
 import type { JudgedClock } from './judged-clock.ts'
 import type { KnownAddresses } from '#agent/link/known-addresses.ts'
+import type { KnownMarks } from '#agent/link/known-marks.ts'
 import type { SightingKeeper } from '#agent/continuity/last-sighting.ts'
 import type { ProgramKeeper } from '#agent/programs/program-keeper.ts'
 import type { OverlayKeeper } from '#agent/fleet/overlay-keeper.ts'
@@ -72,6 +73,8 @@ export type AgentParts = Omit<AgentHost, 'clock' | 'log'> & {
   readonly log: Log
   readonly config: AgentConfig
   readonly addresses: KnownAddresses
+  /** Planes that are known to carry their mark. */
+  readonly marks: KnownMarks
   /** What an operator has brought to this machine. */
   readonly bundles: RepairBundles
   readonly keeper: IdentityKeeper

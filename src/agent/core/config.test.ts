@@ -8,6 +8,7 @@ const join: JoinString = {
   domain: 'example.test',
   rootFingerprint: 'ab'.repeat(32),
   secret: `enroll_${'x'.repeat(43)}`,
+  marked: false,
 }
 const byHardware: JoinString = { ...join, secret: null }
 

@@ -125,10 +125,12 @@ export const keepReporting = async (agent: ReportingAgent, identityNow: () => Id
 }
 
 /** The facts whose change is reported at once. Counters and times change all the time. */
-const urgentFactsOf = ({ source, certificate, conditions, rehearsal, storage }: Report): string =>
+const urgentFactsOf = ({ source, certificate, endpoint_set, conditions, rehearsal, storage }: Report): string =>
   JSON.stringify([
     source,
     certificate.serial,
+    // A plane that was renamed waits for it before it gives up its former name.
+    [endpoint_set.id, endpoint_set.revision],
     conditions.map(({ name, since }) => [name, since]),
     rehearsal,
     [storage.identity_writable, storage.diagnostics_writable, storage.reserve],

@@ -77,6 +77,7 @@ const identity: Identity = {
   withdrawnIssuers: [],
   graceMs: 1,
   understands: [],
+  marked: false,
   origin: { url: 'https://a', rootFingerprint: 'ab', usedSecretHash: null },
   current: { keyPem: 'k', chainPem: 'c', rootPem: null, serial: 'ab12', proven: true, issuedAtMs: 0, notAfterMs: 1 },
   previous: null,

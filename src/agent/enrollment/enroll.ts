@@ -189,12 +189,13 @@ const proofFor = async (
 }
 
 /** At first only the root is known, by its fingerprint; a machine that was enrolled before has keys for statements too. */
-const callTargetOf = ({ keeper }: EnrollingAgent, join: JoinString): CallTarget => {
+const callTargetOf = ({ keeper, marks }: EnrollingAgent, join: JoinString): CallTarget => {
   const { identity } = keeper.credentials()
   const statementKeys = identity?.domain === join.domain ? (identity.recovery?.trust.statement_keys ?? []) : []
   return {
     urls: [join.url],
     trust: { kind: 'fingerprint', rootFingerprint: join.rootFingerprint },
+    plane: { domain: join.domain, marked: join.marked || marks.has(join.rootFingerprint) },
     purpose: 'runtime',
     pinned: statementKeys.length === 0 ? null : { domain: join.domain, statementKeys },
   }

@@ -44,7 +44,7 @@ const readSource = (config: AgentConfig, former: Identity | null): FoundJoin => 
 const withoutFile = (config: AgentConfig, former: Identity | null): FoundJoin => {
   if (config.joinMethod !== 'hardware' || former === null) return { kind: 'none' }
   const { url, rootFingerprint } = former.origin
-  return { kind: 'join', join: { url, domain: former.domain, rootFingerprint, secret: null } }
+  return { kind: 'join', join: { url, domain: former.domain, rootFingerprint, secret: null, marked: former.marked } }
 }
 
 /**

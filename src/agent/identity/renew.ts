@@ -1,5 +1,6 @@
 // One renewal: a new key and request, durable before they are sent; the answer checked, kept, and in force.
 
+import { markedWord } from '#domain/core/plane-mark.ts'
 import { afterRefusal } from '#agent/link/after-refusal.ts'
 import { withSignal, type AgentParts } from '#agent/core/agent-parts.ts'
 import { keyChoice, keyTypeFor, newKeyRequest, newRecoveryKey } from '#agent/state/key-request.ts'
@@ -25,7 +26,7 @@ import {
   type KeyRequest,
 } from '#agent/state/credentials.ts'
 
-export type RenewingAgent = CallingAgent & Pick<AgentParts, 'reached' | 'storage'>
+export type RenewingAgent = CallingAgent & Pick<AgentParts, 'reached' | 'storage' | 'marks'>
 
 export type Renewed = {
   readonly kind: 'renewed'
@@ -92,11 +93,13 @@ const renewOnce = async (agent: RenewingAgent, identity: Identity): Promise<Rene
     roots,
     withdrawnIssuers: mergeWithdrawn(latest.withdrawnIssuers, answer.value.withdrawn_issuers),
     understands: answer.value.understands ?? latest.understands,
+    marked: latest.marked || answer.value.understands?.includes(markedWord) === true,
     counter: answer.value.counter ?? null,
     recovery: recoveryFrom(answer.value, held, latest.recovery),
     clockToleranceMs: answer.value.clock_tolerance_ms ?? latest.clockToleranceMs,
   }
   const kept = agent.keeper.keep(renewedTo(latest, made.generation, renewal))
+  agent.marks.learn({ ...latest, ...renewal })
   agent.reached('renew: identity kept')
   return {
     kind: 'renewed',

@@ -7,7 +7,7 @@ import { knownCodesHeaders } from '#wire/core/newer-codes.ts'
 import { challengeApi, type ChallengeRequest } from '#wire/identity/identity-api.ts'
 import type { AgentParts } from '#agent/core/agent-parts.ts'
 import type { Pinned } from './ask-time.ts'
-import type { ConnectingAgent } from './connect-at.ts'
+import type { ConnectingAgent, ExpectedPlane } from './connect-at.ts'
 import { connectPlane } from './connect-plane.ts'
 import { bootstrapToShow } from './bootstrap-certificate.ts'
 import { learnTime } from './learn-time.ts'
@@ -31,6 +31,7 @@ export type AnonymousAgent = ConnectingAgent & Pick<AgentParts, 'signal' | 'conf
 export type CallTarget = {
   readonly urls: readonly string[]
   readonly trust: ServerTrust
+  readonly plane: ExpectedPlane
   readonly purpose: Purpose
   readonly pinned: Pinned | null
 }
@@ -58,7 +59,7 @@ export const callAnonymously = async <E extends AgentEndpoint>(
 
 const callAt = async <E extends AgentEndpoint>(
   agent: AnonymousAgent,
-  { trust, purpose, pinned }: CallTarget,
+  { trust, plane, purpose, pinned }: CallTarget,
   base: string,
   { endpoint, json, headers = {}, timeoutMs }: AnonymousCall<E>,
 ): Promise<Answered<AnswerOf<E>> | PlaneFailure> => {
@@ -66,6 +67,7 @@ const callAt = async <E extends AgentEndpoint>(
   const connection = {
     url,
     trust,
+    plane,
     purpose,
     client: bootstrapToShow(agent.config),
     ...(pinned === null ? {} : { pinned }),

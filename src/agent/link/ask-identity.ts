@@ -1,6 +1,7 @@
 // Asking the plane for an identity, by enrollment or recovery: one request on a connection that has been verified, and the
 // identity made of its answer, checked.
 
+import { markedWord } from '#domain/core/plane-mark.ts'
 import type { Immutable } from '#wire/core/endpoint.ts'
 import { enrollApi, type EnrollRequest, type EnrollResponse } from '#wire/enrollment/enroll-api.ts'
 import { recoveryApi, type RecoverRequest } from '#wire/recovery/recovery-api.ts'
@@ -11,7 +12,7 @@ import { callAnonymously, type CallTarget, type AnonymousAgent } from './anonymo
 import type { Asked } from './next-try.ts'
 import { unusableAnswer, type PlaneFailure } from './plane-failure.ts'
 
-export type AskingAgent = AnonymousAgent & Pick<AgentParts, 'reached'>
+export type AskingAgent = AnonymousAgent & Pick<AgentParts, 'reached' | 'marks'>
 
 export type IdentityCall = {
   readonly asked: Asked
@@ -68,6 +69,7 @@ export const askIdentity = async (agent: AskingAgent, call: IdentityCall): Promi
     trustRevision: 0,
     graceMs: answer.liveness_grace_ms,
     understands: answer.understands,
+    marked: target.plane.marked || answer.understands.includes(markedWord),
     origin: call.origin(answer),
     current: made.generation,
     counter: answer.counter ?? null,
@@ -75,5 +77,6 @@ export const askIdentity = async (agent: AskingAgent, call: IdentityCall): Promi
     clockToleranceMs: answer.clock_tolerance_ms ?? usualToleranceMs,
     previous: null,
   }
+  agent.marks.learn(identity)
   return { kind: 'given', identity, answer }
 }

@@ -1,5 +1,6 @@
 // A connection to the plane at one address, also under a wrong clock; or why there is none.
 
+import { planeMark } from '#domain/core/plane-mark.ts'
 import type { Purpose } from '#domain/recovery/failure-class.ts'
 import { connectTls, targetOf, type TlsSocket } from '#platform/tls-client.ts'
 import type { AgentParts } from '#agent/core/agent-parts.ts'
@@ -8,17 +9,25 @@ import {
   openJudgedConnection,
   objectionIn,
   openUndatedConnection,
-  vetWithdrawn,
+  vetServer,
   type ClientCertificate,
   type JudgedTarget,
   type ServerTrust,
 } from './verified-connection.ts'
 import { learnTime } from './learn-time.ts'
-import { failureFrom, isAboutDates, wrongDates, type PlaneFailure } from './plane-failure.ts'
+import { failureFrom, isAboutDates, isAboutName, wrongDates, type PlaneFailure } from './plane-failure.ts'
+
+/** Whose server it has to be. */
+export type ExpectedPlane = {
+  readonly domain: string
+  /** It is known to carry its mark. */
+  readonly marked: boolean
+}
 
 export type PlaneTarget = {
   readonly url: URL
   readonly trust: ServerTrust
+  readonly plane: ExpectedPlane
   readonly client: ClientCertificate | null
   /** `runtime` unless said: decides how a server that is not trusted is classified. */
   readonly purpose?: Purpose
@@ -41,9 +50,29 @@ export const connectAt = async (
   timeoutMs: number,
   signal: AbortSignal,
 ): Promise<Connected | PlaneFailure> => {
-  const { url, trust, purpose = 'runtime' } = target
+  const { url, trust, plane, purpose = 'runtime' } = target
   const withdrawn = agent.keeper.credentials().identity?.withdrawnIssuers ?? []
-  const judging: JudgedTarget = { url, address, trust, withdrawn, purpose, timeoutMs, client: null }
+  const mark = { uri: planeMark(plane.domain), required: plane.marked }
+  const named: JudgedTarget = {
+    ...{ url, address, trust, mark, name: 'required', withdrawn, purpose, timeoutMs },
+    client: null,
+  }
+  const outcome = await connectDated(agent, target, named, signal)
+  // A machine that recovers may know nothing but a name that the plane had. Below the recovery root the mark alone proves that
+  // it is the plane, so that recovery brings the new name.
+  if (purpose !== 'recovery' || !isAboutName(outcome)) return outcome
+  const byMark = await connectDated(agent, target, { ...named, name: 'any' }, signal)
+  // A server without the mark is of a plane before 0.4.0: its name is all that is wrong.
+  return byMark.kind === 'untrusted' ? outcome : byMark
+}
+
+const connectDated = async (
+  agent: ConnectingAgent,
+  target: PlaneTarget,
+  judging: JudgedTarget,
+  signal: AbortSignal,
+): Promise<Connected | PlaneFailure> => {
+  const { url } = target
   const pinned = target.pinned ?? pinnedOf(agent)
   const first =
     pinned !== null && isBeforeOurs(agent)
@@ -73,7 +102,7 @@ const isBeforeOurs = ({ clock, keeper }: ConnectingAgent): boolean => {
 const datesOf = ({ clock }: ConnectingAgent, { url, purpose = 'runtime' }: PlaneTarget) =>
   ({ kind: 'server-dates', url: url.origin, for: purpose, nowMs: clock.nowMs() }) as const
 
-/** By Node's own check while the clock is right; by ours, at the time we believe, while it is not. */
+/** By Node's own check while the clock is right; by ours, at the time we believe, while it is not, and where any name will do. */
 const openBelieving = async (
   agent: ConnectingAgent,
   target: PlaneTarget,
@@ -81,7 +110,7 @@ const openBelieving = async (
   signal: AbortSignal,
 ): Promise<Connected | PlaneFailure> => {
   const address = judging.address ?? targetOf(target.url).host
-  if (target.trust.kind === 'roots' && agent.clock.offsetMs() === 0) {
+  if (target.trust.kind === 'roots' && judging.name === 'required' && agent.clock.offsetMs() === 0) {
     return openOrdinary(agent, target, target.trust.roots, address, judging, signal)
   }
   const bare = await openJudgedConnection(agent.clock, agent.timers, judging, signal)
@@ -105,7 +134,7 @@ const openOrdinary = async (
   const credentials = { ca: [...roots], ...shown, rejectUnauthorized: true }
   const { timeoutMs, purpose } = judging
   try {
-    const where = { ...targetOf(url), address, timeoutMs, credentials, vet: vetWithdrawn(agent.clock, judging) }
+    const where = { ...targetOf(url), address, timeoutMs, credentials, vet: vetServer(agent.clock, judging) }
     const socket = await connectTls(agent.timers, where, signal)
     return { kind: 'connected', socket, address }
   } catch (error) {

@@ -5,7 +5,7 @@ import { errno } from '#platform/files.ts'
 import { targetOf } from '#platform/tls-client.ts'
 import { connectAt, type Connected, type ConnectingAgent, type PlaneTarget } from './connect-at.ts'
 import { observedTrouble } from '#agent/core/trouble.ts'
-import { noAnswer, type PlaneFailure } from './plane-failure.ts'
+import { isAboutName, noAnswer, type PlaneFailure } from './plane-failure.ts'
 
 const mostAddresses = 4
 const aloneTimeoutMs = 10_000
@@ -38,7 +38,11 @@ export const connectPlane = async (
     if (!inTime()) break
     const outcome = await connectAt(agent, target, address, perAddressTimeoutMs, signal)
     if (outcome.kind === 'stopped') return outcome
-    if (outcome.kind !== 'connected') continue
+    // It says more than a name that leads nowhere: the plane is there and has another one.
+    if (outcome.kind !== 'connected') {
+      if (isAboutName(outcome)) failure = outcome
+      continue
+    }
     leadsElsewhere(agent, host, address, failure)
     return outcome
   }

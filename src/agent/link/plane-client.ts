@@ -64,7 +64,8 @@ const callAt = async <E extends OwnCall>(
   const url = new URL(under(base, pathOf(endpoint, { ...params, id: identity.nodeId })))
   const { chainPem: certPem, keyPem, notAfterMs } = identity.current
   const trust = { kind: 'roots', roots: identity.roots } as const
-  const connected = await connectPlane(agent, { url, trust, client: { certPem, keyPem } }, agent.signal)
+  const target = { url, trust, plane: identity, client: { certPem, keyPem } }
+  const connected = await connectPlane(agent, target, agent.signal)
   if (connected.kind !== 'connected') return connected
   const request = {
     method: endpoint.method,

@@ -116,6 +116,8 @@ export const failureFrom = (
     const { retry } = refusals.CLIENT_CERT_EXPIRED
     return refusedWith({ code: 'CLIENT_CERT_EXPIRED', retry, text }, null, { at: facts.for, certificate: null })
   }
+  // Node looks at the names last: the chain leads to a root of ours.
+  if (wrongNameCodes.has(code)) return wrongName(new URL(url), `${words} (${code})`, facts.for)
   if (untrustedCodes.has(code)) return notThePlane(url, `${words} (${code})`, code, facts.for)
   return noAnswer(url, `${words} (${code})`, {
     kind: 'no-answer',
@@ -135,6 +137,21 @@ export const notThePlane = (url: string, why: string, code: string, purpose: Pur
     for: purpose,
   }),
 })
+
+/** The server has the plane's root above it, and is not called what we call it: the plane was renamed, or the name leads elsewhere. */
+export const wrongName = (url: URL, why: string, purpose: Purpose): PlaneFailure => ({
+  kind: 'untrusted',
+  trouble: observedTrouble(
+    wrongNameCode,
+    `The plane at ${url.origin} is not called ${url.hostname} in its certificate: ${why}.`,
+    { kind: 'wrong-name', name: url.hostname, url: url.origin, for: purpose },
+  ),
+})
+
+const wrongNameCode = 'server_name_wrong'
+
+export const isAboutName = (outcome: { readonly kind: string; readonly trouble?: Trouble }): boolean =>
+  outcome.kind === 'untrusted' && outcome.trouble?.code === wrongNameCode
 
 export const noAnswer = (
   url: string,
@@ -177,9 +194,9 @@ const untrustedCodes: ReadonlySet<string> = new Set([
   'INVALID_CA',
   'INVALID_PURPOSE',
   'PATH_LENGTH_EXCEEDED',
-  'HOSTNAME_MISMATCH',
-  'ERR_TLS_CERT_ALTNAME_INVALID',
 ])
+
+const wrongNameCodes: ReadonlySet<string> = new Set(['HOSTNAME_MISMATCH', 'ERR_TLS_CERT_ALTNAME_INVALID'])
 
 const parsed = (body: string): unknown => {
   try {

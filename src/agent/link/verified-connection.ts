@@ -6,12 +6,19 @@
 // can reach a server that is not the plane. The name of `openUndatedConnection` says the one exception.
 
 import type { Purpose } from '#domain/recovery/failure-class.ts'
+import { parseCertificate } from '#pki/parse-certificate.ts'
 import { fromPem } from '#pki/pem.ts'
-import { verifyServerChain, type ChainVerdict, type ServerChain } from '#pki/verify-chain.ts'
+import {
+  markProblem,
+  verifyServerChain,
+  type ChainVerdict,
+  type ExpectedMark,
+  type ServerChain,
+} from '#pki/verify-chain.ts'
 import type { Clock } from '#platform/clock.ts'
 import { connectTls, presentedChain, targetOf, type TlsSocket } from '#platform/tls-client.ts'
 import type { Timers } from '#platform/timers.ts'
-import { failureFrom, notThePlane, wrongDates, type PlaneFailure } from './plane-failure.ts'
+import { failureFrom, notThePlane, wrongDates, wrongName, type PlaneFailure } from './plane-failure.ts'
 
 export type ServerTrust =
   /** PEM, one certificate each. */
@@ -25,6 +32,9 @@ export type JudgedTarget = {
   /** Left out: wherever the name leads. */
   readonly address?: string
   readonly trust: ServerTrust
+  readonly mark: ExpectedMark
+  /** `any`: the mark says that it is the plane, under whatever name. */
+  readonly name: 'required' | 'any'
   /** Subject key identifiers of authorities that are not trusted, whichever root is above them. */
   readonly withdrawn: readonly string[]
   readonly purpose: Purpose
@@ -100,13 +110,20 @@ const open = async (
   object: (verdict: ChainVerdict, nowMs: number) => PlaneFailure | null,
 ): Promise<{ readonly kind: 'open'; readonly socket: TlsSocket } | PlaneFailure> => {
   const { host, port } = targetOf(target.url)
-  const { address, client, timeoutMs, withdrawn } = target
+  const { address, client, timeoutMs, withdrawn, mark } = target
   const anchor = anchorOf(target.trust)
   let isJudged = false
   const vet = (socket: TlsSocket): Error | null => {
     const nowMs = clock.nowMs()
     const objection = object(
-      verifyServerChain({ chain: presentedChain(socket), anchor, withdrawn, host, nowMs }),
+      verifyServerChain({
+        chain: presentedChain(socket),
+        anchor,
+        withdrawn,
+        mark,
+        host: target.name === 'any' ? null : host,
+        nowMs,
+      }),
       nowMs,
     )
     isJudged = true
@@ -128,20 +145,28 @@ const open = async (
 }
 
 /**
- * In addition to Node's own check, which knows of no withdrawn authority: the presented chain has to hold, and no withdrawn
- * authority may be in it. The caller destroys the socket with a returned error.
+ * In addition to Node's own check, which knows neither the mark of the plane nor withdrawn authorities. The caller destroys the
+ * socket with a returned error.
  */
-export const vetWithdrawn =
-  (clock: Clock, target: Pick<JudgedTarget, 'url' | 'trust' | 'purpose' | 'withdrawn'>) =>
+export const vetServer =
+  (clock: Clock, target: Pick<JudgedTarget, 'url' | 'trust' | 'mark' | 'purpose' | 'withdrawn'>) =>
   (socket: TlsSocket): Error | null => {
-    if (target.withdrawn.length === 0) return null
-    const { host } = targetOf(target.url)
+    const { url, trust, mark, purpose, withdrawn } = target
+    const chain = presentedChain(socket)
+    if (withdrawn.length === 0) {
+      const why = leafProblem(chain[0], mark)
+      return why === null ? null : new NotThePlane(notThePlane(url.origin, why, 'wrong-mark', purpose))
+    }
+    const { host } = targetOf(url)
     const nowMs = clock.nowMs()
-    const anchor = anchorOf(target.trust)
-    const { withdrawn } = target
-    const verdict = verifyServerChain({ chain: presentedChain(socket), anchor, withdrawn, host, nowMs })
+    const verdict = verifyServerChain({ chain, anchor: anchorOf(trust), mark, withdrawn, host, nowMs })
     return verdict.kind === 'trusted' ? null : new NotThePlane(distrust(target, verdict, nowMs))
   }
+
+const leafProblem = (der: Uint8Array | undefined, mark: ExpectedMark): string | null => {
+  const leaf = parseCertificate(der ?? new Uint8Array())
+  return leaf.kind === 'malformed' ? `its certificate is malformed (${leaf.why})` : markProblem(leaf, mark)
+}
 
 /** Null: it is no objection of ours. */
 export const objectionIn = (error: unknown): PlaneFailure | null =>
@@ -161,6 +186,7 @@ const isDated = ({ code }: Untrusted): boolean => code === 'expired' || code ===
 
 const distrust = (target: Pick<JudgedTarget, 'url' | 'purpose'>, verdict: Untrusted, nowMs: number): PlaneFailure => {
   const { url, purpose } = target
+  if (verdict.code === 'wrong-name') return wrongName(url, verdict.why, purpose)
   if (!isDated(verdict)) return notThePlane(url.origin, verdict.why, verdict.code, purpose)
   const { validity } = verdict
   return wrongDates({ kind: 'server-dates', url: url.origin, for: purpose, nowMs, validity, stated: false })

@@ -26,7 +26,7 @@ export type Episode = {
   current(): Story | null
   /** Begins one where there is none. */
   failed(what: Trouble): Story
-  /** How many tries in a row met a server that our roots do not know; 0 for a day after a recovery brought the same roots. */
+  /** How many tries in a row met a server that our roots do not know, or that has another name; 0 for a day after a recovery brought the same roots. */
   distrusted(): number
   channelIsOpen(): boolean
   /** The story goes on with an identity, or with roots, that have not failed yet. */
@@ -35,6 +35,12 @@ export type Episode = {
   /** A record that passes its events on to the episode. */
   listening(record: AgentRecord): AgentRecord
 }
+
+/** A plane under another name is as much out of reach as one under another root. */
+const countsAsDistrust: ReadonlySet<Trouble['class']> = new Set([
+  'server_tls_untrusted',
+  'endpoint_profile_drift',
+] as const)
 
 /** Otherwise an attacker on the network who lets the plane through at times could use up the recovery budget. */
 const rootsAreGoodForMs = 86_400_000
@@ -49,7 +55,7 @@ export const openEpisode = (clock: Clock, random: Random, left: KeyRequest | nul
   let open = false
 
   const failed = (what: Trouble): Story => {
-    distrusted = what.class === 'server_tls_untrusted' ? distrusted + 1 : 0
+    distrusted = countsAsDistrust.has(what.class) ? distrusted + 1 : 0
     if (story === null) begunAtMs = clock.monotonicMs()
     const { correlation } = story ?? begun ?? { correlation: sortableId(clock.nowMs(), random) }
     story = { correlation, trouble: what }

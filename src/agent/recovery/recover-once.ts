@@ -73,6 +73,7 @@ const isNeedless = async (agent: RecoveringAgent, why: Trouble, planeTimeMs: num
       return timeMs !== null && timeMs < identity.current.notAfterMs
     }
     case 'server_tls_untrusted':
+    case 'endpoint_profile_drift':
       return (await askChallenge(agent, runtimeTarget(identity), null)).kind === 'challenge'
     default:
       return false

@@ -32,7 +32,10 @@ const byBundle = (bundle: RepairBundle, identity: Identity | null): WayBack => {
   return {
     domain,
     node,
-    target: { urls, trust: { kind: 'roots', roots }, purpose: 'recovery', pinned: { domain, statementKeys } },
+    target: {
+      ...{ urls, trust: { kind: 'roots', roots }, purpose: 'recovery', pinned: { domain, statementKeys } },
+      plane: { domain, marked: bundle.marked === true || identity?.marked === true },
+    },
     credential: { kind: 'repair', bundle },
     counter: identity?.counter ?? null,
   }
@@ -40,7 +43,7 @@ const byBundle = (bundle: RepairBundle, identity: Identity | null): WayBack => {
 
 /** The one that rehearsals show to work; it is there before it is needed. */
 export const ownWayBack = (identity: Identity): WayBack | null => {
-  const { nodeId, domain, endpoints, recovery, counter } = identity
+  const { nodeId, domain, marked, endpoints, recovery, counter } = identity
   const urls = endpoints.recovery ?? []
   if (recoveryKeyDamage(identity) !== null) return null
   if (recovery === null || recovery.credential.kind === 'none' || urls.length === 0) return null
@@ -48,18 +51,22 @@ export const ownWayBack = (identity: Identity): WayBack | null => {
   return {
     domain,
     node: nodeId,
-    target: { urls, trust: { kind: 'roots', roots }, purpose: 'recovery', pinned: { domain, statementKeys } },
+    target: {
+      ...{ urls, trust: { kind: 'roots', roots }, purpose: 'recovery', pinned: { domain, statementKeys } },
+      plane: { domain, marked },
+    },
     credential: recovery.credential,
     counter,
   }
 }
 
 /** Where the node is served while all is well; without our certificate it still says what time it is. */
-export const runtimeTarget = ({ domain, endpoints, origin, roots, recovery }: Identity): CallTarget => {
+export const runtimeTarget = ({ domain, marked, endpoints, origin, roots, recovery }: Identity): CallTarget => {
   const statementKeys = recovery?.trust.statement_keys ?? []
   return {
     urls: addresses(endpoints.runtime, origin.url),
     trust: { kind: 'roots', roots },
+    plane: { domain, marked },
     purpose: 'runtime',
     pinned: statementKeys.length === 0 ? null : { domain, statementKeys },
   }

@@ -110,6 +110,8 @@ const stored = Type.Object({
       trustRevision: whole,
       graceMs: whole,
       understands: Type.Array(text),
+      // Agents before 0.4.0 leave it out.
+      marked: Type.Optional(Type.Boolean()),
       origin: Type.Object({ url: text, rootFingerprint: text, usedSecretHash: Type.Union([Type.Null(), text]) }),
       // Older agents, which had no recovery, leave it out.
       counter: Type.Optional(Type.Union([Type.Null(), text])),
@@ -152,10 +154,10 @@ const parseCredentials = (content: string, file: string): Credentials => {
   const request = kept === null ? null : { ...kept, ...withDefaults(kept) }
   if (identity === null) return { identity, request }
   const { source = 'plane', counter = null, recovery = null, clockToleranceMs = 300_000 } = identity
-  const { withdrawnIssuers = [], roots } = identity
+  const { withdrawnIssuers = [], marked = false, roots } = identity
   const current = withRoot(identity.current, roots)
   const previous = identity.previous === null ? null : withRoot(identity.previous, roots)
-  const filled = { source, counter, recovery, clockToleranceMs, withdrawnIssuers, current, previous }
+  const filled = { source, counter, recovery, clockToleranceMs, withdrawnIssuers, marked, current, previous }
   return { identity: { ...identity, ...filled }, request }
 }
 

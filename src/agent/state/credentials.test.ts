@@ -37,6 +37,7 @@ const identity: Identity = {
   withdrawnIssuers: [],
   graceMs: 1,
   understands: [],
+  marked: false,
   origin: { url: 'https://a', rootFingerprint: 'ab', usedSecretHash: null },
   current: generation('0', false),
   previous: null,

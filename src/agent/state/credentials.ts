@@ -35,6 +35,8 @@ export type Identity = {
   readonly graceMs: number
   /** Fields of requests the plane understands, beyond which nothing is sent. */
   readonly understands: readonly string[]
+  /** The plane has said that its certificates carry its mark (ruling 20). Never unlearned. */
+  readonly marked: boolean
   /** Where it was enrolled, for joining again by hardware; and the hash of the secret that is used up. */
   readonly origin: { readonly url: string; readonly rootFingerprint: string; readonly usedSecretHash: string | null }
   /** The count the next renewal or recovery has to present, signed by the plane; null from a plane that has none. */
@@ -92,7 +94,15 @@ export const enrolledAs = (identity: Identity): Credentials => ({ identity, requ
 
 export type Renewal = Pick<
   Identity,
-  'profile' | 'endpoints' | 'roots' | 'withdrawnIssuers' | 'understands' | 'counter' | 'recovery' | 'clockToleranceMs'
+  | 'profile'
+  | 'endpoints'
+  | 'roots'
+  | 'withdrawnIssuers'
+  | 'understands'
+  | 'marked'
+  | 'counter'
+  | 'recovery'
+  | 'clockToleranceMs'
 >
 
 /** The generation it was renewed with stays until the new one is proven. */

@@ -172,7 +172,7 @@ const joinOf = async (plane: OperatorClient, ready: PlaneReadyBody, node: DemoNo
       const body = { id: node.id, profile: node.profile, macs: [node.mac], bmc_serial: node.bmcSerial }
       await plane.ask(nodeApi.register, { body })
       const { node_url: url, domain, root_fingerprint: rootFingerprint } = ready
-      return formatJoinString({ url, domain, rootFingerprint, secret: null })
+      return formatJoinString({ url, domain, rootFingerprint, secret: null, marked: true })
     }
   }
 }

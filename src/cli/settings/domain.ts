@@ -1,4 +1,4 @@
-// `muster domain`: values that hold for the whole trust domain.
+// `muster domain`: values that hold for the whole trust domain, and the names of its plane.
 
 import type { Command } from 'commander'
 import type { Cli, GlobalOptions } from '#cli/kit/cli.ts'
@@ -7,13 +7,17 @@ import type { Static } from 'typebox'
 import { issuanceApi } from '#wire/identity/issuance-api.ts'
 import { DomainBody, settingsApi, type DomainView } from '#wire/settings/settings-api.ts'
 import { issuanceFacts } from '#cli/identity/issuance.ts'
+import { declareDomainNames } from './domain-names.ts'
 import { connect } from '#cli/kit/operator-client.ts'
 import { printer, type Print } from '#cli/kit/print.ts'
 import { noEffectNote, parseSettings, settingLines } from '#cli/kit/settings.ts'
 import { renderFacts } from '#cli/kit/table.ts'
 
 export const declareDomain = (domain: Command, cli: Cli): void => {
-  noun(domain, [['muster domain show', '']])
+  noun(domain, [
+    ['muster domain show', ''],
+    ['muster domain names list', ''],
+  ])
   const show = verb(domain, 'show', 'Show them, in words that domain set takes', [['muster domain show', '']])
   performs(cli, show, domainShow)
 
@@ -27,6 +31,7 @@ export const declareDomain = (domain: Command, cli: Cli): void => {
     ['muster domain set overlayPrefix=fd12:3456:789a::/64', 'before the first node of the WireGuard network'],
   ])
   performs(cli, set, domainSet)
+  declareDomainNames(domain, cli)
 }
 
 const domainShow = async (cli: Cli, options: GlobalOptions): Promise<void> => {

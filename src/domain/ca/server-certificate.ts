@@ -1,6 +1,7 @@
 // The plane's own certificate: whether a new one is due, what is ordered, and what is written once it is signed.
 
 import { isoTime } from '#platform/clock.ts'
+import { planeMark } from '#domain/core/plane-mark.ts'
 import {
   certificateKey,
   type CertificateRow,
@@ -21,6 +22,8 @@ export type PresentedServerCertificate = {
   readonly issuedAtMs: number
   readonly notAfterMs: number
   readonly names: ServerNames
+  /** It carries the plane's mark, which those before 0.4.0 do not. */
+  readonly marked: boolean
 }
 
 export type ServerCertificateFacts = {
@@ -32,13 +35,14 @@ export type ServerCertificateFacts = {
 }
 
 /** An issuer that is replaced in the course of things gives no cause; one replaced by an operator does. */
-export type WhyIssued = 'none yet' | 'names changed' | 'clock set back' | 'half life' | 'issuer replaced'
+export type WhyIssued = 'none yet' | 'names changed' | 'no mark' | 'clock set back' | 'half life' | 'issuer replaced'
 
 /** Null: the current one goes on. */
 export const whyServerCertificateDue = (facts: ServerCertificateFacts): WhyIssued | null => {
   const { current, wanted, nowMs } = facts
   if (current === null) return 'none yet'
   if (!sameNames(current.names, wanted)) return 'names changed'
+  if (!current.marked) return 'no mark'
   if (nowMs < current.notBeforeMs) return 'clock set back'
   // One that ends with its issuer would end then again, however often it was renewed.
   if (current.notAfterMs >= facts.issuerNotAfterMs) return null
@@ -63,7 +67,7 @@ export const orderServerCertificate = (facts: ServerOrderFacts): SigningOrder =>
   return placeOrder({
     id: facts.id,
     subject: { cn, o: facts.domain.slice(0, longestName), ou: 'control-plane' },
-    uriSans: [],
+    uriSans: [planeMark(facts.domain)],
     dnsSans: names.dns,
     ipSans: names.ip,
     usage: 'server',

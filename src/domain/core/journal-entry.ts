@@ -49,6 +49,10 @@ export const entryTypes = [
   // the domain
   'domain.created',
   'domain.changed',
+  // names that the plane serves, and join strings without a secret that carry one
+  'domain.name_taken',
+  'domain.name_dropped',
+  'domain.join_string_made',
   'profile.created',
   'profile.changed',
   'operator_key.created',

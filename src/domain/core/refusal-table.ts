@@ -170,6 +170,13 @@ export const refusals = {
   TOKEN_NOT_FOUND: { status: 404, fault: 'caller', retry: 'operator',
     message: 'There is no token of that id.', next: 'List what there is: muster token list' },
 
+  // the names of the plane
+  NAME_NOT_FOUND: { status: 404, fault: 'caller', retry: 'operator',
+    message: 'The plane does not serve that name.', next: 'List the names it has: muster domain names list' },
+  NAME_CONFIGURED: { status: 409, fault: 'caller', retry: 'operator',
+    message: 'The plane is configured with that name.',
+    next: 'Start it without that --server-name (MUSTER_SERVER_NAME) or listener; then: muster domain names drop NAME' },
+
   // rules that are data
   PROFILE_NOT_FOUND: { status: 404, fault: 'caller', retry: 'operator',
     message: 'There is no profile of that name.', next: 'List what there is: muster profile list' },

@@ -22,6 +22,7 @@ const facts: CreateTokenFacts = {
   former: null,
   profile: profileRow('gpu-cloud'),
   replace: false,
+  serverName: 'dns:plane.example',
   ttlMs: null,
   domain: domainRow(),
   by: alice,

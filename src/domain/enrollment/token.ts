@@ -22,6 +22,8 @@ export type Token = {
   readonly profile: string
   /** May take the place of an active node. */
   readonly replace: boolean
+  /** The name of the plane in its join string, as NameClaim writes it; null: not known, made before 0.4.0. */
+  readonly serverName: string | null
   readonly createdBy: string
   readonly createdAtMs: number
   readonly expiresAtMs: number
@@ -51,6 +53,7 @@ export type CreateTokenFacts = {
   /** For a node in the store its own, else the one it is to have. */
   readonly profile: Row<Profile>
   readonly replace: boolean
+  readonly serverName: string | null
   /** Null: as long as the profile says. */
   readonly ttlMs: number | null
   readonly domain: Row<DomainSettings>
@@ -77,6 +80,7 @@ export const decideCreateToken = (facts: CreateTokenFacts): TokenCreated | Refus
     scope: registered === null ? { kind: 'domain' } : { kind: 'node', node: registered.id, tenure: registered.tenure },
     profile: profile.value.name,
     replace: facts.replace,
+    serverName: facts.serverName,
     createdBy: by.actor,
     createdAtMs: nowMs,
     expiresAtMs: nowMs + ttlMs,

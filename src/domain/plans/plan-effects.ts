@@ -10,6 +10,7 @@ import { recoverabilityOf } from '#domain/core/recoverability.ts'
 import { changesOf } from '#domain/core/settings-check.ts'
 import { type Token, tokenStatus } from '#domain/enrollment/token.ts'
 import type { VCluster } from '#domain/fleet/vcluster.ts'
+import type { NameNeeds, NodeAtName, WhyNeeded } from '#domain/programs/name-needs.ts'
 
 const works = (count: number): string => counted(count, 'allocation')
 
@@ -209,4 +210,51 @@ export const authorityWithdrawalOf = ({ issuers, nodes, nowMs }: WithdrawnAuthor
       ]
     }),
   ]
+}
+
+/** A line for the name, and one for every node that would call the plane by a name that it does not have. */
+export const nameDropOf = (host: string, { nodes, tokens, bundles, joinStrings }: NameNeeds): readonly PlanEffect[] => [
+  {
+    subject: `name ${host}`,
+    effect: 'leaves the certificates of the plane; stays forbidden for programs',
+    loses: null,
+    unrecoverable: null,
+    facts: [
+      counted(nodes.length, 'node'),
+      `${counted(tokens.length, 'unused token')} void`,
+      `${counted(bundles.length, 'repair bundle')} void`,
+      `${counted(joinStrings, 'join string')} without a token void`,
+    ],
+  },
+  ...nodes.map(({ facts, why }) => strandedOf(facts, why)),
+]
+
+const strandedOf = ({ node, recoverable, agentVersion }: NodeAtName, why: WhyNeeded): PlanEffect => {
+  const subject = subjectOf(node)
+  const facts = [
+    node.membership.kind,
+    why === 'image' ? 'joins by its hardware' : 'has not acknowledged the new address',
+  ]
+  if (why === 'image') {
+    const unrecoverable = 'at its next start, if its image has a join string with that name: muster domain join-string'
+    return { subject, effect: 'stays connected', loses: null, unrecoverable, facts }
+  }
+  const comesBack = recoverable && knowsTheMark(agentVersion)
+  return {
+    subject,
+    effect: comesBack ? 'meets another name, and recovers automatically' : 'meets another name',
+    loses: 'at once',
+    unrecoverable: comesBack ? null : `it may need a token: muster token create --node ${node.id} --replace`,
+    facts,
+  }
+}
+
+/** An agent before 0.4.0 does not recover from a plane with another name. */
+const knowsTheMark = (version: string | null): boolean => {
+  const [major = 0, minor = 0] =
+    /^(\d+)\.(\d+)\./
+      .exec(version ?? '')
+      ?.slice(1)
+      .map(Number) ?? []
+  return major > 0 || minor >= 4
 }

@@ -21,6 +21,8 @@ export type PlanAction =
   | { readonly kind: 'change-profile'; readonly profile: string; readonly set: Readonly<Record<string, unknown>> }
   /** `compromised`: the issuer to be dropped, with all its leaves; null: an ordinary rotation. */
   | { readonly kind: 'rotate-ca'; readonly compromised: IssuerId | null; readonly reason: string }
+  /** A name that the plane served, and that its configuration has no longer. */
+  | { readonly kind: 'drop-name'; readonly name: string }
 
 export const planActions = [
   'revoke-nodes',
@@ -30,11 +32,12 @@ export const planActions = [
   'delete-vcluster',
   'change-profile',
   'rotate-ca',
+  'drop-name',
 ] as const satisfies readonly PlanAction['kind'][]
 
 /** One line: whom it concerns, what becomes of it, and the facts that follows from. Two are the same if all of it is. */
 export type PlanEffect = {
-  /** `node gpu-001`, `token 01J...`, `vcluster blue`, `profile gpu-cloud`, `authority ab12...`. */
+  /** `node gpu-001`, `token 01J...`, `vcluster blue`, `profile gpu-cloud`, `authority ab12...`, `name plane.example`. */
   readonly subject: string
   readonly effect: string
   /** When access is lost; null: it is not. */
@@ -163,6 +166,7 @@ export const roleFor = ({ kind }: PlanAction): Role => {
     case 'delete-vcluster':
     case 'change-profile':
     case 'rotate-ca':
+    case 'drop-name':
       return 'platform-admin'
   }
 }

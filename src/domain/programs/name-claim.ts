@@ -14,7 +14,18 @@ export type NameClaim = {
 export type NameHolder =
   /** `derived`: made from a registered name by a template of an output. */
   | { readonly kind: 'node'; readonly node: NodeId; readonly derived: boolean }
-  /** `dropped`: it is not served any more, and stays forbidden for programs. */
-  | { readonly kind: 'plane'; readonly dropped: { readonly atMs: number; readonly by: string } | null }
+  | PlaneHolder
   /** It was taken from a node, and may be registered again. */
   | { readonly kind: 'nobody' }
+
+export type PlaneHolder = {
+  readonly kind: 'plane'
+  /** `address`: a listener or a URL of the plane has it, and no certificate. */
+  readonly use: 'certificate' | 'address'
+  /** How many join strings without a secret were handed out with it. Nothing shows when they are not needed any more. */
+  readonly joinStrings: number
+  /** It was dropped before and then claimed again, at `sinceMs`. */
+  readonly retaken: boolean
+  /** It is not served any more, and stays forbidden for programs. */
+  readonly dropped: { readonly atMs: number; readonly by: string } | null
+}

@@ -33,6 +33,8 @@ export type Observed =
     }
   /** The name is lost; the plane was reached at an address that is remembered. */
   | { readonly kind: 'lost-name'; readonly name: string; readonly code: string; readonly address: string }
+  /** The plane answers, and its certificate does not have the name by which it was called. */
+  | { readonly kind: 'wrong-name'; readonly name: string; readonly url: string; readonly for: Purpose }
   /** A server answers and cannot prove that it is the plane. */
   | { readonly kind: 'server-untrusted'; readonly code: string; readonly url: string; readonly for: Purpose }
   /** It is the plane in everything but the dates of its certificates. `stated`: the time is the plane's own, signed. */
@@ -107,6 +109,14 @@ const classifyOne = (seen: Observed): Classified => {
     }
     case 'lost-name':
       return named('endpoint_profile_drift', { name: seen.name, code: seen.code, address: seen.address })
+    case 'wrong-name': {
+      const evidence = { name: seen.name, code: 'wrong-name', url: seen.url }
+      const verdict = named(
+        seen.for === 'recovery' ? 'recovery_enrollment_blocked' : 'endpoint_profile_drift',
+        evidence,
+      )
+      return { ...verdict, next: renamedPlane }
+    }
     case 'server-untrusted': {
       const blocked = seen.for === 'recovery'
       return named(blocked ? 'recovery_enrollment_blocked' : 'server_tls_untrusted', { code: seen.code, url: seen.url })
@@ -197,6 +207,10 @@ const named = (failureClass: FailureClass, evidence: Evidence): Classified => ({
   evidence: Object.fromEntries(Object.entries(evidence).map(([name, value]) => [name, short(value)])),
   next: nextSteps[failureClass],
 })
+
+/** No other root is needed, and no token for a node that can recover. */
+const renamedPlane =
+  'Nothing, if the agent may recover without an operator: it learns the new name there; else give the plane that name again: --server-name NAME; see the names it has: muster domain names list; a machine that is not enrolled yet needs a new join string: muster token create'
 
 /** What a report may carry. */
 const longestValue = 128

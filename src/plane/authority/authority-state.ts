@@ -1,13 +1,12 @@
 // What the parts of the built-in authority share: what it works with, and what it holds in memory.
 
-import type { ServerNames } from '#domain/ca/server-certificate.ts'
 import type { Tries } from '#plane/core/commit-decision.ts'
 import { signerFrom, type CaSigner } from './ca-signer.ts'
 import { bookOf, type IssuerBook } from './issuer-book.ts'
 import { longestLeaf } from './issuer-life.ts'
 import type { KeyCustody } from '#plane/keys/key-custody.ts'
 import type { RecoveryAuthority } from './recovery-authority.ts'
-import type { HeldServerCertificate } from './server-identity.ts'
+import type { HeldServerCertificate, ServerCertificateParts } from './server-identity.ts'
 import type { Core } from '#plane/core/core.ts'
 
 export type AuthorityOptions = {
@@ -15,7 +14,6 @@ export type AuthorityOptions = {
   /** `memory`: the key that signs leaves is made at every start and never written; each replica has its own. */
   readonly issuerKey: 'file' | 'memory'
   readonly intermediateLifetimeMs: number
-  readonly serverNames: ServerNames
   readonly serverLifetimeMs: number
   /** Where others find the status listener; what is signed says so. Left out: nowhere. */
   readonly statusUrl?: string | null
@@ -24,6 +22,7 @@ export type AuthorityOptions = {
 export type AuthorityParts = {
   readonly core: Omit<Core, 'timers'>
   readonly custody: KeyCustody
+  readonly names: ServerCertificateParts['names']
   /** What operators are shown of the other trust; none of it signs anything here. */
   readonly recovery: Pick<RecoveryAuthority, 'storedRoots' | 'warnings'>
   readonly options: AuthorityOptions

@@ -36,4 +36,10 @@ export type Authority = Issuer & {
   importIssued(certificatePem: string, by: Attribution): Promise<void | Refusal>
 }
 
-export type ServerIdentity = { readonly keyPem: string; readonly chainPem: string; readonly notAfterMs: number }
+export type ServerIdentity = {
+  readonly keyPem: string
+  readonly chainPem: string
+  readonly notAfterMs: number
+  /** Its certificate carries the plane's mark. */
+  readonly marked: boolean
+}

@@ -18,7 +18,6 @@ import { completeResponder } from './responder.ts'
 import {
   findServerCertificate,
   renewServerCertificate,
-  canonicalNames,
   type HeldServerCertificate,
   type ServerKind,
 } from './server-identity.ts'
@@ -35,11 +34,7 @@ export const openAuthority = async (
   core: AuthorityParts['core'],
   given: Omit<AuthorityParts, 'core'>,
 ): Promise<Authority> => {
-  const parts = {
-    ...given,
-    core,
-    options: { ...given.options, serverNames: canonicalNames(given.options.serverNames) },
-  }
+  const parts = { ...given, core }
   const inTurn = takeTurns()
   const listeners: ((identity: ServerIdentity) => void)[] = []
   const anchors = rememberAnchors()
@@ -70,6 +65,9 @@ export const openAuthority = async (
     parts.core.log.error({ err: error }, 'the server certificate could not be renewed')
   })
   identityNow()
+  parts.names.onChange(() => {
+    inTurn(() => renewServer('if due')).catch((error: unknown) => cannotLook(parts, error))
+  })
   // `maintain` sees what happened since the book was read, and what the feed did not bring.
   const justWithdrawn = new Set<IssuerId>()
   parts.core.feed.subscribe('authority', ({ origin, writes }) => {
@@ -132,6 +130,7 @@ export const openAuthority = async (
         await replaceWhatIsDue(parts, state, state.longestLeafMs, 'running')
         await completeResponder(parts, state.signer)
         await journalAging(parts, state)
+        await parts.names.look()
         await renewServer('if due')
       }),
     view: () => authorityView(parts, state),

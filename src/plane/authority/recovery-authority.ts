@@ -16,7 +16,7 @@ import { entry } from '#domain/core/change.ts'
 import type { IssuerRow } from '#domain/ca/issuer.ts'
 import { authorityActor } from './issuer-book.ts'
 import type { KeyCustody } from '#plane/keys/key-custody.ts'
-import { findServerCertificate, renewServerCertificate, canonicalNames, type ServerKind } from './server-identity.ts'
+import { findServerCertificate, renewServerCertificate, type ServerKind } from './server-identity.ts'
 import { keyMissing } from '#plane/keys/key-inventory.ts'
 import { commitOnce } from '#plane/core/commit-decision.ts'
 import { takeTurns } from '#plane/core/turns.ts'
@@ -49,8 +49,7 @@ export const openRecoveryAuthority = async (
   core: RecoveryParts['core'],
   given: Omit<RecoveryParts, 'core'>,
 ): Promise<RecoveryAuthority> => {
-  const serverNames = canonicalNames(given.options.serverNames)
-  const parts: RecoveryParts = { ...given, core, options: { ...given.options, serverNames } }
+  const parts: RecoveryParts = { ...given, core }
   const inTurn = takeTurns()
   const listeners: ((identity: ServerIdentity) => void)[] = []
   // Everything here is made once for the domain, by whichever plane is first.
@@ -85,6 +84,14 @@ export const openRecoveryAuthority = async (
     return held.identity
   }
   identityNow()
+  parts.names.onChange(() => {
+    inTurn(renew).catch((error: unknown) =>
+      parts.core.log.warn(
+        { err: error },
+        'the certificate of the recovery listener could not be renewed; it is tried again',
+      ),
+    )
+  })
 
   return {
     serverIdentity: identityNow,

@@ -3,34 +3,35 @@
 // at the next start.
 
 import { certificateKey } from '#domain/core/certificate.ts'
+import { withPart } from '#domain/core/change.ts'
+import { planeMark } from '#domain/core/plane-mark.ts'
 import type { IssuerId } from '#domain/core/node.ts'
 import {
   orderServerCertificate,
   serverCertificateIssued,
   whyServerCertificateDue,
   type PresentedServerCertificate,
-  type ServerNames,
   type WhyIssued,
 } from '#domain/ca/server-certificate.ts'
 import { backdatingMs } from '#pki/authority-certificates.ts'
 import { generateKey, loadPrivateKey } from '#pki/keys.ts'
 import { parseCertificate } from '#pki/parse-certificate.ts'
 import { fromPem, toPem } from '#pki/pem.ts'
-import { commitOnce } from '#plane/core/commit-decision.ts'
+import { commitOnce, retryLostRaces, type Tries } from '#plane/core/commit-decision.ts'
 import { sortableId } from '#platform/random.ts'
 import type { ServerIdentity } from './authority.ts'
+import type { ServedNames } from './served-names.ts'
 import { type CaSigner, signLeaf } from './ca-signer.ts'
 import { authorityActor } from './issuer-book.ts'
 import { withRoom, type KeyCustody, type KeyName } from '#plane/keys/key-custody.ts'
-import { formatIp, parseIp } from '#platform/ip-address.ts'
 import type { Core } from '#plane/core/core.ts'
 
 export type ServerCertificateParts = {
   readonly core: Omit<Core, 'timers'>
   readonly custody: KeyCustody
+  readonly names: Pick<ServedNames, 'wanted' | 'claimPart' | 'look' | 'onChange'>
   readonly options: {
     readonly domain: string
-    readonly serverNames: ServerNames
     readonly serverLifetimeMs: number
   }
 }
@@ -95,7 +96,7 @@ export const renewServerCertificate = async (
   if (signer === null || signer.row.notAfterMs <= nowMs) return null
   const whyDue = whyServerCertificateDue({
     current: held === null ? null : held.presented,
-    wanted: parts.options.serverNames,
+    wanted: parts.names.wanted(),
     issuerNotAfterMs: signer.row.notAfterMs,
     nowMs,
   })
@@ -115,10 +116,11 @@ const issue = async (
   const { purpose } = kind
   await dropOthers(parts, kind, before)
   const key = generateKey('p256')
+  const names = parts.names.wanted()
   const order = orderServerCertificate({
     id: sortableId(clock.nowMs(), random),
     domain: options.domain,
-    names: options.serverNames,
+    names,
     publicKey: key.spki,
     lifetimeMs: options.serverLifetimeMs,
     nowMs: clock.nowMs(),
@@ -130,9 +132,11 @@ const issue = async (
   await withRoom(store, () => custody.keep(name, text))
 
   const renews = before === null ? null : before.presented.serial
-  const change = serverCertificateIssued(issued, { why, purpose, names: options.serverNames, renews }, authorityActor)
-  const outcome = await commitOnce(parts.core, change)
-  if (outcome === 'lost-race') throw new Error('the serial number of the new server certificate is taken')
+  const change = serverCertificateIssued(issued, { why, purpose, names, renews }, authorityActor)
+  // Another replica may claim the same names at this moment.
+  await retryLostRaces(claimTries, async () =>
+    commitOnce(parts.core, withPart(change, await parts.names.claimPart(names))),
+  )
 
   const held = open(parts, kind, name)
   if (held === null) throw new Error('the new server certificate cannot be read back')
@@ -141,7 +145,18 @@ const issue = async (
   return held
 }
 
-const open = ({ custody }: ServerCertificateParts, kind: ServerKind, name: KeyName): HeldServerCertificate | null => {
+const claimTries: Tries<never> = {
+  tries: 5,
+  onBusy() {
+    throw new Error('the serial number of the new server certificate is taken, or its names kept changing')
+  },
+}
+
+const open = (
+  { custody, options }: ServerCertificateParts,
+  kind: ServerKind,
+  name: KeyName,
+): HeldServerCertificate | null => {
   const text = custody.find(name)
   if (text === null) return null
   const border = text.indexOf('-----BEGIN CERTIFICATE-----')
@@ -156,10 +171,11 @@ const open = ({ custody }: ServerCertificateParts, kind: ServerKind, name: KeyNa
   const chainPem = [certificatePem, ...above.map((der) => toPem('CERTIFICATE', der))].join('')
   const names = { dns: certificate.dnsNames, ip: certificate.ips }
   const issuedAtMs = notBeforeMs + backdatingMs
+  const marked = certificate.uris.includes(planeMark(options.domain))
   return {
     name,
-    presented: { serial, notBeforeMs, issuedAtMs, notAfterMs, names },
-    identity: { keyPem: loadPrivateKey(keyPem).pkcs8Pem(), chainPem, notAfterMs },
+    presented: { serial, notBeforeMs, issuedAtMs, notAfterMs, names, marked },
+    identity: { keyPem: loadPrivateKey(keyPem).pkcs8Pem(), chainPem, notAfterMs, marked },
   }
 }
 
@@ -171,16 +187,4 @@ const dropOthers = async (
   for (const name of custody.names()) {
     if (name.role === keyRoles[purpose] && (held === null || name.id !== held.name.id)) await custody.drop(name)
   }
-}
-
-/** Names as they read in a certificate: only then can one see whether they have changed. */
-export const canonicalNames = ({ dns, ip }: ServerNames): ServerNames => ({
-  dns: [...new Set(dns.map((name) => name.toLowerCase()))],
-  ip: [...new Set(ip.map(canonicalIp))],
-})
-
-const canonicalIp = (address: string): string => {
-  const bytes = parseIp(address)
-  if (bytes === null) throw new Error(`${address} is not an IP address`)
-  return formatIp(bytes)
 }

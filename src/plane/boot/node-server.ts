@@ -134,7 +134,7 @@ export const openNodeServer = async (core: Core, parts: NodeServerParts) => {
       secondHolders: channel.secondHolders,
       barred: parts.barred,
     }),
-    channels: openChannelServer(core, { channel, sightings, denyList }),
+    channels: openChannelServer(core, { channel, sightings, denyList, urls }),
     identity: authority.serverIdentity(),
     roots: authority.roots(),
     limits: parts.turnedAway.limits('node', { connections: parts.connections, perCaller: connectionsPerNode }),

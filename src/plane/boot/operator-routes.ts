@@ -12,6 +12,8 @@ import { operatorNodeActions } from '#plane/node/operator-node-actions.ts'
 import { operatorNodeRoutes } from '#plane/node/operator-node-routes.ts'
 import { operatorPeerDomainRoutes } from '#plane/federation/peer-domain-routes.ts'
 import { operatorPlanRoutes } from '#plane/plans/plan-routes.ts'
+import { operatorNameRoutes } from '#plane/settings/name-routes.ts'
+import type { PlaneNames } from '#plane/settings/plane-names.ts'
 import { operatorPolicyRoutes } from '#plane/settings/policy-routes.ts'
 import { operatorReceiptRoutes } from '#plane/revocation/receipt-routes.ts'
 import { operatorSchedulingRoutes } from '#plane/fleet/scheduling-routes.ts'
@@ -46,17 +48,18 @@ export type OperatorRouteParts = {
   readonly journalWatch: JournalWatch
   readonly keySeal: KeySeal
   readonly keyBook: Pick<KeyBook, 'forged'>
-  /** Where machines find the node listener: what join strings carry. */
+  /** Where machines find the node listener. */
   readonly nodeUrl: () => string
-  /** Where they find all of it: what repair bundles carry, with the trust to go there. */
+  /** Where they find all of it: what join strings and repair bundles carry, with the trust to go there. */
   readonly urls: () => PlaneUrls
+  readonly planeNames: PlaneNames
   readonly recoverability: () => Promise<RecoverabilityCounts>
   readonly health: HealthSources
 }
 
 export const operatorRoutes = (core: Core, parts: OperatorRouteParts): readonly Route[] => {
   const { authority, recovery, channels, peers, receipts, cutOffs, arrivals, nodeUrl, urls } = parts
-  const { revocationLists, journalWatch, keySeal, keyBook, recoverability, health } = parts
+  const { revocationLists, journalWatch, keySeal, keyBook, planeNames, recoverability, health } = parts
   return [
     ...operatorNodeRoutes(core, { channels, peers, recoverability }),
     ...operatorNodeActions(core, { channels, peers, receipts, recovery, urls, cutOffs }),
@@ -64,12 +67,13 @@ export const operatorRoutes = (core: Core, parts: OperatorRouteParts): readonly 
     ...operatorSchedulingRoutes(core, { channels, peers, arrivals }),
     ...operatorAllocationRoutes(core),
     ...operatorVClusterRoutes(core, { channels, peers }),
-    ...operatorTokenRoutes(core, { issuer: authority, nodeUrl }),
+    ...operatorTokenRoutes(core, { issuer: authority, urls }),
     ...operatorPolicyRoutes(core, authority),
-    ...operatorCaRoutes(core, { authority, channels, nodeUrl, cutOffs }),
+    ...operatorNameRoutes(core, { authority, planeNames, urls }),
+    ...operatorCaRoutes(core, { authority, channels, urls, cutOffs }),
     ...operatorStatusRoutes(core, { authority, revocationLists }),
     ...operatorIssuanceRoutes(core, cutOffs),
-    ...operatorPlanRoutes(core, { authority, channels, peers, receipts }),
+    ...operatorPlanRoutes(core, { authority, channels, peers, receipts, planeNames }),
     ...operatorHardwareRoutes(core, { channels, peers }),
     ...operatorPeerDomainRoutes(core, { authority, recovery, nodeUrl }),
     ...operatorAlertRoutes(core),

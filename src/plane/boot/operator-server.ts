@@ -28,6 +28,7 @@ import { everyListener } from '#wire/listeners.ts'
 import type { Metrics } from '#plane/metrics/open-metrics.ts'
 import { openApiDocument } from '#plane/http/openapi.ts'
 import { notReady, readyBut } from './readiness.ts'
+import type { PlaneNames } from '#plane/settings/plane-names.ts'
 import type { TurnedAway } from './turned-away.ts'
 import type { Balancers } from '#platform/proxied-server.ts'
 import type { Core } from '#plane/core/core.ts'
@@ -48,6 +49,7 @@ export type OperatorServerParts = {
   /** Where machines find the plane: what join strings and repair bundles carry. */
   readonly urls: () => PlaneUrls
   readonly recovery: Pick<RecoveryAuthority, 'roots' | 'statementKeys'>
+  readonly planeNames: PlaneNames
   readonly recoverability: () => Promise<RecoverabilityCounts>
   readonly version: string
   readonly correlation: () => string
@@ -100,6 +102,7 @@ export const openOperatorServer = async (
     keyBook,
     nodeUrl: () => parts.urls().node,
     urls: parts.urls,
+    planeNames: parts.planeNames,
     recoverability: parts.recoverability,
     health,
   })

@@ -6,6 +6,7 @@ import type { PendingCutOffs } from '#plane/cut-off/pending-cut-offs.ts'
 import type { Authority } from '#plane/authority/authority.ts'
 import { formatJoinString } from '#wire/core/join-string.ts'
 import { attributionOf, answer, type Route, serve } from '#plane/http/route.ts'
+import type { PlaneUrls } from '#plane/core/configuration.ts'
 import type { Issuer } from '#plane/core/issuer.ts'
 import { isoTime, type Clock } from '#platform/clock.ts'
 import { bundleApi, caApi } from '#wire/ca/ca-api.ts'
@@ -15,13 +16,13 @@ import type { OpenChannels } from '#plane/core/open-channels.ts'
 export type CaParts = {
   readonly authority: Authority
   readonly channels: Pick<OpenChannels, 'count'>
-  readonly nodeUrl: () => string
+  readonly urls: () => Pick<PlaneUrls, 'node' | 'marked'>
   readonly cutOffs: Pick<PendingCutOffs, 'run'>
 }
 
 export const operatorCaRoutes = (
   { feed }: Pick<FlowCore, 'feed'>,
-  { authority, channels, nodeUrl, cutOffs }: CaParts,
+  { authority, channels, urls, cutOffs }: CaParts,
 ): readonly Route[] =>
   serve(caApi, {
     show: async () => answer(authority.view()),
@@ -56,7 +57,8 @@ export const operatorCaRoutes = (
     bundle: async () => {
       const rootFingerprint = authority.rootFingerprint()
       const { domain } = authority.view()
-      const join = formatJoinString({ url: nodeUrl(), domain, rootFingerprint, secret: null })
+      const { node: url, marked } = urls()
+      const join = formatJoinString({ url, domain, rootFingerprint, secret: null, marked })
       return answer({ roots: authority.roots(), root_fingerprint: rootFingerprint, join })
     },
   })

@@ -83,7 +83,12 @@ const setUp = async (onRead: (row: RowKind) => void = () => {}) => {
       isConnected: async () => false,
     }),
   }
-  const server = openChannelServer(core, { channel, sightings: { shown: async () => {} }, denyList })
+  const server = openChannelServer(core, {
+    channel,
+    sightings: { shown: async () => {} },
+    denyList,
+    urls: () => ({ marked: true }),
+  })
   const credential = { by: 'certificate', issuer: 'ca1', serial: 'a1', spki: 'key-of-a1' } as const
   const principal = testPrincipal('gpu-001', { epoch: 4, credential, notAfterMs: noonMs * 2 })
   /** By a process of that name; null: one that does not name itself. */

@@ -1,6 +1,7 @@
 // Takes over an authenticated connection as a channel.
 
 import { WebSocketServer, type WebSocket } from 'ws'
+import { markedWord } from '#domain/core/plane-mark.ts'
 import type { NodePrincipal } from '#domain/core/principal.ts'
 import { isRefusal, type Refusal } from '#domain/core/refusal.ts'
 import { isoTime } from '#platform/clock.ts'
@@ -13,6 +14,7 @@ import {
   pingEveryMs,
   sightingCapability,
 } from '#wire/channel/channel.ts'
+import type { PlaneUrls } from '#plane/core/configuration.ts'
 import { overlayCapability, overlayDetailsCapability } from '#wire/node/node-runs.ts'
 import { connectionCapability } from '#wire/node/report.ts'
 import { peersCapability } from '#wire/network/peers.ts'
@@ -29,6 +31,7 @@ export type ServedParts = {
   readonly channel: FrameParts['channel'] & OpeningParts['channel'] & Pick<ChannelParts, 'presence' | 'holders'>
   readonly sightings: FrameParts['sightings']
   readonly denyList: OpeningParts['denyList']
+  readonly urls: () => Pick<PlaneUrls, 'marked'>
 }
 
 type ServedCore = FlowCore & Pick<Core, 'timers' | 'log'>
@@ -123,6 +126,7 @@ const attend = (core: ServedCore, parts: ServedParts, session: Session, socket: 
       capabilities: [
         ...[sightingCapability, earlierSightingsCapability, peersCapability, connectionCapability],
         ...[overlayCapability, overlayDetailsCapability],
+        ...(parts.urls().marked ? [markedWord] : []),
       ],
       ping_every_ms: pingEveryMs,
     },

@@ -38,7 +38,7 @@ const setUp = () => {
     issuer: { roots: () => set.roots, withdrawnIssuers: () => [] },
     sessions,
     gate: { serves: () => gate.serves, opened: () => gate.opened },
-    urls: () => ({ node: 'https://plane.example', recovery: 'https://plane.example:8442' }),
+    urls: () => ({ node: 'https://plane.example', recovery: 'https://plane.example:8442', marked: true }),
   })
   const open = (id: string) => {
     const socket = testSocket()

@@ -287,6 +287,24 @@ const serverNames = (option: unknown, fromEnv: string | undefined): readonly str
   return names
 }
 
+/** The names of its certificates, and the other hosts of its listeners. */
+export const namesConfig = (
+  config: Pick<
+    PlaneConfig,
+    'serverNames' | 'statusUrl' | 'nodeListen' | 'recoveryListen' | 'operatorListen' | 'statusListen'
+  >,
+) => {
+  const { serverNames: names, statusUrl: url } = config
+  const hosts = listenersOf(config).map(({ listen }) => listen.host)
+  return {
+    names: { dns: names.filter((name) => !isIP(name)), ip: names.filter(isIP) },
+    addresses: [
+      ...hosts.filter((host) => !everyAddress.includes(host)),
+      ...(url === null ? [] : [new URL(url).hostname.replace(/^\[|\]$/g, '')]),
+    ],
+  }
+}
+
 /** The address of the plane that nodes get once it listens, on the node or the recovery port. */
 export const nodeUrlOf = (config: PlaneConfig, port: number): string => {
   const name = config.serverNames.find((one) => !one.startsWith('*.')) ?? 'localhost'

@@ -7,7 +7,7 @@ import { configurationOf, endpointSet, trustOf, type ConfigurationFacts } from '
 
 const profile = profileRow('gpu-cloud').value
 const domain = domainRow().value
-const urls = { node: 'https://plane.example:8443', recovery: 'https://plane.example:8442' }
+const urls = { node: 'https://plane.example:8443', recovery: 'https://plane.example:8442', marked: true }
 const node = { id: 'gpu-001', machine: { ...nothingTagged, tags: ['h100'] } }
 const offers = new Set(['service_terms', 'health_checks'])
 const facts: ConfigurationFacts = { node, offers, profile, domain, vcluster: null, wireguard: null, urls }

@@ -29,9 +29,14 @@ export const agentProfile = (profile: Profile): AgentProfile => ({
 })
 
 /** Where machines find the plane. */
-export type PlaneUrls = { readonly node: string; readonly recovery: string }
+export type PlaneUrls = {
+  readonly node: string
+  readonly recovery: string
+  /** Every server there carries the plane's mark, on every replica: agents may be told so, which they never forget. */
+  readonly marked: boolean
+}
 
-export const endpointSet = ({ node, recovery }: PlaneUrls): EndpointSet => {
+export const endpointSet = ({ node, recovery }: Pick<PlaneUrls, 'node' | 'recovery'>): EndpointSet => {
   const urls = { runtime: [node], stream: [node.replace(/^https:/, 'wss:')], recovery: [recovery] }
   return { id: 'runtime', revision: revisionOf(urls), ...urls }
 }

@@ -16,6 +16,7 @@ const feedOrder = [
   'store confirmations',
   // Before channels: they send in this turn which authorities are withdrawn.
   'authority',
+  'served names',
   // Before channels: a node whose channel is cut and that comes back at once meets its denial.
   'deny-list',
   // Peers are sent in this turn what they are to drop; neither this nor the channels depend on each other.

@@ -5,10 +5,10 @@ import { noHardware, type HardwareIdentity } from '#domain/core/node.ts'
 import type { FlowCore } from '#plane/core/core.ts'
 import type { Clock } from '#platform/clock.ts'
 import { answer, serve, type CallOf, type Route } from '#plane/http/route.ts'
-import { identityAnswer, type AnswerParts, type Issued } from '#plane/identity/issue.ts'
+import { identityAnswer, understoodBy, type AnswerParts, type Issued } from '#plane/identity/issue.ts'
 import type { PeerBook } from '#plane/network/peer-book.ts'
 import { overlayConfigOf, wireguardConfigOf } from '#plane/network/wireguard-part.ts'
-import { enrollApi, understoodFields, type EnrollRequest, type EnrollResponse } from '#wire/enrollment/enroll-api.ts'
+import { enrollApi, type EnrollRequest, type EnrollResponse } from '#wire/enrollment/enroll-api.ts'
 import { enrollNode, type EnrollParts } from './enroll-node.ts'
 
 export type EnrollRouteParts = EnrollParts & EnrollmentAnswerParts
@@ -61,6 +61,6 @@ export const enrollmentAnswer = (clock: Clock, parts: EnrollmentAnswerParts, iss
     liveness_grace_ms: domain.livenessGraceMs,
     overlay_config: wireguard === null ? null : overlayConfigOf(wireguard, parts.peerBook.peersFor(node)),
     ...identityAnswer(clock, parts, issued),
-    understands: [...understoodFields],
+    understands: understoodBy(parts.urls()),
   }
 }

@@ -7,7 +7,9 @@ import type { Row, Attribution } from '#domain/core/change.ts'
 import type { Node, NodeId } from '#domain/core/node.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
 import { type Token, decideCreateToken, decideRevokeToken } from '#domain/enrollment/token.ts'
+import type { PlaneUrls } from '#plane/core/configuration.ts'
 import type { Issuer } from '#plane/core/issuer.ts'
+import { claimedName, hostOfUrl } from '#domain/programs/served-names.ts'
 import { sha256Hex } from '#platform/bytes.ts'
 import { sortableId } from '#platform/random.ts'
 import { formatJoinString } from '#wire/core/join-string.ts'
@@ -47,7 +49,7 @@ const make = async (core: FlowCore, target: JoinTarget, call: CallOf<typeof toke
 export type JoinTarget = {
   readonly issuer: Pick<Issuer, 'rootFingerprint'>
   /** Where machines find the node listener. */
-  readonly nodeUrl: () => string
+  readonly urls: () => Pick<PlaneUrls, 'node' | 'marked'>
 }
 
 export type TokenAsked = {
@@ -76,6 +78,7 @@ export const createToken = async (
 ): Promise<TokenMade | Refusal> => {
   const secret = `enroll_${core.random.bytes(32).toString('base64url')}`
   const tokenId = sortableId(core.clock.nowMs(), core.random)
+  const { node: url, marked } = target.urls()
   const done = await commitDecision(core, async () => {
     const domain = await domainSettingsRow(core.store)
     const node = asked.node === null ? null : await core.store.get('node', asked.node)
@@ -90,6 +93,8 @@ export const createToken = async (
       former: asked.node === null || node !== null ? null : await formerNode(core.store, asked.node),
       profile,
       replace: asked.replace,
+      // Replicas of 0.3 do not know the field.
+      serverName: core.store.unfinishedUpgrade() === null ? claimedName(hostOfUrl(url)) : null,
       ttlMs: asked.ttlMs,
       domain,
       by,
@@ -99,7 +104,7 @@ export const createToken = async (
   })
   if (done.kind === 'refused') return done
   const rootFingerprint = target.issuer.rootFingerprint()
-  const join = formatJoinString({ url: target.nodeUrl(), domain: done.domainName, rootFingerprint, secret })
+  const join = formatJoinString({ url, domain: done.domainName, rootFingerprint, secret, marked })
   return { kind: 'made', token: done.token, registered: done.registered, secret, join }
 }
 

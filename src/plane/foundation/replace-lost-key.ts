@@ -1,14 +1,14 @@
 // `muster ca replace-lost`: makes keys anew that are gone for good, because a person said so. With SQLite the plane is
 // stopped; with PostgreSQL the replicas that run see the new ones within seconds.
 
-import { isIP } from '#platform/resolve-name.ts'
 import type { Log } from '#platform/log.ts'
 import { boundedText, entry } from '#domain/core/change.ts'
-import { ConfigProblem, type PlaneConfig } from '#plane/config/config.ts'
+import { ConfigProblem, namesConfig, type PlaneConfig } from '#plane/config/config.ts'
 import { openFeed } from '#plane/core/feed.ts'
 import { asUsual, layFoundation, type StartOptions } from './foundation.ts'
 import { openAuthority } from '#plane/authority/built-in-authority.ts'
 import { openRecoveryAuthority } from '#plane/authority/recovery-authority.ts'
+import { openServedNames } from '#plane/authority/served-names.ts'
 import {
   lostKeyFile,
   replaceableKeys,
@@ -61,17 +61,14 @@ export const replaceLostKeys = async (
     if (roles.every((role) => role === 'journal')) return found
 
     const core = { store, feed: openFeed(), clock, random, log }
-    const certificates = {
-      domain,
-      serverNames: { dns: config.serverNames.filter((name) => !isIP(name)), ip: config.serverNames.filter(isIP) },
-      serverLifetimeMs: config.serverCertificateLifetimeMs,
-    }
-    const recovery = await openRecoveryAuthority(core, { custody, options: certificates, replacing: roles })
+    const names = await openServedNames(core, namesConfig(config))
+    const certificates = { domain, serverLifetimeMs: config.serverCertificateLifetimeMs }
+    const recovery = await openRecoveryAuthority(core, { custody, names, options: certificates, replacing: roles })
     if (roles.includes('issuing')) {
       const { issuerKey, intermediateLifetimeMs, statusUrl } = config
       const options = { ...certificates, issuerKey, intermediateLifetimeMs, statusUrl }
       // Below a root that is here it is made by opening; below an offline one the ceremony has to follow.
-      await openAuthority(core, { custody, recovery, options })
+      await openAuthority(core, { custody, names, recovery, options })
     }
     return found
   } finally {

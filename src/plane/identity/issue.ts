@@ -1,6 +1,7 @@
 // The one pipeline that hands out the certificates of nodes: read, decide on a snapshot, sign, record, commit, publish,
 // answer. Enrolment, renewal and recovery differ in what they decide and in what they write; both are in domain/.
 
+import { markedWord } from '#domain/core/plane-mark.ts'
 import { certificateKey, type IssuedCertificate, slotsOf } from '#domain/core/certificate.ts'
 import type { Change } from '#domain/core/change.ts'
 import type { DomainSettings } from '#domain/core/domain-settings.ts'
@@ -216,6 +217,11 @@ export type AnswerParts = {
   readonly urls: () => PlaneUrls
 }
 
+export const understoodBy = ({ marked }: Pick<PlaneUrls, 'marked'>): string[] => [
+  ...understoodFields,
+  ...(marked ? [markedWord] : []),
+]
+
 /** What a machine is given with every certificate, whichever way it got it. */
 export const identityAnswer = (
   clock: Clock,
@@ -231,7 +237,7 @@ export const identityAnswer = (
     profile: agentProfile(profile),
     endpoints: endpointSet(parts.urls()),
     server_time: isoTime(clock.nowMs()),
-    understands: [...understoodFields],
+    understands: understoodBy(parts.urls()),
     counter,
     recovery_trust: { roots: [...parts.recovery.roots()], statement_keys: [...parts.recovery.statementKeys()] },
     ...(recoveryToken !== null && { recovery_token: recoveryToken }),

@@ -94,7 +94,8 @@ const repairBundle = async (
   const issued = await issueRepairBundle(core, channels, id, call.body.reason, attributionOf(call))
   if (issued.kind === 'refused') return issued
   const { repair } = issued
-  const { id: setId, revision, recovery = [] } = endpointSet(urls())
+  const { marked, ...served } = urls()
+  const { id: setId, revision, recovery = [] } = endpointSet(served)
   return answer({
     kind: 'muster-repair-bundle-1',
     domain: issued.domainName,
@@ -103,6 +104,7 @@ const repairBundle = async (
     recovery_urls: recovery,
     recovery_roots: [...authority.roots()],
     statement_keys: [...authority.statementKeys()],
+    ...(marked && { marked }),
     endpoint_set: { id: setId, revision },
     issued: {
       id: repair.id,

@@ -20,6 +20,7 @@ import { deleteVCluster } from '#plane/fleet/change-vclusters.ts'
 import { commitDecision } from '#plane/core/commit-decision.ts'
 import { effectsOf } from './compute-plan.ts'
 import type { OnlyIf } from '#plane/core/only-if.ts'
+import type { PlaneNames } from '#plane/settings/plane-names.ts'
 import { revokeToken } from '#plane/enrollment/token-routes.ts'
 import { withdrawAuthority } from '#plane/ca/withdraw-authority.ts'
 import { purgeNode } from '#plane/revocation/purge-node.ts'
@@ -33,6 +34,7 @@ export type PlanParts = {
   readonly channels: OpenChannels
   readonly peers: PeerProofs
   readonly receipts: Pick<Receipts, 'collect'>
+  readonly planeNames: PlaneNames
 }
 
 /** What became of one of those it concerns. */
@@ -53,7 +55,7 @@ export const applyPlan = async (
     const plan = await core.store.get('plan', id)
     const unfit = planUnfit(plan, core.clock.nowMs())
     if (unfit !== null || plan === null) return unfit ?? refuse('PLAN_NOT_FOUND', id)
-    const now = await effectsOf(core, parts.authority, plan.value.action)
+    const now = await effectsOf(core, parts, plan.value.action)
     return isRefusal(now) ? now : decideApplyPlan({ plan, now, by, nowMs: core.clock.nowMs() })
   })
   if (isRefusal(marked)) return marked
@@ -95,6 +97,8 @@ const stepsOf = async (core: FlowCore, parts: PlanParts, plan: Plan, by: Attribu
         await withdrawAuthority(core.feed, authority, channels, { issuer: compromised, reason, by }),
       )
     }
+    case 'drop-name':
+      return one(`name ${action.name}`, await parts.planeNames.drop(action.name, by))
   }
 }
 

@@ -28,26 +28,29 @@ import { keysOf } from '#plane/revocation/withdraw-identity.ts'
 import { everySlot, slotsOf } from '#domain/core/certificate.ts'
 import { profilesByName } from '#plane/core/count-recoverable.ts'
 import { everyNode } from '#plane/core/pages.ts'
+import type { PlaneNames } from '#plane/settings/plane-names.ts'
 import type { Core, FlowCore } from '#plane/core/core.ts'
 
 type ReadingCore = Pick<Core, 'store' | 'clock'>
 
+export type PlanReading = { readonly authority: LeafLimit; readonly planeNames: PlaneNames }
+
 export const computePlan = async (
   core: FlowCore,
-  issuer: LeafLimit,
+  reading: PlanReading,
   action: PlanAction,
   by: Attribution,
 ): Promise<Done<PlanDecided> | Refusal> => {
   const id = sortableId(core.clock.nowMs(), core.random)
   return commitDecision(core, async () => {
-    const effects = await effectsOf(core, issuer, action)
+    const effects = await effectsOf(core, reading, action)
     return isRefusal(effects) ? effects : decideKeepPlan({ id, action, effects, by, nowMs: core.clock.nowMs() })
   })
 }
 
 export const effectsOf = (
   core: ReadingCore,
-  issuer: LeafLimit,
+  { authority, planeNames }: PlanReading,
   action: PlanAction,
 ): Promise<readonly PlanEffect[] | Refusal> => {
   switch (action.kind) {
@@ -62,9 +65,11 @@ export const effectsOf = (
     case 'delete-vcluster':
       return ofVCluster(core.store, action.vcluster)
     case 'change-profile':
-      return ofProfile(core, issuer, action)
+      return ofProfile(core, authority, action)
     case 'rotate-ca':
       return ofAuthority(core, action.compromised)
+    case 'drop-name':
+      return planeNames.effectsOfDrop(action.name)
   }
 }
 

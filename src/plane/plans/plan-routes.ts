@@ -14,7 +14,7 @@ export const operatorPlanRoutes = (core: FlowCore, parts: PlanParts): readonly R
   serve(planApi, {
     compute: async (call) => {
       const action = actionIn(call.body.action)
-      const done = forbidden(call, action) ?? (await computePlan(core, parts.authority, action, attributionOf(call)))
+      const done = forbidden(call, action) ?? (await computePlan(core, parts, action, attributionOf(call)))
       return isRefusal(done) ? done : answer(planView(done.plan), 201)
     },
     show: async (call) => {
@@ -60,6 +60,8 @@ const actionIn = (body: PlanActionBody): PlanAction => {
       return { kind: body.kind, profile: body.profile, set: body.set }
     case 'rotate-ca':
       return { kind: body.kind, compromised: body.compromised ?? null, reason: body.reason ?? 'rotated' }
+    case 'drop-name':
+      return { kind: body.kind, name: body.name }
   }
 }
 

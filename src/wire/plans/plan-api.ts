@@ -16,6 +16,7 @@ import {
   Settings,
   text,
 } from '#wire/core/shapes.ts'
+import { ServedNameText } from '#wire/settings/names-api.ts'
 import { ReceiptView } from '#wire/revocation/receipt-api.ts'
 
 const Nodes = Type.Array(NodeIdText, { minItems: 1, maxItems: mostPlanned })
@@ -46,6 +47,7 @@ const PlanActionBody = Type.Union([
     },
     closed,
   ),
+  Type.Object({ kind: Type.Literal('drop-name'), name: ServedNameText }, closed),
 ])
 export type PlanActionBody = Static<typeof PlanActionBody>
 

@@ -88,6 +88,8 @@ export const RepairBundle = Type.Object({
   recovery_urls: Type.Array(Type.String({ maxLength: 512 }), { minItems: 1, maxItems: 16 }),
   recovery_roots: Type.Array(Type.String({ maxLength: 32 * 1024 }), { minItems: 1, maxItems: 8 }),
   statement_keys: Type.Array(Type.String({ maxLength: 1024 }), { minItems: 1, maxItems: 8 }),
+  /** The certificate of the recovery listener carries the plane's mark. Left out by planes before 0.4.0. */
+  marked: Type.Optional(Type.Boolean()),
   endpoint_set: Type.Object({ id: Type.String({ maxLength: 128 }), revision: Type.Integer() }),
   issued: Type.Object({
     id: Type.String({ maxLength: 64 }),

@@ -131,7 +131,10 @@ export const tableShapes: { readonly [K in RowKind]: TableShape<RowTypes[K]> } =
   'name-claim': {
     table: 'name_claim',
     key: ({ name }) => name,
-    columns: { node: ({ holder }) => (holder.kind === 'node' ? holder.node : null) },
+    columns: {
+      node: ({ holder }) => (holder.kind === 'node' ? holder.node : null),
+      holder: ({ holder }) => holder.kind,
+    },
     fixed: [],
   },
   'purged-node': { table: 'purged_node', key: ({ name }) => name, columns: {}, fixed: [] },

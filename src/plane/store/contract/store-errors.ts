@@ -17,6 +17,8 @@ export type StoreRefusedCode =
   /** By the clock of this machine an authority is over that nothing here can replace. */
   | 'AUTHORITY_EXPIRED'
   | 'SEALING_KEY_EXPOSED'
+  /** A name that the plane is to have belongs to a node. */
+  | 'NAME_HELD'
 
 /**
  * The store does not open, or a plane does not start on what it finds there; nothing was changed. Trying again changes

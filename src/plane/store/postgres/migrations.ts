@@ -145,8 +145,20 @@ export const migrations: readonly string[] = [
   // 0.4.0
   `${documents('program', `, node ${text} NOT NULL`)}
    CREATE INDEX program_by_node ON program (node, key);
-   ${documents('name_claim', `, node ${text}`)}
+   ${documents('name_claim', `, node ${text}, holder ${text} NOT NULL`)}
    CREATE INDEX name_claim_by_node ON name_claim (node, key) WHERE node IS NOT NULL;
+   CREATE INDEX name_claim_by_holder ON name_claim (holder, key);
+   -- Every name that the plane has served is its own, also one that a plane on schema 3 has served until now. Those of
+   -- certificates that have ended are not served any more.
+   INSERT INTO name_claim (key, version, doc, node, holder)
+     SELECT name, 1, json_build_object('name', name, 'holder', json_build_object('kind', 'plane', 'use', 'certificate',
+       'joinStrings', 0, 'retaken', false, 'dropped', CASE WHEN ends > now() THEN NULL ELSE
+         json_build_object('atMs', (extract(epoch FROM now()) * 1000)::bigint, 'by', 'system:upgrade') END),
+       'sinceMs', since, 'by', 'system:upgrade')::text, NULL, 'plane'
+     FROM (SELECT CASE WHEN served LIKE '%:%' OR served ~ '^[0-9.]+$' THEN 'ip:' ELSE 'dns:' END || served AS name,
+         min((bytes::jsonb ->> 'atMs')::bigint) AS since, max((bytes::jsonb #>> '{body,not_after}')::timestamptz) AS ends
+       FROM journal CROSS JOIN LATERAL jsonb_array_elements_text(bytes::jsonb #> '{body,names}') AS served
+       WHERE type = 'server_certificate.issued' GROUP BY 1) AS name;
    ${documents('purged_node', '')}
    CREATE INDEX key_claim_by_holder ON key_claim (${documentText(['holders', '0', 'node'])}, key);
    CREATE INDEX wireguard_key_by_node ON wireguard_key (${documentText(['node'])}, key);
@@ -156,5 +168,7 @@ export const migrations: readonly string[] = [
    UPDATE node SET doc = '{"provisioning":null,' || substr(doc, 2) WHERE doc LIKE '{"%';
    -- Overlays: how services run, files with values of the node, health checks.
    UPDATE vcluster SET version = version + 1, doc = jsonb_set(doc::jsonb, '{overlay}',
-     '{"terms":[],"templates":[],"checks":[]}'::jsonb || (doc::jsonb -> 'overlay'))::text;`,
+     '{"terms":[],"templates":[],"checks":[]}'::jsonb || (doc::jsonb -> 'overlay'))::text;
+   -- By which name a token was handed out is not known of those before.
+   UPDATE token SET doc = (doc::jsonb || '{"serverName":null}'::jsonb)::text;`,
 ]

@@ -21,6 +21,7 @@ const lacking: { readonly [K in RowKind]?: Partial<RowTypes[K]> } = {
     maintenance: { policy: maintenancePolicy, timeSync: null },
   },
   vcluster: { overlay: noOverlay },
+  token: { serverName: null },
   denial: { atMs: 0, reason: 'unspecified' },
   issuer: { compromisedAtMs: null },
 }

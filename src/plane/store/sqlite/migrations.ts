@@ -153,8 +153,19 @@ export const migrations: readonly string[] = [
   // 0.4.0
   `${documents('program', ', node TEXT NOT NULL')}
    CREATE INDEX program_by_node ON program (node, key);
-   ${documents('name_claim', ', node TEXT')}
+   ${documents('name_claim', ', node TEXT, holder TEXT NOT NULL')}
    CREATE INDEX name_claim_by_node ON name_claim (node, key) WHERE node IS NOT NULL;
+   CREATE INDEX name_claim_by_holder ON name_claim (holder, key);
+   -- Every name that the plane has served is its own. Those of certificates that have ended are not served any more.
+   INSERT INTO name_claim (key, version, doc, node, holder)
+     SELECT name, 1, json_object('name', name, 'holder', json_object('kind', 'plane', 'use', 'certificate', 'joinStrings', 0,
+       'retaken', json('false'), 'dropped', json(iif(ends > strftime('%Y-%m-%dT%H:%M:%fZ', 'now'), 'null',
+         json_object('atMs', CAST(strftime('%s', 'now') AS INTEGER) * 1000, 'by', 'system:upgrade')))),
+       'sinceMs', since, 'by', 'system:upgrade'), NULL, 'plane'
+     FROM (SELECT iif(instr(served.value, ':') > 0 OR NOT served.value GLOB '*[^0-9.]*', 'ip:', 'dns:') || served.value AS name,
+         min(json_extract(bytes, '$.atMs')) AS since, max(json_extract(bytes, '$.body.not_after')) AS ends
+       FROM every_entry, json_each(bytes, '$.body.names') AS served
+       WHERE every_entry.type = 'server_certificate.issued' GROUP BY 1);
    ${documents('purged_node', '')}
    CREATE INDEX key_claim_by_holder ON key_claim (${documentText(['holders', 0, 'node'])}, key);
    CREATE INDEX wireguard_key_by_node ON wireguard_key (${documentText(['node'])}, key);
@@ -164,7 +175,9 @@ export const migrations: readonly string[] = [
    UPDATE node SET doc = json_set(doc, '$.provisioning', json('null')) WHERE json_valid(doc);
    -- Overlays: how services run, files with values of the node, health checks.
    UPDATE vcluster SET doc = json_insert(doc, '$.overlay.terms', json('[]'),
-     '$.overlay.templates', json('[]'), '$.overlay.checks', json('[]'));`,
+     '$.overlay.templates', json('[]'), '$.overlay.checks', json('[]'));
+   -- By which name a token was handed out is not known of those before.
+   UPDATE token SET doc = json_set(doc, '$.serverName', json('null'));`,
 ]
 
 export const newestSchema = migrations.length

@@ -1,0 +1,107 @@
+// `muster domain names` and `muster domain join-string`: what the plane is called, and what machines are told of it.
+
+import type { Command } from 'commander'
+import type { Cli, GlobalOptions } from '#cli/kit/cli.ts'
+import { formatAgo } from '#cli/kit/duration.ts'
+import { usageFailure } from '#cli/kit/failure.ts'
+import { localAddressIn, localWarning } from '#cli/kit/local-address.ts'
+import { connect } from '#cli/kit/operator-client.ts'
+import { printer } from '#cli/kit/print.ts'
+import { printable } from '#cli/kit/printable.ts'
+import { renderHeadedTable, type Cell } from '#cli/kit/table.ts'
+import { noun, performs, plans, verb } from '#cli/kit/verb.ts'
+import { withPlan, type PlanOptions } from '#cli/plans/plan.ts'
+import { parseIsoTime } from '#platform/clock.ts'
+import { namesApi, type PlaneNameView } from '#wire/settings/names-api.ts'
+
+export const declareDomainNames = (domain: Command, cli: Cli): void => {
+  const join = verb(
+    domain,
+    'join-string',
+    'Print a join string without a token, for machines that join by their hardware identity',
+    [
+      ['muster domain join-string', ''],
+      ['muster domain join-string > image/etc/muster/join', 'into the image of diskless machines'],
+    ],
+  )
+  performs(cli, join, joinString)
+
+  const names = noun(domain.command('names').description('Names that the plane serves, and served before'), [
+    ['muster domain names list', ''],
+    ['muster domain names drop old.example --plan', 'who would be stranded'],
+  ])
+  const list = verb(names, 'list', 'List them, and who still needs those that are to go', [
+    ['muster domain names list', ''],
+  ])
+  performs(cli, list, namesList)
+
+  const drop = verb(
+    names,
+    'drop [name]',
+    'Take a name that is not configured any more out of the certificates, also where nodes still need it',
+    [
+      ['muster domain names drop old.example --plan', 'who would be stranded'],
+      ['muster domain names drop old.example', ''],
+    ],
+  )
+  plans(drop)
+  performs(cli, drop, namesDrop)
+}
+
+const joinString = async (cli: Cli, options: GlobalOptions): Promise<void> => {
+  const answer = await connect(cli, options).ask(namesApi.joinString)
+  const print = printer(cli, options)
+  print.answer(answer, () => [printable(answer.join)])
+  const local = localAddressIn(answer.join)
+  if (local !== null) print.note(localWarning(local))
+  print.note(
+    'it holds no secret: a machine joins with it if its hardware is registered (muster node enroll ID --mac MAC)',
+  )
+}
+
+const namesList = async (cli: Cli, options: GlobalOptions): Promise<void> => {
+  const answer = await connect(cli, options).ask(namesApi.list)
+  const nowMs = cli.clock.nowMs()
+  printer(cli, options).answer(answer, (paint) =>
+    renderHeadedTable(
+      ['NAME', 'USE', 'STATE', 'SINCE', 'STILL NEEDED BY'],
+      answer.names.map((name): Cell[] => [
+        printable(name.name),
+        name.use,
+        { text: name.state, colour: name.state === 'kept' ? 'yellow' : name.state === 'dropped' ? 'dim' : 'green' },
+        formatAgo(parseIsoTime(name.dropped_at ?? name.since) ?? nowMs, nowMs),
+        neededBy(name),
+      ]),
+      paint,
+    ),
+  )
+}
+
+const neededBy = ({ state, needed_by: needs, dropped_by: by }: PlaneNameView): string => {
+  if (state === 'dropped') return `nobody: dropped by ${by ?? '?'}, forbidden for programs`
+  if (needs === null) return ''
+  const counts = [
+    [needs.nodes, 'nodes that have not acknowledged the new address'],
+    [needs.images, 'nodes that join by hardware'],
+    [needs.tokens, 'unused tokens'],
+    [needs.repair_bundles, 'repair bundles'],
+    [needs.join_strings, 'join strings without a token'],
+  ] as const
+  const said = counts.filter(([count]) => count > 0).map(([count, what]) => `${count} ${what}`)
+  return said.length === 0 ? 'nobody: it is about to go' : said.join(', ')
+}
+
+const namesDrop = withPlan(
+  'drop-name',
+  (_options: PlanOptions, name: string | undefined) => ({ kind: 'drop-name' as const, name: named(name) }),
+  async (cli: Cli, options: PlanOptions, name: string | undefined) => {
+    const about = { NAME: named(name) }
+    const dropped = await connect(cli, options).ask(namesApi.drop, { params: { name: named(name) }, about })
+    printer(cli, options).answer(dropped, () => [`${printable(dropped.name)} dropped`])
+  },
+)
+
+const named = (name: string | undefined): string => {
+  if (name === undefined) throw usageFailure('Which name?', 'muster domain names drop NAME, or --apply PLAN')
+  return name
+}

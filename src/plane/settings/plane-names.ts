@@ -1,0 +1,205 @@
+// The names of the plane as operators see them: which it has, who still needs one that is not configured any more, and dropping
+// it. One that nobody needs is dropped without an operator.
+
+import { mergeParts, type Attribution, type ChangePart } from '#domain/core/change.ts'
+import type { Node, NodeId } from '#domain/core/node.ts'
+import { isRefusal, type Refusal } from '#domain/core/refusal.ts'
+import { decideRevokeToken } from '#domain/enrollment/token.ts'
+import { nameDropOf } from '#domain/plans/plan-effects.ts'
+import type { PlanEffect } from '#domain/plans/plan.ts'
+import { hasBundleBefore, isNeeded, isTokenAt, whyNeeded, type NameNeeds } from '#domain/programs/name-needs.ts'
+import {
+  claimedName,
+  decideDropName,
+  dropUnfit,
+  hostOfName,
+  hostOfUrl,
+  isInCertificates,
+  isOfPlane,
+  wasJustRetaken,
+  type NameDropped,
+  type ServedClaim,
+} from '#domain/programs/served-names.ts'
+import type { ServedNames } from '#plane/authority/served-names.ts'
+import { commitDecision, type Done } from '#plane/core/commit-decision.ts'
+import { endpointSet, type PlaneUrls } from '#plane/core/configuration.ts'
+import { withStore, type Core } from '#plane/core/core.ts'
+import { profilesByName, recoverabilityNow, type ProfilesByName } from '#plane/core/count-recoverable.ts'
+import { everyNode, everyRow } from '#plane/core/pages.ts'
+import type { UpkeepTask } from '#plane/core/upkeep.ts'
+
+export type PlaneName = {
+  readonly claim: ServedClaim
+  readonly state: 'configured' | 'kept' | 'dropped'
+  /** Of one that is kept; null of others. */
+  readonly needs: NameNeeds | null
+}
+
+export type PlaneNames = {
+  list(): Promise<readonly PlaneName[]>
+  effectsOfDrop(host: string): Promise<readonly PlanEffect[] | Refusal>
+  drop(host: string, by: Attribution): Promise<Done<NameDropped> | Refusal>
+  /** Drops what nobody needs any more. */
+  readonly upkeep: UpkeepTask
+}
+
+export type PlaneNamesParts = {
+  readonly names: Pick<ServedNames, 'isConfigured' | 'listensAt' | 'kept'>
+  readonly urls: () => Pick<PlaneUrls, 'node' | 'recovery'>
+}
+
+const upkeepEveryMs = 5000
+const pageSize = 200
+
+export const openPlaneNames = (core: Core, parts: PlaneNamesParts): PlaneNames => {
+  const { names } = parts
+  /** The node that stood in the way last: most of the time it still does, and no other has to be looked at. */
+  let inTheWay: NodeId | null = null
+
+  const isStillInTheWay = async (present: Present): Promise<boolean> => {
+    const row = inTheWay === null ? null : await core.store.get('node', inTheWay)
+    return row !== null && (await needOf(core, present, row.value)) !== null
+  }
+  const dropUnneeded = async (leader: Core): Promise<void> => {
+    const kept = names.kept().filter((claim) => !wasJustRetaken(claim, core.clock.nowMs()))
+    if (kept.length === 0) return
+    const present = await presentOf(leader, parts)
+    if (await isStillInTheWay(present)) return
+    inTheWay = await firstInTheWay(leader, present)
+    if (inTheWay !== null) return
+    for (const claim of kept) {
+      if (isNeeded({ nodes: [], ...(await handedOutWith(leader, present, claim)) })) continue
+      const host = hostOfName(claim.name)
+      const dropped = await dropName(leader, parts, host, 'no node needs it any more', releasing)
+      if (!isRefusal(dropped)) core.log.info({ name: host }, 'the plane has dropped a former name')
+    }
+  }
+
+  return {
+    async list() {
+      const all = await Array.fromAsync(
+        everyRow(core.store, 'name-claim', ({ name }) => name, { where: { holder: 'plane' } }),
+      )
+      const isKept = (claim: ServedClaim): boolean =>
+        isInCertificates(claim) && !names.isConfigured(hostOfName(claim.name))
+      const claims = all.filter(isOfPlane)
+      const present = await presentOf(core, parts)
+      const nodes = claims.some(isKept) ? await nodesInNeed(core, present) : []
+      return Promise.all(
+        claims.map(async (claim): Promise<PlaneName> => {
+          if (claim.holder.dropped !== null) return { claim, state: 'dropped', needs: null }
+          if (!isKept(claim)) return { claim, state: 'configured', needs: null }
+          return { claim, state: 'kept', needs: { nodes, ...(await handedOutWith(core, present, claim)) } }
+        }),
+      )
+    },
+    async effectsOfDrop(host) {
+      const row = await core.store.get('name-claim', claimedName(host))
+      const unfit = dropUnfit({ host, row, configured: names.isConfigured(host), listensThere: names.listensAt(host) })
+      if (unfit !== null || row === null || !isOfPlane(row.value)) return unfit ?? []
+      const present = await presentOf(core, parts)
+      const nodes = await nodesInNeed(core, present)
+      return nameDropOf(host, { nodes, ...(await handedOutWith(core, present, row.value)) })
+    },
+    drop: (host, by) => dropName(core, parts, host, 'dropped by an operator', by),
+    upkeep: {
+      name: 'names of the plane',
+      where: 'leader',
+      everyMs: upkeepEveryMs,
+      run: (asLeader) => dropUnneeded(withStore(core, asLeader)),
+    },
+  }
+}
+
+const releasing: Attribution = { actor: 'system:names', source: null, correlation: null }
+
+/** Tokens with that name are void from then on: no machine that has one could reach the plane. */
+const dropName = (
+  core: Core,
+  parts: PlaneNamesParts,
+  host: string,
+  why: string,
+  by: Attribution,
+): Promise<Done<NameDropped> | Refusal> =>
+  commitDecision(core, async () => {
+    const name = claimedName(host)
+    const row = await core.store.get('name-claim', name)
+    const nowMs = core.clock.nowMs()
+    const { renamedAtMs } = await presentOf(core, parts)
+    const withdrawn: ChangePart[] = []
+    for await (const token of everyRow(core.store, 'token', ({ hash }) => hash)) {
+      if (!isTokenAt(token, name, renamedAtMs, nowMs)) continue
+      const found = await core.store.get('token', token.hash)
+      const revoked = found === null ? null : decideRevokeToken({ token: found, by, nowMs })
+      if (revoked !== null && !isRefusal(revoked)) withdrawn.push(revoked.change)
+    }
+    return decideDropName({
+      ...{ host: hostOfName(name), row, why, by, nowMs },
+      configured: parts.names.isConfigured(host),
+      listensThere: parts.names.listensAt(host),
+      extra: mergeParts(withdrawn),
+    })
+  })
+
+/** What nodes are to have now, and since when the plane has the name in it: what was made before has another one. */
+type Present = { readonly revision: number; readonly renamedAtMs: number; readonly profiles: ProfilesByName }
+
+const presentOf = async ({ store }: Core, { urls }: PlaneNamesParts): Promise<Present> => {
+  const served = urls()
+  const claim = await store.get('name-claim', claimedName(hostOfUrl(served.node)))
+  return {
+    revision: endpointSet(served).revision,
+    renamedAtMs: claim === null ? 0 : claim.value.sinceMs,
+    profiles: await profilesByName(store),
+  }
+}
+
+type NodeInNeed = NameNeeds['nodes'][number]
+
+/** Null: it needs no former name. */
+const needOf = async ({ store, clock }: Core, present: Present, node: Node): Promise<NodeInNeed | null> => {
+  const profile = present.profiles.get(node.profile) ?? null
+  const { report, agentVersion } = await store.observation(node.id)
+  // What it could not write down is gone after a restart.
+  const isWritten = report !== null && report.storage.identity_writable
+  const endpointRevision = isWritten ? report.endpoint_set.revision : null
+  const why = whyNeeded({ node, profile, endpointRevision }, present.revision)
+  if (why === null) return null
+  const { recoverable } = await recoverabilityNow(store, node, present.profiles, clock.nowMs())
+  return { facts: { node, profile, endpointRevision, agentVersion, recoverable }, why }
+}
+
+const nodesInNeed = async (core: Core, present: Present): Promise<readonly NodeInNeed[]> => {
+  const found: NodeInNeed[] = []
+  for await (const node of everyNode(core.store, { limit: pageSize, timers: core.timers })) {
+    const need = await needOf(core, present, node)
+    if (need !== null) found.push(need)
+  }
+  return found
+}
+
+/** A node that keeps a former name; null: none. */
+const firstInTheWay = async (core: Core, present: Present): Promise<NodeId | null> => {
+  for await (const node of everyNode(core.store, { limit: pageSize, timers: core.timers })) {
+    if ((await needOf(core, present, node)) !== null) return node.id
+  }
+  return null
+}
+
+const handedOutWith = async (
+  { store, clock, timers }: Core,
+  { renamedAtMs }: Present,
+  claim: ServedClaim,
+): Promise<Omit<NameNeeds, 'nodes'>> => {
+  const nowMs = clock.nowMs()
+  const tokens = await Array.fromAsync(everyRow(store, 'token', ({ hash }) => hash))
+  const bundles: Node[] = []
+  for await (const node of everyNode(store, { limit: pageSize, timers })) {
+    if (hasBundleBefore(node, renamedAtMs, nowMs)) bundles.push(node)
+  }
+  return {
+    tokens: tokens.filter((token) => isTokenAt(token, claim.name, renamedAtMs, nowMs)),
+    bundles,
+    joinStrings: claim.holder.joinStrings,
+  }
+}

@@ -1,0 +1,195 @@
+// The plane gets another name: the former one stays in its certificates until every node knows the new address, or an operator
+// drops it. On SQLite and PostgreSQL.
+
+import assert from 'node:assert/strict'
+import { test, type TestContext } from 'node:test'
+import type { Attribution } from '#domain/core/change.ts'
+import { noHardware, type NodeId } from '#domain/core/node.ts'
+import { isRefusal } from '#domain/core/refusal.ts'
+import { programKey } from '#domain/programs/program.ts'
+import { openServedNames } from '#plane/authority/served-names.ts'
+import { openAuthority } from '#plane/authority/built-in-authority.ts'
+import { endpointSet } from '#plane/core/configuration.ts'
+import { openFeed } from '#plane/core/feed.ts'
+import { createToken } from '#plane/enrollment/token-routes.ts'
+import { openPlaneNames } from '#plane/settings/plane-names.ts'
+import { StoreRefused } from '#plane/store/contract/store-errors.ts'
+import type { Observation } from '#plane/store/contract/store.ts'
+import { silentLog } from '#platform/log.ts'
+import { systemRandom } from '#platform/random.ts'
+import { manualTimers } from '../fakes/manual-timers.ts'
+import { nodeRow, slot } from '../fakes/sample-rows.ts'
+import { eventually } from '../process/eventually.ts'
+import { day, operator, setUp, startMs, type Setup } from './authority-setup.ts'
+
+const by: Attribution = operator
+
+/** A plane that was started with this name. */
+const startNamed = async (setup: Setup, host: string) => {
+  const { store, clock } = setup
+  const core = { store, feed: openFeed(), clock, random: systemRandom, timers: manualTimers(clock), log: silentLog }
+  const names = await openServedNames(core, { names: { dns: [host], ip: [] }, addresses: [] })
+  const authority = await openAuthority(core, {
+    custody: await setup.custody(),
+    names,
+    recovery: { storedRoots: () => [], warnings: () => [] },
+    options: {
+      domain: 'test.example',
+      issuerKey: 'file',
+      intermediateLifetimeMs: 1826 * day,
+      serverLifetimeMs: 90 * day,
+    },
+  })
+  const urls = { node: `https://${host}:8443`, recovery: `https://${host}:8442`, marked: true }
+  const planeNames = openPlaneNames(core, { names, urls: () => urls })
+  const served = (): readonly string[] => authority.view().server_certificate.names
+  return {
+    authority,
+    planeNames,
+    served,
+    revision: endpointSet(urls).revision,
+    sweep: () => planeNames.upkeep.run(store),
+    invite: (node: NodeId) =>
+      createToken(
+        core,
+        { issuer: authority, urls: () => urls },
+        { node, profile: null, replace: true, ttlMs: null },
+        by,
+      ),
+    stateOf: async (name: string) =>
+      (await planeNames.list()).find(({ claim }) => claim.name === `dns:${name}`) ?? assert.fail(`no ${name}`),
+  }
+}
+
+const addNode = async ({ store }: Setup, id: NodeId, profile = 'gpu-cloud'): Promise<void> => {
+  const { value } = nodeRow('active', { id, profile, hardware: noHardware })
+  const note = { type: 'node.registered', atMs: startMs, ...by, node: id, epoch: null, token: null } as const
+  const outcome = await store.commit({
+    reads: [{ row: 'node', key: id, version: 0 }],
+    writes: [{ put: 'node', value }],
+    entries: [{ ...note, issuer: null, serial: null, body: {} }],
+  })
+  assert.notEqual(outcome, 'lost-race')
+}
+
+/** Its agent says which endpoint set it has, and that it could write it down. */
+const acknowledge = ({ store }: Setup, id: NodeId, revision: number, writable = true): void => {
+  const report = { endpoint_set: { id: 'runtime', revision, drift_total: 0 }, storage: { identity_writable: writable } }
+  store.observe(id, { report: report as unknown as Observation['report'], agentVersion: '0.4.0' })
+}
+
+const renamed = async (t: TestContext) => {
+  const setup = await setUp(t)
+  const former = await startNamed(setup, 'old.example')
+  return { setup, former, start: () => startNamed(setup, 'new.example') }
+}
+
+test('a former name stays in the certificate until every node has acknowledged, and then goes', async (t) => {
+  const { setup, former, start } = await renamed(t)
+  await addNode(setup, 'gpu-001')
+  await addNode(setup, 'gpu-002')
+  acknowledge(setup, 'gpu-001', former.revision)
+  const plane = await start()
+  assert.deepEqual(plane.served(), ['new.example', 'old.example'])
+  const kept = await plane.stateOf('old.example')
+  assert.deepEqual([kept.state, kept.needs?.nodes.length], ['kept', 2])
+
+  acknowledge(setup, 'gpu-001', plane.revision)
+  // One that could not write it down would have the former name again after a restart.
+  acknowledge(setup, 'gpu-002', plane.revision, false)
+  await plane.sweep()
+  assert.deepEqual(
+    (await plane.stateOf('old.example')).needs?.nodes.map(({ facts }) => facts.node.id),
+    ['gpu-002'],
+  )
+
+  acknowledge(setup, 'gpu-002', plane.revision)
+  await plane.sweep()
+  assert.equal((await plane.stateOf('old.example')).state, 'dropped')
+  await eventually('a certificate without it', () => plane.served().join() === 'new.example')
+  const [dropped] = await setup.journal('domain.name_dropped')
+  assert.deepEqual([dropped?.actor, dropped?.body['name']], ['system:names', 'old.example'])
+})
+
+test('a token that is not used yet keeps the name it was handed out with; an operator who drops it makes it void', async (t) => {
+  const { setup, former, start } = await renamed(t)
+  await addNode(setup, 'gpu-001')
+  const made = await former.invite('gpu-001')
+  assert.ok(made.kind === 'made')
+  const plane = await start()
+  acknowledge(setup, 'gpu-001', plane.revision)
+  await plane.sweep()
+  assert.deepEqual(
+    (await plane.stateOf('old.example')).needs?.tokens.map(({ id }) => id),
+    [made.token.id],
+  )
+
+  const effects = await plane.planeNames.effectsOfDrop('old.example')
+  assert.ok(!isRefusal(effects))
+  assert.deepEqual(effects[0]?.facts.slice(0, 2), ['0 nodes', '1 unused token void'])
+  assert.ok(!isRefusal(await plane.planeNames.drop('old.example', by)))
+  assert.equal((await setup.store.tokenById(made.token.id))?.value.state.kind, 'revoked')
+  await eventually('a certificate without it', () => plane.served().join() === 'new.example')
+})
+
+test('the plan to drop a name lists who would be stranded, and by what they come back', async (t) => {
+  const { setup, start } = await renamed(t)
+  await addNode(setup, 'gpu-001')
+  await addNode(setup, 'hpc-001', 'hpc-diskless')
+  const plane = await start()
+  acknowledge(setup, 'hpc-001', plane.revision)
+  const effects = await plane.planeNames.effectsOfDrop('old.example')
+  assert.ok(!isRefusal(effects))
+  const [name, gpu, hpc] = effects
+  assert.equal(name?.facts[0], '2 nodes')
+  assert.deepEqual([gpu?.subject, gpu?.loses], ['node gpu-001', 'at once'])
+  assert.match(gpu?.unrecoverable ?? '', /token create --node gpu-001/)
+  assert.deepEqual([hpc?.subject, hpc?.loses], ['node hpc-001', null])
+  assert.match(hpc?.unrecoverable ?? '', /domain join-string/)
+  // It joins by its image each time it starts, so the name is not dropped without an operator.
+  acknowledge(setup, 'gpu-001', plane.revision)
+  await plane.sweep()
+  assert.equal((await plane.stateOf('old.example')).state, 'kept')
+})
+
+test('the configured name is not dropped, and a name that was dropped can be taken again', async (t) => {
+  const { setup, former, start } = await renamed(t)
+  const refused = await former.planeNames.drop('old.example', by)
+  assert.equal(isRefusal(refused) && refused.code, 'NAME_CONFIGURED')
+  const plane = await start()
+  await plane.sweep()
+  assert.equal((await plane.stateOf('old.example')).state, 'dropped')
+  const again = await startNamed(setup, 'Old.Example')
+  await again.authority.maintain(90 * day)
+  assert.equal((await again.stateOf('old.example')).state, 'configured')
+  assert.deepEqual(again.served().toSorted(), ['new.example', 'old.example'])
+})
+
+test('a plane does not start with a name that a node holds, nor with one that a leaf of a program still carries', async (t) => {
+  const { setup } = await renamed(t)
+  const { store } = setup
+  const note = { type: 'domain.changed', atMs: startMs, ...by, node: null, epoch: null, token: null } as const
+  const entries = [{ ...note, issuer: null, serial: null, body: {} }] as const
+  const holder = { kind: 'node', node: 'db-1', derived: false } as const
+  const claim = { name: 'dns:db.example', holder, sinceMs: startMs, by: by.actor }
+  const free = (row: 'name-claim' | 'program', key: string) => [{ row, key, version: 0 }] as const
+  await store.commit({ reads: free('name-claim', claim.name), writes: [{ put: 'name-claim', value: claim }], entries })
+  const current = { ...slot('c1'), notAfterMs: startMs + day, names: ['dns:web.example'] }
+  const program = { node: 'web-1', epoch: 1, output: 'web', current, former: null, ended: null }
+  const key = programKey(program)
+  await store.commit({ reads: free('program', key), writes: [{ put: 'program', value: program }], entries })
+
+  for (const [host, said] of [
+    ['db.example', /registered for node db-1/],
+    ['web.example', /program of node web-1/],
+  ] as const) {
+    await assert.rejects(startNamed(setup, host), (error: unknown) => {
+      assert.ok(error instanceof StoreRefused && error.code === 'NAME_HELD')
+      assert.match(error.message, said)
+      assert.match(error.next, /--server-name NAME/)
+      return true
+    })
+  }
+  setup.clock.advance(2 * day)
+  assert.deepEqual((await startNamed(setup, 'web.example')).served(), ['web.example', 'old.example'])
+})
