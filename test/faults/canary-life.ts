@@ -271,7 +271,7 @@ export const lookAround = async (world: World): Promise<void> => {
   const bundles = formats.map((format) => {
     const node = `bundled-${format}`
     const out = format === 'script' ? [] : ['--out', world.at(`out/${node}`)]
-    return ['node', 'bundle', node, '--format', format, ...out]
+    return ['node', 'bundle', node, '--this-machine', '--format', format, ...out]
   })
   const commands: readonly (readonly string[])[] = [
     ...bundles,

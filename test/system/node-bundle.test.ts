@@ -36,23 +36,55 @@ const installed = async (t: TestContext, script: string): Promise<{ root: string
 test('an env bundle holds the name and a join string that works once, readable by its owner only', async (t) => {
   const { muster } = plane()
   const file = path.join(tempFolder(t), 'gpu-b1.env')
-  const made = await muster('node', 'bundle', 'gpu-b1', '--format', 'env', '--out', file)
+  const made = await muster('node', 'bundle', 'gpu-b1', '--this-machine', '--format', 'env', '--out', file)
   assert.equal(made.code, 0, made.stderr)
   assert.equal(fs.statSync(file).mode & 0o777, 0o600)
   const { stdout } = await run('sh', ['-c', '. "$0"; printf "%s %s" "$MUSTER_NODE_ID" "$MUSTER_JOIN"', file])
   const [id, joined] = stdout.split(' ')
   assert.equal(id, 'gpu-b1')
   assert.notEqual(parseJoinString(joined ?? ''), null)
-  const again = await muster('node', 'bundle', 'gpu-b1', '--format', 'env', '--out', file)
+  const again = await muster('node', 'bundle', 'gpu-b1', '--this-machine', '--format', 'env', '--out', file)
   assert.equal(again.code, 2)
   assert.match(again.stderr, /is there already/)
+})
+
+test('a plane that is called localhost makes no bundle for another machine, and says so with a token', async () => {
+  const { muster, api } = plane()
+  const refused = await muster('node', 'bundle', 'gpu-b9', '--format', 'env')
+  assert.equal(refused.code, 1)
+  assert.match(refused.stderr, /JOIN_ADDRESS_LOCAL.*\n.*--node-listen 0\.0\.0\.0:8443 --server-name NAME/)
+  assert.equal((await api('GET', '/v1/nodes/gpu-b9')).status, 404)
+  for (const words of [
+    ['token', 'create', '--node', 'gpu-b9'],
+    ['domain', 'join-string'],
+  ]) {
+    const warned = await muster(...words)
+    assert.equal(warned.code, 0, warned.stderr)
+    assert.match(warned.stderr, /warning: https:\/\/localhost:\d+ is this machine/)
+  }
+})
+
+test('a node that joins by its hardware gets a bundle without a secret, which is counted under the name in it', async () => {
+  const { muster, api } = plane()
+  const args = ['--this-machine', '--format', 'env', '--profile', 'hpc-diskless']
+  const unknown = await muster('node', 'bundle', 'hpc-b1', ...args)
+  assert.equal(unknown.code, 2)
+  assert.match(unknown.stderr, /node enroll hpc-b1 --profile hpc-diskless --mac MAC/)
+  await muster('node', 'enroll', 'hpc-b1', '--profile', 'hpc-diskless', '--mac', '02:4d:55:00:b1:01')
+  const made = await muster('node', 'bundle', 'hpc-b1', ...args)
+  assert.equal(made.code, 0, made.stderr)
+  assert.match(made.stdout, /Holds no secret/)
+  const join = parseJoinString(/MUSTER_JOIN=(.*)/.exec(made.stdout)?.[1] ?? '')
+  assert.deepEqual([join?.secret, join?.marked], [null, true])
+  const { names } = (await api('GET', '/v1/names')).body as { names: { name: string; state: string }[] }
+  assert.equal(names.find(({ name }) => name === 'localhost')?.state, 'configured')
 })
 
 test('the script installs the agent whose digest it was given, the service, and the join string', async (t) => {
   const { muster } = plane()
   const agent = path.join(tempFolder(t), 'muster-agent.mjs')
   fs.writeFileSync(agent, '#!/usr/bin/env node\nconsole.log("an agent")\n')
-  const args = ['--format', 'script', '--agent-url', agent, '--agent-file', agent]
+  const args = ['--this-machine', '--format', 'script', '--agent-url', agent, '--agent-file', agent]
   const made = await muster('node', 'bundle', 'gpu-b2', ...args)
   assert.equal(made.code, 0, made.stderr)
   const { root, code, stderr } = await installed(t, made.stdout)
@@ -84,7 +116,17 @@ test('cloud-init takes the bundle by its schema', async (t) => {
   const file = path.join(tempFolder(t), 'user-data')
   const url = 'https://files.example/muster-agent.mjs?v=1&x=y'
   const agent = ['--agent-url', url, '--agent-sha256', 'b'.repeat(64)]
-  const made = await muster('node', 'bundle', 'gpu-b4', '--format', 'cloud-init', ...agent, '--out', file)
+  const made = await muster(
+    'node',
+    'bundle',
+    'gpu-b4',
+    '--this-machine',
+    '--format',
+    'cloud-init',
+    ...agent,
+    '--out',
+    file,
+  )
   assert.equal(made.code, 0, made.stderr)
   const { stdout } = await run(program, ['schema', '--config-file', file])
   assert.match(stdout, /Valid/i)

@@ -11,6 +11,7 @@ import { formatSpan, formatAgo } from '#cli/kit/duration.ts'
 import { exitCodes } from '#cli/kit/exit-codes.ts'
 import { Failure, usageFailure } from '#cli/kit/failure.ts'
 import { durationOption, nodeName } from '#cli/kit/arguments.ts'
+import { localAddressIn, localWarning } from '#cli/kit/local-address.ts'
 import { connect, type OperatorClient } from '#cli/kit/operator-client.ts'
 import { printer } from '#cli/kit/print.ts'
 import { renderHeadedTable, type Cell } from '#cli/kit/table.ts'
@@ -86,6 +87,8 @@ const tokenCreate = async (cli: Cli, options: Options): Promise<void> => {
       `${counted(others, 'earlier token')} for ${whose} can still be used: muster token list --node ${token.node}`,
     )
   }
+  const local = localAddressIn(answer.join)
+  if (local !== null) print.note(localWarning(local))
   if (cli.out.isTerminal && !print.json) {
     print.note('next: on the machine, save that line to a file and run: muster agent run --join-file FILE')
   }

@@ -42,12 +42,23 @@ export const faultOfBootstrap = ({ nodeId, join, agent }: Bootstrap): string | n
 /** For `--join-file`, `EnvironmentFile=` and shells; to be kept 0600. The agent reads MUSTER_JOIN. */
 export const envFile = ({ nodeId, join }: Bootstrap): string =>
   [
-    `# Muster: bootstrap of ${nodeId}. Holds a token that works once: keep it 0600. The agent deletes it when it has kept its`,
-    '# identity, given as --join-file or left at /etc/muster/join; from EnvironmentFile= only with MUSTER_JOIN_ENV_FILE=PATH.',
+    ...aboutEnvironment(nodeId, join),
     `MUSTER_NODE_ID=${nodeId}`,
     `MUSTER_JOIN=${join}`,
     '',
   ].join('\n')
+
+const aboutEnvironment = (nodeId: string, join: string): readonly string[] =>
+  parseJoinString(join)?.secret === null
+    ? [`# Muster: bootstrap of ${nodeId}. Holds no secret.`]
+    : [
+        `# Muster: bootstrap of ${nodeId}. Holds a token that works once: keep it 0600. The agent deletes it when it has kept its`,
+        '# identity, given as --join-file or left at /etc/muster/join; from EnvironmentFile= only with MUSTER_JOIN_ENV_FILE=PATH.',
+      ]
+
+/** Of one that joins by its hardware there is nothing to keep secret. */
+const secrecyOf = (join: string, care: string): string =>
+  parseJoinString(join)?.secret === null ? 'Holds no secret.' : `Holds a token that works once: ${care}.`
 
 const scriptPath = '/run/muster-install.sh'
 
@@ -62,7 +73,7 @@ export const cloudInit = (
 ): string =>
   [
     '#cloud-config',
-    `# Muster: bootstrap of ${bootstrap.nodeId}. Holds a token that works once.`,
+    `# Muster: bootstrap of ${bootstrap.nodeId}. ${secrecyOf(bootstrap.join, 'user data is seen by more than the machine')}`,
     ...(firmware === null ? [] : packagesOf(firmware)),
     'write_files:',
     ...(firmware === null ? [] : firmwareFiles(firmware)).flatMap((one) =>
@@ -97,7 +108,7 @@ export type ServiceFiles = { readonly unit: string; readonly sysusers: string; r
 export const installScript = (bootstrap: Bootstrap, service: ServiceFiles): string =>
   [
     '#!/bin/sh',
-    `# Muster: brings ${bootstrap.nodeId} in. Holds a token that works once: keep it 0600, delete it afterwards.`,
+    `# Muster: brings ${bootstrap.nodeId} in. ${secrecyOf(bootstrap.join, 'keep it 0600, delete it afterwards')}`,
     'set -eu',
     'umask 077',
     'root=${MUSTER_INSTALL_ROOT:-}',

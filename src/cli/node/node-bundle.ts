@@ -1,4 +1,4 @@
-// What is carried to a machine: a token in a shape that provisioning takes, or an emergency credential.
+// What is carried to a machine: a token or a join string in a shape that provisioning takes, or an emergency credential.
 
 import * as path from 'node:path'
 import { sha256Hex } from '#platform/bytes.ts'
@@ -18,11 +18,16 @@ import type { Cli, GlobalOptions } from '#cli/kit/cli.ts'
 import { durationOption, nodeName } from '#cli/kit/arguments.ts'
 import { exitCodes } from '#cli/kit/exit-codes.ts'
 import { Failure, usageFailure } from '#cli/kit/failure.ts'
+import { localAddressIn, refuseLocal } from '#cli/kit/local-address.ts'
 import { connect, type OperatorClient } from '#cli/kit/operator-client.ts'
 import { printer } from '#cli/kit/print.ts'
 import { pathExists } from '#platform/paths.ts'
+import { caApi } from '#wire/ca/ca-api.ts'
 import { hardwareApi } from '#wire/fleet/hardware-api.ts'
 import { nodeActionApi } from '#wire/node/node-action-api.ts'
+import { nodeApi } from '#wire/node/node-api.ts'
+import { namesApi } from '#wire/settings/names-api.ts'
+import { settingsApi } from '#wire/settings/settings-api.ts'
 import { firmwareProfiles, type FirmwareProfile } from './firmware.ts'
 
 type BundleFormat = 'cloud-init' | 'env' | 'script'
@@ -35,6 +40,7 @@ type BundleOptions = GlobalOptions & {
   readonly replace?: boolean
   readonly expires?: string
   readonly profile?: string
+  readonly thisMachine?: boolean
   readonly out?: string
   readonly firmware?: string
 }
@@ -47,30 +53,80 @@ export const nodeBundle = async (cli: Cli, options: BundleOptions, id: string): 
   if (options.out !== undefined && readFileIfAny(options.out) !== null) throw taken(options.out)
   const plane = connect(cli, options)
   if (firmware !== null) await checkFirmware(plane, nodeId, firmware)
-  const answer = await plane.ask(tokenApi.create, {
-    body: {
-      node: nodeId,
-      ...(options.profile === undefined ? {} : { profile: options.profile }),
-      ...(options.replace === true ? { replace: true } : {}),
-      ...(options.expires === undefined ? {} : { expires_ms: durationOption('--expires', options.expires) }),
-    },
-    about: { ID: nodeId, PROFILE: options.profile ?? 'PROFILE' },
-  })
-  const bootstrap: Bootstrap = { nodeId, join: answer.join, agent }
+  const local = options.thisMachine === true ? null : localAddressIn((await plane.ask(caApi.bundle)).join)
+  if (local !== null) throw refuseLocal(local)
+  const given = (await joinsByHardware(plane, options, nodeId))
+    ? await hardwareInvitation(plane, options, nodeId)
+    : await tokenInvitation(plane, options, nodeId)
+  const bootstrap: Bootstrap = { nodeId, join: given.join, agent }
   const fault = faultOfBootstrap(bootstrap)
   if (fault !== null) throw unusable(fault)
   const content = render(options.format, bootstrap, firmware)
 
   const print = printer(cli, options)
-  const body = { node: nodeId, format: options.format, token: answer.token.id, expires_at: answer.token.expires_at }
+  const body = { node: nodeId, format: options.format, token: given.token, expires_at: given.expiresAt }
   if (options.out === undefined) print.answer({ ...body, content }, () => [content.replace(/\n$/, '')])
   else {
     if (createFile(options.out, content, 0o600) === 'exists') throw taken(options.out)
     print.answer({ ...body, file: options.out }, () => [options.out ?? ''])
   }
-  if (answer.registered) print.note(`registered ${nodeId} with profile ${answer.token.profile}`)
-  print.note(`token ${answer.token.id} for node ${nodeId}, good once, until ${answer.token.expires_at}`)
+  for (const note of given.notes) print.note(note)
   if (firmware !== null) print.note(`when it runs: muster node machine ${nodeId} --firmware ${firmware.name}`)
+}
+
+/** What a machine joins with, and what a person has to know about it. */
+type Invitation = {
+  readonly join: string
+  /** Null: it holds no secret. */
+  readonly token: string | null
+  readonly expiresAt: string | null
+  readonly notes: readonly string[]
+}
+
+const tokenInvitation = async (plane: OperatorClient, options: BundleOptions, node: string): Promise<Invitation> => {
+  const { join, token, registered } = await plane.ask(tokenApi.create, {
+    body: {
+      node,
+      ...(options.profile === undefined ? {} : { profile: options.profile }),
+      ...(options.replace === true ? { replace: true } : {}),
+      ...(options.expires === undefined ? {} : { expires_ms: durationOption('--expires', options.expires) }),
+    },
+    about: { ID: node, PROFILE: options.profile ?? 'PROFILE' },
+  })
+  return {
+    join,
+    token: token.id,
+    expiresAt: token.expires_at,
+    notes: [
+      ...(registered ? [`registered ${node} with profile ${token.profile}`] : []),
+      `token ${token.id} for node ${node}, good once, until ${token.expires_at}`,
+    ],
+  }
+}
+
+const hardwareInvitation = async (plane: OperatorClient, options: BundleOptions, node: string): Promise<Invitation> => {
+  if (options.replace === true || options.expires !== undefined) {
+    throw usageFailure(`${node} joins by its hardware, without a token: --replace and --expires say nothing about it.`)
+  }
+  const { join } = await plane.ask(namesApi.joinString)
+  const note = `${node} joins by its hardware identity, each time it starts: this holds no secret and does not end`
+  return { join, token: null, expiresAt: null, notes: [note] }
+}
+
+/** By its profile. A node that is not registered could not be recognised by its hardware. */
+const joinsByHardware = async (plane: OperatorClient, options: BundleOptions, id: string): Promise<boolean> => {
+  const node = await plane.tryAsk(nodeApi.show, { params: { id } })
+  if (node instanceof Failure && node.code !== 'NODE_NOT_FOUND') throw node
+  const isKnown = !(node instanceof Failure)
+  const name = isKnown ? node.profile : (options.profile ?? (await plane.ask(settingsApi.domain)).defaultProfile)
+  const about = { PROFILE: name, NAME: name }
+  const { join } = await plane.ask(settingsApi.profile, { params: { name }, about })
+  if (join.allOf.includes('token')) return false
+  if (isKnown) return true
+  throw usageFailure(
+    `${id} is not registered, and its profile ${name} knows machines by their hardware.`,
+    `muster node enroll ${id} --profile ${name} --mac MAC --bmc-serial SERIAL`,
+  )
 }
 
 const firmwareIn = ({ firmware, format }: BundleOptions): FirmwareProfile | null => {

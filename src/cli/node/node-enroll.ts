@@ -46,7 +46,7 @@ export const nodeEnroll = async (cli: Cli, options: EnrollOptions, id: string | 
     ]),
   )
   print.note(
-    `next: muster token create --node ${node.id}; or, if its profile joins by hardware: muster ca bundle --join`,
+    `next: muster token create --node ${node.id}; or, if its profile joins by hardware: muster domain join-string`,
   )
 }
 

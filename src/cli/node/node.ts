@@ -65,13 +65,14 @@ export const declareNode = (node: Command, cli: Cli): void => {
   const bundle = verb(
     node,
     'bundle <id>',
-    'A token for a node, ready for provisioning: cloud-init, env file or script',
+    'What a node joins with, ready for provisioning: cloud-init, env file or script',
     [
       ['muster node bundle gpu-001 --format env --out gpu-001.env', 'the agent is in the image already'],
       [
         'muster node bundle gpu-001 --format cloud-init --agent-url https://files.example/muster-agent.mjs --agent-file dist/muster-agent.mjs',
         'installs the agent by its digest',
       ],
+      ['muster node bundle hpc-201 --format env', 'of a profile that joins by hardware: no secret, for the image'],
     ],
   )
     .addOption(
@@ -84,6 +85,7 @@ export const declareNode = (node: Command, cli: Cli): void => {
     .option('--replace', 'may take the place of an active node')
     .option('--expires <duration>', 'how long the token is good, such as 30m')
     .option('--profile <name>', "profile, if the node is not registered yet (default: the domain's)")
+    .option('--this-machine', 'it is for the machine of the plane, which may be called localhost there')
     .option('--out <file>', 'write it there, readable by its owner only')
   loads(cli, bundle, async () => (await import('./node-bundle.ts')).nodeBundle)
 

@@ -28,6 +28,14 @@ test('the banner has the addresses, the root and commands that enrol a first nod
   assert.doesNotMatch(text, /MUSTER_DATA/)
 })
 
+test('a plane that is called localhost says how another machine reaches it; one with a name does not', () => {
+  const local = planeBanner(planeReadyBody(ready), './muster', alone).join('\n')
+  assert.match(local, /No other machine can use https:\/\/localhost:8443/)
+  assert.match(local, /\.\/muster plane --node-listen 0\.0\.0\.0:8443 --server-name NAME/)
+  const named = planeReadyBody({ ...ready, nodeUrl: 'https://plane.example:8443' })
+  assert.doesNotMatch(planeBanner(named, './muster', alone).join('\n'), /No other machine/)
+})
+
 test('for another data folder it says how commands find it', () => {
   assert.ok(
     planeBanner(planeReadyBody(ready), 'muster', { isDefault: false, shared: false }).includes(

@@ -1,6 +1,7 @@
 // What `muster plane` says when it is ready.
 
 import type { PlaneReady } from '#plane/main.ts'
+import { leadsToItself } from '#wire/core/join-string.ts'
 import { defaultDataFolder } from '#cli/kit/connection.ts'
 import { shellWord } from '#cli/kit/printable.ts'
 import { renderFacts } from '#cli/kit/table.ts'
@@ -72,6 +73,14 @@ export const planeBanner = (
   `    ${program} token create --node gpu-001 | ${program} agent run --state ./n1 --join-file -`,
   `    ${program} node list`,
   '',
+  ...(leadsToItself(body.node_url)
+    ? [
+        `No other machine can use ${body.node_url}. For one, stop this plane and start it with a name or address it has there:`,
+        '',
+        `    ${program} plane --node-listen 0.0.0.0:8443 --server-name NAME`,
+        '',
+      ]
+    : []),
 ]
 
 export const isDefaultData = (data: string | undefined): boolean =>
