@@ -1,7 +1,7 @@
 // A plane, from its configuration to its end. Everything real is made here and in foundation/foundation.ts, and nowhere else.
 
 import { cutOffKey } from '#domain/core/cut-off.ts'
-import { hostOfName } from '#domain/programs/served-names.ts'
+import { hostOfName, type ServedClaim } from '#domain/programs/served-names.ts'
 import { openLog } from '#platform/log.ts'
 import { pathExists } from '#platform/paths.ts'
 import { processName, openFileLimit, musterVersion } from '#platform/this-process.ts'
@@ -63,8 +63,14 @@ export type PlaneReady = {
 
 const drainWithinMs = 5000
 
-const keptWarning = (host: string): string =>
-  `${host} stays in the certificates until every node knows the new address: muster domain names list`
+const keptWarning = (kept: readonly ServedClaim[]): readonly string[] => {
+  const hosts = kept.map(({ name }) => hostOfName(name)).join(', ')
+  return kept.length === 0
+    ? []
+    : [
+        `names of before stay in the certificates until every node has the new address (muster domain names list): ${hosts}`,
+      ]
+}
 
 /** Resolves when `stop` has been asked for and everything acknowledged is on disk. */
 export const runPlane = async (
@@ -303,7 +309,7 @@ const openPlane = async (config: PlaneConfig, laid: LaidFoundation) => {
       ...readyBut(settings(), [], store),
       ...clockWarnings(),
       ...authority.view().warnings,
-      ...names.kept().map(({ name }) => keptWarning(hostOfName(name))),
+      ...keptWarning(names.kept()),
       ...(rootKeyFile === null ? [] : [`the root key is in ${rootKeyFile}: take it offline now`]),
     ],
   }

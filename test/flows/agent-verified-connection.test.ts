@@ -115,6 +115,12 @@ const impostors: readonly { what: string; held: Held; above: Held[]; code: strin
     code: 'server_tls_untrusted',
   },
   {
+    what: 'a program of ours that poses as the plane',
+    held: server({ uriSans: ['spiffe://example.test/node/gpu-001/program/web'] }),
+    above: chainOf(ours),
+    code: 'server_tls_untrusted',
+  },
+  {
     what: 'a server whose certificate has expired',
     held: server({ issuedAtMs: nowMs - 91 * day }),
     above: chainOf(ours),

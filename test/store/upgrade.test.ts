@@ -257,3 +257,72 @@ test('L2: a PostgreSQL store of 0.2.0 has lived for as long as all its chains sh
   assert.equal(Number(found[0]?.['ms']), shownMs)
   await connection.end()
 })
+
+// The names that a plane of 0.3 has served, by its journal.
+
+const release030 = { sqlite: 6, postgres: 3 }
+const served = (atMs: number, endsMs: number, names: readonly string[]): string =>
+  JSON.stringify({ atMs, body: { names, not_after: new Date(endsMs).toISOString() } })
+const servedEntries = [
+  served(madeMs, madeMs + 90 * 24 * hourMs, ['old.example', 'localhost']),
+  served(madeMs + hourMs, Date.now() + 24 * hourMs, ['localhost', '192.0.2.10', '2001:db8::1']),
+]
+
+const areServed = async (store: Store): Promise<void> => {
+  const claims = (await store.list('name-claim', { where: { holder: 'plane' }, after: null, limit: 10 })).map(
+    ({ value }) => value,
+  )
+  assert.deepEqual(
+    claims.map(({ name, sinceMs, holder }) => [name, sinceMs - madeMs, holder.kind === 'plane' && holder.dropped?.by]),
+    [
+      ['dns:localhost', 0, undefined],
+      ['dns:old.example', 0, 'system:upgrade'],
+      ['ip:192.0.2.10', hourMs, undefined],
+      ['ip:2001:db8::1', hourMs, undefined],
+    ],
+  )
+  const [, old] = claims
+  assert.ok(old?.holder.kind === 'plane' && (old.holder.dropped?.atMs ?? 0) > madeMs)
+  assert.deepEqual(
+    { ...old.holder, dropped: null },
+    {
+      ...{ kind: 'plane', use: 'certificate', joinStrings: 0, retaken: false, dropped: null },
+    },
+  )
+}
+
+test('a SQLite store of 0.3 knows every name that its plane has served; of certificates that have ended as dropped', async (t) => {
+  const folder = tempFolder(t)
+  fs.chmodSync(folder, 0o700)
+  const database = new DatabaseSync(path.join(folder, 'muster.db'))
+  for (const step of sqliteSteps.slice(0, release030.sqlite)) database.exec(step)
+  const insert = `INSERT INTO journal (sequence, operation, bytes, hash, type) VALUES (?, ?, ?, x'00', 'server_certificate.issued')`
+  for (const [at, bytes] of servedEntries.entries()) database.prepare(insert).run(1 + at, `o${at}`, bytes)
+  database.exec(`PRAGMA application_id = ${0x4d535452}; PRAGMA user_version = ${release030.sqlite}`)
+  migrate(database)
+  const claims = database.prepare('SELECT key, doc, holder FROM name_claim ORDER BY key').all()
+  database.close()
+  const rowsOf = claims.map((row) => ({ version: 1, value: JSON.parse(String(row['doc'])) as never }))
+  await areServed({ list: async () => rowsOf } as unknown as Store)
+})
+
+test('a PostgreSQL store of 0.3 knows every name that its planes have served', async (t) => {
+  if (withPeer(t, 'postgres') === null) return
+  const database = await postgresDatabase(t)
+  const connection = await database.connect()
+  await makeSchema(connection, release030.postgres)
+  const insert = `INSERT INTO journal (chain, sequence, operation, bytes, hash, type) VALUES ($1, 1, $1, $2, '', 'server_certificate.issued')`
+  for (const [at, bytes] of servedEntries.entries()) {
+    await connection.run({ name: `served-${at}`, text: insert }, [`chain-${at}`, bytes])
+  }
+  await connection.end()
+  const access = openPgAccess({ clock: systemClock, timers: systemTimers, log: silentLog }, database.target)
+  await migrateDatabase(access)
+  const { rows: found } = await access.read({
+    name: 'names',
+    text: 'SELECT doc FROM name_claim ORDER BY key COLLATE "C"',
+  })
+  await access.close()
+  const rowsOf = found.map((row) => ({ version: 1, value: JSON.parse(String(row['doc'])) as never }))
+  await areServed({ list: async () => rowsOf } as unknown as Store)
+})

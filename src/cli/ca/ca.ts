@@ -7,6 +7,7 @@ import { planeOptions } from '#cli/plane/plane.ts'
 import { parseIsoTime } from '#platform/clock.ts'
 import { type CaView, caApi } from '#wire/ca/ca-api.ts'
 import { formatAgo, formatSpan } from '#cli/kit/duration.ts'
+import { localAddressIn, localWarning } from '#cli/kit/local-address.ts'
 import { connect } from '#cli/kit/operator-client.ts'
 import { type Paint, printer } from '#cli/kit/print.ts'
 import { withPlan, type PlanOptions } from '#cli/plans/plan.ts'
@@ -174,6 +175,8 @@ const caBundle = async (cli: Cli, options: GlobalOptions & { readonly join?: boo
   const print = printer(cli, options)
   print.answer(answer, () => (options.join === true ? [printable(answer.join)] : answer.roots.flatMap(pemLines)))
   print.note(`root fingerprint sha256:${answer.root_fingerprint}`)
+  const local = options.join === true ? localAddressIn(answer.join) : null
+  if (local !== null) print.note(localWarning(local))
 }
 
 const showCa = (cli: Cli, options: GlobalOptions, ca: CaView): void =>

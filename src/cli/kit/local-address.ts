@@ -5,7 +5,7 @@ import { exitCodes } from './exit-codes.ts'
 import { Failure } from './failure.ts'
 
 /** How the plane gets an address for other machines. */
-export const reachableStep =
+const reachableStep =
   'start the plane with a name or address that other machines reach it by: muster plane --node-listen 0.0.0.0:8443 --server-name NAME'
 
 /** The address in a join string that leads every other machine to itself; null: it does not. */

@@ -81,13 +81,13 @@ const neededBy = ({ state, needed_by: needs, dropped_by: by }: PlaneNameView): s
   if (state === 'dropped') return `nobody: dropped by ${by ?? '?'}, forbidden for programs`
   if (needs === null) return ''
   const counts = [
-    [needs.nodes, 'nodes that have not acknowledged the new address'],
+    [needs.nodes, 'nodes without the new address'],
     [needs.images, 'nodes that join by hardware'],
     [needs.tokens, 'unused tokens'],
     [needs.repair_bundles, 'repair bundles'],
     [needs.join_strings, 'join strings without a token'],
   ] as const
-  const said = counts.filter(([count]) => count > 0).map(([count, what]) => `${count} ${what}`)
+  const said = counts.filter(([count]) => count > 0).map(([count, what]) => `${what}: ${count}`)
   return said.length === 0 ? 'nobody: it is about to go' : said.join(', ')
 }
 

@@ -31,7 +31,7 @@ const advice: Readonly<Record<ConditionName, Advice>> = {
     'Set the clock of the machine; its agent judges certificates by the time of the plane meanwhile, and renews nothing because of the clock alone',
   disk_full: () => 'Make room on the machine; it keeps its identity meanwhile',
   endpoint_profile_drift: () =>
-    'It connects to other addresses than it was last given; it gets the right ones when it connects',
+    'It reached the plane by another address than it was given, or met another name there; it gets the right ones when it connects: muster domain names list shows the names of the plane',
   node_observability_disk_pressure: () =>
     'Its disk is nearly full, so it writes no logs and records: make room on the machine',
   recovery_enrollment_blocked: (id) =>

@@ -35,9 +35,9 @@ export const PlaneNameView = Type.Object({
 })
 export type PlaneNameView = Static<typeof PlaneNameView>
 
-export const PlaneNamesAnswer = Type.Object({ names: Type.Array(PlaneNameView) })
+const PlaneNamesAnswer = Type.Object({ names: Type.Array(PlaneNameView) })
 
-export const JoinStringAnswer = Type.Object({ join: Type.String() })
+const JoinStringAnswer = Type.Object({ join: Type.String() })
 
 export const namesApi = {
   list: endpoint({
