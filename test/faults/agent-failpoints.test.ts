@@ -148,7 +148,7 @@ describe('an agent that is killed', { concurrency: true }, () => {
 
 const later = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms))
 
-const besideIdentity = ['record', 'status.json', 'reserve', 'config.json', 'addresses.json'] as const
+const besideIdentity = ['record', 'status.json', 'reserve', 'config.json', 'addresses.json', 'marked.json'] as const
 
 const halved = (file: string): Buffer => {
   const content = fs.existsSync(file) ? fs.readFileSync(file) : Buffer.alloc(0)

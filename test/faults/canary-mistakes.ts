@@ -83,7 +83,7 @@ export const meetAnImpostor = async (world: World): Promise<void> => {
   })
   const join = await world.invite('fooled')
   const { port } = new URL(world.plane().nodeUrl)
-  const agent = world.startAgent('fooled', { join: join.replace(`:${port},`, `:${impostor.port},`) })
+  const agent = world.startAgent('fooled', { join: join.replace(`:${port}`, `:${impostor.port}`) })
   await within('the agent to turn away', 30_000, agent.ended)
   assert.ok(called > 0)
 }

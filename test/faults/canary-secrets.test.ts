@@ -151,7 +151,7 @@ const assertPrivate = (world: World): void => {
 
 const known = [
   /^data\/(admin\.key|muster\.db(-wal|-shm)?|plane\.(lock|domain)|journal-heads\.json|muster\.reserve|left-behind|keys\/[a-z-]+(\.[0-9a-f]+)*\.key)$/,
-  /^agents\/[a-z0-9-]+\/(identity\.json|status\.json|record|sighting|sightings-earlier|config\.json|addresses\.json|reserve|agent\.lock|wireguard\.key|peers\.json)$/,
+  /^agents\/[a-z0-9-]+\/(identity\.json|status\.json|record|sighting|sightings-earlier|config\.json|addresses\.json|marked\.json|reserve|agent\.lock|wireguard\.key|peers\.json)$/,
   /^tmp\/\.keep$/,
 ]
 

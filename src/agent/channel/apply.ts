@@ -39,9 +39,10 @@ export const channelUser = (agent: ApplyingAgent): ChannelUser => {
     },
     marked: () => {
       const { identity } = keeper.credentials()
-      if (identity === null || identity.marked) return
-      amend(agent, { marked: true })
+      if (identity === null) return
       agent.marks.learn({ ...identity, marked: true })
+      if (identity.marked) return
+      amend(agent, { marked: true })
       log.info('the certificates of this plane carry its mark: a server without it is not accepted any more')
     },
     peersHave: () => agent.wireguard.have(),
