@@ -15,6 +15,7 @@ import { openWriteLimit } from '#plane/limits/write-limit.ts'
 import { openCallerBudget } from '#plane/limits/caller-budget.ts'
 import { layFoundation } from '#plane/foundation/foundation.ts'
 import { openAuthority } from '#plane/authority/built-in-authority.ts'
+import { openProgramsAuthority } from '#plane/authority/programs-authority.ts'
 import { openRecoveryAuthority } from '#plane/authority/recovery-authority.ts'
 import { openServedNames } from '#plane/authority/served-names.ts'
 
@@ -35,6 +36,7 @@ export const openEnrollingPlane = async (folder: string) => {
     custody,
     names,
     recovery,
+    programs: await openProgramsAuthority(core, { custody, domain: certificates.domain }),
     options: { ...certificates, issuerKey: 'file', intermediateLifetimeMs: 5 * 365 * 86_400_000 },
   })
   const flow = { store, feed, clock, random }

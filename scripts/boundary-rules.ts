@@ -48,6 +48,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
   'domain/core/change.ts': {
     domain: types('alerts', 'ca', 'enrollment', 'federation', 'fleet', 'identity', 'plans', 'programs', 'revocation'),
   },
+  'domain/core/profile.ts': { domain: types('programs') },
   'domain/core/domain-settings.ts': { domain: types('continuity', 'fleet', 'identity') },
 
   // What is true and allowed, by feature.
@@ -56,19 +57,19 @@ export const mayKnow: Readonly<Record<string, Row>> = {
   'domain/continuity': { domain: ['alerts', 'core'] },
   'domain/enrollment': { domain: ['alerts', 'core', 'identity', 'network'] },
   'domain/federation': { domain: ['core'] },
-  'domain/fleet': { domain: ['core'] },
+  'domain/fleet': { domain: ['core', 'programs'] },
   'domain/identity': { domain: ['alerts', 'core'] },
   'domain/journal': { domain: ['core', 'enrollment'] },
   'domain/network': { domain: ['core', 'fleet'] },
   'domain/node': { domain: ['core', 'fleet', 'recovery'] },
   'domain/operators': { domain: ['core'] },
   'domain/plans': { domain: ['ca', 'core', 'enrollment', 'fleet', 'programs'] },
-  'domain/programs': { domain: ['core', 'enrollment'] },
+  'domain/programs': { domain: ['core', 'enrollment', 'identity'] },
   'domain/recovery': { domain: ['ca', 'core', 'enrollment', 'identity'] },
   'domain/revocation': {
     domain: ['alerts', 'core', 'programs', 'recovery', ...types('enrollment', 'fleet', 'identity')],
   },
-  'domain/settings': { domain: ['core', 'fleet'] },
+  'domain/settings': { domain: ['core', 'fleet', 'programs'] },
 
   // What crosses the network, and what operators are shown of the domain.
   'wire/core': { domain: ['continuity', 'core', 'enrollment'] },
@@ -78,17 +79,17 @@ export const mayKnow: Readonly<Record<string, Row>> = {
   'wire/continuity': { domain: ['continuity'], wire: ['core'] },
   'wire/enrollment': { domain: ['enrollment'], wire: ['core', 'identity', 'network'] },
   'wire/federation': { domain: ['federation'], wire: ['core'] },
-  'wire/fleet': { domain: ['core', 'fleet'], wire: ['core', 'node'] },
+  'wire/fleet': { domain: ['core', 'fleet'], wire: ['core', 'node', 'programs'] },
   'wire/identity': { domain: ['identity'], wire: ['core'] },
   'wire/journal': { wire: ['core'] },
   'wire/network': { domain: ['core', 'network'], wire: ['core'] },
   'wire/node': { domain: ['core', 'fleet', 'node', 'recovery'], wire: ['core', 'network', 'recovery', 'revocation'] },
   'wire/operators': { domain: ['core'], wire: ['core'] },
   'wire/plans': { domain: ['core', 'plans'], wire: ['core', 'revocation', 'settings'] },
-  'wire/programs': { domain: ['core'], wire: ['core'] },
+  'wire/programs': { domain: ['core', 'programs'], wire: ['core'] },
   'wire/recovery': { domain: ['core', 'recovery'], wire: ['core', 'enrollment', 'identity'] },
   'wire/revocation': { domain: ['revocation'], wire: ['core'] },
-  'wire/settings': { domain: ['core', 'fleet'], wire: ['core', 'fleet'] },
+  'wire/settings': { domain: ['core', 'fleet'], wire: ['core', 'fleet', 'programs'] },
   // Every call there is.
   wire: {
     wire: [
@@ -104,6 +105,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
       'node',
       'operators',
       'plans',
+      'programs',
       'recovery',
       'revocation',
       'settings',
@@ -128,9 +130,9 @@ export const mayKnow: Readonly<Record<string, Row>> = {
   },
   'plane/limits': { domain: ['core'] },
   'plane/core': {
-    domain: ['core', 'fleet', 'journal', 'node'],
+    domain: ['core', 'fleet', 'journal', 'node', 'programs'],
     plane: ['limits', 'store/contract'],
-    wire: ['channel', 'fleet', 'identity', 'network'],
+    wire: ['channel', 'fleet', 'identity', 'network', 'programs'],
   },
   'plane/cluster': { domain: ['continuity', 'core'], plane: ['core', 'store/contract'], wire: ['core'] },
   'plane/sessions': { domain: ['core'], plane: ['cluster', 'core', 'store/contract'], wire: ['channel', 'core'] },
@@ -208,6 +210,11 @@ export const mayKnow: Readonly<Record<string, Row>> = {
     wire: ['core', 'network', 'node', 'recovery', 'revocation'],
   },
   'plane/operators': { domain: ['core', 'operators'], plane: ['core', 'http'], wire: ['operators'] },
+  'plane/programs': {
+    domain: ['core', 'programs'],
+    plane: ['authority', 'core', 'http', 'identity', 'limits'],
+    wire: ['programs'],
+  },
   'plane/plans': {
     domain: ['ca', 'core', 'plans', 'revocation', 'settings'],
     plane: ['authority', 'ca', 'core', 'enrollment', 'fleet', 'http', 'revocation', 'settings', 'store/contract'],
@@ -248,10 +255,11 @@ export const mayKnow: Readonly<Record<string, Row>> = {
       'liveness',
       'network',
       'node',
+      'programs',
       'sessions',
       'store/contract',
     ],
-    wire: ['channel', 'core', 'network', 'node'],
+    wire: ['channel', 'core', 'network', 'node', 'programs'],
   },
   'plane/metrics': {
     domain: ['alerts', 'core'],
@@ -313,6 +321,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
       'node',
       'operators',
       'plans',
+      'programs',
       'recovery',
       'revocation',
       'settings',
@@ -416,9 +425,9 @@ export const mayKnow: Readonly<Record<string, Row>> = {
   'cli/identity': { cli: ['kit'], wire: ['identity'] },
   'cli/journal': { cli: ['kit'], domain: ['core'], plane: ['store/journal/canonical-json.ts'], wire: ['journal'] },
   'cli/node': {
-    cli: ['kit', 'plans', 'revocation'],
+    cli: ['kit', 'plans', 'programs', 'revocation'],
     domain: ['core', 'recovery'],
-    wire: ['ca', 'core', 'enrollment', 'fleet', 'node', 'revocation', 'settings'],
+    wire: ['ca', 'core', 'enrollment', 'fleet', 'node', 'programs', 'revocation', 'settings'],
   },
   'cli/operators': {
     cli: ['kit', 'plane'],
@@ -427,6 +436,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
     wire: ['operators'],
   },
   'cli/plans': { cli: ['kit', 'revocation'], domain: ['plans'], wire: ['plans'] },
+  'cli/programs': { cli: ['kit'], wire: ['programs'] },
   'cli/revocation': { cli: ['kit'], domain: ['core'], wire: ['revocation'] },
   'cli/settings': { cli: ['identity', 'kit', 'plans'], wire: ['core', 'identity', 'settings'] },
   'cli/node/bundle': {},
@@ -491,6 +501,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
       'operators',
       'plane',
       'plans',
+      'programs',
       'revocation',
       'settings',
       'store',

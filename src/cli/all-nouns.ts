@@ -33,6 +33,11 @@ export const allNouns: readonly Noun[] = [
     load: async () => (await import('./node/node.ts')).declareNode,
   },
   {
+    name: 'program',
+    summary: 'Certificates for programs on nodes',
+    load: async () => (await import('./programs/program.ts')).declareProgram,
+  },
+  {
     name: 'plan',
     summary: 'What a command would do, shown with --plan and done with plan apply',
     load: async () => (await import('./plans/plan.ts')).declarePlan,

@@ -16,6 +16,8 @@ export const rootLifetimeMs = 3652 * day
 export const intermediateLifetimeMs = 1826 * day
 /** Longer than any machine is switched off. */
 export const recoveryRootLifetimeMs = 7305 * day
+/** Those who verify programs have it in a file, and people replace such files seldom. */
+export const programsRootLifetimeMs = 7305 * day
 
 export type AuthorityRequest = {
   /** The trust domain. */
@@ -34,6 +36,9 @@ export const rootSpec = (request: AuthorityRequest & { readonly pathLen: 1 | 2 }
 
 /** Signs the certificate of the recovery listener itself, and nothing below it. */
 export const recoveryRootSpec = (request: AuthorityRequest): CertificateSpec => selfSigned('recovery root', 0, request)
+
+/** Of the leaves of programs. Whoever trusts it trusts programs, and neither nodes nor the plane. */
+export const programsRootSpec = (request: AuthorityRequest): CertificateSpec => selfSigned('programs root', 1, request)
 
 const selfSigned = (role: string, pathLen: number, request: AuthorityRequest): CertificateSpec => {
   const subject = authorityName(role, request)
@@ -55,6 +60,10 @@ export const domainCaSpec = (request: AuthorityRequest, root: ParsedCertificate)
 /** Signs leaves only. */
 export const issuingSpec = (request: AuthorityRequest, parent: ParsedCertificate): CertificateSpec =>
   intermediateSpec('issuing CA', 0, request, parent)
+
+/** Signs the leaves of programs only. */
+export const programsIssuingSpec = (request: AuthorityRequest, parent: ParsedCertificate): CertificateSpec =>
+  intermediateSpec('programs issuing CA', 0, request, parent)
 
 const intermediateSpec = (
   role: string,
@@ -138,7 +147,7 @@ export const leafSpec = (
   extensions: {
     ca: null,
     keyUsage: ['digitalSignature'],
-    extendedKeyUsage: [order.usage === 'client' ? 'clientAuth' : 'serverAuth'],
+    extendedKeyUsage: order.usage === 'both' ? ['serverAuth', 'clientAuth'] : [`${order.usage}Auth`],
     uris: order.uriSans,
     dnsNames: order.dnsSans,
     ips: order.ipSans,

@@ -26,6 +26,7 @@ import { openUnresolvedAlerts } from '#plane/alerts/reconcile-alerts.ts'
 import { asUsual, layFoundation, type LaidFoundation } from '#plane/foundation/foundation.ts'
 import { adminKeyFile } from '#plane/foundation/initialise.ts'
 import { openAuthority } from '#plane/authority/built-in-authority.ts'
+import { openProgramsAuthority } from '#plane/authority/programs-authority.ts'
 import { openRecoveryAuthority } from '#plane/authority/recovery-authority.ts'
 import { openServedNames } from '#plane/authority/served-names.ts'
 import { openMetrics } from '#plane/metrics/open-metrics.ts'
@@ -110,10 +111,12 @@ const openPlane = async (config: PlaneConfig, laid: LaidFoundation) => {
   const names = await openServedNames(core, namesConfig(config))
   const certificates = { domain: settings().name, serverLifetimeMs: config.serverCertificateLifetimeMs }
   const recovery = await openRecoveryAuthority(core, { custody, names, options: certificates })
+  const programs = await openProgramsAuthority(core, { custody, domain: certificates.domain })
   const authority = await openAuthority(core, {
     custody,
     names,
     recovery,
+    programs,
     options: {
       ...certificates,
       issuerKey: config.issuerKey,
@@ -126,6 +129,7 @@ const openPlane = async (config: PlaneConfig, laid: LaidFoundation) => {
     await authority.maintain(Math.max(0, ...profiles.map(({ value }) => value.certificate.lifetimeMs)))
   }
   await maintain()
+  await programs.maintain()
 
   const ports = { node: config.nodeListen.port, recovery: config.recoveryListen.port, status: 0 }
   const urls = (): PlaneUrls => ({
@@ -160,6 +164,7 @@ const openPlane = async (config: PlaneConfig, laid: LaidFoundation) => {
   const nodeServer = await openNodeServer(core, {
     authority,
     recovery,
+    programs,
     settings,
     urls,
     lived,
@@ -243,6 +248,7 @@ const openPlane = async (config: PlaneConfig, laid: LaidFoundation) => {
       core,
       {
         authority,
+        programs,
         recovery,
         settings,
         urls,
@@ -285,6 +291,7 @@ const openPlane = async (config: PlaneConfig, laid: LaidFoundation) => {
     performCutOff: (order) => performCutOff(core, { authority, channels, receipts, peers: peerProofs }, order),
     maintainAuthority: maintain,
     recovery,
+    programs,
     cutOffs,
     keyBook,
     alerts,

@@ -21,6 +21,8 @@ import { nodeActionApi } from '#wire/node/node-action-api.ts'
 import { nodeApi } from '#wire/node/node-api.ts'
 import { keyApi } from '#wire/operators/key-api.ts'
 import { planApi } from '#wire/plans/plan-api.ts'
+import { namesApi } from '#wire/programs/names-api.ts'
+import { programsApi } from '#wire/programs/programs-api.ts'
 import { recoveryApi } from '#wire/recovery/recovery-api.ts'
 import { receiptApi } from '#wire/revocation/receipt-api.ts'
 import { namesApi } from '#wire/settings/names-api.ts'
@@ -37,7 +39,7 @@ const all = (...groups: readonly Endpoints[]): readonly Endpoint[] => groups.fla
 export const nodeListener: DescribedListener = {
   name: 'node plane',
   description: 'What agents call, over TLS with a client certificate',
-  endpoints: all(enrollApi, challengeApi, identityApi, claimApi, bundleApi),
+  endpoints: all(enrollApi, challengeApi, identityApi, programsApi, claimApi, bundleApi),
 }
 
 export const recoveryListener: DescribedListener = {
@@ -53,6 +55,7 @@ export const operatorListener: DescribedListener = {
   endpoints: all(
     nodeApi,
     nodeActionApi,
+    namesApi,
     receiptApi,
     schedulingApi,
     allocationApi,

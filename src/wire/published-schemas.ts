@@ -81,6 +81,9 @@ import {
 } from '#wire/node/node-api.ts'
 import { CreateKeyAnswer, CreateKeyRequest, KeyListAnswer, KeyView, WhoAmI } from '#wire/operators/key-api.ts'
 import { PlanApplied, PlanRequest, PlanView } from '#wire/plans/plan-api.ts'
+import { NamesRequest, NodeNames, ProgramListAnswer, ProgramListQuery, ProgramView } from '#wire/programs/names-api.ts'
+import { OutputsBody } from '#wire/programs/output-document.ts'
+import { ProgramLists, ProgramRequest, ProgramResponse } from '#wire/programs/programs-api.ts'
 import {
   RecoverRequest,
   RecoverResponse,
@@ -198,4 +201,13 @@ export const publishedSchemas = {
   VClusterDeleted,
   VClusterListAnswer,
   VClusterSettings,
+  NamesRequest,
+  NodeNames,
+  OutputsBody,
+  ProgramListAnswer,
+  ProgramListQuery,
+  ProgramLists,
+  ProgramRequest,
+  ProgramResponse,
+  ProgramView,
 }

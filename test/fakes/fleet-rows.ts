@@ -46,6 +46,7 @@ export const fleetRows: readonly Write[] = [
       revision: 1,
       policy: maintenancePolicy,
       overlay: noOverlay,
+      outputs: [],
       peering: 'mesh',
       createdAtMs: atMs,
       createdBy: 'operator:carol',

@@ -175,6 +175,7 @@ export const vclusterRow = (name: string, changes: Partial<VCluster> = {}): Row<
       revision: 1,
       policy: maintenancePolicy,
       overlay: noOverlay,
+      outputs: [],
       peering: 'mesh',
       closed: false,
       createdAtMs: noonMs - hour,

@@ -1,5 +1,6 @@
 // Key files between starts and crashes: what is sealed wrongly is refused, what nothing names is set aside.
 
+import { noPrograms } from '../fakes/no-programs.ts'
 import assert from 'node:assert/strict'
 import * as fs from 'node:fs'
 import * as path from 'node:path'
@@ -33,6 +34,7 @@ const openOn = async (setup: Setup, commit: Store['commit']) => {
       findSealingKey({ dataFolder: setup.folder, keyFile: null, credentialsFolder: null }, systemRandom),
     ),
     recovery: { storedRoots: () => [], warnings: () => [] },
+    programs: noPrograms,
     names: await openServedNames(core, { names: { dns: ['localhost'], ip: [] }, addresses: [] }),
     options: {
       domain: 'test.example',

@@ -1,6 +1,7 @@
 // Two planes over one PostgreSQL, as far as their authorities go: what they share is replaced once, by the one that leads,
 // and known to both; issuers in memory are each plane's own.
 
+import { noPrograms } from '../fakes/no-programs.ts'
 import assert from 'node:assert/strict'
 import { test, type TestContext } from 'node:test'
 import { defaultDomainSettings } from '#domain/core/domain-settings.ts'
@@ -90,6 +91,7 @@ const setUp = async (t: TestContext, issuerKey: 'file' | 'memory'): Promise<Plan
       custody,
       names,
       recovery,
+      programs: noPrograms,
       options: { ...certificates, issuerKey, intermediateLifetimeMs, ...options },
     })
     return { store, custody, authority, recovery }

@@ -1,5 +1,6 @@
 // A built-in authority on a real store, with a clock the test moves. Its keys are where those of that store are.
 
+import { noPrograms } from '../fakes/no-programs.ts'
 import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import * as path from 'node:path'
@@ -119,6 +120,7 @@ export const setUpOn = async (folder: string, store: Store, wanted: Partial<NewA
         custody: await custodyWith(sealKeyFile ?? null),
         names: await openServedNames(core, { names: serverNames, addresses: [] }),
         recovery,
+        programs: noPrograms,
         options: {
           domain: 'test.example',
           issuerKey: settings.issuerKey,

@@ -105,6 +105,7 @@ export const setUpOperatorServer = async (t: TestContext): Promise<OperatorSetup
     core,
     {
       authority,
+      programs: { roots: () => [] },
       channels,
       peers,
       receipts,

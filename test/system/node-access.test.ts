@@ -22,6 +22,8 @@ test('only enrollment, the challenge before it, the bundle, and what another dom
       'POST /v1/nodes/:id/confirm node-itself',
       'POST /v1/nodes/:id/renew node-itself',
       'GET /v1/nodes/:id/channel node-itself',
+      'POST /v1/nodes/:id/programs/:output node-itself',
+      'GET /v1/nodes/:id/program-lists node-itself',
       'POST /v1/claims anyone',
       'GET /v1/bundle anyone',
     ],
@@ -32,17 +34,19 @@ test('a caller without a certificate, or with that of another node, reaches no h
   const target = await shared().target()
   const node = await activeNode(shared(), 'walker')
   const callers = [
-    { connection: await openTlsConnection(t, target, null), code: 'CLIENT_CERT_REQUIRED' },
-    { connection: await openTlsConnection(t, target, node.identity()), code: 'IDENTITY_MISMATCH' },
+    { identity: null, code: 'CLIENT_CERT_REQUIRED' },
+    { identity: node.identity(), code: 'IDENTITY_MISMATCH' },
   ]
   for (const { method, path, access, kind } of routes) {
     if (access === 'anyone') continue
-    const address = path.replace(':id', 'somebody-else')
+    const address = path.replace(':id', 'somebody-else').replace(':output', 'nginx')
     const ask = async (connection: TlsConnection) =>
       kind === 'upgrade'
         ? connection.upgrade(address)
-        : connection.call(method as 'GET' | 'POST', address, { garbage: 1 })
-    for (const { connection, code } of callers) {
+        : connection.call(method as 'GET' | 'POST', address, ...(method === 'GET' ? [] : [{ garbage: 1 }]))
+    for (const { identity, code } of callers) {
+      // One each: a refused upgrade ends its connection.
+      const connection = await openTlsConnection(t, target, identity)
       assert.equal((await ask(connection)).body.code, code, `${method} ${path}`)
     }
   }

@@ -37,7 +37,10 @@ export const declareCa = (ca: Command, cli: Cli): void => {
   const bundle = verb(ca, 'bundle', 'Print the root certificates (PEM)', [
     ['muster ca bundle > roots.pem', ''],
     ['muster ca bundle --join > /etc/muster/join', 'into the image of machines that join by their hardware'],
-  ]).option('--join', 'print a join string without a secret instead, for machines that join by their hardware')
+    ['muster ca bundle --programs > programs.pem', 'for those who verify programs, and no node'],
+  ])
+    .option('--join', 'print a join string without a secret instead, for machines that join by their hardware')
+    .option('--programs', 'print the roots of programs instead')
   performs(cli, bundle, caBundle)
 
   const crl = verb(
@@ -170,9 +173,16 @@ const caRequest = async (cli: Cli, options: GlobalOptions): Promise<void> => {
   print.note('next: where the root key is: muster ca sign --root-key FILE --root-cert FILE --request FILE')
 }
 
-const caBundle = async (cli: Cli, options: GlobalOptions & { readonly join?: boolean }): Promise<void> => {
+type BundleOptions = GlobalOptions & { readonly join?: boolean; readonly programs?: boolean }
+
+const caBundle = async (cli: Cli, options: BundleOptions): Promise<void> => {
   const answer = await connect(cli, options).ask(caApi.bundle)
   const print = printer(cli, options)
+  if (options.programs === true) {
+    const { programs = [] } = answer
+    if (programs.length === 0) throw usageFailure('There is no programs root yet.', 'It is made with the first output')
+    return print.answer({ roots: programs }, () => programs.flatMap(pemLines))
+  }
   print.answer(answer, () => (options.join === true ? [printable(answer.join)] : answer.roots.flatMap(pemLines)))
   print.note(`root fingerprint sha256:${answer.root_fingerprint}`)
   const local = options.join === true ? localAddressIn(answer.join) : null

@@ -207,11 +207,11 @@ const changes = async (cli: Cli, { overlay }: WithOverlay, pairs: readonly strin
 }
 
 const show = (cli: Cli, options: GlobalOptions, vcluster: VClusterBody): void => {
-  const { name, description, peering, closed, policy, overlay } = vcluster
+  const { name, description, peering, closed, policy, outputs, overlay } = vcluster
   const print = printer(cli, options)
   print.answer(vcluster, () =>
     renderFacts([
-      ...settingLines({ name, description, peering, closed, policy }),
+      ...settingLines({ name, description, peering, closed, policy, outputs }),
       ['files', orNone(overlay.files.map(fileLine))],
       ['services', orNone(overlay.services.map(serviceLine))],
       // Planes of 0.3 have none.

@@ -9,6 +9,7 @@ type Schema = {
   readonly properties?: Readonly<Record<string, Schema>>
   readonly anyOf?: readonly Schema[]
   readonly enum?: readonly unknown[]
+  readonly items?: Schema
 }
 
 export const parseSettings = (schema: Schema, pairs: readonly string[]): Record<string, unknown> => {
@@ -58,6 +59,7 @@ const parseValue = (key: string, kind: Schema, text: string): unknown => {
   const nullable = kind.anyOf?.some((one) => one.type === 'null') === true
   if (nullable && text === 'none') return null
   if (kind.anyOf?.some((one) => one.type === 'object') === true) return jsonValue(key, text)
+  if (kind.items?.type === 'object') return text === '' ? [] : jsonValue(key, text)
   switch (kind.type) {
     case 'integer':
       return key.endsWith('Ms') ? milliseconds(key, text) : number(key, text, /^\d{1,15}$/)
@@ -101,7 +103,8 @@ const fraction = (key: string, text: string): number => {
 
 const showValue = (name: string, value: unknown): string => {
   if (value === null) return 'none'
-  if (Array.isArray(value)) return value.join(',')
+  if (Array.isArray(value))
+    return value.some((one) => typeof one === 'object') ? JSON.stringify(value) : value.join(',')
   if (typeof value === 'string') return value
   if (typeof value !== 'number') return JSON.stringify(value)
   if (name.endsWith('Ms')) return formatDuration(value)

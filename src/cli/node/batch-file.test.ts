@@ -6,11 +6,11 @@ import { Failure } from '#cli/kit/failure.ts'
 test('a line becomes a registration, with several addresses in one cell', () => {
   const text = [
     '# the second rack',
-    'id,profile,mac,bmc_serial',
-    'hpc-1,hpc-diskless,52:54:00:00:00:01;52:54:00:00:00:02,CN1',
-    'hpc-2,,52:54:00:00:00:03 52:54:00:00:00:04,',
+    'id,profile,mac,bmc_serial,names',
+    'hpc-1,hpc-diskless,52:54:00:00:00:01;52:54:00:00:00:02,CN1,a.example 10.0.0.7',
+    'hpc-2,,52:54:00:00:00:03 52:54:00:00:00:04,,',
     '',
-    '"hpc-3", hpc-diskless ,,"with, comma"',
+    '"hpc-3", hpc-diskless ,,"with, comma",',
   ].join('\r\n')
   assert.deepEqual(parseBatch(text, 'gpu-cloud'), [
     {
@@ -22,19 +22,26 @@ test('a line becomes a registration, with several addresses in one cell', () => 
         macs: ['52:54:00:00:00:01', '52:54:00:00:00:02'],
         bmc_serial: 'CN1',
       },
+      names: ['a.example', '10.0.0.7'],
     },
     {
       kind: 'request',
       line: 4,
       request: { id: 'hpc-2', profile: 'gpu-cloud', macs: ['52:54:00:00:00:03', '52:54:00:00:00:04'] },
+      names: [],
     },
-    { kind: 'request', line: 6, request: { id: 'hpc-3', profile: 'hpc-diskless', bmc_serial: 'with, comma' } },
+    {
+      kind: 'request',
+      line: 6,
+      request: { id: 'hpc-3', profile: 'hpc-diskless', bmc_serial: 'with, comma' },
+      names: [],
+    },
   ])
 })
 
 test('columns may be left out and stand in any order; only the id is needed', () => {
   assert.deepEqual(parseBatch('\ufeffmac,id\n52:54:00:00:00:01,a\n', undefined), [
-    { kind: 'request', line: 2, request: { id: 'a', macs: ['52:54:00:00:00:01'] } },
+    { kind: 'request', line: 2, request: { id: 'a', macs: ['52:54:00:00:00:01'] }, names: [] },
   ])
 })
 

@@ -6,10 +6,16 @@ import type { RegisterRequest } from '#wire/node/node-api.ts'
 import { usageFailure } from '#cli/kit/failure.ts'
 
 export type BatchLine =
-  | { readonly kind: 'request'; readonly line: number; readonly request: RegisterRequest }
+  | {
+      readonly kind: 'request'
+      readonly line: number
+      readonly request: RegisterRequest
+      /** For its programs: DNS names and addresses. */
+      readonly names: readonly string[]
+    }
   | { readonly kind: 'unusable'; readonly line: number; readonly id: string; readonly why: string }
 
-const columns = ['id', 'profile', 'mac', 'bmc_serial'] as const
+const columns = ['id', 'profile', 'mac', 'bmc_serial', 'names'] as const
 
 export const parseBatch = (text: string, defaultProfile: string | undefined): BatchLine[] => {
   const [header, ...records] = readCsv(text)
@@ -29,9 +35,7 @@ export const parseBatch = (text: string, defaultProfile: string | undefined): Ba
     if (id === '') return unusable(line, id, 'has no id')
     if (seen.has(id)) return unusable(line, id, 'names a node that an earlier line names too')
     seen.add(id)
-    const macs = cell('mac')
-      .split(/[;\s]+/)
-      .filter((mac) => mac !== '')
+    const macs = severalIn(cell('mac'))
     const profile = cell('profile') || defaultProfile
     return {
       kind: 'request',
@@ -42,9 +46,12 @@ export const parseBatch = (text: string, defaultProfile: string | undefined): Ba
         ...(macs.length === 0 ? {} : { macs }),
         ...(cell('bmc_serial') === '' ? {} : { bmc_serial: cell('bmc_serial') }),
       },
+      names: severalIn(cell('names')),
     }
   })
 }
+
+const severalIn = (cell: string): string[] => cell.split(/[;\s]+/).filter((one) => one !== '')
 
 type Parsed = { readonly record: readonly string[]; readonly info: { readonly lines: number } }
 

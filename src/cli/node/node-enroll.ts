@@ -1,6 +1,7 @@
 // `muster node enroll`: registers one node, or every line of a file.
 
 import { type RegisterRequest, nodeApi } from '#wire/node/node-api.ts'
+import { namesApi } from '#wire/programs/names-api.ts'
 import type { Cli, GlobalOptions } from '#cli/kit/cli.ts'
 import { usageFailure, Failure } from '#cli/kit/failure.ts'
 import { nodeName, readText } from '#cli/kit/arguments.ts'
@@ -92,12 +93,26 @@ const register = async (plane: OperatorClient, line: BatchLine): Promise<BatchRe
     return { line: line.line, id: line.id, result: 'failed', code: 'USAGE', detail: line.why }
   const about = { line: line.line, id: line.request.id }
   const answer = await plane.tryAsk(nodeApi.register, { body: line.request })
-  if (!(answer instanceof Failure)) return { ...about, result: 'registered', code: null, detail: null }
-  if (answer.code === 'NODE_ALREADY_ENROLLED')
-    return { ...about, result: 'already there', code: null, detail: answer.detail }
+  const isFailure = answer instanceof Failure
+  if (isFailure && answer.code !== 'NODE_ALREADY_ENROLLED') return failed(about, answer)
+  const unnamed = await nameIt(plane, line.request.id, line.names)
+  if (unnamed !== null) return failed(about, unnamed)
+  return isFailure
+    ? { ...about, result: 'already there', code: null, detail: answer.detail }
+    : { ...about, result: 'registered', code: null, detail: null }
+}
+
+/** Null: it has the names. Repeated, it changes nothing. */
+const nameIt = async (plane: OperatorClient, id: string, names: readonly string[]): Promise<Failure | null> => {
+  if (names.length === 0) return null
+  const answer = await plane.tryAsk(namesApi.addNames, { params: { id }, body: { names: [...names] } })
+  return answer instanceof Failure ? answer : null
+}
+
+const failed = (about: Pick<BatchResult, 'line' | 'id'>, failure: Failure): BatchResult => {
   // A key that is not valid fails every line alike: say it once.
-  if (answer.exit === exitCodes.notAllowed) throw answer
-  return { ...about, result: 'failed', code: answer.code, detail: answer.detail ?? answer.message }
+  if (failure.exit === exitCodes.notAllowed) throw failure
+  return { ...about, result: 'failed', code: failure.code, detail: failure.detail ?? failure.message }
 }
 
 const resultRow = (result: BatchResult): Cell[] => [

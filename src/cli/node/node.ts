@@ -19,7 +19,7 @@ export const declareNode = (node: Command, cli: Cli): void => {
       'muster node enroll hpc-17 --mac 52:54:00:12:34:56 --bmc-serial CN7X --profile hpc-diskless',
       'by hardware identity',
     ],
-    ['muster node enroll --batch nodes.csv', 'columns: id,profile,mac,bmc_serial; safe to repeat'],
+    ['muster node enroll --batch nodes.csv', 'columns: id,profile,mac,bmc_serial,names; safe to repeat'],
   ])
     .option('--mac <address>', 'a MAC address of the machine; may be repeated', collect)
     .option('--bmc-serial <serial>', 'serial number of its BMC')
@@ -88,6 +88,18 @@ export const declareNode = (node: Command, cli: Cli): void => {
     .option('--this-machine', 'it is for the machine of the plane, which may be called localhost there')
     .option('--out <file>', 'write it there, readable by its owner only')
   loads(cli, bundle, async () => (await import('./node-bundle.ts')).nodeBundle)
+
+  const names = verb(
+    node,
+    'names <action> <id> [names...]',
+    'add, remove or list the names that programs of a node may carry',
+    [
+      ['muster node names add gpu-001 db-1.example 10.0.0.7', 'DNS names and addresses'],
+      ['muster node names remove gpu-001 db-1.example', 'denies the certificates that carry it'],
+      ['muster node names list gpu-001', ''],
+    ],
+  )
+  loads(cli, names, async () => (await import('#cli/programs/node-names.ts')).nodeNames)
 
   declareAssignment(node, cli)
   declareActions(node, cli)

@@ -154,6 +154,7 @@ const rules = {
   service_failed: ofCondition('warning'),
   overlay_failed: ofCondition('warning'),
   wireguard_failed: ofCondition('warning'),
+  output_failed: ofCondition('warning'),
   active_elsewhere: ofCondition('warning'),
   /** Opens in the commit of the enrollment. `silentMs`: null where it is not known. */
   superseded_by_hardware: declare<{

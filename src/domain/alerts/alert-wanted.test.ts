@@ -27,6 +27,7 @@ test('a person looks at eleven conditions of a node, each since it was raised', 
       ['service_failed', 'warning', 'of service_failed'],
       ['wireguard_failed', 'warning', 'of wireguard_failed'],
       ['active_elsewhere', 'warning', 'of active_elsewhere'],
+      ['output_failed', 'warning', 'of output_failed'],
     ],
   )
   assert.deepEqual([...nodeAlertKinds], [...alerts.map(({ kind }) => kind), 'quarantined'])

@@ -17,6 +17,7 @@ const conditionAlerts = {
   service_failed: 'service_failed',
   wireguard_failed: 'wireguard_failed',
   active_elsewhere: 'active_elsewhere',
+  output_failed: 'output_failed',
 } as const satisfies Partial<Readonly<Record<ConditionName, AlertKind>>>
 
 /** The kinds that follow a node: its conditions, and whether it is in quarantine. */

@@ -8,10 +8,17 @@ import type { Profile } from '#domain/core/profile.ts'
 import { recoverabilityOf, isToRecover } from '#domain/core/recoverability.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
 
+/** Those of the runtime: what nodes and the plane's own listener live by. */
+export const isOfRuntime = ({ role }: Pick<IssuerRow, 'role'>): boolean =>
+  role === 'root' || role === 'domain-ca' || role === 'issuing'
+
 export type IssuerRow = {
   readonly id: IssuerId
-  /** `recovery`: a root of its own, for the recovery listener only; no leaf of the runtime hangs under it. */
-  readonly role: 'root' | 'domain-ca' | 'issuing' | 'recovery'
+  /**
+   * `recovery`: a root of its own, for the recovery listener only; no leaf of the runtime hangs under it. `programs-root`: another,
+   * with `programs-issuing` below it, for the leaves of programs; no agent trusts it for a plane.
+   */
+  readonly role: 'root' | 'domain-ca' | 'issuing' | 'recovery' | 'programs-root' | 'programs-issuing'
   /** DER, base64. */
   readonly der: string
   /** The id of the CA that signed it; its own for a root. */
@@ -36,8 +43,14 @@ export const withdrawalBarred = (issuer: IssuerRow | null): Refusal | null => {
       return refuse('ISSUER_NOT_WITHDRAWABLE', 'it is the root: every machine trusts it, and no authority is above it')
     case 'recovery':
       return refuse('ISSUER_NOT_WITHDRAWABLE', 'it is the root of recovery, which machines come back by')
+    case 'programs-root':
+      return refuse(
+        'ISSUER_NOT_WITHDRAWABLE',
+        'it is the root of programs: no authority is above it, so those who verify programs have to stop trusting it themselves',
+      )
     case 'domain-ca':
     case 'issuing':
+    case 'programs-issuing':
       return null
   }
 }

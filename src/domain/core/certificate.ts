@@ -15,14 +15,14 @@ export type SigningOrder = {
   readonly uriSans: readonly string[]
   readonly dnsSans: readonly string[]
   readonly ipSans: readonly string[]
-  readonly usage: 'client' | 'server'
+  readonly usage: 'client' | 'server' | 'both'
   /** SubjectPublicKeyInfo, DER. The only thing a request contributes. */
   readonly publicKey: Uint8Array
   readonly issuedAtMs: number
   readonly lifetimeMs: number
   readonly aiaUrl: string | null
   readonly cdpUrl: string | null
-  readonly for: { readonly kind: 'node'; readonly node: NodeId; readonly epoch: number } | { readonly kind: 'server' }
+  readonly for: CertificateSubject
   readonly [decided]: true
 }
 
@@ -30,13 +30,18 @@ export type OrderDraft = Omit<SigningOrder, typeof decided>
 
 export const placeOrder = (draft: OrderDraft): SigningOrder => draft as SigningOrder
 
+/** `program`: it authenticates to nothing on the plane (ruling 19). */
+export type CertificateSubject =
+  | { readonly kind: 'node'; readonly node: NodeId; readonly epoch: number }
+  | { readonly kind: 'program'; readonly node: NodeId; readonly epoch: number; readonly output: string }
+  | { readonly kind: 'server' }
+
 /** The row of every certificate that we issued. A presented certificate is resolved to it (ruling 9). */
 export type CertificateRow = {
   readonly issuer: IssuerId
   /** Hex, lower case, no leading zeros. */
   readonly serial: string
-  readonly subject:
-    { readonly kind: 'node'; readonly node: NodeId; readonly epoch: number } | { readonly kind: 'server' }
+  readonly subject: CertificateSubject
   readonly spki: string
   readonly sha256: string
   readonly issuedAtMs: number

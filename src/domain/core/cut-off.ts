@@ -99,11 +99,14 @@ export const cutOffWords = (order: CutOffOrder): string => {
   }
 }
 
+/** What nodes that are in get during a halt that lets renewals go on. */
+const renewals: ReadonlySet<EntryType> = new Set<EntryType>(['node.renewed', 'program.renewed'])
+
 /** Whether an order that is not committed yet forbids this plane to commit that: a certificate for what was cut off. */
 export const forbids = (order: CutOffOrder, change: Pick<Change, 'entries' | 'writes'>): boolean => {
   if (isCutOff(change)) return false
   const issued = change.writes.flatMap((write) =>
-    write.put === 'certificate' && write.value.subject.kind === 'node'
+    write.put === 'certificate' && write.value.subject.kind !== 'server'
       ? [{ node: write.value.subject.node, issuer: write.value.issuer }]
       : [],
   )
@@ -114,6 +117,6 @@ export const forbids = (order: CutOffOrder, change: Pick<Change, 'entries' | 'wr
     case 'withdraw':
       return issued.some(({ issuer }) => issuer === order.issuer)
     case 'halt':
-      return issued.length > 0 && !(order.renewals && change.entries.some(({ type }) => type === 'node.renewed'))
+      return issued.length > 0 && !(order.renewals && change.entries.some(({ type }) => renewals.has(type)))
   }
 }

@@ -26,6 +26,11 @@ export type DomainSettings = {
   readonly maintenance: { readonly policy: Policy; readonly timeSync: Service | null }
   /** Of the WireGuard network, e.g. fd12:3456:789a::/64; null: made from the name of the domain. */
   readonly overlayPrefix: string | null
+  /**
+   * How long a revocation list for programs is good for. A program whose lists have ended refuses everybody, so this is how long
+   * an outage of the plane may last. No list is good for less than the longest lifetime of an output.
+   */
+  readonly programListMs: number
 }
 
 // What a new domain begins with. They are here and not with their types, because those features build on the settings.
@@ -44,6 +49,9 @@ export const maintenancePolicy: Policy = {
 
 const minute = 60_000
 
+/** Domains that an earlier release has stored get it, too. */
+export const defaultProgramListMs = 7 * 24 * 60 * minute
+
 export const defaultDomainSettings = (name: string): DomainSettings => ({
   name,
   defaultProfile: 'gpu-cloud',
@@ -57,4 +65,5 @@ export const defaultDomainSettings = (name: string): DomainSettings => ({
   issuance: openIssuance,
   maintenance: { policy: maintenancePolicy, timeSync: null },
   overlayPrefix: null,
+  programListMs: defaultProgramListMs,
 })

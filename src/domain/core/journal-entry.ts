@@ -28,6 +28,12 @@ export const entryTypes = [
   'node.second_holder',
   // the end of a tombstone; what came before stays in the journal
   'node.purged',
+  // the leaves of its programs, and the names they may carry
+  'program.issued',
+  'program.renewed',
+  'program.ended',
+  'node.names_added',
+  'node.names_removed',
   // recovery: one correlation links the failure, the request, the issuance and the resolution
   'node.recovery_requested',
   'node.recovered',

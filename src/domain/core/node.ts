@@ -131,6 +131,7 @@ export const conditionNames = [
   'service_failed',
   'wireguard_failed',
   'active_elsewhere',
+  'output_failed',
 ] as const
 export type ConditionName = (typeof conditionNames)[number]
 

@@ -1,5 +1,6 @@
 // A profile is policy as data: what a node of this kind may do, and how long things last.
 
+import type { Output } from '#domain/programs/output.ts'
 import { noWireguard, type WireguardPolicy } from './wireguard.ts'
 
 export const keyTypes = ['ed25519', 'p256', 'p384'] as const
@@ -51,6 +52,8 @@ export type Profile = {
   /** Of two holders of one identity: the one with the live channel stays, or both are fenced (ruling 6). */
   readonly onDuplicate: 'keep-live' | 'fence'
   readonly wireguard: WireguardPolicy
+  /** Leaves for the programs of its nodes (ruling 19). */
+  readonly outputs: readonly Output[]
 }
 
 /** What no agent can do yet: nothing joins under a profile that asks for it. */
@@ -95,6 +98,7 @@ export const shippedProfiles: readonly Profile[] = [
     recovery: { mode: 'auto', limit: 3, windowMs: day, rehearseEveryMs: day },
     onDuplicate: 'keep-live',
     wireguard: noWireguard,
+    outputs: [],
   },
   {
     name: 'hpc-diskless',
@@ -117,6 +121,7 @@ export const shippedProfiles: readonly Profile[] = [
     recovery: { mode: 'deny', limit: 0, windowMs: day, rehearseEveryMs: day },
     onDuplicate: 'keep-live',
     wireguard: noWireguard,
+    outputs: [],
   },
   {
     name: 'mesh-paas',
@@ -139,6 +144,7 @@ export const shippedProfiles: readonly Profile[] = [
     recovery: { mode: 'approve', limit: 3, windowMs: day, rehearseEveryMs: day },
     onDuplicate: 'keep-live',
     wireguard: { ...noWireguard, mode: 'offered' },
+    outputs: [],
   },
   {
     name: 'high-assurance',
@@ -162,6 +168,7 @@ export const shippedProfiles: readonly Profile[] = [
     recovery: { mode: 'approve', limit: 3, windowMs: day, rehearseEveryMs: day },
     onDuplicate: 'fence',
     wireguard: noWireguard,
+    outputs: [],
   },
 ]
 

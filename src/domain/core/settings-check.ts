@@ -4,7 +4,14 @@ import { durationWords } from './in-words.ts'
 import { refuse, type Refusal } from './refusal.ts'
 import type { RefusalCode } from './refusal-table.ts'
 
-export type Rule = { readonly takes: string; readonly fits: (value: unknown) => boolean }
+export type Rule = {
+  readonly takes: string
+  readonly fits: (value: unknown) => boolean
+  /** What exactly does not fit, where that says more than `takes`. */
+  readonly why?: (value: unknown) => string
+  /** The complete value, where operators may write less. */
+  readonly kept?: (value: unknown) => unknown
+}
 export type Rules = Readonly<Record<string, Rule>>
 
 export const oneOf = (values: readonly string[]): Rule => ({
@@ -70,8 +77,11 @@ export const settingRefusal = (code: RefusalCode, rules: Rules, key: string, val
 export const settingProblem = (rules: Rules, key: string, value: unknown): string | null => {
   const rule = Object.hasOwn(rules, key) ? rules[key] : undefined
   if (rule === undefined) return `there is no setting ${key.slice(0, 64)}; there are ${Object.keys(rules).join(', ')}`
-  return rule.fits(value) ? null : `${key} takes ${rule.takes}`
+  return rule.fits(value) ? null : (rule.why?.(value) ?? `${key} takes ${rule.takes}`)
 }
+
+/** What is stored of a value that fits. */
+export const keptValue = (rules: Rules, key: string, value: unknown): unknown => rules[key]?.kept?.(value) ?? value
 
 type Tree = Readonly<Record<string, unknown>>
 

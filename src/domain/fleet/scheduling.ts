@@ -38,6 +38,8 @@ export const blocksScheduling: Readonly<Record<ConditionName, boolean>> = {
   // Work on the node relies on the services of its vCluster.
   service_failed: true,
   wireguard_failed: true,
+  // The node itself works; the program says so, if it cannot go on.
+  output_failed: false,
   // Advisory: a claim of another domain never takes work away here.
   active_elsewhere: false,
 }

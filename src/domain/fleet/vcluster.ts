@@ -2,12 +2,15 @@
 
 import { isSameOverlay, overlayChanges, overlayProblem, noOverlay, type Overlay } from './overlay.ts'
 import { policyRules, type Policy } from './policy.ts'
+import { noOutputs, type Output } from '#domain/programs/output.ts'
+import { outputsRule } from '#domain/programs/output-rules.ts'
 import { readOf, type Row, boundedText, decided, entry, type Attribution, type Decided } from '#domain/core/change.ts'
 import type { Unchanged } from '#domain/core/conditions.ts'
 import { maintenancePolicy } from '#domain/core/domain-settings.ts'
 import { refuse, refuseField, type Refusal } from '#domain/core/refusal.ts'
 import {
   changesOf,
+  keptValue,
   oneOf,
   printable,
   settingRefusal,
@@ -28,6 +31,8 @@ export type VCluster = {
   readonly revision: number
   readonly policy: Policy
   readonly overlay: Overlay
+  /** Leaves for the programs of its nodes, beside those of their profiles. */
+  readonly outputs: readonly Output[]
   /** `mesh`: its nodes are WireGuard peers of every node that is not isolated. `isolated`: of each other only. */
   readonly peering: (typeof peerings)[number]
   /** It accepts no further nodes: about to be deleted, or closed by an operator. */
@@ -45,6 +50,7 @@ const rules: Rules = {
   peering: oneOf(peerings),
   closed: yesOrNo,
   ...policyRules('policy'),
+  outputs: outputsRule,
 }
 
 /** What of a vCluster is to be otherwise. */
@@ -73,6 +79,7 @@ export const decideCreateVCluster = (facts: CreateVClusterFacts): VClusterDecide
       revision: (existing?.value.revision ?? 0) + 1,
       policy: maintenancePolicy,
       overlay: noOverlay,
+      outputs: noOutputs,
       peering: 'mesh',
       closed: false,
       createdAtMs: nowMs,
@@ -115,7 +122,7 @@ export const decideDeleteVCluster = ({
   const { value } = row
   if (value.deletedAtMs !== null) return refuse('VCLUSTER_NOT_FOUND', value.name)
   if (!value.closed) return refuse('VCLUSTER_IN_USE', `${value.name} has been opened again meanwhile`)
-  const deleted = { ...value, revision: value.revision + 1, overlay: noOverlay, deletedAtMs: nowMs }
+  const deleted = { ...value, revision: value.revision + 1, overlay: noOverlay, outputs: noOutputs, deletedAtMs: nowMs }
   return written(row, deleted, [entry(by, nowMs, 'vcluster.deleted', {}, said(deleted))])
 }
 
@@ -124,7 +131,7 @@ const changed = (vcluster: VCluster, { set, overlay }: VClusterChanges): VCluste
   for (const [key, value] of Object.entries(set)) {
     const no = settingRefusal('VCLUSTER_INVALID', rules, key, value)
     if (no !== null) return no
-    result = withSetting(result, key, value)
+    result = withSetting(result, key, keptValue(rules, key, value))
   }
   const problem = overlayProblem(result.overlay)
   if (problem === null) return result

@@ -1,4 +1,4 @@
-// One public key belongs to one node, as a TLS key or a recovery key. A key claim is written in the commit that certifies or
+// One public key belongs to one node, as a TLS key, a recovery key or the key of one of its programs. A key claim is written in the commit that certifies or
 // registers a key, and compared there: of two nodes that bring one key at the same time, one loses the race and is refused.
 
 import { type KeyBan, everySlot, slotsOf } from '#domain/core/certificate.ts'
@@ -9,7 +9,7 @@ import { refuse, type Refusal } from '#domain/core/refusal.ts'
 
 export type KeyOwner = {
   readonly node: NodeId
-  readonly use: 'tls' | 'recovery'
+  readonly use: 'tls' | 'recovery' | 'program'
   readonly sinceMs: number
 }
 

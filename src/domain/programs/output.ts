@@ -3,6 +3,8 @@
 
 import type { KeyType } from '#domain/core/profile.ts'
 
+export const noOutputs: readonly Output[] = []
+
 export type Output = {
   /** Lower case letters, digits and dashes, at most 32. It is in the leaf's URI and in the paths on the host. */
   readonly name: string
@@ -45,3 +47,16 @@ export const outputFileNames = [
   'bundle.password',
 ] as const
 export type OutputFileName = (typeof outputFileNames)[number]
+
+/** A profile or a vCluster. */
+export type OutputList = { readonly name: string; readonly outputs: readonly Output[] }
+
+/** Of a node: its profile's, and those of its vCluster, which replace the profile's of the same name. */
+export const outputsFor = (
+  profile: Pick<OutputList, 'outputs'>,
+  vcluster: Pick<OutputList, 'outputs'> | null,
+): readonly Output[] => {
+  const own = vcluster?.outputs ?? []
+  const replaced = new Set(own.map(({ name }) => name))
+  return [...own, ...profile.outputs.filter(({ name }) => !replaced.has(name))]
+}

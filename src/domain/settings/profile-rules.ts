@@ -1,12 +1,13 @@
 // What makes a profile one that works. Profiles are data; operators copy and change them.
 
-import { readOf, type Row, decided, entry, type Attribution, type Decided } from '#domain/core/change.ts'
+import { readOf, type Row, boundedText, decided, entry, type Attribution, type Decided } from '#domain/core/change.ts'
 import { joinMethods, keyTypes, longestTokenTtlMs, type Profile } from '#domain/core/profile.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
 import {
   changesOf,
   duration,
   fraction,
+  keptValue,
   oneOf,
   printable,
   settingAt,
@@ -21,6 +22,7 @@ import {
   type Rules,
 } from '#domain/core/settings-check.ts'
 import { wireguardModes } from '#domain/core/wireguard.ts'
+import { outputsRule } from '#domain/programs/output-rules.ts'
 
 const day = 24 * 3_600_000
 
@@ -64,6 +66,7 @@ const rules: Rules = {
   'wireguard.listenPort': wholeNumber(1, 65_535),
   // The least an IPv6 link may have, and the most a jumbo frame carries.
   'wireguard.mtu': wholeNumber(1280, 9000),
+  outputs: outputsRule,
 }
 
 const nameShape = /^[a-z0-9][a-z0-9-]{0,62}$/
@@ -120,7 +123,7 @@ export const decideCreateProfile = (facts: CreateProfileFacts): ProfileDecided |
   if (existing !== null) return refuse('PROFILE_EXISTS')
   const profile = changed({ ...from.value, name }, facts)
   if ('kind' in profile) return profile
-  const body = { profile: name, from: from.value.name, changes: changesOf(from.value, profile, Object.keys(facts.set)) }
+  const body = { profile: name, from: from.value.name, changes: changeLines(from.value, profile, facts.set) }
   return {
     ...decided({
       reads: [readOf('profile', name, null), readOf('profile', from.value.name, from)],
@@ -139,7 +142,7 @@ export const decideChangeProfile = (facts: ChangeProfileFacts): ProfileDecided |
   const before = facts.profile.value
   const profile = changed(before, facts)
   if ('kind' in profile) return profile
-  const body = { profile: before.name, changes: changesOf(before, profile, Object.keys(facts.set)) }
+  const body = { profile: before.name, changes: changeLines(before, profile, facts.set) }
   return {
     ...decided({
       reads: [readOf('profile', before.name, facts.profile)],
@@ -150,6 +153,10 @@ export const decideChangeProfile = (facts: ChangeProfileFacts): ProfileDecided |
   }
 }
 
+/** Outputs are long. */
+const changeLines = (before: Profile, after: Profile, set: CreateProfileFacts['set']): readonly string[] =>
+  changesOf(before, after, Object.keys(set)).map((line) => boundedText(line))
+
 const changed = (
   profile: Profile,
   { set, longestLeafMs }: Pick<CreateProfileFacts, 'set' | 'longestLeafMs'>,
@@ -158,7 +165,7 @@ const changed = (
   for (const [key, value] of Object.entries(set)) {
     const no = settingRefusal('PROFILE_INVALID', rules, key, value)
     if (no !== null) return no
-    result = withSetting(result, key, value)
+    result = withSetting(result, key, keptValue(rules, key, value))
   }
   const problem = profileProblem(result, longestLeafMs)
   return problem === null ? result : refuse('PROFILE_INVALID', problem)

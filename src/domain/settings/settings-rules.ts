@@ -45,6 +45,7 @@ const rulesWith = (profiles: readonly string[]): Rules => ({
   'maintenance.timeSync': serviceOrNull,
   ...policyRules('maintenance.policy'),
   overlayPrefix: prefixOrNull,
+  programListMs: duration(hour, 400 * 24 * hour),
 })
 
 export type ChangeSettingsFacts = {

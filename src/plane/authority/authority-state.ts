@@ -5,6 +5,7 @@ import { signerFrom, type CaSigner } from './ca-signer.ts'
 import { bookOf, type IssuerBook } from './issuer-book.ts'
 import { longestLeaf } from './issuer-life.ts'
 import type { KeyCustody } from '#plane/keys/key-custody.ts'
+import type { ProgramsTrust } from './programs-authority.ts'
 import type { RecoveryAuthority } from './recovery-authority.ts'
 import type { HeldServerCertificate, ServerCertificateParts } from './server-identity.ts'
 import type { Core } from '#plane/core/core.ts'
@@ -25,6 +26,7 @@ export type AuthorityParts = {
   readonly names: ServerCertificateParts['names']
   /** What operators are shown of the other trust; none of it signs anything here. */
   readonly recovery: Pick<RecoveryAuthority, 'storedRoots' | 'warnings'>
+  readonly programs: ProgramsTrust
   readonly options: AuthorityOptions
 }
 

@@ -52,8 +52,9 @@ export const authorityView = (parts: AuthorityParts, state: AuthorityState): CaV
   if (server === null) throw new Error('the authority was looked at before it was open')
   const nowMs = clock.nowMs()
   const recovery = parts.recovery.storedRoots()
+  const programs = parts.programs.stored()
   const isSigning = (id: string): boolean =>
-    recovery.some(({ row, signing }) => signing && row.id === id) ||
+    [...recovery, ...programs].some(({ row, signing }) => signing && row.id === id) ||
     (signer !== null && signer.row.id === id && signs(state, nowMs)) ||
     (rootOnline && id === book.root.id) ||
     (book.domainCa !== null && book.domainCa.id === id && options.issuerKey === 'memory')
@@ -64,7 +65,11 @@ export const authorityView = (parts: AuthorityParts, state: AuthorityState): CaV
     root_online: rootOnline,
     sealing_protected: custody.protection === 'protected',
     // An authority that has ended stays in the store and is not shown, unless it still serves.
-    authorities: [...book.rows.map(({ value }) => value), ...recovery.map(({ row }) => row)]
+    authorities: [
+      ...book.rows.map(({ value }) => value),
+      ...recovery.map(({ row }) => row),
+      ...programs.map(({ row }) => row),
+    ]
       .filter((row) => row.notAfterMs > nowMs || row.retiredAtMs === null)
       .map((row) => ({ row, certificate: certificateOf(row) }))
       .map(({ row, certificate }) => ({
@@ -86,6 +91,7 @@ export const authorityView = (parts: AuthorityParts, state: AuthorityState): CaV
     warnings: [
       ...(custody.protection === 'protected' ? [] : [weakSealing[custody.protection]]),
       ...parts.recovery.warnings(),
+      ...parts.programs.warnings(),
       ...lostNow(parts, state).map(({ text }) => text),
       ...agingNow(parts, state).map(({ text }) => text),
     ],

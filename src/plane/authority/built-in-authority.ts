@@ -113,7 +113,7 @@ export const openAuthority = async (
       const nowMs = parts.core.clock.nowMs()
       const stored = state.book.withdrawn.filter(({ notAfterMs }) => notAfterMs > nowMs).map(({ id }) => id)
       const justNow = [...justWithdrawn].filter((id) => state.book.find(id)?.value.compromisedAtMs === null)
-      return [...justNow, ...stored]
+      return [...justNow, ...stored, ...parts.programs.withdrawnIssuers()]
     },
     rowRead: (issuer) => readOf('issuer', issuer, state.book.find(issuer)),
     lookAgain: () => inTurn(seeWhatOthersDid),
@@ -151,11 +151,13 @@ export const openAuthority = async (
         await renewServer('issuer replaced')
       }),
     withdraw: (wanted) =>
-      inTurn(async () => {
-        const outcome = await parts.core.store.exclusively(() => withdrawIssuer(parts, state, wanted))
-        if (!isRefusal(outcome)) await renewServer('if due')
-        return outcome
-      }),
+      parts.programs.has(wanted.issuer)
+        ? parts.programs.withdraw(wanted)
+        : inTurn(async () => {
+            const outcome = await parts.core.store.exclusively(() => withdrawIssuer(parts, state, wanted))
+            if (!isRefusal(outcome)) await renewServer('if due')
+            return outcome
+          }),
     request: (by) => inTurn(() => parts.core.store.exclusively(() => requestIntermediate(parts, by))),
     importIssued: (certificatePem, by) =>
       inTurn(async () => {

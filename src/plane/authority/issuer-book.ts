@@ -1,8 +1,8 @@
 // The CA certificates of the runtime that are in the store, as one value: who signs now, and the way from each up to the root.
-// Recovery roots are not among them: nothing of the runtime may be signed by one, nor lead to one.
+// The roots of recovery and of programs are not among them: nothing of the runtime may be signed by one, nor lead to one.
 
 import { type Row, entry, type Attribution } from '#domain/core/change.ts'
-import type { IssuerRow } from '#domain/ca/issuer.ts'
+import { isOfRuntime, type IssuerRow } from '#domain/ca/issuer.ts'
 import type { IssuerId } from '#domain/core/node.ts'
 import type { EntryBody, EntryDraft } from '#domain/core/journal-entry.ts'
 import { fingerprint } from '#pki/certificate.ts'
@@ -33,7 +33,7 @@ export type Path = {
 }
 
 export const bookOf = (all: readonly Row<IssuerRow>[]): IssuerBook => {
-  const rows = all.filter(({ value }) => value.role !== 'recovery')
+  const rows = all.filter(({ value }) => isOfRuntime(value))
   const byId = new Map(rows.map((row) => [row.value.id, row]))
   const newestFirst = rows.map((row) => row.value).sort((a, b) => b.notBeforeMs - a.notBeforeMs)
   const serving = (role: IssuerRow['role']): IssuerRow[] =>

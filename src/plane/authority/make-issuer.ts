@@ -4,6 +4,8 @@ import type { IssuerRow } from '#domain/ca/issuer.ts'
 import {
   domainCaSpec,
   issuingSpec,
+  programsIssuingSpec,
+  programsRootSpec,
   recoveryRootSpec,
   rootSpec,
   type AuthorityRequest,
@@ -32,6 +34,19 @@ export const makeRecoveryRoot = (making: Making): CaSigner => {
   const key = generateKey('p256')
   const spec = recoveryRootSpec(requestFor(key, making))
   return signerFor(spec, key, key, { role: 'recovery', custody: making.custody, parent: keyId(key.spki) })
+}
+
+export const makeProgramsRoot = (making: Making): CaSigner => {
+  const key = generateKey('p256')
+  const spec = programsRootSpec(requestFor(key, making))
+  return signerFor(spec, key, key, { role: 'programs-root', custody: making.custody, parent: keyId(key.spki) })
+}
+
+export const makeProgramsIssuer = (above: CaSigner, making: Making): CaSigner => {
+  const key = generateKey('p256')
+  const spec = programsIssuingSpec(requestFor(key, making), above.certificate)
+  const as = { role: 'programs-issuing', custody: making.custody, parent: above.row.id } as const
+  return signerFor(spec, key, above.key, as)
 }
 
 /** Never outlives the CA above it. */

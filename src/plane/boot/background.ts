@@ -1,6 +1,7 @@
 // What the plane does without being asked: tasks of every replica, and what only the one that leads does.
 
 import type { CutOffOrder } from '#domain/core/cut-off.ts'
+import type { ProgramsAuthority } from '#plane/authority/programs-authority.ts'
 import type { RecoveryAuthority } from '#plane/authority/recovery-authority.ts'
 import type { Alerting } from '#plane/alerts/alerting.ts'
 import type { UnresolvedAlerts } from '#plane/alerts/reconcile-alerts.ts'
@@ -20,6 +21,7 @@ export type BackgroundParts = {
   readonly performCutOff: (order: CutOffOrder) => Promise<object>
   readonly maintainAuthority: () => Promise<void>
   readonly recovery: Pick<RecoveryAuthority, 'maintain' | 'signStatement'>
+  readonly programs: Pick<ProgramsAuthority, 'maintain'>
   readonly cutOffs: Pick<PendingCutOffs, 'repeat'>
   readonly keyBook: Pick<KeyBook, 'lookAtAll'>
   readonly alerts: UnresolvedAlerts
@@ -35,7 +37,7 @@ const operatorKeysEveryMs = 30_000
 const authorityEveryMs = 5000
 
 export const startBackground = (core: Core, parts: BackgroundParts) => {
-  const { recovery, cutOffs, keyBook, alerts } = parts
+  const { recovery, programs, cutOffs, keyBook, alerts } = parts
   const upkeep: readonly UpkeepTask[] = [
     ...parts.tasks,
     { name: 'operator keys', where: 'leader', everyMs: operatorKeysEveryMs, run: () => keyBook.lookAtAll() },
@@ -43,6 +45,7 @@ export const startBackground = (core: Core, parts: BackgroundParts) => {
     { name: 'authority', where: 'each', everyMs: authorityEveryMs, run: parts.maintainAuthority },
     // Apart from the other: trouble of one trust must not let the other grow old.
     { name: 'recovery authority', where: 'each', everyMs: authorityEveryMs, run: () => recovery.maintain() },
+    { name: 'programs authority', where: 'each', everyMs: authorityEveryMs, run: () => programs.maintain() },
   ]
   const tasksOf = (where: UpkeepTask['where']) => upkeep.filter((task) => task.where === where)
   const endUpkeep = startUpkeep(core, tasksOf('each'))

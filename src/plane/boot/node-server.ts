@@ -18,7 +18,12 @@ import { openSightingJudge } from '#plane/continuity/judge-sighting.ts'
 import { openReceipts } from '#plane/revocation/receipts.ts'
 import { recordCounted } from '#plane/core/record-refusal.ts'
 import type { Authority } from '#plane/authority/authority.ts'
+import type { ProgramsAuthority } from '#plane/authority/programs-authority.ts'
 import type { RecoveryAuthority } from '#plane/authority/recovery-authority.ts'
+import { followListedOutputs, sweepUnlisted, unlistedEveryMs } from '#plane/programs/end-unlisted.ts'
+import { openProgramLists, type ProgramLists } from '#plane/programs/program-lists.ts'
+import { programRoutes } from '#plane/programs/program-routes.ts'
+import { openSteadyTime } from '#plane/core/steady-time.ts'
 import { bundleRoutes } from '#plane/ca/ca-routes.ts'
 import { enrollRoutes } from '#plane/enrollment/enroll-routes.ts'
 import { claimRoutes } from '#plane/federation/peer-domain-routes.ts'
@@ -40,6 +45,7 @@ import { followRefusals } from './machine-refusals.ts'
 export type NodeServerParts = {
   readonly authority: Authority
   readonly recovery: RecoveryAuthority
+  readonly programs: ProgramsAuthority
   readonly urls: () => PlaneUrls
   readonly turnedAway: TurnedAway
   readonly connections: number
@@ -57,6 +63,8 @@ export type NodeServerParts = {
 export type NodeRouteParts = {
   readonly issuer: Issuer
   readonly recovery: RecoveryAuthority
+  readonly programs: ProgramsAuthority
+  readonly programLists: Pick<ProgramLists, 'lists'>
   readonly domainName: string
   readonly urls: () => PlaneUrls
   readonly limits: NodeLimits
@@ -66,7 +74,7 @@ export type NodeRouteParts = {
 
 /** What machines may ask of the plane. The order is that of the API's description. */
 export const nodeRoutes = (core: Core, parts: NodeRouteParts): readonly Route[] => {
-  const { issuer, recovery, domainName, urls, limits, channel, copiedImages } = parts
+  const { issuer, recovery, programs, programLists, domainName, urls, limits, channel, copiedImages } = parts
   const { anonymousBudget, admission, writeLimit } = limits
   const { peerBook, secondHolders, probe } = channel
   const issuing = { issuer, recovery, domainName, urls, writeLimit, secondHolders, copiedImages }
@@ -74,19 +82,22 @@ export const nodeRoutes = (core: Core, parts: NodeRouteParts): readonly Route[] 
     ...enrollRoutes(core, { ...issuing, anonymousBudget, admission, probe, peerBook }),
     ...challengeRoutes(core, { recovery, domainName }, limits.challenges),
     ...identityRoutes(core, issuing),
+    ...programRoutes(core, { programs, lists: programLists, writeLimit }),
     ...claimRoutes(core, limits.anonymousBudget),
-    ...bundleRoutes(core.clock, issuer, domainName),
+    ...bundleRoutes(core.clock, issuer, programs, domainName),
   ]
 }
 
 /** An agent holds one channel and makes a call now and then. A stolen certificate must not take all connections. */
 const connectionsPerNode = 32
+/** Looked at that often; a list is made when it is due or something was denied. */
+const programListsEveryMs = 5000
 /** What a restart loses of the lived time, at most. */
 const livedEveryMs = 300_000
 
 export const openNodeServer = async (core: Core, parts: NodeServerParts) => {
   const { store, feed, clock, timers, log } = core
-  const { authority, recovery, settings, lived, urls, metrics, alerting } = parts
+  const { authority, recovery, programs, settings, lived, urls, metrics, alerting } = parts
   const domainName = settings().name
   const limits = openNodeLimits(core, settings)
   const denyList = await openDenyList(store, feed)
@@ -110,7 +121,24 @@ export const openNodeServer = async (core: Core, parts: NodeServerParts) => {
   const copiedImages = openCopiedImages(core)
   const receipts = openReceipts(core, { channels: channel.channels, peers: channel.peerProofs })
 
-  const routes = nodeRoutes(core, { issuer: authority, recovery, domainName, urls, limits, channel, copiedImages })
+  const programLists = openProgramLists(core, { programs, steadyMs: openSteadyTime(clock), settings })
+  programLists.onNewer((newer) => {
+    for (const session of channel.sessions.all())
+      if (session.takesOutputs) session.send({ type: 'program_lists', body: newer })
+  })
+  followListedOutputs(core)
+
+  const routes = nodeRoutes(core, {
+    issuer: authority,
+    recovery,
+    programs,
+    programLists,
+    domainName,
+    urls,
+    limits,
+    channel,
+    copiedImages,
+  })
   const calls: MachineCalls = {
     routes,
     correlation: parts.correlation,
@@ -152,6 +180,13 @@ export const openNodeServer = async (core: Core, parts: NodeServerParts) => {
       where: 'leader',
       everyMs: 30_000,
       run: (asLeader) => raiseOverdue(withStore(core, asLeader), timers),
+    },
+    { name: 'program lists', where: 'each', everyMs: programListsEveryMs, run: () => programLists.settle() },
+    {
+      name: 'unlisted outputs',
+      where: 'leader',
+      everyMs: unlistedEveryMs,
+      run: (asLeader) => sweepUnlisted(withStore(core, asLeader)),
     },
     { name: 'sightings', where: 'each', everyMs: sightingsEveryMs, run: () => sightings.look() },
     { name: 'counted refusals', where: 'each', everyMs: 10_000, run: () => recordCounted(core, limits) },

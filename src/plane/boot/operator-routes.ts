@@ -15,6 +15,7 @@ import { operatorPlanRoutes } from '#plane/plans/plan-routes.ts'
 import { operatorNameRoutes } from '#plane/settings/name-routes.ts'
 import type { PlaneNames } from '#plane/settings/plane-names.ts'
 import { operatorPolicyRoutes } from '#plane/settings/policy-routes.ts'
+import { operatorProgramRoutes } from '#plane/programs/program-routes.ts'
 import { operatorReceiptRoutes } from '#plane/revocation/receipt-routes.ts'
 import { operatorSchedulingRoutes } from '#plane/fleet/scheduling-routes.ts'
 import { operatorStatusRoutes } from '#plane/ca/certificate-status-routes.ts'
@@ -24,6 +25,7 @@ import { operatorVClusterRoutes } from '#plane/fleet/vcluster-routes.ts'
 import type { Route } from '#plane/http/route.ts'
 import type { KeySeal } from '#domain/operators/operator-keys.ts'
 import type { Authority } from '#plane/authority/authority.ts'
+import type { ProgramsAuthority } from '#plane/authority/programs-authority.ts'
 import type { RecoveryAuthority } from '#plane/authority/recovery-authority.ts'
 import type { KeyBook } from '#plane/authn/operator-key-book.ts'
 import type { RevocationLists } from '#plane/ca/revocation-lists.ts'
@@ -38,6 +40,7 @@ import type { Receipts } from '#plane/revocation/receipts.ts'
 
 export type OperatorRouteParts = {
   readonly authority: Authority
+  readonly programs: Pick<ProgramsAuthority, 'roots'>
   readonly recovery: Pick<RecoveryAuthority, 'roots' | 'statementKeys'>
   readonly channels: OpenChannels
   readonly peers: PeerProofs
@@ -58,11 +61,12 @@ export type OperatorRouteParts = {
 }
 
 export const operatorRoutes = (core: Core, parts: OperatorRouteParts): readonly Route[] => {
-  const { authority, recovery, channels, peers, receipts, cutOffs, arrivals, nodeUrl, urls } = parts
+  const { authority, programs, recovery, channels, peers, receipts, cutOffs, arrivals, nodeUrl, urls } = parts
   const { revocationLists, journalWatch, keySeal, keyBook, planeNames, recoverability, health } = parts
   return [
     ...operatorNodeRoutes(core, { channels, peers, recoverability }),
     ...operatorNodeActions(core, { channels, peers, receipts, recovery, urls, cutOffs }),
+    ...operatorProgramRoutes(core),
     ...operatorReceiptRoutes(core, { arrivals, receipts }),
     ...operatorSchedulingRoutes(core, { channels, peers, arrivals }),
     ...operatorAllocationRoutes(core),
@@ -70,7 +74,7 @@ export const operatorRoutes = (core: Core, parts: OperatorRouteParts): readonly 
     ...operatorTokenRoutes(core, { issuer: authority, urls }),
     ...operatorPolicyRoutes(core, authority),
     ...operatorNameRoutes(core, { authority, planeNames, urls }),
-    ...operatorCaRoutes(core, { authority, channels, urls, cutOffs }),
+    ...operatorCaRoutes(core, { authority, programs, channels, urls, cutOffs }),
     ...operatorStatusRoutes(core, { authority, revocationLists }),
     ...operatorIssuanceRoutes(core, cutOffs),
     ...operatorPlanRoutes(core, { authority, channels, peers, receipts, planeNames }),

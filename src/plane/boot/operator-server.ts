@@ -12,6 +12,7 @@ import type { OpenChannels, PeerProofs } from '#plane/core/open-channels.ts'
 import type { PendingCutOffs } from '#plane/cut-off/pending-cut-offs.ts'
 import type { Receipts } from '#plane/revocation/receipts.ts'
 import type { Authority } from '#plane/authority/authority.ts'
+import type { ProgramsAuthority } from '#plane/authority/programs-authority.ts'
 import type { RecoveryAuthority } from '#plane/authority/recovery-authority.ts'
 import type { RevocationLists } from '#plane/ca/revocation-lists.ts'
 import { limitGuesses } from '#plane/authn/guessed-keys.ts'
@@ -35,6 +36,7 @@ import type { Core } from '#plane/core/core.ts'
 
 export type OperatorServerParts = {
   readonly authority: Authority
+  readonly programs: Pick<ProgramsAuthority, 'roots'>
   readonly channels: OpenChannels
   readonly peers: PeerProofs
   readonly receipts: Receipts
@@ -90,6 +92,7 @@ export const openOperatorServer = async (
   }
   const routes = operatorRoutes(core, {
     authority,
+    programs: parts.programs,
     recovery: parts.recovery,
     channels: parts.channels,
     peers: parts.peers,

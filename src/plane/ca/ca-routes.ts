@@ -4,6 +4,7 @@ import { isRefusal } from '#domain/core/refusal.ts'
 import { withdrawAuthority } from './withdraw-authority.ts'
 import type { PendingCutOffs } from '#plane/cut-off/pending-cut-offs.ts'
 import type { Authority } from '#plane/authority/authority.ts'
+import type { ProgramsAuthority } from '#plane/authority/programs-authority.ts'
 import { formatJoinString } from '#wire/core/join-string.ts'
 import { attributionOf, answer, type Route, serve } from '#plane/http/route.ts'
 import type { PlaneUrls } from '#plane/core/configuration.ts'
@@ -15,6 +16,7 @@ import type { OpenChannels } from '#plane/core/open-channels.ts'
 
 export type CaParts = {
   readonly authority: Authority
+  readonly programs: Pick<ProgramsAuthority, 'roots'>
   readonly channels: Pick<OpenChannels, 'count'>
   readonly urls: () => Pick<PlaneUrls, 'node' | 'marked'>
   readonly cutOffs: Pick<PendingCutOffs, 'run'>
@@ -22,7 +24,7 @@ export type CaParts = {
 
 export const operatorCaRoutes = (
   { feed }: Pick<FlowCore, 'feed'>,
-  { authority, channels, urls, cutOffs }: CaParts,
+  { authority, programs, channels, urls, cutOffs }: CaParts,
 ): readonly Route[] =>
   serve(caApi, {
     show: async () => answer(authority.view()),
@@ -59,7 +61,12 @@ export const operatorCaRoutes = (
       const { domain } = authority.view()
       const { node: url, marked } = urls()
       const join = formatJoinString({ url, domain, rootFingerprint, secret: null, marked })
-      return answer({ roots: authority.roots(), root_fingerprint: rootFingerprint, join })
+      return answer({
+        roots: authority.roots(),
+        root_fingerprint: rootFingerprint,
+        programs: programs.roots(),
+        join,
+      })
     },
   })
 
@@ -67,6 +74,7 @@ export const operatorCaRoutes = (
 export const bundleRoutes = (
   clock: Clock,
   issuer: Pick<Issuer, 'roots' | 'rootFingerprint'>,
+  programs: Pick<ProgramsAuthority, 'roots'>,
   domainName: string,
 ): readonly Route[] =>
   serve(bundleApi, {
@@ -75,6 +83,7 @@ export const bundleRoutes = (
         domain: domainName,
         roots: issuer.roots(),
         root_fingerprint: issuer.rootFingerprint(),
+        programs: programs.roots(),
         server_time: isoTime(clock.nowMs()),
       }),
   })

@@ -14,6 +14,7 @@ const knownTypes: ReadonlySet<unknown> = new Set([
   'capabilities',
   'peers_have',
   'peers_applied',
+  'outputs_state',
   'unknown_type',
 ])
 const longestType = 64

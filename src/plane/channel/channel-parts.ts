@@ -7,6 +7,7 @@ import { openRetryTimes } from '#plane/limits/retry-times.ts'
 import { openReportIntake } from '#plane/node/report-intake.ts'
 import { openOverlayIntake } from '#plane/fleet/take-overlay-state.ts'
 import { openPeersIntake } from '#plane/network/take-peers-applied.ts'
+import { openOutputsIntake } from '#plane/programs/take-outputs-state.ts'
 import type { Issuer } from '#plane/core/issuer.ts'
 import type { Store } from '#plane/store/contract/store.ts'
 import { openAbsences } from '#plane/liveness/absences.ts'
@@ -50,6 +51,7 @@ export const openChannelParts = async (core: Core, { issuer, urls, writeLimit, o
   const retryTimes = openRetryTimes(clock)
   const reports = openReportIntake(core, onReport)
   const overlays = openOverlayIntake(core, writeLimit)
+  const outputsIntake = openOutputsIntake(core, writeLimit)
   const updates = openUpdates(core, { issuer, sessions, gate, urls })
   const cuts = openCutCounts(core, replicas)
   const everySession = openEverySession({ sessions, holding, replicas })
@@ -64,6 +66,7 @@ export const openChannelParts = async (core: Core, { issuer, urls, writeLimit, o
     presence.left(node, closedByHolder)
     reports.forget(node)
     overlays.forget(node)
+    outputsIntake.forget(node)
     peersIntake.forget(node)
   })
   replicas.onStanding(() => void sessions.mayGoOn())
@@ -89,6 +92,7 @@ export const openChannelParts = async (core: Core, { issuer, urls, writeLimit, o
     retryTimes,
     reports,
     overlays,
+    outputsIntake,
     updates,
     peerBook,
     sendPeers,

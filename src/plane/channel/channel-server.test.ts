@@ -10,6 +10,7 @@ import { openHoldOff } from '#plane/limits/hold-off.ts'
 import { openRetryTimes } from '#plane/limits/retry-times.ts'
 import { openWriteLimit } from '#plane/limits/write-limit.ts'
 import { openReportIntake } from '#plane/node/report-intake.ts'
+import { openOutputsIntake } from '#plane/programs/take-outputs-state.ts'
 import { openOverlayIntake } from '#plane/fleet/take-overlay-state.ts'
 import { openPeersIntake } from '#plane/network/take-peers-applied.ts'
 import { nothingObserved, type Store } from '#plane/store/contract/store.ts'
@@ -74,6 +75,7 @@ const setUp = async (onRead: (row: RowKind) => void = () => {}) => {
     gate: openGate(replicas),
     updates: { greeted: () => {}, changed: () => {}, changedFor: () => {}, changedIn: () => {} },
     overlays: openOverlayIntake(core, writeLimit),
+    outputsIntake: openOutputsIntake(core, writeLimit),
     sendPeers: { has: () => {}, applied: () => {} },
     peersIntake: openPeersIntake(core, writeLimit),
     reports: openReportIntake(core, () => {}),

@@ -1,5 +1,6 @@
 // Takes over an authenticated connection as a channel.
 
+import { outputsCapability } from '#wire/programs/programs-api.ts'
 import { WebSocketServer, type WebSocket } from 'ws'
 import { markedWord } from '#domain/core/plane-mark.ts'
 import type { NodePrincipal } from '#domain/core/principal.ts'
@@ -125,7 +126,7 @@ const attend = (core: ServedCore, parts: ServedParts, session: Session, socket: 
       session: session.number,
       capabilities: [
         ...[sightingCapability, earlierSightingsCapability, peersCapability, connectionCapability],
-        ...[overlayCapability, overlayDetailsCapability],
+        ...[overlayCapability, overlayDetailsCapability, outputsCapability],
         ...(parts.urls().marked ? [markedWord] : []),
       ],
       ping_every_ms: pingEveryMs,

@@ -47,7 +47,13 @@ const concernsEverybody = (write: Committed['writes'][number]): boolean =>
   write.put === 'profile' ||
   (write.put === 'issuer' && (write.value.role === 'root' || write.value.compromisedAtMs !== null))
 
-const assigning: ReadonlySet<EntryType> = new Set(['node.assigned', 'node.unassigned', 'node.moved'])
+const assigning: ReadonlySet<EntryType> = new Set([
+  'node.assigned',
+  'node.unassigned',
+  'node.moved',
+  'node.names_added',
+  'node.names_removed',
+])
 
 /** A node that was just confirmed or has just returned is here, also before its channel opens. */
 const followNodes = (sessions: SessionRegistry, presence: Presence, { origin, writes, entries }: Committed): void => {

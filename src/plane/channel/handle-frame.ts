@@ -7,6 +7,7 @@ import type { ReportIntake } from '#plane/node/report-intake.ts'
 import { takeReport } from '#plane/node/take-report.ts'
 import type { AgentFrame } from '#wire/channel/channel.ts'
 import type { ReportBody } from '#wire/node/report.ts'
+import { outputsCapability } from '#wire/programs/programs-api.ts'
 import { readFrame } from './channel-frames.ts'
 import type { Session } from '#plane/sessions/session.ts'
 import type { Sightings } from '#plane/continuity/sightings.ts'
@@ -16,7 +17,16 @@ import type { ChannelParts } from './channel-parts.ts'
 export type FrameParts = {
   readonly channel: Pick<
     ChannelParts,
-    'sessions' | 'gate' | 'holdOff' | 'updates' | 'reports' | 'overlays' | 'sendPeers' | 'peersIntake' | 'writeLimit'
+    | 'sessions'
+    | 'gate'
+    | 'holdOff'
+    | 'updates'
+    | 'reports'
+    | 'overlays'
+    | 'outputsIntake'
+    | 'sendPeers'
+    | 'peersIntake'
+    | 'writeLimit'
   >
   readonly sightings: Pick<Sightings, 'shown'>
 }
@@ -61,6 +71,7 @@ const handle = async (
       const agentVersion = boundedText(frame.body.agent_version, 64)
       const { evidence } = session
       core.store.observe(principal.id, { agentVersion, source: principal.source, configRevision: config, evidence })
+      session.takesOutputs = frame.body.capabilities.includes(outputsCapability)
       await sendAcknowledgement(channel.reports, session)
       return channel.updates.greeted(session, { config, trust })
     }
@@ -84,6 +95,9 @@ const handle = async (
       if (principal.evidenceOnly) return
       if (frame.body.applied) channel.sendPeers.applied(session, frame.body.revision)
       return channel.peersIntake.take(principal, frame.body, correlation)
+    case 'outputs_state':
+      if (principal.evidenceOnly) return
+      return channel.outputsIntake.take(principal, frame.body.outputs, correlation)
     case 'sighting':
       return sightings.shown(session, frame.body.statement, frame.body.earlier)
     case 'unknown_type':
@@ -112,5 +126,6 @@ const report = async (
   const correlation = `session-${session.number}`
   const number = await takeReport(core, channel, { principal, evidence, correlation }, body)
   await channel.overlays.again(principal, correlation)
+  await channel.outputsIntake.again(principal, correlation)
   session.send({ type: 'reported', body: { instance: body.instance, number } })
 }

@@ -9,6 +9,7 @@ import type { Issuer } from '#plane/core/issuer.ts'
 import { domainSettingsRow } from '#plane/core/domain-settings-row.ts'
 import type { Store } from '#plane/store/contract/store.ts'
 import { configurationOf, trustOf, type PlaneUrls } from '#plane/core/configuration.ts'
+import { configOutputs } from '#plane/core/config-outputs.ts'
 import type { Gate } from '#plane/cluster/gate.ts'
 import type { SessionRegistry } from '#plane/sessions/session-registry.ts'
 import type { Revisions, Session } from '#plane/sessions/session.ts'
@@ -95,6 +96,7 @@ const bringUpToDate = async (store: Store, parts: UpdateParts, session: Session,
     ...{ node: node.value, offers: session.offers, profile: profile.value, domain: domain.value },
     ...{ vcluster, urls: urls() },
     wireguard: wireguardConfigOf(node.value, profile.value, domain.value),
+    outputs: session.takesOutputs ? await configOutputs(store, node.value, profile.value, vcluster) : null,
   })
   const trust = trustOf(issuer)
   // Out of touch by now: what was read may be old.

@@ -10,7 +10,8 @@ const domain = domainRow().value
 const urls = { node: 'https://plane.example:8443', recovery: 'https://plane.example:8442', marked: true }
 const node = { id: 'gpu-001', machine: { ...nothingTagged, tags: ['h100'] } }
 const offers = new Set(['service_terms', 'health_checks'])
-const facts: ConfigurationFacts = { node, offers, profile, domain, vcluster: null, wireguard: null, urls }
+const base = { node, offers, profile, domain, vcluster: null, wireguard: null }
+const facts: ConfigurationFacts = { ...base, outputs: null, urls }
 const revisionWith = (changed: Partial<ConfigurationFacts> = {}): number =>
   configurationOf({ ...facts, ...changed }).revision
 

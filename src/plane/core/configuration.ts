@@ -13,6 +13,7 @@ import type { AgentProfile, EndpointSet } from '#wire/identity/identity-api.ts'
 import type { PlaneConfig, PlaneTrust } from '#wire/channel/channel.ts'
 import { checksCapability, termsCapability, type ConfigOverlay, type ConfigService } from '#wire/fleet/overlay.ts'
 import type { WireguardConfig } from '#wire/network/peers.ts'
+import type { ConfigOutput } from '#wire/programs/programs-api.ts'
 import type { Issuer } from './issuer.ts'
 
 /** From 1: 0 is what an agent says that has none. */
@@ -50,17 +51,20 @@ export type ConfigurationFacts = {
   /** Null: maintenance mode. */
   readonly vcluster: VCluster | null
   readonly wireguard: WireguardConfig | null
+  /** Null: its agent does not take any. */
+  readonly outputs: readonly ConfigOutput[] | null
   readonly urls: PlaneUrls
 }
 
 export const configurationOf = (facts: ConfigurationFacts): PlaneConfig => {
-  const { profile, domain, vcluster, wireguard, urls } = facts
+  const { profile, domain, vcluster, wireguard, outputs, urls } = facts
   const content = {
     vcluster: vcluster === null ? null : vcluster.name,
     profile: agentProfile(profile),
     endpoints: endpointSet(urls),
     overlay: vcluster === null ? inMaintenance(domain) : overlayOf(vcluster, facts),
     wireguard,
+    ...(outputs === null ? {} : { outputs: [...outputs] }),
   }
   return { revision: revisionOf(content), ...content }
 }

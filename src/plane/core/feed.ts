@@ -17,6 +17,7 @@ const feedOrder = [
   // Before channels: they send in this turn which authorities are withdrawn.
   'authority',
   'served names',
+  'programs authority',
   // Before channels: a node whose channel is cut and that comes back at once meets its denial.
   'deny-list',
   // Peers are sent in this turn what they are to drop; neither this nor the channels depend on each other.
@@ -30,6 +31,8 @@ const feedOrder = [
   'metrics',
   'failure watch',
   'revocation lists',
+  'program lists',
+  'listed outputs',
   'OCSP responders',
   'OCSP answers',
   'journal followers',

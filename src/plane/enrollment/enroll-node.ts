@@ -1,6 +1,6 @@
 // A machine gets an identity: look its credential up, charge it if it proves nothing, read, decide, and issue.
 
-import type { Attribution } from '#domain/core/change.ts'
+import { withPart, type Attribution } from '#domain/core/change.ts'
 import {
   aboutCredential,
   aboutToken,
@@ -28,6 +28,7 @@ import { sortableId } from '#platform/random.ts'
 import { formerNode } from '#plane/core/former-node.ts'
 import { commitOnce } from '#plane/core/commit-decision.ts'
 import { domainSettingsRow } from '#plane/core/domain-settings-row.ts'
+import { everyProgramEnded } from '#plane/core/programs-of-node.ts'
 import type { RecoveryAuthority } from '#plane/authority/recovery-authority.ts'
 import type { Issuer } from '#plane/core/issuer.ts'
 import type { AgentEvidence } from '#wire/core/agent-evidence.ts'
@@ -169,7 +170,11 @@ const enrollWith = async (
     limit: async ({ facts, before }) =>
       facts.credential.method === 'hardware' ? joinLimit(core, parts.writeLimit, call, before.id) : null,
     record: async (admission, signed, nextBearerHash) =>
-      withSupersessionAlert(core, admission, recordEnrollment(admission, signed, nextBearerHash)),
+      withSupersessionAlert(
+        core,
+        admission,
+        await withProgramsEnded(core, admission, recordEnrollment(admission, signed, nextBearerHash)),
+      ),
   })
 }
 
@@ -250,6 +255,19 @@ const joinLimit = async (
 ): Promise<Refusal | null> => {
   const { source: lastSource } = await core.store.observation(node)
   return writeLimit.take(lastSource === source ? `${node} joins from ${source}` : `${node} joins`)
+}
+
+/**
+ * A machine that takes the place of another by a token made with `--replace` ends the programs of that other. In any other new
+ * epoch they stay good until the new ones are in place.
+ */
+const withProgramsEnded = async (core: FlowCore, { facts }: Admission, record: Recorded): Promise<Recorded> => {
+  const { credential, node, domain, by, nowMs } = facts
+  if (node === null || credential.method !== 'token' || !credential.token.value.replace) return record
+  const toleranceMs = domain.value.clockToleranceMs
+  const ending = { why: 'its node was replaced', reason: 'superseded', toleranceMs, by, nowMs } as const
+  const ended = await everyProgramEnded(core.store, node.value.id, ending)
+  return { ...record, change: withPart(record.change, ended) }
 }
 
 /** `credential` is null when a race was lost: what it said may have changed, so it is looked up again. */

@@ -7,6 +7,7 @@ import { ConfigProblem, namesConfig, type PlaneConfig } from '#plane/config/conf
 import { openFeed } from '#plane/core/feed.ts'
 import { asUsual, layFoundation, type StartOptions } from './foundation.ts'
 import { openAuthority } from '#plane/authority/built-in-authority.ts'
+import { openProgramsAuthority } from '#plane/authority/programs-authority.ts'
 import { openRecoveryAuthority } from '#plane/authority/recovery-authority.ts'
 import { openServedNames } from '#plane/authority/served-names.ts'
 import {
@@ -68,7 +69,8 @@ export const replaceLostKeys = async (
       const { issuerKey, intermediateLifetimeMs, statusUrl } = config
       const options = { ...certificates, issuerKey, intermediateLifetimeMs, statusUrl }
       // Below a root that is here it is made by opening; below an offline one the ceremony has to follow.
-      await openAuthority(core, { custody, names, recovery, options })
+      const programs = await openProgramsAuthority(core, { custody, domain })
+      await openAuthority(core, { custody, names, recovery, programs, options })
     }
     return found
   } finally {

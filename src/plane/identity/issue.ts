@@ -102,7 +102,7 @@ const issued = (
  */
 export const commitIssued = async (
   core: FlowCore,
-  issuer: Issuer,
+  issuer: Pick<Issuer, 'withdrawnIssuers' | 'rowRead' | 'lookAgain'>,
   signed: { readonly issuer: string },
   change: Change,
 ): Promise<Committed | 'lost-race'> => {

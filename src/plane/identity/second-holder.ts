@@ -3,7 +3,7 @@
 // asking may write.
 
 import { releaseAll } from '#domain/fleet/allocation.ts'
-import { type Change, type Attribution, withPart } from '#domain/core/change.ts'
+import { boundedText, type Change, type Attribution, mergeParts, withPart } from '#domain/core/change.ts'
 import {
   decideDuplicate,
   decideSecondHolder,
@@ -17,7 +17,9 @@ import type { NodePrincipal } from '#domain/core/principal.ts'
 import { isRefusal, type Refusal } from '#domain/core/refusal.ts'
 import { slotsOf } from '#domain/core/certificate.ts'
 import { busyOver, commitDecision, commitOnce, retryLostRaces } from '#plane/core/commit-decision.ts'
+import { domainSettingsRow } from '#plane/core/domain-settings-row.ts'
 import { liveAllocations } from '#plane/core/live-allocations.ts'
+import { everyProgramEnded } from '#plane/core/programs-of-node.ts'
 import type { Observation } from '#plane/store/contract/store.ts'
 import type { FlowCore } from '#plane/core/core.ts'
 import type { AgentEvidence } from '#wire/core/agent-evidence.ts'
@@ -195,7 +197,11 @@ const wholeChange = async (core: HolderCore, verdict: Duplicate, change: Change)
   if (verdict.kind !== 'fenced') return change
   const allocations = await liveAllocations(core.store, verdict.fence.node.value.id)
   const why = `its node was quarantined: ${verdict.fence.why}`
-  return withPart(change, releaseAll({ ...verdict.fence, allocations, why }))
+  const { node, by, nowMs } = verdict.fence
+  const { clockToleranceMs: toleranceMs } = (await domainSettingsRow(core.store)).value
+  const ending = { why: boundedText(why), reason: 'key-compromise', toleranceMs, by, nowMs } as const
+  const ended = await everyProgramEnded(core.store, node.value.id, ending)
+  return withPart(change, mergeParts([releaseAll({ ...verdict.fence, allocations, why }), ended]))
 }
 
 const reportTries = { tries: 4, onBusy: busyOver('node') }

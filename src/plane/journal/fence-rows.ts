@@ -3,7 +3,7 @@
 
 import { releaseAll } from '#domain/fleet/allocation.ts'
 import { denialKey } from '#domain/core/certificate.ts'
-import { readOf, boundedText, decided, entry, type Attribution, type Decided } from '#domain/core/change.ts'
+import { readOf, boundedText, decided, entry, mergeParts, type Attribution, type Decided } from '#domain/core/change.ts'
 import { decideQuarantine } from '#domain/revocation/quarantine.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
 import { journalActor } from '#domain/journal/rows-and-journal.ts'
@@ -12,6 +12,7 @@ import { commitDecision } from '#plane/core/commit-decision.ts'
 import type { RowDifference, RowFence } from './compare-rows.ts'
 import { domainSettingsRow } from '#plane/core/domain-settings-row.ts'
 import { liveAllocations } from '#plane/core/live-allocations.ts'
+import { everyProgramEnded } from '#plane/core/programs-of-node.ts'
 import { readableNode } from '#plane/core/readable-node.ts'
 import type { FlowCore } from '#plane/core/core.ts'
 
@@ -31,8 +32,14 @@ const decide = async ({ store, clock }: FlowCore, fence: RowFence, why: string):
       const node = await readableNode(store, found)
       const reason = `its row in the database was changed: ${why}`
       const allocations = await liveAllocations(store, fence.node)
-      const extraParts = releaseAll({ node, by, nowMs, allocations, why: `its node was quarantined: ${reason}` })
       const domain = await domainSettingsRow(store)
+      const lost = `its node was quarantined: ${reason}`
+      const { clockToleranceMs: toleranceMs } = domain.value
+      const ending = { why: boundedText(lost), reason: 'unspecified', toleranceMs, by, nowMs } as const
+      const extraParts = mergeParts([
+        releaseAll({ node, by, nowMs, allocations, why: lost }),
+        await everyProgramEnded(store, fence.node, ending),
+      ])
       const { revokedBefore } = fence
       return decideQuarantine({ node, by, nowMs, reason, revokedBefore, domain, extraParts })
     }

@@ -19,6 +19,8 @@ const roles = [
   'bearer',
   'responder',
   'retired',
+  'programs-root',
+  'programs-issuing',
 ] as const
 
 export type KeyName = {

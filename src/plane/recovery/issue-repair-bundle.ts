@@ -2,7 +2,7 @@
 // like any other withdrawal.
 
 import { releaseAll } from '#domain/fleet/allocation.ts'
-import type { Attribution } from '#domain/core/change.ts'
+import { boundedText, mergeParts, type Attribution } from '#domain/core/change.ts'
 import type { NodeId, Repair } from '#domain/core/node.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
 import { decideRepairBundle } from '#domain/recovery/repair.ts'
@@ -13,6 +13,7 @@ import { commitDecision } from '#plane/core/commit-decision.ts'
 import { domainSettingsRow } from '#plane/core/domain-settings-row.ts'
 import { liveAllocations } from '#plane/core/live-allocations.ts'
 import type { OpenChannels } from '#plane/core/open-channels.ts'
+import { everyProgramEnded } from '#plane/core/programs-of-node.ts'
 import type { FlowCore } from '#plane/core/core.ts'
 
 export type RepairIssued = {
@@ -45,7 +46,12 @@ const issue = async (core: FlowCore, id: NodeId, reason: string, by: Attribution
     const domain = await domainSettingsRow(core.store)
     const allocations = await liveAllocations(core.store, id)
     const why = `its node was quarantined: to be repaired: ${reason}`
-    const extraParts = releaseAll({ node, allocations, why, by, nowMs })
+    const toleranceMs = domain.value.clockToleranceMs
+    const ending = { why: boundedText(why), reason: 'unspecified', toleranceMs, by, nowMs } as const
+    const extraParts = mergeParts([
+      releaseAll({ node, allocations, why, by, nowMs }),
+      await everyProgramEnded(core.store, id, ending),
+    ])
     return decideRepairBundle({ ...bundle, node, domain, reason, expiresAtMs: nowMs + validMs, extraParts, by, nowMs })
   })
   if (done.kind === 'refused') return done

@@ -32,6 +32,8 @@ import { readableNode } from '#plane/core/readable-node.ts'
 import type { Receipts } from './receipts.ts'
 import { wireguardHeldBy } from '#plane/network/wireguard-part.ts'
 import type { FlowCore } from '#plane/core/core.ts'
+import { programsOf } from '#plane/core/programs-of-node.ts'
+import { liveLeaves, programsEnded, type Program } from '#domain/programs/program.ts'
 
 export type WithdrawParts = {
   readonly channels: Pick<OpenChannels, 'pauseWhile'>
@@ -83,11 +85,13 @@ const withdraw = async (
     if (revoked !== null) return revoked
     const facts: NodeFacts = { node, by, nowMs: core.clock.nowMs() }
     const slots = slotsHeld(node)
-    const receipt = receiptOf(withdrawal, slots, facts, {
+    const programs = await programsOf(core.store, id)
+    const leaves = programs.flatMap(({ value }) => liveLeaves(value, facts.nowMs))
+    const receipt = receiptOf(withdrawal, [...slots, ...leaves], facts, {
       id: sortableId(facts.nowMs, core.random),
       peers: peers.peersOf(id),
     })
-    const decided = await decide(core.store, withdrawal, slots, facts, receiptOpened(receipt))
+    const decided = await decide(core.store, withdrawal, slots, facts, { receipt: receiptOpened(receipt), programs })
     return decided.kind === 'refused' ? decided : { ...decided, receipt }
   })
   if (done.kind === 'refused') return done
@@ -131,11 +135,15 @@ const decide = async (
   withdrawal: Withdrawal,
   slots: readonly Slot[],
   facts: NodeFacts,
-  receipt: ChangePart,
+  { receipt, programs }: { readonly receipt: ChangePart; readonly programs: readonly Row<Program>[] },
 ): Promise<NodeDecided | Refusal> => {
   const domain = await domainSettingsRow(store)
   const allocations = await liveAllocations(store, facts.node.value.id)
-  const extraParts = mergeParts([releaseAll({ ...facts, allocations, why: whyOf(withdrawal) }), receipt])
+  const why = whyOf(withdrawal)
+  const reason = withdrawal.kind === 'decommission' ? 'cessation-of-operation' : 'unspecified'
+  const toleranceMs = domain.value.clockToleranceMs
+  const ended = programsEnded({ ...facts, programs, why: boundedText(why), reason, toleranceMs })
+  const extraParts = mergeParts([releaseAll({ ...facts, allocations, why }), receipt, ended])
   // A quarantined node may come back, with the key and the address it had.
   const held = await wireguardHeldBy(store, facts.node.value)
   const forGood = mergeParts([extraParts, wireguardGivenUp(held, 'withdrawn', facts.nowMs)])
@@ -157,7 +165,7 @@ const decide = async (
   }
 }
 
-/** The reason for the owners of its allocations. */
+/** The reason for the owners of its allocations, and for the leaves of its programs. */
 const whyOf = (withdrawal: Withdrawal): string => {
   switch (withdrawal.kind) {
     case 'quarantine':

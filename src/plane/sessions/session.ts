@@ -49,6 +49,8 @@ export class Session {
   revisions: Revisions | null = null
   /** What the agent has said in its hello that it understands. */
   offers: ReadonlySet<string> = new Set()
+  /** Its hello asked for outputs in the configuration. */
+  takesOutputs = false
   /** The node has said over the channel that it closes it. A connection that broke, or was cut, says no such thing. */
   closedByHolder = false
   readonly #socket: SessionSocket

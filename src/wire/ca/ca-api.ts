@@ -13,7 +13,7 @@ export const CaView = Type.Object({
   authorities: Type.Array(
     Type.Object({
       id: Type.String(),
-      role: oneOf(['root', 'domain-ca', 'issuing', 'recovery']),
+      role: oneOf(['root', 'domain-ca', 'issuing', 'recovery', 'programs-root', 'programs-issuing']),
       custody: oneOf(['file', 'memory', 'offline']),
       subject: Type.String(),
       not_before: Type.String(),
@@ -37,6 +37,8 @@ export const CaImportRequest = Type.Object({ certificate: text(16_384) }, closed
 export const CaBundleAnswer = Type.Object({
   roots: Type.Array(Type.String()),
   root_fingerprint: Type.String(),
+  /** The roots of programs, for those who verify programs and no node. None before the first output; left out by older planes. */
+  programs: Type.Optional(Type.Array(Type.String())),
   /** A join string without a secret, for machines that join by their hardware. */
   join: Type.String(),
 })
@@ -68,6 +70,8 @@ export const BundleResponse = Type.Object({
   domain: Type.String(),
   roots: Type.Array(Type.String()),
   root_fingerprint: Type.String(),
+  /** The roots of programs, which no agent trusts for a plane. Left out by older planes. */
+  programs: Type.Optional(Type.Array(Type.String())),
   server_time: Type.String(),
 })
 

@@ -8,6 +8,7 @@ import { isoTime } from '#platform/clock.ts'
 import { endpoint } from '#wire/core/endpoint.ts'
 import { closed, NameParams, NameText, NodeIdText, NodeParams, NoEffectYet, Settings } from '#wire/core/shapes.ts'
 import { NodeDetail } from '#wire/node/node-api.ts'
+import { OutputsBody, outputsView } from '#wire/programs/output-document.ts'
 import type { ServiceBody } from './overlay.ts'
 import { OverlayBody, OverlayRequest, overlayView } from './overlay-document.ts'
 
@@ -41,6 +42,7 @@ export const VClusterBody = Type.Object({
   policy: PolicyBody,
   /** Settings among these that nothing reads yet. Left out by planes of 0.3. */
   no_effect_yet: NoEffectYet,
+  outputs: OutputsBody,
   overlay: OverlayBody,
   revision: Type.Integer({ minimum: 1 }),
   created_at: Type.String(),
@@ -49,13 +51,13 @@ export const VClusterBody = Type.Object({
 export type VClusterBody = Static<typeof VClusterBody>
 
 /** What `set` takes, for those who write KEY=VALUE. */
-export const VClusterSettings = Type.Pick(VClusterBody, ['description', 'peering', 'closed', 'policy'])
+export const VClusterSettings = Type.Pick(VClusterBody, ['description', 'peering', 'closed', 'policy', 'outputs'])
 
 /** Without the fields that only `GET /v1/vclusters/{name}` has. */
 export const VClusterListAnswer = Type.Object({
   vclusters: Type.Array(
     Type.Object({
-      ...Type.Omit(VClusterBody, ['overlay', 'policy', 'no_effect_yet']).properties,
+      ...Type.Omit(VClusterBody, ['overlay', 'outputs', 'policy', 'no_effect_yet']).properties,
       enforcement_mode: PolicyBody.properties.enforcementMode,
       files: Type.Integer(),
       services: Type.Array(Type.String()),
@@ -80,6 +82,7 @@ export const vclusterView = (vcluster: VCluster): VClusterBody => ({
   ...headOf(vcluster),
   policy: policyView(vcluster.policy),
   no_effect_yet: policyWithoutEffect('policy'),
+  outputs: outputsView(vcluster.outputs),
   overlay: overlayView(vcluster.overlay),
 })
 

@@ -19,6 +19,7 @@ import {
 } from '#wire/core/shapes.ts'
 import { ServiceBody } from '#wire/fleet/overlay.ts'
 import { PolicyBody, policyView, serviceView } from '#wire/fleet/vcluster-api.ts'
+import { OutputsBody } from '#wire/programs/output-document.ts'
 
 export const ProfileBody = Type.Object(
   {
@@ -70,6 +71,7 @@ export const ProfileBody = Type.Object(
       },
       closed,
     ),
+    outputs: OutputsBody,
   },
   closed,
 )
@@ -102,6 +104,8 @@ export const DomainBody = Type.Object({
   maintenance: Type.Object({ policy: PolicyBody, timeSync: orNull(ServiceBody) }),
   /** Of the WireGuard network; null: made from the name of the domain. */
   overlayPrefix: orNull(Type.String()),
+  /** How long a revocation list for programs is good for, at least. */
+  programListMs: Type.Integer({ minimum: 3_600_000 }),
 })
 
 export const DomainView = Type.Object({ ...DomainBody.properties, no_effect_yet: NoEffectYet })

@@ -7,7 +7,7 @@ import { certificateKey, denialKey } from '#domain/core/certificate.ts'
 import type { RowKind, RowTypes } from '#domain/core/change.ts'
 import { isShared } from '#domain/identity/key-claim.ts'
 import type { HardwareIdentity } from '#domain/core/node.ts'
-import { programKey } from '#domain/programs/program.ts'
+import { programEndsMs, programKey } from '#domain/programs/program.ts'
 import { claimKeptMs, claimKey } from '#domain/federation/peer-domain.ts'
 import type { Token } from '#domain/enrollment/token.ts'
 
@@ -127,7 +127,12 @@ export const tableShapes: { readonly [K in RowKind]: TableShape<RowTypes[K]> } =
     fixed: ['hardware', 'domain'],
   },
   'hardware-profile': { table: 'hardware_profile', key: ({ tag }) => tag, columns: {}, fixed: [] },
-  program: { table: 'program', key: programKey, columns: { node: ({ node }) => node }, fixed: ['node'] },
+  program: {
+    table: 'program',
+    key: programKey,
+    columns: { node: ({ node }) => node, until_ms: programEndsMs },
+    fixed: ['node'],
+  },
   'name-claim': {
     table: 'name_claim',
     key: ({ name }) => name,

@@ -143,8 +143,13 @@ export const migrations: readonly string[] = [
    ALTER TABLE replica ADD COLUMN clock_offset_ms BIGINT;`,
 
   // 0.4.0
-  `${documents('program', `, node ${text} NOT NULL`)}
+  `-- Profiles and vClusters: no outputs yet. The domain: how long revocation lists for programs are good for.
+   UPDATE profile SET version = version + 1, doc = (doc::jsonb || '{"outputs":[]}'::jsonb)::text;
+   UPDATE vcluster SET version = version + 1, doc = (doc::jsonb || '{"outputs":[]}'::jsonb)::text;
+   UPDATE domain SET version = version + 1, doc = (doc::jsonb || '{"programListMs":604800000}'::jsonb)::text;
+   ${documents('program', `, node ${text} NOT NULL, until_ms BIGINT NOT NULL`)}
    CREATE INDEX program_by_node ON program (node, key);
+   CREATE INDEX program_by_end ON program (until_ms);
    ${documents('name_claim', `, node ${text}, holder ${text} NOT NULL`)}
    CREATE INDEX name_claim_by_node ON name_claim (node, key) WHERE node IS NOT NULL;
    CREATE INDEX name_claim_by_holder ON name_claim (holder, key);

@@ -2,7 +2,7 @@
 // this release for as long as the schema is theirs (schema-gate.ts). What such a row lacks is what the step gives to it.
 
 import type { Row, RowKind, RowTypes } from '#domain/core/change.ts'
-import { maintenancePolicy, openIssuance } from '#domain/core/domain-settings.ts'
+import { defaultProgramListMs, maintenancePolicy, openIssuance } from '#domain/core/domain-settings.ts'
 import { noOverlay } from '#domain/fleet/overlay.ts'
 import { nothingTagged } from '#domain/core/hardware-profile.ts'
 import { defaultProbeSilenceMs } from '#domain/core/profile.ts'
@@ -14,13 +14,14 @@ import { fieldsSince, kindsSince, removalsSince } from './schema-since.ts'
 /** For every field that is younger than its kind (schema-since.ts). */
 const lacking: { readonly [K in RowKind]?: Partial<RowTypes[K]> } = {
   node: { allocations: 0, wireguard: null, machine: nothingTagged, provisioning: null },
-  profile: { wireguard: noWireguard, probeSilenceMs: defaultProbeSilenceMs },
+  profile: { wireguard: noWireguard, probeSilenceMs: defaultProbeSilenceMs, outputs: [] },
   domain: {
     issuance: openIssuance,
     overlayPrefix: null,
     maintenance: { policy: maintenancePolicy, timeSync: null },
+    programListMs: defaultProgramListMs,
   },
-  vcluster: { overlay: noOverlay },
+  vcluster: { overlay: noOverlay, outputs: [] },
   token: { serverName: null },
   denial: { atMs: 0, reason: 'unspecified' },
   issuer: { compromisedAtMs: null },

@@ -119,6 +119,7 @@ export const fieldsSince: { readonly [K in RowKind]: FieldsSince<RowTypes[K]> } 
     ...{ keyStorage: 1, onActiveConflict: 1, probeSilenceMs: 3, comeback: { by: 1, people: 1 } },
     ...{ recovery: { mode: 1, limit: 1, windowMs: 1, rehearseEveryMs: 1 }, onDuplicate: 1 },
     wireguard: { mode: 2, listenPort: 2, mtu: 2 },
+    outputs: 4,
   },
   domain: {
     ...{ name: 1, defaultProfile: 1, livenessGraceMs: 1, strangersPerMinute: 1, strangersPerMinutePerSource: 1 },
@@ -128,6 +129,7 @@ export const fieldsSince: { readonly [K in RowKind]: FieldsSince<RowTypes[K]> } 
       timeSync: 2,
     },
     overlayPrefix: 2,
+    programListMs: 4,
   },
   'operator-key': { id: 1, name: 1, role: 1, hash: 1, createdBy: 1, createdAtMs: 1, revokedAtMs: 1, mac: 1 },
   issuer: {
@@ -139,7 +141,7 @@ export const fieldsSince: { readonly [K in RowKind]: FieldsSince<RowTypes[K]> } 
     ...{ name: 2, description: 2, revision: 2, peering: 2, closed: 2 },
     overlay: { files: 2, services: 2, terms: 4, templates: 4, checks: 4 },
     policy: { enforcementMode: 2, execWhitelist: 2, shellWhitelist: 2, regulated: 2 },
-    ...{ createdAtMs: 2, createdBy: 2, deletedAtMs: 2 },
+    ...{ createdAtMs: 2, createdBy: 2, deletedAtMs: 2, outputs: 4 },
   },
   allocation: { id: 2, vcluster: 2, owner: 2, node: 2, createdAtMs: 2, createdBy: 2, state: 2 },
   'wireguard-key': { publicKey: 2, node: 2, sinceMs: 2, endedAtMs: 2, replaced: 2 },

@@ -14,6 +14,7 @@ const endingRows = (livedMs: number): readonly { table: string; end: string; bef
   ...['plan', 'allocation', 'claim'].map((table) => ({ table, end: 'until_ms', before: livedMs })),
   { table: 'certificate', end: 'not_after_ms', before: livedMs - keptAfterExpiryMs },
   { table: 'denial', end: 'until_ms', before: livedMs - keptAfterExpiryMs },
+  { table: 'program', end: 'until_ms', before: livedMs - keptAfterExpiryMs },
 ]
 
 const slice = 500

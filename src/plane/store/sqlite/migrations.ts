@@ -151,8 +151,13 @@ export const migrations: readonly string[] = [
      UNION ALL SELECT chain, sequence, operation, bytes, hash, signature, key_id, node, type FROM closed_entry;`,
 
   // 0.4.0
-  `${documents('program', ', node TEXT NOT NULL')}
+  `-- Profiles and vClusters: no outputs yet. The domain: how long revocation lists for programs are good for.
+   UPDATE profile SET doc = json_set(doc, '$.outputs', json('[]'));
+   UPDATE vcluster SET doc = json_set(doc, '$.outputs', json('[]'));
+   UPDATE domain SET doc = json_set(doc, '$.programListMs', 604800000);
+   ${documents('program', ', node TEXT NOT NULL, until_ms INTEGER NOT NULL')}
    CREATE INDEX program_by_node ON program (node, key);
+   CREATE INDEX program_by_end ON program (until_ms);
    ${documents('name_claim', ', node TEXT, holder TEXT NOT NULL')}
    CREATE INDEX name_claim_by_node ON name_claim (node, key) WHERE node IS NOT NULL;
    CREATE INDEX name_claim_by_holder ON name_claim (holder, key);

@@ -1,0 +1,62 @@
+// What an agent says of its outputs: which leaf is in place on the host, and what could not be put there.
+
+import { nodeDecided, readOf, type NodeDecided, type NodeFacts, type Row } from '#domain/core/change.ts'
+import { reconcileConditions, type Unchanged } from '#domain/core/conditions.ts'
+import type { DomainSettings } from '#domain/core/domain-settings.ts'
+import type { ConditionName } from '#domain/core/node.ts'
+import { programsEnded, type Program } from './program.ts'
+
+export type OutputShown = {
+  readonly name: string
+  /** Of the leaf that programs read now; null: none. */
+  readonly serial: string | null
+  readonly failure: string | null
+}
+
+export type OutputsShownFacts = NodeFacts & {
+  readonly shown: readonly OutputShown[]
+  /** Of every epoch. */
+  readonly programs: readonly Row<Program>[]
+  readonly domain: Row<DomainSettings>
+}
+
+const about = ['output_failed'] as const satisfies readonly ConditionName[]
+
+/**
+ * A new epoch leaves the leaves of the one before good until its own are in place: then they end here. A report is complete: what
+ * it no longer shows as failed works.
+ */
+export const decideOutputsShown = (facts: OutputsShownFacts): NodeDecided | Unchanged => {
+  const { node, shown, programs, domain, by, nowMs } = facts
+  const failed = shown.filter(({ failure }) => failure !== null)
+  const reported = failed.slice(0, 1).map(({ name, failure }) => ({
+    name: 'output_failed' as const,
+    reason: 'a certificate for a program could not be put in place',
+    evidence: { output: name, failure, outputs: failed.length },
+  }))
+  const conditions = reconcileConditions({ node, by, nowMs, about, reported })
+  const inPlace = new Set(shown.filter((one) => isInPlace(one, facts)).map(({ name }) => name))
+  const ended = programsEnded(
+    {
+      ...{ programs, by, nowMs, toleranceMs: domain.value.clockToleranceMs },
+      why: 'the leaf of a later epoch is in place',
+      reason: 'superseded',
+    },
+    ({ epoch, output }) => epoch < node.value.epoch && inPlace.has(output),
+  )
+  const [first, ...rest] = ended.entries
+  if (first === undefined) return conditions
+  const { change, node: next } = conditions.kind === 'unchanged' ? { change: null, node: node.value } : conditions
+  const entries = [...(change?.entries ?? []), first, ...rest] as unknown as Parameters<typeof nodeDecided>[2]
+  return nodeDecided(node, next, entries, {
+    reads: [readOf('domain', 'domain', domain), ...ended.reads],
+    writes: ended.writes,
+  })
+}
+
+const isInPlace = ({ name, serial }: OutputShown, { node, programs }: OutputsShownFacts): boolean =>
+  serial !== null &&
+  programs.some(
+    ({ value: { epoch, output, current, former } }) =>
+      epoch === node.value.epoch && output === name && (current?.serial === serial || former?.serial === serial),
+  )

@@ -1,0 +1,54 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import { programList, programListEveryMs, type DeniedLeaf } from './program-list.ts'
+
+const day = 24 * 3_600_000
+const dueMs = 1_000_000 * programListEveryMs
+
+const denied = (serial: string, atMs: number, untilMs = dueMs + day): DeniedLeaf => ({
+  serial,
+  atMs,
+  untilMs,
+  reason: 'unspecified',
+})
+
+test('a list is good for the whole time it has to be, from whenever it is fetched', () => {
+  for (const afterMs of [0, 1, programListEveryMs - 1]) {
+    const nowMs = dueMs + afterMs
+    const list = programList({ denied: [], nowMs, goodForMs: 7 * day })
+    assert.ok(list.nextUpdateMs >= nowMs + 7 * day)
+    assert.ok(list.thisUpdateMs <= nowMs)
+    assert.equal(list.number, dueMs)
+  }
+})
+
+test('whatever is denied, in whatever order it gets known, the number never goes back and never stands for two lists', () => {
+  const step = fc.record({
+    waitMs: fc.nat(programListEveryMs),
+    atMs: fc.integer({ min: -day, max: day }),
+    lastsMs: fc.nat(day),
+  })
+  fc.assert(
+    fc.property(fc.array(step, { maxLength: 40 }), (steps) => {
+      const all: DeniedLeaf[] = []
+      let nowMs = dueMs
+      let before = { number: 0, serials: '' }
+      for (const { waitMs, atMs, lastsMs } of steps) {
+        nowMs += waitMs
+        all.push(denied(String(all.length), nowMs + atMs, nowMs + lastsMs))
+        const list = programList({ denied: all, nowMs, goodForMs: day })
+        const serials = list.entries.map(({ serial }) => serial).join()
+        assert.ok(list.number >= before.number)
+        assert.ok(list.number > before.number || serials === before.serials)
+        before = { number: list.number, serials }
+      }
+    }),
+  )
+})
+
+test('an expired leaf is on one list that is due after its end, and gone from the next', () => {
+  const expired = denied('a', dueMs - day, dueMs + 1)
+  const at = (nowMs: number) => programList({ denied: [expired], nowMs, goodForMs: day }).entries.length
+  assert.deepEqual([at(dueMs + 2), at(dueMs + programListEveryMs), at(dueMs + 2 * programListEveryMs)], [1, 1, 0])
+})

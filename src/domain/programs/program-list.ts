@@ -1,0 +1,61 @@
+// What is in a revocation list for programs, which number it has and how long it is good for. All of it follows from the time and
+// from what has been denied, so that replicas over one store, and a plane that was restarted, make the same lists.
+//
+// A list is due every half hour; a denial makes a new one at once. It is good for days: a program whose lists have ended refuses
+// everybody, and an outage of the plane must not do that.
+
+import type { Denial, DenialReason } from '#domain/core/certificate.ts'
+
+const minute = 60_000
+export const programListEveryMs = 30 * minute
+
+/** `untilMs`: when the certificate has ended for every clock. */
+export type DeniedLeaf = {
+  readonly serial: string
+  readonly atMs: number
+  readonly untilMs: number
+  readonly reason: DenialReason
+}
+
+export type ProgramList = {
+  readonly number: number
+  readonly thisUpdateMs: number
+  readonly nextUpdateMs: number
+  readonly entries: readonly DeniedLeaf[]
+}
+
+export type ProgramListFacts = {
+  readonly denied: readonly DeniedLeaf[]
+  readonly nowMs: number
+  readonly goodForMs: number
+}
+
+/**
+ * Between two moments at which a list is due entries are only added, and at such a moment the number grows by more than there can be
+ * entries: the time that was due and the count of entries never go back, whatever was denied late or by another clock.
+ */
+export const programList = ({ denied, nowMs, goodForMs }: ProgramListFacts): ProgramList => {
+  const dueMs = programListDueMs(nowMs)
+  // An entry stays until it has been on a list that was due after the certificate had expired (RFC 5280, section 3.3).
+  const entries = denied.filter((one) => isOnProgramList(one, nowMs))
+  const newestMs = entries.reduce((most, { atMs }) => Math.max(most, atMs), dueMs)
+  return {
+    number: dueMs + entries.length,
+    thisUpdateMs: Math.min(newestMs, nowMs),
+    nextUpdateMs: dueMs + programListEveryMs + goodForMs,
+    // A verifier must not wait for the moment that a clock which was ahead has put down.
+    entries: entries.map((one) => ({ ...one, atMs: Math.min(one.atMs, nowMs) })),
+  }
+}
+
+export const isOnProgramList = ({ untilMs }: Pick<DeniedLeaf, 'untilMs'>, nowMs: number): boolean =>
+  untilMs > programListDueMs(nowMs) - programListEveryMs
+
+export const programListDueMs = (nowMs: number): number => Math.floor(nowMs / programListEveryMs) * programListEveryMs
+
+/** Null: it denies no single certificate. */
+export const deniedLeafOf = (denial: Denial): (DeniedLeaf & { readonly issuer: string }) | null => {
+  if (denial.kind !== 'certificate') return null
+  const { issuer, serial, atMs, untilMs, reason } = denial
+  return { issuer, serial, atMs, untilMs, reason }
+}

@@ -1,0 +1,94 @@
+// What nodes ask for their programs, and what operators do about names.
+
+import type { NodeId } from '#domain/core/node.ts'
+import { refuse } from '#domain/core/refusal.ts'
+import { programUri } from '#domain/programs/issue-program.ts'
+import { bareName } from '#domain/programs/name-claim.ts'
+import { programKey, type Program, type ProgramLeaf } from '#domain/programs/program.ts'
+import { isoTime } from '#platform/clock.ts'
+import type { FlowCore } from '#plane/core/core.ts'
+import { domainSettingsRow } from '#plane/core/domain-settings-row.ts'
+import { namesHeldBy } from '#plane/core/programs-of-node.ts'
+import { answer, attributionOf, serve, type Route } from '#plane/http/route.ts'
+import { namesApi, type NodeNames, type ProgramView } from '#wire/programs/names-api.ts'
+import { programsApi } from '#wire/programs/programs-api.ts'
+import { addNames, removeNames } from './change-names.ts'
+import { issueProgram, type ProgramIssueParts } from './issue-program.ts'
+import type { ProgramLists } from './program-lists.ts'
+
+export type ProgramRouteParts = ProgramIssueParts & { readonly lists: Pick<ProgramLists, 'lists'> }
+
+export const programRoutes = (core: FlowCore, parts: ProgramRouteParts): readonly Route[] =>
+  serve(programsApi, {
+    issue: async (call) => {
+      const { principal, correlation } = call
+      const outcome = await issueProgram(core, parts, principal, {
+        output: call.params.output,
+        csr: call.body.csr,
+        correlation,
+      })
+      return 'kind' in outcome ? outcome : answer(outcome)
+    },
+    lists: async () => answer(await parts.lists.lists()),
+  })
+
+const usualPage = 100
+
+export const operatorProgramRoutes = (core: FlowCore): readonly Route[] =>
+  serve(namesApi, {
+    names: async (call) => {
+      const { id } = call.params
+      const node = await core.store.get('node', id)
+      return node === null ? refuse('NODE_NOT_FOUND', id) : answer(await namesView(core, id))
+    },
+    addNames: async (call) => {
+      const { id } = call.params
+      const done = await addNames(core, id, call.body.names, attributionOf(call))
+      return done.kind === 'refused' ? done : answer(await namesView(core, id))
+    },
+    removeNames: async (call) => {
+      const { id } = call.params
+      const done = await removeNames(core, id, call.body.names, attributionOf(call))
+      return done.kind === 'refused' ? done : answer(await namesView(core, id))
+    },
+    programs: async (call) => {
+      const { node, after = null, limit = usualPage } = call.query
+      const where = node === undefined ? {} : { node }
+      const rows = await core.store.list('program', { where, after, limit })
+      const domain = (await domainSettingsRow(core.store)).value.name
+      const last = rows.length < limit ? undefined : rows.at(-1)
+      return answer({
+        programs: rows.map(({ value }) => programView(domain, value)),
+        next: last === undefined ? null : programKey(last.value),
+      })
+    },
+  })
+
+const namesView = async ({ store }: FlowCore, node: NodeId): Promise<NodeNames> => ({
+  node,
+  names: (await namesHeldBy(store, node)).map(({ value: { name, holder, sinceMs, by } }) => ({
+    name: bareName(name),
+    derived: holder.kind === 'node' && holder.derived,
+    since: isoTime(sinceMs),
+    by,
+  })),
+})
+
+const programView = (domain: string, { node, epoch, output, current, former, ended }: Program): ProgramView => ({
+  node,
+  epoch,
+  output,
+  uri: programUri(domain, node, output),
+  current: current === null ? null : leafView(current),
+  former: former === null ? null : leafView(former),
+  ended: ended === null ? null : { at: isoTime(ended.atMs), why: ended.why },
+})
+
+const leafView = ({ issuer, serial, sha256, issuedAtMs, notAfterMs, names }: ProgramLeaf) => ({
+  issuer,
+  serial,
+  sha256,
+  issued_at: isoTime(issuedAtMs),
+  not_after: isoTime(notAfterMs),
+  names: names.map(bareName),
+})

@@ -1,0 +1,12 @@
+// The trust of programs of a domain that has none, for tests of the other authorities.
+
+import type { ProgramsTrust } from '#plane/authority/programs-authority.ts'
+import { refuse } from '#domain/core/refusal.ts'
+
+export const noPrograms: ProgramsTrust = {
+  stored: () => [],
+  warnings: () => [],
+  withdrawnIssuers: () => [],
+  has: () => false,
+  withdraw: async () => refuse('ISSUER_NOT_FOUND'),
+}
