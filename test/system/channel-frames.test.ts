@@ -22,9 +22,13 @@ test('both sides begin with a hello, and what the agent says of itself is in the
   const hello = { agent_version: '9.9.9', capabilities: ['exec', 'logs'], config_revision: 41, trust_revision: 0 }
   const channel = await channelOf(node, { hello })
   const said = channel.frames[0]
+  const offered = [
+    ...['sighting', 'earlier_sightings', 'peers', 'report_connection'],
+    ...['overlay', 'overlay_details', 'outputs', 'marked'],
+  ]
   assert.deepEqual(
     [said.type, said.stream, said.seq, said.body.capabilities],
-    ['hello', 0, 1, ['sighting', 'earlier_sightings', 'peers', 'report_connection', 'overlay', 'overlay_details']],
+    ['hello', 0, 1, offered],
   )
   assert.ok(Math.abs(Date.parse(said.body.server_time) - Date.now()) < 60_000)
   const known = await eventually('the record', async () => {

@@ -12,7 +12,7 @@ import { activeNode } from '../process/active-node.ts'
 import { eventually } from '../process/eventually.ts'
 import { nodeCall, type Identity } from '../process/node-call.ts'
 import { openRawChannel } from '../process/raw-channel.ts'
-import type { RawNode } from '../process/raw-node.ts'
+import { rawNode, type RawNode } from '../process/raw-node.ts'
 import { recoverableNode } from '../process/raw-recovery.ts'
 import { sharedPlane } from '../process/shared-plane.ts'
 import { openTlsConnection } from '../process/tls-connection.ts'
@@ -45,6 +45,8 @@ type Leaf = {
 const ask = (node: RawNode, output: string, csr: string) =>
   node.call('POST', `/v1/nodes/${node.id()}/programs/${output}`, { csr })
 
+const serialOf = ({ serialNumber }: X509Certificate): string => serialNumber.toLowerCase().replace(/^0+/, '')
+
 const leafOf = async (node: RawNode, output: string, type: KeyType = 'p256'): Promise<Leaf> => {
   const key = generateKey(type)
   const csr = makeCsr(key, 'anything')
@@ -52,7 +54,7 @@ const leafOf = async (node: RawNode, output: string, type: KeyType = 'p256'): Pr
   assert.equal(status, 200, JSON.stringify(body))
   const chain: string = body.certificate_chain
   const certificate = new X509Certificate(chain)
-  const serial = certificate.serialNumber.toLowerCase().replace(/^0+/, '')
+  const serial = serialOf(certificate)
   return { certificate, serial, chain, csr, identity: { keyPem: key.pkcs8Pem(), chainPem: chain } }
 }
 
@@ -195,6 +197,47 @@ test('revocation denies the leaves with the node; an output that is taken from t
   await withOutputs(outputs.slice(0, 1))
   await eventually('the end of the output', () => isDenied(watcher, own))
   assert.equal(await codeOf(watcher, 'probe'), 'OUTPUT_NOT_LISTED')
+})
+
+test('a leaf that is signed while its node is revoked, or its name taken, is never overlooked', async () => {
+  await withOutputs()
+  const watcher = await activeNode(shared(), 'prog-9')
+  const issued: string[] = []
+  const asking = async (node: RawNode, times: number): Promise<void> => {
+    for (let asked = 0; asked < times; asked++) {
+      const { status, body } = await ask(node, 'db', makeCsr(generateKey('p256'), 'x'))
+      if (status === 200) issued.push(serialOf(new X509Certificate(body.certificate_chain)))
+    }
+  }
+  for (const at of [0, 1, 2, 3]) {
+    const id = `racing-${at}`
+    const node = await activeNode(shared(), id)
+    assert.equal((await nameOf(id, 'add', `race-${at}.example`)).status, 200)
+    const ending =
+      at % 2 === 0
+        ? () => shared().api('POST', `/v1/nodes/${id}/quarantine`, { reason: 'x' })
+        : () => nameOf(id, 'remove', `race-${at}.example`)
+    const both = asking(node, 4)
+    assert.equal((await ending()).status, 200)
+    await both
+  }
+  const lists = await listsFor(watcher)
+  for (const serial of issued)
+    assert.ok(
+      lists.some((list) => hasSerial(list, serial)),
+      serial,
+    )
+})
+
+test('a machine that takes the place of another by --replace ends the programs of that other', async () => {
+  await withOutputs()
+  const node = await activeNode(shared(), 'prog-10')
+  const old = await leafOf(node, 'probe')
+  const { body } = await shared().api('POST', '/v1/tokens', { node: 'prog-10', replace: true })
+  const next = rawNode(node.target)
+  assert.equal((await next.enrollByToken(body.secret)).status, 200)
+  assert.equal((await next.confirm()).status, 200)
+  assert.equal(await isDenied(next, old), true)
 })
 
 test('after a recovery the leaves of the former epoch stay good until the new ones are in place', async () => {

@@ -1,0 +1,37 @@
+// The commands for names and programs, against a real operator listener: what they print, and what they refuse.
+
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { exitCodes } from '#cli/kit/exit-codes.ts'
+import { setUpCli } from './cli-setup.ts'
+
+test('names are registered with a file or one by one, and belong to one node', async (t) => {
+  const { muster, musterWith } = await setUpCli(t)
+  const input = 'id,names\ngpu-001,db-1.example 10.0.0.7\ngpu-002,DB-1.example.\n'
+  const batch = await musterWith({ input }, 'node', 'enroll', '--batch', '-')
+  assert.equal(batch.code, exitCodes.partly)
+  assert.match(batch.out, /^line 2 +gpu-001 +registered/m)
+  assert.match(batch.out, /^line 3 +gpu-002 +failed +NAME_TAKEN db-1\.example belongs to gpu-001$/m)
+  const listed = await muster('node', 'names', 'list', 'gpu-001')
+  assert.match(listed.out, /^db-1\.example +an operator/m)
+  assert.match(listed.out, /^10\.0\.0\.7 +an operator/m)
+  assert.equal((await muster('node', 'names', 'add', 'gpu-002', '*.example')).code, exitCodes.refused)
+  assert.equal((await muster('node', 'names', 'remove', 'gpu-001', 'db-1.example')).code, exitCodes.ok)
+  assert.match((await muster('node', 'names', 'add', 'gpu-002', 'db-1.example')).out, /^db-1\.example/m)
+  assert.equal((await muster('node', 'names', 'remove', 'gpu-001', 'db-1.example')).code, exitCodes.refused)
+  assert.equal((await muster('node', 'names', 'add', 'gpu-002')).code, exitCodes.usage)
+  const entries = await muster('journal', 'list', '--node', 'gpu-001')
+  assert.match(entries.out, /node\.names_added[\s\S]*node\.names_removed/)
+})
+
+test('outputs are set as JSON, shown as they can be set again, and what is wrong with one is named', async (t) => {
+  const { muster } = await setUpCli(t)
+  const set = await muster('profile', 'set', 'gpu-cloud', 'outputs=[{"name":"etcd","usage":"both","dns":["{name}"]}]')
+  assert.equal(set.code, exitCodes.ok, set.err)
+  const shown = /^outputs +(.+)$/m.exec(set.out)?.[1] ?? ''
+  assert.equal((await muster('profile', 'set', 'gpu-cloud', `outputs=${shown}`)).code, exitCodes.ok)
+  const wrong = await muster('profile', 'set', 'gpu-cloud', 'outputs=[{"name":"web","dns":["*.{name}"]}]')
+  assert.match(wrong.err, /PROFILE_INVALID[\s\S]*dns takes/)
+  assert.equal((await muster('vcluster', 'create', 'blue', 'outputs=[{"name":"probe"}]')).code, exitCodes.ok)
+  assert.equal((await muster('program', 'list')).out, '')
+})

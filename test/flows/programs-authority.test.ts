@@ -1,0 +1,88 @@
+// The root of programs and the issuing CA below it, over the years, on a real store.
+
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { shippedProfiles, type Profile } from '#domain/core/profile.ts'
+import { openFeed } from '#plane/core/feed.ts'
+import { openProgramsAuthority } from '#plane/authority/programs-authority.ts'
+import { bookOf } from '#plane/authority/issuer-book.ts'
+import type { Store } from '#plane/store/contract/store.ts'
+import { entry } from '#domain/core/change.ts'
+import { outputsRule } from '#domain/programs/output-rules.ts'
+import type { Output } from '#domain/programs/output.ts'
+import { silentLog } from '#platform/log.ts'
+import { systemRandom } from '#platform/random.ts'
+import { day, leafOrder, operator, setUp, type Setup } from './authority-setup.ts'
+
+const year = 365 * day
+const gpuCloud = shippedProfiles[0] as Profile
+const outputs = outputsRule.kept?.([{ name: 'probe' }]) as readonly Output[]
+
+const opened = async (setup: Setup, store: Store = setup.store) => {
+  const feed = openFeed()
+  const core = { store, feed, clock: setup.clock, random: systemRandom, log: silentLog }
+  const programs = await openProgramsAuthority(core, { custody: await setup.custody(), domain: 'test.example' })
+  const listOutput = async (): Promise<void> => {
+    const committed = await store.commit({
+      reads: [{ row: 'profile', key: gpuCloud.name, version: 1 }],
+      writes: [{ put: 'profile', value: { ...gpuCloud, outputs } }],
+      entries: [entry(operator, setup.clock.nowMs(), 'profile.changed', {}, {})],
+    })
+    assert.ok(committed !== 'lost-race')
+    feed.publish(committed)
+    await programs.maintain()
+  }
+  return { programs, listOutput }
+}
+
+test('they are made with the first output, are no part of the trust of nodes, and are there after a restart', async (t) => {
+  const setup = await setUp(t)
+  const { programs, listOutput } = await opened(setup)
+  await programs.maintain()
+  assert.deepEqual([programs.stored().length, await programs.sign(leafOrder(setup.clock.nowMs()))], [0, null])
+  await listOutput()
+  const stored = programs.stored()
+  assert.deepEqual(stored.map(({ row, signing }) => [row.role, signing]).sort(), [
+    ['programs-issuing', true],
+    ['programs-root', true],
+  ])
+  const book = bookOf(await setup.store.issuers())
+  for (const { row } of stored) assert.equal(book.find(row.id), null)
+  const again = (await opened(setup)).programs
+  assert.deepEqual(again.roots(), programs.roots())
+  const signed = await again.sign(leafOrder(setup.clock.nowMs()))
+  assert.ok(signed !== null && again.has(signed.issuer) && again.chainOf(signed.issuer).length === 1)
+})
+
+test('while replicas of the release before may run, none is made', async (t) => {
+  const setup = await setUp(t)
+  const unfinished = { schema: 3, newest: 4, waitsFor: [], failure: null }
+  const { programs, listOutput } = await opened(setup, { ...setup.store, unfinishedUpgrade: () => unfinished })
+  await listOutput()
+  assert.deepEqual(programs.stored(), [])
+})
+
+test('each is replaced at half life; what has retired goes on signing its list, and a new root is given out before it is used', async (t) => {
+  const setup = await setUp(t)
+  const { programs, listOutput } = await opened(setup)
+  await listOutput()
+  const first = programs.stored().find(({ row }) => row.role === 'programs-issuing')?.row.id
+  setup.clock.advance(3 * year)
+  await programs.maintain()
+  const signed = await programs.sign(leafOrder(setup.clock.nowMs()))
+  assert.notEqual(signed?.issuer, first)
+  const lists = programs.listAuthorities()
+  assert.deepEqual([lists.length, lists.every(({ sign }) => sign !== null)], [3, true])
+
+  for (const years of [2, 2, 2, 2]) {
+    setup.clock.advance(years * year)
+    await programs.maintain()
+  }
+  assert.equal(programs.roots().length, 2)
+  const old = programs
+    .stored()
+    .find(({ row }) => row.role === 'programs-root' && row.notBeforeMs < setup.clock.nowMs() - year)
+  const signing = programs.stored().find(({ row, signing: signs }) => row.role === 'programs-issuing' && signs)
+  assert.equal(signing?.row.parent, old?.row.id, 'verifiers have had no time yet to learn the new one')
+  assert.deepEqual(programs.warnings(), [])
+})
