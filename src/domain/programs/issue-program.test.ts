@@ -11,10 +11,11 @@ import { outputsRule } from './output-rules.ts'
 import type { Output } from './output.ts'
 import type { Program, ProgramLeaf } from './program.ts'
 
-const [db, probe] = outputsRule.kept?.([
+const kept = outputsRule.kept?.([
   { name: 'db', usage: 'server', dns: ['db.{name}'], lifetimeMs: 3_600_000 },
   { name: 'probe' },
 ]) as readonly [Output, Output]
+const [db, probe] = kept
 
 const node = nodeRow('active', { epoch: 4 })
 const { id } = node.value

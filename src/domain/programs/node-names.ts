@@ -65,12 +65,12 @@ export const leafNames = ({ dns, addresses }: Pick<Output, 'dns' | 'addresses'>,
   return [...new Set([...fit, ...(addresses ? registered.filter((name) => !isDnsName(name)) : [])])].sort()
 }
 
-/** Null: this node may have it. A tombstone has no leaves that are good, so it keeps no name from others. */
+/** Null: this node may have it. A tombstone, or a node that was purged, has no leaves that are good, so it keeps no name from others. */
 export const nameTaken = ({ name, claim, holder }: ClaimFact, node: NodeId): Refusal | null => {
   if (claim === null) return null
   const { holder: held } = claim.value
   if (held.kind === 'nobody' || (held.kind === 'node' && held.node === node)) return null
-  if (held.kind === 'node' && holder?.value.membership.kind === 'revoked') return null
+  if (held.kind === 'node' && (holder === null || holder.value.membership.kind === 'revoked')) return null
   return refuse('NAME_TAKEN', `${bareName(name)} belongs to ${holderInWords(claim.value) ?? 'nobody'}`)
 }
 

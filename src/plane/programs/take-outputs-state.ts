@@ -44,6 +44,8 @@ export const openOutputsIntake = (core: FlowCore, writeLimit: WriteLimit): Outpu
 
   return {
     async take(principal, shown, correlation) {
+      // A replica of the release before does not know the condition.
+      if (core.store.unfinishedUpgrade() !== null) return
       const bounded = shown.map((one) => ({
         ...one,
         failure: one.failure === null ? null : boundedText(one.failure),

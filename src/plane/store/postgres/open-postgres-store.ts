@@ -135,7 +135,7 @@ const assemble = (core: StoreCore, bare: PgAccess, group: GroupParts, shared: Pg
       runs: openPgJournalRuns(access),
       ends: { known: () => commits.known(), ownEnd: () => null },
     }),
-    forget: (livedMs) => forgetEnded(timers, sql, livedMs),
+    forget: (livedMs) => forgetEnded(timers, sql, livedMs, (table) => schema.has(table)),
     ...progress,
     // As if no plane had led yet: then nothing is deleted for good.
     lived: async () => (schema.has('lived') ? progress.lived() : 0),

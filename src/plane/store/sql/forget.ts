@@ -9,9 +9,12 @@ import type { LeaderStatement, Sql } from './sql.ts'
 
 const keptAfterExpiryMs = 30 * 24 * 3600 * 1000
 
+/** Each of a kind of rows of the same name. */
+type EndingTable = 'plan' | 'allocation' | 'claim' | 'certificate' | 'denial' | 'program'
+
 /** Tables and the column that says when a row ends; a row without an end stays. */
-const endingRows = (livedMs: number): readonly { table: string; end: string; before: number }[] => [
-  ...['plan', 'allocation', 'claim'].map((table) => ({ table, end: 'until_ms', before: livedMs })),
+const endingRows = (livedMs: number): readonly { table: EndingTable; end: string; before: number }[] => [
+  ...(['plan', 'allocation', 'claim'] as const).map((table) => ({ table, end: 'until_ms', before: livedMs })),
   { table: 'certificate', end: 'not_after_ms', before: livedMs - keptAfterExpiryMs },
   { table: 'denial', end: 'until_ms', before: livedMs - keptAfterExpiryMs },
   { table: 'program', end: 'until_ms', before: livedMs - keptAfterExpiryMs },
@@ -19,11 +22,17 @@ const endingRows = (livedMs: number): readonly { table: string; end: string; bef
 
 const slice = 500
 
-/** Removes nothing unless this replica leads. Returns how many rows it has removed. */
-export const forgetEnded = async (timers: Timers, sql: Sql, livedMs: number): Promise<number> => {
+/** Removes nothing unless this replica leads. `has`: whether the schema has the table. Returns how many rows it has removed. */
+export const forgetEnded = async (
+  timers: Timers,
+  sql: Sql,
+  livedMs: number,
+  has: (table: EndingTable) => boolean = () => true,
+): Promise<number> => {
   const { ifUnlocked } = sql.dialect
   let total = 0
   for (const { table, end, before } of endingRows(livedMs)) {
+    if (!has(table)) continue
     // A row that another replica is about to write is left alone: it may be about to last longer.
     const ended = `SELECT key FROM ${table} WHERE ${end} < $1 LIMIT ${slice}${ifUnlocked}`
     const removal: LeaderStatement = {
