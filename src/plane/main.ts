@@ -1,7 +1,8 @@
 // A plane, from its configuration to its end. Everything real is made here and in foundation/foundation.ts, and nowhere else.
 
 import { cutOffKey } from '#domain/core/cut-off.ts'
-import { hostOfName, type ServedClaim } from '#domain/programs/served-names.ts'
+import { bareName } from '#domain/programs/name-claim.ts'
+import type { ServedClaim } from '#domain/programs/served-names.ts'
 import { openLog } from '#platform/log.ts'
 import { pathExists } from '#platform/paths.ts'
 import { processName, openFileLimit, musterVersion } from '#platform/this-process.ts'
@@ -65,7 +66,7 @@ export type PlaneReady = {
 const drainWithinMs = 5000
 
 const keptWarning = (kept: readonly ServedClaim[]): readonly string[] => {
-  const hosts = kept.map(({ name }) => hostOfName(name)).join(', ')
+  const hosts = kept.map(({ name }) => bareName(name)).join(', ')
   return kept.length === 0
     ? []
     : [

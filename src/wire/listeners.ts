@@ -21,11 +21,11 @@ import { nodeActionApi } from '#wire/node/node-action-api.ts'
 import { nodeApi } from '#wire/node/node-api.ts'
 import { keyApi } from '#wire/operators/key-api.ts'
 import { planApi } from '#wire/plans/plan-api.ts'
-import { namesApi } from '#wire/programs/names-api.ts'
+import { nodeNamesApi } from '#wire/programs/names-api.ts'
 import { programsApi } from '#wire/programs/programs-api.ts'
 import { recoveryApi } from '#wire/recovery/recovery-api.ts'
 import { receiptApi } from '#wire/revocation/receipt-api.ts'
-import { namesApi } from '#wire/settings/names-api.ts'
+import { planeNamesApi } from '#wire/settings/names-api.ts'
 import { settingsApi } from '#wire/settings/settings-api.ts'
 
 export type DescribedListener = {
@@ -55,14 +55,14 @@ export const operatorListener: DescribedListener = {
   endpoints: all(
     nodeApi,
     nodeActionApi,
-    namesApi,
+    nodeNamesApi,
     receiptApi,
     schedulingApi,
     allocationApi,
     vclusterApi,
     tokenApi,
     settingsApi,
-    namesApi,
+    planeNamesApi,
     caApi,
     certificateStatusApi,
     issuanceApi,

@@ -18,6 +18,7 @@ import type { Observation } from '#plane/store/contract/store.ts'
 import { silentLog } from '#platform/log.ts'
 import { systemRandom } from '#platform/random.ts'
 import { manualTimers } from '../fakes/manual-timers.ts'
+import { noPrograms } from '../fakes/no-programs.ts'
 import { nodeRow, slot } from '../fakes/sample-rows.ts'
 import { eventually } from '../process/eventually.ts'
 import { day, operator, setUp, startMs, type Setup } from './authority-setup.ts'
@@ -33,6 +34,7 @@ const startNamed = async (setup: Setup, host: string) => {
     custody: await setup.custody(),
     names,
     recovery: { storedRoots: () => [], warnings: () => [] },
+    programs: noPrograms,
     options: {
       domain: 'test.example',
       issuerKey: 'file',

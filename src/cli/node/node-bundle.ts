@@ -26,7 +26,7 @@ import { caApi } from '#wire/ca/ca-api.ts'
 import { hardwareApi } from '#wire/fleet/hardware-api.ts'
 import { nodeActionApi } from '#wire/node/node-action-api.ts'
 import { nodeApi } from '#wire/node/node-api.ts'
-import { namesApi } from '#wire/settings/names-api.ts'
+import { planeNamesApi } from '#wire/settings/names-api.ts'
 import { settingsApi } from '#wire/settings/settings-api.ts'
 import { firmwareProfiles, type FirmwareProfile } from './firmware.ts'
 
@@ -108,7 +108,7 @@ const hardwareInvitation = async (plane: OperatorClient, options: BundleOptions,
   if (options.replace === true || options.expires !== undefined) {
     throw usageFailure(`${node} joins by its hardware, without a token: --replace and --expires say nothing about it.`)
   }
-  const { join } = await plane.ask(namesApi.joinString)
+  const { join } = await plane.ask(planeNamesApi.joinString)
   const note = `${node} joins by its hardware identity, each time it starts: this holds no secret and does not end`
   return { join, token: null, expiresAt: null, notes: [note] }
 }

@@ -1,7 +1,7 @@
 // `muster node enroll`: registers one node, or every line of a file.
 
 import { type RegisterRequest, nodeApi } from '#wire/node/node-api.ts'
-import { namesApi } from '#wire/programs/names-api.ts'
+import { nodeNamesApi } from '#wire/programs/names-api.ts'
 import type { Cli, GlobalOptions } from '#cli/kit/cli.ts'
 import { usageFailure, Failure } from '#cli/kit/failure.ts'
 import { nodeName, readText } from '#cli/kit/arguments.ts'
@@ -105,7 +105,7 @@ const register = async (plane: OperatorClient, line: BatchLine): Promise<BatchRe
 /** Null: it has the names. Repeated, it changes nothing. */
 const nameIt = async (plane: OperatorClient, id: string, names: readonly string[]): Promise<Failure | null> => {
   if (names.length === 0) return null
-  const answer = await plane.tryAsk(namesApi.addNames, { params: { id }, body: { names: [...names] } })
+  const answer = await plane.tryAsk(nodeNamesApi.addNames, { params: { id }, body: { names: [...names] } })
   return answer instanceof Failure ? answer : null
 }
 

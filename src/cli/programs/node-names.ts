@@ -6,7 +6,7 @@ import { usageFailure } from '#cli/kit/failure.ts'
 import { connect } from '#cli/kit/operator-client.ts'
 import { printer } from '#cli/kit/print.ts'
 import { renderHeadedTable } from '#cli/kit/table.ts'
-import { namesApi, type NodeNames } from '#wire/programs/names-api.ts'
+import { nodeNamesApi, type NodeNames } from '#wire/programs/names-api.ts'
 
 export const nameActions = ['add', 'remove', 'list'] as const
 
@@ -20,12 +20,12 @@ export const nodeNames = async (
   const plane = connect(cli, options)
   const params = { id: nodeName(id) }
   const about = { ID: id, NAME: names[0] ?? 'NAME' }
-  if (action === 'list') return show(cli, options, await plane.ask(namesApi.names, { params, about }))
+  if (action === 'list') return show(cli, options, await plane.ask(nodeNamesApi.names, { params, about }))
   if (action !== 'add' && action !== 'remove') {
     throw usageFailure(`${action} is not something to do with names.`, `One of ${nameActions.join(', ')}`)
   }
   if (names.length === 0) throw usageFailure('Which names?', `muster node names ${action} ${id} NAME`)
-  const call = action === 'add' ? namesApi.addNames : namesApi.removeNames
+  const call = action === 'add' ? nodeNamesApi.addNames : nodeNamesApi.removeNames
   show(cli, options, await plane.ask(call, { params, body: { names: [...names] }, about }))
 }
 

@@ -7,7 +7,7 @@ import { connect } from '#cli/kit/operator-client.ts'
 import { printer } from '#cli/kit/print.ts'
 import { renderHeadedTable } from '#cli/kit/table.ts'
 import { noun, performs, verb } from '#cli/kit/verb.ts'
-import { namesApi, type ProgramView } from '#wire/programs/names-api.ts'
+import { nodeNamesApi, type ProgramView } from '#wire/programs/names-api.ts'
 
 export const declareProgram = (program: Command, cli: Cli): void => {
   noun(program, [
@@ -34,7 +34,7 @@ const programList = async (cli: Cli, options: ListOptions): Promise<void> => {
     const query: { node?: string; limit: number; after?: string } = { ...where, limit: page }
     if (after !== null) query.after = after
     const answer: { readonly programs: readonly ProgramView[]; readonly next: string | null } = await plane.ask(
-      namesApi.programs,
+      nodeNamesApi.programs,
       { query },
     )
     programs.push(...answer.programs)

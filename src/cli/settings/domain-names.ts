@@ -12,7 +12,7 @@ import { renderHeadedTable, type Cell } from '#cli/kit/table.ts'
 import { noun, performs, plans, verb } from '#cli/kit/verb.ts'
 import { withPlan, type PlanOptions } from '#cli/plans/plan.ts'
 import { parseIsoTime } from '#platform/clock.ts'
-import { namesApi, type PlaneNameView } from '#wire/settings/names-api.ts'
+import { planeNamesApi, type PlaneNameView } from '#wire/settings/names-api.ts'
 
 export const declareDomainNames = (domain: Command, cli: Cli): void => {
   const join = verb(
@@ -49,7 +49,7 @@ export const declareDomainNames = (domain: Command, cli: Cli): void => {
 }
 
 const joinString = async (cli: Cli, options: GlobalOptions): Promise<void> => {
-  const answer = await connect(cli, options).ask(namesApi.joinString)
+  const answer = await connect(cli, options).ask(planeNamesApi.joinString)
   const print = printer(cli, options)
   print.answer(answer, () => [printable(answer.join)])
   const local = localAddressIn(answer.join)
@@ -60,7 +60,7 @@ const joinString = async (cli: Cli, options: GlobalOptions): Promise<void> => {
 }
 
 const namesList = async (cli: Cli, options: GlobalOptions): Promise<void> => {
-  const answer = await connect(cli, options).ask(namesApi.list)
+  const answer = await connect(cli, options).ask(planeNamesApi.list)
   const nowMs = cli.clock.nowMs()
   printer(cli, options).answer(answer, (paint) =>
     renderHeadedTable(
@@ -96,7 +96,7 @@ const namesDrop = withPlan(
   (_options: PlanOptions, name: string | undefined) => ({ kind: 'drop-name' as const, name: named(name) }),
   async (cli: Cli, options: PlanOptions, name: string | undefined) => {
     const about = { NAME: named(name) }
-    const dropped = await connect(cli, options).ask(namesApi.drop, { params: { name: named(name) }, about })
+    const dropped = await connect(cli, options).ask(planeNamesApi.drop, { params: { name: named(name) }, about })
     printer(cli, options).answer(dropped, () => [`${printable(dropped.name)} dropped`])
   },
 )

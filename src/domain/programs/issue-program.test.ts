@@ -37,7 +37,7 @@ const facts: ProgramFacts = {
   keyClaim: null,
   program: null,
   held: [claim],
-  claims: [{ name: 'dns:db.a.example', claim: null, holder: null }],
+  claims: [{ name: 'dns:db.a.example', claim: null, holder: null, wildcard: null }],
   withdrawn: [],
   orderId: 'o1',
   by: { actor: `node:${id}`, source: null, correlation: null },
@@ -82,11 +82,12 @@ test('who gets none: an output that is not listed, a node that is not active, a 
   assert.equal(codeOf({ keyBan: { value: { spki: 'new-key', why: 'x', atMs: 0 }, version: 1 } }), 'KEY_BLOCKED')
   const holders = [{ node: id, use: 'tls', sinceMs: 0 }] as const
   assert.equal(codeOf({ keyClaim: { value: { spki: 'new-key', holders }, version: 1 } }), 'KEY_IN_USE')
+  const ofPlane = { kind: 'plane', use: 'certificate', joinStrings: 0, retaken: false } as const
   const served: Row<NameClaim> = {
-    value: { name: 'dns:db.a.example', holder: { kind: 'plane', dropped: null }, sinceMs: 0, by: 'x' },
+    value: { name: 'dns:db.a.example', holder: { ...ofPlane, dropped: null }, sinceMs: 0, by: 'x' },
     version: 1,
   }
-  assert.equal(codeOf({ claims: [{ name: 'dns:db.a.example', claim: served, holder: null }] }), 'NAME_TAKEN')
+  assert.equal(codeOf({ claims: [{ name: 'dns:db.a.example', claim: served, holder: null, wildcard: null }] }), 'NAME_TAKEN')
   const issuance = { kind: 'halted', by: 'x', sinceMs: 0, reason: 'x', renewals: true } as const
   const halted = { ...facts.domain, value: { ...facts.domain.value, issuance } }
   assert.equal(codeOf({ domain: halted }), 'ISSUANCE_HALTED')

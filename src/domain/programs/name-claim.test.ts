@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { domainRow, nodeRow, noonMs } from '../../../test/fakes/sample-rows.ts'
 import type { Row } from '#domain/core/change.ts'
 import type { Output } from './output.ts'
-import { readName, type NameClaim } from './name-claim.ts'
+import { readName, wildcardOver, type NameClaim } from './name-claim.ts'
 import { decideAddNames, decideRemoveNames, leafNames, mostNames } from './node-names.ts'
 import type { Program, ProgramLeaf } from './program.ts'
 
@@ -74,7 +74,10 @@ const add = (
   found: Row<NameClaim> | null,
   held: readonly Row<NameClaim>[] = [],
   holder = null as never,
-) => decideAddNames({ node, held, adding: [{ name, claim: found, holder }], by, nowMs })
+  wildcard: Row<NameClaim> | null = null,
+) => decideAddNames({ node, held, adding: [{ name, claim: found, holder, wildcard }], by, nowMs })
+
+const ofPlane = { kind: 'plane', use: 'certificate', joinStrings: 0, retaken: false } as const
 
 test('a name has one holder: another node, or the plane that is or was reached by it', () => {
   const name = 'dns:a.example'
@@ -84,8 +87,11 @@ test('a name has one holder: another node, or the plane that is or was reached b
   const codeOf = (verdict: ReturnType<typeof add>) => (verdict.kind === 'refused' ? verdict.code : verdict.kind)
   assert.equal(codeOf(add(name, other, [], nodeRow('quarantined', { id: 'other' }) as never)), 'NAME_TAKEN')
   assert.equal(codeOf(add(name, other, [], nodeRow('revoked', { id: 'other' }) as never)), 'decided')
-  assert.equal(codeOf(add(name, claim(name, { kind: 'plane', dropped: null }))), 'NAME_TAKEN')
-  assert.equal(codeOf(add(name, claim(name, { kind: 'plane', dropped: { atMs: 1, by: 'x' } }))), 'NAME_TAKEN')
+  assert.equal(codeOf(add(name, claim(name, { ...ofPlane, dropped: null }))), 'NAME_TAKEN')
+  assert.equal(codeOf(add(name, claim(name, { ...ofPlane, dropped: { atMs: 1, by: 'x' } }))), 'NAME_TAKEN')
+  const wildcard = claim('dns:*.example', { ...ofPlane, dropped: null })
+  assert.equal(wildcardOver(name), wildcard.value.name)
+  assert.equal(codeOf(add(name, null, [], null as never, wildcard)), 'NAME_TAKEN')
   assert.equal(codeOf(add(name, own(name), [own(name)])), 'unchanged')
   const many = Array.from({ length: mostNames }, (_, at) => own(`dns:n${at}.example`))
   assert.equal(codeOf(add(name, null, many)), 'NAME_INVALID')

@@ -42,7 +42,7 @@ const dnsShape = new RegExp(`^${label}(\\.${label})*$`)
 export const readName = (text: string): ReadName => {
   const address = parseIp(text)
   if (address !== null) return readAddress(withoutMapping(address))
-  const name = text.toLowerCase().replace(/\.$/, '')
+  const name = bareName(claimedName(text))
   if (name.includes('*')) return wrong(text, 'is a wildcard, which no certificate gets')
   if (name.length > longestDnsName || !dnsShape.test(name)) return wrong(text, 'is neither a DNS name nor an address')
   // Some clients read a last label of digits as an address.
@@ -77,6 +77,16 @@ const withoutMapping = (address: IpAddress): IpAddress => {
 }
 
 const wrong = (text: string, why: string): ReadName => ({ kind: 'wrong', why: `${text.slice(0, 64)} ${why}` })
+
+/** A host as a URL, a certificate or an option has it, in the form of a claim. A wildcard stays one: the plane may have one. */
+export const claimedName = (host: string): string => {
+  const address = parseIp(host)
+  return address === null ? `dns:${host.toLowerCase().replace(/\.$/, '')}` : `ip:${formatIp(withoutMapping(address))}`
+}
+
+/** The wildcard that covers a name, as a claim of the plane has it; null: none can. */
+export const wildcardOver = (name: string): string | null =>
+  isDnsName(name) && name.includes('.') ? `dns:*${name.slice(name.indexOf('.'))}` : null
 
 /** Of a claim's name, for people and for certificates. */
 export const bareName = (name: string): string => name.slice(name.indexOf(':') + 1)

@@ -15,7 +15,7 @@ import {
 import type { DomainSettings } from '#domain/core/domain-settings.ts'
 import type { Node, NodeId } from '#domain/core/node.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
-import { bareName, holderInWords, isDnsName, readName, type NameClaim } from './name-claim.ts'
+import { bareName, holderInWords, isDnsName, readName, wildcardOver, type NameClaim } from './name-claim.ts'
 import type { Output } from './output.ts'
 import { programsEnded, type Program } from './program.ts'
 
@@ -28,6 +28,8 @@ export type ClaimFact = {
   readonly name: string
   readonly claim: Row<NameClaim> | null
   readonly holder: Row<Node> | null
+  /** Of the wildcard that covers the name: the plane may serve under one. */
+  readonly wildcard: Row<NameClaim> | null
 }
 
 type NamesFacts = {
@@ -66,7 +68,10 @@ export const leafNames = ({ dns, addresses }: Pick<Output, 'dns' | 'addresses'>,
 }
 
 /** Null: this node may have it. A tombstone, or a node that was purged, has no leaves that are good, so it keeps no name from others. */
-export const nameTaken = ({ name, claim, holder }: ClaimFact, node: NodeId): Refusal | null => {
+export const nameTaken = ({ name, claim, holder, wildcard }: ClaimFact, node: NodeId): Refusal | null => {
+  if (wildcard !== null && wildcard.value.holder.kind === 'plane') {
+    return refuse('NAME_TAKEN', `${bareName(name)} belongs to ${holderInWords(wildcard.value) ?? 'nobody'}`)
+  }
   if (claim === null) return null
   const { holder: held } = claim.value
   if (held.kind === 'nobody' || (held.kind === 'node' && held.node === node)) return null
@@ -75,8 +80,9 @@ export const nameTaken = ({ name, claim, holder }: ClaimFact, node: NodeId): Ref
 }
 
 /** What a decision to give a name relied on. */
-export const claimReads = ({ name, claim, holder }: ClaimFact): readonly Read[] => [
+export const claimReads = ({ name, claim, holder, wildcard }: ClaimFact): readonly Read[] => [
   readOf('name-claim', name, claim),
+  ...[wildcardOver(name)].flatMap((over) => (over === null ? [] : [readOf('name-claim', over, wildcard)])),
   ...(holder === null ? [] : [readOf('node', holder.value.id, holder)]),
 ]
 

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { alice as by, noonMs as nowMs, row } from '../../../test/fakes/sample-rows.ts'
-import type { NameClaim, NameHolder } from './name-claim.ts'
-import { claimedName, decideDropName, takeNames } from './served-names.ts'
+import { claimedName, type NameClaim, type NameHolder } from './name-claim.ts'
+import { decideDropName, takeNames } from './served-names.ts'
 
 const claimed = (name: string, holder: NameHolder) => row<NameClaim>({ name, holder, sinceMs: 1, by: 'operator:carol' })
 const served = { kind: 'plane', use: 'certificate', joinStrings: 2, retaken: false, dropped: null } as const

@@ -14,26 +14,15 @@ import {
 } from '#domain/core/change.ts'
 import type { NodeId } from '#domain/core/node.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
-import { formatIp, parseIp } from '#platform/ip-address.ts'
-import type { NameClaim, PlaneHolder } from './name-claim.ts'
-
-/** A host as a URL, a certificate or an option has it, in the form of a claim. */
-export const claimedName = (host: string): string => {
-  const bytes = parseIp(host)
-  if (bytes === null) return `dns:${host.toLowerCase().replace(/\.$/, '')}`
-  const isMapped = bytes.length === 16 && bytes.subarray(0, 10).every((byte) => byte === 0) && bytes[10] === 0xff
-  return `ip:${formatIp(isMapped && bytes[11] === 0xff ? bytes.subarray(12) : bytes)}`
-}
+import { bareName, type NameClaim, type PlaneHolder } from './name-claim.ts'
 
 /** Without the brackets of an IPv6 address. */
 export const hostOfUrl = (url: string): string => new URL(url).hostname.replace(/^\[(.*)\]$/, '$1')
 
-export const hostOfName = (name: string): string => name.slice(name.indexOf(':') + 1)
-
 /** Names in certificates by their kind. */
 export const certificateNames = (names: readonly string[]): { readonly dns: string[]; readonly ip: string[] } => ({
-  dns: names.filter((name) => name.startsWith('dns:')).map(hostOfName),
-  ip: names.filter((name) => name.startsWith('ip:')).map(hostOfName),
+  dns: names.filter((name) => name.startsWith('dns:')).map(bareName),
+  ip: names.filter((name) => name.startsWith('ip:')).map(bareName),
 })
 
 export type ServedClaim = NameClaim & { readonly holder: PlaneHolder }
@@ -85,7 +74,7 @@ export const takeNames = (
       dropped: null,
     }
     const value: NameClaim = { name, holder, sinceMs: nowMs, by: by.actor }
-    const body = { name: hostOfName(name), use: holder.use }
+    const body = { name: bareName(name), use: holder.use }
     parts.push({
       reads,
       writes: [{ put: 'name-claim', value }],

@@ -4,12 +4,10 @@
 import type { ServerNames } from '#domain/ca/server-certificate.ts'
 import type { ChangePart, Row } from '#domain/core/change.ts'
 import type { NodeId } from '#domain/core/node.ts'
-import type { NameClaim, PlaneHolder } from '#domain/programs/name-claim.ts'
+import { bareName, claimedName, type NameClaim, type PlaneHolder } from '#domain/programs/name-claim.ts'
 import { programKey } from '#domain/programs/program.ts'
 import {
   certificateNames,
-  claimedName,
-  hostOfName,
   isInCertificates,
   isOfPlane,
   takeNames,
@@ -160,7 +158,7 @@ const carriers = async (core: NamesCore, names: readonly Wanted[]): Promise<Read
 }
 
 const heldByNode = ({ name, node, how }: NameHeld): StoreRefused => {
-  const host = hostOfName(name)
+  const host = bareName(name)
   return how === 'registered'
     ? new StoreRefused(
         'NAME_HELD',

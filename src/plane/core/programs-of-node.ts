@@ -4,7 +4,7 @@
 import type { ChangePart, Row } from '#domain/core/change.ts'
 import type { Node, NodeId } from '#domain/core/node.ts'
 import type { VCluster } from '#domain/fleet/vcluster.ts'
-import type { NameClaim } from '#domain/programs/name-claim.ts'
+import { wildcardOver, type NameClaim } from '#domain/programs/name-claim.ts'
 import type { ClaimFact } from '#domain/programs/node-names.ts'
 import { programKey, programsEnded, type EndingFacts, type Program } from '#domain/programs/program.ts'
 import { rowPages } from './pages.ts'
@@ -31,7 +31,13 @@ export const claimFacts = (store: Reading, names: readonly string[], node: NodeI
       const claim = await store.get('name-claim', name)
       const held = claim?.value.holder
       const isForeign = held?.kind === 'node' && held.node !== node
-      return { name, claim, holder: isForeign ? await store.get('node', held.node) : null }
+      const over = wildcardOver(name)
+      return {
+        name,
+        claim,
+        holder: isForeign ? await store.get('node', held.node) : null,
+        wildcard: over === null ? null : await store.get('name-claim', over),
+      }
     }),
   )
 

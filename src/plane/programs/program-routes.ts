@@ -10,7 +10,7 @@ import type { FlowCore } from '#plane/core/core.ts'
 import { domainSettingsRow } from '#plane/core/domain-settings-row.ts'
 import { namesHeldBy } from '#plane/core/programs-of-node.ts'
 import { answer, attributionOf, serve, type Route } from '#plane/http/route.ts'
-import { namesApi, type NodeNames, type ProgramView } from '#wire/programs/names-api.ts'
+import { nodeNamesApi, type NodeNames, type ProgramView } from '#wire/programs/names-api.ts'
 import { programsApi } from '#wire/programs/programs-api.ts'
 import { addNames, removeNames } from './change-names.ts'
 import { issueProgram, type ProgramIssueParts } from './issue-program.ts'
@@ -35,7 +35,7 @@ export const programRoutes = (core: FlowCore, parts: ProgramRouteParts): readonl
 const usualPage = 100
 
 export const operatorProgramRoutes = (core: FlowCore): readonly Route[] =>
-  serve(namesApi, {
+  serve(nodeNamesApi, {
     names: async (call) => {
       const { id } = call.params
       const node = await core.store.get('node', id)

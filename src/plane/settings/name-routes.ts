@@ -2,7 +2,8 @@
 
 import { decided, entry, type Attribution } from '#domain/core/change.ts'
 import { isRefusal, type Refusal } from '#domain/core/refusal.ts'
-import { claimedName, countJoinString, hostOfName, hostOfUrl, type ServedClaim } from '#domain/programs/served-names.ts'
+import { bareName, claimedName } from '#domain/programs/name-claim.ts'
+import { countJoinString, hostOfUrl, type ServedClaim } from '#domain/programs/served-names.ts'
 import { isoTime } from '#platform/clock.ts'
 import { commitDecision } from '#plane/core/commit-decision.ts'
 import type { PlaneUrls } from '#plane/core/configuration.ts'
@@ -11,7 +12,7 @@ import { domainSettingsRow } from '#plane/core/domain-settings-row.ts'
 import type { Issuer } from '#plane/core/issuer.ts'
 import { answer, attributionOf, serve, type Route } from '#plane/http/route.ts'
 import { formatJoinString } from '#wire/core/join-string.ts'
-import { namesApi, type PlaneNameView } from '#wire/settings/names-api.ts'
+import { planeNamesApi, type PlaneNameView } from '#wire/settings/names-api.ts'
 import type { PlaneName, PlaneNames } from './plane-names.ts'
 
 export type NameRouteParts = {
@@ -21,7 +22,7 @@ export type NameRouteParts = {
 }
 
 export const operatorNameRoutes = (core: FlowCore, parts: NameRouteParts): readonly Route[] =>
-  serve(namesApi, {
+  serve(planeNamesApi, {
     list: async () => answer({ names: (await parts.planeNames.list()).map(nameView) }),
     drop: async (call) => {
       const done = await parts.planeNames.drop(call.params.name, attributionOf(call))
@@ -54,7 +55,7 @@ const makeJoinString = async (
 }
 
 const nameView = ({ claim, state, needs }: PlaneName): PlaneNameView => ({
-  name: hostOfName(claim.name),
+  name: bareName(claim.name),
   use: claim.holder.use,
   state,
   since: isoTime(claim.sinceMs),

@@ -8,11 +8,10 @@ import { decideRevokeToken } from '#domain/enrollment/token.ts'
 import { nameDropOf } from '#domain/plans/plan-effects.ts'
 import type { PlanEffect } from '#domain/plans/plan.ts'
 import { hasBundleBefore, isNeeded, isTokenAt, whyNeeded, type NameNeeds } from '#domain/programs/name-needs.ts'
+import { bareName, claimedName } from '#domain/programs/name-claim.ts'
 import {
-  claimedName,
   decideDropName,
   dropUnfit,
-  hostOfName,
   hostOfUrl,
   isInCertificates,
   isOfPlane,
@@ -69,7 +68,7 @@ export const openPlaneNames = (core: Core, parts: PlaneNamesParts): PlaneNames =
     if (inTheWay !== null) return
     for (const claim of kept) {
       if (isNeeded({ nodes: [], ...(await handedOutWith(leader, present, claim)) })) continue
-      const host = hostOfName(claim.name)
+      const host = bareName(claim.name)
       const dropped = await dropName(leader, parts, host, 'no node needs it any more', releasing)
       if (!isRefusal(dropped)) core.log.info({ name: host }, 'the plane has dropped a former name')
     }
@@ -81,7 +80,7 @@ export const openPlaneNames = (core: Core, parts: PlaneNamesParts): PlaneNames =
         everyRow(core.store, 'name-claim', ({ name }) => name, { where: { holder: 'plane' } }),
       )
       const isKept = (claim: ServedClaim): boolean =>
-        isInCertificates(claim) && !names.isConfigured(hostOfName(claim.name))
+        isInCertificates(claim) && !names.isConfigured(bareName(claim.name))
       const claims = all.filter(isOfPlane)
       const present = await presentOf(core, parts)
       const nodes = claims.some(isKept) ? await nodesInNeed(core, present) : []
@@ -134,7 +133,7 @@ const dropName = (
       if (revoked !== null && !isRefusal(revoked)) withdrawn.push(revoked.change)
     }
     return decideDropName({
-      ...{ host: hostOfName(name), row, why, by, nowMs },
+      ...{ host: bareName(name), row, why, by, nowMs },
       configured: parts.names.isConfigured(host),
       listensThere: parts.names.listensAt(host),
       extra: mergeParts(withdrawn),

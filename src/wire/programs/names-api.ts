@@ -56,7 +56,7 @@ export const ProgramListQuery = Type.Object(
 )
 export const ProgramListAnswer = Type.Object({ programs: Type.Array(ProgramView), next: orNull(Type.String()) })
 
-export const namesApi = {
+export const nodeNamesApi = {
   names: endpoint({
     method: 'GET',
     path: '/v1/nodes/:id/names',

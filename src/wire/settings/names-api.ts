@@ -39,7 +39,7 @@ const PlaneNamesAnswer = Type.Object({ names: Type.Array(PlaneNameView) })
 
 const JoinStringAnswer = Type.Object({ join: Type.String() })
 
-export const namesApi = {
+export const planeNamesApi = {
   list: endpoint({
     method: 'GET',
     path: '/v1/names',
