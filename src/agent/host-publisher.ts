@@ -6,7 +6,8 @@ import type { AgentCore } from '#agent/core/agent-parts.ts'
 import type { AgentConfig } from '#agent/core/config.ts'
 import type { AgentRecord } from '#agent/diagnostics/record.ts'
 import { defaultAgentToml } from '#agent/helper/agent-toml.ts'
-import { openHelperClient } from '#agent/helper/client.ts'
+import { noHelp, type Helped as HelperRuns } from '#agent/fleet/helped-runner.ts'
+import { openHelperClient, type HelperClient } from '#agent/helper/client.ts'
 import { helpedPublisher, helperFeatures } from '#agent/helper/helped-publisher.ts'
 import { readAgentToml } from '#agent/helper/read-agent-toml.ts'
 import { howToRun, runReload } from '#agent/helper/run-listed.ts'
@@ -20,10 +21,12 @@ import { isInMemory } from '#platform/unlinked-file.ts'
 export type HostPublisher = Publisher & {
   /** Resolves once it is known what the helper allows, if there is one. */
   readonly ready: Promise<void>
+  /** What the helper runs for the agent, as it allows it now. */
+  runs(): Promise<HelperRuns>
   close(): void
 }
 
-type Helped = { readonly publisher: Publisher; readonly allows: AnswerOf<'hello'> }
+type Allowed = { readonly publisher: Publisher; readonly allows: AnswerOf<'hello'> }
 
 /** A helper may be started later, and what agent.toml allows may change. */
 const askEveryMs = 30_000
@@ -39,7 +42,7 @@ export const openHostPublisher = (
   const client = openHelperClient(timers, socket)
   const reloadHere = ownReload(path.resolve(config.agentToml ?? defaultAgentToml), trust)
   const own = openOwnPublisher({ directory: config.publish, keysOnDisk, reload: reloadHere }, random)
-  let helped: Helped | null = null
+  let helped: Allowed | null = null
   let said = ''
 
   const ask = async (): Promise<void> => {
@@ -59,8 +62,14 @@ export const openHostPublisher = (
   const cancel = timers.every(askEveryMs, askAgain)
 
   const helpedPlace: Publisher['placeOf'] = (output) => helped?.publisher.placeOf(output) ?? null
+  const ready = ask()
+  const runs = async (): Promise<HelperRuns> => {
+    await ready
+    return helped === null ? noHelp : runsOf(client, helped.allows)
+  }
   return {
-    ready: ask(),
+    ready,
+    runs,
     placeOf: (output) => helpedPlace(output) ?? own.placeOf(output),
     publish: async (generation) => {
       const place = helpedPlace(generation.output)
@@ -84,6 +93,19 @@ export const openHostPublisher = (
     },
   }
 }
+
+/** A verb is among those allowed where agent.toml lists something for it: without that, services run as on a host without a helper. */
+const runsOf = (client: HelperClient, { services, checks }: AnswerOf<'hello'>): HelperRuns => ({
+  services:
+    services.length === 0
+      ? null
+      : {
+          start: (request) => client.ask('service.start', request),
+          stop: (request) => client.ask('service.stop', request),
+          status: () => client.ask('service.status', {}),
+        },
+  checks: checks.length === 0 ? null : { run: (request) => client.ask('check.run', request) },
+})
 
 const ownReload =
   (agentToml: string, trust: Trust): Publisher['reload'] =>

@@ -91,9 +91,11 @@ const live = async (
   // The network is up from what is on disk before the plane has been reached.
   if (keeper.credentials().identity !== null) wireguard.configured(lastConfig.current()?.wireguard)
   const episodeRecord = episode.listening(record)
-  const overlay = openOverlayKeeper(core, config, { keeper, lastConfig, record: episodeRecord }, wireguard.kind)
   const keysGoToDisk = (): boolean => keysOnDisk(config, keeper)
   const publisher = openHostPublisher(core, config, record, keysGoToDisk)
+  const overlay = openOverlayKeeper(core, config, { keeper, lastConfig, record: episodeRecord }, wireguard.kind, {
+    helped: publisher.runs,
+  })
   const programs = openProgramKeeper(core, { config, keysOnDisk: keysGoToDisk, lastConfig, record, storage }, publisher)
   const outbox = openOutbox(instance, (count) =>
     record.count({ kind: 'dropped', source: 'reports', reason: 'superseded', count }),

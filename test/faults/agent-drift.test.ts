@@ -52,7 +52,7 @@ const held = (t: TestContext, from = '/'): Held => {
   const keeper = openKeeper(memoryCredentialStore)
   const reported: OverlayStateBody[] = []
   const capabilities: CapabilityReportBody[] = []
-  const overlay = openOverlayKeeper(core, config, { keeper, lastConfig, record }, () => 'none', 50)
+  const overlay = openOverlayKeeper(core, config, { keeper, lastConfig, record }, () => 'none', { driftEveryMs: 50 })
   overlay.start()
   overlay.use({
     overlayState: (body) => void reported.push(body),

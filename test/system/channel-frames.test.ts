@@ -26,10 +26,7 @@ test('both sides begin with a hello, and what the agent says of itself is in the
     ...['sighting', 'earlier_sightings', 'peers', 'report_connection'],
     ...['overlay', 'overlay_details', 'outputs', 'marked'],
   ]
-  assert.deepEqual(
-    [said.type, said.stream, said.seq, said.body.capabilities],
-    ['hello', 0, 1, offered],
-  )
+  assert.deepEqual([said.type, said.stream, said.seq, said.body.capabilities], ['hello', 0, 1, offered])
   assert.ok(Math.abs(Date.parse(said.body.server_time) - Date.now()) < 60_000)
   const known = await eventually('the record', async () => {
     const seen = await record(node.id())

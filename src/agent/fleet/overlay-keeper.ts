@@ -36,9 +36,11 @@ const lookEveryMs = 1_000
 const usualDriftMs = 30_000
 
 /** What of the machine it uses. `helped`: asked when something is to be run, and as often as that. */
-export type OverlayHost = { readonly helped: () => Promise<Helped>; readonly trees: Trees }
-
-const bareHost: OverlayHost = { helped: () => Promise.resolve(noHelp), trees: machineTrees }
+type OverlayHost = {
+  readonly helped: () => Promise<Helped>
+  readonly trees: Trees
+  readonly driftEveryMs: number
+}
 
 /** `linkKind`: what serves the WireGuard interface of this node. */
 export const openOverlayKeeper = (
@@ -46,8 +48,7 @@ export const openOverlayKeeper = (
   { stateFolder: givenFolder }: Pick<AgentConfig, 'stateFolder'>,
   { keeper, lastConfig, record }: Pick<AgentParts, 'keeper' | 'lastConfig' | 'record'>,
   linkKind: () => CapabilityReportBody['wireguard'],
-  driftEveryMs = usualDriftMs,
-  { helped, trees }: OverlayHost = bareHost,
+  { helped = async () => noHelp, trees = machineTrees, driftEveryMs = usualDriftMs }: Partial<OverlayHost> = {},
 ): OverlayKeeper => {
   const { clock, timers, log } = core
   // Services run elsewhere, and systemd knows no place but from the root.

@@ -11,8 +11,7 @@ import { verifyIssuedChain } from '#pki/verify-chain.ts'
 export type ProgramOf = { readonly domain: string; readonly node: string; readonly output: string }
 
 /** The subject of a program: the only URI in its leaf. */
-const programUri = ({ domain, node, output }: ProgramOf): string =>
-  `spiffe://${domain}/node/${node}/program/${output}`
+const programUri = ({ domain, node, output }: ProgramOf): string => `spiffe://${domain}/node/${node}/program/${output}`
 
 export type Unusable = { readonly kind: 'unusable'; readonly why: string }
 

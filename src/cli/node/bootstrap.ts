@@ -41,12 +41,7 @@ export const faultOfBootstrap = ({ nodeId, join, agent }: Bootstrap): string | n
 
 /** For `--join-file`, `EnvironmentFile=` and shells; to be kept 0600. The agent reads MUSTER_JOIN. */
 export const envFile = ({ nodeId, join }: Bootstrap): string =>
-  [
-    ...aboutEnvironment(nodeId, join),
-    `MUSTER_NODE_ID=${nodeId}`,
-    `MUSTER_JOIN=${join}`,
-    '',
-  ].join('\n')
+  [...aboutEnvironment(nodeId, join), `MUSTER_NODE_ID=${nodeId}`, `MUSTER_JOIN=${join}`, ''].join('\n')
 
 const aboutEnvironment = (nodeId: string, join: string): readonly string[] =>
   parseJoinString(join)?.secret === null

@@ -87,7 +87,10 @@ test('who gets none: an output that is not listed, a node that is not active, a 
     value: { name: 'dns:db.a.example', holder: { ...ofPlane, dropped: null }, sinceMs: 0, by: 'x' },
     version: 1,
   }
-  assert.equal(codeOf({ claims: [{ name: 'dns:db.a.example', claim: served, holder: null, wildcard: null }] }), 'NAME_TAKEN')
+  assert.equal(
+    codeOf({ claims: [{ name: 'dns:db.a.example', claim: served, holder: null, wildcard: null }] }),
+    'NAME_TAKEN',
+  )
   const issuance = { kind: 'halted', by: 'x', sinceMs: 0, reason: 'x', renewals: true } as const
   const halted = { ...facts.domain, value: { ...facts.domain.value, issuance } }
   assert.equal(codeOf({ domain: halted }), 'ISSUANCE_HALTED')

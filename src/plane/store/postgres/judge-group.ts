@@ -5,12 +5,7 @@ import type { Denial } from '#domain/core/certificate.ts'
 import type { RowKind, Write } from '#domain/core/change.ts'
 import type { NodeId } from '#domain/core/node.ts'
 import { tableShapes } from '#plane/store/commit/columns.ts'
-import {
-  prevails,
-  type CommitPlan,
-  type PlannedRemoval,
-  type PlannedWrite,
-} from '#plane/store/commit/plan-commit.ts'
+import { prevails, type CommitPlan, type PlannedRemoval, type PlannedWrite } from '#plane/store/commit/plan-commit.ts'
 import type { FencingToken } from '#plane/store/contract/replicas.ts'
 import type { EncodedRow } from '#plane/store/commit/row-tables.ts'
 import { uniquesSet } from './group-needs.ts'
