@@ -149,6 +149,18 @@ const firing: readonly Case[] = [
     fires: '7m',
   },
   {
+    alert: 'MusterProgramCertificateEnding',
+    series: { [agent('program_cert_expiry_seconds', ',output="web"')]: '3000x60' },
+    silent: '10m',
+    fires: '20m',
+  },
+  {
+    alert: 'MusterProgramOutputFails',
+    series: { [agent('program_output_in_place', ',output="web"')]: '1x5 0x60' },
+    silent: '15m',
+    fires: '25m',
+  },
+  {
     alert: 'MusterAgentSilent',
     series: { [agent('last_successful_mtls_task_poll_timestamp')]: '0x60' },
     silent: '18m',
@@ -231,6 +243,8 @@ const everyday: Readonly<Record<string, string>> = {
   [plane('recoveries_refused_total')]: `0x${days}`,
   [plane('second_holders_total')]: `0x${days}`,
   [agent('cert_expiry_seconds')]: `50000x${days}`,
+  [agent('program_cert_expiry_seconds', ',output="web"')]: `50000x${days}`,
+  [agent('program_output_in_place', ',output="web"')]: `1x${days}`,
   [agent('last_successful_mtls_task_poll_timestamp')]: `0+60x${days}`,
   [agent('cert_renewal_attempts_total')]: `0x700 1x700 2x2000`,
   [agent('cert_renewal_failures_total', ',reason="endpoint_unreachable"')]: `0x700 1x2400`,
