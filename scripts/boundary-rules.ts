@@ -63,13 +63,13 @@ export const mayKnow: Readonly<Record<string, Row>> = {
   'domain/network': { domain: ['core', 'fleet'] },
   'domain/node': { domain: ['core', 'fleet', 'recovery'] },
   'domain/operators': { domain: ['core'] },
-  'domain/plans': { domain: ['ca', 'core', 'enrollment', 'fleet', 'programs'] },
-  'domain/programs': { domain: ['core', 'enrollment', 'identity'] },
+  'domain/plans': { domain: ['ca', 'core', 'enrollment', 'fleet', 'settings'] },
+  'domain/programs': { domain: ['core', 'identity'] },
   'domain/recovery': { domain: ['ca', 'core', 'enrollment', 'identity'] },
   'domain/revocation': {
     domain: ['alerts', 'core', 'programs', 'recovery', ...types('enrollment', 'fleet', 'identity')],
   },
-  'domain/settings': { domain: ['core', 'fleet', 'programs'] },
+  'domain/settings': { domain: ['core', 'enrollment', 'fleet', 'programs'] },
 
   // What crosses the network, and what operators are shown of the domain.
   'wire/core': { domain: ['continuity', 'core', 'enrollment'] },

@@ -154,7 +154,7 @@ test('a bundle applies the firmware that the hardware profile of its machine ask
   await ok('hardware-profile', 'create', 'h100-vm', '--firmware', 'slice-vm', '--slots', '0', '--sku', 'h100.slice')
   await ok('node', 'enroll', 'gpu-b7')
   await ok('node', 'tag', 'gpu-b7', '--add', 'h100-vm')
-  const bundle = ['node', 'bundle', 'gpu-b7', '--format', 'cloud-init', '--firmware']
+  const bundle = ['node', 'bundle', 'gpu-b7', '--this-machine', '--format', 'cloud-init', '--firmware']
   const other = await muster(...bundle, 'baremetal')
   assert.equal(other.code, 2)
   assert.match(other.stderr, /hardware profile h100-vm, which asks for the firmware slice-vm/)

@@ -10,7 +10,7 @@ import { recoverabilityOf } from '#domain/core/recoverability.ts'
 import { changesOf } from '#domain/core/settings-check.ts'
 import { type Token, tokenStatus } from '#domain/enrollment/token.ts'
 import type { VCluster } from '#domain/fleet/vcluster.ts'
-import type { NameNeeds, NodeAtName, WhyNeeded } from '#domain/programs/name-needs.ts'
+import type { NameNeeds, NodeAtName, WhyNeeded } from '#domain/settings/name-needs.ts'
 
 const works = (count: number): string => counted(count, 'allocation')
 

@@ -7,7 +7,7 @@ import { isRefusal, type Refusal } from '#domain/core/refusal.ts'
 import { decideRevokeToken } from '#domain/enrollment/token.ts'
 import { nameDropOf } from '#domain/plans/plan-effects.ts'
 import type { PlanEffect } from '#domain/plans/plan.ts'
-import { hasBundleBefore, isNeeded, isTokenAt, whyNeeded, type NameNeeds } from '#domain/programs/name-needs.ts'
+import { hasBundleBefore, isNeeded, isTokenAt, whyNeeded, type NameNeeds } from '#domain/settings/name-needs.ts'
 import { bareName, claimedName } from '#domain/programs/name-claim.ts'
 import {
   decideDropName,
