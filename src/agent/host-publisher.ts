@@ -43,6 +43,7 @@ export const openHostPublisher = (
   const reloadHere = ownReload(path.resolve(config.agentToml ?? defaultAgentToml), trust)
   const own = openOwnPublisher({ directory: config.publish, keysOnDisk, reload: reloadHere }, random)
   let helped: Allowed | null = null
+  let hasAnswered = false
   let said = ''
 
   const ask = async (): Promise<void> => {
@@ -51,6 +52,7 @@ export const openHostPublisher = (
       features.kind === 'there'
         ? { publisher: helpedPublisher(client, features.allows), allows: features.allows }
         : null
+    hasAnswered ||= features.kind === 'there'
     const helper = { there: features.kind === 'there', lacks: [...features.lacks] }
     if (JSON.stringify(helper) === said) return
     said = JSON.stringify(helper)
@@ -63,9 +65,11 @@ export const openHostPublisher = (
 
   const helpedPlace: Publisher['placeOf'] = (output) => helped?.publisher.placeOf(output) ?? null
   const ready = ask()
+  /** Where the host has a helper, nothing falls back to the agent's own user because the helper does not answer just now. */
   const runs = async (): Promise<HelperRuns> => {
     await ready
-    return helped === null ? noHelp : runsOf(client, helped.allows)
+    if (helped === null) return hasAnswered || pathExists(socket) ? runsOf(client) : noHelp
+    return helped.allows.fault === null ? runsOf(client, helped.allows) : runsOf(client)
   }
   return {
     ready,
@@ -94,17 +98,17 @@ export const openHostPublisher = (
   }
 }
 
-/** A verb is among those allowed where agent.toml lists something for it: without that, services run as on a host without a helper. */
-const runsOf = (client: HelperClient, { services, checks }: AnswerOf<'hello'>): HelperRuns => ({
+/** Where agent.toml lists no service or no check, these run as on a host without a helper. Left out: it is not known what it lists. */
+const runsOf = (client: HelperClient, allows?: AnswerOf<'hello'>): HelperRuns => ({
   services:
-    services.length === 0
+    allows?.services.length === 0
       ? null
       : {
           start: (request) => client.ask('service.start', request),
           stop: (request) => client.ask('service.stop', request),
           status: () => client.ask('service.status', {}),
         },
-  checks: checks.length === 0 ? null : { run: (request) => client.ask('check.run', request) },
+  checks: allows?.checks.length === 0 ? null : { run: (request) => client.ask('check.run', request) },
 })
 
 const ownReload =

@@ -70,10 +70,15 @@ const refuseConnection = (socket: net.Socket, why: string): void => {
 }
 
 const newline = 0x0a
+/** A peer that sends byte by byte must not make a buffer of each byte for long. */
+const mostParts = 64
+/** For a peer that does not read why its connection ends. */
+const endWithinMs = 2000
 
 const readLines = (socket: net.Socket, bounds: LineBounds, { answer, tooLong }: LineHandlers): void => {
   let pending: Buffer[] = []
   let length = 0
+  let hasLine = false
   let underWay = 0
   let refused = false
 
@@ -89,19 +94,21 @@ const readLines = (socket: net.Socket, bounds: LineBounds, { answer, tooLong }: 
   const giveUp = (): void => {
     refused = true
     pending = []
+    socket.pause()
     refuseConnection(socket, tooLong)
+    setTimeout(() => socket.destroy(), endWithinMs).unref()
   }
   /** Takes out what is left of the bytes that were read, line by line, for as long as there is room. */
   const goOn = (): void => {
     if (refused || socket.destroyed) return
     while (!isFull()) {
-      const last = pending.at(-1)
-      const isWhole = pending.some((chunk) => chunk.includes(newline))
-      if (last === undefined || !isWhole) break
-      const all = pending.length === 1 ? last : Buffer.concat(pending)
+      if (!hasLine) break
+      const all = Buffer.concat(pending)
       const end = all.indexOf(newline)
-      pending = end + 1 < all.length ? [all.subarray(end + 1)] : []
-      length = all.length - end - 1
+      const rest = all.subarray(end + 1)
+      pending = rest.length > 0 ? [rest] : []
+      length = rest.length
+      hasLine = rest.includes(newline)
       if (end > bounds.longestLine) return giveUp()
       const line = all.toString('utf8', 0, end)
       if (line.trim() !== '') begin(line)
@@ -111,8 +118,12 @@ const readLines = (socket: net.Socket, bounds: LineBounds, { answer, tooLong }: 
     socket.resume()
   }
   socket.on('data', (chunk) => {
-    pending.push(typeof chunk === 'string' ? Buffer.from(chunk) : chunk)
-    length += chunk.length
+    if (refused) return
+    const bytes = typeof chunk === 'string' ? Buffer.from(chunk) : chunk
+    pending.push(bytes)
+    if (pending.length > mostParts) pending = [Buffer.concat(pending)]
+    length += bytes.length
+    hasLine ||= bytes.includes(newline)
     goOn()
   })
   socket.on('drain', goOn)

@@ -87,12 +87,16 @@ export const startUserProcess = ({ command, env, cwd, user }: UserCommand): User
 const linesIn = (text: string): string[] =>
   text
     .split('\n')
-    .map((line) => printableOf(line).slice(0, longestLine))
+    .map(shownLine)
     .filter((line) => line !== '')
 
-const printableOf = (line: string): string =>
-  // oxlint-disable-next-line no-control-regex -- what a program says goes to terminals and logs
-  line.replace(/[\x00-\x1f\x7f-\x9f]/g, ' ').trim()
+/** What a program says goes to terminals, logs and answers of bounded length. */
+export const shownLine = (line: string): string =>
+  // oxlint-disable-next-line no-control-regex -- those are what is taken out
+  line
+    .replace(/[\x00-\x1f\x7f-\x9f]/g, ' ')
+    .trim()
+    .slice(0, longestLine)
 
 const signalGroup = (pid: number, signal: NodeJS.Signals): void => {
   try {

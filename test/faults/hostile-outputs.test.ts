@@ -487,6 +487,16 @@ user = "${user}"
     /does not list variable LD_PRELOAD/,
   )
   refusedWith(
+    await host.ask('service.start', { name: 'app', ...start, working_directory: '/dev/shm' }),
+    'NOT_ALLOWED',
+    /does not list \/dev\/shm for service app/,
+  )
+  refusedWith(
+    await host.ask('service.start', { name: 'app', ...start, working_directory: '/\nExecStartPre=+/bin/true' }),
+    'BAD_REQUEST',
+    /not a request/,
+  )
+  refusedWith(
     await host.ask('service.start', { name: 'root', ...start }),
     'NOT_ALLOWED',
     isRoot ? /nothing is run as root/ : /is for user root/,

@@ -94,7 +94,9 @@ test('a reload is a unit with a limit of its own, which is stopped when it takes
 test('a service is a unit as its user, which is left alone when it is the right one', async (t) => {
   if (withPeer(t, 'root') === null) return
   const host = asUnits(t)
-  host.allow('[services.app]\nexecutable = "/bin/sleep"\nuser = "nobody"\narguments = "any"\n')
+  host.allow(
+    '[services.app]\nexecutable = "/bin/sleep"\nuser = "nobody"\narguments = "any"\nworking_directory = "/tmp"\n',
+  )
   const start = {
     name: 'app',
     arguments: ['5'],

@@ -83,6 +83,7 @@ last = "1h"
     user: 'exporter',
     arguments: [],
     environment: [],
+    workingDirectory: null,
   })
   assert.deepEqual(toml.checks.get('kernel-errors'), { kind: 'kernel-log', lastMs: 3_600_000, withinMs: 30_000 })
   assert.deepEqual(toml.checks.get('disks'), {

@@ -15,7 +15,7 @@ export type AgentToml = {
   readonly programRoots: string | null
   readonly outputs: readonly ListedDirectory[]
   readonly reloads: ReadonlyMap<string, ListedReload>
-  readonly services: ReadonlyMap<string, ListedProgram>
+  readonly services: ReadonlyMap<string, ListedService>
   readonly checks: ReadonlyMap<string, ListedCheck>
 }
 
@@ -51,6 +51,9 @@ export type ListedProgram = {
   /** The names of variables that may be set besides those that say which node it is. */
   readonly environment: readonly string[]
 }
+
+/** `workingDirectory`: null is the root directory. */
+export type ListedService = ListedProgram & { readonly workingDirectory: string | null }
 
 export type ParsedAgentToml =
   | { readonly kind: 'allowed'; readonly toml: AgentToml }
@@ -89,7 +92,7 @@ const agentTomlOf = (root: Section): AgentToml => {
     programRoots: programs === null ? null : programs.required('roots', absolutePath),
     outputs: root.sections('outputs').map(directoryOf),
     reloads: root.named('reloads', reloadName, reloadOf),
-    services: root.named('services', serviceName, programOf),
+    services: root.named('services', serviceName, serviceOf),
     checks: root.named('checks', serviceName, checkOf),
   }
   programs?.end()
@@ -143,10 +146,10 @@ const reloadOf = (section: Section): ListedReload => {
 const commandOf = (section: Section, command: readonly string[]): readonly string[] =>
   command[0]?.startsWith('/') === true ? command : section.wrong('command', 'begins with the full path of a program')
 
-const programOf = (section: Section): ListedProgram => {
-  const program = programIn(section)
+const serviceOf = (section: Section): ListedService => {
+  const service = { ...programIn(section), workingDirectory: section.optional('working_directory', directory) }
   section.end()
-  return program
+  return service
 }
 
 const checkOf = (section: Section): ListedCheck => {

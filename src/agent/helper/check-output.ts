@@ -6,7 +6,7 @@ import type { Generation } from '#agent/programs/publisher.ts'
 import { sameBytes } from '#platform/bytes.ts'
 import { loadPrivateKey } from '#pki/keys.ts'
 import { parseCrl } from '#pki/parse-crl.ts'
-import type { ParsedCertificate } from '#pki/parse-certificate.ts'
+import { parseCertificate, type ParsedCertificate } from '#pki/parse-certificate.ts'
 import { allFromPem, fromPem, toPem } from '#pki/pem.ts'
 import { refused, type Refused, type RequestOf } from './verbs.ts'
 
@@ -39,9 +39,9 @@ export const checkOutput = ({ given, node, pinnedRoots, before, nowMs }: OutputF
   )
   if (checked.kind === 'unusable') return refused('LEAF_REFUSED', `The leaf is not written: ${checked.why}`)
   const { leaf, authorities } = checked
-  const others = checkAuthorities(given.authorities, pinnedRoots, nowMs)
-  if (others.kind === 'unusable') return refused('LIST_REFUSED', `No list is written: ${others.why}`)
-  const lists = listsOf(given.lists, authorities, others.authorities, before)
+  const others = otherAuthorities(given.authorities, pinnedRoots, nowMs)
+  if ('code' in others) return others
+  const lists = listsOf(given.lists, authorities, others, before)
   if ('code' in lists) return lists
   const roots = allFromPem('CERTIFICATE', given.roots)
   if (roots === null) return refused('BAD_REQUEST', 'The roots are not a list of certificates in PEM')
@@ -66,19 +66,42 @@ const isAmong = (der: Uint8Array, all: readonly Uint8Array[]): boolean => all.so
 
 const certificatePem = ({ der }: ParsedCertificate): string => toPem('CERTIFICATE', der)
 
+/** `strangers`: the key identifiers of those that hang below no pinned root. Their lists are left out. */
+type OtherAuthorities = { readonly known: readonly ParsedCertificate[]; readonly strangers: ReadonlySet<string> }
+
+const otherAuthorities = (
+  pem: string,
+  pinnedRoots: readonly Uint8Array[],
+  nowMs: number,
+): OtherAuthorities | Refused => {
+  const ders = pem === '' ? [] : allFromPem('CERTIFICATE', pem)
+  if (ders === null)
+    return refused('LIST_REFUSED', 'No list is written: the other authorities are not certificates in PEM')
+  const known: ParsedCertificate[] = []
+  const strangers = new Set<string>()
+  for (const der of ders) {
+    const checked = checkAuthorities(toPem('CERTIFICATE', der), pinnedRoots, nowMs)
+    const parsed = parseCertificate(der)
+    if (checked.kind === 'authorities') known.push(...checked.authorities)
+    else if (parsed.kind !== 'malformed' && parsed.subjectKeyId !== null) strangers.add(parsed.subjectKeyId)
+  }
+  return { known, strangers }
+}
+
 type CheckedLists = { readonly pems: readonly string[]; readonly numbers: ListNumbers }
 
 /** One of each authority above the leaf, in the order of the chain, and then those of others, at most one of each. */
 const listsOf = (
   given: readonly string[],
   authorities: readonly ParsedCertificate[],
-  others: readonly ParsedCertificate[],
+  { known, strangers }: OtherAuthorities,
   before: ListNumbers,
 ): CheckedLists | Refused => {
   const numbers = new Map<string, number>()
   const pems = new Map<string, string>()
   for (const pem of given) {
-    const checked = checkList(pem, [...authorities, ...others])
+    if (isOfStranger(pem, strangers)) continue
+    const checked = checkList(pem, [...authorities, ...known])
     if (checked.kind === 'unusable') return refused('LIST_REFUSED', `No list is written: ${checked.why}`)
     const { authorityKeyId, number } = checked.list
     const last = before.get(authorityKeyId)
@@ -97,6 +120,12 @@ const listsOf = (
   if (missing !== undefined) return refused('LIST_REFUSED', `There is no list of ${missing.subject}`)
   const rest = [...pems.keys()].filter((id) => !above.includes(id))
   return { pems: [...above, ...rest].map((id) => pems.get(id) ?? ''), numbers }
+}
+
+const isOfStranger = (pem: string, strangers: ReadonlySet<string>): boolean => {
+  const der = fromPem('X509 CRL', pem)
+  const list = der === null ? null : parseCrl(der)
+  return list?.kind === 'list' && strangers.has(list.authorityKeyId)
 }
 
 const endOfList = /(?<=-----END X509 CRL-----\n)/

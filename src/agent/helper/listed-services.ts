@@ -4,7 +4,7 @@
 import { runProgram } from '#platform/run-program.ts'
 import type { SystemUser } from '#platform/system-users.ts'
 import type { Cancel, Timers } from '#platform/timers.ts'
-import { startUserProcess, type UserProcess } from '#platform/user-process.ts'
+import { shownLine, startUserProcess, type UserProcess } from '#platform/user-process.ts'
 import { environmentOf, literalWords, settingOf, type RunsAs } from './run-listed.ts'
 import type { RequestOf, ServiceState } from './verbs.ts'
 
@@ -205,7 +205,12 @@ const unitsIn = (shown: string): readonly ServiceState[] =>
 const linesOf = async (name: string): Promise<string[]> => {
   const asked = ['--no-pager', '--output=cat', `--lines=${shownLines}`, `--unit=${unitOf(name)}`]
   const ran = await runProgram('journalctl', asked, { withinMs: callWithinMs, input: null })
-  return ran.kind === 'done' ? ran.stdout.split('\n').filter((line) => line !== '') : []
+  return ran.kind === 'done'
+    ? ran.stdout
+        .split('\n')
+        .filter((line) => line !== '')
+        .map(shownLine)
+    : []
 }
 
 const called = async (program: string, args: readonly string[], harmless?: RegExp): Promise<string> => {

@@ -95,10 +95,16 @@ export const openVerbs = (
       if (user !== null && 'code' in user) return user
       const set = environmentFor(name, listed, environment)
       if ('code' in set) return set
+      // A program may read what lies where it is started: an agent that chose the place would choose what is run.
+      if (working_directory !== null && working_directory !== listed.workingDirectory)
+        return refused(
+          'NOT_ALLOWED',
+          `agent.toml does not list ${working_directory} for service ${name}: working_directory`,
+        )
       const fault = faultOfProgram(listed.executable, trust)
       if (fault !== null) return fault
       const command = [listed.executable, ...words.words]
-      const order = { name, digest, restart, command, user, env: set.env, cwd: working_directory ?? '/' }
+      const order = { name, digest, restart, command, user, env: set.env, cwd: listed.workingDirectory ?? '/' }
       return alone(`service ${name}`, async () => ({ outcome: await services.start(order) }))
     },
     // Also where it is not listed any more: what runs can be stopped.

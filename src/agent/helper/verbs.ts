@@ -100,7 +100,7 @@ export const verbs = {
         digest: Type.String({ pattern: '^[0-9a-f]{8,64}$' }),
         arguments: Words,
         environment: Environment,
-        working_directory: orNull(Type.String({ pattern: '^/[^\\u0000]*$', maxLength: 255 })),
+        working_directory: orNull(Type.String({ pattern: '^/[A-Za-z0-9._@+/-]*$', maxLength: 255 })),
         restart: oneOf(['always', 'on-failure', 'never'] as const),
       },
       closed,

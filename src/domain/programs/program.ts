@@ -22,9 +22,12 @@ export type ProgramLeaf = Slot & { readonly names: readonly string[] }
 export const programKey = ({ node, epoch, output }: Pick<Program, 'node' | 'epoch' | 'output'>): string =>
   `${node}/${epoch}/${output}`
 
+const leavesOf = ({ current, former }: Program): readonly ProgramLeaf[] =>
+  [current, former].filter((leaf) => leaf !== null)
+
 /** Those that could still be valid. */
-export const liveLeaves = ({ current, former }: Program, nowMs: number): readonly ProgramLeaf[] =>
-  [current, former].filter((leaf) => leaf !== null).filter(({ notAfterMs }) => notAfterMs > nowMs)
+export const liveLeaves = (program: Program, nowMs: number): readonly ProgramLeaf[] =>
+  leavesOf(program).filter(({ notAfterMs }) => notAfterMs > nowMs)
 
 /** When the last of its leaves has expired. */
 export const programEndsMs = ({ current, former, ended }: Program): number =>
@@ -68,8 +71,9 @@ export const programsEnded = (
   isOver: (program: Program, leaf: ProgramLeaf) => boolean = () => true,
 ): Required<ChangePart> => {
   const { programs, why, reason, toleranceMs, by, nowMs } = facts
+  // Also those that have expired by this clock: it may be wrong, and then they are good again when it is corrected.
   const ending = programs
-    .map((row) => ({ row, over: liveLeaves(row.value, nowMs).filter((leaf) => isOver(row.value, leaf)) }))
+    .map((row) => ({ row, over: leavesOf(row.value).filter((leaf) => isOver(row.value, leaf)) }))
     .filter(({ over }) => over.length > 0)
   return {
     reads: ending.map(({ row }) => readOf('program', programKey(row.value), row)),

@@ -4,7 +4,7 @@
 import type { ServerNames } from '#domain/ca/server-certificate.ts'
 import type { ChangePart, Row } from '#domain/core/change.ts'
 import type { NodeId } from '#domain/core/node.ts'
-import { bareName, claimedName, type NameClaim, type PlaneHolder } from '#domain/programs/name-claim.ts'
+import { bareName, claimedName, wildcardOver, type NameClaim, type PlaneHolder } from '#domain/programs/name-claim.ts'
 import { programKey } from '#domain/programs/program.ts'
 import {
   certificateNames,
@@ -138,7 +138,7 @@ const planeClaims = async ({ store }: NamesCore): Promise<readonly ServedClaim[]
   return all.filter(isOfPlane)
 }
 
-/** Which nodes have programs with leaves for these names that have not expired, also where the name was taken from the node. */
+/** Which nodes have a name below one of these wildcards, or programs with leaves for one of these names that have not expired. */
 const carriers = async (core: NamesCore, names: readonly Wanted[]): Promise<ReadonlyMap<string, NodeId>> => {
   const found = new Map<string, NodeId>()
   const asked = new Set<string>()
@@ -147,6 +147,14 @@ const carriers = async (core: NamesCore, names: readonly Wanted[]): Promise<Read
     if (row === null || row.value.holder.kind === 'nobody') asked.add(name)
   }
   if (asked.size === 0) return found
+  if ([...asked].some((name) => name.startsWith('dns:*.'))) {
+    for await (const { name, holder } of everyRow(core.store, 'name-claim', (one) => one.name, {
+      where: { holder: 'node' },
+    })) {
+      const over = wildcardOver(name)
+      if (over !== null && asked.has(over) && holder.kind === 'node') found.set(over, holder.node)
+    }
+  }
   const nowMs = core.clock.nowMs()
   for await (const { node, current, former } of everyRow(core.store, 'program', programKey)) {
     for (const leaf of [current, former]) {

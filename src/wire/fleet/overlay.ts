@@ -29,7 +29,7 @@ export const Environment = Type.Record(
   Type.String({ maxLength: 1024, pattern: '^[^\\u0000]*$' }),
   { maxProperties: 32, additionalProperties: false },
 )
-export const WorkingDirectory = Type.String({ pattern: '^(/|\\{overlay\\})[^\\u0000]*$', maxLength: 255 })
+export const WorkingDirectory = Type.String({ pattern: '^(/|\\{overlay\\})[A-Za-z0-9._@+/-]*$', maxLength: 255 })
 export const Restart = Type.Enum([...restartPolicies])
 export const Limits = {
   memoryBytes: Type.Integer({ minimum: 2 ** 20, maximum: Number.MAX_SAFE_INTEGER }),

@@ -13,7 +13,7 @@ const documents = (table: string, columns: string): string =>
 
 /** The text at a place of a document. An index is used where its expression is the very same. */
 export const documentText = (path: readonly (string | number)[]): string =>
-  `json_extract(doc, '$${path.map((step) => (typeof step === 'number' ? `[${step}]` : `.${step}`)).join('')}')`
+  `iif(json_valid(doc), json_extract(doc, '$${path.map((step) => (typeof step === 'number' ? `[${step}]` : `.${step}`)).join('')}'), NULL)`
 
 export const migrations: readonly string[] = [
   `${documents('node', ', membership TEXT NOT NULL, profile TEXT NOT NULL')}
@@ -151,9 +151,10 @@ export const migrations: readonly string[] = [
      UNION ALL SELECT chain, sequence, operation, bytes, hash, signature, key_id, node, type FROM closed_entry;`,
 
   // 0.4.0
-  `-- Profiles and vClusters: no outputs yet. The domain: how long revocation lists for programs are good for.
-   UPDATE profile SET doc = json_set(doc, '$.outputs', json('[]'));
-   UPDATE vcluster SET doc = json_set(doc, '$.outputs', json('[]'));
+  `-- A row that cannot be read stays as it is, and does not keep the store from being brought up to date.
+   -- Profiles and vClusters: no outputs yet. The domain: how long revocation lists for programs are good for.
+   UPDATE profile SET doc = json_set(doc, '$.outputs', json('[]')) WHERE json_valid(doc);
+   UPDATE vcluster SET doc = json_set(doc, '$.outputs', json('[]')) WHERE json_valid(doc);
    UPDATE domain SET doc = json_set(doc, '$.programListMs', 604800000);
    ${documents('program', ', node TEXT NOT NULL, until_ms INTEGER NOT NULL')}
    CREATE INDEX program_by_node ON program (node, key);
@@ -176,13 +177,12 @@ export const migrations: readonly string[] = [
    CREATE INDEX wireguard_key_by_node ON wireguard_key (${documentText(['node'])}, key);
    CREATE INDEX overlay_address_by_node ON overlay_address (${documentText(['node'])}, key);
    CREATE INDEX alert_by_node ON alert (${documentText(['node'])}, key);
-   -- A row that cannot be read stays as it is (node-shape.ts).
    UPDATE node SET doc = json_set(doc, '$.provisioning', json('null')) WHERE json_valid(doc);
    -- Overlays: how services run, files with values of the node, health checks.
    UPDATE vcluster SET doc = json_insert(doc, '$.overlay.terms', json('[]'),
-     '$.overlay.templates', json('[]'), '$.overlay.checks', json('[]'));
+     '$.overlay.templates', json('[]'), '$.overlay.checks', json('[]')) WHERE json_valid(doc);
    -- By which name a token was handed out is not known of those before.
-   UPDATE token SET doc = json_set(doc, '$.serverName', json('null'));`,
+   UPDATE token SET doc = json_set(doc, '$.serverName', json('null')) WHERE json_valid(doc);`,
 ]
 
 export const newestSchema = migrations.length
