@@ -92,9 +92,8 @@ const linesIn = (text: string): string[] =>
 
 /** What a program says goes to terminals, logs and answers of bounded length. */
 export const shownLine = (line: string): string =>
-  // oxlint-disable-next-line no-control-regex -- those are what is taken out
   line
-    .replace(/[\x00-\x1f\x7f-\x9f]/g, ' ')
+    .replace(/\p{Cc}/gu, ' ')
     .trim()
     .slice(0, longestLine)
 
