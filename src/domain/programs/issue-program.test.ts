@@ -151,6 +151,12 @@ test('two leaves are good at a time: the one before stays, one before that is de
   )
 })
 
+test('a leaf that leaves its row is denied also where it has expired by a clock that may be wrong', () => {
+  const ended = { ...leaf('a'), notAfterMs: noonMs - 1 }
+  const denied = written({ program: programOf(leaf('b'), ended) }).writes.filter(({ put }) => put === 'denial')
+  assert.equal(denied.length, 1)
+})
+
 test('an order that waits for the store forbids a leaf of the node it cuts off, and of the authority it withdraws', () => {
   const change = written({})
   const by = { actor: 'operator:carol', source: null, correlation: null }

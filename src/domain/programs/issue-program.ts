@@ -22,7 +22,7 @@ import { refuse, refuseField, type Refusal } from '#domain/core/refusal.ts'
 import { bareName, isDnsName, type NameClaim } from './name-claim.ts'
 import { claimedBy, claimReads, leafNames, nameTaken, registeredNames, type ClaimFact } from './node-names.ts'
 import { outputsFor, type Output, type OutputList } from './output.ts'
-import { denialOfLeaf, liveLeaves, programKey, type Program, type ProgramLeaf } from './program.ts'
+import { denialOfLeaf, leavesOf, programKey, type Program, type ProgramLeaf } from './program.ts'
 
 export type ProgramFacts = {
   readonly node: Row<Node>
@@ -153,7 +153,7 @@ export const programIssued = ({ facts, names }: ProgramAdmitted, issued: IssuedC
     subject: { kind: 'program', node: id, epoch, output },
     renews: before?.current?.serial ?? null,
   }
-  const [former = null, ...older] = before === null ? [] : liveLeaves(before, nowMs)
+  const [former = null, ...older] = before === null ? [] : leavesOf(before)
   const next: Program = {
     ...{ node: id, epoch, output, current: { ...slotOf(certificate), names }, former, ended: null },
   }
@@ -185,7 +185,8 @@ export const programIssued = ({ facts, names }: ProgramAdmitted, issued: IssuedC
       { put: 'certificate', value: certificate },
       { put: 'key-claim', value: withOwner(keyClaim?.value ?? { spki: issued.spki, holders: [] }, owner) },
       ...derived.map((name) => claimedBy(name, id, true, by, nowMs)),
-      // Of one program two leaves are good at a time: what is to be denied later is in its row.
+      // Of one program two leaves are good at a time: what is to be denied later is in its row. What leaves the row is denied also
+      // where it has expired by this clock, which may be wrong.
       ...older.map((leaf) =>
         denialOfLeaf(leaf, {
           atMs: nowMs,

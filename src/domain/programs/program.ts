@@ -22,7 +22,8 @@ export type ProgramLeaf = Slot & { readonly names: readonly string[] }
 export const programKey = ({ node, epoch, output }: Pick<Program, 'node' | 'epoch' | 'output'>): string =>
   `${node}/${epoch}/${output}`
 
-const leavesOf = ({ current, former }: Program): readonly ProgramLeaf[] =>
+/** Newest first, those included that have expired. */
+export const leavesOf = ({ current, former }: Program): readonly ProgramLeaf[] =>
   [current, former].filter((leaf) => leaf !== null)
 
 /** Those that could still be valid. */
