@@ -1,7 +1,7 @@
 // What may be written for a program: its own leaf below a programs root that was pinned on this host, the key of that leaf, and
 // lists of authorities below that root. What is written is made anew from what was verified, so that nothing else gets in. Pure.
 
-import { checkAuthorities, checkLeaf, checkList } from '#agent/programs/check-generation.ts'
+import { checkAuthorities, checkLeaf, checkList, isListAhead } from '#agent/programs/check-generation.ts'
 import type { Generation } from '#agent/programs/publisher.ts'
 import { sameBytes } from '#platform/bytes.ts'
 import { loadPrivateKey } from '#pki/keys.ts'
@@ -41,7 +41,7 @@ export const checkOutput = ({ given, node, pinnedRoots, before, nowMs }: OutputF
   const { leaf, authorities } = checked
   const others = otherAuthorities(given.authorities, pinnedRoots, nowMs)
   if ('code' in others) return others
-  const lists = listsOf(given.lists, authorities, others, before)
+  const lists = listsOf(given.lists, authorities, others, before, nowMs)
   if ('code' in lists) return lists
   const roots = allFromPem('CERTIFICATE', given.roots)
   if (roots === null) return refused('BAD_REQUEST', 'The roots are not a list of certificates in PEM')
@@ -96,12 +96,13 @@ const listsOf = (
   authorities: readonly ParsedCertificate[],
   { known, strangers }: OtherAuthorities,
   before: ListNumbers,
+  nowMs: number,
 ): CheckedLists | Refused => {
   const numbers = new Map<string, number>()
   const pems = new Map<string, string>()
   for (const pem of given) {
     if (isOfStranger(pem, strangers)) continue
-    const checked = checkList(pem, [...authorities, ...known])
+    const checked = checkList(pem, [...authorities, ...known], nowMs)
     if (checked.kind === 'unusable') return refused('LIST_REFUSED', `No list is written: ${checked.why}`)
     const { authorityKeyId, number } = checked.list
     const last = before.get(authorityKeyId)
@@ -130,12 +131,12 @@ const isOfStranger = (pem: string, strangers: ReadonlySet<string>): boolean => {
 
 const endOfList = /(?<=-----END X509 CRL-----\n)/
 
-/** Of a file that was written before. What cannot be read in it counts for nothing. */
-export const numbersInFile = (text: string): ListNumbers =>
+/** Of a file that was written before. What cannot be read in it, or is from the future, counts for nothing. */
+export const numbersInFile = (text: string, nowMs: number): ListNumbers =>
   new Map(
     text.split(endOfList).flatMap((pem) => {
       const der = fromPem('X509 CRL', pem)
       const list = der === null ? null : parseCrl(der)
-      return list?.kind === 'list' ? [[list.authorityKeyId, list.number] as const] : []
+      return list?.kind === 'list' && !isListAhead(list, nowMs) ? [[list.authorityKeyId, list.number] as const] : []
     }),
   )

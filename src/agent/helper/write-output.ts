@@ -36,8 +36,9 @@ export const openOutputWriter = (clock: Clock, random: Random, trust: Trust): Ou
     const owner = ownerOf(listed, given.files)
     if (owner !== null && 'code' in owner) return owner
     const place = path.join(listed.directory, given.name)
-    const before = newest(written, numbersInFile(readIfFile(path.join(place, 'crl.pem'))))
-    const checked = checkOutput({ given, ...pinned, before, nowMs: clock.nowMs() })
+    const nowMs = clock.nowMs()
+    const before = newest(written, numbersInFile(readIfFile(path.join(place, 'crl.pem')), nowMs))
+    const checked = checkOutput({ given, ...pinned, before, nowMs })
     if (checked.kind === 'refused') return checked
     const output = { name: given.name, files: given.files }
     writeGeneration(listed.directory, { output, ...checked.files }, owner, random)

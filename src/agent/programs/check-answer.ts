@@ -5,7 +5,7 @@ import type { ParsedCertificate } from '#pki/parse-certificate.ts'
 import { fromPem, toPem } from '#pki/pem.ts'
 import { verifyIssuedChain } from '#pki/verify-chain.ts'
 import type { ConfigOutput, ProgramLists, ProgramResponse } from '#wire/programs/programs-api.ts'
-import { checkLeaf, checkList, type ProgramOf, type Unusable } from './check-generation.ts'
+import { checkLeaf, checkList, isListAhead, type ProgramOf, type Unusable } from './check-generation.ts'
 import type { LeafRequest, ProgramLeaf } from './leaf-store.ts'
 import { listsIn, type ProgramLedger } from './list-store.ts'
 
@@ -98,10 +98,11 @@ export const listsFrom = (
     return verdict.kind === 'untrusted' ? [] : verdict.path.slice(0, 1)
   })
   const known = [...given.roots, ...authorities, ...chains]
-  const named = new Map(listsIn(have.lists).map(({ pem, authorityKeyId, number }) => [authorityKeyId, { pem, number }]))
+  const kept = listsIn(have.lists).filter((list) => !isListAhead(list, nowMs))
+  const named = new Map(kept.map(({ pem, authorityKeyId, number }) => [authorityKeyId, { pem, number }]))
   const lists = new Map([...named].filter(([id]) => known.some(({ subjectKeyId }) => subjectKeyId === id)))
   for (const { issuer, list: pem } of answer.lists) {
-    const checked = checkList(pem, known)
+    const checked = checkList(pem, known, nowMs)
     if (checked.kind === 'unusable') {
       skipped.push(`list of ${issuer}: ${checked.why}`)
       continue

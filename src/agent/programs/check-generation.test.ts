@@ -53,11 +53,18 @@ test('what is not of this program, or not below these roots, is not taken', () =
 test('a list is taken from the authority that signed it, and from no other', () => {
   const list = authority.lists(5).lists.at(-1)?.list ?? ''
   const known = [authority.root.certificate, authority.issuing.certificate]
-  const checked = checkList(list, known)
+  const checked = checkList(list, known, nowMs)
   assert.equal(checked.kind === 'list' ? checked.list.number : null, 5)
-  assert.equal(checkList(list, [authority.root.certificate]).kind, 'unusable')
-  assert.equal(checkList(other.lists().lists[0]?.list ?? '', known).kind, 'unusable')
-  assert.equal(checkList('x', known).kind, 'unusable')
+  assert.equal(checkList(list, [authority.root.certificate], nowMs).kind, 'unusable')
+  assert.equal(checkList(other.lists().lists[0]?.list ?? '', known, nowMs).kind, 'unusable')
+  assert.equal(checkList('x', known, nowMs).kind, 'unusable')
+})
+
+test('a list of a clock that was ahead is not taken', () => {
+  const list = authority.lists(5).lists.at(-1)?.list ?? ''
+  const known = [authority.root.certificate, authority.issuing.certificate]
+  const checked = checkList(list, known, nowMs - 86_400_000)
+  assert.match(checked.kind === 'unusable' ? checked.why : '', /from the future/)
 })
 
 test('other authorities are taken below the same roots only', () => {

@@ -1,6 +1,7 @@
 // Whether what is to be written for a program is what it claims to be. The agent asks before it keeps what a plane has sent, and
 // the helper before it writes what an agent has sent: it trusts neither. Pure.
 
+import { isFromFuture } from '#domain/core/certificate.ts'
 import { sameBytes } from '#platform/bytes.ts'
 import { loadPrivateKey } from '#pki/keys.ts'
 import { isListSignedBy, parseCrl, type ParsedList } from '#pki/parse-crl.ts'
@@ -56,15 +57,24 @@ const publicKeyOf = (keyPem: string): Uint8Array | null => {
   }
 }
 
-/** A list that one of these authorities has signed. Whether it is still in its time is not asked: an old one is better than none. */
+/**
+ * Made by a clock that was ahead. No program accepts it, and its number would keep right ones out until that time has come: it is
+ * not taken, and holds no later one up.
+ */
+export const isListAhead = ({ thisUpdateMs }: Pick<ParsedList, 'thisUpdateMs'>, nowMs: number): boolean =>
+  isFromFuture(thisUpdateMs, nowMs)
+
+/** A list that one of these authorities has signed. Whether it has ended is not asked: an old one is better than none. */
 export const checkList = (
   pem: string,
   authorities: readonly ParsedCertificate[],
+  nowMs: number,
 ): { readonly kind: 'list'; readonly list: ParsedList } | Unusable => {
   const der = fromPem('X509 CRL', pem)
   if (der === null) return unusable('not one PEM block X509 CRL')
   const list = parseCrl(der)
   if (list.kind === 'malformed') return unusable(`a revocation list is malformed (${list.why})`)
+  if (isListAhead(list, nowMs)) return unusable(`a revocation list is from the future (${list.authorityKeyId})`)
   return authorities.some((authority) => isListSignedBy(list, authority))
     ? { kind: 'list', list }
     : unusable(`a revocation list is not signed by an authority above the leaf (${list.authorityKeyId})`)
