@@ -60,9 +60,14 @@ export const openPlaneNames = (core: Core, parts: PlaneNamesParts): PlaneNames =
     return row !== null && (await needOf(core, present, row.value)) !== null
   }
   const dropUnneeded = async (leader: Core): Promise<void> => {
-    const kept = names.kept().filter((claim) => !wasJustRetaken(claim, core.clock.nowMs()))
+    // Nothing shows when a join string without a secret is not needed any more: then an operator drops the name, and no node has to
+    // be looked at.
+    const kept = names
+      .kept()
+      .filter((claim) => claim.holder.joinStrings === 0 && !wasJustRetaken(claim, core.clock.nowMs()))
     if (kept.length === 0) return
     const present = await presentOf(leader, parts)
+    if (await hasOpenTokens(leader, present, kept)) return
     if (await isStillInTheWay(present)) return
     inTheWay = await firstInTheWay(leader, present)
     if (inTheWay !== null) return
@@ -183,6 +188,18 @@ const firstInTheWay = async (core: Core, present: Present): Promise<NodeId | nul
     if ((await needOf(core, present, node)) !== null) return node.id
   }
   return null
+}
+
+/** Looked at before the nodes, of which there are more. */
+const hasOpenTokens = async (
+  { store, clock }: Core,
+  { renamedAtMs }: Present,
+  kept: readonly ServedClaim[],
+): Promise<boolean> => {
+  const nowMs = clock.nowMs()
+  for await (const token of everyRow(store, 'token', ({ hash }) => hash))
+    if (kept.every(({ name }) => isTokenAt(token, name, renamedAtMs, nowMs))) return true
+  return false
 }
 
 const handedOutWith = async (
