@@ -13,16 +13,19 @@ import { domainSettingsRow } from '#plane/core/domain-settings-row.ts'
 import { everyRow } from '#plane/core/pages.ts'
 import { programsOf, vclusterOf } from '#plane/core/programs-of-node.ts'
 import { takeTurns } from '#plane/core/turns.ts'
+import { turn } from '#platform/timers.ts'
 
 const by: Attribution = { actor: 'system:programs', source: null, correlation: null }
 
 /** Every five minutes, where this replica leads. */
 export const unlistedEveryMs = 300_000
 
+type SweepCore = FlowCore & Pick<Core, 'timers'>
+
 const assigning: ReadonlySet<EntryType> = new Set<EntryType>(['node.assigned', 'node.unassigned', 'node.moved'])
 
 /** Commits of other replicas are followed by the replica that made them. */
-export const followListedOutputs = (core: FlowCore & Pick<Core, 'log' | 'feed'>): void => {
+export const followListedOutputs = (core: SweepCore & Pick<Core, 'log' | 'feed'>): void => {
   const inTurn = takeTurns()
   let sweeping = false
   const failed = (error: unknown): void => {
@@ -44,12 +47,17 @@ export const followListedOutputs = (core: FlowCore & Pick<Core, 'log' | 'feed'>)
   })
 }
 
-export const sweepUnlisted = async (core: FlowCore): Promise<void> => {
+/** Other work gets its turn in between: on SQLite each of these reads ends in the turn it is asked in. */
+export const sweepUnlisted = async (core: SweepCore): Promise<void> => {
+  const { store, timers } = core
   const nowMs = core.clock.nowMs()
   const nodes = new Set<NodeId>()
-  for await (const program of everyRow(core.store, 'program', programKey))
+  for await (const program of everyRow(store, 'program', programKey, { timers }))
     if (liveLeaves(program, nowMs).length > 0) nodes.add(program.node)
-  for (const node of nodes) await endUnlisted(core, node)
+  for (const node of nodes) {
+    await endUnlisted(core, node)
+    await turn(timers)
+  }
 }
 
 const endUnlisted = async (core: FlowCore, id: NodeId): Promise<void> => {
