@@ -97,8 +97,8 @@ const live = async (
     helped: publisher.runs,
   })
   const programs = openProgramKeeper(core, { config, keysOnDisk: keysGoToDisk, lastConfig, record, storage }, publisher)
-  const outbox = openOutbox(instance, (count) =>
-    record.count({ kind: 'dropped', source: 'reports', reason: 'superseded', count }),
+  const outbox = openOutbox(instance, (count, reason) =>
+    record.count({ kind: 'dropped', source: 'reports', reason, count }),
   )
   const agent: AgentParts = {
     clock,

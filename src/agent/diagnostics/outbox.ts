@@ -29,8 +29,11 @@ export type Outbox = {
 const mostInFlight = 32
 const mostWaiting = 32
 
+/** Why later reports replaced earlier ones: there was no channel to send them over, or the plane takes them too slowly. */
+export type Superseded = 'no_channel' | 'plane_behind'
+
 /** `dropped` is called with the number of reports that a later one replaced before they got a number. */
-export const openOutbox = (instance: string, dropped: (count: number) => void): Outbox => {
+export const openOutbox = (instance: string, dropped: (count: number, why: Superseded) => void): Outbox => {
   const inFlight: ReportBody[] = []
   const waiting: Report[] = []
   const settling = new Set<() => void>()
@@ -58,7 +61,7 @@ export const openOutbox = (instance: string, dropped: (count: number) => void): 
       const tooMany = waiting.length - (send === null ? 1 : mostWaiting)
       if (tooMany <= 0) return
       waiting.splice(0, tooMany)
-      dropped(tooMany)
+      dropped(tooMany, send === null ? 'no_channel' : 'plane_behind')
     },
     use: (next) => {
       send = next
