@@ -31,10 +31,11 @@ export type PlaneStore =
   | { readonly kind: 'sqlite' }
   | { readonly kind: 'postgres'; readonly env: Readonly<Record<string, string>>; readonly replicas: number }
 
-/** `folder`: there before and after; left out: one of its own, which goes with it. */
+/** `folder`: there before and after; left out: one of its own, which goes with it. `options`: further ones of the plane. */
 export const startPlane = async (
   store: PlaneStore = { kind: 'sqlite' },
   folder: string | null = null,
+  options: readonly string[] = [],
 ): Promise<PlaneProcess> => {
   const data = folder ?? fs.mkdtempSync(path.join(os.tmpdir(), 'muster-bench-'))
   // MUSTER_BENCH_NODE=--cpu-prof and the like look into a run.
@@ -46,7 +47,7 @@ export const startPlane = async (
   const listen: string[] = []
   for (const door of ['node', 'recovery', 'operator', 'status'])
     listen.push(`--${door}-listen`, `127.0.0.1:${replicas === 1 ? 0 : await freePort()}`)
-  const child = spawn(process.execPath, [...args, ...muster, ...listen, ...shared], {
+  const child = spawn(process.execPath, [...args, ...muster, ...listen, ...shared, ...options], {
     env: { ...process.env, ...(store.kind === 'postgres' ? store.env : {}) },
     stdio: ['ignore', 'pipe', 'inherit'],
   })

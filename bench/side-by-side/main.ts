@@ -2,6 +2,8 @@
 // certificate that is checked, on a new TLS 1.3 connection and on a kept one. They take turns in one run, so that whatever
 // else the machine does befalls all of them.
 //
+// Muster runs twice: as it is by default, and with TLS on its main thread.
+//
 // step-ca and Vault are built once (Go 1.26, a few minutes). CPU is of the server alone, user and system, all threads.
 //
 //     npm run bench side-by-side
@@ -37,7 +39,12 @@ type Contender = {
 await benchRun(async (t) => {
   const perRound = Math.ceil(identities / rounds)
   const total = 2 * (warmUp + perRound * rounds)
-  const contenders = [await muster(t, total), await rival(t, 'step-ca'), await rival(t, 'Vault')]
+  const contenders = [
+    await muster(t, 'Muster', total, []),
+    await muster(t, 'one thread', total, ['--tls-threads', '0']),
+    await rival(t, 'step-ca'),
+    await rival(t, 'Vault'),
+  ]
   console.log(`side by side: ${identities} identities of each kind from each, ${atOnce} at a time, in ${rounds} rounds`)
   const running = await Promise.all(contenders.map((contender) => prepare(t, contender, total)))
   for (const one of running) for (const mode of modes) await one.run(mode, warmUp)
@@ -48,12 +55,12 @@ await benchRun(async (t) => {
   printSideBySide(results)
 })
 
-async function muster(t: Scope, count: number): Promise<Contender> {
-  const plane = await startPlane()
+async function muster(t: Scope, title: string, count: number, options: readonly string[]): Promise<Contender> {
+  const plane = await startPlane({ kind: 'sqlite' }, null, options)
   t.after(() => plane.stop())
   const { host: address, hostname: name } = new URL(plane.nodeUrl)
   const secrets = await makeTokens(plane, count)
-  return { name: 'Muster', pid: plane.pid, target: { server: 'muster', address, name, roots: plane.rootPem }, secrets }
+  return { name: title, pid: plane.pid, target: { server: 'muster', address, name, roots: plane.rootPem }, secrets }
 }
 
 async function rival(t: Scope, name: 'step-ca' | 'Vault'): Promise<Contender> {

@@ -17,6 +17,7 @@ export const nothingMeasured = (): Rounds => ({ handshake: [], new: [], kept: []
 const aims: Readonly<Record<string, Readonly<Record<'new' | 'kept', number>>>> = {
   'step-ca': { new: 1.6, kept: 2.2 },
   Vault: { new: 1.5, kept: 2.0 },
+  'one thread': { new: 1, kept: 1 },
 }
 
 const labels: Readonly<Record<Mode, string>> = {
@@ -32,7 +33,7 @@ export const printSideBySide = (results: ReadonlyMap<string, Rounds>): void => {
       const all = sum(rounds[mode])
       const each = all.cpuMs / all.done
       console.log(
-        `  ${name.padEnd(8)} ${each.toFixed(2)} ms of CPU (${(1000 / each).toFixed(0)} a CPU second), ` +
+        `  ${name.padEnd(10)} ${each.toFixed(2)} ms of CPU (${(1000 / each).toFixed(0)} a CPU second), ` +
           `${((all.done / all.ms) * 1000).toFixed(0)} a second of wall clock; client ${(all.clientCpuMs / all.done).toFixed(2)} ms`,
       )
     }
@@ -49,7 +50,7 @@ export const printSideBySide = (results: ReadonlyMap<string, Rounds>): void => {
       const cpu = ratios(rounds[mode], muster[mode], perIdentity)
       const wall = ratios(rounds[mode], muster[mode], ({ ms, done }) => ms / done)
       console.log(
-        `Muster to ${name.padEnd(7)} on ${mode.padEnd(4)} connections: ${median(cpu).toFixed(2)} times the identities a CPU second ` +
+        `Muster to ${name.padEnd(10)} on ${mode.padEnd(4)} connections: ${median(cpu).toFixed(2)} times the identities a CPU second ` +
           `(${range(cpu)}; aim: ${aim[mode]}), ${median(wall).toFixed(2)} times a second of wall clock (${range(wall)}; aim: above 1)`,
       )
     }

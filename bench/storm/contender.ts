@@ -46,14 +46,21 @@ const each = (cost: (who: keyof Cost) => number): Cost => ({
   machine: cost('machine'),
 })
 
-/** `database` null: the embedded store. */
-export type Entrant = { readonly name: string; readonly database: Database | null; readonly replicas: number }
+/** `database` null: the embedded store. `options`: further ones of the plane. */
+export type Entrant = {
+  readonly name: string
+  readonly database: Database | null
+  readonly replicas: number
+  readonly options: readonly string[]
+}
 
 /** With `count` machines, each of which has its own key, request and token. */
 export const startContender = async (t: Scope, entrant: Entrant, count: number): Promise<Contender> => {
-  const { name, database, replicas } = entrant
+  const { name, database, replicas, options } = entrant
   const plane = await startPlane(
     database === null ? { kind: 'sqlite' } : { kind: 'postgres', env: database.env, replicas },
+    null,
+    options,
   )
   cleanup(t, () => plane.stop())
   const client = await startLoadClient(t)

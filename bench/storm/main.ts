@@ -1,7 +1,8 @@
 // A boot storm: every node with its own key, request and TLS connections, against a real plane in another process. A node
 // enrolls on one connection and opens its channel on the next, which is the first use of its certificate; with `--confirm` it
-// confirms before, as agents of 0.3.0 do. With `--store postgres` a second one over a PostgreSQL of its own, and with `--replicas` a third of so many processes: they
-// take turns in one run, so that whatever else the machine does befalls all of them.
+// confirms before, as agents of 0.3.0 do. A plane with TLS on its main thread stands beside the default one; with
+// `--store postgres` one over a PostgreSQL of its own instead, and with `--replicas` a third of so many processes. They take turns in
+// one run, so that whatever else the machine does befalls all of them.
 //
 //     npm run bench storm -- --nodes 10000
 //     npm run bench storm -- --confirm
@@ -47,20 +48,20 @@ await benchRun(async (t) => {
   console.log(`storm: ${nodes} nodes each, machines in another process: ${names}`)
   const outcomes = await storm(contenders)
   for (const outcome of outcomes) printOutcome(outcome, nodes)
-  const [sqlite, postgres, several] = outcomes
-  if (sqlite !== undefined && postgres !== undefined) printAgainst(postgres, sqlite)
-  if (postgres !== undefined && several !== undefined) printAgainst(several, postgres)
+  for (const [at, before] of outcomes.slice(0, -1).entries()) printAgainst(outcomes[at + 1]!, before)
   const phases = outcomes.flatMap(({ enroll, confirm, channel }) => [enroll, confirm, channel])
   if (phases.some(({ failures }) => failures.length > 0)) process.exitCode = 1
 })
 
 async function entrants(t: Scope): Promise<readonly Entrant[]> {
-  const embedded = { name: 'SQLite', database: null, replicas: 1 }
-  if (store === 'sqlite') return [embedded]
+  const embedded = { name: 'SQLite', database: null, replicas: 1, options: [] }
+  if (store === 'sqlite')
+    return [{ ...embedded, name: 'SQLite, one thread', options: ['--tls-threads', '0'] }, embedded]
   const newDatabase = await startDatabaseServer(t)
-  const shared = { name: 'PostgreSQL', database: await newDatabase(t), replicas: 1 }
+  const shared = { name: 'PostgreSQL', database: await newDatabase(t), replicas: 1, options: [] }
   if (replicas === 1) return [embedded, shared]
-  return [embedded, shared, { name: `PostgreSQL, ${replicas} planes`, database: await newDatabase(t), replicas }]
+  const several = { ...shared, name: `PostgreSQL, ${replicas} planes`, database: await newDatabase(t), replicas }
+  return [embedded, shared, several]
 }
 
 async function storm(contenders: readonly Contender[]): Promise<readonly Outcome[]> {

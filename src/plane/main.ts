@@ -5,7 +5,7 @@ import { bareName } from '#domain/programs/name-claim.ts'
 import type { ServedClaim } from '#domain/programs/served-names.ts'
 import { openLog } from '#platform/log.ts'
 import { pathExists } from '#platform/paths.ts'
-import { processName, openFileLimit, musterVersion } from '#platform/this-process.ts'
+import { processName, openFileLimit, musterVersion, processors } from '#platform/this-process.ts'
 import { sortableId } from '#platform/random.ts'
 import { openAlerting } from '#plane/alerts/alerting.ts'
 import { openBalancers } from '#plane/boot/balancers.ts'
@@ -173,7 +173,7 @@ const openPlane = async (config: PlaneConfig, laid: LaidFoundation) => {
     balancers,
     turnedAway,
     connections: connections.node,
-    tlsThreads: config.tlsThreads,
+    tlsThreads: config.tlsThreads ?? suitingTlsThreads(config),
     barred: (node) => barredByPending(pending, node),
     metrics,
     alerting,
@@ -335,6 +335,9 @@ const openPlane = async (config: PlaneConfig, laid: LaidFoundation) => {
     },
   }
 }
+
+/** One shakes hands about as fast as the main thread decides. Several replicas on a machine use its processors already. */
+const suitingTlsThreads = ({ replica }: PlaneConfig): number => (replica === null && processors() > 1 ? 1 : 0)
 
 /** Resolves when this process may not go on with its store: another one has to read it anew. */
 const storeLost = ({ store }: LaidFoundation): Promise<Error> => new Promise((resolve) => store.onLost(resolve))

@@ -37,8 +37,8 @@ export type PlaneConfig = {
   readonly proxyFrom: readonly Network[]
   /** Most connections of one source that have proven nothing, on each listener; null: its share of what is free. */
   readonly connectionsPerSource: number | null
-  /** Threads that shake hands with machines; 0: the main one does. */
-  readonly tlsThreads: number
+  /** Threads that shake hands with machines; 0: the main one does. Null: as many as suit this machine. */
+  readonly tlsThreads: number | null
   /** Names and addresses of the server certificates; nodes get the first as the plane's address. */
   readonly serverNames: readonly string[]
   readonly issuerKey: 'file' | 'memory'
@@ -272,8 +272,8 @@ const connectionsPerSource = (text: string | null): number | null => {
 
 const mostTlsThreads = 16
 
-const tlsThreads = (text: string | null): number => {
-  if (text === null) return 0
+const tlsThreads = (text: string | null): number | null => {
+  if (text === null) return null
   if (!/^\d{1,2}$/.test(text) || Number(text) > mostTlsThreads)
     throw new ConfigProblem(`--tls-threads takes a number from 0 to ${mostTlsThreads}`)
   return Number(text)
