@@ -81,3 +81,23 @@ test('a clock that is set between a challenge and its answer does not fail the d
   assert.equal(proxied.recovery.came().length, 4)
   assert.doesNotMatch(agent.stderr(), /the recovery would not work/)
 })
+
+test('a drill that failed for the clock is repeated as soon as the clock is right', async (t) => {
+  const library = withPeer(t, 'faketime')
+  if (library === null) return
+  const time = openFakeTime(tempFolder(t), library)
+  const join = await plane().token('--node', 'drill-5')
+  const agent = startAgent(t, { env: time.env, join, args: ['--report-every', '200ms'] })
+  await connected(plane(), 'drill-5', 1)
+  await agent.stop()
+  time.advance(-600_000)
+  const skewed = agent.restart()
+  await troubleAt(skewed, 'rehearsal', 'recovery_would_fail')
+  await eventually('the plane to know', async () => (await rehearsalOf('drill-5'))?.step === 'clock')
+  time.advance(600_000)
+  await eventually('a drill that passed', async () => (await rehearsalOf('drill-5'))?.outcome === 'passed')
+  await eventually(
+    'no condition',
+    async () => (await plane().api('GET', '/v1/nodes/drill-5')).body.conditions.length === 0,
+  )
+})

@@ -27,14 +27,18 @@ export const keepRehearsed = async (agent: RehearsingAgent, identityNow: () => I
   const { clock, episode, nudge, random, signal } = agent
   let dueAtMs: number | null = null
   let nudges = nudge.count()
+  let failedForClock = false
   while (!signal.aborted) {
     await nudgedPause(agent, lookEveryMs)
     if (!episode.channelIsOpen() || signal.aborted) continue
     const intervalMs = everyMs(agent, identityNow())
     dueAtMs ??= clock.monotonicMs() + Math.min(intervalMs, firstAfterMs * random.unit())
-    if (clock.monotonicMs() < dueAtMs && nudge.count() === nudges) continue
+    // The trouble with the clock would stay on record, here and at the plane, long after the clock has been set.
+    const isSetRight = failedForClock && clock.offsetMs() === 0
+    if (clock.monotonicMs() < dueAtMs && nudge.count() === nudges && !isSetRight) continue
     nudges = nudge.count()
     const outcome = await rehearseOnce(agent, identityNow())
+    failedForClock = outcome === 'clock'
     dueAtMs = clock.monotonicMs() + waitAfter(outcome, intervalMs) * (1 - random.unit() / 5)
   }
 }
@@ -42,7 +46,7 @@ export const keepRehearsed = async (agent: RehearsingAgent, identityNow: () => I
 /** What is not there to rehearse may be with the next renewal, and looking costs nothing. */
 const waitAfter = (outcome: Rehearsed, intervalMs: number): number => {
   if (outcome === 'nothing' || outcome === 'overtaken') return 0
-  return outcome === 'failed' ? Math.min(intervalMs, againAfterMs) : intervalMs
+  return outcome === 'passed' ? intervalMs : Math.min(intervalMs, againAfterMs)
 }
 
 const aDayMs = 86_400_000
@@ -52,10 +56,10 @@ const everyMs = ({ config }: RehearsingAgent, { profile }: Identity): number =>
   Math.max(lookEveryMs, config.rehearseEveryMs ?? profile.recovery?.rehearse_every_ms ?? aDayMs)
 
 /**
- * `nothing`: this node has no recovery to rehearse, or was stopped over it. `overtaken`: a renewal replaced what was
- * asked with while it was under way, so that its failure says nothing.
+ * `clock`: failed because this machine's is wrong. `nothing`: this node has no recovery to rehearse, or was stopped over it.
+ * `overtaken`: a renewal replaced what was asked with while it was under way, so that its failure says nothing.
  */
-type Rehearsed = 'passed' | 'failed' | 'nothing' | 'overtaken'
+type Rehearsed = 'passed' | 'failed' | 'clock' | 'nothing' | 'overtaken'
 
 /** A challenge that was too old when it came back (a clock was set, a machine slept) says nothing about the recovery. */
 const challengesAtOnce = 3
@@ -98,14 +102,18 @@ const rehearseOnce = async (agent: RehearsingAgent, identity: Identity, challeng
 const isOvertaken = ({ keeper }: RehearsingAgent, { current }: Identity): boolean =>
   keeper.credentials().identity?.current.serial !== current.serial
 
-const failedAt = (agent: RehearsingAgent, step: RehearsalStep, failure: PlaneFailure): 'failed' | 'nothing' =>
+const failedAt = (
+  agent: RehearsingAgent,
+  step: RehearsalStep,
+  failure: PlaneFailure,
+): 'failed' | 'clock' | 'nothing' =>
   failure.kind === 'stopped' ? 'nothing' : tell(agent, step, failure.trouble.code, failure.trouble)
 
-const tell = (agent: RehearsingAgent, step: RehearsalStep, why: string, what: Trouble): 'failed' => {
+const tell = (agent: RehearsingAgent, step: RehearsalStep, why: string, what: Trouble): 'failed' | 'clock' => {
   agent.record.count({ kind: 'rehearsed', outcome: 'failed', step, why: why.slice(0, 64) })
   agent.record.trouble('rehearsal', what, null)
   agent.log.warn({ step, code: what.code, next: what.next }, `the recovery would not work: ${what.text}`)
-  return 'failed'
+  return step === 'clock' ? 'clock' : 'failed'
 }
 
 const notPassed = (step: RehearsalStep, why: string): Trouble =>
