@@ -161,6 +161,10 @@ test('a repair bundle brings a node back into quarantine, and its evidence lets 
   const bundle = path.join(tempFolder(t), 'repair.json')
   const made = await plane.muster('node', 'repair-bundle', 'repair-1', '--reason', 'a test', '--out', bundle)
   assert.equal(made.code, 0, made.stderr)
+  // That its channel was cut is all it knows at first.
+  await eventually('the agent to know that it is shut out', () =>
+    statusOf(agent).troubles.some((what) => what.class === 'identity_revoked_or_fenced'),
+  )
   const given = await runMuster(['agent', 'repair', '--state', agent.state, '--bundle-file', bundle], {})
   assert.equal(given.code, 0, given.stderr)
   await eventually(
