@@ -69,7 +69,7 @@ async function storm(contenders: readonly Contender[]): Promise<readonly Outcome
     contender,
     warmUp: warmUpEach * contender.replicas,
     ...{ bare: noPhase, enroll: noPhase, confirm: noPhase, channel: noPhase },
-    memory: { confirm: [] as [number, number][], channel: [] as [number, number][] },
+    memory: [] as [number, number][],
   }))
   const inTurns = async (run: (one: (typeof running)[number], step: number) => Promise<void>): Promise<void> => {
     for (let step = 0; step < steps; step++) for (const one of running) await run(one, step)
@@ -86,22 +86,31 @@ async function storm(contenders: readonly Contender[]): Promise<readonly Outcome
     one.bare = together(one.bare, await one.contender.run({ do: 'handshakes', count: to - from, at_once: atOnce }))
     one.enroll = together(one.enroll, await one.contender.run({ do: 'enroll', from, to, at_once: atOnce, keep }))
   })
-  for (const step of values.confirm ? (['confirm', 'channel'] as const) : (['channel'] as const)) {
-    // Settled memory after each step: its slope over their number is what one connection costs.
-    await inTurns(async (one, at) => {
-      if (at === 0) one.memory[step].push([0, await one.contender.settledBytes()])
-      const [from, to] = [part(one.warmUp + nodes, at), part(one.warmUp + nodes, at + 1)]
-      one[step] = together(one[step], await one.contender.run({ do: step, from, to, at_once: atOnce }))
-      one.memory[step].push([to, await one.contender.settledBytes()])
+  for (const what of values.confirm ? (['confirm', 'channel'] as const) : (['channel'] as const))
+    await inTurns(async (one, step) => {
+      const [from, to] = [part(one.warmUp + nodes, step), part(one.warmUp + nodes, step + 1)]
+      one[what] = together(one[what], await one.contender.run({ do: what, from, to, at_once: atOnce }))
     })
-  }
+  // Once more for their memory alone: collections that are asked for make the runtime collect more often for a while, which would
+  // be measured as the cost of a channel.
+  await inTurns(async (one, step) => {
+    const all = one.warmUp + nodes
+    if (step === 0) {
+      await one.contender.run({ do: 'close', from: 0, to: all })
+      one.memory.push([0, await one.contender.settledBytes()])
+    }
+    const [from, to] = [part(all, step), part(all, step + 1)]
+    await one.contender.run({ do: 'channel', from, to, at_once: atOnce })
+    one.memory.push([to, await one.contender.settledBytes()])
+  })
   return running.map(({ contender, memory, bare, enroll, confirm, channel }) => ({
     name: contender.name,
     ...{ bare, enroll, confirm, channel },
-    bytesEach: contender.replicas > 1 ? null : slope(memory.channel) + (values.confirm ? slope(memory.confirm) : 0),
+    bytesEach: contender.replicas > 1 ? null : slope(memory),
   }))
 }
 
+/** Of settled memory over the number of channels: what one of them holds. */
 function slope(points: readonly [number, number][]): number {
   const mean = (of: (point: readonly [number, number]) => number) =>
     points.reduce((sum, p) => sum + of(p), 0) / points.length
