@@ -26,7 +26,7 @@ export const openEnrollingPlane = async (folder: string) => {
   const { store, clock, random, log, custody } = foundation
   const feed = openFeed()
   const core = { store, feed, clock, random, log }
-  const names = await openServedNames(core, { names: { dns: ['localhost'], ip: [] }, addresses: [] })
+  const names = await openServedNames(core, { names: { dns: ['localhost'], ip: [] }, host: 'localhost', addresses: [] })
   const certificates = {
     domain: 'muster.local',
     serverLifetimeMs: 90 * 86_400_000,

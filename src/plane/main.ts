@@ -5,7 +5,7 @@ import { bareName } from '#domain/programs/name-claim.ts'
 import type { ServedClaim } from '#domain/programs/served-names.ts'
 import { openLog } from '#platform/log.ts'
 import { pathExists } from '#platform/paths.ts'
-import { processName, openFileLimit, musterVersion, processors } from '#platform/this-process.ts'
+import { processName, openFileLimit, musterVersion } from '#platform/this-process.ts'
 import { sortableId } from '#platform/random.ts'
 import { openAlerting } from '#plane/alerts/alerting.ts'
 import { openBalancers } from '#plane/boot/balancers.ts'
@@ -136,6 +136,7 @@ const openPlane = async (config: PlaneConfig, laid: LaidFoundation) => {
   const urls = (): PlaneUrls => ({
     node: nodeUrlOf(config, ports.node),
     recovery: nodeUrlOf(config, ports.recovery),
+    ...returnedPart(names.returnedAtMs()),
     // Not while replicas of the release before run behind the same addresses: theirs do not carry it.
     marked: authority.serverIdentity().marked && recovery.serverIdentity().marked && store.unfinishedUpgrade() === null,
   })
@@ -173,7 +174,7 @@ const openPlane = async (config: PlaneConfig, laid: LaidFoundation) => {
     balancers,
     turnedAway,
     connections: connections.node,
-    tlsThreads: config.tlsThreads ?? suitingTlsThreads(config),
+    tlsThreads: config.tlsThreads,
     barred: (node) => barredByPending(pending, node),
     metrics,
     alerting,
@@ -336,8 +337,8 @@ const openPlane = async (config: PlaneConfig, laid: LaidFoundation) => {
   }
 }
 
-/** One shakes hands about as fast as the main thread decides. Several replicas on a machine use its processors already. */
-const suitingTlsThreads = ({ replica }: PlaneConfig): number => (replica === null && processors() > 1 ? 1 : 0)
+const returnedPart = (returnedAtMs: number | null): Pick<PlaneUrls, 'returnedAtMs'> =>
+  returnedAtMs === null ? {} : { returnedAtMs }
 
 /** Resolves when this process may not go on with its store: another one has to read it anew. */
 const storeLost = ({ store }: LaidFoundation): Promise<Error> => new Promise((resolve) => store.onLost(resolve))

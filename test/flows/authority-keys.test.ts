@@ -35,7 +35,7 @@ const openOn = async (setup: Setup, commit: Store['commit']) => {
     ),
     recovery: { storedRoots: () => [], warnings: () => [] },
     programs: noPrograms,
-    names: await openServedNames(core, { names: { dns: ['localhost'], ip: [] }, addresses: [] }),
+    names: await openServedNames(core, { names: { dns: ['localhost'], ip: [] }, host: 'localhost', addresses: [] }),
     options: {
       domain: 'test.example',
       issuerKey: 'file',

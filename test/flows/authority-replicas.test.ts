@@ -85,7 +85,11 @@ const setUp = async (t: TestContext, issuerKey: 'file' | 'memory'): Promise<Plan
     const custody = await openSharedCustody(keysOf(store), sealing)
     const certificates = { domain: 'test.example', serverLifetimeMs: 90 * day }
     const core = { store, feed, clock, random: systemRandom, log: silentLog }
-    const names = await openServedNames(core, { names: { dns: ['localhost'], ip: [] }, addresses: [] })
+    const names = await openServedNames(core, {
+      names: { dns: ['localhost'], ip: [] },
+      host: 'localhost',
+      addresses: [],
+    })
     const recovery = await openRecoveryAuthority(core, { custody, names, options: certificates })
     const authority = await openAuthority(core, {
       custody,

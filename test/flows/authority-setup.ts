@@ -118,7 +118,7 @@ export const setUpOn = async (folder: string, store: Store, wanted: Partial<NewA
       const core = coreNow()
       return openAuthority(core, {
         custody: await custodyWith(sealKeyFile ?? null),
-        names: await openServedNames(core, { names: serverNames, addresses: [] }),
+        names: await openServedNames(core, { names: serverNames, host: 'localhost', addresses: [] }),
         recovery,
         programs: noPrograms,
         options: {
@@ -134,7 +134,7 @@ export const setUpOn = async (folder: string, store: Store, wanted: Partial<NewA
       const core = coreNow()
       return openRecoveryAuthority(core, {
         custody: await custodyWith(null),
-        names: await openServedNames(core, { names: localNames, addresses: [] }),
+        names: await openServedNames(core, { names: localNames, host: 'localhost', addresses: [] }),
         replacing,
         options: { domain: 'test.example', serverLifetimeMs: 90 * day },
       })

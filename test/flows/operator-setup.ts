@@ -97,7 +97,11 @@ export const setUpOperatorServer = async (t: TestContext): Promise<OperatorSetup
     notReady: () => unready,
   })
   const urls = () => ({ node: 'https://plane.example:8443', recovery: 'https://plane.example:8442', marked: true })
-  const names = await openServedNames(core, { names: { dns: ['plane.example'], ip: [] }, addresses: [] })
+  const names = await openServedNames(core, {
+    names: { dns: ['plane.example'], ip: [] },
+    host: 'plane.example',
+    addresses: [],
+  })
   await names.look()
   const planeNames = openPlaneNames(core, { names, urls })
   let calls = 0

@@ -4,9 +4,8 @@
 import assert from 'node:assert/strict'
 import { test, type TestContext } from 'node:test'
 import type { Attribution } from '#domain/core/change.ts'
-import { noHardware, type NodeId } from '#domain/core/node.ts'
+import { noHardware, type Node, type NodeId } from '#domain/core/node.ts'
 import { isRefusal } from '#domain/core/refusal.ts'
-import { programKey } from '#domain/programs/program.ts'
 import { openServedNames } from '#plane/authority/served-names.ts'
 import { openAuthority } from '#plane/authority/built-in-authority.ts'
 import { endpointSet } from '#plane/core/configuration.ts'
@@ -19,17 +18,17 @@ import { silentLog } from '#platform/log.ts'
 import { systemRandom } from '#platform/random.ts'
 import { manualTimers } from '../fakes/manual-timers.ts'
 import { noPrograms } from '../fakes/no-programs.ts'
-import { nodeRow, slot } from '../fakes/sample-rows.ts'
+import { nodeRow } from '../fakes/sample-rows.ts'
 import { eventually } from '../process/eventually.ts'
 import { day, operator, setUp, startMs, type Setup } from './authority-setup.ts'
 
 const by: Attribution = operator
 
 /** A plane that was started with this name. */
-const startNamed = async (setup: Setup, host: string) => {
-  const { store, clock } = setup
+const startNamed = async (setup: Setup, host: string, store = setup.store) => {
+  const { clock } = setup
   const core = { store, feed: openFeed(), clock, random: systemRandom, timers: manualTimers(clock), log: silentLog }
-  const names = await openServedNames(core, { names: { dns: [host], ip: [] }, addresses: [] })
+  const names = await openServedNames(core, { names: { dns: [host], ip: [] }, host, addresses: [] })
   const authority = await openAuthority(core, {
     custody: await setup.custody(),
     names,
@@ -42,7 +41,12 @@ const startNamed = async (setup: Setup, host: string) => {
       serverLifetimeMs: 90 * day,
     },
   })
-  const urls = { node: `https://${host}:8443`, recovery: `https://${host}:8442`, marked: true }
+  await authority.maintain(90 * day)
+  const returnedAtMs = names.returnedAtMs()
+  const urls = {
+    ...{ node: `https://${host}:8443`, recovery: `https://${host}:8442`, marked: true },
+    ...(returnedAtMs === null ? {} : { returnedAtMs }),
+  }
   const planeNames = openPlaneNames(core, { names, urls: () => urls })
   const served = (): readonly string[] => authority.view().server_certificate.names
   return {
@@ -162,7 +166,6 @@ test('the configured name is not dropped, and a name that was dropped can be tak
   await plane.sweep()
   assert.equal((await plane.stateOf('old.example')).state, 'dropped')
   const again = await startNamed(setup, 'Old.Example')
-  await again.authority.maintain(90 * day)
   assert.equal((await again.stateOf('old.example')).state, 'configured')
   assert.deepEqual(again.served().toSorted(), ['new.example', 'old.example'])
 })
@@ -173,17 +176,18 @@ test('a plane does not start with a name that a node holds, nor with one that a 
   const note = { type: 'domain.changed', atMs: startMs, ...by, node: null, epoch: null, token: null } as const
   const entries = [{ ...note, issuer: null, serial: null, body: {} }] as const
   const holder = { kind: 'node', node: 'db-1', derived: false } as const
-  const claim = { name: 'dns:db.example', holder, sinceMs: startMs, by: by.actor }
-  const free = (row: 'name-claim' | 'program', key: string) => [{ row, key, version: 0 }] as const
-  await store.commit({ reads: free('name-claim', claim.name), writes: [{ put: 'name-claim', value: claim }], entries })
-  const current = { ...slot('c1'), notAfterMs: startMs + day, names: ['dns:web.example'] }
-  const program = { node: 'web-1', epoch: 1, output: 'web', current, former: null, ended: null }
-  const key = programKey(program)
-  await store.commit({ reads: free('program', key), writes: [{ put: 'program', value: program }], entries })
+  const db = { name: 'dns:db.example', holder, sinceMs: startMs, by: by.actor, carriedUntilMs: 0 }
+  // Its program has ended and the name was taken from the node: the leaf is denied, and could still be shown.
+  const web = { ...db, name: 'dns:web.example', holder: { kind: 'nobody' }, carriedUntilMs: startMs + day } as const
+  for (const value of [db, web]) {
+    const reads = [{ row: 'name-claim', key: value.name, version: 0 }] as const
+    await store.commit({ reads, writes: [{ put: 'name-claim', value }], entries })
+  }
 
   for (const [host, said] of [
     ['db.example', /registered for node db-1/],
-    ['web.example', /program of node web-1/],
+    ['web.example', /was given a certificate for web.example that ends 2/],
+    ['*.example', /(db|web)\.example, which \*\.example covers,/],
   ] as const) {
     await assert.rejects(startNamed(setup, host), (error: unknown) => {
       assert.ok(error instanceof StoreRefused && error.code === 'NAME_HELD')
@@ -194,4 +198,86 @@ test('a plane does not start with a name that a node holds, nor with one that a 
   }
   setup.clock.advance(2 * day)
   assert.deepEqual((await startNamed(setup, 'web.example')).served(), ['web.example', 'old.example'])
+})
+
+test('after A, B and A again B stays for a node whose acknowledgement of it may be lost, and for a bundle made meanwhile', async (t) => {
+  const { setup, former, start } = await renamed(t)
+  const { store, clock } = setup
+  await addNode(setup, 'gpu-001')
+  await addNode(setup, 'gpu-002')
+  for (const id of ['gpu-001', 'gpu-002']) acknowledge(setup, id, former.revision)
+  clock.advance(1000)
+  const plane = await start()
+  clock.advance(1000)
+  const node = (await store.get('node', 'gpu-002')) ?? assert.fail('it is registered')
+  const repair = {
+    ...{ id: 'b1', hash: 'h1', by: by.actor, reason: 'x', usedBy: null },
+    ...{ issuedAtMs: clock.nowMs(), expiresAtMs: clock.nowMs() + day },
+  } as unknown as NonNullable<Node['repair']>
+  const note = { type: 'node.repair_bundle_issued', atMs: startMs, ...by, node: 'gpu-002', epoch: 1 } as const
+  await store.commit({
+    reads: [{ row: 'node', key: 'gpu-002', version: node.version }],
+    writes: [{ put: 'node', value: { ...node.value, repair } }],
+    entries: [{ ...note, token: null, issuer: null, serial: null, body: {} }],
+  })
+  clock.advance(1000)
+
+  const again = await startNamed(setup, 'old.example')
+  assert.notEqual(again.revision, former.revision, 'what was acknowledged before is another set')
+  assert.notEqual(again.revision, plane.revision)
+  await again.sweep()
+  const kept = await again.stateOf('new.example')
+  assert.deepEqual([kept.state, kept.needs?.nodes.length, kept.needs?.bundles.length], ['kept', 2, 1])
+  for (const id of ['gpu-001', 'gpu-002']) acknowledge(setup, id, again.revision)
+  await again.sweep()
+  assert.equal((await again.stateOf('new.example')).state, 'kept', 'the bundle has it')
+  assert.equal((await startNamed(setup, 'old.example')).revision, again.revision, 'a restart is no other name')
+  clock.advance(2 * day)
+  await again.sweep()
+  assert.equal((await again.stateOf('new.example')).state, 'dropped')
+})
+
+test('while a name is kept the leader looks at what kept it last, and at no other node or token', async (t) => {
+  const { setup, former } = await renamed(t)
+  for (const id of ['gpu-001', 'gpu-002', 'gpu-003']) await addNode(setup, id)
+  const second = await startNamed(setup, 'second.example')
+  const made = await second.invite('gpu-002')
+  assert.ok(made.kind === 'made')
+  let walks = 0
+  const counting: Setup['store'] = {
+    ...setup.store,
+    nodes: (query) => (walks++, setup.store.nodes(query)),
+    list: (kind, query) => (kind === 'token' && walks++, setup.store.list(kind, query)),
+  }
+  const plane = await startNamed(setup, 'third.example', counting)
+  const walksOf = async (run: () => Promise<void> | void): Promise<number> => {
+    walks = 0
+    await run()
+    return walks
+  }
+  assert.ok((await walksOf(plane.sweep)) > 0)
+  assert.equal(await walksOf(plane.sweep), 0, 'a node has not acknowledged')
+  for (const id of ['gpu-001', 'gpu-002', 'gpu-003']) acknowledge(setup, id, plane.revision)
+  await plane.sweep()
+  assert.equal(
+    (await plane.stateOf('old.example')).state,
+    'dropped',
+    'of several names each goes when it is not needed',
+  )
+  assert.equal((await plane.stateOf('second.example')).state, 'kept', 'a token has it')
+  assert.equal(await walksOf(plane.sweep), 0, 'the token is not used')
+  assert.notEqual(former.revision, plane.revision)
+})
+
+test('the server certificate is renewed also where the names cannot be looked at', async (t) => {
+  const { setup } = await renamed(t)
+  let isBroken = false
+  const list: Setup['store']['list'] = (kind, query) =>
+    isBroken && kind === 'name-claim' ? Promise.reject(new Error('the store is away')) : setup.store.list(kind, query)
+  const plane = await startNamed(setup, 'old.example', { ...setup.store, list })
+  const before = plane.authority.serverIdentity().notAfterMs
+  isBroken = true
+  setup.clock.advance(60 * day)
+  await assert.rejects(plane.authority.maintain(90 * day), /the store is away/)
+  assert.equal(plane.authority.serverIdentity().notAfterMs, before + 60 * day)
 })

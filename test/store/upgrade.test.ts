@@ -286,7 +286,7 @@ const areServed = async (store: Store): Promise<void> => {
   assert.deepEqual(
     { ...old.holder, dropped: null },
     {
-      ...{ kind: 'plane', use: 'certificate', joinStrings: 0, retaken: false, dropped: null },
+      ...{ kind: 'plane', use: 'certificate', joinStrings: 0, namedAtMs: null, retaken: false, dropped: null },
     },
   )
 }

@@ -20,7 +20,13 @@ const [db, probe] = kept
 const node = nodeRow('active', { epoch: 4 })
 const { id } = node.value
 const claim: Row<NameClaim> = {
-  value: { name: 'dns:a.example', holder: { kind: 'node', node: id, derived: false }, sinceMs: 0, by: 'x' },
+  value: {
+    name: 'dns:a.example',
+    holder: { kind: 'node', node: id, derived: false },
+    sinceMs: 0,
+    by: 'x',
+    carriedUntilMs: 0,
+  },
   version: 1,
 }
 const profile = profileRow('gpu-cloud')
@@ -82,9 +88,9 @@ test('who gets none: an output that is not listed, a node that is not active, a 
   assert.equal(codeOf({ keyBan: { value: { spki: 'new-key', why: 'x', atMs: 0 }, version: 1 } }), 'KEY_BLOCKED')
   const holders = [{ node: id, use: 'tls', sinceMs: 0 }] as const
   assert.equal(codeOf({ keyClaim: { value: { spki: 'new-key', holders }, version: 1 } }), 'KEY_IN_USE')
-  const ofPlane = { kind: 'plane', use: 'certificate', joinStrings: 0, retaken: false } as const
+  const ofPlane = { kind: 'plane', use: 'certificate', joinStrings: 0, namedAtMs: null, retaken: false } as const
   const served: Row<NameClaim> = {
-    value: { name: 'dns:db.a.example', holder: { ...ofPlane, dropped: null }, sinceMs: 0, by: 'x' },
+    value: { name: 'dns:db.a.example', holder: { ...ofPlane, dropped: null }, sinceMs: 0, by: 'x', carriedUntilMs: 0 },
     version: 1,
   }
   assert.equal(
@@ -167,4 +173,19 @@ test('an order that waits for the store forbids a leaf of the node it cuts off, 
   assert.equal(forbids({ kind: 'halt', renewals: true, by, reason }, change), true)
   const renewal = written({ program: programOf(leaf('b')) })
   assert.equal(forbids({ kind: 'halt', renewals: true, by, reason }, renewal), false)
+})
+
+test('the claim of a name says until when a leaf with it could be shown, also after a shorter one was issued', () => {
+  const carried = (held: Row<NameClaim> | null): readonly number[] => {
+    const claims = [{ name: 'dns:db.a.example', claim: held, holder: null, wildcard: null }]
+    return written({ claims }).writes.flatMap((write) =>
+      write.put === 'name-claim' ? [write.value.carriedUntilMs] : [],
+    )
+  }
+  const own = { ...claim.value, name: 'dns:db.a.example', holder: { kind: 'node', node: id, derived: true } } as const
+  assert.deepEqual(carried(null), [issued.notAfterMs])
+  assert.deepEqual(carried({ value: own, version: 1 }), [issued.notAfterMs])
+  assert.deepEqual(carried({ value: { ...own, carriedUntilMs: noonMs + 9 }, version: 1 }), [noonMs + 9])
+  const free = { ...own, holder: { kind: 'nobody' }, carriedUntilMs: noonMs + 9 } as const
+  assert.deepEqual(carried({ value: free, version: 1 }), [noonMs + 9], 'what another node was given counts too')
 })

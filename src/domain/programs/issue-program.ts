@@ -140,12 +140,21 @@ const orderOf = (
 export const programUri = (domain: string, node: string, output: string): string =>
   `spiffe://${domain}/node/${node}/program/${output}`
 
+/** A name that a template has made is claimed for the node with the leaf. */
+const carriedBy = (one: ClaimFact, { node, by, nowMs }: ProgramFacts, notAfterMs: number): NameClaim => {
+  const { id } = node.value
+  const held = one.claim?.value
+  const isOwn = held?.holder.kind === 'node' && held.holder.node === id
+  const claim = isOwn ? held : claimedBy(one, id, true, by, nowMs)
+  return { ...claim, carriedUntilMs: Math.max(claim.carriedUntilMs, notAfterMs) }
+}
+
 /**
  * Writes the row of the node, too, as it is: it orders what happens to the programs of one node, so that neither a revocation nor a
  * name that is taken away overlooks a leaf that is signed at the same time.
  */
 export const programIssued = ({ facts, names }: ProgramAdmitted, issued: IssuedCertificate): Change => {
-  const { node, profile, vcluster, domain, output, program, keyClaim, claims, held, by, nowMs } = facts
+  const { node, profile, vcluster, domain, output, program, keyClaim, claims, by, nowMs } = facts
   const { id, epoch } = node.value
   const before = program?.value ?? null
   const certificate: CertificateRow = {
@@ -158,7 +167,6 @@ export const programIssued = ({ facts, names }: ProgramAdmitted, issued: IssuedC
     ...{ node: id, epoch, output, current: { ...slotOf(certificate), names }, former, ended: null },
   }
   const owner = { node: id, use: 'program', sinceMs: nowMs } as const
-  const derived = names.filter((name) => !held.some(({ value }) => value.name === name))
   const body = {
     output,
     names,
@@ -184,7 +192,7 @@ export const programIssued = ({ facts, names }: ProgramAdmitted, issued: IssuedC
       { put: 'program', value: next },
       { put: 'certificate', value: certificate },
       { put: 'key-claim', value: withOwner(keyClaim?.value ?? { spki: issued.spki, holders: [] }, owner) },
-      ...derived.map((name) => claimedBy(name, id, true, by, nowMs)),
+      ...claims.map((one) => ({ put: 'name-claim', value: carriedBy(one, facts, issued.notAfterMs) }) as const),
       // Of one program two leaves are good at a time: what is to be denied later is in its row. What leaves the row is denied also
       // where it has expired by this clock, which may be wrong.
       ...older.map((leaf) =>

@@ -64,7 +64,7 @@ const { id } = node.value
 const nowMs = noonMs
 
 const claim = (name: string, holder: NameClaim['holder']): Row<NameClaim> => ({
-  value: { name, holder, sinceMs: 0, by: 'x' },
+  value: { name, holder, sinceMs: 0, by: 'x', carriedUntilMs: 7 },
   version: 3,
 })
 const own = (name: string, derived = false) => claim(name, { kind: 'node', node: id, derived })
@@ -77,7 +77,7 @@ const add = (
   wildcard: Row<NameClaim> | null = null,
 ) => decideAddNames({ node, held, adding: [{ name, claim: found, holder, wildcard }], by, nowMs })
 
-const ofPlane = { kind: 'plane', use: 'certificate', joinStrings: 0, retaken: false } as const
+const ofPlane = { kind: 'plane', use: 'certificate', joinStrings: 0, namedAtMs: null, retaken: false } as const
 
 test('a name has one holder: another node, or the plane that is or was reached by it', () => {
   const name = 'dns:a.example'

@@ -10,6 +10,11 @@ export type NameClaim = {
   readonly holder: NameHolder
   readonly sinceMs: number
   readonly by: string
+  /**
+   * When the last leaf with this name ends that a program was ever given; 0: none was. Kept here, because the row of a program loses
+   * a leaf that is denied, and a machine that has it can still present it.
+   */
+  readonly carriedUntilMs: number
 }
 
 export type NameHolder =
@@ -25,6 +30,11 @@ export type PlaneHolder = {
   readonly use: 'certificate' | 'address'
   /** How many join strings without a secret were handed out with it. Nothing shows when they are not needed any more. */
   readonly joinStrings: number
+  /**
+   * Since when the plane has had this name in its URLs, the last time that it was given it; null: it never had, or a release before
+   * 0.4.0 gave it.
+   */
+  readonly namedAtMs: number | null
   /** It was dropped before and then claimed again, at `sinceMs`. */
   readonly retaken: boolean
   /** It is not served any more, and stays forbidden for programs. */

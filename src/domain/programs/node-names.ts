@@ -10,7 +10,6 @@ import {
   type Decided,
   type Read,
   type Row,
-  type Write,
 } from '#domain/core/change.ts'
 import type { DomainSettings } from '#domain/core/domain-settings.ts'
 import type { Node, NodeId } from '#domain/core/node.ts'
@@ -86,9 +85,18 @@ export const claimReads = ({ name, claim, holder, wildcard }: ClaimFact): readon
   ...(holder === null ? [] : [readOf('node', holder.value.id, holder)]),
 ]
 
-export const claimedBy = (name: string, node: NodeId, derived: boolean, by: Attribution, sinceMs: number): Write => ({
-  put: 'name-claim',
-  value: { name, holder: { kind: 'node', node, derived }, sinceMs, by: by.actor },
+export const claimedBy = (
+  { name, claim }: Pick<ClaimFact, 'name' | 'claim'>,
+  node: NodeId,
+  derived: boolean,
+  by: Attribution,
+  sinceMs: number,
+): NameClaim => ({
+  name,
+  holder: { kind: 'node', node, derived },
+  sinceMs,
+  by: by.actor,
+  carriedUntilMs: claim?.value.carriedUntilMs ?? 0,
 })
 
 export type AddNamesFacts = NamesFacts & { readonly adding: readonly ClaimFact[] }
@@ -116,7 +124,10 @@ export const decideAddNames = (
     ...decided({
       reads: [readOf('node', id, node), ...fresh.flatMap(claimReads)],
       // The row of the node orders all that is done about its programs.
-      writes: [{ put: 'node', value: node.value }, ...fresh.map(({ name }) => claimedBy(name, id, false, by, nowMs))],
+      writes: [
+        { put: 'node', value: node.value },
+        ...fresh.map((one) => ({ put: 'name-claim', value: claimedBy(one, id, false, by, nowMs) }) as const),
+      ],
       entries: [entry(by, nowMs, 'node.names_added', { node: id, epoch }, { names: fresh.map(({ name }) => name) })],
     }),
     names,

@@ -1,12 +1,16 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { alice as by, noonMs as nowMs, row } from '../../../test/fakes/sample-rows.ts'
-import { claimedName, type NameClaim, type NameHolder } from './name-claim.ts'
-import { decideDropName, takeNames } from './served-names.ts'
+import { claimedName, type NameClaim, type NameHolder, type PlaneHolder } from './name-claim.ts'
+import { calledSinceMs, decideCalled, decideDropName, returnedAtMs, takeNames } from './served-names.ts'
 
-const claimed = (name: string, holder: NameHolder) => row<NameClaim>({ name, holder, sinceMs: 1, by: 'operator:carol' })
-const served = { kind: 'plane', use: 'certificate', joinStrings: 2, retaken: false, dropped: null } as const
-const wanted = { name: 'dns:plane.example', use: 'certificate', row: null, carriedBy: null } as const
+const claimed = (name: string, holder: NameHolder, carriedUntilMs = 0) =>
+  row<NameClaim>({ name, holder, sinceMs: 1, by: 'operator:carol', carriedUntilMs })
+const served: PlaneHolder = {
+  ...({ kind: 'plane', use: 'certificate', joinStrings: 2 } as const),
+  ...{ namedAtMs: null, retaken: false, dropped: null },
+}
+const wanted = { name: 'dns:plane.example', use: 'certificate', named: true, row: null, below: null } as const
 
 test('names are compared in lower case without a trailing dot, addresses as bytes', () => {
   assert.equal(claimedName('Plane.Example.'), 'dns:plane.example')
@@ -36,10 +40,52 @@ test('a name that the plane has already is only read, so that a drop meanwhile w
 
 test('a name of a node, and one that a leaf still carries, are not the plane’s to take', () => {
   const node = { kind: 'node', node: 'db-1', derived: false } as const
-  const registered = takeNames([{ ...wanted, row: claimed(wanted.name, node) }], by, nowMs)
-  assert.deepEqual(registered, { kind: 'held', name: wanted.name, node: 'db-1', how: 'registered' })
-  const carried = takeNames([{ ...wanted, carriedBy: 'db-1' }], by, nowMs)
-  assert.deepEqual(carried, { kind: 'held', name: wanted.name, node: 'db-1', how: 'carried' })
+  const registered = claimed(wanted.name, node)
+  const carried = claimed(wanted.name, { kind: 'nobody' }, nowMs + 1)
+  for (const claim of [registered, carried])
+    assert.deepEqual(takeNames([{ ...wanted, row: claim }], by, nowMs), {
+      ...{ kind: 'held', name: wanted.name, claim: claim.value },
+    })
+  assert.equal(takeNames([{ ...wanted, row: carried }], by, nowMs + 1).kind, 'part')
+  const wildcard = { ...wanted, name: 'dns:*.example', named: false }
+  for (const { value: below } of [registered, carried])
+    assert.deepEqual(takeNames([{ ...wildcard, below }], by, nowMs), {
+      kind: 'held',
+      name: wildcard.name,
+      claim: below,
+    })
+})
+
+const isOfPlaneRow = (name: string, sinceMs: number, namedAtMs: number | null) => ({
+  value: { ...claimed(name, served).value, sinceMs, holder: { ...served, namedAtMs } },
+  version: 1,
+})
+
+test('a plane that comes back to a name is called by it from then on, also beside names of a release that did not say', () => {
+  const called = (mine: [number, number | null], ...others: (readonly [number, number | null])[]) => {
+    const verdict = decideCalled({
+      row: isOfPlaneRow('dns:a.example', ...mine),
+      others: others.map((one) => isOfPlaneRow('dns:b.example', ...one).value),
+      ...{ by, nowMs },
+    })
+    if (verdict.kind === 'unchanged') return null
+    const [write] = verdict.change.writes
+    return write?.put === 'name-claim' && write.value.holder.kind === 'plane' ? write.value.holder.namedAtMs : null
+  }
+  assert.equal(called([1, 1]), null)
+  assert.equal(called([1, 1], [1, null]), null, 'the second name of a configuration')
+  assert.equal(called([1, 1], [5, 5]), nowMs)
+  assert.equal(called([1, 6], [5, 5]), null, 'started again with the same name')
+  assert.equal(called([1, null], [1, 1]), nowMs, 'the second name has become the first')
+  assert.equal(called([1, 1], [5, nowMs + 3]), nowMs + 4, 'a clock that was ahead')
+  assert.equal(called([1, null]), null)
+  assert.equal(called([1, null], [5, null]), nowMs)
+  assert.equal(called([5, null], [1, null]), null)
+  const came = isOfPlaneRow('dns:a.example', 1, 6).value
+  assert.deepEqual([returnedAtMs(came), calledSinceMs(came)], [6, 6])
+  const stayed = isOfPlaneRow('dns:a.example', 1, 1).value
+  assert.deepEqual([returnedAtMs(stayed), calledSinceMs(stayed)], [null, 1])
+  assert.equal(returnedAtMs(isOfPlaneRow('dns:a.example', 1, null).value), null)
 })
 
 test('a dropped name stays the plane’s; one that is configured, unknown or dropped before is not dropped', () => {

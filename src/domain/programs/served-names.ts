@@ -12,7 +12,7 @@ import {
   type Decided,
   type Row,
 } from '#domain/core/change.ts'
-import type { NodeId } from '#domain/core/node.ts'
+import type { Unchanged } from '#domain/core/conditions.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
 import { bareName, type NameClaim, type PlaneHolder } from './name-claim.ts'
 
@@ -36,18 +36,19 @@ export const isInCertificates = ({ holder }: ServedClaim): boolean =>
 export type WantedName = {
   readonly name: string
   readonly use: PlaneHolder['use']
+  /** The plane has it in its URLs. */
+  readonly named: boolean
   readonly row: Row<NameClaim> | null
-  /** A node of which a program has a leaf with this name that has not expired. */
-  readonly carriedBy: NodeId | null
+  /** Of a wildcard: a name below it that is in its way; null: none is. */
+  readonly below: NameClaim | null
 }
 
-/** `how`: an operator registered it for the node, or a leaf of one of its programs still carries it. */
-export type NameHeld = {
-  readonly kind: 'held'
-  readonly name: string
-  readonly node: NodeId
-  readonly how: 'registered' | 'carried'
-}
+/** `claim`: of the name itself, or of one below it that it would cover. */
+export type NameHeld = { readonly kind: 'held'; readonly name: string; readonly claim: NameClaim }
+
+/** Whether a machine other than the plane has it, or could still show a leaf with it that has not expired, denied or not. */
+export const isInTheWay = ({ holder, carriedUntilMs }: NameClaim, nowMs: number): boolean =>
+  holder.kind === 'node' || carriedUntilMs > nowMs
 
 /** What makes these names the plane's, in the commit that takes them into use. */
 export const takeNames = (
@@ -56,12 +57,12 @@ export const takeNames = (
   nowMs: number,
 ): { readonly kind: 'part'; readonly part: Required<ChangePart> } | NameHeld => {
   const parts: ChangePart[] = []
-  for (const { name, use, row, carriedBy } of wanted) {
-    const held = row === null ? null : row.value.holder
-    if (held?.kind === 'node') return { kind: 'held', name, node: held.node, how: 'registered' }
+  for (const { name, use, named, row, below } of wanted) {
     const reads = [readOf('name-claim', name, row)]
-    const mine = held?.kind === 'plane' ? held : null
-    if (mine === null && carriedBy !== null) return { kind: 'held', name, node: carriedBy, how: 'carried' }
+    const mine = row?.value.holder.kind === 'plane' ? row.value.holder : null
+    const others = mine === null ? [row?.value ?? null, below] : []
+    const held = others.find((claim) => claim !== null && isInTheWay(claim, nowMs)) ?? null
+    if (held !== null) return { kind: 'held', name, claim: held }
     if (mine !== null && mine.dropped === null && (mine.use === 'certificate' || use === 'address')) {
       parts.push({ reads })
       continue
@@ -70,10 +71,12 @@ export const takeNames = (
       kind: 'plane',
       use: mine?.use === 'certificate' ? 'certificate' : use,
       joinStrings: mine?.joinStrings ?? 0,
+      namedAtMs: named ? nowMs : (mine?.namedAtMs ?? null),
       retaken: mine !== null && mine.dropped !== null,
       dropped: null,
     }
-    const value: NameClaim = { name, holder, sinceMs: nowMs, by: by.actor }
+    const carriedUntilMs = row?.value.carriedUntilMs ?? 0
+    const value: NameClaim = { name, holder, sinceMs: nowMs, by: by.actor, carriedUntilMs }
     const body = { name: bareName(name), use: holder.use }
     parts.push({
       reads,
@@ -82,6 +85,44 @@ export const takeNames = (
     })
   }
   return { kind: 'part', part: mergeParts(parts) }
+}
+
+/** Since when the plane has been called by it: what was handed out before may have another name. */
+export const calledSinceMs = ({ holder, sinceMs }: ServedClaim): number => holder.namedAtMs ?? sinceMs
+
+/** When the plane came back to it, after it had been called by another; null: it has not. */
+export const returnedAtMs = ({ holder, sinceMs }: ServedClaim): number | null =>
+  holder.namedAtMs === sinceMs && !holder.retaken ? null : holder.namedAtMs
+
+export type CallFacts = {
+  /** Of the name in the URLs of this plane. */
+  readonly row: Row<ServedClaim>
+  readonly others: readonly ServedClaim[]
+  readonly by: Attribution
+  readonly nowMs: number
+}
+
+/** Once at a start: the plane is called by this name again where another one was in its URLs since. */
+export const decideCalled = ({ row, others, by, nowMs }: CallFacts): Decided | Unchanged => {
+  const { holder, name } = row.value
+  const latestMs = latestCallMs(row.value, others)
+  if (latestMs === null) return { kind: 'unchanged' }
+  const value: ServedClaim = { ...row.value, holder: { ...holder, namedAtMs: Math.max(nowMs, latestMs + 1) } }
+  return decided({
+    reads: [readOf('name-claim', name, row)],
+    writes: [{ put: 'name-claim', value }],
+    entries: [entry(by, nowMs, 'domain.name_taken', {}, { name: bareName(name), use: holder.use, again: true })],
+  })
+}
+
+/** When another name was in the URLs later than this one; null: none was. */
+const latestCallMs = ({ holder, sinceMs }: ServedClaim, others: readonly ServedClaim[]): number | null => {
+  const calls = others.flatMap((one) => one.holder.namedAtMs ?? [])
+  // All of them from before 0.4.0: which of them was in the URLs is not known, so each may have been.
+  const isKnown = holder.namedAtMs !== null || calls.length > 0
+  const since = isKnown ? calls : others.filter(isInCertificates).map((one) => one.sinceMs)
+  const latestMs = Math.max(0, ...since)
+  return latestMs > (isKnown ? (holder.namedAtMs ?? -1) : sinceMs) ? latestMs : null
 }
 
 export type DropFacts = {

@@ -89,6 +89,7 @@ test('its epoch, tenure and counter stay under the hash, and so do its keys; the
         holder: { kind: 'node', node: 'gpu-001', derived: false },
         sinceMs: 1,
         by: 'operator:x',
+        carriedUntilMs: noonMs - hour,
       }),
     ],
   }
@@ -110,7 +111,7 @@ test('its epoch, tenure and counter stay under the hash, and so do its keys; the
     { publicKey: 'w1', node: 'purged:hash-of-name', sinceMs: 1, endedAtMs: 2 },
   ])
   assert.deepEqual(writesOf(verdict, 'name-claim'), [
-    { name: 'dns:a.test', holder: { kind: 'nobody' }, sinceMs: 1, by: 'operator:x' },
+    { name: 'dns:a.test', holder: { kind: 'nobody' }, sinceMs: 1, by: 'operator:x', carriedUntilMs: noonMs - hour },
   ])
   assert.ok(!JSON.stringify(verdict.change.writes).includes('gpu-001'))
   assert.deepEqual(verdict.change.removes, [

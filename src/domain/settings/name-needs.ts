@@ -40,9 +40,6 @@ export type NameNeeds = {
   readonly joinStrings: number
 }
 
-export const isNeeded = ({ nodes, tokens, bundles, joinStrings }: NameNeeds): boolean =>
-  nodes.length + tokens.length + bundles.length + joinStrings > 0
-
 /** Whether a token lets in a machine by this name. One of before 0.4.0 has the name that the plane had then. */
 export const isTokenAt = (token: Token, name: string, renamedAtMs: number, nowMs: number): boolean => {
   const good = ['unused', 'bound'].includes(tokenStatus(token, nowMs))

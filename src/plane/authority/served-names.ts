@@ -2,22 +2,25 @@
 // A name is claimed in the commit of the certificate that carries it (domain/programs/served-names.ts).
 
 import type { ServerNames } from '#domain/ca/server-certificate.ts'
-import type { ChangePart, Row } from '#domain/core/change.ts'
-import type { NodeId } from '#domain/core/node.ts'
+import type { ChangePart } from '#domain/core/change.ts'
+import { isRefusal } from '#domain/core/refusal.ts'
 import { bareName, claimedName, wildcardOver, type NameClaim, type PlaneHolder } from '#domain/programs/name-claim.ts'
-import { programKey } from '#domain/programs/program.ts'
 import {
   certificateNames,
+  decideCalled,
   isInCertificates,
   isOfPlane,
+  isInTheWay,
+  returnedAtMs,
   takeNames,
   type NameHeld,
   type ServedClaim,
 } from '#domain/programs/served-names.ts'
-import { commitOnce, retryLostRaces } from '#plane/core/commit-decision.ts'
+import { commitDecision, commitOnce, retryLostRaces } from '#plane/core/commit-decision.ts'
 import type { Core } from '#plane/core/core.ts'
 import { everyRow } from '#plane/core/pages.ts'
 import { StoreRefused } from '#plane/store/contract/store-errors.ts'
+import { isoTime } from '#platform/clock.ts'
 import { bookTries } from './authority-state.ts'
 import { authorityActor } from './issuer-book.ts'
 
@@ -28,9 +31,11 @@ export type ServedNames = {
   isConfigured(host: string): boolean
   /** A listener or a URL of this plane has it as its address. */
   listensAt(host: string): boolean
+  /** When the plane came back to the name in its URLs, after it had been called by another; null: it has not. */
+  returnedAtMs(): number | null
   /** In certificates and not in the configuration. */
   kept(): readonly ServedClaim[]
-  /** Reads the claims again, and claims what the configuration has and no commit has claimed yet. */
+  /** Reads the claims again, and claims what the configuration has and no commit has claimed yet. The first one ends a start. */
   look(): Promise<void>
   /** `wanted` is another than before. */
   onChange(run: () => void): void
@@ -41,6 +46,8 @@ export type ServedNames = {
 export type NamesConfig = {
   /** Of certificates. */
   readonly names: ServerNames
+  /** In the URLs that nodes get. */
+  readonly host: string
   /** Hosts that listeners and URLs of the plane have besides. */
   readonly addresses: readonly string[]
 }
@@ -49,12 +56,14 @@ type NamesCore = Pick<Core, 'store' | 'feed' | 'clock' | 'log'>
 
 type Wanted = { readonly name: string; readonly use: PlaneHolder['use'] }
 
-/** Throws StoreRefused where a name of the configuration belongs to a node: nothing was changed then. */
+/** Throws StoreRefused where a name of the configuration is a node's, or a leaf still carries it: nothing was changed then. */
 export const openServedNames = async (core: NamesCore, config: NamesConfig): Promise<ServedNames> => {
   const { store, feed, log } = core
   const ofCertificates = namesIn(config.names)
   const ofListeners = [...new Set(config.addresses.map(claimedName))].filter((name) => !ofCertificates.includes(name))
+  const ofUrls = claimedName(config.host)
   const listeners: (() => void)[] = []
+  let isCalled = false
   let claims = await planeClaims(core)
 
   const kept = (): readonly ServedClaim[] =>
@@ -72,10 +81,15 @@ export const openServedNames = async (core: NamesCore, config: NamesConfig): Pro
     names.filter(({ name, use }) => !claims.some((claim) => claim.name === name && serves(claim, use)))
 
   const taking = async (names: readonly Wanted[]) => {
-    const carried = await carriers(core, names)
+    const below = await claimsBelow(core, names)
     const rows = await Promise.all(names.map(({ name }) => store.get('name-claim', name)))
     return takeNames(
-      names.map((wanted, at) => ({ ...wanted, row: rows[at] ?? null, carriedBy: carried.get(wanted.name) ?? null })),
+      names.map((wanted, at) => ({
+        ...wanted,
+        named: wanted.name === ofUrls,
+        row: rows[at] ?? null,
+        below: below.get(wanted.name) ?? null,
+      })),
       authorityActor,
       core.clock.nowMs(),
     )
@@ -83,18 +97,32 @@ export const openServedNames = async (core: NamesCore, config: NamesConfig): Pro
   const take = (names: readonly Wanted[]): Promise<void> =>
     retryLostRaces(bookTries, async () => {
       const taken = await taking(names)
-      if (taken.kind === 'held') throw heldByNode(taken)
+      if (taken.kind === 'held') throw nameHeld(taken)
       const [first, ...others] = taken.part.entries
       if (first === undefined) return
       if ((await commitOnce(core, { ...taken.part, entries: [first, ...others] })) === 'lost-race') return 'lost-race'
     })
+
+  /** Not at every look: replicas with different names would call the plane by them in turns. */
+  const call = async (): Promise<void> => {
+    if (isCalled) return
+    const done = await commitDecision(core, async () => {
+      const others = (await planeClaims(core)).filter(({ name }) => name !== ofUrls)
+      const row = await store.get('name-claim', ofUrls)
+      if (row === null || !isOfPlane(row.value)) return { kind: 'unchanged' } as const
+      const mine = { ...row, value: row.value }
+      return decideCalled({ row: mine, others, by: authorityActor, nowMs: core.clock.nowMs() })
+    })
+    isCalled = !isRefusal(done)
+    if (done.kind === 'committed') claims = await planeClaims(core)
+  }
 
   const asCertificateNames = ofCertificates.map((name): Wanted => ({ name, use: 'certificate' }))
   const asAddresses = ofListeners.map((name): Wanted => ({ name, use: 'address' }))
   if (isReady(core)) {
     // Claimed with the certificate; looked at now, because an older certificate would let the plane start without it.
     const first = await taking(unclaimed(asCertificateNames))
-    if (first.kind === 'held') throw heldByNode(first)
+    if (first.kind === 'held') throw nameHeld(first)
     await take(unclaimed(asAddresses))
     claims = await planeClaims(core)
   }
@@ -109,17 +137,22 @@ export const openServedNames = async (core: NamesCore, config: NamesConfig): Pro
     },
     isConfigured: (host) => ofCertificates.includes(claimedName(host)),
     listensAt: (host) => ofListeners.includes(claimedName(host)),
+    returnedAtMs() {
+      const claim = claims.find(({ name }) => name === ofUrls)
+      return claim === undefined ? null : returnedAtMs(claim)
+    },
     kept,
     async look() {
       if (!isReady(core)) return
       await readAgain()
       await take(unclaimed([...asCertificateNames, ...asAddresses]))
+      await call()
     },
     onChange: (run) => void listeners.push(run),
     async claimPart(names) {
       if (!isReady(core)) return {}
       const taken = await taking(namesIn(names).map((name) => ({ name, use: 'certificate' })))
-      if (taken.kind === 'held') throw heldByNode(taken)
+      if (taken.kind === 'held') throw nameHeld(taken)
       return taken.part
     },
   }
@@ -138,44 +171,40 @@ const planeClaims = async ({ store }: NamesCore): Promise<readonly ServedClaim[]
   return all.filter(isOfPlane)
 }
 
-/** Which nodes have a name below one of these wildcards, or programs with leaves for one of these names that have not expired. */
-const carriers = async (core: NamesCore, names: readonly Wanted[]): Promise<ReadonlyMap<string, NodeId>> => {
-  const found = new Map<string, NodeId>()
+/** By wildcard, a name below it that keeps the plane from taking it. Few planes have one, and it is looked for until it is taken. */
+const claimsBelow = async (
+  { store, clock }: NamesCore,
+  names: readonly Wanted[],
+): Promise<ReadonlyMap<string, NameClaim>> => {
+  const found = new Map<string, NameClaim>()
   const asked = new Set<string>()
   for (const { name } of names) {
-    const row: Row<NameClaim> | null = await core.store.get('name-claim', name)
-    if (row === null || row.value.holder.kind === 'nobody') asked.add(name)
+    if (!name.startsWith('dns:*.')) continue
+    if ((await store.get('name-claim', name))?.value.holder.kind !== 'plane') asked.add(name)
   }
   if (asked.size === 0) return found
-  if ([...asked].some((name) => name.startsWith('dns:*.'))) {
-    for await (const { name, holder } of everyRow(core.store, 'name-claim', (one) => one.name, {
-      where: { holder: 'node' },
-    })) {
-      const over = wildcardOver(name)
-      if (over !== null && asked.has(over) && holder.kind === 'node') found.set(over, holder.node)
-    }
-  }
-  const nowMs = core.clock.nowMs()
-  for await (const { node, current, former } of everyRow(core.store, 'program', programKey)) {
-    for (const leaf of [current, former]) {
-      if (leaf === null || leaf.notAfterMs <= nowMs) continue
-      for (const name of leaf.names) if (asked.has(name)) found.set(name, node)
+  const nowMs = clock.nowMs()
+  for (const holder of ['node', 'nobody'] satisfies NameClaim['holder']['kind'][]) {
+    for await (const claim of everyRow(store, 'name-claim', ({ name }) => name, { where: { holder } })) {
+      const over = wildcardOver(claim.name)
+      if (over !== null && asked.has(over) && isInTheWay(claim, nowMs)) found.set(over, claim)
     }
   }
   return found
 }
 
-const heldByNode = ({ name, node, how }: NameHeld): StoreRefused => {
-  const host = bareName(name)
-  return how === 'registered'
+const nameHeld = ({ name, claim: { name: held, holder, carriedUntilMs } }: NameHeld): StoreRefused => {
+  const host = bareName(held)
+  const covered = held === name ? host : `${host}, which ${bareName(name)} covers,`
+  return holder.kind === 'node'
     ? new StoreRefused(
         'NAME_HELD',
-        `${host} is registered for node ${node}, whose programs have certificates for it: the plane cannot have the same name`,
-        `Take it from the node: start the plane without that name, then muster node names remove ${node} ${host}; or give the plane another one: --server-name NAME`,
+        `${covered} is registered for node ${holder.node}, whose programs have certificates for it: the plane cannot have the same name`,
+        `Take it from the node: start the plane without that name, then muster node names remove ${holder.node} ${host}; or give the plane another one: --server-name NAME`,
       )
     : new StoreRefused(
         'NAME_HELD',
-        `a program of node ${node} has a certificate for ${host} that has not expired: it could pass for the plane`,
-        `Wait until it has expired (muster node show ${node}), or give the plane another name: --server-name NAME`,
+        `a program was given a certificate for ${covered} that ends ${isoTime(carriedUntilMs)}: its holder could pass for the plane until then`,
+        'Wait until then, or give the plane another name: --server-name NAME',
       )
 }

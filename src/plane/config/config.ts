@@ -298,6 +298,7 @@ export const namesConfig = (
   const hosts = listenersOf(config).map(({ listen }) => listen.host)
   return {
     names: { dns: names.filter((name) => !isIP(name)), ip: names.filter(isIP) },
+    host: hostForNodes(config),
     addresses: [
       ...hosts.filter((host) => !everyAddress.includes(host)),
       ...(url === null ? [] : [new URL(url).hostname.replace(/^\[|\]$/g, '')]),
@@ -305,8 +306,11 @@ export const namesConfig = (
   }
 }
 
+const hostForNodes = ({ serverNames: names }: Pick<PlaneConfig, 'serverNames'>): string =>
+  names.find((one) => !one.startsWith('*.')) ?? 'localhost'
+
 /** The address of the plane that nodes get once it listens, on the node or the recovery port. */
 export const nodeUrlOf = (config: PlaneConfig, port: number): string => {
-  const name = config.serverNames.find((one) => !one.startsWith('*.')) ?? 'localhost'
+  const name = hostForNodes(config)
   return `https://${name.includes(':') ? `[${name}]` : name}:${port}`
 }

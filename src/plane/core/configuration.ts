@@ -33,13 +33,21 @@ export const agentProfile = (profile: Profile): AgentProfile => ({
 export type PlaneUrls = {
   readonly node: string
   readonly recovery: string
+  /** When the plane came back to the name in them, after it had been called by another. */
+  readonly returnedAtMs?: number
   /** Every server there carries the plane's mark, on every replica: agents may be told so, which they never forget. */
   readonly marked: boolean
 }
 
-export const endpointSet = ({ node, recovery }: Pick<PlaneUrls, 'node' | 'recovery'>): EndpointSet => {
-  const urls = { runtime: [node], stream: [node.replace(/^https:/, 'wss:')], recovery: [recovery] }
-  return { id: 'runtime', revision: revisionOf(urls), ...urls }
+/**
+ * The same URLs have another revision after the plane was called by another name in between: a node that has acknowledged them before
+ * may have taken others since, and its acknowledgement of those may be lost.
+ */
+export const endpointSet = (urls: Pick<PlaneUrls, 'node' | 'recovery' | 'returnedAtMs'>): EndpointSet => {
+  const { node, recovery, returnedAtMs } = urls
+  const content = { runtime: [node], stream: [node.replace(/^https:/, 'wss:')], recovery: [recovery] }
+  const revision = revisionOf(returnedAtMs === undefined ? content : { ...content, returnedAtMs })
+  return { id: 'runtime', revision, ...content }
 }
 
 export type ConfigurationFacts = {

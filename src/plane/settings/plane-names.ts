@@ -4,12 +4,13 @@
 import { mergeParts, type Attribution, type ChangePart } from '#domain/core/change.ts'
 import type { Node, NodeId } from '#domain/core/node.ts'
 import { isRefusal, type Refusal } from '#domain/core/refusal.ts'
-import { decideRevokeToken } from '#domain/enrollment/token.ts'
+import { decideRevokeToken, type Token } from '#domain/enrollment/token.ts'
 import { nameDropOf } from '#domain/plans/plan-effects.ts'
 import type { PlanEffect } from '#domain/plans/plan.ts'
-import { hasBundleBefore, isNeeded, isTokenAt, whyNeeded, type NameNeeds } from '#domain/settings/name-needs.ts'
+import { hasBundleBefore, isTokenAt, whyNeeded, type NameNeeds } from '#domain/settings/name-needs.ts'
 import { bareName, claimedName } from '#domain/programs/name-claim.ts'
 import {
+  calledSinceMs,
   decideDropName,
   dropUnfit,
   hostOfUrl,
@@ -44,7 +45,7 @@ export type PlaneNames = {
 
 export type PlaneNamesParts = {
   readonly names: Pick<ServedNames, 'isConfigured' | 'listensAt' | 'kept'>
-  readonly urls: () => Pick<PlaneUrls, 'node' | 'recovery'>
+  readonly urls: () => Pick<PlaneUrls, 'node' | 'recovery' | 'returnedAtMs'>
 }
 
 const upkeepEveryMs = 5000
@@ -52,12 +53,30 @@ const pageSize = 200
 
 export const openPlaneNames = (core: Core, parts: PlaneNamesParts): PlaneNames => {
   const { names } = parts
-  /** The node that stood in the way last: most of the time it still does, and no other has to be looked at. */
-  let inTheWay: NodeId | null = null
+  // What stood in the way last: most of the time it still does, and nothing else has to be looked at.
+  let nodeInTheWay: NodeId | null = null
+  /** Hashes of tokens, by name. */
+  const tokensInTheWay = new Map<string, string>()
 
-  const isStillInTheWay = async (present: Present): Promise<boolean> => {
-    const row = inTheWay === null ? null : await core.store.get('node', inTheWay)
-    return row !== null && (await needOf(core, present, row.value)) !== null
+  const isNodeStillInTheWay = async (present: Present): Promise<boolean> => {
+    const row = nodeInTheWay === null ? null : await core.store.get('node', nodeInTheWay)
+    return row !== null && (await isInTheWay(core, present, row.value))
+  }
+  const isTokenStillInTheWay = async ({ renamedAtMs }: Present, name: string): Promise<boolean> => {
+    const hash = tokensInTheWay.get(name)
+    const row = hash === undefined ? null : await core.store.get('token', hash)
+    return row !== null && isTokenAt(row.value, name, renamedAtMs, core.clock.nowMs())
+  }
+  /** The names that no unused token has. */
+  const withoutTokens = async (present: Present, kept: readonly ServedClaim[]): Promise<readonly ServedClaim[]> => {
+    const asked = new Set<string>()
+    for (const { name } of kept) if (!(await isTokenStillInTheWay(present, name))) asked.add(name)
+    if (asked.size === 0) return []
+    for (const [name, { hash }] of await tokensAt(core, present, [...asked])) {
+      tokensInTheWay.set(name, hash)
+      asked.delete(name)
+    }
+    return kept.filter(({ name }) => asked.has(name))
   }
   const dropUnneeded = async (leader: Core): Promise<void> => {
     // Nothing shows when a join string without a secret is not needed any more: then an operator drops the name, and no node has to
@@ -67,13 +86,13 @@ export const openPlaneNames = (core: Core, parts: PlaneNamesParts): PlaneNames =
       .filter((claim) => claim.holder.joinStrings === 0 && !wasJustRetaken(claim, core.clock.nowMs()))
     if (kept.length === 0) return
     const present = await presentOf(leader, parts)
-    if (await hasOpenTokens(leader, present, kept)) return
-    if (await isStillInTheWay(present)) return
-    inTheWay = await firstInTheWay(leader, present)
-    if (inTheWay !== null) return
-    for (const claim of kept) {
-      if (isNeeded({ nodes: [], ...(await handedOutWith(leader, present, claim)) })) continue
-      const host = bareName(claim.name)
+    if (await isNodeStillInTheWay(present)) return
+    const unneeded = await withoutTokens(present, kept)
+    if (unneeded.length === 0) return
+    nodeInTheWay = await firstInTheWay(leader, present)
+    if (nodeInTheWay !== null) return
+    for (const { name } of unneeded) {
+      const host = bareName(name)
       const dropped = await dropName(leader, parts, host, 'no node needs it any more', releasing)
       if (!isRefusal(dropped)) core.log.info({ name: host }, 'the plane has dropped a former name')
     }
@@ -153,25 +172,35 @@ const presentOf = async ({ store }: Core, { urls }: PlaneNamesParts): Promise<Pr
   const claim = await store.get('name-claim', claimedName(hostOfUrl(served.node)))
   return {
     revision: endpointSet(served).revision,
-    renamedAtMs: claim === null ? 0 : claim.value.sinceMs,
+    renamedAtMs: claim !== null && isOfPlane(claim.value) ? calledSinceMs(claim.value) : 0,
     profiles: await profilesByName(store),
   }
 }
 
 type NodeInNeed = NameNeeds['nodes'][number]
 
-/** Null: it needs no former name. */
-const needOf = async ({ store, clock }: Core, present: Present, node: Node): Promise<NodeInNeed | null> => {
+const acknowledgedBy = async ({ store }: Core, present: Present, node: Node) => {
   const profile = present.profiles.get(node.profile) ?? null
   const { report, agentVersion } = await store.observation(node.id)
   // What it could not write down is gone after a restart.
   const isWritten = report !== null && report.storage.identity_writable
   const endpointRevision = isWritten ? report.endpoint_set.revision : null
   const why = whyNeeded({ node, profile, endpointRevision }, present.revision)
-  if (why === null) return null
-  const { recoverable } = await recoverabilityNow(store, node, present.profiles, clock.nowMs())
-  return { facts: { node, profile, endpointRevision, agentVersion, recoverable }, why }
+  return { profile, agentVersion, endpointRevision, why }
 }
+
+/** Null: it needs no former name. */
+const needOf = async (core: Core, present: Present, node: Node): Promise<NodeInNeed | null> => {
+  const { why, ...facts } = await acknowledgedBy(core, present, node)
+  if (why === null) return null
+  const { recoverable } = await recoverabilityNow(core.store, node, present.profiles, core.clock.nowMs())
+  return { facts: { node, ...facts, recoverable }, why }
+}
+
+/** It keeps every former name. */
+const isInTheWay = async (core: Core, present: Present, node: Node): Promise<boolean> =>
+  hasBundleBefore(node, present.renamedAtMs, core.clock.nowMs()) ||
+  (await acknowledgedBy(core, present, node)).why !== null
 
 const nodesInNeed = async (core: Core, present: Present): Promise<readonly NodeInNeed[]> => {
   const found: NodeInNeed[] = []
@@ -185,21 +214,24 @@ const nodesInNeed = async (core: Core, present: Present): Promise<readonly NodeI
 /** A node that keeps a former name; null: none. */
 const firstInTheWay = async (core: Core, present: Present): Promise<NodeId | null> => {
   for await (const node of everyNode(core.store, { limit: pageSize, timers: core.timers })) {
-    if ((await needOf(core, present, node)) !== null) return node.id
+    if (await isInTheWay(core, present, node)) return node.id
   }
   return null
 }
 
-/** Looked at before the nodes, of which there are more. */
-const hasOpenTokens = async (
-  { store, clock }: Core,
+/** Of each of these names an unused token that has it, if there is one. */
+const tokensAt = async (
+  { store, clock, timers }: Core,
   { renamedAtMs }: Present,
-  kept: readonly ServedClaim[],
-): Promise<boolean> => {
+  names: readonly string[],
+): Promise<ReadonlyMap<string, Token>> => {
   const nowMs = clock.nowMs()
-  for await (const token of everyRow(store, 'token', ({ hash }) => hash))
-    if (kept.every(({ name }) => isTokenAt(token, name, renamedAtMs, nowMs))) return true
-  return false
+  const found = new Map<string, Token>()
+  for await (const token of everyRow(store, 'token', ({ hash }) => hash, { timers })) {
+    for (const name of names) if (!found.has(name) && isTokenAt(token, name, renamedAtMs, nowMs)) found.set(name, token)
+    if (found.size === names.length) break
+  }
+  return found
 }
 
 const handedOutWith = async (

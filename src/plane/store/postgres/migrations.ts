@@ -157,9 +157,9 @@ export const migrations: readonly string[] = [
    -- certificates that have ended are not served any more.
    INSERT INTO name_claim (key, version, doc, node, holder)
      SELECT name, 1, json_build_object('name', name, 'holder', json_build_object('kind', 'plane', 'use', 'certificate',
-       'joinStrings', 0, 'retaken', false, 'dropped', CASE WHEN ends > now() THEN NULL ELSE
+       'joinStrings', 0, 'namedAtMs', NULL, 'retaken', false, 'dropped', CASE WHEN ends > now() THEN NULL ELSE
          json_build_object('atMs', (extract(epoch FROM now()) * 1000)::bigint, 'by', 'system:upgrade') END),
-       'sinceMs', since, 'by', 'system:upgrade')::text, NULL, 'plane'
+       'sinceMs', since, 'by', 'system:upgrade', 'carriedUntilMs', 0)::text, NULL, 'plane'
      FROM (SELECT CASE WHEN served LIKE '%:%' OR served ~ '^[0-9.]+$' THEN 'ip:' ELSE 'dns:' END || served AS name,
          min((bytes::jsonb ->> 'atMs')::bigint) AS since, max((bytes::jsonb #>> '{body,not_after}')::timestamptz) AS ends
        FROM journal CROSS JOIN LATERAL jsonb_array_elements_text(bytes::jsonb #> '{body,names}') AS served

@@ -158,6 +158,6 @@ export const fieldsSince: { readonly [K in RowKind]: FieldsSince<RowTypes[K]> } 
     ...{ createdAtMs: 2, createdBy: 2, removedAtMs: 2 },
   },
   program: { node: 4, epoch: 4, output: 4, current: 4, former: 4, ended: 4 },
-  'name-claim': { name: 4, holder: 4, sinceMs: 4, by: 4 },
+  'name-claim': { name: 4, holder: 4, sinceMs: 4, by: 4, carriedUntilMs: 4 },
   'purged-node': { name: 4, epoch: 4, tenure: 4, counter: 4, version: 4, purgedAtMs: 4 },
 }

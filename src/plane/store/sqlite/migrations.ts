@@ -165,9 +165,9 @@ export const migrations: readonly string[] = [
    -- Every name that the plane has served is its own. Those of certificates that have ended are not served any more.
    INSERT INTO name_claim (key, version, doc, node, holder)
      SELECT name, 1, json_object('name', name, 'holder', json_object('kind', 'plane', 'use', 'certificate', 'joinStrings', 0,
-       'retaken', json('false'), 'dropped', json(iif(ends > strftime('%Y-%m-%dT%H:%M:%fZ', 'now'), 'null',
+       'namedAtMs', json('null'), 'retaken', json('false'), 'dropped', json(iif(ends > strftime('%Y-%m-%dT%H:%M:%fZ', 'now'), 'null',
          json_object('atMs', CAST(strftime('%s', 'now') AS INTEGER) * 1000, 'by', 'system:upgrade')))),
-       'sinceMs', since, 'by', 'system:upgrade'), NULL, 'plane'
+       'sinceMs', since, 'by', 'system:upgrade', 'carriedUntilMs', 0), NULL, 'plane'
      FROM (SELECT iif(instr(served.value, ':') > 0 OR NOT served.value GLOB '*[^0-9.]*', 'ip:', 'dns:') || served.value AS name,
          min(json_extract(bytes, '$.atMs')) AS since, max(json_extract(bytes, '$.body.not_after')) AS ends
        FROM every_entry, json_each(bytes, '$.body.names') AS served
