@@ -43,6 +43,14 @@ const certificate = someCertificate('a1', {
   notAfterMs: startMs + day,
 })
 
+/** Of a program whose output was ended since: its row has no leaf any more. */
+const leaf = someCertificate('b2', {
+  subject: { kind: 'program', node: 'gpu-001', epoch: 1, output: 'web' },
+  spki: 'key-2',
+  issuedAtMs: startMs,
+  notAfterMs: startMs + 3 * day,
+})
+
 /** As an enrollment, a WireGuard key and a first use leave it. */
 const active = ({ value, version }: { readonly value: Node; readonly version: number }): Change => {
   const { issuer, serial, spki, sha256, issuedAtMs, notAfterMs } = certificate
@@ -56,7 +64,9 @@ const active = ({ value, version }: { readonly value: Node; readonly version: nu
   }
   const writes: readonly Write[] = [
     { put: 'certificate', value: certificate },
+    { put: 'certificate', value: leaf },
     { put: 'key-claim', value: { spki, holders: [{ ...holder, use: 'tls' }] } },
+    { put: 'key-claim', value: { spki: leaf.spki, holders: [{ ...holder, use: 'program' }] } },
     { put: 'wireguard-key', value: { publicKey, ...holder, endedAtMs: null } },
     { put: 'overlay-address', value: { address: 'fd00::7', ...holder, releasedAtMs: null } },
     { put: 'token', value: someToken('t1', { state: { kind: 'used', spki, node: value.id, atMs: startMs } }) },
@@ -104,12 +114,23 @@ test('a revoked node is purged as planned, once its certificate has ended; its n
   await ok('node', 'revoke', 'gpu-001', '--reason', 'sold')
   assert.match(await effect(), /a certificate of it, or its denial, is good until/)
   clock.advance(2 * day)
+  assert.match(await effect(), /a certificate of it, or its denial, is good until/, 'that of a program')
+  const own = await store.list('certificate', { where: { node: 'gpu-001' }, after: null, limit: 10 })
+  assert.deepEqual(
+    own.map(({ value }) => value.serial),
+    [certificate.serial],
+    'readers of the certificates of a node do not read past those of its programs',
+  )
+  clock.advance(2 * day)
   assert.match(await effect(), /no wrong clock changes/)
   await store.addLived(clock.nowMs())
   store.observe('gpu-001', { agentVersion: '0.4.0' })
 
   const shown = await plan()
-  assert.match(shown.effects[0]?.effect ?? '', /removed for good: .* 1 certificate, 1 token, 1 receipt; .* 2 keys stay/)
+  assert.match(
+    shown.effects[0]?.effect ?? '',
+    /removed for good: .* 2 certificates, 1 token, 1 receipt; .* 3 keys stay/,
+  )
   assert.equal(
     (await musterWith({ env: { MUSTER_KEY_FILE: keyFile('operator') } }, 'plan', 'apply', shown.id)).code,
     exitCodes.notAllowed,

@@ -59,6 +59,24 @@ export type IssuedCertificate = Omit<CertificateRow, 'subject' | 'renews'>
 
 export const certificateKey = (issuer: IssuerId, serial: string): string => `${issuer}/${serial}`
 
+/**
+ * What certificates are found by in a store: those of a node by its id, those of its programs apart from them. There can be many more of
+ * these, and a reader of the certificates of a node means the others.
+ */
+export const certificateHolder = (subject: CertificateSubject): string | null => {
+  switch (subject.kind) {
+    case 'node':
+      return subject.node
+    case 'program':
+      return programsHolder(subject.node)
+    case 'server':
+      return null
+  }
+}
+
+/** No id of a node has a colon. */
+export const programsHolder = (node: NodeId): string => `programs:${node}`
+
 export const slotOf = (row: CertificateRow): Slot => ({
   issuer: row.issuer,
   serial: row.serial,

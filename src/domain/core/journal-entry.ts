@@ -26,7 +26,8 @@ export const entryTypes = [
   'node.condition_cleared',
   'node.superseded',
   'node.second_holder',
-  // the end of a tombstone; what came before stays in the journal
+  // the end of a tombstone, in parts where much is removed; what came before stays in the journal
+  'node.purging',
   'node.purged',
   // the leaves of its programs, and the names they may carry
   'program.issued',

@@ -100,6 +100,7 @@ const sentences: Partial<Record<EntryType, (body: EntryBody) => string>> = {
     const bundle = body['repair_reason'] === undefined ? '' : ` with its repair bundle (${word(body, 'repair_reason')})`
     return `it asked to recover${bundle}: ${word(body, 'failure_class')} since ${word(body, 'failed_since')}`
   },
+  'node.purging': (body) => `its record is being purged${because(body)}`,
   'node.purged': (body) => `the record of an earlier node of this name was purged${because(body)}`,
   'node.provisioning_reported': (body) =>
     body['state'] === null ? 'no adapter provisions it any more' : `its adapter says ${word(body, 'state')}`,

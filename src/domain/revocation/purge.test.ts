@@ -6,7 +6,7 @@ import type { Alert } from '#domain/alerts/alert.ts'
 import type { CertificateRow } from '#domain/core/certificate.ts'
 import { membershipKinds, type Slot } from '#domain/core/node.ts'
 import type { Receipt } from './receipt.ts'
-import { decidePurge, purgeBarred, purgeWords, type PurgeFacts, type RowsOfNode } from './purge.ts'
+import { decidePurge, purgeBarred, purgeParts, purgeWords, type PurgeFacts, type RowsOfNode } from './purge.ts'
 
 const nothing: RowsOfNode = {
   ...{ certificates: [], programs: [], denials: [], tokens: [], receipts: [], alerts: [], allocations: [] },
@@ -122,6 +122,26 @@ test('its epoch, tenure and counter stay under the hash, and so do its keys; the
     assert.ok(readsOf(verdict).some((read) => read.startsWith(`${kind}/${key}@`)))
   assert.equal(verdict.change.entries[0]?.type, 'node.purged')
   assert.equal(verdict.change.entries[0]?.epoch, 4)
+})
+
+test('what is too much for one commit goes before it, in parts, and the last part is left to it', () => {
+  const certificates = Array.from({ length: 700 }, (_, at) => row({ ...certificate(1), serial: `c${at}` }))
+  const keyClaims = Array.from({ length: 900 }, (_, at) =>
+    row({ spki: `k${at}`, holders: [{ node: 'gpu-001', use: 'program', sinceMs: 1 } as const] }),
+  )
+  const parts = purgeParts(facts({ rows: { ...nothing, certificates, keyClaims } }))
+  assert.deepEqual(
+    parts.map(({ removes = [], writes, reads }) => [removes.length, writes.length, reads.length]),
+    [
+      [500, 0, 501],
+      [200, 300, 501],
+      [0, 500, 501],
+    ],
+  )
+  const places = parts.flatMap(({ reads }) => reads.slice(1).map(({ row: kind, key }) => `${kind} ${key}`))
+  assert.equal(new Set(places).size, 1500)
+  assert.ok(!JSON.stringify(parts.map(({ writes }) => writes)).includes('gpu-001'))
+  assert.deepEqual(purgeParts(facts({ rows: { ...nothing, certificates: certificates.slice(0, 500) } })), [])
 })
 
 test('a plan says in words what goes and what stays', () => {

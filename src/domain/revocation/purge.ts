@@ -8,6 +8,7 @@ import {
   decided,
   entry,
   readOf,
+  type Change,
   type Decided,
   type NodeFacts,
   type Read,
@@ -22,12 +23,13 @@ import type { Token } from '#domain/enrollment/token.ts'
 import type { Allocation } from '#domain/fleet/allocation.ts'
 import type { KeyClaim } from '#domain/identity/key-claim.ts'
 import type { NameClaim } from '#domain/programs/name-claim.ts'
-import { programKey, type Program } from '#domain/programs/program.ts'
+import { leavesOf, programKey, type Program } from '#domain/programs/program.ts'
 import { isoTime } from '#platform/clock.ts'
 import type { Receipt } from './receipt.ts'
 
 /** Every row that names the node, but for its own and those that end within the hour (plans). */
 export type RowsOfNode = {
+  /** Those of its programs too. */
   readonly certificates: readonly Row<CertificateRow>[]
   readonly programs: readonly Row<Program>[]
   /** Of its epochs. */
@@ -78,12 +80,37 @@ export const purgeBarred = ({
 
 /** When the last of what it was given has ended, also for verifiers that go by a revocation list. */
 const lastEndMs = ({ certificates, programs, denials }: RowsOfNode): number => {
-  const leaves = programs.flatMap(({ value: { current, former } }) => [current, former])
-  return Math.max(
+  const ends = [
     ...certificates.map(({ value }) => value.notAfterMs),
-    ...leaves.flatMap((leaf) => (leaf === null ? [] : [leaf.notAfterMs])),
+    ...programs.flatMap(({ value }) => leavesOf(value)).map(({ notAfterMs }) => notAfterMs),
     ...denials.map(({ value }) => value.untilMs),
-  )
+  ]
+  return ends.reduce((last, endMs) => Math.max(last, endMs), -Infinity)
+}
+
+/** Rows of one commit. A year of short certificates leaves a hundred thousand keys behind. */
+const rowsAtOnce = 500
+
+/** What is committed before `decidePurge`, where there is more than one commit should hold. Only what it would do as well. */
+export const purgeParts = (facts: PurgeFacts): readonly Change[] => {
+  const { node, former, rows, by, nowMs } = facts
+  const { id, epoch } = node.value
+  const removed = rows.certificates.map(readOfCertificate)
+  const hidden = rows.keyClaims.map((row) => hiddenHolder(row, id, former.key))
+  const count = removed.length + hidden.length
+  const parts: Change[] = []
+  for (let from = 0; count - from > rowsAtOnce; from += rowsAtOnce) {
+    const certificates = removed.slice(from, from + rowsAtOnce)
+    const keys = hidden.slice(Math.max(0, from - removed.length), Math.max(0, from + rowsAtOnce - removed.length))
+    const body = { reason: boundedText(facts.reason), certificates: certificates.length, keys_kept: keys.length }
+    parts.push({
+      reads: [readOf('node', id, node), ...certificates, ...keys.map(({ read }) => read)],
+      writes: keys.map(({ write }) => write),
+      removes: certificates.map(({ row, key }) => ({ row, key })),
+      entries: [entry(by, nowMs, 'node.purging', { node: id, epoch }, body)],
+    })
+  }
+  return parts
 }
 
 export const decidePurge = (facts: PurgeFacts): Decided | Refusal => {
@@ -110,7 +137,7 @@ export const decidePurge = (facts: PurgeFacts): Decided | Refusal => {
 }
 
 const removedWith = (rows: RowsOfNode): readonly Read[] => [
-  ...rows.certificates.map((row) => readOf('certificate', certificateKey(row.value.issuer, row.value.serial), row)),
+  ...rows.certificates.map(readOfCertificate),
   ...rows.programs.map((row) => readOf('program', programKey(row.value), row)),
   ...rows.denials.map((row) => readOf('denial', denialKey(row.value), row)),
   ...rows.tokens.map((row) => readOf('token', row.value.hash, row)),
@@ -119,17 +146,22 @@ const removedWith = (rows: RowsOfNode): readonly Read[] => [
   ...rows.allocations.map((row) => readOf('allocation', row.value.id, row)),
 ]
 
+const readOfCertificate = (row: Row<CertificateRow>): Read =>
+  readOf('certificate', certificateKey(row.value.issuer, row.value.serial), row)
+
 type Kept = { readonly read: Read; readonly write: Write }
+
+const hiddenHolder = (row: Row<KeyClaim>, id: string, hash: string): Kept => {
+  const { spki, holders } = row.value
+  const hidden = holders.map((holder) => (holder.node === id ? { ...holder, node: purgedHolder(hash) } : holder))
+  return { read: readOf('key-claim', spki, row), write: { put: 'key-claim', value: { spki, holders: hidden } } }
+}
 
 /** What stays, with the hash in place of the name: no node gets these keys, and an address rests as long as it has to. */
 const keptOf = (rows: RowsOfNode, id: string, hash: string): readonly Kept[] => {
   const node = purgedHolder(hash)
   return [
-    ...rows.keyClaims.map((row): Kept => {
-      const { spki, holders } = row.value
-      const hidden = holders.map((holder) => (holder.node === id ? { ...holder, node } : holder))
-      return { read: readOf('key-claim', spki, row), write: { put: 'key-claim', value: { spki, holders: hidden } } }
-    }),
+    ...rows.keyClaims.map((row) => hiddenHolder(row, id, hash)),
     ...rows.wireguardKeys.map((row): Kept => {
       const { replaced: _mayComeBack, ...key } = row.value
       const value = { ...key, node, endedAtMs: key.endedAtMs ?? 0 }

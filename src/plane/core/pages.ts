@@ -82,7 +82,7 @@ export async function* everyRow<K extends RowKind>(
   for await (const page of rowPages(store, kind, keyOf, walk)) for (const { value } of page) yield value
 }
 
-/** Of one node, in the order of issuer and serial, which says nothing about their age. */
+/** Of one node and not of its programs, in the order of issuer and serial, which says nothing about their age. */
 export const certificatesOf = (store: Pick<Store, 'list'>, node: NodeId): AsyncGenerator<CertificateRow, void, void> =>
   everyRow(store, 'certificate', ({ issuer, serial }) => certificateKey(issuer, serial), { where: { node } })
 

@@ -2,12 +2,12 @@
 
 import { alertKey } from '#domain/alerts/alert.ts'
 import type { Attribution, Decided, Row, RowKind, RowTypes } from '#domain/core/change.ts'
-import { certificateKey, epochDenialKey } from '#domain/core/certificate.ts'
+import { certificateKey, epochDenialKey, programsHolder } from '#domain/core/certificate.ts'
 import type { Node, NodeId } from '#domain/core/node.ts'
 import { isRefusal, refuse, type Refusal } from '#domain/core/refusal.ts'
 import { programKey } from '#domain/programs/program.ts'
-import { decidePurge, type PurgeFacts, type RowsOfNode } from '#domain/revocation/purge.ts'
-import { commitDecision, type Done } from '#plane/core/commit-decision.ts'
+import { decidePurge, purgeBarred, purgeParts, type PurgeFacts, type RowsOfNode } from '#domain/revocation/purge.ts'
+import { busyOver, commitDecision, commitOnce, retryLostRaces, type Done } from '#plane/core/commit-decision.ts'
 import type { Core, FlowCore } from '#plane/core/core.ts'
 import { formerNode } from '#plane/core/former-node.ts'
 import { openLivedTime } from '#plane/core/lived-time.ts'
@@ -15,17 +15,36 @@ import { rowPages } from '#plane/core/pages.ts'
 import type { Store } from '#plane/store/contract/store.ts'
 
 /** `onlyIf`: what has to be so besides; null: it is. */
-export const purgeNode = (
+export const purgeNode = async (
   core: FlowCore,
   id: NodeId,
   reason: string,
   by: Attribution,
   onlyIf: (node: Row<Node>) => Refusal | null,
-): Promise<Done<Decided> | Refusal> =>
-  commitDecision(core, async () => {
+): Promise<Done<Decided> | Refusal> => {
+  const read = async (): Promise<PurgeFacts | Refusal> => {
     const facts = await readPurge(core, id)
     if (isRefusal(facts)) return facts
-    return onlyIf(facts.node) ?? decidePurge({ ...facts, reason, by })
+    return onlyIf(facts.node) ?? purgeBarred(facts) ?? { ...facts, reason, by }
+  }
+  return (
+    (await purgeMost(core, read)) ??
+    commitDecision(core, async () => {
+      const facts = await read()
+      return isRefusal(facts) ? facts : decidePurge(facts)
+    })
+  )
+}
+
+/** Commits the parts that come before the last. After a crash in between the node is a tombstone as before, and can be purged again. */
+const purgeMost = (core: FlowCore, read: () => Promise<PurgeFacts | Refusal>): Promise<Refusal | null> =>
+  retryLostRaces({ tries: 8, onBusy: busyOver('node') }, async () => {
+    const facts = await read()
+    if (isRefusal(facts)) return facts
+    for (const part of purgeParts(facts)) {
+      if ((await commitOnce(core, part)) === 'lost-race') return 'lost-race'
+    }
+    return null
   })
 
 export const readPurge = async (
@@ -54,8 +73,10 @@ const rowsOfNode = async (store: Store, { id, epoch }: Node): Promise<RowsOfNode
   const epochs = Array.from({ length: epoch }, (_, at) => at + 1)
   const denials = await Promise.all(epochs.map((one) => store.get('denial', epochDenialKey(id, one))))
   const shared = await every('key-claim', ({ spki }) => spki, { shared: 1 })
+  const certificatesOf = (node: string) =>
+    every('certificate', ({ issuer, serial }) => certificateKey(issuer, serial), { node })
   return {
-    certificates: await every('certificate', ({ issuer, serial }) => certificateKey(issuer, serial)),
+    certificates: [...(await certificatesOf(id)), ...(await certificatesOf(programsHolder(id)))],
     programs: await every('program', programKey),
     denials: denials.filter((row) => row !== null),
     tokens: await every('token', ({ hash }) => hash),

@@ -3,7 +3,7 @@
 
 import { alertKey } from '#domain/alerts/alert.ts'
 import { releasedKeptMs } from '#domain/fleet/allocation.ts'
-import { certificateKey, denialKey } from '#domain/core/certificate.ts'
+import { certificateHolder, certificateKey, denialKey } from '#domain/core/certificate.ts'
 import type { RowKind, RowTypes } from '#domain/core/change.ts'
 import { isShared } from '#domain/identity/key-claim.ts'
 import type { HardwareIdentity } from '#domain/core/node.ts'
@@ -47,7 +47,7 @@ export const tableShapes: { readonly [K in RowKind]: TableShape<RowTypes[K]> } =
     table: 'certificate',
     key: (row) => certificateKey(row.issuer, row.serial),
     columns: {
-      node: (row) => (row.subject.kind === 'node' ? row.subject.node : null),
+      node: (row) => certificateHolder(row.subject),
       not_after_ms: (row) => row.notAfterMs,
     },
     fixed: [],
