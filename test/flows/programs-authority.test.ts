@@ -2,16 +2,21 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { defaultDomainSettings } from '#domain/core/domain-settings.ts'
 import { shippedProfiles, type Profile } from '#domain/core/profile.ts'
 import { openFeed } from '#plane/core/feed.ts'
 import { openProgramsAuthority } from '#plane/authority/programs-authority.ts'
 import { bookOf } from '#plane/authority/issuer-book.ts'
+import { openProgramLists } from '#plane/programs/program-lists.ts'
 import type { Store } from '#plane/store/contract/store.ts'
 import { entry } from '#domain/core/change.ts'
 import { outputsRule } from '#domain/programs/output-rules.ts'
 import type { Output } from '#domain/programs/output.ts'
+import { parseCrl } from '#pki/parse-crl.ts'
+import { fromPem } from '#pki/pem.ts'
 import { silentLog } from '#platform/log.ts'
 import { systemRandom } from '#platform/random.ts'
+import { manualTimers } from '../fakes/manual-timers.ts'
 import { day, leafOrder, operator, setUp, type Setup } from './authority-setup.ts'
 
 const year = 365 * day
@@ -32,7 +37,12 @@ const opened = async (setup: Setup, store: Store = setup.store) => {
     feed.publish(committed)
     await programs.maintain()
   }
-  return { programs, listOutput }
+  const listsOf = () =>
+    openProgramLists(
+      { ...core, timers: manualTimers(setup.clock) },
+      { programs, steadyMs: () => setup.clock.nowMs(), settings: () => defaultDomainSettings('test.example') },
+    )
+  return { programs, listOutput, listsOf }
 }
 
 test('they are made with the first output, are no part of the trust of nodes, and are there after a restart', async (t) => {
@@ -85,4 +95,26 @@ test('each is replaced at half life; what has retired goes on signing its list, 
   const signing = programs.stored().find(({ row, signing: signs }) => row.role === 'programs-issuing' && signs)
   assert.equal(signing?.row.parent, old?.row.id, 'verifiers have had no time yet to learn the new one')
   assert.deepEqual(programs.warnings(), [])
+})
+
+test('the list of a root names a withdrawn CA also just after its end, and its number does not go back then', async (t) => {
+  const setup = await setUp(t)
+  const { programs, listOutput, listsOf } = await opened(setup)
+  // Between two moments at which a list is due, and so is its end.
+  setup.clock.advance(600_000)
+  await listOutput()
+  const issuing = programs.stored().find(({ row }) => row.role === 'programs-issuing')?.row ?? assert.fail('it is made')
+  await programs.withdraw({ issuer: issuing.id, reason: 'copied', by: operator, publish: () => {} })
+  const lists = listsOf()
+  /** `entries`: their length. */
+  const ofRoot = async () => {
+    const found = (await lists.lists()).lists.find(({ role }) => role === 'root') ?? assert.fail('it has a list')
+    const parsed = parseCrl(fromPem('X509 CRL', found.list) ?? assert.fail('it is PEM'))
+    return parsed.kind === 'list' ? { number: parsed.number, entries: parsed.entries.length } : assert.fail(parsed.why)
+  }
+  setup.clock.advance(issuing.notAfterMs - 1000 - setup.clock.nowMs())
+  const before = await ofRoot()
+  setup.clock.advance(2000)
+  assert.ok(before.entries > 0)
+  assert.deepEqual(await ofRoot(), before)
 })

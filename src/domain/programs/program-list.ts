@@ -24,6 +24,12 @@ export type ProgramList = {
   readonly entries: readonly DeniedLeaf[]
 }
 
+/** Numbers between two moments at which a list is due: room for a million entries. A number fits into 53 bits until 2089. */
+const perPeriod = 2 ** 32
+
+/** From 1 to 4096, by the last digits of the serial, which are random. */
+const addWeight = (sum: number, { serial }: DeniedLeaf): number => sum + 1 + Number.parseInt(serial.slice(-3), 16)
+
 export type ProgramListFacts = {
   readonly denied: readonly DeniedLeaf[]
   readonly nowMs: number
@@ -31,8 +37,13 @@ export type ProgramListFacts = {
 }
 
 /**
- * Between two moments at which a list is due entries are only added, and at such a moment the number grows by more than there can be
- * entries: the time that was due and the count of entries never go back, whatever was denied late or by another clock.
+ * Between two moments at which a list is due entries are only added, and at such a moment the number grows by more than all of them can
+ * add to it: it never goes back, whatever was denied late or by another clock.
+ *
+ * A replica that has not heard of every denial yet makes a list with fewer entries. Its number is lower than that of the list with all of
+ * them, which replaces it, and by the random serials nearly always another than that of a list which lacks other entries. After a change
+ * of a setting two lists with one number may differ in when they end. Neither does harm: agents keep the one they have until there is a
+ * higher number, which comes with the missing denial or when the next list is due.
  */
 export const programList = ({ denied, nowMs, goodForMs }: ProgramListFacts): ProgramList => {
   const dueMs = programListDueMs(nowMs)
@@ -40,7 +51,7 @@ export const programList = ({ denied, nowMs, goodForMs }: ProgramListFacts): Pro
   const entries = denied.filter((one) => isOnProgramList(one, nowMs))
   const newestMs = entries.reduce((most, { atMs }) => Math.max(most, atMs), dueMs)
   return {
-    number: dueMs + entries.length,
+    number: (dueMs / programListEveryMs) * perPeriod + Math.min(entries.reduce(addWeight, 0), perPeriod - 1),
     thisUpdateMs: Math.min(newestMs, nowMs),
     nextUpdateMs: dueMs + programListEveryMs + goodForMs,
     // A verifier must not wait for the moment that a clock which was ahead has put down.

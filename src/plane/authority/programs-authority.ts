@@ -37,7 +37,7 @@ export type ProgramsAuthority = {
   /** PEM of the roots, newest first. */
   roots(): readonly string[]
   stored(): readonly StoredAuthority[]
-  /** Withdrawn or retired ones too, as long as they could be valid. */
+  /** Also those that were withdrawn, were retired or have ended: a list of their root may name them. */
   listAuthorities(): readonly ProgramsListAuthority[]
   /** Sentences for operators. */
   warnings(): readonly string[]
@@ -125,10 +125,11 @@ export const openProgramsAuthority = async (
         .filter(({ notAfterMs }) => notAfterMs > clock.nowMs())
         .map((row) => ({ row, signing: row.id === state.signer?.row.id || row.id === state.signer?.row.parent })),
     listAuthorities: () =>
-      state.rows
-        .map(({ value }) => value)
-        .filter(({ notAfterMs }) => notAfterMs > clock.nowMs())
-        .map((row) => ({ row, sign: listSignerOf(parts, row), serial: certificateOf(row).serial })),
+      state.rows.map(({ value: row }) => ({
+        row,
+        sign: row.notAfterMs > clock.nowMs() ? listSignerOf(parts, row) : null,
+        serial: certificateOf(row).serial,
+      })),
     warnings: () => warningsOf(parts, state),
     withdrawnIssuers: () =>
       state.rows

@@ -21,10 +21,10 @@ export type ProgramsParts = {
   readonly domain: string
 }
 
-/** An authority above leaves of programs that has not ended, and signs its own revocation list. */
+/** An authority above leaves of programs, and how it signs its own revocation list. */
 export type ProgramsListAuthority = {
   readonly row: IssuerRow
-  /** DER; null: its key is not here. */
+  /** DER; null: its key is not here, or it has ended. */
   readonly sign: ((list: Omit<CrlSpec, 'issuer' | 'authorityKeyId'>) => Uint8Array) | null
   /** Of its certificate, hex: how the list of the authority above it names it. */
   readonly serial: string
