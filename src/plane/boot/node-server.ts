@@ -20,7 +20,7 @@ import { recordCounted } from '#plane/core/record-refusal.ts'
 import type { Authority } from '#plane/authority/authority.ts'
 import type { ProgramsAuthority } from '#plane/authority/programs-authority.ts'
 import type { RecoveryAuthority } from '#plane/authority/recovery-authority.ts'
-import { followListedOutputs, sweepUnlisted, unlistedEveryMs } from '#plane/programs/end-unlisted.ts'
+import { followListedOutputs } from '#plane/programs/end-unlisted.ts'
 import { openProgramLists, type ProgramLists } from '#plane/programs/program-lists.ts'
 import { programRoutes } from '#plane/programs/program-routes.ts'
 import { openSteadyTime } from '#plane/core/steady-time.ts'
@@ -126,7 +126,7 @@ export const openNodeServer = async (core: Core, parts: NodeServerParts) => {
     for (const session of channel.sessions.all())
       if (session.takesOutputs) session.send({ type: 'program_lists', body: newer })
   })
-  followListedOutputs(core)
+  const unlistedOutputs = followListedOutputs(core)
 
   const routes = nodeRoutes(core, {
     issuer: authority,
@@ -182,12 +182,7 @@ export const openNodeServer = async (core: Core, parts: NodeServerParts) => {
       run: (asLeader) => raiseOverdue(withStore(core, asLeader), timers),
     },
     { name: 'program lists', where: 'each', everyMs: programListsEveryMs, run: () => programLists.settle() },
-    {
-      name: 'unlisted outputs',
-      where: 'leader',
-      everyMs: unlistedEveryMs,
-      run: (asLeader) => sweepUnlisted(withStore(core, asLeader)),
-    },
+    unlistedOutputs,
     { name: 'sightings', where: 'each', everyMs: sightingsEveryMs, run: () => sightings.look() },
     { name: 'counted refusals', where: 'each', everyMs: 10_000, run: () => recordCounted(core, limits) },
     {

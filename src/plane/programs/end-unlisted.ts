@@ -1,68 +1,109 @@
 // Ends the leaves of outputs that are not listed any more: at once after the commit that took one from a list, or a node from its
-// vCluster; and by a walk over all programs, for what a crash in between has left.
+// vCluster. What a crash, a fault or another replica that has stopped since may have left is looked at by the replica that leads. Where
+// nothing has changed nothing is looked at.
 
 import type { Attribution } from '#domain/core/change.ts'
 import type { EntryType } from '#domain/core/journal-entry.ts'
 import type { NodeId } from '#domain/core/node.ts'
+import { isRefusal } from '#domain/core/refusal.ts'
 import { outputsFor } from '#domain/programs/output.ts'
 import { liveLeaves, programKey } from '#domain/programs/program.ts'
 import { decideEndUnlisted } from '#domain/programs/unlisted.ts'
 import { commitDecision } from '#plane/core/commit-decision.ts'
-import type { Core, FlowCore } from '#plane/core/core.ts'
+import { withStore, type Core, type FlowCore } from '#plane/core/core.ts'
 import { domainSettingsRow } from '#plane/core/domain-settings-row.ts'
 import { everyRow } from '#plane/core/pages.ts'
 import { programsOf, vclusterOf } from '#plane/core/programs-of-node.ts'
 import { takeTurns } from '#plane/core/turns.ts'
+import type { UpkeepTask } from '#plane/core/upkeep.ts'
 import { turn } from '#platform/timers.ts'
 
 const by: Attribution = { actor: 'system:programs', source: null, correlation: null }
 
 /** Every five minutes, where this replica leads. */
-export const unlistedEveryMs = 300_000
+const owedEveryMs = 300_000
+/** Beyond that all nodes are looked at. */
+const mostOwed = 1000
 
 type SweepCore = FlowCore & Pick<Core, 'timers'>
 
 const assigning: ReadonlySet<EntryType> = new Set<EntryType>(['node.assigned', 'node.unassigned', 'node.moved'])
 
-/** Commits of other replicas are followed by the replica that made them. */
-export const followListedOutputs = (core: SweepCore & Pick<Core, 'log' | 'feed'>): void => {
+/** Returns what the replica that leads does besides. Commits of other replicas are followed at once by the replica that made them. */
+export const followListedOutputs = (core: SweepCore & Pick<Core, 'log' | 'feed'>): UpkeepTask => {
   const inTurn = takeTurns()
   let sweeping = false
+  /** Before the first look all of them: nobody knows what was left before this start. */
+  let owesAll = true
+  const owed = new Set<NodeId>()
+
+  const owe = (node: NodeId): void => {
+    if (owed.size < mostOwed) owed.add(node)
+    else owesAll = true
+  }
+  const end = async (acting: SweepCore, node: NodeId): Promise<void> => {
+    // Until it is done: what fails is tried again.
+    owe(node)
+    if (await endUnlisted(acting, node)) owed.delete(node)
+  }
+  const sweep = async (acting: SweepCore): Promise<void> => {
+    owesAll = false
+    try {
+      for (const node of await nodesWithLeaves(acting)) {
+        if (!(await endUnlisted(acting, node))) owe(node)
+        await turn(acting.timers)
+      }
+    } catch (error) {
+      owesAll = true
+      throw error
+    }
+  }
   const failed = (error: unknown): void => {
     core.log.warn({ err: error }, 'outputs that are not listed any more could not be ended; it is tried again')
   }
   core.feed.subscribe('listed outputs', ({ origin, writes, entries }) => {
-    if (origin !== 'here') return
-    for (const { entry } of entries) {
-      const { type, node } = entry
-      if (assigning.has(type) && node !== null) inTurn(() => endUnlisted(core, node)).catch(failed)
+    const nodes = entries.flatMap(({ entry: { type, node } }) => (assigning.has(type) && node !== null ? [node] : []))
+    const isListChanged = writes.some(({ put }) => put === 'profile' || put === 'vcluster')
+    if (origin === 'elsewhere') {
+      nodes.forEach(owe)
+      owesAll ||= isListChanged
+      return
     }
-    if (sweeping || !writes.some(({ put }) => put === 'profile' || put === 'vcluster')) return
+    for (const node of nodes) inTurn(() => end(core, node)).catch(failed)
+    if (sweeping || !isListChanged) return
     sweeping = true
     inTurn(() => {
       // What is committed from here on is swept again.
       sweeping = false
-      return sweepUnlisted(core)
+      return sweep(core)
     }).catch(failed)
   })
-}
-
-/** Other work gets its turn in between: on SQLite each of these reads ends in the turn it is asked in. */
-export const sweepUnlisted = async (core: SweepCore): Promise<void> => {
-  const { store, timers } = core
-  const nowMs = core.clock.nowMs()
-  const nodes = new Set<NodeId>()
-  for await (const program of everyRow(store, 'program', programKey, { timers }))
-    if (liveLeaves(program, nowMs).length > 0) nodes.add(program.node)
-  for (const node of nodes) {
-    await endUnlisted(core, node)
-    await turn(timers)
+  return {
+    name: 'unlisted outputs',
+    where: 'leader',
+    everyMs: owedEveryMs,
+    run: (asLeader) =>
+      inTurn(async () => {
+        const leader = withStore(core, asLeader)
+        if (owesAll) await sweep(leader)
+        for (const node of [...owed]) await end(leader, node)
+      }),
   }
 }
 
-const endUnlisted = async (core: FlowCore, id: NodeId): Promise<void> => {
+/** Other work gets its turn in between: on SQLite each of these reads ends in the turn it is asked in. */
+const nodesWithLeaves = async ({ store, timers, clock }: SweepCore): Promise<ReadonlySet<NodeId>> => {
+  const nowMs = clock.nowMs()
+  const nodes = new Set<NodeId>()
+  for await (const program of everyRow(store, 'program', programKey, { timers }))
+    if (liveLeaves(program, nowMs).length > 0) nodes.add(program.node)
+  return nodes
+}
+
+/** False: it has to be tried again. */
+const endUnlisted = async (core: FlowCore, id: NodeId): Promise<boolean> => {
   const { store, clock } = core
-  await commitDecision(core, async () => {
+  const done = await commitDecision(core, async () => {
     const node = await store.get('node', id)
     const profile = node === null ? null : await store.get('profile', node.value.profile)
     if (node === null || profile === null) return { kind: 'unchanged' } as const
@@ -73,4 +114,5 @@ const endUnlisted = async (core: FlowCore, id: NodeId): Promise<void> => {
     const domain = await domainSettingsRow(store)
     return decideEndUnlisted({ node, profile, vcluster, programs, domain, by, nowMs: clock.nowMs() })
   })
+  return !isRefusal(done)
 }
