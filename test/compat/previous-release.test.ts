@@ -201,6 +201,9 @@ const upgradedAfterLast = async (t: Scope, beside: Beside): Promise<void> => {
   await again.api('POST', '/v1/nodes', { id: 'registered-at-old' })
   assert.equal(await membershipOf(plane, 'registered-at-old'), 'registered')
 
+  // An agent never forgets that the plane is marked, and would refuse the replica that is not.
+  const isMarked = async (node: string): Promise<boolean> => joinIn(await plane.token('--node', node)).marked
+  assert.equal(await isMarked('asked-before'), !isGated)
   const kept = startAgent(t, { join: await plane.token('--node', 'kept') })
   await toBeConnected(plane, 'kept')
   // Its row names the last three keys at most, and all of them are its own for ever.
@@ -235,6 +238,7 @@ const upgradedAfterLast = async (t: Scope, beside: Beside): Promise<void> => {
   const unclaimed = `SELECT doc FROM certificate
     WHERE node IS NOT NULL AND NOT EXISTS (SELECT FROM key_claim WHERE key_claim.key = certificate.doc::json ->> 'spki')`
   assert.deepEqual(await rowsIn(database, unclaimed), [])
+  assert.equal(await isMarked('asked-after'), true)
   await renewNow(plane, kept.state, 'kept')
   assert.doesNotMatch(String((await plane.api('GET', '/readyz')).body.warnings), /upgrade/)
   const verified = await plane.muster('journal', 'verify')
