@@ -136,7 +136,7 @@ const openPlane = async (config: PlaneConfig, laid: LaidFoundation) => {
   const urls = (): PlaneUrls => ({
     node: nodeUrlOf(config, ports.node),
     recovery: nodeUrlOf(config, ports.recovery),
-    ...returnedPart(names.returnedAtMs()),
+    returnedAtMs: names.returnedAtMs(),
     // Not while replicas of the release before run behind the same addresses: theirs do not carry it.
     marked: authority.serverIdentity().marked && recovery.serverIdentity().marked && store.unfinishedUpgrade() === null,
   })
@@ -336,9 +336,6 @@ const openPlane = async (config: PlaneConfig, laid: LaidFoundation) => {
     },
   }
 }
-
-const returnedPart = (returnedAtMs: number | null): Pick<PlaneUrls, 'returnedAtMs'> =>
-  returnedAtMs === null ? {} : { returnedAtMs }
 
 /** Resolves when this process may not go on with its store: another one has to read it anew. */
 const storeLost = ({ store }: LaidFoundation): Promise<Error> => new Promise((resolve) => store.onLost(resolve))

@@ -42,10 +42,9 @@ const startNamed = async (setup: Setup, host: string, store = setup.store) => {
     },
   })
   await authority.maintain(90 * day)
-  const returnedAtMs = names.returnedAtMs()
   const urls = {
     ...{ node: `https://${host}:8443`, recovery: `https://${host}:8442`, marked: true },
-    ...(returnedAtMs === null ? {} : { returnedAtMs }),
+    returnedAtMs: names.returnedAtMs(),
   }
   const planeNames = openPlaneNames(core, { names, urls: () => urls })
   const served = (): readonly string[] => authority.view().server_certificate.names
@@ -198,6 +197,13 @@ test('a plane does not start with a name that a node holds, nor with one that a 
   }
   setup.clock.advance(2 * day)
   assert.deepEqual((await startNamed(setup, 'web.example')).served(), ['web.example', 'old.example'])
+
+  // A node got a name between the look and the commit that took the wildcard.
+  await startNamed(setup, '*.test')
+  const late = { ...db, name: 'dns:db.test' }
+  const reads = [{ row: 'name-claim', key: late.name, version: 0 }] as const
+  await store.commit({ reads, writes: [{ put: 'name-claim', value: late }], entries })
+  await assert.rejects(startNamed(setup, '*.test'), /db\.test, which \*\.test covers, is registered for node db-1/)
 })
 
 test('after A, B and A again B stays for a node whose acknowledgement of it may be lost, and for a bundle made meanwhile', async (t) => {

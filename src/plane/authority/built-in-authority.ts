@@ -130,8 +130,12 @@ export const openAuthority = async (
         await replaceWhatIsDue(parts, state, state.longestLeafMs, 'running')
         await completeResponder(parts, state.signer)
         await journalAging(parts, state)
-        // Whatever the look finds: without a certificate that is good neither a node nor an operator gets in.
-        await parts.names.look().finally(() => renewServer('if due'))
+        try {
+          await parts.names.look()
+        } finally {
+          // Whatever the look finds: without a certificate that is good neither a node nor an operator gets in.
+          await renewServer('if due')
+        }
       }),
     view: () => authorityView(parts, state),
     aging: () => agingNow(parts, state),

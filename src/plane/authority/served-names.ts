@@ -63,7 +63,7 @@ export const openServedNames = async (core: NamesCore, config: NamesConfig): Pro
   const ofListeners = [...new Set(config.addresses.map(claimedName))].filter((name) => !ofCertificates.includes(name))
   const ofUrls = claimedName(config.host)
   const listeners: (() => void)[] = []
-  let isCalled = false
+  let isStarted = false
   let claims = await planeClaims(core)
 
   const kept = (): readonly ServedClaim[] =>
@@ -81,8 +81,9 @@ export const openServedNames = async (core: NamesCore, config: NamesConfig): Pro
     names.filter(({ name, use }) => !claims.some((claim) => claim.name === name && serves(claim, use)))
 
   const taking = async (names: readonly Wanted[]) => {
-    const below = await claimsBelow(core, names)
     const rows = await Promise.all(names.map(({ name }) => store.get('name-claim', name)))
+    const fresh = names.filter((_, at) => rows[at]?.value.holder.kind !== 'plane').map(({ name }) => name)
+    const below = await claimsBelow(core, fresh)
     return takeNames(
       names.map((wanted, at) => ({
         ...wanted,
@@ -104,8 +105,11 @@ export const openServedNames = async (core: NamesCore, config: NamesConfig): Pro
     })
 
   /** Not at every look: replicas with different names would call the plane by them in turns. */
-  const call = async (): Promise<void> => {
-    if (isCalled) return
+  const endStart = async (): Promise<void> => {
+    if (isStarted) return
+    // A node may have got a name between the look for one below a wildcard and the commit that took the wildcard. After that none does.
+    const [held] = await claimsBelow(core, ofCertificates)
+    if (held !== undefined) throw nameHeld({ kind: 'held', name: held[0], claim: held[1] })
     const done = await commitDecision(core, async () => {
       const others = (await planeClaims(core)).filter(({ name }) => name !== ofUrls)
       const row = await store.get('name-claim', ofUrls)
@@ -113,7 +117,7 @@ export const openServedNames = async (core: NamesCore, config: NamesConfig): Pro
       const mine = { ...row, value: row.value }
       return decideCalled({ row: mine, others, by: authorityActor, nowMs: core.clock.nowMs() })
     })
-    isCalled = !isRefusal(done)
+    isStarted = !isRefusal(done)
     if (done.kind === 'committed') claims = await planeClaims(core)
   }
 
@@ -146,7 +150,7 @@ export const openServedNames = async (core: NamesCore, config: NamesConfig): Pro
       if (!isReady(core)) return
       await readAgain()
       await take(unclaimed([...asCertificateNames, ...asAddresses]))
-      await call()
+      await endStart()
     },
     onChange: (run) => void listeners.push(run),
     async claimPart(names) {
@@ -171,17 +175,13 @@ const planeClaims = async ({ store }: NamesCore): Promise<readonly ServedClaim[]
   return all.filter(isOfPlane)
 }
 
-/** By wildcard, a name below it that keeps the plane from taking it. Few planes have one, and it is looked for until it is taken. */
+/** By wildcard among these names, a name below it that the plane must not serve. Few planes have a wildcard. */
 const claimsBelow = async (
   { store, clock }: NamesCore,
-  names: readonly Wanted[],
+  names: readonly string[],
 ): Promise<ReadonlyMap<string, NameClaim>> => {
   const found = new Map<string, NameClaim>()
-  const asked = new Set<string>()
-  for (const { name } of names) {
-    if (!name.startsWith('dns:*.')) continue
-    if ((await store.get('name-claim', name))?.value.holder.kind !== 'plane') asked.add(name)
-  }
+  const asked = new Set(names.filter((name) => name.startsWith('dns:*.')))
   if (asked.size === 0) return found
   const nowMs = clock.nowMs()
   for (const holder of ['node', 'nobody'] satisfies NameClaim['holder']['kind'][]) {

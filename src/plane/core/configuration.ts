@@ -33,8 +33,8 @@ export const agentProfile = (profile: Profile): AgentProfile => ({
 export type PlaneUrls = {
   readonly node: string
   readonly recovery: string
-  /** When the plane came back to the name in them, after it had been called by another. */
-  readonly returnedAtMs?: number
+  /** When the plane came back to the name in them, after it had been called by another; null or absent: it has not. */
+  readonly returnedAtMs?: number | null
   /** Every server there carries the plane's mark, on every replica: agents may be told so, which they never forget. */
   readonly marked: boolean
 }
@@ -44,9 +44,9 @@ export type PlaneUrls = {
  * may have taken others since, and its acknowledgement of those may be lost.
  */
 export const endpointSet = (urls: Pick<PlaneUrls, 'node' | 'recovery' | 'returnedAtMs'>): EndpointSet => {
-  const { node, recovery, returnedAtMs } = urls
+  const { node, recovery, returnedAtMs = null } = urls
   const content = { runtime: [node], stream: [node.replace(/^https:/, 'wss:')], recovery: [recovery] }
-  const revision = revisionOf(returnedAtMs === undefined ? content : { ...content, returnedAtMs })
+  const revision = revisionOf(returnedAtMs === null ? content : { ...content, returnedAtMs })
   return { id: 'runtime', revision, ...content }
 }
 
