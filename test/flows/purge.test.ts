@@ -242,6 +242,33 @@ test('of a purge and a registration at once either order gives the next epoch, b
   assert.equal((await one.journal.verify()).kind, 'intact')
 })
 
+test('of a node with many keys and certificates behind it most goes in parts, before the commit that ends it', async (t) => {
+  const [store] = await twoStores(t)
+  const clock = manualClock(startMs)
+  const membership = { kind: 'revoked', sinceMs: startMs - hour, reason: 'sold', by: 'operator:test' } as const
+  await store.commit(newNode('gpu-001', { epoch: 1, membership }))
+  const subject = { kind: 'program', node: 'gpu-001', epoch: 1, output: 'web' } as const
+  const rows = Array.from({ length: 350 }, (_, at): Write[] => [
+    { put: 'certificate', value: someCertificate(`c${at}`, { subject, notAfterMs: -1 }) },
+    { put: 'key-claim', value: { spki: `k${at}`, holders: [{ node: 'gpu-001', use: 'program', sinceMs: 0 }] } },
+  ])
+  await store.commit(newRows(...rows.flat()))
+  assert.ok(!isRefusal(await purgeNode(coreOf(store, clock), 'gpu-001', 'asked for', operator, () => null)))
+  assert.deepEqual(await namedIn(store, 'gpu-001'), [])
+  const query = { after: null, last: null, limit: 10, node: 'gpu-001', type: ['node.purging', 'node.purged'] } as const
+  assert.deepEqual(
+    (await store.journal.read(query)).map(({ entry: { type, body } }) => [
+      type,
+      body['certificates'],
+      body['keys_kept'],
+    ]),
+    [
+      ['node.purging', 350, 150],
+      ['node.purged', 0, 200],
+    ],
+  )
+})
+
 test('beside replicas of the release before nothing is purged', async (t) => {
   const [store] = await twoStores(t)
   const clock = manualClock(startMs)
