@@ -3,6 +3,7 @@
 import * as path from 'node:path'
 import type { Network } from '#platform/ip-address.ts'
 import { isIP } from '#platform/resolve-name.ts'
+import { processors } from '#platform/this-process.ts'
 import { parseDuration } from '#wire/core/duration.ts'
 import { domainNameShape } from '#wire/core/join-string.ts'
 import { loopbackAddress } from '#plane/http/host-rule.ts'
@@ -37,8 +38,8 @@ export type PlaneConfig = {
   readonly proxyFrom: readonly Network[]
   /** Most connections of one source that have proven nothing, on each listener; null: its share of what is free. */
   readonly connectionsPerSource: number | null
-  /** Threads that shake hands with machines; 0: the main one does. Null: as many as suit this machine. */
-  readonly tlsThreads: number | null
+  /** Threads that shake hands with machines; 0: the main one does. */
+  readonly tlsThreads: number
   /** Names and addresses of the server certificates; nodes get the first as the plane's address. */
   readonly serverNames: readonly string[]
   readonly issuerKey: 'file' | 'memory'
@@ -107,18 +108,19 @@ export const planeConfig = (options: Options, env: Env): PlaneConfig => {
     statusListen: statusAddress(given('statusListen') ?? '127.0.0.1:8446'),
   }
   refuseSamePort(listeners)
+  const replica = store.kind === 'postgres' ? replicaNumber(env[replicaVariable]) : null
   return {
     dataFolder: path.resolve(given('data') ?? 'data'),
     store,
     replicas: replicas(given('replicas'), store),
-    replica: store.kind === 'postgres' ? replicaNumber(env[replicaVariable]) : null,
+    replica,
     domainName,
     ...listeners,
     statusUrl: statusUrl(given('statusUrl')),
     operatorTls,
     proxyFrom: proxies(options['proxyFrom'], env['MUSTER_PROXY_FROM']),
     connectionsPerSource: connectionsPerSource(given('connectionsPerSource')),
-    tlsThreads: tlsThreads(given('tlsThreads')),
+    tlsThreads: tlsThreads(given('tlsThreads'), replica),
     serverNames: serverNames(options['serverName'], env['MUSTER_SERVER_NAME']),
     issuerKey: oneOf('issuerKey', ['file', 'memory'], 'file'),
     sealKeyFile: given('sealKey'),
@@ -272,8 +274,9 @@ const connectionsPerSource = (text: string | null): number | null => {
 
 const mostTlsThreads = 16
 
-const tlsThreads = (text: string | null): number | null => {
-  if (text === null) return null
+/** By default one, which shakes hands about as fast as the main thread decides; replicas on one machine share its processors already. */
+const tlsThreads = (text: string | null, replica: number | null): number => {
+  if (text === null) return replica === null && processors() > 1 ? 1 : 0
   if (!/^\d{1,2}$/.test(text) || Number(text) > mostTlsThreads)
     throw new ConfigProblem(`--tls-threads takes a number from 0 to ${mostTlsThreads}`)
   return Number(text)
