@@ -2,7 +2,7 @@
 
 import type { NodeId } from '#domain/core/node.ts'
 import { refuse } from '#domain/core/refusal.ts'
-import { programUri } from '#domain/programs/issue-program.ts'
+import { programUri } from '#domain/core/subject-uri.ts'
 import { bareName } from '#domain/programs/name-claim.ts'
 import { programKey, type Program, type ProgramLeaf } from '#domain/programs/program.ts'
 import { isoTime } from '#platform/clock.ts'
