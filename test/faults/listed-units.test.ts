@@ -62,7 +62,7 @@ const asUnits = (t: TestContext) => {
   const trust = { uid: process.geteuid?.() ?? 0, stickyFolders: true }
   const verbs = openVerbs(
     { clock: systemClock, timers: systemTimers, random: systemRandom, log: silentLog, trust },
-    { agentToml: host.agentToml, agentUser: null },
+    { agentToml: host.agentToml, agentUser: null, stateFolder: path.join(host.folder, 'state') },
     'unit',
   )
   return {

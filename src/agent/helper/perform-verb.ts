@@ -25,6 +25,7 @@ import {
 } from './run-listed.ts'
 import { isVerb, refused, Request, verbs, type AnswerOf, type Refused, type RequestOf, type Verb } from './verbs.ts'
 import { openOutputWriter } from './write-output.ts'
+import { openWrittenLists } from './written-lists.ts'
 
 /** What the process gives a helper. */
 export type HelperHost = {
@@ -40,6 +41,8 @@ export type HelperConfig = {
   readonly agentToml: string
   /** Who may open the socket; null: the user of the helper. */
   readonly agentUser: Owner | null
+  /** Where it keeps which lists it has written. */
+  readonly stateFolder: string
 }
 
 export type VerbPerformer = {
@@ -57,10 +60,10 @@ type Performed<V extends Verb> = AnswerOf<V> | Refused
 
 export const openVerbs = (
   { clock, timers, random, log, trust }: HelperHost,
-  { agentToml, agentUser }: HelperConfig,
+  { agentToml, agentUser, stateFolder }: HelperConfig,
   runs: RunsAs = howToRun(trust),
 ): VerbPerformer => {
-  const outputs = openOutputWriter(clock, random, trust)
+  const outputs = openOutputWriter(clock, random, trust, openWrittenLists(stateFolder, trust))
   const services = openListedServices(runs, timers)
   const underWay = new Set<string>()
 
@@ -79,7 +82,7 @@ export const openVerbs = (
   const perform: Verbs = {
     hello: (toml) => helloOf(toml, trust, null),
     'output.write': (toml, given) => outputs.write(toml, given),
-    'output.remove': (toml, { name }) => outputs.remove(toml, name),
+    'output.remove': (toml, given) => outputs.remove(toml, given),
     reload: (toml, { name }) => {
       const reload = toml.reloads.get(name)
       if (reload === undefined) return refused('NOT_ALLOWED', `agent.toml lists no reload ${name}`)

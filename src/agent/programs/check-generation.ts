@@ -79,24 +79,14 @@ export const checkList = (
     : unusable(`a revocation list is not signed by an authority above the leaf (${list.authorityKeyId})`)
 }
 
-/** Authorities of the chains of other programs: each has to hang below the roots like those of this one. */
-export const checkAuthorities = (
-  authoritiesPem: string,
+/** An authority of the chains of other programs: it has to hang below the roots like those of this one. */
+export const checkAuthority = (
+  der: Uint8Array,
   roots: readonly Uint8Array[],
   nowMs: number,
-): { readonly kind: 'authorities'; readonly authorities: readonly ParsedCertificate[] } | Unusable => {
-  if (authoritiesPem === '') return { kind: 'authorities', authorities: [] }
-  const ders = allFromPem('CERTIFICATE', authoritiesPem)
-  if (ders === null || ders.length > mostAuthorities) return unusable('no certificates of authorities, or too many')
-  const authorities: ParsedCertificate[] = []
-  for (const der of ders) {
-    const verdict = verifyIssuedChain({ chain: [der], roots, nowMs })
-    if (verdict.kind === 'untrusted') return unusable(`an authority: ${verdict.why}`)
-    const [authority] = verdict.path
-    if (authority?.ca !== true) return unusable('a certificate that is no authority')
-    authorities.push(authority)
-  }
-  return { kind: 'authorities', authorities }
+): { readonly kind: 'authority'; readonly authority: ParsedCertificate } | Unusable => {
+  const verdict = verifyIssuedChain({ chain: [der], roots, nowMs })
+  if (verdict.kind === 'untrusted') return unusable(`an authority: ${verdict.why}`)
+  const [authority] = verdict.path
+  return authority?.ca === true ? { kind: 'authority', authority } : unusable('a certificate that is no authority')
 }
-
-const mostAuthorities = 16

@@ -32,6 +32,17 @@ export type ConfigOutput = Static<typeof ConfigOutput>
 
 export const mostOutputs = 16
 
+/**
+ * What nodes take of the authorities above programs: agents from a plane, helpers from an agent. A domain has a root and an issuing
+ * CA, two of each while one is replaced, and every CA that was withdrawn stays on record until it would have ended.
+ */
+export const mostProgramRoots = 8
+export const mostProgramLists = 64
+/** One list in PEM: about 30,000 denied leaves. */
+export const longestProgramList = 2 << 20
+/** All lists in one answer of the plane. */
+export const longestProgramLists = 4 << 20
+
 const ProgramParams = Type.Object({ id: NodeIdText, output: OutputName }, closed)
 
 /** `POST /v1/nodes/{id}/programs/{output}` */
