@@ -86,15 +86,9 @@ export const removeGenerations = (directory: string, name: string): void => {
   if (left.length > 0) throw new Error(`${left.join(', ')} cannot be removed`)
 }
 
-/** Whether there is anything there that could be of the name, as far as names tell. Throws where the directory cannot be read. */
-export const hasGenerations = (directory: string, name: string): boolean => {
-  try {
-    return fs.readdirSync(directory).some((entry) => entry === name || numberOf(name, entry) !== null)
-  } catch (error) {
-    if (errno(error) === 'ENOENT') return false
-    throw error
-  }
-}
+/** Whether anything there could be of the name, as far as names tell. Throws where the directory cannot be read, or is missing. */
+export const hasGenerations = (directory: string, name: string): boolean =>
+  fs.readdirSync(directory).some((entry) => entry === name || numberOf(name, entry) !== null)
 
 /** The folder that the link leads to; null: there is none. Throws for what is no link of ours. */
 const currentGeneration = (directory: string, name: string): string | null => {

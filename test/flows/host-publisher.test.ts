@@ -134,6 +134,8 @@ test('files in a directory that agent.toml no longer lists are left, and it is s
   })
   for (const name of fs.readdirSync(host.tls)) fs.rmSync(path.join(host.tls, name), { recursive: true })
   await publisher.remove('web', place)
+  fs.rmdirSync(host.tls)
+  await publisher.remove('web', place)
 })
 
 test('--publish takes no directory that others could change', async (t) => {
@@ -144,7 +146,9 @@ test('--publish takes no directory that others could change', async (t) => {
   const refused = (why: RegExp) => assert.rejects(publisher.publish(generation, place), why)
   await publisher.publish(generation, place)
   fs.chmodSync(place.directory, 0o775)
-  await refused(/No key is written in .*own: .*own can be written by other users.*; --publish takes one that only/)
+  await refused(
+    /No key is written in .*own: .*own can be written by other users.*; correct that, or use another --publish DIR/,
+  )
   fs.chmodSync(place.directory, 0o1777)
   await refused(/mode 1777/)
   await assert.rejects(publisher.remove('web', place), LeftBehind)

@@ -2,6 +2,7 @@
 
 import { LeftBehind, pathOf, type Place, type Publisher } from '#agent/programs/publisher.ts'
 import { hasGenerations } from '#platform/file-generations.ts'
+import { errno } from '#platform/files.ts'
 import type { ConfigOutput } from '#wire/programs/programs-api.ts'
 import { HelperRefusal, type HelperClient } from './client.ts'
 import type { AnswerOf } from './verbs.ts'
@@ -57,24 +58,24 @@ export const helpedPublisher = (client: HelperClient): HelpedPublisher => ({
     try {
       await client.ask('output.remove', { name, directory: place.directory })
     } catch (error) {
-      // By hand, or by a helper that was removed from this host since.
-      if (isGone(name, place)) return
       if (!(error instanceof HelperRefusal)) throw error
+      // By hand, or by a helper that this host has no more.
+      if (isGone(name, place, error)) return
       const said = `${pathOf(name, place)} is left there: ${error.message}`
-      throw upToOwner.has(error.code) ? new LeftBehind(`${said}; remove it by hand`) : new Error(said)
+      throw mayPass.has(error.code) ? new Error(said) : new LeftBehind(`${said}; remove it by hand`)
     }
   },
   reload: async (name) => void (await client.ask('reload', { name })),
 })
 
-/** As far as the agent's own user can see. */
-const isGone = (name: string, { directory }: Place): boolean => {
+/** As far as the agent's own user can see. A missing directory may be one that only the helper sees, unless it is not listed either. */
+const isGone = (name: string, { directory }: Place, { code }: HelperRefusal): boolean => {
   try {
     return !hasGenerations(directory, name)
-  } catch {
-    return false
+  } catch (error) {
+    return code === 'NOT_ALLOWED' && errno(error) === 'ENOENT'
   }
 }
 
-/** What is said until the owner of the host changes agent.toml, the directory or the socket. */
-const upToOwner: ReadonlySet<string> = new Set(['NOT_ALLOWED', 'CONFIG_INVALID', 'PATH_UNSAFE', 'SOCKET_UNSAFE'])
+/** What is different later without anybody's doing. Else the owner of the host has to change agent.toml, the directory or the socket. */
+const mayPass: ReadonlySet<string> = new Set(['NO_HELPER', 'BUSY', 'BAD_ANSWER'])

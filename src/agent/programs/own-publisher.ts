@@ -29,20 +29,24 @@ export const openOwnPublisher = (given: string | null, keysOnDisk: () => boolean
       makeFolder(directory, 0o755)
       const fault = faultOfOwn(directory)
       if (fault !== null)
-        throw new Error(
-          `No key is written in ${directory}: ${fault}; --publish takes one that only the agent's user can write`,
-        )
+        throw new Error(`No key is written in ${directory}: ${fault}; correct that, or use another --publish DIR`)
       refuseDisk(directory, keysOnDisk)
       return writeGeneration(directory, generation, ownerOf(generation.output.files), random)
     }),
   remove: (output, directory) => {
     if (!pathExists(directory)) return
     const fault = faultOfOwn(directory)
-    if (fault !== null)
-      throw new LeftBehind(`${path.join(directory, output)} is left there: ${fault}; remove it by hand`)
-    told(directory, () => removeGeneration(directory, output))
+    if (fault !== null) throw leftBehind(output, directory, fault)
+    try {
+      removeGeneration(directory, output)
+    } catch (error) {
+      throw leftBehind(output, directory, error instanceof Error ? error.message : String(error))
+    }
   },
 })
+
+const leftBehind = (output: string, directory: string, why: string): LeftBehind =>
+  new LeftBehind(`${path.join(directory, output)} is left there: ${why}; remove it by hand`)
 
 /** Another user who can write there, or put another folder in its place, could read a key or have other files removed. */
 const faultOfOwn = (directory: string): string | null =>
