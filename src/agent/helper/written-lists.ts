@@ -55,7 +55,7 @@ export const openWrittenLists = (folder: string, trust: Trust): WrittenLists => 
       if ('fault' in read) return refused('CONFIG_INVALID', read.fault)
       const stored = storedIn(read.text)
       if (stored === null)
-        return refused('CONFIG_INVALID', `${file} is damaged; an older list may be written if you remove it`)
+        return refused('CONFIG_INVALID', `${file} is damaged: remove it, which lets an older list in once`)
       return new Map(Object.entries(stored.lists).filter(([, list]) => !isListAhead(list, nowMs)))
     },
     add: (before, lists) => {

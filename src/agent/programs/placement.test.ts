@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict'
+import * as fs from 'node:fs'
+import * as path from 'node:path'
 import { test, type TestContext } from 'node:test'
 import { outputOf, programsAuthority } from '../../../test/fakes/programs-authority.ts'
 import { tempFolder } from '../../../test/process/temp-folder.ts'
@@ -249,6 +251,26 @@ test('an output that has no place any more says where its files of before are', 
   on.outputs.now = [lost]
   assert.deepEqual(await on.look(), [])
   assert.equal(on.stateOf(lost).failure, 'Its files of before stay in /etc/old. there is no place')
+})
+
+test('nothing is put where the next agent would not know of it, and what is there goes on while the disk is full', async (t) => {
+  const web = outputOf()
+  const folder = tempFolder(t)
+  const on = hostIn(folder, web)
+  on.leaf(web)
+  on.fetch(1)
+  const inTheWay = path.join(folder, 'program-lists.json.new')
+  fs.mkdirSync(inTheWay)
+  for (let times = 0; times < 2; times++) {
+    assert.deepEqual(await on.look(), [])
+    assert.match(on.stateOf(web).failure ?? '', /^Where its files are cannot be noted in the state folder: /)
+    on.advance(300_000)
+  }
+  fs.rmdirSync(inTheWay)
+  assert.deepEqual(await on.look(), ['publish /outputs/web'])
+  fs.mkdirSync(inTheWay)
+  on.leaf(web)
+  assert.deepEqual(await on.look(), ['publish /outputs/web'])
 })
 
 test('what was withdrawn is removed as soon as that works, also by the next agent, and is not put there before', async (t) => {

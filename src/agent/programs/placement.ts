@@ -119,9 +119,12 @@ export const openPlacement = (
   /** First: should the agent end while it writes, the next one knows what to take away. */
   const note = (output: string, place: Place): void => {
     if (placedOf(output).some((placed) => samePlace(placed, place) && placed.by === place.by)) return
-    const others = lists.current().placed.filter((placed) => placed.output !== output || !samePlace(placed, place))
+    const before = lists.current().placed
+    const others = before.filter((placed) => placed.output !== output || !samePlace(placed, place))
     const kept = lists.keep({ placed: [...others, { output, ...place, withdrawn: false }] })
-    if (!kept.persisted) throw new Error(`Where its files are cannot be noted in the state folder: ${kept.detail}`)
+    if (kept.persisted) return
+    lists.keep({ placed: before })
+    throw new Error(`Where its files are cannot be noted in the state folder: ${kept.detail}`)
   }
 
   const put = async (output: ConfigOutput): Promise<void> => {
