@@ -8,6 +8,7 @@ import * as path from 'node:path'
 import { test, type TestContext } from 'node:test'
 import { Value } from 'typebox/value'
 import type { AgentConfig } from '#agent/core/config.ts'
+import { statusPath, type StatusFile } from '#agent/diagnostics/status-file.ts'
 import { startHelper, type RunningHelper } from '#agent/helper/main.ts'
 import { systemClock } from '#platform/clock.ts'
 import { silentLog } from '#platform/log.ts'
@@ -376,6 +377,11 @@ test('files that a helper wrote are removed when it is back, though the node was
     fs.readFileSync(path.join(on.config.stateFolder, 'program-lists.json'), 'utf8').includes('"withdrawn": true'),
   )
   assert.ok(!fs.existsSync(path.join(on.config.stateFolder, 'programs.json')))
+  const left = await eventually('what is left', () => {
+    const { outputs } = JSON.parse(fs.readFileSync(statusPath(on.config.stateFolder), 'utf8')) as StatusFile
+    return outputs?.[0]?.failure
+  })
+  assert.match(left, /tls\/web is left there: /)
   await on.agent.stop()
   assert.ok(fs.existsSync(path.join(host.tls, 'web', 'key.pem')))
   await startIt()

@@ -188,13 +188,13 @@ test('what is wanted no more is removed with its key; while it is not known what
   assert.deepEqual(await on.look(), ['remove /outputs/web failed'])
   assert.deepEqual(on.leaves.current().leaves, [])
   assert.deepEqual(
-    on.placement.leftovers().map(({ name, place, failure }) => [name, place, failure]),
+    on.placement.leftovers([]).map(({ name, place, failure }) => [name, place, failure]),
     [['web', '/outputs/web', 'remove does not work: repair it']],
   )
   on.fails.remove = false
   on.advance(10_000)
   assert.deepEqual(await on.look(), ['remove /outputs/web'])
-  assert.deepEqual([on.placement.leftovers(), on.lists.current().placed], [[], []])
+  assert.deepEqual([on.placement.leftovers([]), on.lists.current().placed], [[], []])
 })
 
 test('an output that this host has no place for says so, and its leaf waits for one', async (t) => {

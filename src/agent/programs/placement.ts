@@ -18,8 +18,8 @@ export type Placement = {
   look(): void
   /** How an output stands. `trouble`: what the plane said when it was last asked for a leaf; null: nothing is wrong. */
   stateOf(output: ConfigOutput, trouble: Trouble | null): OutputState
-  /** Outputs that are wanted no more, and whose files could not be removed. */
-  leftovers(): readonly OutputState[]
+  /** Outputs besides these whose files could not be removed. */
+  leftovers(wanted: readonly ConfigOutput[]): readonly OutputState[]
   /** Resolves when everything that was begun has ended. */
   settled(): Promise<void>
   /** Everything in place is to be removed, now or later, also by an agent after this one. Tried once when it resolves. */
@@ -272,8 +272,7 @@ export const openPlacement = (
         failure: failure === null ? null : tidy(failure, longestFailure),
       }
     },
-    leftovers: () => {
-      const wanted = outputs() ?? []
+    leftovers: (wanted) => {
       const left = lists.current().placed.filter(({ output }) => !wanted.some(({ name }) => name === output))
       return left.flatMap((placed) => {
         const { failure } = removals.get(pathOf(placed.output, placed)) ?? noEffort

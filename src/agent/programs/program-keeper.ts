@@ -67,10 +67,13 @@ export const openProgramKeeper = (
   const troubleOf = (output: string): Trouble | null => tries.get(output)?.trouble ?? null
   const reporter = openOutputReporter(record)
   let hasHad = lists.current().roots.length > 0
+  let isWithdrawn = false
   const report = (): void => {
-    const states = (outputs() ?? []).map((output) => placement.stateOf(output, troubleOf(output.name)))
+    // The configuration of a node that was revoked still lists them.
+    const wanted = isWithdrawn ? [] : (outputs() ?? [])
+    const states = wanted.map((output) => placement.stateOf(output, troubleOf(output.name)))
     hasHad ||= states.length > 0
-    reporter.report([...states, ...placement.leftovers()].slice(0, mostOutputs), hasHad)
+    reporter.report([...states, ...placement.leftovers(wanted)].slice(0, mostOutputs), hasHad)
   }
   const placement = openPlacement(core, { leaves, lists, record, publisher, outputs }, report)
 
@@ -225,6 +228,7 @@ export const openProgramKeeper = (
       }
     },
     keep: async (agent, identityNow) => {
+      isWithdrawn = false
       for (; !agent.signal.aborted; await waitForWork(agent)) {
         ownLeavesOnly(identityNow())
         leaves.retry()
@@ -237,7 +241,9 @@ export const openProgramKeeper = (
     withdraw: async () => {
       // First: a look at the outputs that is due meanwhile would put them in place again.
       leaves.keep(noLeaves)
+      isWithdrawn = true
       await placement.withdraw()
+      report()
     },
     withdrawn: async (signal) => {
       if (placement.isWithdrawing()) log.warn('the agent stays until the files of its programs are removed')
