@@ -83,7 +83,8 @@ export const openListedServices = (
     log.warn({ service: name }, fault)
     await host.stop(name)
     const said = `could not be started again: ${fault}`
-    ended.set(name, { name, digest: service.digest, state: 'ended', restarts: 0, pid: null, ended: said, lines: [] })
+    // Without its digest: it is not the one that is wanted, and the agent has it started again if it may.
+    ended.set(name, { name, digest: '', state: 'ended', restarts: 0, pid: null, ended: said, lines: [] })
   }
   const look = async (): Promise<void> => {
     const allowed = listed()

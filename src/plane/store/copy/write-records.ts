@@ -143,6 +143,7 @@ const observationColumns: readonly SqlColumn[] = [
   text('evidence'),
   text('capabilities'),
   text('overlay'),
+  text('outputs'),
 ]
 
 const observationRow = (seen: RecordOf<'observation'>): readonly SqlValue[] => {
@@ -150,6 +151,7 @@ const observationRow = (seen: RecordOf<'observation'>): readonly SqlValue[] => {
   return [
     ...[seen.observation, seen.last_seen_ms, seen.agent_version, seen.source, seen.config_revision, json(seen.report)],
     ...[seen.rehearsed_at_ms, json(seen.evidence), json(seen.capabilities), json(seen.overlay)],
+    json(seen.outputs ?? null),
   ]
 }
 
