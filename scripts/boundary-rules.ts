@@ -83,7 +83,10 @@ export const mayKnow: Readonly<Record<string, Row>> = {
   'wire/identity': { domain: ['identity'], wire: ['core'] },
   'wire/journal': { wire: ['core'] },
   'wire/network': { domain: ['core', 'network'], wire: ['core'] },
-  'wire/node': { domain: ['core', 'fleet', 'node', 'recovery'], wire: ['core', 'network', 'recovery', 'revocation'] },
+  'wire/node': {
+    domain: ['core', 'fleet', 'node', 'recovery'],
+    wire: ['core', 'network', 'programs', 'recovery', 'revocation'],
+  },
   'wire/operators': { domain: ['core'], wire: ['core'] },
   'wire/plans': { domain: ['core', 'plans'], wire: ['core', 'revocation', 'settings'] },
   'wire/programs': { domain: ['core', 'programs'], wire: ['core'] },
@@ -113,7 +116,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
   },
 
   // The plane: mechanics that know no feature.
-  'plane/store/contract': { domain: ['alerts', 'ca', 'core', 'enrollment'], wire: ['core', 'node'] },
+  'plane/store/contract': { domain: ['alerts', 'ca', 'core', 'enrollment', 'programs'], wire: ['core', 'node'] },
   'plane/store/journal': { domain: ['continuity', 'core'], plane: ['store/contract'] },
   'plane/store/commit': {
     domain: ['alerts', 'core', 'enrollment', 'federation', 'fleet', 'identity', 'journal', 'programs'],
@@ -205,9 +208,9 @@ export const mayKnow: Readonly<Record<string, Row>> = {
     wire: ['channel', 'network'],
   },
   'plane/node': {
-    domain: ['core', 'enrollment', 'fleet', 'identity', 'node', 'recovery', 'revocation'],
+    domain: ['core', 'enrollment', 'fleet', 'identity', 'node', 'programs', 'recovery', 'revocation'],
     plane: ['authority', 'core', 'cut-off', 'http', 'limits', 'recovery', 'revocation', 'store/contract'],
-    wire: ['core', 'network', 'node', 'recovery', 'revocation'],
+    wire: ['core', 'network', 'node', 'programs', 'recovery', 'revocation'],
   },
   'plane/operators': { domain: ['core', 'operators'], plane: ['core', 'http'], wire: ['operators'] },
   'plane/programs': {

@@ -263,7 +263,8 @@ test('after a recovery the leaves of the former epoch stay good until the new on
     outputs: [{ name: 'probe', place: '/etc/probe', serial: fresh.serial, failure: null }],
   })
   await eventually('the end of the condition', async () => (await conditions()).length === 0)
-  const [probe] = (await shared().api('GET', '/v1/nodes/prog-7')).body.programs
+  const { programs } = (await shared().api('GET', '/v1/nodes/prog-7')).body
+  const probe = programs.find(({ output }: { output: string }) => output === 'probe')
   assert.deepEqual(
     [probe.output, probe.state, probe.serial, probe.place, probe.why],
     ['probe', 'in_place', fresh.serial, '/etc/probe', null],

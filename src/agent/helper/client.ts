@@ -26,8 +26,8 @@ export type HelperClient = {
 
 type Waiting = { done(answer: unknown): void; failed(refusal: HelperRefusal): void }
 
-/** Longer than agent.toml lets anything take. */
-const answerWithinMs = 620_000
+/** Longer than agent.toml lets anything take, and the minute that it may have to wait for its turn. */
+const answerWithinMs = 700_000
 
 export const openHelperClient = (timers: Timers, socket: string): HelperClient => {
   const waiting = new Map<number, Waiting>()

@@ -40,7 +40,7 @@ test('an output says where it is, until when it is good and for which names; one
     ...{ names: [], place: null, serial_in_place: null },
   }
   assert.deepEqual(programLines({ programs: [inPlace, failed] }, nowMs), [
-    'web is in place, /etc/nginx/tls/web  serial a1  expires in 2 h (2026-01-01T02:00:00.000Z)  names web.example, 10.0.0.7',
+    'web is in place, /etc/nginx/tls/web  serial a1  expires in 2h (2026-01-01T02:00:00.000Z)  names web.example, 10.0.0.7',
     'db is NOT in place  its agent says: no place',
   ])
   assert.deepEqual(programLines({}, nowMs), [], 'a plane of 0.3')
