@@ -157,12 +157,10 @@ const observations = (records: readonly RecordOf<'observation'>[]): Insertion =>
 
 const json = (value: object | null): string | null => (value === null ? null : JSON.stringify(value))
 
-const observationRow = (seen: RecordOf<'observation'>): readonly SqlValue[] => {
-  return [
-    ...[seen.observation, seen.last_seen_ms, seen.agent_version, seen.source, seen.config_revision, json(seen.report)],
-    ...[seen.rehearsed_at_ms, json(seen.evidence), json(seen.capabilities), json(seen.overlay)],
-  ]
-}
+const observationRow = (seen: RecordOf<'observation'>): readonly SqlValue[] => [
+  ...[seen.observation, seen.last_seen_ms, seen.agent_version, seen.source, seen.config_revision, json(seen.report)],
+  ...[seen.rehearsed_at_ms, json(seen.evidence), json(seen.capabilities), json(seen.overlay)],
+]
 
 const entryColumns: readonly SqlColumn[] = [
   bigint('sequence'),
