@@ -81,16 +81,28 @@ export const openVerbs = (
     lookEveryMs,
   )
 
+  /** By agent.toml as it is when the turn has come, not as it was when it was asked for. */
+  const inTurn = <T>(
+    kind: 'reload' | 'check',
+    name: string,
+    run: (toml: AgentToml) => T | Refused | Promise<T | Refused>,
+  ): Promise<T | Refused> =>
+    turns.take(kind, name, async () => {
+      const read = readAgentToml(agentToml, trust)
+      return read.kind === 'refused' ? read : run(read.toml)
+    })
+
   const perform: Verbs = {
     hello: (toml) => helloOf(toml, trust, null),
     'output.write': (toml, given) => outputs.write(toml, given),
     'output.remove': (toml, { name }) => outputs.remove(toml, name),
-    reload: (toml, { name }) => {
-      const reload = toml.reloads.get(name)
-      if (reload === undefined) return refused('NOT_ALLOWED', `agent.toml lists no reload ${name}`)
-      // A second reload while one runs would be for files that the first may have read.
-      return turns.take('reload', name, async () => (await runReload(name, reload, { runs, mark, over }, trust)) ?? {})
-    },
+    // A second reload while one runs would be for files that the first may have read.
+    reload: (_toml, { name }) =>
+      inTurn('reload', name, async (toml) => {
+        const reload = toml.reloads.get(name)
+        if (reload === undefined) return refused('NOT_ALLOWED', `agent.toml lists no reload ${name}`)
+        return (await runReload(name, reload, { runs, mark, over }, trust)) ?? {}
+      }),
     'service.start': async (toml, given) => {
       const { name, digest, restart, environment, working_directory } = given
       const listed = toml.services.get(name)
@@ -117,24 +129,22 @@ export const openVerbs = (
     },
     'service.stop': async (_toml, { name }) => (await services.stop(name)) ?? {},
     'service.status': async () => ({ services: [...(await services.status())] }),
-    'check.run': (toml, { name, arguments: given }) => {
-      const listed = toml.checks.get(name)
-      if (listed === undefined) return refused('NOT_ALLOWED', `agent.toml lists no check ${name}`)
-      const unit = onceUnit(mark, 'check', name)
-      if (listed.kind === 'kernel-log')
-        return turns.take('check', name, () => checkKernelLog(listed, { unit, runs, over }))
-      const words = argumentsFor(name, listed, given)
-      if ('code' in words) return words
-      const user = userOf(name, listed, agentUser)
-      if (user !== null && 'code' in user) return user
-      const fault = faultOfProgram(listed.executable, trust)
-      if (fault !== null) return fault
-      return turns.take('check', name, async () => {
+    'check.run': (_toml, { name, arguments: given }) =>
+      inTurn('check', name, async (toml) => {
+        const listed = toml.checks.get(name)
+        if (listed === undefined) return refused('NOT_ALLOWED', `agent.toml lists no check ${name}`)
+        const unit = onceUnit(mark, 'check', name)
+        if (listed.kind === 'kernel-log') return checkKernelLog(listed, { unit, runs, over })
+        const words = argumentsFor(name, listed, given)
+        if ('code' in words) return words
+        const user = userOf(name, listed, agentUser)
+        if (user !== null && 'code' in user) return user
+        const fault = faultOfProgram(listed.executable, trust)
+        if (fault !== null) return fault
         const command = [listed.executable, ...words.words]
         const ran = await runOnce({ unit, command, user, withinMs: listed.withinMs, runs, over })
         return { exit_code: ran.code, timed_out: ran.timedOut, line: ran.lines.at(-1) ?? null, how: ran.how }
-      })
-    },
+      }),
   }
 
   const answerOf = async <V extends Verb>(verb: V, body: unknown): Promise<Performed<Verb>> => {
