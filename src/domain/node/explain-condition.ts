@@ -48,8 +48,8 @@ const advice: Readonly<Record<ConditionName, Advice>> = {
     `Its agent keeps starting it: see muster node show ${id}, and its log on the machine; if the vCluster asks for the wrong thing: muster vcluster show ${node.assignment ?? 'NAME'}`,
   wireguard_failed: () =>
     'Its agent could not apply its WireGuard peers and keeps trying: see muster agent status on the machine',
-  output_failed: (id) =>
-    `A certificate for one of its programs could not be put in place, and its agent keeps trying: see muster node show ${id}, and muster agent explain on the machine`,
+  output_failed: () =>
+    'A certificate for one of its programs could not be put in place, and its agent keeps trying: see muster agent status on the machine',
   active_elsewhere: () =>
     'Another domain says that this machine is active there. Advisory: find out which of the two is meant to have it',
   not_recoverable: (id) =>
