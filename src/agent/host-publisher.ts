@@ -10,7 +10,7 @@ import { noHelp, type Helped as HelperRuns } from '#agent/fleet/helped-runner.ts
 import { openHelperClient, type HelperClient } from '#agent/helper/client.ts'
 import { helpedPlace, helpedPublisher, helperFeatures } from '#agent/helper/helped-publisher.ts'
 import { readAgentToml } from '#agent/helper/read-agent-toml.ts'
-import { howToRun, runReload } from '#agent/helper/run-listed.ts'
+import { howToRun, runReload, unitMark } from '#agent/helper/run-listed.ts'
 import { defaultSocket, type AnswerOf } from '#agent/helper/verbs.ts'
 import { openOwnPublisher, refuseDisk } from '#agent/programs/own-publisher.ts'
 import type { Publisher } from '#agent/programs/publisher.ts'
@@ -38,7 +38,8 @@ export const openHostPublisher = (
   const socket = config.helperSocket ?? defaultSocket
   const client = openHelperClient(timers, socket, faultOfSocket)
   const helper = helpedPublisher(client)
-  const reloadHere = ownReload(path.resolve(config.agentToml ?? defaultAgentToml), trust)
+  const ending = new AbortController()
+  const reloadHere = ownReload(path.resolve(config.agentToml ?? defaultAgentToml), trust, ending.signal)
   const own = openOwnPublisher(config.publish, keysOnDisk, random)
   /** Null: it is away, or there is none. */
   let allows: AnswerOf<'hello'> | null = null
@@ -89,6 +90,7 @@ export const openHostPublisher = (
     reload: async (name) => (allows?.reloads.includes(name) === true ? helper.reload(name) : reloadHere(name)),
     close: () => {
       cancel()
+      ending.abort()
       client.close()
     },
   }
@@ -115,12 +117,12 @@ const runsOf = (client: HelperClient, allows?: AnswerOf<'hello'>): HelperRuns =>
 })
 
 const ownReload =
-  (agentToml: string, trust: Trust): Publisher['reload'] =>
+  (agentToml: string, trust: Trust, over: AbortSignal): Publisher['reload'] =>
   async (name) => {
     const read = readAgentToml(agentToml, trust)
     if (read.kind === 'refused') throw new Error(`Reload ${name} is not done: ${read.message}`)
     const listed = read.toml.reloads.get(name)
     if (listed === undefined) throw new Error(`${agentToml} lists no reload ${name}`)
-    const refused = await runReload(name, listed, howToRun(trust), trust)
+    const refused = await runReload(name, listed, { runs: howToRun(trust), mark: unitMark(agentToml), over }, trust)
     if (refused !== null) throw new Error(refused.message)
   }

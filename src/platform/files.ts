@@ -88,6 +88,12 @@ export const makeFolder = (folder: string, mode: 0o700 | 0o755): void => {
   fs.mkdirSync(folder, { recursive: true, mode })
 }
 
+/** Lets every user go through the folder to what is in it, without listing it. */
+export const letPass = (folder: string): void => {
+  const mode = fs.statSync(folder).mode & 0o7777
+  if ((mode & 0o011) !== 0o011) fs.chmodSync(folder, mode | 0o011)
+}
+
 export const removeFile = (file: string): void => {
   fs.rmSync(file, { force: true })
   flushFolder(path.dirname(file))

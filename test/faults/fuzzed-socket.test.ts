@@ -18,8 +18,7 @@ import { hostOfPrograms } from '../fakes/host-of-programs.ts'
 import { cleanup } from '../process/cleanup.ts'
 import { eventually, within } from '../process/eventually.ts'
 
-const helperAt = async (t: TestContext): Promise<string> => {
-  const host = hostOfPrograms(t, systemClock.nowMs())
+const helperAt = async (t: TestContext, host = hostOfPrograms(t, systemClock.nowMs())): Promise<string> => {
   const socket = path.join(host.folder, 'run', 'socket')
   const helper = await startHelper(
     { clock: systemClock, timers: systemTimers, random: systemRandom, log: silentLog, trust: testTrust },
@@ -162,6 +161,28 @@ test('more connections than it takes are refused, and free again when they end',
   for (const { lines } of more) assert.deepEqual(lines().map(codeIn), ['BUSY'])
   taken[0]?.socket.destroy()
   await eventually('a connection to be free', () => stillAnswers(socket).then(() => true))
+})
+
+test('slow checks hold up no other request of their connection, however many there are', async (t) => {
+  const host = hostOfPrograms(t, systemClock.nowMs())
+  const user = process.geteuid?.() === 0 ? 'nobody' : String(process.geteuid?.())
+  const names = Array.from({ length: 40 }, (_, at) => `slow${at}`)
+  const check = (name: string): string =>
+    `[checks.${name}]\nexecutable = "/bin/sleep"\nuser = "${user}"\narguments = ["600"]\n`
+  host.allow(`${names.map(check).join('')}[reloads.web]\ncommand = ["/bin/true"]\n`)
+  const client = openHelperClient(systemTimers, await helperAt(t, host), () => null)
+  const slow = names.map((name) =>
+    client.ask('check.run', { name, arguments: [] }).then(
+      () => 'done',
+      ({ code }: { code: string }) => code,
+    ),
+  )
+  assert.equal((await within('hello', 10_000, client.ask('hello', {}))).fault, null)
+  await within('an output', 10_000, client.ask('output.write', host.request()))
+  await within('a reload', 10_000, client.ask('reload', { name: 'web' }))
+  client.close()
+  const said = await Promise.all(slow)
+  assert.deepEqual([said.filter((code) => code === 'BUSY').length, new Set(said)], [8, new Set(['BUSY', 'NO_HELPER'])])
 })
 
 test('the socket is for one user, and a folder that others can change is refused', async (t) => {

@@ -108,7 +108,7 @@ const leafIn = (on: Stage, output = 'web'): X509Certificate => new X509Certifica
 const serialIn = (on: Stage, output = 'web'): string => leafIn(on, output).serialNumber.toLowerCase().replace(/^0+/, '')
 const isThere = (on: Stage, output = 'web'): boolean => fs.existsSync(file(on, 'cert.pem', output))
 
-type State = { name: string; serial: string | null; failure: string | null }
+type State = { name: string; place: string | null; serial: string | null; failure: string | null }
 const lastState = (on: Stage): State[] => (on.frames('outputs_state').at(-1)?.['outputs'] ?? []) as State[]
 
 test('an output gets a key and a leaf of its own, with lists that OpenSSL takes, and the plane learns what is in place', async (t) => {
@@ -124,7 +124,9 @@ test('an output gets a key and a leaf of its own, with lists that OpenSSL takes,
   const own = keptIdentity(on.config.stateFolder)?.current.keyPem ?? ''
   assert.notEqual(read(on, 'key.pem'), own)
   await eventually('its state', () => lastState(on)[0]?.serial === serialIn(on))
-  assert.deepEqual(lastState(on), [{ name: 'web', serial: serialIn(on), failure: null }])
+  assert.deepEqual(lastState(on), [
+    { name: 'web', place: path.join(on.folder, 'web'), serial: serialIn(on), failure: null },
+  ])
   assert.equal(on.calls(programCall).length, 1)
   assert.ok(on.small.channels.flatMap(({ frames }) => frames).every((frame) => Value.Check(AgentFrame, frame)))
   assert.deepEqual(fs.readdirSync(path.join(on.folder, 'web')).sort(), [

@@ -46,6 +46,9 @@ test('in its unit it does what agent.toml allows, and what it runs for the host 
 directory = "/mnt/host/other"
 [reloads.unit]
 unit = "program.service"
+[reloads.hangs]
+unit = "hanging.service"
+within = "1s"
 [reloads.failing]
 command = ["/bin/sh", "-c", "echo no such site >&2; exit 3"]
 [reloads.hanging]
@@ -55,6 +58,7 @@ within = "1s"
 executable = "/bin/sleep"
 user = "nobody"
 arguments = "any"
+environment = ["PASSWORD"]
 [checks.who]
 executable = "/usr/bin/id"
 user = "nobody"
@@ -70,7 +74,9 @@ user = "nobody"
   fs.chmodSync(host.folder, 0o755)
   const { root } = await startSmallSystemd(t, {
     host: host.folder,
-    start: ['muster-agent-helper.socket', 'program.service', 'agent.service', 'stranger.service'],
+    start: [
+      ...['muster-agent-helper.socket', 'program.service', 'hanging.service', 'agent.service', 'stranger.service'],
+    ],
     units: {
       'agent.service': asker('daemon'),
       'stranger.service': asker('nobody'),
@@ -78,6 +84,7 @@ user = "nobody"
       'muster-agent-helper.socket': here(fs.readFileSync(socketUnit, 'utf8')),
       'muster-agent-helper.service.d/host.conf': '[Service]\nReadWritePaths=-/mnt/host/tls\n',
       'program.service': '[Unit]\nDefaultDependencies=no\n[Service]\nExecStart=/bin/sleep 600\nExecReload=/bin/true\n',
+      'hanging.service': `[Unit]\nDefaultDependencies=no\n[Service]\nExecStart=/bin/sleep 600\nExecReload=/bin/sleep 601\n`,
     },
   })
   const socket = `${root}/run/muster-agent-helper/socket`
@@ -98,10 +105,16 @@ user = "nobody"
   await client.ask('reload', { name: 'unit' })
   await assert.rejects(client.ask('reload', { name: 'failing' }), { message: /exit code 3 \(no such site\)/ })
   await assert.rejects(client.ask('reload', { name: 'hanging' }), { code: 'TIMED_OUT' })
+  await assert.rejects(client.ask('reload', { name: 'hangs' }), { code: 'TIMED_OUT' })
+  await eventually('the reload of the unit to be gone, and the unit to be there', () => {
+    const commands = commandsIn(root)
+    return !commands.includes('/bin/sleep 601') && commands.filter((one) => one === '/bin/sleep 600').length === 2
+  })
   const { line } = await client.ask('check.run', { name: 'who', arguments: [] })
   assert.match(line ?? '', /^uid=65534\(nobody\)/)
-  const terms = { digest: '0123456789abcdef', environment: {}, working_directory: null, restart: 'always' } as const
-  const start = { name: 'app', arguments: ['600'], ...terms }
+  const environment = { PASSWORD: 'say "$5" \\ `x`' }
+  const terms = { digest: '0123456789abcdef', environment, working_directory: null, restart: 'always' } as const
+  const start = { name: 'app', arguments: ['602'], ...terms }
   assert.deepEqual(await client.ask('service.start', start), { outcome: 'started' })
   assert.deepEqual(await client.ask('service.start', start), { outcome: 'kept' })
   const { services } = await client.ask('service.status', {})
@@ -109,13 +122,32 @@ user = "nobody"
     services.map(({ name, state }) => [name, state]),
     [['app', 'running']],
   )
+  const environ = fs.readFileSync(`${root}/proc/${services[0]?.pid}/environ`, 'utf8').split('\0')
+  assert.ok(environ.includes(`PASSWORD=${environment.PASSWORD}`), environ.join('\n'))
+  const kept = `${root}/run/muster-agent-helper-services`
+  assert.equal(fs.statSync(kept).mode & 0o777, 0o700)
+  assert.equal(fs.readdirSync(kept).length, 1)
   await client.ask('service.stop', { name: 'app' })
+  assert.deepEqual(fs.readdirSync(kept), [])
   assert.deepEqual(await client.ask('service.status', {}), { services: [] })
 
   const said = (user: string): string => fs.readFileSync(`${root}/run/${user}.log`, 'utf8').trim()
   assert.equal(await eventually('the agent to have asked', () => said('daemon')), 'open')
   assert.equal(await eventually('the other user to have asked', () => said('nobody')), 'EACCES')
 })
+
+/** Of every process that it has. */
+const commandsIn = (root: string): string[] =>
+  fs
+    .readdirSync(`${root}/proc`)
+    .filter((name) => /^\d+$/.test(name))
+    .flatMap((pid) => {
+      try {
+        return [fs.readFileSync(`${root}/proc/${pid}/cmdline`, 'utf8').split('\0').filter(Boolean).join(' ')]
+      } catch {
+        return []
+      }
+    })
 
 const askWhoMayOpen = `require('node:net').connect('/run/muster-agent-helper/socket')
   .on('connect', () => { console.log('open'); process.exit() })

@@ -31,8 +31,8 @@ export type HelperClient = {
 
 type Waiting = { done(answer: unknown): void; failed(refusal: HelperRefusal): void }
 
-/** Longer than agent.toml lets anything take. */
-const answerWithinMs = 620_000
+/** Longer than agent.toml lets anything take, and the minute that it may have to wait for its turn. */
+const answerWithinMs = 700_000
 
 /**
  * `faultOf`: why the one at the other end of a socket may be someone else than the helper; null: it is not. Private keys are sent to

@@ -7,6 +7,7 @@ import { listenForLines, type SocketPlace } from '#platform/line-server.ts'
 import { faultOfPath } from '#platform/trusted-path.ts'
 import { openVerbs, refusalLine, type HelperHost } from './perform-verb.ts'
 import { readAgentToml } from './read-agent-toml.ts'
+import { mostTurns } from './turns.ts'
 import { longestRequest, refused, type Refused } from './verbs.ts'
 import { faultOfState } from './written-lists.ts'
 
@@ -21,8 +22,11 @@ export type HelperOptions = {
 
 export type RunningHelper = { close(): Promise<void> }
 
-/** The agent holds one connection; a second one is there while it starts anew. */
-const bounds = { connections: 4, longestLine: longestRequest, underWay: 8 }
+/**
+ * The agent holds one connection; a second one is there while it starts anew. What waits for its turn keeps no other request from
+ * being read: there is room for eight besides.
+ */
+const bounds = { connections: 4, longestLine: longestRequest, underWay: mostTurns + 8 }
 
 /** Refused where agent.toml, the folder of the socket or that of its state is not as it must be: a helper that could do nothing does not start. */
 export const startHelper = async (host: HelperHost, options: HelperOptions): Promise<RunningHelper | Refused> => {

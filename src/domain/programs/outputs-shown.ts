@@ -8,6 +8,8 @@ import { programsEnded, type Program } from './program.ts'
 
 export type OutputShown = {
   readonly name: string
+  /** The folder that its program reads; null: this host has none for it, or its agent does not say. */
+  readonly place: string | null
   /** Of the leaf that programs read now; null: none. */
   readonly serial: string | null
   readonly failure: string | null
