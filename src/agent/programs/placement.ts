@@ -43,6 +43,8 @@ type InPlace = { readonly mark: string; readonly serial: string }
 const firstRetryMs = 2_000
 const longestRetryMs = 300_000
 const longestFailure = 256
+/** After a reload has returned. */
+const readWithinMs = 5_000
 
 /** With whether the leaf has expired, which alone depends on the time. */
 type KnownParts = readonly [
@@ -64,6 +66,7 @@ export const openPlacement = (
   const inPlace = new Map<string, InPlace>()
   const efforts = new Map<string, Effort>()
   const reloads = new Map<string, Effort>()
+  const reloadedAtMs = new Map<string, number>()
   let busy: Promise<void> = Promise.resolve()
   let isWaiting = false
   let isOver = false
@@ -115,9 +118,18 @@ export const openPlacement = (
     const isNew = inPlace.get(name)?.serial !== serial
     if (!(await attempted(efforts, name, () => publisher.publish(next.generation)))) return
     inPlace.set(name, { mark: next.mark, serial })
+    if (mayBeReading(output)) readAgain(name)
     if (!isNew) return
     log.info({ output: name, serial }, 'an output is in place')
     record.changed('programs', 'in_place', `Output ${name}: leaf ${serial} is in place.`)
+  }
+
+  /** A reload is a signal to most programs: they read their files after it has returned, and then may have met files of both. */
+  const mayBeReading = ({ files: { reload } }: ConfigOutput): boolean =>
+    reload !== null && clock.monotonicMs() - (reloadedAtMs.get(reload) ?? -Infinity) < readWithinMs
+  const readAgain = (name: string): void => {
+    const { [name]: _loaded, ...reloaded } = lists.current().reloaded
+    lists.keep({ reloaded })
   }
 
   /** The outputs whose program has not read what is in place, by the name of their reload. */
@@ -144,6 +156,7 @@ export const openPlacement = (
       return [[output.name, { mark: next.loadMark, againAtMs }] as const]
     })
     if (!(await attempted(reloads, name, () => publisher.reload(name)))) return
+    reloadedAtMs.set(name, clock.monotonicMs())
     lists.keep({ reloaded: { ...lists.current().reloaded, ...Object.fromEntries(loaded) } })
     log.info({ reload: name, outputs: wanted.map((output) => output.name) }, 'programs have read their outputs')
   }
@@ -152,8 +165,8 @@ export const openPlacement = (
     if (!mayTry(efforts, name) || !(await attempted(efforts, name, () => publisher.remove(name)))) return
     inPlace.delete(name)
     leaves.keep(withoutOutput(leaves.current(), name))
-    const { [name]: _loaded, ...reloaded } = lists.current().reloaded
-    lists.keep({ placed: lists.current().placed.filter((other) => other !== name), reloaded })
+    readAgain(name)
+    lists.keep({ placed: lists.current().placed.filter((other) => other !== name) })
     log.info({ output: name }, 'an output was removed')
     record.changed('programs', 'removed', `Output ${name} is wanted no more: its files were removed.`)
   }
