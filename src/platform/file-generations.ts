@@ -30,8 +30,9 @@ export type Replaced = 'durable' | 'in-doubt'
 /**
  * Afterwards `directory/name` is a link to a folder that holds exactly these files; a crash leaves the generation before or the new
  * one. What it throws leaves the generation before in place. `name` has no dots. `directory` may be `/proc/self/fd/N` of one that is
- * open. It must be writable for no other user. The generation before stays until the next call, for readers that have resolved the
- * link; older ones are removed. `passed` is called after every step, for tests of what a crash or a failure there leaves.
+ * open. It must be writable for no other user. Three generations before stay, for readers that have resolved the link: a new
+ * certificate and the list that revokes an old one come within a second of each other. Older ones are removed, and what a crash
+ * left. `passed` is called after every step, for tests of what a crash or a failure there leaves.
  */
 export const replaceGeneration = (
   directory: string,
@@ -43,14 +44,14 @@ export const replaceGeneration = (
   const next = `${prefixOf(name)}${1 + Math.max(0, ...numbersIn(directory, name))}`
   const folder = path.join(directory, next)
   const link = path.join(directory, `${next}.link`)
-  fs.mkdirSync(folder, { mode: 0o755 })
+  fs.mkdirSync(folder, { mode: 0o700 })
   passed()
   try {
     for (const file of files) {
       writeNew(path.join(folder, file.name), file)
       passed()
     }
-    // Set here because mkdir is subject to the umask.
+    // Open to readers once it is whole, by which it is told from what a crash left.
     fs.chmodSync(folder, 0o755)
     flushFolder(folder)
     flushFolder(directory)
@@ -70,8 +71,17 @@ export const replaceGeneration = (
     // Nothing is removed: on the disk the link may lead to any generation before.
     return 'in-doubt'
   }
-  removeOthers(directory, name, [next, before], passed)
+  const whole = ours(directory, name).filter((entry) => entry !== next && isWhole(path.join(directory, entry)))
+  const newestFirst = whole.toSorted((a, b) => (numberOf(name, b) ?? 0) - (numberOf(name, a) ?? 0))
+  removeOthers(directory, name, [next, before, ...newestFirst.slice(0, keptBefore)], passed)
   return 'durable'
+}
+
+const keptBefore = 3
+
+const isWhole = (place: string): boolean => {
+  const stats = fs.lstatSync(place, { throwIfNoEntry: false })
+  return stats?.isDirectory() === true && (stats.mode & 0o777) === 0o755
 }
 
 /** Nothing of ours is left of the name: neither the link nor a generation. Also where there is none. What is foreign stays. */

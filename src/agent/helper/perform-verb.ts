@@ -98,7 +98,7 @@ export const openVerbs = (
   const perform: Verbs = {
     hello: (toml) => helloOf(toml, trust, null),
     'output.write': (toml, given) => outputs.write(toml, given),
-    'output.remove': (toml, { name }) => outputs.remove(toml, name),
+    'output.remove': (toml, given) => outputs.remove(toml, given),
     // A second reload while one runs would be for files that the first may have read.
     reload: (_toml, { name }) =>
       inTurn('reload', name, async (toml) => {

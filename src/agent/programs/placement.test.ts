@@ -127,6 +127,7 @@ test('a program reads its files again for a new leaf, for a revocation and for l
   on.leaf(web)
   on.fetch(1)
   await on.look()
+  on.advance(10_000)
   on.fetch(2)
   assert.deepEqual(await on.look(), ['publish /outputs/web'])
   on.authority.revoked = [{ serial: 'beef', atMs: Date.now(), reason: 'unspecified' }]
@@ -141,6 +142,20 @@ test('a program reads its files again for a new leaf, for a revocation and for l
   on.advance(2 * day)
   assert.deepEqual(await on.look(), ['reload nginx'], 'the lists of three days are past their half')
   assert.deepEqual(await on.look(), [])
+})
+
+test('files that are replaced while a program may still read after its reload are read again', async (t) => {
+  const web = reloaded()
+  const on = host(t, web)
+  on.leaf(web)
+  on.fetch(1)
+  assert.deepEqual(await on.look(), ['publish /outputs/web', 'reload nginx'])
+  on.advance(1_000)
+  on.fetch(2)
+  assert.deepEqual(await on.look(), ['publish /outputs/web', 'reload nginx'])
+  on.advance(10_000)
+  on.fetch(3)
+  assert.deepEqual(await on.look(), ['publish /outputs/web'])
 })
 
 test('outputs that share a reload are read by one', async (t) => {

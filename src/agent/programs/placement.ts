@@ -53,6 +53,8 @@ type InPlace = { readonly mark: string; readonly serial: string; readonly place:
 const firstRetryMs = 2_000
 const longestRetryMs = 300_000
 const longestFailure = 256
+/** After a reload has returned. */
+const readWithinMs = 5_000
 
 /** With whether the leaf has expired, which alone depends on the time. */
 type KnownParts = readonly [
@@ -73,6 +75,7 @@ export const openPlacement = (
   const reloads = new Map<string, Effort>()
   /** By path. */
   const removals = new Map<string, Effort>()
+  const reloadedAtMs = new Map<string, number>()
   let busy: Promise<void> = Promise.resolve()
   let isWaiting = false
   let isOver = false
@@ -141,11 +144,20 @@ export const openPlacement = (
       note(name, place)
       const isDurable = (await publisher.publish(next.generation, place)) === 'durable'
       inPlace.set(name, { mark: next.mark, serial, place, isDurable })
+      if (mayBeReading(output)) readAgain(name)
       if (!isDurable) throw new Error(`${pathOf(name, place)} is in place, but its disk has not confirmed that`)
     })
     if (!isPut || (now?.serial === serial && samePlace(now.place, place))) return
     log.info({ output: name, serial, place: pathOf(name, place) }, 'an output is in place')
     record.changed('programs', 'in_place', `Output ${name}: leaf ${serial} is in place.`)
+  }
+
+  /** A reload is a signal to most programs: they read their files after it has returned, and then may have met files of both. */
+  const mayBeReading = ({ files: { reload } }: ConfigOutput): boolean =>
+    reload !== null && clock.monotonicMs() - (reloadedAtMs.get(reload) ?? -Infinity) < readWithinMs
+  const readAgain = (name: string): void => {
+    const { [name]: _loaded, ...reloaded } = lists.current().reloaded
+    lists.keep({ reloaded })
   }
 
   /** The outputs whose program has not read what is in place, by the name of their reload. */
@@ -174,6 +186,7 @@ export const openPlacement = (
       return [[output.name, { mark: loadMarkOf(next, now), againAtMs }] as const]
     })
     if (!(await attempted(reloads, name, () => publisher.reload(name)))) return
+    reloadedAtMs.set(name, clock.monotonicMs())
     lists.keep({ reloaded: { ...lists.current().reloaded, ...Object.fromEntries(loaded) } })
     log.info({ reload: name, outputs: wanted.map((output) => output.name) }, 'programs have read their outputs')
   }
@@ -199,9 +212,8 @@ export const openPlacement = (
     if (now !== undefined && samePlace(now.place, placed)) inPlace.delete(output)
     // As it is now: it may have been marked as withdrawn meanwhile.
     const left = lists.current().placed.filter((other) => other.output !== output || !samePlace(other, placed))
-    const { [output]: loaded, ...others } = lists.current().reloaded
-    const isElsewhere = loaded !== undefined && left.some((other) => other.output === output)
-    lists.keep({ placed: left, reloaded: isElsewhere ? { ...others, [output]: loaded } : others })
+    lists.keep({ placed: left })
+    if (left.every((other) => other.output !== output)) readAgain(output)
     log.info({ output, place }, 'an output was removed')
     record.changed('programs', 'removed', `Output ${output}: its files in ${placed.directory} were removed.`)
   }
