@@ -236,6 +236,8 @@ export const openProgramKeeper = (
     withdraw: async () => {
       await placement.removeAll()
       leaves.keep(noLeaves)
+      // The configuration still lists them: without this the status would say that they are in place.
+      reporter.report([], hasHad)
     },
     close: async () => {
       cancelLooks()
