@@ -420,7 +420,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
       'foundation/foundation.ts',
       'foundation/replace-lost-key.ts',
     ],
-    wire: ['ca'],
+    wire: ['ca', 'programs'],
   },
   'cli/enrollment': { cli: ['kit', 'plans'], domain: ['core'], wire: ['core', 'enrollment'] },
   'cli/federation': { cli: ['kit'], wire: ['federation'] },

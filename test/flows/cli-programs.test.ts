@@ -39,3 +39,10 @@ test('outputs are set as JSON, shown as they can be set again, and what is wrong
   assert.equal((await muster('vcluster', 'create', 'blue', 'outputs=[{"name":"probe"}]')).code, exitCodes.ok)
   assert.equal((await muster('program', 'list')).out, '')
 })
+
+test('there are no lists of programs before the first output, and no deltas of them', async (t) => {
+  const { muster } = await setUpCli(t)
+  const none = await muster('ca', 'crl', '--programs')
+  assert.match(none.err, /There is no programs root yet/)
+  assert.match((await muster('ca', 'crl', '--programs', '--delta')).err, /full lists of all authorities/)
+})

@@ -222,6 +222,8 @@ test('a leaf that is signed while its node is revoked, or its name taken, is nev
     await both
   }
   const lists = await listsFor(watcher)
+  // Those who verify programs and are no node get them from an operator.
+  assert.deepEqual((await shared().api('GET', '/v1/program-lists')).body.lists, lists)
   for (const serial of issued)
     assert.ok(
       lists.some((list) => hasSerial(list, serial)),

@@ -34,7 +34,7 @@ export const programRoutes = (core: FlowCore, parts: ProgramRouteParts): readonl
 
 const usualPage = 100
 
-export const operatorProgramRoutes = (core: FlowCore): readonly Route[] =>
+export const operatorProgramRoutes = (core: FlowCore, parts: Pick<ProgramRouteParts, 'lists'>): readonly Route[] =>
   serve(nodeNamesApi, {
     names: async (call) => {
       const { id } = call.params
@@ -62,6 +62,7 @@ export const operatorProgramRoutes = (core: FlowCore): readonly Route[] =>
         next: last === undefined ? null : programKey(last.value),
       })
     },
+    programLists: async () => answer(await parts.lists.lists()),
   })
 
 const namesView = async ({ store }: FlowCore, node: NodeId): Promise<NodeNames> => ({
