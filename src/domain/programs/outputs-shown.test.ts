@@ -14,7 +14,7 @@ const shows = (shown: readonly OutputShown[], conditions: readonly Condition[] =
     nowMs: noonMs,
   })
 
-const web = (failure: string | null): OutputShown => ({ name: 'web', serial: 'ab', failure })
+const web = (failure: string | null): OutputShown => ({ name: 'web', place: '/srv/web', serial: 'ab', failure })
 
 const after = (shown: readonly OutputShown[], conditions: readonly Condition[] = []): readonly Condition[] => {
   const verdict = shows(shown, conditions)
