@@ -46,7 +46,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
   // The language of the domain, and its two aggregates: the rows there are, and the values of the whole domain.
   'domain/core': {},
   'domain/core/change.ts': {
-    domain: types('alerts', 'ca', 'enrollment', 'federation', 'fleet', 'identity', 'plans', 'programs', 'revocation'),
+    domain: types('alerts', 'ca', 'federation', 'fleet', 'identity', 'plans', 'programs', 'revocation'),
   },
   'domain/core/profile.ts': { domain: types('programs') },
   'domain/core/domain-settings.ts': { domain: types('continuity', 'fleet', 'identity') },
@@ -59,31 +59,34 @@ export const mayKnow: Readonly<Record<string, Row>> = {
   'domain/federation': { domain: ['core'] },
   'domain/fleet': { domain: ['core', 'programs'] },
   'domain/identity': { domain: ['alerts', 'core'] },
-  'domain/journal': { domain: ['core', 'enrollment'] },
+  'domain/journal': { domain: ['core'] },
   'domain/network': { domain: ['core', 'fleet'] },
   'domain/node': { domain: ['core', 'fleet', 'recovery'] },
   'domain/operators': { domain: ['core'] },
-  'domain/plans': { domain: ['ca', 'core', 'enrollment', 'fleet', 'settings'] },
+  'domain/plans': { domain: ['ca', 'core', 'fleet', 'settings'] },
   'domain/programs': { domain: ['core', 'identity'] },
-  'domain/recovery': { domain: ['ca', 'core', 'enrollment', 'identity'] },
+  'domain/recovery': { domain: ['core', 'identity'] },
   'domain/revocation': {
-    domain: ['alerts', 'core', 'programs', 'recovery', ...types('enrollment', 'fleet', 'identity')],
+    domain: ['alerts', 'core', 'programs', 'recovery', ...types('fleet', 'identity')],
   },
-  'domain/settings': { domain: ['core', 'enrollment', 'fleet', 'programs'] },
+  'domain/settings': { domain: ['core', 'fleet', 'programs'] },
 
   // What crosses the network, and what operators are shown of the domain.
-  'wire/core': { domain: ['continuity', 'core', 'enrollment'] },
+  'wire/core': { domain: ['continuity', 'core'] },
   'wire/channel': { domain: ['continuity'], wire: ['core', 'fleet', 'identity', 'network', 'node', 'programs'] },
   'wire/alerts': { domain: ['alerts'], wire: ['core'] },
   'wire/ca': { domain: ['ca', 'core'], wire: ['core'] },
   'wire/continuity': { domain: ['continuity'], wire: ['core'] },
-  'wire/enrollment': { domain: ['enrollment'], wire: ['core', 'identity', 'network'] },
+  'wire/enrollment': { domain: ['core'], wire: ['core', 'identity', 'network'] },
   'wire/federation': { domain: ['federation'], wire: ['core'] },
   'wire/fleet': { domain: ['core', 'fleet'], wire: ['core', 'node', 'programs'] },
   'wire/identity': { domain: ['identity'], wire: ['core'] },
   'wire/journal': { wire: ['core'] },
   'wire/network': { domain: ['core', 'network'], wire: ['core'] },
-  'wire/node': { domain: ['core', 'fleet', 'node', 'recovery'], wire: ['core', 'network', 'recovery', 'revocation'] },
+  'wire/node': {
+    domain: ['core', 'fleet', 'node', 'recovery'],
+    wire: ['core', 'network', 'programs', 'recovery', 'revocation'],
+  },
   'wire/operators': { domain: ['core'], wire: ['core'] },
   'wire/plans': { domain: ['core', 'plans'], wire: ['core', 'revocation', 'settings'] },
   'wire/programs': { domain: ['core', 'programs'], wire: ['core'] },
@@ -113,10 +116,10 @@ export const mayKnow: Readonly<Record<string, Row>> = {
   },
 
   // The plane: mechanics that know no feature.
-  'plane/store/contract': { domain: ['alerts', 'ca', 'core', 'enrollment'], wire: ['core', 'node'] },
+  'plane/store/contract': { domain: ['alerts', 'ca', 'core', 'programs'], wire: ['core', 'node'] },
   'plane/store/journal': { domain: ['continuity', 'core'], plane: ['store/contract'] },
   'plane/store/commit': {
-    domain: ['alerts', 'core', 'enrollment', 'federation', 'fleet', 'identity', 'journal', 'programs'],
+    domain: ['alerts', 'core', 'federation', 'fleet', 'identity', 'journal', 'programs'],
     plane: ['store/journal'],
   },
   'plane/store/sql': { domain: ['core'], plane: ['store/commit', 'store/contract', 'store/journal'] },
@@ -149,7 +152,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
 
   // The plane, by feature.
   'plane/alerts': {
-    domain: ['alerts', 'ca', 'core'],
+    domain: ['alerts', 'core'],
     plane: ['authority', 'cluster', 'config', 'core', 'foundation', 'http', 'store/contract', 'webhook'],
     wire: ['alerts', 'core'],
   },
@@ -205,9 +208,9 @@ export const mayKnow: Readonly<Record<string, Row>> = {
     wire: ['channel', 'network'],
   },
   'plane/node': {
-    domain: ['core', 'enrollment', 'fleet', 'identity', 'node', 'recovery', 'revocation'],
+    domain: ['core', 'enrollment', 'fleet', 'identity', 'node', 'programs', 'recovery', 'revocation'],
     plane: ['authority', 'core', 'cut-off', 'http', 'limits', 'recovery', 'revocation', 'store/contract'],
-    wire: ['core', 'network', 'node', 'recovery', 'revocation'],
+    wire: ['core', 'network', 'node', 'programs', 'recovery', 'revocation'],
   },
   'plane/operators': { domain: ['core', 'operators'], plane: ['core', 'http'], wire: ['operators'] },
   'plane/programs': {
@@ -417,7 +420,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
       'foundation/foundation.ts',
       'foundation/replace-lost-key.ts',
     ],
-    wire: ['ca'],
+    wire: ['ca', 'programs'],
   },
   'cli/enrollment': { cli: ['kit', 'plans'], domain: ['core'], wire: ['core', 'enrollment'] },
   'cli/federation': { cli: ['kit'], wire: ['federation'] },
@@ -452,8 +455,8 @@ export const mayKnow: Readonly<Record<string, Row>> = {
       'helper/agent-toml.ts',
       'helper/main.ts',
       'helper/read-agent-toml.ts',
-      'helper/unit-text.ts',
       'helper/verbs.ts',
+      'helper/written-lists.ts',
       'main.ts',
       'recovery/repair.ts',
     ],

@@ -8,15 +8,14 @@ import type { AgentRecord } from '#agent/diagnostics/record.ts'
 import { defaultAgentToml } from '#agent/helper/agent-toml.ts'
 import { noHelp, type Helped as HelperRuns } from '#agent/fleet/helped-runner.ts'
 import { openHelperClient, type HelperClient } from '#agent/helper/client.ts'
-import { helpedPublisher, helperFeatures } from '#agent/helper/helped-publisher.ts'
+import { helpedPlace, helpedPublisher, helperFeatures } from '#agent/helper/helped-publisher.ts'
 import { readAgentToml } from '#agent/helper/read-agent-toml.ts'
-import { howToRun, runReload } from '#agent/helper/run-listed.ts'
+import { howToRun, runReload, unitMark } from '#agent/helper/run-listed.ts'
 import { defaultSocket, type AnswerOf } from '#agent/helper/verbs.ts'
-import { openOwnPublisher } from '#agent/programs/own-publisher.ts'
+import { openOwnPublisher, refuseDisk } from '#agent/programs/own-publisher.ts'
 import type { Publisher } from '#agent/programs/publisher.ts'
 import { pathExists } from '#platform/paths.ts'
-import { ownTrust, type Trust } from '#platform/trusted-path.ts'
-import { isInMemory } from '#platform/unlinked-file.ts'
+import { faultOfPath, ownTrust, type Trust } from '#platform/trusted-path.ts'
 
 export type HostPublisher = Publisher & {
   /** Resolves once it is known what the helper allows, if there is one. */
@@ -25,8 +24,6 @@ export type HostPublisher = Publisher & {
   runs(): Promise<HelperRuns>
   close(): void
 }
-
-type Allowed = { readonly publisher: Publisher; readonly allows: AnswerOf<'hello'> }
 
 /** A helper may be started later, and what agent.toml allows may change. */
 const askEveryMs = 30_000
@@ -39,64 +36,72 @@ export const openHostPublisher = (
   trust: Trust = ownTrust(),
 ): HostPublisher => {
   const socket = config.helperSocket ?? defaultSocket
-  const client = openHelperClient(timers, socket)
-  const reloadHere = ownReload(path.resolve(config.agentToml ?? defaultAgentToml), trust)
-  const own = openOwnPublisher({ directory: config.publish, keysOnDisk, reload: reloadHere }, random)
-  let helped: Allowed | null = null
+  const client = openHelperClient(timers, socket, faultOfSocket)
+  const helper = helpedPublisher(client)
+  const ending = new AbortController()
+  const reloadHere = ownReload(path.resolve(config.agentToml ?? defaultAgentToml), trust, ending.signal)
+  const own = openOwnPublisher(config.publish, keysOnDisk, random)
+  /** Null: it is away, or there is none. */
+  let allows: AnswerOf<'hello'> | null = null
+  let whyAway = `The helper at ${socket} has not answered yet`
   let hasAnswered = false
   let said = ''
 
   const ask = async (): Promise<void> => {
     const features = await helperFeatures(client)
-    helped =
-      features.kind === 'there'
-        ? { publisher: helpedPublisher(client, features.allows), allows: features.allows }
-        : null
+    allows = features.kind === 'there' ? features.allows : null
     hasAnswered ||= features.kind === 'there'
-    const helper = { there: features.kind === 'there', lacks: [...features.lacks] }
-    if (JSON.stringify(helper) === said) return
-    said = JSON.stringify(helper)
-    record.facts({ helper })
-    log.info(helper, helper.there ? 'there is a helper on this host' : 'there is no helper on this host')
+    if (features.kind === 'none') whyAway = features.why
+    const facts = { there: features.kind === 'there', lacks: [...features.lacks] }
+    if (JSON.stringify(facts) === said) return
+    said = JSON.stringify(facts)
+    record.facts({ helper: facts })
+    if (features.kind === 'there') log.info(facts, 'there is a helper on this host')
+    else log.info({ ...facts, why: features.why }, 'no helper of this host answers')
   }
   const askAgain = (): void =>
     void ask().catch((error: unknown) => log.error({ err: error }, 'the helper was not asked'))
   const cancel = timers.every(askEveryMs, askAgain)
 
-  const helpedPlace: Publisher['placeOf'] = (output) => helped?.publisher.placeOf(output) ?? null
   const ready = ask()
   /** Where the host has a helper, nothing falls back to the agent's own user because the helper does not answer just now. */
+  const isAway = (): boolean => allows === null && (hasAnswered || pathExists(socket))
   const runs = async (): Promise<HelperRuns> => {
     await ready
-    if (helped === null) return hasAnswered || pathExists(socket) ? runsOf(client) : noHelp
-    return helped.allows.fault === null ? runsOf(client, helped.allows) : runsOf(client)
+    if (allows === null) return isAway() ? runsOf(client) : noHelp
+    return allows.fault === null ? runsOf(client, allows) : runsOf(client)
   }
   return {
     ready,
     runs,
-    placeOf: (output) => helpedPlace(output) ?? own.placeOf(output),
-    publish: async (generation) => {
-      const place = helpedPlace(generation.output)
-      if (place === null || helped === null) return own.publish(generation)
-      const directory = path.dirname(place)
-      if (!keysOnDisk() && !isInMemory(directory))
-        throw new Error(`The keys of this node must not reach a disk, and ${directory} is on one: use a tmpfs`)
-      await helped.publisher.publish(generation)
+    placeOf: (output) => {
+      const fault = isAway() ? whyAway : (allows?.fault ?? null)
+      if (output.files.directory !== null && fault !== null) return { by: 'nobody', why: fault }
+      const place = allows === null ? null : helpedPlace(allows, output)
+      return place ?? own.place ?? { by: 'nobody', why: noPlace }
     },
-    remove: async (output) => {
-      await own.remove(output)
-      if (helped !== null) return helped.publisher.remove(output)
-      // It may have written the output before it went away.
-      if (pathExists(socket)) throw new Error(`The helper at ${socket} does not answer: its files of ${output} stay`)
+    publish: async (generation, place) => {
+      if (place.by === 'agent') return own.publish(generation, place.directory)
+      refuseDisk(place.directory, keysOnDisk)
+      return helper.publish(generation, place)
     },
-    reload: async (name) =>
-      helped?.allows.reloads.includes(name) === true ? helped.publisher.reload(name) : reloadHere(name),
+    remove: async (output, place) =>
+      place.by === 'agent' ? own.remove(output, place.directory) : helper.remove(output, place),
+    reload: async (name) => (allows?.reloads.includes(name) === true ? helper.reload(name) : reloadHere(name)),
     close: () => {
       cancel()
+      ending.abort()
       client.close()
     },
   }
 }
+
+const noPlace =
+  'This host has no place for it: start the agent with --publish DIR, or have the helper allow it in /etc/muster/agent.toml'
+
+/** A folder such as /tmp counts, for root as well: a socket that another user has made there is that user's, and refused. */
+const faultOfSocket = (socket: string): string | null =>
+  faultOfPath(socket, { ...ownTrust(), stickyFolders: true }, { kind: 'socket', links: 'followed' })
 
 /** Where agent.toml lists no service or no check, these run as on a host without a helper. Left out: it is not known what it lists. */
 const runsOf = (client: HelperClient, allows?: AnswerOf<'hello'>): HelperRuns => ({
@@ -112,12 +117,12 @@ const runsOf = (client: HelperClient, allows?: AnswerOf<'hello'>): HelperRuns =>
 })
 
 const ownReload =
-  (agentToml: string, trust: Trust): Publisher['reload'] =>
+  (agentToml: string, trust: Trust, over: AbortSignal): Publisher['reload'] =>
   async (name) => {
     const read = readAgentToml(agentToml, trust)
     if (read.kind === 'refused') throw new Error(`Reload ${name} is not done: ${read.message}`)
     const listed = read.toml.reloads.get(name)
     if (listed === undefined) throw new Error(`${agentToml} lists no reload ${name}`)
-    const refused = await runReload(name, listed, howToRun(trust), trust)
+    const refused = await runReload(name, listed, { runs: howToRun(trust), mark: unitMark(agentToml), over }, trust)
     if (refused !== null) throw new Error(refused.message)
   }

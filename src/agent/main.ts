@@ -132,6 +132,8 @@ const live = async (
   try {
     const outcome = await goOn(agent, waysIn(agent, better(agent)))
     if (outcome.kind === 'revoked') await Promise.all([overlay.halt(), wireguard.withdraw(), programs.withdraw()])
+    // What a helper that is away has written stays valid for some: the agent ends when it is gone.
+    if (outcome.kind === 'revoked') await programs.withdrawn(signal)
     return outcome
   } finally {
     await Promise.all([overlay.close(), wireguard.close(), programs.close()])

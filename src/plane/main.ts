@@ -251,6 +251,7 @@ const openPlane = async (config: PlaneConfig, laid: LaidFoundation) => {
       {
         authority,
         programs,
+        programLists: nodeServer.programLists,
         recovery,
         settings,
         urls,

@@ -3,12 +3,14 @@
 
 import * as fs from 'node:fs'
 import * as path from 'node:path'
-import { errno, flushFolder, type Owner } from './files.ts'
+import { errno, flushFolder, processOwner, type Owner } from './files.ts'
 
 export type GenerationFile = {
   /** One plain segment. */
   readonly name: string
   readonly mode: number
+  /** Null: who writes it. */
+  readonly owner: Owner | null
   readonly content: string | Uint8Array
 }
 
@@ -20,30 +22,36 @@ export class PlaceIsTaken extends Error {
 }
 
 /**
- * Afterwards `directory/name` is a link to a folder that holds exactly these files. Durable when it returns; a crash leaves the
- * generation before or the new one. `directory` may be `/proc/self/fd/N` of one that is open. It must be writable for no other
- * user. The generation before stays until the next call, for readers that have resolved the link; older ones are removed.
- * `owner`: null is who writes. `passed` is called after every step, for tests of what a crash leaves.
+ * `in-doubt`: the files are in place, and the disk has not confirmed it, so that a power cut may bring the generation before back.
+ * Written again, they are durable as soon as the disk works.
+ */
+export type Replaced = 'durable' | 'in-doubt'
+
+/**
+ * Afterwards `directory/name` is a link to a folder that holds exactly these files; a crash leaves the generation before or the new
+ * one. What it throws leaves the generation before in place. `name` has no dots. `directory` may be `/proc/self/fd/N` of one that is
+ * open. It must be writable for no other user. Three generations before stay, for readers that have resolved the link: a new
+ * certificate and the list that revokes an old one come within a second of each other. Older ones are removed, and what a crash
+ * left. `passed` is called after every step, for tests of what a crash or a failure there leaves.
  */
 export const replaceGeneration = (
   directory: string,
   name: string,
   files: readonly GenerationFile[],
-  owner: Owner | null,
   passed: () => void = () => {},
-): void => {
+): Replaced => {
   const before = currentGeneration(directory, name)
-  const next = `.${name}.${1 + Math.max(0, ...numbersIn(directory, name))}`
+  const next = `${prefixOf(name)}${1 + Math.max(0, ...numbersIn(directory, name))}`
   const folder = path.join(directory, next)
   const link = path.join(directory, `${next}.link`)
-  fs.mkdirSync(folder, { mode: 0o755 })
+  fs.mkdirSync(folder, { mode: 0o700 })
   passed()
   try {
     for (const file of files) {
-      writeNew(path.join(folder, file.name), file, owner)
+      writeNew(path.join(folder, file.name), file)
       passed()
     }
-    // Set here because mkdir is subject to the umask.
+    // Open to readers once it is whole, by which it is told from what a crash left.
     fs.chmodSync(folder, 0o755)
     flushFolder(folder)
     flushFolder(directory)
@@ -56,15 +64,30 @@ export const replaceGeneration = (
     removeLeftover(folder)
     throw error
   }
-  passed()
-  flushFolder(directory)
-  removeOthers(directory, name, [next, before], passed)
+  try {
+    passed()
+    flushFolder(directory)
+  } catch {
+    // Nothing is removed: on the disk the link may lead to any generation before.
+    return 'in-doubt'
+  }
+  const whole = ours(directory, name).filter((entry) => entry !== next && isWhole(path.join(directory, entry)))
+  const newestFirst = whole.toSorted((a, b) => (numberOf(name, b) ?? 0) - (numberOf(name, a) ?? 0))
+  removeOthers(directory, name, [next, before, ...newestFirst.slice(0, keptBefore)], passed)
+  return 'durable'
 }
 
-/** Nothing of the name is left: neither the link nor a generation. Also where there is none. */
+const keptBefore = 3
+
+const isWhole = (place: string): boolean => {
+  const stats = fs.lstatSync(place, { throwIfNoEntry: false })
+  return stats?.isDirectory() === true && (stats.mode & 0o777) === 0o755
+}
+
+/** Nothing of ours is left of the name: neither the link nor a generation. Also where there is none. What is foreign stays. */
 export const removeGenerations = (directory: string, name: string): void => {
   if (!fs.existsSync(directory)) return
-  if (currentGeneration(directory, name) !== null) {
+  if (linkTarget(directory, name) !== null) {
     fs.unlinkSync(path.join(directory, name))
     flushFolder(directory)
   }
@@ -73,19 +96,30 @@ export const removeGenerations = (directory: string, name: string): void => {
   if (left.length > 0) throw new Error(`${left.join(', ')} cannot be removed`)
 }
 
+/** Whether anything there could be of the name, as far as names tell. Throws where the directory cannot be read, or is missing. */
+export const hasGenerations = (directory: string, name: string): boolean =>
+  fs.readdirSync(directory).some((entry) => entry === name || numberOf(name, entry) !== null)
+
 /** The folder that the link leads to; null: there is none. Throws for what is no link of ours. */
 const currentGeneration = (directory: string, name: string): string | null => {
-  try {
-    const target = fs.readlinkSync(path.join(directory, name))
-    if (numberOf(name, target) !== null) return target
-  } catch (error) {
-    if (errno(error) === 'ENOENT') return null
-    if (errno(error) !== 'EINVAL') throw error
-  }
-  throw new PlaceIsTaken(name)
+  const target = linkTarget(directory, name)
+  if (target === null && fs.lstatSync(path.join(directory, name), { throwIfNoEntry: false }) !== undefined)
+    throw new PlaceIsTaken(name)
+  return target
 }
 
-const writeNew = (place: string, { content, mode }: GenerationFile, owner: Owner | null): void => {
+/** Null: there is none, or something that is no link of ours. */
+const linkTarget = (directory: string, name: string): string | null => {
+  try {
+    const target = fs.readlinkSync(path.join(directory, name))
+    return isFolderName(name, target) ? target : null
+  } catch (error) {
+    if (['ENOENT', 'EINVAL'].includes(errno(error) ?? '')) return null
+    throw error
+  }
+}
+
+const writeNew = (place: string, { content, mode, owner }: GenerationFile): void => {
   const { O_WRONLY, O_CREAT, O_EXCL, O_NOFOLLOW } = fs.constants
   const fd = fs.openSync(place, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600)
   try {
@@ -117,15 +151,32 @@ const removeLeftover = (place: string): void => {
   }
 }
 
-/** `.web.7`, and `.web.7.link`, which a crash left. */
-const ours = (directory: string, name: string): string[] =>
-  fs.readdirSync(directory).filter((entry) => numberOf(name, entry.replace(/\.link$/, '')) !== null)
+/** Folders of generations, and links that a crash left: of this user, and of the type that their names say. */
+const ours = (directory: string, name: string): string[] => {
+  const { uid } = processOwner()
+  return fs.readdirSync(directory).filter((entry) => {
+    if (numberOf(name, entry) === null) return false
+    const found = fs.lstatSync(path.join(directory, entry), { throwIfNoEntry: false })
+    if (found?.uid !== uid) return false
+    return isFolderName(name, entry)
+      ? found.isDirectory()
+      : found.isSymbolicLink() && `${fs.readlinkSync(path.join(directory, entry))}${linkEnd}` === entry
+  })
+}
 
+/** Also of what is not ours: the next number is that of nothing there. */
 const numbersIn = (directory: string, name: string): number[] =>
-  ours(directory, name).flatMap((entry) => numberOf(name, entry.replace(/\.link$/, '')) ?? [])
+  fs.readdirSync(directory).flatMap((entry) => numberOf(name, entry) ?? [])
+
+/** `.muster.web.7`, and `.muster.web.7.link`, which is renamed to `web`. Nobody else names files so. */
+const prefixOf = (name: string): string => `.muster.${name}.`
+const linkEnd = '.link'
+
+const isFolderName = (name: string, entry: string): boolean =>
+  numberOf(name, entry) !== null && !entry.endsWith(linkEnd)
 
 const numberOf = (name: string, entry: string): number | null => {
-  if (!entry.startsWith(`.${name}.`)) return null
-  const digits = entry.slice(name.length + 2)
+  if (!entry.startsWith(prefixOf(name))) return null
+  const digits = entry.slice(prefixOf(name).length).replace(/\.link$/, '')
   return /^[1-9]\d{0,14}$/.test(digits) ? Number(digits) : null
 }

@@ -19,12 +19,12 @@ export type TreeFile = {
  */
 export const writeTree = (folder: string, files: readonly TreeFile[], wrote: () => void): void => {
   const folders = new Set([folder])
-  fs.mkdirSync(folder, { mode: 0o755 })
+  makeOpenFolder(folder)
   for (const file of files) {
     for (const above of foldersOf(file.path)) {
       const place = path.join(folder, above)
       if (folders.has(place)) continue
-      fs.mkdirSync(place, { mode: 0o755 })
+      makeOpenFolder(place)
       folders.add(place)
     }
     writeFile(path.join(folder, file.path), file)
@@ -32,6 +32,12 @@ export const writeTree = (folder: string, files: readonly TreeFile[], wrote: () 
   }
   for (const place of folders) flushFolder(place)
   flushFolder(path.dirname(folder))
+}
+
+/** Whatever the umask is: who may read a file is said by the mode of the file. */
+const makeOpenFolder = (folder: string): void => {
+  fs.mkdirSync(folder)
+  fs.chmodSync(folder, 0o755)
 }
 
 /** `a/b/c`: a, a/b. */

@@ -60,12 +60,16 @@ export const readFileIfAny = (file: string): string | null => {
   }
 }
 
-/** As `readFileIfAny`, and `too-long` for a longer file, of which no more than that is read. */
-export const readShortFile = (file: string, longest: number): { readonly text: string } | null | 'too-long' => {
+/** As `readFileIfAny`, and `too-long` for a longer file, of which no more than that is read. `links`: of the last segment. */
+export const readShortFile = (
+  file: string,
+  longest: number,
+  links: 'followed' | 'refused' = 'followed',
+): { readonly text: string } | null | 'too-long' => {
   const content = Buffer.alloc(longest + 1)
   let length = 0
   try {
-    const fd = fs.openSync(file, fs.constants.O_RDONLY)
+    const fd = fs.openSync(file, fs.constants.O_RDONLY | (links === 'refused' ? fs.constants.O_NOFOLLOW : 0))
     try {
       for (let more = -1; more !== 0; length += more) {
         more = fs.readSync(fd, content, length, content.length - length, null)
@@ -82,6 +86,12 @@ export const readShortFile = (file: string, longest: number): { readonly text: s
 
 export const makeFolder = (folder: string, mode: 0o700 | 0o755): void => {
   fs.mkdirSync(folder, { recursive: true, mode })
+}
+
+/** Lets every user go through the folder to what is in it, without listing it. */
+export const letPass = (folder: string): void => {
+  const mode = fs.statSync(folder).mode & 0o7777
+  if ((mode & 0o011) !== 0o011) fs.chmodSync(folder, mode | 0o011)
 }
 
 export const removeFile = (file: string): void => {

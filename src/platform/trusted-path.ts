@@ -19,7 +19,7 @@ export const ownTrust = (): Trust => {
 }
 
 /** `links`: those of trusted users are followed, or none is. */
-export type Expected = { readonly kind: 'file' | 'folder'; readonly links: 'refused' | 'followed' }
+export type Expected = { readonly kind: 'file' | 'folder' | 'socket'; readonly links: 'refused' | 'followed' }
 
 const mostLinks = 40
 
@@ -62,7 +62,8 @@ export const readTrustedFile = (
   const fault = faultOfPath(file, trust, { kind: 'file', links: 'followed' })
   if (fault !== null) return { fault }
   try {
-    const found = readShortFile(file, longest)
+    // Its links were followed, and are those of trusted users.
+    const found = readShortFile(fs.realpathSync(file), longest, 'refused')
     if (found === null) return { fault: `${file} does not exist` }
     return found === 'too-long' ? { fault: `${file} has more than ${longest} bytes` } : found
   } catch (error) {
@@ -87,11 +88,17 @@ const faultOf = (
   kind: Expected['kind'],
   isLast: boolean,
 ): string | null => {
-  if (kind === 'folder' ? !stats.isDirectory() : !stats.isFile()) return `${place} is not a ${kind}`
+  if (!isKind[kind](stats)) return `${place} is not a ${kind}`
   if (!isOwned(stats, trust)) return ownerFault(place, stats, trust)
   if ((stats.mode & 0o022) === 0) return null
   if (trust.stickyFolders && !isLast && (stats.mode & 0o1000) !== 0) return null
   return `${place} can be written by other users than its owner (mode ${(stats.mode & 0o7777).toString(8)})`
+}
+
+const isKind: Readonly<Record<Expected['kind'], (stats: fs.Stats) => boolean>> = {
+  file: (stats) => stats.isFile(),
+  folder: (stats) => stats.isDirectory(),
+  socket: (stats) => stats.isSocket(),
 }
 
 const isOwned = ({ uid }: fs.Stats, trust: Trust): boolean => uid === 0 || uid === trust.uid

@@ -1,7 +1,8 @@
 // A program of the host, run without a shell in a process group of its own, perhaps as another user. What it says is read and
 // the end of it kept; with its end, or at a time limit, the whole group ends.
 
-import { spawn } from 'node:child_process'
+import { spawn, type ChildProcess } from 'node:child_process'
+import type { Readable } from 'node:stream'
 import { errno, type Owner } from './files.ts'
 
 export type UserCommand = {
@@ -36,26 +37,54 @@ const longestLine = 256
 /** What it has started may hold the pipes open. */
 const drainMs = 1_000
 
-export const startUserProcess = ({ command, env, cwd, user }: UserCommand): UserProcess => {
+/** Never throws: one that could not be started has ended. */
+export const startUserProcess = (command: UserCommand): UserProcess => {
+  try {
+    return watched(spawned(command))
+  } catch (error) {
+    // Of some errors (EPERM, ENOMEM, E2BIG) Node does not tell the process that it could not make, but throws.
+    return neverStarted(error)
+  }
+}
+
+const spawned = ({ command, env, cwd, user }: UserCommand): ChildProcess => {
   const [program = '', ...args] = command
-  const child = spawn(program, args, {
+  return spawn(program, args, {
     cwd,
     env: { ...env },
     detached: true,
     stdio: ['ignore', 'pipe', 'pipe'],
     ...(user === null ? {} : { uid: user.uid, gid: user.gid }),
   })
+}
+
+const notStarted = (error: unknown): HowEnded => ({
+  code: null,
+  how: `could not be started: ${errno(error) ?? (error instanceof Error ? error.message : String(error))}`,
+})
+
+const neverStarted = (error: unknown): UserProcess => ({
+  pid: null,
+  ended: Promise.resolve(notStarted(error)),
+  running: () => false,
+  lastLines: () => [],
+  stop: () => Promise.resolve(),
+})
+
+const watched = (child: ChildProcess): UserProcess => {
   let said = ''
-  for (const stream of [child.stdout, child.stderr]) {
-    stream.setEncoding('utf8').on('data', (text: string) => (said = (said + text).slice(-keptCharacters)))
-    stream.on('error', () => {})
+  // Where no descriptor is left (EMFILE) there are none, whatever their type says.
+  const streams: readonly (Readable | null | undefined)[] = [child.stdout, child.stderr]
+  for (const stream of streams) {
+    stream?.setEncoding('utf8').on('data', (text: string) => (said = (said + text).slice(-keptCharacters)))
+    stream?.on('error', () => {})
   }
   const { pid } = child
   let running = pid !== undefined
   const ended = new Promise<HowEnded>((resolve) => {
     child.once('error', (error) => {
       running = false
-      resolve({ code: null, how: `could not be started: ${errno(error) ?? error.message}` })
+      resolve(notStarted(error))
     })
     child.once('exit', (code, signal) => {
       running = false
@@ -107,15 +136,19 @@ const signalGroup = (pid: number, signal: NodeJS.Signals): void => {
 
 export type RanInTime = HowEnded & { readonly timedOut: boolean; readonly lines: readonly string[] }
 
-/** From its start to its end, or to the end of its whole group after `withinMs`. */
-export const runInTime = async (command: UserCommand, withinMs: number): Promise<RanInTime> => {
+/** From its start to its end, or to the end of its whole group after `withinMs`, or when `over` says so. */
+export const runInTime = async (command: UserCommand, withinMs: number, over: AbortSignal): Promise<RanInTime> => {
   const process = startUserProcess(command)
   let timedOut = false
+  const stop = (): void => void process.stop(0)
   const timer = setTimeout(() => {
     timedOut = true
-    void process.stop(0)
+    stop()
   }, withinMs)
+  over.addEventListener('abort', stop)
+  if (over.aborted) stop()
   const end = await process.ended
+  over.removeEventListener('abort', stop)
   clearTimeout(timer)
   return { ...end, timedOut, lines: process.lastLines(5) }
 }

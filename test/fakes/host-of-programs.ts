@@ -3,21 +3,21 @@
 import * as fs from 'node:fs'
 import * as path from 'node:path'
 import type { RequestOf } from '#agent/helper/verbs.ts'
+import { programUri } from '#domain/core/subject-uri.ts'
 import type { Scope } from '../process/cleanup.ts'
 import { tempFolder } from '../process/temp-folder.ts'
-import { programAuthority, type ProgramAuthority } from './program-authority.ts'
+import { certificatePem, programsAuthority, type ProgramsAuthority } from './programs-authority.ts'
 
 export const thisNode = { domain: 'example.test', id: 'gpu-001' }
 
-export const uriOf = (output: string, { domain, id } = thisNode): string =>
-  `spiffe://${domain}/node/${id}/program/${output}`
+export const uriOf = (output: string, { domain, id } = thisNode): string => programUri(domain, id, output)
 
 export type ProgramHost = {
   readonly folder: string
   /** Listed for outputs. */
   readonly tls: string
   readonly agentToml: string
-  readonly authority: ProgramAuthority
+  readonly authority: ProgramsAuthority
   /** After what every host has: its node, its roots and its directory. */
   allow(toml: string): void
   /** A request that is allowed, with these changes. */
@@ -39,10 +39,10 @@ export const hostOfPrograms = (t: Scope, nowMs: number, inside = tempFolder(t)):
   const folder = fs.realpathSync(inside)
   const tls = path.join(folder, 'tls')
   const agentToml = path.join(folder, 'agent.toml')
-  const authority = programAuthority(nowMs)
+  const authority = programsAuthority(nowMs)
   fs.mkdirSync(tls, { mode: 0o755 })
   fs.chmodSync(tls, 0o755)
-  fs.writeFileSync(path.join(folder, 'roots.pem'), authority.rootPem, { mode: 0o644 })
+  fs.writeFileSync(path.join(folder, 'roots.pem'), certificatePem(authority.root), { mode: 0o644 })
   const allow = (toml: string): void => {
     const always = [
       '[node]',
@@ -66,8 +66,8 @@ export const hostOfPrograms = (t: Scope, nowMs: number, inside = tempFolder(t)):
       name: 'web',
       files: filesIn(tls),
       ...authority.leaf({ uris: [uriOf(change.name ?? 'web')] }),
-      roots: authority.rootPem,
-      lists: [...authority.lists(7)],
+      roots: certificatePem(authority.root),
+      lists: authority.listPems(7),
       authorities: '',
       ...change,
     }),

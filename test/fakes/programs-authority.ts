@@ -3,7 +3,7 @@
 import { rootSpec, issuingSpec } from '#pki/authority-certificates.ts'
 import { buildCertificate } from '#pki/certificate.ts'
 import { buildCrl, type RevokedEntry } from '#pki/crl.ts'
-import { parseCsr } from '#pki/csr.ts'
+import { makeCsr, parseCsr } from '#pki/csr.ts'
 import { wholeSecondMs } from '#pki/der-time.ts'
 import { generateKey } from '#pki/keys.ts'
 import { toPem } from '#pki/pem.ts'
@@ -23,16 +23,22 @@ export type ProgramsAuthority = {
   revoked: RevokedEntry[]
   /** As the plane answers; `change` takes the place of what the leaf would say. */
   leafFor(csrPem: string, output: ConfigOutput, change?: Partial<LeafWish>): ProgramResponse
-  lists(numbers?: number): ProgramLists
+  /** For a new key, as a helper gets it. */
+  leaf(change?: Partial<LeafWish>): { readonly key: string; readonly chain: string }
+  lists(number?: number): ProgramLists
+  /** Of the issuing CA and of the root, PEM. `baseNumber`: the first only adds to the list of that number. */
+  listPems(number: number, baseNumber?: number | null, aheadMs?: number): [issuing: string, root: string]
   anotherIssuing(): Held
 }
 
 export type LeafWish = {
-  readonly uri: string
+  readonly uris: readonly string[]
   readonly lifetimeMs: number
   readonly names: readonly string[]
   readonly usage: ConfigOutput['usage']
   readonly issuedAtMs: number
+  /** An authority in place of a leaf. */
+  readonly ca: boolean
 }
 
 export const outputOf = (change: Partial<ConfigOutput> = {}): ConfigOutput => ({
@@ -52,12 +58,18 @@ export const programsAuthority = (nowMs: number): ProgramsAuthority => {
     const key = generateKey('p256')
     return hold(key, issuingSpec(authority(key, 365 * day, nowMs), root.certificate), rootKey)
   }
-  const listOf = (held: Held, role: 'root' | 'issuing', number: number): ProgramLists['lists'][number] => {
-    const thisUpdateMs = wholeSecondMs(Date.now() - 1_000)
+  const listOf = (
+    held: Held,
+    role: 'root' | 'issuing',
+    number: number,
+    baseNumber: number | null = null,
+    aheadMs = 0,
+  ): ProgramLists['lists'][number] => {
+    const thisUpdateMs = wholeSecondMs(Date.now() + aheadMs - 1_000)
     const nextUpdateMs = thisUpdateMs + 3 * day
     const { certificate } = held
     const authorityKeyId = certificate.subjectKeyId ?? ''
-    const spec = { authorityKeyId, number, baseNumber: null, thisUpdateMs, nextUpdateMs, freshestUrl: null }
+    const spec = { authorityKeyId, number, baseNumber, thisUpdateMs, nextUpdateMs, freshestUrl: null }
     const entries = role === 'issuing' ? it.revoked : []
     const der = buildCrl({ ...spec, issuer: certificate.subjectName, entries }, held.key)
     return {
@@ -84,11 +96,12 @@ export const programsAuthority = (nowMs: number): ProgramsAuthority => {
       const csr = parseCsr(csrPem)
       if (csr.kind === 'malformed') throw new Error(csr.why)
       const wish: LeafWish = {
-        uri: `spiffe://example.test/node/gpu-001/program/${output.name}`,
+        uris: [`spiffe://example.test/node/gpu-001/program/${output.name}`],
         lifetimeMs: output.lifetime_ms,
         names: output.names,
         usage: output.usage,
         issuedAtMs: Date.now(),
+        ca: false,
         ...change,
       }
       const { issuing } = it
@@ -104,10 +117,10 @@ export const programsAuthority = (nowMs: number): ProgramsAuthority => {
           notAfterMs: wholeSecondMs(wish.issuedAtMs + wish.lifetimeMs),
           spki: csr.spki,
           extensions: {
-            ca: null,
+            ca: wish.ca ? { pathLen: null } : null,
             keyUsage: ['digitalSignature'],
             extendedKeyUsage: usages[wish.usage],
-            uris: [wish.uri],
+            uris: wish.uris,
             dnsNames: named('dns:'),
             ips: named('ip:'),
             authorityKeyId: issuing.certificate.subjectKeyId ?? '',
@@ -123,10 +136,19 @@ export const programsAuthority = (nowMs: number): ProgramsAuthority => {
         server_time: isoTime(Date.now()),
       }
     },
+    leaf: (change = {}) => {
+      const key = generateKey('p256')
+      const { certificate_chain: chain } = it.leafFor(makeCsr(key, 'program'), outputOf(), change)
+      return { key: key.pkcs8Pem(), chain }
+    },
     lists: (number = it.number) => ({
       roots: [certificatePem(root)],
       lists: [listOf(root, 'root', number), ...all.map((held) => listOf(held, 'issuing', number))],
     }),
+    listPems: (number, baseNumber = null, aheadMs = 0) => [
+      listOf(it.issuing, 'issuing', number, baseNumber, aheadMs).list,
+      listOf(root, 'root', number, null, aheadMs).list,
+    ],
   }
   return it
 }

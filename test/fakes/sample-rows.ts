@@ -9,7 +9,7 @@ import type { Membership, Node, Recovery, Repair, Slot, Slots } from '#domain/co
 import { noOverlay } from '#domain/fleet/overlay.ts'
 import { shippedProfiles, type Profile } from '#domain/core/profile.ts'
 import type { FormerNode } from '#domain/core/purged-node.ts'
-import type { Token } from '#domain/enrollment/token.ts'
+import type { Token } from '#domain/core/token.ts'
 import type { VCluster } from '#domain/fleet/vcluster.ts'
 
 export const minute = 60_000

@@ -57,6 +57,33 @@ test('an agent that is killed at any step of replacing the files leaves the old 
   }
 })
 
+test('a service of another user reads the files whose mode lets it, whatever the umask is, and nothing else of the state', (t) => {
+  if (withPeer(t, 'root') === null) return
+  const state = path.join(tempFolder(t), 'state')
+  fs.chmodSync(path.dirname(state), 0o755)
+  const umask = process.umask(0o077)
+  const files = openOverlayFiles(state)
+  try {
+    fs.mkdirSync(state)
+    fs.writeFileSync(path.join(state, 'credentials.json'), 'secret', { mode: 0o600 })
+    assert.deepEqual(files.apply([...after, { path: 'etc/open.conf', mode: 0o644, content: 'open\n' }]), {
+      kind: 'applied',
+    })
+  } finally {
+    process.umask(umask)
+  }
+  const asNobody = (file: string) => {
+    const { status, stdout } = spawnSync('cat', [file], { uid: 65534, gid: 65534, encoding: 'utf8' })
+    return status === 0 ? stdout : null
+  }
+  assert.equal(asNobody(path.join(files.current, 'etc/open.conf')), null)
+  files.letOthersIn()
+  assert.equal(asNobody(path.join(files.current, 'etc/open.conf')), 'open\n')
+  assert.equal(asNobody(path.join(files.current, 'etc/app.conf')), null, 'its mode is 0600')
+  assert.equal(asNobody(path.join(state, 'credentials.json')), null)
+  assert.equal(fs.statSync(state).mode & 0o777, 0o711)
+})
+
 test('files that are written anew are in force under the same name as before', (t) => {
   const files = openOverlayFiles(tempFolder(t))
   files.apply(before)

@@ -91,19 +91,28 @@ test('the terms of a service are properties of its unit; one that may end is kep
   const fake = fakeSystemd(t)
   const limits = { memoryBytes: 2 ** 30, cpus: 1.5, openFiles: 4096 }
   const terms: WantedTerms = {
-    ...{ user: 'worker', environment: { BATCH: '8' }, workingDirectory: '/srv', ...limits },
+    ...{ user: 'worker', environment: { PASSWORD: 'say "$5"' }, workingDirectory: '/srv', ...limits },
     restart: 'on-failure',
   }
-  await openSystemdRunner(state).ensure({ ...service('app', 'a'.repeat(16)), terms }, {})
+  const folder = tempFolder(t)
+  const runner = openSystemdRunner(folder)
+  await runner.ensure({ ...service('app', 'a'.repeat(16)), terms }, {})
   const asked = fake.asked()
   for (const word of [
-    ...['--uid=worker', '--working-directory=/srv', '--setenv=BATCH=8', '--property=Restart=on-failure'],
+    ...['--uid=worker', '--working-directory=/srv', '--property=Restart=on-failure'],
+    `--property=EnvironmentFile=${folder}/environment/app.env`,
     ...['--property=MemoryMax=1073741824', '--property=CPUQuota=150%', '--property=LimitNOFILE=4096'],
     '--property=RemainAfterExit=yes',
   ]) {
     assert.ok(asked.includes(word), `${word} in ${asked.join(' ')}`)
   }
   assert.ok(!asked.includes('--collect') && !asked.some((word) => word.startsWith('--gid=')))
+  const file = path.join(folder, 'environment', 'app.env')
+  assert.equal(fs.readFileSync(file, 'utf8'), 'PASSWORD="say \\"\\$5\\""\n')
+  assert.equal(fs.statSync(file).mode & 0o777, 0o600)
+  assert.ok(!asked.some((word) => word.includes('$5"')), 'every user can read the words of a command')
+  await runner.stop(['app'])
+  assert.equal(fs.existsSync(file), false)
 })
 
 test('a unit that is the same is left alone, also by the next agent; one that differs or was stopped is replaced', async (t) => {

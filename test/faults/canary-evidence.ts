@@ -46,8 +46,8 @@ export const openEvidence = (root: string): Evidence => {
     look(last = false) {
       for (const file of filesBelow(root)) {
         const content = readIfThere(file)
-        // An agent that lives on may be in the middle of replacing its identity; at the last look nothing half written is left.
-        const place = path.relative(root, last ? file : file.replace(/(\/identity\.json)\.new$/, '$1'))
+        // An agent that lives on may be in the middle of replacing a file; at the last look nothing half written is left.
+        const place = path.relative(root, last ? file : file.replace(/(\/(identity|programs)\.json)\.new$/, '$1'))
         if (content !== null) keep(`file ${place}`, content.bytes, last, content.modes)
       }
       lookAtProcesses()

@@ -7,9 +7,10 @@ import { scanFor } from './secret-scan.ts'
 
 /**
  * A place that is meant to hold secrets of a kind. `{owner}` stands for whose it is, `*` for anything. `until`: only as
- * long as it is not used; at the end it has to be gone.
+ * long as it is not used; at the end it has to be gone. `folder`: others go through it to what is beside the secret.
  */
-export type Meant = string | { readonly until: 'used'; readonly place: string }
+export type Meant =
+  string | { readonly until: 'used'; readonly place: string } | { readonly folder: 'for all'; readonly place: string }
 
 export type MeantPlaces = Readonly<Record<SecretKind, readonly Meant[]>>
 
@@ -47,7 +48,7 @@ export const judge = (
         continue
       }
       used.add(`${secret.kind}: ${placeOf(row)}`)
-      if (modes !== null && ((modes.file | modes.folder) & 0o077) !== 0) open.add(place)
+      if (modes !== null && (modesOf(row, modes) & 0o077) !== 0) open.add(place)
     }
     findings.push(...strangersIn(bytes, place, meant))
   }
@@ -55,10 +56,13 @@ export const judge = (
   return { findings, open: [...open], idle: rows.filter((row) => !used.has(row)) }
 }
 
+const modesOf = (row: Meant, { file, folder }: NonNullable<Seen['modes']>): number =>
+  typeof row === 'object' && 'folder' in row ? file : file | folder
+
 const placeOf = (row: Meant): string => (typeof row === 'string' ? row : row.place)
 
 const allows = (row: Meant, owner: string | null, place: string, last: boolean): boolean => {
-  if (typeof row === 'object' && last) return false
+  if (typeof row === 'object' && 'until' in row && last) return false
   const pattern = placeOf(row)
     .split(/(\{owner\}|\*)/)
     .map((part) =>

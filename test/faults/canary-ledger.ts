@@ -4,6 +4,7 @@ import { createPrivateKey, randomBytes } from 'node:crypto'
 import * as fs from 'node:fs'
 import * as path from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
+import { noLeaves, type Leaves } from '#agent/programs/leaf-store.ts'
 import type { Credentials } from '#agent/state/credentials.ts'
 import { openKeyCustody } from '#plane/keys/key-custody.ts'
 import { bearerIn } from '#plane/authority/recovery-authority.ts'
@@ -92,10 +93,13 @@ const privateHalf = (pem: string): Buffer => {
   return Buffer.from(d, 'base64url')
 }
 
-/** All keys in an agent's folder by now: of the certificate in use, the one before, the one asked for, for recovery and for WireGuard. */
+/**
+ * All keys in an agent's folder by now: of the certificate in use, the one before, the one asked for, for recovery, for WireGuard and
+ * of programs.
+ */
 export const learnFromAgent = (ledger: Ledger, node: string, stateFolder: string): void => {
   for (const name of ['identity.json', 'identity.json.new']) {
-    const kept = parsed(path.join(stateFolder, name))
+    const kept = parsedAs<Credentials>(path.join(stateFolder, name))
     if (kept === null) continue
     const { identity, request } = kept
     const keys = [identity?.current, identity?.previous, request].flatMap((has) => has?.keyPem ?? [])
@@ -104,6 +108,10 @@ export const learnFromAgent = (ledger: Ledger, node: string, stateFolder: string
     const credential = identity?.recovery?.credential
     if (credential?.kind === 'key') ledger.learn('recovery key of an agent', node, credential.keyPem)
     if (credential?.kind === 'bearer') ledger.learn('bearer token', node, credential.token)
+  }
+  for (const name of ['programs.json', 'programs.json.new']) {
+    const { leaves, requests } = parsedAs<Leaves>(path.join(stateFolder, name)) ?? noLeaves
+    for (const { keyPem } of [...leaves, ...requests]) ledger.learn('key of a program', node, keyPem)
   }
   for (const name of ['wireguard.key', 'wireguard.key.new']) {
     const material = Buffer.from(textOf(path.join(stateFolder, name)), 'base64')
@@ -127,9 +135,9 @@ const textOf = (file: string): string => {
   }
 }
 
-const parsed = (file: string): Credentials | null => {
+const parsedAs = <T>(file: string): T | null => {
   try {
-    return JSON.parse(fs.readFileSync(file, 'utf8')) as Credentials
+    return JSON.parse(fs.readFileSync(file, 'utf8')) as T
   } catch {
     // Not there, or not whole: the next look sees it.
     return null

@@ -97,9 +97,13 @@ const isBack = (world: World, name: string, before: number): Promise<unknown> =>
     { ...patience, everyMs: 200 },
   )
 
-/** Into the WireGuard network, with programs in place of `ip` and `wg`: no interface is made here, and what they are given is seen. */
+/**
+ * Into the WireGuard network, with programs in place of `ip` and `wg`: no interface is made here, and what they are given is seen.
+ * The same machine has a certificate for a program.
+ */
 export const joinNetwork = async (world: World): Promise<void> => {
-  const set = { 'wireguard.mode': 'required' }
+  const outputs = [{ name: 'web', files: { combined: true, pkcs12: true } }]
+  const set = { 'wireguard.mode': 'required', outputs }
   const made = await world.operate('POST', '/v1/profiles', { name: 'meshed', from: 'gpu-cloud', set })
   assert.equal(made.status, 201, JSON.stringify(made.body))
   const programs = path.dirname(world.put('bin/.keep', ''))
@@ -110,13 +114,20 @@ export const joinNetwork = async (world: World): Promise<void> => {
     fs.writeFileSync(path.join(programs, name), script, { mode: 0o700 })
   }
   const env = { PATH: `${programs}:${process.env['PATH'] ?? ''}` }
+  const published = world.at('published/meshed-1')
   const join = await world.invite('meshed-1', 'meshed')
-  const agent = world.startAgent('meshed-1', { join, env, args: ['--wireguard', 'muster9', ...busy] })
+  const agent = world.startAgent('meshed-1', {
+    join,
+    env,
+    args: ['--wireguard', 'muster9', '--publish', published, ...busy],
+  })
   await connected(world, ['meshed-1'])
   const configured = (): boolean => fs.existsSync(seen) && fs.readFileSync(seen, 'utf8').includes('wg syncconf')
   await eventually('the interface to be configured', configured, patience)
+  await eventually('the output to be in place', () => fs.existsSync(path.join(published, 'web', 'key.pem')), patience)
   world.look()
   await world.muster(['agent', 'status', '--state', agent.state])
+  await world.muster(['agent', 'cert', 'show', 'web', '--state', agent.state])
   await world.muster(['node', 'show', 'meshed-1', '-o', 'json'])
   await agent.stop()
 }

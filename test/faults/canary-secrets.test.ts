@@ -41,7 +41,11 @@ const meant: MeantPlaces = {
   'key of an agent': [...identity, 'file damaged/identity.json'],
   'recovery key of an agent': [...identity, 'file damaged/identity.json'],
   'WireGuard key of an agent': ['file agents/{owner}/wireguard.key'],
-  'key of a program': [],
+  'key of a program': [
+    'file agents/{owner}/programs.json',
+    { place: 'file published/{owner}/.muster.web.*/key.pem', folder: 'for all' },
+    { place: 'file published/{owner}/.muster.web.*/combined.pem', folder: 'for all' },
+  ],
   'bearer token': ['file agents/{owner}/identity.json'],
   'repair token': ['file out/{owner}.repair.json', { place: 'file agents/{owner}/repair.json', until: 'used' }],
   'bootstrap key': ['file etc/static.key'],
@@ -113,8 +117,7 @@ test('no secret is found anywhere but where it is meant to be', async (t) => {
   const kinds = new Set([...secrets.keys()].map(({ kind }) => kind))
   assert.deepEqual(
     secretKinds.filter((kind) => !kinds.has(kind)),
-    // No agent of this run publishes an output.
-    ['key of a program'],
+    [],
     'kinds of which there was none',
   )
   const ofPlane = new Set(
@@ -151,7 +154,7 @@ const assertPrivate = (world: World): void => {
 
 const known = [
   /^data\/(admin\.key|muster\.db(-wal|-shm)?|plane\.(lock|domain)|journal-heads\.json|muster\.reserve|left-behind|keys\/[a-z-]+(\.[0-9a-f]+)*\.key)$/,
-  /^agents\/[a-z0-9-]+\/(identity\.json|status\.json|record|sighting|sightings-earlier|config\.json|addresses\.json|marked\.json|reserve|agent\.lock|wireguard\.key|peers\.json)$/,
+  /^agents\/[a-z0-9-]+\/(identity\.json|status\.json|record|sighting|sightings-earlier|config\.json|addresses\.json|marked\.json|reserve|agent\.lock|wireguard\.key|peers\.json|programs\.json|program-lists\.json)$/,
   /^tmp\/\.keep$/,
 ]
 

@@ -13,17 +13,21 @@ import { systemClock } from '#platform/clock.ts'
 import { silentLog } from '#platform/log.ts'
 import { systemRandom } from '#platform/random.ts'
 import { systemTimers } from '#platform/timers.ts'
+import { testTrust } from '../fakes/helped-host.ts'
 import { hostOfPrograms } from '../fakes/host-of-programs.ts'
 import { cleanup } from '../process/cleanup.ts'
 import { eventually, within } from '../process/eventually.ts'
 
-const helperAt = async (t: TestContext): Promise<string> => {
-  const host = hostOfPrograms(t, systemClock.nowMs())
+const helperAt = async (t: TestContext, host = hostOfPrograms(t, systemClock.nowMs())): Promise<string> => {
   const socket = path.join(host.folder, 'run', 'socket')
-  const trust = { uid: process.geteuid?.() ?? 0, stickyFolders: true }
   const helper = await startHelper(
-    { clock: systemClock, timers: systemTimers, random: systemRandom, log: silentLog, trust },
-    { agentToml: host.agentToml, socket: { path: socket }, agentUser: null },
+    { clock: systemClock, timers: systemTimers, random: systemRandom, log: silentLog, trust: testTrust },
+    {
+      agentToml: host.agentToml,
+      socket: { path: socket },
+      agentUser: null,
+      stateFolder: path.join(host.folder, 'state'),
+    },
   )
   assert.ok('close' in helper, JSON.stringify(helper))
   cleanup(t, () => helper.close())
@@ -53,7 +57,7 @@ const codeIn = (line: string): string | null =>
 
 /** Whoever else is connected, the helper answers the next one. */
 const stillAnswers = async (socket: string): Promise<void> => {
-  const client = openHelperClient(systemTimers, socket)
+  const client = openHelperClient(systemTimers, socket, () => null)
   try {
     assert.equal((await within('hello', 10_000, client.ask('hello', {}))).fault, null)
   } finally {
@@ -159,6 +163,28 @@ test('more connections than it takes are refused, and free again when they end',
   await eventually('a connection to be free', () => stillAnswers(socket).then(() => true))
 })
 
+test('slow checks hold up no other request of their connection, however many there are', async (t) => {
+  const host = hostOfPrograms(t, systemClock.nowMs())
+  const user = process.geteuid?.() === 0 ? 'nobody' : String(process.geteuid?.())
+  const names = Array.from({ length: 40 }, (_, at) => `slow${at}`)
+  const check = (name: string): string =>
+    `[checks.${name}]\nexecutable = "/bin/sleep"\nuser = "${user}"\narguments = ["600"]\n`
+  host.allow(`${names.map(check).join('')}[reloads.web]\ncommand = ["/bin/true"]\n`)
+  const client = openHelperClient(systemTimers, await helperAt(t, host), () => null)
+  const slow = names.map((name) =>
+    client.ask('check.run', { name, arguments: [] }).then(
+      () => 'done',
+      ({ code }: { code: string }) => code,
+    ),
+  )
+  assert.equal((await within('hello', 10_000, client.ask('hello', {}))).fault, null)
+  await within('an output', 10_000, client.ask('output.write', host.request()))
+  await within('a reload', 10_000, client.ask('reload', { name: 'web' }))
+  client.close()
+  const said = await Promise.all(slow)
+  assert.deepEqual([said.filter((code) => code === 'BUSY').length, new Set(said)], [8, new Set(['BUSY', 'NO_HELPER'])])
+})
+
 test('the socket is for one user, and a folder that others can change is refused', async (t) => {
   const socket = await helperAt(t)
   assert.equal(fs.statSync(socket).mode & 0o777, 0o600)
@@ -166,11 +192,16 @@ test('the socket is for one user, and a folder that others can change is refused
   const open = path.join(host.folder, 'open')
   fs.mkdirSync(open)
   fs.chmodSync(open, 0o777)
-  const trust = { uid: process.geteuid?.() ?? 0, stickyFolders: true }
+  const options = { agentToml: host.agentToml, agentUser: null }
   const refusal = await startHelper(
-    { clock: systemClock, timers: systemTimers, random: systemRandom, log: silentLog, trust },
-    { agentToml: host.agentToml, socket: { path: path.join(open, 'socket') }, agentUser: null },
+    { clock: systemClock, timers: systemTimers, random: systemRandom, log: silentLog, trust: testTrust },
+    { ...options, socket: { path: path.join(open, 'socket') }, stateFolder: path.join(host.folder, 'state') },
   )
   assert.ok('code' in refusal && refusal.code === 'PATH_UNSAFE', JSON.stringify(refusal))
   assert.match(refusal.message, /open can be written by other users/)
+  const stateless = await startHelper(
+    { clock: systemClock, timers: systemTimers, random: systemRandom, log: silentLog, trust: testTrust },
+    { ...options, socket: { path: path.join(host.folder, 'run', 'socket') }, stateFolder: open },
+  )
+  assert.match('code' in stateless ? stateless.message : '', /cannot keep its state in .*: .*open can be written/)
 })

@@ -1,66 +1,18 @@
-// What a hostile agent, or a hostile plane behind it, may ask of the helper: each refused, or contained, and what was in place
+// What a hostile agent, or a hostile plane behind it, may ask the helper to write: each refused, or contained, and what was in place
 // before is in place afterwards.
 
 import assert from 'node:assert/strict'
 import * as fs from 'node:fs'
 import * as path from 'node:path'
-import { test, type TestContext } from 'node:test'
-import { openVerbs, type VerbPerformer } from '#agent/helper/perform-verb.ts'
-import type { HelperCode, RequestOf, Verb } from '#agent/helper/verbs.ts'
+import { test } from 'node:test'
+import type { HelperCode, RequestOf } from '#agent/helper/verbs.ts'
 import { systemClock } from '#platform/clock.ts'
-import { silentLog } from '#platform/log.ts'
-import { stillRuns } from '#platform/process-mark.ts'
-import { systemRandom } from '#platform/random.ts'
-import { systemTimers } from '#platform/timers.ts'
-import { filesIn, hostOfPrograms, thisNode, uriOf, type ProgramHost } from '../fakes/host-of-programs.ts'
-import { programAuthority } from '../fakes/program-authority.ts'
+import { done, helpedHost, refusedWith, type HelpedHost } from '../fakes/helped-host.ts'
+import { filesIn, thisNode, uriOf } from '../fakes/host-of-programs.ts'
+import { certificatePem, programsAuthority } from '../fakes/programs-authority.ts'
 import { withPeer } from '../peers/peer.ts'
-import { cleanup } from '../process/cleanup.ts'
 import { mountTmpfs } from '../process/tmpfs.ts'
 import { tempFolder } from '../process/temp-folder.ts'
-
-type Said = { readonly answer: unknown } | { readonly code: HelperCode; readonly message: string }
-
-type Helped = ProgramHost & { ask<V extends Verb>(verb: V, body: RequestOf<V>): Promise<Said> }
-
-/** In the process of the test, and trusting who runs it, as a helper trusts that was started by hand. */
-const helped = (t: TestContext, inside?: string): Helped => {
-  const host = hostOfPrograms(t, systemClock.nowMs(), inside)
-  const uid = process.geteuid?.() ?? 0
-  const verbs: VerbPerformer = openVerbs(
-    {
-      clock: systemClock,
-      timers: systemTimers,
-      random: systemRandom,
-      log: silentLog,
-      trust: { uid, stickyFolders: true },
-    },
-    { agentToml: host.agentToml, agentUser: null },
-    'child',
-  )
-  cleanup(t, () => verbs.close())
-  return {
-    ...host,
-    ask: async (verb, body) => {
-      const reply = JSON.parse(await verbs.perform(JSON.stringify({ id: 1, verb, body }))) as {
-        answer?: unknown
-        refused?: { code: HelperCode; message: string }
-      }
-      return reply.refused ?? { answer: reply.answer }
-    },
-  }
-}
-
-const refusedWith = (said: Said, code: HelperCode, message: RegExp): void => {
-  assert.ok('code' in said, `${code} expected, done: ${JSON.stringify(said)}`)
-  assert.equal(said.code, code, said.message)
-  assert.match(said.message, message)
-}
-
-const done = (said: Said): unknown => {
-  assert.ok('answer' in said, JSON.stringify(said))
-  return said.answer
-}
 
 /** Everything below the folder: names, modes, and where links lead. */
 const pictureOf = (folder: string): string[] =>
@@ -71,7 +23,7 @@ const pictureOf = (folder: string): string[] =>
   })
 
 test('an output that is allowed is written, whole, and replaced by the next', async (t) => {
-  const host = helped(t)
+  const host = helpedHost(t)
   const request = host.request()
   const answer = done(await host.ask('output.write', request)) as { place: string; roots_left_out: number }
   assert.equal(answer.place, path.join(host.tls, 'web'))
@@ -82,27 +34,33 @@ test('an output that is allowed is written, whole, and replaced by the next', as
   assert.equal(read('roots.pem'), request.roots)
   assert.equal(read('crl.pem'), request.lists.join(''))
   assert.equal(read('crl-issuing.pem'), request.lists[0])
-  const next = host.request({ lists: [...host.authority.lists(8)] })
+  const next = host.request({ lists: host.authority.listPems(8) })
   done(await host.ask('output.write', next))
   assert.equal(read('key.pem'), next.key)
-  assert.deepEqual(done(await host.ask('output.remove', { name: 'web' })), { removed: [answer.place] })
+  refusedWith(
+    await host.ask('output.remove', { name: 'web', directory: '/etc' }),
+    'NOT_ALLOWED',
+    /lists no directory \/etc for outputs/,
+  )
+  done(await host.ask('output.remove', { name: 'web', directory: host.tls }))
+  done(await host.ask('output.remove', { name: 'web', directory: host.tls }))
   assert.deepEqual(fs.readdirSync(host.tls), [])
 })
 
 type Hostile = {
   readonly what: string
   /** Makes the request, and may change the host before. */
-  readonly request: (host: Helped) => Partial<RequestOf<'output.write'>>
+  readonly request: (host: HelpedHost) => Partial<RequestOf<'output.write'>>
   readonly code: HelperCode
   readonly message: RegExp
 }
 
-const foreign = programAuthority(systemClock.nowMs())
+const foreign = programsAuthority(systemClock.nowMs())
 
 const hostile: readonly Hostile[] = [
   ...['..', '.', 'a/..', '../tls', 'sub', ''].map((tail) => ({
     what: `a path that is not the listed one: /${tail}`,
-    request: ({ tls }: Helped) => ({ files: filesIn(`${tls}/${tail}`) }),
+    request: ({ tls }: HelpedHost) => ({ files: filesIn(`${tls}/${tail}`) }),
     code: 'NOT_ALLOWED' as const,
     message: /lists no directory/,
   })),
@@ -180,7 +138,7 @@ const hostile: readonly Hostile[] = [
   },
   {
     what: 'a leaf that has expired',
-    request: ({ authority }) => authority.leaf({ uris: [uriOf('web')], notAfterMs: systemClock.nowMs() - 1000 }),
+    request: ({ authority }) => authority.leaf({ uris: [uriOf('web')], lifetimeMs: -1000 }),
     code: 'LEAF_REFUSED',
     message: /expired/,
   },
@@ -188,8 +146,8 @@ const hostile: readonly Hostile[] = [
     what: 'a chain to another root',
     request: () => ({
       ...foreign.leaf({ uris: [uriOf('web')] }),
-      lists: [...foreign.lists(9)],
-      roots: foreign.rootPem,
+      lists: foreign.listPems(9),
+      roots: certificatePem(foreign.root),
     }),
     code: 'LEAF_REFUSED',
     message: /does not lead to a trusted root/,
@@ -208,31 +166,31 @@ const hostile: readonly Hostile[] = [
   },
   {
     what: 'an older list',
-    request: ({ authority }) => ({ lists: [...authority.lists(6)] }),
+    request: ({ authority }) => ({ lists: authority.listPems(6) }),
     code: 'LIST_OLDER',
     message: /List 6 of authority [0-9a-f]+ is older than 7/,
   },
   {
     what: 'a list that another authority signed',
-    request: ({ authority }) => ({ lists: [authority.lists(8)[0], foreign.lists(8)[1]] }),
+    request: ({ authority }) => ({ lists: [authority.listPems(8)[0], foreign.listPems(8)[1]] }),
     code: 'LIST_REFUSED',
     message: /not signed by an authority/,
   },
   {
     what: 'no list of the root',
-    request: ({ authority }) => ({ lists: [authority.lists(8)[0]] }),
+    request: ({ authority }) => ({ lists: [authority.listPems(8)[0]] }),
     code: 'LIST_REFUSED',
     message: /no list of .*Muster root/,
   },
   {
     what: 'a list that only adds to another',
-    request: ({ authority }) => ({ lists: [...authority.lists(8, 7)] }),
+    request: ({ authority }) => ({ lists: authority.listPems(8, 7) }),
     code: 'LIST_REFUSED',
     message: /only adds to another/,
   },
   {
     what: 'two lists of one authority',
-    request: ({ authority }) => ({ lists: [...authority.lists(8), authority.lists(9)[0]] }),
+    request: ({ authority }) => ({ lists: [...authority.listPems(8), authority.listPems(9)[0]] }),
     code: 'LIST_REFUSED',
     message: /Two lists/,
   },
@@ -245,7 +203,7 @@ const hostile: readonly Hostile[] = [
 ]
 
 test('hostile outputs are refused, and leave what is there as it is', async (t) => {
-  const host = helped(t)
+  const host = helpedHost(t)
   done(await host.ask('output.write', host.request()))
   const before = pictureOf(host.folder)
   for (const { what, request, code, message } of hostile) {
@@ -256,22 +214,48 @@ test('hostile outputs are refused, and leave what is there as it is', async (t) 
   }
 })
 
-test('an older list is refused also where the output was removed meanwhile', async (t) => {
-  const host = helped(t)
+test('an older list is refused also where the output was removed, and after a restart of the helper', async (t) => {
+  const host = helpedHost(t)
   done(await host.ask('output.write', host.request()))
-  done(await host.ask('output.remove', { name: 'web' }))
-  const older = host.request({ lists: [...host.authority.lists(6)] })
+  done(await host.ask('output.remove', { name: 'web', directory: host.tls }))
+  const older = host.request({ lists: host.authority.listPems(6) })
   refusedWith(await host.ask('output.write', older), 'LIST_OLDER', /older than 7/)
+  const again = host.again()
+  refusedWith(await again.ask('output.write', older), 'LIST_OLDER', /older than 7/)
+  done(await again.ask('output.write', host.request()))
+
+  const record = path.join(host.folder, 'state', 'lists.json')
+  fs.writeFileSync(record, '{"version":1,"lists":{')
+  refusedWith(await again.ask('output.write', host.request()), 'CONFIG_INVALID', /lists\.json is damaged/)
+  fs.rmSync(record)
+  fs.symlinkSync('/dev/zero', record)
+  refusedWith(await again.ask('output.write', host.request()), 'CONFIG_INVALID', /zero is not a file/)
+})
+
+test('a list that was written while the clock was ahead does not keep right ones out', async (t) => {
+  const week = 7 * 86_400_000
+  let aheadMs = week
+  const clock = { ...systemClock, nowMs: () => systemClock.nowMs() + aheadMs }
+  const host = helpedHost(t, undefined, clock)
+  const ahead = { ...host.authority.leaf({ lifetimeMs: 2 * week }), lists: host.authority.listPems(9, null, week) }
+  done(await host.ask('output.write', host.request(ahead)))
+  aheadMs = 0
+  done(await host.ask('output.write', host.request()))
 })
 
 test('a plane that has begun to use a root that is not pinned here gets its output written, without that root', async (t) => {
-  const host = helped(t)
-  const answer = done(await host.ask('output.write', host.request({ roots: host.authority.rootPem + foreign.rootPem })))
+  const host = helpedHost(t)
+  const answer = done(
+    await host.ask(
+      'output.write',
+      host.request({ roots: certificatePem(host.authority.root) + certificatePem(foreign.root) }),
+    ),
+  )
   assert.equal((answer as { roots_left_out: number }).roots_left_out, 1)
-  assert.equal(fs.readFileSync(path.join(host.tls, 'web', 'roots.pem'), 'utf8'), host.authority.rootPem)
+  assert.equal(fs.readFileSync(path.join(host.tls, 'web', 'roots.pem'), 'utf8'), certificatePem(host.authority.root))
 })
 
-type Unsafe = { readonly what: string; readonly make: (host: Helped) => void; readonly message: RegExp }
+type Unsafe = { readonly what: string; readonly make: (host: HelpedHost) => void; readonly message: RegExp }
 
 const unsafe: readonly Unsafe[] = [
   {
@@ -311,7 +295,7 @@ const unsafe: readonly Unsafe[] = [
 test('a directory that others could change is not written in, and the sentence names the component', async (t) => {
   for (const { what, make, message } of unsafe) {
     await t.test(what, async (t) => {
-      const host = helped(t)
+      const host = helpedHost(t)
       make(host)
       const code = what.startsWith('a folder above') ? 'CONFIG_INVALID' : 'PATH_UNSAFE'
       refusedWith(await host.ask('output.write', host.request()), code, message)
@@ -321,29 +305,30 @@ test('a directory that others could change is not written in, and the sentence n
 
 test('a directory that belongs to another user is not written in', async (t) => {
   if (withPeer(t, 'root') === null) return
-  const host = helped(t)
+  const host = helpedHost(t)
   fs.chownSync(host.tls, 65534, 65534)
   refusedWith(await host.ask('output.write', host.request()), 'PATH_UNSAFE', /\/tls belongs to user 65534, not to root/)
 })
 
 test('what is planted in the directory is neither followed nor replaced', async (t) => {
-  const host = helped(t)
+  const host = helpedHost(t)
   const victim = path.join(host.folder, 'victim')
   fs.mkdirSync(victim)
   fs.symlinkSync(victim, path.join(host.tls, 'web'))
   refusedWith(await host.ask('output.write', host.request()), 'PLACE_TAKEN', /web is there already/)
-  refusedWith(await host.ask('output.remove', { name: 'web' }), 'PLACE_TAKEN', /web is there already/)
+  done(await host.ask('output.remove', { name: 'web', directory: host.tls }))
+  assert.equal(fs.readlinkSync(path.join(host.tls, 'web')), victim, 'what is not ours stays')
   fs.rmSync(path.join(host.tls, 'web'))
   fs.writeFileSync(path.join(host.tls, 'web'), 'a file')
   refusedWith(await host.ask('output.write', host.request()), 'PLACE_TAKEN', /web is there already/)
   fs.rmSync(path.join(host.tls, 'web'))
-  for (const number of [1, 2, 3]) fs.symlinkSync(victim, path.join(host.tls, `.web.${number}`))
+  for (const number of [1, 2, 3]) fs.symlinkSync(victim, path.join(host.tls, `.muster.web.${number}`))
   done(await host.ask('output.write', host.request()))
   assert.deepEqual(fs.readdirSync(victim), [])
 })
 
 test('agent.toml that others could write, or that is wrong, allows nothing', async (t) => {
-  const host = helped(t)
+  const host = helpedHost(t)
   fs.chmodSync(host.agentToml, 0o666)
   refusedWith(
     await host.ask('output.write', host.request()),
@@ -364,7 +349,7 @@ test('agent.toml that others could write, or that is wrong, allows nothing', asy
 
 test('only outputs, owners and groups that are listed; the first of them where none is named', async (t) => {
   if (withPeer(t, 'root') === null) return
-  const host = helped(t)
+  const host = helpedHost(t)
   host.allow('names = ["web"]\nowners = ["nobody", "daemon"]\ngroups = ["nogroup", "daemon"]\nkey_mode = 0o440\n')
   const files = { ...filesIn(host.tls), key_mode: 0o440 }
   refusedWith(
@@ -379,13 +364,17 @@ test('only outputs, owners and groups that are listed; the first of them where n
   const second = fs.statSync(path.join(host.tls, 'web', 'key.pem'))
   assert.deepEqual([second.uid, second.gid], [1, 1])
   const above = fs.statSync(path.join(host.tls, 'web'))
-  assert.deepEqual([above.uid, above.mode & 0o7777], [0, 0o755], 'who owns the files cannot replace them')
+  assert.deepEqual([above.uid, above.mode & 0o7777], [0, 0o755], 'who owns the key cannot replace the files')
+  for (const name of ['cert.pem', 'roots.pem', 'crl.pem', 'crl-issuing.pem']) {
+    const { uid, gid, mode } = fs.statSync(path.join(host.tls, 'web', name))
+    assert.deepEqual([uid, gid, mode & 0o7777], [0, 0, 0o644], `${name}: who owns the key cannot change it`)
+  }
 })
 
 test('a full disk is said, leaves the generation before in place, and nothing of the new one', async (t) => {
   if (withPeer(t, 'tmpfs') === null) return
   const disk = mountTmpfs(t, path.join(tempFolder(t), 'disk'), 1 << 20)
-  const host = helped(t, disk.folder)
+  const host = helpedHost(t, disk.folder)
   const request = host.request()
   done(await host.ask('output.write', request))
   const before = pictureOf(host.tls)
@@ -395,131 +384,4 @@ test('a full disk is said, leaves the generation before in place, and nothing of
   assert.equal(fs.readFileSync(path.join(host.tls, 'web', 'key.pem'), 'utf8'), request.key)
   disk.free()
   done(await host.ask('output.write', host.request()))
-})
-
-/** A program of the host that others cannot change. */
-const script = (host: ProgramHost, name: string, text: string): string => {
-  const file = path.join(host.folder, name)
-  fs.writeFileSync(file, `#!/bin/sh\n${text}\n`, { mode: 0o755 })
-  fs.chmodSync(file, 0o755)
-  return file
-}
-
-test('a reload that is not listed is not run, and no argument reaches one that is', async (t) => {
-  const host = helped(t)
-  const out = path.join(host.folder, 'out')
-  host.allow(`[reloads.web]\ncommand = ["${script(host, 'reload', 'echo "$#" "$@" > "$1"')}", "${out}", "$HOME;id"]\n`)
-  refusedWith(await host.ask('reload', { name: 'sshd' }), 'NOT_ALLOWED', /lists no reload sshd/)
-  refusedWith(await host.ask('reload', { name: 'web --now' }), 'BAD_REQUEST', /not a request of reload/)
-  refusedWith(await host.ask('reload', { name: 'web', arguments: ['x'] } as never), 'BAD_REQUEST', /not a request/)
-  done(await host.ask('reload', { name: 'web' }))
-  assert.equal(fs.readFileSync(out, 'utf8'), `2 ${out} $HOME;id\n`)
-  host.allow(`[reloads.web]\nunit = "web.service"\n`)
-  refusedWith(await host.ask('reload', { name: 'web' }), 'PROGRAM_FAILED', /./)
-})
-
-test('a reload that fails says why, and one whose program others could change is not run', async (t) => {
-  const host = helped(t)
-  const program = script(host, 'reload', 'echo "no such site" >&2; exit 3')
-  host.allow(`[reloads.web]\ncommand = ["${program}"]\n`)
-  refusedWith(await host.ask('reload', { name: 'web' }), 'PROGRAM_FAILED', /exit code 3 \(no such site\)/)
-  fs.chmodSync(program, 0o777)
-  refusedWith(await host.ask('reload', { name: 'web' }), 'PATH_UNSAFE', /reload can be written by other users/)
-})
-
-test('a reload that hangs is ended with all it started, and runs once at a time', async (t) => {
-  const host = helped(t)
-  const pids = path.join(host.folder, 'pids')
-  const program = script(
-    host,
-    'hang',
-    `trap '' TERM; sleep 600 & echo "$$ $!" > ${pids}.new; mv ${pids}.new ${pids}; wait; sleep 600`,
-  )
-  host.allow(`[reloads.web]\ncommand = ["${program}"]\nwithin = "1s"\n`)
-  const first = host.ask('reload', { name: 'web' })
-  refusedWith(await host.ask('reload', { name: 'web' }), 'BUSY', /reload web is being run already/)
-  refusedWith(await first, 'TIMED_OUT', /longer than 1 s/)
-  const started = fs.readFileSync(pids, 'utf8').trim().split(' ').map(Number)
-  assert.equal(started.length, 2)
-  assert.deepEqual(
-    started.filter((pid) => stillRuns({ pid, birth: null })),
-    [],
-  )
-})
-
-test('services and checks run as listed, with the arguments and variables that are listed, and never as root', async (t) => {
-  const host = helped(t)
-  const me = String(process.geteuid?.() ?? 0)
-  const isRoot = me === '0'
-  const user = isRoot ? 'nobody' : me
-  const program = script(host, 'serve', 'echo "as $(id -u) with $* and $LEVEL"; exec sleep 600')
-  const check = script(host, 'check', 'echo "disk 3 is gone"; exit 2')
-  host.allow(`
-[services.app]
-executable = "${program}"
-user = "${user}"
-arguments = ["--one"]
-environment = ["LEVEL"]
-[services.root]
-executable = "${program}"
-user = "root"
-[checks.disks]
-executable = "${check}"
-user = "${user}"
-`)
-  fs.chmodSync(host.folder, 0o755)
-  const start = {
-    digest: '0123456789abcdef',
-    arguments: [],
-    environment: {},
-    working_directory: null,
-    restart: 'never' as const,
-  }
-  refusedWith(await host.ask('service.start', { name: 'other', ...start }), 'NOT_ALLOWED', /lists no service other/)
-  refusedWith(
-    await host.ask('service.start', { name: 'app', ...start, arguments: ['--two'] }),
-    'NOT_ALLOWED',
-    /other arguments/,
-  )
-  refusedWith(
-    await host.ask('service.start', { name: 'app', ...start, environment: { LD_PRELOAD: '/x.so' } }),
-    'NOT_ALLOWED',
-    /does not list variable LD_PRELOAD/,
-  )
-  refusedWith(
-    await host.ask('service.start', { name: 'app', ...start, working_directory: '/dev/shm' }),
-    'NOT_ALLOWED',
-    /does not list \/dev\/shm for service app/,
-  )
-  refusedWith(
-    await host.ask('service.start', { name: 'app', ...start, working_directory: '/\nExecStartPre=+/bin/true' }),
-    'BAD_REQUEST',
-    /not a request/,
-  )
-  refusedWith(
-    await host.ask('service.start', { name: 'root', ...start }),
-    'NOT_ALLOWED',
-    isRoot ? /nothing is run as root/ : /is for user root/,
-  )
-  assert.deepEqual(done(await host.ask('service.start', { name: 'app', ...start, environment: { LEVEL: 'high' } })), {
-    outcome: 'started',
-  })
-  assert.deepEqual(done(await host.ask('service.start', { name: 'app', ...start })), { outcome: 'kept' })
-  const expected = `as ${isRoot ? 65534 : me} with --one and high`
-  let running: { state: string; pid: number; lines: string[] } | undefined
-  while (running?.lines[0] !== expected) {
-    const { services } = done(await host.ask('service.status', {})) as { services: (typeof running)[] }
-    running = services[0]
-    assert.equal(running?.state, 'running')
-    await new Promise((resolve) => setTimeout(resolve, 10))
-  }
-  done(await host.ask('service.stop', { name: 'app' }))
-  assert.equal(stillRuns({ pid: running.pid, birth: null }), false)
-  refusedWith(await host.ask('check.run', { name: 'cpu', arguments: [] }), 'NOT_ALLOWED', /lists no check cpu/)
-  assert.deepEqual(done(await host.ask('check.run', { name: 'disks', arguments: [] })), {
-    exit_code: 2,
-    timed_out: false,
-    line: 'disk 3 is gone',
-    how: 'exit code 2',
-  })
 })

@@ -8,12 +8,27 @@ import * as path from 'node:path'
 import { test, type TestContext } from 'node:test'
 import { Value } from 'typebox/value'
 import type { AgentConfig } from '#agent/core/config.ts'
+import { statusPath, type StatusFile } from '#agent/diagnostics/status-file.ts'
+import { startHelper, type RunningHelper } from '#agent/helper/main.ts'
+import { systemClock } from '#platform/clock.ts'
+import { silentLog } from '#platform/log.ts'
+import { systemRandom } from '#platform/random.ts'
+import { systemTimers } from '#platform/timers.ts'
 import { AgentFrame } from '#wire/channel/channel.ts'
 import type { ConfigOutput } from '#wire/programs/programs-api.ts'
-import { outputOf, programsAuthority, type LeafWish, type ProgramsAuthority } from '../fakes/programs-authority.ts'
+import { testTrust } from '../fakes/helped-host.ts'
+import { hostOfPrograms } from '../fakes/host-of-programs.ts'
+import {
+  certificatePem,
+  outputOf,
+  programsAuthority,
+  type LeafWish,
+  type ProgramsAuthority,
+} from '../fakes/programs-authority.ts'
 import { refusal, startSmallPlane, type Reply, type SmallPlane } from '../fakes/small-plane.ts'
 import { runTestAgent, testAgentConfig, type TestAgent } from '../fakes/test-agent.ts'
 import { withPeer } from '../peers/peer.ts'
+import { cleanup } from '../process/cleanup.ts'
 import { eventually } from '../process/eventually.ts'
 import { keptIdentity } from '../process/kept-credentials.ts'
 import { tempFolder } from '../process/temp-folder.ts'
@@ -93,7 +108,7 @@ const leafIn = (on: Stage, output = 'web'): X509Certificate => new X509Certifica
 const serialIn = (on: Stage, output = 'web'): string => leafIn(on, output).serialNumber.toLowerCase().replace(/^0+/, '')
 const isThere = (on: Stage, output = 'web'): boolean => fs.existsSync(file(on, 'cert.pem', output))
 
-type State = { name: string; serial: string | null; failure: string | null }
+type State = { name: string; place: string | null; serial: string | null; failure: string | null }
 const lastState = (on: Stage): State[] => (on.frames('outputs_state').at(-1)?.['outputs'] ?? []) as State[]
 
 test('an output gets a key and a leaf of its own, with lists that OpenSSL takes, and the plane learns what is in place', async (t) => {
@@ -109,7 +124,9 @@ test('an output gets a key and a leaf of its own, with lists that OpenSSL takes,
   const own = keptIdentity(on.config.stateFolder)?.current.keyPem ?? ''
   assert.notEqual(read(on, 'key.pem'), own)
   await eventually('its state', () => lastState(on)[0]?.serial === serialIn(on))
-  assert.deepEqual(lastState(on), [{ name: 'web', serial: serialIn(on), failure: null }])
+  assert.deepEqual(lastState(on), [
+    { name: 'web', place: path.join(on.folder, 'web'), serial: serialIn(on), failure: null },
+  ])
   assert.equal(on.calls(programCall).length, 1)
   assert.ok(on.small.channels.flatMap(({ frames }) => frames).every((frame) => Value.Check(AgentFrame, frame)))
   assert.deepEqual(fs.readdirSync(path.join(on.folder, 'web')).sort(), [
@@ -200,7 +217,7 @@ test('other names, another key type and another usage are reasons for another le
   assert.equal(on.calls(programCall).length, 5)
   await eventually('the removal', () => !fs.existsSync(path.join(on.folder, 'db')))
   assert.deepEqual(
-    fs.readdirSync(on.folder).filter((name) => name.startsWith('.db.')),
+    fs.readdirSync(on.folder).filter((name) => name.startsWith('.muster.db.')),
     [],
   )
   await on.configure()
@@ -271,7 +288,7 @@ test('a plane that offers no outputs gets nothing new, and what is in place stay
 test('what the plane gives is not taken where it is not what it should be, and the plane learns why', async (t) => {
   const wrong: [Partial<LeafWish>, RegExp][] = [
     [
-      { uri: 'spiffe://example.test/node/gpu-002/program/web' },
+      { uris: ['spiffe://example.test/node/gpu-002/program/web'] },
       /not for spiffe:\/\/example.test\/node\/gpu-001\/program\/web/,
     ],
     [{ names: ['dns:plane.example.test'] }, /is for dns:plane.example.test/],
@@ -335,4 +352,41 @@ test('a node that is revoked keeps no key of a program', async (t) => {
   assert.equal((await on.agent.outcome).kind, 'revoked')
   assert.deepEqual(fs.readdirSync(on.folder), [])
   assert.ok(!fs.existsSync(path.join(on.config.stateFolder, 'programs.json')))
+})
+
+test('files that a helper wrote are removed when it is back, though the node was revoked and the agent restarted meanwhile', async (t) => {
+  const host = hostOfPrograms(t, Date.now())
+  const socket = path.join(host.folder, 'run', 'socket')
+  const startIt = async (): Promise<RunningHelper> => {
+    const helper = await startHelper(
+      { clock: systemClock, timers: systemTimers, random: systemRandom, log: silentLog, trust: testTrust },
+      { agentToml: host.agentToml, socket: { path: socket }, agentUser: null, stateFolder: `${host.folder}/state` },
+    )
+    assert.ok('close' in helper, JSON.stringify(helper))
+    cleanup(t, () => helper.close())
+    return helper
+  }
+  const helper = await startIt()
+  const on = await stage(t, { helperSocket: socket, agentToml: host.agentToml })
+  fs.writeFileSync(path.join(host.folder, 'roots.pem'), certificatePem(on.authority.root))
+  const web = outputOf()
+  await on.configure({ ...web, files: { ...web.files, directory: host.tls } })
+  await eventually('the files', () => fs.existsSync(path.join(host.tls, 'web', 'key.pem')))
+  await helper.close()
+  on.small.refuseChannel = refusal(403, 'NODE_REVOKED')
+  on.small.channels.at(-1)?.socket.close()
+  await eventually('the withdrawal', () =>
+    fs.readFileSync(path.join(on.config.stateFolder, 'program-lists.json'), 'utf8').includes('"withdrawn": true'),
+  )
+  assert.ok(!fs.existsSync(path.join(on.config.stateFolder, 'programs.json')))
+  const left = await eventually('what is left', () => {
+    const { outputs } = JSON.parse(fs.readFileSync(statusPath(on.config.stateFolder), 'utf8')) as StatusFile
+    return outputs?.[0]?.failure
+  })
+  assert.match(left, /tls\/web is left there: /)
+  await on.agent.stop()
+  assert.ok(fs.existsSync(path.join(host.tls, 'web', 'key.pem')))
+  await startIt()
+  assert.equal((await runTestAgent(t, on.config).outcome).kind, 'revoked')
+  assert.deepEqual(fs.readdirSync(host.tls), [])
 })

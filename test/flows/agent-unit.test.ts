@@ -5,8 +5,9 @@ import * as path from 'node:path'
 import { test } from 'node:test'
 import { agentExitCodes } from '#agent/core/outcome.ts'
 import { parseAgentToml } from '#agent/helper/agent-toml.ts'
-import { unitAddition } from '#agent/helper/unit-text.ts'
+import { unitAddition } from '#cli/agent/agent-privileged.ts'
 import { defaultSocket } from '#agent/helper/verbs.ts'
+import { defaultHelperState } from '#agent/helper/written-lists.ts'
 import { withPeer } from '../peers/peer.ts'
 import { tempFolder } from '../process/temp-folder.ts'
 
@@ -84,6 +85,7 @@ test('the helper is root with one right left, without a network, and writes nowh
   assert.deepEqual(setting('RestrictAddressFamilies', helperUnit), ['AF_UNIX'])
   assert.deepEqual(setting('ProtectSystem', helperUnit), ['strict'])
   assert.deepEqual(setting('ReadWritePaths', helperUnit), [])
+  assert.deepEqual(setting('StateDirectory', helperUnit), [path.basename(defaultHelperState)])
   const toml = parseAgentToml('[[outputs]]\ndirectory = "/etc/nginx/tls"\n[[outputs]]\ndirectory = "/etc/db/tls"\n')
   assert.ok(toml.kind === 'allowed')
   const addition = unitAddition('/etc/muster/agent.toml', toml.toml)

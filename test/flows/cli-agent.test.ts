@@ -15,6 +15,10 @@ test('read-hardware prints what the machine is recognised by, or writes it to a 
   const report = JSON.parse(printed.stdout()) as { macs: string[]; facts: { cpu_cores: number } }
   assert.ok(Array.isArray(report.macs))
   assert.ok(report.facts.cpu_cores > 0)
+  assert.match(
+    printed.stderr(),
+    /^next: (\.\/muster node enroll ID --profile hpc-diskless --mac |This machine has no network card)/,
+  )
 
   const file = path.join(tempFolder(t), 'hardware.json')
   const written = testCli({})

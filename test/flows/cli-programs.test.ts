@@ -7,11 +7,15 @@ import { setUpCli } from './cli-setup.ts'
 
 test('names are registered with a file or one by one, and belong to one node', async (t) => {
   const { muster, musterWith } = await setUpCli(t)
-  const input = 'id,names\ngpu-001,db-1.example 10.0.0.7\ngpu-002,DB-1.example.\n'
+  const input = 'id,names,provisioning\ngpu-001,db-1.example 10.0.0.7,ready\ngpu-002,DB-1.example.,\n'
   const batch = await musterWith({ input }, 'node', 'enroll', '--batch', '-')
   assert.equal(batch.code, exitCodes.partly)
   assert.match(batch.out, /^line 2 +gpu-001 +registered/m)
   assert.match(batch.out, /^line 3 +gpu-002 +failed +NAME_TAKEN db-1\.example belongs to gpu-001$/m)
+  assert.match((await muster('node', 'show', 'gpu-001')).out, /^provisioning +ready/m)
+  await muster('node', 'provisioning', 'gpu-001', 'deployed')
+  await musterWith({ input }, 'node', 'enroll', '--batch', '-')
+  assert.match((await muster('node', 'show', 'gpu-001')).out, /^provisioning +deployed/m, 'said since')
   const listed = await muster('node', 'names', 'list', 'gpu-001')
   assert.match(listed.out, /^db-1\.example +an operator/m)
   assert.match(listed.out, /^10\.0\.0\.7 +an operator/m)
@@ -34,4 +38,11 @@ test('outputs are set as JSON, shown as they can be set again, and what is wrong
   assert.match(wrong.err, /PROFILE_INVALID[\s\S]*dns takes/)
   assert.equal((await muster('vcluster', 'create', 'blue', 'outputs=[{"name":"probe"}]')).code, exitCodes.ok)
   assert.equal((await muster('program', 'list')).out, '')
+})
+
+test('there are no lists of programs before the first output, and no deltas of them', async (t) => {
+  const { muster } = await setUpCli(t)
+  const none = await muster('ca', 'crl', '--programs')
+  assert.match(none.err, /There is no programs root yet/)
+  assert.match((await muster('ca', 'crl', '--programs', '--delta')).err, /full lists of all authorities/)
 })

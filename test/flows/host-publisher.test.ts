@@ -4,17 +4,17 @@ import assert from 'node:assert/strict'
 import * as fs from 'node:fs'
 import * as path from 'node:path'
 import { test, type TestContext } from 'node:test'
-import { startHelper } from '#agent/helper/main.ts'
+import { startHelper, type RunningHelper } from '#agent/helper/main.ts'
 import { openHostPublisher, type HostPublisher } from '#agent/host-publisher.ts'
-import type { Generation } from '#agent/programs/publisher.ts'
+import { LeftBehind, type Generation, type Place } from '#agent/programs/publisher.ts'
 import { systemClock } from '#platform/clock.ts'
 import { silentLog } from '#platform/log.ts'
 import { systemRandom } from '#platform/random.ts'
 import { systemTimers } from '#platform/timers.ts'
+import { testTrust } from '../fakes/helped-host.ts'
 import { hostOfPrograms, type ProgramHost } from '../fakes/host-of-programs.ts'
 import { cleanup } from '../process/cleanup.ts'
 
-const trust = { uid: process.geteuid?.() ?? 0, stickyFolders: true }
 const core = { clock: systemClock, timers: systemTimers, random: systemRandom, log: silentLog }
 
 const publisherOf = async (t: TestContext, host: ProgramHost, keysOnDisk = true): Promise<HostPublisher> => {
@@ -23,17 +23,26 @@ const publisherOf = async (t: TestContext, host: ProgramHost, keysOnDisk = true)
     agentToml: host.agentToml,
     helperSocket: path.join(host.folder, 'run', 'socket'),
   }
-  const publisher = openHostPublisher(core, config, { facts: () => {} }, () => keysOnDisk, trust)
+  const publisher = openHostPublisher(core, config, { facts: () => {} }, () => keysOnDisk, testTrust)
   cleanup(t, () => publisher.close())
   await publisher.ready
   return publisher
 }
 
-const withHelper = async (t: TestContext, host: ProgramHost): Promise<void> => {
+const withHelper = async (t: TestContext, host: ProgramHost): Promise<RunningHelper> => {
   const socket = { path: path.join(host.folder, 'run', 'socket') }
-  const helper = await startHelper({ ...core, trust }, { agentToml: host.agentToml, socket, agentUser: null })
+  const stateFolder = path.join(host.folder, 'state')
+  const options = { agentToml: host.agentToml, socket, agentUser: null, stateFolder }
+  const helper = await startHelper({ ...core, trust: testTrust }, options)
   assert.ok('close' in helper, JSON.stringify(helper))
   cleanup(t, () => helper.close())
+  return helper
+}
+
+const placeOf = (publisher: HostPublisher, { output }: Generation): Place => {
+  const place = publisher.placeOf(output)
+  assert.ok(place.by !== 'nobody', JSON.stringify(place))
+  return place
 }
 
 const generationOf = (host: ProgramHost, directory: string | null): Generation => {
@@ -53,12 +62,13 @@ test('without a helper every output is below the directory of the agent, whateve
   const host = hostOfPrograms(t, systemClock.nowMs())
   const publisher = await publisherOf(t, host)
   const generation = generationOf(host, host.tls)
-  const place = path.join(host.folder, 'own', 'web')
-  assert.equal(publisher.placeOf(generation.output), place)
-  await publisher.publish(generation)
-  assert.equal(fs.readFileSync(path.join(place, 'key.pem'), 'utf8'), generation.keyPem)
-  await publisher.remove('web')
-  assert.deepEqual(fs.readdirSync(path.dirname(place)), [])
+  const directory = path.join(host.folder, 'own')
+  const place = placeOf(publisher, generation)
+  assert.deepEqual(place, { by: 'agent', directory })
+  assert.equal(await publisher.publish(generation, place), 'durable')
+  assert.equal(fs.readFileSync(path.join(directory, 'web', 'key.pem'), 'utf8'), generation.keyPem)
+  await publisher.remove('web', place)
+  assert.deepEqual(fs.readdirSync(directory), [])
 })
 
 test('with a helper the outputs that it allows go to the host, and others below the directory of the agent', async (t) => {
@@ -66,15 +76,95 @@ test('with a helper the outputs that it allows go to the host, and others below 
   await withHelper(t, host)
   const publisher = await publisherOf(t, host)
   const helped = generationOf(host, host.tls)
-  assert.equal(publisher.placeOf(helped.output), path.join(host.tls, 'web'))
-  await publisher.publish(helped)
+  const there = placeOf(publisher, helped)
+  assert.deepEqual(there, { by: 'helper', directory: host.tls })
+  await publisher.publish(helped, there)
   assert.equal(fs.readFileSync(path.join(host.tls, 'web', 'key.pem'), 'utf8'), helped.keyPem)
   const own = generationOf(host, null)
-  assert.equal(publisher.placeOf(own.output), path.join(host.folder, 'own', 'web'))
-  await publisher.publish(own)
+  const here = placeOf(publisher, own)
+  assert.deepEqual(here, { by: 'agent', directory: path.join(host.folder, 'own') })
+  await publisher.publish(own, here)
   assert.equal(fs.readFileSync(path.join(host.folder, 'own', 'web', 'key.pem'), 'utf8'), own.keyPem)
-  await publisher.remove('web')
-  assert.deepEqual([fs.readdirSync(host.tls), fs.readdirSync(path.join(host.folder, 'own'))], [[], []])
+  await publisher.remove('web', there)
+  assert.deepEqual(fs.readdirSync(host.tls), [])
+  assert.ok(fs.existsSync(path.join(host.folder, 'own', 'web')), 'it is removed where it was asked for')
+  await publisher.remove('web', here)
+  assert.deepEqual(fs.readdirSync(path.join(host.folder, 'own')), [])
+})
+
+test('files of a helper that is away are not forgotten, and its outputs do not move to the agent meanwhile', async (t) => {
+  const host = hostOfPrograms(t, systemClock.nowMs())
+  const helper = await withHelper(t, host)
+  const publisher = await publisherOf(t, host)
+  const generation = generationOf(host, host.tls)
+  const place = placeOf(publisher, generation)
+  await publisher.publish(generation, place)
+  await helper.close()
+  await assert.rejects(publisher.remove('web', place), (error) => {
+    assert.ok(error instanceof Error && !(error instanceof LeftBehind))
+    assert.match(error.message, /tls\/web is left there: .*(No helper answers at|is gone)/)
+    return true
+  })
+  fs.writeFileSync(path.join(host.folder, 'run', 'socket'), '')
+  const next = await publisherOf(t, host)
+  assert.equal(next.placeOf(generation.output).by, 'nobody')
+  assert.deepEqual(next.placeOf({ ...generation.output, files: { ...generation.output.files, directory: null } }), {
+    by: 'agent',
+    directory: path.join(host.folder, 'own'),
+  })
+  fs.rmSync(path.join(host.folder, 'run', 'socket'))
+  await withHelper(t, host)
+  await publisher.remove('web', place)
+  assert.deepEqual(fs.readdirSync(host.tls), [])
+})
+
+test('files in a directory that agent.toml no longer lists are left, and it is said where, until they are gone', async (t) => {
+  const host = hostOfPrograms(t, systemClock.nowMs())
+  await withHelper(t, host)
+  const publisher = await publisherOf(t, host)
+  const generation = generationOf(host, host.tls)
+  const place = placeOf(publisher, generation)
+  await publisher.publish(generation, place)
+  const toml = fs.readFileSync(host.agentToml, 'utf8')
+  fs.writeFileSync(host.agentToml, toml.replace(host.tls, '/etc/elsewhere'))
+  await assert.rejects(publisher.remove('web', place), (error) => {
+    assert.ok(error instanceof LeftBehind)
+    assert.match(error.message, /tls\/web is left there: agent\.toml lists no directory .*; remove it by hand/)
+    return true
+  })
+  for (const name of fs.readdirSync(host.tls)) fs.rmSync(path.join(host.tls, name), { recursive: true })
+  await publisher.remove('web', place)
+  fs.rmdirSync(host.tls)
+  await publisher.remove('web', place)
+})
+
+test('--publish takes no directory that others could change', async (t) => {
+  const host = hostOfPrograms(t, systemClock.nowMs())
+  const publisher = await publisherOf(t, host)
+  const generation = generationOf(host, null)
+  const place = placeOf(publisher, generation)
+  const refused = (why: RegExp) => assert.rejects(publisher.publish(generation, place), why)
+  await publisher.publish(generation, place)
+  fs.chmodSync(place.directory, 0o775)
+  await refused(
+    /No key is written in .*own: .*own can be written by other users.*; correct that, or use another --publish DIR/,
+  )
+  fs.chmodSync(place.directory, 0o1777)
+  await refused(/mode 1777/)
+  await assert.rejects(publisher.remove('web', place), LeftBehind)
+  fs.chmodSync(place.directory, 0o755)
+  await publisher.remove('web', place)
+  fs.mkdirSync(path.join(host.folder, 'open'))
+  fs.chmodSync(path.join(host.folder, 'open'), 0o777)
+  fs.mkdirSync(path.join(host.folder, 'open', 'real'))
+  fs.rmdirSync(place.directory)
+  fs.symlinkSync('open/real', place.directory)
+  await refused(/open can be written by other users/)
+  if (testTrust.uid !== 0) return
+  fs.chmodSync(path.join(host.folder, 'open'), 0o755)
+  await publisher.publish(generation, place)
+  fs.lchownSync(place.directory, 65534, 65534)
+  await refused(/own belongs to user 65534, not to root/)
 })
 
 test('a reload without a helper is what agent.toml lists under its name, with an end, and says how it failed', async (t) => {
@@ -105,8 +195,10 @@ test('what the agent cannot do is said with the next step', async (t) => {
     ...generation,
     output: { ...generation.output, files: { ...generation.output.files, ...files } },
   })
-  await assert.rejects(publisher.publish(owned({ owner: 'no-such-user' })), /no user no-such-user on this host/)
-  await assert.rejects(publisher.publish(owned({ group: 'no-such-group' })), /no group no-such-group on this host/)
+  const place = placeOf(publisher, generation)
+  const publish = (of: Generation) => publisher.publish(of, place)
+  await assert.rejects(publish(owned({ owner: 'no-such-user' })), /no user no-such-user on this host/)
+  await assert.rejects(publish(owned({ group: 'no-such-group' })), /no group no-such-group on this host/)
   fs.writeFileSync(path.join(host.folder, 'own', 'web'), 'mine')
-  await assert.rejects(publisher.publish(generation), /web is there already and was not written by Muster/)
+  await assert.rejects(publish(generation), /web is there already and was not written by Muster/)
 })

@@ -110,6 +110,7 @@ export const setUpOperatorServer = async (t: TestContext): Promise<OperatorSetup
     {
       authority,
       programs: { roots: () => [] },
+      programLists: { lists: async () => ({ roots: [], lists: [] }) },
       channels,
       peers,
       receipts,

@@ -27,6 +27,7 @@ export const peerNames = [
   'cloud-init',
   'unshare',
   'haproxy',
+  'nginx',
   'etcd',
   'patroni',
   'postgres',
@@ -70,6 +71,7 @@ export const peer = (name: PeerName): Peer => {
     case 'cloud-init':
     case 'unshare':
     case 'haproxy':
+    case 'nginx':
     case 'etcd':
     case 'patroni':
     case 'wg':

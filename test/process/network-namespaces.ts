@@ -19,7 +19,11 @@ export type Machine = {
   run(command: string, ...args: string[]): Promise<{ readonly code: number; readonly stdout: string }>
 }
 
-export type Networks = { readonly hub: Machine; machine(): Machine }
+export type Networks = {
+  readonly hub: Machine
+  /** `address`: of its own choice, in a network of 256 of them; left out: the next one beside the hub's. */
+  machine(address?: string): Machine
+}
 
 const ip = (...args: string[]): void => void execFileSync('ip', args, { stdio: ['ignore', 'ignore', 'pipe'] })
 
@@ -51,10 +55,10 @@ export const openNetworks = (t: Scope): Networks => {
   })
   return {
     hub: machineAt(hub, '198.18.0.1', `${mark}h`),
-    machine: () => {
+    machine: (chosen) => {
       const number = ++machines
       const name = `${mark}-${number}`
-      const address = `198.18.0.${10 + number}`
+      const address = chosen ?? `198.18.0.${10 + number}`
       const wireguard = `${mark}w${number}`
       // What a wireguard-go leaves that was killed.
       cleanup(t, () => fs.rmSync(`/var/run/wireguard/${wireguard}.sock`, { force: true }))

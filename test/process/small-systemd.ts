@@ -46,6 +46,7 @@ mount -t cgroup2 cgroup2 /sys/fs/cgroup
 for place in / /var /dev/shm; do mount -o remount,bind,ro "$place" 2>/dev/null || true; done
 mount -t tmpfs -o mode=1777 tmpfs /tmp
 mount -t tmpfs -o mode=1777 tmpfs /var/tmp
+mount -t tmpfs -o mode=0755 tmpfs /var/lib
 exec env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin container=muster-test SYSTEMD_UNIT_PATH=/run/systemd/system \\
   /lib/systemd/systemd --system --unit=start.target --log-target=null --show-status=0 --crash-action=poweroff
 `

@@ -518,6 +518,7 @@ export const storeContract = (name: string, openEmpty: () => Promise<StoreUnderT
           evidence: null,
           capabilities: null,
           overlay: null,
+          outputs: null,
         }
         assert.deepEqual(await store.observation('n1'), nothing)
         store.observe('n1', { lastSeenMs: 5, agentVersion: '1' })
@@ -539,7 +540,7 @@ export const storeContract = (name: string, openEmpty: () => Promise<StoreUnderT
         store = await under.reopen()
         store.observe('n1', { configRevision: 3 })
         const seen = { lastSeenMs: 5, agentVersion: null, source: '10.0.0.1', configRevision: 3 }
-        const others = { report: null, rehearsedAtMs: null, capabilities: null, overlay: null }
+        const others = { report: null, rehearsedAtMs: null, capabilities: null, overlay: null, outputs: null }
         assert.deepEqual(await store.observation('n1'), { ...seen, ...others, evidence })
         assert.equal((await store.journal.read(everything)).length, 0)
       })

@@ -9,12 +9,19 @@ import { openStoppedStore } from '#plane/store/copy/source.ts'
 import { countStored, storedRecords } from '#plane/store/copy/stored-records.ts'
 import type { PlaneConfig } from '#plane/config/config.ts'
 
+/** Outputs are of 0.4. */
+const asBefore = (stored: StoreRecord): StoreRecord => {
+  if (stored.kind !== 'observation') return stored
+  const { outputs: _later, ...record } = stored.record
+  return { kind: 'observation', record }
+}
+
 /** Its documents are those of schema 5 of SQLite. */
 export const writeOldExport = async (config: PlaneConfig, file: string, signer: HeadSigner): Promise<void> => {
   const source = await openStoppedStore(config)
   try {
     const records: StoreRecord[] = []
-    for await (const record of storedRecords(source)) records.push(record)
+    for await (const record of storedRecords(source)) records.push(asBefore(record))
     const counts = await countStored(source)
     const header = {
       domain: 'lab.example',

@@ -222,6 +222,8 @@ test('a leaf that is signed while its node is revoked, or its name taken, is nev
     await both
   }
   const lists = await listsFor(watcher)
+  // Those who verify programs and are no node get them from an operator.
+  assert.deepEqual((await shared().api('GET', '/v1/program-lists')).body.lists, lists)
   for (const serial of issued)
     assert.ok(
       lists.some((list) => hasSerial(list, serial)),
@@ -257,8 +259,18 @@ test('after a recovery the leaves of the former epoch stay good until the new on
     (await conditions()).map(({ name }: { name: string }) => name),
     ['output_failed'],
   )
-  channel.send('outputs_state', { outputs: [{ name: 'probe', serial: fresh.serial, failure: null }] })
+  const { sentences } = (await shared().api('GET', '/v1/nodes/prog-7/explain')).body
+  assert.ok(sentences.includes('Output probe is not in place: its agent says: nginx did not reload.'), sentences)
+  channel.send('outputs_state', {
+    outputs: [{ name: 'probe', place: '/etc/probe', serial: fresh.serial, failure: null }],
+  })
   await eventually('the end of the condition', async () => (await conditions()).length === 0)
+  const { programs } = (await shared().api('GET', '/v1/nodes/prog-7')).body
+  const probe = programs.find(({ output }: { output: string }) => output === 'probe')
+  assert.deepEqual(
+    [probe.output, probe.state, probe.serial, probe.place, probe.why],
+    ['probe', 'in_place', fresh.serial, '/etc/probe', null],
+  )
   channel.destroy()
 })
 

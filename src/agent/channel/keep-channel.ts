@@ -9,7 +9,7 @@ import { refusalOfClosing, type Refused } from '#agent/link/plane-failure.ts'
 import type { RunEnd } from '#agent/core/outcome.ts'
 import { trouble, type Trouble } from '#agent/core/trouble.ts'
 import { channelUser, type ApplyingAgent } from './apply.ts'
-import { addresses, under, type CallingAgent } from '#agent/link/plane-client.ts'
+import { addresses, addressTurns, under, type AddressTurns, type CallingAgent } from '#agent/link/plane-client.ts'
 import { openChannel, type Channel, type ChannelEnd } from './channel.ts'
 import type { ChannelId, Credential, Ended, RotationAction, RotationEvent, RotationState } from './rotation-state.ts'
 import { rotate, unconnected } from './rotation.ts'
@@ -32,7 +32,7 @@ export const keepChannel = async (agent: ConnectedAgent, identityNow: () => Iden
   let state: RotationState = unconnected(credentialOf(identityNow().current))
   let lastTrouble: Trouble = notYet
   let lastRetryAfterMs = 0
-  let place = 0
+  const turns = addressTurns()
   let cancelWait: Cancel = () => {}
 
   const happened = (event: RotationEvent): void => {
@@ -55,7 +55,7 @@ export const keepChannel = async (agent: ConnectedAgent, identityNow: () => Iden
   const open = (id: ChannelId): void => {
     // The newest there is by now, should another have appeared in this very turn.
     const identity = identityNow()
-    const url = channelUrl(identity, place)
+    const url = channelUrl(identity, turns)
     const channel = openChannel(agent, identity, url, user)
     held.set(id, { channel, identity, url })
     void channel.opened.then((hello) => {
@@ -66,7 +66,7 @@ export const keepChannel = async (agent: ConnectedAgent, identityNow: () => Iden
 
   const ended = (id: ChannelId, end: ChannelEnd): void => {
     held.delete(id)
-    if (elsewhereMayAnswer(end)) place += 1
+    if (elsewhereMayAnswer(end)) turns.failed()
     if (isQuarantined(end)) agent.wireguard.removePeers()
     lastTrouble = troubleOf(end)
     const why = because(end, identityNow())
@@ -197,11 +197,9 @@ export const keepChannel = async (agent: ConnectedAgent, identityNow: () => Iden
 
 const notYet = trouble('endpoint_unreachable', 'There has been no channel yet.', 'The agent connects automatically')
 
-/** One address after the other; the one that worked is kept until it does not. `place` counts those that did not. */
-const channelUrl = (identity: Identity, place: number): string => {
-  const bases = addresses(identity.endpoints.stream, identity.origin.url.replace(/^https:/, 'wss:'))
-  const base = bases[place % bases.length] ?? identity.origin.url
-  return under(base.replace(/^https:/, 'wss:'), pathOf(identityApi.channel, { id: identity.nodeId }))
+const channelUrl = ({ nodeId, endpoints, origin }: Identity, turns: AddressTurns): string => {
+  const base = turns.next(addresses(endpoints.stream, origin.url.replace(/^https:/, 'wss:')))
+  return under((base ?? origin.url).replace(/^https:/, 'wss:'), pathOf(identityApi.channel, { id: nodeId }))
 }
 
 const credentialOf = ({ serial, notAfterMs }: Generation): Credential => ({ serial, notAfterMs })

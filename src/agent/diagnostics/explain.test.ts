@@ -48,6 +48,9 @@ test('an output that fails is what is wrong, and its next renewal is what happen
   assert.deepEqual(wrong, ['Output web: Reload nginx failed: exit code 1'])
   assert.ok(next.includes('The leaf of output web is renewed in 1 h.'))
   assert.deepEqual(advice, ['See what is in place for output web: muster agent cert show web'])
+  const waiting = { ...output, serial: null, not_after: null, renew_at: null, failure: null }
+  const waits = explanationOf({ ...facts, status: { ...status, outputs: [waiting] } })
+  assert.deepEqual(waits.wrong, ['Output web: it has no leaf yet'])
 })
 
 const full: StatusTrouble = {

@@ -112,7 +112,10 @@ const wrongOf = (status: StatusFile, running: boolean, nowMs: number): string[] 
     ...(leftMs !== null && leftMs <= 0 ? [`cert_expired: its certificate expired ${durationWords(-leftMs)} ago.`] : []),
     ...byWeight(status).map((what) => wrongLine(what, nowMs)),
     ...(running ? overlayTroubles(status).map(({ text }) => text) : []),
-    ...failedOutputs(status).map(({ name, failure }) => `Output ${name}: ${failure}`),
+    ...unplacedOutputs(status).map(({ name, failure, not_after: until }) => {
+      const waits = until === null ? 'it has no leaf yet' : 'its leaf is not in place yet'
+      return `Output ${name}: ${failure ?? waits}`
+    }),
   ]
   if (said.length > 0) return said
   return [
@@ -138,8 +141,9 @@ const wrongLine = (what: StatusTrouble, nowMs: number): string => {
   return `${named}${what.code} at ${what.place}, begun ${ago(what.since, nowMs)}, met ${times(what.attempts)}: ${what.text}${because}${story}`
 }
 
-const failedOutputs = ({ outputs = [] }: StatusFile): NonNullable<StatusFile['outputs']> =>
-  outputs.filter(({ failure }) => failure !== null)
+/** Also those that failed and have an earlier leaf in place. */
+const unplacedOutputs = ({ outputs = [] }: StatusFile): NonNullable<StatusFile['outputs']> =>
+  outputs.filter(({ serial, failure }) => serial === null || failure !== null)
 
 const byWeight = ({ troubles }: StatusFile): readonly StatusTrouble[] => {
   const worst = worstOf(troubles)
@@ -184,7 +188,7 @@ const adviceOf = (status: StatusFile, running: boolean, nowMs: number): string[]
     ...(running ? [] : [status.outcome?.next ?? 'Start it: systemctl start muster-agent']),
     ...byWeight(status).map(({ next }) => next),
     ...(running ? overlayTroubles(status).map(({ next }) => next) : []),
-    ...failedOutputs(status).map(
+    ...unplacedOutputs(status).map(
       ({ name }) => `See what is in place for output ${name}: muster agent cert show ${name}`,
     ),
   ]

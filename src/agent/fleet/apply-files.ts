@@ -4,7 +4,7 @@
 import * as path from 'node:path'
 import type { OverlayFile } from '#domain/fleet/overlay.ts'
 import { kindOfPlace, linkTarget, switchLink, writeTree } from '#platform/file-tree.ts'
-import { errno, makeFolder } from '#platform/files.ts'
+import { errno, letPass, makeFolder } from '#platform/files.ts'
 import { namesIn } from '#platform/folder.ts'
 import { removeFolder } from '#platform/paths.ts'
 import { digestOfFiles } from './wanted-services.ts'
@@ -22,6 +22,11 @@ export type OverlayFiles = {
   areInForce(files: readonly OverlayFile[]): boolean
   /** Also when they are already in force: they are all written anew. */
   apply(files: readonly OverlayFile[]): AppliedFiles
+  /**
+   * Lets services of other users reach the files, each of which has the mode that its vCluster gives it. They may go through the
+   * state folder then and cannot list it; whatever else is in it can be read by the agent's user alone. Throws what the system says.
+   */
+  letOthersIn(): void
 }
 
 export const overlayFolder = (stateFolder: string): string => path.join(stateFolder, 'overlay')
@@ -69,6 +74,11 @@ export const openOverlayFiles = (
 
   return {
     current,
+    letOthersIn: () => {
+      if (kindOfPlace(folder) !== 'folder') return
+      letPass(stateFolder)
+      letPass(folder)
+    },
     areInForce: (files) => ours.exec(targetIfAny(current) ?? '')?.[1] === digestOfFiles(files),
     apply: (files) => {
       const fault = faultOfPaths(files)

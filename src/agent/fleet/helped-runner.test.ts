@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { driftOfServices } from './drift.ts'
 import { openHelperRunner, type HelperServices } from './helped-runner.ts'
 import { usualTerms, type WantedService } from './wanted-services.ts'
 import { manualClock } from '../../../test/fakes/manual-clock.ts'
@@ -86,4 +87,17 @@ test('one that may end has ended; one that could not be started has failed at on
   assert.equal((await runner.services())[0]?.state, 'ended')
   becomes({ ended: 'could not be started: ENOENT' })
   assert.equal((await runner.services())[0]?.state, 'failed')
+})
+
+test('one that the host has ended has failed, and is not the one that is wanted: where the vCluster enforces it is asked for again', async () => {
+  const { helper, becomes } = listing('app')
+  const runner = openHelperRunner(helper, manualClock(0))
+  const wanted = service('app', 'a')
+  await runner.ensure(wanted, {})
+  const why = 'could not be started again: agent.toml lists service app otherwise than it was started'
+  becomes({ state: 'ended', digest: '', pid: null, ended: why })
+  const services = await runner.services()
+  assert.deepEqual([services[0]?.state, services[0]?.error], ['failed', why])
+  assert.deepEqual(driftOfServices([wanted], services), ['service app: not the one that was started'])
+  assert.equal(await runner.ensure(wanted, {}), 'started')
 })

@@ -35,6 +35,8 @@ export const putInForce = async ({ files, runner, overlay, env, how }: PutInForc
   const gone = running.map(({ name }) => name).filter((name) => !wanted.some((service) => service.name === name))
   await runner?.stop(gone)
   const written = how === 'as needed' && files.areInForce(overlay.files) ? done : files.apply(overlay.files)
+  // The helper runs them as users of their own.
+  if (runner?.kind === 'helper' && written.kind === 'applied') files.letOthersIn()
   const startable = written.kind === 'applied' ? wanted : wanted.filter(({ needsFiles }) => !needsFiles)
   const { started, unstarted } = await startAll(runner, startable, env)
   const detail = written.kind === 'applied' ? null : written.detail

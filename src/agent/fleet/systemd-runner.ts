@@ -2,7 +2,10 @@
 // restarted agent does not touch a service that is still right. They have no more rights than the agent.
 
 import { createHash } from 'node:crypto'
-import { processOwner } from '#platform/files.ts'
+import * as path from 'node:path'
+import { writeEnvironmentFile } from '#platform/environment-file.ts'
+import { makeFolder, processOwner, removeFile } from '#platform/files.ts'
+import { pathExists } from '#platform/paths.ts'
 import { runProgram } from '#platform/run-program.ts'
 import { overlayFolder } from './apply-files.ts'
 import { lastLines, mostLines } from './last-lines.ts'
@@ -37,12 +40,23 @@ export const openSystemdRunner = (stateFolder: string): ServiceRunner => {
     const ran = await runProgram('journalctl', args, { withinMs: probeWithinMs, input: null })
     return ran.kind === 'done' ? lastLines(ran.stdout) : []
   }
+  // Beside the overlay and not in it: the services see that.
+  const environmentFileOf = (name: string): string => path.join(stateFolder, 'environment', `${name}.env`)
+  const writeEnvironment = ({ name, terms }: WantedService): void => {
+    if (Object.keys(terms.environment).length === 0) return
+    makeFolder(path.join(stateFolder, 'environment'), 0o700)
+    writeEnvironmentFile(environmentFileOf(name), terms.environment)
+  }
+  const dropEnvironment = (name: string): void => {
+    if (pathExists(environmentFileOf(name))) removeFile(environmentFileOf(name))
+  }
   const stop = async (names: readonly string[]): Promise<void> => {
     if (names.length === 0) return
     const units = names.map(unitOf)
     await called('systemctl', ['--no-ask-password', 'stop', ...units], /not loaded|not found/i)
     // A unit that has failed keeps its name.
     await called('systemctl', ['--no-ask-password', 'reset-failed', ...units], /not loaded|not found/i)
+    names.forEach(dropEnvironment)
   }
   return {
     kind: 'systemd',
@@ -59,7 +73,16 @@ export const openSystemdRunner = (stateFolder: string): ServiceRunner => {
       const rests = before?.isUp === false && service.terms.restart === 'never'
       if (before !== undefined && before.digest === service.digest && (before.isUp || rests)) return 'kept'
       if (before !== undefined) await stop([service.name])
-      await called('systemd-run', startArguments(unitOf(service.name), service, env, stateFolder))
+      writeEnvironment(service)
+      try {
+        await called(
+          'systemd-run',
+          startArguments(unitOf(service.name), service, env, stateFolder, environmentFileOf(service.name)),
+        )
+      } catch (error) {
+        dropEnvironment(service.name)
+        throw error
+      }
       return 'started'
     },
     close: () => Promise.resolve(),
@@ -72,6 +95,7 @@ const startArguments = (
   service: WantedService,
   env: Readonly<Record<string, string>>,
   stateFolder: string,
+  environmentFile: string,
 ): readonly string[] => [
   '--quiet',
   '--no-ask-password',
@@ -91,7 +115,9 @@ const startArguments = (
   `--property=BindReadOnlyPaths=-${overlayFolder(stateFolder)}`,
   `--working-directory=${service.terms.workingDirectory}`,
   ...limitsOf(service.terms),
-  ...Object.entries({ ...env, ...service.terms.environment }).map(([name, value]) => `--setenv=${name}=${value}`),
+  ...Object.entries(env).map(([name, value]) => `--setenv=${name}=${value}`),
+  // What the vCluster sets may be secret; it goes before what is set above.
+  ...(Object.keys(service.terms.environment).length === 0 ? [] : [`--property=EnvironmentFile=${environmentFile}`]),
   '--',
   // systemd replaces $NAME in commands; a child of ours would get it as it is.
   ...service.command.map((word) => word.replaceAll('$', '$$$$')),

@@ -1,32 +1,33 @@
 // What may be written for a program: its own leaf below a programs root that was pinned on this host, the key of that leaf, and
 // lists of authorities below that root. What is written is made anew from what was verified, so that nothing else gets in. Pure.
 
-import { checkAuthorities, checkLeaf, checkList, isListAhead } from '#agent/programs/check-generation.ts'
+import { checkAuthority, checkLeaf, checkList } from '#agent/programs/check-generation.ts'
 import type { Generation } from '#agent/programs/publisher.ts'
 import { sameBytes } from '#platform/bytes.ts'
 import { loadPrivateKey } from '#pki/keys.ts'
-import { parseCrl } from '#pki/parse-crl.ts'
+import { parseCrl, type ParsedList } from '#pki/parse-crl.ts'
 import { parseCertificate, type ParsedCertificate } from '#pki/parse-certificate.ts'
 import { allFromPem, fromPem, toPem } from '#pki/pem.ts'
+import { mostProgramLists } from '#wire/programs/programs-api.ts'
 import { refused, type Refused, type RequestOf } from './verbs.ts'
 
-/** By the key identifiers of authorities: the number of the newest list. */
-export type ListNumbers = ReadonlyMap<string, number>
+/** By the key identifiers of authorities: their newest list. */
+export type NewestLists = ReadonlyMap<string, Pick<ParsedList, 'number' | 'thisUpdateMs'>>
 
 export type OutputFacts = {
   readonly given: RequestOf<'output.write'>
   readonly node: { readonly domain: string; readonly id: string }
   /** DER. */
   readonly pinnedRoots: readonly Uint8Array[]
-  /** Of the lists that were written here before. */
-  readonly before: ListNumbers
+  /** The lists that were written here before. */
+  readonly before: NewestLists
   readonly nowMs: number
 }
 
 export type CheckedOutput = {
   readonly kind: 'checked'
   readonly files: Pick<Generation, 'keyPem' | 'chainPem' | 'rootsPem' | 'lists'>
-  readonly numbers: ListNumbers
+  readonly lists: NewestLists
   /** Hex. */
   readonly serial: string
   readonly rootsLeftOut: number
@@ -56,7 +57,7 @@ export const checkOutput = ({ given, node, pinnedRoots, before, nowMs }: OutputF
       rootsPem: kept.map((der) => toPem('CERTIFICATE', der)).join(''),
       lists: lists.pems,
     },
-    numbers: lists.numbers,
+    lists: lists.newest,
     serial: leaf.serial,
     rootsLeftOut: roots.filter((der) => !isAmong(der, pinnedRoots)).length,
   }
@@ -75,52 +76,52 @@ const otherAuthorities = (
   nowMs: number,
 ): OtherAuthorities | Refused => {
   const ders = pem === '' ? [] : allFromPem('CERTIFICATE', pem)
-  if (ders === null)
-    return refused('LIST_REFUSED', 'No list is written: the other authorities are not certificates in PEM')
+  if (ders === null || ders.length > mostProgramLists)
+    return refused('LIST_REFUSED', 'No list is written: the other authorities are not certificates in PEM, or too many')
   const known: ParsedCertificate[] = []
   const strangers = new Set<string>()
   for (const der of ders) {
-    const checked = checkAuthorities(toPem('CERTIFICATE', der), pinnedRoots, nowMs)
+    const checked = checkAuthority(der, pinnedRoots, nowMs)
     const parsed = parseCertificate(der)
-    if (checked.kind === 'authorities') known.push(...checked.authorities)
+    if (checked.kind === 'authority') known.push(checked.authority)
     else if (parsed.kind !== 'malformed' && parsed.subjectKeyId !== null) strangers.add(parsed.subjectKeyId)
   }
   return { known, strangers }
 }
 
-type CheckedLists = { readonly pems: readonly string[]; readonly numbers: ListNumbers }
+type CheckedLists = { readonly pems: readonly string[]; readonly newest: NewestLists }
 
 /** One of each authority above the leaf, in the order of the chain, and then those of others, at most one of each. */
 const listsOf = (
   given: readonly string[],
   authorities: readonly ParsedCertificate[],
   { known, strangers }: OtherAuthorities,
-  before: ListNumbers,
+  before: NewestLists,
   nowMs: number,
 ): CheckedLists | Refused => {
-  const numbers = new Map<string, number>()
+  const newest = new Map<string, Pick<ParsedList, 'number' | 'thisUpdateMs'>>()
   const pems = new Map<string, string>()
   for (const pem of given) {
     if (isOfStranger(pem, strangers)) continue
     const checked = checkList(pem, [...authorities, ...known], nowMs)
     if (checked.kind === 'unusable') return refused('LIST_REFUSED', `No list is written: ${checked.why}`)
-    const { authorityKeyId, number } = checked.list
-    const last = before.get(authorityKeyId)
+    const { authorityKeyId, number, thisUpdateMs } = checked.list
+    const last = before.get(authorityKeyId)?.number
     if (last !== undefined && number < last) {
       return refused(
         'LIST_OLDER',
         `List ${number} of authority ${authorityKeyId} is older than ${last}, which was written`,
       )
     }
-    if (numbers.has(authorityKeyId)) return refused('LIST_REFUSED', `Two lists of authority ${authorityKeyId}`)
-    numbers.set(authorityKeyId, number)
+    if (newest.has(authorityKeyId)) return refused('LIST_REFUSED', `Two lists of authority ${authorityKeyId}`)
+    newest.set(authorityKeyId, { number, thisUpdateMs })
     pems.set(authorityKeyId, toPem('X509 CRL', fromPem('X509 CRL', pem) ?? new Uint8Array(0)))
   }
   const above = authorities.map(({ subjectKeyId }) => subjectKeyId ?? '')
   const missing = authorities.find(({ subjectKeyId }) => !pems.has(subjectKeyId ?? ''))
   if (missing !== undefined) return refused('LIST_REFUSED', `There is no list of ${missing.subject}`)
   const rest = [...pems.keys()].filter((id) => !above.includes(id))
-  return { pems: [...above, ...rest].map((id) => pems.get(id) ?? ''), numbers }
+  return { pems: [...above, ...rest].map((id) => pems.get(id) ?? ''), newest }
 }
 
 const isOfStranger = (pem: string, strangers: ReadonlySet<string>): boolean => {
@@ -128,15 +129,3 @@ const isOfStranger = (pem: string, strangers: ReadonlySet<string>): boolean => {
   const list = der === null ? null : parseCrl(der)
   return list?.kind === 'list' && strangers.has(list.authorityKeyId)
 }
-
-const endOfList = /(?<=-----END X509 CRL-----\n)/
-
-/** Of a file that was written before. What cannot be read in it, or is from the future, counts for nothing. */
-export const numbersInFile = (text: string, nowMs: number): ListNumbers =>
-  new Map(
-    text.split(endOfList).flatMap((pem) => {
-      const der = fromPem('X509 CRL', pem)
-      const list = der === null ? null : parseCrl(der)
-      return list?.kind === 'list' && !isListAhead(list, nowMs) ? [[list.authorityKeyId, list.number] as const] : []
-    }),
-  )

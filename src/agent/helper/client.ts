@@ -1,16 +1,21 @@
 // The agent's side of the helper's socket. A host without a helper has none that answers: it then lacks what only the helper can do,
 // and says so.
 
+import * as path from 'node:path'
 import { Value } from 'typebox/value'
 import { errno } from '#platform/files.ts'
 import { connectForLines, type LineConnection } from '#platform/line-server.ts'
+import { pathExists } from '#platform/paths.ts'
 import type { Timers } from '#platform/timers.ts'
 import { longestAnswer, Reply, verbs, type AnswerOf, type HelperCode, type RequestOf, type Verb } from './verbs.ts'
 
 /** What the helper refused, or that it is not there. The message is for people, and says what to do. */
 export class HelperRefusal extends Error {
-  /** `NO_HELPER`: none answers. A newer helper may have codes that are not known here. */
-  readonly code: HelperCode | 'NO_HELPER' | (string & {})
+  /**
+   * `NO_HELPER`: none answers. `SOCKET_UNSAFE`: another user could have put that socket there. A newer helper may have codes that
+   * are not known here.
+   */
+  readonly code: HelperCode | 'NO_HELPER' | 'SOCKET_UNSAFE' | (string & {})
 
   constructor(code: string, message: string) {
     super(message)
@@ -26,10 +31,18 @@ export type HelperClient = {
 
 type Waiting = { done(answer: unknown): void; failed(refusal: HelperRefusal): void }
 
-/** Longer than agent.toml lets anything take. */
-const answerWithinMs = 620_000
+/** Longer than agent.toml lets anything take, and the minute that it may have to wait for its turn. */
+const answerWithinMs = 700_000
 
-export const openHelperClient = (timers: Timers, socket: string): HelperClient => {
+/**
+ * `faultOf`: why the one at the other end of a socket may be someone else than the helper; null: it is not. Private keys are sent to
+ * it, and Node cannot ask the kernel who it is, so its path has to tell.
+ */
+export const openHelperClient = (
+  timers: Timers,
+  socket: string,
+  faultOf: (socket: string) => string | null,
+): HelperClient => {
   const waiting = new Map<number, Waiting>()
   let connection: Promise<LineConnection> | null = null
   let lastId = 0
@@ -59,6 +72,9 @@ export const openHelperClient = (timers: Timers, socket: string): HelperClient =
   }
   const connected = (): Promise<LineConnection> => {
     if (connection !== null) return connection
+    const fault = pathExists(socket) ? faultOf(path.resolve(socket)) : null
+    if (fault !== null)
+      return Promise.reject(new HelperRefusal('SOCKET_UNSAFE', `Nothing is sent to ${socket}: ${fault}`))
     const opening = connectForLines(socket, longestAnswer, receive).then(
       (open) => {
         void open.closed.then((why) => {

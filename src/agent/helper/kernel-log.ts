@@ -3,19 +3,19 @@
 
 import { findProgram } from '#platform/run-program.ts'
 import type { ListedCheck } from './agent-toml.ts'
-import { runOnce, type RunsAs } from './run-listed.ts'
+import { runOnce, type ListedRun } from './run-listed.ts'
 import { refused, type AnswerOf, type Refused } from './verbs.ts'
 
 /** The helper's own sandbox keeps it from that log: where systemd runs it is read by a unit, from systemd's journal. */
 export const checkKernelLog = async (
   { lastMs, withinMs }: ListedCheck & { kind: 'kernel-log' },
-  runs: RunsAs,
+  { unit, runs, over }: Pick<ListedRun, 'unit' | 'runs' | 'over'>,
 ): Promise<AnswerOf<'check.run'> | Refused> => {
   const [program, ...args] = runs === 'unit' ? journalCommand(lastMs) : ringCommand(lastMs)
   const found = program === undefined ? null : findProgram(program)
   if (found === null) return refused('PROGRAM_FAILED', `There is no ${program} here to read the kernel's log with`)
   const command = [found, ...args]
-  const ran = await runOnce({ name: 'check-kernel-log', command, user: null, env: {}, cwd: '/', withinMs, runs })
+  const ran = await runOnce({ unit, command, user: null, withinMs, runs, over })
   const line = ran.lines.at(-1) ?? null
   if (ran.timedOut || ran.code !== 0) return { exit_code: ran.code, timed_out: ran.timedOut, line, how: ran.how }
   return { exit_code: line === null ? 0 : 1, timed_out: false, line, how: line === null ? 'no errors' : 'errors' }

@@ -1,12 +1,13 @@
-// The services that agent.toml lists, run as users of their own: as units where systemd runs, which outlive the helper, else as its
-// children, which end with it.
+// The services that agent.toml lists, kept within what it lists: one that was taken out of that file, or is listed otherwise than it
+// was started, is stopped, whether or not the agent asks for anything.
 
-import { runProgram } from '#platform/run-program.ts'
+import { createHash } from 'node:crypto'
+import type { Log } from '#platform/log.ts'
 import type { SystemUser } from '#platform/system-users.ts'
-import type { Cancel, Timers } from '#platform/timers.ts'
-import { shownLine, startUserProcess, type UserProcess } from '#platform/user-process.ts'
-import { environmentOf, literalWords, settingOf, type RunsAs } from './run-listed.ts'
-import type { RequestOf, ServiceState } from './verbs.ts'
+import type { Timers } from '#platform/timers.ts'
+import type { ListedService } from './agent-toml.ts'
+import type { Turns } from './turns.ts'
+import type { Refused, RequestOf, ServiceState } from './verbs.ts'
 
 /** What agent.toml and the agent together have made of it. */
 export type ServiceOrder = Pick<RequestOf<'service.start'>, 'name' | 'digest' | 'restart'> & {
@@ -15,208 +16,135 @@ export type ServiceOrder = Pick<RequestOf<'service.start'>, 'name' | 'digest' | 
   readonly user: SystemUser | null
   readonly env: Readonly<Record<string, string>>
   readonly cwd: string
+  readonly listing: string
 }
 
-/** Methods throw when the one who runs them says no. */
-export type ListedServices = {
-  /** Of that digest: left alone when it runs already, else started in the place of the one before. */
+/** `listing`: which entry of agent.toml it was started by. */
+export type StartedService = Pick<ServiceState, 'name' | 'digest'> & { readonly listing: string }
+
+/** Who runs them. Methods throw when it says no. */
+export type ServiceHost = {
+  /** Left alone when it is there as this one already, also where its restart policy lets it be; else in the place of the one before. */
   start(order: ServiceOrder): Promise<'started' | 'kept'>
   /** Returns when it has ended. Also where there is none. */
   stop(name: string): Promise<void>
+  started(): Promise<readonly StartedService[]>
   status(): Promise<readonly ServiceState[]>
   /** Children end; units go on. */
   close(): Promise<void>
 }
 
-export const openListedServices = (runs: RunsAs, timers: Timers): ListedServices =>
-  runs === 'unit' ? servicesAsUnits() : servicesAsChildren(timers)
-
-const stopWithinMs = 10_000
-const shownLines = 5
-const firstRestartMs = 500
-const longestRestartMs = 60_000
-
-type Life = {
-  readonly order: ServiceOrder
-  process: UserProcess | null
-  restarts: number
-  ended: string | null
-  lines: readonly string[]
-  over: boolean
-  cancelRestart: Cancel
+export type ListedServices = Pick<ServiceHost, 'status' | 'close'> & {
+  start(order: ServiceOrder): Promise<'started' | 'kept' | Refused>
+  stop(name: string): Promise<void | Refused>
 }
 
-const servicesAsChildren = (timers: Timers): ListedServices => {
-  const lives = new Map<string, Life>()
+/** What an entry of agent.toml allows, in short: two that allow the same are the same. Not of the values that the vCluster sets. */
+export const listingOf = ({
+  executable,
+  user,
+  arguments: words,
+  environment,
+  workingDirectory,
+}: ListedService): string =>
+  createHash('sha256')
+    .update(JSON.stringify([executable, user, words, environment, workingDirectory]))
+    .digest('hex')
+    .slice(0, 16)
 
-  const begin = (life: Life): void => {
-    const { command, user, cwd } = life.order
-    const process = startUserProcess({ command, user, cwd, env: environmentOf(life.order) })
-    life.process = process
-    void process.ended.then(({ code, how }) => {
-      life.process = null
-      life.ended = how
-      life.lines = process.lastLines(shownLines)
-      const { restart } = life.order
-      if (life.over || restart === 'never' || (restart === 'on-failure' && code === 0)) return
-      const waitMs = Math.min(longestRestartMs, firstRestartMs * 2 ** Math.min(life.restarts, 20))
-      life.restarts += 1
-      life.cancelRestart = timers.after(waitMs, () => begin(life), 'background')
-    })
+const usualLookMs = 5_000
+
+/** `listed`: what agent.toml lists now; null where it cannot be said, and then what runs goes on. */
+export const openListedServices = (
+  host: ServiceHost,
+  listed: () => ReadonlyMap<string, ListedService> | null,
+  turns: Turns,
+  { timers, log }: { readonly timers: Timers; readonly log: Log },
+  lookEveryMs = usualLookMs,
+): ListedServices => {
+  /** Those that agent.toml has ended, until the agent has them started or stopped. */
+  const ended = new Map<string, ServiceState>()
+  let compared: ReadonlyMap<string, ListedService> | null = null
+  let isStale = true
+  let isLooking = false
+  let asking: Promise<readonly ServiceState[]> | null = null
+
+  const faultOf = ({ name, listing }: StartedService, allowed: ReadonlyMap<string, ListedService>): string | null => {
+    const entry = allowed.get(name)
+    if (entry === undefined) return `agent.toml does not list service ${name} any more`
+    return listingOf(entry) === listing ? null : `agent.toml lists service ${name} otherwise than it was started`
   }
-  const end = async (life: Life): Promise<void> => {
-    life.over = true
-    life.cancelRestart()
-    if (lives.get(life.order.name) === life) lives.delete(life.order.name)
-    await life.process?.stop(stopWithinMs)
+  const endUnlisted = async (name: string): Promise<void> => {
+    // Looked at again in its turn: the agent may have had it started anew.
+    const allowed = listed()
+    const service = (await host.started()).find((one) => one.name === name)
+    const fault = service === undefined || allowed === null ? null : faultOf(service, allowed)
+    if (service === undefined || fault === null) return
+    log.warn({ service: name }, fault)
+    await host.stop(name)
+    const said = `could not be started again: ${fault}`
+    // Without its digest: it is not the one that is wanted, and the agent has it started again if it may.
+    ended.set(name, { name, digest: '', state: 'ended', restarts: 0, pid: null, ended: said, lines: [] })
   }
-  const stop = async (name: string): Promise<void> => {
-    const life = lives.get(name)
-    if (life !== undefined) await end(life)
+  const look = async (): Promise<void> => {
+    const allowed = listed()
+    if (allowed === null || (!isStale && compared !== null && isSame(allowed, compared))) return
+    isStale = false
+    for (const service of await host.started()) {
+      if (faultOf(service, allowed) === null) continue
+      const done = await turns.take('service', service.name, async () => endUnlisted(service.name).then(() => null))
+      if (done !== null) isStale = true
+    }
+    compared = allowed
   }
+  const tick = (): void => {
+    if (isLooking) return
+    isLooking = true
+    void look()
+      .catch((error: unknown) => {
+        isStale = true
+        log.error({ err: error }, 'the services could not be compared with agent.toml')
+      })
+      .finally(() => (isLooking = false))
+  }
+  const cancel = timers.every(lookEveryMs, tick)
+  tick()
+
   return {
-    start: async (order) => {
-      const before = lives.get(order.name)
-      if (before?.order.digest === order.digest && before.process !== null) return 'kept'
-      await stop(order.name)
-      const life: Life = {
-        order,
-        process: null,
-        restarts: 0,
-        ended: null,
-        lines: [],
-        over: false,
-        cancelRestart: () => {},
-      }
-      lives.set(order.name, life)
-      begin(life)
-      return 'started'
-    },
-    stop,
-    status: () =>
-      Promise.resolve(
-        [...lives.values()].map(({ order, process, restarts, ended, lines }) => ({
-          name: order.name,
-          digest: order.digest,
-          state: process === null ? 'ended' : 'running',
-          restarts,
-          pid: process?.pid ?? null,
-          ended,
-          lines: [...(process?.lastLines(shownLines) ?? lines)],
-        })),
-      ),
-    close: async () => void (await Promise.all([...lives.values()].map(end))),
-  }
-}
-
-const prefix = 'muster-helper-'
-const unitOf = (name: string): string => `${prefix}${name}.service`
-/** Stopping takes up to 10 s of a service's own. */
-const callWithinMs = 30_000
-
-const servicesAsUnits = (): ListedServices => {
-  const status = async (): Promise<readonly ServiceState[]> => {
-    const shown = await called('systemctl', ['show', `--property=${shownProperties.join(',')}`, `${prefix}*.service`])
-    const units = unitsIn(shown)
-    return Promise.all(
-      units.map(async (unit) => ({
-        ...unit,
-        lines: await linesOf(unit.name),
-      })),
-    )
-  }
-  const stop = async (name: string): Promise<void> => {
-    await called('systemctl', ['--no-ask-password', 'stop', unitOf(name)], /not loaded|not found/i)
-    // A unit that has failed keeps its name.
-    await called('systemctl', ['--no-ask-password', 'reset-failed', unitOf(name)], /not loaded|not found/i)
-  }
-  return {
-    status,
-    stop,
-    start: async (order) => {
-      const before = (await status()).find(({ name }) => name === order.name)
-      if (before?.digest === order.digest && before.state === 'running') return 'kept'
-      if (before !== undefined) await stop(order.name)
-      await called('systemd-run', startArguments(order))
-      return 'started'
-    },
-    close: () => Promise.resolve(),
-  }
-}
-
-const restartOf = { always: 'always', 'on-failure': 'on-failure', never: 'no' } as const
-
-/** Pure. */
-const startArguments = (order: ServiceOrder): readonly string[] => [
-  '--quiet',
-  '--no-ask-password',
-  `--unit=${unitOf(order.name)}`,
-  `--description=Muster service ${order.name} ${order.digest}`,
-  ...(order.user === null ? [] : [`--uid=${order.user.name}`, `--gid=${order.user.gid}`]),
-  '--service-type=exec',
-  `--property=Restart=${restartOf[order.restart]}`,
-  // Slow enough for systemd's own limit of five starts in ten seconds never to end it.
-  '--property=RestartSec=3s',
-  '--property=TimeoutStopSec=10s',
-  '--property=NoNewPrivileges=yes',
-  `--working-directory=${order.cwd}`,
-  ...settingOf(order.env),
-  '--',
-  ...literalWords(order.command),
-]
-
-const shownProperties = [
-  'Id',
-  'Description',
-  'LoadState',
-  'ActiveState',
-  'NRestarts',
-  'MainPID',
-  'Result',
-  'ExecMainStatus',
-]
-
-/** Pure: what `systemctl show` prints, a paragraph a unit. */
-const unitsIn = (shown: string): readonly ServiceState[] =>
-  shown.split(/\n\n+/).flatMap((paragraph) => {
-    const said = new Map(
-      paragraph.split('\n').flatMap((line) => {
-        const at = line.indexOf('=')
-        return at === -1 ? [] : [[line.slice(0, at), line.slice(at + 1)] as const]
+    start: (order) =>
+      turns.take('service', order.name, async () => {
+        // Before it is there: agent.toml may change while it is being started.
+        isStale = true
+        ended.delete(order.name)
+        try {
+          return await host.start(order)
+        } finally {
+          isStale = true
+        }
       }),
-    )
-    const id = said.get('Id') ?? ''
-    if (!id.startsWith(prefix) || said.get('LoadState') === 'not-found') return []
-    const isUp = ['active', 'reloading'].includes(said.get('ActiveState') ?? '')
-    const result = said.get('Result') ?? ''
-    return [
-      {
-        name: id.slice(prefix.length, -'.service'.length),
-        digest: /([0-9a-f]{8,64})$/.exec(said.get('Description') ?? '')?.[1] ?? '',
-        state: isUp ? 'running' : 'ended',
-        restarts: Number(said.get('NRestarts') ?? 0) || 0,
-        pid: Number(said.get('MainPID') ?? 0) || null,
-        ended: isUp ? null : `${result || 'ended'}, exit code ${said.get('ExecMainStatus') ?? '?'}`,
-        lines: [],
-      },
-    ]
+    // Also where it is not listed any more: what runs can be stopped.
+    stop: (name) =>
+      turns.take('service', name, async () => {
+        ended.delete(name)
+        await host.stop(name)
+      }),
+    status: () => {
+      asking ??= host.status().finally(() => (asking = null))
+      return asking.then((services) => [
+        ...services,
+        ...[...ended.values()].filter(({ name }) => !services.some((one) => one.name === name)),
+      ])
+    },
+    close: async () => {
+      cancel()
+      await host.close()
+    },
+  }
+}
+
+const isSame = (one: ReadonlyMap<string, ListedService>, other: ReadonlyMap<string, ListedService>): boolean =>
+  one.size === other.size &&
+  [...one].every(([name, entry]) => {
+    const before = other.get(name)
+    return before !== undefined && listingOf(entry) === listingOf(before)
   })
-
-const linesOf = async (name: string): Promise<string[]> => {
-  const asked = ['--no-pager', '--output=cat', `--lines=${shownLines}`, `--unit=${unitOf(name)}`]
-  const ran = await runProgram('journalctl', asked, { withinMs: callWithinMs, input: null })
-  return ran.kind === 'done'
-    ? ran.stdout
-        .split('\n')
-        .filter((line) => line !== '')
-        .map(shownLine)
-    : []
-}
-
-const called = async (program: string, args: readonly string[], harmless?: RegExp): Promise<string> => {
-  const ran = await runProgram(program, args, { withinMs: callWithinMs, input: null })
-  if (ran.kind === 'done') return ran.stdout
-  const why = ran.kind === 'failed' ? ran.why : 'is not installed'
-  if (harmless?.test(why) !== true) throw new Error(`${program}: ${why}`)
-  return ''
-}

@@ -7,23 +7,31 @@ import { listenForLines, type SocketPlace } from '#platform/line-server.ts'
 import { faultOfPath } from '#platform/trusted-path.ts'
 import { openVerbs, refusalLine, type HelperHost } from './perform-verb.ts'
 import { readAgentToml } from './read-agent-toml.ts'
+import { mostTurns } from './turns.ts'
 import { longestRequest, refused, type Refused } from './verbs.ts'
+import { faultOfState } from './written-lists.ts'
 
 export type HelperOptions = {
   readonly agentToml: string
   readonly socket: { readonly fd: number } | { readonly path: string }
   /** Who may open the socket; null: the user of the helper. */
   readonly agentUser: Owner | null
+  /** Where it keeps which lists it has written. */
+  readonly stateFolder: string
 }
 
 export type RunningHelper = { close(): Promise<void> }
 
-/** The agent holds one connection; a second one is there while it starts anew. */
-const bounds = { connections: 4, longestLine: longestRequest, underWay: 8 }
+/**
+ * The agent holds one connection; a second one is there while it starts anew. What waits for its turn keeps no other request from
+ * being read: there is room for eight besides.
+ */
+const bounds = { connections: 4, longestLine: longestRequest, underWay: mostTurns + 8 }
 
-/** Refused where agent.toml or the folder of the socket is not as it must be: a helper that could do nothing does not start. */
+/** Refused where agent.toml, the folder of the socket or that of its state is not as it must be: a helper that could do nothing does not start. */
 export const startHelper = async (host: HelperHost, options: HelperOptions): Promise<RunningHelper | Refused> => {
   const { agentToml, agentUser, socket } = options
+  const stateFolder = path.resolve(options.stateFolder)
   const read = readAgentToml(agentToml, host.trust)
   if (read.kind === 'refused') return read
   const place: SocketPlace =
@@ -36,7 +44,9 @@ export const startHelper = async (host: HelperHost, options: HelperOptions): Pro
     const fault = faultOfPath(folder, host.trust, { kind: 'folder', links: 'followed' })
     if (fault !== null) return refused('PATH_UNSAFE', `The socket cannot be in ${folder}: ${fault}`)
   }
-  const verbs = openVerbs(host, { agentToml, agentUser })
+  const unkept = faultOfState(stateFolder, host.trust)
+  if (unkept !== null) return unkept
+  const verbs = openVerbs(host, { agentToml, agentUser, stateFolder })
   const server = await listenForLines(place, bounds, {
     answer: (line) => verbs.perform(line),
     tooLong: refusalLine(null, refused('TOO_LONG', `A request has at most ${longestRequest} bytes`)),

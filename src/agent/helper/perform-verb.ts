@@ -1,30 +1,38 @@
 // One request of the agent, from its line to the line that answers it. Every one is answered or refused, with a code that stays and
-// a sentence; agent.toml is read anew for each, so that what its owner takes out is off at once.
+// a sentence; agent.toml is read anew for each, so that nothing is begun that its owner has taken out.
 
+import * as path from 'node:path'
 import { Value } from 'typebox/value'
 import type { Clock } from '#platform/clock.ts'
 import type { Owner } from '#platform/files.ts'
 import type { Log } from '#platform/log.ts'
 import type { Random } from '#platform/random.ts'
+import { pathExists } from '#platform/paths.ts'
 import { musterVersion } from '#platform/this-process.ts'
 import type { Timers } from '#platform/timers.ts'
 import { faultOfPath, type Trust } from '#platform/trusted-path.ts'
 import type { AgentToml } from './agent-toml.ts'
 import { checkKernelLog } from './kernel-log.ts'
-import { openListedServices } from './listed-services.ts'
+import { listingOf, openListedServices } from './listed-services.ts'
 import { readAgentToml } from './read-agent-toml.ts'
 import {
   argumentsFor,
   environmentFor,
   faultOfProgram,
   howToRun,
+  onceUnit,
   runOnce,
   runReload,
+  unitMark,
   userOf,
   type RunsAs,
 } from './run-listed.ts'
+import { servicesAsChildren } from './services-as-children.ts'
+import { environmentFolder, servicesAsUnits } from './services-as-units.ts'
+import { openTurns } from './turns.ts'
 import { isVerb, refused, Request, verbs, type AnswerOf, type Refused, type RequestOf, type Verb } from './verbs.ts'
 import { openOutputWriter } from './write-output.ts'
+import { openWrittenLists } from './written-lists.ts'
 
 /** What the process gives a helper. */
 export type HelperHost = {
@@ -40,6 +48,12 @@ export type HelperConfig = {
   readonly agentToml: string
   /** Who may open the socket; null: the user of the helper. */
   readonly agentUser: Owner | null
+  /** Where it keeps which lists it has written. */
+  readonly stateFolder: string
+  /** How often the services are compared with agent.toml. */
+  readonly lookEveryMs?: number
+  /** Where the environments of units are. */
+  readonly environments?: string
 }
 
 export type VerbPerformer = {
@@ -48,44 +62,51 @@ export type VerbPerformer = {
   close(): Promise<void>
 }
 
-/** Programs that run at once, besides services. */
-const mostRuns = 8
-
 /** Each verb: what it answers. The toml is the one of this moment. */
 type Verbs = { readonly [V in Verb]: (toml: AgentToml, body: RequestOf<V>) => Performed<V> | Promise<Performed<V>> }
 type Performed<V extends Verb> = AnswerOf<V> | Refused
 
 export const openVerbs = (
   { clock, timers, random, log, trust }: HelperHost,
-  { agentToml, agentUser }: HelperConfig,
+  { agentToml, agentUser, stateFolder, lookEveryMs, environments = environmentFolder }: HelperConfig,
   runs: RunsAs = howToRun(trust),
 ): VerbPerformer => {
-  const outputs = openOutputWriter(clock, random, trust)
-  const services = openListedServices(runs, timers)
-  const underWay = new Set<string>()
+  const outputs = openOutputWriter(clock, random, trust, openWrittenLists(stateFolder, trust))
+  const turns = openTurns(timers)
+  const mark = unitMark(path.resolve(agentToml))
+  const ending = new AbortController()
+  const { signal: over } = ending
+  const services = openListedServices(
+    runs === 'unit' ? servicesAsUnits(mark, environments) : servicesAsChildren(timers),
+    servicesListed(agentToml, trust),
+    turns,
+    { timers, log },
+    lookEveryMs,
+  )
 
-  /** One at a time of each name: a second reload while one runs would be for files that the first may have read. */
-  const alone = async <T>(name: string, run: () => Promise<T>): Promise<T | Refused> => {
-    if (underWay.has(name)) return refused('BUSY', `${name} is being run already`)
-    if (underWay.size >= mostRuns) return refused('BUSY', `${underWay.size} programs are being run already`)
-    underWay.add(name)
-    try {
-      return await run()
-    } finally {
-      underWay.delete(name)
-    }
-  }
+  /** By agent.toml as it is when the turn has come, not as it was when it was asked for. */
+  const inTurn = <T>(
+    kind: 'reload' | 'check',
+    name: string,
+    run: (toml: AgentToml) => T | Refused | Promise<T | Refused>,
+  ): Promise<T | Refused> =>
+    turns.take(kind, name, async () => {
+      const read = readAgentToml(agentToml, trust)
+      return read.kind === 'refused' ? read : run(read.toml)
+    })
 
   const perform: Verbs = {
     hello: (toml) => helloOf(toml, trust, null),
     'output.write': (toml, given) => outputs.write(toml, given),
-    'output.remove': (toml, { name }) => outputs.remove(toml, name),
-    reload: (toml, { name }) => {
-      const reload = toml.reloads.get(name)
-      if (reload === undefined) return refused('NOT_ALLOWED', `agent.toml lists no reload ${name}`)
-      return alone(`reload ${name}`, async () => (await runReload(name, reload, runs, trust)) ?? {})
-    },
-    'service.start': (toml, given) => {
+    'output.remove': (toml, given) => outputs.remove(toml, given),
+    // A second reload while one runs would be for files that the first may have read.
+    reload: (_toml, { name }) =>
+      inTurn('reload', name, async (toml) => {
+        const reload = toml.reloads.get(name)
+        if (reload === undefined) return refused('NOT_ALLOWED', `agent.toml lists no reload ${name}`)
+        return (await runReload(name, reload, { runs, mark, over }, trust)) ?? {}
+      }),
+    'service.start': async (toml, given) => {
       const { name, digest, restart, environment, working_directory } = given
       const listed = toml.services.get(name)
       if (listed === undefined) return refused('NOT_ALLOWED', `agent.toml lists no service ${name}`)
@@ -104,29 +125,29 @@ export const openVerbs = (
       const fault = faultOfProgram(listed.executable, trust)
       if (fault !== null) return fault
       const command = [listed.executable, ...words.words]
-      const order = { name, digest, restart, command, user, env: set.env, cwd: listed.workingDirectory ?? '/' }
-      return alone(`service ${name}`, async () => ({ outcome: await services.start(order) }))
+      const cwd = listed.workingDirectory ?? '/'
+      const order = { name, digest, restart, command, user, env: set.env, cwd, listing: listingOf(listed) }
+      const outcome = await services.start(order)
+      return typeof outcome === 'string' ? { outcome } : outcome
     },
-    // Also where it is not listed any more: what runs can be stopped.
-    'service.stop': (_toml, { name }) => alone(`service ${name}`, async () => services.stop(name).then(() => ({}))),
+    'service.stop': async (_toml, { name }) => (await services.stop(name)) ?? {},
     'service.status': async () => ({ services: [...(await services.status())] }),
-    'check.run': (toml, { name, arguments: given }) => {
-      const listed = toml.checks.get(name)
-      if (listed === undefined) return refused('NOT_ALLOWED', `agent.toml lists no check ${name}`)
-      if (listed.kind === 'kernel-log') return alone(`check ${name}`, () => checkKernelLog(listed, runs))
-      const words = argumentsFor(name, listed, given)
-      if ('code' in words) return words
-      const user = userOf(name, listed, agentUser)
-      if (user !== null && 'code' in user) return user
-      const fault = faultOfProgram(listed.executable, trust)
-      if (fault !== null) return fault
-      return alone(`check ${name}`, async () => {
+    'check.run': (_toml, { name, arguments: given }) =>
+      inTurn('check', name, async (toml) => {
+        const listed = toml.checks.get(name)
+        if (listed === undefined) return refused('NOT_ALLOWED', `agent.toml lists no check ${name}`)
+        const unit = onceUnit(mark, 'check', name)
+        if (listed.kind === 'kernel-log') return checkKernelLog(listed, { unit, runs, over })
+        const words = argumentsFor(name, listed, given)
+        if ('code' in words) return words
+        const user = userOf(name, listed, agentUser)
+        if (user !== null && 'code' in user) return user
+        const fault = faultOfProgram(listed.executable, trust)
+        if (fault !== null) return fault
         const command = [listed.executable, ...words.words]
-        const { withinMs } = listed
-        const ran = await runOnce({ name: `check-${name}`, command, user, env: {}, cwd: '/', withinMs, runs })
+        const ran = await runOnce({ unit, command, user, withinMs: listed.withinMs, runs, over })
         return { exit_code: ran.code, timed_out: ran.timedOut, line: ran.lines.at(-1) ?? null, how: ran.how }
-      })
-    },
+      }),
   }
 
   const answerOf = async <V extends Verb>(verb: V, body: unknown): Promise<Performed<Verb>> => {
@@ -165,7 +186,26 @@ export const openVerbs = (
       }
       return answered(id, verb, body)
     },
-    close: () => services.close(),
+    close: () => {
+      ending.abort()
+      return services.close()
+    },
+  }
+}
+
+/**
+ * A file with an error in it starts nothing and ends nothing: an error is no decision. One that is missing twice in a row is: editors
+ * take a file away for a moment.
+ */
+const servicesListed = (agentToml: string, trust: Trust) => {
+  let wasMissing = false
+  return (): AgentToml['services'] | null => {
+    const read = readAgentToml(agentToml, trust)
+    const isMissing = read.kind === 'refused' && !pathExists(agentToml)
+    const isGone = isMissing && wasMissing
+    wasMissing = isMissing
+    if (read.kind === 'allowed') return read.toml.services
+    return isGone ? new Map() : null
   }
 }
 

@@ -2,6 +2,7 @@
 // shell, no longer than it allows, and nothing of it is left afterwards. Where systemd runs, a program gets a unit of its own: it
 // has then nothing of the helper's sandbox, and its control group ends with it.
 
+import { createHash } from 'node:crypto'
 import { processOwner, type Owner } from '#platform/files.ts'
 import { pathExists } from '#platform/paths.ts'
 import { findProgram, runProgram } from '#platform/run-program.ts'
@@ -19,11 +20,21 @@ export type RunsAs = 'unit' | 'child'
 export const howToRun = (trust: Trust): RunsAs =>
   trust.uid === 0 && pathExists('/run/systemd/system') ? 'unit' : 'child'
 
+/** In the names of units: two helpers on one machine have two files, and keep out of each other's way. */
+export const unitMark = (agentToml: string): string => createHash('sha256').update(agentToml).digest('hex').slice(0, 8)
+
+export type Runner = {
+  readonly runs: RunsAs
+  readonly mark: string
+  /** When it is aborted what runs is ended: without the one that counts its time it would run for ever. */
+  readonly over: AbortSignal
+}
+
 /** Null: done. Also for an agent without a helper, which then does what its own user may do. */
 export const runReload = async (
   name: string,
   reload: ListedReload,
-  runs: RunsAs,
+  { runs, mark, over }: Runner,
   trust: Trust,
 ): Promise<Refused | null> => {
   const command = reload.kind === 'unit' ? unitCommand(reload) : reload.command
@@ -33,14 +44,14 @@ export const runReload = async (
   const fault = reload.kind === 'unit' ? null : faultOfProgram(command[0] ?? '', trust)
   if (fault !== null) return fault
   const ran = await runOnce({
-    name: `reload-${name}`,
+    unit: onceUnit(mark, 'reload', name),
     command,
     user,
-    env: {},
-    cwd: '/',
     withinMs: reload.withinMs,
     runs: reload.kind === 'unit' ? 'child' : runs,
+    over,
   })
+  if (reload.kind === 'unit' && (ran.timedOut || over.aborted)) await endJobOf(reload.unit)
   if (ran.timedOut) {
     return refused('TIMED_OUT', `Reload ${name} was ended: it took longer than ${reload.withinMs / 1000} s`)
   }
@@ -57,22 +68,32 @@ const unitCommand = ({ unit, action }: ListedReload & { kind: 'unit' }): readonl
     : [systemctl, '--no-ask-password', action, unit]
 }
 
+/**
+ * What has been ended is the one that waited for it: systemd goes on with what it was asked for. Its job is cancelled, and the
+ * command of the unit file that does not end (`ExecReload=`) is killed. The program that the unit is for is left alone.
+ */
+const endJobOf = async (unit: string): Promise<void> => {
+  const call = (...args: string[]) => runProgram('systemctl', args, { withinMs: stopWithinMs, input: null })
+  const shown = await call('show', '--property=Job', '--value', unit)
+  const job = shown.kind === 'done' ? shown.stdout.trim() : ''
+  if (/^[1-9]\d*$/.test(job)) await call('--no-ask-password', 'cancel', job)
+  await call('--no-ask-password', 'kill', '--kill-who=control', '--signal=SIGKILL', unit)
+}
+
 export const faultOfProgram = (executable: string, trust: Trust): Refused | null => {
   const fault = faultOfPath(executable, trust, { kind: 'file', links: 'followed' })
   return fault === null ? null : refused('PATH_UNSAFE', `${executable} is not run: ${fault}`)
 }
 
 export type ListedRun = {
-  /** Not two of one name at a time. */
-  readonly name: string
+  /** What it is called where it is one; not two of one name at a time. */
+  readonly unit: string
   readonly command: readonly string[]
   /** Null: as the user of this process. */
   readonly user: SystemUser | null
-  /** Besides PATH, HOME and LANG. */
-  readonly env: Readonly<Record<string, string>>
-  readonly cwd: string
   readonly withinMs: number
   readonly runs: RunsAs
+  readonly over: AbortSignal
 }
 
 /** Beyond its time: for a unit that the helper, being gone itself, does not stop. */
@@ -80,46 +101,53 @@ const unitGraceMs = 10_000
 const stopWithinMs = 10_000
 
 export const runOnce = async (run: ListedRun): Promise<RanInTime> => {
-  const { command, user, cwd, withinMs } = run
-  if (run.runs === 'child') return runInTime({ command, env: environmentOf(run), cwd, user }, withinMs)
+  const { command, user, withinMs, unit, over } = run
+  if (run.runs === 'child')
+    return runInTime({ command, env: environmentOf({ env: {}, user }), cwd: '/', user }, withinMs, over)
   const client = [findProgram('systemd-run') ?? 'systemd-run', ...unitArguments(run)]
   const ran = await runInTime(
     { command: client, env: environmentOf({ env: {}, user: null }), cwd: '/', user: null },
     withinMs,
+    over,
   )
   // What has ended is the one that waited for it.
-  if (ran.timedOut) await runProgram('systemctl', ['stop', unitNameOf(run)], { withinMs: stopWithinMs, input: null })
+  if (ran.timedOut || over.aborted)
+    await runProgram('systemctl', ['stop', unit], { withinMs: stopWithinMs, input: null })
   return ran
 }
 
-const unitNameOf = ({ name }: Pick<ListedRun, 'name'>): string => `muster-once-${name}.service`
+export const onceUnit = (mark: string, verb: 'reload' | 'check', name: string): string =>
+  `muster-once-${mark}-${verb}-${name}.service`
 
 /** Pure. */
-const unitArguments = ({ name, command, user, env, cwd, withinMs }: ListedRun): readonly string[] => [
+const unitArguments = ({ unit, command, user, withinMs }: ListedRun): readonly string[] => [
   '--quiet',
   '--no-ask-password',
   '--collect',
   '--wait',
   '--pipe',
-  `--unit=${unitNameOf({ name })}`,
+  `--unit=${unit}`,
   '--service-type=exec',
   ...(user === null ? [] : [`--uid=${user.name}`, `--gid=${user.gid}`, '--property=NoNewPrivileges=yes']),
   `--property=RuntimeMaxSec=${Math.ceil((withinMs + unitGraceMs) / 1000)}s`,
   '--property=TimeoutStopSec=2s',
-  `--working-directory=${cwd}`,
-  ...settingOf(env),
+  '--working-directory=/',
   '--',
   ...literalWords(command),
 ]
-
-export const settingOf = (env: Readonly<Record<string, string>>): readonly string[] =>
-  Object.entries(env).map(([name, value]) => `--setenv=${name}=${value}`)
 
 /** systemd replaces $NAME in commands; a child gets it as it is. */
 export const literalWords = (words: readonly string[]): readonly string[] =>
   words.map((word) => word.replaceAll('$', '$$$$'))
 
-export const environmentOf = ({ env, user }: Pick<ListedRun, 'env' | 'user'>): Readonly<Record<string, string>> => ({
+/** `env`: besides PATH, HOME and LANG. */
+export const environmentOf = ({
+  env,
+  user,
+}: {
+  readonly env: Readonly<Record<string, string>>
+  readonly user: SystemUser | null
+}): Readonly<Record<string, string>> => ({
   ...plainEnvironment(),
   ...(user === null ? {} : { HOME: user.home, USER: user.name, LOGNAME: user.name }),
   ...env,

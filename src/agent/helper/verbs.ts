@@ -3,12 +3,18 @@
 
 import { Type, type Static, type TSchema } from 'typebox'
 import { closed, oneOf, orNull, text } from '#wire/core/shapes.ts'
-import { OutputFilesBody, OutputName } from '#wire/programs/programs-api.ts'
+import {
+  longestProgramList,
+  longestProgramLists,
+  mostProgramLists,
+  OutputFilesBody,
+  OutputName,
+} from '#wire/programs/programs-api.ts'
 
 export const defaultSocket = '/run/muster-agent-helper/socket'
 
-/** A whole generation with its lists: those of a large domain have tens of thousands of entries. */
-export const longestRequest = 4 << 20
+/** A whole generation: all lists that an agent takes, and less than a MiB of keys and certificates. */
+export const longestRequest = longestProgramLists + (1 << 20)
 export const longestAnswer = 256 * 1024
 
 const pem = (most: number) => Type.String({ minLength: 1, maxLength: most })
@@ -70,7 +76,7 @@ export const verbs = {
         /** Of these, those are written that the helper has pinned. */
         roots: pem(262_144),
         /** One for each authority of the chain, and for others below the pinned roots. */
-        lists: Type.Array(pem(1 << 20), { minItems: 1, maxItems: 20 }),
+        lists: Type.Array(pem(longestProgramList), { minItems: 1, maxItems: mostProgramLists }),
         /** Those others; empty where there are none. */
         authorities: Type.String({ maxLength: 262_144 }),
       },
@@ -82,12 +88,14 @@ export const verbs = {
       serial: Type.String(),
       /** Roots of the plane that this host has not pinned. */
       roots_left_out: Type.Integer(),
+      /** False: it is in place, and the disk has not confirmed that. */
+      durable: Type.Boolean(),
     }),
   },
-  /** From every directory that agent.toml lists. */
+  /** From a directory that agent.toml lists. Also where there is none. */
   'output.remove': {
-    request: Type.Object({ name: OutputName }, closed),
-    answer: Type.Object({ removed: Type.Array(Type.String()) }),
+    request: Type.Object({ name: OutputName, directory: Type.String({ maxLength: 255 }) }, closed),
+    answer: Type.Object({}),
   },
   reload: {
     request: Type.Object({ name: ListedName }, closed),

@@ -3,7 +3,7 @@
 import * as path from 'node:path'
 import { removeGeneration, writeGeneration } from '#agent/programs/write-generation.ts'
 import { PlaceIsTaken } from '#platform/file-generations.ts'
-import { errno, processOwner, readFileIfAny, type Owner } from '#platform/files.ts'
+import { errno, processOwner, type Owner } from '#platform/files.ts'
 import type { Clock } from '#platform/clock.ts'
 import { pathExists } from '#platform/paths.ts'
 import { findGroup, findUser } from '#platform/system-users.ts'
@@ -11,90 +11,73 @@ import { faultOfPath, readTrustedFile, type Trust } from '#platform/trusted-path
 import type { Random } from '#platform/random.ts'
 import { allFromPem } from '#pki/pem.ts'
 import type { AgentToml, ListedDirectory } from './agent-toml.ts'
-import { checkOutput, numbersInFile, type ListNumbers } from './check-output.ts'
+import { checkOutput } from './check-output.ts'
 import { refused, type AnswerOf, type Refused, type RequestOf } from './verbs.ts'
+import type { WrittenLists } from './written-lists.ts'
 
 export type OutputWriter = {
   write(toml: AgentToml, given: RequestOf<'output.write'>): AnswerOf<'output.write'> | Refused
   /** Also where there is none. */
-  remove(toml: AgentToml, name: string): AnswerOf<'output.remove'> | Refused
+  remove(toml: AgentToml, given: RequestOf<'output.remove'>): AnswerOf<'output.remove'> | Refused
 }
 
 const longestRoots = 256 * 1024
 
-export const openOutputWriter = (clock: Clock, random: Random, trust: Trust): OutputWriter => {
-  /** Of this process: an agent that removes an output and writes it again must not go back to an older list. */
-  const written = new Map<string, number>()
-
+export const openOutputWriter = (clock: Clock, random: Random, trust: Trust, written: WrittenLists): OutputWriter => {
   const write: OutputWriter['write'] = (toml, given) => {
-    const listed = listedFor(toml, given)
+    const { files } = given
+    const listed = listedFor(toml, given.name, files.directory)
     if ('code' in listed) return listed
+    if ((files.key_mode & ~listed.keyMode) !== 0) {
+      const [asked, most] = [files.key_mode, listed.keyMode].map((mode) => `0o${mode.toString(8)}`)
+      return refused('NOT_ALLOWED', `agent.toml allows key_mode ${most} in ${listed.directory}, not ${asked}`)
+    }
     const pinned = pinnedBy(toml, trust)
     if ('code' in pinned) return pinned
     const fault = faultOfDirectory(listed, trust)
     if (fault !== null) return fault
-    const owner = ownerOf(listed, given.files)
+    const owner = ownerOf(listed, files)
     if (owner !== null && 'code' in owner) return owner
-    const place = path.join(listed.directory, given.name)
     const nowMs = clock.nowMs()
-    const before = newest(written, numbersInFile(readIfFile(path.join(place, 'crl.pem')), nowMs))
+    const before = written.newest(nowMs)
+    if ('code' in before) return before
     const checked = checkOutput({ given, ...pinned, before, nowMs })
     if (checked.kind === 'refused') return checked
-    const output = { name: given.name, files: given.files }
-    writeGeneration(listed.directory, { output, ...checked.files }, owner, random)
-    for (const [authority, number] of checked.numbers) written.set(authority, number)
-    return { place, serial: checked.serial, roots_left_out: checked.rootsLeftOut }
+    // First: what is in place afterwards is never newer than what is on record.
+    const unrecorded = written.add(before, checked.lists)
+    if (unrecorded !== null) return unrecorded
+    const output = { name: given.name, files }
+    const replaced = writeGeneration(listed.directory, { output, ...checked.files }, owner, random)
+    return {
+      place: path.join(listed.directory, given.name),
+      serial: checked.serial,
+      roots_left_out: checked.rootsLeftOut,
+      durable: replaced === 'durable',
+    }
+  }
+  const remove: OutputWriter['remove'] = (toml, { name, directory }) => {
+    const listed = listedFor(toml, name, directory)
+    if ('code' in listed) return listed
+    if (!pathExists(listed.directory)) return {}
+    const fault = faultOfDirectory(listed, trust)
+    if (fault !== null) return fault
+    removeGeneration(listed.directory, name)
+    return {}
   }
   return {
     write: (toml, given) => orRefused(() => write(toml, given)),
-    remove: (toml, name) => {
-      const removed: string[] = []
-      const refusals: Refused[] = []
-      for (const listed of toml.outputs) {
-        if ((listed.names !== null && !listed.names.includes(name)) || !pathExists(listed.directory)) continue
-        const refusal = orRefused(() => {
-          const fault = faultOfDirectory(listed, trust)
-          if (fault === null) removeGeneration(listed.directory, name)
-          return fault
-        })
-        if (refusal === null) removed.push(path.join(listed.directory, name))
-        else refusals.push(refusal)
-      }
-      return refusals[0] ?? { removed }
-    },
+    remove: (toml, given) => orRefused(() => remove(toml, given)),
   }
-}
-
-/** Where something else has the name of the output there is no such file; writing says so. */
-const readIfFile = (file: string): string => {
-  try {
-    return readFileIfAny(file) ?? ''
-  } catch (error) {
-    if (errno(error) === 'ENOTDIR') return ''
-    throw error
-  }
-}
-
-const newest = (one: ListNumbers, other: ListNumbers): ListNumbers => {
-  const all = new Map(one)
-  for (const [authority, number] of other) all.set(authority, Math.max(number, all.get(authority) ?? 0))
-  return all
 }
 
 /** Compared as it is written: a path with . or .. or a second slash equals none that is listed. */
-const listedFor = (toml: AgentToml, { name, files }: RequestOf<'output.write'>): ListedDirectory | Refused => {
-  const listed = toml.outputs.find(({ directory }) => directory === files.directory)
-  if (listed === undefined) {
-    return refused('NOT_ALLOWED', `agent.toml lists no directory ${files.directory ?? '(none was named)'} for outputs`)
-  }
-  if (listed.names !== null && !listed.names.includes(name)) {
-    return refused('NOT_ALLOWED', `agent.toml does not list output ${name} for ${listed.directory}`)
-  }
-  if ((files.key_mode & ~listed.keyMode) !== 0) {
-    const [asked, most] = [files.key_mode, listed.keyMode].map((mode) => `0o${mode.toString(8)}`)
-    return refused('NOT_ALLOWED', `agent.toml allows key_mode ${most} in ${listed.directory}, not ${asked}`)
-  }
-  return listed
+const listedFor = (toml: AgentToml, name: string, asked: string | null): ListedDirectory | Refused => {
+  const listed = toml.outputs.find(({ directory }) => directory === asked)
+  if (listed === undefined)
+    return refused('NOT_ALLOWED', `agent.toml lists no directory ${asked ?? '(none was named)'} for outputs`)
+  return listed.names !== null && !listed.names.includes(name)
+    ? refused('NOT_ALLOWED', `agent.toml does not list output ${name} for ${listed.directory}`)
+    : listed
 }
 
 const faultOfDirectory = ({ directory }: ListedDirectory, trust: Trust): Refused | null => {

@@ -53,6 +53,30 @@ export const addresses = (listed: readonly string[], origin: string): readonly s
   ...new Set([...listed, origin]),
 ]
 
+export type AddressTurns = {
+  /** Of these, the one to call now. */
+  next(all: readonly string[]): string | undefined
+  /** It did not answer. */
+  failed(): void
+}
+
+/**
+ * One address after the other; the one that worked is kept until it does not. Another set is tried from its first address on: the
+ * address that worked before may be one that the plane gives up.
+ */
+export const addressTurns = (): AddressTurns => {
+  let among = ''
+  let failures = 0
+  return {
+    next: (all) => {
+      if (all.join() !== among) failures = 0
+      among = all.join()
+      return all[failures % all.length]
+    },
+    failed: () => void failures++,
+  }
+}
+
 export const under = (base: string, path: string): string => base.replace(/\/+$/, '') + path
 
 const callAt = async <E extends OwnCall>(

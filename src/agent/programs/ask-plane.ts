@@ -9,7 +9,7 @@ import { unusableAnswer, type PlaneFailure } from '#agent/link/plane-failure.ts'
 import type { Identity } from '#agent/state/credentials.ts'
 import { makeCsr } from '#pki/csr.ts'
 import { generateKey } from '#pki/keys.ts'
-import { programsApi, type ConfigOutput, type ProgramLists } from '#wire/programs/programs-api.ts'
+import { longestProgramLists, programsApi, type ConfigOutput, type ProgramLists } from '#wire/programs/programs-api.ts'
 import { leafFrom, type GivenLeaf } from './check-answer.ts'
 import { withLeafRequest, type LeafRequest, type LeafStore } from './leaf-store.ts'
 import { sameTerms, termsOf } from './wanted-outputs.ts'
@@ -47,14 +47,11 @@ const openRequest = (identity: Identity, output: ConfigOutput, store: LeafStore)
   return request
 }
 
-/** Four lists of the longest PEM that is read. */
-const longestLists = 4 << 20
-
 export const askForLists = async (
   agent: AskingAgent,
   identity: Identity,
 ): Promise<{ readonly kind: 'answer'; readonly value: ProgramLists } | PlaneFailure> =>
-  callPlane(agent, identity, { endpoint: programsApi.lists, json: null, longest: longestLists })
+  callPlane(agent, identity, { endpoint: programsApi.lists, json: null, longest: longestProgramLists })
 
 export type Again = { readonly afterMs: number; readonly withNewKey: boolean }
 

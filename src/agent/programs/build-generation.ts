@@ -5,7 +5,7 @@ import type { ParsedCertificate } from '#pki/parse-certificate.ts'
 import { parseCertificate } from '#pki/parse-certificate.ts'
 import { allFromPem, fromPem, toPem } from '#pki/pem.ts'
 import { verifyIssuedChain } from '#pki/verify-chain.ts'
-import type { ConfigOutput } from '#wire/programs/programs-api.ts'
+import { mostProgramLists, type ConfigOutput } from '#wire/programs/programs-api.ts'
 import type { ProgramLeaf } from './leaf-store.ts'
 import type { KnownList } from './list-store.ts'
 import type { Generation } from './publisher.ts'
@@ -43,7 +43,9 @@ export const buildGeneration = (output: ConfigOutput, leaf: ProgramLeaf, known: 
   const others = certificatesIn([...known.authorities, ...known.roots]).filter(
     ({ subjectKeyId }) => !isAbove(subjectKeyId) && listOf(subjectKeyId) !== undefined,
   )
-  const inOrder = [...above.authorities, ...others].flatMap(({ subjectKeyId }) => listOf(subjectKeyId) ?? [])
+  const inOrder = [...above.authorities, ...others]
+    .flatMap(({ subjectKeyId }) => listOf(subjectKeyId) ?? [])
+    .slice(0, mostProgramLists)
   const generation: Generation = {
     output,
     keyPem: leaf.keyPem,
@@ -89,3 +91,15 @@ const certificatesIn = (pems: readonly string[]): readonly ParsedCertificate[] =
 const revokedBy = ({ authorityKeyId, entries }: KnownList): string => `${authorityKeyId} ${sha256Hex(entries)}`
 
 const markOf = (...content: readonly unknown[]): string => sha256Hex(JSON.stringify(content))
+
+/**
+ * Computes anew when an argument is another than last time, so that signatures and long lists are not read every second. Arguments
+ * are compared as they are: values here are never altered.
+ */
+export const remembered = <A extends readonly unknown[], T>(compute: (...args: A) => T): ((...args: A) => T) => {
+  let last: { readonly args: A; readonly value: T } | null = null
+  return (...args) => {
+    if (last === null || args.some((arg, at) => arg !== last?.args[at])) last = { args, value: compute(...args) }
+    return last.value
+  }
+}

@@ -4,15 +4,20 @@ import { backdatingMs } from '#pki/authority-certificates.ts'
 import type { ParsedCertificate } from '#pki/parse-certificate.ts'
 import { fromPem, toPem } from '#pki/pem.ts'
 import { verifyIssuedChain } from '#pki/verify-chain.ts'
-import type { ConfigOutput, ProgramLists, ProgramResponse } from '#wire/programs/programs-api.ts'
+import {
+  longestProgramList,
+  mostProgramLists,
+  mostProgramRoots,
+  type ConfigOutput,
+  type ProgramLists,
+  type ProgramResponse,
+} from '#wire/programs/programs-api.ts'
 import { checkLeaf, checkList, isListAhead, type ProgramOf, type Unusable } from './check-generation.ts'
 import type { LeafRequest, ProgramLeaf } from './leaf-store.ts'
 import { listsIn, type ProgramLedger } from './list-store.ts'
 
 const unusable = (why: string): Unusable => ({ kind: 'unusable', why })
 
-const mostRoots = 8
-const mostLists = 64
 /** Certificates know seconds. */
 const slackMs = 1_000
 
@@ -55,7 +60,7 @@ type GivenRoots = { readonly kind: 'roots'; readonly roots: readonly ParsedCerti
 
 /** Each is an authority that has signed itself. */
 const rootsFrom = (pems: readonly string[], nowMs: number): GivenRoots | Unusable => {
-  if (pems.length === 0 || pems.length > mostRoots) return unusable('no programs roots, or too many')
+  if (pems.length === 0 || pems.length > mostProgramRoots) return unusable('no programs roots, or too many')
   const roots: ParsedCertificate[] = []
   for (const pem of pems) {
     const der = fromPem('CERTIFICATE', pem)
@@ -87,7 +92,7 @@ export const listsFrom = (
 ): GivenLists | Unusable => {
   const given = rootsFrom(answer.roots, nowMs)
   if (given.kind === 'unusable') return given
-  if (answer.lists.length > mostLists) return unusable('too many revocation lists')
+  if (answer.lists.length > mostProgramLists) return unusable('too many revocation lists')
   const rootDers = given.roots.map(({ der }) => der)
   const skipped: string[] = []
   const authorities = answer.lists.flatMap(({ certificate, issuer }): ParsedCertificate[] => {
@@ -102,6 +107,10 @@ export const listsFrom = (
   const named = new Map(kept.map(({ pem, authorityKeyId, number }) => [authorityKeyId, { pem, number }]))
   const lists = new Map([...named].filter(([id]) => known.some(({ subjectKeyId }) => subjectKeyId === id)))
   for (const { issuer, list: pem } of answer.lists) {
+    if (pem.length > longestProgramList) {
+      skipped.push(`list of ${issuer}: it has ${pem.length} bytes`)
+      continue
+    }
     const checked = checkList(pem, known, nowMs)
     if (checked.kind === 'unusable') {
       skipped.push(`list of ${issuer}: ${checked.why}`)

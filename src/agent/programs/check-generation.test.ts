@@ -3,7 +3,8 @@ import { test } from 'node:test'
 import { certificatePem, outputOf, programsAuthority, type LeafWish } from '../../../test/fakes/programs-authority.ts'
 import { makeCsr } from '#pki/csr.ts'
 import { generateKey } from '#pki/keys.ts'
-import { checkAuthorities, checkLeaf, checkList, type LeafFacts } from './check-generation.ts'
+import { allFromPem } from '#pki/pem.ts'
+import { checkAuthority, checkLeaf, checkList, type LeafFacts } from './check-generation.ts'
 
 const nowMs = Date.now()
 const authority = programsAuthority(nowMs)
@@ -35,11 +36,11 @@ test('what is not of this program, or not below these roots, is not taken', () =
   const good = made()
   const wrong: [LeafFacts, RegExp][] = [
     [made(other), /does not lead to a trusted root/],
-    [made(authority, { uri: 'spiffe://example.test/node/gpu-002/program/web' }), /not for spiffe/],
-    [made(authority, { uri: 'spiffe://example.test/node/gpu-001/program/db' }), /not for spiffe/],
-    [made(authority, { uri: 'spiffe://other.test/node/gpu-001/program/web' }), /not for spiffe/],
-    [made(authority, { uri: 'spiffe://example.test/node/gpu-001' }), /not for spiffe/],
-    [made(authority, { uri: 'spiffe://example.test/plane' }), /not for spiffe/],
+    [made(authority, { uris: ['spiffe://example.test/node/gpu-002/program/web'] }), /not for spiffe/],
+    [made(authority, { uris: ['spiffe://example.test/node/gpu-001/program/db'] }), /not for spiffe/],
+    [made(authority, { uris: ['spiffe://other.test/node/gpu-001/program/web'] }), /not for spiffe/],
+    [made(authority, { uris: ['spiffe://example.test/node/gpu-001'] }), /not for spiffe/],
+    [made(authority, { uris: ['spiffe://example.test/plane'] }), /not for spiffe/],
     [{ ...good, keyPem: generateKey('p256').pkcs8Pem() }, /for another key/],
     [{ ...good, keyPem: 'x' }, /cannot be read/],
     [{ ...good, chainPem: certificatePem(authority.issuing) }, /that of an authority/],
@@ -67,13 +68,10 @@ test('a list of a clock that was ahead is not taken', () => {
   assert.match(checked.kind === 'unusable' ? checked.why : '', /from the future/)
 })
 
-test('other authorities are taken below the same roots only', () => {
-  const check = (pem: string) => checkAuthorities(pem, roots, nowMs)
-  assert.deepEqual(check(''), { kind: 'authorities', authorities: [] })
-  const another = check(certificatePem(authority.anotherIssuing()))
-  assert.equal(another.kind === 'authorities' ? another.authorities.length : null, 1)
-  assert.equal(check(certificatePem(other.issuing)).kind, 'unusable')
-  const leaf = made().chainPem.split(/(?<=-----END CERTIFICATE-----\n)/)[0] ?? ''
-  const asAuthority = check(leaf)
-  assert.equal(asAuthority.kind, 'unusable', 'a leaf is no authority')
+test('another authority is taken below the same roots only', () => {
+  const check = ({ der }: { readonly der: Uint8Array }) => checkAuthority(der, roots, nowMs).kind
+  assert.equal(check(authority.anotherIssuing().certificate), 'authority')
+  assert.equal(check(other.issuing.certificate), 'unusable')
+  const [leaf] = allFromPem('CERTIFICATE', made().chainPem) ?? []
+  assert.equal(check({ der: leaf ?? new Uint8Array() }), 'unusable', 'a leaf is no authority')
 })

@@ -2,6 +2,7 @@
 // the helper before it writes what an agent has sent: it trusts neither. Pure.
 
 import { isFromFuture } from '#domain/core/certificate.ts'
+import { programUri } from '#domain/core/subject-uri.ts'
 import { sameBytes } from '#platform/bytes.ts'
 import { loadPrivateKey } from '#pki/keys.ts'
 import { isListSignedBy, parseCrl, type ParsedList } from '#pki/parse-crl.ts'
@@ -10,9 +11,6 @@ import { allFromPem, fromPem } from '#pki/pem.ts'
 import { verifyIssuedChain } from '#pki/verify-chain.ts'
 
 export type ProgramOf = { readonly domain: string; readonly node: string; readonly output: string }
-
-/** The subject of a program: the only URI in its leaf. */
-const programUri = ({ domain, node, output }: ProgramOf): string => `spiffe://${domain}/node/${node}/program/${output}`
 
 export type Unusable = { readonly kind: 'unusable'; readonly why: string }
 
@@ -44,8 +42,9 @@ export const checkLeaf = ({ keyPem, chainPem, roots, nowMs }: LeafFacts, of: Pro
   if (spki === null) return unusable('the private key cannot be read')
   if (!sameBytes(leaf.spki, spki)) return unusable('the certificate is for another key')
   const [uri, ...others] = leaf.uris
-  if (uri !== programUri(of) || others.length > 0)
-    return unusable(`the certificate is for ${leaf.uris.join(', ') || 'no program'}, not for ${programUri(of)}`)
+  const expected = programUri(of.domain, of.node, of.output)
+  if (uri !== expected || others.length > 0)
+    return unusable(`the certificate is for ${leaf.uris.join(', ') || 'no program'}, not for ${expected}`)
   return { kind: 'leaf', leaf, authorities }
 }
 
@@ -80,24 +79,14 @@ export const checkList = (
     : unusable(`a revocation list is not signed by an authority above the leaf (${list.authorityKeyId})`)
 }
 
-/** Authorities of the chains of other programs: each has to hang below the roots like those of this one. */
-export const checkAuthorities = (
-  authoritiesPem: string,
+/** An authority of the chains of other programs: it has to hang below the roots like those of this one. */
+export const checkAuthority = (
+  der: Uint8Array,
   roots: readonly Uint8Array[],
   nowMs: number,
-): { readonly kind: 'authorities'; readonly authorities: readonly ParsedCertificate[] } | Unusable => {
-  if (authoritiesPem === '') return { kind: 'authorities', authorities: [] }
-  const ders = allFromPem('CERTIFICATE', authoritiesPem)
-  if (ders === null || ders.length > mostAuthorities) return unusable('no certificates of authorities, or too many')
-  const authorities: ParsedCertificate[] = []
-  for (const der of ders) {
-    const verdict = verifyIssuedChain({ chain: [der], roots, nowMs })
-    if (verdict.kind === 'untrusted') return unusable(`an authority: ${verdict.why}`)
-    const [authority] = verdict.path
-    if (authority?.ca !== true) return unusable('a certificate that is no authority')
-    authorities.push(authority)
-  }
-  return { kind: 'authorities', authorities }
+): { readonly kind: 'authority'; readonly authority: ParsedCertificate } | Unusable => {
+  const verdict = verifyIssuedChain({ chain: [der], roots, nowMs })
+  if (verdict.kind === 'untrusted') return unusable(`an authority: ${verdict.why}`)
+  const [authority] = verdict.path
+  return authority?.ca === true ? { kind: 'authority', authority } : unusable('a certificate that is no authority')
 }
-
-const mostAuthorities = 16

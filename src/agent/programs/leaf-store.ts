@@ -48,7 +48,10 @@ export type LeafStore = {
   retry(): Kept
 }
 
-/** `onDisk`: asked before each write; false: nothing of it is on the disk afterwards. `write`: how what must not be lost is written. */
+/**
+ * `onDisk`: asked before each write and each `retry`; false: nothing of it is on the disk afterwards, also of what was kept while it
+ * was true, or by an agent before this one. `write`: how what must not be lost is written.
+ */
 export const openLeafStore = (
   stateFolder: string,
   onDisk: () => boolean,
@@ -56,23 +59,26 @@ export const openLeafStore = (
 ): LeafStore => {
   const file = path.join(stateFolder, 'programs.json')
   let leaves = onDisk() ? readLeaves(file) : noLeaves
-  let persisted = true
+  /** As the last write that worked has left the file; null: none has yet. */
+  let wasOnDisk: boolean | null = onDisk() ? true : null
   const save = (): Kept => {
+    const goesToDisk = onDisk()
     const kept = attempt(() => {
-      if (!onDisk() || leaves === noLeaves) return erase(file)
+      if (!goesToDisk || leaves === noLeaves) return erase(file)
       makeFolder(stateFolder, 0o700)
       write(() => replaceFile(file, JSON.stringify({ version, ...leaves }, null, 1) + '\n', 0o600))
     })
-    persisted = kept.persisted
+    wasOnDisk = kept.persisted ? goesToDisk : null
     return kept
   }
+  if (wasOnDisk === null) save()
   return {
     current: () => leaves,
     keep: (next) => {
       leaves = next
       return save()
     },
-    retry: () => (persisted ? { persisted } : save()),
+    retry: () => (wasOnDisk === onDisk() ? { persisted: true } : save()),
   }
 }
 

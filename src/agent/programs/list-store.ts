@@ -8,9 +8,9 @@ import { parseCrl, type ParsedList } from '#pki/parse-crl.ts'
 import { fromPem } from '#pki/pem.ts'
 import { makeFolder, readFileIfAny, replaceFile } from '#platform/files.ts'
 import { attempt, type Kept } from '#agent/state/identity-keeper.ts'
-import { OutputName } from '#wire/programs/programs-api.ts'
+import { longestProgramList, OutputName } from '#wire/programs/programs-api.ts'
 
-const pem = Type.String({ maxLength: 2 << 20 })
+const pem = Type.String({ maxLength: longestProgramList })
 
 const ProgramLedger = Type.Object({
   version: Type.Literal(1),
@@ -19,12 +19,21 @@ const ProgramLedger = Type.Object({
   /** Authorities between roots and leaves, as far as the plane has named them. */
   authorities: Type.Array(pem),
   lists: Type.Array(pem),
-  /** Outputs that have files on this host. */
-  placed: Type.Array(OutputName),
-  /** By output, what its program has loaded, and when it is to load newer lists: see build-generation.ts. */
+  /** Outputs that have files on this host, and where. */
+  placed: Type.Array(
+    Type.Object({
+      output: OutputName,
+      by: Type.Enum(['agent', 'helper']),
+      directory: Type.String(),
+      /** They are to be removed whatever a configuration says: the node they were made for was revoked. */
+      withdrawn: Type.Boolean(),
+    }),
+  ),
+  /** By output, what its program has loaded and from where, and when it is to load newer lists: see build-generation.ts. */
   reloaded: Type.Record(OutputName, Type.Object({ mark: Type.String(), againAtMs: Type.Number() })),
 })
 export type ProgramLedger = Static<typeof ProgramLedger>
+export type PlacedOutput = ProgramLedger['placed'][number]
 
 const emptyLedger: ProgramLedger = {
   version: 1,

@@ -33,7 +33,7 @@ export const openOutputReporter = (record: Pick<AgentParts['record'], 'facts'>):
       const text = JSON.stringify(states)
       if (text !== shown) record.facts({ outputs: [...states] })
       shown = text
-      const body = { outputs: states.map(({ name, serial, failure }) => ({ name, serial, failure })) }
+      const body = { outputs: states.map(({ name, place, serial, failure }) => ({ name, place, serial, failure })) }
       const frame = JSON.stringify(body)
       if (sender === null || frame === said || (states.length === 0 && !hasHad)) return
       said = frame

@@ -2,40 +2,60 @@
 // containers (`muster agent run --publish DIR`).
 
 import * as path from 'node:path'
+import type { Replaced } from '#platform/file-generations.ts'
 import { errno, makeFolder, processOwner, type Owner } from '#platform/files.ts'
+import { pathExists } from '#platform/paths.ts'
 import type { Random } from '#platform/random.ts'
 import { findGroup, findUser } from '#platform/system-users.ts'
+import { faultOfPath } from '#platform/trusted-path.ts'
 import { isInMemory } from '#platform/unlinked-file.ts'
 import type { ConfigOutput } from '#wire/programs/programs-api.ts'
-import type { Publisher } from './publisher.ts'
+import { LeftBehind, type Generation, type Place } from './publisher.ts'
 import { removeGeneration, writeGeneration } from './write-generation.ts'
 
-export type OwnPlace = {
-  /** Where every output is a folder, whatever directory it asks for on hosts with a helper; null: nowhere. */
-  readonly directory: string | null
-  /** Whether keys may be written to a disk. */
-  readonly keysOnDisk: () => boolean
-  readonly reload: Publisher['reload']
+type OwnPublisher = {
+  /** Of every output, whatever directory it asks for on hosts with a helper; null: there is none. */
+  readonly place: Place | null
+  publish(generation: Generation, directory: string): Replaced
+  /** Also from a directory of earlier times. */
+  remove(output: string, directory: string): void
 }
 
-export const openOwnPublisher = ({ directory: given, keysOnDisk, reload }: OwnPlace, random: Random): Publisher => {
-  const directory = given === null ? null : path.resolve(given)
-  return {
-    placeOf: ({ name }) => (directory === null ? null : path.join(directory, name)),
-    publish: (generation) => {
-      if (directory === null) throw new Error('This agent has no directory for outputs: start it with --publish DIR')
-      const { files } = generation.output
-      return told(directory, () => {
-        makeFolder(directory, 0o755)
-        if (!keysOnDisk() && !isInMemory(directory))
-          throw new Error(`The keys of this node must not reach a disk, and ${directory} is on one: use a tmpfs`)
-        writeGeneration(directory, generation, ownerOf(files), random)
-      })
-    },
-    remove: (output) =>
-      directory === null ? Promise.resolve() : told(directory, () => removeGeneration(directory, output)),
-    reload,
-  }
+/** `given`: as --publish; null: it was not. `keysOnDisk`: whether keys may be written to a disk. Methods throw what went wrong. */
+export const openOwnPublisher = (given: string | null, keysOnDisk: () => boolean, random: Random): OwnPublisher => ({
+  place: given === null ? null : { by: 'agent', directory: path.resolve(given) },
+  publish: (generation, directory) =>
+    told(directory, () => {
+      makeFolder(directory, 0o755)
+      const fault = faultOfOwn(directory)
+      if (fault !== null)
+        throw new Error(`No key is written in ${directory}: ${fault}; correct that, or use another --publish DIR`)
+      refuseDisk(directory, keysOnDisk)
+      return writeGeneration(directory, generation, ownerOf(generation.output.files), random)
+    }),
+  remove: (output, directory) => {
+    if (!pathExists(directory)) return
+    const fault = faultOfOwn(directory)
+    if (fault !== null) throw leftBehind(output, directory, fault)
+    try {
+      removeGeneration(directory, output)
+    } catch (error) {
+      throw leftBehind(output, directory, error instanceof Error ? error.message : String(error))
+    }
+  },
+})
+
+const leftBehind = (output: string, directory: string, why: string): LeftBehind =>
+  new LeftBehind(`${path.join(directory, output)} is left there: ${why}; remove it by hand`)
+
+/** Another user who can write there, or put another folder in its place, could read a key or have other files removed. */
+const faultOfOwn = (directory: string): string | null =>
+  faultOfPath(directory, { uid: processOwner().uid, stickyFolders: true }, { kind: 'folder', links: 'followed' })
+
+/** For a node whose keys stay in memory. */
+export const refuseDisk = (directory: string, keysOnDisk: () => boolean): void => {
+  if (!keysOnDisk() && !isInMemory(directory))
+    throw new Error(`The keys of this node must not reach a disk, and ${directory} is on one: use a tmpfs`)
 }
 
 /** Null: the user of the agent, and the group of that user. */
@@ -52,9 +72,9 @@ const ownerOf = ({ owner, group }: ConfigOutput['files']): Owner | null => {
 }
 
 /** What the disk says, in words that name the place and the next step. */
-const told = async (directory: string, act: () => void): Promise<void> => {
+const told = <T>(directory: string, act: () => T): T => {
   try {
-    act()
+    return act()
   } catch (error) {
     switch (errno(error)) {
       case 'ENOSPC':
@@ -74,5 +94,4 @@ const told = async (directory: string, act: () => void): Promise<void> => {
         throw error
     }
   }
-  return Promise.resolve()
 }

@@ -1,7 +1,10 @@
 import assert from 'node:assert/strict'
+import * as fs from 'node:fs'
+import * as path from 'node:path'
 import { test, type TestContext } from 'node:test'
 import { outputOf, programsAuthority } from '../../../test/fakes/programs-authority.ts'
 import { tempFolder } from '../../../test/process/temp-folder.ts'
+import type { Replaced } from '#platform/file-generations.ts'
 import { silentLog } from '#platform/log.ts'
 import { systemRandom } from '#platform/random.ts'
 import { systemTimers } from '#platform/timers.ts'
@@ -12,17 +15,20 @@ import { leafFrom, listsFrom } from './check-answer.ts'
 import { openLeafStore, withLeaf } from './leaf-store.ts'
 import { openListStore } from './list-store.ts'
 import { openPlacement } from './placement.ts'
+import { LeftBehind } from './publisher.ts'
 import { termsOf } from './wanted-outputs.ts'
 
 const day = 86_400_000
 
 /** A host whose publisher does as the test says, with a clock that only the test moves. */
-const host = (t: TestContext, ...wanted: ConfigOutput[]) => {
+const host = (t: TestContext, ...wanted: ConfigOutput[]) => hostIn(tempFolder(t), ...wanted)
+
+/** `folder`: the state of an agent, perhaps of one that ran before. */
+const hostIn = (folder: string, ...wanted: ConfigOutput[]) => {
   const startMs = Date.now()
   let aheadMs = 0
   const clock = { nowMs: () => startMs + aheadMs, monotonicMs: () => aheadMs }
   const authority = programsAuthority(startMs)
-  const folder = tempFolder(t)
   const leaves = openLeafStore(
     folder,
     () => true,
@@ -32,6 +38,7 @@ const host = (t: TestContext, ...wanted: ConfigOutput[]) => {
   const done: string[] = []
   const fails = { publish: false, reload: false, remove: false }
   const outputs = { now: wanted as readonly ConfigOutput[] | null }
+  const publishing = { in: '/outputs', replaced: 'durable' as Replaced, left: false }
   const act = (what: keyof typeof fails, name: string): Promise<void> => {
     done.push(`${what} ${name}${fails[what] ? ' failed' : ''}`)
     return fails[what] ? Promise.reject(new Error(`${what} does not work: repair it`)) : Promise.resolve()
@@ -44,10 +51,17 @@ const host = (t: TestContext, ...wanted: ConfigOutput[]) => {
       record: { changed: () => {} },
       outputs: () => outputs.now,
       publisher: {
-        publish: ({ output }) => act('publish', output.name),
+        publish: async ({ output }, { directory }) => {
+          await act('publish', `${directory}/${output.name}`)
+          return publishing.replaced
+        },
         reload: (name) => act('reload', name),
-        remove: (name) => act('remove', name),
-        placeOf: ({ name }) => (name === 'nowhere' ? null : `/outputs/${name}`),
+        remove: async (name, { directory }) => {
+          await act('remove', `${directory}/${name}`)
+          if (publishing.left) throw new LeftBehind(`${directory}/${name} is left there: remove it by hand`)
+        },
+        placeOf: ({ name }) =>
+          name === 'nowhere' ? { by: 'nobody', why: 'there is no place' } : { by: 'helper', directory: publishing.in },
       },
     },
     () => {},
@@ -58,6 +72,8 @@ const host = (t: TestContext, ...wanted: ConfigOutput[]) => {
     lists,
     fails,
     outputs,
+    publishing,
+    placement,
     advance: (ms: number): void => void (aheadMs += ms),
     stateOf: (output: ConfigOutput) => placement.stateOf(output, null),
     leaf: (output: ConfigOutput): void => {
@@ -79,7 +95,11 @@ const host = (t: TestContext, ...wanted: ConfigOutput[]) => {
       await placement.settled()
       return done.splice(0)
     },
-    removeAll: () => placement.removeAll(),
+    /** What was done by it. */
+    withdraw: async (): Promise<string[]> => {
+      await placement.withdraw()
+      return done.splice(0)
+    },
   }
   return it
 }
@@ -96,7 +116,7 @@ test('nothing is written before there is a list for every authority above the le
   on.leaf(web)
   assert.deepEqual(await on.look(), [])
   on.fetch(1)
-  assert.deepEqual(await on.look(), ['publish web', 'reload nginx'])
+  assert.deepEqual(await on.look(), ['publish /outputs/web', 'reload nginx'])
   assert.deepEqual(await on.look(), [])
   assert.equal(on.stateOf(web).failure, null)
 })
@@ -107,20 +127,35 @@ test('a program reads its files again for a new leaf, for a revocation and for l
   on.leaf(web)
   on.fetch(1)
   await on.look()
+  on.advance(10_000)
   on.fetch(2)
-  assert.deepEqual(await on.look(), ['publish web'])
+  assert.deepEqual(await on.look(), ['publish /outputs/web'])
   on.authority.revoked = [{ serial: 'beef', atMs: Date.now(), reason: 'unspecified' }]
   on.fetch(3)
-  assert.deepEqual(await on.look(), ['publish web', 'reload nginx'])
+  assert.deepEqual(await on.look(), ['publish /outputs/web', 'reload nginx'])
   on.leaf(web)
-  assert.deepEqual(await on.look(), ['publish web', 'reload nginx'])
+  assert.deepEqual(await on.look(), ['publish /outputs/web', 'reload nginx'])
   const lasting = reloaded({ lifetime_ms: 10 * day })
   on.outputs.now = [lasting]
   on.leaf(lasting)
-  assert.deepEqual(await on.look(), ['publish web', 'reload nginx'])
+  assert.deepEqual(await on.look(), ['publish /outputs/web', 'reload nginx'])
   on.advance(2 * day)
   assert.deepEqual(await on.look(), ['reload nginx'], 'the lists of three days are past their half')
   assert.deepEqual(await on.look(), [])
+})
+
+test('files that are replaced while a program may still read after its reload are read again', async (t) => {
+  const web = reloaded()
+  const on = host(t, web)
+  on.leaf(web)
+  on.fetch(1)
+  assert.deepEqual(await on.look(), ['publish /outputs/web', 'reload nginx'])
+  on.advance(1_000)
+  on.fetch(2)
+  assert.deepEqual(await on.look(), ['publish /outputs/web', 'reload nginx'])
+  on.advance(10_000)
+  on.fetch(3)
+  assert.deepEqual(await on.look(), ['publish /outputs/web'])
 })
 
 test('outputs that share a reload are read by one', async (t) => {
@@ -128,7 +163,7 @@ test('outputs that share a reload are read by one', async (t) => {
   const on = host(t, ...all)
   for (const output of all) on.leaf(output)
   on.fetch(1)
-  assert.deepEqual(await on.look(), ['publish web', 'publish api', 'reload nginx'])
+  assert.deepEqual(await on.look(), ['publish /outputs/web', 'publish /outputs/api', 'reload nginx'])
 })
 
 test('what fails is said, tried again later, and forgotten when it works', async (t) => {
@@ -137,16 +172,16 @@ test('what fails is said, tried again later, and forgotten when it works', async
   on.leaf(web)
   on.fetch(1)
   on.fails.publish = true
-  assert.deepEqual(await on.look(), ['publish web failed'])
+  assert.deepEqual(await on.look(), ['publish /outputs/web failed'])
   assert.equal(on.stateOf(web).failure, 'publish does not work: repair it')
   assert.equal(on.stateOf(web).serial, null)
   assert.deepEqual(await on.look(), [])
   on.advance(10_000)
-  assert.deepEqual(await on.look(), ['publish web failed'])
+  assert.deepEqual(await on.look(), ['publish /outputs/web failed'])
   on.fails.publish = false
   on.fails.reload = true
   on.advance(300_000)
-  assert.deepEqual(await on.look(), ['publish web', 'reload nginx failed'])
+  assert.deepEqual(await on.look(), ['publish /outputs/web', 'reload nginx failed'])
   assert.equal(on.stateOf(web).failure, 'reload does not work: repair it')
   assert.equal(on.stateOf(web).serial, on.leaves.current().leaves[0]?.serial)
   on.fails.reload = false
@@ -165,12 +200,16 @@ test('what is wanted no more is removed with its key; while it is not known what
   assert.deepEqual(await on.look(), [])
   on.outputs.now = []
   on.fails.remove = true
-  assert.deepEqual(await on.look(), ['remove web failed'])
-  assert.equal(on.leaves.current().leaves.length, 1)
+  assert.deepEqual(await on.look(), ['remove /outputs/web failed'])
+  assert.deepEqual(on.leaves.current().leaves, [])
+  assert.deepEqual(
+    on.placement.leftovers([]).map(({ name, place, failure }) => [name, place, failure]),
+    [['web', '/outputs/web', 'remove does not work: repair it']],
+  )
   on.fails.remove = false
   on.advance(10_000)
-  assert.deepEqual(await on.look(), ['remove web'])
-  assert.deepEqual([on.leaves.current().leaves, on.lists.current().placed], [[], []])
+  assert.deepEqual(await on.look(), ['remove /outputs/web'])
+  assert.deepEqual([on.placement.leftovers([]), on.lists.current().placed], [[], []])
 })
 
 test('an output that this host has no place for says so, and its leaf waits for one', async (t) => {
@@ -179,5 +218,124 @@ test('an output that this host has no place for says so, and its leaf waits for 
   on.leaf(lost)
   on.fetch(1)
   assert.deepEqual(await on.look(), [])
-  assert.match(on.stateOf(lost).failure ?? '', /no place for it: start the agent with --publish DIR/)
+  assert.match(on.stateOf(lost).failure ?? '', /^there is no place$/)
+})
+
+test('an output that is to be elsewhere is put there first, is read there, and is removed where it was', async (t) => {
+  const web = reloaded()
+  const on = host(t, web)
+  on.leaf(web)
+  on.fetch(1)
+  await on.look()
+  on.publishing.in = '/elsewhere'
+  on.fails.publish = true
+  assert.deepEqual(await on.look(), ['publish /elsewhere/web failed'])
+  assert.deepEqual(await on.look(), [], 'what was there before stays')
+  on.fails.publish = false
+  on.advance(10_000)
+  assert.deepEqual(await on.look(), ['publish /elsewhere/web', 'reload nginx'])
+  on.publishing.left = true
+  assert.deepEqual(await on.look(), ['remove /outputs/web'])
+  assert.equal(on.stateOf(web).failure, '/outputs/web is left there: remove it by hand')
+  on.publishing.left = false
+  on.advance(10_000)
+  assert.deepEqual(await on.look(), ['remove /outputs/web'])
+  assert.equal(on.stateOf(web).failure, null)
+  assert.deepEqual(on.lists.current().placed, [
+    { output: 'web', by: 'helper', directory: '/elsewhere', withdrawn: false },
+  ])
+})
+
+test('the next agent removes what the one before has put elsewhere, once it has put the output in its place', async (t) => {
+  const web = outputOf()
+  const folder = tempFolder(t)
+  const before = hostIn(folder, web)
+  before.leaf(web)
+  before.fetch(1)
+  await before.look()
+  const after = hostIn(folder, web)
+  after.publishing.in = '/elsewhere'
+  assert.deepEqual(await after.look(), ['publish /elsewhere/web'])
+  assert.deepEqual(await after.look(), ['remove /outputs/web'])
+})
+
+test('an output that has no place any more says where its files of before are', async (t) => {
+  const [web, lost] = [outputOf(), outputOf({ name: 'nowhere' })]
+  const on = host(t, web)
+  on.lists.keep({ placed: [{ output: 'nowhere', by: 'helper', directory: '/etc/old', withdrawn: false }] })
+  on.outputs.now = [lost]
+  assert.deepEqual(await on.look(), [])
+  assert.equal(on.stateOf(lost).failure, 'Its files of before stay in /etc/old. there is no place')
+})
+
+test('nothing is put where the next agent would not know of it, and what is there goes on while the disk is full', async (t) => {
+  const web = outputOf()
+  const folder = tempFolder(t)
+  const on = hostIn(folder, web)
+  on.leaf(web)
+  on.fetch(1)
+  const inTheWay = path.join(folder, 'program-lists.json.new')
+  fs.mkdirSync(inTheWay)
+  for (let times = 0; times < 2; times++) {
+    assert.deepEqual(await on.look(), [])
+    assert.match(on.stateOf(web).failure ?? '', /^Where its files are cannot be noted in the state folder: /)
+    on.advance(300_000)
+  }
+  fs.rmdirSync(inTheWay)
+  assert.deepEqual(await on.look(), ['publish /outputs/web'])
+  fs.mkdirSync(inTheWay)
+  on.leaf(web)
+  assert.deepEqual(await on.look(), ['publish /outputs/web'])
+})
+
+test('what was withdrawn is removed as soon as that works, also by the next agent, and is not put there before', async (t) => {
+  const web = outputOf()
+  const folder = tempFolder(t)
+  const before = hostIn(folder, web)
+  before.leaf(web)
+  before.fetch(1)
+  await before.look()
+  before.fails.remove = true
+  assert.deepEqual(await before.withdraw(), ['remove /outputs/web failed'])
+  assert.ok(before.placement.isWithdrawing())
+  assert.equal(before.stateOf(web).failure, 'remove does not work: repair it')
+
+  // The node was admitted anew, with the same output, before its agent could remove the files of its former identity.
+  const after = hostIn(folder, web)
+  after.leaf(web)
+  after.fetch(2)
+  after.fails.remove = true
+  assert.deepEqual(await after.look(), ['remove /outputs/web failed'])
+  after.fails.remove = false
+  after.advance(10_000)
+  assert.deepEqual(await after.look(), ['remove /outputs/web', 'publish /outputs/web'])
+  assert.ok(!after.placement.isWithdrawing())
+})
+
+test('what only the owner of the host can remove is not waited for', async (t) => {
+  const web = outputOf()
+  const on = host(t, web)
+  on.leaf(web)
+  on.fetch(1)
+  await on.look()
+  on.publishing.left = true
+  await on.withdraw()
+  assert.ok(!on.placement.isWithdrawing())
+  assert.equal(on.lists.current().placed.length, 1)
+})
+
+test('what the disk has not confirmed is in place, is read by its program, and is written again', async (t) => {
+  const web = reloaded()
+  const on = host(t, web)
+  on.leaf(web)
+  on.fetch(1)
+  on.publishing.replaced = 'in-doubt'
+  assert.deepEqual(await on.look(), ['publish /outputs/web', 'reload nginx'])
+  assert.equal(on.stateOf(web).serial, on.leaves.current().leaves[0]?.serial)
+  assert.equal(on.stateOf(web).failure, '/outputs/web is in place, but its disk has not confirmed that')
+  on.publishing.replaced = 'durable'
+  assert.deepEqual(await on.look(), [])
+  on.advance(10_000)
+  assert.deepEqual(await on.look(), ['publish /outputs/web'])
+  assert.equal(on.stateOf(web).failure, null)
 })

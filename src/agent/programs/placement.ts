@@ -6,12 +6,11 @@ import { fullJitterMs } from '#agent/core/backoff.ts'
 import { tidy, type Trouble } from '#agent/core/trouble.ts'
 import { isoTime } from '#platform/clock.ts'
 import type { ConfigOutput } from '#wire/programs/programs-api.ts'
-import { remembered } from './remembered.ts'
-import { buildGeneration, type Built } from './build-generation.ts'
+import { buildGeneration, remembered, type Built } from './build-generation.ts'
 import { withoutOutput, type LeafStore, type ProgramLeaf } from './leaf-store.ts'
-import type { KnownList, ListStore } from './list-store.ts'
+import type { KnownList, ListStore, PlacedOutput } from './list-store.ts'
 import type { OutputState } from './output-reporter.ts'
-import type { Publisher } from './publisher.ts'
+import { LeftBehind, pathOf, samePlace, type Place, type Publisher } from './publisher.ts'
 import { leafDueAtMs } from './wanted-outputs.ts'
 
 export type Placement = {
@@ -19,9 +18,14 @@ export type Placement = {
   look(): void
   /** How an output stands. `trouble`: what the plane said when it was last asked for a leaf; null: nothing is wrong. */
   stateOf(output: ConfigOutput, trouble: Trouble | null): OutputState
+  /** Outputs besides these whose files could not be removed. */
+  leftovers(wanted: readonly ConfigOutput[]): readonly OutputState[]
   /** Resolves when everything that was begun has ended. */
   settled(): Promise<void>
-  removeAll(): Promise<void>
+  /** Everything in place is to be removed, now or later, also by an agent after this one. Tried once when it resolves. */
+  withdraw(): Promise<void>
+  /** Whether something is in place that was withdrawn, and that may be removed yet. */
+  isWithdrawing(): boolean
   close(): Promise<void>
 }
 
@@ -34,15 +38,23 @@ type PlacementParts = {
   readonly outputs: () => readonly ConfigOutput[] | null
 }
 
-/** What was done for an output, or a reload, and when it may be tried again. */
-type Effort = { readonly failure: string | null; readonly failures: number; readonly notBeforeMs: number }
-const noEffort: Effort = { failure: null, failures: 0, notBeforeMs: -Infinity }
+/** What was done for an output, a reload or a removal, and when it may be tried again. */
+type Effort = {
+  readonly failure: string | null
+  readonly failures: number
+  readonly notBeforeMs: number
+  /** What failed works once the owner of the host has changed something, and not before. */
+  readonly isUpToOwner: boolean
+}
+const noEffort: Effort = { failure: null, failures: 0, notBeforeMs: -Infinity, isUpToOwner: false }
 
-type InPlace = { readonly mark: string; readonly serial: string }
+type InPlace = { readonly mark: string; readonly serial: string; readonly place: Place; readonly isDurable: boolean }
 
 const firstRetryMs = 2_000
 const longestRetryMs = 300_000
 const longestFailure = 256
+/** After a reload has returned. */
+const readWithinMs = 5_000
 
 /** With whether the leaf has expired, which alone depends on the time. */
 type KnownParts = readonly [
@@ -51,9 +63,6 @@ type KnownParts = readonly [
   lists: readonly KnownList[],
   isExpired: boolean,
 ]
-
-const noPlace =
-  'This host has no place for it: start the agent with --publish DIR, or have the helper allow it in /etc/muster/agent.toml'
 
 /** `changed`: called after each look, when how an output stands may be different. */
 export const openPlacement = (
@@ -64,6 +73,9 @@ export const openPlacement = (
   const inPlace = new Map<string, InPlace>()
   const efforts = new Map<string, Effort>()
   const reloads = new Map<string, Effort>()
+  /** By path. */
+  const removals = new Map<string, Effort>()
+  const reloadedAtMs = new Map<string, number>()
   let busy: Promise<void> = Promise.resolve()
   let isWaiting = false
   let isOver = false
@@ -97,27 +109,55 @@ export const openPlacement = (
       const failure = tidy(error instanceof Error ? error.message : String(error), longestFailure)
       const delayMs = firstRetryMs + fullJitterMs(before.failures, firstRetryMs, longestRetryMs, random.unit())
       const notBeforeMs = clock.monotonicMs() + delayMs
-      efforts.set(name, { failure, failures: before.failures + 1, notBeforeMs })
+      const isUpToOwner = error instanceof LeftBehind
+      efforts.set(name, { failure, failures: before.failures + 1, notBeforeMs, isUpToOwner })
       log.warn({ what: name, failure, waitMs: Math.round(delayMs) }, 'an output is not as it should be')
       if (failure !== before.failure) record.changed('programs', 'output_failed', `${name}: ${failure}`)
       return false
     }
   }
 
+  const placedOf = (name: string): readonly PlacedOutput[] =>
+    lists.current().placed.filter(({ output }) => output === name)
+  /** First: should the agent end while it writes, the next one knows what to take away. */
+  const note = (output: string, place: Place): void => {
+    if (placedOf(output).some((placed) => samePlace(placed, place) && placed.by === place.by)) return
+    const before = lists.current().placed
+    const others = before.filter((placed) => placed.output !== output || !samePlace(placed, place))
+    const kept = lists.keep({ placed: [...others, { output, ...place, withdrawn: false }] })
+    if (kept.persisted) return
+    lists.keep({ placed: before })
+    throw new Error(`Where its files are cannot be noted in the state folder: ${kept.detail}`)
+  }
+
   const put = async (output: ConfigOutput): Promise<void> => {
     const { name } = output
     const next = built(output)
-    if (next.kind === 'missing' || inPlace.get(name)?.mark === next.mark || !mayTry(efforts, name)) return
-    if (publisher.placeOf(output) === null) return
-    // Noted first: should the agent end here, the next one knows what to take away.
-    if (!lists.current().placed.includes(name)) lists.keep({ placed: [...lists.current().placed, name] })
+    const place = publisher.placeOf(output)
+    if (next.kind === 'missing' || place.by === 'nobody' || !mayTry(efforts, name)) return
+    const now = inPlace.get(name)
+    if (now?.mark === next.mark && samePlace(now.place, place) && now.isDurable) return
+    // Else the key of a revoked node would stay beside the new one, as the generation before.
+    if (placedOf(name).some((placed) => placed.withdrawn && samePlace(placed, place))) return
     const { serial } = leafOf(name) ?? { serial: '' }
-    const isNew = inPlace.get(name)?.serial !== serial
-    if (!(await attempted(efforts, name, () => publisher.publish(next.generation)))) return
-    inPlace.set(name, { mark: next.mark, serial })
-    if (!isNew) return
-    log.info({ output: name, serial }, 'an output is in place')
+    const isPut = await attempted(efforts, name, async () => {
+      note(name, place)
+      const isDurable = (await publisher.publish(next.generation, place)) === 'durable'
+      inPlace.set(name, { mark: next.mark, serial, place, isDurable })
+      if (mayBeReading(output)) readAgain(name)
+      if (!isDurable) throw new Error(`${pathOf(name, place)} is in place, but its disk has not confirmed that`)
+    })
+    if (!isPut || (now?.serial === serial && samePlace(now.place, place))) return
+    log.info({ output: name, serial, place: pathOf(name, place) }, 'an output is in place')
     record.changed('programs', 'in_place', `Output ${name}: leaf ${serial} is in place.`)
+  }
+
+  /** A reload is a signal to most programs: they read their files after it has returned, and then may have met files of both. */
+  const mayBeReading = ({ files: { reload } }: ConfigOutput): boolean =>
+    reload !== null && clock.monotonicMs() - (reloadedAtMs.get(reload) ?? -Infinity) < readWithinMs
+  const readAgain = (name: string): void => {
+    const { [name]: _loaded, ...reloaded } = lists.current().reloaded
+    lists.keep({ reloaded })
   }
 
   /** The outputs whose program has not read what is in place, by the name of their reload. */
@@ -126,9 +166,10 @@ export const openPlacement = (
     for (const output of wanted) {
       const { reload } = output.files
       const next = built(output)
-      if (reload === null || next.kind === 'missing' || inPlace.get(output.name)?.mark !== next.mark) continue
+      const now = inPlace.get(output.name)
+      if (reload === null || next.kind === 'missing' || now?.mark !== next.mark) continue
       const loaded = lists.current().reloaded[output.name]
-      if (loaded?.mark === next.loadMark && clock.nowMs() < loaded.againAtMs) continue
+      if (loaded?.mark === loadMarkOf(next, now) && clock.nowMs() < loaded.againAtMs) continue
       found.set(reload, [...(found.get(reload) ?? []), output])
     }
     return found
@@ -138,46 +179,77 @@ export const openPlacement = (
     // As they are now: what is put in place while the reload runs is not known to be read by it.
     const loaded = wanted.flatMap((output) => {
       const next = built(output)
-      if (next.kind === 'missing') return []
+      const now = inPlace.get(output.name)
+      if (next.kind === 'missing' || now === undefined) return []
       // Lists that are past their half themselves are no reason to reload in a circle.
       const againAtMs = next.loadAgainAtMs > clock.nowMs() ? next.loadAgainAtMs : clock.nowMs() + longestRetryMs
-      return [[output.name, { mark: next.loadMark, againAtMs }] as const]
+      return [[output.name, { mark: loadMarkOf(next, now), againAtMs }] as const]
     })
     if (!(await attempted(reloads, name, () => publisher.reload(name)))) return
+    reloadedAtMs.set(name, clock.monotonicMs())
     lists.keep({ reloaded: { ...lists.current().reloaded, ...Object.fromEntries(loaded) } })
     log.info({ reload: name, outputs: wanted.map((output) => output.name) }, 'programs have read their outputs')
   }
 
-  const takeAway = async (name: string): Promise<void> => {
-    if (!mayTry(efforts, name) || !(await attempted(efforts, name, () => publisher.remove(name)))) return
-    inPlace.delete(name)
-    leaves.keep(withoutOutput(leaves.current(), name))
-    const { [name]: _loaded, ...reloaded } = lists.current().reloaded
-    lists.keep({ placed: lists.current().placed.filter((other) => other !== name), reloaded })
-    log.info({ output: name }, 'an output was removed')
-    record.changed('programs', 'removed', `Output ${name} is wanted no more: its files were removed.`)
+  /** What is wanted no more, and what is where it is no longer wanted: that once it is in place elsewhere. */
+  const unwanted = (wanted: readonly ConfigOutput[] | null): readonly PlacedOutput[] =>
+    lists.current().placed.filter((placed) => {
+      if (placed.withdrawn) return true
+      if (wanted === null) return false
+      const output = wanted.find(({ name }) => name === placed.output)
+      if (output === undefined) return true
+      const now = inPlace.get(placed.output)
+      const place = publisher.placeOf(output)
+      const belongsThere = place.by !== 'nobody' && samePlace(place, placed)
+      return !belongsThere && now?.isDurable === true && !samePlace(now.place, placed)
+    })
+  const takeAway = async (placed: PlacedOutput): Promise<void> => {
+    const { output } = placed
+    const place = pathOf(output, placed)
+    if (!mayTry(removals, place)) return
+    if (!(await attempted(removals, place, () => publisher.remove(output, placed)))) return
+    const now = inPlace.get(output)
+    if (now !== undefined && samePlace(now.place, placed)) inPlace.delete(output)
+    // As it is now: it may have been marked as withdrawn meanwhile.
+    const left = lists.current().placed.filter((other) => other.output !== output || !samePlace(other, placed))
+    lists.keep({ placed: left })
+    if (left.every((other) => other.output !== output)) readAgain(output)
+    log.info({ output, place }, 'an output was removed')
+    record.changed('programs', 'removed', `Output ${output}: its files in ${placed.directory} were removed.`)
   }
 
   const settle = async (): Promise<void> => {
     const wanted = outputs()
+    for (const placed of unwanted(wanted)) if (!isOver) await takeAway(placed)
     if (wanted === null) return
-    const gone = lists.current().placed.filter((name) => !wanted.some((output) => output.name === name))
-    for (const name of gone) await takeAway(name)
-    const unwanted = leaves.current().leaves.filter(({ output }) => !wanted.some(({ name }) => name === output))
-    for (const { output } of unwanted) if (!gone.includes(output)) leaves.keep(withoutOutput(leaves.current(), output))
+    for (const { output } of leaves.current().leaves)
+      if (!wanted.some(({ name }) => name === output)) leaves.keep(withoutOutput(leaves.current(), output))
     for (const output of wanted) if (!isOver) await put(output)
     for (const [name, of] of unread(wanted)) if (!isOver) await reload(name, of)
     changed()
   }
 
+  /** What of an output is on the host and should not be, or is not kept up to date there; `place`: where it belongs; null: nowhere. */
+  const stayingOf = (name: string, place: Place | null): string | null => {
+    const staying = placedOf(name).find((placed) => place === null || placed.withdrawn || !samePlace(placed, place))
+    if (staying === undefined) return null
+    const { failure } = removals.get(pathOf(name, staying)) ?? noEffort
+    if (failure !== null) return failure
+    return place === null ? `Its files of before stay in ${staying.directory}` : null
+  }
   const failureOf = (output: ConfigOutput, next: Built, trouble: Trouble | null): string | null => {
-    if (publisher.placeOf(output) === null) return noPlace
+    const place = publisher.placeOf(output)
+    if (place.by === 'nobody') {
+      const staying = stayingOf(output.name, null)
+      return staying === null ? place.why : `${staying}. ${place.why}`
+    }
     const { failure } = efforts.get(output.name) ?? noEffort
     if (failure !== null) return failure
     const reloading = output.files.reload === null ? null : (reloads.get(output.files.reload)?.failure ?? null)
     if (reloading !== null) return reloading
     if (trouble !== null) return `${trouble.code}: ${trouble.text}`
-    return next.kind === 'missing' && leafOf(output.name) !== null ? next.why : null
+    if (next.kind === 'missing' && leafOf(output.name) !== null) return next.why
+    return stayingOf(output.name, place)
   }
 
   return {
@@ -197,10 +269,11 @@ export const openPlacement = (
       const next = built(output)
       const leaf = leafOf(output.name)
       const failure = failureOf(output, next, trouble)
+      const place = publisher.placeOf(output)
       const until = lists.lists().map(({ nextUpdateMs }) => nextUpdateMs)
       return {
         name: output.name,
-        place: publisher.placeOf(output),
+        place: place.by === 'nobody' ? null : pathOf(output.name, place),
         serial: inPlace.get(output.name)?.serial ?? null,
         not_after: leaf === null ? null : isoTime(leaf.notAfterMs),
         renew_at: leaf === null ? null : isoTime(leafDueAtMs(leaf, output.lifetime_ms)),
@@ -211,17 +284,46 @@ export const openPlacement = (
         failure: failure === null ? null : tidy(failure, longestFailure),
       }
     },
+    leftovers: (wanted) => {
+      const left = lists.current().placed.filter(({ output }) => !wanted.some(({ name }) => name === output))
+      return left.flatMap((placed) => {
+        const { failure } = removals.get(pathOf(placed.output, placed)) ?? noEffort
+        return failure === null
+          ? []
+          : [{ ...nothing, name: placed.output, place: pathOf(placed.output, placed), failure }]
+      })
+    },
     settled: () => busy,
-    removeAll: async () => {
+    withdraw: async () => {
+      lists.keep({ placed: lists.current().placed.map((placed) => ({ ...placed, withdrawn: true })) })
+      removals.clear()
       busy = busy.then(async () => {
-        efforts.clear()
-        for (const name of lists.current().placed) await takeAway(name)
+        for (const placed of lists.current().placed) await takeAway(placed)
       })
       await busy
     },
+    isWithdrawing: () =>
+      lists
+        .current()
+        .placed.some((placed) => placed.withdrawn && removals.get(pathOf(placed.output, placed))?.isUpToOwner !== true),
     close: async () => {
       isOver = true
       await busy
     },
   }
 }
+
+/** A program that is to read its files elsewhere has read nothing of what is there. */
+const loadMarkOf = ({ loadMark }: Pick<Built & { kind: 'built' }, 'loadMark'>, { place }: InPlace): string =>
+  `${loadMark} ${place.directory}`
+
+/** Of an output without a leaf. */
+const nothing = {
+  serial: null,
+  not_after: null,
+  renew_at: null,
+  lists_until: null,
+  key_type: '-',
+  names: [],
+  reload: null,
+} as const satisfies Partial<OutputState>

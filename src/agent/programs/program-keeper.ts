@@ -8,15 +8,14 @@ import type { Identity } from '#agent/state/credentials.ts'
 import type { PlaneFailure } from '#agent/link/plane-failure.ts'
 import type { Trouble } from '#agent/core/trouble.ts'
 import type { ParsedCertificate } from '#pki/parse-certificate.ts'
-import type { ConfigOutput, PlaneProgramLists } from '#wire/programs/programs-api.ts'
+import { mostOutputs, type ConfigOutput, type PlaneProgramLists } from '#wire/programs/programs-api.ts'
 import { askAgain, askForLeaf, askForLists, type AskingAgent } from './ask-plane.ts'
-import { authoritiesAbove } from './build-generation.ts'
+import { authoritiesAbove, remembered } from './build-generation.ts'
 import { listsFrom } from './check-answer.ts'
 import { noLeaves, openLeafStore, withLeaf, withLeafRequest, type ProgramLeaf } from './leaf-store.ts'
 import { openListStore, type KnownList } from './list-store.ts'
 import { openOutputReporter, type OutputsSender } from './output-reporter.ts'
 import { openPlacement } from './placement.ts'
-import { remembered } from './remembered.ts'
 import type { Publisher } from './publisher.ts'
 import { needsLeaf } from './wanted-outputs.ts'
 
@@ -31,8 +30,10 @@ export type ProgramKeeper = {
   announced(lists: PlaneProgramLists): void
   /** Asks the plane for what is missing or due, until the agent is stopped. */
   keep(agent: AskingAgent, identityNow: () => Identity): Promise<void>
-  /** The node was revoked: the files and keys of its programs are removed. */
+  /** The node was revoked: its programs lose their keys and files. What cannot be removed now is tried again, also after a restart. */
   withdraw(): Promise<void>
+  /** Resolves when nothing that was withdrawn can be removed any more, or when the agent is stopped. */
+  withdrawn(signal: AbortSignal): Promise<void>
   close(): Promise<void>
 }
 
@@ -66,10 +67,13 @@ export const openProgramKeeper = (
   const troubleOf = (output: string): Trouble | null => tries.get(output)?.trouble ?? null
   const reporter = openOutputReporter(record)
   let hasHad = lists.current().roots.length > 0
+  let isWithdrawn = false
   const report = (): void => {
-    const states = (outputs() ?? []).map((output) => placement.stateOf(output, troubleOf(output.name)))
+    // The configuration of a node that was revoked still lists them.
+    const wanted = isWithdrawn ? [] : (outputs() ?? [])
+    const states = wanted.map((output) => placement.stateOf(output, troubleOf(output.name)))
     hasHad ||= states.length > 0
-    reporter.report(states, hasHad)
+    reporter.report([...states, ...placement.leftovers(wanted)].slice(0, mostOutputs), hasHad)
   }
   const placement = openPlacement(core, { leaves, lists, record, publisher, outputs }, report)
 
@@ -224,6 +228,7 @@ export const openProgramKeeper = (
       }
     },
     keep: async (agent, identityNow) => {
+      isWithdrawn = false
       for (; !agent.signal.aborted; await waitForWork(agent)) {
         ownLeavesOnly(identityNow())
         leaves.retry()
@@ -234,8 +239,19 @@ export const openProgramKeeper = (
       }
     },
     withdraw: async () => {
-      await placement.removeAll()
+      // First: a look at the outputs that is due meanwhile would put them in place again.
       leaves.keep(noLeaves)
+      isWithdrawn = true
+      await placement.withdraw()
+      report()
+    },
+    withdrawn: async (signal) => {
+      if (placement.isWithdrawing()) log.warn('the agent stays until the files of its programs are removed')
+      for (; placement.isWithdrawing() && !signal.aborted; await pause(timers, lookEveryMs, signal)) {
+        lists.retry()
+        placement.look()
+        await placement.settled()
+      }
     },
     close: async () => {
       cancelLooks()

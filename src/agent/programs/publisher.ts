@@ -1,5 +1,7 @@
 // Puts what a program of this host is to read in place: below a directory of the agent's own user, or through the helper.
 
+import * as path from 'node:path'
+import type { Replaced } from '#platform/file-generations.ts'
 import type { ConfigOutput } from '#wire/programs/programs-api.ts'
 
 /** One generation of an output: everything in it belongs together, and appears at once. */
@@ -16,13 +18,27 @@ export type Generation = {
   readonly authoritiesPem: string
 }
 
+/** Where an output is: in a directory of this host, written by the agent's own user or by the helper. */
+export type Place = { readonly by: 'agent' | 'helper'; readonly directory: string }
+
+/** `why`: for people, with what to do. */
+export type NoPlace = { readonly by: 'nobody'; readonly why: string }
+
+export const pathOf = (output: string, { directory }: Place): string => path.join(directory, output)
+
+/** Whoever wrote there: files of one are the files of the other. */
+export const samePlace = (one: Place, other: Place): boolean => one.directory === other.directory
+
+/** What was written cannot be removed until the owner of the host changes something. The message names the files, and what to do. */
+export class LeftBehind extends Error {}
+
 export type Publisher = {
-  /** What a failure throws says what to do about it, and leaves the generation before in place. */
-  publish(generation: Generation): Promise<void>
-  /** Also where there is none. */
-  remove(output: string): Promise<void>
-  /** The directory that programs read, which stays the same over all generations; null: this output has no place here. */
-  placeOf(output: ConfigOutput): string | null
+  /** In the place that `placeOf` gave. What a failure throws says what to do about it, and leaves the generation before in place. */
+  publish(generation: Generation, place: Place): Promise<Replaced>
+  /** Also where there is none. Throws `LeftBehind` where trying again is of no use. */
+  remove(output: string, place: Place): Promise<void>
+  /** The directory in which programs find the output, which stays the same over all generations. */
+  placeOf(output: ConfigOutput): Place | NoPlace
   /** By its name in agent.toml. Throws when it failed or took too long. */
   reload(name: string): Promise<void>
 }

@@ -5,7 +5,7 @@ import { once } from 'node:events'
 import { test, type TestContext } from 'node:test'
 import { Worker } from 'node:worker_threads'
 import { tempFolder } from '../../../test/process/temp-folder.ts'
-import { PlaceIsTaken } from '#platform/file-generations.ts'
+import { PlaceIsTaken, type Replaced } from '#platform/file-generations.ts'
 import { systemRandom } from '#platform/random.ts'
 import type { Generation } from './publisher.ts'
 import { removeGeneration, writeGeneration } from './write-generation.ts'
@@ -30,7 +30,7 @@ const generation = (mark: string): Generation => ({
   authoritiesPem: '',
 })
 
-const write = (directory: string, mark: string, passed: () => void = () => {}): void =>
+const write = (directory: string, mark: string, passed: () => void = () => {}): Replaced =>
   writeGeneration(directory, generation(mark), null, systemRandom, passed)
 
 /** What a program reads that resolves the link once. */
@@ -54,12 +54,11 @@ const contentOf = (mark: string): Record<string, string> => ({
 })
 
 const generationsIn = (directory: string): string[] =>
-  fs.readdirSync(directory).filter((name) => name.startsWith('.web.'))
+  fs.readdirSync(directory).filter((name) => name.startsWith('.muster.web.'))
 
 test('a crash after any step leaves the generation before or the new one, and the next write removes what it left', (t) => {
   const directory = tempFolder(t)
-  write(directory, 'first')
-  write(directory, 'before')
+  for (const mark of ['first', 'second', 'third', 'before']) write(directory, mark)
   const crashes = crashesDuring(t, directory, () => write(directory, 'new', snapshotOf(directory)))
   // The folder, six files, the link, the rename, the removal of the oldest generation.
   assert.equal(crashes.length, 10)
@@ -68,7 +67,12 @@ test('a crash after any step leaves the generation before or the new one, and th
     assert.deepEqual(read(left), contentOf(at < renamed ? 'before' : 'new'), `after step ${at + 1}`)
     write(left, 'next')
     assert.deepEqual(read(left), contentOf('next'))
-    assert.equal(generationsIn(left).length, 2, `after step ${at + 1}: the one in place and the one before it`)
+    const kept = generationsIn(left).map((name) => fs.readdirSync(path.join(left, name)).length)
+    assert.deepEqual(
+      kept,
+      [6, 6, 6, 6],
+      `after step ${at + 1}: the one in place and three before it, all of them whole`,
+    )
   }
 })
 
@@ -100,7 +104,7 @@ test('a write that fails leaves the generation before, and nothing of the new on
     }
     assert.throws(() => write(directory, 'new', full), { message: 'no space left on device' })
     assert.deepEqual(read(directory), contentOf('before'))
-    assert.deepEqual(generationsIn(directory), ['.web.1'])
+    assert.deepEqual(generationsIn(directory), ['.muster.web.1'])
   }
 })
 
@@ -127,15 +131,17 @@ test('what another program put in the place is never replaced nor removed', (t) 
     (place) => fs.writeFileSync(place, 'x'),
     (place) => fs.mkdirSync(place),
     (place) => fs.symlinkSync(elsewhere, place),
-    (place) => fs.symlinkSync('.web.x', place),
-    (place) => fs.symlinkSync('.web.1/../..', place),
+    (place) => fs.symlinkSync('.web.1', place),
+    (place) => fs.symlinkSync('.muster.web.x', place),
+    (place) => fs.symlinkSync('.muster.web.1.link', place),
+    (place) => fs.symlinkSync('.muster.web.1/../..', place),
   ]
   for (const [index, planted] of plant.entries()) {
     const directory = path.join(elsewhere, String(index))
     fs.mkdirSync(directory)
     planted(path.join(directory, 'web'))
     assert.throws(() => write(directory, 'new'), PlaceIsTaken)
-    assert.throws(() => removeGeneration(directory, 'web'), PlaceIsTaken)
+    removeGeneration(directory, 'web')
     assert.deepEqual(fs.readdirSync(directory), ['web'])
   }
   assert.equal(fs.readFileSync(path.join(elsewhere, 'x'), 'utf8'), 'x')
@@ -144,9 +150,9 @@ test('what another program put in the place is never replaced nor removed', (t) 
 test('a folder that was planted where the next generation goes is passed by, and never followed', (t) => {
   const directory = tempFolder(t)
   const elsewhere = tempFolder(t)
-  fs.symlinkSync(elsewhere, path.join(directory, '.web.1'))
+  fs.symlinkSync(elsewhere, path.join(directory, '.muster.web.1'))
   write(directory, 'one')
-  assert.equal(fs.readlinkSync(path.join(directory, 'web')), '.web.2')
+  assert.equal(fs.readlinkSync(path.join(directory, 'web')), '.muster.web.2')
   assert.deepEqual(fs.readdirSync(elsewhere), [])
 })
 
@@ -154,12 +160,47 @@ test('a removed output leaves nothing, and other outputs stay', (t) => {
   const directory = tempFolder(t)
   write(directory, 'one')
   write(directory, 'two')
-  fs.writeFileSync(path.join(directory, '.web.txt'), 'not ours')
-  fs.mkdirSync(path.join(directory, '.web-2.1'))
+  fs.symlinkSync('.muster.web.9', path.join(directory, '.muster.web.9.link'))
+  fs.mkdirSync(path.join(directory, '.muster.web-2.1'))
   removeGeneration(directory, 'web')
   removeGeneration(directory, 'web')
   removeGeneration(path.join(directory, 'missing'), 'web')
-  assert.deepEqual(fs.readdirSync(directory).sort(), ['.web-2.1', '.web.txt'])
+  assert.deepEqual(fs.readdirSync(directory), ['.muster.web-2.1'])
+})
+
+test('files of the host are not removed, whatever their names', (t) => {
+  const directory = tempFolder(t)
+  const elsewhere = tempFolder(t)
+  for (const name of ['.web.1', '.web.2.link', '.muster.web.7', '.muster.web.8.link'])
+    fs.writeFileSync(path.join(directory, name), 'not ours')
+  fs.mkdirSync(path.join(directory, '.web.3'))
+  fs.symlinkSync(elsewhere, path.join(directory, '.muster.web.9.link'))
+  const foreign = ['.web.1', '.web.2.link', '.web.3', '.muster.web.7', '.muster.web.8.link', '.muster.web.9.link']
+  if (process.geteuid?.() === 0) {
+    fs.mkdirSync(path.join(directory, '.muster.web.6'))
+    fs.chownSync(path.join(directory, '.muster.web.6'), 65534, 65534)
+    foreign.push('.muster.web.6')
+  }
+  for (const mark of ['one', 'two', 'three']) write(directory, mark)
+  assert.deepEqual(read(directory), contentOf('three'))
+  removeGeneration(directory, 'web')
+  assert.deepEqual(fs.readdirSync(directory).sort(), foreign.sort())
+})
+
+test('a disk that does not confirm the swap leaves the new generation in place, in doubt, and every one before', (t) => {
+  const directory = tempFolder(t)
+  assert.equal(write(directory, 'one'), 'durable')
+  assert.equal(write(directory, 'two'), 'durable')
+  let step = 0
+  const failing = (): void => {
+    // The folder, six files, the link, the rename.
+    if (++step === 9) throw new Error('EIO')
+  }
+  assert.equal(write(directory, 'three', failing), 'in-doubt')
+  assert.deepEqual(read(directory), contentOf('three'))
+  assert.equal(generationsIn(directory).length, 3)
+  for (const mark of ['three', 'four']) assert.equal(write(directory, mark), 'durable')
+  assert.equal(generationsIn(directory).length, 4)
 })
 
 test('the directory may be a descriptor', (t) => {
@@ -190,7 +231,7 @@ while (Atomics.load(flag, 0) === 0) {
     if (first.slice(4) !== second.slice(6)) wrong.push(first + ' with ' + second)
     seen.add(key)
   } catch (error) {
-    // Two generations later the folder that was resolved is gone: a reader resolves it again.
+    // Four generations later the folder that was resolved is gone: a reader resolves it again.
     if (error.code !== 'ENOENT') wrong.push(String(error))
     replaced++
   }

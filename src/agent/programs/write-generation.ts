@@ -2,7 +2,7 @@
 // agent for a directory of its own user, and by the helper for a directory of the host. It checks nothing: whether the directory,
 // the owner and the content are right is up to the caller.
 
-import { removeGenerations, replaceGeneration, type GenerationFile } from '#platform/file-generations.ts'
+import { removeGenerations, replaceGeneration, type GenerationFile, type Replaced } from '#platform/file-generations.ts'
 import type { Owner } from '#platform/files.ts'
 import type { Random } from '#platform/random.ts'
 import { loadPrivateKey } from '#pki/keys.ts'
@@ -19,7 +19,8 @@ export type WrittenGeneration = Pick<Generation, 'keyPem' | 'chainPem' | 'rootsP
 /**
  * Writes `directory/OUTPUT`, a link to a folder with the files. `directory` must be there, and may be `/proc/self/fd/N` of an open
  * one. Throws what the disk throws, and then the generation before is in place; throws `PlaceIsTaken` where something else has the
- * name. `owner`: of the files; null is who writes. The folder itself stays with who writes, so that an owner cannot add to it.
+ * name. `owner`: of the files that hold the key; null is who writes. All else stays with who writes, so that an owner can add
+ * nothing to the folder and take nothing off a revocation list.
  */
 export const writeGeneration = (
   directory: string,
@@ -27,9 +28,7 @@ export const writeGeneration = (
   owner: Owner | null,
   random: Random,
   passed: () => void = () => {},
-): void => {
-  replaceGeneration(directory, generation.output.name, filesOf(generation, random), owner, passed)
-}
+): Replaced => replaceGeneration(directory, generation.output.name, filesOf(generation, owner, random), passed)
 
 /** Also where there is none. */
 export const removeGeneration = (directory: string, output: string): void => {
@@ -42,22 +41,23 @@ export const removeGeneration = (directory: string, output: string): void => {
  */
 const bundlePassword = 'changeit'
 
-/** Certificates and lists may be read by everyone; what holds the key has the mode that was asked for. */
-const filesOf = (generation: WrittenGeneration, random: Random): readonly GenerationFile[] => {
+/** Certificates and lists may be read by everyone; what holds the key has the owner and the mode that were asked for. */
+const filesOf = (generation: WrittenGeneration, owner: Owner | null, random: Random): readonly GenerationFile[] => {
   const { output, keyPem, chainPem, rootsPem, lists } = generation
-  const { key_mode: secret, combined, pkcs12 } = output.files
-  const open = 0o644
+  const { key_mode: keyMode, combined, pkcs12 } = output.files
+  const open = { mode: 0o644, owner: null }
+  const secret = { mode: keyMode, owner }
   return [
-    { name: 'key.pem', mode: secret, content: keyPem },
-    { name: 'cert.pem', mode: open, content: chainPem },
-    { name: 'roots.pem', mode: open, content: rootsPem },
-    { name: 'crl.pem', mode: open, content: lists.join('') },
-    { name: 'crl-issuing.pem', mode: open, content: lists[0] ?? '' },
-    ...(combined ? [{ name: 'combined.pem', mode: secret, content: `${keyPem}${chainPem}` }] : []),
+    { name: 'key.pem', ...secret, content: keyPem },
+    { name: 'cert.pem', ...open, content: chainPem },
+    { name: 'roots.pem', ...open, content: rootsPem },
+    { name: 'crl.pem', ...open, content: lists.join('') },
+    { name: 'crl-issuing.pem', ...open, content: lists[0] ?? '' },
+    ...(combined ? [{ name: 'combined.pem', ...secret, content: `${keyPem}${chainPem}` }] : []),
     ...(pkcs12
       ? [
-          { name: 'bundle.p12', mode: secret, content: bundleOf(generation, random) },
-          { name: 'bundle.password', mode: secret, content: `${bundlePassword}\n` },
+          { name: 'bundle.p12', ...secret, content: bundleOf(generation, random) },
+          { name: 'bundle.password', ...secret, content: `${bundlePassword}\n` },
         ]
       : []),
   ]

@@ -7,7 +7,7 @@ import { exitCodes } from '#cli/kit/exit-codes.ts'
 import { Failure, asCalled } from '#cli/kit/failure.ts'
 import { agentStatus } from '#agent/diagnostics/status.ts'
 import { printer } from '#cli/kit/print.ts'
-import { printable, printableJson } from '#cli/kit/printable.ts'
+import { printable, printableJson, shellWord } from '#cli/kit/printable.ts'
 import { explainAgent, explanationLines } from '#agent/diagnostics/explain.ts'
 import { systemReport, writeHardwareFile } from '#agent/core/hardware-report.ts'
 
@@ -62,7 +62,21 @@ export const agentReadHardware = (cli: Cli, options: GlobalOptions & { readonly 
     print.note(`written to ${options.out}`)
   }
   if (options.out === undefined || print.json) print.answer(report, () => [printableJson(report, 2)])
+  if (options.out === undefined) print.note(`next: ${registration(hardware_identity)}`)
   return Promise.resolve()
+}
+
+type HardwareIdentity = ReturnType<typeof systemReport>['hardware_identity']
+
+/** To be pasted where the plane is. */
+const registration = ({ macs, bmc_serial: serial }: HardwareIdentity): string => {
+  if (macs.length === 0) return 'This machine has no network card to be recognised by: it needs a token'
+  const recognised = [
+    ...macs.map((mac) => `--mac ${mac}`),
+    ...(serial === null ? [] : [`--bmc-serial ${shellWord(serial)}`]),
+  ]
+  const hint = serial === null ? ' (run as root it may find a serial number as well)' : ''
+  return `muster node enroll ID --profile hpc-diskless ${recognised.join(' ')}${hint}`
 }
 
 const write = (file: string): void => {

@@ -4,8 +4,8 @@ import * as path from 'node:path'
 import { defaultAgentToml, type AgentToml } from '#agent/helper/agent-toml.ts'
 import { startHelper } from '#agent/helper/main.ts'
 import { readAgentToml } from '#agent/helper/read-agent-toml.ts'
-import { unitAddition } from '#agent/helper/unit-text.ts'
 import { defaultSocket, type Refused } from '#agent/helper/verbs.ts'
+import { defaultHelperState } from '#agent/helper/written-lists.ts'
 import type { Cli, GlobalOptions } from '#cli/kit/cli.ts'
 import { exitCodes } from '#cli/kit/exit-codes.ts'
 import { Failure, usageFailure } from '#cli/kit/failure.ts'
@@ -23,6 +23,7 @@ type PrivilegedOptions = GlobalOptions & {
   readonly config?: string
   readonly socket?: string
   readonly agentUser?: string
+  readonly state?: string
   readonly printUnit?: boolean
   readonly check?: boolean
   readonly logLevel?: string
@@ -42,7 +43,7 @@ export const agentHelper = async (cli: Cli, options: PrivilegedOptions): Promise
   const agentUser = agentUserOf(options)
   const helper = await startHelper(
     { clock, timers, random, log, trust: ownTrust() },
-    { agentToml, socket, agentUser },
+    { agentToml, socket, agentUser, stateFolder: stateFolderOf(cli, options, socket) },
   ).catch((error: unknown) => {
     throw new Failure({
       exit: exitCodes.misconfigured,
@@ -59,7 +60,9 @@ export const agentHelper = async (cli: Cli, options: PrivilegedOptions): Promise
   flush()
 }
 
-const socketOf = (cli: Cli, { socket }: PrivilegedOptions): { readonly fd: number } | { readonly path: string } => {
+type Socket = { readonly fd: number } | { readonly path: string }
+
+const socketOf = (cli: Cli, { socket }: PrivilegedOptions): Socket => {
   const fd = socketOfSystemd(cli.env)
   if (fd !== null) return { fd }
   const runtime = cli.env['XDG_RUNTIME_DIR']
@@ -67,6 +70,12 @@ const socketOf = (cli: Cli, { socket }: PrivilegedOptions): { readonly fd: numbe
     processOwner().uid === 0 || runtime === undefined ? defaultSocket : `${runtime}/muster-agent-helper/socket`
   return { path: socket ?? cli.env['MUSTER_HELPER_SOCKET'] ?? usual }
 }
+
+const stateFolderOf = (cli: Cli, { state }: PrivilegedOptions, socket: Socket): string =>
+  state ??
+  // Set by systemd, of the unit's StateDirectory.
+  cli.env['STATE_DIRECTORY'] ??
+  (processOwner().uid === 0 || 'fd' in socket ? defaultHelperState : path.dirname(socket.path))
 
 /** Null: who started it by hand runs the agent too. */
 const agentUserOf = ({ agentUser }: PrivilegedOptions): Owner | null => {
@@ -96,6 +105,18 @@ const misconfigured = ({ code, message }: Refused): Failure =>
     sentence: `${message}.`,
     next: 'Correct it, and look at it again: muster agent helper --check',
   })
+
+/** What its unit lacks until it knows this host: everything but the directories that agent.toml lists is read-only for it. */
+export const unitAddition = (file: string, { outputs }: AgentToml): string =>
+  [
+    `# Made by "muster agent helper --print-unit" from ${file}: make it again when that file lists other directories.`,
+    '# For /etc/systemd/system/muster-agent-helper.service.d/host.conf',
+    '[Service]',
+    ...outputs.map(({ directory }) => `ReadWritePaths=-${directory}`),
+    ...(outputs.some(({ directory }) => /^\/(home|root|run\/user)(\/|$)/.test(directory))
+      ? ['ProtectHome=read-only']
+      : []),
+  ].join('\n')
 
 const printUnit = (cli: Cli, options: PrivilegedOptions, agentToml: string): void => {
   const unit = unitAddition(agentToml, allowedBy(agentToml))

@@ -90,6 +90,10 @@ export const declareAgent = (agent: Command, cli: Cli): void => {
     .option('--config <file>', 'what it may do (MUSTER_AGENT_TOML, default /etc/muster/agent.toml)')
     .option('--socket <path>', 'where the agent reaches it (MUSTER_HELPER_SOCKET)')
     .option('--agent-user <user>', 'who may open the socket (as root: muster-agent)')
+    .option(
+      '--state <folder>',
+      'where it keeps what it wrote (as root: /var/lib/muster-agent-helper, else beside the socket)',
+    )
     .option('--check', 'read agent.toml, say what it allows, and end')
     .option('--print-unit', 'print what its systemd unit needs on this host, and end')
     .option('--log-level <level>', 'trace, debug, info, warn, error or silent (MUSTER_LOG_LEVEL)')

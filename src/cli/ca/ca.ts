@@ -15,6 +15,7 @@ import { printable, pemLines } from '#cli/kit/printable.ts'
 import { readText } from '#cli/kit/arguments.ts'
 import { renderFacts, renderHeadedTable, type Cell } from '#cli/kit/table.ts'
 import { replaceFile } from '#platform/files.ts'
+import { nodeNamesApi } from '#wire/programs/names-api.ts'
 import { certificateStatusApi, type CertificateStatusView } from '#wire/ca/certificate-status-api.ts'
 import { usageFailure } from '#cli/kit/failure.ts'
 
@@ -50,10 +51,12 @@ export const declareCa = (ca: Command, cli: Cli): void => {
     [
       ['muster ca crl --out /srv/www/muster.crl', 'in a timer; or let them fetch it: muster plane --status-listen'],
       ['muster ca crl --delta', 'what was revoked since the full list before last'],
+      ['muster ca crl --programs > programs.crl', 'for those who verify programs: curl --crlfile programs.crl'],
     ],
   )
     .option('--issuer <authority>', 'an AUTHORITY of muster ca show; without it whichever signs now')
     .option('--delta', 'a delta instead of the full list')
+    .option('--programs', 'the lists of all authorities of programs instead, in one file')
     .option('--out <file>', 'write it there instead, in one step')
   performs(cli, crl, caCrl)
 
@@ -180,7 +183,7 @@ const caBundle = async (cli: Cli, options: BundleOptions): Promise<void> => {
   const print = printer(cli, options)
   if (options.programs === true) {
     const { programs = [] } = answer
-    if (programs.length === 0) throw usageFailure('There is no programs root yet.', 'It is made with the first output')
+    if (programs.length === 0) throw noProgramsYet()
     return print.answer({ roots: programs }, () => programs.flatMap(pemLines))
   }
   print.answer(answer, () => (options.join === true ? [printable(answer.join)] : answer.roots.flatMap(pemLines)))
@@ -234,10 +237,12 @@ const until = (notAfter: string, nowMs: number): string => {
 type CrlOptions = GlobalOptions & {
   readonly issuer?: string
   readonly delta?: boolean
+  readonly programs?: boolean
   readonly out?: string
 }
 
 const caCrl = async (cli: Cli, options: CrlOptions): Promise<void> => {
+  if (options.programs === true) return programLists(cli, options)
   const query = {
     ...(options.issuer === undefined ? {} : { issuer: options.issuer }),
     ...(options.delta === true ? { delta: true } : {}),
@@ -250,6 +255,21 @@ const caCrl = async (cli: Cli, options: CrlOptions): Promise<void> => {
   const kind = list.base_number === null ? 'full list' : `delta to ${list.base_number}`
   print.note(`${kind} ${list.number} of ${list.issuer}: ${list.entries} revoked, good until ${list.next_update}`)
 }
+
+/** OpenSSL asks for a list of every authority of a chain, so all of them go into one file. */
+const programLists = async (cli: Cli, options: CrlOptions): Promise<void> => {
+  if (options.issuer !== undefined || options.delta === true)
+    throw usageFailure('--programs prints the full lists of all authorities.', 'Leave --issuer and --delta out')
+  const { lists } = await connect(cli, options).ask(nodeNamesApi.programLists)
+  if (lists.length === 0) throw noProgramsYet()
+  const print = printer(cli, options)
+  if (options.out !== undefined) replaceFile(options.out, lists.map(({ list }) => list).join(''), 0o644)
+  print.answer({ lists }, () => (options.out === undefined ? lists.flatMap(({ list }) => pemLines(list)) : []))
+  for (const { role, number, issuer, next_update: until } of lists)
+    print.note(`list ${number} of the ${role} ${issuer}: good until ${until}`)
+}
+
+const noProgramsYet = () => usageFailure('There is no programs root yet.', 'It is made with the first output')
 
 const caStatus = async (cli: Cli, options: GlobalOptions, given: string): Promise<void> => {
   // As tools print it: with colons, in capitals, with zeros in front.

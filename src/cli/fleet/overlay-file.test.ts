@@ -126,6 +126,15 @@ test('a folder is a vCluster: its name, its document, and the files beside it', 
   ])
 })
 
+test('the outputs of a vCluster stand in its document, with durations and octal modes', async () => {
+  const text = 'name: web\noutputs:\n  - {name: nginx, lifetimeMs: 12h, addresses: true, files: {keyMode: 0640}}\n'
+  const { set } = await readVClusterFile(testCli({ input: text }).cli, '-')
+  const outputs = [{ name: 'nginx', lifetimeMs: 43_200_000, addresses: true, files: { keyMode: 0o640 } }]
+  assert.deepEqual(set, { outputs })
+  const wrong = readVClusterFile(testCli({ input: 'name: web\noutputs:\n  - {name: nginx, owner: root}\n' }).cli, '-')
+  await assert.rejects(wrong, /-:3: outputs\[0\]\.owner is no key; there are name, lifetimeMs, /)
+})
+
 test('what does not belong into a folder is named', async (t) => {
   const refused = async (folder: string): Promise<string> =>
     readVClusterFile(testCli({}).cli, folder).then(

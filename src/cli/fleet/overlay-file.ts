@@ -3,18 +3,17 @@
 // written as text.
 
 import * as path from 'node:path'
-import type { TSchema } from 'typebox'
 import { Check } from 'typebox/value'
 import { isMap, isScalar, isSeq, LineCounter, parseDocument, type Document, type Node as YamlNode } from 'yaml'
 import { readTree } from '#platform/file-tree.ts'
 import { isFolder, pathExists } from '#platform/paths.ts'
 import { errno } from '#platform/files.ts'
-import { parseDuration } from '#wire/core/duration.ts'
-import { OverlayRequest } from '#wire/fleet/overlay-document.ts'
+import type { OverlayRequest } from '#wire/fleet/overlay-document.ts'
 import type { Cli } from '#cli/kit/cli.ts'
 import { readText } from '#cli/kit/arguments.ts'
 import { Failure, usageFailure } from '#cli/kit/failure.ts'
 import { printable } from '#cli/kit/printable.ts'
+import { overlayKeys, settingKeys, type Field, type Fields } from './overlay-keys.ts'
 
 type Key = readonly (string | number)[]
 
@@ -105,106 +104,7 @@ const wordsOf = (key: Key): string =>
 const wrong = ({ file, lineOf }: Source, key: Key, why: string): Failure =>
   usageFailure(`${file}:${lineOf(key)}: ${wordsOf(key)} ${printable(why)}.`, helpHint)
 
-// What may be in it: every key, in words and as a schema.
-
-type Field =
-  | { readonly kind: 'value'; readonly schema: TSchema; readonly takes: string; readonly read?: Reader }
-  | { readonly kind: 'list'; readonly of: Fields }
-  | { readonly kind: 'object'; readonly of: Fields }
-  /** Checked by the plane. */
-  | { readonly kind: 'setting' }
-type Fields = Readonly<Record<string, Field>>
-
-/** From what was written to what the API takes. `written`: a plain scalar as it stands in the text. */
-type Reader = (value: unknown, written: string | null, isJson: boolean) => unknown
-
-const ofFile = OverlayRequest.properties.files.items.properties
-const ofService = OverlayRequest.properties.services.items.properties
-const ofCheck = OverlayRequest.properties.checks.items.properties
-
-const value = (schema: TSchema, takes: string, read?: Reader): Field => ({
-  ...{ kind: 'value', schema, takes },
-  ...(read !== undefined && { read }),
-})
-
-/** YAML takes 0644 for the number 644. In JSON a number is the number, as the API has it. */
-const mode: Reader = (given, written, isJson) => {
-  if (typeof given === 'string') return /^0?[4-7][0-7]{2}$/.test(given) ? Number.parseInt(given, 8) : given
-  if (isJson || typeof given !== 'number' || written === null) return given
-  if (/^0o?[0-7]{3}$/.test(written)) return Number.parseInt(written.replace('o', ''), 8)
-  return 'not octal'
-}
-
-const milliseconds: Reader = (given) => (typeof given === 'string' ? (parseDuration(given) ?? given) : given)
-
-const units: Readonly<Record<string, number>> = { KiB: 2 ** 10, MiB: 2 ** 20, GiB: 2 ** 30, TiB: 2 ** 40 }
-
-const bytes: Reader = (given) => {
-  const [, count, unit] = typeof given === 'string' ? (/^(\d{1,9})(KiB|MiB|GiB|TiB)$/.exec(given) ?? []) : []
-  return count === undefined || unit === undefined ? given : Number(count) * (units[unit] ?? 1)
-}
-
-const command = 'takes a program and its arguments as a list, without a shell, such as [/usr/bin/app, -v]'
-const name = 'takes lower-case letters, digits and dashes, at most 63'
-
-const overlayKeys: Fields = {
-  files: {
-    kind: 'list',
-    of: {
-      path: value(
-        ofFile.path,
-        'takes a relative path such as etc/app.conf, of letters, digits, dots, dashes and underscores',
-      ),
-      mode: value(ofFile.mode, 'takes octal permissions from 0400 to 0777, such as 0644', mode),
-      content: value(ofFile.content, 'takes text of at most 40000 characters'),
-      template: value(ofFile.template, 'takes true or false'),
-    },
-  },
-  services: {
-    kind: 'list',
-    of: {
-      name: value(ofService.name, name),
-      command: value(ofService.command, command),
-      user: value(ofService.user, 'takes the name of a user other than root'),
-      environment: value(
-        ofService.environment,
-        'takes names and values, both text, of at most 32 variables; those of MUSTER_ are set by the agent',
-      ),
-      workingDirectory: value(ofService.workingDirectory, 'takes a path that begins with / or {overlay}'),
-      restart: value(ofService.restart, 'takes always, on-failure or never'),
-      limits: {
-        kind: 'object',
-        of: {
-          memoryBytes: value(
-            ofService.limits.properties.memoryBytes,
-            'takes bytes, or a size such as 512MiB, of at least 1MiB',
-            bytes,
-          ),
-          cpus: value(ofService.limits.properties.cpus, 'takes a number of processors such as 1.5'),
-          openFiles: value(ofService.limits.properties.openFiles, 'takes a whole number of at least 16'),
-        },
-      },
-      template: value(ofService.template, 'takes true or false'),
-    },
-  },
-  checks: {
-    kind: 'list',
-    of: {
-      name: value(ofCheck.name, name),
-      command: value(ofCheck.command, command),
-      intervalMs: value(ofCheck.intervalMs, 'takes a duration from 1s to 24h, such as 30s', milliseconds),
-      timeoutMs: value(ofCheck.timeoutMs, 'takes a duration from 100ms, such as 10s', milliseconds),
-    },
-  },
-}
-
-const settingKeys: Fields = {
-  name: { kind: 'setting' },
-  description: { kind: 'setting' },
-  peering: { kind: 'setting' },
-  closed: { kind: 'setting' },
-  policy: { kind: 'setting' },
-}
+// What is in it.
 
 const usualMode = 0o644
 
@@ -221,7 +121,7 @@ const documentIn = (source: Source, keys: Fields, tree: string | null): OverlayF
   const contents = source.document.contents
   if (contents !== null && !isMap(contents)) throw wrong(source, [], 'The document takes keys and values')
   const read = objectIn(source, [], (source.document.toJS() ?? {}) as Read, keys)
-  const { name: called, description, peering, closed, policy, ...lists } = read
+  const { name: called, description, peering, closed, policy, outputs: listedOutputs, ...lists } = read
   if (called !== undefined && typeof called !== 'string')
     throw wrong(source, ['name'], 'takes the name of the vCluster')
   const listed = (lists['files'] ?? []) as Read[]
@@ -236,7 +136,7 @@ const documentIn = (source: Source, keys: Fields, tree: string | null): OverlayF
   }
   return {
     name: called ?? null,
-    set: flattened({ description, peering, closed, policy }),
+    set: flattened({ description, peering, closed, policy, outputs: listedOutputs }),
     overlay: overlay as unknown as OverlayRequest,
     withLine: (failure) => lined(source, failure),
   }

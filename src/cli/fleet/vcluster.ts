@@ -88,7 +88,9 @@ A document (the name may be left out in a folder, which then has it):
   name: training
   description: the big one
   peering: mesh
-  policy: {enforcementMode: enforce}${documentKeys}
+  policy: {enforcementMode: enforce}
+  outputs:
+    - {name: web, usage: server, dns: ["{name}"], addresses: true, files: {keyMode: 0640, reload: nginx}}${documentKeys}
 In a folder the files below files/ belong to it, with the mode 0755 or 0644; list one under files: to give it another mode or
 to make it a template. Applying it again changes nothing.`
 

@@ -104,11 +104,14 @@ const fraction = (key: string, text: string): number => {
 const showValue = (name: string, value: unknown): string => {
   if (value === null) return 'none'
   if (Array.isArray(value))
-    return value.some((one) => typeof one === 'object') ? JSON.stringify(value) : value.join(',')
+    return value.some((one) => typeof one === 'object') ? JSON.stringify(value, modesInOctal) : value.join(',')
   if (typeof value === 'string') return value
   if (typeof value !== 'number') return JSON.stringify(value)
   if (name.endsWith('Ms')) return formatDuration(value)
   return knownFractions.find((text) => Math.abs(fraction(name, text) - value) < 1e-12) ?? String(value)
 }
+
+const modesInOctal = (key: string, value: unknown): unknown =>
+  key === 'keyMode' && typeof value === 'number' ? `0${value.toString(8)}` : value
 
 const knownFractions = ['1/3', '2/3', '1/2']

@@ -6,11 +6,11 @@ import { Failure } from '#cli/kit/failure.ts'
 test('a line becomes a registration, with several addresses in one cell', () => {
   const text = [
     '# the second rack',
-    'id,profile,mac,bmc_serial,names',
-    'hpc-1,hpc-diskless,52:54:00:00:00:01;52:54:00:00:00:02,CN1,a.example 10.0.0.7',
-    'hpc-2,,52:54:00:00:00:03 52:54:00:00:00:04,,',
+    'id,profile,mac,bmc_serial,names,provisioning',
+    'hpc-1,hpc-diskless,52:54:00:00:00:01;52:54:00:00:00:02,CN1,a.example 10.0.0.7,ready',
+    'hpc-2,,52:54:00:00:00:03 52:54:00:00:00:04,,,',
     '',
-    '"hpc-3", hpc-diskless ,,"with, comma",',
+    '"hpc-3", hpc-diskless ,,"with, comma",,',
   ].join('\r\n')
   assert.deepEqual(parseBatch(text, 'gpu-cloud'), [
     {
@@ -23,26 +23,35 @@ test('a line becomes a registration, with several addresses in one cell', () => 
         bmc_serial: 'CN1',
       },
       names: ['a.example', '10.0.0.7'],
+      provisioning: 'ready',
     },
     {
       kind: 'request',
       line: 4,
       request: { id: 'hpc-2', profile: 'gpu-cloud', macs: ['52:54:00:00:00:03', '52:54:00:00:00:04'] },
       names: [],
+      provisioning: null,
     },
     {
       kind: 'request',
       line: 6,
       request: { id: 'hpc-3', profile: 'hpc-diskless', bmc_serial: 'with, comma' },
       names: [],
+      provisioning: null,
     },
   ])
 })
 
 test('columns may be left out and stand in any order; only the id is needed', () => {
   assert.deepEqual(parseBatch('\ufeffmac,id\n52:54:00:00:00:01,a\n', undefined), [
-    { kind: 'request', line: 2, request: { id: 'a', macs: ['52:54:00:00:00:01'] }, names: [] },
+    { kind: 'request', line: 2, request: { id: 'a', macs: ['52:54:00:00:00:01'] }, names: [], provisioning: null },
   ])
+})
+
+test('a state of a machine that there is not is a bad line', () => {
+  const [line] = parseBatch('id,provisioning\na,installed\n', undefined)
+  assert.ok(line?.kind === 'unusable')
+  assert.match(line.why, /is installed; a machine is commissioning, .*, failed/)
 })
 
 test('a bad line is reported by its number, and the others stand', () => {

@@ -2,6 +2,7 @@
 // go on.
 
 import { parse } from 'csv-parse/sync'
+import { provisioningStates, type Provisioning } from '#domain/core/node.ts'
 import type { RegisterRequest } from '#wire/node/node-api.ts'
 import { usageFailure } from '#cli/kit/failure.ts'
 
@@ -12,10 +13,12 @@ export type BatchLine =
       readonly request: RegisterRequest
       /** For its programs: DNS names and addresses. */
       readonly names: readonly string[]
+      /** Null: nothing is said of it. */
+      readonly provisioning: Provisioning['state'] | null
     }
   | { readonly kind: 'unusable'; readonly line: number; readonly id: string; readonly why: string }
 
-const columns = ['id', 'profile', 'mac', 'bmc_serial', 'names'] as const
+const columns = ['id', 'profile', 'mac', 'bmc_serial', 'names', 'provisioning'] as const
 
 export const parseBatch = (text: string, defaultProfile: string | undefined): BatchLine[] => {
   const [header, ...records] = readCsv(text)
@@ -35,6 +38,10 @@ export const parseBatch = (text: string, defaultProfile: string | undefined): Ba
     if (id === '') return unusable(line, id, 'has no id')
     if (seen.has(id)) return unusable(line, id, 'names a node that an earlier line names too')
     seen.add(id)
+    const said = cell('provisioning')
+    const provisioning = provisioningStates.find((state) => state === said) ?? null
+    if (provisioning === null && said !== '')
+      return unusable(line, id, `is ${said}; a machine is ${provisioningStates.join(', ')}`)
     const macs = severalIn(cell('mac'))
     const profile = cell('profile') || defaultProfile
     return {
@@ -47,6 +54,7 @@ export const parseBatch = (text: string, defaultProfile: string | undefined): Ba
         ...(cell('bmc_serial') === '' ? {} : { bmc_serial: cell('bmc_serial') }),
       },
       names: severalIn(cell('names')),
+      provisioning,
     }
   })
 }

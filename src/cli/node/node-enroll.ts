@@ -1,6 +1,7 @@
 // `muster node enroll`: registers one node, or every line of a file.
 
-import { type RegisterRequest, nodeApi } from '#wire/node/node-api.ts'
+import { hardwareApi } from '#wire/fleet/hardware-api.ts'
+import { type NodeDetail, type RegisterRequest, nodeApi } from '#wire/node/node-api.ts'
 import { nodeNamesApi } from '#wire/programs/names-api.ts'
 import type { Cli, GlobalOptions } from '#cli/kit/cli.ts'
 import { usageFailure, Failure } from '#cli/kit/failure.ts'
@@ -97,6 +98,8 @@ const register = async (plane: OperatorClient, line: BatchLine): Promise<BatchRe
   if (isFailure && answer.code !== 'NODE_ALREADY_ENROLLED') return failed(about, answer)
   const unnamed = await nameIt(plane, line.request.id, line.names)
   if (unnamed !== null) return failed(about, unnamed)
+  const unsaid = await provision(plane, line.request.id, line.provisioning, isFailure ? null : answer)
+  if (unsaid !== null) return failed(about, unsaid)
   return isFailure
     ? { ...about, result: 'already there', code: null, detail: answer.detail }
     : { ...about, result: 'registered', code: null, detail: null }
@@ -106,6 +109,24 @@ const register = async (plane: OperatorClient, line: BatchLine): Promise<BatchRe
 const nameIt = async (plane: OperatorClient, id: string, names: readonly string[]): Promise<Failure | null> => {
   if (names.length === 0) return null
   const answer = await plane.tryAsk(nodeNamesApi.addNames, { params: { id }, body: { names: [...names] } })
+  return answer instanceof Failure ? answer : null
+}
+
+/**
+ * Null: it is said how far the machine is. Only where nothing was before: a file that is enrolled again must not take back what an
+ * adapter has said since. `registered`: just now; null: it was there already.
+ */
+const provision = async (
+  plane: OperatorClient,
+  id: string,
+  state: (BatchLine & { kind: 'request' })['provisioning'],
+  registered: NodeDetail | null,
+): Promise<Failure | null> => {
+  if (state === null) return null
+  const node = registered ?? (await plane.tryAsk(nodeApi.show, { params: { id } }))
+  if (node instanceof Failure) return node
+  if (node.provisioning) return null
+  const answer = await plane.tryAsk(hardwareApi.reportProvisioning, { params: { id }, body: { state } })
   return answer instanceof Failure ? answer : null
 }
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { NodeDetail } from '#wire/node/node-api.ts'
-import { driftLines, overlayLines, schedulingText } from './node-show.ts'
+import { driftLines, overlayLines, programLines, schedulingText } from './node-show.ts'
 
 const session = { number: 1, since: null }
 const node = (changes: Partial<NodeDetail>): NodeDetail =>
@@ -27,4 +27,21 @@ test('what a node runs is said as of now only while it is connected, and not at 
 test('a state that is its own reason is said once', () => {
   assert.equal(schedulingText({ state: 'draining', reasons: ['draining'] }), 'draining')
   assert.equal(schedulingText({ state: 'draining', reasons: ['draining', 'unhealthy'] }), 'draining, unhealthy')
+})
+
+test('an output says where it is, until when it is good and for which names; one that is not in place says why', () => {
+  const nowMs = Date.parse('2026-01-01T00:00:00Z')
+  const inPlace = {
+    ...{ output: 'web', state: 'in_place' as const, serial: 'a1', not_after: '2026-01-01T02:00:00.000Z', why: null },
+    ...{ names: ['web.example', '10.0.0.7'], place: '/etc/nginx/tls/web', serial_in_place: 'a1' },
+  }
+  const failed = {
+    ...{ output: 'db', state: 'failed' as const, serial: null, not_after: null, why: 'its agent says: no place' },
+    ...{ names: [], place: null, serial_in_place: null },
+  }
+  assert.deepEqual(programLines({ programs: [inPlace, failed] }, nowMs), [
+    'web is in place, /etc/nginx/tls/web  serial a1  expires in 2h (2026-01-01T02:00:00.000Z)  names web.example, 10.0.0.7',
+    'db is NOT in place  its agent says: no place',
+  ])
+  assert.deepEqual(programLines({}, nowMs), [], 'a plane of 0.3')
 })

@@ -39,6 +39,7 @@ const nodeFacts = (node: NodeDetail, nowMs: number): Fact[] => [
   ...some('provisioning', node.provisioning ? [provisioningText(node.provisioning, nowMs)] : []),
   ...(node.allocations === 0 ? [] : [['allocations', String(node.allocations)] as const]),
   ['certificates', orNone(node.certificates.map((certificate) => certificateLine(certificate, nowMs)))],
+  ...some('programs', programLines(node, nowMs)),
   ['seen', seenText(node, nowMs).replace(/^seen /, '') + (node.last_seen === null ? '' : ` (${node.last_seen})`)],
   ...some(
     'channels',
@@ -84,12 +85,25 @@ const hardwareLines = ({ macs, bmc_serial: serial }: NodeDetail['hardware']): st
   ...(serial === null ? [] : [`bmc serial ${serial}`]),
 ]
 
-const certificateLine = (certificate: NodeDetail['certificates'][number], nowMs: number): string => {
-  const notAfterMs = parseIsoTime(certificate.not_after) ?? nowMs
+const certificateLine = (certificate: NodeDetail['certificates'][number], nowMs: number): string =>
+  `${certificate.slot}  serial ${certificate.serial}  ${untilText(certificate.not_after, nowMs)}`
+
+const untilText = (notAfter: string, nowMs: number): string => {
+  const notAfterMs = parseIsoTime(notAfter) ?? nowMs
   const until =
     notAfterMs > nowMs ? `expires in ${formatSpan(notAfterMs - nowMs)}` : `expired ${formatAgo(notAfterMs, nowMs)}`
-  return `${certificate.slot}  serial ${certificate.serial}  ${until} (${certificate.not_after})`
+  return `${until} (${notAfter})`
 }
+
+export const programLines = ({ programs = [] }: Pick<NodeDetail, 'programs'>, nowMs: number): string[] =>
+  programs.map(({ output, place, serial, not_after: notAfter, names, why }) =>
+    [
+      `${output} ${why === null ? 'is in place' : 'is NOT in place'}${place === null ? '' : `, ${place}`}`,
+      ...(serial === null || notAfter === null ? [] : [`serial ${serial}`, untilText(notAfter, nowMs)]),
+      ...(names.length === 0 ? [] : [`names ${names.join(', ')}`]),
+      ...(why === null ? [] : [why]),
+    ].join('  '),
+  )
 
 const conditionLine = (condition: NodeDetail['conditions'][number], nowMs: number): string => {
   const evidence = Object.entries(condition.evidence).map(([name, value]) => `${name}=${String(value)}`)

@@ -19,7 +19,7 @@ export const declareNode = (node: Command, cli: Cli): void => {
       'muster node enroll hpc-17 --mac 52:54:00:12:34:56 --bmc-serial CN7X --profile hpc-diskless',
       'by hardware identity',
     ],
-    ['muster node enroll --batch nodes.csv', 'columns: id,profile,mac,bmc_serial,names; safe to repeat'],
+    ['muster node enroll --batch nodes.csv', 'columns: id,profile,mac,bmc_serial,names,provisioning; safe to repeat'],
   ])
     .option('--mac <address>', 'a MAC address of the machine; may be repeated', collect)
     .option('--bmc-serial <serial>', 'serial number of its BMC')

@@ -28,6 +28,12 @@ test('the banner has the addresses, the root and commands that enrol a first nod
   assert.doesNotMatch(text, /MUSTER_DATA/)
 })
 
+test('a plane that has run before tells nobody to enrol a first node', () => {
+  const text = planeBanner(planeReadyBody({ ...ready, firstRun: false }), './muster', alone).join('\n')
+  assert.doesNotMatch(text, /first node|gpu-001/)
+  assert.match(text, /\.\/muster node list/)
+})
+
 test('a plane that is called localhost says how another machine reaches it; one with a name does not', () => {
   const local = planeBanner(planeReadyBody(ready), './muster', alone).join('\n')
   assert.match(local, /No other machine can use https:\/\/localhost:8443/)

@@ -67,10 +67,12 @@ export const planeBanner = (
         '    export MUSTER_KEY_FILE=FILE',
         '',
       ]),
-  'Enrol a first node, from another terminal:',
+  body.first_run ? 'Enrol a first node, from another terminal:' : 'From another terminal:',
   '',
   ...(isDefault ? [] : [`    export MUSTER_DATA=${shellWord(body.data)}`]),
-  `    ${program} token create --node gpu-001 | ${program} agent run --state ./n1 --join-file -`,
+  ...(body.first_run
+    ? [`    ${program} token create --node gpu-001 | ${program} agent run --state ./n1 --join-file -`]
+    : []),
   `    ${program} node list`,
   '',
   ...(leadsToItself(body.node_url)

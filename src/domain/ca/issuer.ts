@@ -82,12 +82,6 @@ export const denialOfIssuer = (issuer: IssuerRow, toleranceMs: number, why: stri
   reason: 'ca-compromise',
 })
 
-/** Whether what the node lives by was signed by one of these. */
-export const livesBy = (node: Node, issuers: readonly IssuerId[]): boolean => {
-  const slots = slotsOf(node)
-  return slots !== null && issuers.includes(slots.current.issuer)
-}
-
 export type WithdrawalEffect = {
   readonly node: NodeId
   /** `joins`: by its hardware. `approval`: people decide. `unproven`: it has something to come back by, never tried. */

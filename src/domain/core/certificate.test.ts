@@ -16,7 +16,7 @@ import { isFromFuture, servesUntilMs, slotForKey } from './certificate.ts'
 import { judgeToken } from '#domain/enrollment/credential.ts'
 import { judgeCertificate } from '#domain/identity/presented-certificate.ts'
 import { recoveriesInWindow } from '#domain/recovery/recovery.ts'
-import type { Token } from '#domain/enrollment/token.ts'
+import type { Token } from '#domain/core/token.ts'
 
 const day = 24 * hour
 const toleranceMs = domainRow().value.clockToleranceMs

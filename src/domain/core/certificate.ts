@@ -227,3 +227,9 @@ const usualClockToleranceMs = 5 * 60_000
 
 export const isFromFuture = (madeAtMs: number, nowMs: number, toleranceMs = usualClockToleranceMs): boolean =>
   madeAtMs - nowMs > Math.max(toleranceMs, leastMs)
+
+/** Whether what the node lives by was signed by one of these. */
+export const livesBy = (node: Node, issuers: readonly IssuerId[]): boolean => {
+  const slots = slotsOf(node)
+  return slots !== null && issuers.includes(slots.current.issuer)
+}

@@ -101,3 +101,10 @@ export const hardwareWords = (hardware: HardwareIdentity): string => {
   const serial = hardware.bmcSerial === null ? [] : [`BMC serial ${hardware.bmcSerial}`]
   return [...hardware.macs, ...serial].join(', ') || 'no hardware identity'
 }
+
+/** A registered BMC serial has to be there exactly; of registered MACs at least one, since network cards get replaced. */
+export const hardwareMatches = (registered: HardwareIdentity, reported: HardwareIdentity): boolean => {
+  if (registered.bmcSerial === null && registered.macs.length === 0) return false
+  if (registered.bmcSerial !== null && registered.bmcSerial !== reported.bmcSerial) return false
+  return registered.macs.length === 0 || registered.macs.some((mac) => reported.macs.includes(mac))
+}

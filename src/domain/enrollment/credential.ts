@@ -4,11 +4,12 @@
 
 import { readOf, type Change, type Row, entry } from '#domain/core/change.ts'
 import { isFromFuture } from '#domain/core/certificate.ts'
+import { hardwareMatches } from '#domain/core/hardware-identity.ts'
 import type { HardwareIdentity, Node, Slot } from '#domain/core/node.ts'
 import type { Profile } from '#domain/core/profile.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
 import type { EnrollFacts, EnrollVerdict } from './enrollment.ts'
-import type { Token } from './token.ts'
+import type { Token } from '#domain/core/token.ts'
 
 export type Credential =
   /** `state`: a used token still answers its own key, which only the request can show. */
@@ -46,13 +47,6 @@ export const judgeHardware = (
   return hardwareMatches(node.value.hardware, reported)
     ? { method: 'hardware', node }
     : refuse('NODE_NOT_ENROLLED', 'part of the hardware identity matches a node, and part of it does not')
-}
-
-/** A registered BMC serial has to be there exactly; of registered MACs at least one, since network cards get replaced. */
-export const hardwareMatches = (registered: HardwareIdentity, reported: HardwareIdentity): boolean => {
-  if (registered.bmcSerial === null && registered.macs.length === 0) return false
-  if (registered.bmcSerial !== null && registered.bmcSerial !== reported.bmcSerial) return false
-  return registered.macs.length === 0 || registered.macs.some((mac) => reported.macs.includes(mac))
 }
 
 /**

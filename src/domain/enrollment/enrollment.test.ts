@@ -23,7 +23,7 @@ import {
 import { decideEnroll, recordEnrollment, type EnrollFacts } from './enrollment.ts'
 import { noHardware, type ConditionName, type Membership, type Node } from '#domain/core/node.ts'
 import type { Profile } from '#domain/core/profile.ts'
-import type { Token } from './token.ts'
+import type { Token } from '#domain/core/token.ts'
 import { nothingHeld } from '#domain/network/wireguard-part.ts'
 
 const facts = (changes: Partial<EnrollFacts> = {}): EnrollFacts => ({

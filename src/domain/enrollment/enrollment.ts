@@ -49,8 +49,8 @@ import {
   type WireguardFacts,
   type WireguardHeld,
 } from '#domain/network/wireguard-part.ts'
+import { hardwareMatches } from '#domain/core/hardware-identity.ts'
 import {
-  hardwareMatches,
   spentByAnswer,
   spentByRefusal,
   tokenAnswers,

@@ -12,7 +12,8 @@ import {
   profileRow,
   tokenRow,
 } from '../../../test/fakes/sample-rows.ts'
-import { decideCreateToken, decideRevokeToken, tokenStatus, type CreateTokenFacts } from './token.ts'
+import { tokenStatus } from '#domain/core/token.ts'
+import { decideCreateToken, decideRevokeToken, type CreateTokenFacts } from './token.ts'
 
 const facts: CreateTokenFacts = {
   tokenId: 't1',

@@ -18,6 +18,7 @@ import type { KeyType, Profile } from '#domain/core/profile.ts'
 import type { RecoveryRegistrationFacts } from '#domain/core/recovery-credential.ts'
 import { type FormerNode, readsOfAbsent } from '#domain/core/purged-node.ts'
 import { refuse, refuseField, type Refusal } from '#domain/core/refusal.ts'
+import { nodeUri } from '#domain/core/subject-uri.ts'
 import { keysClaimed, type KeyClaimFacts, type KeyInUseFacts } from './key-claim.ts'
 
 /** The only thing taken from a certificate request. */
@@ -146,7 +147,7 @@ export const orderNodeCertificate = (facts: NodeCertificateFacts): { kind: 'orde
     order: placeOrder({
       id: facts.id,
       subject: { cn: subject.cn, o: subject.o, ou: subject.ou },
-      uriSans: certificate.uriSan ? [`spiffe://${facts.domain.name}/node/${facts.node}`] : [],
+      uriSans: certificate.uriSan ? [nodeUri(facts.domain.name, facts.node)] : [],
       dnsSans: [],
       ipSans: [],
       usage: 'client',

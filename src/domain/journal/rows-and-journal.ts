@@ -11,7 +11,7 @@ import {
 import { boundedText } from '#domain/core/change.ts'
 import type { EntryType, JournalEntry } from '#domain/core/journal-entry.ts'
 import type { FormerRevocation, Membership, Node } from '#domain/core/node.ts'
-import type { Token } from '#domain/enrollment/token.ts'
+import type { Token } from '#domain/core/token.ts'
 
 type Kind = Membership['kind']
 

@@ -49,7 +49,7 @@ const advice: Readonly<Record<ConditionName, Advice>> = {
   wireguard_failed: () =>
     'Its agent could not apply its WireGuard peers and keeps trying: see muster agent status on the machine',
   output_failed: () =>
-    'A certificate for one of its programs could not be put in place, and its agent keeps trying: see muster agent status on the machine',
+    'A certificate for one of its programs could not be put in place, or its program was not reloaded. Its agent keeps trying: see muster agent status on the machine',
   active_elsewhere: () =>
     'Another domain says that this machine is active there. Advisory: find out which of the two is meant to have it',
   not_recoverable: (id) =>

@@ -8,7 +8,7 @@ import type { PlanEffect } from './plan.ts'
 import type { Profile } from '#domain/core/profile.ts'
 import { recoverabilityOf } from '#domain/core/recoverability.ts'
 import { changesOf } from '#domain/core/settings-check.ts'
-import { type Token, tokenStatus } from '#domain/enrollment/token.ts'
+import { type Token, tokenStatus } from '#domain/core/token.ts'
 import type { VCluster } from '#domain/fleet/vcluster.ts'
 import type { NameNeeds, NodeAtName, WhyNeeded } from '#domain/settings/name-needs.ts'
 

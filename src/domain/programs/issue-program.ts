@@ -19,6 +19,7 @@ import type { IssuerId, Node, Slot } from '#domain/core/node.ts'
 import type { NodePrincipal } from '#domain/core/principal.ts'
 import type { Profile } from '#domain/core/profile.ts'
 import { refuse, refuseField, type Refusal } from '#domain/core/refusal.ts'
+import { programUri } from '#domain/core/subject-uri.ts'
 import { bareName, isDnsName, type NameClaim } from './name-claim.ts'
 import { claimedBy, claimReads, leafNames, nameTaken, registeredNames, type ClaimFact } from './node-names.ts'
 import { outputsFor, type Output, type OutputList } from './output.ts'
@@ -136,9 +137,6 @@ const orderOf = (
     for: { kind: 'program', ...of },
   })
 }
-
-export const programUri = (domain: string, node: string, output: string): string =>
-  `spiffe://${domain}/node/${node}/program/${output}`
 
 /** A name that a template has made is claimed for the node with the leaf. */
 const carriedBy = (one: ClaimFact, { node, by, nowMs }: ProgramFacts, notAfterMs: number): NameClaim => {

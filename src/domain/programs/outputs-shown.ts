@@ -8,6 +8,8 @@ import { programsEnded, type Program } from './program.ts'
 
 export type OutputShown = {
   readonly name: string
+  /** The folder that its program reads; null: this host has none for it, or its agent does not say. */
+  readonly place: string | null
   /** Of the leaf that programs read now; null: none. */
   readonly serial: string | null
   readonly failure: string | null
@@ -22,6 +24,9 @@ export type OutputsShownFacts = NodeFacts & {
 
 const about = ['output_failed'] as const satisfies readonly ConditionName[]
 
+/** What a program wrote is in brackets, and may have the time in it: the next try that fails in the same way is no news. */
+const withoutDetail = (failure: string): string => failure.replace(/ \(.*$/s, '')
+
 /**
  * A new epoch leaves the leaves of the one before good until its own are in place: then they end here. A report is complete: what
  * it no longer shows as failed works.
@@ -31,10 +36,10 @@ export const decideOutputsShown = (facts: OutputsShownFacts): NodeDecided | Unch
   const failed = shown.filter(({ failure }) => failure !== null)
   const reported = failed.slice(0, 1).map(({ name, failure }) => ({
     name: 'output_failed' as const,
-    reason: 'a certificate for a program could not be put in place',
+    reason: `output ${name}: ${withoutDetail(failure ?? '')}`,
     evidence: { output: name, failure, outputs: failed.length },
   }))
-  const conditions = reconcileConditions({ node, by, nowMs, about, reported })
+  const conditions = reconcileConditions({ node, by, nowMs, about, newestReason: about, reported })
   const inPlace = new Set(shown.filter((one) => isInPlace(one, facts)).map(({ name }) => name))
   const ended = programsEnded(
     {

@@ -70,3 +70,12 @@ test('an expired leaf is on one list that is due after its end, and gone from th
   const at = (nowMs: number) => programList({ denied: [expired], nowMs, goodForMs: day }).entries.length
   assert.deepEqual([at(dueMs + 2), at(dueMs + programListEveryMs), at(dueMs + 2 * programListEveryMs)], [1, 1, 0])
 })
+
+test('a leaf that had ended when it was denied is on no list, unless the clock that said so was ahead', () => {
+  const entries = (leaf: DeniedLeaf, nowMs: number): number =>
+    programList({ denied: [leaf], nowMs, goodForMs: day }).entries.length
+  assert.equal(entries(denied('a', dueMs + 10, dueMs + 10), dueMs + 10), 0)
+  assert.equal(entries(denied('a', dueMs + 10, dueMs + 11), dueMs + 10), 1)
+  const byWrongClock = denied('a', dueMs + 400 * day, dueMs + day)
+  assert.equal(entries(byWrongClock, dueMs), 1)
+})

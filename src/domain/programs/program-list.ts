@@ -59,8 +59,15 @@ export const programList = ({ denied, nowMs, goodForMs }: ProgramListFacts): Pro
   }
 }
 
-export const isOnProgramList = ({ untilMs }: Pick<DeniedLeaf, 'untilMs'>, nowMs: number): boolean =>
-  untilMs > programListDueMs(nowMs) - programListEveryMs
+/**
+ * Not a leaf that had ended for every clock when it was denied: every renewal denies the leaf before the last, and a list that
+ * changes with each of them would have every program of the domain read it again. Unless the clock that says so was ahead.
+ */
+export const isOnProgramList = ({ atMs, untilMs }: Pick<DeniedLeaf, 'atMs' | 'untilMs'>, nowMs: number): boolean => {
+  const dueMs = programListDueMs(nowMs)
+  const hadEnded = untilMs <= atMs && atMs < dueMs + programListEveryMs
+  return untilMs > dueMs - programListEveryMs && !hadEnded
+}
 
 export const programListDueMs = (nowMs: number): number => Math.floor(nowMs / programListEveryMs) * programListEveryMs
 

@@ -10,12 +10,12 @@ import {
   denialOfEpoch,
   slotForKey,
   slotsOf,
+  livesBy,
 } from '#domain/core/certificate.ts'
 import { readOf, type Change, type Row, boundedText, entry } from '#domain/core/change.ts'
 import { hasCondition, withoutConditions } from '#domain/core/conditions.ts'
 import { decideDuplicate, holderWords, type DuplicateVerdict, type HolderFacts } from '#domain/identity/duplicate.ts'
 import type { FailureClass } from './failure-class.ts'
-import { livesBy } from '#domain/ca/issuer.ts'
 import { keyInUse, type KeyInUseFacts } from '#domain/identity/key-claim.ts'
 import {
   admit,

@@ -4,7 +4,7 @@
 import { slotsOf } from '#domain/core/certificate.ts'
 import type { Node } from '#domain/core/node.ts'
 import type { Profile } from '#domain/core/profile.ts'
-import { tokenStatus, type Token } from '#domain/enrollment/token.ts'
+import { tokenStatus, type Token } from '#domain/core/token.ts'
 
 export type NodeAtName = {
   readonly node: Node

@@ -3,7 +3,7 @@
 
 import { agingAlertKinds, alertsOfAging } from '#domain/alerts/alert-wanted.ts'
 import { wantedAlert, type CertificateLife } from '#domain/alerts/alert-kinds.ts'
-import { livesBy } from '#domain/ca/issuer.ts'
+import { livesBy } from '#domain/core/certificate.ts'
 import type { IssuerId } from '#domain/core/node.ts'
 import { allFromPem } from '#pki/pem.ts'
 import { parseCertificate } from '#pki/parse-certificate.ts'

@@ -202,5 +202,16 @@ export const openNodeServer = async (core: Core, parts: NodeServerParts) => {
     { name: 'lived time', where: 'leader', everyMs: livedEveryMs, run: (asLeader) => lived.add(asLeader) },
   ]
   const endChannels = (): void => channel.sessions.close('PLANE_STOPPING', 'the plane is restarting')
-  return { listener, channel, receipts, limits, sightingJudge, copiedImages, denyList, upkeep, endChannels }
+  return {
+    listener,
+    channel,
+    receipts,
+    limits,
+    sightingJudge,
+    copiedImages,
+    denyList,
+    programLists,
+    upkeep,
+    endChannels,
+  }
 }

@@ -26,6 +26,7 @@ import type { Route } from '#plane/http/route.ts'
 import type { KeySeal } from '#domain/operators/operator-keys.ts'
 import type { Authority } from '#plane/authority/authority.ts'
 import type { ProgramsAuthority } from '#plane/authority/programs-authority.ts'
+import type { ProgramLists } from '#plane/programs/program-lists.ts'
 import type { RecoveryAuthority } from '#plane/authority/recovery-authority.ts'
 import type { KeyBook } from '#plane/authn/operator-key-book.ts'
 import type { RevocationLists } from '#plane/ca/revocation-lists.ts'
@@ -41,6 +42,7 @@ import type { Receipts } from '#plane/revocation/receipts.ts'
 export type OperatorRouteParts = {
   readonly authority: Authority
   readonly programs: Pick<ProgramsAuthority, 'roots'>
+  readonly programLists: Pick<ProgramLists, 'lists'>
   readonly recovery: Pick<RecoveryAuthority, 'roots' | 'statementKeys'>
   readonly channels: OpenChannels
   readonly peers: PeerProofs
@@ -61,12 +63,13 @@ export type OperatorRouteParts = {
 }
 
 export const operatorRoutes = (core: Core, parts: OperatorRouteParts): readonly Route[] => {
-  const { authority, programs, recovery, channels, peers, receipts, cutOffs, arrivals, nodeUrl, urls } = parts
+  const { authority, programs, programLists, recovery, channels, peers, receipts, cutOffs, arrivals, nodeUrl, urls } =
+    parts
   const { revocationLists, journalWatch, keySeal, keyBook, planeNames, recoverability, health } = parts
   return [
     ...operatorNodeRoutes(core, { channels, peers, recoverability }),
     ...operatorNodeActions(core, { channels, peers, receipts, recovery, urls, cutOffs }),
-    ...operatorProgramRoutes(core),
+    ...operatorProgramRoutes(core, { lists: programLists }),
     ...operatorReceiptRoutes(core, { arrivals, receipts }),
     ...operatorSchedulingRoutes(core, { channels, peers, arrivals }),
     ...operatorAllocationRoutes(core),

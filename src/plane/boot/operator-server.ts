@@ -30,6 +30,7 @@ import type { Metrics } from '#plane/metrics/open-metrics.ts'
 import { openApiDocument } from '#plane/http/openapi.ts'
 import { notReady, readyBut } from './readiness.ts'
 import type { PlaneNames } from '#plane/settings/plane-names.ts'
+import type { ProgramLists } from '#plane/programs/program-lists.ts'
 import type { TurnedAway } from './turned-away.ts'
 import type { Balancers } from '#platform/proxied-server.ts'
 import type { Core } from '#plane/core/core.ts'
@@ -37,6 +38,7 @@ import type { Core } from '#plane/core/core.ts'
 export type OperatorServerParts = {
   readonly authority: Authority
   readonly programs: Pick<ProgramsAuthority, 'roots'>
+  readonly programLists: Pick<ProgramLists, 'lists'>
   readonly channels: OpenChannels
   readonly peers: PeerProofs
   readonly receipts: Receipts
@@ -93,6 +95,7 @@ export const openOperatorServer = async (
   const routes = operatorRoutes(core, {
     authority,
     programs: parts.programs,
+    programLists: parts.programLists,
     recovery: parts.recovery,
     channels: parts.channels,
     peers: parts.peers,

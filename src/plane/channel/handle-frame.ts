@@ -97,7 +97,11 @@ const handle = async (
       return channel.peersIntake.take(principal, frame.body, correlation)
     case 'outputs_state':
       if (principal.evidenceOnly) return
-      return channel.outputsIntake.take(principal, frame.body.outputs, correlation)
+      return channel.outputsIntake.take(
+        principal,
+        frame.body.outputs.map(({ place = null, ...output }) => ({ ...output, place })),
+        correlation,
+      )
     case 'sighting':
       return sightings.shown(session, frame.body.statement, frame.body.earlier)
     case 'unknown_type':

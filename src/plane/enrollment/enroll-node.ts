@@ -17,7 +17,7 @@ import {
   type ProbeOutcome,
 } from '#domain/enrollment/enrollment.ts'
 import { provenBy } from '#domain/enrollment/supersession.ts'
-import { tokenSecretShape } from '#domain/enrollment/token.ts'
+import { tokenSecretShape } from '#domain/core/token.ts'
 import type { HardwareFacts, HardwareIdentity, Node, NodeId } from '#domain/core/node.ts'
 import type { Profile } from '#domain/core/profile.ts'
 import { isRefusal, refuse, refuseField, type Refusal } from '#domain/core/refusal.ts'

@@ -10,10 +10,13 @@ import type { Recoverability } from '#domain/core/recoverability.ts'
 import { schedulingOf } from '#domain/fleet/scheduling.ts'
 import { slotsOf, type SlotName } from '#domain/core/certificate.ts'
 import type { VCluster } from '#domain/fleet/vcluster.ts'
+import { bareName } from '#domain/programs/name-claim.ts'
+import type { OutputStanding } from '#domain/programs/output-standing.ts'
 import type { OpenSession } from '#plane/core/open-channels.ts'
 import type { Observation } from '#plane/store/contract/store.ts'
 import { isoTime, isoTimeOrNull } from '#platform/clock.ts'
 import type { CertificateView, ConditionView, NodeDetail, NodeView, ProvisioningView } from '#wire/node/node-api.ts'
+import type { OutputStandingView } from '#wire/programs/programs-api.ts'
 import { evidenceView, repairView } from '#wire/node/node-evidence.ts'
 import { wireguardView, type WireguardState } from '#wire/network/wireguard-view.ts'
 
@@ -54,6 +57,7 @@ export type DetailFacts = Sighting & {
   readonly vcluster: VCluster | null
   readonly domain: DomainSettings
   readonly wireguard: WireguardState
+  readonly outputs: readonly OutputStanding[]
   readonly nowMs: number
 }
 
@@ -78,6 +82,18 @@ export const nodeDetail = (node: Node, facts: DetailFacts): NodeDetail => ({
   evidence: evidenceView(node, facts.observed.report),
   repair: repairView(node.repair),
   wireguard: wireguardView(node, facts.wireguard),
+  programs: facts.outputs.map(standingView),
+})
+
+const standingView = ({ output, state, leaf, shown, why }: OutputStanding): OutputStandingView => ({
+  output,
+  state,
+  serial: leaf?.serial ?? null,
+  not_after: leaf === null ? null : isoTime(leaf.notAfterMs),
+  names: (leaf?.names ?? []).map(bareName),
+  place: shown?.place ?? null,
+  serial_in_place: shown?.serial ?? null,
+  why,
 })
 
 /** Services and checks, in words. Nothing where its agent has said nothing at all. */

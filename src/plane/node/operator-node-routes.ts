@@ -5,10 +5,13 @@ import type { Node, NodeId } from '#domain/core/node.ts'
 import { recoverabilityOf } from '#domain/core/recoverability.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
 import { isSchedulable } from '#domain/fleet/scheduling.ts'
+import { outputsFor } from '#domain/programs/output.ts'
+import { outputSentences, outputStandings } from '#domain/programs/output-standing.ts'
 import { noVCluster } from '#domain/fleet/vcluster.ts'
 import { formerNode } from '#plane/core/former-node.ts'
 import { profilesByName, recoverabilityNow, type RecoverabilityCounts } from '#plane/core/count-recoverable.ts'
 import { domainSettingsRow } from '#plane/core/domain-settings-row.ts'
+import { programsOf } from '#plane/core/programs-of-node.ts'
 import type { OpenChannels, PeerProofs } from '#plane/core/open-channels.ts'
 import { nodeDetail, nodeView, type DetailFacts, whyOf } from './node-view.ts'
 import type { NodeExplanation } from '#wire/node/node-evidence.ts'
@@ -116,6 +119,7 @@ const factsOf = async (
   const domain = await domainSettingsRow(store)
   const observed = await store.observation(node.id)
   const sessions = await channels.everySession(node.id)
+  const programs = await programsOf(store, node.id)
   const nowMs = clock.nowMs()
   return {
     observed,
@@ -126,9 +130,18 @@ const factsOf = async (
     vcluster: vcluster === null ? null : vcluster.value,
     domain: domain.value,
     wireguard: node.wireguard === null ? inNoGroup : await peers.stateOf(node.id),
+    outputs: outputStandings({
+      outputs: hasIdentity(node) ? outputsFor(profile.value, vcluster?.value ?? null) : [],
+      programs: programs.map(({ value }) => value).filter(({ epoch }) => epoch === node.epoch),
+      shown: observed.outputs,
+      nowMs,
+    }),
     nowMs,
   }
 }
+
+/** One that was revoked, or is not in yet, has no outputs. */
+const hasIdentity = ({ membership: { kind } }: Node): boolean => kind !== 'registered' && kind !== 'revoked'
 
 /** A node with its reasons, as every call that changes one answers it. */
 export const detailOf = async (core: FlowCore, sources: NodeSources, node: Node): Promise<NodeDetail> =>
@@ -181,7 +194,7 @@ const explanationView = (node: Node, facts: DetailFacts, entries: readonly Story
   const events = report === null ? [] : report.story.flatMap(agentEventOf)
   return {
     node: node.id,
-    sentences: [...whyOf(node, facts), recoverySentence(facts), ...lastWord(report)],
+    sentences: [...whyOf(node, facts), ...outputSentences(facts.outputs), recoverySentence(facts), ...lastWord(report)],
     chain: causalChain(entries, events).map(({ atMs, ...link }) => ({ at: isoTime(atMs), ...link })),
     last_report_at: report === null ? null : boundedText(report.at, 32),
     next: nextCommands(node, facts.profile, facts.nowMs),

@@ -51,6 +51,8 @@ export const openProgramLists = (core: ListCore, parts: ProgramListParts): Progr
   let made: { readonly stamp: string; readonly answer: ListsAnswer } | null = null
   let announced = ''
   let waiting = false
+  /** Also when the clock is set back: numbers follow from it. */
+  const nowMs = (): number => Math.max(latestMs, parts.steadyMs())
 
   const add = (leaf: NonNullable<ReturnType<typeof deniedLeafOf>>): void => {
     const ofIssuer = denied.get(leaf.issuer) ?? new Map<string, DeniedLeaf>()
@@ -64,7 +66,7 @@ export const openProgramLists = (core: ListCore, parts: ProgramListParts): Progr
     let touched = false
     for (const write of writes) {
       const leaf = write.put === 'denial' ? deniedLeafOf(write.value) : null
-      if (leaf !== null) {
+      if (leaf !== null && isOnProgramList(leaf, nowMs())) {
         add(leaf)
         touched = true
       }
@@ -95,18 +97,17 @@ export const openProgramLists = (core: ListCore, parts: ProgramListParts): Progr
     inTurn(async () => {
       await load()
       const ids = parts.programs.stored().map(({ row }) => `${row.id}${row.compromisedAtMs ?? ''}`)
-      // Also when the clock is set back: numbers follow from it.
-      const nowMs = Math.max(latestMs, parts.steadyMs())
-      latestMs = nowMs
-      const stamp = [programListDueMs(nowMs), changes, ...ids].join()
+      latestMs = nowMs()
+      const atMs = latestMs
+      const stamp = [programListDueMs(atMs), changes, ...ids].join()
       if (made?.stamp === stamp) return made.answer
       const goodForMs = Math.max(parts.settings().programListMs, await longestLifetimeMs(store))
       const authorities = parts.programs.listAuthorities()
       const lists = authorities.flatMap((authority) =>
-        listOf(authority, programList({ denied: deniedUnder(authority, authorities, denied), nowMs, goodForMs })),
+        listOf(authority, programList({ denied: deniedUnder(authority, authorities, denied), nowMs: atMs, goodForMs })),
       )
       for (const ofIssuer of denied.values())
-        for (const [serial, leaf] of ofIssuer) if (!isOnProgramList(leaf, nowMs)) ofIssuer.delete(serial)
+        for (const [serial, leaf] of ofIssuer) if (!isOnProgramList(leaf, atMs)) ofIssuer.delete(serial)
       const answer = { roots: [...parts.programs.roots()], lists }
       made = { stamp, answer }
       return answer

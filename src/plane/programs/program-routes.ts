@@ -2,7 +2,7 @@
 
 import type { NodeId } from '#domain/core/node.ts'
 import { refuse } from '#domain/core/refusal.ts'
-import { programUri } from '#domain/programs/issue-program.ts'
+import { programUri } from '#domain/core/subject-uri.ts'
 import { bareName } from '#domain/programs/name-claim.ts'
 import { programKey, type Program, type ProgramLeaf } from '#domain/programs/program.ts'
 import { isoTime } from '#platform/clock.ts'
@@ -34,7 +34,7 @@ export const programRoutes = (core: FlowCore, parts: ProgramRouteParts): readonl
 
 const usualPage = 100
 
-export const operatorProgramRoutes = (core: FlowCore): readonly Route[] =>
+export const operatorProgramRoutes = (core: FlowCore, parts: Pick<ProgramRouteParts, 'lists'>): readonly Route[] =>
   serve(nodeNamesApi, {
     names: async (call) => {
       const { id } = call.params
@@ -62,6 +62,7 @@ export const operatorProgramRoutes = (core: FlowCore): readonly Route[] =>
         next: last === undefined ? null : programKey(last.value),
       })
     },
+    programLists: async () => answer(await parts.lists.lists()),
   })
 
 const namesView = async ({ store }: FlowCore, node: NodeId): Promise<NodeNames> => ({

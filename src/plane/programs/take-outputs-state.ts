@@ -50,6 +50,7 @@ export const openOutputsIntake = (core: FlowCore, writeLimit: WriteLimit): Outpu
         ...one,
         failure: one.failure === null ? null : boundedText(one.failure),
       }))
+      core.store.observe(principal.id, { outputs: bounded })
       undecided.set(principal.id, bounded)
       await decide(principal, correlation)
     },

@@ -7,7 +7,7 @@
 // agent that does not know the mark it is the same address (docs/decisions/plane-mark.md).
 
 import { markedWord } from '#domain/core/plane-mark.ts'
-import { tokenSecretShape } from '#domain/enrollment/token.ts'
+import { tokenSecretShape } from '#domain/core/token.ts'
 
 export type JoinString = {
   readonly url: string

@@ -1,7 +1,7 @@
 // Enrollment tokens, between operators and the plane. Requests are closed; answers may grow.
 
 import { Type, type Static } from 'typebox'
-import { type Token, tokenStatus } from '#domain/enrollment/token.ts'
+import { type Token, tokenStatus } from '#domain/core/token.ts'
 import { isoTime } from '#platform/clock.ts'
 import { endpoint } from '#wire/core/endpoint.ts'
 import { closed, EmptyRequest, IdParams, NodeIdText, oneOf, orNull, text } from '#wire/core/shapes.ts'

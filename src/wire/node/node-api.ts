@@ -5,6 +5,7 @@ import { conditionNames, membershipKinds, provisioningStates } from '#domain/cor
 import { endpoint } from '#wire/core/endpoint.ts'
 import { closed, NodeIdText, NodeParams, oneOf, orNull, text } from '#wire/core/shapes.ts'
 import { WireguardView } from '#wire/network/wireguard-view.ts'
+import { OutputStandingView } from '#wire/programs/programs-api.ts'
 import { NodeEvidence, NodeExplanation, Recoverability, Recoverable, RepairView } from './node-evidence.ts'
 import { NodeRuns } from './node-runs.ts'
 
@@ -87,6 +88,8 @@ export const NodeDetail = Type.Object({
   repair: orNull(RepairView),
   /** Null: it takes no part in the WireGuard network. Left out by planes that have none. */
   wireguard: Type.Optional(orNull(WireguardView)),
+  /** The outputs that are listed for it. Left out by planes of 0.3. */
+  programs: Type.Optional(Type.Array(OutputStandingView)),
 })
 export type NodeDetail = Static<typeof NodeDetail>
 

@@ -3,6 +3,7 @@
 import { Type, type Static } from 'typebox'
 import { endpoint } from '#wire/core/endpoint.ts'
 import { closed, NodeIdText, NodeParams, orNull, text } from '#wire/core/shapes.ts'
+import { ProgramLists } from './programs-api.ts'
 
 /** `POST /v1/nodes/{id}/names/add` and `.../remove`: DNS names and addresses. */
 export const NamesRequest = Type.Object({ names: Type.Array(text(255), { minItems: 1, maxItems: 32 }) }, closed)
@@ -92,5 +93,12 @@ export const nodeNamesApi = {
     summary: 'The leaves of programs, of all nodes or of one',
     query: ProgramListQuery,
     answer: ProgramListAnswer,
+  }),
+  programLists: endpoint({
+    method: 'GET',
+    path: '/v1/program-lists',
+    access: 'viewer',
+    summary: 'The revocation lists of every authority above the leaves of programs, for those who are no node',
+    answer: ProgramLists,
   }),
 }

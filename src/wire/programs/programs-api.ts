@@ -32,6 +32,17 @@ export type ConfigOutput = Static<typeof ConfigOutput>
 
 export const mostOutputs = 16
 
+/**
+ * What nodes take of the authorities above programs: agents from a plane, helpers from an agent. A domain has a root and an issuing
+ * CA, two of each while one is replaced, and every CA that was withdrawn stays on record until it would have ended.
+ */
+export const mostProgramRoots = 8
+export const mostProgramLists = 64
+/** One list in PEM: about 30,000 denied leaves. */
+export const longestProgramList = 2 << 20
+/** All lists in one answer of the plane. */
+export const longestProgramLists = 4 << 20
+
 const ProgramParams = Type.Object({ id: NodeIdText, output: OutputName }, closed)
 
 /** `POST /v1/nodes/{id}/programs/{output}` */
@@ -93,6 +104,8 @@ export const OutputsState = {
     Type.Object(
       {
         name: OutputName,
+        /** The folder that its program reads; null: this host has none for it. */
+        place: Type.Optional(orNull(text(400))),
         /** Of the leaf that programs read now, hex; null: none. */
         serial: orNull(Type.String({ pattern: '^[0-9a-f]{1,40}$' })),
         /** Why the newest could not be put in place, or its reload failed; null: it is. */
@@ -107,7 +120,27 @@ export const OutputsState = {
 /** The plane's frame `program_lists`: there are newer lists, by the number of each. */
 export type PlaneProgramLists = { lists: { issuer: string; number: number }[] }
 
-export type OutputsStateBody = { outputs: { name: string; serial: string | null; failure: string | null }[] }
+export type OutputsStateBody = {
+  outputs: { name: string; place: string | null; serial: string | null; failure: string | null }[]
+}
+
+/** Of `GET /v1/nodes/{id}`: an output that is listed for the node, and how it stands. */
+export const OutputStandingView = Type.Object({
+  output: Type.String(),
+  /** `issued`: its agent has not said yet that this leaf is in place. */
+  state: oneOf(['in_place', 'failed', 'issued', 'expired', 'no_leaf'] as const),
+  /** Of the newest leaf; null: there is none. */
+  serial: orNull(Type.String()),
+  not_after: orNull(Type.String()),
+  /** DNS names and addresses that it carries. */
+  names: Type.Array(Type.String()),
+  /** As its agent says: the folder that its program reads, and the leaf in it. */
+  place: orNull(Type.String()),
+  serial_in_place: orNull(Type.String()),
+  /** Why it is not in place; null: it is. */
+  why: orNull(Type.String()),
+})
+export type OutputStandingView = Static<typeof OutputStandingView>
 
 /** In the hello of both sides: the plane answers the calls above, and the agent wants `outputs` in its configuration. */
 export const outputsCapability = 'outputs'

@@ -9,7 +9,7 @@ import { isShared } from '#domain/identity/key-claim.ts'
 import type { HardwareIdentity } from '#domain/core/node.ts'
 import { programEndsMs, programKey } from '#domain/programs/program.ts'
 import { claimKeptMs, claimKey } from '#domain/federation/peer-domain.ts'
-import type { Token } from '#domain/enrollment/token.ts'
+import type { Token } from '#domain/core/token.ts'
 
 type ColumnValue = string | number | null
 

@@ -9,7 +9,8 @@ import type { JournalEntry, EntryType } from '#domain/core/journal-entry.ts'
 import type { HardwareIdentity, Membership, Node, NodeId } from '#domain/core/node.ts'
 import type { OperatorKey } from '#domain/core/principal.ts'
 import type { Profile } from '#domain/core/profile.ts'
-import type { Token } from '#domain/enrollment/token.ts'
+import type { Token } from '#domain/core/token.ts'
+import type { OutputShown } from '#domain/programs/outputs-shown.ts'
 import type { Clock } from '#platform/clock.ts'
 import type { Log } from '#platform/log.ts'
 import type { Random } from '#platform/random.ts'
@@ -167,6 +168,8 @@ export type Observation = {
   /** The last capability report of its agent, and the state of its overlay. Sent again at every connection. */
   readonly capabilities: CapabilityReportBody | null
   readonly overlay: OverlayStateBody | null
+  /** How its outputs stand on the host, likewise. */
+  readonly outputs: readonly OutputShown[] | null
 }
 
 export const nothingObserved: Observation = {
@@ -179,6 +182,7 @@ export const nothingObserved: Observation = {
   evidence: null,
   capabilities: null,
   overlay: null,
+  outputs: null,
 }
 
 export type Committed = {

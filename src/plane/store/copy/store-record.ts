@@ -43,6 +43,8 @@ const schemas = {
       evidence: orNull(Document),
       capabilities: orNull(Document),
       overlay: orNull(Document),
+      /** Backups of 0.3 have none. */
+      outputs: Type.Optional(orNull(Type.Array(Document))),
     },
     strict,
   ),

@@ -92,11 +92,11 @@ async function* rowsOf(store: ReadableStore, kind: RowKind): AsyncGenerator<Stor
 
 async function* observationsOf(store: ReadableStore): AsyncGenerator<StoreRecord, void, void> {
   const select = `SELECT node AS place, last_seen_ms, agent_version, source, config_revision, report, rehearsed_at_ms,
-    evidence, capabilities, overlay FROM observation`
+    evidence, capabilities, overlay, outputs FROM observation`
   for await (const row of pages(store, select, 'node', '')) {
     const seen = row as Omit<
       RecordOf<'observation'>,
-      'observation' | 'report' | 'evidence' | 'capabilities' | 'overlay'
+      'observation' | 'report' | 'evidence' | 'capabilities' | 'overlay' | 'outputs'
     >
     yield {
       kind: 'observation',
@@ -111,6 +111,7 @@ async function* observationsOf(store: ReadableStore): AsyncGenerator<StoreRecord
         evidence: jsonOrNull(row, 'evidence'),
         capabilities: jsonOrNull(row, 'capabilities'),
         overlay: jsonOrNull(row, 'overlay'),
+        outputs: jsonOrNull(row, 'outputs') as object[] | null,
       },
     }
   }

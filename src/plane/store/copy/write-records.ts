@@ -52,7 +52,7 @@ export const openRecordWriter = (sql: Pick<Sql, 'insert'>, layout: JournalLayout
       case 'hardware':
         return into('hardware', [text('value'), text('node')], of<'hardware'>(run).map(heldHardware))
       case 'observation':
-        return into('observation', observationColumns, of<'observation'>(run).map(observationRow))
+        return observations(of<'observation'>(run))
       case 'webhook':
         return into('webhook_progress', [bigint('id'), text('doc')], [[1, JSON.stringify(first.record.webhook)]])
       case 'chain':
@@ -145,13 +145,22 @@ const observationColumns: readonly SqlColumn[] = [
   text('overlay'),
 ]
 
-const observationRow = (seen: RecordOf<'observation'>): readonly SqlValue[] => {
-  const json = (value: object | null): string | null => (value === null ? null : JSON.stringify(value))
-  return [
-    ...[seen.observation, seen.last_seen_ms, seen.agent_version, seen.source, seen.config_revision, json(seen.report)],
-    ...[seen.rehearsed_at_ms, json(seen.evidence), json(seen.capabilities), json(seen.overlay)],
-  ]
+/** What an earlier release has written goes into a store of its own schema first, which has no place for outputs. */
+const observations = (records: readonly RecordOf<'observation'>[]): Insertion => {
+  const hasOutputs = records.every(({ outputs }) => outputs !== undefined)
+  return into(
+    'observation',
+    hasOutputs ? [...observationColumns, text('outputs')] : observationColumns,
+    records.map((seen) => [...observationRow(seen), ...(hasOutputs ? [json(seen.outputs ?? null)] : [])]),
+  )
 }
+
+const json = (value: object | null): string | null => (value === null ? null : JSON.stringify(value))
+
+const observationRow = (seen: RecordOf<'observation'>): readonly SqlValue[] => [
+  ...[seen.observation, seen.last_seen_ms, seen.agent_version, seen.source, seen.config_revision, json(seen.report)],
+  ...[seen.rehearsed_at_ms, json(seen.evidence), json(seen.capabilities), json(seen.overlay)],
+]
 
 const entryColumns: readonly SqlColumn[] = [
   bigint('sequence'),

@@ -175,5 +175,7 @@ export const migrations: readonly string[] = [
    UPDATE vcluster SET version = version + 1, doc = jsonb_set(doc::jsonb, '{overlay}',
      '{"terms":[],"templates":[],"checks":[]}'::jsonb || (doc::jsonb -> 'overlay'))::text;
    -- By which name a token was handed out is not known of those before.
-   UPDATE token SET doc = (doc::jsonb || '{"serverName":null}'::jsonb)::text;`,
+   UPDATE token SET doc = (doc::jsonb || '{"serverName":null}'::jsonb)::text;
+   -- How the outputs of a node stand on its host.
+   ALTER TABLE observation ADD COLUMN outputs TEXT;`,
 ]

@@ -51,7 +51,11 @@ export const kindsSince: { readonly [K in RowKind]: KindSince } = {
 export const removalsSince: Schema = 4
 
 /** Tables and columns beside those of the kinds of rows. */
-export const partsSince = { lived: 3, 'replica.clock_offset_ms': 3 } as const satisfies Readonly<Record<string, Schema>>
+export const partsSince = {
+  lived: 3,
+  'replica.clock_offset_ms': 3,
+  'observation.outputs': 4,
+} as const satisfies Readonly<Record<string, Schema>>
 
 export type SchemaPart = keyof typeof partsSince
 

@@ -19,9 +19,20 @@ type Gathered = readonly [node: NodeId, seen: Partial<Observation>]
 const mostGathered = 100_000
 const slice = 500
 
-export const openObservations = ({ timers, log }: Pick<StoreCore, 'timers' | 'log'>, sql: Sql): Observations => {
+/** `hasOutputs`: false on the schema of the release before, where nothing is said of outputs either. */
+export const openObservations = (
+  { timers, log }: Pick<StoreCore, 'timers' | 'log'>,
+  sql: Sql,
+  hasOutputs: () => boolean = () => true,
+): Observations => {
   const gathered = new Map<NodeId, Partial<Observation>>()
-  const stored = sql.byKey({ name: 'observation', table: 'observation', key: 'node', columns: selected })
+  const from = { table: 'observation', key: 'node' }
+  const stored = sql.byKey({ name: 'observation', ...from, columns: selected })
+  const storedBefore = sql.byKey({
+    name: 'observation-before',
+    ...from,
+    columns: selected.filter((column) => column !== columnOf.outputs.name),
+  })
   let flushing: Promise<void> | null = null
 
   const writeSlice = async (written: readonly Gathered[]): Promise<void> => {
@@ -49,7 +60,7 @@ export const openObservations = ({ timers, log }: Pick<StoreCore, 'timers' | 'lo
       gathered.set(node, { ...gathered.get(node), ...seen })
     },
     async of(node) {
-      const row = await stored(node)
+      const row = await (hasOutputs() ? stored : storedBefore)(node)
       return { ...(row === null ? nothingObserved : decode(row)), ...gathered.get(node) }
     },
     async rehearsedAtMs(node) {
@@ -77,9 +88,10 @@ const columnOf: Readonly<Record<Field, SqlColumn>> = {
   evidence: { name: 'evidence', type: 'text' },
   capabilities: { name: 'capabilities', type: 'text' },
   overlay: { name: 'overlay', type: 'text' },
+  outputs: { name: 'outputs', type: 'text' },
 }
 const everyField = Object.keys(columnOf) as readonly Field[]
-const documents: ReadonlySet<Field> = new Set<Field>(['report', 'evidence', 'capabilities', 'overlay'])
+const documents: ReadonlySet<Field> = new Set<Field>(['report', 'evidence', 'capabilities', 'overlay', 'outputs'])
 const times: ReadonlySet<Field> = new Set<Field>(['lastSeenMs', 'rehearsedAtMs'])
 
 const selected: readonly string[] = everyField.map((field) => columnOf[field].name)
@@ -91,7 +103,7 @@ const selectRehearsed: SqlStatement = {
 const decode = (row: SqlRow): Observation =>
   Object.fromEntries(
     everyField.map((field) => {
-      const value = row[columnOf[field].name] as string | number | null
+      const value = (row[columnOf[field].name] ?? null) as string | number | null
       return [field, value !== null && documents.has(field) ? (JSON.parse(String(value)) as unknown) : value]
     }),
   ) as unknown as Observation

@@ -182,7 +182,9 @@ export const migrations: readonly string[] = [
    UPDATE vcluster SET doc = json_insert(doc, '$.overlay.terms', json('[]'),
      '$.overlay.templates', json('[]'), '$.overlay.checks', json('[]')) WHERE json_valid(doc);
    -- By which name a token was handed out is not known of those before.
-   UPDATE token SET doc = json_set(doc, '$.serverName', json('null')) WHERE json_valid(doc);`,
+   UPDATE token SET doc = json_set(doc, '$.serverName', json('null')) WHERE json_valid(doc);
+   -- How the outputs of a node stand on its host.
+   ALTER TABLE observation ADD COLUMN outputs TEXT;`,
 ]
 
 export const newestSchema = migrations.length

@@ -1,0 +1,43 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { Output } from './output.ts'
+import { outputSentences, outputStandings, type StandingFacts } from './output-standing.ts'
+import type { Program, ProgramLeaf } from './program.ts'
+
+const nowMs = 1_000_000
+const leaf = (serial: string, notAfterMs = nowMs + 1): ProgramLeaf =>
+  ({ issuer: 'i', serial, sha256: '', issuedAtMs: 0, notAfterMs, names: [] }) as unknown as ProgramLeaf
+const program = (changes: Partial<Program>): Program => ({
+  ...{ node: 'gpu-001', epoch: 1, output: 'web', current: null, former: null, ended: null },
+  ...changes,
+})
+const shown = (serial: string | null, failure: string | null = null) => ({
+  name: 'web',
+  place: '/tls/web',
+  serial,
+  failure,
+})
+
+const of = (facts: Partial<StandingFacts>) =>
+  outputStandings({ outputs: [{ name: 'web' } as Output], programs: [], shown: [], nowMs, ...facts })
+
+test('an output is in place when its agent says so of the newest leaf, and every other one says why it is not', () => {
+  const cases: readonly (readonly [Partial<StandingFacts>, string, RegExp | null])[] = [
+    [{ programs: [program({ current: leaf('b') })], shown: [shown('b')] }, 'in_place', null],
+    [{ programs: [program({ current: leaf('b') })], shown: [shown('a')] }, 'issued', /certificate b is signed/],
+    [{ programs: [program({ current: leaf('b') })], shown: null }, 'issued', /has not said/],
+    [{ programs: [program({ current: leaf('b') })], shown: [shown('b', 'nginx did not reload')] }, 'failed', /reload/],
+    [{ shown: [shown(null, 'This host has no place for it')] }, 'failed', /no place for it/],
+    [{ programs: [program({ current: leaf('b', nowMs) })], shown: [shown('b')] }, 'expired', /has expired/],
+    [{ programs: [program({ ended: { atMs: 1, why: 'a name was taken' } })] }, 'no_leaf', /ended: a name was taken/],
+    [{}, 'no_leaf', /no certificate yet/],
+    [{ shown: null }, 'no_leaf', /one of 0\.3 knows none/],
+  ]
+  for (const [facts, state, why] of cases) {
+    const [standing] = of(facts)
+    assert.equal(standing?.state, state)
+    const sentences = outputSentences(of(facts))
+    if (why === null) assert.deepEqual(sentences, [])
+    else assert.match(sentences.join(), new RegExp(`^Output web is not in place: .*${why.source}.*\\.$`))
+  }
+})

@@ -1,0 +1,63 @@
+// How the outputs of a node stand: from what is listed for it, what was signed, and what its agent has said; and why one is not in
+// place. Pure.
+
+import type { Output } from './output.ts'
+import type { OutputShown } from './outputs-shown.ts'
+import type { Program, ProgramLeaf } from './program.ts'
+
+export type OutputStanding = {
+  readonly output: string
+  /** `issued`: its agent has not said yet that this leaf is in place. */
+  readonly state: 'in_place' | 'failed' | 'issued' | 'expired' | 'no_leaf'
+  /** The newest. */
+  readonly leaf: ProgramLeaf | null
+  /** What its agent said last; null: nothing. */
+  readonly shown: OutputShown | null
+  /** Null: it is in place. */
+  readonly why: string | null
+}
+
+export type StandingFacts = {
+  /** Of its profile and its vCluster. */
+  readonly outputs: readonly Output[]
+  /** Of its epoch. */
+  readonly programs: readonly Program[]
+  /** Null: its agent has never said anything of outputs. */
+  readonly shown: readonly OutputShown[] | null
+  readonly nowMs: number
+}
+
+export const outputStandings = (facts: StandingFacts): readonly OutputStanding[] =>
+  facts.outputs.map(({ name }) => {
+    const program = facts.programs.find(({ output }) => output === name) ?? null
+    const shown = facts.shown?.find((one) => one.name === name) ?? null
+    const leaf = program?.current ?? null
+    return { output: name, leaf, shown, ...standingOf(leaf, shown, program, facts) }
+  })
+
+const standingOf = (
+  leaf: ProgramLeaf | null,
+  shown: OutputShown | null,
+  program: Program | null,
+  { shown: said, nowMs }: StandingFacts,
+): Pick<OutputStanding, 'state' | 'why'> => {
+  if (shown !== null && shown.failure !== null) return { state: 'failed', why: `its agent says: ${shown.failure}` }
+  if (leaf === null) {
+    const ended = program?.ended ?? null
+    if (ended !== null) return { state: 'no_leaf', why: `its certificate was ended: ${ended.why}` }
+    const why =
+      said === null ? 'its agent has said nothing of outputs; one of 0.3 knows none' : 'it has no certificate yet'
+    return { state: 'no_leaf', why }
+  }
+  if (leaf.notAfterMs <= nowMs)
+    return { state: 'expired', why: 'its certificate has expired, and its agent has not got another' }
+  if (shown?.serial === leaf.serial) return { state: 'in_place', why: null }
+  return {
+    state: 'issued',
+    why: `certificate ${leaf.serial} is signed, and its agent has not said that it is in place`,
+  }
+}
+
+/** For `node explain`: one for each that is not in place. */
+export const outputSentences = (standings: readonly OutputStanding[]): readonly string[] =>
+  standings.flatMap(({ output, why }) => (why === null ? [] : [`Output ${output} is not in place: ${why}.`]))
