@@ -8,6 +8,7 @@ import * as path from 'node:path'
 import { test, type TestContext } from 'node:test'
 import { Value } from 'typebox/value'
 import type { AgentConfig } from '#agent/core/config.ts'
+import { readStatus } from '#agent/diagnostics/status-file.ts'
 import { AgentFrame } from '#wire/channel/channel.ts'
 import type { ConfigOutput } from '#wire/programs/programs-api.ts'
 import { outputOf, programsAuthority, type LeafWish, type ProgramsAuthority } from '../fakes/programs-authority.ts'
@@ -334,5 +335,6 @@ test('a node that is revoked keeps no key of a program', async (t) => {
   on.small.channels.at(-1)?.socket.close()
   assert.equal((await on.agent.outcome).kind, 'revoked')
   assert.deepEqual(fs.readdirSync(on.folder), [])
+  assert.deepEqual(readStatus(on.config.stateFolder)?.outputs, [])
   assert.ok(!fs.existsSync(path.join(on.config.stateFolder, 'programs.json')))
 })
