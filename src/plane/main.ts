@@ -11,7 +11,7 @@ import { openAlerting } from '#plane/alerts/alerting.ts'
 import { openBalancers } from '#plane/boot/balancers.ts'
 import type { PlaneUrls } from '#plane/core/configuration.ts'
 import { openClockWarning } from '#plane/foundation/clock-check.ts'
-import { namesConfig, nodeUrlOf, type PlaneConfig } from '#plane/config/config.ts'
+import { listenWarning, namesConfig, nodeUrlOf, type PlaneConfig } from '#plane/config/config.ts'
 import { openKeyBook } from '#plane/authn/operator-key-book.ts'
 import { raisePutBack } from '#plane/alerts/alert-sources.ts'
 import type { Core } from '#plane/core/core.ts'
@@ -319,6 +319,7 @@ const openPlane = async (config: PlaneConfig, laid: LaidFoundation) => {
       ...readyBut(settings(), [], store),
       ...clockWarnings(),
       ...authority.view().warnings,
+      ...listenWarning(config),
       ...keptWarning(names.kept()),
       ...(rootKeyFile === null ? [] : [`the root key is in ${rootKeyFile}: take it offline now`]),
     ],

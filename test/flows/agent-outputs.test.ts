@@ -8,7 +8,7 @@ import * as path from 'node:path'
 import { test, type TestContext } from 'node:test'
 import { Value } from 'typebox/value'
 import type { AgentConfig } from '#agent/core/config.ts'
-import { statusPath, type StatusFile } from '#agent/diagnostics/status-file.ts'
+import { readStatus, statusPath, type StatusFile } from '#agent/diagnostics/status-file.ts'
 import { startHelper, type RunningHelper } from '#agent/helper/main.ts'
 import { systemClock } from '#platform/clock.ts'
 import { silentLog } from '#platform/log.ts'
@@ -351,6 +351,7 @@ test('a node that is revoked keeps no key of a program', async (t) => {
   on.small.channels.at(-1)?.socket.close()
   assert.equal((await on.agent.outcome).kind, 'revoked')
   assert.deepEqual(fs.readdirSync(on.folder), [])
+  assert.deepEqual(readStatus(on.config.stateFolder)?.outputs, [])
   assert.ok(!fs.existsSync(path.join(on.config.stateFolder, 'programs.json')))
 })
 

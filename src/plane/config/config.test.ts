@@ -1,12 +1,24 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { planeConfig } from './config.ts'
+import { listenWarning, planeConfig } from './config.ts'
 
 test('nodes recover at the address they connect to, on another port, unless configured otherwise', () => {
   assert.deepEqual(planeConfig({}, {}).recoveryListen, { host: '127.0.0.1', port: 8442 })
   assert.deepEqual(planeConfig({ nodeListen: '0.0.0.0:443' }, {}).recoveryListen, { host: '0.0.0.0', port: 8442 })
   const elsewhere = planeConfig({ nodeListen: '0.0.0.0:443' }, { MUSTER_RECOVERY_LISTEN: '[::1]:9442' })
   assert.deepEqual(elsewhere.recoveryListen, { host: '::1', port: 9442 })
+})
+
+test('a plane with a name for other machines that listens for this one only is warned about', () => {
+  const warningsFor = (options: Readonly<Record<string, unknown>>) => listenWarning(planeConfig(options, {}))
+  assert.match(
+    warningsFor({ serverName: ['192.0.2.10'] }).join(),
+    /no other machine reaches it.*--node-listen 0\.0\.0\.0:8443/,
+  )
+  assert.deepEqual(warningsFor({}), [])
+  assert.deepEqual(warningsFor({ serverName: ['192.0.2.10'], nodeListen: '0.0.0.0:8443' }), [])
+  assert.deepEqual(warningsFor({ serverName: ['192.0.2.10'], nodeListen: '192.0.2.10:8443' }), [])
+  assert.deepEqual(warningsFor({ serverName: ['192.0.2.10'], proxyFrom: ['127.0.0.1'] }), [])
 })
 
 test('load balancers are listed one by one or in one variable, and what is none is said at start', () => {

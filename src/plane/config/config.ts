@@ -5,7 +5,7 @@ import type { Network } from '#platform/ip-address.ts'
 import { isIP } from '#platform/resolve-name.ts'
 import { processors } from '#platform/this-process.ts'
 import { parseDuration } from '#wire/core/duration.ts'
-import { domainNameShape } from '#wire/core/join-string.ts'
+import { domainNameShape, leadsToItself } from '#wire/core/join-string.ts'
 import { loopbackAddress } from '#plane/http/host-rule.ts'
 import { proxyFrom } from './proxy-from.ts'
 import type { PostgresTarget } from '#platform/postgres.ts'
@@ -316,4 +316,15 @@ const hostForNodes = ({ serverNames: names }: Pick<PlaneConfig, 'serverNames'>):
 export const nodeUrlOf = (config: PlaneConfig, port: number): string => {
   const name = hostForNodes(config)
   return `https://${name.includes(':') ? `[${name}]` : name}:${port}`
+}
+
+/** A name for other machines, and a listener that only this one reaches: half of what it takes to bring in a second machine. */
+export const listenWarning = (config: PlaneConfig): readonly string[] => {
+  const { host, port } = config.nodeListen
+  const isBehindBalancer = config.proxyFrom.length > 0
+  const url = nodeUrlOf(config, port)
+  if (isBehindBalancer || loopbackAddress(host) === null || leadsToItself(url)) return []
+  return [
+    `Nodes are sent to ${url}, and the plane listens on ${host} only: unless something on this machine forwards connections to it, no other machine reaches it. Listen on more addresses: --node-listen 0.0.0.0:${port}`,
+  ]
 }
