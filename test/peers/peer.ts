@@ -27,7 +27,9 @@ export const peerNames = [
   'cloud-init',
   'unshare',
   'haproxy',
+  'nginx',
   'etcd',
+  'etcdctl',
   'patroni',
   'postgres',
   'wg',
@@ -70,7 +72,9 @@ export const peer = (name: PeerName): Peer => {
     case 'cloud-init':
     case 'unshare':
     case 'haproxy':
+    case 'nginx':
     case 'etcd':
+    case 'etcdctl':
     case 'patroni':
     case 'wg':
     case 'wireguard-go':
