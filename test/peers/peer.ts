@@ -29,6 +29,7 @@ export const peerNames = [
   'haproxy',
   'nginx',
   'etcd',
+  'etcdctl',
   'patroni',
   'postgres',
   'wg',
@@ -73,6 +74,7 @@ export const peer = (name: PeerName): Peer => {
     case 'haproxy':
     case 'nginx':
     case 'etcd':
+    case 'etcdctl':
     case 'patroni':
     case 'wg':
     case 'wireguard-go':

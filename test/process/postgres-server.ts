@@ -57,8 +57,8 @@ const superuser = 'muster'
 const endsWithinMs = 20_000
 
 /** Rejects where there is no PostgreSQL: ask `withPeer(t, 'postgres')` first. */
-export const startPostgres = async (t: Scope, settings: Settings = {}): Promise<PostgresServer> =>
-  endedWith(t, await makeServer(settings, 'empty'))
+export const startPostgres = async (t: Scope, settings: Settings = {}, env: Settings = {}): Promise<PostgresServer> =>
+  endedWith(t, await makeServer(settings, 'empty', env))
 
 /** Follows its primary by streaming, and takes no writes. */
 export const startStandby = async (t: Scope, primary: Place, settings: Settings = {}): Promise<PostgresServer> =>
@@ -96,7 +96,8 @@ process.once('exit', () => endings.forEach((end) => end()))
 type Settings = Readonly<Record<string, string>>
 type Made = { readonly server: PostgresServer; remove(): void }
 
-const makeServer = async (settings: Settings, from: 'empty' | Place): Promise<Made> => {
+/** `env`: of the server, besides what it needs. */
+const makeServer = async (settings: Settings, from: 'empty' | Place, env: Settings = {}): Promise<Made> => {
   const found = peer('postgres')
   if ('missing' in found) throw new Error(found.missing)
   const owner = serverOwner()
@@ -110,7 +111,7 @@ const makeServer = async (settings: Settings, from: 'empty' | Place): Promise<Ma
   await promisify(execFile)(path.join(path.dirname(found.path), maker), asked, { ...owner, cwd: folder })
   const place: Place = { folder, port: await freePort(), user: superuser }
   const logFile = path.join(folder, 'log')
-  let running = await startProcess(found.path, owner, data, place, settings)
+  let running = await startProcess(found.path, owner, data, place, settings, env)
   endings.push(() => {
     running.kill('SIGKILL')
     remove()
@@ -133,7 +134,7 @@ const makeServer = async (settings: Settings, from: 'empty' | Place): Promise<Ma
       await within('PostgreSQL to end', endsWithinMs, ended)
     },
     async start() {
-      running = await startProcess(found.path, owner, data, place, settings)
+      running = await startProcess(found.path, owner, data, place, settings, env)
     },
     async promote() {
       fs.writeFileSync(path.join(data, 'promote'), '')
@@ -177,6 +178,7 @@ const startProcess = async (
   data: string,
   place: Place,
   settings: Settings,
+  env: Settings,
 ): Promise<ChildProcess> => {
   const all = {
     listen_addresses: '127.0.0.1',
@@ -194,7 +196,7 @@ const startProcess = async (
       ...owner,
       cwd: place.folder,
       stdio: ['ignore', log, log],
-      env: { PATH: process.env['PATH'] ?? '', LC_ALL: 'C.UTF-8' },
+      env: { PATH: process.env['PATH'] ?? '', LC_ALL: 'C.UTF-8', ...env },
     },
   )
   fs.closeSync(log)

@@ -35,13 +35,13 @@ export type ProgramListParts = {
   readonly settings: () => DomainSettings
 }
 
-type ListCore = Pick<Core, 'store' | 'feed' | 'timers' | 'log'>
+type ListCore = Pick<Core, 'store' | 'feed' | 'clock' | 'timers' | 'log'>
 
 /** A storm of denials does not make a list for each of them. */
 const apartMs = 200
 
 export const openProgramLists = (core: ListCore, parts: ProgramListParts): ProgramLists => {
-  const { store, feed, timers, log } = core
+  const { store, feed, clock, timers, log } = core
   const denied = new Map<IssuerId, Map<string, DeniedLeaf>>()
   const listeners: ((newer: PlaneProgramLists) => void)[] = []
   const inTurn = takeTurns()
@@ -51,6 +51,7 @@ export const openProgramLists = (core: ListCore, parts: ProgramListParts): Progr
   let made: { readonly stamp: string; readonly answer: ListsAnswer } | null = null
   let announced = ''
   let waiting = false
+  let notBeforeMs = -Infinity
   /** Also when the clock is set back: numbers follow from it. */
   const nowMs = (): number => Math.max(latestMs, parts.steadyMs())
 
@@ -80,8 +81,10 @@ export const openProgramLists = (core: ListCore, parts: ProgramListParts): Progr
   const announceSoon = (): void => {
     if (waiting || listeners.length === 0) return
     waiting = true
-    timers.after(apartMs, () => {
+    // The first of many at once: until then a program accepts what was revoked.
+    timers.after(Math.max(0, notBeforeMs - clock.monotonicMs()), () => {
       waiting = false
+      notBeforeMs = clock.monotonicMs() + apartMs
       announce().catch((error: unknown) => log.warn({ err: error }, 'revocation lists for programs could not be made'))
     })
   }
