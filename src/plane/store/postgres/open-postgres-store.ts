@@ -160,7 +160,10 @@ const assemble = (core: StoreCore, bare: PgAccess, group: GroupParts, shared: Pg
 const upgradeWarnings = (unfinished: UnfinishedUpgrade | null): readonly string[] => {
   if (unfinished === null) return []
   const { schema, newest, waitsFor, failure } = unfinished
-  const soon = failure === null ? 'it changes once its indexes are built' : `it is tried again; the last attempt failed: ${failure}`
+  const soon =
+    failure === null
+      ? 'it changes once its indexes are built'
+      : `it is tried again; the last attempt failed: ${failure}`
   const until = waitsFor.length === 0 ? soon : `waiting for ${waitsFor.join(', ')} to stop`
   return [`the upgrade is unfinished: the store has schema ${schema}, this release has ${newest}; ${until}`]
 }
