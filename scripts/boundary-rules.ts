@@ -122,7 +122,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
     domain: ['alerts', 'core', 'federation', 'fleet', 'identity', 'journal', 'programs'],
     plane: ['store/journal'],
   },
-  'plane/store/sql': { domain: ['core'], plane: ['store/commit', 'store/contract', 'store/journal'] },
+  'plane/store/sql': { domain: ['core', 'programs'], plane: ['store/commit', 'store/contract', 'store/journal'] },
   'plane/store/sqlite': {
     domain: ['continuity', 'core'],
     plane: ['store/commit', 'store/contract', 'store/journal', 'store/sql'],

@@ -82,7 +82,7 @@ import {
 import { CreateKeyAnswer, CreateKeyRequest, KeyListAnswer, KeyView, WhoAmI } from '#wire/operators/key-api.ts'
 import { PlanApplied, PlanRequest, PlanView } from '#wire/plans/plan-api.ts'
 import { NamesRequest, NodeNames, ProgramListAnswer, ProgramListQuery, ProgramView } from '#wire/programs/names-api.ts'
-import { OutputsBody } from '#wire/programs/output-document.ts'
+import { OutputsOrNone } from '#wire/programs/output-document.ts'
 import { ProgramLists, ProgramRequest, ProgramResponse } from '#wire/programs/programs-api.ts'
 import {
   RecoverRequest,
@@ -203,7 +203,7 @@ export const publishedSchemas = {
   VClusterSettings,
   NamesRequest,
   NodeNames,
-  OutputsBody,
+  OutputsBody: OutputsOrNone,
   ProgramListAnswer,
   ProgramListQuery,
   ProgramLists,

@@ -8,6 +8,7 @@ import { openFeed } from '#plane/core/feed.ts'
 import { openProgramsAuthority } from '#plane/authority/programs-authority.ts'
 import { bookOf } from '#plane/authority/issuer-book.ts'
 import { openProgramLists } from '#plane/programs/program-lists.ts'
+import type { KeyCustody } from '#plane/keys/key-custody.ts'
 import type { Store } from '#plane/store/contract/store.ts'
 import { entry } from '#domain/core/change.ts'
 import { outputsRule } from '#domain/programs/output-rules.ts'
@@ -23,10 +24,11 @@ const year = 365 * day
 const gpuCloud = shippedProfiles[0] as Profile
 const outputs = outputsRule.kept?.([{ name: 'probe' }]) as readonly Output[]
 
-const opened = async (setup: Setup, store: Store = setup.store) => {
+const opened = async (setup: Setup, store: Store = setup.store, custody?: KeyCustody) => {
   const feed = openFeed()
   const core = { store, feed, clock: setup.clock, random: systemRandom, log: silentLog }
-  const programs = await openProgramsAuthority(core, { custody: await setup.custody(), domain: 'test.example' })
+  const given = { custody: custody ?? (await setup.custody()), domain: 'test.example' }
+  const programs = await openProgramsAuthority(core, given)
   const listOutput = async (): Promise<void> => {
     const committed = await store.commit({
       reads: [{ row: 'profile', key: gpuCloud.name, version: 1 }],
@@ -117,4 +119,48 @@ test('the list of a root names a withdrawn CA also just after its end, and its n
   setup.clock.advance(2000)
   assert.ok(before.entries > 0)
   assert.deepEqual(await ofRoot(), before)
+})
+
+const issuingKeys = async (setup: Setup): Promise<readonly string[]> =>
+  (await setup.custody()).names().flatMap(({ role, id }) => (role === 'programs-issuing' ? [id] : []))
+
+test('a crash between the commit of a withdrawal and the removal of the key leaves no key behind', async (t) => {
+  const setup = await setUp(t)
+  const custody = await setup.custody()
+  const dies = { ...custody, drop: () => Promise.reject(new Error('the machine is gone')) }
+  const { programs, listOutput } = await opened(setup, setup.store, dies)
+  await listOutput()
+  const [issuer = ''] = await issuingKeys(setup)
+  const wanted = { issuer, reason: 'stolen', by: operator, publish: () => {} }
+  await assert.rejects(programs.withdraw(wanted), /the machine is gone/)
+  assert.deepEqual(programs.withdrawnIssuers(), [issuer])
+  assert.ok((await issuingKeys(setup)).includes(issuer), 'this is what the crash leaves')
+  assert.notEqual((await programs.sign(leafOrder(setup.clock.nowMs())))?.issuer, issuer, 'its successor signs')
+
+  const again = (await opened(setup)).programs
+  const successor = (await again.sign(leafOrder(setup.clock.nowMs())))?.issuer
+  await again.maintain()
+  assert.deepEqual(await issuingKeys(setup), [successor])
+  // An ended one goes although nothing else is due.
+  setup.clock.advance(3 * year)
+  await again.maintain()
+  assert.equal((await issuingKeys(setup)).length, 2)
+  setup.clock.advance(2.1 * year)
+  await again.maintain()
+  assert.ok(!(await issuingKeys(setup)).includes(successor ?? ''))
+})
+
+test('a withdrawal that loses its race leaves no key of the successor that it had made', async (t) => {
+  const setup = await setUp(t)
+  let lost = 0
+  const commit: Store['commit'] = async (change, ...token) => {
+    const isWithdrawal = change.entries.some(({ type }) => type === 'ca.compromised')
+    return isWithdrawal && lost++ === 0 ? 'lost-race' : setup.store.commit(change, ...token)
+  }
+  const { programs, listOutput } = await opened(setup, { ...setup.store, commit })
+  await listOutput()
+  const [issuer = ''] = await issuingKeys(setup)
+  const done = await programs.withdraw({ issuer, reason: 'stolen', by: operator, publish: () => {} })
+  assert.ok(done.kind === 'withdrawn' && lost === 2)
+  assert.deepEqual(await issuingKeys(setup), done.successors)
 })

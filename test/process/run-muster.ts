@@ -7,6 +7,8 @@ import { within } from './eventually.ts'
 export type Ran = { readonly code: number; readonly stdout: string; readonly stderr: string }
 
 export type RunOptions = {
+  /** Of another release. */
+  readonly command?: string
   readonly env?: Readonly<Record<string, string | undefined>>
   readonly input?: string
   readonly cwd?: string
@@ -14,7 +16,7 @@ export type RunOptions = {
 }
 
 export const runMuster = async (args: readonly string[], options: RunOptions = {}): Promise<Ran> => {
-  const child = spawn(startedCommand, args, {
+  const child = spawn(options.command ?? startedCommand, args, {
     cwd: options.cwd ?? repository,
     env: childEnvironment(options.env ?? {}),
     stdio: 'pipe',

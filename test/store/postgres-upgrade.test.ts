@@ -8,7 +8,7 @@ import { defaultProbeSilenceMs, shippedProfiles, type Profile } from '#domain/co
 import { tableShapes } from '#plane/store/commit/columns.ts'
 import { StoreFault, UpgradeUnfinished } from '#plane/store/contract/store-errors.ts'
 import type { Store } from '#plane/store/contract/store.ts'
-import { migrations } from '#plane/store/postgres/migrations.ts'
+import { lookupIndexes, migrations } from '#plane/store/postgres/migrations.ts'
 import { migrateDatabase, migrationLock, schemaLock, schemaOf } from '#plane/store/postgres/run-migrations.ts'
 import {
   kindsSince,
@@ -32,12 +32,13 @@ const setUp = async (t: TestContext): Promise<Replicated> => {
 /** The release before: the oldest on whose schema a plane runs. */
 const before = releaseOfSchema[oldestSchema]
 
-const olderLease = (name: string, expires = "interval '1 hour'"): string =>
-  `INSERT INTO replica (name, version, started_at, expires_at) VALUES ('${name}', '${before}', now(), now() + ${expires})`
+const olderLease = (name: string, expires = "interval '1 hour'", release: string = before): string =>
+  `INSERT INTO replica (name, version, started_at, expires_at) VALUES ('${name}', '${release}', now(), now() + ${expires})`
 
 const connect = ({ target }: Replicated): Promise<PgConnection> =>
   connectPostgres(target, { applicationName: 'muster test', connectWithinMs: 5000 })
-const migrate = (site: Replicated, within?: string) => migrateDatabase({ connect: () => connect(site) }, within)
+const migrate = (site: Replicated, within = '60s') =>
+  migrateDatabase({ connect: () => connect(site) }, { locks: within, readers: within })
 
 const versionIn = async (connection: PgConnection): Promise<number | null> => (await schemaOf(connection)).version
 
@@ -229,6 +230,48 @@ test('a reader of the leases is met before any commit waits, and the warning say
   await migrate(site)
   await toBeUpgraded(store)
   assert.deepEqual(await holdersOf(store, 'k1'), [{ node: 'gpu-001', use: 'tls', sinceMs: 7 }])
+})
+
+test('indexes are built beside commits and starts, and what a crash leaves of one is dropped and built again', async (t) => {
+  if (withPeer(t, 'postgres') === null) return
+  const site = await replicated(t)
+  const schema = newestSchema - 1
+  await makeSchema(site.connection, schema)
+  await site.connection.exec(olderLease('old-plane', undefined, '0.3.1'))
+  const store = await site.open()
+  await committed(store, certified('gpu-001', 'k1'))
+  const validity = async (): Promise<readonly unknown[]> => {
+    const names = lookupIndexes.map(({ name }) => `'${name}'`).join()
+    const found = await site.sql(`SELECT indisvalid FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid
+      WHERE relname IN (${names})`)
+    return found.map((row) => row['indisvalid'])
+  }
+  // As pg_dump has it: an index waits for everyone who could still read without it.
+  const dump = await connect(site)
+  await dump.exec('BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT FROM domain')
+  await site.connection.exec("DELETE FROM replica WHERE name = 'old-plane'")
+  await eventually('an index to be built', async () => (await validity()).includes(false), { withinMs: 30_000 })
+  await committed(store, certified('gpu-002', 'k2'))
+  assert.deepEqual(await migrate(site), { from: schema, to: schema, waitsFor: [] })
+  const second = await site.open()
+  await committed(second, certified('gpu-003', 'k3'))
+
+  await site.connection.exec(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+    WHERE application_name = 'muster migrate' AND datname = current_database()`)
+  await eventually('the attempt to fail', () =>
+    /the last attempt failed: .*key_claim_by_holder/.test(String(store.warnings())),
+  )
+  assert.deepEqual(await validity(), [false])
+  await dump.exec('COMMIT')
+  await dump.end()
+  assert.equal((await migrate(site)).to, newestSchema)
+  assert.deepEqual(await validity(), [true, true, true, true])
+  await Promise.all([store, second].map(toBeUpgraded))
+  const claims = await store.list('key-claim', { where: { holder: 'gpu-002' }, after: null, limit: 10 })
+  assert.deepEqual(
+    claims.map(({ value }) => value.spki),
+    ['k2'],
+  )
 })
 
 test('a replica of the release before that is just starting is seen: between its look and its lease no step is taken', async (t) => {

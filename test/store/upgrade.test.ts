@@ -11,6 +11,8 @@ import type { Node, Slot } from '#domain/core/node.ts'
 import { shippedProfiles } from '#domain/core/profile.ts'
 import { tableShapes } from '#plane/store/commit/columns.ts'
 import { migrate, migrations as sqliteSteps } from '#plane/store/sqlite/migrations.ts'
+import { readablePostgres } from '#plane/store/copy/open-postgres.ts'
+import { storedRecords } from '#plane/store/copy/stored-records.ts'
 import { openPgAccess } from '#plane/store/postgres/pg-access.ts'
 import { migrateDatabase } from '#plane/store/postgres/run-migrations.ts'
 import type { Store } from '#plane/store/contract/store.ts'
@@ -127,6 +129,11 @@ test('what a plane of the release before writes into the newer schema is read as
     assert.deepEqual(Object.keys(listed?.value ?? {}).toSorted(), Object.keys(write.value).toSorted())
   }
   assert.deepEqual(await store.denials(), [rows.find(({ put }) => put === 'denial')?.value])
+  // A copy has it as a whole, too: the store it goes to may read no older rows.
+  const copied: Record<string, unknown> = {}
+  for await (const { kind, record } of storedRecords(readablePostgres(connection)))
+    if (kind === 'row') copied[`${record.row} ${tableShapes[record.row].key(record.value as never)}`] = record.value
+  for (const write of rows) assert.deepEqual(copied[`${write.put} ${keyOf(write)}`], write.value)
   await connection.end()
   await store.close()
 })
@@ -263,9 +270,18 @@ test('L2: a PostgreSQL store of 0.2.0 has lived for as long as all its chains sh
 const release030 = { sqlite: 6, postgres: 3 }
 const served = (atMs: number, endsMs: number, names: readonly string[]): string =>
   JSON.stringify({ atMs, body: { names, not_after: new Date(endsMs).toISOString() } })
+const inAYearMs = Date.now() + 365 * 24 * hourMs
+/** 0.3 wrote mapped addresses as they were, in their canonical text. One entry is damaged. */
 const servedEntries = [
   served(madeMs, madeMs + 90 * 24 * hourMs, ['old.example', 'localhost']),
-  served(madeMs + hourMs, Date.now() + 24 * hourMs, ['localhost', '192.0.2.10', '2001:db8::1']),
+  served(madeMs + hourMs, inAYearMs, [
+    'localhost',
+    '192.0.2.10',
+    '2001:db8::1',
+    '::ffff:192.0.2.10',
+    '::ffff:c000:20b',
+  ]),
+  '{"atMs":17,"body":{"names":["cut-o',
 ]
 
 const areServed = async (store: Store): Promise<void> => {
@@ -278,6 +294,7 @@ const areServed = async (store: Store): Promise<void> => {
       ['dns:localhost', 0, undefined],
       ['dns:old.example', 0, 'system:upgrade'],
       ['ip:192.0.2.10', hourMs, undefined],
+      ['ip:192.0.2.11', hourMs, undefined],
       ['ip:2001:db8::1', hourMs, undefined],
     ],
   )
@@ -291,26 +308,57 @@ const areServed = async (store: Store): Promise<void> => {
   )
 }
 
-test('a SQLite store of 0.3 knows every name that its plane has served; of certificates that have ended as dropped', async (t) => {
+/** A row of each kind that cannot be read: it stays as it is, is in the way of nothing, and is named where it is read. */
+const damaged: readonly (readonly [table: string, columns: Readonly<Record<string, string | number>>])[] = [
+  ['node', { membership: 'active', profile: 'gpu-cloud' }],
+  ['token', { id: 't1' }],
+  ['profile', {}],
+  ['vcluster', {}],
+  ['domain', {}],
+  ['key_claim', { shared: 0 }],
+  ['wireguard_key', {}],
+  ['overlay_address', {}],
+  ['alert', { id: 'a1', unresolved: 0 }],
+]
+const damagedDoc = '{"node":"gpu-0'
+const damagedRows = damaged.map(([table, columns]) => {
+  const given: Readonly<Record<string, string | number>> = { key: 'x', version: 1, doc: damagedDoc, ...columns }
+  const values = Object.values(given).map((value) => (typeof value === 'number' ? value : `'${value}'`))
+  return `INSERT INTO ${table} (${Object.keys(given).join()}) VALUES (${values.join()});`
+})
+const damagedDocs = damaged.map(([table]) => `SELECT doc FROM ${table} WHERE key = 'x'`).join(' UNION ALL ')
+
+test('a SQLite store of 0.3 knows every name that its plane has served, and keeps what cannot be read', async (t) => {
   const folder = tempFolder(t)
   fs.chmodSync(folder, 0o700)
   const database = new DatabaseSync(path.join(folder, 'muster.db'))
   for (const step of sqliteSteps.slice(0, release030.sqlite)) database.exec(step)
+  database.exec(damagedRows.join(''))
+  const [first = '', ...others] = servedEntries
   const insert = `INSERT INTO journal (sequence, operation, bytes, hash, type) VALUES (?, ?, ?, x'00', 'server_certificate.issued')`
-  for (const [at, bytes] of servedEntries.entries()) database.prepare(insert).run(1 + at, `o${at}`, bytes)
+  for (const [at, bytes] of others.entries()) database.prepare(insert).run(1 + at, `o${at}`, bytes)
+  database.exec(`INSERT INTO closed_chain VALUES ('c', 'd', 0, x'00', x'00', 'k', 1, x'00');
+    INSERT INTO closed_entry (chain, sequence, operation, bytes, hash, type)
+      VALUES ('c', 1, 'c1', '${first}', x'00', 'server_certificate.issued')`)
   database.exec(`PRAGMA application_id = ${0x4d535452}; PRAGMA user_version = ${release030.sqlite}`)
   migrate(database)
   const claims = database.prepare('SELECT key, doc, holder FROM name_claim ORDER BY key').all()
+  const kept = database.prepare(damagedDocs).all()
   database.close()
+  assert.deepEqual(
+    kept.map((row) => row['doc']),
+    damaged.map(() => damagedDoc),
+  )
   const rowsOf = claims.map((row) => ({ version: 1, value: JSON.parse(String(row['doc'])) as never }))
   await areServed({ list: async () => rowsOf } as unknown as Store)
 })
 
-test('a PostgreSQL store of 0.3 knows every name that its planes have served', async (t) => {
+test('a PostgreSQL store of 0.3 knows every name that its planes have served, and keeps what cannot be read', async (t) => {
   if (withPeer(t, 'postgres') === null) return
   const database = await postgresDatabase(t)
   const connection = await database.connect()
   await makeSchema(connection, release030.postgres)
+  await connection.exec(damagedRows.join(''))
   const insert = `INSERT INTO journal (chain, sequence, operation, bytes, hash, type) VALUES ($1, 1, $1, $2, '', 'server_certificate.issued')`
   for (const [at, bytes] of servedEntries.entries()) {
     await connection.run({ name: `served-${at}`, text: insert }, [`chain-${at}`, bytes])
@@ -322,7 +370,12 @@ test('a PostgreSQL store of 0.3 knows every name that its planes have served', a
     name: 'names',
     text: 'SELECT doc FROM name_claim ORDER BY key COLLATE "C"',
   })
+  const { rows: kept } = await access.read({ name: 'damaged', text: damagedDocs })
   await access.close()
+  assert.deepEqual(
+    kept.map((row) => row['doc']),
+    damaged.map(() => damagedDoc),
+  )
   const rowsOf = found.map((row) => ({ version: 1, value: JSON.parse(String(row['doc'])) as never }))
   await areServed({ list: async () => rowsOf } as unknown as Store)
 })

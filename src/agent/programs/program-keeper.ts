@@ -38,7 +38,7 @@ export type ProgramKeeper = {
 }
 
 type ProgramParts = Pick<AgentParts, 'lastConfig' | 'record' | 'storage'> & {
-  readonly config: Pick<AgentParts['config'], 'stateFolder'>
+  readonly config: Pick<AgentParts['config'], 'stateFolder' | 'publish'>
   /** Whether keys may be written to a disk, as the profile says now. */
   readonly keysOnDisk: () => boolean
 }
@@ -79,6 +79,7 @@ export const openProgramKeeper = (
 
   /** Whether the plane that was last connected has these calls. */
   let offered = false
+  let saidUnoffered = false
   let listTries = noTries
   let fetchedAtMs: number | null = null
   let refreshMs = usualRefreshMs
@@ -86,6 +87,13 @@ export const openProgramKeeper = (
   let wake = (): void => {}
   let cancelLooks = (): void => {}
 
+  const sayUnoffered = (): void => {
+    if (config.publish === null || saidUnoffered) return
+    saidUnoffered = true
+    const text = `The plane has no outputs, as planes before 0.4.0: nothing is published in ${config.publish} until it is upgraded.`
+    record.changed('programs', 'not_offered', text)
+    log.warn({ code: 'not_offered' }, text)
+  }
   const fetchWithin = (ms: number): void => {
     fetchAtMs = Math.min(fetchAtMs, clock.monotonicMs() + ms * random.unit())
     wake()
@@ -209,6 +217,7 @@ export const openProgramKeeper = (
     use: (next) => {
       reporter.use(next)
       if (next !== null) offered = next.takesOutputs()
+      if (next !== null && !offered) sayUnoffered()
       report()
       if (next === null || !offered) return
       for (const [name, { failures, trouble }] of tries) {

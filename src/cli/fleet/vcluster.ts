@@ -213,7 +213,7 @@ const show = (cli: Cli, options: GlobalOptions, vcluster: VClusterBody): void =>
   const print = printer(cli, options)
   print.answer(vcluster, () =>
     renderFacts([
-      ...settingLines({ name, description, peering, closed, policy, outputs }),
+      ...settingLines({ name, description, peering, closed, policy, ...(outputs === undefined ? {} : { outputs }) }),
       ['files', orNone(overlay.files.map(fileLine))],
       ['services', orNone(overlay.services.map(serviceLine))],
       // Planes of 0.3 have none.

@@ -62,15 +62,18 @@ test('a call is sent as it is declared: parameters escaped, what is undefined le
 })
 
 test('an answer that does not fit the declaration is no answer; a refusal is a value where it is asked for', async (t) => {
-  const refusal = { code: 'NOT_FOUND', message: 'No.', detail: null, next: 'ID', retry_after_ms: null }
+  const refusal = { code: 'THING_NOT_FOUND', message: 'No.', detail: null, next: 'ID', retry_after_ms: null }
   const { plane } = planeWith(t, [
     { status: 200, body: { things: 3 } },
     { status: 404, body: refusal },
+    { status: 404, body: { ...refusal, code: 'NOT_FOUND' } },
   ])
   await assert.rejects(plane.ask(thingApi.list), { code: 'UNEXPECTED_ANSWER', detail: /^GET \/v1\/things answered/ })
   const refused = await plane.tryAsk(thingApi.rename, { params: { id: 'a' }, body: { to: 'b' }, about: { ID: 'a' } })
   assert.ok(refused instanceof Failure)
-  assert.deepEqual([refused.code, refused.next], ['NOT_FOUND', 'a'])
+  assert.deepEqual([refused.code, refused.next], ['THING_NOT_FOUND', 'a'])
+  const unknown = { code: 'NOT_FOUND', message: /older version/, detail: 'GET /v1/things' }
+  await assert.rejects(plane.tryAsk(thingApi.list), unknown)
 })
 
 test('what a declaration asks for has to be given, and nothing else can be', () => {

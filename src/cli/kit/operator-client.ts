@@ -118,6 +118,7 @@ const readReply = <E extends Endpoint>(reply: HttpReply, { endpoint, path, given
     throw foreign(`${call} answered something else than this version of muster expects`)
   }
   if (!Check(ErrorBody, body)) throw foreign(`${call} answered HTTP ${reply.status}`)
+  if (body.code === 'NOT_FOUND') throw olderPlane(call)
   return new Failure({
     exit: exitCodeOf(body.code, reply.status),
     code: body.code,
@@ -142,6 +143,16 @@ const detailOf = ({
   const lost = kept === 'memory' ? '; the order is kept in memory only and ends with the process of that plane' : ''
   return `${detail === null ? '' : `${detail}; `}${others}${lost}`
 }
+
+/** A plane of this version has every call of this version. */
+const olderPlane = (call: string): Failure =>
+  new Failure({
+    exit: exitCodes.fault,
+    code: 'NOT_FOUND',
+    sentence: 'The plane has no such call: it may be of an older version.',
+    detail: call,
+    next: 'Compare the versions: muster version, here and on the plane',
+  })
 
 const foreign = (detail: string): Failure =>
   new Failure({

@@ -44,14 +44,16 @@ export const declareProfile = (profile: Command, cli: Cli): void => {
 
 const profileList = async (cli: Cli, options: GlobalOptions): Promise<void> => {
   const answer = await connect(cli, options).ask(settingsApi.profiles)
+  const mark = (profile: string, setting: string): string =>
+    answer.no_effect_yet?.[profile]?.includes(setting) === true ? ' (no effect yet)' : ''
   printer(cli, options).answer(answer, (paint) =>
     renderHeadedTable(
       ['PROFILE', 'JOIN', 'LIFETIME', 'KEY', 'DESCRIPTION'],
       answer.profiles.map((profile) => [
         profile.name,
-        profile.join.allOf.join('+') + mark(profile, 'join.allOf'),
+        profile.join.allOf.join('+') + mark(profile.name, 'join.allOf'),
         formatDuration(profile.certificate.lifetimeMs),
-        profile.keyStorage + mark(profile, 'keyStorage'),
+        profile.keyStorage + mark(profile.name, 'keyStorage'),
         profile.description,
       ]),
       paint,
@@ -60,9 +62,6 @@ const profileList = async (cli: Cli, options: GlobalOptions): Promise<void> => {
 }
 
 type ProfileShown = Static<typeof ProfileView>
-
-const mark = ({ no_effect_yet: names = [] }: ProfileShown, name: string): string =>
-  names.includes(name) ? ' (no effect yet)' : ''
 
 /** The mark is a remark: every line of the answer is one that `profile set` takes. */
 const show = (cli: Cli, options: GlobalOptions, profile: ProfileShown): void => {

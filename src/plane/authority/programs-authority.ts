@@ -73,12 +73,13 @@ export const openProgramsAuthority = async (
       const token = store.replicas.leadership()
       // A replica of the release before would take these for authorities of the runtime.
       if (!state.wanted || token === null || store.unfinishedUpgrade() !== null) return
-      if (whatIsDue(parts, state) === null) return
-      await store.exclusively(async () => {
-        await look()
-        await makeWhatIsDue(parts, state, token)
-        await look()
-      })
+      if (whatIsDue(parts, state) !== null) {
+        await store.exclusively(async () => {
+          await look()
+          await makeWhatIsDue(parts, state, token)
+          await look()
+        })
+      }
       await dropEndedKeys(parts, state)
     })
   // Before the rows are read: an output that is listed meanwhile is not missed.

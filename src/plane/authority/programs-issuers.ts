@@ -109,7 +109,10 @@ export const makeWhatIsDue = async (parts: ProgramsParts, state: ProgramsState, 
     // Durable before the commit that names it; a crash in between leaves a key that nothing names.
     await keepKey(parts.custody, signer)
     const outcome = await commitOnce(parts.core, succession(parts, state, signer.row, due), token)
-    if (outcome === 'lost-race') throw new Error('the authorities of programs have changed meanwhile')
+    if (outcome === 'lost-race') {
+      await parts.custody.drop({ role: signer.row.role, id: signer.row.id })
+      throw new Error('the authorities of programs have changed meanwhile')
+    }
     parts.core.log.info({ issuer: signer.row.id, ...due }, 'created an authority of programs')
     state.rows = (await parts.core.store.issuers()).filter(({ value }) => isOfPrograms(value))
     state.signer = signerOf(parts, state)
@@ -154,7 +157,10 @@ const succession = (parts: ProgramsParts, { rows }: ProgramsState, made: IssuerR
   }
 }
 
-/** One that has ended has no lists any more. */
+/**
+ * Drops the keys that sign nothing any more, not even lists: of issuing CAs that were withdrawn or have ended. Every round looks
+ * for them, because a crash may come between the commit of a withdrawal and the removal of the key.
+ */
 export const dropEndedKeys = async (
   { core: { clock }, custody }: ProgramsParts,
   { rows }: ProgramsState,
@@ -162,7 +168,7 @@ export const dropEndedKeys = async (
   for (const name of custody.names()) {
     if (name.role !== 'programs-issuing') continue
     const row = rows.find(({ value }) => value.id === name.id)?.value
-    if (row !== undefined && row.notAfterMs <= clock.nowMs()) await custody.drop(name)
+    if (row !== undefined && (row.compromisedAtMs !== null || row.notAfterMs <= clock.nowMs())) await custody.drop(name)
   }
 }
 

@@ -10,7 +10,7 @@ import { withRoom } from '#plane/keys/key-custody.ts'
 import { bookTries } from './authority-state.ts'
 import { keepKey } from './ca-signer.ts'
 import { issuerEntry } from './issuer-book.ts'
-import { madeFor, type ProgramsParts, type ProgramsState } from './programs-issuers.ts'
+import { dropEndedKeys, madeFor, type ProgramsParts, type ProgramsState } from './programs-issuers.ts'
 import type { Withdrawal, WithdrawalWanted } from './withdraw-issuer.ts'
 
 /** Its successor is in the same commit: at no moment is there no signer. May be repeated. */
@@ -33,10 +33,14 @@ export const withdrawProgramsIssuer = (
     if (isSigning && made === null) return refuse('CA_ROOT_OFFLINE', 'the key of the programs root is not here')
     if (made !== null) await withRoom(parts.core.store, () => keepKey(parts.custody, made))
     const outcome = await parts.core.store.commit(await withdrawal(parts, hit, made?.row ?? null, wanted))
-    if (outcome === 'lost-race') return outcome
+    if (outcome === 'lost-race') {
+      if (made !== null) await parts.custody.drop({ role: 'programs-issuing', id: made.row.id })
+      return outcome
+    }
     wanted.publish(outcome)
-    for (const { value } of hit) await parts.custody.drop({ role: 'programs-issuing', id: value.id })
+    // Before the keys go: where one cannot be removed, the successor signs all the same.
     await look()
+    await dropEndedKeys(parts, state)
     const issuers = hit.map(({ value }) => value.id)
     const successors = made === null ? [] : [made.row.id]
     parts.core.log.warn({ issuers, successors, reason: wanted.reason }, 'an authority of programs has been withdrawn')

@@ -2,7 +2,7 @@
 
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
 import { domainSettingsRow } from '#plane/core/domain-settings-row.ts'
-import { domainView, profileView, settingsApi } from '#wire/settings/settings-api.ts'
+import { domainView, profileListView, profileView, settingsApi } from '#wire/settings/settings-api.ts'
 import { attributionOf, answer, type Route, serve } from '#plane/http/route.ts'
 import type { FlowCore } from '#plane/core/core.ts'
 import type { Row, Attribution } from '#domain/core/change.ts'
@@ -17,7 +17,7 @@ import { everyRow } from '#plane/core/pages.ts'
 
 export const operatorPolicyRoutes = (core: FlowCore, issuer: LeafLimit): readonly Route[] =>
   serve(settingsApi, {
-    profiles: async () => answer({ profiles: (await core.store.profiles()).map(({ value }) => profileView(value)) }),
+    profiles: async () => answer(profileListView((await core.store.profiles()).map(({ value }) => value))),
     createProfile: async (call) => {
       const { name, from = null, set = {} } = call.body
       const done = await createProfile(core, issuer, { name, from, set }, attributionOf(call))

@@ -1,11 +1,11 @@
-// Answers as a caller checks them. A plane of a later release may have words that this one does not know, for a condition or a
-// kind of alert: a command that refused the whole answer for one word could not list nodes during an upgrade.
+// Answers as a caller checks them. A plane of a later release may have fields that this one does not know, and words for a condition
+// or a kind of alert: a command that refused the whole answer for one of them could not list nodes during an upgrade.
 
 import type { TSchema } from 'typebox'
 
 const opened = new WeakMap<TSchema, TSchema>()
 
-/** The schema with every list of known words opened to any text. What is not text stays as strict as it is. */
+/** The schema with every list of known words opened to any text, and every object to further fields. The rest stays as strict as it is. */
 export const openAnswer = (schema: TSchema): TSchema => {
   const known = opened.get(schema)
   if (known !== undefined) return known
@@ -19,5 +19,9 @@ const withoutWords = (part: unknown): unknown => {
   if (typeof part !== 'object' || part === null) return part
   if ('enum' in part && Array.isArray(part.enum) && part.enum.every((word) => typeof word === 'string'))
     return { type: 'string' }
-  return Object.fromEntries(Object.entries(part).map(([name, inside]) => [name, withoutWords(inside)]))
+  return Object.fromEntries(
+    Object.entries(part).flatMap(([name, inside]) =>
+      name === 'additionalProperties' && inside === false ? [] : [[name, withoutWords(inside)]],
+    ),
+  )
 }

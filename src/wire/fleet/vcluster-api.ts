@@ -8,7 +8,7 @@ import { isoTime } from '#platform/clock.ts'
 import { endpoint } from '#wire/core/endpoint.ts'
 import { closed, NameParams, NameText, NodeIdText, NodeParams, NoEffectYet, Settings } from '#wire/core/shapes.ts'
 import { NodeDetail } from '#wire/node/node-api.ts'
-import { OutputsBody, outputsView } from '#wire/programs/output-document.ts'
+import { OutputsOrNone, outputsView } from '#wire/programs/output-document.ts'
 import type { ServiceBody } from './overlay.ts'
 import { OverlayBody, OverlayRequest, overlayView } from './overlay-document.ts'
 
@@ -42,7 +42,7 @@ export const VClusterBody = Type.Object({
   policy: PolicyBody,
   /** Settings among these that nothing reads yet. Left out by planes of 0.3. */
   no_effect_yet: NoEffectYet,
-  outputs: OutputsBody,
+  outputs: OutputsOrNone,
   overlay: OverlayBody,
   revision: Type.Integer({ minimum: 1 }),
   created_at: Type.String(),

@@ -34,6 +34,8 @@ const OutputDocument = Type.Object(
 )
 
 export const OutputsBody = Type.Array(OutputDocument, { maxItems: mostOutputs })
+/** In an answer. Planes before 0.4 leave it out. */
+export const OutputsOrNone = Type.Optional(OutputsBody)
 
 export const outputsView = (outputs: readonly Output[]): Static<typeof OutputsBody> =>
   outputs.map((output) => ({ ...output, dns: [...output.dns], files: { ...output.files } }))

@@ -19,7 +19,7 @@ import {
 } from '#wire/core/shapes.ts'
 import { ServiceBody } from '#wire/fleet/overlay.ts'
 import { PolicyBody, policyView, serviceView } from '#wire/fleet/vcluster-api.ts'
-import { OutputsBody } from '#wire/programs/output-document.ts'
+import { OutputsBody, OutputsOrNone, outputsView } from '#wire/programs/output-document.ts'
 
 export const ProfileBody = Type.Object(
   {
@@ -82,13 +82,38 @@ export const CreateProfileRequest = Type.Object(
   closed,
 )
 /** A profile, and which of its settings promise what is not built yet. */
-export const ProfileView = Type.Object({ ...ProfileBody.properties, no_effect_yet: NoEffectYet })
-export const ProfileListAnswer = Type.Object({ profiles: Type.Array(ProfileView) })
+export const ProfileView = Type.Object({
+  ...ProfileBody.properties,
+  /** Left out where none is listed: the commands of 0.3 refuse a profile with a field that they do not know. */
+  outputs: OutputsOrNone,
+  no_effect_yet: NoEffectYet,
+})
+export const ProfileListAnswer = Type.Object({
+  /** Without their own `no_effect_yet`. */
+  profiles: Type.Array(ProfileView),
+  /** By the name of the profile. */
+  no_effect_yet: Type.Optional(Type.Record(Type.String(), Type.Array(Type.String()))),
+})
+
+export const profileView = (profile: Profile): Static<typeof ProfileView> => {
+  const without = profileWithoutEffect(profile)
+  return { ...settingsOf(profile), ...(without.length === 0 ? {} : { no_effect_yet: without }) }
+}
+
+export const profileListView = (profiles: readonly Profile[]): Static<typeof ProfileListAnswer> => ({
+  profiles: profiles.map(settingsOf),
+  no_effect_yet: Object.fromEntries(
+    profiles.flatMap((profile): [string, string[]][] => {
+      const without = profileWithoutEffect(profile)
+      return without.length === 0 ? [] : [[profile.name, without]]
+    }),
+  ),
+})
 
 /** Whatever else a row may have by now stays in it. */
-export const profileView = (profile: Profile): Static<typeof ProfileView> => ({
-  ...(profile as Static<typeof ProfileBody>),
-  no_effect_yet: profileWithoutEffect(profile),
+const settingsOf = ({ outputs, ...settings }: Profile): Omit<Static<typeof ProfileView>, 'no_effect_yet'> => ({
+  ...(settings as Omit<Static<typeof ProfileBody>, 'outputs'>),
+  ...(outputs.length === 0 ? {} : { outputs: outputsView(outputs) }),
 })
 
 export const DomainBody = Type.Object({
@@ -104,8 +129,8 @@ export const DomainBody = Type.Object({
   maintenance: Type.Object({ policy: PolicyBody, timeSync: orNull(ServiceBody) }),
   /** Of the WireGuard network; null: made from the name of the domain. */
   overlayPrefix: orNull(Type.String()),
-  /** How long a revocation list for programs is good for, at least. */
-  programListMs: Type.Integer({ minimum: 3_600_000 }),
+  /** How long a revocation list for programs is good for, at least. Left out by planes before 0.4. */
+  programListMs: Type.Optional(Type.Integer({ minimum: 3_600_000 })),
 })
 
 export const DomainView = Type.Object({ ...DomainBody.properties, no_effect_yet: NoEffectYet })

@@ -51,7 +51,7 @@ const migratePostgres = async (access: ReturnType<typeof postgresAccess>, dryRun
     const { version, newest } = await schemaOf(connection)
     if (version === newest) return { from: version, to: newest }
     const migrated = dryRun ? await wouldMigrate(connection, version, newest) : await migrateDatabase(access)
-    if (migrated.waitsFor.length > 0) throw unfinished(migrated.to, migrated.waitsFor)
+    if (migrated.to !== newest) throw unfinished(migrated.to, migrated.waitsFor)
     return { from: version, to: migrated.to }
   } finally {
     await connection.end()
@@ -65,8 +65,14 @@ const wouldMigrate = async (connection: PgConnection, version: number | null, ne
 
 /** A replica of the release before could not be started again on a newer schema. */
 const unfinished = (schema: number, waiting: readonly string[]): CopyRefused =>
-  new CopyRefused(
-    'UPGRADE_UNFINISHED',
-    `the store stays at schema ${schema}: planes of an older release run on it: ${waiting.join(', ')}`,
-    'Upgrade or stop them first; the plane that leads then upgrades the schema by itself',
-  )
+  waiting.length === 0
+    ? new CopyRefused(
+        'UPGRADE_UNFINISHED',
+        `the store is still at schema ${schema}: a plane is upgrading it`,
+        'Nothing needs to be done; see: muster store status --store postgres',
+      )
+    : new CopyRefused(
+        'UPGRADE_UNFINISHED',
+        `the store stays at schema ${schema}: planes of an older release run on it: ${waiting.join(', ')}`,
+        'Upgrade or stop them first; the plane that leads then upgrades the schema by itself',
+      )

@@ -83,7 +83,7 @@ async function* rowsOf(store: ReadableStore, kind: RowKind): AsyncGenerator<Stor
   const { table, key } = tableShapes[kind] as { table: string; key: (value: RowTypes[RowKind]) => string }
   const [order, first] = kind === 'token' ? [store.sql.dialect.tokenOrder, 0] : ['key', '']
   for await (const row of pages(store, `SELECT ${order} AS place, key, version, doc FROM ${table}`, order, first)) {
-    const value = json(text(row, 'doc'))
+    const value = store.sql.dialect.whole(kind, json(text(row, 'doc')))
     if (key(value as RowTypes[RowKind]) !== row['key'])
       throw damagedStore(`a ${kind} is filed under another key than its own`)
     yield { kind: 'row', record: { row: kind, version: Number(row['version']), value } }

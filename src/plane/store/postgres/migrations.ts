@@ -6,8 +6,32 @@ const text = 'TEXT COLLATE "C"'
 const documents = (table: string, columns: string): string =>
   `CREATE TABLE ${table} (key ${text} PRIMARY KEY, version BIGINT NOT NULL, doc TEXT NOT NULL${columns});`
 
-/** The text at a place of a document. An index is used where its expression is the very same. */
-export const documentText = (path: readonly (string | number)[]): string => `(doc::json #>> '{${path.join(',')}}')`
+/**
+ * The text at a place of a document; null where the document cannot be read, so that a damaged row is in the way of no index and
+ * of no step. An index is used where its expression is the very same.
+ */
+export const documentText = (path: readonly (string | number)[]): string => `document_text(doc, '{${path.join(',')}}')`
+
+export const documentReader = `CREATE OR REPLACE FUNCTION document_text(doc TEXT, path TEXT[]) RETURNS TEXT
+  LANGUAGE plpgsql IMMUTABLE STRICT AS $$
+  BEGIN
+    RETURN doc::json #>> path;
+  EXCEPTION WHEN data_exception OR program_limit_exceeded THEN
+    RETURN NULL;
+  END $$;`
+
+export type LookupIndex = { readonly name: string; readonly table: string; readonly path: readonly (string | number)[] }
+
+/** Since 0.4.0, on tables that were there before. */
+export const lookupIndexes: readonly LookupIndex[] = [
+  { name: 'key_claim_by_holder', table: 'key_claim', path: ['holders', 0, 'node'] },
+  { name: 'wireguard_key_by_node', table: 'wireguard_key', path: ['node'] },
+  { name: 'overlay_address_by_node', table: 'overlay_address', path: ['node'] },
+  { name: 'alert_by_node', table: 'alert', path: ['node'] },
+]
+
+export const createIndex = ({ name, table, path }: LookupIndex, how: string): string =>
+  `CREATE ${how} ${name} ON ${table} (${documentText(path)}, key)`
 
 /** One of each schema in schema-since.ts. */
 export const migrations: readonly string[] = [
@@ -143,39 +167,17 @@ export const migrations: readonly string[] = [
    ALTER TABLE replica ADD COLUMN clock_offset_ms BIGINT;`,
 
   // 0.4.0
-  `-- Profiles and vClusters: no outputs yet. The domain: how long revocation lists for programs are good for.
-   UPDATE profile SET version = version + 1, doc = (doc::jsonb || '{"outputs":[]}'::jsonb)::text;
-   UPDATE vcluster SET version = version + 1, doc = (doc::jsonb || '{"outputs":[]}'::jsonb)::text;
-   UPDATE domain SET version = version + 1, doc = (doc::jsonb || '{"programListMs":604800000}'::jsonb)::text;
+  `-- No document is written anew, because there may be millions: what a row of before lacks is read as older-rows.ts has it.
    ${documents('program', `, node ${text} NOT NULL, until_ms BIGINT NOT NULL`)}
    CREATE INDEX program_by_node ON program (node, key);
    CREATE INDEX program_by_end ON program (until_ms);
    ${documents('name_claim', `, node ${text}, holder ${text} NOT NULL`)}
    CREATE INDEX name_claim_by_node ON name_claim (node, key) WHERE node IS NOT NULL;
    CREATE INDEX name_claim_by_holder ON name_claim (holder, key);
-   -- Every name that the plane has served is its own, also one that a plane on schema 3 has served until now. Those of
-   -- certificates that have ended are not served any more.
-   INSERT INTO name_claim (key, version, doc, node, holder)
-     SELECT name, 1, json_build_object('name', name, 'holder', json_build_object('kind', 'plane', 'use', 'certificate',
-       'joinStrings', 0, 'namedAtMs', NULL, 'retaken', false, 'dropped', CASE WHEN ends > now() THEN NULL ELSE
-         json_build_object('atMs', (extract(epoch FROM now()) * 1000)::bigint, 'by', 'system:upgrade') END),
-       'sinceMs', since, 'by', 'system:upgrade', 'carriedUntilMs', 0)::text, NULL, 'plane'
-     FROM (SELECT CASE WHEN served LIKE '%:%' OR served ~ '^[0-9.]+$' THEN 'ip:' ELSE 'dns:' END || served AS name,
-         min((bytes::jsonb ->> 'atMs')::bigint) AS since, max((bytes::jsonb #>> '{body,not_after}')::timestamptz) AS ends
-       FROM journal CROSS JOIN LATERAL jsonb_array_elements_text(bytes::jsonb #> '{body,names}') AS served
-       WHERE type = 'server_certificate.issued' GROUP BY 1) AS name;
    ${documents('purged_node', '')}
-   CREATE INDEX key_claim_by_holder ON key_claim (${documentText(['holders', '0', 'node'])}, key);
-   CREATE INDEX wireguard_key_by_node ON wireguard_key (${documentText(['node'])}, key);
-   CREATE INDEX overlay_address_by_node ON overlay_address (${documentText(['node'])}, key);
-   CREATE INDEX alert_by_node ON alert (${documentText(['node'])}, key);
-   -- Not parsed: a row that cannot be read stays as it is (node-shape.ts).
-   UPDATE node SET doc = '{"provisioning":null,' || substr(doc, 2) WHERE doc LIKE '{"%';
-   -- Overlays: how services run, files with values of the node, health checks.
-   UPDATE vcluster SET version = version + 1, doc = jsonb_set(doc::jsonb, '{overlay}',
-     '{"terms":[],"templates":[],"checks":[]}'::jsonb || (doc::jsonb -> 'overlay'))::text;
-   -- By which name a token was handed out is not known of those before.
-   UPDATE token SET doc = (doc::jsonb || '{"serverName":null}'::jsonb)::text;
+   -- There already, but on a new database and on one from before 0.3 (build-indexes.ts).
+   ${documentReader}
+   ${lookupIndexes.map((index) => `${createIndex(index, 'INDEX IF NOT EXISTS')};`).join('\n   ')}
    -- How the outputs of a node stand on its host.
    ALTER TABLE observation ADD COLUMN outputs TEXT;`,
 ]

@@ -1,5 +1,6 @@
 // Rows as the release before knows them. Its planes write such rows until the last of them has stopped, and so does a plane of
-// this release for as long as the schema is theirs (schema-gate.ts). What such a row lacks is what the step gives to it.
+// this release for as long as the schema is theirs (schema-gate.ts). No step since 0.4.0 writes them anew: what such a row lacks is
+// filled in where it is read.
 
 import type { Row, RowKind, RowTypes } from '#domain/core/change.ts'
 import { defaultProgramListMs, maintenancePolicy, openIssuance } from '#domain/core/domain-settings.ts'
@@ -60,6 +61,9 @@ const fillers = Object.fromEntries(
     return [kind, (document: object) => filled(document, values, since)]
   }),
 ) as { readonly [K in RowKind]?: (document: object) => object }
+
+/** A document with everything that this release knows of its kind. */
+export const wholeDocument = (kind: RowKind, document: object): object => fillers[kind]?.(document) ?? document
 
 /** A row as `SELECT key, version, doc` gives it, whichever plane has written it. */
 export const decodeShared = <K extends RowKind>(kind: K, found: Record<string, unknown>): Row<RowTypes[K]> =>

@@ -22,7 +22,7 @@ import type { PgAccess } from './pg-access.ts'
 import { openPgSql } from './pg-sql.ts'
 import { usualPace } from './replica-pace.ts'
 import { openRowReads } from './row-reads.ts'
-import { migrateDatabase, type Migrated } from './run-migrations.ts'
+import { migrateDatabase, type Migrated, type Patience } from './run-migrations.ts'
 import { openGroupRunner } from './run-group.ts'
 import type { GroupParts } from './run-transaction.ts'
 import { openSchemaInUse, openUpgrade } from './schema-gate.ts'
@@ -50,8 +50,11 @@ const routineKinds: ReadonlySet<RowKind> = new Set<RowKind>([
 const observationsEveryMs = 5000
 const probeEveryMs = 1000
 const upgradeEveryMs = 1000
-/** Another replica that migrates, or one that starts, has done so by then, or is at it. */
-const migrateWithin = '2s'
+/**
+ * Another replica that migrates, or one that starts, has done so by then, or is at it. Nobody waits while a reader is in the way of
+ * an index, and what was built by then would be lost.
+ */
+const migrateWithin: Patience = { locks: '2s', readers: '10min' }
 
 /** Rejects with a StoreFault where there is no primary that confirms a write; then the access stays open. */
 export const openPostgresStore = async (
@@ -157,7 +160,10 @@ const assemble = (core: StoreCore, bare: PgAccess, group: GroupParts, shared: Pg
 const upgradeWarnings = (unfinished: UnfinishedUpgrade | null): readonly string[] => {
   if (unfinished === null) return []
   const { schema, newest, waitsFor, failure } = unfinished
-  const soon = failure === null ? 'it changes in a moment' : `it is tried again; the last attempt failed: ${failure}`
+  const soon =
+    failure === null
+      ? 'it changes once its indexes are built'
+      : `it is tried again; the last attempt failed: ${failure}`
   const until = waitsFor.length === 0 ? soon : `waiting for ${waitsFor.join(', ')} to stop`
   return [`the upgrade is unfinished: the store has schema ${schema}, this release has ${newest}; ${until}`]
 }

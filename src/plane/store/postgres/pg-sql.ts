@@ -6,7 +6,7 @@ import type { Replicas } from '#plane/store/contract/replicas.ts'
 import type { Dialect, Insertion, Sql, SqlRow, SqlStatement } from '#plane/store/sql/sql.ts'
 import { gatherReads } from './gathered-reads.ts'
 import { documentText } from './migrations.ts'
-import { decodeShared } from './older-rows.ts'
+import { decodeShared, wholeDocument } from './older-rows.ts'
 import type { PgAccess } from './pg-access.ts'
 
 const dialect: Dialect = {
@@ -28,6 +28,7 @@ const dialect: Dialect = {
   },
   inDocument: documentText,
   decode: decodeShared,
+  whole: wholeDocument,
 }
 
 export const openPgSql = (

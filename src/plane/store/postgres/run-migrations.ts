@@ -3,9 +3,12 @@
 
 import { pgTrouble, type PgConnection, type Prepared } from '#platform/postgres.ts'
 import { StoreFault, StoreRefused } from '#plane/store/contract/store-errors.ts'
+import { claimsOnServed, servedEntryType } from '#plane/store/sql/names-served-before.ts'
+import { buildIndexes } from './build-indexes.ts'
 import { migrations } from './migrations.ts'
 import type { PgAccess } from './pg-access.ts'
 import { waitsFor, type LeasedRelease } from './schema-gate.ts'
+import { oldestSchema } from './schema-since.ts'
 
 export type SchemaVersion = {
   /** Null: the database is empty. */
@@ -23,7 +26,9 @@ const mark = 0x4d535452
 export const migrationLock = 0x4d535452_01
 /** Held by a step, and shared by every group of commits on a schema that is not the newest (lock-rows.ts). */
 export const schemaLock = 0x4d535452_03
-const waitForOthers = '60s'
+/** How long a migration waits: for locks that others hold, and for transactions that are in the way of its indexes. */
+export type Patience = { readonly locks: string; readonly readers: string }
+const usualPatience: Patience = { locks: '60s', readers: '60s' }
 /** While a step waits for a table, all others wait behind it, renewals of leases among them; without leases nobody does. */
 const waitBesideLeases = '2s'
 /** A replica of 0.2 that starts looks at the schema, and takes its lease within this time. Later ones do both under a lock. */
@@ -33,6 +38,7 @@ const oldestServer = 140000
 export type Migrated = {
   /** Null: the database was empty. */
   readonly from: number | null
+  /** The one before also where another replica is at it: then a plane runs on that one until it is done. */
   readonly to: number
   /** Replicas of the release before, for which it has stayed as it was. */
   readonly waitsFor: readonly string[]
@@ -44,15 +50,17 @@ export type Migrated = {
  */
 export const migrateDatabase = async (
   access: Pick<PgAccess, 'connect'>,
-  lockWithin: string = waitForOthers,
+  patience: Patience = usualPatience,
 ): Promise<Migrated> => {
-  const connection = await access.connect('migrate', { lock_timeout: lockWithin }).catch(faultOrRefusal)
+  const connection = await access.connect('migrate', { lock_timeout: patience.locks }).catch(faultOrRefusal)
   try {
+    const prepared = await prepareStep(connection, patience)
+    if (prepared !== null) return prepared
     await connection.run(takeLock, [migrationLock])
     const { version, newest } = await schemaOf(connection)
     const from = version
     if (version === newest) return { from, to: newest, waitsFor: [] }
-    let within = lockWithin
+    let within = patience.locks
     if (version !== null) {
       const leased = await leasedIn(connection)
       if (leased.length > 0) within = waitBesideLeases
@@ -71,6 +79,20 @@ export const migrateDatabase = async (
     // The lock goes with its connection.
     await connection.end()
   }
+}
+
+/**
+ * What may take long, before any lock is taken that others wait for: a replica can start meanwhile. Returns the outcome where that
+ * is known by now; null: the steps can be taken. On a schema that no plane runs on nobody is held up by the step itself.
+ */
+const prepareStep = async (connection: PgConnection, { locks, readers }: Patience): Promise<Migrated | null> => {
+  const { version, newest } = await schemaOf(connection)
+  if (version === null || version < oldestSchema || version === newest) return null
+  const waiting = waitsFor(version, await leasedIn(connection))
+  if (waiting.length > 0) return { from: version, to: version, waitsFor: waiting }
+  if ((await buildIndexes(connection, readers)) === 'busy') return { from: version, to: version, waitsFor: [] }
+  await connection.exec(`SET lock_timeout = '${locks}'`)
+  return null
 }
 
 /** Looks without touching. Throws StoreRefused as above. */
@@ -137,12 +159,29 @@ const takeStep = async (connection: PgConnection, step: number, within: string):
       : `UPDATE muster_schema SET version = ${step + 1} WHERE version = ${step};`
   const begin = `BEGIN; SET LOCAL lock_timeout = '${within}'; SELECT pg_advisory_xact_lock(${schemaLock});`
   try {
-    await connection.exec(`${begin} ${migrations[step] as string} ${record} COMMIT`)
+    await connection.exec(`${begin} ${migrations[step] as string}`)
+    await alsoDone[step + 1]?.(connection)
+    await connection.exec(`${record} COMMIT`)
   } catch (error) {
     // In vain where the connection is gone, and then the server does it.
     await connection.exec('ROLLBACK').catch(() => {})
     throw error
   }
+}
+
+/** What a step does besides its statements, in the same transaction; by the schema that it makes. */
+const alsoDone: Readonly<Record<number, (connection: PgConnection) => Promise<void>>> = {
+  // Every name that a plane has served is its own, also one that a plane on schema 3 has served until now.
+  async 4(connection) {
+    const { rows } = await connection.run(askServed, [servedEntryType])
+    const [now] = (await connection.run(askNow)).rows
+    const claims = claimsOnServed(
+      rows.map((row) => String(row['bytes'])),
+      Number(now?.['ms']),
+    )
+    const values = [claims.map(({ key }) => key), claims.map(({ doc }) => doc)]
+    await connection.run(insertServed, values)
+  },
 }
 
 const notOurs = (why: string): StoreRefused =>
@@ -166,6 +205,19 @@ const faultOrRefusal = (error: unknown): never => {
     `PostgreSQL does not let Muster in: ${error instanceof Error ? error.message : String(error)}`,
     'Check host, database, user, password and TLS: PG* variables or the file named by MUSTER_STORE_FILE',
   )
+}
+
+const askServed: Prepared = { name: 'migration-served', text: 'SELECT bytes FROM journal WHERE type = $1' }
+
+const askNow: Prepared = {
+  name: 'migration-now',
+  text: 'SELECT (extract(epoch FROM now()) * 1000)::bigint AS ms',
+}
+
+const insertServed: Prepared = {
+  name: 'migration-names',
+  text: `INSERT INTO name_claim (key, version, doc, node, holder)
+    SELECT key, 1, doc, NULL, 'plane' FROM unnest($1::text[], $2::text[]) AS claim (key, doc)`,
 }
 
 const askLeased: Prepared = {

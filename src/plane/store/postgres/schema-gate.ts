@@ -63,7 +63,9 @@ export const openSchemaInUse = (opened: Pick<Migrated, 'to' | 'waitsFor'>, log: 
   if (schema < newestSchema)
     log.warn(
       { schema, newest: newestSchema, replicas: waiting },
-      'replicas of an older release run: the schema of the store is upgraded when they have stopped',
+      waiting.length === 0
+        ? 'another replica is upgrading the schema of the store'
+        : 'replicas of an older release run: the schema of the store is upgraded when they have stopped',
     )
   return {
     version: () => schema,

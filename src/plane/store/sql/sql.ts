@@ -66,4 +66,6 @@ export type Dialect = {
   inDocument(path: readonly (string | number)[]): string
   /** A row as `SELECT key, version, doc` gives it. */
   decode<K extends RowKind>(kind: K, found: SqlRow): Row<RowTypes[K]>
+  /** The document of a row with what an earlier release has not written into it. */
+  whole(kind: RowKind, document: object): object
 }

@@ -3,6 +3,7 @@
 
 import type { Database } from '#platform/sqlite.ts'
 import { notAStore, StoreRefused } from '#plane/store/contract/store-errors.ts'
+import { claimsOnServed, servedEntryType } from '#plane/store/sql/names-served-before.ts'
 import { transact } from './transact.ts'
 
 /** "MSTR": distinguishes our file from any other SQLite database. */
@@ -155,23 +156,13 @@ export const migrations: readonly string[] = [
    -- Profiles and vClusters: no outputs yet. The domain: how long revocation lists for programs are good for.
    UPDATE profile SET doc = json_set(doc, '$.outputs', json('[]')) WHERE json_valid(doc);
    UPDATE vcluster SET doc = json_set(doc, '$.outputs', json('[]')) WHERE json_valid(doc);
-   UPDATE domain SET doc = json_set(doc, '$.programListMs', 604800000);
+   UPDATE domain SET doc = json_set(doc, '$.programListMs', 604800000) WHERE json_valid(doc);
    ${documents('program', ', node TEXT NOT NULL, until_ms INTEGER NOT NULL')}
    CREATE INDEX program_by_node ON program (node, key);
    CREATE INDEX program_by_end ON program (until_ms);
    ${documents('name_claim', ', node TEXT, holder TEXT NOT NULL')}
    CREATE INDEX name_claim_by_node ON name_claim (node, key) WHERE node IS NOT NULL;
    CREATE INDEX name_claim_by_holder ON name_claim (holder, key);
-   -- Every name that the plane has served is its own. Those of certificates that have ended are not served any more.
-   INSERT INTO name_claim (key, version, doc, node, holder)
-     SELECT name, 1, json_object('name', name, 'holder', json_object('kind', 'plane', 'use', 'certificate', 'joinStrings', 0,
-       'namedAtMs', json('null'), 'retaken', json('false'), 'dropped', json(iif(ends > strftime('%Y-%m-%dT%H:%M:%fZ', 'now'), 'null',
-         json_object('atMs', CAST(strftime('%s', 'now') AS INTEGER) * 1000, 'by', 'system:upgrade')))),
-       'sinceMs', since, 'by', 'system:upgrade', 'carriedUntilMs', 0), NULL, 'plane'
-     FROM (SELECT iif(instr(served.value, ':') > 0 OR NOT served.value GLOB '*[^0-9.]*', 'ip:', 'dns:') || served.value AS name,
-         min(json_extract(bytes, '$.atMs')) AS since, max(json_extract(bytes, '$.body.not_after')) AS ends
-       FROM every_entry, json_each(bytes, '$.body.names') AS served
-       WHERE every_entry.type = 'server_certificate.issued' GROUP BY 1);
    ${documents('purged_node', '')}
    CREATE INDEX key_claim_by_holder ON key_claim (${documentText(['holders', 0, 'node'])}, key);
    CREATE INDEX wireguard_key_by_node ON wireguard_key (${documentText(['node'])}, key);
@@ -206,11 +197,31 @@ export const checkSchema = (database: Database): void => {
 /** How many steps were taken; 0: the file is new. */
 export const schemaVersion = (database: Database): number => pragma(database, 'user_version')
 
+/** What a step does besides its statements, in the same transaction; by the schema that it makes. */
+const alsoDone: Readonly<Record<number, (database: Database) => void>> = {
+  // Every name that the plane has served is its own.
+  7(database) {
+    const entries = database.prepare(askServed).all()
+    const [now] = database.prepare("SELECT CAST(strftime('%s', 'now') AS INTEGER) * 1000 AS ms").all()
+    const insert = database.prepare('INSERT INTO name_claim (key, version, doc, node, holder) VALUES (?, 1, ?, ?, ?)')
+    const claims = claimsOnServed(
+      entries.map((row) => String(row['bytes'])),
+      Number(now?.['ms']),
+    )
+    for (const { key, doc, columns } of claims) insert.run(key, doc, ...columns)
+  },
+}
+
+/** By way of the chains: there may be millions of entries in closed ones, and their index begins with the chain. */
+const askServed = `SELECT bytes FROM journal WHERE type = '${servedEntryType}'
+  UNION ALL SELECT bytes FROM closed_chain CROSS JOIN closed_entry USING (chain) WHERE type = '${servedEntryType}'`
+
 /** `upTo`: for what an earlier release has written, until it is brought up to date. */
 export const migrate = (database: Database, upTo = newestSchema): void => {
   for (let step = schemaVersion(database); step < upTo; step++) {
     transact(database, () => {
       database.exec(migrations[step] as string)
+      alsoDone[step + 1]?.(database)
       database.exec(`PRAGMA application_id = ${applicationId}; PRAGMA user_version = ${step + 1}`)
     })
   }

@@ -26,6 +26,8 @@ const dialect: Dialect = {
   },
   inDocument: documentText,
   decode: decodeRow,
+  // The steps have written it into every row.
+  whole: (_kind, document) => document,
 }
 
 /** `refuseWrite` throws while nothing but commits may be written. */
