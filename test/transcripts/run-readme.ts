@@ -91,7 +91,8 @@ const hasEnded = async (command: ShellCommand, { expects, shows }: ReadmeStep): 
     assert.fail([`it still runs after ${stepMs} ms:`, ...command.running()].join('\n  ')),
   )
   assert.equal(code, expects.kind === 'end' ? expects.exit : 0, 'exit code')
-  assert.equal(missing(shows, linesOfBoth(command)), null, 'what it shows')
+  const lacks = missing(shows, linesOfBoth(command))
+  assert.equal(lacks, null, `what it shows:\n${linesOfBoth(command).join('\n')}`)
 }
 
 /** As a person does who has read that something takes a few seconds. */

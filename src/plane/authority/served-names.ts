@@ -39,8 +39,11 @@ export type ServedNames = {
   look(): Promise<void>
   /** `wanted` is another than before. */
   onChange(run: () => void): void
-  /** What makes the wanted names the plane's, for the commit of the certificate that carries them. */
-  claimPart(names: ServerNames): Promise<ChangePart>
+  /**
+   * What makes the wanted names the plane's, for the commit of the certificate that carries them. One that was dropped since they
+   * were wanted, and that the configuration does not have, is not taken back: what is wanted has to be asked again.
+   */
+  claimPart(names: ServerNames): Promise<ChangePart | 'names have changed'>
 }
 
 export type NamesConfig = {
@@ -155,9 +158,15 @@ export const openServedNames = async (core: NamesCore, config: NamesConfig): Pro
     onChange: (run) => void listeners.push(run),
     async claimPart(names) {
       if (!isReady(core)) return {}
-      const taken = await taking(namesIn(names).map((name) => ({ name, use: 'certificate' })))
+      const all = namesIn(names)
+      const taken = await taking(all.map((name) => ({ name, use: 'certificate' })))
       if (taken.kind === 'held') throw nameHeld(taken)
-      return taken.part
+      const takesBack = taken.part.writes.some(
+        (write) => write.put === 'name-claim' && !ofCertificates.includes(write.value.name),
+      )
+      if (!takesBack) return taken.part
+      await readAgain()
+      return 'names have changed'
     },
   }
 }

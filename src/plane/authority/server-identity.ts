@@ -116,32 +116,34 @@ const issue = async (
   const { purpose } = kind
   await dropOthers(parts, kind, before)
   const key = generateKey('p256')
-  const names = parts.names.wanted()
-  const order = orderServerCertificate({
-    id: sortableId(clock.nowMs(), random),
-    domain: options.domain,
-    names,
-    publicKey: key.spki,
-    lifetimeMs: options.serverLifetimeMs,
-    nowMs: clock.nowMs(),
-  })
-  const issued = signLeaf(signer, order, random)
-  const name: KeyName = { role: keyRoles[purpose], id: `${issued.issuer}.${issued.serial}` }
-  const text = key.pkcs8Pem() + toPem('CERTIFICATE', Buffer.from(issued.der, 'base64'))
-  // Without a server certificate no operator could reach this plane to order a cut-off.
-  await withRoom(store, () => custody.keep(name, text))
-
   const renews = before === null ? null : before.presented.serial
-  const change = serverCertificateIssued(issued, { why, purpose, names, renews }, authorityActor)
-  // Another replica may claim the same names at this moment.
-  await retryLostRaces(claimTries, async () =>
-    commitOnce(parts.core, withPart(change, await parts.names.claimPart(names))),
-  )
+  const { name, serial } = await retryLostRaces(claimTries, async () => {
+    const names = parts.names.wanted()
+    const order = orderServerCertificate({
+      id: sortableId(clock.nowMs(), random),
+      domain: options.domain,
+      names,
+      publicKey: key.spki,
+      lifetimeMs: options.serverLifetimeMs,
+      nowMs: clock.nowMs(),
+    })
+    const issued = signLeaf(signer, order, random)
+    const kept: KeyName = { role: keyRoles[purpose], id: `${issued.issuer}.${issued.serial}` }
+    const text = key.pkcs8Pem() + toPem('CERTIFICATE', Buffer.from(issued.der, 'base64'))
+    // Without a server certificate no operator could reach this plane to order a cut-off.
+    await withRoom(store, () => custody.keep(kept, text))
+    const claims = await parts.names.claimPart(names)
+    if (claims === 'names have changed') return 'decide-again'
+    const change = serverCertificateIssued(issued, { why, purpose, names, renews }, authorityActor)
+    // Another replica may claim the same names at this moment.
+    const done = await commitOnce(parts.core, withPart(change, claims))
+    return done === 'lost-race' ? done : { name: kept, serial: issued.serial }
+  })
 
   const held = open(parts, kind, name)
   if (held === null) throw new Error('the new server certificate cannot be read back')
   await dropOthers(parts, kind, held)
-  parts.core.log.info({ serial: issued.serial, purpose, why }, 'issued a server certificate')
+  parts.core.log.info({ serial, purpose, why }, 'issued a server certificate')
   return held
 }
 
