@@ -47,7 +47,7 @@ export type ServerHost = {
   said(): string
 }
 
-export type ServerOptions = {
+type ServerOptions = {
   readonly plane: Plane
   readonly id: string
   /** As `muster ca bundle --programs` prints them. */
