@@ -5,7 +5,7 @@ import * as path from 'node:path'
 import { repository } from '../process/child.ts'
 
 /** What is written there, and what stands in its place here. */
-export type Here = Readonly<Record<string, string>>
+type Here = Readonly<Record<string, string>>
 
 /** The first block of that language on a page of docs/. */
 export const documentedBlock = (page: string, language: string, here: Here = {}): string =>

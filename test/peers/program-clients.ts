@@ -6,7 +6,7 @@ import { documentedArguments } from './documented-block.ts'
 import { hostName, type ServerHost, type ServerName } from './program-servers.ts'
 
 /** Null: it succeeded; else how it failed. */
-export type Failed = string | null
+type Failed = string | null
 
 export type Clients = {
   /** `folder`: of one generation of a client's output. */
@@ -15,7 +15,7 @@ export type Clients = {
   knock(server: ServerName, folder: string): Promise<Failed>
 }
 
-export type ClientPrograms = {
+type ClientPrograms = {
   readonly curl: string
   readonly psql: string
   readonly etcdctl: string

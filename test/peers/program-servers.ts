@@ -12,7 +12,7 @@ import { cleanup, type Scope } from '../process/cleanup.ts'
 import { eventually, within } from '../process/eventually.ts'
 import { freePort } from '../process/free-port.ts'
 import { startPostgres, type PostgresServer } from '../process/postgres-server.ts'
-import { unprivilegedUser } from '../process/process-tree.ts'
+import { descendantsOf, unprivilegedUser } from '../process/process-tree.ts'
 import type { Plane } from '../process/start-plane.ts'
 import { documentedArguments, documentedBlock } from './documented-block.ts'
 
@@ -43,11 +43,13 @@ export type ServerHost = {
   servedSerial(server: ServerName): Promise<string>
   /** Of the leaf that is in place for it; null: none is. */
   placedSerial(server: ServerName): string | null
+  /** The processes of nginx that accept connections, those included that a reload has told to end. */
+  nginxWorkers(): readonly number[]
   /** What the programs and the helper said, for a test that failed. */
   said(): string
 }
 
-export type ServerOptions = {
+type ServerOptions = {
   readonly plane: Plane
   readonly id: string
   /** As `muster ca bundle --programs` prints them. */
@@ -154,6 +156,10 @@ export const startServerHost = async (t: Scope, host: string, options: ServerOpt
     async serve() {
       startNginx()
       await Promise.all([startDatabase(), startEtcd()])
+    },
+    nginxWorkers: () => {
+      const main = Number(fs.readFileSync(place('nginx', 'pid'), 'utf8'))
+      return descendantsOf([main]).filter((pid) => pid !== main)
     },
     servedSerial: (server) => shownSerial(server, ports[server], programsRoots),
     placedSerial: (server) => agent.says()?.outputs?.find(({ name }) => name === outputOf[server])?.serial ?? null,
