@@ -26,7 +26,7 @@ import type { AgentOutcome } from '#agent/core/outcome.ts'
 import { showMetrics } from '#agent/diagnostics/metrics.ts'
 import { openOverlayKeeper } from '#agent/fleet/overlay-keeper.ts'
 import { openEpisode } from '#agent/recovery/episode.ts'
-import { nudgedPause } from '#agent/core/pause.ts'
+import { nudgedPause, pause } from '#agent/core/pause.ts'
 import { openRepairBundles } from '#agent/recovery/repair-file.ts'
 import { waitForCredential, type CredentialWatcher } from '#agent/recovery/wait-for-credential.ts'
 import { repairRequested } from '#agent/recovery/way-back.ts'
@@ -131,15 +131,24 @@ const live = async (
   const shown = await showMetrics(agent)
   try {
     const outcome = await goOn(agent, waysIn(agent, better(agent)))
-    if (outcome.kind === 'revoked') await Promise.all([overlay.halt(), wireguard.withdraw(), programs.withdraw()])
-    // What a helper that is away has written stays valid for some: the agent ends when it is gone.
-    if (outcome.kind === 'revoked') await programs.withdrawn(signal)
+    if (outcome.kind === 'revoked') {
+      await Promise.all([haltServices(agent), wireguard.withdraw(), programs.withdraw()])
+      // What a helper that is away has written stays valid for some: the agent ends when it is gone.
+      await programs.withdrawn(signal)
+    }
     return outcome
   } finally {
     await Promise.all([overlay.close(), wireguard.close(), programs.close()])
     publisher.close()
     await shown.close()
   }
+}
+
+const haltAgainMs = 5_000
+
+/** A service that the helper runs outlives both of them: the agent ends when a helper that is away has come back and stopped it. */
+const haltServices = async ({ overlay, timers, signal }: AgentParts): Promise<void> => {
+  while (!(await overlay.halt()) && !signal.aborted) await pause(timers, haltAgainMs, signal)
 }
 
 const goOn = async (agent: AgentParts, providers: readonly IdentityProvider[]): Promise<AgentOutcome> => {

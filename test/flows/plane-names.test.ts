@@ -169,6 +169,25 @@ test('the configured name is not dropped, and a name that was dropped can be tak
   assert.deepEqual(again.served().toSorted(), ['new.example', 'old.example'])
 })
 
+test('a name that is dropped while a certificate with it is made is not taken back by it', async (t) => {
+  const setup = await setUp(t)
+  await startNamed(setup, 'a.example')
+  const renamed = await startNamed(setup, 'b.example')
+  const { store, clock } = setup
+  const elsewhere = { store, feed: openFeed(), clock, log: silentLog }
+  const names = await openServedNames(elsewhere, {
+    names: { dns: ['b.example'], ip: [] },
+    host: 'b.example',
+    addresses: [],
+  })
+  const wanted = names.wanted()
+  assert.deepEqual(wanted.dns, ['b.example', 'a.example'])
+  await renamed.sweep()
+  assert.notEqual((await renamed.stateOf('a.example')).claim.holder.dropped, null)
+  assert.equal(await names.claimPart(wanted), 'names have changed')
+  assert.deepEqual(names.wanted().dns, ['b.example'])
+})
+
 test('a plane does not start with a name that a node holds, nor with one that a leaf of a program still carries', async (t) => {
   const { setup } = await renamed(t)
   const { store } = setup

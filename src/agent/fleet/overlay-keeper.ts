@@ -26,8 +26,11 @@ export type OverlayKeeper = {
   configChanged(): void
   /** The channel in use; null: none. Every new channel gets the whole state once. */
   use(sender: OverlaySender | null): void
-  /** The node was revoked: its services are stopped, and not started again by the next start. Nothing else is touched. */
-  halt(): Promise<void>
+  /**
+   * The node was revoked: its services are stopped, and not started again by the next start. Nothing else is touched. False: they could
+   * not all be stopped, as while the helper is away.
+   */
+  halt(): Promise<boolean>
   /** The agent ends. */
   close(): Promise<void>
 }
@@ -214,18 +217,21 @@ export const openOverlayKeeper = (
       publish()
     },
     halt: async () => {
+      let isDone = false
       queue('halt', async () => {
         lastConfig.forget()
         latest = null
         checks.close()
-        if (runner === null && isBare()) return
+        if (runner === null && isBare()) return void (isDone = true)
         const helper = (await helped()).services
         runner ??= await openRunner(core, kind ?? (await runnerKind(stateFolder, helper)), stateFolder, helper)
         const stopped = (await runner.services()).map(({ name }) => name)
         await runner.stop(stopped)
         if (stopped.length > 0) record.changed('overlay', 'services', `Revoked: services stopped: ${listed(stopped)}.`)
+        isDone = true
       })
       await busy
+      return isDone
     },
     close: async () => {
       isOver = true

@@ -74,17 +74,20 @@ export const openListedServices = (
     if (entry === undefined) return `agent.toml does not list service ${name} any more`
     return listingOf(entry) === listing ? null : `agent.toml lists service ${name} otherwise than it was started`
   }
-  const endUnlisted = async (name: string): Promise<void> => {
+  /** Null: done, or nothing is to be done; else it has to be looked at again. */
+  const endUnlisted = async (name: string): Promise<'undecided' | null> => {
     // Looked at again in its turn: the agent may have had it started anew.
     const allowed = listed()
     const service = (await host.started()).find((one) => one.name === name)
-    const fault = service === undefined || allowed === null ? null : faultOf(service, allowed)
-    if (service === undefined || fault === null) return
+    if (allowed === null) return 'undecided'
+    const fault = service === undefined ? null : faultOf(service, allowed)
+    if (service === undefined || fault === null) return null
     log.warn({ service: name }, fault)
     await host.stop(name)
     const said = `could not be started again: ${fault}`
     // Without its digest: it is not the one that is wanted, and the agent has it started again if it may.
     ended.set(name, { name, digest: '', state: 'ended', restarts: 0, pid: null, ended: said, lines: [] })
+    return null
   }
   const look = async (): Promise<void> => {
     const allowed = listed()
@@ -92,7 +95,7 @@ export const openListedServices = (
     isStale = false
     for (const service of await host.started()) {
       if (faultOf(service, allowed) === null) continue
-      const done = await turns.take('service', service.name, async () => endUnlisted(service.name).then(() => null))
+      const done = await turns.take('service', service.name, () => endUnlisted(service.name))
       if (done !== null) isStale = true
     }
     compared = allowed

@@ -68,7 +68,8 @@ export const servicesAsUnits = (mark: string, folder: string): ServiceHost => {
         })),
       ),
     start: async (order) => {
-      swept ??= dropOldEnvironments()
+      // What earlier services have left keeps none from starting: it is looked for again with the next.
+      swept ??= dropOldEnvironments().catch(() => void (swept = null))
       await swept
       const before = (await units()).find(({ name }) => name === order.name)
       const isSame = before?.digest === order.digest && before.listing === order.listing

@@ -22,13 +22,17 @@ export type WrittenLists = {
 
 /** Only authorities below a pinned root get here: a domain makes a few in its life. */
 const mostAuthorities = 1024
-const longestFile = 256 * 1024
+const longestFile = 1024 * 1024
 
+/**
+ * Of each authority the highest number ever and the one written last: they differ where a clock was wrong at one of the two, and
+ * which one that was is not known before the clock is right.
+ */
 const Stored = Type.Object({
   version: Type.Literal(1),
   lists: Type.Record(
     Type.String({ pattern: '^[0-9a-f]{1,128}$' }),
-    Type.Object({ number: Type.Number(), thisUpdateMs: Type.Number() }),
+    Type.Array(Type.Object({ number: Type.Number(), thisUpdateMs: Type.Number() }), { minItems: 1, maxItems: 2 }),
   ),
 })
 
@@ -46,22 +50,38 @@ export const faultOfState = (folder: string, trust: Trust): Refused | null => {
 
 export const openWrittenLists = (folder: string, trust: Trust): WrittenLists => {
   const file = path.join(folder, 'lists.json')
+  const marks = (): ReadonlyMap<string, readonly ListMark[]> | Refused => {
+    if (!pathExists(file)) return new Map()
+    const read = readTrustedFile(file, trust, longestFile)
+    if ('fault' in read) return refused('CONFIG_INVALID', read.fault)
+    const stored = storedIn(read.text)
+    return stored === null
+      ? refused('CONFIG_INVALID', `${file} is damaged: remove it, which lets an older list in once`)
+      : new Map(Object.entries(stored.lists))
+  }
   return {
     newest: (nowMs) => {
       const fault = faultOfState(folder, trust)
       if (fault !== null) return fault
-      if (!pathExists(file)) return new Map()
-      const read = readTrustedFile(file, trust, longestFile)
-      if ('fault' in read) return refused('CONFIG_INVALID', read.fault)
-      const stored = storedIn(read.text)
-      if (stored === null)
-        return refused('CONFIG_INVALID', `${file} is damaged: remove it, which lets an older list in once`)
-      return new Map(Object.entries(stored.lists).filter(([, list]) => !isListAhead(list, nowMs)))
+      const written = marks()
+      if ('code' in written) return written
+      const newest = new Map<string, ListMark>()
+      for (const [authority, ofIt] of written) {
+        const mark = highest(ofIt.filter((one) => !isListAhead(one, nowMs)))
+        if (mark !== null) newest.set(authority, mark)
+      }
+      return newest
     },
     add: (before, lists) => {
       const isNew = [...lists].some(([authority, { number }]) => before.get(authority)?.number !== number)
       if (!isNew) return null
-      const all = new Map([...before, ...lists])
+      const written = marks()
+      if ('code' in written) return written
+      const all = new Map(written)
+      for (const [authority, last] of lists) {
+        const most = highest([...(written.get(authority) ?? []), last]) ?? last
+        all.set(authority, most === last ? [last] : [most, last])
+      }
       if (all.size > mostAuthorities)
         return refused('LIST_REFUSED', `${file} has lists of ${mostAuthorities} authorities`)
       replaceFile(file, JSON.stringify({ version: 1, lists: Object.fromEntries(all) }) + '\n', 0o600)
@@ -70,7 +90,10 @@ export const openWrittenLists = (folder: string, trust: Trust): WrittenLists => 
   }
 }
 
-const storedIn = (text: string): { readonly lists: Readonly<Record<string, ListMark>> } | null => {
+const highest = (marks: readonly ListMark[]): ListMark | null =>
+  marks.reduce<ListMark | null>((most, one) => (most === null || one.number > most.number ? one : most), null)
+
+const storedIn = (text: string): { readonly lists: Readonly<Record<string, readonly ListMark[]>> } | null => {
   try {
     const value: unknown = JSON.parse(text)
     return Value.Check(Stored, value) ? value : null

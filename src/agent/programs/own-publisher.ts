@@ -40,10 +40,14 @@ export const openOwnPublisher = (given: string | null, keysOnDisk: () => boolean
     try {
       removeGeneration(directory, output)
     } catch (error) {
+      // What may pass is tried again; of the rest only the owner of the host can be told.
+      if (!forGood.has(errno(error) ?? '')) throw error
       throw leftBehind(output, directory, error instanceof Error ? error.message : String(error))
     }
   },
 })
+
+const forGood: ReadonlySet<string> = new Set(['EACCES', 'EPERM', 'EROFS', 'ELOOP', 'ENOTDIR'])
 
 const leftBehind = (output: string, directory: string, why: string): LeftBehind =>
   new LeftBehind(`${path.join(directory, output)} is left there: ${why}; remove it by hand`)

@@ -32,6 +32,15 @@ test('a free name, one taken from a node and one dropped before become the plane
   }
 })
 
+test('the plane comes back to a name that was dropped and stayed the address of a listener: that is no first time', () => {
+  const address = claimed(wanted.name, { ...served, use: 'address', namedAtMs: 1 })
+  const taken = takeNames([{ ...wanted, row: address }], by, nowMs)
+  assert.ok(taken.kind === 'part')
+  const [write] = taken.part.writes
+  assert.ok(write?.put === 'name-claim' && write.value.holder.kind === 'plane')
+  assert.equal(returnedAtMs({ ...write.value, holder: write.value.holder }), nowMs)
+})
+
 test('a name that the plane has already is only read, so that a drop meanwhile wins the race', () => {
   const taken = takeNames([{ ...wanted, row: claimed(wanted.name, served) }], by, nowMs)
   assert.ok(taken.kind === 'part')

@@ -72,7 +72,8 @@ export const takeNames = (
       use: mine?.use === 'certificate' ? 'certificate' : use,
       joinStrings: mine?.joinStrings ?? 0,
       namedAtMs: named ? nowMs : (mine?.namedAtMs ?? null),
-      retaken: mine !== null && mine.dropped !== null,
+      // Also one that was dropped and stayed the address of a listener.
+      retaken: mine !== null && (mine.dropped !== null || mine.namedAtMs !== null),
       dropped: null,
     }
     const carriedUntilMs = row?.value.carriedUntilMs ?? 0

@@ -7,7 +7,7 @@ import type { EntryType } from '#domain/core/journal-entry.ts'
 import type { NodeId } from '#domain/core/node.ts'
 import { isRefusal } from '#domain/core/refusal.ts'
 import { outputsFor } from '#domain/programs/output.ts'
-import { liveLeaves, programKey } from '#domain/programs/program.ts'
+import { leavesOf, programKey } from '#domain/programs/program.ts'
 import { decideEndUnlisted } from '#domain/programs/unlisted.ts'
 import { commitDecision } from '#plane/core/commit-decision.ts'
 import { withStore, type Core, type FlowCore } from '#plane/core/core.ts'
@@ -37,29 +37,30 @@ export const followListedOutputs = (core: SweepCore & Pick<Core, 'log' | 'feed'>
   let owesAll = true
   const owed = new Set<NodeId>()
 
+  const failed = (error: unknown): void => {
+    core.log.warn({ err: error }, 'outputs that are not listed any more could not be ended; it is tried again')
+  }
   const owe = (node: NodeId): void => {
     if (owed.size < mostOwed) owed.add(node)
     else owesAll = true
   }
   const end = async (acting: SweepCore, node: NodeId): Promise<void> => {
-    // Until it is done: what fails is tried again.
+    // Until it is done: what fails is tried again, and keeps no other node waiting.
     owe(node)
-    if (await endUnlisted(acting, node)) owed.delete(node)
+    const done = await endUnlisted(acting, node).catch((error: unknown) => failed(error))
+    if (done === true) owed.delete(node)
   }
   const sweep = async (acting: SweepCore): Promise<void> => {
     owesAll = false
     try {
       for (const node of await nodesWithLeaves(acting)) {
-        if (!(await endUnlisted(acting, node))) owe(node)
+        await end(acting, node)
         await turn(acting.timers)
       }
     } catch (error) {
       owesAll = true
       throw error
     }
-  }
-  const failed = (error: unknown): void => {
-    core.log.warn({ err: error }, 'outputs that are not listed any more could not be ended; it is tried again')
   }
   core.feed.subscribe('listed outputs', ({ origin, writes, entries }) => {
     const nodes = entries.flatMap(({ entry: { type, node } }) => (assigning.has(type) && node !== null ? [node] : []))
@@ -92,11 +93,11 @@ export const followListedOutputs = (core: SweepCore & Pick<Core, 'log' | 'feed'>
 }
 
 /** Other work gets its turn in between: on SQLite each of these reads ends in the turn it is asked in. */
-const nodesWithLeaves = async ({ store, timers, clock }: SweepCore): Promise<ReadonlySet<NodeId>> => {
-  const nowMs = clock.nowMs()
+const nodesWithLeaves = async ({ store, timers }: SweepCore): Promise<ReadonlySet<NodeId>> => {
   const nodes = new Set<NodeId>()
   for await (const program of everyRow(store, 'program', programKey, { timers }))
-    if (liveLeaves(program, nowMs).length > 0) nodes.add(program.node)
+    // Also those that have expired by this clock: it may be wrong, and nobody would look again.
+    if (leavesOf(program).length > 0) nodes.add(program.node)
   return nodes
 }
 

@@ -10,6 +10,7 @@ import type { FlowCore } from '#plane/core/core.ts'
 import { domainSettingsRow } from '#plane/core/domain-settings-row.ts'
 import { programsOf } from '#plane/core/programs-of-node.ts'
 import type { WriteLimit } from '#plane/limits/write-limit.ts'
+import { longestPlace } from '#wire/programs/programs-api.ts'
 
 export type OutputsIntake = {
   take(principal: NodePrincipal, shown: readonly OutputShown[], correlation: string): Promise<void>
@@ -49,6 +50,7 @@ export const openOutputsIntake = (core: FlowCore, writeLimit: WriteLimit): Outpu
       const bounded = shown.map((one) => ({
         ...one,
         failure: one.failure === null ? null : boundedText(one.failure),
+        place: one.place === null || one.place === undefined ? one.place : boundedText(one.place, longestPlace),
       }))
       core.store.observe(principal.id, { outputs: bounded })
       undecided.set(principal.id, bounded)

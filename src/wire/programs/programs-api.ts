@@ -98,6 +98,9 @@ export const programsApi = {
   }),
 }
 
+/** Of the path of an output on its host, in characters. */
+export const longestPlace = 400
+
 /** The agent's frame `outputs_state`: what is in place on the host. */
 export const OutputsState = {
   outputs: Type.Array(
@@ -105,7 +108,7 @@ export const OutputsState = {
       {
         name: OutputName,
         /** The folder that its program reads; null: this host has none for it. */
-        place: Type.Optional(orNull(text(400))),
+        place: Type.Optional(orNull(text(longestPlace))),
         /** Of the leaf that programs read now, hex; null: none. */
         serial: orNull(Type.String({ pattern: '^[0-9a-f]{1,40}$' })),
         /** Why the newest could not be put in place, or its reload failed; null: it is. */
