@@ -45,7 +45,11 @@ const readOnly = (paths: readonly string[], { proc }: Trees): CheckResult => {
       : paths.flatMap((one) => holding(one, mounts) ?? [])
   const bad = looked.filter((mount) => mount.readOnly)
   if (bad.length > 0) return failed(`read-only: ${bad.map(({ place, device }) => `${place} (${device})`).join(', ')}`)
-  return passed(`${looked.length} file systems can be written`)
+  return passed(
+    looked.length === 0
+      ? 'no file system is on a disk: there is nothing to look at'
+      : `${looked.length} file systems can be written`,
+  )
 }
 
 /** The kernel writes spaces and backslashes in octal. */

@@ -35,7 +35,8 @@ export type ServiceHost = {
 }
 
 export type ListedServices = Pick<ServiceHost, 'status' | 'close'> & {
-  start(order: ServiceOrder): Promise<'started' | 'kept' | Refused>
+  /** `order`: made when its turn has come, by agent.toml as it is then. */
+  start(name: string, order: () => ServiceOrder | Refused): Promise<'started' | 'kept' | Refused>
   stop(name: string): Promise<void | Refused>
 }
 
@@ -114,11 +115,13 @@ export const openListedServices = (
   tick()
 
   return {
-    start: (order) =>
-      turns.take('service', order.name, async () => {
+    start: (name, orderNow) =>
+      turns.take('service', name, async () => {
+        const order = orderNow()
+        if ('code' in order) return order
         // Before it is there: agent.toml may change while it is being started.
         isStale = true
-        ended.delete(order.name)
+        ended.delete(name)
         try {
           return await host.start(order)
         } finally {

@@ -13,7 +13,7 @@ import type { Timers } from '#platform/timers.ts'
 import { faultOfPath, type Trust } from '#platform/trusted-path.ts'
 import type { AgentToml } from './agent-toml.ts'
 import { checkKernelLog } from './kernel-log.ts'
-import { listingOf, openListedServices } from './listed-services.ts'
+import { listingOf, openListedServices, type ServiceOrder } from './listed-services.ts'
 import { readAgentToml } from './read-agent-toml.ts'
 import {
   argumentsFor,
@@ -106,28 +106,11 @@ export const openVerbs = (
         if (reload === undefined) return refused('NOT_ALLOWED', `agent.toml lists no reload ${name}`)
         return (await runReload(name, reload, { runs, mark, over }, trust)) ?? {}
       }),
-    'service.start': async (toml, given) => {
-      const { name, digest, restart, environment, working_directory } = given
-      const listed = toml.services.get(name)
-      if (listed === undefined) return refused('NOT_ALLOWED', `agent.toml lists no service ${name}`)
-      const words = argumentsFor(name, listed, given.arguments)
-      if ('code' in words) return words
-      const user = userOf(name, listed, agentUser)
-      if (user !== null && 'code' in user) return user
-      const set = environmentFor(name, listed, environment)
-      if ('code' in set) return set
-      // A program may read what lies where it is started: an agent that chose the place would choose what is run.
-      if (working_directory !== null && working_directory !== listed.workingDirectory)
-        return refused(
-          'NOT_ALLOWED',
-          `agent.toml does not list ${working_directory} for service ${name}: working_directory`,
-        )
-      const fault = faultOfProgram(listed.executable, trust)
-      if (fault !== null) return fault
-      const command = [listed.executable, ...words.words]
-      const cwd = listed.workingDirectory ?? '/'
-      const order = { name, digest, restart, command, user, env: set.env, cwd, listing: listingOf(listed) }
-      const outcome = await services.start(order)
+    'service.start': async (_toml, given) => {
+      const outcome = await services.start(given.name, () => {
+        const read = readAgentToml(agentToml, trust)
+        return read.kind === 'refused' ? read : orderFor(read.toml, given, agentUser, trust)
+      })
       return typeof outcome === 'string' ? { outcome } : outcome
     },
     'service.stop': async (_toml, { name }) => (await services.stop(name)) ?? {},
@@ -191,6 +174,35 @@ export const openVerbs = (
       return services.close()
     },
   }
+}
+
+/** What is started, as far as agent.toml allows it. */
+const orderFor = (
+  toml: AgentToml,
+  given: RequestOf<'service.start'>,
+  agentUser: Owner | null,
+  trust: Trust,
+): ServiceOrder | Refused => {
+  const { name, digest, restart, environment, working_directory } = given
+  const listed = toml.services.get(name)
+  if (listed === undefined) return refused('NOT_ALLOWED', `agent.toml lists no service ${name}`)
+  const words = argumentsFor(name, listed, given.arguments)
+  if ('code' in words) return words
+  const user = userOf(name, listed, agentUser)
+  if (user !== null && 'code' in user) return user
+  const set = environmentFor(name, listed, environment)
+  if ('code' in set) return set
+  // A program may read what lies where it is started: an agent that chose the place would choose what is run.
+  if (working_directory !== null && working_directory !== listed.workingDirectory)
+    return refused(
+      'NOT_ALLOWED',
+      `agent.toml does not list ${working_directory} for service ${name}: working_directory`,
+    )
+  const fault = faultOfProgram(listed.executable, trust)
+  if (fault !== null) return fault
+  const command = [listed.executable, ...words.words]
+  const cwd = listed.workingDirectory ?? '/'
+  return { name, digest, restart, command, user, env: set.env, cwd, listing: listingOf(listed) }
 }
 
 /**

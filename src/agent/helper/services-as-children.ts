@@ -22,6 +22,9 @@ type Life = {
 
 export const servicesAsChildren = (timers: Timers): ServiceHost => {
   const lives = new Map<string, Life>()
+  /** Also those that are not in `lives` any more: a process may need a while to end. */
+  const endings = new Set<Promise<void>>()
+  let isClosed = false
 
   /** One that cannot be started has ended, and is tried again as its policy says. */
   const begin = (life: Life): void => {
@@ -39,11 +42,13 @@ export const servicesAsChildren = (timers: Timers): ServiceHost => {
       life.cancelRestart = timers.after(waitMs, () => begin(life), 'background')
     })
   }
-  const end = async (life: Life): Promise<void> => {
+  const end = (life: Life): Promise<void> => {
     life.over = true
     life.cancelRestart()
     if (lives.get(life.order.name) === life) lives.delete(life.order.name)
-    await life.process?.stop(stopWithinMs)
+    const ending = (life.process?.stop(stopWithinMs) ?? Promise.resolve()).then(() => void endings.delete(ending))
+    endings.add(ending)
+    return ending
   }
   const stop = async (name: string): Promise<void> => {
     const life = lives.get(name)
@@ -54,6 +59,7 @@ export const servicesAsChildren = (timers: Timers): ServiceHost => {
       const before = lives.get(order.name)?.order
       if (before?.digest === order.digest && before.listing === order.listing) return 'kept'
       await stop(order.name)
+      if (isClosed) throw new Error('the helper is ending')
       const life: Life = {
         order,
         process: null,
@@ -82,6 +88,10 @@ export const servicesAsChildren = (timers: Timers): ServiceHost => {
           lines: [...(process?.lastLines(shownLines) ?? lines)],
         })),
       ),
-    close: async () => void (await Promise.all([...lives.values()].map(end))),
+    close: async () => {
+      isClosed = true
+      for (const life of lives.values()) void end(life)
+      await Promise.all(endings)
+    },
   }
 }

@@ -95,10 +95,16 @@ const untilText = (notAfter: string, nowMs: number): string => {
   return `${until} (${notAfter})`
 }
 
+/** Files may be in place that the program could not be told to read. */
+const standing = (why: string | null, isThere: boolean): string => {
+  if (why === null) return 'is in place'
+  return isThere ? 'is in place, and something FAILED' : 'is NOT in place'
+}
+
 export const programLines = ({ programs = [] }: Pick<NodeDetail, 'programs'>, nowMs: number): string[] =>
-  programs.map(({ output, place, serial, not_after: notAfter, names, why }) =>
+  programs.map(({ output, place, serial, serial_in_place: inPlace, not_after: notAfter, names, why }) =>
     [
-      `${output} ${why === null ? 'is in place' : 'is NOT in place'}${place === null ? '' : `, ${place}`}`,
+      `${output} ${standing(why, inPlace !== null && inPlace === serial)}${place === null ? '' : `, ${place}`}`,
       ...(serial === null || notAfter === null ? [] : [`serial ${serial}`, untilText(notAfter, nowMs)]),
       ...(names.length === 0 ? [] : [`names ${names.join(', ')}`]),
       ...(why === null ? [] : [why]),

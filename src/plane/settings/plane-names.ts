@@ -95,7 +95,7 @@ export const openPlaneNames = (core: Core, parts: PlaneNamesParts): PlaneNames =
     for (const { name } of unneeded) {
       const host = bareName(name)
       const dropped = await dropName(leader, parts, host, 'no node needs it any more', releasing)
-      if (!isRefusal(dropped)) core.log.info({ name: host }, 'the plane has dropped a former name')
+      if (!isRefusal(dropped)) core.log.info({ host }, 'the plane has dropped a former name')
     }
   }
 
