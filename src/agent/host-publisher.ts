@@ -87,7 +87,8 @@ export const openHostPublisher = (
     },
     remove: async (output, place) =>
       place.by === 'agent' ? own.remove(output, place.directory) : helper.remove(output, place),
-    reload: async (name) => (allows?.reloads.includes(name) === true ? helper.reload(name) : reloadHere(name)),
+    // Where there is a helper its agent.toml is the upper bound, also for what the agent could run by itself.
+    reload: async (name) => (allows === null ? reloadHere(name) : helper.reload(name)),
     close: () => {
       cancel()
       ending.abort()
