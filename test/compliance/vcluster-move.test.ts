@@ -26,6 +26,8 @@ test('T17: a node is moved twice, and its certificate file stays byte for byte w
     })
   await runsUnder(null)
   const certificateFile = (): string => fs.readFileSync(path.join(agent.state, 'identity.json'), 'utf8')
+  // It writes down that its certificate has worked, a moment after the channel is open.
+  await eventually('the first use on record', () => certificateFile().includes('"proven": true'))
   const before = { file: certificateFile(), node: await nodeOf(plane, 'gpu-001') }
 
   await act(plane, 'gpu-001', 'assign', { to: 'training' })
