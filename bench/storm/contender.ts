@@ -11,7 +11,6 @@ export type Contender = {
   readonly replicas: number
   /** What every process spends while the machines do one thing. */
   run(order: Order): Promise<Phase>
-  settledBytes(): Promise<number>
 }
 
 export type Phase = {
@@ -84,6 +83,5 @@ export const startContender = async (t: Scope, entrant: Entrant, count: number):
       if (order.do === 'enroll' && failures === null) await client.check(order.from, order.to)
       return { done, ms, failures: failures ?? [], cpuMs: each((who) => after[who] - before[who]) }
     },
-    settledBytes: () => plane.settledBytes(),
   }
 }

@@ -69,7 +69,6 @@ async function storm(contenders: readonly Contender[]): Promise<readonly Outcome
     contender,
     warmUp: warmUpEach * contender.replicas,
     ...{ bare: noPhase, enroll: noPhase, confirm: noPhase, channel: noPhase },
-    memory: [] as [number, number][],
   }))
   const inTurns = async (run: (one: (typeof running)[number], step: number) => Promise<void>): Promise<void> => {
     for (let step = 0; step < steps; step++) for (const one of running) await run(one, step)
@@ -91,31 +90,8 @@ async function storm(contenders: readonly Contender[]): Promise<readonly Outcome
       const [from, to] = [part(one.warmUp + nodes, step), part(one.warmUp + nodes, step + 1)]
       one[what] = together(one[what], await one.contender.run({ do: what, from, to, at_once: atOnce }))
     })
-  // Once more for their memory alone: collections that are asked for make the runtime collect more often for a while, which would
-  // be measured as the cost of a channel.
-  await inTurns(async (one, step) => {
-    const all = one.warmUp + nodes
-    if (step === 0) {
-      await one.contender.run({ do: 'close', from: 0, to: all })
-      one.memory.push([0, await one.contender.settledBytes()])
-    }
-    const [from, to] = [part(all, step), part(all, step + 1)]
-    await one.contender.run({ do: 'channel', from, to, at_once: atOnce })
-    one.memory.push([to, await one.contender.settledBytes()])
-  })
-  return running.map(({ contender, memory, bare, enroll, confirm, channel }) => ({
+  return running.map(({ contender, bare, enroll, confirm, channel }) => ({
     name: contender.name,
     ...{ bare, enroll, confirm, channel },
-    bytesEach: contender.replicas > 1 ? null : slope(memory),
   }))
-}
-
-/** Of settled memory over the number of channels: what one of them holds. */
-function slope(points: readonly [number, number][]): number {
-  const mean = (of: (point: readonly [number, number]) => number) =>
-    points.reduce((sum, p) => sum + of(p), 0) / points.length
-  const x = mean((p) => p[0])
-  const y = mean((p) => p[1])
-  const over = points.reduce((sum, p) => sum + (p[0] - x) * (p[1] - y), 0)
-  return over / points.reduce((sum, p) => sum + (p[0] - x) ** 2, 0)
 }

@@ -8,14 +8,12 @@ export type Outcome = {
   /** Nothing done: the channel is the first use. */
   readonly confirm: Phase
   readonly channel: Phase
-  /** Null: of several processes, each of which settles by itself, the slope says nothing. */
-  readonly bytesEach: number | null
 }
 
 const say = (label: string, text: string): void => console.log(`${label.padEnd(16)} ${text}`)
 
 export const printOutcome = (outcome: Outcome, nodes: number): void => {
-  const { name, bare, enroll, confirm, channel, bytesEach } = outcome
+  const { name, bare, enroll, confirm, channel } = outcome
   console.log(`\n${name}`)
   for (const [label, phase] of [...named(outcome), ['bare handshake', bare]] as const) {
     const { plane, database } = phase.cpuMs
@@ -31,8 +29,6 @@ export const printOutcome = (outcome: Outcome, nodes: number): void => {
   say('failures', String(failures))
   const seconds = (nodes * msEach(outcome)) / 1000
   say('whole storm', `${seconds.toFixed(1)} s, ${(nodes / seconds).toFixed(0)} nodes a second`)
-  if (bytesEach !== null)
-    say('open channel', `${(bytesEach / 1024).toFixed(1)} KiB of plane memory each (aim: at most 60)`)
   const ratio = planeCpu(enroll) / planeCpu(bare)
   say('ratio', `${ratio.toFixed(2)} enrolment CPU to a bare handshake (aim: at most 1.8)`)
   const way = named(outcome).reduce((sum, [, phase]) => sum + planeCpu(phase), 0) / planeCpu(bare)
