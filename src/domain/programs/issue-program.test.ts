@@ -157,6 +157,21 @@ test('two leaves are good at a time: the one before stays, one before that is de
   )
 })
 
+test('a node that asks for one leaf after the other waits, so that the revocation list stays short; what an operator changes does not', () => {
+  const day = 86_400_000
+  const issued = (serial: string, agoMs: number) =>
+    leaf(serial, { issuedAtMs: noonMs - agoMs, notAfterMs: noonMs - agoMs + day })
+  const both = programOf(issued('b', 1000), issued('a', 60_000))
+  const verdict = decideProgram({ ...facts, program: both })
+  assert.ok(verdict.kind === 'refused' && verdict.code === 'RATE_LIMITED')
+  assert.equal(verdict.retryAfterMs, day / 24 - 60_000)
+  assert.equal(codeOf({ program: both, nowMs: noonMs + day / 24 }), 'admitted')
+  assert.equal(codeOf({ program: programOf(issued('b', 1000)) }), 'admitted', 'a second one denies none')
+  assert.equal(codeOf({ program: both, withdrawn: ['ca'] }), 'admitted')
+  const renamed = programOf({ ...issued('b', 1000), names: ['dns:other.example'] }, issued('a', 60_000))
+  assert.equal(codeOf({ program: renamed }), 'admitted')
+})
+
 test('a leaf that leaves its row is denied also where it has expired by a clock that may be wrong', () => {
   const ended = { ...leaf('a'), notAfterMs: noonMs - 1 }
   const denied = written({ program: programOf(leaf('b'), ended) }).writes.filter(({ put }) => put === 'denial')

@@ -88,8 +88,31 @@ export const decideProgram = (facts: ProgramFacts): ProgramAdmitted | ProgramRep
   const current = facts.program?.value.current ?? null
   if (current?.spki === key.spkiHash && isStillGood(current, names, facts)) return { kind: 'repeat', slot: current }
   return (
-    keyUnfit(facts, output, key) ?? { kind: 'admitted', facts, names, order: orderOf(facts, output, key, names, nowMs) }
+    keyUnfit(facts, output, key) ??
+    tooSoon(facts, output, names) ?? {
+      kind: 'admitted',
+      facts,
+      names,
+      order: orderOf(facts, output, key, names, nowMs),
+    }
   )
+}
+
+/** In which part of its lifetime a leaf is followed by two others at the earliest. */
+const soonestThird = 1 / 24
+
+/**
+ * A third leaf denies the first, which stays on the revocation list until its end. A node that is not its own master any more must not
+ * make that list longer than agents take, which would keep every later revocation from them. What an operator changes is not held up.
+ */
+const tooSoon = (facts: ProgramFacts, { name }: Output, names: readonly string[]): Refusal | null => {
+  const { current = null, former = null } = facts.program?.value ?? {}
+  if (current === null || former === null || former.notAfterMs <= facts.nowMs) return null
+  if (!isStillGood(current, names, facts)) return null
+  const waitMs = former.issuedAtMs + (former.notAfterMs - former.issuedAtMs) * soonestThird - facts.nowMs
+  if (waitMs <= 0) return null
+  const detail = `output ${name} has got two certificates within a short time`
+  return { ...refuse('RATE_LIMITED', detail), retryAfterMs: Math.ceil(waitMs) }
 }
 
 const isRenewal = ({ program }: ProgramFacts): boolean => program !== null && program.value.current !== null
