@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import * as https from 'node:https'
 import * as tls from 'node:tls'
 import { test, type TestContext } from 'node:test'
-import { peerCertificate, type SecuredSocket } from './tls-server.ts'
+import { destroyWhenSent, peerCertificate, type SecuredSocket } from './tls-server.ts'
 import { openTlsListener } from './tls-listener.ts'
 import { systemTimers } from './timers.ts'
 import type { HttpRequest, HttpResponse } from './http-server.ts'
@@ -117,6 +117,21 @@ for (const threads of [0, 1, 2]) {
     const closed = new Promise((resolve) => socket.once('close', resolve))
     upgraded[0]?.destroy()
     await within('the client to notice', 10_000, closed)
+  })
+
+  test(`${threads} threads: what was written last before a connection ends arrives, however much was written in that turn`, async (t) => {
+    const { connect, upgraded } = await open(t, threads, () => assert.fail('a request'))
+    const socket = await connect()
+    let text = ''
+    socket.on('data', (bytes: Buffer) => (text += bytes.toString('latin1')))
+    socket.write('GET / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n')
+    const served = await eventually('the upgrade', () => upgraded[0])
+    const closed = new Promise((resolve) => socket.once('close', resolve))
+    for (const word of ['one ', 'two ', 'last']) served.write(word)
+    destroyWhenSent(systemTimers, served, 10_000)
+    await within('the end', 10_000, closed)
+    assert.match(text, /one two last$/)
+    await eventually('the end here', () => served.destroyed)
   })
 
   test(`${threads} threads: a caller that closes its side right after its request is answered`, async (t) => {

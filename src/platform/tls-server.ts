@@ -3,9 +3,11 @@ import * as http from 'node:http'
 import * as https from 'node:https'
 import type { Server } from 'node:https'
 import type { RequestListener } from 'node:http'
+import type { Duplex } from 'node:stream'
 import type { TLSSocket } from 'node:tls'
 import { droppable } from './dropped-requests.ts'
 import { ThreadSocket } from './thread-socket.ts'
+import type { Timers } from './timers.ts'
 
 export type { Server as HttpsServer } from 'node:https'
 export type { TLSSocket } from 'node:tls'
@@ -91,4 +93,14 @@ export const peerCertificate = (socket: SecuredSocket): Buffer | null => {
     return socket.certificate === null ? null : Buffer.from(socket.certificate, 'latin1')
   const certificate = socket.getPeerX509Certificate()
   return certificate === undefined ? null : certificate.raw
+}
+
+/**
+ * TLS hands one write to the kernel in a turn of the event loop, and a plain `destroy` loses those behind it. Here all of them
+ * go out, if the other end takes them within a while. It is not waited for otherwise.
+ */
+export const destroyWhenSent = (timers: Pick<Timers, 'after'>, socket: Duplex, withinMs: number): void => {
+  const cancel = timers.after(withinMs, () => socket.destroy(), 'background')
+  socket.once('close', cancel)
+  socket.end(() => socket.destroy())
 }

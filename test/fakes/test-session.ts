@@ -12,6 +12,7 @@ export type TestSocket = SessionSocket & {
   bufferedAmount: number
   /** Frames, `ping` and `pong:PAYLOAD`, oldest first. */
   readonly sent: Json[]
+  /** How often it was closed, with or without what was sent before. */
   readonly terminated: () => number
   readonly paused: () => boolean
 }
@@ -31,6 +32,7 @@ export const testSocket = (): TestSocket => {
     pause: () => void (paused = true),
     resume: () => void (paused = false),
     terminate: () => void terminated++,
+    cut: () => void terminated++,
   }
 }
 

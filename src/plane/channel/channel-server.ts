@@ -6,7 +6,7 @@ import { markedWord } from '#domain/core/plane-mark.ts'
 import type { NodePrincipal } from '#domain/core/principal.ts'
 import { isRefusal, type Refusal } from '#domain/core/refusal.ts'
 import { isoTime } from '#platform/clock.ts'
-import type { Duplex, IncomingMessage } from '#platform/tls-server.ts'
+import { destroyWhenSent, type Duplex, type IncomingMessage } from '#platform/tls-server.ts'
 import { evidenceIn } from '#wire/core/agent-evidence.ts'
 import {
   channelFrameLimit,
@@ -68,7 +68,8 @@ export const openChannelServer = (core: ServedCore, parts: ServedParts): Channel
         let opened: Session | null = null
         server.handleUpgrade(request, socket, head, (webSocket) => {
           presence.forget(principal.id)
-          const session = sessions.open(webSocket, principal, evidence, number)
+          const cut = (): void => destroyWhenSent(core.timers, socket, lastWordsMs)
+          const session = sessions.open(Object.assign(webSocket, { cut }), principal, evidence, number)
           opened = session
           holders.opened(session, node)
           limitToCertificate(session, node)
@@ -81,7 +82,7 @@ export const openChannelServer = (core: ServedCore, parts: ServedParts): Channel
   }
 }
 
-/** How long the other side has to read why its frames are refused. */
+/** How long the other side has to read why its channel ends. */
 const lastWordsMs = 1000
 
 /** As an agent that stops closes it. */

@@ -1,4 +1,4 @@
-// One open channel. From the moment it ends no frame of it is handled: the socket is destroyed without waiting for the other side.
+// One open channel. From the moment it ends no frame of it is handled: the socket is closed without waiting for the other side.
 // A replica whose lease is over sends nothing over it any more.
 
 import type { WebSocket } from 'ws'
@@ -14,7 +14,10 @@ type Message = PlaneFrame extends infer F ? (F extends PlaneFrame ? Pick<F, 'typ
 export type SessionSocket = Pick<
   WebSocket,
   'bufferedAmount' | 'send' | 'ping' | 'pong' | 'pause' | 'resume' | 'terminate'
->
+> & {
+  /** Hands what was sent to the kernel, and destroys the socket then, or soon in any case. */
+  cut(): void
+}
 
 export type Revisions = { readonly config: number; readonly trust: number }
 
@@ -125,18 +128,22 @@ export class Session {
     this.#waiting.push(run)
   }
 
-  /** Says why, as far as the socket takes it at once, and destroys it. */
+  /** Says why, if the other side still reads, and cuts the socket. */
   end(code: string, detail: string | null, retryAfterMs: number | null = null): void {
     const retry = retryAfterMs === null ? {} : { retry_after_ms: retryAfterMs }
     if (this.#hasRoom()) this.#write({ type: 'closing', body: { code, detail, ...retry } })
-    this.destroy()
+    this.#over(() => this.#socket.cut())
   }
 
   destroy(): void {
+    this.#over(() => this.#socket.terminate())
+  }
+
+  #over(closeSocket: () => void): void {
     if (!this.#alive) return
     this.#alive = false
     this.#waiting = []
-    this.#socket.terminate()
+    closeSocket()
     this.#onEnd(this)
   }
 
