@@ -2,7 +2,8 @@
 // certificate that is checked, on a new TLS 1.3 connection and on a kept one. They take turns in one run, so that whatever
 // else the machine does befalls all of them.
 //
-// Muster runs twice: with a thread for TLS, and as it is by default, on one thread.
+// Muster runs twice: with a thread for TLS, and on one thread. Beside them a server on Node that only answers shows what of an
+// identity is Node's own.
 //
 // step-ca and Vault are built once (Go 1.26, a few minutes). CPU is of the server alone, user and system, all threads.
 //
@@ -12,11 +13,11 @@
 import { parseArgs } from 'node:util'
 import type { Scope } from '../../test/process/cleanup.ts'
 import { benchRun } from '../bench-run.ts'
-import { startLoadClient, type Order, type Target } from '../load-client.ts'
+import { startLoadClient, type Order } from '../load-client.ts'
 import { makeTokens, startPlane } from '../plane-process.ts'
 import { cpuMs } from '../process-cost.ts'
-import { nothingMeasured, printSideBySide, type Measured, type Mode } from './print-side-by-side.ts'
-import { startStepCa, startVault } from './rivals.ts'
+import { nodeAlone, nothingMeasured, printSideBySide, type Measured, type Mode } from './print-side-by-side.ts'
+import { startNodeAlone, startStepCa, startVault, type Rival } from './rivals.ts'
 
 const { values } = parseArgs({ options: { identities: { type: 'string' }, rounds: { type: 'string' } } })
 const identities = Number(values.identities ?? 6000)
@@ -29,12 +30,7 @@ const atOnce = 16
 const warmUp = 600
 const modes: readonly Mode[] = ['handshake', 'new', 'kept']
 
-type Contender = {
-  readonly name: string
-  readonly pid: number
-  readonly target: Target
-  readonly secrets: readonly string[]
-}
+type Contender = Rival & { readonly name: string; readonly secrets: readonly string[] }
 
 await benchRun(async (t) => {
   const perRound = Math.ceil(identities / rounds)
@@ -42,8 +38,9 @@ await benchRun(async (t) => {
   const contenders = [
     await muster(t, 'Muster', total, ['--tls-threads', '1']),
     await muster(t, 'one thread', total, []),
-    await rival(t, 'step-ca'),
-    await rival(t, 'Vault'),
+    { name: 'step-ca', ...(await startStepCa(t)), secrets: [] },
+    { name: 'Vault', ...(await startVault(t)), secrets: [] },
+    { name: nodeAlone, ...(await startNodeAlone(t)), secrets: [] },
   ]
   console.log(`side by side: ${identities} identities of each kind from each, ${atOnce} at a time, in ${rounds} rounds`)
   const running = await Promise.all(contenders.map((contender) => prepare(t, contender, total)))
@@ -61,10 +58,6 @@ async function muster(t: Scope, title: string, count: number, options: readonly 
   const { host: address, hostname: name } = new URL(plane.nodeUrl)
   const secrets = await makeTokens(plane, count)
   return { name: title, pid: plane.pid, target: { server: 'muster', address, name, roots: plane.rootPem }, secrets }
-}
-
-async function rival(t: Scope, name: 'step-ca' | 'Vault'): Promise<Contender> {
-  return { name, ...(await (name === 'Vault' ? startVault : startStepCa)(t)), secrets: [] }
 }
 
 async function prepare(t: Scope, { name, pid, target, secrets }: Contender, count: number) {
@@ -86,7 +79,7 @@ async function prepare(t: Scope, { name, pid, target, secrets }: Contender, coun
     const { done, ms, failures } = await client.ask(order)
     const measured = { done, ms, cpuMs: cpuMs(pid) - before, clientCpuMs: cpuMs(client.pid) - clientBefore }
     if (done !== of) throw new Error(`${name}: ${of - done} of ${of} failed: ${failures?.[0]}`)
-    if (order.do === 'enroll') await client.check(order.from, order.to)
+    if (order.do === 'enroll' && name !== nodeAlone) await client.check(order.from, order.to)
     return measured
   }
   return { name, run }

@@ -1,3 +1,6 @@
+/** Gives no identities: what it costs is the floor of any server on Node. */
+export const nodeAlone = 'Node alone'
+
 export type Mode = 'handshake' | 'new' | 'kept'
 
 /** One round of one mode. */
@@ -43,6 +46,13 @@ export const printSideBySide = (results: ReadonlyMap<string, Rounds>): void => {
   console.log(
     `\nMuster: ${(perIdentity(sum(muster.new)) / bare).toFixed(2)} bare handshakes an enrolment (aim: at most 1.8)`,
   )
+  const [alone, oneThread] = [results.get(nodeAlone)!, results.get('one thread')!]
+  for (const mode of ['new', 'kept'] as const) {
+    const floor = perIdentity(sum(alone[mode])) / perIdentity(sum(oneThread[mode]))
+    console.log(
+      `A server on Node that only answers costs ${floor.toFixed(2)} of Muster on one thread on ${mode} connections`,
+    )
+  }
   for (const [name, rounds] of results) {
     const aim = aims[name]
     if (aim === undefined) continue

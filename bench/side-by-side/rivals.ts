@@ -6,6 +6,7 @@ import { spawn } from 'node:child_process'
 import * as fs from 'node:fs'
 import * as https from 'node:https'
 import * as path from 'node:path'
+import { createInterface } from 'node:readline'
 import { makeIntermediate, makeRoot } from '#plane/authority/make-issuer.ts'
 import { buildCertificate } from '#pki/certificate.ts'
 import { generateKey, keyId } from '#pki/keys.ts'
@@ -13,7 +14,7 @@ import { toPem } from '#pki/pem.ts'
 import { systemRandom } from '#platform/random.ts'
 import { builtPeer } from '../../test/peers/built-peer.ts'
 import { cleanup, type Scope } from '../../test/process/cleanup.ts'
-import { eventually } from '../../test/process/eventually.ts'
+import { eventually, within } from '../../test/process/eventually.ts'
 import { freePort } from '../../test/process/free-port.ts'
 import { tempFolder } from '../../test/process/temp-folder.ts'
 import type { Target } from '../load-client.ts'
@@ -100,6 +101,17 @@ export const startVault = async (t: Scope): Promise<Rival> => {
   const { certificate: root } = made['data'] as { certificate: string }
   const roots = `${server.chainPem}${root}\n`
   return { pid: child.pid!, target: { ...at, roots, server: 'vault', token, path: '/v1/pki/sign/node' } }
+}
+
+/** Not a rival: Node itself. */
+export const startNodeAlone = async (t: Scope): Promise<Rival> => {
+  const child = spawn(process.execPath, [path.join(import.meta.dirname, 'node-alone.ts')], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  cleanup(t, () => void child.kill('SIGKILL'))
+  const line = new Promise<string>((resolve) => createInterface({ input: child.stdout }).once('line', resolve))
+  const { port, roots } = JSON.parse(await within('Node alone', 60_000, line)) as { port: number; roots: string }
+  return { pid: child.pid!, target: { server: 'muster', address: `127.0.0.1:${port}`, name: 'localhost', roots } }
 }
 
 const answering = (name: string, ask: () => Promise<unknown>): Promise<unknown> =>
