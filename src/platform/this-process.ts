@@ -21,6 +21,9 @@ export const callerName = (): string => {
 /** Which process this is, for people who have several machines. */
 export const processName = (): string => `${os.hostname()} ${process.pid}`
 
+/** How many processors this process may use. */
+export const processors = (): number => os.availableParallelism()
+
 /** How many files this process may have open; 1024 where the system does not say. */
 export const openFileLimit = (): number => {
   const line = readFileIfAny('/proc/self/limits')?.match(/^Max open files\s+(\d+|unlimited)/m)

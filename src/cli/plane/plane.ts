@@ -62,7 +62,7 @@ export const planeOptions = (command: Command): Command =>
     )
     .option(
       '--tls-threads <number>',
-      'threads that speak TLS with nodes; default 0: the main one does (MUSTER_TLS_THREADS)',
+      'threads that speak TLS with nodes; 0: the main one does; default 1 where there are processors (MUSTER_TLS_THREADS)',
     )
     .addOption(
       new Option('--issuer-key <kind>', 'where the issuing key is kept (MUSTER_ISSUER_KEY)').choices([

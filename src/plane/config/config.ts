@@ -3,6 +3,7 @@
 import * as path from 'node:path'
 import type { Network } from '#platform/ip-address.ts'
 import { isIP } from '#platform/resolve-name.ts'
+import { processors } from '#platform/this-process.ts'
 import { parseDuration } from '#wire/core/duration.ts'
 import { domainNameShape, leadsToItself } from '#wire/core/join-string.ts'
 import { loopbackAddress } from '#plane/http/host-rule.ts'
@@ -119,7 +120,7 @@ export const planeConfig = (options: Options, env: Env): PlaneConfig => {
     operatorTls,
     proxyFrom: proxies(options['proxyFrom'], env['MUSTER_PROXY_FROM']),
     connectionsPerSource: connectionsPerSource(given('connectionsPerSource')),
-    tlsThreads: tlsThreads(given('tlsThreads')),
+    tlsThreads: tlsThreads(given('tlsThreads'), replica),
     serverNames: serverNames(options['serverName'], env['MUSTER_SERVER_NAME']),
     issuerKey: oneOf('issuerKey', ['file', 'memory'], 'file'),
     sealKeyFile: given('sealKey'),
@@ -273,8 +274,9 @@ const connectionsPerSource = (text: string | null): number | null => {
 
 const mostTlsThreads = 16
 
-const tlsThreads = (text: string | null): number => {
-  if (text === null) return 0
+/** By default one, which shakes hands about as fast as the main thread decides; replicas on one machine share its processors already. */
+const tlsThreads = (text: string | null, replica: number | null): number => {
+  if (text === null) return replica === null && processors() > 1 ? 1 : 0
   if (!/^\d{1,2}$/.test(text) || Number(text) > mostTlsThreads)
     throw new ConfigProblem(`--tls-threads takes a number from 0 to ${mostTlsThreads}`)
   return Number(text)
