@@ -26,6 +26,8 @@ const pastLeaseMs = long ? 60_000 : leaseMs + 2000
 /** The lease lasts; what others have committed has not been received for too long. */
 const behindMs = (mostBehindMs + leaseMs) / 2
 const framesQueued = 20
+/** To stop one that is back within its lease. */
+const attempts = 5
 
 const three = 'path' in peer('postgres') ? shared<ThreePlanes>((scope) => startThreePlanes(scope)) : null
 
@@ -87,6 +89,8 @@ const entriesAfterRevocation = async ({ rows }: Tables, id: string): Promise<rea
 
 type Outcome = {
   readonly stoppedAtMs: number
+  /** False: its lease was over before it could prolong it, and it came back under a new one. */
+  readonly keptLease: boolean
   readonly receipt: ReceiptView
   readonly lastFrames: readonly string[]
   readonly renewal: string
@@ -108,6 +112,9 @@ const runStopped = async (
 ): Promise<Outcome> => {
   const { node, channel } = await connected(stopped, id)
   const connections = { node: await keptConnection(stopped, node), operator: await keptConnection(stopped, 'operator') }
+  const leaseOfStopped = async (): Promise<number | undefined> =>
+    (await tables.replicas()).find(({ pid }) => pid === stopped.plane.pid)?.number
+  const leaseBefore = await leaseOfStopped()
   stopped.plane.signal('SIGSTOP')
   const [stopMs, stoppedAtMs] = [performance.now(), Date.now()]
   const framesBefore = channel.frames.length
@@ -135,7 +142,10 @@ const runStopped = async (
     eventually('the receipt to be effective', async () => effectiveOnly(await receiptNow()), { withinMs: 10_000 })
   // Under its lease it may still act, so the receipt says nothing yet; without one it never will.
   if (stoppedMs > leaseMs) await untilEffective()
-  else assert.equal((await receiptNow()).effective_at, null)
+  else {
+    const { effective_at: early } = await receiptNow()
+    if ((await leaseOfStopped()) === leaseBefore) assert.equal(early, null)
+  }
   const pongsBefore = channel.pongsReceived()
   stopped.plane.signal('SIGCONT')
 
@@ -143,6 +153,7 @@ const runStopped = async (
   const [renewal, operator, confirmation] = await Promise.all([asked.renewal, asked.operator, asked.confirmation])
   await untilReady(stopped.plane)
   const receipt = await untilEffective()
+  const keptLease = (await leaseOfStopped()) === leaseBefore
   assert.ok([0, 403, 503].includes(renewal.status), `a renewal of a revoked node was answered ${renewal.told}`)
   assert.ok([0, 403, 503].includes(confirmation.status), `a revoked node was answered ${confirmation.told}`)
   assert.deepEqual(
@@ -165,6 +176,7 @@ const runStopped = async (
   for (const { type } of lastFrames) assert.equal(type, 'closing')
   return {
     stoppedAtMs,
+    keptLease,
     receipt,
     lastFrames: lastFrames.map(({ type, body }) => `${type} ${body.code}`),
     renewal: renewal.told,
@@ -195,14 +207,21 @@ const howOf = ({ replicas }: ReceiptView): readonly string[] => replicas.map(({ 
 test('stopped within its lease, for longer than it may be behind: what was queued waits until it has caught up, and is dropped', async (t) => {
   if (three === null) return void withPeer(t, 'postgres')
   const world = three()
-  const { leader, others } = await byLeadership(world)
-  // The one that leads: it has sweeps to do, too.
-  const doors = { stopped: leader, acting: others[1], third: others[0] }
-  const outcome = await runStopped(world, doors, 'behind', behindMs)
-  assert.deepEqual(howOf(outcome.receipt), ['acknowledged', 'acknowledged', 'itself'])
-  const { configRevision, report } = await observed(world.tables, 'behind')
-  assert.deepEqual([configRevision, report], [0, 1])
-  t.diagnostic(told(outcome))
+  for (let attempt = 1; attempt <= attempts; attempt++) {
+    const { leader, others } = await byLeadership(world)
+    // The one that leads: it has sweeps to do, too.
+    const doors = { stopped: leader, acting: others[1], third: others[0] }
+    const id = `behind-${attempt}`
+    const outcome = await runStopped(world, doors, id, behindMs)
+    const { configRevision, report } = await observed(world.tables, id)
+    assert.deepEqual([configRevision, report], [0, 1])
+    t.diagnostic(told(outcome))
+    // A machine that is busy enough makes it late for its own lease, and then it is as in the next test.
+    if (!outcome.keptLease) continue
+    assert.deepEqual(howOf(outcome.receipt), ['acknowledged', 'acknowledged', 'itself'])
+    return
+  }
+  assert.fail('its lease was over each time')
 })
 
 test('SIGSTOP past the lease, the node revoked at a plane that is killed, SIGCONT with its frames and calls queued: none is acted on', async (t) => {
