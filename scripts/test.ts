@@ -13,13 +13,13 @@ import { filesForBothStores } from './both-stores.ts'
 import { check } from './check.ts'
 import { installPeers } from './install-peers.ts'
 import { filesBelow, root } from './repository.ts'
-import { buildTestCommand } from './test-command.ts'
+import { buildTestCommand, compileCommand } from './test-command.ts'
 import { openTestFolder } from './test-folder.ts'
 import { processorIsIdle, processorsAreShared } from './spare-processors.ts'
 import { openLane, type LaneOptions } from './test-lane.ts'
 import { layerOf, layers } from './test-layers.ts'
 import { reportText, totalText, type FileReport } from './test-reporter.ts'
-import { knownTimes, openQueue, writeTimes, type LaneKind, type Times } from './test-times.ts'
+import { knownTimes, openQueue, writeTimes, type KnownTimes, type LaneKind, type Times } from './test-times.ts'
 
 const layerFlags = layers.map((layer) => `--layer=${layer}`)
 const flags = ['--long', '--no-check', '--only-check', '--record', '--count', ...layerFlags]
@@ -75,12 +75,23 @@ const compiled = path.join(folder, 'compiled')
 /** A test that hangs has to fail, not to hold up the rest. Those that wait longer say so themselves. */
 const timeoutMs = long ? 4 * 3600_000 : 300_000
 
-const laneOptions = async (): Promise<LaneOptions> => {
-  const startsProcesses = testFiles.some((file) => layerOf(file) === 'system')
+/** Seconds of the processors, of files that start processes. Less is over before it has paid to compile the command for them. */
+const worthCompiling = 20
+
+const testCommand = async (known: KnownTimes): Promise<Record<string, string>> => {
+  const files = testFiles.filter((file) => layerOf(file) === 'system')
+  if (files.length === 0) return {}
+  const command = await buildTestCommand(compiled)
+  const seconds = files.reduce((sum, file) => sum + (known[file]?.cpu ?? 0), 0)
+  if (seconds >= worthCompiling) await compileCommand(command)
+  return { [commandVariable]: command }
+}
+
+const laneOptions = async (known: KnownTimes): Promise<LaneOptions> => {
   const env = {
     ...process.env,
     NODE_COMPILE_CACHE: compiled,
-    ...(startsProcesses ? { [commandVariable]: await buildTestCommand(compiled) } : {}),
+    ...(await testCommand(known)),
     ...(long ? { MUSTER_LONG: '1' } : {}),
   }
   return { env, countAssertions: given.includes('--count') }
@@ -89,7 +100,7 @@ const laneOptions = async (): Promise<LaneOptions> => {
 const runJobs = async (jobs: readonly Job[]): Promise<boolean> => {
   const startedMs = performance.now()
   const known = knownTimes(root)
-  const options = await laneOptions()
+  const options = await laneOptions(known)
   const queue = openQueue(jobs, reportedAs, known)
   const reports: FileReport[] = []
   const taken: Record<string, Times> = {}

@@ -4,6 +4,7 @@ import assert from 'node:assert/strict'
 import * as fs from 'node:fs'
 import * as path from 'node:path'
 import { test } from 'node:test'
+import { fastify } from 'fastify'
 import { Check } from 'typebox/value'
 import { nodeRoutes, type NodeRouteParts } from '#plane/boot/node-server.ts'
 import { operatorRoutes, type OperatorRouteParts } from '#plane/boot/operator-routes.ts'
@@ -42,6 +43,27 @@ test('what a listener binds is what is declared for it, and nothing else', () =>
       listener.name,
     )
   }
+})
+
+test('what calls take is described by JSON schemas, which a plane no longer checks', async () => {
+  for (const { listener, routes: own } of bound) {
+    const app = fastify({ exposeHeadRoutes: false })
+    for (const { method, path: url, params, query, body } of own)
+      app.route({
+        method,
+        url,
+        schema: {
+          ...(params !== undefined && { params }),
+          ...(query !== undefined && { querystring: query }),
+          ...(body !== undefined && { body }),
+        },
+        handler: () => null,
+      })
+    await assert.doesNotReject(async () => app.ready(), listener.name)
+  }
+  const wrong = fastify()
+  wrong.post('/', { schema: { body: { type: 'text' } } }, () => null)
+  await assert.rejects(async () => wrong.ready(), /schema is invalid/)
 })
 
 test('whatever wire/ declares is bound to a listener', async () => {

@@ -1,10 +1,10 @@
 // What the plane makes of a frame from an agent.
 
-import { Compile } from 'typebox/compile'
 import { AgentFrame } from '#wire/channel/channel.ts'
+import { compiledCheck } from '#wire/core/compiled-check.ts'
 import { hasDuplicateKeys, unfitText } from '#wire/core/strict-json.ts'
 
-const known = Compile(AgentFrame)
+const known = compiledCheck(AgentFrame)
 const knownTypes: ReadonlySet<unknown> = new Set([
   'hello',
   'applied',

@@ -2,16 +2,16 @@
 // release may say things this one cannot use.
 
 import { Type, type Static, type TSchema } from 'typebox'
-import { Compile } from 'typebox/compile'
 import type { Asked, ReplicaNumber, Replicas } from '#plane/store/contract/replicas.ts'
 import { AgentEvidence } from '#wire/core/agent-evidence.ts'
+import { compiledCheck } from '#wire/core/compiled-check.ts'
 
 const orNull = <T extends TSchema>(schema: T) => Type.Union([schema, Type.Null()])
 
 const question = <Q extends TSchema, A extends TSchema>(topic: string, asks: Q, answers: A) => ({
   topic,
-  asks: Compile(asks),
-  answers: Compile(answers),
+  asks: compiledCheck(asks),
+  answers: compiledCheck(answers),
   types: { asks, answers },
 })
 

@@ -50,7 +50,13 @@ export const httpApp = (options: HttpAppOptions): FastifyInstance => {
     // While stopping, what still arrives on open connections is answered like the rest.
     return503OnClosing: false,
     ajv: {
-      customOptions: { coerceTypes: false, removeAdditional: false, useDefaults: false },
+      customOptions: {
+        coerceTypes: false,
+        removeAdditional: false,
+        useDefaults: false,
+        // To check that a schema is one means compiling that of schemas, with the first call of every listener. A test does it.
+        validateSchema: false,
+      },
       onCreate: (ajv) => void (ajv.compile = compiledOnFirstUse(ajv.compile.bind(ajv)) as typeof ajv.compile),
     },
     frameworkErrors: (error, request, reply) => void fail(options, request, reply, error),

@@ -37,10 +37,16 @@ export type Metrics = {
   close(): void
 }
 
+/**
+ * Of the process, once for all planes it has had: what measures them cannot be stopped, and would hold on to the plane that it was
+ * begun for.
+ */
+const processMetrics = new Registry()
+collectDefaultMetrics({ register: processMetrics })
+
 export const openMetrics = (core: Omit<Core, 'random' | 'log'>): Metrics => {
   const registry = new Registry()
   const registers = [registry]
-  collectDefaultMetrics({ register: registry })
   openFleetGauges(core, registers)
   measureStore(core.store, registers)
   openReplicaGauges(core.store.replicas, registers)
@@ -49,7 +55,7 @@ export const openMetrics = (core: Omit<Core, 'random' | 'log'>): Metrics => {
     ...openCounters(registers),
     status: measureStatus(registers),
     measure: (parts) => openPlaneGauges(parts, registers),
-    text: () => registry.metrics(),
+    text: () => Registry.merge([processMetrics, registry]).metrics(),
     close,
   }
 }
