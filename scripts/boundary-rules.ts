@@ -214,8 +214,8 @@ export const mayKnow: Readonly<Record<string, Row>> = {
   },
   'plane/operators': { domain: ['core', 'operators'], plane: ['core', 'http'], wire: ['operators'] },
   'plane/programs': {
-    domain: ['core', 'programs'],
-    plane: ['authority', 'core', 'http', 'identity', 'limits'],
+    domain: ['alerts', 'core', 'programs'],
+    plane: [...types('alerts'), 'authority', 'core', 'http', 'identity', 'limits'],
     wire: ['programs'],
   },
   'plane/plans': {
