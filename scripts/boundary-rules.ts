@@ -66,9 +66,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
   'domain/plans': { domain: ['ca', 'core', 'fleet', 'settings'] },
   'domain/programs': { domain: ['core', 'identity'] },
   'domain/recovery': { domain: ['core', 'identity'] },
-  'domain/revocation': {
-    domain: ['alerts', 'core', 'programs', 'recovery', ...types('fleet', 'identity')],
-  },
+  'domain/revocation': { domain: ['alerts', 'core', 'programs', 'recovery'] },
   'domain/settings': { domain: ['core', 'fleet', 'programs'] },
 
   // What crosses the network, and what operators are shown of the domain.
