@@ -66,9 +66,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
   'domain/plans': { domain: ['ca', 'core', 'fleet', 'settings'] },
   'domain/programs': { domain: ['core', 'identity'] },
   'domain/recovery': { domain: ['core', 'identity'] },
-  'domain/revocation': {
-    domain: ['alerts', 'core', 'programs', 'recovery', ...types('fleet', 'identity')],
-  },
+  'domain/revocation': { domain: ['alerts', 'core', 'programs', 'recovery'] },
   'domain/settings': { domain: ['core', 'fleet', 'programs'] },
 
   // What crosses the network, and what operators are shown of the domain.
@@ -214,8 +212,8 @@ export const mayKnow: Readonly<Record<string, Row>> = {
   },
   'plane/operators': { domain: ['core', 'operators'], plane: ['core', 'http'], wire: ['operators'] },
   'plane/programs': {
-    domain: ['core', 'programs'],
-    plane: ['authority', 'core', 'http', 'identity', 'limits'],
+    domain: ['alerts', 'core', 'programs'],
+    plane: [...types('alerts'), 'authority', 'core', 'http', 'identity', 'limits'],
     wire: ['programs'],
   },
   'plane/plans': {

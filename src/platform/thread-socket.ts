@@ -1,5 +1,5 @@
 import { Duplex } from 'node:stream'
-import { costOf, type ToTlsThread } from './tls-thread-messages.ts'
+import { acknowledgeFrom, costOf, type ToTlsThread } from './tls-thread-messages.ts'
 
 /** As much as a small buffer of the kernel would take: the last words of a channel that is cut are on their way at once. */
 const takenAtOnce = 16 * 1024
@@ -8,9 +8,6 @@ const takenAtOnce = 16 * 1024
 const readWithinMs = 5000
 
 type Written = (error?: Error | null) => void
-
-/** Acknowledged in portions: most callers send less in all, and never wait for it. */
-const acknowledgeFrom = 16 * 1024
 
 /**
  * The main thread's end of a connection that another thread accepted and decrypts. HTTP and channels use it as they use the

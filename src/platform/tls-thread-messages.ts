@@ -3,6 +3,7 @@
 
 import type { HeaderTrouble } from './proxied-server.ts'
 import type { TlsServerOptions } from './tls-server.ts'
+import type { UnreadLimits } from './unread-budget.ts'
 
 export type FromTlsThread = ThreadNews | ConnectionNews
 
@@ -44,8 +45,18 @@ export type ConnectionOrder =
   /** Of what was received, so much has been read, by `costOf`. */
   | readonly ['read', id: number, cost: number]
 
-/** What is received of one connection and not read by the main thread, before its socket is read no further. */
-export const mostOutstanding = 64 * 1024
+/** Acknowledged in portions of so much: most callers send less in all, and never wait for it. */
+export const acknowledgeFrom = 16 * 1024
+
+/**
+ * What is received and not read by the main thread. What is not acknowledged yet counts as unread, so that so much of each
+ * connection has to be free: a connection that waits is always acknowledged once it has been read.
+ */
+export const unreadLimits = (threads: number): UnreadLimits => ({
+  perConnection: 64 * 1024,
+  free: acknowledgeFrom,
+  inAll: (32 * 1024 * 1024) / threads,
+})
 
 /** A message costs memory also where it carries one byte, and a peer chooses the size of its TLS records. */
 export const costOf = (bytes: { readonly length: number }): number => bytes.length + 256
@@ -56,7 +67,7 @@ export type TlsThreadStart = {
   readonly connections: number
   /** How many there are: counted by a thread that accepts one, and discounted by the main thread when it has read of its end. */
   readonly count: Int32Array
-  /** The first id, and the distance from one to the next: each thread counts for itself. */
+  /** The first id, and the distance from one to the next, which is the number of threads: each counts for itself. */
   readonly firstId: number
   readonly idStep: number
 }

@@ -11,13 +11,14 @@ import { systemTimers } from './timers.ts'
 import { handshakeWithinMs, peerCertificate, secureOptions } from './tls-server.ts'
 import {
   costOf,
-  mostOutstanding,
   openOutbox,
+  unreadLimits,
   type ConnectionOrder,
   type FromTlsThread,
   type TlsThreadStart,
   type ToTlsThread,
 } from './tls-thread-messages.ts'
+import { openUnreadBudget } from './unread-budget.ts'
 
 type Held = {
   readonly raw: Socket
@@ -26,6 +27,8 @@ type Held = {
   secured: tls.TLSSocket | null
   /** What the main thread has not read, by `costOf`. */
   outstanding: number
+  /** The main thread has destroyed its end: nothing of it is unread any more. */
+  isLetGo: boolean
 }
 
 const port = parentPort
@@ -35,6 +38,9 @@ const { options, connections, count, firstId, idStep } = workerData as TlsThread
 const say = openOutbox<FromTlsThread>((messages) => port.postMessage(messages))
 const held = new Map<number, Held>()
 const idByEnds = new Map<string, number>()
+const unread = openUnreadBudget(unreadLimits(idStep))
+/** Closed, and not let go of: what they sent is on its way. */
+const leaving = new Map<number, Held>()
 let nextId = firstId
 
 const server = tls.createServer({ ...secureOptions(options), handshakeTimeout: handshakeWithinMs, noDelay: true })
@@ -52,7 +58,7 @@ server.on('connection', (raw: Socket) => {
   }
   const id = nextId
   nextId += idStep
-  const connection: Held = { raw, ends: endsOf(raw), secured: null, outstanding: 0 }
+  const connection: Held = { raw, ends: endsOf(raw), secured: null, outstanding: 0, isLetGo: false }
   held.set(id, connection)
   idByEnds.set(connection.ends, id)
   raw.once('close', () => {
@@ -80,9 +86,8 @@ server.on('secureConnection', (socket: tls.TLSSocket) => {
   socket.on('error', () => socket.destroy())
   socket.on('end', () => say(['ended', id]))
   socket.on('data', (bytes: Buffer) => {
-    connection.outstanding += costOf(bytes)
     // The sender waits: its bytes stay in the buffers of the kernel.
-    if (connection.outstanding > mostOutstanding) socket.pause()
+    if (!mayBeRead(connection, connection.outstanding + costOf(bytes))) socket.pause()
     say(['received', id, bytes.toString('latin1')])
   })
   socket.once('close', () => closed(id, connection, socket))
@@ -98,13 +103,22 @@ server.on('tlsClientError', (error: Error, socket: tls.TLSSocket) => {
   socket.destroy()
 })
 
+const mayBeRead = (connection: Held, outstanding: number): boolean => {
+  const before = connection.outstanding
+  connection.outstanding = outstanding
+  return unread.changed(before, outstanding)
+}
+
 /** After an error the end of the connection is all there is to say. */
 const written = (id: number, error: Error | null | undefined): void => {
   if (error === null || error === undefined) say(['written', id])
 }
 
-const closed = (id: number, { ends }: Held, socket: Socket): void => {
+const closed = (id: number, connection: Held, socket: Socket): void => {
+  const { ends } = connection
   held.delete(id)
+  if (connection.isLetGo) mayBeRead(connection, 0)
+  else leaving.set(id, connection)
   if (idByEnds.get(ends) === id) idByEnds.delete(ends)
   say(['closed', id, socket.bytesRead])
 }
@@ -146,7 +160,7 @@ const obeyFor = (message: ConnectionOrder): void => {
   const id = message[1]
   const connection = held.get(id)
   // Closed meanwhile, which the main thread is about to read.
-  if (connection === undefined) return
+  if (connection === undefined) return obeyForLeaving(message)
   const { raw, secured } = connection
   switch (message[0]) {
     case 'read header':
@@ -159,11 +173,22 @@ const obeyFor = (message: ConnectionOrder): void => {
     case 'finish':
       return void secured?.end(() => written(id, null))
     case 'destroy':
+      connection.isLetGo = true
       return void (secured ?? raw).destroy()
     case 'read':
-      connection.outstanding -= message[2]
-      if (connection.outstanding <= mostOutstanding) secured?.resume()
+      if (mayBeRead(connection, connection.outstanding - message[2])) secured?.resume()
   }
+}
+
+/** Everything that the main thread was given of a connection counts until it has destroyed its end, which it always does. */
+const obeyForLeaving = (message: ConnectionOrder): void => {
+  const id = message[1]
+  const connection = leaving.get(id)
+  if (connection === undefined) return
+  if (message[0] === 'read') mayBeRead(connection, connection.outstanding - message[2])
+  if (message[0] !== 'destroy') return
+  leaving.delete(id)
+  mayBeRead(connection, 0)
 }
 
 port.on('message', (messages: readonly ToTlsThread[]) => {

@@ -25,7 +25,16 @@ import type { Node } from '#domain/core/node.ts'
 import { judgeCertificate } from '#domain/identity/presented-certificate.ts'
 import type { NodePrincipal } from '#domain/core/principal.ts'
 import type { Profile } from '#domain/core/profile.ts'
-import { decidePurge, type RowsOfNode } from '#domain/revocation/purge.ts'
+import {
+  addSteps,
+  decidePurge,
+  emptySurvey,
+  nothingPurged,
+  purgeStep,
+  type PurgedKind,
+  type PurgeStep,
+  type PurgeSurvey,
+} from '#domain/revocation/purge.ts'
 import type { FormerNode } from '#domain/core/purged-node.ts'
 import { decideQuarantine, decideRelease } from '#domain/revocation/quarantine.ts'
 import type { RecoveryRegistrationFacts } from '#domain/core/recovery-credential.ts'
@@ -327,8 +336,9 @@ export const startLife = (profile: Profile, startMs: number): Life => {
       case 'purge': {
         const node = table.get('node', event.node)
         if (node === null) return null
-        const facts = { node, former: formerOf(event.node), rows: rowsOf(table, event.node), livedMs: nowMs }
-        return changeOf(decidePurge({ ...facts, reason: 'asked for', by, nowMs }))
+        const former = formerOf(event.node)
+        const facts = { node, former, survey: surveyOf(table, event.node, former.key), livedMs: nowMs }
+        return changeOf(decidePurge({ ...facts, reason: 'asked for', by, nowMs }, nothingPurged))
       }
       case 'withdraw': {
         const token = newest('token', event.on)
@@ -364,24 +374,23 @@ export const startLife = (profile: Profile, startMs: number): Life => {
   return { table, nowMs: () => nowMs, plan }
 }
 
-const rowsOf = (table: RowTable, id: string): RowsOfNode => ({
-  certificates: table
-    .all('certificate')
-    .filter(({ value }) => value.subject.kind === 'node' && value.subject.node === id),
-  programs: [],
-  denials: table.all('denial').filter(({ value }) => value.kind === 'epoch' && value.node === id),
-  tokens: table.all('token').filter(({ value: { scope, state } }) => {
+const surveyOf = (table: RowTable, id: string, hash: string): PurgeSurvey => {
+  const isOfNode = ({ scope, state }: RowTypes['token']): boolean => {
     if (scope.kind === 'node') return scope.node === id
     return (state.kind === 'used' || state.kind === 'bound') && state.node === id
-  }),
-  receipts: [],
-  alerts: [],
-  allocations: [],
-  keyClaims: table.all('key-claim').filter(({ value }) => value.holders.some(({ node }) => node === id)),
-  wireguardKeys: [],
-  addresses: [],
-  names: [],
-})
+  }
+  const every = <K extends PurgedKind>(kind: K, isIts: (value: RowTypes[K]) => boolean): readonly PurgeStep[] =>
+    table
+      .all(kind)
+      .filter(({ value }) => isIts(value))
+      .map((row) => purgeStep(kind, row, id, hash))
+  return addSteps(emptySurvey, [
+    ...every('certificate', ({ subject }) => subject.kind === 'node' && subject.node === id),
+    ...every('denial', (denial) => denial.kind === 'epoch' && denial.node === id),
+    ...every('token', isOfNode),
+    ...every('key-claim', ({ holders }) => holders.some(({ node }) => node === id)),
+  ])
+}
 
 const changeOf = (verdict: Decided | { readonly kind: string }): Change | null =>
   verdict.kind === 'decided' && 'change' in verdict ? verdict.change : null

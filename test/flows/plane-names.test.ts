@@ -204,7 +204,7 @@ test('a plane does not start with a name that a node holds, nor with one that a 
 
   for (const [host, said] of [
     ['db.example', /registered for node db-1/],
-    ['web.example', /was given a certificate for web.example that ends 2/],
+    ['web.example', /was given a certificate for web.example that may be accepted until 2/],
     ['*.example', /(db|web)\.example, which \*\.example covers,/],
   ] as const) {
     await assert.rejects(startNamed(setup, host), (error: unknown) => {
@@ -223,6 +223,28 @@ test('a plane does not start with a name that a node holds, nor with one that a 
   const reads = [{ row: 'name-claim', key: late.name, version: 0 }] as const
   await store.commit({ reads, writes: [{ put: 'name-claim', value: late }], entries })
   await assert.rejects(startNamed(setup, '*.test'), /db\.test, which \*\.test covers, is registered for node db-1/)
+  assert.equal((await store.get('name-claim', 'dns:*.test'))?.value.holder.kind, 'plane', 'it has served that one')
+
+  // Or while the plane starts with it for the first time: the wildcard is given back, else the node gets no leaf any more.
+  const between = { ...db, name: 'dns:db.lab' }
+  let isTaken = false
+  const commit: Setup['store']['commit'] = async (change) => {
+    const done = await setup.store.commit(change)
+    if (isTaken || !change.writes.some((write) => write.put === 'name-claim' && write.value.name === 'dns:*.lab'))
+      return done
+    isTaken = true
+    const free = [{ row: 'name-claim', key: between.name, version: 0 }] as const
+    assert.notEqual(
+      await setup.store.commit({ reads: free, writes: [{ put: 'name-claim', value: between }], entries }),
+      'lost-race',
+    )
+    return done
+  }
+  const racing = { ...store, commit } as Setup['store']
+  await assert.rejects(startNamed(setup, '*.lab', racing), /db\.lab, which \*\.lab covers, is registered for node db-1/)
+  assert.ok(isTaken)
+  assert.equal((await store.get('name-claim', 'dns:*.lab'))?.value.holder.kind, 'nobody')
+  assert.ok(!(await startNamed(setup, 'web.example')).served().includes('*.lab'))
 })
 
 test('after A, B and A again B stays for a node whose acknowledgement of it may be lost, and for a bundle made meanwhile', async (t) => {
@@ -299,10 +321,17 @@ test('the server certificate is renewed also where the names cannot be looked at
   let isBroken = false
   const list: Setup['store']['list'] = (kind, query) =>
     isBroken && kind === 'name-claim' ? Promise.reject(new Error('the store is away')) : setup.store.list(kind, query)
-  const plane = await startNamed(setup, 'old.example', { ...setup.store, list })
+  let isFull = false
+  const commit: Setup['store']['commit'] = (...given) =>
+    isFull ? Promise.reject(new Error('the disk is full')) : setup.store.commit(...given)
+  const plane = await startNamed(setup, 'old.example', { ...setup.store, list, commit })
   const before = plane.authority.serverIdentity().notAfterMs
   isBroken = true
   setup.clock.advance(60 * day)
   await assert.rejects(plane.authority.maintain(90 * day), /the store is away/)
   assert.equal(plane.authority.serverIdentity().notAfterMs, before + 60 * day)
+
+  setup.clock.advance(60 * day)
+  isFull = true
+  await assert.rejects(plane.authority.maintain(90 * day), /the store is away/, 'not what followed from it')
 })

@@ -9,13 +9,12 @@ import { applyPlan, type PlanParts } from '#plane/plans/apply-plan.ts'
 import { assignNode } from '#plane/fleet/assign-node.ts'
 import { changeProfile } from '#plane/settings/policy-routes.ts'
 import { createVCluster } from '#plane/fleet/change-vclusters.ts'
-import { computePlan } from '#plane/plans/compute-plan.ts'
+import { computePlan, type PlanCore } from '#plane/plans/compute-plan.ts'
 import { registerNode } from '#plane/node/operator-node-routes.ts'
 import type { PlanApplied, PlanView } from '#wire/plans/plan-api.ts'
 import { operator } from './authority-setup.ts'
 import { setUpCli } from './cli-setup.ts'
 import { setUpOperatorServer } from './operator-setup.ts'
-import type { FlowCore } from '#plane/core/core.ts'
 
 const setUp = async (t: TestContext) => {
   const plane = await setUpCli(t)
@@ -137,7 +136,7 @@ test('who may not do it may neither plan it nor apply it', async (t) => {
 const interrupted = async (t: TestContext) => {
   const plane = await setUpOperatorServer(t)
   const { store } = plane
-  const applying = (meanwhile: () => Promise<unknown>): FlowCore => ({
+  const applying = (meanwhile: () => Promise<unknown>): PlanCore => ({
     ...plane,
     store: {
       ...store,

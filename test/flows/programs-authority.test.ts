@@ -66,6 +66,38 @@ test('they are made with the first output, are no part of the trust of nodes, an
   assert.ok(signed !== null && again.has(signed.issuer) && again.chainOf(signed.issuer).length === 1)
 })
 
+test('a key that a crash left before the commit of its authority is set aside at a start, and the others stay', async (t) => {
+  const setup = await setUp(t)
+  const { programs, listOutput } = await opened(setup)
+  await listOutput()
+  const issued = programs.stored().find(({ row }) => row.role === 'programs-issuing')?.row ?? assert.fail('it is made')
+  const crashed = await setup.custody()
+  const text = crashed.find(issued) ?? assert.fail('its key is kept')
+  for (const role of ['programs-root', 'programs-issuing'] as const) await crashed.keep({ role, id: 'dead' }, text)
+
+  const custody = await setup.custody()
+  const again = (await opened(setup, setup.store, custody)).programs
+  await custody.refresh()
+  const ofPrograms = custody.names().filter(({ role }) => role.startsWith('programs-'))
+  assert.deepEqual(
+    ofPrograms.map(({ id }) => id).sort(),
+    again
+      .stored()
+      .map(({ row }) => row.id)
+      .sort(),
+  )
+  assert.deepEqual(
+    custody.asideNames().map(({ id }) => id),
+    ['dead', 'dead'],
+  )
+  assert.notEqual(await again.sign(leafOrder(setup.clock.nowMs())), null)
+
+  // In a newer database, which is put back, a row names it.
+  await custody.setAside(issued)
+  assert.notEqual(await (await opened(setup)).programs.sign(leafOrder(setup.clock.nowMs())), null)
+  assert.deepEqual(again.roots(), programs.roots())
+})
+
 test('while replicas of the release before may run, none is made', async (t) => {
   const setup = await setUp(t)
   const unfinished = { schema: 3, newest: 4, waitsFor: [], failure: null }

@@ -8,7 +8,7 @@ import type { Node } from '#domain/core/node.ts'
 import { defaultDomainSettings } from '#domain/core/domain-settings.ts'
 import { shippedProfiles } from '#domain/core/profile.ts'
 import { isRefusal } from '#domain/core/refusal.ts'
-import type { FlowCore } from '#plane/core/core.ts'
+import type { Core } from '#plane/core/core.ts'
 import { openFeed } from '#plane/core/feed.ts'
 import { compareRows } from '#plane/journal/compare-rows.ts'
 import { registerNode } from '#plane/node/operator-node-routes.ts'
@@ -17,7 +17,7 @@ import { tableShapes } from '#plane/store/commit/columns.ts'
 import type { Store } from '#plane/store/contract/store.ts'
 import { silentLog } from '#platform/log.ts'
 import { systemRandom } from '#platform/random.ts'
-import { systemTimers } from '#platform/timers.ts'
+import { systemTimers, turn } from '#platform/timers.ts'
 import type { PlanApplied, PlanView } from '#wire/plans/plan-api.ts'
 import { manualClock, type ManualClock } from '../fakes/manual-clock.ts'
 import { cleanup } from '../process/cleanup.ts'
@@ -104,17 +104,21 @@ test('a revoked node is purged as planned, once its certificate has ended; its n
   const ok = (...words: string[]): Promise<string> => saying(exitCodes.ok, ...words)
   const purge = ['node', 'purge', 'gpu-001', '--reason', 'asked for', '-o', 'json']
   const plan = async (): Promise<PlanView> => JSON.parse(await saying(exitCodes.onlyPlanned, ...purge)) as PlanView
-  const effect = async (): Promise<string> => (await plan()).effects[0]?.effect ?? ''
+  const refused = async (): Promise<string> => {
+    const { code, out, err } = await muster('node', 'purge', 'gpu-001', '--reason', 'asked for')
+    assert.deepEqual([code, out, /plan apply/.test(err)], [exitCodes.refused, '', false], 'no plan that does nothing')
+    return err
+  }
 
   await ok('node', 'enroll', 'gpu-001', '--mac', '02:00:00:00:00:01')
   const registered = (await store.get('node', 'gpu-001')) ?? assert.fail('it is registered')
   assert.notEqual(await store.commit(active(registered)), 'lost-race')
-  assert.match(await effect(), /^nothing: gpu-001 cannot be purged: it is active/)
+  assert.match(await refused(), /gpu-001 cannot be purged: it is active/)
 
   await ok('node', 'revoke', 'gpu-001', '--reason', 'sold')
-  assert.match(await effect(), /a certificate of it, or its denial, is good until/)
+  assert.match(await refused(), /a certificate of it, or its denial, is good until/)
   clock.advance(2 * day)
-  assert.match(await effect(), /a certificate of it, or its denial, is good until/, 'that of a program')
+  assert.match(await refused(), /a certificate of it, or its denial, is good until/, 'that of a program')
   const own = await store.list('certificate', { where: { node: 'gpu-001' }, after: null, limit: 10 })
   assert.deepEqual(
     own.map(({ value }) => value.serial),
@@ -122,9 +126,14 @@ test('a revoked node is purged as planned, once its certificate has ended; its n
     'readers of the certificates of a node do not read past those of its programs',
   )
   clock.advance(2 * day)
-  assert.match(await effect(), /no wrong clock changes/)
+  assert.match(await refused(), /no wrong clock changes/)
   await store.addLived(clock.nowMs())
   store.observe('gpu-001', { agentVersion: '0.4.0' })
+
+  await ok('node', 'enroll', 'gpu-002')
+  const both = await muster('node', 'purge', 'gpu-001', 'gpu-002', '--reason', 'asked for', '-o', 'json')
+  const [, other] = (JSON.parse(both.out) as PlanView).effects
+  assert.match(other?.effect ?? '', /^nothing: gpu-002 cannot be purged: it is registered/)
 
   const shown = await plan()
   assert.match(
@@ -160,7 +169,7 @@ test('a revoked node is purged as planned, once its certificate has ended; its n
   assert.deepEqual(await differences(store, clock), [])
 })
 
-const coreOf = (store: Store, clock: ManualClock): FlowCore => ({
+const coreOf = (store: Store, clock: ManualClock): Core => ({
   ...{ store, feed: openFeed(), clock, random: systemRandom, timers: systemTimers, log: silentLog },
 })
 
@@ -243,17 +252,34 @@ test('of a purge and a registration at once either order gives the next epoch, b
 })
 
 test('of a node with many keys and certificates behind it most goes in parts, before the commit that ends it', async (t) => {
-  const [store] = await twoStores(t)
+  const [whole] = await twoStores(t)
   const clock = manualClock(startMs)
+  let fullPages = 0
+  let mostInTurn = 0
+  const list: Store['list'] = async (kind, query) => {
+    const page = await whole.list(kind, query)
+    if (page.length === query.limit && fullPages++ === 0) setImmediate(() => (fullPages = 0))
+    mostInTurn = Math.max(mostInTurn, fullPages)
+    return page
+  }
+  const store: Store = { ...whole, list }
   const membership = { kind: 'revoked', sinceMs: startMs - hour, reason: 'sold', by: 'operator:test' } as const
   await store.commit(newNode('gpu-001', { epoch: 1, membership }))
   const subject = { kind: 'program', node: 'gpu-001', epoch: 1, output: 'web' } as const
-  const rows = Array.from({ length: 350 }, (_, at): Write[] => [
+  const rows = Array.from({ length: 1200 }, (_, at): Write[] => [
     { put: 'certificate', value: someCertificate(`c${at}`, { subject, notAfterMs: -1 }) },
     { put: 'key-claim', value: { spki: `k${at}`, holders: [{ node: 'gpu-001', use: 'program', sinceMs: 0 }] } },
   ])
   await store.commit(newRows(...rows.flat()))
-  assert.ok(!isRefusal(await purgeNode(coreOf(store, clock), 'gpu-001', 'asked for', operator, () => null)))
+  // Cut off after its first part, and then done again: a year of certificates must not be one turn of the event loop.
+  let commits = 0
+  const commit: Store['commit'] = (...given) =>
+    commits++ === 1 ? Promise.reject(new Error('cut off')) : store.commit(...given)
+  const purge = (core: Core) => purgeNode(core, 'gpu-001', 'asked for', operator, () => null)
+  await assert.rejects(purge(coreOf({ ...store, commit }, clock)), /cut off/)
+  await turn(systemTimers)
+  assert.ok(!isRefusal(await purge(coreOf(store, clock))))
+  assert.equal(mostInTurn, 1, 'full pages in one turn of the event loop')
   assert.deepEqual(await namedIn(store, 'gpu-001'), [])
   const query = { after: null, last: null, limit: 10, node: 'gpu-001', type: ['node.purging', 'node.purged'] } as const
   assert.deepEqual(
@@ -263,8 +289,11 @@ test('of a node with many keys and certificates behind it most goes in parts, be
       body['keys_kept'],
     ]),
     [
-      ['node.purging', 350, 150],
-      ['node.purged', 0, 200],
+      ['node.purging', 500, 0],
+      ['node.purging', 500, 0],
+      ['node.purging', 200, 300],
+      ['node.purging', 0, 500],
+      ['node.purged', 1200, 1200],
     ],
   )
 })

@@ -312,8 +312,8 @@ export const storeContract = (name: string, openEmpty: () => Promise<StoreUnderT
     })
 
     describe('what may come twice', () => {
-      const denial = (untilMs: number, reason: Denial['reason'] = 'unspecified', version = 0) => {
-        const about = { kind: 'epoch', node: 'n1', epoch: 1, atMs: 1 } as const
+      const denial = (untilMs: number, reason: Denial['reason'] = 'unspecified', version = 0, atMs = 1) => {
+        const about = { kind: 'epoch', node: 'n1', epoch: 1, atMs } as const
         return change(version === 0 ? [] : [read('denial', 'epoch/1/n1', version)], [
           { put: 'denial', value: { ...about, untilMs, why: `until ${untilMs}`, reason } },
         ])
@@ -333,6 +333,16 @@ export const storeContract = (name: string, openEmpty: () => Promise<StoreUnderT
             (await store.denials()).map((each) => each.untilMs),
             [kept],
           )
+        }
+      })
+
+      test('what is denied again is denied since the first time, so that it leaves no revocation list by that', async () => {
+        await committed(store, denial(50, 'unspecified', 0, 7))
+        for (const again of [denial(90, 'unspecified', 0, 95), denial(90, 'superseded', 0, 99)]) {
+          const [write] = (await committed(store, again)).writes
+          assert(write?.put === 'denial')
+          assert.deepEqual([write.value.atMs, write.value.untilMs], [7, 90])
+          assert.deepEqual((await store.get('denial', 'epoch/1/n1'))?.value, write.value)
         }
       })
 

@@ -36,7 +36,7 @@ export const exitCodeMeanings: Readonly<Record<keyof typeof exitCodes, string>> 
   notEffective: 'node revoke, receipt show: decided, and not proven to be in effect everywhere yet',
   inForceHereOnly:
     'node revoke, node quarantine, issuance halt, ca rotate --compromised: in force at the replica that answered only, until its database commits it',
-  onlyPlanned: 'node revoke, node decommission of several nodes: nothing was done, a plan was made',
+  onlyPlanned: 'node purge, and node revoke or decommission of several nodes: nothing was done, a plan was made',
   unavailable: 'no plane answers there',
   fault: 'something broke, here or in the plane',
   tryLater: 'the plane cannot do it now; try again later',

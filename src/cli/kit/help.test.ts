@@ -40,6 +40,11 @@ test('help calls the program as its reader does, so that examples can be pasted'
   assert.match(await helpOf(['node', 'show']), /Usage: \.\/muster node show[^]*\n {2}\.\/muster node show gpu-001\n/)
 })
 
+test('a command that only makes a plan names the exit code that says so', async () => {
+  assert.match(await helpOf(['node', 'purge']), /\nExit code 10: nothing was done, a plan was made\n/)
+  assert.match(await helpOf(['node', 'revoke']), /\nExit code 10: given several nodes, nothing was done, a plan/)
+})
+
 test('a wrong command line always says what to type next', async () => {
   const wrong = [
     ['nonsense'],

@@ -57,6 +57,10 @@ export const plans = (command: Command): Command =>
     .option('--plan', 'show what it would do, and do nothing')
     .option('--apply <plan>', 'do what that plan has shown, or nothing if something has changed')
 
+/** For commands that do nothing themselves but make a plan, always or for several nodes; `when` says which. */
+export const onlyPlans = (command: Command, when: string): Command =>
+  plans(command).addHelpText('after', `Exit code ${exitCodes.onlyPlanned}: ${when}nothing was done, a plan was made`)
+
 /** For options that may be given several times. */
 export const collect = (value: string, before: readonly string[] | undefined): readonly string[] => [
   ...(before ?? []),

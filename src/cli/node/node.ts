@@ -4,7 +4,7 @@ import { Option, type Command } from 'commander'
 import { revocationReasons } from '#domain/core/certificate.ts'
 import { membershipKinds } from '#domain/core/node.ts'
 import type { Cli } from '#cli/kit/cli.ts'
-import { collect, noun, loads, plans, verb } from '#cli/kit/verb.ts'
+import { collect, noun, loads, onlyPlans, verb } from '#cli/kit/verb.ts'
 
 const acts = () => import('./node-act.ts')
 
@@ -240,14 +240,14 @@ const declareActions = (node: Command, cli: Cli): void => {
         revocationReasons,
       ),
     )
-  plans(waits(revoke))
+  onlyPlans(waits(revoke), ofSeveral)
   loads(cli, revoke, async () => (await acts()).nodeRevoke)
 
   const decommission = verb(node, 'decommission [ids...]', 'Retire a node that is no longer in use', [
     ['muster node decommission gpu-001', 'refused while it has sessions or allocations'],
     ['muster node decommission gpu-001 --force', 'cuts its sessions and takes its allocations from their owners'],
   ]).option('--force', 'even while it has sessions or allocations')
-  plans(waits(decommission))
+  onlyPlans(waits(decommission), ofSeveral)
   loads(cli, decommission, async () => (await acts()).nodeDecommission)
 
   const purge = verb(
@@ -259,9 +259,11 @@ const declareActions = (node: Command, cli: Cli): void => {
       ['muster node purge --apply 01JCQ7Z6W3M8X9Y0Z1A2B3C4D5', 'does what was shown'],
     ],
   ).option('--reason <text>', 'why; goes into the journal')
-  plans(purge)
+  onlyPlans(purge, '')
   loads(cli, purge, async () => (await acts()).nodePurge)
 }
+
+const ofSeveral = 'given several nodes, '
 
 /** Exit code 0 as soon as it is effective; the rest of the time is for peers. */
 const waits = (command: Command): Command =>

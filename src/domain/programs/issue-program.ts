@@ -162,12 +162,12 @@ const orderOf = (
 }
 
 /** A name that a template has made is claimed for the node with the leaf. */
-const carriedBy = (one: ClaimFact, { node, by, nowMs }: ProgramFacts, notAfterMs: number): NameClaim => {
+const carriedBy = (one: ClaimFact, { node, domain, by, nowMs }: ProgramFacts, notAfterMs: number): NameClaim => {
   const { id } = node.value
   const held = one.claim?.value
   const isOwn = held?.holder.kind === 'node' && held.holder.node === id
   const claim = isOwn ? held : claimedBy(one, id, true, by, nowMs)
-  return { ...claim, carriedUntilMs: Math.max(claim.carriedUntilMs, notAfterMs) }
+  return { ...claim, carriedUntilMs: Math.max(claim.carriedUntilMs, notAfterMs + domain.value.clockToleranceMs) }
 }
 
 /**

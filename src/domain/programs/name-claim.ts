@@ -11,8 +11,9 @@ export type NameClaim = {
   readonly sinceMs: number
   readonly by: string
   /**
-   * When the last leaf with this name ends that a program was ever given; 0: none was. Kept here, because the row of a program loses
-   * a leaf that is denied, and a machine that has it can still present it.
+   * When the last leaf with this name has ended for every clock that a program was ever given, which is later than its end by the
+   * clock tolerance; 0: none was. Kept here, because the row of a program loses a leaf that is denied, and a machine that has it can
+   * still present it.
    */
   readonly carriedUntilMs: number
 }

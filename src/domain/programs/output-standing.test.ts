@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Output } from './output.ts'
 import { outputSentences, outputStandings, type StandingFacts } from './output-standing.ts'
+import type { OutputShown } from './outputs-shown.ts'
 import type { Program, ProgramLeaf } from './program.ts'
 
 const nowMs = 1_000_000
@@ -18,11 +19,16 @@ const shown = (serial: string | null, failure: string | null = null) => ({
   failure,
 })
 
-const of = (facts: Partial<StandingFacts>) =>
-  outputStandings({ outputs: [{ name: 'web' } as Output], programs: [], shown: [], nowMs, ...facts })
+type Facts = Partial<Pick<StandingFacts, 'programs' | 'epoch'>> & { readonly shown?: readonly OutputShown[] | null }
+
+const of = ({ shown: said = [], ...facts }: Facts) =>
+  outputStandings({
+    ...{ outputs: [{ name: 'web' } as Output], epoch: 1, programs: [], nowMs, ...facts },
+    report: said === null ? null : { epoch: 1, outputs: said },
+  })
 
 test('an output is in place when its agent says so of the newest leaf, and every other one says why it is not', () => {
-  const cases: readonly (readonly [Partial<StandingFacts>, string, RegExp | null])[] = [
+  const cases: readonly (readonly [Facts, string, RegExp | null])[] = [
     [{ programs: [program({ current: leaf('b') })], shown: [shown('b')] }, 'in_place', null],
     [{ programs: [program({ current: leaf('b') })], shown: [shown('a')] }, 'issued', /certificate b is signed/],
     [{ programs: [program({ current: leaf('b') })], shown: null }, 'issued', /has not said/],
@@ -32,6 +38,9 @@ test('an output is in place when its agent says so of the newest leaf, and every
     [{ programs: [program({ ended: { atMs: 1, why: 'a name was taken' } })] }, 'no_leaf', /ended: a name was taken/],
     [{}, 'no_leaf', /no certificate yet/],
     [{ shown: null }, 'no_leaf', /one of 0\.3 knows none/],
+    // What was said in an earlier epoch is about other leaves, or about the machine before.
+    [{ epoch: 2, shown: [shown('b', 'the disk is full')] }, 'no_leaf', /has said nothing of outputs/],
+    [{ epoch: 2, programs: [program({ current: leaf('b') })], shown: [shown('b')] }, 'no_leaf', /has said nothing/],
   ]
   for (const [facts, state, why] of cases) {
     const [standing] = of(facts)

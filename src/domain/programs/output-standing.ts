@@ -2,7 +2,7 @@
 // place. Pure.
 
 import type { Output } from './output.ts'
-import type { OutputShown } from './outputs-shown.ts'
+import type { OutputShown, OutputsReport } from './outputs-shown.ts'
 import type { Program, ProgramLeaf } from './program.ts'
 
 export type OutputStanding = {
@@ -20,26 +20,36 @@ export type OutputStanding = {
 export type StandingFacts = {
   /** Of its profile and its vCluster. */
   readonly outputs: readonly Output[]
-  /** Of its epoch. */
+  /** Of the node. */
+  readonly epoch: number
+  /** Of every epoch. */
   readonly programs: readonly Program[]
   /** Null: its agent has never said anything of outputs. */
-  readonly shown: readonly OutputShown[] | null
+  readonly report: OutputsReport | null
   readonly nowMs: number
 }
 
-export const outputStandings = (facts: StandingFacts): readonly OutputStanding[] =>
-  facts.outputs.map(({ name }) => {
-    const program = facts.programs.find(({ output }) => output === name) ?? null
-    const shown = facts.shown?.find((one) => one.name === name) ?? null
+export const outputStandings = ({
+  outputs,
+  epoch,
+  programs,
+  report,
+  nowMs,
+}: StandingFacts): readonly OutputStanding[] => {
+  const said = report?.epoch === epoch ? report.outputs : null
+  return outputs.map(({ name }) => {
+    const program = programs.find((one) => one.output === name && one.epoch === epoch) ?? null
+    const shown = said?.find((one) => one.name === name) ?? null
     const leaf = program?.current ?? null
-    return { output: name, leaf, shown, ...standingOf(leaf, shown, program, facts) }
+    return { output: name, leaf, shown, ...standingOf(leaf, shown, program, { said, nowMs }) }
   })
+}
 
 const standingOf = (
   leaf: ProgramLeaf | null,
   shown: OutputShown | null,
   program: Program | null,
-  { shown: said, nowMs }: StandingFacts,
+  { said, nowMs }: { readonly said: readonly OutputShown[] | null; readonly nowMs: number },
 ): Pick<OutputStanding, 'state' | 'why'> => {
   if (shown !== null && shown.failure !== null) return { state: 'failed', why: `its agent says: ${shown.failure}` }
   if (leaf === null) {

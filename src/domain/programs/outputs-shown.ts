@@ -15,6 +15,9 @@ export type OutputShown = {
   readonly failure: string | null
 }
 
+/** All that an agent said last, in this epoch: what it said in an earlier one is about other leaves, or about another machine. */
+export type OutputsReport = { readonly epoch: number; readonly outputs: readonly OutputShown[] }
+
 export type OutputsShownFacts = NodeFacts & {
   readonly shown: readonly OutputShown[]
   /** Of every epoch. */

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { alice as by, noonMs as nowMs, row } from '../../../test/fakes/sample-rows.ts'
 import { claimedName, type NameClaim, type NameHolder, type PlaneHolder } from './name-claim.ts'
-import { calledSinceMs, decideCalled, decideDropName, returnedAtMs, takeNames } from './served-names.ts'
+import { calledSinceMs, decideCalled, decideDropName, decideGiveBack, returnedAtMs, takeNames } from './served-names.ts'
 
 const claimed = (name: string, holder: NameHolder, carriedUntilMs = 0) =>
   row<NameClaim>({ name, holder, sinceMs: 1, by: 'operator:carol', carriedUntilMs })
@@ -71,10 +71,13 @@ const isOfPlaneRow = (name: string, sinceMs: number, namedAtMs: number | null) =
 })
 
 test('a plane that comes back to a name is called by it from then on, also beside names of a release that did not say', () => {
-  const called = (mine: [number, number | null], ...others: (readonly [number, number | null])[]) => {
+  type Times = readonly [sinceMs: number, namedAtMs: number | null]
+  const called = (mine: Times, ...others: readonly Times[]) => calledBeside([], mine, ...others)
+  const calledBeside = (configured: readonly string[], mine: Times, ...others: readonly Times[]) => {
     const verdict = decideCalled({
       row: isOfPlaneRow('dns:a.example', ...mine),
       others: others.map((one) => isOfPlaneRow('dns:b.example', ...one).value),
+      configured: ['dns:a.example', ...configured],
       ...{ by, nowMs },
     })
     if (verdict.kind === 'unchanged') return null
@@ -87,9 +90,12 @@ test('a plane that comes back to a name is called by it from then on, also besid
   assert.equal(called([1, 6], [5, 5]), null, 'started again with the same name')
   assert.equal(called([1, null], [1, 1]), nowMs, 'the second name has become the first')
   assert.equal(called([1, 1], [5, nowMs + 3]), nowMs + 4, 'a clock that was ahead')
-  assert.equal(called([1, null]), null)
   assert.equal(called([1, null], [5, null]), nowMs)
-  assert.equal(called([5, null], [1, null]), null)
+  // Written down after an upgrade: a later change of the name, and back, has to be noticed.
+  assert.equal(called([1, null]), 1)
+  assert.equal(called([5, null], [1, null]), 5)
+  assert.equal(calledBeside(['dns:b.example'], [1, null], [1, null]), 1)
+  assert.equal(called([1, null], [1, null]), nowMs, 'either may have been in the URLs, and one is not configured now')
   const came = isOfPlaneRow('dns:a.example', 1, 6).value
   assert.deepEqual([returnedAtMs(came), calledSinceMs(came)], [6, 6])
   const stayed = isOfPlaneRow('dns:a.example', 1, 1).value
@@ -121,4 +127,18 @@ test('a dropped name stays the plane’s; one that is configured, unknown or dro
     decideDropName({ ...facts, row: row(done.claim) }),
   ].map((no) => no.kind === 'refused' && no.code)
   assert.deepEqual(codes, ['NAME_CONFIGURED', 'NAME_NOT_FOUND', 'NAME_NOT_FOUND', 'NAME_NOT_FOUND'])
+})
+
+test('a name that the plane took and must not serve is given back; one that it had before is dropped again', () => {
+  const giveBack = (holder: NameHolder) => {
+    const verdict = decideGiveBack({ row: claimed(wanted.name, holder, 7), why: 'a node has it', by, nowMs })
+    if (verdict.kind === 'unchanged') return null
+    const [write] = verdict.change.writes
+    assert.ok(write?.put === 'name-claim' && write.value.carriedUntilMs === 7)
+    return write.value.holder
+  }
+  assert.deepEqual(giveBack(served), { kind: 'nobody' })
+  const again = { ...served, retaken: true }
+  assert.deepEqual(giveBack(again), { ...again, dropped: { atMs: nowMs, by: by.actor } })
+  assert.equal(giveBack({ kind: 'node', node: 'db-1', derived: false }), null)
 })

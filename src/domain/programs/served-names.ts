@@ -14,7 +14,7 @@ import {
 } from '#domain/core/change.ts'
 import type { Unchanged } from '#domain/core/conditions.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
-import { bareName, type NameClaim, type PlaneHolder } from './name-claim.ts'
+import { bareName, type NameClaim, type NameHolder, type PlaneHolder } from './name-claim.ts'
 
 /** Without the brackets of an IPv6 address. */
 export const hostOfUrl = (url: string): string => new URL(url).hostname.replace(/^\[(.*)\]$/, '$1')
@@ -46,7 +46,7 @@ export type WantedName = {
 /** `claim`: of the name itself, or of one below it that it would cover. */
 export type NameHeld = { readonly kind: 'held'; readonly name: string; readonly claim: NameClaim }
 
-/** Whether a machine other than the plane has it, or could still show a leaf with it that has not expired, denied or not. */
+/** Whether a machine other than the plane has it, or could still show a leaf with it that a clock may take for good, denied or not. */
 export const isInTheWay = ({ holder, carriedUntilMs }: NameClaim, nowMs: number): boolean =>
   holder.kind === 'node' || carriedUntilMs > nowMs
 
@@ -99,31 +99,62 @@ export type CallFacts = {
   /** Of the name in the URLs of this plane. */
   readonly row: Row<ServedClaim>
   readonly others: readonly ServedClaim[]
+  /** The names in the configuration of this plane. */
+  readonly configured: readonly string[]
   readonly by: Attribution
   readonly nowMs: number
 }
 
-/** Once at a start: the plane is called by this name again where another one was in its URLs since. */
-export const decideCalled = ({ row, others, by, nowMs }: CallFacts): Decided | Unchanged => {
-  const { holder, name } = row.value
-  const latestMs = latestCallMs(row.value, others)
-  if (latestMs === null) return { kind: 'unchanged' }
-  const value: ServedClaim = { ...row.value, holder: { ...holder, namedAtMs: Math.max(nowMs, latestMs + 1) } }
+/**
+ * Once at a start: the plane is called by this name again where another one was in its URLs since. What a release before 0.4.0 did not
+ * write down is written now: else a later change to another name of the configuration, and back, would not be noticed.
+ */
+export const decideCalled = (facts: CallFacts): Decided | Unchanged => {
+  const { row, by, nowMs } = facts
+  const { holder, name, sinceMs } = row.value
+  const latestMs = latestCallMs(facts)
+  if (latestMs === null && holder.namedAtMs !== null) return { kind: 'unchanged' }
+  const namedAtMs = latestMs === null ? sinceMs : Math.max(nowMs, latestMs + 1)
+  const value: ServedClaim = { ...row.value, holder: { ...holder, namedAtMs } }
+  const body = { name: bareName(name), use: holder.use, again: latestMs !== null }
   return decided({
     reads: [readOf('name-claim', name, row)],
     writes: [{ put: 'name-claim', value }],
-    entries: [entry(by, nowMs, 'domain.name_taken', {}, { name: bareName(name), use: holder.use, again: true })],
+    entries: [entry(by, nowMs, 'domain.name_taken', {}, body)],
   })
 }
 
 /** When another name was in the URLs later than this one; null: none was. */
-const latestCallMs = ({ holder, sinceMs }: ServedClaim, others: readonly ServedClaim[]): number | null => {
+const latestCallMs = ({ row: { value: mine }, others, configured }: CallFacts): number | null => {
   const calls = others.flatMap((one) => one.holder.namedAtMs ?? [])
-  // All of them from before 0.4.0: which of them was in the URLs is not known, so each may have been.
-  const isKnown = holder.namedAtMs !== null || calls.length > 0
-  const since = isKnown ? calls : others.filter(isInCertificates).map((one) => one.sinceMs)
-  const latestMs = Math.max(0, ...since)
-  return latestMs > (isKnown ? (holder.namedAtMs ?? -1) : sinceMs) ? latestMs : null
+  const isKnown = mine.holder.namedAtMs !== null || calls.length > 0
+  if (isKnown) return laterThan(mine.holder.namedAtMs ?? -1, calls)
+  // All of them from before 0.4.0: which of them was in the URLs is not known, so each may have been. Of two that came with one
+  // certificate it matters where the other one is not configured any more: tokens of then may have it.
+  const served = others.filter(isInCertificates)
+  const cameWithIt = served.find(({ name, sinceMs }) => sinceMs === mine.sinceMs && !configured.includes(name))
+  const later = served.map(({ sinceMs }) => sinceMs)
+  return laterThan(mine.sinceMs, later) ?? cameWithIt?.sinceMs ?? null
+}
+
+/** The latest of these times, if it is later; null: none is. */
+const laterThan = (thanMs: number, times: readonly number[]): number | null => {
+  const latestMs = Math.max(0, ...times)
+  return latestMs > thanMs ? latestMs : null
+}
+
+export type TakenFacts = { readonly row: Row<NameClaim>; readonly why: string } & Pick<CallFacts, 'by' | 'nowMs'>
+
+/** Undoes `takeNames` of a name that no listener has served yet; one that the plane had before is as it was, dropped. */
+export const decideGiveBack = ({ row, why, by, nowMs }: TakenFacts): Decided | Unchanged => {
+  const { holder, name } = row.value
+  if (holder.kind !== 'plane' || holder.dropped !== null) return { kind: 'unchanged' }
+  const before: NameHolder = holder.retaken ? { ...holder, dropped: { atMs: nowMs, by: by.actor } } : { kind: 'nobody' }
+  return decided({
+    reads: [readOf('name-claim', name, row)],
+    writes: [{ put: 'name-claim', value: { ...row.value, holder: before, sinceMs: nowMs, by: by.actor } }],
+    entries: [entry(by, nowMs, 'domain.name_dropped', {}, { name: bareName(name), why })],
+  })
 }
 
 export type DropFacts = {

@@ -3,15 +3,29 @@ import { test } from 'node:test'
 import { expectDecided, expectRefused, readsOf, writesOf } from '../../../test/fakes/expect-decision.ts'
 import { alice, hour, neverKnown, nodeRow, noonMs, row } from '../../../test/fakes/sample-rows.ts'
 import type { Alert } from '#domain/alerts/alert.ts'
+import type { RowTypes } from '#domain/core/change.ts'
 import type { CertificateRow } from '#domain/core/certificate.ts'
 import { membershipKinds, type Slot } from '#domain/core/node.ts'
 import type { Receipt } from './receipt.ts'
-import { decidePurge, purgeBarred, purgeParts, purgeWords, type PurgeFacts, type RowsOfNode } from './purge.ts'
+import {
+  addPurging,
+  addSteps,
+  decidePurge,
+  emptySurvey,
+  nothingPurged,
+  purgeBarred,
+  purgePart,
+  purgeStep,
+  purgeWords,
+  type PurgedKind,
+  type PurgeFacts,
+  type PurgeStep,
+  type PurgeSurvey,
+} from './purge.ts'
 
-const nothing: RowsOfNode = {
-  ...{ certificates: [], programs: [], denials: [], tokens: [], receipts: [], alerts: [], allocations: [] },
-  ...{ keyClaims: [], wireguardKeys: [], addresses: [], names: [] },
-}
+const step = <K extends PurgedKind>(kind: K, value: RowTypes[K]): PurgeStep =>
+  purgeStep(kind, row(value), 'gpu-001', 'hash-of-name')
+const survey = (...steps: readonly PurgeStep[]): PurgeSurvey => addSteps(emptySurvey, steps)
 
 const slot = (notAfterMs: number): Slot => ({
   ...{ issuer: 'ca1', serial: 'c1', spki: 'k1', sha256: 'c1', issuedAtMs: noonMs - 48 * hour, notAfterMs },
@@ -25,7 +39,7 @@ const certificate = (notAfterMs: number): CertificateRow => ({
 const facts = (changes: Partial<PurgeFacts> = {}): PurgeFacts => ({
   node: nodeRow('revoked', { tenure: 2, counter: 9 }),
   former: neverKnown,
-  rows: nothing,
+  survey: emptySurvey,
   livedMs: noonMs,
   reason: 'asked for by its owner',
   by: alice,
@@ -36,65 +50,65 @@ const facts = (changes: Partial<PurgeFacts> = {}): PurgeFacts => ({
 test('only a tombstone is purged', () => {
   for (const kind of membershipKinds)
     if (kind !== 'revoked')
-      expectRefused(decidePurge(facts({ node: nodeRow(kind) })), 'NODE_STATE_CONFLICT', /only a rev/)
-  expectDecided(decidePurge(facts()))
+      expectRefused(decidePurge(facts({ node: nodeRow(kind) }), nothingPurged), 'NODE_STATE_CONFLICT', /only a rev/)
+  expectDecided(decidePurge(facts(), nothingPurged))
 })
 
 test('nothing that was given to it may still be good: a certificate, a leaf of a program, a denial', () => {
   const later = noonMs + hour
   const program = { node: 'gpu-001', epoch: 4, output: 'web', former: null, ended: null }
   const denial = { kind: 'epoch', node: 'gpu-001', epoch: 4, atMs: 1, untilMs: later, why: 'x' } as const
-  for (const rows of [
-    { certificates: [row(certificate(later))] },
-    { programs: [row({ ...program, current: { ...slot(later), names: [] } })] },
-    { programs: [row({ ...program, current: null, former: { ...slot(later), names: [] } })] },
-    { denials: [row({ ...denial, reason: 'unspecified' as const })] },
+  for (const given of [
+    step('certificate', certificate(later)),
+    step('program', { ...program, current: { ...slot(later), names: [] } }),
+    step('program', { ...program, current: null, former: { ...slot(later), names: [] } }),
+    step('denial', { ...denial, reason: 'unspecified' }),
   ]) {
-    expectRefused(decidePurge(facts({ rows: { ...nothing, ...rows } })), 'NODE_STATE_CONFLICT', /is good until/)
+    const refused = decidePurge(facts({ survey: survey(given) }), nothingPurged)
+    expectRefused(refused, 'NODE_STATE_CONFLICT', /is good until/)
   }
 })
 
 test('a clock that is ahead of the time for which planes have run removes nothing', () => {
-  const rows = { ...nothing, certificates: [row(certificate(noonMs - hour))] }
-  assert.match(purgeBarred(facts({ rows, livedMs: noonMs - 2 * hour }))?.detail ?? '', /no wrong clock changes/)
-  assert.equal(purgeBarred(facts({ rows, livedMs: noonMs - hour + 1 })), null)
+  const given = facts({ survey: survey(step('certificate', certificate(noonMs - hour))) })
+  const barredAt = (livedMs: number) => purgeBarred({ ...given, livedMs })?.detail ?? null
+  assert.match(barredAt(noonMs - 2 * hour) ?? '', /no wrong clock changes/)
+  assert.equal(barredAt(noonMs - 2 * hour), barredAt(noonMs - 3 * hour), 'a plan that says so is not stale at once')
+  assert.equal(barredAt(noonMs - hour + 1), null)
 })
 
 test('a receipt that is collected and an alert that is open are finished first', () => {
-  const receipt = row({ id: 'r1', settledAtMs: null } as Receipt)
-  expectRefused(decidePurge(facts({ rows: { ...nothing, receipts: [receipt] } })), 'NODE_STATE_CONFLICT', /receipt r1/)
-  const alert = row({ id: 'a1', kind: 'rows_differ', state: { kind: 'open' } } as Alert)
-  expectRefused(decidePurge(facts({ rows: { ...nothing, alerts: [alert] } })), 'NODE_STATE_CONFLICT', /alert a1/)
+  const refused = (given: PurgeStep) => decidePurge(facts({ survey: survey(given) }), nothingPurged)
+  const receipt = { id: 'r1', settledAtMs: null } as Receipt
+  expectRefused(refused(step('receipt', receipt)), 'NODE_STATE_CONFLICT', /receipt r1/)
+  const alert = { id: 'a1', kind: 'rows_differ', state: { kind: 'open' } } as Alert
+  expectRefused(refused(step('alert', alert)), 'NODE_STATE_CONFLICT', /alert a1/)
 })
 
 test('its epoch, tenure and counter stay under the hash, and so do its keys; the rest goes', () => {
   const owner = { use: 'tls', sinceMs: 1 } as const
-  const rows: RowsOfNode = {
-    ...nothing,
-    certificates: [row(certificate(noonMs - hour))],
-    keyClaims: [
-      row({
+  const given = facts({
+    survey: survey(
+      step('certificate', certificate(noonMs - hour)),
+      step('key-claim', {
         spki: 'k1',
         holders: [
           { node: 'gpu-001', ...owner },
           { node: 'gpu-002', ...owner },
         ],
       }),
-    ],
-    wireguardKeys: [row({ publicKey: 'w1', node: 'gpu-001', sinceMs: 1, endedAtMs: 2, replaced: true })],
-    addresses: [row({ address: 'fd00::1', node: 'gpu-001', sinceMs: 1, releasedAtMs: 2 })],
-    names: [
-      row({
+      step('wireguard-key', { publicKey: 'w1', node: 'gpu-001', sinceMs: 1, endedAtMs: 2, replaced: true }),
+      step('overlay-address', { address: 'fd00::1', node: 'gpu-001', sinceMs: 1, releasedAtMs: 2 }),
+      step('name-claim', {
         name: 'dns:a.test',
         holder: { kind: 'node', node: 'gpu-001', derived: false },
         sinceMs: 1,
         by: 'operator:x',
         carriedUntilMs: noonMs - hour,
       }),
-    ],
-  }
-  const given = facts({ rows })
-  const verdict = expectDecided(decidePurge(given))
+    ),
+  })
+  const verdict = expectDecided(decidePurge(given, { ...nothingPurged, certificates: 500, keys_kept: 40 }))
   assert.deepEqual(writesOf(verdict, 'purged-node'), [
     { name: 'hash-of-name', epoch: 4, tenure: 2, counter: 9, version: given.node.version, purgedAtMs: noonMs },
   ])
@@ -122,29 +136,40 @@ test('its epoch, tenure and counter stay under the hash, and so do its keys; the
     assert.ok(readsOf(verdict).some((read) => read.startsWith(`${kind}/${key}@`)))
   assert.equal(verdict.change.entries[0]?.type, 'node.purged')
   assert.equal(verdict.change.entries[0]?.epoch, 4)
+  const body = verdict.change.entries[0]?.body
+  assert.deepEqual([body?.['certificates'], body?.['keys_kept']], [501, 42], 'what went in parts before is counted')
 })
 
-test('what is too much for one commit goes before it, in parts, and the last part is left to it', () => {
-  const certificates = Array.from({ length: 700 }, (_, at) => row({ ...certificate(1), serial: `c${at}` }))
-  const keyClaims = Array.from({ length: 900 }, (_, at) =>
-    row({ spki: `k${at}`, holders: [{ node: 'gpu-001', use: 'program', sinceMs: 1 } as const] }),
-  )
-  const parts = purgeParts(facts({ rows: { ...nothing, certificates, keyClaims } }))
+test('a part removes and hides what it is given, reads the node, and says how much it was', () => {
+  const owner = { node: 'gpu-001', use: 'program', sinceMs: 1 } as const
+  const part = purgePart(facts(), [
+    step('certificate', certificate(1)),
+    step('key-claim', { spki: 'k1', holders: [owner] }),
+  ])
   assert.deepEqual(
-    parts.map(({ removes = [], writes, reads }) => [removes.length, writes.length, reads.length]),
-    [
-      [500, 0, 501],
-      [200, 300, 501],
-      [0, 500, 501],
-    ],
+    part.reads.map(({ row: kind, key }) => `${kind} ${key}`),
+    ['node gpu-001', 'certificate ca1/c1', 'key-claim k1'],
   )
-  const places = parts.flatMap(({ reads }) => reads.slice(1).map(({ row: kind, key }) => `${kind} ${key}`))
-  assert.equal(new Set(places).size, 1500)
-  assert.ok(!JSON.stringify(parts.map(({ writes }) => writes)).includes('gpu-001'))
-  assert.deepEqual(purgeParts(facts({ rows: { ...nothing, certificates: certificates.slice(0, 500) } })), [])
+  assert.deepEqual(part.removes, [{ row: 'certificate', key: 'ca1/c1' }])
+  assert.ok(!JSON.stringify(part.writes).includes('gpu-001'))
+  const said = part.entries[0] ?? assert.fail('it says nothing')
+  assert.equal(said.type, 'node.purging')
+  const twice = [said, said].reduce((sum, one) => addPurging(sum, one), nothingPurged)
+  assert.deepEqual(twice, { ...nothingPurged, certificates: 2, keys_kept: 2 })
+  assert.deepEqual(
+    addPurging(twice, { type: 'node.purged', body: {} }),
+    nothingPurged,
+    'of an earlier node of that name',
+  )
+})
+
+test('however many rows name a node, no more of them are kept than one commit holds', () => {
+  const many = Array.from({ length: 700 }, (_, at) => step('certificate', { ...certificate(at), serial: `c${at}` }))
+  const { rows, first, counts, endMs } = addSteps(survey(...many), many)
+  assert.deepEqual([rows, first.length, counts.certificates, endMs], [1400, 500, 1400, 699])
 })
 
 test('a plan says in words what goes and what stays', () => {
-  const rows = { ...nothing, certificates: [row(certificate(1)), row(certificate(2))] }
-  assert.match(purgeWords(rows), /observations, 2 certificates; its epoch and 0 keys stay under a hash of its name$/)
+  const two = survey(step('certificate', certificate(1)), step('certificate', certificate(2)))
+  assert.match(purgeWords(two), /observations, 2 certificates; its epoch and 0 keys stay under a hash of its name$/)
 })

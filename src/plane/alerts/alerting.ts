@@ -9,7 +9,7 @@ import type { Core } from '#plane/core/core.ts'
 import { agingSource, clocksSource, withdrawnSource } from './alert-sources.ts'
 import { followNodes } from './follow-nodes.ts'
 import type { RefusedCall } from '#plane/core/record-refusal.ts'
-import { reconcileSource, type UnresolvedAlerts } from './reconcile-alerts.ts'
+import { reconcileSource, type AlertSource, type UnresolvedAlerts } from './reconcile-alerts.ts'
 import { watchFailures } from './watch-failures.ts'
 import type { Led } from '#plane/cluster/leading.ts'
 import { startUpkeep } from '#plane/core/upkeep.ts'
@@ -36,6 +36,8 @@ export type AlertingParts = {
 
 export type Alerting = {
   onRefusal(call: RefusedCall): void
+  /** What this source names is followed as well, by the replica that leads. */
+  watch(source: AlertSource): void
   /** Changes of alerts that the webhook has not received; 0 while another replica delivers. */
   waitingDeliveries(): number
   /** Follows alerts and delivers them, while this replica leads. */
@@ -48,9 +50,11 @@ export const openAlerting = (core: Core, parts: AlertingParts): Alerting => {
   // First: a webhook that cannot be used must not be found out about by its silence.
   const webhook = parts.webhook === null ? null : openReceiver(parts.webhook)
   const failures = watchFailures(core, alerts, parts.domainName)
+  const watched: AlertSource[] = []
   let delivery: AlertDelivery | null = null
   return {
     onRefusal: (call) => failures.take(call),
+    watch: (source) => void watched.push(source),
     waitingDeliveries: () => delivery?.waiting() ?? 0,
     lead(leading) {
       const follower = followNodes(leading, alerts)
@@ -66,7 +70,7 @@ export const openAlerting = (core: Core, parts: AlertingParts): Alerting => {
       const run = async (): Promise<void> => {
         await follower.again()
         await failures.sweep(leading)
-        for (const source of [aging, ...others]) await reconcileSource(leading, alerts, source)
+        for (const source of [aging, ...others, ...watched]) await reconcileSource(leading, alerts, source)
       }
       const endUpkeep = startUpkeep(leading, [{ name: 'alerts', where: 'leader', everyMs: 10_000, run }])
       return {

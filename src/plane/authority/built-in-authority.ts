@@ -130,12 +130,17 @@ export const openAuthority = async (
         await replaceWhatIsDue(parts, state, state.longestLeafMs, 'running')
         await completeResponder(parts, state.signer)
         await journalAging(parts, state)
-        try {
-          await parts.names.look()
-        } finally {
-          // Whatever the look finds: without a certificate that is good neither a node nor an operator gets in.
-          await renewServer('if due')
-        }
+        const looked = await parts.names.look().then(
+          () => null,
+          (error: unknown) => ({ error }),
+        )
+        // Whatever the look finds: without a certificate that is good neither a node nor an operator gets in.
+        await renewServer('if due').catch((error: unknown) => {
+          if (looked === null) throw error
+          // What the look has found is what ends a start, and often the cause of this.
+          parts.core.log.error({ err: error }, 'the server certificate could not be renewed')
+        })
+        if (looked !== null) throw looked.error
       }),
     view: () => authorityView(parts, state),
     aging: () => agingNow(parts, state),

@@ -17,6 +17,7 @@ import {
   listSignerOf,
   makeWhatIsDue,
   servingRoots,
+  setUnnamedAside,
   signerOf,
   warningsOf,
   whatIsDue,
@@ -99,7 +100,12 @@ export const openProgramsAuthority = async (
     const seen = isChanged ? inTurn(look) : maintain()
     seen.catch((error: unknown) => log.warn({ err: error }, 'the authorities of programs could not be looked at'))
   })
-  await look()
+  await store.exclusively(async () => {
+    await look()
+    await setUnnamedAside(parts, state)
+    // One that was taken back may sign.
+    state.signer = signerOf(parts, state)
+  })
   state.wanted = state.rows.length > 0 || (await isAnyListed(parts))
 
   const find = (id: IssuerId): Row<IssuerRow> | null => state.rows.find(({ value }) => value.id === id) ?? null

@@ -9,7 +9,7 @@ import { buildCrl, type CrlSpec } from '#pki/crl.ts'
 import { commitOnce } from '#plane/core/commit-decision.ts'
 import type { Core } from '#plane/core/core.ts'
 import { everyRow } from '#plane/core/pages.ts'
-import type { KeyCustody } from '#plane/keys/key-custody.ts'
+import type { KeyCustody, KeyName } from '#plane/keys/key-custody.ts'
 import { keepKey, signerFrom, type CaSigner } from './ca-signer.ts'
 import { authorityActor, issuerEntry } from './issuer-book.ts'
 import { halfLifeMs } from './issuer-life.ts'
@@ -155,6 +155,20 @@ const succession = (parts: ProgramsParts, { rows }: ProgramsState, made: IssuerR
       ),
     ],
   }
+}
+
+/**
+ * A crash between the keeping of a key and the commit that names it leaves a key that is no authority's. Runs exclusively, at a start:
+ * another replica may be between the two.
+ */
+export const setUnnamedAside = async ({ custody }: ProgramsParts, { rows }: ProgramsState): Promise<void> => {
+  const rowOf = ({ role, id }: KeyName): IssuerRow | null =>
+    rows.find(({ value }) => value.role === role && value.id === id)?.value ?? null
+  const ofPrograms = (names: readonly KeyName[]): readonly KeyName[] =>
+    names.filter(({ role }) => role === 'programs-root' || role === 'programs-issuing')
+  for (const name of ofPrograms(custody.asideNames()))
+    if (rowOf(name)?.compromisedAtMs === null) await custody.takeBack(name)
+  for (const name of ofPrograms(custody.names())) if (rowOf(name) === null) await custody.setAside(name)
 }
 
 /**

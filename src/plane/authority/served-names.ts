@@ -8,6 +8,7 @@ import { bareName, claimedName, wildcardOver, type NameClaim, type PlaneHolder }
 import {
   certificateNames,
   decideCalled,
+  decideGiveBack,
   isInCertificates,
   isOfPlane,
   isInTheWay,
@@ -68,6 +69,7 @@ export const openServedNames = async (core: NamesCore, config: NamesConfig): Pro
   const listeners: (() => void)[] = []
   let isStarted = false
   let claims = await planeClaims(core)
+  const servedBefore = new Set(claims.filter(({ holder }) => holder.dropped === null).map(({ name }) => name))
 
   const kept = (): readonly ServedClaim[] =>
     claims.filter((claim) => isInCertificates(claim) && !ofCertificates.includes(claim.name))
@@ -107,18 +109,33 @@ export const openServedNames = async (core: NamesCore, config: NamesConfig): Pro
       if ((await commitOnce(core, { ...taken.part, entries: [first, ...others] })) === 'lost-race') return 'lost-race'
     })
 
+  /** Left to the plane, a wildcard that it is refused would keep the node that has a name below it from every later leaf. */
+  const giveBack = async (name: string, why: string): Promise<void> => {
+    await commitDecision(core, async () => {
+      const row = await store.get('name-claim', name)
+      if (row === null) return { kind: 'unchanged' } as const
+      return decideGiveBack({ row, why, by: authorityActor, nowMs: core.clock.nowMs() })
+    })
+  }
+
   /** Not at every look: replicas with different names would call the plane by them in turns. */
   const endStart = async (): Promise<void> => {
     if (isStarted) return
     // A node may have got a name between the look for one below a wildcard and the commit that took the wildcard. After that none does.
     const [held] = await claimsBelow(core, ofCertificates)
-    if (held !== undefined) throw nameHeld({ kind: 'held', name: held[0], claim: held[1] })
+    if (held !== undefined) {
+      const [name, claim] = held
+      const refused = nameHeld({ kind: 'held', name, claim })
+      if (!servedBefore.has(name)) await giveBack(name, refused.message)
+      throw refused
+    }
     const done = await commitDecision(core, async () => {
       const others = (await planeClaims(core)).filter(({ name }) => name !== ofUrls)
       const row = await store.get('name-claim', ofUrls)
       if (row === null || !isOfPlane(row.value)) return { kind: 'unchanged' } as const
       const mine = { ...row, value: row.value }
-      return decideCalled({ row: mine, others, by: authorityActor, nowMs: core.clock.nowMs() })
+      const facts = { row: mine, others, configured: ofCertificates }
+      return decideCalled({ ...facts, by: authorityActor, nowMs: core.clock.nowMs() })
     })
     isStarted = !isRefusal(done)
     if (done.kind === 'committed') claims = await planeClaims(core)
@@ -213,7 +230,7 @@ const nameHeld = ({ name, claim: { name: held, holder, carriedUntilMs } }: NameH
       )
     : new StoreRefused(
         'NAME_HELD',
-        `a program was given a certificate for ${covered} that ends ${isoTime(carriedUntilMs)}: its holder could pass for the plane until then`,
+        `a program was given a certificate for ${covered} that may be accepted until ${isoTime(carriedUntilMs)}: its holder could pass for the plane until then`,
         'Wait until then, or give the plane another name: --server-name NAME',
       )
 }

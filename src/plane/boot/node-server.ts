@@ -21,6 +21,7 @@ import type { Authority } from '#plane/authority/authority.ts'
 import type { ProgramsAuthority } from '#plane/authority/programs-authority.ts'
 import type { RecoveryAuthority } from '#plane/authority/recovery-authority.ts'
 import { followListedOutputs } from '#plane/programs/end-unlisted.ts'
+import { listLengthSource } from '#plane/programs/list-length.ts'
 import { openProgramLists, type ProgramLists } from '#plane/programs/program-lists.ts'
 import { programRoutes } from '#plane/programs/program-routes.ts'
 import { openSteadyTime } from '#plane/core/steady-time.ts'
@@ -54,7 +55,7 @@ export type NodeServerParts = {
   readonly correlation: () => string
   readonly settings: () => DomainSettings
   readonly metrics: Pick<Metrics, 'refused' | 'reported'>
-  readonly alerting: Pick<Alerting, 'onRefusal'>
+  readonly alerting: Pick<Alerting, 'onRefusal' | 'watch'>
   readonly lived: LivedTime
   /** Null: no order that waits for the store keeps this node out. */
   readonly barred: (node: NodeId) => Refusal | null
@@ -126,6 +127,7 @@ export const openNodeServer = async (core: Core, parts: NodeServerParts) => {
     for (const session of channel.sessions.all())
       if (session.takesOutputs) session.send({ type: 'program_lists', body: newer })
   })
+  alerting.watch(listLengthSource(programLists, domainName))
   const unlistedOutputs = followListedOutputs(core)
 
   const routes = nodeRoutes(core, {

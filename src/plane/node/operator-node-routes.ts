@@ -132,8 +132,9 @@ const factsOf = async (
     wireguard: node.wireguard === null ? inNoGroup : await peers.stateOf(node.id),
     outputs: outputStandings({
       outputs: hasIdentity(node) ? outputsFor(profile.value, vcluster?.value ?? null) : [],
-      programs: programs.map(({ value }) => value).filter(({ epoch }) => epoch === node.epoch),
-      shown: observed.outputs,
+      epoch: node.epoch,
+      programs: programs.map(({ value }) => value),
+      report: observed.outputs,
       nowMs,
     }),
     nowMs,

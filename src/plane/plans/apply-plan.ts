@@ -18,14 +18,13 @@ import type { Authority } from '#plane/authority/authority.ts'
 import { changeProfile } from '#plane/settings/policy-routes.ts'
 import { deleteVCluster } from '#plane/fleet/change-vclusters.ts'
 import { commitDecision } from '#plane/core/commit-decision.ts'
-import { effectsOf } from './compute-plan.ts'
+import { effectsOf, type PlanCore } from './compute-plan.ts'
 import type { OnlyIf } from '#plane/core/only-if.ts'
 import type { PlaneNames } from '#plane/settings/plane-names.ts'
 import { revokeToken } from '#plane/enrollment/token-routes.ts'
 import { withdrawAuthority } from '#plane/ca/withdraw-authority.ts'
 import { purgeNode } from '#plane/revocation/purge-node.ts'
 import { withdrawIdentity } from '#plane/revocation/withdraw-identity.ts'
-import type { FlowCore } from '#plane/core/core.ts'
 import type { OpenChannels, PeerProofs } from '#plane/core/open-channels.ts'
 import type { Receipts } from '#plane/revocation/receipts.ts'
 
@@ -46,7 +45,7 @@ export type StepDone = {
 export type Applied = { readonly kind: 'applied'; readonly plan: Plan; readonly steps: readonly StepDone[] }
 
 export const applyPlan = async (
-  core: FlowCore,
+  core: PlanCore,
   parts: PlanParts,
   id: string,
   by: Attribution,
@@ -63,7 +62,7 @@ export const applyPlan = async (
   return { kind: 'applied', plan, steps: await stepsOf(core, parts, plan, by) }
 }
 
-const stepsOf = async (core: FlowCore, parts: PlanParts, plan: Plan, by: Attribution): Promise<readonly StepDone[]> => {
+const stepsOf = async (core: PlanCore, parts: PlanParts, plan: Plan, by: Attribution): Promise<readonly StepDone[]> => {
   const { authority, channels } = parts
   const { action, effects } = plan
   switch (action.kind) {
@@ -119,7 +118,7 @@ const onlyAsPlanned = (effects: readonly PlanEffect[], lineNow: (node: Node) => 
 
 /** One after the other: each reads all that is known of its node. */
 const ofPurge = async (
-  core: FlowCore,
+  core: PlanCore,
   { nodes, reason }: Extract<PlanAction, { kind: 'purge-nodes' }>,
   effects: readonly PlanEffect[],
   by: Attribution,
@@ -142,7 +141,7 @@ type NodesAction = Extract<PlanAction, { kind: 'revoke-nodes' | 'decommission-no
 const atOnce = 16
 
 const ofNodes = async (
-  core: FlowCore,
+  core: PlanCore,
   parts: PlanParts,
   action: NodesAction,
   effects: readonly PlanEffect[],

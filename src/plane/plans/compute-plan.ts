@@ -31,12 +31,13 @@ import { everyNode } from '#plane/core/pages.ts'
 import type { PlaneNames } from '#plane/settings/plane-names.ts'
 import type { Core, FlowCore } from '#plane/core/core.ts'
 
-type ReadingCore = Pick<Core, 'store' | 'clock'>
+type ReadingCore = Pick<Core, 'store' | 'clock' | 'timers'>
+export type PlanCore = FlowCore & Pick<Core, 'timers'>
 
 export type PlanReading = { readonly authority: LeafLimit; readonly planeNames: PlaneNames }
 
 export const computePlan = async (
-  core: FlowCore,
+  core: PlanCore,
   reading: PlanReading,
   action: PlanAction,
   by: Attribution,
@@ -88,14 +89,20 @@ const ofNodes = async (
 
 const ofPurge = async (core: ReadingCore, ids: readonly NodeId[]): Promise<readonly PlanEffect[] | Refusal> => {
   const effects: PlanEffect[] = []
+  const barred: Refusal[] = []
   for (const id of new Set(ids)) {
     const facts = await readPurge(core, id)
     if (isRefusal(facts)) return facts
-    const { node, rows } = facts
-    const barred = purgeBarred(facts)?.detail ?? null
-    effects.push(purgeOf(node.value, { barred, words: purgeWords(rows), version: node.version }))
+    const { node, survey } = facts
+    const refusal = purgeBarred(facts)
+    if (refusal !== null) barred.push(refusal)
+    const { version } = node
+    effects.push(purgeOf(node.value, { barred: refusal?.detail ?? null, words: purgeWords(survey), version }))
   }
-  return effects
+  const [first, ...others] = barred
+  if (first === undefined || barred.length < effects.length) return effects
+  // A plan that can do nothing would only offer to be applied.
+  return others.length === 0 ? first : { ...first, detail: `${first.detail}; nor can the other ${others.length}` }
 }
 
 /** Other nodes that have a key of one of these; each is named once, with the first that would cut it. */

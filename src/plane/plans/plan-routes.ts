@@ -4,13 +4,12 @@ import { type PlanAction, roleFor } from '#domain/plans/plan.ts'
 import { roleAllows, type OperatorPrincipal } from '#domain/core/principal.ts'
 import { isRefusal, refuse, type Refusal } from '#domain/core/refusal.ts'
 import { applyPlan, type Applied, type PlanParts, type StepDone } from './apply-plan.ts'
-import { computePlan } from './compute-plan.ts'
+import { computePlan, type PlanCore } from './compute-plan.ts'
 import { receiptView } from '#wire/revocation/receipt-api.ts'
 import { planApi, planView, type PlanActionBody, type PlanApplied } from '#wire/plans/plan-api.ts'
 import { attributionOf, answer, type CallOf, type Route, serve } from '#plane/http/route.ts'
-import type { FlowCore } from '#plane/core/core.ts'
 
-export const operatorPlanRoutes = (core: FlowCore, parts: PlanParts): readonly Route[] =>
+export const operatorPlanRoutes = (core: PlanCore, parts: PlanParts): readonly Route[] =>
   serve(planApi, {
     compute: async (call) => {
       const action = actionIn(call.body.action)
@@ -24,7 +23,7 @@ export const operatorPlanRoutes = (core: FlowCore, parts: PlanParts): readonly R
     apply: (call) => apply(core, parts, call),
   })
 
-const apply = async (core: FlowCore, parts: PlanParts, call: CallOf<typeof planApi.apply>) => {
+const apply = async (core: PlanCore, parts: PlanParts, call: CallOf<typeof planApi.apply>) => {
   const { id } = call.params
   const plan = await core.store.get('plan', id)
   if (plan === null) return refuse('PLAN_NOT_FOUND', id)

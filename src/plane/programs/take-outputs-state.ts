@@ -52,7 +52,7 @@ export const openOutputsIntake = (core: FlowCore, writeLimit: WriteLimit): Outpu
         failure: one.failure === null ? null : boundedText(one.failure),
         place: one.place === null || one.place === undefined ? one.place : boundedText(one.place, longestPlace),
       }))
-      core.store.observe(principal.id, { outputs: bounded })
+      core.store.observe(principal.id, { outputs: { epoch: principal.epoch, outputs: bounded } })
       undecided.set(principal.id, bounded)
       await decide(principal, correlation)
     },

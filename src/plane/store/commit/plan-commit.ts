@@ -37,10 +37,18 @@ export type WriteRule =
   /** A ban that was not read: it may come twice, and the first one stays. */
   | { readonly kind: 'keep-first' }
 
-/** Of two that last as long, one that gives a reason takes the place of one that does not. */
-export const prevails = (kept: Denial, given: Denial): boolean =>
-  kept.untilMs > given.untilMs ||
-  (kept.untilMs === given.untilMs && (kept.reason !== 'unspecified' || given.reason === 'unspecified'))
+/**
+ * The write in place of a denial that there is. Null: that one stays, because it lasts longer, or as long and gives a reason. What was
+ * denied is denied since the first time: by a later one it could leave a revocation list, whose number would go back.
+ */
+export const inPlaceOf = (kept: Denial, given: Denial): Pick<PlannedWrite, 'write' | 'row'> | null => {
+  const stays =
+    kept.untilMs > given.untilMs ||
+    (kept.untilMs === given.untilMs && (kept.reason !== 'unspecified' || given.reason === 'unspecified'))
+  if (stays) return null
+  const value: Denial = { ...given, atMs: Math.min(kept.atMs, given.atMs) }
+  return { write: { put: 'denial', value }, row: encodeRow('denial', value) }
+}
 
 /** An entry is small by design; a body this long holds outside text that was not bounded. */
 const longestBody = 64 * 1024

@@ -10,7 +10,7 @@ import type { HardwareIdentity, Membership, Node, NodeId } from '#domain/core/no
 import type { OperatorKey } from '#domain/core/principal.ts'
 import type { Profile } from '#domain/core/profile.ts'
 import type { Token } from '#domain/core/token.ts'
-import type { OutputShown } from '#domain/programs/outputs-shown.ts'
+import type { OutputsReport } from '#domain/programs/outputs-shown.ts'
 import type { Clock } from '#platform/clock.ts'
 import type { Log } from '#platform/log.ts'
 import type { Random } from '#platform/random.ts'
@@ -169,7 +169,7 @@ export type Observation = {
   readonly capabilities: CapabilityReportBody | null
   readonly overlay: OverlayStateBody | null
   /** How its outputs stand on the host, likewise. */
-  readonly outputs: readonly OutputShown[] | null
+  readonly outputs: OutputsReport | null
 }
 
 export const nothingObserved: Observation = {

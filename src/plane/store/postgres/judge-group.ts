@@ -5,7 +5,7 @@ import type { Denial } from '#domain/core/certificate.ts'
 import type { RowKind, Write } from '#domain/core/change.ts'
 import type { NodeId } from '#domain/core/node.ts'
 import { tableShapes } from '#plane/store/commit/columns.ts'
-import { prevails, type CommitPlan, type PlannedRemoval, type PlannedWrite } from '#plane/store/commit/plan-commit.ts'
+import { inPlaceOf, type CommitPlan, type PlannedRemoval, type PlannedWrite } from '#plane/store/commit/plan-commit.ts'
 import type { FencingToken } from '#plane/store/contract/replicas.ts'
 import type { EncodedRow } from '#plane/store/commit/row-tables.ts'
 import { uniquesSet } from './group-needs.ts'
@@ -78,8 +78,10 @@ const applyWrite = (now: GroupState, planned: PlannedWrite): Write | 'clash' => 
       return version > 0 || now.put(planned) ? write : 'clash'
     case 'keep-longer': {
       const kept = now.denial(row.key)
-      if (kept !== null && prevails(kept, rule.denial)) return { put: 'denial', value: kept }
-      return now.put(planned) ? write : 'clash'
+      if (kept === null) return now.put(planned) ? write : 'clash'
+      const longer = inPlaceOf(kept, rule.denial)
+      if (longer === null) return { put: 'denial', value: kept }
+      return now.put({ ...planned, ...longer }) ? longer.write : 'clash'
     }
   }
 }

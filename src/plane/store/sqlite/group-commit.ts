@@ -9,7 +9,7 @@ import type { HardwareTable } from '#plane/store/commit/hardware-table.ts'
 import { ReserveInUse, type Health } from './health.ts'
 import type { Journal, JournalGroup } from './journal.ts'
 import { refusedInDoubt, type JournalWitness } from '#plane/store/journal/journal-witness.ts'
-import { prevails, planCommit, type CommitPlan, type PlannedWrite } from '#plane/store/commit/plan-commit.ts'
+import { inPlaceOf, planCommit, type CommitPlan, type PlannedWrite } from '#plane/store/commit/plan-commit.ts'
 import type { RowTables } from '#plane/store/commit/row-tables.ts'
 import { StoreFault, StoreInDoubt, StoreLost } from '#plane/store/contract/store-errors.ts'
 import type { CommitGroup, Committed, StoreCore } from '#plane/store/contract/store.ts'
@@ -254,9 +254,14 @@ const applyWrite = (rows: RowTables, { write, row, rule }: PlannedWrite): Write 
       return write
     case 'keep-longer': {
       const kept = rows.get('denial', row.key)
-      if (kept !== null && prevails(kept.value, rule.denial)) return { put: 'denial', value: kept.value }
-      rows.put(row, kept === null ? 0 : kept.version, kept === null ? 1 : kept.version + 1)
-      return write
+      if (kept === null) {
+        rows.put(row, 0, 1)
+        return write
+      }
+      const longer = inPlaceOf(kept.value, rule.denial)
+      if (longer === null) return { put: 'denial', value: kept.value }
+      rows.put(longer.row, kept.version, kept.version + 1)
+      return longer.write
     }
   }
 }
