@@ -1,6 +1,7 @@
 // The one door.
 
 import { allNouns } from '#cli/all-nouns.ts'
+import { openHints } from '#cli/kit/as-called.ts'
 import { openExit, runCli } from '#cli/kit/run-cli.ts'
 import { systemClock } from '#platform/clock.ts'
 import { openHttpClient } from '#platform/http-client.ts'
@@ -10,9 +11,12 @@ import { standardStreams } from '#platform/standard-streams.ts'
 import { systemTimers } from '#platform/timers.ts'
 import { musterVersion } from '#platform/this-process.ts'
 
+// Where there is one beside the reader it is called as that, elsewhere by its name.
+const program = pathExists('./muster') ? './muster' : 'muster'
+
 process.exitCode = await runCli(process.argv.slice(2), {
-  // Where there is one beside the reader it is called as that, elsewhere by its name: hints can be pasted.
-  program: pathExists('./muster') ? './muster' : 'muster',
+  program,
+  hints: openHints(program),
   nouns: allNouns,
   version: musterVersion,
   env: process.env,

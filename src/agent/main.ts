@@ -155,7 +155,7 @@ const goOn = async (agent: AgentParts, providers: readonly IdentityProvider[]): 
   let shortLived = 0
   let wasRevoked = false
   for (let need: Need = 'start'; !agent.signal.aborted; need = 'rejoin') {
-    const provided = await acquireIdentity(agent, providers, need, noWayIn(agent.config, need))
+    const provided = await acquireIdentity(agent, providers, need, noWayIn(agent, need))
     if (provided.kind === 'failed' && (wasRevoked || !(await worthWaiting(agent, need, provided.outcome))))
       return provided.outcome
     const sinceMs = agent.clock.monotonicMs()
@@ -215,7 +215,7 @@ const openedKeeper = (config: AgentConfig, storage: AgentStorage, log: Log): Ide
       fault,
       serial: null,
     })
-    const next = `Restore it; or bring a repair bundle: muster node repair-bundle ID, then muster agent repair; or a new token: muster token create --node ID --replace; then start the agent`
+    const next = `Restore it; or bring a repair bundle: muster node repair-bundle ID --reason REASON --out FILE, then muster agent repair --bundle-file FILE; or a new token: muster token create --node ID --replace; then start the agent`
     return { kind: 'misconfigured', trouble: { ...what, next } }
   }
 }

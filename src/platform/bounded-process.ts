@@ -3,6 +3,7 @@
 
 import { spawn } from 'node:child_process'
 import { errno } from './files.ts'
+import { whyNotStarted } from './not-started.ts'
 
 export type BoundedCommand = {
   readonly command: readonly string[]
@@ -45,7 +46,7 @@ export const startBounded = ({ command, env, withinMs }: BoundedCommand): Bounde
     }, withinMs)
     child.once('error', (error) => {
       clearTimeout(timer)
-      resolve({ kind: 'not-started', why: error.message })
+      resolve({ kind: 'not-started', why: whyNotStarted(error, program, '/') })
       if (child.pid === undefined) gone.resolve()
     })
     child.once('exit', () => {

@@ -20,6 +20,7 @@ const setUp = (level = 'info') => {
   const { log, flush } = coalesced(
     { log: under, clock, timers },
     { quiet: () => quiet, dropped: (reason) => void dropped.push(reason) },
+    ['output'],
   )
   return { clock, timers, written, dropped, log, flush, press: (on: boolean) => void (quiet = on) }
 }
@@ -54,7 +55,53 @@ test('another code, another level and other facts are other lines', () => {
   log.info({ serial: 'ab' }, 'certificate renewed')
   log.info({ serial: 'cd' }, 'certificate renewed')
   log.info({ serial: 'cd' }, 'certificate renewed')
-  assert.equal(written.length, 5)
+  log.warn({ output: 'web', next: '12:00:01' }, 'failed')
+  log.warn({ output: 'db', next: '12:00:01' }, 'failed')
+  log.warn({ output: 'db', next: '12:00:14' }, 'failed')
+  assert.deepEqual(
+    written.slice(5).map(({ output }) => output ?? 'renewed'),
+    ['renewed', 'web', 'db'],
+  )
+})
+
+test('what was counted is written before the next line that is different', () => {
+  const { written, log, timers } = setUp()
+  for (let time = 0; time < 3; time++) log.warn({ code: 'ECONNREFUSED' }, 'the plane cannot be reached')
+  log.info('channel open')
+  assert.deepEqual(
+    written.map(({ msg, repeated }) => [msg, repeated]),
+    [
+      ['the plane cannot be reached', undefined],
+      ['the plane cannot be reached', 2],
+      ['channel open', undefined],
+    ],
+  )
+  timers.advance(5 * minute)
+  assert.equal(written.length, 3)
+})
+
+test('what comes back after something else is said again, unless it does so faster than a person reads', () => {
+  const { written, log, timers } = setUp()
+  const flap = (waitMs: number): void => {
+    log.info({ url: 'wss://plane' }, 'channel open')
+    timers.advance(waitMs)
+    log.warn({ code: 'channel_closed' }, 'the channel ended')
+    timers.advance(waitMs)
+  }
+  flap(5_000)
+  flap(5_000)
+  assert.deepEqual(
+    written.map(({ msg }) => msg),
+    ['channel open', 'the channel ended', 'channel open', 'the channel ended'],
+  )
+  for (let time = 0; time < 100; time++) flap(10)
+  assert.ok(written.length <= 12, String(written.length))
+})
+
+test('callers cannot make one warning into many by what they choose', () => {
+  const { written, log } = setUp()
+  for (const from of ['fd00::a', 'fd00::b', 'fd00::c']) log.warn({ code: 'refused', from }, 'closed')
+  assert.equal(written.length, 1)
 })
 
 test('beyond so many lines a minute only errors are written, and how many were not is said', () => {

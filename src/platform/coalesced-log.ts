@@ -1,5 +1,6 @@
 // A log that cannot fill a disk: a message repeated within a minute is counted and not written, and beyond a number of lines a
-// minute only errors are written. The log says how many lines it left out.
+// minute only errors are written. The log says how many lines it left out. The lines stay in the order of what happened: what was counted
+// is written before the next line that is different, and what is true again after something else was so is no repetition.
 
 import type { Clock } from './clock.ts'
 import type { Log } from './log.ts'
@@ -18,6 +19,8 @@ const roomyDisk: LogDisk = { quiet: () => false, dropped: () => {} }
 export type CoalescedLog = { readonly log: Log; /** Says now what was counted. */ flush(): void }
 
 const windowMs = 60_000
+/** What comes and goes faster is only counted. */
+const newsAfterMs = 1_000
 const mostLines = 240
 const mostKinds = 256
 
@@ -29,17 +32,27 @@ type Line = {
   readonly message: string
 }
 /** `line`: the last of its kind. */
-type Counted = { line: Line; readonly sinceMs: number; repeated: number }
+type Counted = {
+  line: Line
+  readonly sinceMs: number
+  repeated: number
+  /** Which of all lines the last of its kind was. */
+  number: number
+}
 
+/** `subjects`: fields by which warnings with the same words are told apart. None that a stranger can choose. */
 export const coalesced = (
   { log, clock, timers }: { readonly log: Log; readonly clock: Clock; readonly timers: Timers },
   disk: LogDisk = roomyDisk,
+  subjects: readonly string[] = [],
 ): CoalescedLog => {
   const seen = new Map<string, Counted>()
   let minuteMs = clock.monotonicMs()
   let lines = 0
   let leftOut = 0
   let cancelSweep: (() => void) | null = null
+  let numbered = 0
+  let lastGood = 0
 
   const write = ({ log: to, level, fields, message }: Line, more: object = {}): void => {
     lines += 1
@@ -47,6 +60,7 @@ export const coalesced = (
   }
   const tell = (counted: Counted): void => {
     if (counted.repeated > 0) write(counted.line, { repeated: counted.repeated })
+    counted.repeated = 0
   }
   const endMinute = (): void => {
     const left = leftOut
@@ -70,14 +84,22 @@ export const coalesced = (
     cancelSweep ??= timers.after(windowMs, sweep, 'background')
   }
 
+  /** Of a warning: something went well since. Of another line: anything happened since. */
+  const isNews = ({ line: { level }, sinceMs, number }: Counted): boolean =>
+    clock.monotonicMs() - sinceMs >= newsAfterMs && number < (level === 'info' ? numbered : lastGood)
+
   const take = (line: Line): void => {
     if (clock.monotonicMs() - minuteMs >= windowMs) sweep()
     if (line.level === 'info' && disk.quiet()) return disk.dropped('disk_pressure')
-    const key = kindOf(line)
+    const key = kindOf(line, subjects)
     const before = seen.get(key)
-    if (before !== undefined && clock.monotonicMs() - before.sinceMs < windowMs) {
+    const isAgain = before !== undefined && clock.monotonicMs() - before.sinceMs < windowMs && !isNews(before)
+    numbered += 1
+    if (line.level === 'info') lastGood = numbered
+    if (isAgain) {
       before.line = line
       before.repeated += 1
+      before.number = numbered
       return
     }
     if (line.level !== 'error' && lines >= mostLines) {
@@ -85,10 +107,10 @@ export const coalesced = (
       sweepLater()
       return disk.dropped('too_many')
     }
-    if (before !== undefined) tell(before)
+    for (const counted of seen.values()) if (counted !== before && lines < mostLines) tell(counted)
     if (before !== undefined || seen.size < mostKinds)
-      seen.set(key, { line, sinceMs: clock.monotonicMs(), repeated: 0 })
-    write(line)
+      seen.set(key, { line, sinceMs: clock.monotonicMs(), repeated: 0, number: numbered })
+    write(line, before === undefined || before.repeated === 0 ? {} : { repeated: before.repeated })
     sweepLater()
   }
 
@@ -126,7 +148,10 @@ const wrapped = (log: Log, take: (line: Line) => void): Log => {
 }
 
 /** Warnings and errors are equal despite different times and figures in them; other lines only when all of it is equal. */
-const kindOf = ({ level, fields, message }: Line): string =>
-  `${level} ${level === 'info' ? JSON.stringify(fields) : codeOf(fields)} ${message}`
+const kindOf = ({ level, fields, message }: Line, subjects: readonly string[]): string =>
+  `${level} ${level === 'info' ? JSON.stringify(fields) : wordsOf(fields, ['code', ...subjects])} ${message}`
 
-const codeOf = (fields: object): string => ('code' in fields && typeof fields.code === 'string' ? fields.code : '')
+const wordsOf = (fields: object, names: readonly string[]): string =>
+  Object.entries(fields)
+    .flatMap(([name, value]) => (names.includes(name) && typeof value === 'string' ? [value.replace(/\d+/g, '0')] : []))
+    .join(' ')

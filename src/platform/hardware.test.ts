@@ -27,7 +27,9 @@ test('only interfaces with hardware behind them count, sorted and once each', (t
     'net/br0/address': '02:42:00:00:00:01\n',
     'net/lo/address': '00:00:00:00:00:00\n',
   })
-  assert.deepEqual(readMachineIdentity(sys).macs, ['52:54:00:aa:bb:01', '52:54:00:aa:bb:02'])
+  const { macs, passedOver } = readMachineIdentity(sys)
+  assert.deepEqual(macs, ['52:54:00:aa:bb:01', '52:54:00:aa:bb:02'])
+  assert.deepEqual(passedOver, ['br0 (no hardware)'])
 })
 
 test('a bonded card is known by its own address, not by that of the bond', (t) => {
@@ -60,7 +62,7 @@ test('words that boards carry instead of a serial number are no serial number', 
 })
 
 test('a machine without sysfs has no identity and that is no fault', () => {
-  assert.deepEqual(readMachineIdentity('/nonexistent'), { macs: [], serial: null })
+  assert.deepEqual(readMachineIdentity('/nonexistent'), { macs: [], serial: null, passedOver: [] })
 })
 
 test('this machine has cores, memory, a disk and an architecture', () => {

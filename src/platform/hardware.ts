@@ -17,6 +17,8 @@ export type MachineIdentity = {
   readonly macs: readonly string[]
   /** Null where the firmware has none, or only root may read it. */
   readonly serial: string | null
+  /** Interfaces besides those, except the loopback one, and why they are no way to recognise the machine. */
+  readonly passedOver: readonly string[]
 }
 
 export const readMachineFacts = (): MachineFacts => {
@@ -30,13 +32,19 @@ export const readMachineFacts = (): MachineFacts => {
 }
 
 /** `sys` is where sysfs is mounted. */
-export const readMachineIdentity = (sys: string): MachineIdentity => ({
-  macs: [...new Set(interfaces(sys).flatMap((name) => physicalMac(path.join(sys, 'class/net', name))))].sort(),
-  serial:
-    ['product_serial', 'board_serial', 'chassis_serial']
-      .map((name) => lineIn(path.join(sys, 'class/dmi/id', name)))
-      .find((serial) => serial !== null && !isPlaceholder(serial)) ?? null,
-})
+export const readMachineIdentity = (sys: string): MachineIdentity => {
+  const cards = interfaces(sys).map((name) => ({ name, ...cardIn(path.join(sys, 'class/net', name)) }))
+  return {
+    macs: [...new Set(cards.flatMap(({ mac }) => mac ?? []))].sort(),
+    serial:
+      ['product_serial', 'board_serial', 'chassis_serial']
+        .map((name) => lineIn(path.join(sys, 'class/dmi/id', name)))
+        .find((serial) => serial !== null && !isPlaceholder(serial)) ?? null,
+    passedOver: cards
+      .flatMap(({ name, mac, why }) => (mac === null && name !== 'lo' ? [`${name} (${why})`] : []))
+      .sort(),
+  }
+}
 
 const interfaces = (sys: string): string[] => {
   try {
@@ -46,15 +54,18 @@ const interfaces = (sys: string): string[] => {
   }
 }
 
+type Card = { readonly mac: string; readonly why: null } | { readonly mac: null; readonly why: string }
+
 /** Only hardware has a `device`; bridges, tunnels and bonds do not. A bonded card answers with the bond's address. */
-const physicalMac = (folder: string): string[] => {
-  if (!fs.existsSync(path.join(folder, 'device'))) return []
+const cardIn = (folder: string): Card => {
+  if (!fs.existsSync(path.join(folder, 'device'))) return { mac: null, why: 'no hardware' }
   const mac = (
     lineIn(path.join(folder, 'bonding_slave/perm_hwaddr')) ??
     lineIn(path.join(folder, 'address')) ??
     ''
   ).toLowerCase()
-  return /^[0-9a-f]{2}(:[0-9a-f]{2}){5}$/.test(mac) && mac !== '00:00:00:00:00:00' ? [mac] : []
+  const isUsable = /^[0-9a-f]{2}(:[0-9a-f]{2}){5}$/.test(mac) && mac !== '00:00:00:00:00:00'
+  return isUsable ? { mac, why: null } : { mac: null, why: 'no Ethernet address' }
 }
 
 const lineIn = (file: string): string | null => {

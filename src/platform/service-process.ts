@@ -4,6 +4,7 @@
 import { spawn } from 'node:child_process'
 import * as fs from 'node:fs'
 import { errno } from './files.ts'
+import { whyNotStarted } from './not-started.ts'
 import { markOf, stillRuns, type ProcessMark } from './process-mark.ts'
 
 /** How a program ended. */
@@ -66,9 +67,7 @@ export const startServiceProcess = (service: ServiceCommand): ServiceProcess => 
       resolve(ending)
     }
     child.once('error', (error) => {
-      // Node says ENOENT of the program when it is the folder that is missing.
-      const noFolder = errno(error) === 'ENOENT' && !fs.existsSync(workingDirectory)
-      const why = noFolder ? `there is no folder ${workingDirectory}` : error.message
+      const why = whyNotStarted(error, program, workingDirectory)
       end({ started: false, code: null, words: `could not be started: ${why}` })
     })
     child.once('exit', (code, signal) =>

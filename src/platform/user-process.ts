@@ -4,6 +4,7 @@
 import { spawn, type ChildProcess } from 'node:child_process'
 import type { Readable } from 'node:stream'
 import { errno, type Owner } from './files.ts'
+import { whyNotStarted } from './not-started.ts'
 
 export type UserCommand = {
   readonly command: readonly string[]
@@ -40,10 +41,10 @@ const drainMs = 1_000
 /** Never throws: one that could not be started has ended. */
 export const startUserProcess = (command: UserCommand): UserProcess => {
   try {
-    return watched(spawned(command))
+    return watched(spawned(command), command)
   } catch (error) {
     // Of some errors (EPERM, ENOMEM, E2BIG) Node does not tell the process that it could not make, but throws.
-    return neverStarted(error)
+    return neverStarted(error, command)
   }
 }
 
@@ -58,20 +59,20 @@ const spawned = ({ command, env, cwd, user }: UserCommand): ChildProcess => {
   })
 }
 
-const notStarted = (error: unknown): HowEnded => ({
+const notStarted = (error: unknown, { command: [program = ''], cwd }: UserCommand): HowEnded => ({
   code: null,
-  how: `could not be started: ${errno(error) ?? (error instanceof Error ? error.message : String(error))}`,
+  how: `could not be started: ${whyNotStarted(error, program, cwd)}`,
 })
 
-const neverStarted = (error: unknown): UserProcess => ({
+const neverStarted = (error: unknown, command: UserCommand): UserProcess => ({
   pid: null,
-  ended: Promise.resolve(notStarted(error)),
+  ended: Promise.resolve(notStarted(error, command)),
   running: () => false,
   lastLines: () => [],
   stop: () => Promise.resolve(),
 })
 
-const watched = (child: ChildProcess): UserProcess => {
+const watched = (child: ChildProcess, command: UserCommand): UserProcess => {
   let said = ''
   // Where no descriptor is left (EMFILE) there are none, whatever their type says.
   const streams: readonly (Readable | null | undefined)[] = [child.stdout, child.stderr]
@@ -84,7 +85,7 @@ const watched = (child: ChildProcess): UserProcess => {
   const ended = new Promise<HowEnded>((resolve) => {
     child.once('error', (error) => {
       running = false
-      resolve(notStarted(error))
+      resolve(notStarted(error, command))
     })
     child.once('exit', (code, signal) => {
       running = false

@@ -3,6 +3,7 @@
 import type { Command } from 'commander'
 import { allNouns } from '#cli/all-nouns.ts'
 import { openHttpClient } from '#platform/http-client.ts'
+import { openHints } from '#cli/kit/as-called.ts'
 import type { Cli } from '#cli/kit/cli.ts'
 import { buildProgram } from '#cli/kit/program.ts'
 import { openExit } from '#cli/kit/run-cli.ts'
@@ -41,6 +42,7 @@ export const testCli = (given: { env?: Record<string, string>; input?: string; n
   const cli: Cli = {
     nouns: allNouns,
     program: './muster',
+    hints: openHints('./muster'),
     version: '0.0.0',
     env: given.env ?? {},
     input: { isTerminal: false, readAll: () => Promise.resolve(given.input ?? '') },

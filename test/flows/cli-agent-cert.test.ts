@@ -96,5 +96,18 @@ test('path prints one line for a configuration or a shell, and says why there is
 test('a folder in which no agent has run is said', async (t) => {
   const it = testCli({})
   assert.equal(await runCli(['agent', 'cert', 'list', '--state', tempFolder(t)], it.cli), exitCodes.notReady)
-  assert.match(it.stderr(), /No agent has run on/)
+  assert.match(it.stderr(), /No agent has run on[\s\S]*next: Start it: \.\/muster agent run --state \/\S+\n$/)
+})
+
+test('a list without outputs says why there are none, and what to do', async (t) => {
+  const { folder, run } = machine(t)
+  const status = openRecord(systemClock, { pressure: () => false }).now().status
+  const listed = async (changes: Partial<StatusFile>): Promise<string> => {
+    fs.writeFileSync(statusPath(folder), JSON.stringify({ ...status, outputs: [], ...changes }))
+    return (await run('list')).err
+  }
+  assert.match(await listed({}), /no identity yet.*next: \.\/muster agent explain --state \//)
+  assert.match(await listed({ node_id: 'gpu-001' }), /lists none; next, on the plane: \.\/muster node show gpu-001\n$/)
+  const outcome = { kind: 'revoked', code: 'NODE_REVOKED', text: 'This node has been revoked.', next: 'Register it' }
+  assert.match(await listed({ node_id: 'gpu-001', outcome }), /This node has been revoked\. next: Register it\n$/)
 })

@@ -49,7 +49,10 @@ test('a node is registered, listed, explained, drained and revoked', async (t) =
   )
   const again = await muster('node', 'quarantine', 'hpc-1', '--reason', 'odd')
   assert.equal(again.code, 1)
-  assert.match(again.err, /^error NODE_REVOKED: .*\n(detail: .*\n)?next: .*\.\/muster node enroll hpc-1\n$/)
+  assert.match(
+    again.err,
+    /^error NODE_REVOKED: .*\n(detail: .*\n)?next: .*\.\/muster node enroll hpc-1\).*\.\/muster token create --node hpc-1\n$/,
+  )
 })
 
 test('several nodes are drained, quarantined and released with one command, a line each; what fails is counted', async (t) => {

@@ -28,6 +28,25 @@ test('names are registered with a file or one by one, and belong to one node', a
   assert.match(entries.out, /node\.names_added[\s\S]*node\.names_removed/)
 })
 
+test('a node that is registered anew has its names again, unless another took them; the next step is that of its profile', async (t) => {
+  const { muster } = await setUpCli(t)
+  const first = await muster('node', 'enroll', 'gpu-001')
+  assert.doesNotMatch(first.out, /names/)
+  assert.equal(first.err, 'next: ./muster token create --node gpu-001\n')
+  await muster('node', 'names', 'add', 'gpu-001', 'db-1.example', '10.0.0.7')
+  await muster('node', 'revoke', 'gpu-001', '--reason', 'sold')
+  assert.match(
+    (await muster('node', 'show', 'gpu-001')).out,
+    /back in: .*node enroll gpu-001 --profile gpu-cloud, then /,
+  )
+  await muster('node', 'enroll', 'gpu-002')
+  assert.equal((await muster('node', 'names', 'add', 'gpu-002', '10.0.0.7')).code, exitCodes.ok)
+  const again = await muster('node', 'enroll', 'gpu-001')
+  assert.match(again.out, /^names +db-1\.example \(from before it was revoked\)$/m)
+  const hardware = await muster('node', 'enroll', 'hpc-1', '--profile', 'hpc-diskless', '--mac', '52:54:00:12:34:56')
+  assert.match(hardware.err, /^next: its machine joins by its hardware, .* \.\/muster domain join-string\n$/)
+})
+
 test('outputs are set as JSON, shown as they can be set again, and what is wrong with one is named', async (t) => {
   const { muster } = await setUpCli(t)
   const set = await muster('profile', 'set', 'gpu-cloud', 'outputs=[{"name":"etcd","usage":"both","dns":["{name}"]}]')
@@ -36,7 +55,8 @@ test('outputs are set as JSON, shown as they can be set again, and what is wrong
   assert.equal((await muster('profile', 'set', 'gpu-cloud', `outputs=${shown}`)).code, exitCodes.ok)
   const wrong = await muster('profile', 'set', 'gpu-cloud', 'outputs=[{"name":"web","dns":["*.{name}"]}]')
   assert.match(wrong.err, /PROFILE_INVALID[\s\S]*dns takes/)
-  assert.equal((await muster('vcluster', 'create', 'blue', 'outputs=[{"name":"probe"}]')).code, exitCodes.ok)
+  const blue = await muster('vcluster', 'create', 'blue', 'outputs=[{"name":"probe"}]')
+  assert.match(blue.out, /^outputs +probe: client \(p256 for \S+, key 0600\)$/m)
   assert.equal((await muster('program', 'list')).out, '')
 })
 

@@ -25,14 +25,16 @@ const kept = (): Kept => {
 
 export const musterHere = async (args: readonly string[], options: Pick<RunOptions, 'env'> = {}): Promise<Ran> => {
   // On demand: most tests start planes and agents, and call no command.
-  const [{ openExit, runCli }, { allNouns }] = await Promise.all([
+  const [{ openExit, runCli }, { allNouns }, { openHints }] = await Promise.all([
     import('#cli/kit/run-cli.ts'),
     import('#cli/all-nouns.ts'),
+    import('#cli/kit/as-called.ts'),
   ])
   const [out, err] = [kept(), kept()]
   const opened: HttpClient[] = []
   const code = await runCli(args, {
     program: './muster',
+    hints: openHints('./muster'),
     nouns: allNouns,
     version: musterVersion,
     env: childEnvironment(options.env ?? {}),

@@ -1,5 +1,6 @@
-// README.md as a script: every block of commands in it (indented, as everywhere in the documents), where it is run and what is to come
-// of it. A comment before the block says so, which no reader of the page sees:
+// README.md as a script: every block of commands in it (indented, as everywhere in the documents; a here-document in a block of `sh`, whose
+// last line is then the last line also where the page is read as text), where it is run and what is to come of it. A comment before the
+// block says so, which no reader of the page sees:
 //
 //     <!-- on gpu-002, terminal 1 -->                       ends with exit code 0; a text block below it is what it shows
 //     <!-- on gpu-002, line 1 -->                           only that line of it
@@ -65,6 +66,10 @@ const indent = '    '
 
 /** `end`: the first line after it. */
 const blockAt = (lines: readonly string[], start: number): { readonly text: string; readonly end: number } | null => {
+  if (lines[start] === '```sh') {
+    const end = lines.indexOf('```', start)
+    return { text: lines.slice(start + 1, end).join('\n'), end: end + 1 }
+  }
   let end = start
   while (lines[end]?.startsWith(indent) === true) end++
   if (end === start) return null

@@ -53,3 +53,6 @@ export const systemReport = (): HardwareReport => {
     },
   }
 }
+
+/** Network interfaces that are not in the report, each with why. */
+export const passedOverInterfaces = (): readonly string[] => readMachineIdentity('/sys').passedOver

@@ -163,6 +163,19 @@ test('an agent that was off while its certificate expired is distinguished from 
   assert.equal(decoded.kind === 'code' && decoded.facts.class, 'cert_expired')
 })
 
+test('a node that was registered anew is not said to come back by a recovery key that ended with its revocation', () => {
+  const unknown: StatusTrouble = {
+    ...full,
+    place: 'recovery',
+    code: 'RECOVERY_UNKNOWN',
+    class: null,
+    next_try_at: null,
+  }
+  const told = explanationOf({ ...given, status: { ...status, phase: 'rejoining', troubles: [unknown] } })
+  assert.match(explanationLines(told)[0] ?? '', /; can come back by a new token only\.$/)
+  assert.deepEqual(told.next, [], 'nothing about a certificate that is not taken')
+})
+
 test('an agent that gave up, damaged credentials and an empty folder are explained, too', () => {
   const outcome = {
     kind: 'revoked',
@@ -174,6 +187,10 @@ test('an agent that gave up, damaged credentials and an empty folder are explain
   const gone = explanationOf({ ...given, status: { ...status, phase: 'stopped', outcome }, running: false })
   assert.deepEqual(gone.wrong, ['The agent gave up 1 h ago: NODE_REVOKED: This node has been revoked.'])
   assert.deepEqual(gone.advice, ['ask'])
+  assert.match(
+    explanationLines(gone)[0] ?? '',
+    /; it was revoked, and comes back only if an operator registers it anew\.$/,
+  )
   const decoded = decodeShortCode(gone.code ?? '')
   assert.ok(decoded.kind === 'code')
   assert.deepEqual([decoded.facts.class, decoded.facts.cause], ['identity_revoked_or_fenced', 'NODE_REVOKED'])

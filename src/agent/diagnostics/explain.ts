@@ -4,6 +4,7 @@
 import type { Clock } from '#platform/clock.ts'
 import { diskSpace } from '#platform/disk-space.ts'
 import { durationWords } from '#domain/core/in-words.ts'
+import type { RefusalCode } from '#domain/core/refusal-table.ts'
 import { certificateLeftMs, codeOf, worstOf } from './agent-code.ts'
 import { DamagedCredentials, fileCredentialStore } from '#agent/state/credential-store.ts'
 import type { Identity } from '#agent/state/credentials.ts'
@@ -21,7 +22,12 @@ export type Explanation = {
   readonly code: string | null
   readonly events: readonly RecordedEvent[]
   readonly identity: IdentityFacts | null
+  /** What would bring it back if its certificate were of no use, as far as this machine knows. */
+  readonly comeback: Comeback | null
 }
+
+/** `registration`: it was revoked. */
+type Comeback = 'key' | 'bearer' | 'token' | 'registration'
 
 /** Who the node is and how it could come back; nothing of its keys. */
 export type IdentityFacts = {
@@ -88,6 +94,7 @@ export const explanationOf = (facts: ExplainFacts): Explanation => {
     happened: events.slice(-mostLines).map((event) => lineOf(event, nowMs)),
     events,
     identity,
+    comeback: identity === null ? null : comebackOf(identity, status),
   }
   if (status === null) {
     const wrong = [...damaged, `No agent has written its status in ${facts.stateFolder}.`]
@@ -97,10 +104,16 @@ export const explanationOf = (facts: ExplainFacts): Explanation => {
   return {
     ...base,
     wrong: [...damaged, ...wrongOf(status, running, nowMs)],
-    next: running ? nextOf(status, nowMs, identity) : ['Nothing, while no agent runs.'],
+    next: running ? nextOf(status, nowMs, base.comeback) : ['Nothing, while no agent runs.'],
     advice: adviceOf(status, running, nowMs),
     code: codeOf({ status, running, nowMs, freeBytes: facts.freeBytes }),
   }
+}
+
+const comebackOf = ({ recovery }: IdentityFacts, status: StatusFile | null): Comeback => {
+  if (status?.outcome?.kind === 'revoked') return 'registration'
+  const isUnknown = status?.troubles.some(({ code }) => code === ('RECOVERY_UNKNOWN' satisfies RefusalCode)) === true
+  return recovery === 'none' || isUnknown ? 'token' : recovery
 }
 
 const mostLines = 20
@@ -158,34 +171,38 @@ const lineOf = (event: RecordedEvent, nowMs: number): string => {
   return `${event.at} ${event.place}${outcome}: ${code === '' ? '' : `${code}: `}${event.text}${often}`
 }
 
-const nextOf = (status: StatusFile, nowMs: number, identity: IdentityFacts | null): string[] => {
+const nextOf = (status: StatusFile, nowMs: number, comeback: Comeback | null): string[] => {
   const tries = status.troubles
     .filter(({ next_try_at }) => next_try_at !== null)
     .map(({ place, next_try_at }) => `${place} is tried again ${fromNow(next_try_at ?? '', nowMs)} (${next_try_at}).`)
   const renewals = (status.outputs ?? []).flatMap(({ name, renew_at }) =>
     renew_at === null ? [] : [`The leaf of output ${name} is renewed ${fromNow(renew_at, nowMs)}.`],
   )
-  return [...tries, ...certificateNext(status, nowMs, identity), ...renewals]
+  return [...tries, ...certificateNext(status, nowMs, comeback), ...renewals]
 }
 
-const certificateNext = (status: StatusFile, nowMs: number, identity: IdentityFacts | null): string[] => {
+const certificateNext = (status: StatusFile, nowMs: number, comeback: Comeback | null): string[] => {
   const leftMs = certificateLeftMs(status, nowMs)
   if (status.certificate === null || leftMs === null) return ['It has no certificate yet; it enrols until it has one.']
+  // The plane does not take it, however long it would be valid.
+  if (leftMs > 0 && status.phase === 'rejoining') return []
   if (leftMs > 0)
     return [
       `Its certificate is valid for ${durationWords(leftMs)} more and renewed ${fromNow(status.certificate.renew_at, nowMs)}.`,
     ]
   // Keys that never reach a disk are not recovered, and need not be: the machine is let in as at its first start.
-  if (identity === null && status.certificate.key === 'memory') return ['It joins again, as it did at its start.']
-  return identity === null || identity.recovery === 'none'
-    ? ['It has nothing to recover with: an operator has to let it in again.']
-    : [`It recovers automatically with its ${identity.recovery === 'key' ? 'recovery key' : 'recovery token'}.`]
+  if (comeback === null && status.certificate.key === 'memory') return ['It joins again, as it did at its start.']
+  return comeback === 'key' || comeback === 'bearer'
+    ? [`It recovers automatically with its ${comeback === 'key' ? 'recovery key' : 'recovery token'}.`]
+    : ['It has nothing to recover with: an operator has to let it in again.']
 }
 
 const adviceOf = (status: StatusFile, running: boolean, nowMs: number): string[] => {
   const leftMs = certificateLeftMs(status, nowMs)
   const said = [
-    ...(running ? [] : [status.outcome?.next ?? 'Start it: systemctl start muster-agent']),
+    ...(running
+      ? []
+      : [status.outcome?.next ?? 'Start it: systemctl start muster-agent, or by hand: muster agent run']),
     ...byWeight(status).map(({ next }) => next),
     ...(running ? overlayTroubles(status).map(({ next }) => next) : []),
     ...unplacedOutputs(status).map(
@@ -199,7 +216,7 @@ const adviceOf = (status: StatusFile, running: boolean, nowMs: number): string[]
 
 /** For a terminal. */
 export const explanationLines = (explanation: Explanation): readonly string[] => [
-  ...(explanation.identity === null ? [] : [whoLine(explanation.identity)]),
+  ...(explanation.identity === null ? [] : [whoLine(explanation.identity, explanation.comeback)]),
   ...section('What is wrong', explanation.wrong),
   ...section('What happened', explanation.happened),
   ...section('What happens next', explanation.next),
@@ -207,10 +224,17 @@ export const explanationLines = (explanation: Explanation): readonly string[] =>
   ...(explanation.code === null ? [] : [readOut(explanation.code)]),
 ]
 
-const whoLine = ({ node_id, domain, epoch, profile, recovery }: IdentityFacts): string =>
-  `Node ${node_id} of domain ${domain}, epoch ${epoch}, profile ${profile}; can come back by ${ways[recovery]}.`
+const whoLine = ({ node_id, domain, epoch, profile }: IdentityFacts, comeback: Comeback | null): string => {
+  const back = comeback === null ? '' : `; ${ways[comeback]}`
+  return `Node ${node_id} of domain ${domain}, epoch ${epoch}, profile ${profile}${back}.`
+}
 
-const ways = { key: 'its recovery key', bearer: 'its recovery token', none: 'a new token only' } as const
+const ways: Readonly<Record<Comeback, string>> = {
+  key: 'can come back by its recovery key',
+  bearer: 'can come back by its recovery token',
+  token: 'can come back by a new token only',
+  registration: 'it was revoked, and comes back only if an operator registers it anew',
+}
 
 const section = (title: string, lines: readonly string[]): readonly string[] =>
   lines.length === 0 ? [] : [`${title}:`, ...lines.map((line) => `  ${line}`)]

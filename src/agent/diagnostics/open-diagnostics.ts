@@ -26,10 +26,14 @@ export const openDiagnostics = (
   const writeFailed = (errno: string): void => record.count({ kind: 'diagnostic-write-failed', errno })
   const storage = openStorage(clock, stateFolder, keyStorage === 'file', writeFailed)
   const record: AgentRecord = openRecord(clock, storage, eventsIn(stateFolder))
-  const { log, flush } = coalesced(core, {
-    quiet: storage.pressure,
-    dropped: (reason) => record.count({ kind: 'dropped', source: 'log', reason, count: 1 }),
-  })
+  const { log, flush } = coalesced(
+    core,
+    {
+      quiet: storage.pressure,
+      dropped: (reason) => record.count({ kind: 'dropped', source: 'log', reason, count: 1 }),
+    },
+    subjects,
+  )
   const files = keepRecordFiles({ clock, timers, log }, stateFolder, record, storage)
   record.changed('agent', 'started', 'The agent was started.')
   return {
@@ -44,6 +48,9 @@ export const openDiagnostics = (
     },
   }
 }
+
+/** What fails beside another of its kind has a line of its own: outputs, services, what they failed with. */
+const subjects = ['what', 'output', 'service', 'check', 'failure'] as const
 
 const eventsIn = (stateFolder: string): readonly RecordedEvent[] => {
   try {

@@ -37,7 +37,10 @@ const planeIdentity = async (agent: JoiningAgent, need: Need): Promise<Provided>
     // An agent that was killed between keeping its certificate and deleting the join string finds it here.
     dropUsedJoin(agent, stored)
     if (isInvitedAnew(agent))
-      agent.log.info({ node: stored.nodeId }, 'the agent has an identity: the join string is not used')
+      agent.log.info(
+        { node: stored.nodeId },
+        'the agent has an identity: the join string is used only if the plane does not take that',
+      )
     const asked = wayBack(agent)?.credential.kind === 'repair' || isExpired(agent, stored)
     if (!asked && damageOf(stored) === null) return { kind: 'identity' }
   }
@@ -54,7 +57,11 @@ const planeIdentity = async (agent: JoiningAgent, need: Need): Promise<Provided>
   if (found.kind === 'none' && need === 'start' && stored !== null) return { kind: 'identity' }
   if (found.kind === 'none') return { kind: 'not-mine' }
   if (found.kind === 'unreadable') {
-    const what = trouble('join_string_unusable', `${found.why}.`, 'Make a new one: muster token create --node ID')
+    const what = trouble(
+      'join_string_unusable',
+      `${found.why}.`,
+      `Make a new one: muster token create --node ${identity?.nodeId ?? 'ID'}`,
+    )
     return { kind: 'failed', outcome: { kind: 'misconfigured', trouble: what } }
   }
   agent.record.phase('enrolling')
@@ -97,7 +104,9 @@ const staticIdentity = (config: AgentConfig): Provided => {
   return read.kind === 'broken' ? read : { kind: 'not-mine' }
 }
 
-export const noWayIn = ({ join, stateFolder }: AgentConfig, need: Need): Trouble => {
+export const noWayIn = ({ config, keeper }: Pick<AgentParts, 'config' | 'keeper'>, need: Need): Trouble => {
+  const { join, stateFolder } = config
+  const id = keeper.credentials().identity?.nodeId ?? 'ID'
   const looked = join.kind === 'file' ? `no join string in ${join.path}` : 'only a join string that has been used'
   return need === 'start'
     ? trouble(
@@ -108,6 +117,6 @@ export const noWayIn = ({ join, stateFolder }: AgentConfig, need: Need): Trouble
     : trouble(
         'no_way_back',
         `The plane does not take this identity, and there is ${looked}.`,
-        'See why: muster node show ID; then muster token create --node ID',
+        `See why: muster node show ${id}; then muster token create --node ${id}`,
       )
 }

@@ -104,6 +104,7 @@ export const openPlacement = (
     try {
       await act()
       efforts.delete(name)
+      if (before.failure !== null) log.info({ what: name }, 'an output is as it should be again')
       return true
     } catch (error) {
       const failure = tidy(error instanceof Error ? error.message : String(error), longestFailure)
@@ -111,8 +112,12 @@ export const openPlacement = (
       const notBeforeMs = clock.monotonicMs() + delayMs
       const isUpToOwner = error instanceof LeftBehind
       efforts.set(name, { failure, failures: before.failures + 1, notBeforeMs, isUpToOwner })
-      log.warn({ what: name, failure, waitMs: Math.round(delayMs) }, 'an output is not as it should be')
-      if (failure !== before.failure) record.changed('programs', 'output_failed', `${name}: ${failure}`)
+      const isNews = failure !== before.failure
+      log[isNews ? 'warn' : 'debug'](
+        { what: name, failure, waitMs: Math.round(delayMs) },
+        'an output is not as it should be',
+      )
+      if (isNews) record.changed('programs', 'output_failed', `${name}: ${failure}`)
       return false
     }
   }

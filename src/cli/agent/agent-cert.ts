@@ -3,7 +3,7 @@
 
 import * as path from 'node:path'
 import type { AgentFolderOptions } from './agent-look.ts'
-import { agentFolder, lookedAt } from './agent-look.ts'
+import { agentFolder, lookedAt, noAgentStep } from './agent-look.ts'
 import { readStatus, statusPath, type StatusFile } from '#agent/diagnostics/status-file.ts'
 import { ago, fromNow, isRunning, judgedNowMs } from '#agent/diagnostics/status.ts'
 import type { Cli, GlobalOptions } from '#cli/kit/cli.ts'
@@ -23,7 +23,7 @@ type Output = NonNullable<StatusFile['outputs']>[number]
 type Options = GlobalOptions & AgentFolderOptions
 
 export const agentCertList = (cli: Cli, options: Options): Promise<void> => {
-  const { outputs, nowMs } = found(cli, options)
+  const { status, outputs, nowMs } = found(cli, options)
   const print = printer(cli, options)
   const header = ['OUTPUT', 'SERIAL', 'ENDS', 'RENEWED', 'PATH', 'FAILURE']
   const rows = outputs.map(({ name, serial, not_after, renew_at, place, failure }) => [
@@ -35,8 +35,16 @@ export const agentCertList = (cli: Cli, options: Options): Promise<void> => {
     failure === null ? '-' : ({ text: failure, colour: 'red' } as const),
   ])
   print.answer({ outputs }, (paint) => (rows.length === 0 ? [] : renderHeadedTable(header, rows, paint)))
-  if (rows.length === 0) print.note('this node has no outputs: its profile or vCluster lists none')
+  if (rows.length === 0) print.note(whyNone(status))
   return Promise.resolve()
+}
+
+const whyNone = ({ node_id: node, outcome }: StatusFile): string => {
+  // An agent that gave up, or has no identity, has written down why, and what to do.
+  if (outcome !== null && outcome.next !== null)
+    return `there are no outputs here: ${outcome.text} next: ${outcome.next}`
+  if (node === null) return 'this machine has no identity yet, and so no outputs; next: muster agent explain'
+  return `this node has no outputs: its profile or vCluster lists none; next, on the plane: muster node show ${node}`
 }
 
 export const agentCertShow = (cli: Cli, options: Options, name: string): Promise<void> => {
@@ -89,7 +97,9 @@ export const agentCertPath = (
 const ends = (time: string, nowMs: number): string =>
   (parseIsoTime(time) ?? nowMs) > nowMs ? fromNow(time, nowMs) : ago(time, nowMs)
 
-const found = (cli: Cli, options: Options): { readonly outputs: readonly Output[]; readonly nowMs: number } => {
+type Found = { readonly status: StatusFile; readonly outputs: readonly Output[]; readonly nowMs: number }
+
+const found = (cli: Cli, options: Options): Found => {
   const folder = agentFolder(cli, options)
   const status = lookedAt(() => readStatus(folder))
   if (status === null) {
@@ -97,10 +107,10 @@ const found = (cli: Cli, options: Options): { readonly outputs: readonly Output[
       exit: exitCodes.notReady,
       code: 'NO_AGENT',
       sentence: `No agent has run on ${folder}: there is no ${statusPath(folder)}.`,
-      next: 'Name the folder of the agent: muster agent cert list --state FOLDER',
+      next: noAgentStep(options),
     })
   }
-  return { outputs: status.outputs ?? [], nowMs: judgedNowMs(status, isRunning(status), cli.clock) }
+  return { status, outputs: status.outputs ?? [], nowMs: judgedNowMs(status, isRunning(status), cli.clock) }
 }
 
 const named = (outputs: readonly Output[], name: string): Output => {

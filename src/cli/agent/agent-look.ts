@@ -1,20 +1,26 @@
 // Commands that look at the agent of this machine and at the machine itself, and their answer to a user without the rights.
 
 import { defaultStateFolder } from '#agent/core/config.ts'
-import { errno } from '#platform/files.ts'
+import { errno, processOwner } from '#platform/files.ts'
 import type { Cli, GlobalOptions } from '#cli/kit/cli.ts'
 import { exitCodes } from '#cli/kit/exit-codes.ts'
-import { Failure, asCalled } from '#cli/kit/failure.ts'
+import { Failure } from '#cli/kit/failure.ts'
 import { agentStatus } from '#agent/diagnostics/status.ts'
 import { printer } from '#cli/kit/print.ts'
 import { printable, printableJson, shellWord } from '#cli/kit/printable.ts'
 import { explainAgent, explanationLines } from '#agent/diagnostics/explain.ts'
-import { systemReport, writeHardwareFile } from '#agent/core/hardware-report.ts'
+import { passedOverInterfaces, systemReport, writeHardwareFile } from '#agent/core/hardware-report.ts'
 
 export type AgentFolderOptions = { readonly state?: string }
 
 export const agentFolder = (cli: Cli, { state }: AgentFolderOptions): string =>
   state ?? cli.env['MUSTER_AGENT_STATE'] ?? cli.env['STATE_DIRECTORY'] ?? defaultStateFolder
+
+/** Where no agent was found. The folder that the user named is not asked for again. */
+export const noAgentStep = ({ state }: AgentFolderOptions): string =>
+  state === undefined
+    ? 'Start it: systemctl start muster-agent; or name its folder: --state FOLDER'
+    : 'Start it: muster agent run'
 
 /** What `look` finds in the folder of an agent, whose files are for its own user. */
 export const lookedAt = <T>(look: () => T): T => {
@@ -38,7 +44,7 @@ export const notPermitted = (detail: string): Failure =>
 export const showAgentStatus = (cli: Cli, options: GlobalOptions & AgentFolderOptions): Promise<void> => {
   const status = lookedAt(() => agentStatus(agentFolder(cli, options), cli.clock))
   printer(cli, options).answer(status, () =>
-    status.sentences.map((sentence) => asCalled(printable(sentence), cli.program)),
+    status.sentences.map((sentence) => cli.hints.asCalled(printable(sentence))),
   )
   if (!status.healthy) cli.exit.finish(exitCodes.notReady)
   return Promise.resolve()
@@ -48,13 +54,14 @@ export const showAgentStatus = (cli: Cli, options: GlobalOptions & AgentFolderOp
 export const agentExplain = (cli: Cli, options: GlobalOptions & AgentFolderOptions): Promise<void> => {
   const explanation = lookedAt(() => explainAgent(agentFolder(cli, options), cli.clock))
   printer(cli, options).answer(explanation, () =>
-    explanationLines(explanation).map((line) => asCalled(printable(line), cli.program)),
+    explanationLines(explanation).map((line) => cli.hints.asCalled(printable(line))),
   )
   return Promise.resolve()
 }
 
 export const agentReadHardware = (cli: Cli, options: GlobalOptions & { readonly out?: string }): Promise<void> => {
   const { hardware_identity, hardware_facts } = systemReport()
+  const passedOver = passedOverInterfaces()
   const report = { ...hardware_identity, facts: hardware_facts }
   const print = printer(cli, options)
   if (options.out !== undefined) {
@@ -62,9 +69,16 @@ export const agentReadHardware = (cli: Cli, options: GlobalOptions & { readonly 
     print.note(`written to ${options.out}`)
   }
   if (options.out === undefined || print.json) print.answer(report, () => [printableJson(report, 2)])
+  if (passedOver.length > 0)
+    print.note(`passed over: ${passedOver.slice(0, mostPassedOver).join(', ')}${more(passedOver)}`)
   if (options.out === undefined) print.note(`next: ${registration(hardware_identity)}`)
   return Promise.resolve()
 }
+
+/** A host of containers has hundreds. */
+const mostPassedOver = 8
+const more = ({ length }: readonly string[]): string =>
+  length > mostPassedOver ? ` and ${length - mostPassedOver} more` : ''
 
 type HardwareIdentity = ReturnType<typeof systemReport>['hardware_identity']
 
@@ -75,7 +89,7 @@ const registration = ({ macs, bmc_serial: serial }: HardwareIdentity): string =>
     ...macs.map((mac) => `--mac ${mac}`),
     ...(serial === null ? [] : [`--bmc-serial ${shellWord(serial)}`]),
   ]
-  const hint = serial === null ? ' (run as root it may find a serial number as well)' : ''
+  const hint = serial === null && processOwner().uid !== 0 ? ' (run as root it may find a serial number as well)' : ''
   return `muster node enroll ID --profile hpc-diskless ${recognised.join(' ')}${hint}`
 }
 

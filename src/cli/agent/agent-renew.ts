@@ -6,7 +6,7 @@ import type { FailureClass } from '#domain/recovery/failure-class.ts'
 import { sendNudge } from '#platform/signals.ts'
 import { isOfWriter } from '#platform/process-mark.ts'
 import { sleep } from '#platform/timers.ts'
-import { agentFolder, lookedAt, notPermitted, type AgentFolderOptions } from './agent-look.ts'
+import { agentFolder, lookedAt, noAgentStep, notPermitted, type AgentFolderOptions } from './agent-look.ts'
 import type { Cli, GlobalOptions } from '#cli/kit/cli.ts'
 import { exitCodes, type ExitCode } from '#cli/kit/exit-codes.ts'
 import { Failure, usageFailure } from '#cli/kit/failure.ts'
@@ -24,7 +24,7 @@ const lookEveryMs = 250
 /** With `--now` it nudges the agent that runs here, and waits for what comes of it. */
 export const agentRenew = async (cli: Cli, options: RenewOptions): Promise<void> => {
   const folder = agentFolder(cli, options)
-  const before = runningAgent(folder)
+  const before = runningAgent(folder, options)
   if (options.now !== true) return sayWhen(cli, options, before)
   nudge(before, statusPath(folder))
   const after = await outcomeOf(cli, folder, before)
@@ -48,14 +48,14 @@ const sayWhen = (cli: Cli, options: RenewOptions, status: StatusFile): void => {
   print.note('to do it now: muster agent renew --now')
 }
 
-const runningAgent = (folder: string): StatusFile => {
+const runningAgent = (folder: string, options: AgentFolderOptions): StatusFile => {
   const status = lookedAt(() => readStatusFile(folder))
   if (status !== null && isRunning(status)) return status
   throw new Failure({
     exit: exitCodes.notReady,
     code: 'AGENT_NOT_RUNNING',
     sentence: `No agent runs on ${folder}.`,
-    next: 'Start it (systemctl start muster-agent), or name its folder: muster agent renew --now --state FOLDER',
+    next: noAgentStep(options),
   })
 }
 

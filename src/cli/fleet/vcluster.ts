@@ -14,7 +14,7 @@ import { Failure, usageFailure } from '#cli/kit/failure.ts'
 import { connect } from '#cli/kit/operator-client.ts'
 import { withPlan, type PlanOptions } from '#cli/plans/plan.ts'
 import { printer } from '#cli/kit/print.ts'
-import { noEffectNote, parseSettings, settingLines } from '#cli/kit/settings.ts'
+import { noEffectNote, parseSettings, settingLines, thatAreSet } from '#cli/kit/settings.ts'
 import { renderFacts, renderHeadedTable } from '#cli/kit/table.ts'
 
 export const declareVCluster = (vcluster: Command, cli: Cli): void => {
@@ -118,7 +118,7 @@ const vclusterList = async (cli: Cli, options: GlobalOptions): Promise<void> => 
 
 const vclusterShow = async (cli: Cli, options: GlobalOptions, name: string): Promise<void> => {
   const vcluster = await connect(cli, options).ask(vclusterApi.show, { params: { name }, about: { NAME: name } })
-  show(cli, options, vcluster)
+  show(cli, options, vcluster, vcluster.no_effect_yet)
 }
 
 type WithOverlay = GlobalOptions & { readonly overlay?: string }
@@ -135,7 +135,7 @@ const vclusterCreate = async (
     about: { NAME: name },
   })
   if (made instanceof Failure) throw withLine(made)
-  show(cli, options, made)
+  showChanged(cli, options, made)
 }
 
 const vclusterSet = async (cli: Cli, options: WithOverlay, name: string, pairs: readonly string[]): Promise<void> => {
@@ -149,7 +149,7 @@ const vclusterSet = async (cli: Cli, options: WithOverlay, name: string, pairs: 
     about: { NAME: name },
   })
   if (changed instanceof Failure) throw withLine(changed)
-  show(cli, options, changed)
+  showChanged(cli, options, changed)
 }
 
 const vclusterApply = async (cli: Cli, options: GlobalOptions, place: string): Promise<void> => {
@@ -162,7 +162,7 @@ const vclusterApply = async (cli: Cli, options: GlobalOptions, place: string): P
   const isMissing = changed instanceof Failure && changed.code === 'VCLUSTER_NOT_FOUND'
   const done = isMissing ? await plane.tryAsk(vclusterApi.create, { body: { name, set, overlay }, about }) : changed
   if (done instanceof Failure) throw withLine(done)
-  show(cli, options, done)
+  showChanged(cli, options, done)
 }
 
 type DeleteOptions = PlanOptions & { readonly force?: boolean }
@@ -208,22 +208,49 @@ const changes = async (cli: Cli, { overlay }: WithOverlay, pairs: readonly strin
   return { body: { ...set, overlay: read.overlay }, withLine: read.withLine }
 }
 
-const show = (cli: Cli, options: GlobalOptions, vcluster: VClusterBody): void => {
+const showChanged = (cli: Cli, options: GlobalOptions, vcluster: VClusterBody): void =>
+  show(cli, options, vcluster, thatAreSet(vcluster.no_effect_yet, vcluster))
+
+/** `marked`: the settings to remark on, as having no effect yet. */
+const show = (
+  cli: Cli,
+  options: GlobalOptions,
+  vcluster: VClusterBody,
+  marked: readonly string[] | undefined,
+): void => {
   const { name, description, peering, closed, policy, outputs, overlay } = vcluster
   const print = printer(cli, options)
   print.answer(vcluster, () =>
     renderFacts([
-      ...settingLines({ name, description, peering, closed, policy, ...(outputs === undefined ? {} : { outputs }) }),
+      ...settingLines({ name, description, peering, closed, policy }),
+      // Planes of 0.3 have none.
+      ...(outputs === undefined ? [] : [['outputs', orNone(outputs.map(outputLine))] as const]),
       ['files', orNone(overlay.files.map(fileLine))],
       ['services', orNone(overlay.services.map(serviceLine))],
-      // Planes of 0.3 have none.
       ['checks', orNone((overlay.checks ?? []).map(checkLine))],
       ['revision', String(vcluster.revision)],
       ['created', `${vcluster.created_at} by ${vcluster.created_by}`],
     ]),
   )
-  const note = noEffectNote(vcluster.no_effect_yet)
+  const note = noEffectNote(marked)
   if (note !== null) print.note(note)
+}
+
+const outputLine = (output: NonNullable<VClusterBody['outputs']>[number]): string => {
+  const { name, usage, keyType, lifetimeMs, dns, addresses, files } = output
+  const { directory, owner, group, keyMode, combined, pkcs12, reload } = files
+  const terms = [
+    `${keyType} for ${formatDuration(lifetimeMs)}`,
+    ...(dns.length === 0 ? [] : [`names ${dns.join(' ')}`]),
+    ...(addresses ? ['addresses'] : []),
+    ...(directory === null ? [] : [`in ${directory}`]),
+    ...(owner === null && group === null ? [] : [`of ${owner ?? ''}${group === null ? '' : `:${group}`}`]),
+    `key 0${keyMode.toString(8)}`,
+    ...(combined ? ['combined.pem'] : []),
+    ...(pkcs12 ? ['bundle.p12'] : []),
+    ...(reload === null ? [] : [`reload ${reload}`]),
+  ]
+  return `${name}: ${usage} (${terms.join(', ')})`
 }
 
 type OverlayShown = VClusterBody['overlay']

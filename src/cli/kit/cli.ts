@@ -6,6 +6,7 @@ import type { HttpClient, HttpTarget } from '#platform/http-client.ts'
 import type { Random } from '#platform/random.ts'
 import type { TextInput, TextOutput } from '#platform/standard-streams.ts'
 import type { Timers } from '#platform/timers.ts'
+import type { Hints } from './as-called.ts'
 import type { ExitCode } from './exit-codes.ts'
 
 /** Adds what a noun does to its command: its verbs, or its own options. */
@@ -24,8 +25,9 @@ export type Noun = {
 
 export type Cli = {
   readonly nouns: readonly Noun[]
-  /** How this user calls us, for hints that can be pasted: `./muster`. */
+  /** How this user calls us: `./muster`. */
   readonly program: string
+  readonly hints: Hints
   readonly version: string
   readonly env: Readonly<Record<string, string | undefined>>
   readonly input: TextInput

@@ -2,8 +2,11 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { refusals } from '#domain/core/refusal-table.ts'
 import { agentExitCodes } from '#agent/core/outcome.ts'
+import { openHints } from './as-called.ts'
 import { exitCodeMeanings, exitCodeNames, exitCodeOf, exitCodes } from './exit-codes.ts'
 import { Failure, failureBody, fillIn, renderFailure } from './failure.ts'
+
+const caller = openHints('./muster')
 
 test('a failure prints its code, its detail and a command that can be pasted', () => {
   const failure = new Failure({
@@ -14,7 +17,7 @@ test('a failure prints its code, its detail and a command that can be pasted', (
     next: fillIn('Find out why (muster node show ID), then: muster node release ID', { ID: 'gpu-001' }),
     retryAfterMs: 1500,
   })
-  assert.deepEqual(renderFailure(failure, './muster'), [
+  assert.deepEqual(renderFailure(failure, caller), [
     'error NODE_QUARANTINED: This node is in quarantine.',
     'detail: since yesterday',
     'retry: in 2s',
@@ -29,10 +32,7 @@ test('a name that a shell would take apart is not put into a command', () => {
 
 test('-o json names the field at fault where there is one', () => {
   const bodyOf = (field?: string) =>
-    failureBody(
-      new Failure({ exit: 1, code: 'X', sentence: 'No.', ...(field === undefined ? {} : { field }) }),
-      'muster',
-    )
+    failureBody(new Failure({ exit: 1, code: 'X', sentence: 'No.', ...(field === undefined ? {} : { field }) }), caller)
   const error = { code: 'X', message: 'No.', detail: null, next: null, retry_after_ms: null, exit_code: 1 }
   assert.deepEqual(bodyOf(), { error })
   assert.deepEqual(bodyOf('set.drainMs'), { error: { ...error, field: 'set.drainMs' } })
@@ -44,7 +44,7 @@ test('only whole words are filled in', () => {
 
 test('what the plane sends cannot act on the terminal', () => {
   const failure = new Failure({ exit: 1, code: 'X', sentence: 'a\u001b[2Jb', detail: 'c\nd', next: 'e\u202ef' })
-  assert.deepEqual(renderFailure(failure, 'muster'), ['error X: a\\x1b[2Jb', 'detail: c\\x0ad', 'next: e\\u{202e}f'])
+  assert.deepEqual(renderFailure(failure, caller), ['error X: a\\x1b[2Jb', 'detail: c\\x0ad', 'next: e\\u{202e}f'])
 })
 
 test('every refusal has an exit code that says what kind of no it is', () => {

@@ -1,5 +1,6 @@
 // The one way a command ends early. Thrown by what finds out, rendered once by run-cli.ts.
 
+import type { Hints } from './as-called.ts'
 import { exitCodes, type ExitCode } from './exit-codes.ts'
 import { printable } from './printable.ts'
 
@@ -46,26 +47,22 @@ export const fillIn = (hint: string, about: About): string =>
     hint,
   )
 
-/** `program` is how this user calls us (`./muster`), so that a hint can be pasted. */
-export const renderFailure = (failure: Failure, program: string): string[] => {
+export const renderFailure = (failure: Failure, { asCalled }: Hints): string[] => {
   const lines = [`error ${printable(failure.code)}: ${printable(failure.message)}`]
-  if (failure.detail !== null) lines.push(`detail: ${printable(asCalled(failure.detail, program))}`)
+  if (failure.detail !== null) lines.push(`detail: ${printable(asCalled(failure.detail))}`)
   if (failure.retryAfterMs !== null) lines.push(`retry: in ${Math.ceil(failure.retryAfterMs / 1000)}s`)
-  if (failure.next !== null) lines.push(`next: ${printable(asCalled(failure.next, program))}`)
+  if (failure.next !== null) lines.push(`next: ${printable(asCalled(failure.next))}`)
   return lines
 }
 
-export const failureBody = (failure: Failure, program: string): object => ({
+export const failureBody = (failure: Failure, { asCalled }: Hints): object => ({
   error: {
     code: failure.code,
     message: failure.message,
-    detail: failure.detail === null ? null : asCalled(failure.detail, program),
-    next: failure.next === null ? null : asCalled(failure.next, program),
+    detail: failure.detail === null ? null : asCalled(failure.detail),
+    next: failure.next === null ? null : asCalled(failure.next),
     retry_after_ms: failure.retryAfterMs,
     ...(failure.field === null ? {} : { field: failure.field }),
     exit_code: failure.exit,
   },
 })
-
-export const asCalled = (text: string, program: string): string =>
-  text.replace(/(?<![./\w])muster(?= [a-z-])/g, program)

@@ -1,7 +1,6 @@
 // How a command answers: a table for people or JSON for programs on standard output, remarks on standard error.
 
 import type { Cli, GlobalOptions } from './cli.ts'
-import { asCalled } from './failure.ts'
 import { printable, printableJson } from './printable.ts'
 
 export type Print = {
@@ -22,7 +21,7 @@ export const printer = (cli: Cli, options: Pick<GlobalOptions, 'output'>): Print
     json,
     answer: (body, render) => write(json ? [printableJson(body, 2)] : render(paint)),
     item: (body, render) => write(json ? [printableJson(body, 0)] : render(paint)),
-    note: (text) => cli.err.write(asCalled(printable(text), cli.program) + '\n'),
+    note: (text) => cli.err.write(cli.hints.asCalled(printable(text)) + '\n'),
   }
 }
 

@@ -1,8 +1,8 @@
 // The command line: every noun by its name, and what is below the one that is called.
 
 import { Command, Help, Option } from 'commander'
+import { asCalled } from './as-called.ts'
 import type { Cli } from './cli.ts'
-import { asCalled } from './failure.ts'
 import { exampleLines, exitCodeTable } from './verb.ts'
 
 /** `words`: as they were typed. */

@@ -2,7 +2,8 @@
 
 import { CommanderError, type Command } from 'commander'
 import { redactSecrets } from '#platform/secret-shapes.ts'
-import type { Cli, CommandExit } from './cli.ts'
+import type { Given } from './as-called.ts'
+import type { Cli, CommandExit, GlobalOptions } from './cli.ts'
 import { completeWordsCommand } from './completion.ts'
 import { exitCodes, type ExitCode } from './exit-codes.ts'
 import { Failure, failureBody, renderFailure, usageFailure } from './failure.ts'
@@ -18,14 +19,15 @@ export const runCli = async (args: readonly string[], cli: Cli): Promise<ExitCod
   const [first, ...words] = args
   if (first === completeWordsCommand) return answerShell(cli, words)
   const program = await buildProgram(cli, args)
+  cli.hints.about(() => givenTo(program, args))
   try {
     await program.parseAsync([...args], { from: 'user' })
     return cli.exit.code()
   } catch (error) {
-    const help = ['muster', ...pathOf(program, args), '--help'].join(' ')
+    const help = ['muster', ...commandsIn(program, args).map((command) => command.name()), '--help'].join(' ')
     const failure = error instanceof CommanderError ? ofCommander(error, help) : asFailure(error, help)
     if (failure === null) return exitCodes.ok
-    const lines = program.opts()['output'] === 'json' ? [json(failure, cli)] : renderFailure(failure, cli.program)
+    const lines = program.opts()['output'] === 'json' ? [json(failure, cli)] : renderFailure(failure, cli.hints)
     // What was typed is repeated, and what a command prints ends up in logs.
     cli.err.write(lines.map((line) => redactSecrets(line) + '\n').join(''))
     return failure.exit
@@ -41,7 +43,7 @@ const answerShell = async (cli: Cli, words: readonly string[]): Promise<ExitCode
   return exitCodes.ok
 }
 
-const json = (failure: Failure, cli: Cli): string => printableJson(failureBody(failure, cli.program), 0)
+const json = (failure: Failure, cli: Cli): string => printableJson(failureBody(failure, cli.hints), 0)
 
 /** Null: help or version was asked for and has been printed. */
 const ofCommander = (error: CommanderError, help: string): Failure | null => {
@@ -54,17 +56,29 @@ const ofCommander = (error: CommanderError, help: string): Failure | null => {
   return usageFailure(sentence, help)
 }
 
-/** The part of the command line that names a command: `node list`. */
-const pathOf = (program: Command, args: readonly string[]): string[] => {
-  const path: string[] = []
-  let at = program
+/** The commands that the command line names, from the noun on: `node`, `list`. */
+const commandsIn = (program: Command, args: readonly string[]): Command[] => {
+  const named: Command[] = []
   for (const arg of args) {
-    const child = at.commands.find((command) => command.name() === arg)
-    if (child === undefined) continue
-    path.push(arg)
-    at = child
+    const child = (named.at(-1) ?? program).commands.find((command) => command.name() === arg)
+    if (child !== undefined) named.push(child)
   }
-  return path
+  return named
+}
+
+const givenTo = (program: Command, args: readonly string[]): Given => {
+  const named = commandsIn(program, args)
+  if (named[0]?.name() === 'agent') {
+    const { state }: { state?: string } = named.at(-1)?.opts() ?? {}
+    // The state folder of the helper is another.
+    return { plane: [], state: named[1]?.name() === 'helper' ? null : (state ?? null) }
+  }
+  const { data, url, ca, keyFile } = program.opts<Partial<GlobalOptions>>()
+  const plane = { '--data': data, '--url': url, '--ca': ca, '--key-file': keyFile }
+  return {
+    plane: Object.entries(plane).flatMap(([option, value]) => (value === undefined ? [] : [[option, value] as const])),
+    state: null,
+  }
 }
 
 const asFailure = (error: unknown, help: string): Failure => {

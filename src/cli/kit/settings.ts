@@ -42,10 +42,20 @@ export const settingLines = (value: object, prefix = ''): [name: string, value: 
   )
 
 /** For the person at the terminal: settings that are taken and shown, and do nothing. Null: all of them do something. */
-export const noEffectNote = (names: readonly string[] | undefined, where = ''): string | null =>
-  names === undefined || names.length === 0
-    ? null
-    : `no effect yet${where}: ${names.join(', ')} (nothing reads ${names.length === 1 ? 'it' : 'them'}; do not rely on ${names.length === 1 ? 'it' : 'them'})`
+export const noEffectNote = (names: readonly string[] | undefined): string | null => {
+  if (names === undefined || names.length === 0) return null
+  const them = names.length === 1 ? 'it' : 'them'
+  return `no effect yet: ${names.join(', ')} (nothing reads ${them}; do not rely on ${them})`
+}
+
+/** Of these settings, with dots, those that say something in `settings`: after a change the others need no remark. */
+export const thatAreSet = (names: readonly string[] | undefined, settings: object): readonly string[] =>
+  (names ?? []).filter((name) => {
+    const value = name
+      .split('.')
+      .reduce<unknown>((at, part) => (at as Record<string, unknown> | null)?.[part], settings)
+    return Array.isArray(value) ? value.length > 0 : Boolean(value)
+  })
 
 const schemaAt = (schema: Schema, path: readonly string[]): Schema | null => {
   const [name, ...rest] = path

@@ -6,7 +6,7 @@ import { performs, documented } from '#cli/kit/verb.ts'
 import { codeSentences, nextStepOf } from '#domain/recovery/short-code-words.ts'
 import { decodeShortCode, nodeMark, type DecodedCode } from '#domain/recovery/short-code.ts'
 import { settingsApi } from '#wire/settings/settings-api.ts'
-import { asCalled, Failure, fillIn, usageFailure } from '#cli/kit/failure.ts'
+import { Failure, fillIn, usageFailure } from '#cli/kit/failure.ts'
 import { everyNode } from './node-list.ts'
 import { connect } from '#cli/kit/operator-client.ts'
 import { printer } from '#cli/kit/print.ts'
@@ -31,7 +31,7 @@ export const explainCode = async (cli: Cli, options: GlobalOptions, code: string
   const next = nextFor(facts, nodes)
   const sentences = [...codeSentences(facts), whoSentence(facts, who, code.trim().replace(/\s+/g, '-'))]
   printer(cli, options).answer({ facts: bounded(facts), nodes, sentences, next }, () =>
-    [...sentences, ...next.map((step) => `What to do: ${step}`)].map((line) => asCalled(printable(line), cli.program)),
+    [...sentences, ...next.map((step) => `What to do: ${step}`)].map((line) => cli.hints.asCalled(printable(line))),
   )
 }
 

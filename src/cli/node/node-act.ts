@@ -4,7 +4,7 @@ import type { RevocationReason } from '#domain/core/certificate.ts'
 import { nodeActionApi } from '#wire/node/node-action-api.ts'
 import type { NodeDetail } from '#wire/node/node-api.ts'
 import type { Cli, GlobalOptions } from '#cli/kit/cli.ts'
-import { asCalled, usageFailure, Failure } from '#cli/kit/failure.ts'
+import { usageFailure, Failure } from '#cli/kit/failure.ts'
 import { schedulingText } from './node-show.ts'
 import { connect, type OperatorClient } from '#cli/kit/operator-client.ts'
 import { printer } from '#cli/kit/print.ts'
@@ -77,7 +77,7 @@ export const showState = (cli: Cli, options: GlobalOptions, node: NodeDetail): v
       ['state', node.membership],
       ['scheduling', schedulingText(node.scheduling)],
       ['why', node.why],
-    ]).map((line) => asCalled(line, cli.program)),
+    ]).map((line) => cli.hints.asCalled(line)),
   )
 }
 

@@ -3,6 +3,7 @@
 import { hardwareApi } from '#wire/fleet/hardware-api.ts'
 import { type NodeDetail, type RegisterRequest, nodeApi } from '#wire/node/node-api.ts'
 import { nodeNamesApi } from '#wire/programs/names-api.ts'
+import { settingsApi } from '#wire/settings/settings-api.ts'
 import type { Cli, GlobalOptions } from '#cli/kit/cli.ts'
 import { usageFailure, Failure } from '#cli/kit/failure.ts'
 import { nodeName, readText } from '#cli/kit/arguments.ts'
@@ -35,21 +36,35 @@ export const nodeEnroll = async (cli: Cli, options: EnrollOptions, id: string | 
     ...(options.mac === undefined ? {} : { macs: [...options.mac] }),
     ...(options.bmcSerial === undefined ? {} : { bmc_serial: options.bmcSerial }),
   }
-  const node = await connect(cli, options).ask(nodeApi.register, {
+  const plane = connect(cli, options)
+  const node = await plane.ask(nodeApi.register, {
     body: request,
     about: { ID: id, PROFILE: options.profile ?? 'PROFILE' },
   })
+  const names = await namesOfBefore(plane, node)
   const print = printer(cli, options)
   print.answer(node, () =>
     renderFacts([
       ['node', `${node.id} ${node.membership}`],
       ['profile', node.profile],
       ['hardware', [...node.hardware.macs, node.hardware.bmc_serial ?? ''].join(' ').trim() || 'none'],
+      ...(names.length === 0 ? [] : [['names', `${names.join(', ')} (from before it was revoked)`] as const]),
     ]),
   )
-  print.note(
-    `next: muster token create --node ${node.id}; or, if its profile joins by hardware: muster domain join-string`,
-  )
+  print.note(`next: ${await howToJoin(plane, node)}`)
+}
+
+/** A node that is registered anew still has them, unless another node has taken them meanwhile. */
+const namesOfBefore = async (plane: OperatorClient, { id }: NodeDetail): Promise<readonly string[]> => {
+  const answer = await plane.tryAsk(nodeNamesApi.names, { params: { id } })
+  return answer instanceof Failure ? [] : answer.names.flatMap(({ name, derived }) => (derived ? [] : [name]))
+}
+
+const howToJoin = async (plane: OperatorClient, { id, profile: name }: NodeDetail): Promise<string> => {
+  const profile = await plane.tryAsk(settingsApi.profile, { params: { name } })
+  const methods = profile instanceof Failure ? ['token'] : profile.join.allOf
+  if (methods.includes('token')) return `muster token create --node ${id}`
+  return `its machine joins by its ${methods.join(' and ')}, with what this prints: muster domain join-string`
 }
 
 type BatchResult = {

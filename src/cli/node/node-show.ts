@@ -2,7 +2,6 @@
 
 import { nodeApi, type NodeDetail } from '#wire/node/node-api.ts'
 import type { Cli, GlobalOptions } from '#cli/kit/cli.ts'
-import { asCalled } from '#cli/kit/failure.ts'
 import { connect } from '#cli/kit/operator-client.ts'
 import { printer } from '#cli/kit/print.ts'
 import { renderFacts } from '#cli/kit/table.ts'
@@ -15,7 +14,7 @@ import { printable } from '#cli/kit/printable.ts'
 export const nodeShow = async (cli: Cli, options: GlobalOptions, id: string): Promise<void> => {
   const detail = await connect(cli, options).ask(nodeApi.show, { params: { id }, about: { ID: id } })
   printer(cli, options).answer(detail, () =>
-    renderFacts(nodeFacts(detail, cli.clock.nowMs())).map((line) => asCalled(line, cli.program)),
+    renderFacts(nodeFacts(detail, cli.clock.nowMs())).map((line) => cli.hints.asCalled(line)),
   )
 }
 
@@ -262,9 +261,7 @@ const capabilityLines = (capabilities: NodeDetail['capabilities']): string[] => 
 /** The history of a node: its state, what led there, and what an operator could do. */
 export const nodeExplain = async (cli: Cli, options: GlobalOptions, id: string): Promise<void> => {
   const explanation = await connect(cli, options).ask(nodeApi.explain, { params: { id }, about: { ID: id } })
-  printer(cli, options).answer(explanation, () =>
-    explanationLines(explanation).map((line) => asCalled(line, cli.program)),
-  )
+  printer(cli, options).answer(explanation, () => explanationLines(explanation).map((line) => cli.hints.asCalled(line)))
 }
 
 const explanationLines = (explanation: NodeExplanation): string[] => [

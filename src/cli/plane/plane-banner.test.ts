@@ -43,11 +43,10 @@ test('a plane that is called localhost says how another machine reaches it; one 
 })
 
 test('for another data folder it says how commands find it', () => {
-  assert.ok(
-    planeBanner(planeReadyBody(ready), 'muster', { isDefault: false, shared: false }).includes(
-      `    export MUSTER_DATA='/srv/it'\\''s'`,
-    ),
-  )
+  const lines = planeBanner(planeReadyBody(ready), 'muster', { isDefault: false, shared: false })
+  assert.ok(lines.includes(`    export MUSTER_DATA='/srv/it'\\''s'`))
+  const again = `    muster plane --data '/srv/it'\\''s' --node-listen 0.0.0.0:8443 --server-name NAME`
+  assert.ok(lines.includes(again), 'it is started again where no variable is set')
 })
 
 test('a plane that found its domain made says where the key of the administrator is', () => {

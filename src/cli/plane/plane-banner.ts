@@ -79,7 +79,7 @@ export const planeBanner = (
     ? [
         `No other machine can use ${body.node_url}. For one, stop this plane and start it with a name or address it has there:`,
         '',
-        `    ${program} plane --node-listen 0.0.0.0:8443 --server-name NAME`,
+        `    ${program} plane${isDefault ? '' : ` --data ${shellWord(body.data)}`} --node-listen 0.0.0.0:8443 --server-name NAME`,
         '',
       ]
     : []),

@@ -6,7 +6,7 @@ import { noun, performs, verb } from '#cli/kit/verb.ts'
 import type { PlanAction } from '#domain/plans/plan.ts'
 import { type PlanView, type PlanActionBody, planApi } from '#wire/plans/plan-api.ts'
 import { exitCodes } from '#cli/kit/exit-codes.ts'
-import { asCalled, usageFailure } from '#cli/kit/failure.ts'
+import { usageFailure } from '#cli/kit/failure.ts'
 import { connect } from '#cli/kit/operator-client.ts'
 import { type Paint, printer } from '#cli/kit/print.ts'
 import { receiptProgress } from '#cli/revocation/receipt-lines.ts'
@@ -63,7 +63,7 @@ const computePlan = async (cli: Cli, options: GlobalOptions, action: PlanActionB
   const body = { action }
   const plan = await connect(cli, options).ask(planApi.compute, { body, about, timeoutMs })
   const print = printer(cli, options)
-  print.answer(plan, (paint) => planLines(plan, paint).map((line) => asCalled(line, cli.program)))
+  print.answer(plan, (paint) => planLines(plan, paint).map((line) => cli.hints.asCalled(line)))
   print.note(`nothing was done; to do this, until ${plan.expires_at}: muster plan apply ${plan.id}`)
 }
 
@@ -75,7 +75,7 @@ export const onlyPlan = async (cli: Cli, options: GlobalOptions, action: PlanAct
 
 const showPlan = async (cli: Cli, options: GlobalOptions, id: string): Promise<void> => {
   const plan = await askPlan(cli, options, id)
-  printer(cli, options).answer(plan, (paint) => planLines(plan, paint).map((line) => asCalled(line, cli.program)))
+  printer(cli, options).answer(plan, (paint) => planLines(plan, paint).map((line) => cli.hints.asCalled(line)))
 }
 
 /** `kind` null: a plan of any kind. */

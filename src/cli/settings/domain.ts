@@ -10,7 +10,7 @@ import { issuanceFacts } from '#cli/identity/issuance.ts'
 import { declareDomainNames } from './domain-names.ts'
 import { connect } from '#cli/kit/operator-client.ts'
 import { printer, type Print } from '#cli/kit/print.ts'
-import { noEffectNote, parseSettings, settingLines } from '#cli/kit/settings.ts'
+import { noEffectNote, parseSettings, settingLines, thatAreSet } from '#cli/kit/settings.ts'
 import { renderFacts } from '#cli/kit/table.ts'
 
 export const declareDomain = (domain: Command, cli: Cli): void => {
@@ -39,7 +39,7 @@ const domainShow = async (cli: Cli, options: GlobalOptions): Promise<void> => {
   const domain = await plane.ask(settingsApi.domain)
   const issuance = await plane.ask(issuanceApi.show)
   const print = printer(cli, options)
-  showDomain(print, domain)
+  showDomain(print, domain, domain.no_effect_yet)
   // No setting, and so not among them.
   if (issuance.state === 'halted') print.note(renderFacts(issuanceFacts(issuance)).join('\n'))
 }
@@ -48,13 +48,13 @@ const domainSet = async (cli: Cli, options: GlobalOptions, pairs: readonly strin
   const domain = await connect(cli, options).ask(settingsApi.changeDomain, {
     body: { set: parseSettings(DomainBody, pairs) },
   })
-  showDomain(printer(cli, options), domain)
+  showDomain(printer(cli, options), domain, thatAreSet(domain.no_effect_yet, domain))
 }
 
-const showDomain = (print: Print, domain: Static<typeof DomainView>): void => {
-  const { no_effect_yet: names, ...settings } = domain
+const showDomain = (print: Print, domain: Static<typeof DomainView>, marked: readonly string[] | undefined): void => {
+  const { no_effect_yet: _names, ...settings } = domain
   print.answer(domain, () => renderFacts(domainLines(settings)))
-  const note = noEffectNote(names)
+  const note = noEffectNote(marked)
   if (note !== null) print.note(note)
 }
 

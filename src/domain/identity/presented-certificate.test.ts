@@ -77,6 +77,16 @@ test('a certificate that was replaced serves until its connections are drained, 
   assert.ok('secondHolderOf' in replacedTwice)
 })
 
+test('the certificate of before a revocation says so, and blames no other node for its banned key', () => {
+  const detailOf = (changes: Partial<PresentedCertificate>) => {
+    const verdict = judge({ denied: true, keyBanned: true, ...changes })
+    return verdict.kind === 'refused' ? verdict.detail : null
+  }
+  assert.match(detailOf({ node: nodeRow('registered').value }) ?? '', /^its node was revoked/)
+  assert.match(detailOf({ row: rowOf(slot('a1'), 3) }) ?? '', /^its node was revoked/)
+  assert.match(detailOf({}) ?? '', /banned with another node/)
+})
+
 test('a revoked node and one in quarantine are refused; after a repair one in quarantine may show evidence', () => {
   expectRefused(judge({ node: nodeRow('revoked').value }), 'NODE_REVOKED')
   expectRefused(judge({ node: nodeRow('quarantined').value }), 'NODE_QUARANTINED')

@@ -33,13 +33,20 @@ export type Unaccepted = Refusal & {
 export const keyBanned = (): Refusal =>
   refuse('CLIENT_CERT_DENIED', 'its key was banned with another node that had the same one')
 
+/** The node has been registered anew since, or is in a later epoch: the ban of its key says nothing about other nodes. */
+const isOfFormer = ({ subject }: CertificateRow, { epoch, membership }: Node): boolean =>
+  membership.kind === 'registered' || (subject.kind === 'node' && subject.epoch !== epoch)
+
+const former = (): Refusal =>
+  refuse('CLIENT_CERT_DENIED', 'its node was revoked, and what this machine had of it ended with that')
+
 export const judgeCertificate = (facts: PresentedCertificate): NodePrincipal | Unaccepted => {
   const { row, node, nowMs } = facts
   if (row === null || row.subject.kind !== 'node' || node === null) return refuse('CLIENT_CERT_UNKNOWN')
   if (nowMs >= row.notAfterMs) return refuse('CLIENT_CERT_EXPIRED')
   if (node.membership.kind === 'revoked') return refuse('NODE_REVOKED')
   if (node.membership.kind === 'quarantined' && node.membership.slots === null) return refuse('NODE_QUARANTINED')
-  if (facts.keyBanned) return keyBanned()
+  if (facts.keyBanned) return isOfFormer(row, node) ? former() : keyBanned()
   // Its holder has done nothing wrong, and comes back at once.
   if (facts.issuerWithdrawn) return refuse('ISSUER_WITHDRAWN')
   if (facts.denied || row.subject.epoch !== node.epoch) return refuse('CLIENT_CERT_DENIED')

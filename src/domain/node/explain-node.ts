@@ -9,6 +9,7 @@ import { explainCondition } from './explain-condition.ts'
 import { afterExpiry, denialSentences, readmission, repairSentences } from './explain-recovery.ts'
 import type { FormerRevocation, Node, Slots } from '#domain/core/node.ts'
 import { unavailableMethods, type Profile } from '#domain/core/profile.ts'
+import { nextCommands } from './next-commands.ts'
 import { releasedAfterRepair } from '#domain/recovery/repair.ts'
 import { schedulingOf } from '#domain/fleet/scheduling.ts'
 
@@ -76,10 +77,12 @@ const membershipSentences = (facts: ExplainFacts): string[] => {
     case 'revoked':
       return [
         `Revoked ${since} by ${membership.by}: ${membership.reason}.`,
-        `Its certificates are withdrawn and its keys banned for good. To let the machine back in: muster node enroll ${node.id}.`,
+        `Its certificates are withdrawn and its keys banned for good. To let the machine back in: ${returnOf(facts)}.`,
       ]
   }
 }
+
+const returnOf = ({ node, profile, nowMs }: ExplainFacts): string => nextCommands(node, profile, nowMs).join(', then ')
 
 const formerSentences = (id: string, { by, reason, atMs }: FormerRevocation): string[] => [
   `The journal says that ${by} revoked it at ${isoTime(atMs)}: ${reason}. To revoke it again: muster node revoke ${id} --reason REASON.`,

@@ -17,7 +17,7 @@ const what = (
   ...rest: Parameters<typeof causalChain> extends [unknown, ...infer R] ? R : never
 ) => causalChain(entries, ...rest).map((link) => link.what)
 
-test('entries of one episode are grouped where it began, with the events of the agent', () => {
+test('entries and the events of the agent are in the order of time, each with its episode', () => {
   const story = { correlation: 'episode-1' }
   const chain = causalChain(
     [
@@ -33,12 +33,30 @@ test('entries of one episode are grouped where it began, with the events of the 
     [
       [500, 'its agent', 'episode-1'],
       [1000, 'node:gpu-001 (192.0.2.1)', 'episode-1'],
+      [1500, 'operator:alice (192.0.2.1)', 'call-1'],
       [2000, 'node:gpu-001 (192.0.2.1)', 'episode-1'],
       [3000, 'node:gpu-001 (192.0.2.1)', 'episode-1'],
-      [1500, 'operator:alice (192.0.2.1)', 'call-1'],
     ],
   )
   assert.equal(chain[1]?.what, 'it asked to recover: cert_expired since noon')
+})
+
+test('where a node was put and what its programs got is part of its history', () => {
+  const told = what(
+    [
+      at(0, 'node.assigned', { body: { vcluster: 'web', was: null } }),
+      at(1, 'node.names_added', { body: { names: ['dns:a.example', 'ip:192.0.2.20'] } }),
+      at(2, 'program.issued', { body: { output: 'nginx', not_after: 'noon' } }),
+      at(3, 'program.ended', { body: { output: 'nginx', why: 'revoked' } }),
+    ],
+    [],
+  )
+  assert.deepEqual(told, [
+    'put into vCluster web',
+    'got names for its programs: a.example, 192.0.2.20',
+    'output nginx got a certificate good until noon',
+    'certificates of output nginx were denied: revoked',
+  ])
 })
 
 test('a machine from a copied image is advised to clean the image, and that its token is still valid', () => {

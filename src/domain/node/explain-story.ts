@@ -1,5 +1,5 @@
-// What led to the state of a node: journal entries and events of its agent, as one chain. Links of one episode (one correlation)
-// are grouped, oldest first.
+// What led to the state of a node: journal entries and events of its agent, as one chain in the order of time. Links of one episode have
+// one correlation.
 
 import { boundedText } from '#domain/core/change.ts'
 import type { EntryBody, EntryType, JournalEntry } from '#domain/core/journal-entry.ts'
@@ -18,7 +18,8 @@ export type ChainLink = {
 
 export const causalChain = (entries: readonly StoryEntry[], events: readonly AgentEvent[], most = 40): ChainLink[] => {
   const links = [...withoutRoutine(entries).flatMap(linkOf), ...events.map(agentLink)]
-  return inStories(links).reduce(coalesce, []).slice(-most).map(counted)
+  const byTime = links.toSorted((a, b) => a.atMs - b.atMs)
+  return byTime.reduce(coalesce, []).slice(-most).map(counted)
 }
 
 /** Of what happens every day only the last time says something. */
@@ -44,13 +45,6 @@ const agentLink = ({ atMs, what, correlation }: AgentEvent): ChainLink => ({
   correlation,
 })
 
-/** An episode is placed at its first link; a link without a correlation is placed alone. */
-const inStories = (links: readonly ChainLink[]): ChainLink[] => {
-  const byTime = links.toSorted((a, b) => a.atMs - b.atMs)
-  const stories = Map.groupBy(byTime, (link) => link.correlation ?? link)
-  return [...stories.values()].flat()
-}
-
 type Counted = ChainLink & { readonly times: number; readonly lastMs: number }
 
 /** A caller that is refused over and over is one link. */
@@ -70,6 +64,8 @@ const word = (body: EntryBody, name: string): string => {
   if (Array.isArray(value)) return value.join(', ')
   return value === null || value === undefined ? 'unknown' : String(value)
 }
+/** Claims have their kind before them: `dns:web.example`. */
+const names = (body: EntryBody): string => word(body, 'names').replace(/\b(?:dns|ip):/g, '')
 const because = (body: EntryBody): string => (body['reason'] === undefined ? '' : `: ${word(body, 'reason')}`)
 
 /** Entries of other types do not explain the state of a node. */
@@ -87,6 +83,13 @@ const sentences: Partial<Record<EntryType, (body: EntryBody) => string>> = {
   'node.approved': (body) => `approved by ${word(body, 'approvals')} of ${word(body, 'needed')}`,
   'node.settled': (body) =>
     `the connected machine was said to be the right one by ${word(body, 'said')} of ${word(body, 'needed')}${because(body)}`,
+  'node.assigned': (body) => `put into vCluster ${word(body, 'vcluster')}`,
+  'node.moved': (body) => `moved from vCluster ${word(body, 'was')} to ${word(body, 'vcluster')}`,
+  'node.unassigned': (body) => `taken out of vCluster ${word(body, 'was')}`,
+  'node.names_added': (body) => `got names for its programs: ${names(body)}`,
+  'node.names_removed': (body) => `lost names of its programs: ${names(body)}`,
+  'program.issued': (body) => `output ${word(body, 'output')} got a certificate good until ${word(body, 'not_after')}`,
+  'program.ended': (body) => `certificates of output ${word(body, 'output')} were denied: ${word(body, 'why')}`,
   'node.draining': () => 'draining: nothing new is placed on it',
   'node.drained': () => 'drained: nothing runs on it',
   'node.undrained': () => 'work may be placed on it again',

@@ -42,6 +42,17 @@ test('one that was revoked before its row was changed is revoked again', () => {
   assert.deepEqual(next(node), ['muster node revoke gpu-001 --reason REASON', 'muster node release gpu-001'])
 })
 
+test('a revoked node is registered anew as it was, and given a token where its profile takes one', () => {
+  assert.deepEqual(next(nodeRow('revoked', { hardware: { macs: [], bmcSerial: null } }).value), [
+    'muster node enroll gpu-001 --profile gpu-cloud',
+    'muster token create --node gpu-001',
+  ])
+  const hardware = { macs: ['52:54:00:00:00:01'], bmcSerial: 'ID 7' }
+  assert.deepEqual(next(nodeRow('revoked', { profile: 'hpc-diskless', hardware }).value, 'hpc-diskless'), [
+    'muster node enroll gpu-001 --profile hpc-diskless --mac 52:54:00:00:00:01 --bmc-serial SERIAL',
+  ])
+})
+
 test('of two holders an operator finds the right machine; a repaired one is released once its evidence has passed', () => {
   const [first, second] = next(nodeRow('active', { conditions: [condition('duplicate_identity')] }).value)
   assert.match(first ?? '', /repair-bundle/)

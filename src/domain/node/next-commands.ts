@@ -8,7 +8,7 @@ import { slotsOf } from '#domain/core/certificate.ts'
 export const nextCommands = (node: Node, profile: Profile, nowMs: number): string[] => {
   const commands =
     node.unreadable === undefined ? [...byConditions(node, profile), ...byMembership(node, profile, nowMs)] : [revoke]
-  return [...new Set(commands)].map((command) => `muster ${command.replaceAll('ID', node.id)}`)
+  return [...new Set(commands)].map((command) => `muster ${command.replace('ID', () => node.id)}`)
 }
 
 const repair = 'node repair-bundle ID --reason REASON --out FILE'
@@ -41,9 +41,21 @@ const byMembership = (node: Node, profile: Profile, nowMs: number): string[] => 
     case 'quarantined':
       return inQuarantine(node)
     case 'revoked':
-      return ['node enroll ID']
+      return [registerAnew(node), ...(joinsByToken && unavailableMethods(profile).length === 0 ? [token] : [])]
   }
 }
+
+const pasteable = /^[\w.:@/+-]+$/
+
+/** A revoked node, as it was: its profile and hardware are not remembered by a new registration. */
+const registerAnew = ({ profile, hardware }: Node): string =>
+  [
+    `node enroll ID --profile ${profile}`,
+    ...hardware.macs.map((mac) => `--mac ${mac}`),
+    ...(hardware.bmcSerial === null
+      ? []
+      : [`--bmc-serial ${pasteable.test(hardware.bmcSerial) ? hardware.bmcSerial : 'SERIAL'}`]),
+  ].join(' ')
 
 /** None of its certificates is valid any more. */
 const lostFor = (node: Node, nowMs: number): boolean => {

@@ -12,7 +12,13 @@ import type { Random } from '#platform/random.ts'
 import type { IssuerId } from '#domain/core/node.ts'
 
 /** The number of random bytes of a serial number. */
-export const serialBytes = 16
+const serialBytes = 16
+
+/** Its first digit is not 0: OpenSSL prints a serial number as whole bytes, we print it without leading zeros, and both are to be the same. */
+export const newSerial = (random: Pick<Random, 'bytes'>): Uint8Array => {
+  const [first = 0, ...rest] = random.bytes(serialBytes)
+  return Uint8Array.of(first | 0x10, ...rest)
+}
 
 export type CaSigner = {
   readonly row: IssuerRow
@@ -76,7 +82,7 @@ export const signLeaf = (
   // A clock set back by more than that would make certificates from before their own issuer.
   if (order.issuedAtMs < ca.notBeforeMs) throw new Error(`the clock is behind the start of issuing CA ${signer.row.id}`)
 
-  const serial = random.bytes(serialBytes)
+  const serial = newSerial(random)
   const spec = leafSpec(order, ca, serial, statusPlacesOf(statusUrl, signer.row))
   const der = Buffer.from(buildCertificate(spec, signer.key))
   checkAgainstOrder(der, order)

@@ -14,7 +14,7 @@ import { buildCertificate, type CertificateSpec } from '#pki/certificate.ts'
 import { generateKey, keyId, type PrivateKey } from '#pki/keys.ts'
 import { parseCertificate } from '#pki/parse-certificate.ts'
 import type { Random } from '#platform/random.ts'
-import { issuerRow, serialBytes, type CaSigner } from './ca-signer.ts'
+import { issuerRow, newSerial, type CaSigner } from './ca-signer.ts'
 
 export type Making = {
   readonly domain: string
@@ -60,7 +60,7 @@ export const makeIntermediate = (role: 'domain-ca' | 'issuing', above: CaSigner,
 const requestFor = (key: PrivateKey, { domain, lifetimeMs, nowMs, random }: Making): AuthorityRequest => ({
   domain,
   spki: key.spki,
-  serial: random.bytes(serialBytes),
+  serial: newSerial(random),
   nowMs,
   lifetimeMs,
 })

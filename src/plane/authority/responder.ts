@@ -10,7 +10,7 @@ import { fromPem, toPem } from '#pki/pem.ts'
 import type { IssuerId } from '#domain/core/node.ts'
 import type { Store } from '#plane/store/contract/store.ts'
 import type { AuthorityParts } from './authority-state.ts'
-import { type CaSigner, serialBytes } from './ca-signer.ts'
+import { type CaSigner, newSerial } from './ca-signer.ts'
 import type { KeyCustody, KeyName } from '#plane/keys/key-custody.ts'
 
 const nameOf = (issuer: IssuerId): KeyName => ({ role: 'responder', id: issuer })
@@ -26,7 +26,7 @@ export const keepResponder = async (
   const request = {
     domain: options.domain,
     spki: key.spki,
-    serial: random.bytes(serialBytes),
+    serial: newSerial(random),
     nowMs: clock.nowMs(),
     lifetimeMs: issuer.row.notAfterMs - clock.nowMs(),
   }

@@ -8,7 +8,7 @@ import { isSignedBy, parseCertificate } from '#pki/parse-certificate.ts'
 import { fromPem, toPem } from '#pki/pem.ts'
 import { sameBytes } from '#platform/bytes.ts'
 import type { Random } from '#platform/random.ts'
-import { serialBytes } from './ca-signer.ts'
+import { newSerial } from './ca-signer.ts'
 import { DerReader, orMalformed, tags } from '#pki/der.ts'
 import { readSmallNumber } from '#pki/der-values.ts'
 import { makeCsr, parseCsr } from '#pki/csr.ts'
@@ -44,7 +44,7 @@ export const signIntermediate = (ceremony: Ceremony): string | Refusal => {
   }
   const specOf = request.role === 'domain-ca' ? domainCaSpec : issuingSpec
   const domain = organizationIn(root.subject)
-  const serial = ceremony.random.bytes(serialBytes)
+  const serial = newSerial(ceremony.random)
   const spec = specOf({ domain, spki: request.spki, serial, nowMs, lifetimeMs }, root)
   return toPem('CERTIFICATE', buildCertificate(spec, key))
 }

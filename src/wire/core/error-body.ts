@@ -67,14 +67,18 @@ const hintOf = ({ code, about }: Refusal): string => {
   if (about?.hardware === undefined) return hint
   if (code === 'ALREADY_ACTIVE')
     return 'If this machine is to take its place, stop the other: it is admitted once that is silent. If the other is the right one: muster node settle ID --reason REASON'
-  if (code !== 'NODE_NOT_ENROLLED') return hint
+  if (code !== 'NODE_NOT_ENROLLED' && code !== 'NODE_REVOKED') return hint
   const { macs, bmcSerial } = about.hardware
   const options = [
     ...macs.slice(0, mostMacs).map((mac) => ` --mac ${pasteable.test(mac) ? mac : 'MAC'}`),
     // A serial number is not for the logs that an answer may end up in.
     ...(bmcSerial === null ? [] : [' --bmc-serial SERIAL']),
   ]
-  return options.length === 0 ? hint : `Register it: muster node enroll ID --profile hpc-diskless${options.join('')}`
+  if (options.length === 0) return hint
+  const register = `muster node enroll ID --profile hpc-diskless${options.join('')}`
+  return code === 'NODE_REVOKED'
+    ? `To let the machine back in, register it anew: ${register}; then start its agent again`
+    : `Register it: ${register}`
 }
 
 export type RefusalResponse = {

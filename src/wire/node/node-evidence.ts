@@ -61,7 +61,7 @@ export const NodeExplanation = Type.Object({
   node: Type.String(),
   /** Its state, the reason, and what happens next. */
   sentences: Type.Array(Type.String()),
-  /** What led there, oldest first; entries of one episode are grouped. */
+  /** What led there, oldest first; entries of one episode have the same `correlation`. */
   chain: Type.Array(
     Type.Object({
       at: Type.String(),
