@@ -58,6 +58,7 @@ const service = (name: string, digest: string): WantedService => ({
   command: ['/usr/bin/app', '--price', '$5 %n'],
   terms: usualTerms,
   digest,
+  formerDigest: null,
   needsFiles: false,
 })
 const nothingWrong = { error: null, output: [], unapplied: [] }

@@ -32,7 +32,7 @@ const listing = (...names: readonly string[]) => {
 }
 
 const service = (name: string, digest: string, terms: Partial<WantedService['terms']> = {}): WantedService => ({
-  ...{ name, command: [`/bin/${name}`, '-v'], digest, needsFiles: false },
+  ...{ name, command: [`/bin/${name}`, '-v'], digest, formerDigest: null, needsFiles: false },
   terms: { ...usualTerms, ...terms },
 })
 

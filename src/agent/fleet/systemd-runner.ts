@@ -10,7 +10,7 @@ import { runProgram } from '#platform/run-program.ts'
 import { overlayFolder } from './apply-files.ts'
 import { lastLines, mostLines } from './last-lines.ts'
 import { failsAfter, type RunningService, type ServiceRunner, type ServiceState } from './service-runner.ts'
-import type { WantedService } from './wanted-services.ts'
+import { isStartedAs, type WantedService } from './wanted-services.ts'
 
 /** Stopping takes up to 10 s of a service's own. */
 const callWithinMs = 30_000
@@ -71,7 +71,7 @@ export const openSystemdRunner = (stateFolder: string): ServiceRunner => {
     ensure: async (service, env) => {
       const before = (await units()).find(({ name }) => name === service.name)
       const rests = before?.isUp === false && service.terms.restart === 'never'
-      if (before !== undefined && before.digest === service.digest && (before.isUp || rests)) return 'kept'
+      if (before !== undefined && isStartedAs(before.digest, service) && (before.isUp || rests)) return 'kept'
       if (before !== undefined) await stop([service.name])
       writeEnvironment(service)
       try {
