@@ -5,6 +5,7 @@ import { createHash } from 'node:crypto'
 import type { Log } from '#platform/log.ts'
 import type { SystemUser } from '#platform/system-users.ts'
 import type { Timers } from '#platform/timers.ts'
+import type { UnitLimits } from '#platform/transient-units.ts'
 import type { ListedService } from './agent-toml.ts'
 import type { Turns } from './turns.ts'
 import type { Refused, RequestOf, ServiceState } from './verbs.ts'
@@ -16,6 +17,7 @@ export type ServiceOrder = Pick<RequestOf<'service.start'>, 'name' | 'digest' | 
   readonly user: SystemUser | null
   readonly env: Readonly<Record<string, string>>
   readonly cwd: string
+  readonly limits: UnitLimits
   readonly listing: string
 }
 

@@ -202,7 +202,12 @@ const orderFor = (
   if (fault !== null) return fault
   const command = [listed.executable, ...words.words]
   const cwd = listed.workingDirectory ?? '/'
-  return { name, digest, restart, command, user, env: set.env, cwd, listing: listingOf(listed) }
+  const limits = {
+    memoryBytes: given.limits?.memory_bytes ?? null,
+    cpus: given.limits?.cpus ?? null,
+    openFiles: given.limits?.open_files ?? null,
+  }
+  return { name, digest, restart, command, user, env: set.env, cwd, limits, listing: listingOf(listed) }
 }
 
 /**

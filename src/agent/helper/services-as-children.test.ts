@@ -8,6 +8,7 @@ import { servicesAsChildren } from './services-as-children.ts'
 
 const order = (command: readonly string[], restart: ServiceOrder['restart']): ServiceOrder => ({
   ...{ name: 'app', digest: '0123456789abcdef', listing: '0'.repeat(16), env: {}, cwd: '/', user: null },
+  limits: { memoryBytes: null, cpus: null, openFiles: null },
   command,
   restart,
 })

@@ -86,6 +86,10 @@ export const servicesAsChildren = (timers: Timers): ServiceHost => {
           pid: process?.pid ?? null,
           ended,
           lines: [...(process?.lastLines(shownLines) ?? lines)],
+          // They take a control group, which a child has not.
+          unapplied: Object.entries(order.limits).flatMap(([name, limit]) =>
+            limit === null ? [] : [`limits.${name}`],
+          ),
         })),
       ),
     close: async () => {
