@@ -68,6 +68,7 @@ export const openListedServices = (
   /** Those that agent.toml has ended, until the agent has them started or stopped. */
   const ended = new Map<string, ServiceState>()
   let compared: ReadonlyMap<string, ListedService> | null = null
+  let lastSeen: ReadonlyMap<string, ListedService> | null = null
   let isStale = true
   let isLooking = false
   let asking: Promise<readonly ServiceState[]> | null = null
@@ -94,7 +95,10 @@ export const openListedServices = (
   }
   const look = async (): Promise<void> => {
     const allowed = listed()
-    if (allowed === null || (!isStale && compared !== null && isSame(allowed, compared))) return
+    // Two looks that agree: what an editor or a copy has written half of may be a whole file that lists less.
+    const isSteady = allowed !== null && lastSeen !== null && isSame(allowed, lastSeen)
+    lastSeen = allowed
+    if (!isSteady || (!isStale && compared !== null && isSame(allowed, compared))) return
     isStale = false
     for (const service of await host.started()) {
       if (faultOf(service, allowed) === null) continue
