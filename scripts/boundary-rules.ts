@@ -451,6 +451,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
       'diagnostics/status-file.ts',
       'diagnostics/status.ts',
       'helper/agent-toml.ts',
+      'helper/faults-of-toml.ts',
       'helper/main.ts',
       'helper/read-agent-toml.ts',
       'helper/verbs.ts',

@@ -13,7 +13,8 @@ import { readAgentToml } from '#agent/helper/read-agent-toml.ts'
 import { howToRun, runReload, unitMark } from '#agent/helper/run-listed.ts'
 import { defaultSocket, type AnswerOf } from '#agent/helper/verbs.ts'
 import { openOwnPublisher, refuseDisk } from '#agent/programs/own-publisher.ts'
-import type { Publisher } from '#agent/programs/publisher.ts'
+import type { Place, Publisher } from '#agent/programs/publisher.ts'
+import { namesOfGenerations } from '#platform/file-generations.ts'
 import { pathExists } from '#platform/paths.ts'
 import { faultOfPath, ownTrust, type Trust } from '#platform/trusted-path.ts'
 
@@ -27,6 +28,8 @@ export type HostPublisher = Publisher & {
 
 /** A helper may be started later, and what agent.toml allows may change. */
 const askEveryMs = 30_000
+/** When it is asked again whether it allows something else than before. */
+const confirmAfterMs = 5_000
 
 export const openHostPublisher = (
   { timers, random, log }: Pick<AgentCore, 'timers' | 'random' | 'log'>,
@@ -46,9 +49,24 @@ export const openHostPublisher = (
   let whyAway = `The helper at ${socket} has not answered yet`
   let hasAnswered = false
   let said = ''
+  /** What it allows otherwise than before, in an answer that was not repeated yet. */
+  let doubted = ''
+  let cancelConfirm = (): void => {}
 
+  /** Half of agent.toml, written by an editor or a copy, may be a whole file that lists less: outputs and services would move. */
+  const isDoubtful = (next: AnswerOf<'hello'>): boolean => {
+    if (allows === null || next.fault !== null) return false
+    const text = JSON.stringify(next)
+    return text !== JSON.stringify(allows) && text !== doubted
+  }
   const ask = async (): Promise<void> => {
     const features = await helperFeatures(client)
+    if (features.kind === 'there' && isDoubtful(features.allows)) {
+      doubted = JSON.stringify(features.allows)
+      cancelConfirm = timers.after(confirmAfterMs, askAgain)
+      return
+    }
+    doubted = ''
     allows = features.kind === 'there' ? features.allows : null
     hasAnswered ||= features.kind === 'there'
     if (features.kind === 'none') whyAway = features.why
@@ -80,17 +98,32 @@ export const openHostPublisher = (
       const place = allows === null ? null : helpedPlace(allows, output)
       return place ?? own.place ?? { by: 'nobody', why: noPlace }
     },
+    found: () => {
+      if (isAway()) return null
+      const places: { readonly place: Place; readonly names: readonly string[] | null }[] = [
+        ...(allows?.outputs ?? []).map(({ directory, names }) => ({
+          place: { by: 'helper' as const, directory },
+          names,
+        })),
+        ...(own.place === null ? [] : [{ place: own.place, names: null }]),
+      ]
+      return places.flatMap(({ place, names }) =>
+        namesOfGenerations(place.directory)
+          .filter((output) => names?.includes(output) !== false)
+          .map((output) => ({ output, ...place })),
+      )
+    },
     publish: async (generation, place) => {
       if (place.by === 'agent') return own.publish(generation, place.directory)
       refuseDisk(place.directory, keysOnDisk)
       return helper.publish(generation, place)
     },
-    remove: async (output, place) =>
-      place.by === 'agent' ? own.remove(output, place.directory) : helper.remove(output, place),
+    remove: async (output, place) => (place.by === 'agent' ? own.remove(output, place) : helper.remove(output, place)),
     // Where there is a helper its agent.toml is the upper bound, also for what the agent could run by itself.
     reload: async (name) => (allows === null ? reloadHere(name) : helper.reload(name)),
     close: () => {
       cancel()
+      cancelConfirm()
       ending.abort()
       client.close()
     },

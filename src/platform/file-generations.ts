@@ -32,7 +32,8 @@ export type Replaced = 'durable' | 'in-doubt'
  * one. What it throws leaves the generation before in place. `name` has no dots. `directory` may be `/proc/self/fd/N` of one that is
  * open. It must be writable for no other user. Three generations before stay, for readers that have resolved the link: a new
  * certificate and the list that revokes an old one come within a second of each other. Older ones are removed, and what a crash
- * left. `passed` is called after every step, for tests of what a crash or a failure there leaves.
+ * left, and every one whose files somebody may read who may not read the new ones. While the disk confirms nothing no more than a
+ * few pile up: then it throws. `passed` is called after every step, for tests of what a crash or a failure there leaves.
  */
 export const replaceGeneration = (
   directory: string,
@@ -41,6 +42,10 @@ export const replaceGeneration = (
   passed: () => void = () => {},
 ): Replaced => {
   const before = currentGeneration(directory, name)
+  if (ours(directory, name).length >= mostInDoubt) {
+    flushFolder(directory)
+    removeOthers(directory, name, [before], () => {})
+  }
   const next = `${prefixOf(name)}${1 + Math.max(0, ...numbersIn(directory, name))}`
   const folder = path.join(directory, next)
   const link = path.join(directory, `${next}.link`)
@@ -73,11 +78,28 @@ export const replaceGeneration = (
   }
   const whole = ours(directory, name).filter((entry) => entry !== next && isWhole(path.join(directory, entry)))
   const newestFirst = whole.toSorted((a, b) => (numberOf(name, b) ?? 0) - (numberOf(name, a) ?? 0))
-  removeOthers(directory, name, [next, before, ...newestFirst.slice(0, keptBefore)], passed)
+  const kept = new Set([before, ...newestFirst.slice(0, keptBefore)])
+  const readable = [...kept].filter((entry) => entry !== null && isAsClosed(path.join(directory, entry), folder))
+  removeOthers(directory, name, [next, ...readable], passed)
   return 'durable'
 }
 
 const keptBefore = 3
+/** While the disk confirms no rename every generation since may be the one that the link leads to after a power cut. */
+const mostInDoubt = 16
+
+/** Whether every file of the older generation may be read by nobody else than the file of that name in the newer one. */
+const isAsClosed = (older: string, newer: string): boolean => {
+  try {
+    return fs.readdirSync(older).every((name) => {
+      const [was, is] = [older, newer].map((folder) => fs.lstatSync(path.join(folder, name)))
+      return was?.uid === is?.uid && was?.gid === is?.gid && ((was?.mode ?? 0) & ~(is?.mode ?? 0) & 0o777) === 0
+    })
+  } catch {
+    // It has a file that the newer one has not, or cannot be looked at: it does not stay.
+    return false
+  }
+}
 
 const isWhole = (place: string): boolean => {
   const stats = fs.lstatSync(place, { throwIfNoEntry: false })
@@ -99,6 +121,16 @@ export const removeGenerations = (directory: string, name: string): void => {
 /** Whether anything there could be of the name, as far as names tell. Throws where the directory cannot be read, or is missing. */
 export const hasGenerations = (directory: string, name: string): boolean =>
   fs.readdirSync(directory).some((entry) => entry === name || numberOf(name, entry) !== null)
+
+/** The names that have generations there, of whatever user. None where the directory cannot be read, or is missing. */
+export const namesOfGenerations = (directory: string): readonly string[] => {
+  try {
+    const names = fs.readdirSync(directory).flatMap((entry) => /^\.muster\.([^.]+)\.\d+$/.exec(entry)?.[1] ?? [])
+    return [...new Set(names)].sort()
+  } catch {
+    return []
+  }
+}
 
 /** The folder that the link leads to; null: there is none. Throws for what is no link of ours. */
 const currentGeneration = (directory: string, name: string): string | null => {

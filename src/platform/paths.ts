@@ -31,3 +31,12 @@ export const removeFolder = (folder: string): void => fs.rmSync(folder, { recurs
 
 /** Takes the place of a file of that name, or of an empty folder. */
 export const renamePath = (from: string, to: string): void => fs.renameSync(from, to)
+
+/** Of the file system that the place is on, or would be on. A folder bound from the same file system counts as part of it. */
+export const mountPointOf = (place: string): string => {
+  const stats = fs.statSync(place, { throwIfNoEntry: false })
+  const above = path.dirname(place)
+  if (above === place) return place
+  const deviceAbove = fs.statSync(above, { throwIfNoEntry: false })?.dev
+  return stats === undefined || stats.dev === deviceAbove ? mountPointOf(above) : place
+}

@@ -13,6 +13,7 @@ import { openOverlayKeeper, type OverlayKeeper } from '#agent/fleet/overlay-keep
 import { openDiagnostics } from '#agent/diagnostics/open-diagnostics.ts'
 import { systemClock } from '#platform/clock.ts'
 import { silentLog } from '#platform/log.ts'
+import { systemRandom } from '#platform/random.ts'
 import { systemTimers } from '#platform/timers.ts'
 import type { PlaneConfig } from '#wire/channel/channel.ts'
 import { OverlayStateBody, type CapabilityReportBody } from '#wire/node/node-runs.ts'
@@ -46,7 +47,7 @@ const held = (t: TestContext, from = '/'): Held => {
   const join = { kind: 'token' } as never
   const given = testAgentConfig(t, join, {})
   const config = { ...given, stateFolder: from === '/' ? given.stateFolder : path.relative(from, given.stateFolder) }
-  const core = { clock: openJudgedClock(systemClock), timers: systemTimers, log: silentLog }
+  const core = { clock: openJudgedClock(systemClock), timers: systemTimers, random: systemRandom, log: silentLog }
   const { record } = openDiagnostics(core, config)
   const lastConfig = openConfigKeeper(config.stateFolder)
   const keeper = openKeeper(memoryCredentialStore)

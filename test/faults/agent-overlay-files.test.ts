@@ -6,6 +6,7 @@ import * as fs from 'node:fs'
 import * as path from 'node:path'
 import { test } from 'node:test'
 import { openOverlayFiles, overlaySteps } from '#agent/fleet/apply-files.ts'
+import { plainDigest } from '#agent/fleet/secret-digest.ts'
 import { driftOfFiles } from '#agent/fleet/drift.ts'
 import type { OverlayFile } from '#domain/fleet/overlay.ts'
 import { withPeer } from '../peers/peer.ts'
@@ -44,7 +45,7 @@ test('an agent that is killed at any step of replacing the files leaves the old 
   )
   for (const { step, count } of moments) {
     const state = tempFolder(t)
-    const files = openOverlayFiles(state)
+    const files = openOverlayFiles(state, plainDigest)
     assert.deepEqual(files.apply(before), { kind: 'applied' })
     const killed = spawnSync(process.execPath, [applier, state, step, String(count)], { input: JSON.stringify(after) })
     assert.equal(killed.signal, 'SIGKILL', `${step}: ${killed.stderr.toString()}`)
@@ -62,7 +63,7 @@ test('a service of another user reads the files whose mode lets it, whatever the
   const state = path.join(tempFolder(t), 'state')
   fs.chmodSync(path.dirname(state), 0o755)
   const umask = process.umask(0o077)
-  const files = openOverlayFiles(state)
+  const files = openOverlayFiles(state, plainDigest)
   try {
     fs.mkdirSync(state)
     fs.writeFileSync(path.join(state, 'credentials.json'), 'secret', { mode: 0o600 })
@@ -85,7 +86,7 @@ test('a service of another user reads the files whose mode lets it, whatever the
 })
 
 test('files that are written anew are in force under the same name as before', (t) => {
-  const files = openOverlayFiles(tempFolder(t))
+  const files = openOverlayFiles(tempFolder(t), plainDigest)
   files.apply(before)
   for (let time = 0; time < 3; time++) {
     fs.writeFileSync(path.join(files.current, 'etc/app.conf'), 'colour = red\n')
@@ -98,7 +99,7 @@ test('files that are written anew are in force under the same name as before', (
 test('on a full disk nothing is switched, and what could not be kept takes no room', (t) => {
   if (withPeer(t, 'tmpfs') === null) return
   const disk = mountTmpfs(t, path.join(tempFolder(t), 'small'), 1 << 20)
-  const files = openOverlayFiles(disk.folder)
+  const files = openOverlayFiles(disk.folder, plainDigest)
   files.apply(before)
   disk.fill(8 * 1024)
   const names = fs.readdirSync(path.join(disk.folder, 'overlay'))
@@ -114,7 +115,7 @@ test('on a full disk nothing is switched, and what could not be kept takes no ro
 test('no path leads out of the folder, and no link that lies there is followed', (t) => {
   const outside = tempFolder(t)
   const state = tempFolder(t)
-  const files = openOverlayFiles(state)
+  const files = openOverlayFiles(state, plainDigest)
   for (const place of ['../x', '/etc/x', 'a/../../x', 'a//b', '.', '']) {
     assert.equal(files.apply([{ path: place, mode: 0o600, content: '' }]).kind, 'not-applied', place)
   }
@@ -130,12 +131,12 @@ test('no path leads out of the folder, and no link that lies there is followed',
 
   const elsewhere = tempFolder(t)
   fs.symlinkSync(outside, path.join(elsewhere, 'overlay'))
-  assert.equal(openOverlayFiles(elsewhere).apply(before).kind, 'not-applied')
+  assert.equal(openOverlayFiles(elsewhere, plainDigest).apply(before).kind, 'not-applied')
   assert.deepEqual(fs.readdirSync(outside), [])
 })
 
 test('every way in which a file can differ from what was applied is named', (t) => {
-  const files = openOverlayFiles(tempFolder(t))
+  const files = openOverlayFiles(tempFolder(t), plainDigest)
   const drift = (): readonly string[] => driftOfFiles(files.current, files.areInForce(before), before)
   const conf = path.join(files.current, 'etc/app.conf')
   const differs = (how: () => void): readonly string[] => {

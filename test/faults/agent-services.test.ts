@@ -5,6 +5,7 @@ import * as fs from 'node:fs'
 import * as path from 'node:path'
 import { test, type TestContext } from 'node:test'
 import type { RunningService, ServiceRunner } from '#agent/fleet/service-runner.ts'
+import { plainDigest } from '#agent/fleet/secret-digest.ts'
 import { openSupervisor } from '#agent/fleet/supervised-runner.ts'
 import { usualTerms, wantedServices, type WantedService, type WantedTerms } from '#agent/fleet/wanted-services.ts'
 import { systemClock } from '#platform/clock.ts'
@@ -24,7 +25,11 @@ const supervised = (t: TestContext, state: string, graceMs = 10_000): ServiceRun
 }
 
 const wanted = (state: string, name: string, command: readonly string[]): WantedService => {
-  const [service] = wantedServices({ services: [{ name, command }], files: [] }, `${state}/overlay/current`)
+  const [service] = wantedServices(
+    { services: [{ name, command }], files: [] },
+    `${state}/overlay/current`,
+    plainDigest,
+  )
   if (service === undefined) throw new Error('no service')
   return service
 }

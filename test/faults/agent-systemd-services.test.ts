@@ -5,8 +5,9 @@ import assert from 'node:assert/strict'
 import * as fs from 'node:fs'
 import * as path from 'node:path'
 import { test, type TestContext } from 'node:test'
-import { mayUseSystemd, openSystemdRunner, prefixOf, unitsIn } from '#agent/fleet/systemd-runner.ts'
+import { mayUseSystemd, openSystemdRunner, prefixOf, unitFrom } from '#agent/fleet/systemd-runner.ts'
 import { usualTerms, type WantedService, type WantedTerms } from '#agent/fleet/wanted-services.ts'
+import { lastOfUnits, unitsIn } from '#platform/transient-units.ts'
 import { cleanup } from '../process/cleanup.ts'
 import { tempFolder } from '../process/temp-folder.ts'
 
@@ -58,6 +59,7 @@ const service = (name: string, digest: string): WantedService => ({
   command: ['/usr/bin/app', '--price', '$5 %n'],
   terms: usualTerms,
   digest,
+  formerDigest: null,
   needsFiles: false,
 })
 const nothingWrong = { error: null, output: [], unapplied: [] }
@@ -100,19 +102,33 @@ test('the terms of a service are properties of its unit; one that may end is kep
   const asked = fake.asked()
   for (const word of [
     ...['--uid=worker', '--working-directory=/srv', '--property=Restart=on-failure'],
-    `--property=EnvironmentFile=${folder}/environment/app.env`,
+    `--property=EnvironmentFile=${folder}/environment/${prefixOf(folder)}app.service.env`,
     ...['--property=MemoryMax=1073741824', '--property=CPUQuota=150%', '--property=LimitNOFILE=4096'],
     '--property=RemainAfterExit=yes',
   ]) {
     assert.ok(asked.includes(word), `${word} in ${asked.join(' ')}`)
   }
   assert.ok(!asked.includes('--collect') && !asked.some((word) => word.startsWith('--gid=')))
-  const file = path.join(folder, 'environment', 'app.env')
+  const file = path.join(folder, 'environment', `${prefixOf(folder)}app.service.env`)
   assert.equal(fs.readFileSync(file, 'utf8'), 'PASSWORD="say \\"\\$5\\""\n')
   assert.equal(fs.statSync(file).mode & 0o777, 0o600)
   assert.ok(!asked.some((word) => word.includes('$5"')), 'every user can read the words of a command')
   await runner.stop(['app'])
   assert.equal(fs.existsSync(file), false)
+})
+
+test('the environment of a service that ended while no agent looked does not stay on the disk', async (t) => {
+  const fake = fakeSystemd(t)
+  const folder = tempFolder(t)
+  const terms = { ...usualTerms, environment: { PASSWORD: 'x' } }
+  const before = openSystemdRunner(folder)
+  for (const name of ['app', 'gone']) await before.ensure({ ...service(name, 'a'.repeat(16)), terms }, {})
+  const environments = () => fs.readdirSync(path.join(folder, 'environment')).map((name) => /-(\w+)\./.exec(name)?.[1])
+  assert.deepEqual(environments(), ['app', 'gone'])
+  // As a unit that is there no more when the machine was started anew.
+  fs.rmSync(path.join(fake.units, `${prefixOf(folder)}gone.service`))
+  await openSystemdRunner(folder).ensure({ ...service('app', 'a'.repeat(16)), terms }, {})
+  assert.deepEqual(environments(), ['app'])
 })
 
 test('a unit that is the same is left alone, also by the next agent; one that differs or was stopped is replaced', async (t) => {
@@ -169,7 +185,7 @@ test('what systemctl shows is read unit by unit: one that keeps being started ag
     ['Id=muster-1-c.service', 'LoadState=not-found', 'ActiveState=inactive'],
     ['Id=muster-agent.service', 'LoadState=loaded', 'ActiveState=active'],
   ]
-  assert.deepEqual(unitsIn(shown.map((lines) => lines.join('\n')).join('\n\n'), 'muster-1-'), [
+  assert.deepEqual(unitsIn(shown.map((lines) => lines.join('\n')).join('\n\n'), 'muster-1-').map(unitFrom), [
     { ...nothingWrong, name: 'a', digest: '0123456789abcdef', state: 'starting', restarts: 1, pid: null, isUp: true },
     {
       ...{ ...nothingWrong, name: 'b', digest: '', state: 'failed', restarts: 7, pid: null, isUp: true },
@@ -177,4 +193,26 @@ test('what systemctl shows is read unit by unit: one that keeps being started ag
     },
     { ...nothingWrong, name: 'd', digest: '', state: 'ended', restarts: 0, pid: null, isUp: true },
   ])
+})
+
+test('the journals of many services that failed are read a few at a time', async (t) => {
+  fakeSystemd(t)
+  const [folder = ''] = (process.env['PATH'] ?? '').split(':')
+  // Each notes how many there are besides it.
+  const journalctl = `#!/bin/sh
+mkdir "$(dirname "$0")/reading/$$" && ls "$(dirname "$0")/reading" | wc -l >> "$(dirname "$0")/counts"
+sleep 0.05
+rmdir "$(dirname "$0")/reading/$$"
+echo 'it failed'
+`
+  fs.mkdirSync(path.join(folder, 'reading'))
+  fs.writeFileSync(path.join(folder, 'journalctl'), journalctl, { mode: 0o755 })
+  const units = Array.from({ length: 12 }, (_, index) => `muster-1-${index}.service`)
+  const written = await lastOfUnits(units, 5)
+  assert.deepEqual(
+    units.map((one) => written.get(one)),
+    units.map(() => 'it failed\n'),
+  )
+  const counts = fs.readFileSync(path.join(folder, 'counts'), 'utf8').trim().split('\n').map(Number)
+  assert.ok(counts.length === 12 && Math.max(...counts) <= 4, counts.join(' '))
 })

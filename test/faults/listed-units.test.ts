@@ -137,11 +137,13 @@ test('a service is a unit as its user, which is left alone when it is the right 
     environment: { PASSWORD: 'hunter22' },
     working_directory: '/tmp',
     restart: 'on-failure' as const,
+    limits: { memory_bytes: 2 ** 30, cpus: 1.5, open_files: 64 },
   }
   assert.deepEqual(await host.ask('service.start', { ...start, digest: '0123456789abcdef' }), { outcome: 'started' })
   const started = host.asked().find((line) => line.startsWith('systemd-run')) ?? ''
   assert.match(started, new RegExp(`--unit=muster-helper-${host.mark}-app\\.service`))
   assert.match(started, /--uid=nobody --gid=65534 .*--property=Restart=on-failure .*--property=NoNewPrivileges=yes/)
+  assert.match(started, /--property=MemoryMax=1073741824 --property=CPUQuota=150% --property=LimitNOFILE=64 /)
   assert.match(started, /--working-directory=\/tmp --property=EnvironmentFile=\S+\.env -- \/bin\/sleep 5$/)
   assert.doesNotMatch(host.asked().join('\n'), /hunter22/, 'every user can read the words of a command')
   const [file = ''] = host.environments().map((name) => path.join(host.fakes, 'environments', name))

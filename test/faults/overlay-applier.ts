@@ -3,6 +3,7 @@
 
 import * as fs from 'node:fs'
 import { openOverlayFiles, type OverlayStep } from '#agent/fleet/apply-files.ts'
+import { plainDigest } from '#agent/fleet/secret-digest.ts'
 import type { OverlayFile } from '#domain/fleet/overlay.ts'
 
 const [state = '', step = '', count = ''] = process.argv.slice(2)
@@ -12,4 +13,4 @@ const reached = (here: OverlayStep): void => {
   if (here === step && --left === 0) process.kill(process.pid, 'SIGKILL')
 }
 const files = JSON.parse(fs.readFileSync(0, 'utf8')) as OverlayFile[]
-process.stdout.write(JSON.stringify(openOverlayFiles(state, reached).apply(files)))
+process.stdout.write(JSON.stringify(openOverlayFiles(state, plainDigest, reached).apply(files)))

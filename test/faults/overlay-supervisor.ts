@@ -2,6 +2,7 @@
 // `node overlay-supervisor.ts STATE`, the services as JSON on standard input.
 
 import * as fs from 'node:fs'
+import { plainDigest } from '#agent/fleet/secret-digest.ts'
 import { openSupervisor } from '#agent/fleet/supervised-runner.ts'
 import { wantedServices } from '#agent/fleet/wanted-services.ts'
 import type { Service } from '#domain/fleet/overlay.ts'
@@ -14,7 +15,7 @@ const [state = ''] = process.argv.slice(2)
 const services = JSON.parse(fs.readFileSync(0, 'utf8')) as Service[]
 const current = `${state}/overlay/current`
 const runner = openSupervisor({ clock: systemClock, timers: systemTimers, log: silentLog }, state)
-for (const service of wantedServices({ services, files: [] }, current)) {
+for (const service of wantedServices({ services, files: [] }, current, plainDigest)) {
   await runner.ensure(service, { ...plainEnvironment(), MUSTER_OVERLAY: current })
 }
 process.stdout.write('running\n')

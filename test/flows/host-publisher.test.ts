@@ -9,21 +9,30 @@ import { openHostPublisher, type HostPublisher } from '#agent/host-publisher.ts'
 import { LeftBehind, type Generation, type Place } from '#agent/programs/publisher.ts'
 import { systemClock } from '#platform/clock.ts'
 import { silentLog } from '#platform/log.ts'
+import { mountPointOf } from '#platform/paths.ts'
 import { systemRandom } from '#platform/random.ts'
-import { systemTimers } from '#platform/timers.ts'
+import { systemTimers, type Timers } from '#platform/timers.ts'
 import { testTrust } from '../fakes/helped-host.ts'
 import { hostOfPrograms, type ProgramHost } from '../fakes/host-of-programs.ts'
+import { manualClock } from '../fakes/manual-clock.ts'
+import { manualTimers } from '../fakes/manual-timers.ts'
 import { cleanup } from '../process/cleanup.ts'
+import { eventually } from '../process/eventually.ts'
 
 const core = { clock: systemClock, timers: systemTimers, random: systemRandom, log: silentLog }
 
-const publisherOf = async (t: TestContext, host: ProgramHost, keysOnDisk = true): Promise<HostPublisher> => {
+const publisherOf = async (
+  t: TestContext,
+  host: ProgramHost,
+  keysOnDisk = true,
+  timers: Timers = systemTimers,
+): Promise<HostPublisher> => {
   const config = {
     publish: path.join(host.folder, 'own'),
     agentToml: host.agentToml,
     helperSocket: path.join(host.folder, 'run', 'socket'),
   }
-  const publisher = openHostPublisher(core, config, { facts: () => {} }, () => keysOnDisk, testTrust)
+  const publisher = openHostPublisher({ ...core, timers }, config, { facts: () => {} }, () => keysOnDisk, testTrust)
   cleanup(t, () => publisher.close())
   await publisher.ready
   return publisher
@@ -136,6 +145,56 @@ test('files in a directory that agent.toml no longer lists are left, and it is s
   await publisher.remove('web', place)
   fs.rmdirSync(host.tls)
   await publisher.remove('web', place)
+})
+
+test('an output moves when agent.toml has listed less in two answers of the helper, not for a file that is being written', async (t) => {
+  const host = hostOfPrograms(t, systemClock.nowMs())
+  await withHelper(t, host)
+  const timers = manualTimers(manualClock(0))
+  let answers = 0
+  const counted: Timers = {
+    ...timers,
+    after: (ms, run) => {
+      const cancel = timers.after(ms, run)
+      // The client waits so long for an answer, and no longer once it is there.
+      const answered = (): void => {
+        answers += 1
+        cancel()
+      }
+      return ms > 60_000 ? answered : cancel
+    },
+  }
+  const publisher = await publisherOf(t, host, true, counted)
+  const { output } = generationOf(host, host.tls)
+  const whole = fs.readFileSync(host.agentToml, 'utf8')
+  const placeAfter = async (text: string, ms: number): Promise<string> => {
+    fs.writeFileSync(host.agentToml, text)
+    const before = answers
+    timers.advance(ms)
+    await eventually('the answer', () => answers === before + 1)
+    return publisher.placeOf(output).by
+  }
+  assert.equal(await placeAfter('', 30_000), 'helper', 'one answer is none')
+  assert.equal(await placeAfter(whole, 5_000), 'helper')
+  assert.equal(await placeAfter('', 25_000), 'helper')
+  assert.equal(await placeAfter('', 5_000), 'agent')
+})
+
+test('files below a mount point that is not mounted now are not taken for removed', async (t) => {
+  const host = hostOfPrograms(t, systemClock.nowMs())
+  const publisher = await publisherOf(t, host)
+  const generation = generationOf(host, null)
+  const place = placeOf(publisher, generation)
+  const elsewhere = { ...place, mount: '/mnt/no-such-disk' }
+  await assert.rejects(publisher.remove('web', elsewhere), (error) => {
+    assert.ok(error instanceof LeftBehind)
+    assert.match(error.message, /own\/web is left there: \/mnt\/no-such-disk is not mounted/)
+    return true
+  })
+  await publisher.remove('web', { ...place, mount: mountPointOf(place.directory) })
+  await publisher.publish(generation, place)
+  await publisher.remove('web', elsewhere)
+  assert.deepEqual(fs.readdirSync(place.directory), [], 'what is there is removed')
 })
 
 test('--publish takes no directory that others could change', async (t) => {

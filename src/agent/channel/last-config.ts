@@ -1,4 +1,5 @@
-// The configuration the node runs under, kept so that it goes on under it while the plane is away. No secrets.
+// The configuration the node runs under, kept so that it goes on under it while the plane is away. It may hold secrets, which an
+// operator has put into the environment or the files of a service: only the agent's user can read it. Keys of the node are not in it.
 
 import * as path from 'node:path'
 import { Value } from 'typebox/value'

@@ -3,7 +3,7 @@
 import type { OverlayFile } from '#domain/fleet/overlay.ts'
 import { differenceOf, type Difference } from '#platform/file-tree.ts'
 import type { RunningService } from './service-runner.ts'
-import type { WantedService } from './wanted-services.ts'
+import { isStartedAs, type WantedService } from './wanted-services.ts'
 
 /** The limit of the wire format: further lines are not sent. */
 const mostLines = 16
@@ -28,13 +28,14 @@ export const driftOfFiles = (current: string, inForce: boolean, files: readonly 
 
 /** One that is being started is not gone yet, and one that failed was not changed by anyone: that has a condition of its own. */
 export const driftOfServices = (
-  wanted: readonly Pick<WantedService, 'name' | 'digest'>[],
+  wanted: readonly Pick<WantedService, 'name' | 'digest' | 'formerDigest'>[],
   running: readonly RunningService[],
 ): readonly string[] =>
-  wanted.flatMap(({ name, digest }) => {
-    const here = running.find((service) => service.name === name)
+  wanted.flatMap((service) => {
+    const { name } = service
+    const here = running.find((one) => one.name === name)
     if (here === undefined) return [`service ${name}: not running`]
-    return here.digest === digest ? [] : [`service ${name}: not the one that was started`]
+    return isStartedAs(here.digest, service) ? [] : [`service ${name}: not the one that was started`]
   })
 
 /** Bounded, in a steady order. */

@@ -32,12 +32,12 @@ const listing = (...names: readonly string[]) => {
 }
 
 const service = (name: string, digest: string, terms: Partial<WantedService['terms']> = {}): WantedService => ({
-  ...{ name, command: [`/bin/${name}`, '-v'], digest, needsFiles: false },
+  ...{ name, command: [`/bin/${name}`, '-v'], digest, formerDigest: null, needsFiles: false },
   terms: { ...usualTerms, ...terms },
 })
 
 test('the helper gets arguments, environment and folder, and neither an executable nor a user', async () => {
-  const { helper, asked } = listing('app')
+  const { helper, asked, becomes } = listing('app')
   const runner = openHelperRunner(helper, manualClock(0))
   const wanted = service('app', 'a', { user: 'app', environment: { A: '1' }, memoryBytes: 2 ** 20 })
   assert.equal(await runner.ensure(wanted, { MUSTER_NODE: 'n' }), 'started')
@@ -46,8 +46,12 @@ test('the helper gets arguments, environment and folder, and neither an executab
     {
       ...{ name: 'app', digest: 'a', arguments: ['-v'], restart: 'always', working_directory: null },
       environment: { MUSTER_NODE: 'n', A: '1' },
+      limits: { memory_bytes: 2 ** 20, cpus: null, open_files: null },
     },
   ])
+  const unapplied = async () => (await runner.services())[0]?.unapplied
+  assert.deepEqual(await unapplied(), ['user (the one in agent.toml)'])
+  becomes({ unapplied: ['limits.memoryBytes'] })
   const [shown] = await runner.services()
   assert.deepEqual(
     [shown?.state, shown?.unapplied],

@@ -31,6 +31,12 @@ type StartRequest = {
   readonly environment: Record<string, string>
   readonly working_directory: string | null
   readonly restart: WantedTerms['restart']
+  /** Left out: none. */
+  readonly limits?: {
+    readonly memory_bytes: number | null
+    readonly cpus: number | null
+    readonly open_files: number | null
+  }
 }
 
 type HelpedService = {
@@ -42,6 +48,8 @@ type HelpedService = {
   /** How it ended last; null: it has not. */
   readonly ended: string | null
   readonly lines: readonly string[]
+  /** Limits that it cannot set; left out: it sets all of them. */
+  readonly unapplied?: readonly string[] | undefined
 }
 
 /** The verb of the helper for checks: a program that agent.toml lists under that name. */
@@ -90,7 +98,11 @@ export const openHelperRunner = (helper: HelperServices, clock: Pick<Clock, 'mon
           ...{ name: service.name, digest: service.digest, state, restarts: service.restarts, pid: service.pid },
           error: isWrong ? service.ended : null,
           output: isWrong ? lastLines(service.lines.join('\n'), terms?.environment) : [],
-          unapplied: terms === undefined ? [] : unappliedOf(terms),
+          unapplied: [
+            // The host's own file decides about it.
+            ...((terms?.user ?? null) === null ? [] : ['user (the one in agent.toml)']),
+            ...(service.unapplied ?? []),
+          ],
         }
       }),
     ensure: async (service, env) => {
@@ -100,6 +112,7 @@ export const openHelperRunner = (helper: HelperServices, clock: Pick<Clock, 'mon
         ...{ name, digest, arguments: command.slice(1), restart: terms.restart },
         environment: { ...env, ...terms.environment },
         working_directory: terms.workingDirectory === '/' ? null : terms.workingDirectory,
+        ...limitsOf(terms),
       })
       return outcome
     },
@@ -110,10 +123,7 @@ export const openHelperRunner = (helper: HelperServices, clock: Pick<Clock, 'mon
   }
 }
 
-/** The host's own file decides about these. */
-const unappliedOf = ({ user, memoryBytes, cpus, openFiles }: WantedTerms): readonly string[] => [
-  ...(user === null ? [] : ['user (the one in agent.toml)']),
-  ...(memoryBytes === null ? [] : ['limits.memoryBytes']),
-  ...(cpus === null ? [] : ['limits.cpus']),
-  ...(openFiles === null ? [] : ['limits.openFiles']),
-]
+const limitsOf = ({ memoryBytes, cpus, openFiles }: WantedTerms): Pick<StartRequest, 'limits'> =>
+  memoryBytes === null && cpus === null && openFiles === null
+    ? {}
+    : { limits: { memory_bytes: memoryBytes, cpus, open_files: openFiles } }

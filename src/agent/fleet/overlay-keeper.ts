@@ -14,6 +14,7 @@ import { openHealthChecks } from './health-checks.ts'
 import { noHelp, type Helped } from './helped-runner.ts'
 import { openRunner, runnerKind } from './open-runner.ts'
 import { openOverlayReporter, type Configured, type OverlaySender, type AppliedOverlay } from './overlay-reporter.ts'
+import { openSecretDigest } from './secret-digest.ts'
 import type { RunningService, ServiceRunner } from './service-runner.ts'
 import { putInForce, type InForce } from './services.ts'
 import { machineTrees, type Trees } from './shipped-checks.ts'
@@ -47,16 +48,17 @@ type OverlayHost = {
 
 /** `linkKind`: what serves the WireGuard interface of this node. */
 export const openOverlayKeeper = (
-  core: Pick<AgentCore, 'clock' | 'timers' | 'log'>,
+  core: Pick<AgentCore, 'clock' | 'timers' | 'random' | 'log'>,
   { stateFolder: givenFolder }: Pick<AgentConfig, 'stateFolder'>,
   { keeper, lastConfig, record }: Pick<AgentParts, 'keeper' | 'lastConfig' | 'record'>,
   linkKind: () => CapabilityReportBody['wireguard'],
   { helped = async () => noHelp, trees = machineTrees, driftEveryMs = usualDriftMs }: Partial<OverlayHost> = {},
 ): OverlayKeeper => {
-  const { clock, timers, log } = core
+  const { clock, timers, random, log } = core
   // Services run elsewhere, and systemd knows no place but from the root.
   const stateFolder = path.resolve(givenFolder)
-  const files = openOverlayFiles(stateFolder)
+  const secretDigest = openSecretDigest(stateFolder, random)
+  const files = openOverlayFiles(stateFolder, secretDigest)
   const reporter = openOverlayReporter(record)
   const checks = openHealthChecks(
     core,
@@ -122,7 +124,7 @@ export const openOverlayKeeper = (
   }
   const attempted = async ({ overlay, vcluster }: Configured, how: 'as needed' | 'anew'): Promise<InForce> => {
     try {
-      return await putInForce({ files, runner, overlay, env: environment(vcluster), how })
+      return await putInForce({ files, runner, overlay, env: environment(vcluster), secretDigest, how })
     } catch (error) {
       return { ...nothing, applied: false, detail: error instanceof Error ? error.message : String(error) }
     }
@@ -165,7 +167,7 @@ export const openOverlayKeeper = (
     )
   /** What could not be started has not drifted. */
   const startedOf = (overlay: ConfigOverlay): readonly WantedService[] =>
-    wantedServices(overlay, files.current).filter(
+    wantedServices(overlay, files.current, secretDigest).filter(
       ({ name }) => latest?.unstarted.some((one) => one.name === name) !== true,
     )
   /** Compares with the applied overlay; an overlay that was not applied cannot have drifted. */

@@ -4,6 +4,7 @@
 import type { ConfigOverlay } from '#wire/fleet/overlay.ts'
 import type { AppliedFiles, OverlayFiles } from './apply-files.ts'
 import type { ServiceRunner } from './service-runner.ts'
+import type { Digest } from './secret-digest.ts'
 import { wantedServices, type WantedService } from './wanted-services.ts'
 
 export type InForce = {
@@ -25,12 +26,13 @@ export type PutInForce = {
   readonly runner: ServiceRunner | null
   readonly overlay: Pick<ConfigOverlay, 'files' | 'services'>
   readonly env: Readonly<Record<string, string>>
+  readonly secretDigest: Digest
   /** `anew`: the files are there, and not what they were. */
   readonly how: 'as needed' | 'anew'
 }
 
-export const putInForce = async ({ files, runner, overlay, env, how }: PutInForce): Promise<InForce> => {
-  const wanted = wantedServices(overlay, files.current)
+export const putInForce = async ({ files, runner, overlay, env, secretDigest, how }: PutInForce): Promise<InForce> => {
+  const wanted = wantedServices(overlay, files.current, secretDigest)
   const running = runner === null ? [] : await runner.services()
   const gone = running.map(({ name }) => name).filter((name) => !wanted.some((service) => service.name === name))
   await runner?.stop(gone)

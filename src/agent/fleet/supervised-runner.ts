@@ -29,7 +29,7 @@ import {
   type ServiceRunner,
   type ServiceState,
 } from './service-runner.ts'
-import type { WantedService } from './wanted-services.ts'
+import { isStartedAs, type WantedService } from './wanted-services.ts'
 
 type Life = {
   readonly name: string
@@ -186,7 +186,7 @@ export const openSupervisor = (
       if (user !== null && user !== userName())
         throw new Error(`it has to run as ${user}: that takes muster-agent-helper, or systemd`)
       const before = lives.get(service.name)
-      if (before !== undefined && before.digest === service.digest) {
+      if (before !== undefined && isStartedAs(before.digest, service)) {
         // The next time it is started it learns where it belongs by then.
         const wasOrphan = before.wanted === null
         before.wanted = { service, env }

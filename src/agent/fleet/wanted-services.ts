@@ -1,8 +1,8 @@
 // The services of an overlay as they are to be started, and what makes two of them the same. Pure.
 
-import { createHash } from 'node:crypto'
 import type { OverlayFile, Service } from '#domain/fleet/overlay.ts'
 import type { ConfigService } from '#wire/fleet/overlay.ts'
+import { plainDigest, type Digest } from './secret-digest.ts'
 
 export type WantedTerms = {
   /** Null: the runner decides. */
@@ -22,6 +22,8 @@ export type WantedService = {
   readonly terms: WantedTerms
   /** Of the command, the terms and the files it names: one that differs in none of them goes on running. */
   readonly digest: string
+  /** What agents of 0.3 have started it with, so that an upgraded one restarts nothing; null: they do not know its terms. */
+  readonly formerDigest: string | null
   /** It names files, and is not started without them. */
   readonly needsFiles: boolean
 }
@@ -44,19 +46,28 @@ export const wantedServices = (
     readonly files: readonly OverlayFile[]
   },
   folder: string,
+  secretDigest: Digest,
 ): readonly WantedService[] =>
   overlay.services.map(({ name, command, terms }) => {
     const words = [...command, ...(terms === undefined ? [] : placesIn(terms))]
     const named = namedFiles(words, overlay.files)
+    const formerDigest = terms === undefined ? plainDigest([command, plain(named)]) : null
+    const isOpen = named.every(isForEverybody)
     return {
       name,
       command: command.map((word) => inPlace(word, folder)),
       terms: terms === undefined ? usualTerms : wantedTerms(terms, folder),
-      // Without terms as 0.3 makes it: an upgraded agent restarts nothing.
-      digest: digestOf(terms === undefined ? [command, named] : [command, named, terms]),
+      digest: formerDigest !== null && isOpen ? formerDigest : secretDigest([command, plain(named), terms ?? null]),
+      formerDigest,
       needsFiles: words.some((word) => word.includes(place)),
     }
   })
+
+/** Whether what was started with that digest is this one. */
+export const isStartedAs = (
+  digest: string,
+  { digest: now, formerDigest }: Pick<WantedService, 'digest' | 'formerDigest'>,
+): boolean => digest === now || digest === formerDigest
 
 export const inPlace = (text: string, folder: string): string => text.replaceAll(place, folder)
 
@@ -78,23 +89,23 @@ const wantedTerms = (terms: NonNullable<ConfigService['terms']>, folder: string)
 })
 
 /** What the folder of the files is called: the same files, the same name. */
-export const digestOfFiles = (files: readonly OverlayFile[]): string => digestOf(plain(files))
+export const digestOfFiles = (files: readonly OverlayFile[], secretDigest: Digest): string =>
+  (files.every(isForEverybody) ? plainDigest : secretDigest)(plain(files))
+
+const isForEverybody = ({ mode }: OverlayFile): boolean => (mode & 0o004) !== 0
 
 /** `{overlay}/etc/app.conf` names that file, `{overlay}/etc` all below; what names neither is taken to mean all of them. */
-const namedFiles = (command: readonly string[], files: readonly OverlayFile[]): readonly unknown[] => {
+const namedFiles = (command: readonly string[], files: readonly OverlayFile[]): readonly OverlayFile[] => {
   const named = command.flatMap((word) => [...word.matchAll(/\{overlay\}([A-Za-z0-9._/-]*)/g)].map(([, tail]) => tail))
   const meant = named.flatMap((tail = '') => {
     const wanted = tail.replace(/^\/+|\/+$/g, '')
     const below = files.filter(({ path }) => path === wanted || path.startsWith(`${wanted}/`))
     return below.length === 0 ? files : below
   })
-  return plain([...new Set(meant)])
+  return [...new Set(meant)]
 }
 
 const plain = (files: readonly OverlayFile[]): readonly unknown[] =>
   files
     .map(({ path, mode, content }) => [path, mode, content])
     .sort(([a = ''], [b = '']) => (a < b ? -1 : a > b ? 1 : 0))
-
-const digestOf = (value: unknown): string =>
-  createHash('sha256').update(JSON.stringify(value)).digest('hex').slice(0, 16)

@@ -5,6 +5,7 @@ import { createHash } from 'node:crypto'
 import type { Log } from '#platform/log.ts'
 import type { SystemUser } from '#platform/system-users.ts'
 import type { Timers } from '#platform/timers.ts'
+import type { UnitLimits } from '#platform/transient-units.ts'
 import type { ListedService } from './agent-toml.ts'
 import type { Turns } from './turns.ts'
 import type { Refused, RequestOf, ServiceState } from './verbs.ts'
@@ -16,6 +17,7 @@ export type ServiceOrder = Pick<RequestOf<'service.start'>, 'name' | 'digest' | 
   readonly user: SystemUser | null
   readonly env: Readonly<Record<string, string>>
   readonly cwd: string
+  readonly limits: UnitLimits
   readonly listing: string
 }
 
@@ -66,6 +68,7 @@ export const openListedServices = (
   /** Those that agent.toml has ended, until the agent has them started or stopped. */
   const ended = new Map<string, ServiceState>()
   let compared: ReadonlyMap<string, ListedService> | null = null
+  let lastSeen: ReadonlyMap<string, ListedService> | null = null
   let isStale = true
   let isLooking = false
   let asking: Promise<readonly ServiceState[]> | null = null
@@ -92,7 +95,10 @@ export const openListedServices = (
   }
   const look = async (): Promise<void> => {
     const allowed = listed()
-    if (allowed === null || (!isStale && compared !== null && isSame(allowed, compared))) return
+    // Two looks that agree: what an editor or a copy has written half of may be a whole file that lists less.
+    const isSteady = allowed !== null && lastSeen !== null && isSame(allowed, lastSeen)
+    lastSeen = allowed
+    if (!isSteady || (!isStale && compared !== null && isSame(allowed, compared))) return
     isStale = false
     for (const service of await host.started()) {
       if (faultOf(service, allowed) === null) continue

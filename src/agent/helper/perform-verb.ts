@@ -27,6 +27,7 @@ import {
   userOf,
   type RunsAs,
 } from './run-listed.ts'
+import { openRunningChildren } from './running-children.ts'
 import { servicesAsChildren } from './services-as-children.ts'
 import { environmentFolder, servicesAsUnits } from './services-as-units.ts'
 import { openTurns } from './turns.ts'
@@ -77,8 +78,10 @@ export const openVerbs = (
   const ending = new AbortController()
   const { signal: over } = ending
   const services = openListedServices(
-    runs === 'unit' ? servicesAsUnits(mark, environments) : servicesAsChildren(timers),
-    servicesListed(agentToml, trust),
+    runs === 'unit'
+      ? servicesAsUnits(mark, environments)
+      : servicesAsChildren(timers, openRunningChildren(stateFolder, trust, log)),
+    () => servicesListed(agentToml, trust),
     turns,
     { timers, log },
     lookEveryMs,
@@ -202,23 +205,19 @@ const orderFor = (
   if (fault !== null) return fault
   const command = [listed.executable, ...words.words]
   const cwd = listed.workingDirectory ?? '/'
-  return { name, digest, restart, command, user, env: set.env, cwd, listing: listingOf(listed) }
+  const limits = {
+    memoryBytes: given.limits?.memory_bytes ?? null,
+    cpus: given.limits?.cpus ?? null,
+    openFiles: given.limits?.open_files ?? null,
+  }
+  return { name, digest, restart, command, user, env: set.env, cwd, limits, listing: listingOf(listed) }
 }
 
-/**
- * A file with an error in it starts nothing and ends nothing: an error is no decision. One that is missing twice in a row is: editors
- * take a file away for a moment.
- */
-const servicesListed = (agentToml: string, trust: Trust) => {
-  let wasMissing = false
-  return (): AgentToml['services'] | null => {
-    const read = readAgentToml(agentToml, trust)
-    const isMissing = read.kind === 'refused' && !pathExists(agentToml)
-    const isGone = isMissing && wasMissing
-    wasMissing = isMissing
-    if (read.kind === 'allowed') return read.toml.services
-    return isGone ? new Map() : null
-  }
+/** A file with an error in it starts nothing and ends nothing: an error is no decision. One that is missing lists nothing. */
+const servicesListed = (agentToml: string, trust: Trust): AgentToml['services'] | null => {
+  const read = readAgentToml(agentToml, trust)
+  if (read.kind === 'allowed') return read.toml.services
+  return pathExists(agentToml) ? null : new Map()
 }
 
 const requestIn = (line: string): { readonly id: number; readonly verb: string; readonly body: unknown } | null => {

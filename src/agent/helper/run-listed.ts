@@ -8,6 +8,7 @@ import { pathExists } from '#platform/paths.ts'
 import { findProgram, runProgram } from '#platform/run-program.ts'
 import { plainEnvironment } from '#platform/service-process.ts'
 import { findUser, type SystemUser } from '#platform/system-users.ts'
+import { literalWords } from '#platform/transient-units.ts'
 import { faultOfPath, type Trust } from '#platform/trusted-path.ts'
 import { runInTime, type RanInTime } from '#platform/user-process.ts'
 import type { ListedProgram, ListedReload } from './agent-toml.ts'
@@ -135,10 +136,6 @@ const unitArguments = ({ unit, command, user, withinMs }: ListedRun): readonly s
   '--',
   ...literalWords(command),
 ]
-
-/** systemd replaces $NAME in commands; a child gets it as it is. */
-export const literalWords = (words: readonly string[]): readonly string[] =>
-  words.map((word) => word.replaceAll('$', '$$$$'))
 
 /** `env`: besides PATH, HOME and LANG. */
 export const environmentOf = ({

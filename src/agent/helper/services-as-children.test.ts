@@ -1,16 +1,27 @@
 import assert from 'node:assert/strict'
+import * as fs from 'node:fs'
+import * as path from 'node:path'
 import { test } from 'node:test'
 import { manualClock } from '../../../test/fakes/manual-clock.ts'
 import { manualTimers } from '../../../test/fakes/manual-timers.ts'
+import { testTrust } from '../../../test/fakes/helped-host.ts'
+import { cleanup } from '../../../test/process/cleanup.ts'
 import { eventually } from '../../../test/process/eventually.ts'
+import { tempFolder } from '../../../test/process/temp-folder.ts'
+import { silentLog } from '#platform/log.ts'
+import { markOf, stillRuns } from '#platform/process-mark.ts'
+import { startUserProcess } from '#platform/user-process.ts'
 import type { ServiceHost, ServiceOrder } from './listed-services.ts'
+import { openRunningChildren, type RunningChildren } from './running-children.ts'
 import { servicesAsChildren } from './services-as-children.ts'
 
 const order = (command: readonly string[], restart: ServiceOrder['restart']): ServiceOrder => ({
   ...{ name: 'app', digest: '0123456789abcdef', listing: '0'.repeat(16), env: {}, cwd: '/', user: null },
+  limits: { memoryBytes: null, cpus: null, openFiles: null },
   command,
   restart,
 })
+const noChildren: RunningChildren = { note: () => {}, left: () => [] }
 /** Longer than the kernel takes: Node throws where it is to be started. */
 const impossible = ['/bin/true', 'x'.repeat(300_000)]
 
@@ -22,7 +33,7 @@ const ended = async (services: ServiceHost) =>
 
 test('a service whose start the system refuses is tried again by its policy, and says why', async () => {
   const clock = manualClock(0)
-  const services = servicesAsChildren(manualTimers(clock))
+  const services = servicesAsChildren(manualTimers(clock), noChildren)
   assert.equal(await services.start(order(impossible, 'always')), 'started')
   for (const restarts of [1, 2, 3]) {
     const service = await ended(services)
@@ -35,7 +46,7 @@ test('a service whose start the system refuses is tried again by its policy, and
 })
 
 test('one that is left as it ended is not started by being asked for again, and one that waits for its restart is not hurried', async () => {
-  const services = servicesAsChildren(manualTimers(manualClock(0)))
+  const services = servicesAsChildren(manualTimers(manualClock(0)), noChildren)
   await services.start(order(['/bin/true'], 'never'))
   assert.equal((await ended(services)).ended, 'exit code 0')
   assert.equal(await services.start(order(['/bin/true'], 'never')), 'kept')
@@ -44,5 +55,29 @@ test('one that is left as it ended is not started by being asked for again, and 
   assert.equal((await ended(services)).restarts, 1)
   assert.equal(await services.start(other), 'kept')
   assert.equal(await services.start({ ...other, listing: '1'.repeat(16) }), 'started', 'agent.toml lists another one')
+  await services.close()
+})
+
+test('a helper ends what one before it has left, when that was killed, and starts nothing before', async (t) => {
+  const folder = tempFolder(t)
+  const orphan = startUserProcess({ command: ['/bin/sleep', '600'], user: null, cwd: '/', env: {} })
+  cleanup(t, () => orphan.stop(0))
+  const left = markOf(orphan.pid ?? assert.fail())
+  const [alive, gone] = [markOf(process.pid), { pid: process.pid, birth: 'another boot/1' }]
+  openRunningChildren(folder, testTrust, silentLog, alive).note([left])
+  assert.deepEqual(openRunningChildren(folder, testTrust, silentLog).left(), [], 'it is there, and has them')
+  openRunningChildren(folder, testTrust, silentLog, gone).note([left, { ...left, birth: 'another boot/1' }])
+  const children = openRunningChildren(folder, testTrust, silentLog)
+  const services = servicesAsChildren(manualTimers(manualClock(0)), children)
+  assert.equal(await services.start(order(['/bin/sleep', '600'], 'never')), 'started')
+  assert.ok(!stillRuns(left))
+  const pid = (await services.status())[0]?.pid
+  const kept = JSON.parse(fs.readFileSync(path.join(folder, 'children.json'), 'utf8')) as {
+    children: { pid: number }[]
+  }
+  assert.deepEqual(
+    kept.children.map((child) => child.pid),
+    [pid],
+  )
   await services.close()
 })

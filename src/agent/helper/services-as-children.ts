@@ -1,9 +1,13 @@
 // Services of agent.toml as children of the helper, which end with it: for a host without systemd, and a helper started by hand.
+// Those of a helper that was killed are ended by the next one, before it starts any.
 
+import { markOf } from '#platform/process-mark.ts'
+import { adoptServiceProcess } from '#platform/service-process.ts'
 import type { Cancel, Timers } from '#platform/timers.ts'
 import { startUserProcess, type UserProcess } from '#platform/user-process.ts'
 import type { ServiceHost, ServiceOrder } from './listed-services.ts'
 import { environmentOf } from './run-listed.ts'
+import type { RunningChildren } from './running-children.ts'
 
 const stopWithinMs = 10_000
 const shownLines = 5
@@ -20,18 +24,27 @@ type Life = {
   cancelRestart: Cancel
 }
 
-export const servicesAsChildren = (timers: Timers): ServiceHost => {
+export const servicesAsChildren = (timers: Timers, children: RunningChildren): ServiceHost => {
   const lives = new Map<string, Life>()
+  const left = Promise.all(children.left().map((mark) => adoptServiceProcess(mark).stop(stopWithinMs)))
   /** Also those that are not in `lives` any more: a process may need a while to end. */
   const endings = new Set<Promise<void>>()
   let isClosed = false
+
+  /** Also those that are not in `lives` any more. */
+  const running = new Set<UserProcess>()
+  const note = (): void => children.note([...running].flatMap(({ pid }) => (pid === null ? [] : [markOf(pid)])))
 
   /** One that cannot be started has ended, and is tried again as its policy says. */
   const begin = (life: Life): void => {
     const { command, user, cwd } = life.order
     const process = startUserProcess({ command, user, cwd, env: environmentOf(life.order) })
     life.process = process
+    running.add(process)
+    note()
     void process.ended.then(({ code, how }) => {
+      running.delete(process)
+      note()
       life.process = null
       life.ended = how
       life.lines = process.lastLines(shownLines)
@@ -58,6 +71,7 @@ export const servicesAsChildren = (timers: Timers): ServiceHost => {
     start: async (order) => {
       const before = lives.get(order.name)?.order
       if (before?.digest === order.digest && before.listing === order.listing) return 'kept'
+      await left
       await stop(order.name)
       if (isClosed) throw new Error('the helper is ending')
       const life: Life = {
@@ -86,12 +100,16 @@ export const servicesAsChildren = (timers: Timers): ServiceHost => {
           pid: process?.pid ?? null,
           ended,
           lines: [...(process?.lastLines(shownLines) ?? lines)],
+          // They take a control group, which a child has not.
+          unapplied: Object.entries(order.limits).flatMap(([name, limit]) =>
+            limit === null ? [] : [`limits.${name}`],
+          ),
         })),
       ),
     close: async () => {
       isClosed = true
       for (const life of lives.values()) void end(life)
-      await Promise.all(endings)
+      await Promise.all([left, ...endings])
     },
   }
 }

@@ -25,6 +25,15 @@ const Word = Type.String({ maxLength: 4096, pattern: '^[^\\u0000]*$' })
 const Words = Type.Array(Word, { maxItems: 64 })
 const Environment = Type.Record(Type.String({ pattern: '^[A-Za-z_][A-Za-z0-9_]{0,63}$' }), Word, { maxProperties: 64 })
 
+const Limits = Type.Object(
+  {
+    memory_bytes: orNull(Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER })),
+    cpus: orNull(Type.Number({ minimum: 0.01, maximum: 4096 })),
+    open_files: orNull(Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER })),
+  },
+  closed,
+)
+
 const ServiceState = Type.Object({
   name: Type.String(),
   /** What it was started with. */
@@ -37,6 +46,8 @@ const ServiceState = Type.Object({
   ended: orNull(Type.String()),
   /** What it wrote last. */
   lines: Type.Array(Type.String()),
+  /** Limits that cannot be set here; left out: all of them are. */
+  unapplied: Type.Optional(Type.Array(Type.String())),
 })
 export type ServiceState = Static<typeof ServiceState>
 
@@ -110,6 +121,8 @@ export const verbs = {
         environment: Environment,
         working_directory: orNull(Type.String({ pattern: '^/[A-Za-z0-9._@+/-]*$', maxLength: 255 })),
         restart: oneOf(['always', 'on-failure', 'never'] as const),
+        /** Left out: none. They only take from the service, so agent.toml need not list them. */
+        limits: Type.Optional(Limits),
       },
       closed,
     ),

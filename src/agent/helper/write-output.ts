@@ -21,7 +21,7 @@ export type OutputWriter = {
   remove(toml: AgentToml, given: RequestOf<'output.remove'>): AnswerOf<'output.remove'> | Refused
 }
 
-const longestRoots = 256 * 1024
+export const longestRoots = 256 * 1024
 
 export const openOutputWriter = (clock: Clock, random: Random, trust: Trust, written: WrittenLists): OutputWriter => {
   const write: OutputWriter['write'] = (toml, given) => {

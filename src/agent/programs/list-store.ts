@@ -25,10 +25,14 @@ const ProgramLedger = Type.Object({
       output: OutputName,
       by: Type.Enum(['agent', 'helper']),
       directory: Type.String(),
+      /** Of the directory, where the agent writes itself: while something else is mounted there its files cannot be removed. */
+      mount: Type.Optional(Type.String()),
       /** They are to be removed whatever a configuration says: the node they were made for was revoked. */
       withdrawn: Type.Boolean(),
     }),
   ),
+  /** The list of them was damaged, and those that lie in the places of this host have not been looked for since. */
+  placedUnknown: Type.Optional(Type.Boolean()),
   /** By output, what its program has loaded and from where, and when it is to load newer lists: see build-generation.ts. */
   reloaded: Type.Record(OutputName, Type.Object({ mark: Type.String(), againAtMs: Type.Number() })),
 })
@@ -53,9 +57,12 @@ export type ListStore = {
   retry(): Kept
 }
 
+/** What is at the place of the ledger is none. Lists can be had again; which outputs have files here is looked for on the host. */
+const damaged: ProgramLedger = { ...emptyLedger, placedUnknown: true }
+
 export const openListStore = (stateFolder: string): ListStore => {
   const file = path.join(stateFolder, 'program-lists.json')
-  let ledger = readLedger(file)
+  let ledger = ledgerFrom(file)
   let parsed = listsIn(ledger.lists)
   let persisted = true
   const save = (): Kept => {
@@ -93,11 +100,13 @@ export const listsIn = (pems: readonly string[]): readonly KnownList[] =>
     return [{ pem, authorityKeyId, number, thisUpdateMs, nextUpdateMs, entries }]
   })
 
-const readLedger = (file: string): ProgramLedger => {
+const ledgerFrom = (file: string): ProgramLedger => {
   try {
-    const value: unknown = JSON.parse(readFileIfAny(file) ?? 'null')
-    return Value.Check(ProgramLedger, value) ? value : emptyLedger
+    const text = readFileIfAny(file)
+    if (text === null) return emptyLedger
+    const value: unknown = JSON.parse(text)
+    return Value.Check(ProgramLedger, value) ? value : damaged
   } catch {
-    return emptyLedger
+    return damaged
   }
 }

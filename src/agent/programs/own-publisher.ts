@@ -2,9 +2,9 @@
 // containers (`muster agent run --publish DIR`).
 
 import * as path from 'node:path'
-import type { Replaced } from '#platform/file-generations.ts'
+import { namesOfGenerations, type Replaced } from '#platform/file-generations.ts'
 import { errno, makeFolder, processOwner, type Owner } from '#platform/files.ts'
-import { pathExists } from '#platform/paths.ts'
+import { mountPointOf, pathExists } from '#platform/paths.ts'
 import type { Random } from '#platform/random.ts'
 import { findGroup, findUser } from '#platform/system-users.ts'
 import { faultOfPath } from '#platform/trusted-path.ts'
@@ -18,7 +18,7 @@ type OwnPublisher = {
   readonly place: Place | null
   publish(generation: Generation, directory: string): Replaced
   /** Also from a directory of earlier times. */
-  remove(output: string, directory: string): void
+  remove(output: string, place: Place): void
 }
 
 /** `given`: as --publish; null: it was not. `keysOnDisk`: whether keys may be written to a disk. Methods throw what went wrong. */
@@ -33,7 +33,9 @@ export const openOwnPublisher = (given: string | null, keysOnDisk: () => boolean
       refuseDisk(directory, keysOnDisk)
       return writeGeneration(directory, generation, ownerOf(generation.output.files), random)
     }),
-  remove: (output, directory) => {
+  remove: (output, { directory, mount }) => {
+    if (!namesOfGenerations(directory).includes(output) && mount !== undefined && mountPointOf(directory) !== mount)
+      throw leftBehind(output, directory, `${mount} is not mounted`)
     if (!pathExists(directory)) return
     const fault = faultOfOwn(directory)
     if (fault !== null) throw leftBehind(output, directory, fault)

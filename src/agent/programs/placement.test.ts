@@ -1,113 +1,17 @@
 import assert from 'node:assert/strict'
 import * as fs from 'node:fs'
 import * as path from 'node:path'
-import { test, type TestContext } from 'node:test'
-import { outputOf, programsAuthority } from '../../../test/fakes/programs-authority.ts'
+import { test } from 'node:test'
+import {
+  placingHost as host,
+  placingHostIn as hostIn,
+  reloadedOutput as reloaded,
+} from '../../../test/fakes/placing-host.ts'
+import { outputOf } from '../../../test/fakes/programs-authority.ts'
+import { eventually } from '../../../test/process/eventually.ts'
 import { tempFolder } from '../../../test/process/temp-folder.ts'
-import type { Replaced } from '#platform/file-generations.ts'
-import { silentLog } from '#platform/log.ts'
-import { systemRandom } from '#platform/random.ts'
-import { systemTimers } from '#platform/timers.ts'
-import { makeCsr } from '#pki/csr.ts'
-import { generateKey } from '#pki/keys.ts'
-import type { ConfigOutput } from '#wire/programs/programs-api.ts'
-import { leafFrom, listsFrom } from './check-answer.ts'
-import { openLeafStore, withLeaf } from './leaf-store.ts'
-import { openListStore } from './list-store.ts'
-import { openPlacement } from './placement.ts'
-import { LeftBehind } from './publisher.ts'
-import { termsOf } from './wanted-outputs.ts'
 
 const day = 86_400_000
-
-/** A host whose publisher does as the test says, with a clock that only the test moves. */
-const host = (t: TestContext, ...wanted: ConfigOutput[]) => hostIn(tempFolder(t), ...wanted)
-
-/** `folder`: the state of an agent, perhaps of one that ran before. */
-const hostIn = (folder: string, ...wanted: ConfigOutput[]) => {
-  const startMs = Date.now()
-  let aheadMs = 0
-  const clock = { nowMs: () => startMs + aheadMs, monotonicMs: () => aheadMs }
-  const authority = programsAuthority(startMs)
-  const leaves = openLeafStore(
-    folder,
-    () => true,
-    (act) => act(),
-  )
-  const lists = openListStore(folder)
-  const done: string[] = []
-  const fails = { publish: false, reload: false, remove: false }
-  const outputs = { now: wanted as readonly ConfigOutput[] | null }
-  const publishing = { in: '/outputs', replaced: 'durable' as Replaced, left: false }
-  const act = (what: keyof typeof fails, name: string): Promise<void> => {
-    done.push(`${what} ${name}${fails[what] ? ' failed' : ''}`)
-    return fails[what] ? Promise.reject(new Error(`${what} does not work: repair it`)) : Promise.resolve()
-  }
-  const placement = openPlacement(
-    { clock, timers: systemTimers, random: { ...systemRandom, unit: () => 0.5 }, log: silentLog },
-    {
-      leaves,
-      lists,
-      record: { changed: () => {} },
-      outputs: () => outputs.now,
-      publisher: {
-        publish: async ({ output }, { directory }) => {
-          await act('publish', `${directory}/${output.name}`)
-          return publishing.replaced
-        },
-        reload: (name) => act('reload', name),
-        remove: async (name, { directory }) => {
-          await act('remove', `${directory}/${name}`)
-          if (publishing.left) throw new LeftBehind(`${directory}/${name} is left there: remove it by hand`)
-        },
-        placeOf: ({ name }) =>
-          name === 'nowhere' ? { by: 'nobody', why: 'there is no place' } : { by: 'helper', directory: publishing.in },
-      },
-    },
-    () => {},
-  )
-  const it = {
-    authority,
-    leaves,
-    lists,
-    fails,
-    outputs,
-    publishing,
-    placement,
-    advance: (ms: number): void => void (aheadMs += ms),
-    stateOf: (output: ConfigOutput) => placement.stateOf(output, null),
-    leaf: (output: ConfigOutput): void => {
-      const key = generateKey(output.key_type)
-      const request = { ...termsOf(output, 1), keyPem: key.pkcs8Pem(), csrPem: makeCsr(key, output.name) }
-      const of = { domain: 'example.test', node: 'gpu-001', output: output.name }
-      const given = leafFrom(request, output, authority.leafFor(request.csrPem, output), of, clock.nowMs())
-      if (given.kind === 'unusable') throw new Error(given.why)
-      leaves.keep(withLeaf(leaves.current(), given.leaf))
-    },
-    fetch: (number: number): void => {
-      const received = listsFrom(lists.current(), authority.lists(number), [], clock.nowMs())
-      if (received.kind === 'unusable') throw new Error(received.why)
-      lists.keep(received.ledger)
-    },
-    /** What was done since the last look. */
-    look: async (): Promise<string[]> => {
-      placement.look()
-      await placement.settled()
-      return done.splice(0)
-    },
-    /** What was done by it. */
-    withdraw: async (): Promise<string[]> => {
-      await placement.withdraw()
-      return done.splice(0)
-    },
-  }
-  return it
-}
-
-const reloaded = (change: Partial<ConfigOutput> = {}): ConfigOutput => {
-  const output = outputOf(change)
-  return { ...output, files: { ...output.files, reload: 'nginx' } }
-}
 
 test('nothing is written before there is a list for every authority above the leaf', async (t) => {
   const web = reloaded()
@@ -288,6 +192,24 @@ test('nothing is put where the next agent would not know of it, and what is ther
   assert.deepEqual(await on.look(), ['publish /outputs/web'])
 })
 
+test('where the ledger is damaged what lies in the places of the host is looked for, and removed where it is not wanted', async (t) => {
+  const [web, folder] = [outputOf(), tempFolder(t)]
+  const file = path.join(folder, 'program-lists.json')
+  fs.writeFileSync(file, '{"version": 1, "pla')
+  const before = hostIn(folder, web)
+  before.leaf(web)
+  before.fetch(1)
+  before.found.now = null
+  assert.deepEqual(await before.look(), ['publish /outputs/web'])
+  // The helper was away until that agent ended.
+  const after = hostIn(folder, web)
+  after.found.now = ['web', 'old'].map((output) => ({ output, by: 'helper', directory: '/outputs' }))
+  assert.deepEqual(await after.look(), ['remove /outputs/old', 'publish /outputs/web'])
+  after.found.now = [{ output: 'of somebody else', by: 'helper', directory: '/outputs' }]
+  after.advance(300_000)
+  assert.deepEqual(await after.look(), [])
+})
+
 test('what was withdrawn is removed as soon as that works, also by the next agent, and is not put there before', async (t) => {
   const web = outputOf()
   const folder = tempFolder(t)
@@ -322,6 +244,28 @@ test('what only the owner of the host can remove is not waited for', async (t) =
   await on.withdraw()
   assert.ok(!on.placement.isWithdrawing())
   assert.equal(on.lists.current().placed.length, 1)
+})
+
+test('nothing waits for a slow reload to be taken away, and nothing is put in place while a program may be reading', async (t) => {
+  const [web, api] = [reloaded(), outputOf({ name: 'api' })]
+  const on = host(t, web, api)
+  for (const output of [web, api]) on.leaf(output)
+  on.fetch(1)
+  const { promise, resolve } = Promise.withResolvers<void>()
+  on.slow.reload = promise
+  on.placement.look()
+  await eventually('the reload to be under way', () => on.done.includes('reload nginx'))
+  on.done.splice(0)
+  on.outputs.now = [web]
+  on.leaf(web)
+  on.placement.look()
+  await eventually('the output to be removed', () => on.done.includes('remove /outputs/api'))
+  assert.deepEqual(await on.withdraw(), ['remove /outputs/api', 'remove /outputs/web'])
+  resolve()
+  on.slow.reload = Promise.resolve()
+  await on.placement.settled()
+  assert.deepEqual(on.lists.current().reloaded, {}, 'a program has loaded nothing of what is gone')
+  assert.deepEqual(await on.look(), ['publish /outputs/web', 'reload nginx'])
 })
 
 test('what the disk has not confirmed is in place, is read by its program, and is written again', async (t) => {

@@ -1,16 +1,19 @@
 // Puts what the agent has for each output in place on this host, has its program read it, and takes away what is wanted no more.
-// One thing at a time; what fails is tried again, and leaves what was there before.
+// One thing at a time, except that nothing waits for a reload to be taken away; what fails is tried again, and leaves what was there
+// before.
 
+import { Value } from 'typebox/value'
 import type { AgentCore, AgentParts } from '#agent/core/agent-parts.ts'
-import { fullJitterMs } from '#agent/core/backoff.ts'
 import { tidy, type Trouble } from '#agent/core/trouble.ts'
 import { isoTime } from '#platform/clock.ts'
-import type { ConfigOutput } from '#wire/programs/programs-api.ts'
+import { mountPointOf } from '#platform/paths.ts'
+import { OutputName, type ConfigOutput } from '#wire/programs/programs-api.ts'
 import { buildGeneration, remembered, type Built } from './build-generation.ts'
+import { longestFailure, longestRetryMs, openEfforts } from './efforts.ts'
 import { withoutOutput, type LeafStore, type ProgramLeaf } from './leaf-store.ts'
 import type { KnownList, ListStore, PlacedOutput } from './list-store.ts'
 import type { OutputState } from './output-reporter.ts'
-import { LeftBehind, pathOf, samePlace, type Place, type Publisher } from './publisher.ts'
+import { pathOf, samePlace, type FoundOutput, type Place, type Publisher } from './publisher.ts'
 import { leafDueAtMs } from './wanted-outputs.ts'
 
 export type Placement = {
@@ -38,21 +41,8 @@ type PlacementParts = {
   readonly outputs: () => readonly ConfigOutput[] | null
 }
 
-/** What was done for an output, a reload or a removal, and when it may be tried again. */
-type Effort = {
-  readonly failure: string | null
-  readonly failures: number
-  readonly notBeforeMs: number
-  /** What failed works once the owner of the host has changed something, and not before. */
-  readonly isUpToOwner: boolean
-}
-const noEffort: Effort = { failure: null, failures: 0, notBeforeMs: -Infinity, isUpToOwner: false }
-
 type InPlace = { readonly mark: string; readonly serial: string; readonly place: Place; readonly isDurable: boolean }
 
-const firstRetryMs = 2_000
-const longestRetryMs = 300_000
-const longestFailure = 256
 /** After a reload has returned. */
 const readWithinMs = 5_000
 
@@ -66,17 +56,20 @@ type KnownParts = readonly [
 
 /** `changed`: called after each look, when how an output stands may be different. */
 export const openPlacement = (
-  { clock, random, log }: AgentCore,
+  core: AgentCore,
   { leaves, lists, record, publisher, outputs }: PlacementParts,
   changed: () => void,
 ): Placement => {
+  const { clock, log } = core
   const inPlace = new Map<string, InPlace>()
-  const efforts = new Map<string, Effort>()
-  const reloads = new Map<string, Effort>()
+  const puts = openEfforts(core, record)
+  const reloads = openEfforts(core, record)
   /** By path. */
-  const removals = new Map<string, Effort>()
+  const removals = openEfforts(core, record)
   const reloadedAtMs = new Map<string, number>()
   let busy: Promise<void> = Promise.resolve()
+  /** Null: none is under way. */
+  let reloading: Promise<void> | null = null
   let isWaiting = false
   let isOver = false
 
@@ -97,31 +90,6 @@ export const openPlacement = (
     const isExpired = clock.nowMs() >= leaf.notAfterMs
     return builderOf(output.name)(output, leaf, roots, authorities, lists.lists(), isExpired)
   }
-  const mayTry = (efforts: ReadonlyMap<string, Effort>, name: string): boolean =>
-    clock.monotonicMs() >= (efforts.get(name) ?? noEffort).notBeforeMs
-  const attempted = async (efforts: Map<string, Effort>, name: string, act: () => Promise<void>): Promise<boolean> => {
-    const before = efforts.get(name) ?? noEffort
-    try {
-      await act()
-      efforts.delete(name)
-      if (before.failure !== null) log.info({ what: name }, 'an output is as it should be again')
-      return true
-    } catch (error) {
-      const failure = tidy(error instanceof Error ? error.message : String(error), longestFailure)
-      const delayMs = firstRetryMs + fullJitterMs(before.failures, firstRetryMs, longestRetryMs, random.unit())
-      const notBeforeMs = clock.monotonicMs() + delayMs
-      const isUpToOwner = error instanceof LeftBehind
-      efforts.set(name, { failure, failures: before.failures + 1, notBeforeMs, isUpToOwner })
-      const isNews = failure !== before.failure
-      log[isNews ? 'warn' : 'debug'](
-        { what: name, failure, waitMs: Math.round(delayMs) },
-        'an output is not as it should be',
-      )
-      if (isNews) record.changed('programs', 'output_failed', `${name}: ${failure}`)
-      return false
-    }
-  }
-
   const placedOf = (name: string): readonly PlacedOutput[] =>
     lists.current().placed.filter(({ output }) => output === name)
   /** First: should the agent end while it writes, the next one knows what to take away. */
@@ -129,7 +97,8 @@ export const openPlacement = (
     if (placedOf(output).some((placed) => samePlace(placed, place) && placed.by === place.by)) return
     const before = lists.current().placed
     const others = before.filter((placed) => placed.output !== output || !samePlace(placed, place))
-    const kept = lists.keep({ placed: [...others, { output, ...place, withdrawn: false }] })
+    const mount = place.by === 'agent' ? { mount: mountPointOf(place.directory) } : {}
+    const kept = lists.keep({ placed: [...others, { output, ...place, ...mount, withdrawn: false }] })
     if (kept.persisted) return
     lists.keep({ placed: before })
     throw new Error(`Where its files are cannot be noted in the state folder: ${kept.detail}`)
@@ -139,13 +108,13 @@ export const openPlacement = (
     const { name } = output
     const next = built(output)
     const place = publisher.placeOf(output)
-    if (next.kind === 'missing' || place.by === 'nobody' || !mayTry(efforts, name)) return
+    if (next.kind === 'missing' || place.by === 'nobody' || !puts.mayTry(name)) return
     const now = inPlace.get(name)
     if (now?.mark === next.mark && samePlace(now.place, place) && now.isDurable) return
     // Else the key of a revoked node would stay beside the new one, as the generation before.
     if (placedOf(name).some((placed) => placed.withdrawn && samePlace(placed, place))) return
     const { serial } = leafOf(name) ?? { serial: '' }
-    const isPut = await attempted(efforts, name, async () => {
+    const isPut = await puts.attempt(name, async () => {
       note(name, place)
       const isDurable = (await publisher.publish(next.generation, place)) === 'durable'
       inPlace.set(name, { mark: next.mark, serial, place, isDurable })
@@ -180,7 +149,6 @@ export const openPlacement = (
     return found
   }
   const reload = async (name: string, wanted: readonly ConfigOutput[]): Promise<void> => {
-    if (!mayTry(reloads, name)) return
     // As they are now: what is put in place while the reload runs is not known to be read by it.
     const loaded = wanted.flatMap((output) => {
       const next = built(output)
@@ -190,9 +158,11 @@ export const openPlacement = (
       const againAtMs = next.loadAgainAtMs > clock.nowMs() ? next.loadAgainAtMs : clock.nowMs() + longestRetryMs
       return [[output.name, { mark: loadMarkOf(next, now), againAtMs }] as const]
     })
-    if (!(await attempted(reloads, name, () => publisher.reload(name)))) return
+    if (!(await reloads.attempt(name, () => publisher.reload(name)))) return
     reloadedAtMs.set(name, clock.monotonicMs())
-    lists.keep({ reloaded: { ...lists.current().reloaded, ...Object.fromEntries(loaded) } })
+    // Without those that were taken away meanwhile.
+    const stillThere = loaded.filter(([output]) => inPlace.has(output))
+    lists.keep({ reloaded: { ...lists.current().reloaded, ...Object.fromEntries(stillThere) } })
     log.info({ reload: name, outputs: wanted.map((output) => output.name) }, 'programs have read their outputs')
   }
 
@@ -206,13 +176,14 @@ export const openPlacement = (
       const now = inPlace.get(placed.output)
       const place = publisher.placeOf(output)
       const belongsThere = place.by !== 'nobody' && samePlace(place, placed)
-      return !belongsThere && now?.isDurable === true && !samePlace(now.place, placed)
+      // Not before its program has been told to read what is in the new place.
+      return reloading === null && !belongsThere && now?.isDurable === true && !samePlace(now.place, placed)
     })
   const takeAway = async (placed: PlacedOutput): Promise<void> => {
     const { output } = placed
     const place = pathOf(output, placed)
-    if (!mayTry(removals, place)) return
-    if (!(await attempted(removals, place, () => publisher.remove(output, placed)))) return
+    if (!removals.mayTry(place)) return
+    if (!(await removals.attempt(place, () => publisher.remove(output, placed)))) return
     const now = inPlace.get(output)
     if (now !== undefined && samePlace(now.place, placed)) inPlace.delete(output)
     // As it is now: it may have been marked as withdrawn meanwhile.
@@ -223,22 +194,61 @@ export const openPlacement = (
     record.changed('programs', 'removed', `Output ${output}: its files in ${placed.directory} were removed.`)
   }
 
+  /** After the ledger was damaged: what an earlier configuration has put somewhere must not stay there for good. */
+  const findPlaced = (): void => {
+    if (lists.current().placedUnknown !== true) return
+    const found = publisher.found()
+    if (found === null) return
+    const known = lists.current().placed
+    const isKnown = (one: FoundOutput): boolean =>
+      known.some((placed) => placed.output === one.output && samePlace(placed, one))
+    const unknown = found.filter((one) => Value.Check(OutputName, one.output) && !isKnown(one))
+    const placed = [...known, ...unknown.map((one) => ({ ...one, withdrawn: false }))]
+    lists.keep({ placed, placedUnknown: false })
+    const names = unknown.map((one) => pathOf(one.output, one)).join(', ')
+    const text = `The list of the outputs on this host was damaged. Found in its places: ${names === '' ? 'none' : names}.`
+    log.error({ code: 'ledger_damaged' }, text)
+    record.changed('programs', 'ledger_damaged', tidy(text, longestFailure))
+  }
+
   const settle = async (): Promise<void> => {
+    findPlaced()
     const wanted = outputs()
     for (const placed of unwanted(wanted)) if (!isOver) await takeAway(placed)
     if (wanted === null) return
     for (const { output } of leaves.current().leaves)
       if (!wanted.some(({ name }) => name === output)) leaves.keep(withoutOutput(leaves.current(), output))
-    for (const output of wanted) if (!isOver) await put(output)
-    for (const [name, of] of unread(wanted)) if (!isOver) await reload(name, of)
+    // A program must not meet files of two generations while it reads them: the next look puts them in place.
+    if (reloading === null) {
+      for (const output of wanted) if (!isOver) await put(output)
+      beginReloads(unread(wanted))
+    }
     changed()
+  }
+  /** Not waited for: a reload may take minutes, and what was withdrawn meanwhile is removed at once. */
+  const beginReloads = (all: ReadonlyMap<string, readonly ConfigOutput[]>): void => {
+    const due = [...all].filter(([name]) => reloads.mayTry(name))
+    if (due.length === 0 || isOver) return
+    const run = async (): Promise<void> => {
+      for (const [name, of] of due) if (!isOver) await reload(name, of)
+    }
+    reloading = run()
+      .catch((error: unknown) => log.error({ err: error }, 'programs could not be reloaded'))
+      .finally(() => {
+        reloading = null
+        changed()
+      })
+  }
+  const settled = async (): Promise<void> => {
+    await busy
+    await reloading
   }
 
   /** What of an output is on the host and should not be, or is not kept up to date there; `place`: where it belongs; null: nowhere. */
   const stayingOf = (name: string, place: Place | null): string | null => {
     const staying = placedOf(name).find((placed) => place === null || placed.withdrawn || !samePlace(placed, place))
     if (staying === undefined) return null
-    const { failure } = removals.get(pathOf(name, staying)) ?? noEffort
+    const failure = removals.failureOf(pathOf(name, staying))
     if (failure !== null) return failure
     return place === null ? `Its files of before stay in ${staying.directory}` : null
   }
@@ -248,9 +258,9 @@ export const openPlacement = (
       const staying = stayingOf(output.name, null)
       return staying === null ? place.why : `${staying}. ${place.why}`
     }
-    const { failure } = efforts.get(output.name) ?? noEffort
+    const failure = puts.failureOf(output.name)
     if (failure !== null) return failure
-    const reloading = output.files.reload === null ? null : (reloads.get(output.files.reload)?.failure ?? null)
+    const reloading = output.files.reload === null ? null : reloads.failureOf(output.files.reload)
     if (reloading !== null) return reloading
     if (trouble !== null) return `${trouble.code}: ${trouble.text}`
     if (next.kind === 'missing' && leafOf(output.name) !== null) return next.why
@@ -292,28 +302,26 @@ export const openPlacement = (
     leftovers: (wanted) => {
       const left = lists.current().placed.filter(({ output }) => !wanted.some(({ name }) => name === output))
       return left.flatMap((placed) => {
-        const { failure } = removals.get(pathOf(placed.output, placed)) ?? noEffort
+        const failure = removals.failureOf(pathOf(placed.output, placed))
         return failure === null
           ? []
           : [{ ...nothing, name: placed.output, place: pathOf(placed.output, placed), failure }]
       })
     },
-    settled: () => busy,
+    settled,
     withdraw: async () => {
       lists.keep({ placed: lists.current().placed.map((placed) => ({ ...placed, withdrawn: true })) })
-      removals.clear()
+      removals.forget()
       busy = busy.then(async () => {
         for (const placed of lists.current().placed) await takeAway(placed)
       })
       await busy
     },
     isWithdrawing: () =>
-      lists
-        .current()
-        .placed.some((placed) => placed.withdrawn && removals.get(pathOf(placed.output, placed))?.isUpToOwner !== true),
+      lists.current().placed.some((placed) => placed.withdrawn && !removals.isUpToOwner(pathOf(placed.output, placed))),
     close: async () => {
       isOver = true
-      await busy
+      await settled()
     },
   }
 }

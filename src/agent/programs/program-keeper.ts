@@ -193,7 +193,10 @@ export const openProgramKeeper = (
     await pause(timers, Math.min(lookMs(), dueInMs), AbortSignal.any([agent.signal, woken.signal]))
     wake = () => {}
   }
-  const isIdle = (): boolean => (outputs() ?? []).length === 0 && lists.current().placed.length === 0
+  const isIdle = (): boolean => {
+    const { placed, placedUnknown } = lists.current()
+    return (outputs() ?? []).length === 0 && placed.length === 0 && placedUnknown !== true
+  }
   /** A second is a long time for a leaf of a minute; an agent without outputs is woken when it gets some. */
   const lookMs = (): number => {
     if (isIdle()) return idleMs

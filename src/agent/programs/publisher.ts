@@ -19,7 +19,14 @@ export type Generation = {
 }
 
 /** Where an output is: in a directory of this host, written by the agent's own user or by the helper. */
-export type Place = { readonly by: 'agent' | 'helper'; readonly directory: string }
+export type Place = {
+  readonly by: 'agent' | 'helper'
+  readonly directory: string
+  /** The mount point that it was below when it was first used; left out: not known. */
+  readonly mount?: string
+}
+
+export type FoundOutput = Place & { readonly output: string }
 
 /** `why`: for people, with what to do. */
 export type NoPlace = { readonly by: 'nobody'; readonly why: string }
@@ -39,6 +46,8 @@ export type Publisher = {
   remove(output: string, place: Place): Promise<void>
   /** The directory in which programs find the output, which stays the same over all generations. */
   placeOf(output: ConfigOutput): Place | NoPlace
+  /** Outputs that have files in the places of this host, whoever wanted them; null: it cannot be said now. */
+  found(): readonly FoundOutput[] | null
   /** By its name in agent.toml. Throws when it failed or took too long. */
   reload(name: string): Promise<void>
 }

@@ -203,6 +203,38 @@ test('a disk that does not confirm the swap leaves the new generation in place, 
   assert.equal(generationsIn(directory).length, 4)
 })
 
+test('while the disk confirms nothing a bounded number of generations piles up', (t) => {
+  const directory = tempFolder(t)
+  write(directory, 'one')
+  const counts: number[] = []
+  for (let times = 0; times < 40; times++) {
+    let step = 0
+    const failing = (): void => {
+      if (++step === 9) throw new Error('EIO')
+    }
+    assert.equal(write(directory, String(times), failing), 'in-doubt')
+    counts.push(generationsIn(directory).length)
+  }
+  assert.ok(Math.max(...counts) <= 17, counts.join(' '))
+  assert.deepEqual(read(directory), contentOf('39'))
+})
+
+test('a generation that somebody may read who may not read the next one does not stay', (t) => {
+  const directory = tempFolder(t)
+  const writeWith = (mode: number, combined: boolean): void => {
+    const { output, ...rest } = generation('x')
+    const asked = { ...output, files: { ...files, key_mode: mode, combined } }
+    writeGeneration(directory, { ...rest, output: asked }, null, systemRandom)
+  }
+  writeWith(0o440, true)
+  writeWith(0o640, true)
+  assert.equal(generationsIn(directory).length, 2, 'more may be read than before')
+  writeWith(0o600, true)
+  assert.equal(generationsIn(directory).length, 1, 'not by the group any more')
+  writeWith(0o600, false)
+  assert.equal(generationsIn(directory).length, 1, 'not this file any more')
+})
+
 test('the directory may be a descriptor', (t) => {
   const directory = tempFolder(t)
   const fd = fs.openSync(directory, fs.constants.O_RDONLY | fs.constants.O_DIRECTORY)

@@ -2,6 +2,7 @@
 
 import * as path from 'node:path'
 import { defaultAgentToml, type AgentToml } from '#agent/helper/agent-toml.ts'
+import { faultsOfToml } from '#agent/helper/faults-of-toml.ts'
 import { startHelper } from '#agent/helper/main.ts'
 import { readAgentToml } from '#agent/helper/read-agent-toml.ts'
 import { defaultSocket, type Refused } from '#agent/helper/verbs.ts'
@@ -17,7 +18,7 @@ import { coalesced } from '#platform/coalesced-log.ts'
 import { openLog } from '#platform/log.ts'
 import { stopSignal } from '#platform/signals.ts'
 import { findUser } from '#platform/system-users.ts'
-import { faultOfPath, ownTrust } from '#platform/trusted-path.ts'
+import { ownTrust } from '#platform/trusted-path.ts'
 
 type PrivilegedOptions = GlobalOptions & {
   readonly config?: string
@@ -77,11 +78,13 @@ const stateFolderOf = (cli: Cli, { state }: PrivilegedOptions, socket: Socket): 
   cli.env['STATE_DIRECTORY'] ??
   (processOwner().uid === 0 || 'fd' in socket ? defaultHelperState : path.dirname(socket.path))
 
+const usualAgentUser = 'muster-agent'
+
 /** Null: who started it by hand runs the agent too. */
 const agentUserOf = ({ agentUser }: PrivilegedOptions): Owner | null => {
   const own = processOwner()
   if (agentUser === undefined && own.uid !== 0) return null
-  const name = agentUser ?? 'muster-agent'
+  const name = agentUser ?? usualAgentUser
   const user = findUser(name)
   if (user === null) {
     throw usageFailure(`There is no user ${name} on this host.`, 'muster agent helper --agent-user USER')
@@ -123,17 +126,12 @@ const printUnit = (cli: Cli, options: PrivilegedOptions, agentToml: string): voi
   printer(cli, options).answer({ unit }, () => unit.split('\n'))
 }
 
-/** What is allowed, and what is wrong with the places it names. */
+/** What is allowed, and what is wrong with the places, the users and the programs it names. */
 const showAllowed = (cli: Cli, options: PrivilegedOptions, agentToml: string): void => {
-  const { node, programRoots, outputs, reloads, services, checks } = allowedBy(agentToml)
-  const trust = ownTrust()
-  const faults = [
-    ...(programRoots === null ? [] : [faultOfPath(programRoots, trust, { kind: 'file', links: 'followed' })]),
-    ...outputs.map(({ directory }) => faultOfPath(directory, trust, { kind: 'folder', links: 'refused' })),
-    ...[...services.values()].map(({ executable }) =>
-      faultOfPath(executable, trust, { kind: 'file', links: 'followed' }),
-    ),
-  ].filter((fault) => fault !== null)
+  const toml = allowedBy(agentToml)
+  const { node, programRoots, outputs, reloads, services, checks } = toml
+  const agentUser = processOwner().uid === 0 ? findUser(options.agentUser ?? usualAgentUser) : null
+  const faults = faultsOfToml(toml, agentUser, ownTrust())
   const allowed = {
     node,
     roots: programRoots,
