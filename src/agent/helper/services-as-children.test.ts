@@ -69,6 +69,7 @@ test('a helper ends what one before it has left, when that was killed, and start
   openRunningChildren(folder, testTrust, silentLog, gone).note([left, { ...left, birth: 'another boot/1' }])
   const children = openRunningChildren(folder, testTrust, silentLog)
   const services = servicesAsChildren(manualTimers(manualClock(0)), children)
+  cleanup(t, () => services.close())
   assert.equal(await services.start(order(['/bin/sleep', '600'], 'never')), 'started')
   assert.ok(!stillRuns(left))
   const pid = (await services.status())[0]?.pid
@@ -79,5 +80,4 @@ test('a helper ends what one before it has left, when that was killed, and start
     kept.children.map((child) => child.pid),
     [pid],
   )
-  await services.close()
 })
