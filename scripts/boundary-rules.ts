@@ -509,7 +509,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
       'store',
     ],
   },
-  bin: { cli: ['all-nouns.ts', 'node-nouns.ts', 'kit/run-cli.ts'] },
+  bin: { cli: ['all-nouns.ts', 'node-nouns.ts', 'kit/as-called.ts', 'kit/run-cli.ts'] },
 }
 
 const pureClock: Allowed = {
