@@ -226,6 +226,8 @@ describe('a machine that lost its key while its old channel is still open', { co
     await register(plane, 'orderly-1', 'hpc-diskless', mac)
     const agent = boot(t, plane, mac)
     await untilConnected(plane, 'orderly-1', 1)
+    // One that does not know yet that its channel is open leaves without a word.
+    await eventually('the agent to know it', () => agent.stderr().includes('"channel open"'), slow)
     await agent.stop()
     boot(t, plane, mac)
     await untilConnected(plane, 'orderly-1', 2)
