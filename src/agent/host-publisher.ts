@@ -13,8 +13,9 @@ import { readAgentToml } from '#agent/helper/read-agent-toml.ts'
 import { howToRun, runReload, unitMark } from '#agent/helper/run-listed.ts'
 import { defaultSocket, type AnswerOf } from '#agent/helper/verbs.ts'
 import { openOwnPublisher, refuseDisk } from '#agent/programs/own-publisher.ts'
-import type { Place, Publisher } from '#agent/programs/publisher.ts'
-import { namesOfGenerations } from '#platform/file-generations.ts'
+import { findOutputs } from '#agent/programs/find-outputs.ts'
+import { LeftBehind, type FoundOutput, type Place, type Publisher } from '#agent/programs/publisher.ts'
+import { errno } from '#platform/files.ts'
 import { pathExists } from '#platform/paths.ts'
 import { faultOfPath, ownTrust, type Trust } from '#platform/trusted-path.ts'
 
@@ -42,7 +43,8 @@ export const openHostPublisher = (
   const client = openHelperClient(timers, socket, faultOfSocket)
   const helper = helpedPublisher(client)
   const ending = new AbortController()
-  const reloadHere = ownReload(path.resolve(config.agentToml ?? defaultAgentToml), trust, ending.signal)
+  const agentToml = path.resolve(config.agentToml ?? defaultAgentToml)
+  const reloadHere = ownReload(agentToml, trust, ending.signal)
   const own = openOwnPublisher(config.publish, keysOnDisk, random)
   /** Null: it is away, or there is none. */
   let allows: AnswerOf<'hello'> | null = null
@@ -84,6 +86,13 @@ export const openHostPublisher = (
   const ready = ask()
   /** Where the host has a helper, nothing falls back to the agent's own user because the helper does not answer just now. */
   const isAway = (): boolean => allows === null && (hasAnswered || pathExists(socket))
+  /** Why it is not known in which directories the helper may have written; null: it is, or this host has no helper. */
+  const directoriesUnknown = (): string | null => {
+    if (allows !== null) return allows.fault
+    // Both may be started at once, and the agent first.
+    const hasHelper = isAway() || config.helperSocket !== null || pathExists(agentToml)
+    return hasHelper ? whyAway : null
+  }
   const runs = async (): Promise<HelperRuns> => {
     await ready
     if (allows === null) return isAway() ? runsOf(client) : noHelp
@@ -98,20 +107,23 @@ export const openHostPublisher = (
       const place = allows === null ? null : helpedPlace(allows, output)
       return place ?? own.place ?? { by: 'nobody', why: noPlace }
     },
-    found: () => {
-      if (isAway()) return null
+    found: (of) => {
+      const listed = allows?.fault === null ? allows.outputs : []
       const places: { readonly place: Place; readonly names: readonly string[] | null }[] = [
-        ...(allows?.outputs ?? []).map(({ directory, names }) => ({
-          place: { by: 'helper' as const, directory },
-          names,
-        })),
+        ...listed.map(({ directory, names }) => ({ place: { by: 'helper' as const, directory }, names })),
         ...(own.place === null ? [] : [{ place: own.place, names: null }]),
       ]
-      return places.flatMap(({ place, names }) =>
-        namesOfGenerations(place.directory)
-          .filter((output) => names?.includes(output) !== false)
-          .map((output) => ({ output, ...place })),
-      )
+      const unknown = directoriesUnknown()
+      let more = unknown === null ? null : new Error(`It is not known where the helper has put outputs: ${unknown}`)
+      const outputs = places.flatMap(({ place, names }): readonly FoundOutput[] => {
+        try {
+          return findOutputs(place, of).filter(({ output }) => names?.includes(output) !== false)
+        } catch (error) {
+          more ??= notLookedAt(place, error)
+          return []
+        }
+      })
+      return { outputs, more }
     },
     publish: async (generation, place) => {
       if (place.by === 'agent') return own.publish(generation, place.directory)
@@ -132,6 +144,13 @@ export const openHostPublisher = (
 
 const noPlace =
   'This host has no place for it: start the agent with --publish DIR, or have the helper allow it in /etc/muster/agent.toml'
+
+const notLookedAt = ({ directory }: Place, error: unknown): Error => {
+  const why = `${directory} cannot be searched for outputs of before (${errno(error) ?? String(error)})`
+  return errno(error) === 'EACCES'
+    ? new LeftBehind(`${why}: let the user of the agent read it, or remove by hand what is not wanted there`)
+    : new Error(why)
+}
 
 /** A folder such as /tmp counts, for root as well: a socket that another user has made there is that user's, and refused. */
 const faultOfSocket = (socket: string): string | null =>

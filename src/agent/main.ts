@@ -37,6 +37,7 @@ import { takeStateFolder } from '#agent/identity/state-folder.ts'
 import { withReserve, type AgentStorage } from '#agent/state/storage.ts'
 import { isInvitedAnew, noWayIn, waysIn } from '#agent/identity/ways-in.ts'
 import { openProgramKeeper } from '#agent/programs/program-keeper.ts'
+import type { NodeOfPrograms } from '#agent/programs/publisher.ts'
 import { openHostPublisher } from './host-publisher.ts'
 import { openWireguard } from '#agent/network/wireguard-network.ts'
 
@@ -96,7 +97,12 @@ const live = async (
   const overlay = openOverlayKeeper(core, config, { keeper, lastConfig, record: episodeRecord }, wireguard.kind, {
     helped: publisher.runs,
   })
-  const programs = openProgramKeeper(core, { config, keysOnDisk: keysGoToDisk, lastConfig, record, storage }, publisher)
+  const nodeNow = (): NodeOfPrograms | null => {
+    const { identity } = keeper.credentials()
+    return identity === null ? null : { domain: identity.domain, node: identity.nodeId }
+  }
+  const ofPrograms = { config, keysOnDisk: keysGoToDisk, nodeNow, lastConfig, record, storage }
+  const programs = openProgramKeeper(core, ofPrograms, publisher)
   const outbox = openOutbox(instance, (count, reason) =>
     record.count({ kind: 'dropped', source: 'reports', reason, count }),
   )

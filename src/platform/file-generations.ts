@@ -3,7 +3,7 @@
 
 import * as fs from 'node:fs'
 import * as path from 'node:path'
-import { errno, flushFolder, processOwner, type Owner } from './files.ts'
+import { errno, flushFolder, processOwner, readShortFile, type Owner } from './files.ts'
 
 export type GenerationFile = {
   /** One plain segment. */
@@ -125,12 +125,47 @@ export const hasGenerations = (directory: string, name: string): boolean =>
 /** The names that have generations there, of whatever user. None where the directory cannot be read, or is missing. */
 export const namesOfGenerations = (directory: string): readonly string[] => {
   try {
-    const names = fs.readdirSync(directory).flatMap((entry) => /^\.muster\.([^.]+)\.\d+$/.exec(entry)?.[1] ?? [])
+    const names = fs.readdirSync(directory).flatMap((entry) => nameOf(entry) ?? [])
     return [...new Set(names)].sort()
   } catch {
     return []
   }
 }
+
+export type FileOfGeneration = {
+  readonly name: string
+  /** Whether the link of the name leads to this generation. */
+  readonly isCurrent: boolean
+  readonly text: string
+}
+
+/**
+ * That file of every whole generation there that has it, of whatever name and user. None where the directory is missing; throws
+ * where it cannot be read.
+ */
+export const fileOfGenerations = (directory: string, file: string, longest: number): readonly FileOfGeneration[] =>
+  entriesIn(directory).flatMap((entry) => {
+    const name = nameOf(entry)
+    const place = path.join(directory, entry, file)
+    if (name === null || !isWhole(path.join(directory, entry)) || !isFile(place)) return []
+    const read = readShortFile(place, longest, 'refused')
+    if (read === null || read === 'too-long') return []
+    return [{ name, isCurrent: linkTarget(directory, name) === entry, text: read.text }]
+  })
+
+const entriesIn = (directory: string): readonly string[] => {
+  try {
+    return fs.readdirSync(directory).sort()
+  } catch (error) {
+    if (errno(error) === 'ENOENT') return []
+    throw error
+  }
+}
+
+const isFile = (place: string): boolean => fs.lstatSync(place, { throwIfNoEntry: false })?.isFile() === true
+
+/** Of the folder of a generation; null: it is none. */
+const nameOf = (entry: string): string | null => /^\.muster\.([^.]+)\.\d+$/.exec(entry)?.[1] ?? null
 
 /** The folder that the link leads to; null: there is none. Throws for what is no link of ours. */
 const currentGeneration = (directory: string, name: string): string | null => {

@@ -48,6 +48,7 @@ export const placingHostIn = (folder: string, ...wanted: ConfigOutput[]) => {
       leaves,
       lists,
       record: { changed: () => {} },
+      nodeNow: () => ({ domain: 'example.test', node: 'gpu-001' }),
       outputs: () => outputs.now,
       publisher: {
         publish: async ({ output }, { directory }) => {
@@ -62,7 +63,10 @@ export const placingHostIn = (folder: string, ...wanted: ConfigOutput[]) => {
           await act('remove', `${directory}/${name}`)
           if (publishing.left) throw new LeftBehind(`${directory}/${name} is left there: remove it by hand`)
         },
-        found: () => found.now,
+        found: () =>
+          found.now === null
+            ? { outputs: [], more: new Error('the helper is away') }
+            : { outputs: found.now, more: null },
         placeOf: ({ name }) =>
           name === 'nowhere' ? { by: 'nobody', why: 'there is no place' } : { by: 'helper', directory: publishing.in },
       },

@@ -7,13 +7,15 @@ import { test, type TestContext } from 'node:test'
 import { startHelper, type RunningHelper } from '#agent/helper/main.ts'
 import { openHostPublisher, type HostPublisher } from '#agent/host-publisher.ts'
 import { LeftBehind, type Generation, type Place } from '#agent/programs/publisher.ts'
+import { parseCertificate } from '#pki/parse-certificate.ts'
+import { allFromPem } from '#pki/pem.ts'
 import { systemClock } from '#platform/clock.ts'
 import { silentLog } from '#platform/log.ts'
 import { mountPointOf } from '#platform/paths.ts'
 import { systemRandom } from '#platform/random.ts'
 import { systemTimers, type Timers } from '#platform/timers.ts'
 import { testTrust } from '../fakes/helped-host.ts'
-import { hostOfPrograms, type ProgramHost } from '../fakes/host-of-programs.ts'
+import { hostOfPrograms, thisNode, uriOf, type ProgramHost } from '../fakes/host-of-programs.ts'
 import { manualClock } from '../fakes/manual-clock.ts'
 import { manualTimers } from '../fakes/manual-timers.ts'
 import { cleanup } from '../process/cleanup.ts'
@@ -196,6 +198,58 @@ test('files below a mount point that is not mounted now are not taken for remove
   await publisher.remove('web', elsewhere)
   assert.deepEqual(fs.readdirSync(place.directory), [], 'what is there is removed')
 })
+
+test('of two agents that share directories each finds its own outputs only, and says while there may be more', async (t) => {
+  const host = hostOfPrograms(t, systemClock.nowMs())
+  const publisher = await publisherOf(t, host)
+  const web = generationOf(host, null)
+  const place = placeOf(publisher, web)
+  const other = { domain: thisNode.domain, id: 'gpu-002' }
+  const called = (name: string, uri: string): Generation => ({
+    ...web,
+    output: { ...web.output, name },
+    chainPem: host.authority.leaf({ uris: [uri] }).chain,
+  })
+  const [theirs, both] = [called('api', uriOf('api', other)), called('both', uriOf('both'))]
+  for (const each of [web, theirs, both, called('both', uriOf('both', other)), called('moved', uriOf('web'))])
+    await publisher.publish(each, place)
+  const here = { output: 'web', by: 'agent', directory: place.directory, serial: serialIn(web) }
+  const found = (of: HostPublisher, { domain, id } = thisNode) => of.found({ domain, node: id })
+  const away = found(publisher)
+  assert.deepEqual(away.outputs, [here])
+  assert.match(away.more?.message ?? '', /^It is not known where the helper has put outputs: /)
+  assert.deepEqual(
+    found(publisher, other).outputs.map(({ output }) => output),
+    ['api'],
+  )
+
+  await withHelper(t, host)
+  const helped = await publisherOf(t, host)
+  await helped.publish(generationOf(host, host.tls), { by: 'helper', directory: host.tls })
+  const { outputs, more } = found(helped)
+  assert.deepEqual(
+    outputs.map(({ by, output }) => [by, output]),
+    [
+      ['helper', 'web'],
+      ['agent', 'web'],
+    ],
+  )
+  assert.equal(more, null)
+  fs.renameSync(place.directory, `${place.directory}.aside`)
+  assert.equal(found(helped).more, null, 'what is missing holds nothing')
+  fs.writeFileSync(place.directory, 'no directory')
+  assert.match(found(helped).more?.message ?? '', /own cannot be searched for outputs of before \(ENOTDIR\)/)
+  fs.writeFileSync(host.agentToml, 'this is no toml')
+  const broken = found(await publisherOf(t, host))
+  assert.deepEqual(broken.outputs, [])
+  assert.match(broken.more?.message ?? '', /It is not known where/)
+})
+
+const serialIn = ({ chainPem }: Generation): string => {
+  const [der] = allFromPem('CERTIFICATE', chainPem) ?? []
+  const leaf = parseCertificate(der ?? assert.fail())
+  return leaf.kind === 'malformed' ? assert.fail(leaf.why) : leaf.serial
+}
 
 test('--publish takes no directory that others could change', async (t) => {
   const host = hostOfPrograms(t, systemClock.nowMs())

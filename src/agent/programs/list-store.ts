@@ -7,7 +7,7 @@ import { Value } from 'typebox/value'
 import { parseCrl, type ParsedList } from '#pki/parse-crl.ts'
 import { fromPem } from '#pki/pem.ts'
 import { makeFolder, readFileIfAny, replaceFile } from '#platform/files.ts'
-import { attempt, type Kept } from '#agent/state/identity-keeper.ts'
+import { attempt, type Kept, type NotKept } from '#agent/state/identity-keeper.ts'
 import { longestProgramList, OutputName } from '#wire/programs/programs-api.ts'
 
 const pem = Type.String({ maxLength: longestProgramList })
@@ -54,7 +54,10 @@ export type ListStore = {
   lists(): readonly KnownList[]
   /** In force at once, whether or not it could be written; `retry` writes it again. */
   keep(change: Partial<Omit<ProgramLedger, 'version'>>): Kept
+  /** Reads it, where that has not worked yet. */
   retry(): Kept
+  /** The disk has not let it be read yet. What is on it stays, and until `retry` has read it nothing else is written. */
+  isUnread(): boolean
 }
 
 /** What is at the place of the ledger is none. Lists can be had again; which outputs have files here is looked for on the host. */
@@ -62,10 +65,25 @@ const damaged: ProgramLedger = { ...emptyLedger, placedUnknown: true }
 
 export const openListStore = (stateFolder: string): ListStore => {
   const file = path.join(stateFolder, 'program-lists.json')
-  let ledger = ledgerFrom(file)
+  const read = attemptToRead(file)
+  let ledger = 'unread' in read ? emptyLedger : read.ledger
+  let unread: NotKept | null = 'unread' in read ? read.unread : null
   let parsed = listsIn(ledger.lists)
   let persisted = true
+  const readLate = (): Kept => {
+    const late = attemptToRead(file)
+    if ('unread' in late) return (unread = late.unread)
+    unread = null
+    // It was there: whatever became of it, the outputs in it may have files on the host.
+    const before = late.ledger === emptyLedger ? damaged : late.ledger
+    // What was received meanwhile is newer. What was placed meanwhile is nothing, because it could not be noted.
+    const { roots, authorities, lists } = ledger
+    ledger = { ...before, ...(roots.length > 0 && { roots }), ...(lists.length > 0 && { authorities, lists }) }
+    parsed = listsIn(ledger.lists)
+    return save()
+  }
   const save = (): Kept => {
+    if (unread !== null) return unread
     const kept = attempt(() => {
       makeFolder(stateFolder, 0o700)
       replaceFile(file, JSON.stringify(ledger, null, 1) + '\n', 0o600)
@@ -81,7 +99,11 @@ export const openListStore = (stateFolder: string): ListStore => {
       if (change.lists !== undefined) parsed = listsIn(ledger.lists)
       return save()
     },
-    retry: () => (persisted ? { persisted } : save()),
+    retry: () => {
+      if (unread !== null) return readLate()
+      return persisted ? { persisted } : save()
+    },
+    isUnread: () => unread !== null,
   }
 }
 
@@ -100,10 +122,19 @@ export const listsIn = (pems: readonly string[]): readonly KnownList[] =>
     return [{ pem, authorityKeyId, number, thisUpdateMs, nextUpdateMs, entries }]
   })
 
-const ledgerFrom = (file: string): ProgramLedger => {
+/** A disk that fails, or does not let the agent in, says nothing about what is in the file. */
+const attemptToRead = (file: string): { readonly ledger: ProgramLedger } | { readonly unread: NotKept } => {
   try {
     const text = readFileIfAny(file)
-    if (text === null) return emptyLedger
+    return { ledger: text === null ? emptyLedger : ledgerIn(text) }
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error)
+    return { unread: { persisted: false, detail: `${file} cannot be read: ${why}` } }
+  }
+}
+
+const ledgerIn = (text: string): ProgramLedger => {
+  try {
     const value: unknown = JSON.parse(text)
     return Value.Check(ProgramLedger, value) ? value : damaged
   } catch {

@@ -13,7 +13,7 @@ import { longestFailure, longestRetryMs, openEfforts } from './efforts.ts'
 import { withoutOutput, type LeafStore, type ProgramLeaf } from './leaf-store.ts'
 import type { KnownList, ListStore, PlacedOutput } from './list-store.ts'
 import type { OutputState } from './output-reporter.ts'
-import { pathOf, samePlace, type FoundOutput, type Place, type Publisher } from './publisher.ts'
+import { pathOf, samePlace, type FoundOutput, type NodeOfPrograms, type Place, type Publisher } from './publisher.ts'
 import { leafDueAtMs } from './wanted-outputs.ts'
 
 export type Placement = {
@@ -37,6 +37,8 @@ type PlacementParts = {
   readonly lists: ListStore
   readonly record: Pick<AgentParts['record'], 'changed'>
   readonly publisher: Publisher
+  /** Null: this machine is no node yet. */
+  readonly nodeNow: () => NodeOfPrograms | null
   /** Null: it is not known, and nothing is taken away. */
   readonly outputs: () => readonly ConfigOutput[] | null
 }
@@ -57,7 +59,7 @@ type KnownParts = readonly [
 /** `changed`: called after each look, when how an output stands may be different. */
 export const openPlacement = (
   core: AgentCore,
-  { leaves, lists, record, publisher, outputs }: PlacementParts,
+  { leaves, lists, record, publisher, nodeNow, outputs }: PlacementParts,
   changed: () => void,
 ): Placement => {
   const { clock, log } = core
@@ -66,12 +68,15 @@ export const openPlacement = (
   const reloads = openEfforts(core, record)
   /** By path. */
   const removals = openEfforts(core, record)
+  const searches = openEfforts(core, record)
   const reloadedAtMs = new Map<string, number>()
   let busy: Promise<void> = Promise.resolve()
   /** Null: none is under way. */
   let reloading: Promise<void> | null = null
   let isWaiting = false
   let isOver = false
+  /** The ledger could not be read when everything in it was withdrawn. */
+  let withdrawsLater = false
 
   const leafOf = (output: string): ProgramLeaf | null =>
     leaves.current().leaves.find((leaf) => leaf.output === output) ?? null
@@ -195,24 +200,43 @@ export const openPlacement = (
   }
 
   /** After the ledger was damaged: what an earlier configuration has put somewhere must not stay there for good. */
-  const findPlaced = (): void => {
-    if (lists.current().placedUnknown !== true) return
-    const found = publisher.found()
-    if (found === null) return
+  const findPlaced = async (): Promise<void> => {
+    const node = nodeNow()
+    if (lists.current().placedUnknown !== true || node === null || !searches.mayTry(search)) return
+    await searches.attempt(search, () => {
+      const { outputs: found, more } = publisher.found(node)
+      enter(found, more === null)
+      return more === null ? Promise.resolve() : Promise.reject(more)
+    })
+  }
+  /** With the ledger it is lost what was withdrawn: only a leaf that the agent has is known not to be. */
+  const enter = (found: readonly FoundOutput[], isAll: boolean): void => {
     const known = lists.current().placed
     const isKnown = (one: FoundOutput): boolean =>
       known.some((placed) => placed.output === one.output && samePlace(placed, one))
     const unknown = found.filter((one) => Value.Check(OutputName, one.output) && !isKnown(one))
-    const placed = [...known, ...unknown.map((one) => ({ ...one, withdrawn: false }))]
-    lists.keep({ placed, placedUnknown: false })
+    if (unknown.length === 0 && !isAll) return
+    const entered = unknown.map(({ output, by, directory, serial }) => {
+      const withdrawn = serial === null || leafOf(output)?.serial !== serial
+      return { output, by, directory, withdrawn }
+    })
+    lists.keep({ placed: [...known, ...entered], placedUnknown: !isAll })
     const names = unknown.map((one) => pathOf(one.output, one)).join(', ')
     const text = `The list of the outputs on this host was damaged. Found in its places: ${names === '' ? 'none' : names}.`
     log.error({ code: 'ledger_damaged' }, text)
     record.changed('programs', 'ledger_damaged', tidy(text, longestFailure))
   }
+  const isSearching = (): boolean =>
+    lists.current().placedUnknown === true && nodeNow() !== null && !searches.isUpToOwner(search)
+
+  const withdrawAll = (): void => {
+    withdrawsLater = lists.isUnread()
+    lists.keep({ placed: lists.current().placed.map((placed) => ({ ...placed, withdrawn: true })) })
+  }
 
   const settle = async (): Promise<void> => {
-    findPlaced()
+    if (withdrawsLater && !lists.isUnread()) withdrawAll()
+    await findPlaced()
     const wanted = outputs()
     for (const placed of unwanted(wanted)) if (!isOver) await takeAway(placed)
     if (wanted === null) return
@@ -310,14 +334,18 @@ export const openPlacement = (
     },
     settled,
     withdraw: async () => {
-      lists.keep({ placed: lists.current().placed.map((placed) => ({ ...placed, withdrawn: true })) })
+      withdrawAll()
       removals.forget()
+      searches.forget()
       busy = busy.then(async () => {
+        await findPlaced()
         for (const placed of lists.current().placed) await takeAway(placed)
       })
       await busy
     },
     isWithdrawing: () =>
+      withdrawsLater ||
+      isSearching() ||
       lists.current().placed.some((placed) => placed.withdrawn && !removals.isUpToOwner(pathOf(placed.output, placed))),
     close: async () => {
       isOver = true
@@ -325,6 +353,9 @@ export const openPlacement = (
     },
   }
 }
+
+/** The one name in `searches`. */
+const search = 'the list of outputs'
 
 /** A program that is to read its files elsewhere has read nothing of what is there. */
 const loadMarkOf = ({ loadMark }: Pick<Built & { kind: 'built' }, 'loadMark'>, { place }: InPlace): string =>

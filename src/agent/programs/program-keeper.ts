@@ -16,7 +16,7 @@ import { noLeaves, openLeafStore, withLeaf, withLeafRequest, type ProgramLeaf } 
 import { openListStore, type KnownList } from './list-store.ts'
 import { openOutputReporter, type OutputsSender } from './output-reporter.ts'
 import { openPlacement } from './placement.ts'
-import type { Publisher } from './publisher.ts'
+import type { NodeOfPrograms, Publisher } from './publisher.ts'
 import { needsLeaf } from './wanted-outputs.ts'
 
 export type ProgramKeeper = {
@@ -41,6 +41,8 @@ type ProgramParts = Pick<AgentParts, 'lastConfig' | 'record' | 'storage'> & {
   readonly config: Pick<AgentParts['config'], 'stateFolder' | 'publish'>
   /** Whether keys may be written to a disk, as the profile says now. */
   readonly keysOnDisk: () => boolean
+  /** Null: this machine is no node yet. */
+  readonly nodeNow: () => NodeOfPrograms | null
 }
 
 const lookEveryMs = 1_000
@@ -56,7 +58,7 @@ const noTries: Tries = { failures: 0, notBeforeMs: -Infinity, trouble: null }
 
 export const openProgramKeeper = (
   core: AgentCore,
-  { config, keysOnDisk, lastConfig, record, storage }: ProgramParts,
+  { config, keysOnDisk, nodeNow, lastConfig, record, storage }: ProgramParts,
   publisher: Publisher,
 ): ProgramKeeper => {
   const { clock, timers, random, log } = core
@@ -75,7 +77,7 @@ export const openProgramKeeper = (
     hasHad ||= states.length > 0
     reporter.report([...states, ...placement.leftovers(wanted)].slice(0, mostOutputs), hasHad)
   }
-  const placement = openPlacement(core, { leaves, lists, record, publisher, outputs }, report)
+  const placement = openPlacement(core, { leaves, lists, record, publisher, nodeNow, outputs }, report)
 
   /** Whether the plane that was last connected has these calls. */
   let offered = false
@@ -195,7 +197,8 @@ export const openProgramKeeper = (
   }
   const isIdle = (): boolean => {
     const { placed, placedUnknown } = lists.current()
-    return (outputs() ?? []).length === 0 && placed.length === 0 && placedUnknown !== true
+    const hasNothing = placed.length === 0 && placedUnknown !== true && !lists.isUnread()
+    return (outputs() ?? []).length === 0 && hasNothing
   }
   /** A second is a long time for a leaf of a minute; an agent without outputs is woken when it gets some. */
   const lookMs = (): number => {

@@ -3,6 +3,7 @@
 import * as path from 'node:path'
 import type { Replaced } from '#platform/file-generations.ts'
 import type { ConfigOutput } from '#wire/programs/programs-api.ts'
+import type { ProgramOf } from './check-generation.ts'
 
 /** One generation of an output: everything in it belongs together, and appears at once. */
 export type Generation = {
@@ -26,7 +27,17 @@ export type Place = {
   readonly mount?: string
 }
 
-export type FoundOutput = Place & { readonly output: string }
+/** The node of this host. */
+export type NodeOfPrograms = Omit<ProgramOf, 'output'>
+
+/** `serial`: of the leaf that programs read there; null: they find none. */
+export type FoundOutput = Place & { readonly output: string; readonly serial: string | null }
+
+export type Found = {
+  readonly outputs: readonly FoundOutput[]
+  /** Why there may be more; null: that is all. `LeftBehind` where trying again is of no use. */
+  readonly more: Error | null
+}
 
 /** `why`: for people, with what to do. */
 export type NoPlace = { readonly by: 'nobody'; readonly why: string }
@@ -46,8 +57,8 @@ export type Publisher = {
   remove(output: string, place: Place): Promise<void>
   /** The directory in which programs find the output, which stays the same over all generations. */
   placeOf(output: ConfigOutput): Place | NoPlace
-  /** Outputs that have files in the places of this host, whoever wanted them; null: it cannot be said now. */
-  found(): readonly FoundOutput[] | null
+  /** Outputs of this node that have files in the places of this host, wanted or not. Those of other nodes are left out. */
+  found(of: NodeOfPrograms): Found
   /** By its name in agent.toml. Throws when it failed or took too long. */
   reload(name: string): Promise<void>
 }
