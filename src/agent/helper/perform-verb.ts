@@ -80,7 +80,7 @@ export const openVerbs = (
   const services = openListedServices(
     runs === 'unit'
       ? servicesAsUnits(mark, environments)
-      : servicesAsChildren(timers, openRunningChildren(stateFolder, trust, log)),
+      : servicesAsChildren(timers, openRunningChildren(stateFolder, trust, log), log),
     () => servicesListed(agentToml, trust),
     turns,
     { timers, log },

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
 import * as fs from 'node:fs'
 import * as path from 'node:path'
 import { test } from 'node:test'
@@ -8,8 +9,8 @@ import { testTrust } from '../../../test/fakes/helped-host.ts'
 import { cleanup } from '../../../test/process/cleanup.ts'
 import { eventually } from '../../../test/process/eventually.ts'
 import { tempFolder } from '../../../test/process/temp-folder.ts'
-import { silentLog } from '#platform/log.ts'
-import { markOf, stillRuns } from '#platform/process-mark.ts'
+import { silentLog, type Log } from '#platform/log.ts'
+import { markOf, stillRuns, type ProcessMark } from '#platform/process-mark.ts'
 import { startUserProcess } from '#platform/user-process.ts'
 import type { ServiceHost, ServiceOrder } from './listed-services.ts'
 import { openRunningChildren, type RunningChildren } from './running-children.ts'
@@ -33,7 +34,7 @@ const ended = async (services: ServiceHost) =>
 
 test('a service whose start the system refuses is tried again by its policy, and says why', async () => {
   const clock = manualClock(0)
-  const services = servicesAsChildren(manualTimers(clock), noChildren)
+  const services = servicesAsChildren(manualTimers(clock), noChildren, silentLog)
   assert.equal(await services.start(order(impossible, 'always')), 'started')
   for (const restarts of [1, 2, 3]) {
     const service = await ended(services)
@@ -46,7 +47,7 @@ test('a service whose start the system refuses is tried again by its policy, and
 })
 
 test('one that is left as it ended is not started by being asked for again, and one that waits for its restart is not hurried', async () => {
-  const services = servicesAsChildren(manualTimers(manualClock(0)), noChildren)
+  const services = servicesAsChildren(manualTimers(manualClock(0)), noChildren, silentLog)
   await services.start(order(['/bin/true'], 'never'))
   assert.equal((await ended(services)).ended, 'exit code 0')
   assert.equal(await services.start(order(['/bin/true'], 'never')), 'kept')
@@ -68,7 +69,7 @@ test('a helper ends what one before it has left, when that was killed, and start
   assert.deepEqual(openRunningChildren(folder, testTrust, silentLog).left(), [], 'it is there, and has them')
   openRunningChildren(folder, testTrust, silentLog, gone).note([left, { ...left, birth: 'another boot/1' }])
   const children = openRunningChildren(folder, testTrust, silentLog)
-  const services = servicesAsChildren(manualTimers(manualClock(0)), children)
+  const services = servicesAsChildren(manualTimers(manualClock(0)), children, silentLog)
   cleanup(t, () => services.close())
   assert.equal(await services.start(order(['/bin/sleep', '600'], 'never')), 'started')
   assert.ok(!stillRuns(left))
@@ -80,4 +81,33 @@ test('a helper ends what one before it has left, when that was killed, and start
     kept.children.map((child) => child.pid),
     [pid],
   )
+})
+
+test('one that a helper before has left and that cannot be ended is named, and keeps no service from starting', async (t) => {
+  // It is in the process group of the test: signals to a group of its own do not reach it.
+  const stuck = spawn('/bin/sleep', ['600'], { stdio: 'ignore' })
+  cleanup(t, () => void stuck.kill('SIGKILL'))
+  const mark = markOf(stuck.pid ?? assert.fail())
+  const noted: (readonly ProcessMark[])[] = []
+  const said: unknown[] = []
+  const log = { ...silentLog, error: (fields: unknown) => void said.push(fields) }
+  const clock = manualClock(0)
+  const timers = manualTimers(clock)
+  const services = servicesAsChildren(
+    timers,
+    { note: (marks) => void noted.push(marks), left: () => [mark] },
+    log as Log,
+  )
+  cleanup(t, () => services.close())
+  const started = services.start(order(['/bin/sleep', '600'], 'never'))
+  timers.advance(15_000)
+  assert.equal(await started, 'started')
+  assert.deepEqual(said, [{ pid: mark.pid }])
+  const pid = (await services.status())[0]?.pid
+  assert.deepEqual(
+    noted.at(-1)?.map((one) => one.pid),
+    [mark.pid, pid],
+    'the next helper tries it again',
+  )
+  assert.ok(stillRuns(mark))
 })

@@ -1,7 +1,8 @@
 // Services of agent.toml as children of the helper, which end with it: for a host without systemd, and a helper started by hand.
 // Those of a helper that was killed are ended by the next one, before it starts any.
 
-import { markOf } from '#platform/process-mark.ts'
+import type { Log } from '#platform/log.ts'
+import { markOf, type ProcessMark } from '#platform/process-mark.ts'
 import { adoptServiceProcess } from '#platform/service-process.ts'
 import type { Cancel, Timers } from '#platform/timers.ts'
 import { startUserProcess, type UserProcess } from '#platform/user-process.ts'
@@ -10,6 +11,8 @@ import { environmentOf } from './run-listed.ts'
 import type { RunningChildren } from './running-children.ts'
 
 const stopWithinMs = 10_000
+/** For the kernel to end what was killed. */
+const endWithinMs = 5_000
 const shownLines = 5
 const firstRestartMs = 500
 const longestRestartMs = 60_000
@@ -24,26 +27,42 @@ type Life = {
   cancelRestart: Cancel
 }
 
-export const servicesAsChildren = (timers: Timers, children: RunningChildren): ServiceHost => {
+export const servicesAsChildren = (timers: Timers, children: RunningChildren, log: Log): ServiceHost => {
   const lives = new Map<string, Life>()
-  const left = Promise.all(children.left().map((mark) => adoptServiceProcess(mark).stop(stopWithinMs)))
+  /** One that cannot be killed, of another user or in a call of the kernel that hangs, holds up no other. */
+  const stopped = async (process: Pick<UserProcess, 'stop'>, pid: number | null): Promise<void> => {
+    const { promise: late, resolve } = Promise.withResolvers<void>()
+    const cancel = timers.after(stopWithinMs + endWithinMs, () => {
+      log.error({ pid }, 'a service does not end: it is left running, and what is asked for is started beside it')
+      resolve()
+    })
+    await Promise.race([process.stop(stopWithinMs), late]).finally(cancel)
+  }
+  /** Of all that has not ended, also those that were given up. Taken at the start of each: its pid may be that of another later. */
+  const marks = new Set<ProcessMark>(children.left())
+  const left = Promise.all(
+    [...marks].map((mark) => {
+      const process = adoptServiceProcess(mark)
+      void process.ended.then(() => marks.delete(mark))
+      return stopped(process, mark.pid)
+    }),
+  )
   /** Also those that are not in `lives` any more: a process may need a while to end. */
   const endings = new Set<Promise<void>>()
   let isClosed = false
 
-  /** Also those that are not in `lives` any more. */
-  const running = new Set<UserProcess>()
-  const note = (): void => children.note([...running].flatMap(({ pid }) => (pid === null ? [] : [markOf(pid)])))
+  const note = (): void => children.note([...marks])
 
   /** One that cannot be started has ended, and is tried again as its policy says. */
   const begin = (life: Life): void => {
     const { command, user, cwd } = life.order
     const process = startUserProcess({ command, user, cwd, env: environmentOf(life.order) })
     life.process = process
-    running.add(process)
+    const mark = process.pid === null ? null : markOf(process.pid)
+    if (mark !== null) marks.add(mark)
     note()
     void process.ended.then(({ code, how }) => {
-      running.delete(process)
+      if (mark !== null) marks.delete(mark)
       note()
       life.process = null
       life.ended = how
@@ -59,7 +78,9 @@ export const servicesAsChildren = (timers: Timers, children: RunningChildren): S
     life.over = true
     life.cancelRestart()
     if (lives.get(life.order.name) === life) lives.delete(life.order.name)
-    const ending = (life.process?.stop(stopWithinMs) ?? Promise.resolve()).then(() => void endings.delete(ending))
+    const { process } = life
+    const stop = process === null ? Promise.resolve() : stopped(process, process.pid)
+    const ending = stop.then(() => void endings.delete(ending))
     endings.add(ending)
     return ending
   }
