@@ -19,7 +19,7 @@ export const openSecretDigest = (stateFolder: string, random: Random): Digest =>
   const file = path.join(stateFolder, 'digest-key')
   let key: Buffer | null = null
   return (value) => {
-    key ??= keptKey(file) ?? newKey(file, random)
+    key ??= keyIn(file, random)
     return shortened(createHmac('sha256', key).update(JSON.stringify(value)).digest('hex'))
   }
 }
@@ -28,12 +28,13 @@ const shortened = (hex: string): string => hex.slice(0, 16)
 
 const keyBytes = 32
 
-const keptKey = (file: string): Buffer | null => {
+const keyIn = (file: string, random: Random): Buffer => {
   try {
-    const key = Buffer.from((readFileIfAny(file) ?? '').trim(), 'hex')
-    return key.length === keyBytes ? key : null
+    const kept = Buffer.from((readFileIfAny(file) ?? '').trim(), 'hex')
+    return kept.length === keyBytes ? kept : newKey(file, random)
   } catch {
-    return null
+    // The disk may give it to the next agent, which then restarts nothing but what this one has started.
+    return random.bytes(keyBytes)
   }
 }
 
