@@ -35,7 +35,7 @@ export const openOwnPublisher = (given: string | null, keysOnDisk: () => boolean
     }),
   remove: (output, { directory, mount }) => {
     if (!namesOfGenerations(directory).includes(output) && mount !== undefined && mountPointOf(directory) !== mount)
-      throw leftBehind(output, directory, `${mount} is not mounted`)
+      throw leftBehind(output, directory, `${mount} is not mounted`, goneDisk)
     if (!pathExists(directory)) return
     const fault = faultOfOwn(directory)
     if (fault !== null) throw leftBehind(output, directory, fault)
@@ -51,8 +51,11 @@ export const openOwnPublisher = (given: string | null, keysOnDisk: () => boolean
 
 const forGood: ReadonlySet<string> = new Set(['EACCES', 'EPERM', 'EROFS', 'ELOOP', 'ENOTDIR'])
 
-const leftBehind = (output: string, directory: string, why: string): LeftBehind =>
-  new LeftBehind(`${path.join(directory, output)} is left there: ${why}; remove it by hand`)
+const leftBehind = (output: string, directory: string, why: string, next = 'remove it by hand'): LeftBehind =>
+  new LeftBehind(`${path.join(directory, output)} is left there: ${why}; ${next}`)
+
+/** An empty one in its place shows that the files are gone. */
+const goneDisk = 'mount it, or once another one, such as a tmpfs, if that disk is gone for good'
 
 /** Another user who can write there, or put another folder in its place, could read a key or have other files removed. */
 const faultOfOwn = (directory: string): string | null =>

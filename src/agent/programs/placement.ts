@@ -99,11 +99,18 @@ export const openPlacement = (
     lists.current().placed.filter(({ output }) => output === name)
   /** First: should the agent end while it writes, the next one knows what to take away. */
   const note = (output: string, place: Place): void => {
-    if (placedOf(output).some((placed) => samePlace(placed, place) && placed.by === place.by)) return
+    const mount = place.by === 'agent' ? mountPointOf(place.directory) : undefined
+    const noted = placedOf(output).find((placed) => samePlace(placed, place) && placed.by === place.by)
+    if (noted !== undefined && noted.mount === mount) return
+    // Both are above the directory: the longer one was mounted then, and is not now.
+    if (noted?.mount !== undefined && mount !== undefined && noted.mount.length > mount.length)
+      throw new Error(
+        `No key is written in ${place.directory}: ${noted.mount} is not mounted. Mount it, or use another --publish DIR`,
+      )
     const before = lists.current().placed
     const others = before.filter((placed) => placed.output !== output || !samePlace(placed, place))
-    const mount = place.by === 'agent' ? { mount: mountPointOf(place.directory) } : {}
-    const kept = lists.keep({ placed: [...others, { output, ...place, ...mount, withdrawn: false }] })
+    const next = { output, ...place, ...(mount !== undefined && { mount }), withdrawn: false }
+    const kept = lists.keep({ placed: [...others, next] })
     if (kept.persisted) return
     lists.keep({ placed: before })
     throw new Error(`Where its files are cannot be noted in the state folder: ${kept.detail}`)
