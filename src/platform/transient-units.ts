@@ -110,6 +110,16 @@ export const limitProperties = ({ memoryBytes, cpus, openFiles }: UnitLimits): r
   ...(openFiles === null ? [] : [`--property=LimitNOFILE=${openFiles}`]),
 ]
 
+/** The kernel's own, which systemd raises. */
+const leastHardOpenFiles = 4096
+
+/** What a service may open at most on this host if nothing else is said. It could set itself any limit up to that one. */
+export const hardOpenFiles = async (): Promise<number> => {
+  const said = await callSystemd('systemctl', ['show', '--property=DefaultLimitNOFILE'])
+  const [, most] = /^DefaultLimitNOFILE=(\d+|infinity)$/m.exec(said) ?? []
+  return most === 'infinity' ? Infinity : Number(most ?? leastHardOpenFiles)
+}
+
 /** systemd replaces $NAME in commands; a child gets it as it is. */
 export const literalWords = (words: readonly string[]): readonly string[] =>
   words.map((word) => word.replaceAll('$', '$$$$'))

@@ -38,6 +38,7 @@ echo "systemctl $*" >> "$here/asked"
 cd "$here/units" || exit 1
 case "$*" in
   *--property=Job*) echo 42; exit 0;;
+  *--property=DefaultLimitNOFILE) echo DefaultLimitNOFILE=64; exit 0;;
   *' reload hanging.service') exec sleep 600;;
 esac
 for word; do case "$word" in
@@ -137,7 +138,8 @@ test('a service is a unit as its user, which is left alone when it is the right 
     environment: { PASSWORD: 'hunter22' },
     working_directory: '/tmp',
     restart: 'on-failure' as const,
-    limits: { memory_bytes: 2 ** 30, cpus: 1.5, open_files: 64 },
+    // More files than the host gives to any service: it gets no more than others.
+    limits: { memory_bytes: 2 ** 30, cpus: 1.5, open_files: 2 ** 30 },
   }
   assert.deepEqual(await host.ask('service.start', { ...start, digest: '0123456789abcdef' }), { outcome: 'started' })
   const started = host.asked().find((line) => line.startsWith('systemd-run')) ?? ''

@@ -3,6 +3,7 @@
 
 import {
   callSystemd,
+  hardOpenFiles,
   lastOfUnits,
   limitProperties,
   literalWords,
@@ -40,7 +41,8 @@ export const servicesAsUnits = (mark: string, folder: string): ServiceHost => {
     const unit = unitOf(order.name)
     const file = environments.write(unit, order.env)
     try {
-      await callSystemd('systemd-run', startArguments(unit, order, file))
+      const limits = await limitsWithin(order.limits)
+      await callSystemd('systemd-run', startArguments(unit, { ...order, limits }, file))
     } catch (error) {
       environments.drop(unit)
       throw error
@@ -75,6 +77,12 @@ export const servicesAsUnits = (mark: string, folder: string): ServiceHost => {
     close: () => Promise.resolve(),
   }
 }
+
+/** The agent may take from what the host gives to every service, and add nothing. */
+const limitsWithin = async ({ openFiles, ...limits }: ServiceOrder['limits']): Promise<ServiceOrder['limits']> => ({
+  ...limits,
+  openFiles: openFiles === null ? null : Math.min(openFiles, await hardOpenFiles()),
+})
 
 /** Pure. */
 const startArguments = (unit: string, order: ServiceOrder, environmentFile: string | null): readonly string[] => [
