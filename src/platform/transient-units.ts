@@ -129,13 +129,15 @@ export type UnitEnvironments = {
   /** The file; null where nothing is set. */
   write(unit: string, env: Readonly<Record<string, string>>): string | null
   drop(unit: string): void
-  /** Removes those of other units: of services that ended while nobody looked, or before the machine was started anew. */
+  /** Removes those of other units that an earlier process has left: of services that ended meanwhile, or before a restart. */
   keepOnly(units: readonly string[]): void
 }
 
 /** `prefix`: of the units whose files are in it. */
 export const openUnitEnvironments = (folder: string, prefix: string): UnitEnvironments => {
   const fileOf = (unit: string): string => path.join(folder, `${unit}.env`)
+  /** By this process: a file is there before its unit is. */
+  const written = new Set<string>()
   const drop = (name: string): void => {
     if (namesIn(folder).includes(name)) removeFile(path.join(folder, name))
   }
@@ -143,12 +145,16 @@ export const openUnitEnvironments = (folder: string, prefix: string): UnitEnviro
     write: (unit, env) => {
       if (Object.keys(env).length === 0) return null
       makeFolder(folder, 0o700)
+      written.add(unit)
       writeEnvironmentFile(fileOf(unit), env)
       return fileOf(unit)
     },
-    drop: (unit) => drop(`${unit}.env`),
+    drop: (unit) => {
+      written.delete(unit)
+      drop(`${unit}.env`)
+    },
     keepOnly: (units) => {
-      const kept = new Set(units.map((unit) => `${unit}.env`))
+      const kept = new Set([...units, ...written].map((unit) => `${unit}.env`))
       for (const name of namesIn(folder)) if (name.startsWith(prefix) && !kept.has(name)) drop(name)
     },
   }

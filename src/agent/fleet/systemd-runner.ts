@@ -46,16 +46,22 @@ export const openSystemdRunner = (stateFolder: string): ServiceRunner => {
     for (const name of names) environments.drop(unitOf(name))
   }
   let isSwept = false
-  /** Before the first start: a file is there before its unit. */
+  /** Of services that ended while no agent ran. What cannot be removed keeps none from starting: it is looked for again. */
   const sweep = (running: readonly Unit[]): void => {
-    if (!isSwept) environments.keepOnly(running.map(({ name }) => unitOf(name)))
-    isSwept = true
+    if (isSwept) return
+    try {
+      environments.keepOnly(running.map(({ name }) => unitOf(name)))
+      isSwept = true
+    } catch {
+      // As above.
+    }
   }
   return {
     kind: 'systemd',
     lookEveryMs: 5_000,
     services: async () => {
       const all = await units()
+      sweep(all)
       const failed = all.filter(({ state }) => state === 'failed').map(({ name }) => unitOf(name))
       const written = await lastOfUnits(failed, mostLines)
       return all.map((unit) => ({ ...unit, output: lastLines(written.get(unitOf(unit.name)) ?? '') }))

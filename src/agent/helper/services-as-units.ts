@@ -34,9 +34,13 @@ export const servicesAsUnits = (mark: string, folder: string): ServiceHost => {
     environments.drop(unitOf(name))
   }
   let swept: Promise<void> | null = null
-  /** Of services that ended while no helper ran. Before the first start: a file is there before its unit. */
   const dropOldEnvironments = async (): Promise<void> =>
     environments.keepOnly((await units()).map(({ name }) => unitOf(name)))
+  /** Of services that ended while no helper ran. What they have left keeps nothing from being done: it is looked for again. */
+  const sweep = async (): Promise<void> => {
+    swept ??= dropOldEnvironments().catch(() => void (swept = null))
+    await swept
+  }
   const begin = async (order: ServiceOrder): Promise<void> => {
     const unit = unitOf(order.name)
     const file = environments.write(unit, order.env)
@@ -52,6 +56,8 @@ export const servicesAsUnits = (mark: string, folder: string): ServiceHost => {
     stop,
     started: async () => (await units()).map(({ name, digest, listing }) => ({ name, digest, listing })),
     status: async () => {
+      // No other service may be started for a long time.
+      await sweep()
       const all = await units()
       const wrong = all.filter(({ state, restarts }) => state === 'ended' || restarts > 0)
       const written = await lastOfUnits(
@@ -64,9 +70,7 @@ export const servicesAsUnits = (mark: string, folder: string): ServiceHost => {
       }))
     },
     start: async (order) => {
-      // What earlier services have left keeps none from starting: it is looked for again with the next.
-      swept ??= dropOldEnvironments().catch(() => void (swept = null))
-      await swept
+      await sweep()
       const before = (await units()).find(({ name }) => name === order.name)
       const isSame = before?.digest === order.digest && before.listing === order.listing
       if (isSame && (before.isKept || order.restart === 'never')) return 'kept'
