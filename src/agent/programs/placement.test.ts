@@ -227,7 +227,6 @@ test('an output that is found stays if the agent has its leaf; any other may be 
     { ...found, serial },
     { ...found, output: 'api', serial },
   ]
-  after.advance(10_000)
   assert.deepEqual(await after.look(), ['remove /outputs/api'])
   assert.deepEqual(after.lists.current().placed, [{ ...found, withdrawn: false }])
   assert.ok(!after.placement.isWithdrawing())

@@ -209,7 +209,9 @@ export const openPlacement = (
   /** After the ledger was damaged: what an earlier configuration has put somewhere must not stay there for good. */
   const findPlaced = async (): Promise<void> => {
     const node = nodeNow()
-    if (lists.current().placedUnknown !== true || node === null || !searches.mayTry(search)) return
+    if (lists.current().placedUnknown !== true || node === null) return
+    // Else with every look: where a new generation is put before the search, the one that was withdrawn would stay beside it.
+    if (searches.isUpToOwner(search) && !searches.mayTry(search)) return
     await searches.attempt(search, () => {
       const { outputs: found, more } = publisher.found(node)
       enter(found, more === null)
