@@ -4,7 +4,7 @@ import { leafFrom, listsFrom } from '#agent/programs/check-answer.ts'
 import { openLeafStore, withLeaf } from '#agent/programs/leaf-store.ts'
 import { openListStore } from '#agent/programs/list-store.ts'
 import { openPlacement } from '#agent/programs/placement.ts'
-import { LeftBehind, type FoundOutput } from '#agent/programs/publisher.ts'
+import { LeftBehind, type FoundOutput, type Place } from '#agent/programs/publisher.ts'
 import { termsOf } from '#agent/programs/wanted-outputs.ts'
 import type { Replaced } from '#platform/file-generations.ts'
 import { silentLog } from '#platform/log.ts'
@@ -34,7 +34,7 @@ export const placingHostIn = (folder: string, ...wanted: ConfigOutput[]) => {
   const done: string[] = []
   const fails = { publish: false, reload: false, remove: false }
   const outputs = { now: wanted as readonly ConfigOutput[] | null }
-  const publishing = { in: '/outputs', replaced: 'durable' as Replaced, left: false }
+  const publishing = { by: 'helper' as Place['by'], in: '/outputs', replaced: 'durable' as Replaced, left: false }
   const found = { now: [] as readonly FoundOutput[] | null }
   /** What every reload waits for. */
   const slow = { reload: Promise.resolve() }
@@ -68,7 +68,9 @@ export const placingHostIn = (folder: string, ...wanted: ConfigOutput[]) => {
             ? { outputs: [], more: new Error('the helper is away') }
             : { outputs: found.now, more: null },
         placeOf: ({ name }) =>
-          name === 'nowhere' ? { by: 'nobody', why: 'there is no place' } : { by: 'helper', directory: publishing.in },
+          name === 'nowhere'
+            ? { by: 'nobody', why: 'there is no place' }
+            : { by: publishing.by, directory: publishing.in },
       },
     },
     () => {},

@@ -129,6 +129,9 @@ test('the environment of a service that ended while no agent looked does not sta
   fs.rmSync(path.join(fake.units, `${prefixOf(folder)}gone.service`))
   await openSystemdRunner(folder).ensure({ ...service('app', 'a'.repeat(16)), terms }, {})
   assert.deepEqual(environments(), ['app'])
+  fs.rmSync(path.join(fake.units, `${prefixOf(folder)}app.service`))
+  await openSystemdRunner(folder).services()
+  assert.deepEqual(environments(), [], 'also where nothing is started')
 })
 
 test('a unit that is the same is left alone, also by the next agent; one that differs or was stopped is replaced', async (t) => {

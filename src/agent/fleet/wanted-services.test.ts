@@ -93,7 +93,17 @@ test('what may hold a secret cannot be guessed from a digest, which is the same 
   }
   assert.notEqual(digestOfFiles(closed, here), digestOfFiles(closed, elsewhere))
   assert.equal(started(here, open, {}).digest, started(elsewhere, open, {}).digest)
-  assert.equal(fs.statSync(path.join(folder, 'digest-key')).mode & 0o777, 0o600)
+  const key = path.join(folder, 'digest-key')
+  assert.equal(fs.statSync(key).mode & 0o777, 0o600)
+  // The disk does not give it now.
+  fs.renameSync(key, `${key}.aside`)
+  fs.mkdirSync(key)
+  const meanwhile = openSecretDigest(folder, systemRandom)
+  assert.notEqual(meanwhile('secret'), here('secret'))
+  assert.equal(meanwhile('secret'), meanwhile('secret'))
+  fs.rmdirSync(key)
+  fs.renameSync(`${key}.aside`, key)
+  assert.equal(openSecretDigest(folder, systemRandom)('secret'), here('secret'))
 })
 
 test('a service that an agent of 0.3 has started is the same after the upgrade', () => {

@@ -259,6 +259,26 @@ test('a ledger that the disk does not give now is not damaged: it stays as it is
   assert.ok(!after.placement.isWithdrawing())
 })
 
+test('no key is written below a mount point while the disk that was mounted there is not', async (t) => {
+  const web = outputOf()
+  const on = host(t, web)
+  on.leaf(web)
+  on.fetch(1)
+  on.publishing.by = 'agent'
+  const noted = { output: 'web', by: 'agent' as const, directory: '/outputs', withdrawn: false }
+  on.lists.keep({ placed: [{ ...noted, mount: '/outputs' }] })
+  assert.deepEqual(await on.look(), [])
+  assert.match(
+    on.stateOf(web).failure ?? '',
+    /^No key is written in \/outputs: \/outputs is not mounted\. Mount it, or use/,
+  )
+  // Noted without it, as by a search.
+  on.lists.keep({ placed: [noted] })
+  on.advance(10_000)
+  assert.deepEqual(await on.look(), ['publish /outputs/web'])
+  assert.deepEqual(on.lists.current().placed, [{ ...noted, mount: '/' }])
+})
+
 test('what was withdrawn is removed as soon as that works, also by the next agent, and is not put there before', async (t) => {
   const web = outputOf()
   const folder = tempFolder(t)
