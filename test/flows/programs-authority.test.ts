@@ -125,6 +125,19 @@ test('a key that cannot be set aside does not end a start', async (t) => {
   assert.notEqual(await programs.sign(leafOrder(setup.clock.nowMs())), null)
 })
 
+test('where there are no programs, nobody loads the denials for their lists', async (t) => {
+  const setup = await setUp(t)
+  let loads = 0
+  const counting: Setup['store'] = { ...setup.store, denials: () => (loads++, setup.store.denials()) }
+  const { listsOf, listOutput } = await opened(setup, counting)
+  const lists = listsOf()
+  assert.deepEqual(await lists.lists(), { roots: [], lists: [] })
+  assert.equal(loads, 0)
+  await listOutput()
+  assert.equal((await lists.lists()).lists.length, 2)
+  assert.equal(loads, 1)
+})
+
 test('while replicas of the release before may run, none is made', async (t) => {
   const setup = await setUp(t)
   const unfinished = { schema: 3, newest: 4, waitsFor: [], failure: null }
