@@ -49,7 +49,8 @@ export class ThreadSocket extends Duplex {
     this.#idle?.refresh()
     this.bytesRead += chunk.length
     this.#unacknowledged += costOf(chunk)
-    if (this.push(chunk)) this.#acknowledge()
+    this.push(chunk)
+    this.#acknowledge()
   }
 
   takeEnd(): void {
@@ -90,8 +91,17 @@ export class ThreadSocket extends Duplex {
     return this
   }
 
-  override _read(): void {
+  /**
+   * A stream also asks for more while nobody reads it, up to its high-water mark, which is of bytes: of records of one byte that
+   * would be a great many. So reading acknowledges, and asking does not.
+   */
+  override _read(): void {}
+
+  /** Everything that is not handed to a reader the moment it comes is read by this. */
+  override read(size?: number): unknown {
+    const chunk: unknown = super.read(size)
     this.#acknowledge()
+    return chunk
   }
 
   override _write(chunk: string | Buffer, encoding: BufferEncoding, done: Written): void {
@@ -132,8 +142,9 @@ export class ThreadSocket extends Duplex {
     if (!isMuch) done()
   }
 
+  /** All of it at once, when nothing waits here any more: HTTP and channels read until nothing is left, or pause and go on later. */
   #acknowledge(): void {
-    if (this.#unacknowledged < acknowledgeFrom) return
+    if (this.readableLength > 0 || this.#unacknowledged < acknowledgeFrom) return
     this.#say(['read', this.#id, this.#unacknowledged])
     this.#unacknowledged = 0
   }

@@ -137,6 +137,26 @@ test('a fleet of none has no share', async (t) => {
   assert.deepEqual(body, { nodes: 0, proven: 0, share: null, why: [] })
 })
 
+test('explain tells what led to the state of a node also behind many renewals of its programs and many refusals', async (t) => {
+  const plane = await setUpOperatorServer(t)
+  const by = { actor: 'node:gpu-001', source: null, correlation: null }
+  const about = { node: 'gpu-001', epoch: 1 }
+  const often = Array.from({ length: 300 }, (_, at) => [
+    entry(by, startMs + at, 'program.renewed', about, { output: 'web' }),
+    entry(by, startMs + at, 'refused', about, { code: 'RATE_LIMITED', attempt: 'POST /v1/renew', detail: null }),
+    entry(by, startMs + at, 'node.renewed', about, { not_after: `day ${at}` }),
+  ])
+  await putNode(plane, 'gpu-001', {}, [
+    entry(by, startMs - 1, 'node.quarantined', about, { reason: 'it was stolen' }),
+    ...often.flat(),
+  ])
+  const { body } = await plane.call('viewer', 'GET', '/v1/nodes/gpu-001/explain')
+  const told = body.chain.map(({ what }: { what: string }) => what)
+  assert.ok(told.includes('quarantined: it was stolen'), told.join())
+  assert.ok(told.includes('renewed: a certificate good until day 299'), told.join())
+  assert.ok(!told.some((what: string) => what.includes('day 298')))
+})
+
 test('explain says what failed, what was tried, what happens next and what an operator could do', async (t) => {
   const plane = await setUpOperatorServer(t)
   const story = { actor: 'node:gpu-001', source: '192.0.2.9', correlation: 'episode-12345678' }

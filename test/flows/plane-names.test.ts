@@ -6,6 +6,7 @@ import { test, type TestContext } from 'node:test'
 import type { Attribution } from '#domain/core/change.ts'
 import { noHardware, type Node, type NodeId } from '#domain/core/node.ts'
 import { isRefusal } from '#domain/core/refusal.ts'
+import type { NameClaim } from '#domain/programs/name-claim.ts'
 import { openServedNames } from '#plane/authority/served-names.ts'
 import { openAuthority } from '#plane/authority/built-in-authority.ts'
 import { endpointSet } from '#plane/core/configuration.ts'
@@ -25,10 +26,10 @@ import { day, operator, setUp, startMs, type Setup } from './authority-setup.ts'
 const by: Attribution = operator
 
 /** A plane that was started with this name. */
-const startNamed = async (setup: Setup, host: string, store = setup.store) => {
+const startNamed = async (setup: Setup, host: string, store = setup.store, more: readonly string[] = []) => {
   const { clock } = setup
   const core = { store, feed: openFeed(), clock, random: systemRandom, timers: manualTimers(clock), log: silentLog }
-  const names = await openServedNames(core, { names: { dns: [host], ip: [] }, host, addresses: [] })
+  const names = await openServedNames(core, { names: { dns: [host, ...more], ip: [] }, host, addresses: [] })
   const authority = await openAuthority(core, {
     custody: await setup.custody(),
     names,
@@ -197,10 +198,13 @@ test('a plane does not start with a name that a node holds, nor with one that a 
   const db = { name: 'dns:db.example', holder, sinceMs: startMs, by: by.actor, carriedUntilMs: 0 }
   // Its program has ended and the name was taken from the node: the leaf is denied, and could still be shown.
   const web = { ...db, name: 'dns:web.example', holder: { kind: 'nobody' }, carriedUntilMs: startMs + day } as const
-  for (const value of [db, web]) {
-    const reads = [{ row: 'name-claim', key: value.name, version: 0 }] as const
-    await store.commit({ reads, writes: [{ put: 'name-claim', value }], entries })
+  const put = async (...claims: readonly NameClaim[]): Promise<void> => {
+    for (const value of claims) {
+      const reads = [{ row: 'name-claim', key: value.name, version: 0 }] as const
+      assert.notEqual(await setup.store.commit({ reads, writes: [{ put: 'name-claim', value }], entries }), 'lost-race')
+    }
   }
+  await put(db, web)
 
   for (const [host, said] of [
     ['db.example', /registered for node db-1/],
@@ -219,31 +223,51 @@ test('a plane does not start with a name that a node holds, nor with one that a 
 
   // A node got a name between the look and the commit that took the wildcard.
   await startNamed(setup, '*.test')
-  const late = { ...db, name: 'dns:db.test' }
-  const reads = [{ row: 'name-claim', key: late.name, version: 0 }] as const
-  await store.commit({ reads, writes: [{ put: 'name-claim', value: late }], entries })
+  await put({ ...db, name: 'dns:db.test' })
   await assert.rejects(startNamed(setup, '*.test'), /db\.test, which \*\.test covers, is registered for node db-1/)
   assert.equal((await store.get('name-claim', 'dns:*.test'))?.value.holder.kind, 'plane', 'it has served that one')
 
-  // Or while the plane starts with it for the first time: the wildcard is given back, else the node gets no leaf any more.
-  const between = { ...db, name: 'dns:db.lab' }
+  // Or while the plane starts with it for the first time: every wildcard is given back, else the node gets no leaf any more.
+  const between = ['dns:db.lab', 'dns:db.net'].map((name) => ({ ...db, name }))
   let isTaken = false
   const commit: Setup['store']['commit'] = async (change) => {
     const done = await setup.store.commit(change)
     if (isTaken || !change.writes.some((write) => write.put === 'name-claim' && write.value.name === 'dns:*.lab'))
       return done
     isTaken = true
-    const free = [{ row: 'name-claim', key: between.name, version: 0 }] as const
-    assert.notEqual(
-      await setup.store.commit({ reads: free, writes: [{ put: 'name-claim', value: between }], entries }),
-      'lost-race',
-    )
+    await put(...between)
     return done
   }
   const racing = { ...store, commit } as Setup['store']
-  await assert.rejects(startNamed(setup, '*.lab', racing), /db\.lab, which \*\.lab covers, is registered for node db-1/)
+  await assert.rejects(
+    startNamed(setup, '*.lab', racing, ['*.net']),
+    /db\.lab, which \*\.lab covers, is registered for node db-1/,
+  )
   assert.ok(isTaken)
-  assert.equal((await store.get('name-claim', 'dns:*.lab'))?.value.holder.kind, 'nobody')
+  for (const wildcard of ['dns:*.lab', 'dns:*.net'])
+    assert.equal((await store.get('name-claim', wildcard))?.value.holder.kind, 'nobody')
+
+  // Another replica has taken the wildcard while this one starts: it serves it, or gives it back itself.
+  const served = {
+    kind: 'plane',
+    use: 'certificate',
+    joinStrings: 0,
+    namedAtMs: null,
+    retaken: false,
+    dropped: null,
+  } as const
+  let isOvertaken = false
+  const commitLate: Setup['store']['commit'] = async (change) => {
+    if (!isOvertaken && change.writes.some((write) => write.put === 'name-claim')) {
+      isOvertaken = true
+      await put({ ...db, name: 'dns:*.two', holder: served }, { ...db, name: 'dns:db.two' })
+    }
+    return setup.store.commit(change)
+  }
+  const overtaken = { ...store, commit: commitLate } as Setup['store']
+  await assert.rejects(startNamed(setup, '*.two', overtaken), /db\.two, which \*\.two covers/)
+  assert.ok(isOvertaken)
+  assert.equal((await store.get('name-claim', 'dns:*.two'))?.value.holder.kind, 'plane')
   assert.ok(!(await startNamed(setup, 'web.example')).served().includes('*.lab'))
 })
 

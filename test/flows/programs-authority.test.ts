@@ -98,6 +98,46 @@ test('a key that a crash left before the commit of its authority is set aside at
   assert.deepEqual(again.roots(), programs.roots())
 })
 
+test('a key that was set aside and that a row names is taken back in the next round, and no successor is made', async (t) => {
+  const setup = await setUp(t)
+  const custody = await setup.custody()
+  const { programs, listOutput } = await opened(setup, setup.store, custody)
+  await listOutput()
+  const signer = (await programs.sign(leafOrder(setup.clock.nowMs())))?.issuer
+  // By another custody: one that made a key itself removes it.
+  const other = await setup.custody()
+  for (const { row } of programs.stored()) await other.setAside(row)
+  await programs.lookAgain()
+  assert.equal(programs.warnings().length, 1)
+  await programs.maintain()
+  assert.deepEqual(programs.warnings(), [])
+  assert.equal((await programs.sign(leafOrder(setup.clock.nowMs())))?.issuer, signer)
+  assert.equal(programs.stored().length, 2)
+})
+
+test('a key that cannot be set aside does not end a start', async (t) => {
+  const setup = await setUp(t)
+  await (await setup.custody()).keep({ role: 'programs-root', id: 'dead' }, 'no key')
+  const custody = await setup.custody()
+  const full: KeyCustody = { ...custody, setAside: () => Promise.reject(new Error('no space left')) }
+  const { programs, listOutput } = await opened(setup, setup.store, full)
+  await listOutput()
+  assert.notEqual(await programs.sign(leafOrder(setup.clock.nowMs())), null)
+})
+
+test('where there are no programs, nobody loads the denials for their lists', async (t) => {
+  const setup = await setUp(t)
+  let loads = 0
+  const counting: Setup['store'] = { ...setup.store, denials: () => (loads++, setup.store.denials()) }
+  const { listsOf, listOutput } = await opened(setup, counting)
+  const lists = listsOf()
+  assert.deepEqual(await lists.lists(), { roots: [], lists: [] })
+  assert.equal(loads, 0)
+  await listOutput()
+  assert.equal((await lists.lists()).lists.length, 2)
+  assert.equal(loads, 1)
+})
+
 test('while replicas of the release before may run, none is made', async (t) => {
   const setup = await setUp(t)
   const unfinished = { schema: 3, newest: 4, waitsFor: [], failure: null }

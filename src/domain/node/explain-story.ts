@@ -25,6 +25,16 @@ export const causalChain = (entries: readonly StoryEntry[], events: readonly Age
 /** Of what happens every day only the last time says something. */
 const routine: readonly EntryType[] = ['node.renewed', 'node.renewal_confirmed']
 
+/**
+ * What a chain is made of, in groups of which each has the last entries of its own: what happens often, or as often as a caller
+ * likes, must not take the place of the rest.
+ */
+export const storyTypes = (): readonly (readonly EntryType[])[] => {
+  const often = [...routine, 'refused'] satisfies EntryType[]
+  const told = Object.keys(sentences) as EntryType[]
+  return [told.filter((type) => !often.includes(type)), ...often.map((type) => [type])]
+}
+
 const withoutRoutine = (entries: readonly StoryEntry[]): readonly StoryEntry[] => {
   const last = new Map(entries.map((entry) => [entry.type, entry]))
   return entries.filter((entry) => !routine.includes(entry.type) || last.get(entry.type) === entry)

@@ -19,6 +19,7 @@ import {
   servingRoots,
   setUnnamedAside,
   signerOf,
+  takeNamedBack,
   warningsOf,
   whatIsDue,
   type ProgramsListAuthority,
@@ -74,6 +75,9 @@ export const openProgramsAuthority = async (
       const token = store.replicas.leadership()
       // A replica of the release before would take these for authorities of the runtime.
       if (!state.wanted || token === null || store.unfinishedUpgrade() !== null) return
+      // Before what is due: a key that lies aside is not gone.
+      await takeNamedBack(parts, state)
+      state.signer = signerOf(parts, state)
       if (whatIsDue(parts, state) !== null) {
         await store.exclusively(async () => {
           await look()
@@ -102,6 +106,7 @@ export const openProgramsAuthority = async (
   })
   await store.exclusively(async () => {
     await look()
+    await takeNamedBack(parts, state)
     await setUnnamedAside(parts, state)
     // One that was taken back may sign.
     state.signer = signerOf(parts, state)

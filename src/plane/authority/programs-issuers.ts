@@ -39,7 +39,7 @@ export type ProgramsState = {
   readonly justWithdrawn: Set<IssuerId>
 }
 
-export const isOfPrograms = ({ role }: Pick<IssuerRow, 'role'>): boolean =>
+export const isOfPrograms = ({ role }: Pick<IssuerRow | KeyName, 'role'>): boolean =>
   role === 'programs-root' || role === 'programs-issuing'
 
 export const isAnyListed = async ({ core: { store } }: ProgramsParts): Promise<boolean> => {
@@ -159,17 +159,37 @@ const succession = (parts: ProgramsParts, { rows }: ProgramsState, made: IssuerR
 
 /**
  * A crash between the keeping of a key and the commit that names it leaves a key that is no authority's. Runs exclusively, at a start:
- * another replica may be between the two.
+ * another replica may be between the two. A key that cannot be moved signs nothing where it lies, so that the start goes on.
  */
-export const setUnnamedAside = async ({ custody }: ProgramsParts, { rows }: ProgramsState): Promise<void> => {
-  const rowOf = ({ role, id }: KeyName): IssuerRow | null =>
-    rows.find(({ value }) => value.role === role && value.id === id)?.value ?? null
-  const ofPrograms = (names: readonly KeyName[]): readonly KeyName[] =>
-    names.filter(({ role }) => role === 'programs-root' || role === 'programs-issuing')
-  for (const name of ofPrograms(custody.asideNames()))
-    if (rowOf(name)?.compromisedAtMs === null) await custody.takeBack(name)
-  for (const name of ofPrograms(custody.names())) if (rowOf(name) === null) await custody.setAside(name)
+export const setUnnamedAside = async (parts: ProgramsParts, state: ProgramsState): Promise<void> => {
+  const { core, custody } = parts
+  for (const name of custody.names()) {
+    if (!isOfPrograms(name) || rowOf(state, name) !== null) continue
+    try {
+      await custody.setAside(name)
+    } catch (error) {
+      core.log.warn({ err: error, key: name.id }, 'a key that is no authority of programs could not be set aside')
+    }
+  }
 }
+
+/** In every round: a commit whose outcome was not known at a start may name a key that was set aside then. */
+export const takeNamedBack = async ({ core, custody }: ProgramsParts, state: ProgramsState): Promise<void> => {
+  for (const name of custody.asideNames()) {
+    if (!isOfPrograms(name) || rowOf(state, name)?.compromisedAtMs !== null) continue
+    try {
+      await custody.takeBack(name)
+    } catch (error) {
+      core.log.warn(
+        { err: error, key: name.id },
+        'the key of an authority of programs was set aside and could not be taken back',
+      )
+    }
+  }
+}
+
+const rowOf = ({ rows }: ProgramsState, { role, id }: KeyName): IssuerRow | null =>
+  rows.find(({ value }) => value.role === role && value.id === id)?.value ?? null
 
 /**
  * Drops the keys that sign nothing any more, not even lists: of issuing CAs that were withdrawn or have ended. Every round looks

@@ -2,7 +2,7 @@
 // A name is claimed in the commit of the certificate that carries it (domain/programs/served-names.ts).
 
 import type { ServerNames } from '#domain/ca/server-certificate.ts'
-import type { ChangePart } from '#domain/core/change.ts'
+import { nextVersion, type ChangePart } from '#domain/core/change.ts'
 import { isRefusal } from '#domain/core/refusal.ts'
 import { bareName, claimedName, wildcardOver, type NameClaim, type PlaneHolder } from '#domain/programs/name-claim.ts'
 import {
@@ -69,7 +69,10 @@ export const openServedNames = async (core: NamesCore, config: NamesConfig): Pro
   const listeners: (() => void)[] = []
   let isStarted = false
   let claims = await planeClaims(core)
-  const servedBefore = new Set(claims.filter(({ holder }) => holder.dropped === null).map(({ name }) => name))
+  /** By name, the version that its row has if the last change that was made here for it is committed. */
+  const offered = new Map<string, number>()
+  /** By name, the version of its row that was committed here: of others it is not known who serves them. */
+  const taken = new Map<string, number>()
 
   const kept = (): readonly ServedClaim[] =>
     claims.filter((claim) => isInCertificates(claim) && !ofCertificates.includes(claim.name))
@@ -89,7 +92,7 @@ export const openServedNames = async (core: NamesCore, config: NamesConfig): Pro
     const rows = await Promise.all(names.map(({ name }) => store.get('name-claim', name)))
     const fresh = names.filter((_, at) => rows[at]?.value.holder.kind !== 'plane').map(({ name }) => name)
     const below = await claimsBelow(core, fresh)
-    return takeNames(
+    const outcome = takeNames(
       names.map((wanted, at) => ({
         ...wanted,
         named: wanted.name === ofUrls,
@@ -99,21 +102,27 @@ export const openServedNames = async (core: NamesCore, config: NamesConfig): Pro
       authorityActor,
       core.clock.nowMs(),
     )
+    if (outcome.kind === 'part') for (const read of outcome.part.reads) offered.set(read.key, nextVersion(read))
+    return outcome
   }
   const take = (names: readonly Wanted[]): Promise<void> =>
     retryLostRaces(bookTries, async () => {
-      const taken = await taking(names)
-      if (taken.kind === 'held') throw nameHeld(taken)
-      const [first, ...others] = taken.part.entries
+      const outcome = await taking(names)
+      if (outcome.kind === 'held') throw nameHeld(outcome)
+      const [first, ...others] = outcome.part.entries
       if (first === undefined) return
-      if ((await commitOnce(core, { ...taken.part, entries: [first, ...others] })) === 'lost-race') return 'lost-race'
+      const change = { ...outcome.part, entries: [first, ...others] } as const
+      if ((await commitOnce(core, change)) === 'lost-race') return 'lost-race'
     })
 
-  /** Left to the plane, a wildcard that it is refused would keep the node that has a name below it from every later leaf. */
+  /**
+   * Left to the plane, a wildcard that it is refused would keep the node that has a name below it from every later leaf. Only one that
+   * was taken here: another replica may serve the others.
+   */
   const giveBack = async (name: string, why: string): Promise<void> => {
     await commitDecision(core, async () => {
       const row = await store.get('name-claim', name)
-      if (row === null) return { kind: 'unchanged' } as const
+      if (row === null || row.version !== taken.get(name)) return { kind: 'unchanged' } as const
       return decideGiveBack({ row, why, by: authorityActor, nowMs: core.clock.nowMs() })
     })
   }
@@ -122,13 +131,12 @@ export const openServedNames = async (core: NamesCore, config: NamesConfig): Pro
   const endStart = async (): Promise<void> => {
     if (isStarted) return
     // A node may have got a name between the look for one below a wildcard and the commit that took the wildcard. After that none does.
-    const [held] = await claimsBelow(core, ofCertificates)
-    if (held !== undefined) {
-      const [name, claim] = held
-      const refused = nameHeld({ kind: 'held', name, claim })
-      if (!servedBefore.has(name)) await giveBack(name, refused.message)
-      throw refused
-    }
+    const refused = [...(await claimsBelow(core, ofCertificates))].map(([name, claim]) => {
+      return { name, error: nameHeld({ kind: 'held', name, claim }) }
+    })
+    for (const { name, error } of refused) await giveBack(name, error.message)
+    const [first] = refused
+    if (first !== undefined) throw first.error
     const done = await commitDecision(core, async () => {
       const others = (await planeClaims(core)).filter(({ name }) => name !== ofUrls)
       const row = await store.get('name-claim', ofUrls)
@@ -150,8 +158,13 @@ export const openServedNames = async (core: NamesCore, config: NamesConfig): Pro
     await take(unclaimed(asAddresses))
     claims = await planeClaims(core)
   }
-  feed.subscribe('served names', ({ writes }) => {
-    if (!writes.some((write) => write.put === 'name-claim' && isOfPlane(write.value))) return
+  feed.subscribe('served names', ({ origin, writes }) => {
+    const written = writes.flatMap((write) => (write.put === 'name-claim' && isOfPlane(write.value) ? write.value : []))
+    if (written.length === 0) return
+    for (const { name } of written) {
+      const version = offered.get(name)
+      if (origin === 'here' && version !== undefined) taken.set(name, version)
+    }
     readAgain().catch((error: unknown) => log.warn({ err: error }, 'the names of the plane could not be read again'))
   })
 
@@ -176,12 +189,12 @@ export const openServedNames = async (core: NamesCore, config: NamesConfig): Pro
     async claimPart(names) {
       if (!isReady(core)) return {}
       const all = namesIn(names)
-      const taken = await taking(all.map((name) => ({ name, use: 'certificate' })))
-      if (taken.kind === 'held') throw nameHeld(taken)
-      const takesBack = taken.part.writes.some(
+      const outcome = await taking(all.map((name) => ({ name, use: 'certificate' })))
+      if (outcome.kind === 'held') throw nameHeld(outcome)
+      const takesBack = outcome.part.writes.some(
         (write) => write.put === 'name-claim' && !ofCertificates.includes(write.value.name),
       )
-      if (!takesBack) return taken.part
+      if (!takesBack) return outcome.part
       await readAgain()
       return 'names have changed'
     },

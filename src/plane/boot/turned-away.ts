@@ -1,5 +1,5 @@
-// Attacks on listeners are counted, and logged as one line a minute for each kind: otherwise anonymous callers could fill the
-// log.
+// Connections that a listener closed because they were beyond its bounds, and requests whose callers hung up. Both are counted. The
+// former are logged with repetitions coalesced, and the latter at debug level only: otherwise anonymous callers could fill the log.
 
 import { coalesced } from '#platform/coalesced-log.ts'
 import type { ConnectionLimits } from '#platform/connections.ts'

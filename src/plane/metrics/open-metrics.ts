@@ -41,10 +41,17 @@ export type Metrics = {
  * Of the process, once for all planes it has had: what measures them cannot be stopped, and would hold on to the plane that it was
  * begun for.
  */
-const processMetrics = new Registry()
-collectDefaultMetrics({ register: processMetrics })
+let processMetrics: Registry | null = null
+
+const openProcessMetrics = (): Registry => {
+  if (processMetrics !== null) return processMetrics
+  processMetrics = new Registry()
+  collectDefaultMetrics({ register: processMetrics })
+  return processMetrics
+}
 
 export const openMetrics = (core: Omit<Core, 'random' | 'log'>): Metrics => {
+  const ofProcess = openProcessMetrics()
   const registry = new Registry()
   const registers = [registry]
   openFleetGauges(core, registers)
@@ -55,7 +62,7 @@ export const openMetrics = (core: Omit<Core, 'random' | 'log'>): Metrics => {
     ...openCounters(registers),
     status: measureStatus(registers),
     measure: (parts) => openPlaneGauges(parts, registers),
-    text: () => Registry.merge([processMetrics, registry]).metrics(),
+    text: () => Registry.merge([ofProcess, registry]).metrics(),
     close,
   }
 }

@@ -22,7 +22,7 @@ import { type Attribution, type NodeDecided, boundedText } from '#domain/core/ch
 import { hardwareIdentity } from '#domain/core/hardware-identity.ts'
 import { decideRegister } from '#domain/enrollment/registration.ts'
 import { commitDecision, type Done } from '#plane/core/commit-decision.ts'
-import { causalChain, type StoryEntry, type AgentEvent } from '#domain/node/explain-story.ts'
+import { causalChain, storyTypes, type StoryEntry, type AgentEvent } from '#domain/node/explain-story.ts'
 import { nextCommands } from '#domain/node/next-commands.ts'
 import { isoTime, parseIsoTime } from '#platform/clock.ts'
 import type { ReportBody, StoryLine } from '#wire/node/report.ts'
@@ -149,16 +149,15 @@ export const detailOf = async (core: FlowCore, sources: NodeSources, node: Node)
   nodeDetail(node, await factsOf(core, sources, node))
 
 /** Enough for the story that is going on, and what led to it. */
-const entriesShown = 200
+const entriesRead = 200
 
 const explain = async (core: FlowCore, sources: NodeSources, node: Node): Promise<NodeExplanation> => {
-  const query = { node: node.id, type: null, after: null, last: entriesShown, limit: entriesShown }
-  const entries = await core.store.journal.read(query)
-  return explanationView(
-    node,
-    await factsOf(core, sources, node),
-    entries.map(({ entry }) => entry),
-  )
+  const query = { node: node.id, after: null, last: entriesRead, limit: entriesRead }
+  const read = await Promise.all(storyTypes().map((type) => core.store.journal.read({ ...query, type })))
+  const entries = read.flat().map(({ entry }) => entry)
+  // As they were written, also those of one commit: the chain keeps the order of what happened at the same time.
+  entries.sort((a, b) => a.atMs - b.atMs || a.sequence - b.sequence)
+  return explanationView(node, await factsOf(core, sources, node), entries)
 }
 
 export type Registration = {

@@ -98,6 +98,8 @@ export const openProgramLists = (core: ListCore, parts: ProgramListParts): Progr
   }
   const current = (): Promise<ListsAnswer> =>
     inTurn(async () => {
+      // Most domains have no programs: their denials may be many, and none of them is on a list.
+      if (parts.programs.stored().length === 0) return { roots: [], lists: [] }
       await load()
       const ids = parts.programs.stored().map(({ row }) => `${row.id}${row.compromisedAtMs ?? ''}`)
       latestMs = nowMs()

@@ -1,5 +1,6 @@
-// One open channel. From the moment it ends no frame of it is handled: the socket is closed without waiting for the other side.
-// A replica whose lease is over sends nothing over it any more.
+// One open channel. From the moment it ends no frame of it is handled and none is written: the socket is closed without waiting for
+// the other side. What was written before, with the reason at its end, is sent first where that takes no longer than a second. A
+// replica whose lease is over writes nothing over it any more but that reason.
 
 import type { WebSocket } from 'ws'
 import type { NodePrincipal } from '#domain/core/principal.ts'
