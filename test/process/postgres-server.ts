@@ -134,7 +134,12 @@ const makeServer = async (settings: Settings, from: 'empty' | Place, env: Settin
       await within('PostgreSQL to end', endsWithinMs, ended)
     },
     async start() {
-      running = await startProcess(found.path, owner, data, place, settings, env)
+      // A process that was just being made when the others were killed ends by itself, and holds the memory of the server until then.
+      running = await eventually(
+        'the server to start',
+        () => startProcess(found.path, owner, data, place, settings, env),
+        { withinMs: 3 * endsWithinMs },
+      )
     },
     async promote() {
       fs.writeFileSync(path.join(data, 'promote'), '')
