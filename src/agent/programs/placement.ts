@@ -2,18 +2,18 @@
 // One thing at a time, except that nothing waits for a reload to be taken away; what fails is tried again, and leaves what was there
 // before.
 
-import { Value } from 'typebox/value'
 import type { AgentCore, AgentParts } from '#agent/core/agent-parts.ts'
 import { tidy, type Trouble } from '#agent/core/trouble.ts'
 import { isoTime } from '#platform/clock.ts'
 import { mountPointOf } from '#platform/paths.ts'
-import { OutputName, type ConfigOutput } from '#wire/programs/programs-api.ts'
+import type { ConfigOutput } from '#wire/programs/programs-api.ts'
 import { buildGeneration, remembered, type Built } from './build-generation.ts'
 import { longestFailure, longestRetryMs, openEfforts } from './efforts.ts'
 import { withoutOutput, type LeafStore, type ProgramLeaf } from './leaf-store.ts'
 import type { KnownList, ListStore, PlacedOutput } from './list-store.ts'
 import type { OutputState } from './output-reporter.ts'
-import { pathOf, samePlace, type FoundOutput, type NodeOfPrograms, type Place, type Publisher } from './publisher.ts'
+import { pathOf, samePlace, type NodeOfPrograms, type Place, type Publisher } from './publisher.ts'
+import { openSearch } from './search-placed.ts'
 import { leafDueAtMs } from './wanted-outputs.ts'
 
 export type Placement = {
@@ -68,7 +68,6 @@ export const openPlacement = (
   const reloads = openEfforts(core, record)
   /** By path. */
   const removals = openEfforts(core, record)
-  const searches = openEfforts(core, record)
   const reloadedAtMs = new Map<string, number>()
   let busy: Promise<void> = Promise.resolve()
   /** Null: none is under way. */
@@ -80,6 +79,8 @@ export const openPlacement = (
 
   const leafOf = (output: string): ProgramLeaf | null =>
     leaves.current().leaves.find((leaf) => leaf.output === output) ?? null
+  const serialOf = (output: string): string | null => leafOf(output)?.serial ?? null
+  const search = openSearch(core, { lists, record, publisher, nodeNow, serialOf })
   const builders = new Map<string, (output: ConfigOutput, leaf: ProgramLeaf, ...known: KnownParts) => Built>()
   const builderOf = (name: string) => {
     const builder = builders.get(name) ?? remembered(buildNow)
@@ -125,7 +126,7 @@ export const openPlacement = (
     if (now?.mark === next.mark && samePlace(now.place, place) && now.isDurable) return
     // Else the key of a revoked node would stay beside the new one, as the generation before.
     if (placedOf(name).some((placed) => placed.withdrawn && samePlace(placed, place))) return
-    const { serial } = leafOf(name) ?? { serial: '' }
+    const serial = serialOf(name) ?? ''
     const isPut = await puts.attempt(name, async () => {
       note(name, place)
       const isDurable = (await publisher.publish(next.generation, place)) === 'durable'
@@ -206,38 +207,6 @@ export const openPlacement = (
     record.changed('programs', 'removed', `Output ${output}: its files in ${placed.directory} were removed.`)
   }
 
-  /** After the ledger was damaged: what an earlier configuration has put somewhere must not stay there for good. */
-  const findPlaced = async (): Promise<void> => {
-    const node = nodeNow()
-    if (lists.current().placedUnknown !== true || node === null) return
-    // Else with every look: where a new generation is put before the search, the one that was withdrawn would stay beside it.
-    if (searches.isUpToOwner(search) && !searches.mayTry(search)) return
-    await searches.attempt(search, () => {
-      const { outputs: found, more } = publisher.found(node)
-      enter(found, more === null)
-      return more === null ? Promise.resolve() : Promise.reject(more)
-    })
-  }
-  /** With the ledger it is lost what was withdrawn: only a leaf that the agent has is known not to be. */
-  const enter = (found: readonly FoundOutput[], isAll: boolean): void => {
-    const known = lists.current().placed
-    const isKnown = (one: FoundOutput): boolean =>
-      known.some((placed) => placed.output === one.output && samePlace(placed, one))
-    const unknown = found.filter((one) => Value.Check(OutputName, one.output) && !isKnown(one))
-    if (unknown.length === 0 && !isAll) return
-    const entered = unknown.map(({ output, by, directory, serial }) => {
-      const withdrawn = serial === null || leafOf(output)?.serial !== serial
-      return { output, by, directory, withdrawn }
-    })
-    lists.keep({ placed: [...known, ...entered], placedUnknown: !isAll })
-    const names = unknown.map((one) => pathOf(one.output, one)).join(', ')
-    const text = `The list of the outputs on this host was damaged. Found in its places: ${names === '' ? 'none' : names}.`
-    log.error({ code: 'ledger_damaged' }, text)
-    record.changed('programs', 'ledger_damaged', tidy(text, longestFailure))
-  }
-  const isSearching = (): boolean =>
-    lists.current().placedUnknown === true && nodeNow() !== null && !searches.isUpToOwner(search)
-
   const withdrawAll = (): void => {
     withdrawsLater = lists.isUnread()
     lists.keep({ placed: lists.current().placed.map((placed) => ({ ...placed, withdrawn: true })) })
@@ -245,7 +214,7 @@ export const openPlacement = (
 
   const settle = async (): Promise<void> => {
     if (withdrawsLater && !lists.isUnread()) withdrawAll()
-    await findPlaced()
+    await search.look()
     const wanted = outputs()
     for (const placed of unwanted(wanted)) if (!isOver) await takeAway(placed)
     if (wanted === null) return
@@ -345,16 +314,16 @@ export const openPlacement = (
     withdraw: async () => {
       withdrawAll()
       removals.forget()
-      searches.forget()
+      search.forget()
       busy = busy.then(async () => {
-        await findPlaced()
+        await search.look()
         for (const placed of lists.current().placed) await takeAway(placed)
       })
       await busy
     },
     isWithdrawing: () =>
       withdrawsLater ||
-      isSearching() ||
+      search.isUnderWay() ||
       lists.current().placed.some((placed) => placed.withdrawn && !removals.isUpToOwner(pathOf(placed.output, placed))),
     close: async () => {
       isOver = true
@@ -362,9 +331,6 @@ export const openPlacement = (
     },
   }
 }
-
-/** The one name in `searches`. */
-const search = 'the list of outputs'
 
 /** A program that is to read its files elsewhere has read nothing of what is there. */
 const loadMarkOf = ({ loadMark }: Pick<Built & { kind: 'built' }, 'loadMark'>, { place }: InPlace): string =>
