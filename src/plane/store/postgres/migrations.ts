@@ -180,4 +180,7 @@ export const migrations: readonly string[] = [
    ${lookupIndexes.map((index) => `${createIndex(index, 'INDEX IF NOT EXISTS')};`).join('\n   ')}
    -- How the outputs of a node stand on its host.
    ALTER TABLE observation ADD COLUMN outputs TEXT;`,
+
+  // 0.5.0
+  `-- No document is written anew: what a row of before lacks is read as older-rows.ts has it.`,
 ]

@@ -176,6 +176,9 @@ export const migrations: readonly string[] = [
    UPDATE token SET doc = json_set(doc, '$.serverName', json('null')) WHERE json_valid(doc);
    -- How the outputs of a node stand on its host.
    ALTER TABLE observation ADD COLUMN outputs TEXT;`,
+
+  // 0.5.0
+  `-- New fields of rows get their value here.`,
 ]
 
 export const newestSchema = migrations.length
