@@ -134,6 +134,24 @@ const waitingForStandby = async (connection: PgConnection): Promise<readonly num
   return rows.map((row) => row['pid'] as number)
 }
 
+/**
+ * The checkpointer tells commits to wait, and nothing shows whether it has read the setting yet: a commit that comes before that is
+ * answered at once, and another is made. `ids`: of all of them, the one that waits last.
+ */
+const commitThatWaits = async (store: Store, connection: PgConnection) => {
+  for (let at = 1; at <= 500; at++) {
+    const outcome = { answered: false }
+    const asked = store.commit(newNode(`n${at}`)).finally(() => (outcome.answered = true))
+    const pids = await eventually('the commit to wait or to be answered', async () => {
+      const waiting = await waitingForStandby(connection)
+      return waiting.length > 0 ? waiting : outcome.answered && []
+    })
+    const ids = Array.from({ length: at }, (_, index) => `n${index + 1}`)
+    if (pids.length > 0) return { asked, outcome, ids, pid: pids[0] as number }
+  }
+  throw new Error('no commit waits for the standby')
+}
+
 for (const [how, call] of [
   ['a wait for the standby that is cancelled', 'pg_cancel_backend'],
   ['a wait for the standby that is ended with its connection', 'pg_terminate_backend'],
@@ -144,23 +162,20 @@ for (const [how, call] of [
     const connection = await connect()
     await committed(store, newNode('before'))
     await standbys(server, connection, 'nobody')
-    let answered = false
-    const asked = store.commit(newNode('n1')).finally(() => (answered = true))
-    const [first] = await eventually('the commit to wait', async () => {
-      const pids = await waitingForStandby(connection)
-      return pids.length > 0 && pids
-    })
-    await connection.run({ name: 'end-wait', text: `SELECT ${call}($1::int)` }, [first ?? 0])
+    const { asked, outcome, ids, pid } = await commitThatWaits(store, connection)
+    await connection.run({ name: 'end-wait', text: `SELECT ${call}($1::int)` }, [pid])
     await eventually('the look-up to wait for the standby as well', async () => {
       const pids = await waitingForStandby(connection)
-      return pids.length > 0 && !pids.includes(first ?? 0)
+      return pids.length > 0 && !pids.includes(pid)
     })
-    const there = await connection.run({ name: 'there', text: `SELECT key FROM node WHERE key = 'n1'` })
+    const there = await connection.run({ name: 'there', text: `SELECT key FROM node WHERE key = $1` }, [
+      ids.at(-1) ?? '',
+    ])
     assert.equal(there.count, 1, 'it can be seen already')
-    assert.equal(answered, false, 'and yet it is not acknowledged')
+    assert.equal(outcome.answered, false, 'and yet it is not acknowledged')
     await standbys(server, connection, '')
     assert.notEqual(await asked, 'lost-race')
-    await assertKept(store, { acknowledged: ['before', 'n1'], rejected: new Set() })
+    await assertKept(store, { acknowledged: ['before', ...ids], rejected: new Set() })
   })
 
 test('a replica that stands still inside a transaction blocks others for a few seconds and loses what it was about to write', async (t) => {
