@@ -34,7 +34,10 @@ test('a node is registered, listed, explained, drained and revoked', async (t) =
     (await muster('node', 'enroll', 'hpc-1', '--mac', mac, '--bmc-serial', 'CN7', '--profile', 'hpc-diskless')).code,
     0,
   )
-  assert.equal((await muster('node', 'list')).out, 'hpc-1  registered  profile hpc-diskless  cert none  never seen\n')
+  const header = /^NAME +STATE +PROFILE +VCLUSTER +CONNECTED +CERT +SEEN +CONDITIONS\n/
+  const listed = await muster('node', 'list')
+  assert.match(listed.out, header)
+  assert.match(listed.out, /\nhpc-1 +registered +hpc-diskless +- +no +none +never +-\n$/)
   assert.equal((await muster('node', 'list', '--state', 'active')).out, '')
   const shown = await muster('node', 'show', 'hpc-1')
   assert.match(shown.out, /^node +hpc-1\nstate +registered/)
@@ -60,16 +63,19 @@ test('several nodes are drained, quarantined and released with one command, a li
   for (const id of ['gpu-001', 'gpu-002']) await muster('node', 'enroll', id)
   const drained = await muster('node', 'drain', 'gpu-001', 'gpu-002', 'nobody')
   assert.equal(drained.code, exitCodes.partly)
-  assert.match(drained.out, /^gpu-001 +registered +.*drained.*\ngpu-002 +registered .*\nnobody +failed +NODE_NOT_FOUND/)
+  assert.match(
+    drained.out,
+    /^NODE +RESULT +DETAIL\ngpu-001 +registered +.*drained.*\ngpu-002 +registered .*\nnobody +failed +NODE_NOT_FOUND/,
+  )
   assert.match(drained.err, /^1 of 3 failed/)
   const cut = await muster('node', 'quarantine', 'gpu-001', 'gpu-002', '--reason', 'odd')
   assert.equal(cut.code, exitCodes.ok, cut.err)
-  assert.match(cut.out, /^gpu-001 +quarantined +effective after \d+ ms +receipt \w+\ngpu-002 +quarantined/)
+  assert.match(cut.out, /\ngpu-001 +quarantined +effective after \d+ ms +\w{26}\ngpu-002 +quarantined/)
   const again = await muster('node', 'quarantine', 'gpu-001', 'gpu-002', '--reason', 'odd', '-o', 'json')
   assert.equal(again.code, exitCodes.partly)
   const { results } = JSON.parse(again.out)
   assert.deepEqual([results[0].receipt, results[0].code], [null, 'NODE_QUARANTINED'])
-  assert.match((await muster('node', 'release', 'gpu-001', 'gpu-002')).out, /^gpu-001 +inactive.*\ngpu-002 +inactive/)
+  assert.match((await muster('node', 'release', 'gpu-001', 'gpu-002')).out, /\ngpu-001 +inactive.*\ngpu-002 +inactive/)
 })
 
 test('a filter with a name that does not exist is refused, and not answered with an empty list', async (t) => {
@@ -131,7 +137,7 @@ test('a batch reports every line, goes on after a failure, and can be repeated',
   const again = await musterWith({ input: good }, 'node', 'enroll', '--batch', '-')
   assert.equal(again.code, 0)
   assert.match(again.err, /30 lines: 0 registered, 30 already there, 0 failed/)
-  assert.equal((await muster('node', 'list')).out.trim().split('\n').length, 30)
+  assert.equal((await muster('node', 'list', '-o', 'name')).out.trim().split('\n').length, 30)
 })
 
 test('profiles and the domain are changed in the words they are shown in', async (t) => {
@@ -182,7 +188,8 @@ test('the journal is listed, filtered and verified', async (t) => {
   await muster('node', 'enroll', 'gpu-001')
   await muster('token', 'create', '--node', 'gpu-001')
   const { out } = await muster('journal', 'list', '--node', 'gpu-001')
-  assert.match(out, /^\d+ {2}\S+Z {2}node\.registered {2}gpu-001 {2}by operator:the-platform-admin/m)
+  assert.match(out, /^ENTRY +TIME +TYPE +NODE +ACTOR +DETAILS\n/)
+  assert.match(out, /^\d+ +\S+Z +node\.registered +gpu-001 +operator:the-platform-admin +epoch=0 /m)
   assert.match((await muster('journal', 'list', '--last', '1')).out, /enrollment_token\.created/)
   assert.equal((await muster('journal', 'list', '--last', '0')).code, 2)
   assert.match((await muster('journal', 'verify')).out, /^chain intact, \d+ entries\n$/)

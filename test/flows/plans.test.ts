@@ -148,7 +148,7 @@ const interrupted = async (t: TestContext) => {
     },
   })
   const planOf = async (action: Parameters<typeof computePlan>[2]): Promise<string> => {
-    const done = await computePlan(plane, plane, action, operator)
+    const done = await computePlan(plane, plane as unknown as PlanParts, action, operator)
     assert.ok(!isRefusal(done))
     return done.plan.id
   }

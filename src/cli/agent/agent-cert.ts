@@ -11,7 +11,8 @@ import { exitCodes } from '#cli/kit/exit-codes.ts'
 import { Failure } from '#cli/kit/failure.ts'
 import { printer } from '#cli/kit/print.ts'
 import { printable } from '#cli/kit/printable.ts'
-import { renderFacts, renderHeadedTable } from '#cli/kit/table.ts'
+import { showList, type Column, type ListOptions } from '#cli/kit/list.ts'
+import { renderFacts } from '#cli/kit/table.ts'
 import type { OutputFileName } from '#domain/programs/output.ts'
 import { parseCertificate } from '#pki/parse-certificate.ts'
 import { allFromPem } from '#pki/pem.ts'
@@ -22,22 +23,29 @@ import { namesIn } from '#platform/folder.ts'
 type Output = NonNullable<StatusFile['outputs']>[number]
 type Options = GlobalOptions & AgentFolderOptions
 
-export const agentCertList = (cli: Cli, options: Options): Promise<void> => {
+export const agentCertList = (cli: Cli, options: Options & ListOptions): Promise<void> => {
   const { status, outputs, nowMs } = found(cli, options)
-  const print = printer(cli, options)
-  const header = ['OUTPUT', 'SERIAL', 'ENDS', 'RENEWED', 'PATH', 'FAILURE']
-  const rows = outputs.map(({ name, serial, not_after, renew_at, place, failure }) => [
-    name,
-    serial ?? '-',
-    not_after === null ? '-' : ends(not_after, nowMs),
-    renew_at === null ? '-' : fromNow(renew_at, nowMs),
-    place ?? '-',
-    failure === null ? '-' : ({ text: failure, colour: 'red' } as const),
-  ])
-  print.answer({ outputs }, (paint) => (rows.length === 0 ? [] : renderHeadedTable(header, rows, paint)))
-  if (rows.length === 0) print.note(whyNone(status))
+  showList(cli, options, { items: outputs, columns: outputColumns(nowMs), body: (shown) => ({ outputs: shown }) })
+  if (outputs.length === 0) printer(cli, options).note(whyNone(status))
   return Promise.resolve()
 }
+
+const outputColumns = (nowMs: number): readonly Column<Output>[] => [
+  { name: 'output', cell: ({ name }) => name },
+  { name: 'serial', cell: ({ serial }) => serial ?? '' },
+  {
+    name: 'ends',
+    cell: ({ not_after: at }) => (at === null ? '' : ends(at, nowMs)),
+    value: ({ not_after: at }) => at,
+  },
+  {
+    name: 'renewed',
+    cell: ({ renew_at: at }) => (at === null ? '' : fromNow(at, nowMs)),
+    value: ({ renew_at: at }) => at,
+  },
+  { name: 'path', cell: ({ place }) => place ?? '' },
+  { name: 'failure', cell: ({ failure }) => (failure === null ? '' : { text: failure, colour: 'red' }) },
+]
 
 const whyNone = ({ node_id: node, outcome }: StatusFile): string => {
   // An agent that gave up, or has no identity, has written down why, and what to do.

@@ -68,7 +68,7 @@ export const agentReadHardware = (cli: Cli, options: GlobalOptions & { readonly 
     write(options.out)
     print.note(`written to ${options.out}`)
   }
-  if (options.out === undefined || print.json) print.answer(report, () => [printableJson(report, 2)])
+  if (options.out === undefined || print.structured) print.answer(report, () => [printableJson(report, 2)])
   if (passedOver.length > 0)
     print.note(`passed over: ${passedOver.slice(0, mostPassedOver).join(', ')}${more(passedOver)}`)
   if (options.out === undefined) print.note(`next: ${registration(hardware_identity)}`)

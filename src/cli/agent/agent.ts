@@ -2,7 +2,7 @@
 
 import { Option, type Command } from 'commander'
 import type { Cli } from '#cli/kit/cli.ts'
-import { noun, loads, verb } from '#cli/kit/verb.ts'
+import { lists, noun, loads, verb } from '#cli/kit/verb.ts'
 import { outputFileNames } from '#domain/programs/output.ts'
 
 export const declareAgent = (agent: Command, cli: Cli): void => {
@@ -116,7 +116,7 @@ const declareAgentCert = (agent: Command, cli: Cli): void => {
     ['muster agent cert list', ''],
     ['muster agent cert list -o json', 'for programs'],
   ]).option(...folder)
-  loads(cli, list, async () => (await import('./agent-cert.ts')).agentCertList)
+  loads(cli, lists(list), async () => (await import('./agent-cert.ts')).agentCertList)
 
   const show = verb(cert, 'show <output>', 'One output: what its certificate says, its files, what is wrong', [
     ['muster agent cert show web', ''],

@@ -2,13 +2,14 @@
 
 import type { Command } from 'commander'
 import type { Cli, GlobalOptions } from '#cli/kit/cli.ts'
-import { noun, performs, verb } from '#cli/kit/verb.ts'
+import { lists, noun, performs, verb } from '#cli/kit/verb.ts'
 import { parseIsoTime } from '#platform/clock.ts'
 import { type AlertView, alertApi } from '#wire/alerts/alert-api.ts'
 import { formatAgo } from '#cli/kit/duration.ts'
 import { connect, everyPage, type OperatorClient } from '#cli/kit/operator-client.ts'
 import { printer } from '#cli/kit/print.ts'
-import { renderHeadedTable, type Cell } from '#cli/kit/table.ts'
+import { showList, type Column, type ListOptions } from '#cli/kit/list.ts'
+import type { Cell } from '#cli/kit/table.ts'
 import { alertKinds } from '#domain/alerts/alert-kinds.ts'
 import { Failure, usageFailure } from '#cli/kit/failure.ts'
 import { inParallel } from '#cli/kit/in-parallel.ts'
@@ -25,7 +26,7 @@ export const declareAlert = (alert: Command, cli: Cli): void => {
     ['muster alert list --all', 'the last of every kind and subject, resolved ones too'],
     ['muster alert list -o json', 'for scripts'],
   ]).option('--all', 'those that are resolved too')
-  performs(cli, list, alertList)
+  performs(cli, lists(list), alertList)
 
   const ack = verb(alert, 'ack [id]', 'Acknowledge an alert; it resolves when its cause is gone', [
     ['muster alert ack 01JCQ7Z6W3M8X9Y0Z1A2B3C4D5', 'an id as alert list shows it'],
@@ -37,21 +38,16 @@ export const declareAlert = (alert: Command, cli: Cli): void => {
   performs(cli, ack, alertAck)
 }
 
-type AlertListOptions = GlobalOptions & { readonly all?: boolean }
+type AlertListOptions = ListOptions & { readonly all?: boolean }
 
 const alertList = async (cli: Cli, options: AlertListOptions): Promise<void> => {
   const alerts = await everyAlert(connect(cli, options), options.all === true)
-  const nowMs = cli.clock.nowMs()
   const print = printer(cli, options)
-  print.answer({ alerts }, (paint) =>
-    alerts.length === 0
-      ? []
-      : renderHeadedTable(
-          ['ALERT', 'SEVERITY', 'KIND', 'SUBJECT', 'SINCE', 'STATE', 'REASON'],
-          alerts.map((alert) => alertRow(alert, nowMs)),
-          paint,
-        ),
-  )
+  showList(cli, options, {
+    items: alerts,
+    columns: alertColumns(cli.clock.nowMs()),
+    body: (shown) => ({ alerts: shown }),
+  })
   if (alerts.some(({ reason }) => reason.length > widestReason)) print.note('whole reasons: muster alert list -o json')
   if (alerts.length > 0) return
   print.note(options.all === true ? 'no alerts yet' : 'no open alerts; all: muster alert list --all')
@@ -66,14 +62,25 @@ const everyAlert = (plane: OperatorClient, all: boolean): Promise<AlertView[]> =
 /** A table is read at a glance; JSON has the reason whole. */
 const widestReason = 400
 
-const alertRow = (alert: AlertView, nowMs: number): Cell[] => [
-  alert.id,
-  { text: alert.severity, colour: alert.severity === 'critical' ? 'red' : 'yellow' },
-  alert.kind,
-  alert.subject,
-  formatAgo(parseIsoTime(alert.since) ?? nowMs, nowMs),
-  stateCell(alert),
-  alert.reason.length <= widestReason ? alert.reason : `${alert.reason.slice(0, widestReason - 1)}…`,
+const alertColumns = (nowMs: number): readonly Column<AlertView>[] => [
+  { name: 'alert', cell: ({ id }) => id },
+  {
+    name: 'severity',
+    cell: ({ severity }) => ({ text: severity, colour: severity === 'critical' ? 'red' : 'yellow' }),
+  },
+  { name: 'kind', cell: ({ kind }) => kind },
+  { name: 'subject', cell: ({ subject }) => subject },
+  {
+    name: 'since',
+    cell: ({ since }) => formatAgo(parseIsoTime(since) ?? nowMs, nowMs),
+    value: ({ since }) => since,
+  },
+  { name: 'state', cell: stateCell },
+  {
+    name: 'reason',
+    cell: ({ reason }) => (reason.length <= widestReason ? reason : `${reason.slice(0, widestReason - 1)}…`),
+    value: ({ reason }) => reason,
+  },
 ]
 
 const stateCell = ({ state, acknowledged_by: by, note }: AlertView): Cell => {

@@ -2,7 +2,7 @@
 
 import type { Command } from 'commander'
 import type { Cli, GlobalOptions } from '#cli/kit/cli.ts'
-import { noun, performs, plans, verb } from '#cli/kit/verb.ts'
+import { lists, noun, performs, plans, verb } from '#cli/kit/verb.ts'
 import { counted } from '#domain/core/in-words.ts'
 import { parseJoinString } from '#wire/core/join-string.ts'
 import { type CreateTokenRequest, tokenApi, type TokenView } from '#wire/enrollment/token-api.ts'
@@ -11,10 +11,11 @@ import { formatSpan, formatAgo } from '#cli/kit/duration.ts'
 import { exitCodes } from '#cli/kit/exit-codes.ts'
 import { Failure, usageFailure } from '#cli/kit/failure.ts'
 import { durationOption, nodeName } from '#cli/kit/arguments.ts'
+import { idFor } from '#cli/kit/id-prefix.ts'
 import { localAddressIn, localWarning } from '#cli/kit/local-address.ts'
 import { connect, type OperatorClient } from '#cli/kit/operator-client.ts'
 import { printer } from '#cli/kit/print.ts'
-import { renderHeadedTable, type Cell } from '#cli/kit/table.ts'
+import { showList, type Column, type ListOptions } from '#cli/kit/list.ts'
 import { withPlan, type PlanOptions } from '#cli/plans/plan.ts'
 import { printable } from '#cli/kit/printable.ts'
 
@@ -42,10 +43,11 @@ export const declareToken = (token: Command, cli: Cli): void => {
     ['muster token list', ''],
     ['muster token list --node gpu-001', ''],
   ]).option('--node <id>', 'only tokens for this node')
-  performs(cli, list, tokenList)
+  performs(cli, lists(list), tokenList)
 
   const revoke = verb(token, 'revoke [id]', 'Withdraw a token that has not been used', [
     ['muster token revoke 01JCQ7Z6W3M8X9Y0Z1A2B3C4D5', 'an id as token list shows it'],
+    ['muster token revoke 01JCQ7Z6W3M8', 'or its beginning, where no other begins so'],
     ['muster token revoke 01JCQ7Z6W3M8X9Y0Z1A2B3C4D5 --plan', 'who could not join without it'],
   ])
   plans(revoke)
@@ -89,7 +91,7 @@ const tokenCreate = async (cli: Cli, options: Options): Promise<void> => {
   }
   const local = localAddressIn(answer.join)
   if (local !== null) print.note(localWarning(local))
-  if (cli.out.isTerminal && !print.json) {
+  if (cli.out.isTerminal && !print.structured) {
     print.note('next: on the machine, save that line to a file and run: muster agent run --join-file FILE')
   }
 }
@@ -110,16 +112,11 @@ const notAJoinString = (): Failure =>
     next: 'Compare the versions: muster version, here and on the plane',
   })
 
-const tokenList = async (cli: Cli, options: GlobalOptions & { node?: string }): Promise<void> => {
+const tokenList = async (cli: Cli, options: ListOptions & { node?: string }): Promise<void> => {
   const answer = await connect(cli, options).ask(tokenApi.list, { query: { node: options.node } })
-  const nowMs = cli.clock.nowMs()
-  printer(cli, options).answer(answer, (paint) =>
-    renderHeadedTable(
-      ['TOKEN', 'STATE', 'FOR', 'PROFILE', 'EXPIRES', 'CREATED BY', 'USED BY'],
-      answer.tokens.map((token) => tokenRow(token, nowMs)),
-      paint,
-    ),
-  )
+  const columns = tokenColumns(cli.clock.nowMs())
+  showList(cli, options, { items: answer.tokens, columns, body: (tokens) => ({ ...answer, tokens }) })
+  if (answer.tokens.length === 0) printer(cli, options).note('no tokens; make one: muster token create --node ID')
 }
 
 /** A code in front of a sentence says it shortly. */
@@ -129,25 +126,39 @@ const stateOf = ({ state, why = null }: TokenView): string =>
 const expiry = (expiresMs: number, nowMs: number): string =>
   expiresMs > nowMs ? `in ${formatSpan(expiresMs - nowMs)}` : formatAgo(expiresMs, nowMs)
 
-export const tokenRow = (token: TokenView, nowMs: number): Cell[] => {
-  const expiresMs = parseIsoTime(token.expires_at) ?? nowMs
-  return [
-    token.id,
-    { text: stateOf(token), colour: token.state === 'unused' ? 'green' : 'dim' },
-    (token.node ?? 'any node') + (token.replace ? ' (replace)' : ''),
-    token.profile,
-    // What has ended otherwise does not expire any more.
-    token.state === 'used' || token.state === 'revoked' ? '-' : expiry(expiresMs, nowMs),
-    token.created_by,
-    token.used_by ?? '-',
-  ]
-}
+const tokenColumns = (nowMs: number): readonly Column<TokenView>[] => [
+  { name: 'token', cell: ({ id }) => id },
+  {
+    name: 'state',
+    cell: (token) => ({ text: stateOf(token), colour: token.state === 'unused' ? 'green' : 'dim' }),
+    value: ({ state }) => state,
+  },
+  {
+    name: 'for',
+    cell: ({ node, replace }) => (node ?? 'any node') + (replace ? ' (replace)' : ''),
+    value: ({ node }) => node,
+  },
+  { name: 'profile', cell: ({ profile }) => profile },
+  {
+    name: 'expires',
+    cell: (token) => (isOver(token) ? '' : expiry(parseIsoTime(token.expires_at) ?? nowMs, nowMs)),
+    value: (token) => (isOver(token) ? null : token.expires_at),
+  },
+  { name: 'created-by', cell: ({ created_by: by }) => by },
+  { name: 'used-by', cell: ({ used_by: by }) => by ?? '' },
+  { name: 'created', cell: ({ created_at: at }) => at, wide: true },
+]
+
+/** What has ended otherwise does not expire any more. */
+const isOver = ({ state }: TokenView): boolean => state === 'used' || state === 'revoked'
 
 const tokenRevoke = withPlan(
   'revoke-token',
   (_options: PlanOptions, id: string | undefined) => ({ kind: 'revoke-token' as const, token: named(id) }),
   async (cli: Cli, options: PlanOptions, id: string | undefined) => {
-    const token = await connect(cli, options).ask(tokenApi.revoke, { params: { id: named(id) } })
+    const plane = connect(cli, options)
+    const known = async () => (await plane.ask(tokenApi.list)).tokens.map((one) => one.id)
+    const token = await plane.ask(tokenApi.revoke, { params: { id: await idFor(named(id), 'token', known) } })
     printer(cli, options).answer(token, () => [`token ${printable(token.id)} ${token.state}`])
   },
 )

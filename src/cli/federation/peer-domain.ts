@@ -2,7 +2,7 @@
 
 import type { Command } from 'commander'
 import type { Cli, GlobalOptions } from '#cli/kit/cli.ts'
-import { noun, performs, verb } from '#cli/kit/verb.ts'
+import { lists, noun, performs, verb } from '#cli/kit/verb.ts'
 import { Value } from 'typebox/value'
 import { createFile } from '#platform/folder.ts'
 import { PeerDomainIntroduction, type PeerDomainView, peerDomainApi } from '#wire/federation/peer-domain-api.ts'
@@ -10,7 +10,8 @@ import { usageFailure } from '#cli/kit/failure.ts'
 import { connect } from '#cli/kit/operator-client.ts'
 import { printer } from '#cli/kit/print.ts'
 import { readText } from '#cli/kit/arguments.ts'
-import { renderFacts, renderHeadedTable } from '#cli/kit/table.ts'
+import { showList, type Column, type ListOptions } from '#cli/kit/list.ts'
+import { renderFacts } from '#cli/kit/table.ts'
 
 export const declarePeerDomain = (peer: Command, cli: Cli): void => {
   noun(peer, [
@@ -30,7 +31,7 @@ export const declarePeerDomain = (peer: Command, cli: Cli): void => {
   const list = verb(peer, 'list', 'List peer domains, and how many of our machines are active there', [
     ['muster peer-domain list', ''],
   ])
-  performs(cli, list, peerDomainList)
+  performs(cli, lists(list), peerDomainList)
 
   const remove = verb(peer, 'remove <name>', 'Exchange nothing with it any more', [
     ['muster peer-domain remove b.example', ''],
@@ -66,21 +67,19 @@ const peerDomainRemove = async (cli: Cli, options: GlobalOptions, name: string):
   show(cli, options, peer)
 }
 
-const peerDomainList = async (cli: Cli, options: GlobalOptions): Promise<void> => {
+const peerDomainList = async (cli: Cli, options: ListOptions): Promise<void> => {
   const answer = await connect(cli, options).ask(peerDomainApi.list)
   const { peer_domains: peers } = answer
-  const print = printer(cli, options)
-  print.answer(answer, (paint) =>
-    peers.length === 0
-      ? []
-      : renderHeadedTable(
-          ['DOMAIN', 'ADDRESS', 'ACTIVE THERE', 'ADDED'],
-          peers.map((peer) => [peer.name, peer.url, String(peer.active_there), peer.added_at]),
-          paint,
-        ),
-  )
-  if (peers.length === 0) print.note('there are none; see: muster peer-domain --help')
+  showList(cli, options, { items: peers, columns, body: (shown) => ({ ...answer, peer_domains: shown }) })
+  if (peers.length === 0) printer(cli, options).note('there are none; see: muster peer-domain --help')
 }
+
+const columns: readonly Column<PeerDomainView>[] = [
+  { name: 'domain', cell: ({ name }) => name },
+  { name: 'address', cell: ({ url }) => url },
+  { name: 'active-there', cell: ({ active_there: count }) => String(count), value: ({ active_there: count }) => count },
+  { name: 'added', cell: ({ added_at: at }) => at },
+]
 
 const introductionIn = (file: string, text: string): PeerDomainIntroduction => {
   const next = 'Make it on the other side: muster peer-domain self --out FILE'

@@ -3,13 +3,14 @@
 import { Option, type Command } from 'commander'
 import { allocationStates } from '#domain/fleet/allocation.ts'
 import type { Cli, GlobalOptions } from '#cli/kit/cli.ts'
-import { noun, performs, verb } from '#cli/kit/verb.ts'
+import { lists, noun, performs, verb } from '#cli/kit/verb.ts'
 import { parseIsoTime } from '#platform/clock.ts'
 import { type AllocationView, allocationApi, type AllocationListQuery } from '#wire/fleet/allocation-api.ts'
 import { formatAgo, moment } from '#cli/kit/duration.ts'
 import { connect, everyPage, type OperatorClient } from '#cli/kit/operator-client.ts'
 import { printer } from '#cli/kit/print.ts'
-import { renderFacts, renderHeadedTable, type Cell } from '#cli/kit/table.ts'
+import { showList, type Column, type ListOptions } from '#cli/kit/list.ts'
+import { renderFacts } from '#cli/kit/table.ts'
 
 export const declareAllocation = (allocation: Command, cli: Cli): void => {
   noun(allocation, [
@@ -37,7 +38,7 @@ export const declareAllocation = (allocation: Command, cli: Cli): void => {
         .choices(['live', 'all', ...allocationStates])
         .default('live'),
     )
-  performs(cli, list, allocationList)
+  performs(cli, lists(list), allocationList)
 
   const show = verb(allocation, 'show <id>', 'One allocation, and what became of it', [
     ['muster allocation show job-17', ''],
@@ -77,29 +78,21 @@ const allocationRelease = async (
   show(cli, options, allocation)
 }
 
-type ListOptions = GlobalOptions & {
+type AllocationListOptions = ListOptions & {
   readonly node?: string
   readonly vcluster?: string
   readonly state: NonNullable<AllocationListQuery['state']>
 }
 
-const allocationList = async (cli: Cli, options: ListOptions): Promise<void> => {
+const allocationList = async (cli: Cli, options: AllocationListOptions): Promise<void> => {
   const allocations = await everyAllocation(connect(cli, options), options)
-  const nowMs = cli.clock.nowMs()
-  const print = printer(cli, options)
-  print.answer({ allocations }, (paint) =>
-    allocations.length === 0
-      ? []
-      : renderHeadedTable(
-          ['ALLOCATION', 'NODE', 'VCLUSTER', 'OWNER', 'STATE', 'CREATED', 'WHY'],
-          allocations.map((one) => allocationRow(one, nowMs)),
-          paint,
-        ),
-  )
-  if (allocations.length === 0) print.note('no such allocations; released ones too: muster allocation list --state all')
+  const columns = allocationColumns(cli.clock.nowMs())
+  showList(cli, options, { items: allocations, columns, body: (shown) => ({ allocations: shown }) })
+  if (allocations.length === 0)
+    printer(cli, options).note('no such allocations; released ones too: muster allocation list --state all')
 }
 
-const everyAllocation = async (plane: OperatorClient, options: ListOptions): Promise<AllocationView[]> => {
+const everyAllocation = async (plane: OperatorClient, options: AllocationListOptions): Promise<AllocationView[]> => {
   const { node, vcluster, state } = options
   return everyPage(
     (after) =>
@@ -110,14 +103,21 @@ const everyAllocation = async (plane: OperatorClient, options: ListOptions): Pro
   )
 }
 
-const allocationRow = (allocation: AllocationView, nowMs: number): Cell[] => [
-  allocation.id,
-  allocation.node,
-  allocation.vcluster,
-  allocation.owner,
-  { text: stateText(allocation), colour: allocation.state === 'releasing' ? 'yellow' : 'plain' },
-  formatAgo(parseIsoTime(allocation.created_at) ?? nowMs, nowMs),
-  allocation.why ?? '',
+const allocationColumns = (nowMs: number): readonly Column<AllocationView>[] => [
+  { name: 'allocation', cell: ({ id }) => id },
+  { name: 'node', cell: ({ node }) => node },
+  { name: 'vcluster', cell: ({ vcluster }) => vcluster },
+  { name: 'owner', cell: ({ owner }) => owner },
+  {
+    name: 'state',
+    cell: (one) => ({ text: stateText(one), colour: one.state === 'releasing' ? 'yellow' : 'plain' }),
+  },
+  {
+    name: 'created',
+    cell: ({ created_at: at }) => formatAgo(parseIsoTime(at) ?? nowMs, nowMs),
+    value: ({ created_at: at }) => at,
+  },
+  { name: 'why', cell: ({ why }) => why ?? '' },
 ]
 
 const stateText = ({ state, forced }: AllocationView): string => (forced ? `${state} by force` : state)

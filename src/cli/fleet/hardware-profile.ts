@@ -2,12 +2,13 @@
 
 import type { Command } from 'commander'
 import type { Cli, GlobalOptions } from '#cli/kit/cli.ts'
-import { collect, noun, performs, verb } from '#cli/kit/verb.ts'
+import { collect, lists, noun, performs, verb } from '#cli/kit/verb.ts'
 import { type HardwareProfileView, hardwareApi } from '#wire/fleet/hardware-api.ts'
 import { usageFailure } from '#cli/kit/failure.ts'
 import { connect } from '#cli/kit/operator-client.ts'
 import { printer } from '#cli/kit/print.ts'
-import { renderFacts, renderHeadedTable } from '#cli/kit/table.ts'
+import { showList, type Column, type ListOptions } from '#cli/kit/list.ts'
+import { renderFacts } from '#cli/kit/table.ts'
 
 export const declareHardwareProfile = (profile: Command, cli: Cli): void => {
   noun(profile, [
@@ -15,7 +16,7 @@ export const declareHardwareProfile = (profile: Command, cli: Cli): void => {
     ['muster node machine gpu-001', 'what a machine comes to, and what is missing'],
   ])
   const list = verb(profile, 'list', 'List hardware profiles', [['muster hardware-profile list', '']])
-  performs(cli, list, hardwareProfileList)
+  performs(cli, lists(list), hardwareProfileList)
 
   const create = verb(
     profile,
@@ -39,27 +40,21 @@ export const declareHardwareProfile = (profile: Command, cli: Cli): void => {
   performs(cli, remove, hardwareProfileRemove)
 }
 
-const hardwareProfileList = async (cli: Cli, options: GlobalOptions): Promise<void> => {
+const hardwareProfileList = async (cli: Cli, options: ListOptions): Promise<void> => {
   const answer = await connect(cli, options).ask(hardwareApi.profiles)
-  const print = printer(cli, options)
-  print.answer(answer, (paint) =>
-    answer.hardware_profiles.length === 0
-      ? []
-      : renderHeadedTable(
-          ['TAG', 'SKU', 'FIRMWARE', 'SLOTS', 'FURTHER TAGS', 'DESCRIPTION'],
-          answer.hardware_profiles.map((profile) => [
-            profile.tag,
-            profile.sku,
-            profile.firmware,
-            String(profile.slots),
-            profile.tags.join(', '),
-            profile.description,
-          ]),
-          paint,
-        ),
-  )
-  if (answer.hardware_profiles.length === 0) print.note('there are none; see: muster hardware-profile create --help')
+  const { hardware_profiles: items } = answer
+  showList(cli, options, { items, columns, body: (shown) => ({ ...answer, hardware_profiles: shown }) })
+  if (items.length === 0) printer(cli, options).note('there are none; see: muster hardware-profile create --help')
 }
+
+const columns: readonly Column<HardwareProfileView>[] = [
+  { name: 'tag', cell: ({ tag }) => tag },
+  { name: 'sku', cell: ({ sku }) => sku },
+  { name: 'firmware', cell: ({ firmware }) => firmware },
+  { name: 'slots', cell: ({ slots }) => String(slots), value: ({ slots }) => slots },
+  { name: 'further-tags', cell: ({ tags }) => tags.join(', ') },
+  { name: 'description', cell: ({ description }) => description },
+]
 
 type CreateOptions = GlobalOptions & {
   readonly firmware: string

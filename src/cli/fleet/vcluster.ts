@@ -2,10 +2,11 @@
 
 import type { Command } from 'commander'
 import type { Cli, GlobalOptions } from '#cli/kit/cli.ts'
-import { noun, performs, plans, verb } from '#cli/kit/verb.ts'
+import { lists, noun, performs, plans, verb } from '#cli/kit/verb.ts'
 import {
   type ChangeVClusterRequest,
   type VClusterBody,
+  type VClusterLine,
   VClusterSettings,
   vclusterApi,
 } from '#wire/fleet/vcluster-api.ts'
@@ -15,15 +16,20 @@ import { connect } from '#cli/kit/operator-client.ts'
 import { withPlan, type PlanOptions } from '#cli/plans/plan.ts'
 import { printer } from '#cli/kit/print.ts'
 import { noEffectNote, parseSettings, settingLines, thatAreSet } from '#cli/kit/settings.ts'
-import { renderFacts, renderHeadedTable } from '#cli/kit/table.ts'
+import { showList, type Column, type ListOptions } from '#cli/kit/list.ts'
+import { renderFacts } from '#cli/kit/table.ts'
+import { counted } from '#domain/core/in-words.ts'
 
 export const declareVCluster = (vcluster: Command, cli: Cli): void => {
   noun(vcluster, [
     ['muster vcluster apply training/', 'training/vcluster.yaml, and the files below training/files/'],
     ['muster node assign gpu-001 gpu-002 --to training', ''],
   ])
-  const list = verb(vcluster, 'list', 'List vClusters', [['muster vcluster list', '']])
-  performs(cli, list, vclusterList)
+  const list = verb(vcluster, 'list', 'List vClusters', [
+    ['muster vcluster list', ''],
+    ['muster vcluster list --sort nodes:desc', 'the largest first'],
+  ])
+  performs(cli, lists(list), vclusterList)
 
   const show = verb(vcluster, 'show <name>', 'Show a vCluster: its policy, its files and services', [
     ['muster vcluster show training', ''],
@@ -94,27 +100,32 @@ A document (the name may be left out in a folder, which then has it):
 In a folder the files below files/ belong to it, with the mode 0755 or 0644; list one under files: to give it another mode or
 to make it a template. Applying it again changes nothing.`
 
-const vclusterList = async (cli: Cli, options: GlobalOptions): Promise<void> => {
+const vclusterList = async (cli: Cli, options: ListOptions): Promise<void> => {
   const answer = await connect(cli, options).ask(vclusterApi.list)
-  const print = printer(cli, options)
-  print.answer(answer, (paint) =>
-    answer.vclusters.length === 0
-      ? []
-      : renderHeadedTable(
-          ['VCLUSTER', 'REVISION', 'POLICY', 'PEERING', 'RUNS', 'DESCRIPTION'],
-          answer.vclusters.map((one) => [
-            one.name,
-            String(one.revision),
-            one.enforcement_mode,
-            one.peering,
-            [`${one.files} file${one.files === 1 ? '' : 's'}`, ...one.services].join(', '),
-            `${one.closed ? '(closed) ' : ''}${one.description}`,
-          ]),
-          paint,
-        ),
-  )
-  if (answer.vclusters.length === 0) print.note('no vClusters; a first one: muster vcluster create training')
+  showList(cli, options, { items: answer.vclusters, columns, body: (vclusters) => ({ ...answer, vclusters }) })
+  if (answer.vclusters.length === 0)
+    printer(cli, options).note('no vClusters; a first one: muster vcluster create training')
 }
+
+const columns: readonly Column<VClusterLine>[] = [
+  { name: 'vcluster', cell: ({ name }) => name },
+  {
+    name: 'nodes',
+    cell: ({ nodes }) => (nodes === undefined ? '' : String(nodes)),
+    value: ({ nodes }) => nodes ?? null,
+  },
+  { name: 'revision', cell: ({ revision }) => String(revision), value: ({ revision }) => revision },
+  { name: 'policy', cell: ({ enforcement_mode: mode }) => mode },
+  { name: 'peering', cell: ({ peering }) => peering },
+  { name: 'runs', cell: ({ files, services }) => [counted(files, 'file'), ...services].join(', ') },
+  {
+    name: 'description',
+    cell: ({ closed, description }) => `${closed ? '(closed) ' : ''}${description}`,
+    value: ({ description }) => description,
+  },
+  { name: 'created', cell: ({ created_at: at }) => at, wide: true },
+  { name: 'created-by', cell: ({ created_by: by }) => by, wide: true },
+]
 
 const vclusterShow = async (cli: Cli, options: GlobalOptions, name: string): Promise<void> => {
   const vcluster = await connect(cli, options).ask(vclusterApi.show, { params: { name }, about: { NAME: name } })

@@ -2,17 +2,17 @@
 
 import type { Command } from 'commander'
 import type { Cli, GlobalOptions } from '#cli/kit/cli.ts'
-import { noun, performs, verb } from '#cli/kit/verb.ts'
-import { connect, type OperatorClient, waitForPlane } from '#cli/kit/operator-client.ts'
+import { lists, noun, performs, verb } from '#cli/kit/verb.ts'
+import { connect, waitForPlane } from '#cli/kit/operator-client.ts'
 import { printer } from '#cli/kit/print.ts'
 import { canonicalJson, type CanonicalValue } from '#plane/store/journal/canonical-json.ts'
 import { printableJson, printable } from '#cli/kit/printable.ts'
-import type { Static } from 'typebox'
-import { type JournalAnswer, type EntryView, journalApi } from '#wire/journal/journal-api.ts'
-import { usageFailure } from '#cli/kit/failure.ts'
+import { journalApi } from '#wire/journal/journal-api.ts'
 import { exitCodes } from '#cli/kit/exit-codes.ts'
+import { askJournal, countOption, type JournalFilter } from './ask-journal.ts'
+import { journalLine } from './journal-lines.ts'
+import { journalList } from './journal-list.ts'
 import { counted } from '#domain/core/in-words.ts'
-import { isoTime } from '#platform/clock.ts'
 
 export const declareJournal = (journal: Command, cli: Cli): void => {
   noun(journal, [
@@ -25,9 +25,18 @@ export const declareJournal = (journal: Command, cli: Cli): void => {
       ['muster journal list', ''],
       ['muster journal list --node gpu-001 --last 200', 'the story of one node'],
       ['muster journal list --type refused', ''],
+      ['muster journal list --since 2h --actor alice', 'what alice did'],
+      ['muster journal list --since 2026-01-05T08:00:00Z --until 2026-01-05T09:00:00Z', ''],
     ]),
-  ).option('--last <count>', 'how many (at most 1000)', '50')
-  performs(cli, list, journalList)
+  )
+    .option('--last <count>', 'how many (at most 1000)', '50')
+    .option('--since <time>', 'from then on: 2h, 3d, or a time such as 2026-01-05T08:00:00Z')
+    .option('--until <time>', 'up to then (without --since: of the day before)')
+    .option(
+      '--actor <name>',
+      'only what this operator, node or part of the plane did (without --since: of the last day)',
+    )
+  performs(cli, lists(list), journalList)
 
   const follow = filters(
     verb(journal, 'follow', 'Entries as they happen, until Ctrl-C', [
@@ -56,12 +65,6 @@ export const declareJournal = (journal: Command, cli: Cli): void => {
 
 const filters = (command: Command): Command =>
   command.option('--node <id>', 'only entries about this node').option('--type <type>', 'only entries of this type')
-
-const journalList = async (cli: Cli, options: JournalFilter & { readonly last: string }): Promise<void> => {
-  const last = countOption(options.last)
-  const page = await askJournal(connect(cli, options), options, { last })
-  printer(cli, options).answer(page, () => page.entries.map(journalLine))
-}
 
 const waitMs = 25_000
 
@@ -101,26 +104,6 @@ const journalExport = async (cli: Cli, options: JournalFilter & { readonly after
   cli.err.write(`${count} entries\n`)
 }
 
-export type JournalFilter = GlobalOptions & { readonly node?: string; readonly type?: string }
-export type Entry = Static<typeof EntryView>
-type JournalPage = Static<typeof JournalAnswer>
-
-const askJournal = (
-  plane: OperatorClient,
-  filter: JournalFilter,
-  page: { last?: number; limit?: number; after?: string; wait_ms?: number },
-): Promise<JournalPage> =>
-  plane.ask(journalApi.read, {
-    query: { node: filter.node, type: filter.type, ...page },
-    timeoutMs: 30_000 + (page.wait_ms ?? 0),
-  })
-
-const countOption = (text: string): number => {
-  const count = /^\d{1,4}$/.test(text) ? Number(text) : 0
-  if (count < 1 || count > 1000) throw usageFailure(`--last ${text} is not a number from 1 to 1000.`)
-  return count
-}
-
 const differ = (rows: number): string => (rows === 1 ? '1 row differs' : `${rows} rows differ`)
 
 /** A long journal takes its time. */
@@ -157,45 +140,4 @@ const journalVerify = async (cli: Cli, options: GlobalOptions): Promise<void> =>
   print.answer(answer, () => [`chain broken${where}${broken === null ? '' : `: ${printable(broken.why)}`}`])
   print.note('next: keep the data folder as it is, and compare with your last export: muster journal export')
   cli.exit.finish(exitCodes.journalBroken)
-}
-
-/** Shown at their own places, or of no use on a line. */
-const placed = [
-  'schema',
-  'domain',
-  'operation',
-  'chain',
-  'sequence',
-  'atMs',
-  'correlation',
-  'type',
-  'actor',
-  'node',
-  'body',
-]
-
-/** One entry as a line for people. What it holds was supplied by nodes too, hence `printable`. */
-export const journalLine = ({ cursor, entry }: Entry): string => {
-  const body = entry['body']
-  const details = [
-    ...Object.entries(entry).filter(([name]) => !placed.includes(name)),
-    ...(typeof body === 'object' && body !== null ? Object.entries(body) : []),
-  ].filter(([, value]) => value !== null)
-  const atMs = entry['atMs']
-  return printable(
-    [
-      textOf(entry['sequence'] ?? cursor),
-      typeof atMs === 'number' ? isoTime(atMs) : '-',
-      textOf(entry['type']),
-      textOf(entry['node']),
-      `by ${textOf(entry['actor'])}`,
-      ...details.map(([name, value]) => `${name}=${textOf(value)}`),
-    ].join('  '),
-  )
-}
-
-const textOf = (value: unknown): string => {
-  if (value === null || value === undefined) return '-'
-  const text = typeof value === 'string' ? value : JSON.stringify(value)
-  return /\s/.test(text) ? JSON.stringify(text) : text
 }

@@ -47,9 +47,12 @@ export type CommandExit = {
   code(): ExitCode
 }
 
+/** `wide`: a table with every column. `name` and `csv`: of lists only (list.ts). */
+export const outputFormats = ['table', 'wide', 'json', 'yaml', 'name', 'csv'] as const
+
 /** Options that every command takes, before or after the verb. */
 export type GlobalOptions = {
-  readonly output: 'table' | 'json'
+  readonly output: (typeof outputFormats)[number]
   readonly data?: string
   readonly url?: string
   readonly ca?: string

@@ -18,7 +18,7 @@ test('nouns, verbs, options and their choices are completed', () => {
   assert.ok(next('node ').includes('quarantine'))
   assert.ok(next('node list --').includes('--state'))
   assert.ok(next('node list --').includes('--output'), 'global options too')
-  assert.deepEqual(next('node list -o '), ['table', 'json'])
+  assert.deepEqual(next('node list -o '), ['table', 'wide', 'json', 'yaml', 'name', 'csv'])
   assert.deepEqual(next('key create alice --role '), ['viewer', 'operator', 'platform-admin'])
   assert.deepEqual(next('completion '), ['bash', 'zsh', 'fish'])
 })

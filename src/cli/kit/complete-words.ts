@@ -62,7 +62,10 @@ export const candidates = (place: Place, typed: string): readonly Candidate[] | 
   const argument = taken[place.position] ?? taken.filter(({ variadic }) => variadic).at(-1)
   if (argument === undefined) return []
   const nounName = command.parent?.name() ?? ''
-  return ofChoices(argument) ?? (['id', 'ids', 'name'].includes(argument.name()) ? (namesByNoun[nounName] ?? []) : [])
+  return (
+    ofChoices(argument) ??
+    (['id', 'ids', 'name', 'names', 'nodes', 'words'].includes(argument.name()) ? (namesByNoun[nounName] ?? []) : [])
+  )
 }
 
 const namesByOption: Readonly<Record<string, KnownNames>> = {

@@ -28,7 +28,7 @@ export const exitCodeMeanings: Readonly<Record<keyof typeof exitCodes, string>> 
   ok: 'done',
   refused: 'the plane refused; its code is printed',
   usage: 'the command line or a file given to it is wrong; nothing was sent',
-  notFound: 'there is no such node, token, profile or key',
+  notFound: 'there is no such node, token, profile or key, or a selector matches none',
   notAllowed: 'no valid operator key, or its role does not allow that',
   journalBroken: 'journal verify: the chain is not intact, or rows differ from it',
   partly: 'several nodes, or lines of node enroll --batch: some failed',
@@ -36,7 +36,8 @@ export const exitCodeMeanings: Readonly<Record<keyof typeof exitCodes, string>> 
   notEffective: 'node revoke, receipt show: decided, and not proven to be in effect everywhere yet',
   inForceHereOnly:
     'node revoke, node quarantine, issuance halt, ca rotate --compromised: in force at the replica that answered only, until its database commits it',
-  onlyPlanned: 'node purge, and node revoke or decommission of several nodes: nothing was done, a plan was made',
+  onlyPlanned:
+    'verbs on nodes that a selector chooses, node purge, and node revoke or decommission of several: nothing was done, a plan was made',
   unavailable: 'no plane answers there',
   fault: 'something broke, here or in the plane',
   tryLater: 'the plane cannot do it now; try again later',

@@ -2,7 +2,7 @@
 
 import { Command, Help, Option } from 'commander'
 import { asCalled } from './as-called.ts'
-import type { Cli } from './cli.ts'
+import { outputFormats, type Cli } from './cli.ts'
 import { exampleLines, exitCodeTable } from './verb.ts'
 
 /** `words`: as they were typed. */
@@ -14,7 +14,7 @@ export const buildProgram = async (cli: Cli, words: readonly string[]): Promise<
     .description('A node trust plane: gives machines a short-lived mTLS identity, keeps it alive, takes it away')
     .helpCommand(false)
     .version(`muster ${cli.version}`)
-    .addOption(new Option('-o, --output <format>', 'how to answer').choices(['table', 'json']).default('table'))
+    .addOption(new Option('-o, --output <format>', 'how to answer').choices(outputFormats).default('table'))
     .option('--data <folder>', 'data folder of the plane on this machine (MUSTER_DATA; default ./data)')
     .option('--url <url>', 'a plane elsewhere: https://HOST:PORT (MUSTER_URL)')
     .option('--ca <file>', 'root certificates to verify --url against (MUSTER_CA; default: the system)')

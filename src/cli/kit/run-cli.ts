@@ -27,7 +27,10 @@ export const runCli = async (args: readonly string[], cli: Cli): Promise<ExitCod
     const help = ['muster', ...commandsIn(program, args).map((command) => command.name()), '--help'].join(' ')
     const failure = error instanceof CommanderError ? ofCommander(error, help) : asFailure(error, help)
     if (failure === null) return exitCodes.ok
-    const lines = program.opts()['output'] === 'json' ? [json(failure, cli)] : renderFailure(failure, cli.hints)
+    const { output } = program.opts<Partial<GlobalOptions>>()
+    // JSON is YAML too.
+    const structured = output === 'json' || output === 'yaml'
+    const lines = structured ? [json(failure, cli)] : renderFailure(failure, cli.hints)
     // What was typed is repeated, and what a command prints ends up in logs.
     cli.err.write(lines.map((line) => redactSecrets(line) + '\n').join(''))
     return failure.exit

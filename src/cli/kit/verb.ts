@@ -3,6 +3,7 @@
 import type { Command } from 'commander'
 import type { Cli, GlobalOptions } from './cli.ts'
 import { exitCodeMeanings, exitCodeNames, exitCodes } from './exit-codes.ts'
+import { usageFailure } from './failure.ts'
 
 export type Example = readonly [command: string, remark: string]
 
@@ -26,7 +27,12 @@ export const performs = <O extends GlobalOptions, A extends readonly unknown[]>(
   run: Run<O, A>,
 ): void => {
   command.action(async (...parsed: unknown[]) => {
-    await run(cli, command.optsWithGlobals(), ...(parsed.slice(0, -2) as unknown as A))
+    const options: O = command.optsWithGlobals()
+    // Before anything is done: an answer that cannot be printed would hide what became of it.
+    if ((options.output === 'name' || options.output === 'csv') && !isList(command)) {
+      throw usageFailure(`-o ${options.output} is a format of lists only.`, 'Use -o table, json or yaml here')
+    }
+    await run(cli, options, ...(parsed.slice(0, -2) as unknown as A))
   })
 }
 
@@ -36,6 +42,15 @@ export const loads = <O extends GlobalOptions, A extends readonly unknown[]>(
   command: Command,
   load: () => Promise<Run<O, A>>,
 ): void => performs(cli, command, async (used: Cli, options: O, ...args: A) => (await load())(used, options, ...args))
+
+/** Makes a command a list (list.ts): only lists have the formats `name` and `csv`. */
+export const lists = (command: Command): Command =>
+  command
+    .option('--sort <column>', 'sort by a column; COLUMN:desc: backwards')
+    .option('--columns <names>', 'show these columns, in this order: name,state (all: -o wide)')
+    .option('--no-headers', 'without the line that names the columns')
+
+const isList = (command: Command): boolean => command.options.some(({ long }) => long === '--columns')
 
 export const exampleLines = (examples: readonly Example[]): string[] => {
   const width = Math.max(...examples.map(([command]) => command.length))
@@ -56,10 +71,6 @@ export const plans = (command: Command): Command =>
   command
     .option('--plan', 'show what it would do, and do nothing')
     .option('--apply <plan>', 'do what that plan has shown, or nothing if something has changed')
-
-/** For commands that do nothing themselves but make a plan, always or for several nodes; `when` says which. */
-export const onlyPlans = (command: Command, when: string): Command =>
-  plans(command).addHelpText('after', `Exit code ${exitCodes.onlyPlanned}: ${when}nothing was done, a plan was made`)
 
 /** For options that may be given several times. */
 export const collect = (value: string, before: readonly string[] | undefined): readonly string[] => [

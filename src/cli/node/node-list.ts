@@ -1,38 +1,43 @@
-import { counted } from '#domain/core/in-words.ts'
-import { parseIsoTime } from '#platform/clock.ts'
+// `muster node list`. A revoked node keeps its record until it is purged; the list leaves such records out unless they are asked for.
+
+import { isoTime, parseIsoTime } from '#platform/clock.ts'
 import type { Recoverability } from '#wire/node/node-evidence.ts'
 import { type NodeView, nodeApi } from '#wire/node/node-api.ts'
-import type { Cli, GlobalOptions } from '#cli/kit/cli.ts'
+import type { Cli } from '#cli/kit/cli.ts'
 import { formatAgo, formatSpan } from '#cli/kit/duration.ts'
+import { Failure } from '#cli/kit/failure.ts'
+import { showList, type Column, type ListOptions } from '#cli/kit/list.ts'
 import { connect, everyPage, type OperatorClient } from '#cli/kit/operator-client.ts'
 import { type Colour, printer } from '#cli/kit/print.ts'
-import { renderTable, type Cell } from '#cli/kit/table.ts'
+import type { Cell } from '#cli/kit/table.ts'
+import { filterNames, type NodeFilter } from './select-options.ts'
 
-type NodeListOptions = GlobalOptions & {
-  readonly state?: NodeView['membership']
-  readonly profile?: string
-  readonly vcluster?: string
-  /** `true`: all of them, with the answer. */
-  readonly recoverable?: 'yes' | 'no' | true
-  readonly schedulable?: 'yes' | 'no'
-}
+type NodeListOptions = ListOptions &
+  NodeFilter & {
+    /** Revoked ones too. */
+    readonly all?: boolean
+    /** `true`: all of them, with the answer. */
+    readonly recoverable?: 'yes' | 'no' | true
+    readonly schedulable?: 'yes' | 'no'
+  }
 
-export const nodeList = async (cli: Cli, options: NodeListOptions): Promise<void> => {
+export const nodeList = async (cli: Cli, options: NodeListOptions, names: readonly string[]): Promise<void> => {
   const plane = connect(cli, options)
-  const nodes = await everyNode(plane, options)
+  const found = await everyNode(plane, options, names)
+  const showsRevoked = options.all === true || options.state !== undefined
+  const nodes = showsRevoked ? found : found.filter(({ membership }) => membership !== 'revoked')
+  showList(cli, options, {
+    items: nodes,
+    columns: nodeColumns(cli.clock.nowMs()),
+    body: (shown) => ({ nodes: shown }),
+    ...usualColumns(options),
+  })
   const print = printer(cli, options)
-  const nowMs = cli.clock.nowMs()
-  print.answer({ nodes }, (paint) =>
-    renderTable(
-      nodes.map((node) => rowFor(options, node, nowMs)),
-      paint,
-    ),
-  )
   if (options.recoverable !== undefined) print.note(shareText(await recoverability(plane)))
-  if (nodes.length > 0) return
-  const filtered = [options.state, options.profile, options.vcluster, options.recoverable, options.schedulable].some(
-    (filter) => filter !== undefined,
-  )
+  const hidden = found.length - nodes.length
+  if (hidden > 0) print.note(`${hidden} revoked not shown; with them: muster node list --all`)
+  if (nodes.length > 0 || hidden > 0) return
+  const filtered = names.length > 0 || [...filterNames, 'recoverable', 'schedulable'].some((name) => name in options)
   print.note(
     filtered ? 'no nodes match; all: muster node list' : 'no nodes; a first one: muster token create --node gpu-001',
   )
@@ -40,23 +45,38 @@ export const nodeList = async (cli: Cli, options: NodeListOptions): Promise<void
 
 export const everyNode = async (
   plane: OperatorClient,
-  options: Pick<NodeListOptions, 'state' | 'profile' | 'vcluster' | 'recoverable' | 'schedulable'>,
+  options: Omit<NodeListOptions, keyof ListOptions>,
+  names: readonly string[] = [],
 ): Promise<NodeView[]> => {
-  const { state, profile, vcluster, schedulable } = options
+  const { state, profile, vcluster, schedulable, condition, connected, tag = [] } = options
   const recoverable = options.recoverable === true ? undefined : options.recoverable
-  return everyPage(
-    (after) =>
-      plane.ask(nodeApi.list, {
-        query: { membership: state, profile, vcluster, schedulable, recoverable, after, limit: 1000 },
-      }),
-    (page) => page.nodes,
-  )
+  // By its old name: planes before 0.5 know no other.
+  const old = { membership: state, profile, vcluster, schedulable, recoverable }
+  const added = { condition, connected, ...joined('tag', tag), ...joined('name', names) }
+  const query = { ...old, ...added, limit: 1000 }
+  try {
+    return await everyPage(
+      (after) => plane.ask(nodeApi.list, { query: { ...query, after } }),
+      (page) => page.nodes,
+    )
+  } catch (error) {
+    const isNew = Object.values(added).some((value) => value !== undefined)
+    throw isNew && error instanceof Failure && error.code === 'REQUEST_INVALID' ? perhapsOlder(error) : error
+  }
 }
 
-const rowFor = ({ recoverable, schedulable }: NodeListOptions, node: NodeView, nowMs: number): Cell[] => {
-  if (recoverable !== undefined) return recoverableRow(node)
-  return schedulable === undefined ? nodeRow(node, nowMs) : schedulableRow(node)
-}
+const joined = <N extends string>(name: N, words: readonly string[]) =>
+  (words.length === 0 ? {} : { [name]: words.join(',') }) as { readonly [K in N]?: string }
+
+/** A plane of the release before refuses what it does not know. */
+const perhapsOlder = (failure: Failure): Failure =>
+  new Failure({
+    exit: failure.exit,
+    code: failure.code,
+    sentence: failure.message,
+    detail: failure.detail,
+    next: 'See muster node list --help. Names, --tag, --condition and --connected need a plane of 0.5: muster version',
+  })
 
 const recoverability = (plane: OperatorClient): Promise<Recoverability> => plane.ask(nodeApi.recoverability)
 
@@ -65,43 +85,65 @@ const shareText = ({ nodes, proven, why }: Recoverability): string => {
   return `${proven} of ${nodes} proven recoverable${rest === '' ? '' : `; not: ${rest}`}`
 }
 
-const recoverableRow = (node: NodeView): Cell[] => {
-  const { id, profile, recoverable } = node
-  return [
-    id,
-    stateCell(node),
-    `profile ${profile}`,
-    { text: recoverable.proven ? 'recoverable' : 'not proven', colour: recoverable.proven ? 'green' : 'yellow' },
-    recoverable.why,
-  ]
+const usualColumns = ({ recoverable, schedulable }: NodeListOptions): { readonly usual?: readonly string[] } => {
+  if (recoverable !== undefined) return { usual: ['name', 'state', 'profile', 'recoverable', 'why'] }
+  if (schedulable === undefined) return {}
+  return { usual: ['name', 'state', 'vcluster', 'scheduling', 'allocations', 'reasons'] }
 }
 
-const schedulableRow = (node: NodeView): Cell[] => {
-  const { id, vcluster, scheduling, allocations } = node
-  return [
-    id,
-    stateCell(node),
-    vcluster === null ? 'no vcluster' : `vcluster ${vcluster}`,
-    { text: scheduling.state, colour: scheduling.state === 'schedulable' ? 'green' : 'yellow' },
-    counted(allocations, 'allocation'),
-    scheduling.reasons.join(', '),
-  ]
-}
-
-/** `gpu-001  active  profile gpu-cloud  cert 23h 59m  seen now`, and what is odd about it. */
-export const nodeRow = (node: NodeView, nowMs: number): Cell[] => [
-  node.id,
-  stateCell(node),
-  `profile ${node.profile}${node.vcluster === null ? '' : ` in ${node.vcluster}`}`,
-  certCell(node, nowMs),
-  seenText(node, nowMs),
-  oddities(node),
+export const nodeColumns = (nowMs: number): readonly Column<NodeView>[] => [
+  { name: 'name', cell: ({ id }) => id },
+  { name: 'state', cell: stateCell, value: ({ membership }) => membership },
+  { name: 'profile', cell: ({ profile }) => profile },
+  { name: 'vcluster', cell: ({ vcluster }) => vcluster ?? '' },
+  { name: 'connected', cell: connectedCell },
+  { name: 'cert', cell: (node) => certCell(node, nowMs), value: ({ cert_not_after: end }) => end },
+  {
+    name: 'seen',
+    cell: (node) => seenText(node, nowMs),
+    value: ({ channel_open: open, last_seen: seen }) => (open ? isoTime(nowMs) : seen),
+  },
+  {
+    name: 'conditions',
+    cell: ({ conditions }) => ({ text: conditions.map(({ name }) => name).join(', '), colour: 'yellow' }),
+  },
+  {
+    name: 'scheduling',
+    cell: ({ scheduling: { state } }) => ({ text: state, colour: state === 'schedulable' ? 'green' : 'yellow' }),
+    wide: true,
+  },
+  {
+    name: 'allocations',
+    cell: ({ allocations }) => String(allocations),
+    value: ({ allocations }) => allocations,
+    wide: true,
+  },
+  { name: 'reasons', cell: ({ scheduling: { reasons } }) => reasons.join(', '), wide: true },
+  {
+    name: 'recoverable',
+    cell: ({ recoverable: { proven } }) => ({
+      text: proven ? 'yes' : 'not proven',
+      colour: proven ? 'green' : 'yellow',
+    }),
+    wide: true,
+  },
+  { name: 'why', cell: ({ recoverable: { why } }) => why, wide: true },
+  { name: 'epoch', cell: ({ epoch }) => String(epoch), value: ({ epoch }) => epoch, wide: true },
+  { name: 'assurance', cell: ({ assurance }) => assurance, wide: true },
+  { name: 'tags', cell: ({ tags = [] }) => tags.join(', '), wide: true },
+  { name: 'since', cell: ({ since }) => since, wide: true },
 ]
 
-const stateCell = ({ membership, unreadable }: NodeView): Cell =>
-  unreadable === undefined
-    ? { text: membership, colour: stateColours[membership] ?? 'plain' }
-    : { text: 'unreadable', colour: 'red' }
+/** `active, draining`: with what keeps work away on purpose. */
+const stateCell = (node: NodeView): Cell => {
+  const { membership, scheduling, provisioning } = node
+  if (node.unreadable !== undefined) return { text: 'unreadable', colour: 'red' }
+  const drain = ['draining', 'drained'].includes(scheduling.state) ? [scheduling.state] : []
+  const { state = 'deployed' } = provisioning ?? {}
+  const also = [...drain, ...(state === 'deployed' ? [] : [state])]
+  const colour = also.length === 0 ? (stateColours[membership] ?? 'plain') : 'yellow'
+  return { text: [membership, ...also].join(', '), colour }
+}
 
 const stateColours: Readonly<Record<string, Colour>> = {
   active: 'green',
@@ -110,23 +152,18 @@ const stateColours: Readonly<Record<string, Colour>> = {
   revoked: 'red',
 }
 
+const connectedCell = ({ channel_open: open }: NodeView): Cell => (open ? { text: 'yes', colour: 'green' } : 'no')
+
 const certCell = (node: NodeView, nowMs: number): Cell => {
   const notAfterMs = node.cert_not_after === null ? null : parseIsoTime(node.cert_not_after)
-  if (notAfterMs === null) return 'cert none'
+  if (notAfterMs === null) return 'none'
   return notAfterMs > nowMs
-    ? `cert ${formatSpan(notAfterMs - nowMs)}`
-    : { text: `cert expired ${formatAgo(notAfterMs, nowMs)}`, colour: 'red' }
+    ? formatSpan(notAfterMs - nowMs)
+    : { text: `expired ${formatAgo(notAfterMs, nowMs)}`, colour: 'red' }
 }
 
 export const seenText = (node: NodeView, nowMs: number): string => {
-  if (node.channel_open) return 'seen now'
+  if (node.channel_open) return 'now'
   const seenMs = node.last_seen === null ? null : parseIsoTime(node.last_seen)
-  return seenMs === null ? 'never seen' : `seen ${formatAgo(seenMs, nowMs)}`
-}
-
-const oddities = (node: NodeView): Cell => {
-  const drain = ['draining', 'drained'].includes(node.scheduling.state) ? [node.scheduling.state] : []
-  const { state = 'deployed' } = node.provisioning ?? {}
-  const provisioning = state === 'deployed' ? [] : [state]
-  return { text: [...drain, ...provisioning, ...node.conditions.map(({ name }) => name)].join(', '), colour: 'yellow' }
+  return seenMs === null ? 'never' : formatAgo(seenMs, nowMs)
 }

@@ -1,14 +1,12 @@
 // What is known of a machine besides its identity, and what it comes to.
 
 import { resourceStates } from '#domain/core/hardware-profile.ts'
-import { provisioningStates } from '#domain/core/node.ts'
 import { type MachineView, type MachineRequest, hardwareApi } from '#wire/fleet/hardware-api.ts'
 import type { Cli, GlobalOptions } from '#cli/kit/cli.ts'
 import { usageFailure } from '#cli/kit/failure.ts'
 import { connect } from '#cli/kit/operator-client.ts'
 import { printer } from '#cli/kit/print.ts'
 import { renderFacts } from '#cli/kit/table.ts'
-import { showState } from './node-act.ts'
 
 type MachineOptions = GlobalOptions & {
   readonly firmware?: string
@@ -27,34 +25,7 @@ export const nodeMachine = async (cli: Cli, options: MachineOptions, id: string)
     Object.keys(body).length === 0
       ? await plane.ask(hardwareApi.machine, { params: { id }, about })
       : await plane.ask(hardwareApi.reportMachine, { params: { id }, body, about })
-  show(cli, options, machine)
-}
-
-/** For adapters, and for people who stand in for one. */
-export const nodeProvisioning = async (
-  cli: Cli,
-  options: GlobalOptions & { readonly detail?: string },
-  id: string,
-  given: string,
-): Promise<void> => {
-  const state = provisioningStates.find((one) => one === given) ?? null
-  if (state === null && given !== 'none') {
-    throw usageFailure(`A machine is ${provisioningStates.join(', ')}, or none, not ${given}`)
-  }
-  const body = { state, ...(options.detail === undefined ? {} : { detail: options.detail }) }
-  const plane = connect(cli, options)
-  const detail = await plane.ask(hardwareApi.reportProvisioning, { params: { id }, body, about: { ID: id } })
-  showState(cli, options, detail)
-}
-
-type TagOptions = GlobalOptions & { readonly add?: readonly string[]; readonly remove?: readonly string[] }
-
-export const nodeTag = async (cli: Cli, options: TagOptions, id: string): Promise<void> => {
-  const { add = [], remove = [] } = options
-  if (add.length + remove.length === 0) throw usageFailure('name at least one tag: --add TAG or --remove TAG')
-  const body = { add, remove }
-  const plane = connect(cli, options)
-  show(cli, options, await plane.ask(hardwareApi.tag, { params: { id }, body, about: { ID: id } }))
+  showMachine(cli, options, machine)
 }
 
 const reportOf = ({ firmware, slot = [], removeSlot = [], ready, evidence = [] }: MachineOptions): MachineRequest => {
@@ -84,7 +55,7 @@ const pairFrom = (text: string): [string, string] => {
   return [text.slice(0, at), text.slice(at + 1)]
 }
 
-const show = (cli: Cli, options: GlobalOptions, machine: MachineView): void =>
+export const showMachine = (cli: Cli, options: GlobalOptions, machine: MachineView): void =>
   printer(cli, options).answer(machine, () =>
     renderFacts([
       ['node', machine.node],

@@ -39,7 +39,7 @@ const nodeFacts = (node: NodeDetail, nowMs: number): Fact[] => [
   ...(node.allocations === 0 ? [] : [['allocations', String(node.allocations)] as const]),
   ['certificates', orNone(node.certificates.map((certificate) => certificateLine(certificate, nowMs)))],
   ...some('programs', programLines(node, nowMs)),
-  ['seen', seenText(node, nowMs).replace(/^seen /, '') + (node.last_seen === null ? '' : ` (${node.last_seen})`)],
+  ['seen', seenText(node, nowMs) + (node.last_seen === null ? '' : ` (${node.last_seen})`)],
   ...some(
     'channels',
     node.sessions.map(

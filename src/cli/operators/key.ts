@@ -3,7 +3,7 @@
 import { Option, type Command } from 'commander'
 import { roles } from '#domain/core/principal.ts'
 import type { Cli, GlobalOptions } from '#cli/kit/cli.ts'
-import { noun, performs, verb } from '#cli/kit/verb.ts'
+import { lists, noun, performs, verb } from '#cli/kit/verb.ts'
 import type { Static } from 'typebox'
 import { parseIsoTime } from '#platform/clock.ts'
 import { type KeyView, keyApi } from '#wire/operators/key-api.ts'
@@ -12,7 +12,8 @@ import type { OfflineOptions } from './key-create-offline.ts'
 import { connect } from '#cli/kit/operator-client.ts'
 import { printer } from '#cli/kit/print.ts'
 import { printable } from '#cli/kit/printable.ts'
-import { renderHeadedTable, type Cell } from '#cli/kit/table.ts'
+import { showList, type Column, type ListOptions } from '#cli/kit/list.ts'
+import type { Cell } from '#cli/kit/table.ts'
 
 export const declareKey = (key: Command, cli: Cli): void => {
   noun(key, [['muster key list', '']])
@@ -31,7 +32,7 @@ export const declareKey = (key: Command, cli: Cli): void => {
   performs(cli, create, keyCreate)
 
   const list = verb(key, 'list', 'List keys; never the keys themselves', [['muster key list', '']])
-  performs(cli, list, keyList)
+  performs(cli, lists(list), keyList)
 
   const revoke = verb(key, 'revoke <id>', 'Withdraw a key, at once', [
     ['muster key revoke 01JCQ7Z6W3M8', 'an id as key list shows it'],
@@ -55,20 +56,27 @@ const keyCreate = async (
   print.note('next: keep it in a file of mode 0600 and pass --key-file FILE or set MUSTER_KEY_FILE')
 }
 
-const keyList = async (cli: Cli, options: GlobalOptions): Promise<void> => {
+const keyList = async (cli: Cli, options: ListOptions): Promise<void> => {
   const answer = await connect(cli, options).ask(keyApi.list)
-  const nowMs = cli.clock.nowMs()
-  const ago = (time: string) => formatAgo(parseIsoTime(time) ?? nowMs, nowMs)
-  printer(cli, options).answer(answer, (paint) =>
-    renderHeadedTable(
-      ['KEY', 'NAME', 'ROLE', 'CREATED', 'BY', 'STATE'],
-      answer.keys.map((key) => [key.id, key.name, key.role, ago(key.created_at), key.created_by, stateOf(key, ago)]),
-      paint,
-    ),
-  )
+  const columns = keyColumns(cli.clock.nowMs())
+  showList(cli, options, { items: answer.keys, columns, body: (keys) => ({ ...answer, keys }) })
 }
 
-const stateOf = ({ forged, revoked_at: revokedAt }: Static<typeof KeyView>, ago: (time: string) => string): Cell => {
+type Key = Static<typeof KeyView>
+
+const keyColumns = (nowMs: number): readonly Column<Key>[] => {
+  const ago = (time: string) => formatAgo(parseIsoTime(time) ?? nowMs, nowMs)
+  return [
+    { name: 'key', cell: ({ id }) => id },
+    { name: 'name', cell: ({ name }) => name },
+    { name: 'role', cell: ({ role }) => role },
+    { name: 'created', cell: ({ created_at: at }) => ago(at), value: ({ created_at: at }) => at },
+    { name: 'by', cell: ({ created_by: by }) => by },
+    { name: 'state', cell: (key) => stateOf(key, ago) },
+  ]
+}
+
+const stateOf = ({ forged, revoked_at: revokedAt }: Key, ago: (time: string) => string): Cell => {
   if (forged === true) return { text: 'forged, grants nothing', colour: 'red' }
   return revokedAt === null ? { text: 'valid', colour: 'green' } : { text: `revoked ${ago(revokedAt)}`, colour: 'dim' }
 }

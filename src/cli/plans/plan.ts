@@ -4,10 +4,10 @@ import type { Command } from 'commander'
 import type { Cli, GlobalOptions } from '#cli/kit/cli.ts'
 import { noun, performs, verb } from '#cli/kit/verb.ts'
 import type { PlanAction } from '#domain/plans/plan.ts'
-import { type PlanView, type PlanActionBody, planApi } from '#wire/plans/plan-api.ts'
+import { type PlanApplied, type PlanView, type PlanActionBody, planApi } from '#wire/plans/plan-api.ts'
 import { exitCodes } from '#cli/kit/exit-codes.ts'
-import { usageFailure } from '#cli/kit/failure.ts'
-import { connect } from '#cli/kit/operator-client.ts'
+import { Failure, usageFailure } from '#cli/kit/failure.ts'
+import { connect, type OperatorClient } from '#cli/kit/operator-client.ts'
 import { type Paint, printer } from '#cli/kit/print.ts'
 import { receiptProgress } from '#cli/revocation/receipt-lines.ts'
 import { renderFacts, renderHeadedTable, type Cell } from '#cli/kit/table.ts'
@@ -26,7 +26,7 @@ export const declarePlan = (plan: Command, cli: Cli): void => {
   performs(cli, apply, (used: Cli, options: GlobalOptions, id: string) => requestApply(used, options, id, null))
 }
 
-export type PlanOptions = GlobalOptions & { readonly plan?: boolean; readonly apply?: string }
+export type PlanOptions = GlobalOptions & { readonly plan?: boolean; readonly apply?: string; readonly yes?: boolean }
 
 /** Long for whom it concerns: every node is a transaction of its own. */
 const timeoutMs = 600_000
@@ -39,39 +39,73 @@ export const withPlan =
     otherwise: (cli: Cli, options: O, ...args: A) => Promise<void>,
   ) =>
   async (cli: Cli, options: O, ...args: A): Promise<void> => {
-    if (options.apply !== undefined && options.plan === true) {
-      throw usageFailure('--plan shows and --apply does: give one of them.')
-    }
-    if (options.apply !== undefined) {
-      if (saysWhat(options, args)) {
-        const why = 'A plan says already what is to be done, to whom and why: --apply takes no more than its id.'
-        throw usageFailure(why, `See it: muster plan show ${options.apply}; do it: muster plan apply ${options.apply}`)
-      }
-      return requestApply(cli, options, options.apply, kind)
-    }
-    if (options.plan === true) return computePlan(cli, options, actionOf(options, ...args))
+    if (await givenPlan(cli, options, kind, args)) return
+    if (options.plan === true) return planOrDo(cli, options, [actionOf(options, ...args)])
     return otherwise(cli, options, ...args)
   }
+
+/** Applies the plan of `--apply`; false: none is given. */
+export const givenPlan = async (
+  cli: Cli,
+  options: PlanOptions,
+  kind: PlanAction['kind'],
+  args: readonly unknown[],
+): Promise<boolean> => {
+  if (options.plan === true && (options.apply !== undefined || options.yes === true)) {
+    throw usageFailure(`--plan shows and ${options.yes === true ? '--yes' : '--apply'} does: give one of them.`)
+  }
+  if (options.apply === undefined) return false
+  if (saysWhat(options, args)) {
+    const why = 'A plan says already what is to be done, to whom and why: --apply takes no more than its id.'
+    throw usageFailure(why, `See it: muster plan show ${options.apply}; do it: muster plan apply ${options.apply}`)
+  }
+  await requestApply(cli, options, options.apply, kind)
+  return true
+}
+
+/** Options beside the nodes themselves that a plan has settled already. */
+const settled = [
+  ...['reason', 'reasonCode', 'force', 'compromised', 'to', 'add', 'remove', 'unhealthy', 'ok', 'detail', 'done'],
+  ...['from', 'state', 'profile', 'vcluster', 'condition', 'tag', 'connected'],
+]
 
 /** Who names another node beside a plan would otherwise do harm to one he has not named. */
 const saysWhat = (options: object, args: readonly unknown[]): boolean =>
   args.some((arg) => (Array.isArray(arg) ? arg.length > 0 : arg !== undefined)) ||
-  ['reason', 'reasonCode', 'force', 'compromised'].some((name) => name in options)
+  settled.some((name) => name in options)
 
-const computePlan = async (cli: Cli, options: GlobalOptions, action: PlanActionBody): Promise<void> => {
-  const about = 'nodes' in action ? { ID: action.nodes[0] ?? 'ID' } : {}
-  const body = { action }
-  const plan = await connect(cli, options).ask(planApi.compute, { body, about, timeoutMs })
+/**
+ * Shows what the actions would do; with `--yes`, does it. A script that takes a plan for the deed would be wrong: unless it has asked
+ * for one, its exit code says so.
+ */
+export const planOrDo = async (cli: Cli, options: PlanOptions, actions: readonly PlanActionBody[]): Promise<void> => {
+  const plane = connect(cli, options)
+  const planned: PlanView[] = []
+  for (const action of actions) planned.push(await computed(plane, action))
+  if (options.yes === true) return applyAll(cli, options, plane, planned)
   const print = printer(cli, options)
-  print.answer(plan, (paint) => planLines(plan, paint).map((line) => cli.hints.asCalled(line)))
-  print.note(`nothing was done; to do this, until ${plan.expires_at}: muster plan apply ${plan.id}`)
+  print.answer(planned.length === 1 ? planned[0] : { plans: planned }, (paint) =>
+    planned.flatMap((plan) => planLines(plan, paint)).map((line) => cli.hints.asCalled(line)),
+  )
+  for (const { id, expires_at: until } of planned) {
+    print.note(`nothing was done; to do this, until ${until}: muster plan apply ${id}`)
+  }
+  if (options.plan !== true) cli.exit.finish(exitCodes.onlyPlanned)
 }
 
-/** For an order that is only carried out as planned. A script that takes this for done would be wrong: its exit code says so. */
-export const onlyPlan = async (cli: Cli, options: GlobalOptions, action: PlanActionBody): Promise<void> => {
-  await computePlan(cli, options, action)
-  cli.exit.finish(exitCodes.onlyPlanned)
+const computed = async (plane: OperatorClient, action: PlanActionBody): Promise<PlanView> => {
+  const about = 'nodes' in action ? { ID: action.nodes?.[0] ?? 'ID' } : {}
+  const plan = await plane.tryAsk(planApi.compute, { body: { action }, about, timeoutMs })
+  if (!(plan instanceof Failure)) return plan
+  throw 'select' in action && plan.code === 'REQUEST_INVALID' ? perhapsOlder(plan) : plan
 }
+
+/** A plane of the release before refuses what it does not know. */
+const perhapsOlder = ({ exit, code, message, detail }: Failure): Failure =>
+  new Failure({
+    ...{ exit, code, detail, sentence: message },
+    next: 'Selectors need a plane of 0.5: compare muster version, here and on the plane. Ids work with any',
+  })
 
 const showPlan = async (cli: Cli, options: GlobalOptions, id: string): Promise<void> => {
   const plan = await askPlan(cli, options, id)
@@ -89,24 +123,37 @@ export const requestApply = async (
   if (kind !== null && action !== kind) {
     throw usageFailure(`${id} is a plan for something else: ${action}.`, `muster plan apply ${id}`)
   }
-  const applied = await connect(cli, options).ask(planApi.apply, { params: { id }, timeoutMs })
+  showApplied(cli, options, [await connect(cli, options).ask(planApi.apply, { params: { id }, timeoutMs })])
+}
+
+const applyAll = async (
+  cli: Cli,
+  options: GlobalOptions,
+  plane: OperatorClient,
+  planned: readonly PlanView[],
+): Promise<void> => {
+  const applied: PlanApplied[] = []
+  for (const { id } of planned) applied.push(await plane.ask(planApi.apply, { params: { id }, timeoutMs }))
+  showApplied(cli, options, applied)
+}
+
+const showApplied = (cli: Cli, options: GlobalOptions, applied: readonly PlanApplied[]): void => {
+  const steps = applied.flatMap((one) => one.steps)
   const print = printer(cli, options)
-  print.answer(applied, (paint) =>
-    renderHeadedTable(
-      ['SUBJECT', 'OUTCOME', 'PROOF'],
-      applied.steps.map(({ subject, done, code, detail, receipt }): Cell[] => [
-        subject,
-        done ? 'done' : { text: `${code ?? 'refused'}${detail === null ? '' : `: ${detail}`}`, colour: 'red' },
-        receipt === null ? '' : `${receiptProgress(receipt)} (receipt ${receipt.id})`,
-      ]),
-      paint,
-    ),
+  print.answer(applied.length === 1 ? applied[0] : { applied }, (paint) =>
+    renderHeadedTable(['SUBJECT', 'OUTCOME', 'PROOF'], steps.map(stepRow), paint),
   )
-  const failed = applied.steps.filter(({ done }) => !done).length
+  const failed = steps.filter(({ done }) => !done).length
   if (failed === 0) return
-  print.note(`${failed} of ${applied.steps.length} were left as they are; see what is left to do with --plan`)
+  print.note(`${failed} of ${steps.length} were left as they are; see what is left to do with --plan`)
   cli.exit.finish(exitCodes.partly)
 }
+
+const stepRow = ({ subject, done, code, detail, receipt }: PlanApplied['steps'][number]): Cell[] => [
+  subject,
+  done ? 'done' : { text: `${code ?? 'refused'}${detail === null ? '' : `: ${detail}`}`, colour: 'red' },
+  receipt === null ? '' : `${receiptProgress(receipt)} (receipt ${receipt.id})`,
+]
 
 const askPlan = (cli: Cli, options: GlobalOptions, id: string) =>
   connect(cli, options).ask(planApi.show, { params: { id } })

@@ -2,11 +2,10 @@
 
 import type { Command } from 'commander'
 import { nodeName } from '#cli/kit/arguments.ts'
-import type { Cli, GlobalOptions } from '#cli/kit/cli.ts'
+import type { Cli } from '#cli/kit/cli.ts'
 import { connect } from '#cli/kit/operator-client.ts'
-import { printer } from '#cli/kit/print.ts'
-import { renderHeadedTable } from '#cli/kit/table.ts'
-import { noun, performs, verb } from '#cli/kit/verb.ts'
+import { showList, type Column, type ListOptions } from '#cli/kit/list.ts'
+import { lists, noun, performs, verb } from '#cli/kit/verb.ts'
 import { nodeNamesApi, type ProgramView } from '#wire/programs/names-api.ts'
 
 export const declareProgram = (program: Command, cli: Cli): void => {
@@ -18,14 +17,14 @@ export const declareProgram = (program: Command, cli: Cli): void => {
     ['muster program list', ''],
     ['muster program list --node gpu-001', ''],
   ]).option('--node <id>', 'only those of this node')
-  performs(cli, list, programList)
+  performs(cli, lists(list), programList)
 }
 
-type ListOptions = GlobalOptions & { readonly node?: string }
+type ProgramListOptions = ListOptions & { readonly node?: string }
 
 const page = 500
 
-const programList = async (cli: Cli, options: ListOptions): Promise<void> => {
+const programList = async (cli: Cli, options: ProgramListOptions): Promise<void> => {
   const plane = connect(cli, options)
   const where = options.node === undefined ? {} : { node: nodeName(options.node) }
   const programs: ProgramView[] = []
@@ -40,20 +39,17 @@ const programList = async (cli: Cli, options: ListOptions): Promise<void> => {
     programs.push(...answer.programs)
     after = answer.next
   } while (after !== null)
-  printer(cli, options).answer({ programs }, (paint) =>
-    programs.length === 0
-      ? []
-      : renderHeadedTable(
-          ['NODE', 'OUTPUT', 'EPOCH', 'UNTIL', 'SERIAL', 'NAMES'],
-          programs.map(({ node, output, epoch, current, ended }) => [
-            node,
-            output,
-            String(epoch),
-            current === null ? `ended: ${ended?.why ?? 'unknown'}` : current.not_after,
-            current?.serial ?? '',
-            current?.names.join(' ') ?? '',
-          ]),
-          paint,
-        ),
-  )
+  showList(cli, options, { items: programs, columns, body: (shown) => ({ programs: shown }) })
 }
+
+const columns: readonly Column<ProgramView>[] = [
+  { name: 'node', cell: ({ node }) => node },
+  { name: 'output', cell: ({ output }) => output },
+  { name: 'epoch', cell: ({ epoch }) => String(epoch), value: ({ epoch }) => epoch },
+  {
+    name: 'until',
+    cell: ({ current, ended }) => (current === null ? `ended: ${ended?.why ?? 'unknown'}` : current.not_after),
+  },
+  { name: 'serial', cell: ({ current }) => current?.serial ?? '' },
+  { name: 'names', cell: ({ current }) => current?.names.join(' ') ?? '' },
+]

@@ -2,13 +2,14 @@
 
 import type { Command } from 'commander'
 import type { Cli, GlobalOptions } from '#cli/kit/cli.ts'
-import { noun, performs, verb } from '#cli/kit/verb.ts'
+import { lists, noun, performs, verb } from '#cli/kit/verb.ts'
 import { parseIsoTime } from '#platform/clock.ts'
 import { type ReceiptView, receiptApi } from '#wire/revocation/receipt-api.ts'
 import { formatAgo } from '#cli/kit/duration.ts'
 import { connect, everyPage, type OperatorClient } from '#cli/kit/operator-client.ts'
 import { printer } from '#cli/kit/print.ts'
-import { renderHeadedTable, type Cell } from '#cli/kit/table.ts'
+import { showList, type Column, type ListOptions } from '#cli/kit/list.ts'
+import type { Cell } from '#cli/kit/table.ts'
 import { askReceipt, awaitReceipt, showReceipt } from './receipt-lines.ts'
 import { durationOption } from '#cli/kit/arguments.ts'
 
@@ -25,7 +26,7 @@ export const declareReceipt = (receipt: Command, cli: Cli): void => {
   ])
     .option('--node <id>', 'those of one node')
     .option('--open', 'those that are not settled')
-  performs(cli, list, receiptList)
+  performs(cli, lists(list), receiptList)
 
   const show = verb(receipt, 'show <id>', 'Show a receipt: replicas, channels, peers, stragglers, latency', [
     ['muster receipt show 01KA2Q7Z6W3M8X9Y0Z1A2B3C4D', 'an id as receipt list shows it'],
@@ -34,23 +35,14 @@ export const declareReceipt = (receipt: Command, cli: Cli): void => {
   performs(cli, show, receiptShow)
 }
 
-type ReceiptListOptions = GlobalOptions & { readonly node?: string; readonly open?: boolean }
+type ReceiptListOptions = ListOptions & { readonly node?: string; readonly open?: boolean }
 
 const receiptList = async (cli: Cli, options: ReceiptListOptions): Promise<void> => {
   const receipts = await everyReceipt(connect(cli, options), options)
-  const nowMs = cli.clock.nowMs()
-  const print = printer(cli, options)
-  print.answer({ receipts }, (paint) =>
-    receipts.length === 0
-      ? []
-      : renderHeadedTable(
-          ['RECEIPT', 'NODE', 'KIND', 'DECIDED', 'EFFECTIVE', 'PEERS', 'REASON'],
-          receipts.map((receipt) => receiptRow(receipt, nowMs)),
-          paint,
-        ),
-  )
+  const columns = receiptColumns(cli.clock.nowMs())
+  showList(cli, options, { items: receipts, columns, body: (shown) => ({ receipts: shown }) })
   if (receipts.length === 0)
-    print.note(
+    printer(cli, options).note(
       options.open === true ? 'no receipt is open; all: muster receipt list' : 'no identity was taken away yet',
     )
 }
@@ -65,20 +57,27 @@ const everyReceipt = async (plane: OperatorClient, { node, open }: ReceiptListOp
   )
 }
 
-const receiptRow = (receipt: ReceiptView, nowMs: number): Cell[] => [
-  receipt.id,
-  receipt.node,
-  receipt.kind,
-  formatAgo(parseIsoTime(receipt.decided_at) ?? nowMs, nowMs),
-  receipt.effective_at === null
-    ? { text: 'not yet', colour: 'red' }
-    : { text: `after ${receipt.latency.effective_ms ?? '?'} ms`, colour: 'plain' },
-  peersCell(receipt),
-  receipt.reason,
+const receiptColumns = (nowMs: number): readonly Column<ReceiptView>[] => [
+  { name: 'receipt', cell: ({ id }) => id },
+  { name: 'node', cell: ({ node }) => node },
+  { name: 'kind', cell: ({ kind }) => kind },
+  {
+    name: 'decided',
+    cell: ({ decided_at: at }) => formatAgo(parseIsoTime(at) ?? nowMs, nowMs),
+    value: ({ decided_at: at }) => at,
+  },
+  {
+    name: 'effective',
+    cell: ({ effective_at: at, latency }) =>
+      at === null ? { text: 'not yet', colour: 'red' } : `after ${latency.effective_ms ?? '?'} ms`,
+    value: ({ effective_at: at }) => at,
+  },
+  { name: 'peers', cell: peersCell },
+  { name: 'reason', cell: ({ reason }) => reason },
 ]
 
 const peersCell = ({ peers, settled_at }: ReceiptView): Cell => {
-  if (peers === null) return { text: '-', colour: 'dim' }
+  if (peers === null) return ''
   const dropped = `${peers.expected - peers.stragglers.length} of ${peers.expected}`
   return settled_at === null ? { text: dropped, colour: 'yellow' } : dropped
 }

@@ -8,8 +8,8 @@ import { localAddressIn, localWarning } from '#cli/kit/local-address.ts'
 import { connect } from '#cli/kit/operator-client.ts'
 import { printer } from '#cli/kit/print.ts'
 import { printable } from '#cli/kit/printable.ts'
-import { renderHeadedTable, type Cell } from '#cli/kit/table.ts'
-import { noun, performs, plans, verb } from '#cli/kit/verb.ts'
+import { showList, type Column, type ListOptions } from '#cli/kit/list.ts'
+import { lists, noun, performs, plans, verb } from '#cli/kit/verb.ts'
 import { withPlan, type PlanOptions } from '#cli/plans/plan.ts'
 import { parseIsoTime } from '#platform/clock.ts'
 import { planeNamesApi, type PlaneNameView } from '#wire/settings/names-api.ts'
@@ -33,7 +33,7 @@ export const declareDomainNames = (domain: Command, cli: Cli): void => {
   const list = verb(names, 'list', 'List them, and who still needs those that are to go', [
     ['muster domain names list', ''],
   ])
-  performs(cli, list, namesList)
+  performs(cli, lists(list), namesList)
 
   const drop = verb(
     names,
@@ -59,23 +59,29 @@ const joinString = async (cli: Cli, options: GlobalOptions): Promise<void> => {
   )
 }
 
-const namesList = async (cli: Cli, options: GlobalOptions): Promise<void> => {
+const namesList = async (cli: Cli, options: ListOptions): Promise<void> => {
   const answer = await connect(cli, options).ask(planeNamesApi.list)
-  const nowMs = cli.clock.nowMs()
-  printer(cli, options).answer(answer, (paint) =>
-    renderHeadedTable(
-      ['NAME', 'USE', 'STATE', 'SINCE', 'STILL NEEDED BY'],
-      answer.names.map((name): Cell[] => [
-        printable(name.name),
-        name.use,
-        { text: name.state, colour: name.state === 'kept' ? 'yellow' : name.state === 'dropped' ? 'dim' : 'green' },
-        formatAgo(parseIsoTime(name.dropped_at ?? name.since) ?? nowMs, nowMs),
-        neededBy(name),
-      ]),
-      paint,
-    ),
-  )
+  const columns = nameColumns(cli.clock.nowMs())
+  showList(cli, options, { items: answer.names, columns, body: (names) => ({ ...answer, names }) })
 }
+
+const nameColumns = (nowMs: number): readonly Column<PlaneNameView>[] => [
+  { name: 'name', cell: ({ name }) => name },
+  { name: 'use', cell: ({ use }) => use },
+  {
+    name: 'state',
+    cell: ({ state }) => ({
+      text: state,
+      colour: state === 'kept' ? 'yellow' : state === 'dropped' ? 'dim' : 'green',
+    }),
+  },
+  {
+    name: 'since',
+    cell: ({ dropped_at: dropped, since }) => formatAgo(parseIsoTime(dropped ?? since) ?? nowMs, nowMs),
+    value: ({ dropped_at: dropped, since }) => dropped ?? since,
+  },
+  { name: 'still-needed-by', cell: neededBy },
+]
 
 const neededBy = ({ state, needed_by: needs, dropped_by: by }: PlaneNameView): string => {
   if (state === 'dropped') return `nobody: dropped by ${by ?? '?'}, forbidden for programs`

@@ -2,7 +2,7 @@
 
 import type { Command } from 'commander'
 import type { Cli, GlobalOptions } from '#cli/kit/cli.ts'
-import { noun, performs, plans, verb } from '#cli/kit/verb.ts'
+import { lists, noun, performs, plans, verb } from '#cli/kit/verb.ts'
 import type { Static } from 'typebox'
 import { ProfileBody, settingsApi, type ProfileView } from '#wire/settings/settings-api.ts'
 import { formatDuration } from '#wire/core/duration.ts'
@@ -11,12 +11,13 @@ import { connect } from '#cli/kit/operator-client.ts'
 import { withPlan, type PlanOptions } from '#cli/plans/plan.ts'
 import { printer } from '#cli/kit/print.ts'
 import { noEffectNote, parseSettings, settingLines } from '#cli/kit/settings.ts'
-import { renderFacts, renderHeadedTable } from '#cli/kit/table.ts'
+import { showList, type Column, type ListOptions } from '#cli/kit/list.ts'
+import { renderFacts } from '#cli/kit/table.ts'
 
 export const declareProfile = (profile: Command, cli: Cli): void => {
   noun(profile, [['muster profile list', '']])
   const list = verb(profile, 'list', 'List profiles', [['muster profile list', '']])
-  performs(cli, list, profileList)
+  performs(cli, lists(list), profileList)
 
   const show = verb(profile, 'show <name>', 'Show a profile, in words that profile set takes', [
     ['muster profile show gpu-cloud', ''],
@@ -42,23 +43,22 @@ export const declareProfile = (profile: Command, cli: Cli): void => {
   performs(cli, set, profileSet)
 }
 
-const profileList = async (cli: Cli, options: GlobalOptions): Promise<void> => {
+const profileList = async (cli: Cli, options: ListOptions): Promise<void> => {
   const answer = await connect(cli, options).ask(settingsApi.profiles)
   const mark = (profile: string, setting: string): string =>
     answer.no_effect_yet?.[profile]?.includes(setting) === true ? ' (no effect yet)' : ''
-  printer(cli, options).answer(answer, (paint) =>
-    renderHeadedTable(
-      ['PROFILE', 'JOIN', 'LIFETIME', 'KEY', 'DESCRIPTION'],
-      answer.profiles.map((profile) => [
-        profile.name,
-        profile.join.allOf.join('+') + mark(profile.name, 'join.allOf'),
-        formatDuration(profile.certificate.lifetimeMs),
-        profile.keyStorage + mark(profile.name, 'keyStorage'),
-        profile.description,
-      ]),
-      paint,
-    ),
-  )
+  const columns: readonly Column<(typeof answer.profiles)[number]>[] = [
+    { name: 'profile', cell: ({ name }) => name },
+    { name: 'join', cell: ({ name, join }) => join.allOf.join('+') + mark(name, 'join.allOf') },
+    {
+      name: 'lifetime',
+      cell: ({ certificate }) => formatDuration(certificate.lifetimeMs),
+      value: ({ certificate }) => certificate.lifetimeMs,
+    },
+    { name: 'key', cell: ({ name, keyStorage }) => keyStorage + mark(name, 'keyStorage') },
+    { name: 'description', cell: ({ description }) => description },
+  ]
+  showList(cli, options, { items: answer.profiles, columns, body: (profiles) => ({ ...answer, profiles }) })
 }
 
 type ProfileShown = Static<typeof ProfileView>

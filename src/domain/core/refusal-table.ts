@@ -103,6 +103,8 @@ export const refusals = {
     next: 'Register it: muster node enroll ID --profile hpc-diskless --mac MAC --bmc-serial SERIAL' },
   NODE_NOT_FOUND: { status: 404, fault: 'caller', retry: 'identity-blocked',
     message: 'There is no node of that name.', next: 'List what there is: muster node list' },
+  NODES_NOT_FOUND: { status: 404, fault: 'caller', retry: 'operator',
+    message: 'No node matches.', next: 'Look with the same filters: muster node list' },
   NODE_ALREADY_ENROLLED: { status: 409, fault: 'caller', retry: 'operator',
     message: 'A node of that name is registered already.',
     next: 'Nothing needs doing; to see it: muster node show ID' },

@@ -14,9 +14,9 @@ import type { NameNeeds, NodeAtName, WhyNeeded } from '#domain/settings/name-nee
 
 const works = (count: number): string => counted(count, 'allocation')
 
-const subjectOf = ({ id }: Node): string => `node ${id}`
+export const subjectOf = ({ id }: Node): string => `node ${id}`
 
-const factsOf = ({ membership, epoch, assignment, allocations, drain }: Node): readonly string[] => [
+export const factsOf = ({ membership, epoch, assignment, allocations, drain }: Node): readonly string[] => [
   membership.kind,
   `epoch ${epoch}`,
   assignment === null ? 'in no vCluster' : `in ${assignment}`,

@@ -2,20 +2,24 @@
 
 import type { RevocationReason } from '#domain/core/certificate.ts'
 import type { IssuerId, NodeId } from '#domain/core/node.ts'
+import type { NodeSelector } from '#domain/fleet/node-selector.ts'
 import { readOf, type Row, boundedText, decided, entry, type Attribution, type Decided } from '#domain/core/change.ts'
 import type { Role } from '#domain/core/principal.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
+import type { NodeChange } from './node-change.ts'
+
+/**
+ * With `select`, `nodes` are those that it selected when the plan was computed. It selects again when the plan is applied, so that a
+ * set that has changed makes the plan stale.
+ */
+type OnNodes = { readonly nodes: readonly NodeId[]; readonly select?: NodeSelector }
 
 export type PlanAction =
   /** `reasonCode`: left out in plans of releases before 0.4. */
-  | {
-      readonly kind: 'revoke-nodes'
-      readonly nodes: readonly NodeId[]
-      readonly reason: string
-      readonly reasonCode?: RevocationReason
-    }
-  | { readonly kind: 'decommission-nodes'; readonly nodes: readonly NodeId[]; readonly force: boolean }
-  | { readonly kind: 'purge-nodes'; readonly nodes: readonly NodeId[]; readonly reason: string }
+  | ({ readonly kind: 'revoke-nodes'; readonly reason: string; readonly reasonCode?: RevocationReason } & OnNodes)
+  | ({ readonly kind: 'decommission-nodes'; readonly force: boolean } & OnNodes)
+  | ({ readonly kind: 'purge-nodes'; readonly reason: string } & OnNodes)
+  | { readonly kind: 'change-nodes'; readonly select: NodeSelector; readonly change: NodeChange }
   | { readonly kind: 'revoke-token'; readonly token: string }
   | { readonly kind: 'delete-vcluster'; readonly vcluster: string }
   | { readonly kind: 'change-profile'; readonly profile: string; readonly set: Readonly<Record<string, unknown>> }
@@ -28,6 +32,7 @@ export const planActions = [
   'revoke-nodes',
   'decommission-nodes',
   'purge-nodes',
+  'change-nodes',
   'revoke-token',
   'delete-vcluster',
   'change-profile',
@@ -61,6 +66,8 @@ export type Plan = {
 export const planLifeMs = 3_600_000
 /** Nodes one plan may name. */
 export const mostPlanned = 500
+/** Nodes one plan may select. */
+export const mostSelected = 10_000
 
 // A plan is kept as it was shown. It is applied once, by an authorised operator, and only if all of it is still true.
 
@@ -159,6 +166,7 @@ const listed = (changes: readonly string[]): string => {
 export const roleFor = ({ kind }: PlanAction): Role => {
   switch (kind) {
     case 'revoke-nodes':
+    case 'change-nodes':
     case 'revoke-token':
       return 'operator'
     case 'decommission-nodes':

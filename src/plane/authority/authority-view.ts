@@ -61,6 +61,7 @@ export const authorityView = (parts: AuthorityParts, state: AuthorityState): CaV
 
   return {
     domain: options.domain,
+    root: `sha256:${certificateOf(book.root).sha256}`,
     root_fingerprint: certificateOf(book.root).sha256,
     root_online: rootOnline,
     sealing_protected: custody.protection === 'protected',
@@ -80,6 +81,7 @@ export const authorityView = (parts: AuthorityParts, state: AuthorityState): CaV
         not_before: isoTime(row.notBeforeMs),
         not_after: isoTime(row.notAfterMs),
         signing: isSigning(row.id),
+        fingerprint: `sha256:${certificate.sha256}`,
         sha256: certificate.sha256,
         ...(row.compromisedAtMs === null ? {} : { withdrawn_at: isoTime(row.compromisedAtMs) }),
       })),

@@ -63,6 +63,7 @@ export const operatorCaRoutes = (
       const join = formatJoinString({ url, domain, rootFingerprint, secret: null, marked })
       return answer({
         roots: authority.roots(),
+        root: `sha256:${rootFingerprint}`,
         root_fingerprint: rootFingerprint,
         programs: programs.roots(),
         join,

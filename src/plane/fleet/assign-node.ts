@@ -22,7 +22,7 @@ export const assignNode = (
   to: string,
   by: Attribution,
 ): Promise<Done<NodeDecided> | Refusal> =>
-  changing(core, id, by, async (facts) => decideAssign({ ...facts, to: await destination(core, to) }))
+  changing(core, id, by, (facts) => decideAssignment(core, { verb: 'assign', to }, facts))
 
 export const moveNode = (
   core: FlowCore,
@@ -30,9 +30,30 @@ export const moveNode = (
   { to, force }: { readonly to: string; readonly force: boolean },
   by: Attribution,
 ): Promise<Done<NodeDecided> | Refusal> =>
-  changing(core, id, by, async (facts) =>
-    decideMove({ ...(await leaving(core, facts, force, `moved to ${to}`)), to: await destination(core, to) }),
-  )
+  changing(core, id, by, (facts) => decideAssignment(core, { verb: 'move', to, force }, facts))
+
+export type AssignmentChange =
+  | { readonly verb: 'assign'; readonly to: string }
+  | { readonly verb: 'move'; readonly to: string; readonly force: boolean }
+  | { readonly verb: 'unassign'; readonly force: boolean }
+
+/** On what is read now; nothing is written. */
+export const decideAssignment = async (
+  core: Pick<FlowCore, 'store'>,
+  change: AssignmentChange,
+  facts: NodeFacts,
+): Promise<NodeDecided | Refusal> => {
+  switch (change.verb) {
+    case 'assign':
+      return decideAssign({ ...facts, to: await destination(core, change.to) })
+    case 'move': {
+      const { to, force } = change
+      return decideMove({ ...(await leaving(core, facts, force, `moved to ${to}`)), to: await destination(core, to) })
+    }
+    case 'unassign':
+      return decideUnassign({ ...(await leaving(core, facts, change.force, 'unassigned')), deleted: null })
+  }
+}
 
 /** `deleted`: out of this vCluster only, which is being deleted. */
 export const unassignNode = (
@@ -61,12 +82,17 @@ const changing = (
     return node === null ? refuse('NODE_NOT_FOUND', id) : decide({ node, by, nowMs: core.clock.nowMs() })
   })
 
-const destination = async ({ store }: FlowCore, name: string): Promise<Destination> => ({
+const destination = async ({ store }: Pick<FlowCore, 'store'>, name: string): Promise<Destination> => ({
   name,
   row: await store.get('vcluster', name),
 })
 
-const leaving = async ({ store }: FlowCore, facts: NodeFacts, force: boolean, why: string): Promise<LeaveFacts> => {
+const leaving = async (
+  { store }: Pick<FlowCore, 'store'>,
+  facts: NodeFacts,
+  force: boolean,
+  why: string,
+): Promise<LeaveFacts> => {
   const { id, allocations: count } = facts.node.value
   const allocations = force && count > 0 ? await liveAllocations(store, id) : []
   return { ...facts, force, extraParts: releaseAll({ ...facts, allocations, why }) }

@@ -1,6 +1,6 @@
 // Hardware profiles, and what is known of the machines under them.
 
-import type { Attribution, NodeDecided } from '#domain/core/change.ts'
+import type { Attribution, NodeDecided, NodeFacts } from '#domain/core/change.ts'
 import type { HardwareProfile } from '#domain/core/hardware-profile.ts'
 import {
   decideCreateHardwareProfile,
@@ -68,12 +68,19 @@ export const tagNode = (
   commitDecision(core, async () => {
     const node = await core.store.get('node', id)
     if (node === null) return refuse('NODE_NOT_FOUND', id)
-    const tags = tagsAfter(node.value.machine.tags, change)
-    const profiles = await Promise.all(
-      tags.map(async (tag) => ({ tag, row: await core.store.get('hardware-profile', tag) })),
-    )
-    return decideTag({ node, ...change, profiles, by, nowMs: core.clock.nowMs() })
+    return decideTagging(core, change, { node, by, nowMs: core.clock.nowMs() })
   })
+
+/** On what is read now; nothing is written. */
+export const decideTagging = async (
+  { store }: Pick<FlowCore, 'store'>,
+  change: { readonly add: readonly string[]; readonly remove: readonly string[] },
+  facts: NodeFacts,
+): Promise<NodeDecided | Refusal> => {
+  const tags = tagsAfter(facts.node.value.machine.tags, change)
+  const profiles = await Promise.all(tags.map(async (tag) => ({ tag, row: await store.get('hardware-profile', tag) })))
+  return decideTag({ ...facts, ...change, profiles })
+}
 
 export const reportMachine = (
   core: FlowCore,

@@ -10,7 +10,8 @@ import { detailOf, type NodeSources } from '#plane/node/operator-node-routes.ts'
 import type { Arrivals } from '#plane/core/arrivals.ts'
 import type { FlowCore } from '#plane/core/core.ts'
 import type { Store } from '#plane/store/contract/store.ts'
-import type { Attribution } from '#domain/core/change.ts'
+import type { Attribution, NodeDecided, NodeFacts } from '#domain/core/change.ts'
+import type { Unchanged } from '#domain/core/conditions.ts'
 import { decideHealth, type HealthReport } from '#domain/fleet/scheduling.ts'
 import type { Node, NodeId } from '#domain/core/node.ts'
 import { commitDecision } from '#plane/core/commit-decision.ts'
@@ -63,9 +64,20 @@ const reportHealth = async (
   const done = await commitDecision(core, async () => {
     const node = await core.store.get('node', id)
     if (node === null) return refuse('NODE_NOT_FOUND', id)
-    const failing = failedChecks((await core.store.observation(id)).overlay)
-    const verdict = decideHealth({ node, report, failedChecks: failing, by, nowMs: core.clock.nowMs() })
+    const verdict = await decideReportedHealth(core, report, { node, by, nowMs: core.clock.nowMs() })
     return verdict.kind === 'unchanged' ? { ...verdict, node: node.value } : verdict
   })
   return done.kind === 'refused' ? done : { kind: 'reported', node: done.node }
 }
+
+/** On what is read now; nothing is written. */
+export const decideReportedHealth = async (
+  { store }: Pick<FlowCore, 'store'>,
+  report: HealthReport,
+  facts: NodeFacts,
+): Promise<NodeDecided | Unchanged | Refusal> =>
+  decideHealth({
+    ...facts,
+    report,
+    failedChecks: failedChecks((await store.observation(facts.node.value.id)).overlay),
+  })

@@ -5,7 +5,13 @@ import type { VClusterChanges } from '#domain/fleet/vcluster.ts'
 import { assignNode, moveNode, unassignNode } from './assign-node.ts'
 import { changeVCluster, createVCluster, deleteVCluster } from './change-vclusters.ts'
 import { overlayOf } from '#wire/fleet/overlay-document.ts'
-import { vclusterLine, vclusterView, vclusterApi, type ChangeVClusterRequest } from '#wire/fleet/vcluster-api.ts'
+import {
+  vclusterLine,
+  vclusterView,
+  vclusterApi,
+  type ChangeVClusterRequest,
+  type VClusterLine,
+} from '#wire/fleet/vcluster-api.ts'
 import { attributionOf, answer, type Route, serve } from '#plane/http/route.ts'
 import { everyRow } from '#plane/core/pages.ts'
 import { detailOf, type NodeSources } from '#plane/node/operator-node-routes.ts'
@@ -62,8 +68,9 @@ const changesIn = ({ set = {}, overlay }: ChangeVClusterRequest): VClusterChange
 })
 
 const listVClusters = async (store: Store) => {
-  const vclusters: ReturnType<typeof vclusterLine>[] = []
+  const counts = await store.countAssigned()
+  const vclusters: VClusterLine[] = []
   for await (const vcluster of everyRow(store, 'vcluster', ({ name }) => name))
-    if (vcluster.deletedAtMs === null) vclusters.push(vclusterLine(vcluster))
+    if (vcluster.deletedAtMs === null) vclusters.push(vclusterLine(vcluster, counts.get(vcluster.name) ?? 0))
   return answer({ vclusters })
 }

@@ -6,7 +6,7 @@ import { roleAllows } from '#domain/core/principal.ts'
 import { isRefusal, refuseField, type Refusal } from '#domain/core/refusal.ts'
 import { isCursor } from '#plane/store/journal/journal-cursor.ts'
 import type { JournalWatch, Verified } from './journal-watch.ts'
-import { isoTime } from '#platform/clock.ts'
+import { isoTime, parseIsoTime } from '#platform/clock.ts'
 import { journalApi, type EntryView, type VerifyAnswer } from '#wire/journal/journal-api.ts'
 import type { QueryOf } from '#wire/core/endpoint.ts'
 import type { JournalReader, StoredEntry, JournalQuery } from '#plane/store/contract/store.ts'
@@ -36,21 +36,47 @@ export const operatorJournalRoutes = (
 }
 
 const read = async (journal: JournalReader, arrivals: Arrivals, query: QueryOf<typeof journalApi.read>) => {
-  const { after = null, last = null, limit = usualPage, node = null, type = null, wait_ms: waitMs = 0 } = query
-  if (after !== null && !isCursor(after))
+  const { after: given = null, last = null, limit = usualPage, node = null, type = null, wait_ms: waitMs = 0 } = query
+  if (given !== null && !isCursor(given))
     return refuseField('REQUEST_INVALID', 'after', 'after is not a cursor of this journal')
   if (type !== null && !isEntryType(type))
     return refuseField('REQUEST_INVALID', 'type', `there are entries of ${entryTypes.join(', ')}`)
+  const times = timesIn(query)
+  if (isRefusal(times)) return times
+  const after = given ?? (times.sinceMs === null ? null : await journal.placeBefore(times.sinceMs))
   const entries = await readJournal(journal, arrivals, { after, last, limit, node, type }, waitMs)
   if (isRefusal(entries)) return entries
+  const [oldest] = entries
   const newest = entries.at(-1)
-  return answer({ entries: entries.map(entryView), next: newest === undefined ? after : newest.cursor })
+  const isOver = oldest !== undefined && oldest.entry.atMs > times.untilMs + clockSlackMs
+  return answer({
+    entries: entries.filter(({ entry }) => entry.atMs <= times.untilMs && isBy(entry, query.actor)).map(entryView),
+    next: newest === undefined || isOver ? after : newest.cursor,
+  })
 }
+
+/** Entries of several planes are in the order of their writing; their clocks may differ. */
+const clockSlackMs = 60_000
+
+const timesIn = (query: QueryOf<typeof journalApi.read>) => {
+  const { since, until, actor, last } = query
+  if (last !== undefined && (since ?? until ?? actor) !== undefined)
+    return refuseField('REQUEST_INVALID', 'last', 'last goes with neither since, until nor actor')
+  const sinceMs = since === undefined ? null : parseIsoTime(since)
+  if (since !== undefined && sinceMs === null) return refuseField('REQUEST_INVALID', 'since', 'since is not a time')
+  const untilMs = until === undefined ? Infinity : parseIsoTime(until)
+  if (untilMs === null) return refuseField('REQUEST_INVALID', 'until', 'until is not a time')
+  return { kind: 'times' as const, sinceMs, untilMs }
+}
+
+const isBy = ({ actor }: JournalEntry, asked: string | undefined): boolean =>
+  asked === undefined || actor === asked || actor.endsWith(`:${asked}`)
 
 const isEntryType = (type: string): type is EntryType => (entryTypes as readonly string[]).includes(type)
 
-const entryView = ({ cursor, hash, bytes }: StoredEntry): Static<typeof EntryView> => ({
+const entryView = ({ cursor, hash, bytes, entry: { atMs } }: StoredEntry): Static<typeof EntryView> => ({
   cursor,
+  at: isoTime(atMs),
   hash,
   entry: JSON.parse(bytes) as Record<string, unknown>,
 })

@@ -32,6 +32,7 @@ export const nodeView = (node: Node, { observed, connected, recoverability }: Si
   const { state, reasons } = schedulingOf(node)
   return {
     id: node.id,
+    state: node.membership.kind,
     membership: node.membership.kind,
     since: isoTime(node.membership.sinceMs),
     profile: node.profile,
@@ -40,6 +41,7 @@ export const nodeView = (node: Node, { observed, connected, recoverability }: Si
     vcluster: node.assignment,
     scheduling: { state, reasons: [...reasons] },
     provisioning: node.provisioning === null ? null : provisioningView(node.provisioning),
+    tags: [...node.machine.tags],
     allocations: node.allocations,
     cert_not_after: slots === null ? null : isoTime(slots.current.notAfterMs),
     channel_open: connected,
@@ -133,6 +135,7 @@ const certificateView = (slot: SlotName, certificate: Slot): Static<typeof Certi
   slot,
   issuer: certificate.issuer,
   serial: certificate.serial,
+  fingerprint: `sha256:${certificate.sha256}`,
   sha256: certificate.sha256,
   issued_at: isoTime(certificate.issuedAtMs),
   not_after: isoTime(certificate.notAfterMs),

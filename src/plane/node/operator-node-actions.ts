@@ -130,10 +130,14 @@ export const changeNode = (
   commitDecision(core, async () => {
     const node = await core.store.get('node', id)
     if (node === null) return refuse('NODE_NOT_FOUND', id)
-    return decide(core, action, { node, by, nowMs: core.clock.nowMs() })
+    return decideAction(core, action, { node, by, nowMs: core.clock.nowMs() })
   })
 
-const decide = async ({ store }: FlowCore, action: NodeAction, facts: NodeFacts): Promise<NodeDecided | Refusal> => {
+export const decideAction = async (
+  { store }: Pick<FlowCore, 'store'>,
+  action: NodeAction,
+  facts: NodeFacts,
+): Promise<NodeDecided | Refusal> => {
   switch (action) {
     case 'drain':
       return decideDrain({ ...facts, allocations: await liveAllocations(store, facts.node.value.id) })

@@ -3,10 +3,11 @@
 import type { Static } from 'typebox'
 import type { Node, NodeId } from '#domain/core/node.ts'
 import { recoverabilityOf } from '#domain/core/recoverability.ts'
-import { refuse, type Refusal } from '#domain/core/refusal.ts'
+import { refuse, refuseField, type Refusal } from '#domain/core/refusal.ts'
 import { isSchedulable } from '#domain/fleet/scheduling.ts'
 import { outputsFor } from '#domain/programs/output.ts'
 import { outputSentences, outputStandings } from '#domain/programs/output-standing.ts'
+import { commonPrefix, isSelected, nameMatcher, placeBefore, type NodeSelector } from '#domain/fleet/node-selector.ts'
 import { noVCluster } from '#domain/fleet/vcluster.ts'
 import { formerNode } from '#plane/core/former-node.ts'
 import { profilesByName, recoverabilityNow, type RecoverabilityCounts } from '#plane/core/count-recoverable.ts'
@@ -59,17 +60,31 @@ export const operatorNodeRoutes = (core: FlowCore, parts: NodeRoutesParts): read
     },
   })
 
-/** Nodes looked at for one page of those that are (not) recoverable, schedulable or assigned: a page may be short, its `next` goes on. */
+/** Nodes looked at for one page of those that match what the store has no index for: a page may be short, its `next` goes on. */
 const mostLookedAt = 2000
+
+const selectorIn = (query: Static<typeof NodeListQuery>): NodeSelector => ({
+  names: query.name?.split(',') ?? [],
+  state: query.state ?? query.membership ?? null,
+  profile: query.profile ?? null,
+  vcluster: query.vcluster ?? null,
+  condition: query.condition ?? null,
+  tags: query.tag?.split(',') ?? [],
+  connected: query.connected === undefined ? null : query.connected === 'yes',
+})
 
 const listNodes = async (
   core: FlowCore,
   channels: Pick<OpenChannels, 'isConnected'>,
   query: Static<typeof NodeListQuery>,
 ) => {
-  const { membership = null, profile = null, limit = usualPage, recoverable = null, schedulable = null } = query
-  const unassigned = query.vcluster === noVCluster
-  const vcluster = unassigned ? null : (query.vcluster ?? null)
+  const { limit = usualPage, recoverable = null, schedulable = null } = query
+  if (query.state !== undefined && query.membership !== undefined) {
+    return refuseField('REQUEST_INVALID', 'membership', 'membership is the old name of state: give one of them')
+  }
+  const selector = selectorIn(query)
+  const { state: membership, profile, names } = selector
+  const vcluster = selector.vcluster === noVCluster ? null : selector.vcluster
   if (vcluster !== null) {
     const named = await core.store.get('vcluster', vcluster)
     if (named === null || named.value.deletedAtMs !== null) return refuse('VCLUSTER_NOT_FOUND', vcluster)
@@ -77,14 +92,18 @@ const listNodes = async (
   const profiles = await profilesByName(core.store)
   if (profile !== null && !profiles.has(profile)) return refuse('PROFILE_NOT_FOUND', profile)
   const nodes: ReturnType<typeof nodeView>[] = []
-  let after = query.after ?? null
+  const isNamed = nameMatcher(names)
+  const prefix = commonPrefix(names)
+  let after = later(query.after ?? null, placeBefore(prefix))
   for (let looked = 0; ;) {
     const rows = await core.store.nodes({ membership, profile, vcluster, after, limit })
     // All at once: where their channels are is looked up together.
     const connected = await Promise.all(rows.map(({ value }) => channels.isConnected(value.id)))
     for (const [at, { value }] of rows.entries()) {
       after = value.id
-      if (unassigned && value.assignment !== null) continue
+      if (!after.startsWith(prefix)) return answer({ nodes, next: null })
+      if (!isNamed(after) || !isSelected(value, selector)) continue
+      if (selector.connected !== null && (connected[at] === true) !== selector.connected) continue
       if (schedulable !== null && isSchedulable(value) !== (schedulable === 'yes')) continue
       const recoverability = await recoverabilityNow(core.store, value, profiles, core.clock.nowMs())
       if (recoverable !== null && recoverability.recoverable !== (recoverable === 'yes')) continue
@@ -97,6 +116,9 @@ const listNodes = async (
     if (looked >= mostLookedAt) return answer({ nodes, next: after })
   }
 }
+
+const later = (one: string | null, other: string | null): string | null =>
+  one === null || (other !== null && other > one) ? other : one
 
 const register = async (core: FlowCore, sources: NodeSources, call: CallOf<typeof nodeApi.register>) => {
   const { id, profile = null, macs = [], bmc_serial: bmcSerial = null } = call.body

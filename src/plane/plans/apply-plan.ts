@@ -18,6 +18,7 @@ import type { Authority } from '#plane/authority/authority.ts'
 import { changeProfile } from '#plane/settings/policy-routes.ts'
 import { deleteVCluster } from '#plane/fleet/change-vclusters.ts'
 import { commitDecision } from '#plane/core/commit-decision.ts'
+import { changeAsPlanned } from './change-nodes.ts'
 import { effectsOf, type PlanCore } from './compute-plan.ts'
 import type { OnlyIf } from '#plane/core/only-if.ts'
 import type { PlaneNames } from '#plane/settings/plane-names.ts'
@@ -67,11 +68,12 @@ const stepsOf = async (core: PlanCore, parts: PlanParts, plan: Plan, by: Attribu
   const { action, effects } = plan
   switch (action.kind) {
     case 'revoke-nodes':
-      return ofNodes(core, parts, action, effects, by)
     case 'decommission-nodes':
       return ofNodes(core, parts, action, effects, by)
     case 'purge-nodes':
       return ofPurge(core, action, effects, by)
+    case 'change-nodes':
+      return sideBySide(effects, (line) => changeAsPlanned(core, parts, nodeIn(line), action.change, line, by))
     case 'revoke-token':
       return one(`token ${action.token}`, await revokeToken(core, action.token, by))
     case 'delete-vcluster': {
@@ -105,6 +107,8 @@ const one = (subject: string, outcome: unknown): readonly StepDone[] => [
   { subject, outcome: isRefusal(outcome) ? outcome : { kind: 'done', receipt: null } },
 ]
 
+const nodeIn = ({ subject }: PlanEffect): string => subject.slice('node '.length)
+
 /** `lineNow`: what would become of it now. */
 const onlyAsPlanned = (effects: readonly PlanEffect[], lineNow: (node: Node) => PlanEffect): OnlyIf => {
   const planned = new Map(effects.map((line) => [line.subject, line]))
@@ -124,9 +128,10 @@ const ofPurge = async (
   by: Attribution,
 ): Promise<readonly StepDone[]> => {
   const steps: StepDone[] = []
+  const factsOf = new Map(effects.map((line) => [line.subject, line.facts]))
   for (const id of new Set(nodes)) {
     const subject = `node ${id}`
-    const facts = effects.find((line) => line.subject === subject)?.facts ?? []
+    const facts = factsOf.get(subject) ?? []
     const outcome = await purgeNode(core, id, reason, by, ({ version }) =>
       facts.includes(versionFact(version)) ? null : refuse('PLAN_STALE', `${subject} has been changed meanwhile`),
     )
@@ -156,12 +161,21 @@ const ofNodes = async (
         ? ({ kind: 'revoke', reason: action.reason, reasonCode: action.reasonCode ?? 'unspecified' } as const)
         : ({ kind: 'decommission', force: action.force } as const)
     const done = await withdrawIdentity(core, parts, id, withdrawal, by, onlyIf)
-    return { subject: `node ${id}`, outcome: isRefusal(done) ? done : { kind: 'done', receipt: done.receipt } }
+    return {
+      subject: `node ${id}`,
+      outcome: isRefusal(done) ? done : { kind: 'done', receipt: done.receipt },
+    }
   }
-  const ids = [...new Set(action.nodes)]
+  return sideBySide([...new Set(action.nodes)], step)
+}
+
+const sideBySide = async <T>(
+  items: readonly T[],
+  step: (item: T) => Promise<StepDone>,
+): Promise<readonly StepDone[]> => {
   const steps: StepDone[] = []
-  for (let start = 0; start < ids.length; start += atOnce) {
-    steps.push(...(await Promise.all(ids.slice(start, start + atOnce).map(step))))
+  for (let start = 0; start < items.length; start += atOnce) {
+    steps.push(...(await Promise.all(items.slice(start, start + atOnce).map(step))))
   }
   return steps
 }

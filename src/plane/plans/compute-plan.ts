@@ -1,6 +1,6 @@
 // Reads what an action would concern, and lets the domain say what would become of it.
 
-import type { Attribution } from '#domain/core/change.ts'
+import type { Attribution, Row } from '#domain/core/change.ts'
 import { withdrawalBarred, withdrawnWith } from '#domain/ca/issuer.ts'
 import type { Node, NodeId } from '#domain/core/node.ts'
 import {
@@ -30,11 +30,19 @@ import { profilesByName } from '#plane/core/count-recoverable.ts'
 import { everyNode } from '#plane/core/pages.ts'
 import type { PlaneNames } from '#plane/settings/plane-names.ts'
 import type { Core, FlowCore } from '#plane/core/core.ts'
+import type { OpenChannels } from '#plane/core/open-channels.ts'
+import { turn } from '#platform/timers.ts'
+import { effectOfChange } from './change-nodes.ts'
+import { selectedNodes } from './selected-nodes.ts'
 
 type ReadingCore = Pick<Core, 'store' | 'clock' | 'timers'>
 export type PlanCore = FlowCore & Pick<Core, 'timers'>
 
-export type PlanReading = { readonly authority: LeafLimit; readonly planeNames: PlaneNames }
+export type PlanReading = {
+  readonly authority: LeafLimit
+  readonly planeNames: PlaneNames
+  readonly channels: Pick<OpenChannels, 'isConnected'>
+}
 
 export const computePlan = async (
   core: PlanCore,
@@ -44,23 +52,47 @@ export const computePlan = async (
 ): Promise<Done<PlanDecided> | Refusal> => {
   const id = sortableId(core.clock.nowMs(), core.random)
   return commitDecision(core, async () => {
-    const effects = await effectsOf(core, reading, action)
-    return isRefusal(effects) ? effects : decideKeepPlan({ id, action, effects, by, nowMs: core.clock.nowMs() })
+    const lines = await linesOf(core, reading, action)
+    if (isRefusal(lines)) return lines
+    const { effects, nodes } = lines
+    if (nodes.length === 0 && 'select' in action) return refuse('NODES_NOT_FOUND')
+    // What was selected is kept by name as well: no other node is ever touched.
+    const kept = 'nodes' in action ? { ...action, nodes } : action
+    return decideKeepPlan({ id, action: kept, effects, by, nowMs: core.clock.nowMs() })
   })
 }
 
-export const effectsOf = (
+export const effectsOf = async (
   core: ReadingCore,
-  { authority, planeNames }: PlanReading,
+  reading: PlanReading,
   action: PlanAction,
 ): Promise<readonly PlanEffect[] | Refusal> => {
+  const lines = await linesOf(core, reading, action)
+  return isRefusal(lines) ? lines : lines.effects
+}
+
+/** `nodes`: those that it is for; effects may name others as well. */
+type Lines = { readonly effects: readonly PlanEffect[]; readonly nodes: readonly NodeId[] }
+
+const linesOf = async (core: ReadingCore, reading: PlanReading, action: PlanAction): Promise<Lines | Refusal> => {
+  if (!isOnNodes(action)) {
+    const effects = await ofOthers(core, reading, action)
+    return isRefusal(effects) ? effects : { effects, nodes: [] }
+  }
+  const rows = await nodesOf(core, reading, action)
+  if (isRefusal(rows)) return rows
+  const effects = await onNodes(core, action, rows)
+  return isRefusal(effects) ? effects : { effects, nodes: rows.map(({ value }) => value.id) }
+}
+
+const isOnNodes = (action: PlanAction): action is NodesAction => 'nodes' in action || 'select' in action
+
+const ofOthers = (
+  core: ReadingCore,
+  { authority, planeNames }: PlanReading,
+  action: Exclude<PlanAction, NodesAction>,
+): Promise<readonly PlanEffect[] | Refusal> => {
   switch (action.kind) {
-    case 'revoke-nodes':
-      return ofNodes(core, action.nodes, revocationOf)
-    case 'decommission-nodes':
-      return ofNodes(core, action.nodes, (node) => decommissioningOf(node, action.force))
-    case 'purge-nodes':
-      return ofPurge(core, action.nodes)
     case 'revoke-token':
       return ofToken(core, action.token)
     case 'delete-vcluster':
@@ -74,23 +106,59 @@ export const effectsOf = (
   }
 }
 
-const ofNodes = async (
-  { store, clock }: ReadingCore,
-  ids: readonly NodeId[],
-  effect: (node: Node) => PlanEffect,
-): Promise<readonly PlanEffect[] | Refusal> => {
-  const named = [...new Set(ids)]
-  const rows = await Promise.all(named.map((id) => store.get('node', id)))
+type NodesAction = Extract<PlanAction, { readonly select?: unknown }>
+
+/** Those that are named, or those that are selected. */
+const nodesOf = async (
+  core: ReadingCore,
+  { channels }: PlanReading,
+  action: NodesAction,
+): Promise<readonly Row<Node>[] | Refusal> => {
+  if (action.select !== undefined) return selectedNodes(core, channels, action.select)
+  const named = 'nodes' in action ? [...new Set(action.nodes)] : []
+  const rows = await Promise.all(named.map((id) => core.store.get('node', id)))
   const missing = named.find((_, at) => rows[at] === null)
-  if (missing !== undefined) return refuse('NODE_NOT_FOUND', missing)
-  const nodes = rows.flatMap((row) => (row === null ? [] : [row.value]))
-  return [...nodes.map(effect), ...(await cutByBans(store, nodes, clock.nowMs()))]
+  return missing === undefined ? rows.filter((row) => row !== null) : refuse('NODE_NOT_FOUND', missing)
 }
 
-const ofPurge = async (core: ReadingCore, ids: readonly NodeId[]): Promise<readonly PlanEffect[] | Refusal> => {
+const onNodes = async (
+  core: ReadingCore,
+  action: NodesAction,
+  rows: readonly Row<Node>[],
+): Promise<readonly PlanEffect[] | Refusal> => {
+  const nodes = rows.map(({ value }) => value)
+  switch (action.kind) {
+    case 'revoke-nodes':
+      return [...nodes.map(revocationOf), ...(await cutByBans(core, nodes))]
+    case 'decommission-nodes':
+      return [...nodes.map((node) => decommissioningOf(node, action.force)), ...(await cutByBans(core, nodes))]
+    case 'purge-nodes':
+      return ofPurge(core, nodes)
+    case 'change-nodes':
+      return inTurns(core, rows, (row) => effectOfChange(core, row, action.change))
+  }
+}
+
+/** Read together; between two such lots other work gets a turn. */
+const readTogether = 100
+
+const inTurns = async <T, R>(
+  { timers }: ReadingCore,
+  items: readonly T[],
+  work: (item: T) => Promise<R>,
+): Promise<readonly R[]> => {
+  const results: R[] = []
+  for (let start = 0; start < items.length; start += readTogether) {
+    results.push(...(await Promise.all(items.slice(start, start + readTogether).map(work))))
+    await turn(timers)
+  }
+  return results
+}
+
+const ofPurge = async (core: ReadingCore, nodes: readonly Node[]): Promise<readonly PlanEffect[] | Refusal> => {
   const effects: PlanEffect[] = []
   const barred: Refusal[] = []
-  for (const id of new Set(ids)) {
+  for (const { id } of nodes) {
     const facts = await readPurge(core, id)
     if (isRefusal(facts)) return facts
     const { node, survey } = facts
@@ -106,19 +174,25 @@ const ofPurge = async (core: ReadingCore, ids: readonly NodeId[]): Promise<reado
 }
 
 /** Other nodes that have a key of one of these; each is named once, with the first that would cut it. */
-const cutByBans = async (store: Store, nodes: readonly Node[], nowMs: number): Promise<readonly PlanEffect[]> => {
-  const lines = new Map<NodeId, PlanEffect>()
-  for (const node of nodes) {
-    if (node.membership.kind === 'revoked') continue
+const cutByBans = async (core: ReadingCore, nodes: readonly Node[]): Promise<readonly PlanEffect[]> => {
+  const { store, clock } = core
+  const living = nodes.filter(({ membership }) => membership.kind !== 'revoked')
+  const sharers = await inTurns(core, living, async (node) => {
     const slots = slotsOf(node)
     const { bans } = await keysOf(store, slots === null ? [] : everySlot(slots), node)
     const keys = bans.map(({ spki }) => spki)
-    for (const other of (await keySharers(store, node.id, keys, nowMs)).nodes) {
-      const named = lines.has(other.id) || nodes.some(({ id }) => id === other.id)
-      if (!named) lines.set(other.id, cutWithKeyOf(other, node))
+    return { node, others: (await keySharers(store, node.id, keys, clock.nowMs())).nodes }
+  })
+  const named = new Set(nodes.map(({ id }) => id))
+  const lines: PlanEffect[] = []
+  for (const { node, others } of sharers) {
+    for (const other of others) {
+      if (named.has(other.id)) continue
+      named.add(other.id)
+      lines.push(cutWithKeyOf(other, node))
     }
   }
-  return [...lines.values()]
+  return lines
 }
 
 const tokensLookedAt = 100

@@ -2,10 +2,12 @@
 
 import { type PlanAction, roleFor } from '#domain/plans/plan.ts'
 import { roleAllows, type OperatorPrincipal } from '#domain/core/principal.ts'
-import { isRefusal, refuse, type Refusal } from '#domain/core/refusal.ts'
+import { isRefusal, refuse, refuseField, type Refusal } from '#domain/core/refusal.ts'
+import { everyNodeSelected, type NodeSelector } from '#domain/fleet/node-selector.ts'
 import { applyPlan, type Applied, type PlanParts, type StepDone } from './apply-plan.ts'
 import { computePlan, type PlanCore } from './compute-plan.ts'
 import { receiptView } from '#wire/revocation/receipt-api.ts'
+import { changeIn, type NodeSelection } from '#wire/plans/node-changes.ts'
 import { planApi, planView, type PlanActionBody, type PlanApplied } from '#wire/plans/plan-api.ts'
 import { attributionOf, answer, type CallOf, type Route, serve } from '#plane/http/route.ts'
 
@@ -13,6 +15,7 @@ export const operatorPlanRoutes = (core: PlanCore, parts: PlanParts): readonly R
   serve(planApi, {
     compute: async (call) => {
       const action = actionIn(call.body.action)
+      if (isRefusal(action)) return action
       const done = forbidden(call, action) ?? (await computePlan(core, parts, action, attributionOf(call)))
       return isRefusal(done) ? done : answer(planView(done.plan), 201)
     },
@@ -40,17 +43,14 @@ const forbidden = (
   return roleAllows(role, needs) ? null : refuse('ROLE_FORBIDDEN', `needs ${needs}, has ${role}`)
 }
 
-const actionIn = (body: PlanActionBody): PlanAction => {
+const actionIn = (body: PlanActionBody): PlanAction | Refusal => {
   switch (body.kind) {
     case 'revoke-nodes':
-      return {
-        ...{ kind: body.kind, nodes: body.nodes, reason: body.reason },
-        ...(body.reason_code === undefined ? {} : { reasonCode: body.reason_code }),
-      }
     case 'decommission-nodes':
-      return { kind: body.kind, nodes: body.nodes, force: body.force ?? false }
     case 'purge-nodes':
-      return { kind: body.kind, nodes: body.nodes, reason: body.reason }
+      return onNodesIn(body)
+    case 'change-nodes':
+      return { kind: body.kind, select: selectorIn(body.select), change: changeIn(body.change) }
     case 'revoke-token':
       return { kind: body.kind, token: body.token }
     case 'delete-vcluster':
@@ -63,6 +63,34 @@ const actionIn = (body: PlanActionBody): PlanAction => {
       return { kind: body.kind, name: body.name }
   }
 }
+
+type OnNodesBody = Extract<PlanActionBody, { kind: 'revoke-nodes' | 'decommission-nodes' | 'purge-nodes' }>
+
+const onNodesIn = (body: OnNodesBody): PlanAction | Refusal => {
+  const { nodes, select } = body
+  if ((nodes === undefined) === (select === undefined)) {
+    return refuseField('REQUEST_INVALID', 'action.nodes', 'an action on nodes has either nodes or select')
+  }
+  const on = { nodes: nodes ?? [], ...(select === undefined ? {} : { select: selectorIn(select) }) }
+  switch (body.kind) {
+    case 'revoke-nodes': {
+      const { reason, reason_code: reasonCode } = body
+      return { kind: body.kind, ...on, reason, ...(reasonCode === undefined ? {} : { reasonCode }) }
+    }
+    case 'decommission-nodes':
+      return { kind: body.kind, ...on, force: body.force ?? false }
+    case 'purge-nodes': {
+      // Others cannot be purged.
+      const revoked = on.select === undefined ? {} : { select: { ...on.select, state: on.select.state ?? 'revoked' } }
+      return { kind: body.kind, ...on, ...revoked, reason: body.reason }
+    }
+  }
+}
+
+const selectorIn = (selection: NodeSelection): NodeSelector => ({
+  ...everyNodeSelected,
+  ...selection,
+})
 
 /** `replicas`: how many there are now. */
 const planAppliedView = ({ plan, steps }: Applied, replicas: number): PlanApplied => ({

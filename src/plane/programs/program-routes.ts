@@ -88,6 +88,7 @@ const programView = (domain: string, { node, epoch, output, current, former, end
 const leafView = ({ issuer, serial, sha256, issuedAtMs, notAfterMs, names }: ProgramLeaf) => ({
   issuer,
   serial,
+  fingerprint: `sha256:${sha256}`,
   sha256,
   issued_at: isoTime(issuedAtMs),
   not_after: isoTime(notAfterMs),

@@ -4,8 +4,13 @@ import { Type, type Static } from 'typebox'
 import { endpoint } from '#wire/core/endpoint.ts'
 import { closed, EmptyRequest, oneOf, text } from '#wire/core/shapes.ts'
 
+/** `sha256:` and 64 hexadecimal digits. Left out by planes before 0.5. */
+const RootFingerprint = Type.Optional(Type.String())
+
 export const CaView = Type.Object({
   domain: Type.String(),
+  root: RootFingerprint,
+  /** Deprecated, until 0.8: `root`. */
   root_fingerprint: Type.String(),
   root_online: Type.Boolean(),
   /** False: the sealing key is stored next to the keys it seals, or other users can read it. */
@@ -19,6 +24,9 @@ export const CaView = Type.Object({
       not_before: Type.String(),
       not_after: Type.String(),
       signing: Type.Boolean(),
+      /** Left out by planes before 0.5. */
+      fingerprint: Type.Optional(Type.String()),
+      /** Deprecated, until 0.8: `fingerprint`. */
       sha256: Type.String(),
       /** When it was withdrawn because its key may be compromised: nothing it has signed is accepted since. */
       withdrawn_at: Type.Optional(Type.String()),
@@ -36,6 +44,8 @@ export const CaRequestAnswer = Type.Object({ csr: Type.String() })
 export const CaImportRequest = Type.Object({ certificate: text(16_384) }, closed)
 export const CaBundleAnswer = Type.Object({
   roots: Type.Array(Type.String()),
+  root: RootFingerprint,
+  /** Deprecated, until 0.8: `root`. */
   root_fingerprint: Type.String(),
   /** The roots of programs, for those who verify programs and no node. None before the first output; left out by older planes. */
   programs: Type.Optional(Type.Array(Type.String())),

@@ -21,6 +21,13 @@ export const NodeIdText = Type.String({
   description: 'Lower-case letters, digits, dots, dashes and underscores',
 })
 
+/** An id, or a glob over ids. */
+export const nodeGlobShape = '[a-z0-9.*?_-]{1,63}'
+/** On a machine. */
+export const TagText = Type.String({ pattern: '^[a-z0-9]([a-z0-9._:-]{0,61}[a-z0-9])?$', maxLength: 63 })
+/** KEY or KEY=VALUE. */
+export const tagFilterShape = '[a-z0-9._:-]{1,63}(=[a-z0-9._:-]{1,63})?'
+
 /** Of profiles and vClusters. */
 export const NameText = Type.String({ pattern: '^[a-z0-9][a-z0-9-]{0,62}$' })
 

@@ -6,7 +6,7 @@ import { type Node, provisioningStates } from '#domain/core/node.ts'
 import { skuOf } from '#domain/fleet/hardware-rules.ts'
 import { isoTime } from '#platform/clock.ts'
 import { endpoint } from '#wire/core/endpoint.ts'
-import { closed, EmptyRequest, NodeParams, orNull } from '#wire/core/shapes.ts'
+import { closed, EmptyRequest, NodeParams, orNull, TagText } from '#wire/core/shapes.ts'
 import { NodeDetail } from '#wire/node/node-api.ts'
 
 const Evidence = Type.Record(
@@ -16,16 +16,15 @@ const Evidence = Type.Record(
 )
 const resourceState = Type.Enum([...resourceStates])
 
-const Tag = Type.String({ pattern: '^[a-z0-9]([a-z0-9._:-]{0,61}[a-z0-9])?$', maxLength: 63 })
 const Word = Type.String({ pattern: '^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$' })
 
 /** `POST /v1/hardware-profiles` */
 export const CreateHardwareProfileRequest = Type.Object(
   {
-    tag: Tag,
+    tag: TagText,
     description: Type.Optional(Type.String({ maxLength: 256 })),
     firmware: Word,
-    tags: Type.Optional(Type.Array(Tag, { maxItems: 32 })),
+    tags: Type.Optional(Type.Array(TagText, { maxItems: 32 })),
     slots: Type.Integer({ minimum: 0, maximum: 64 }),
     sku: Word,
   },
@@ -46,13 +45,13 @@ export const HardwareProfileView = Type.Object({
 export type HardwareProfileView = Static<typeof HardwareProfileView>
 export const HardwareProfileList = Type.Object({ hardware_profiles: Type.Array(HardwareProfileView) })
 
-export const TagParams = Type.Object({ tag: Tag }, closed)
+export const TagParams = Type.Object({ tag: TagText }, closed)
 
 /** `POST /v1/nodes/{id}/tags` */
 export const TagRequest = Type.Object(
   {
-    add: Type.Optional(Type.Array(Tag, { maxItems: 64 })),
-    remove: Type.Optional(Type.Array(Tag, { maxItems: 64 })),
+    add: Type.Optional(Type.Array(TagText, { maxItems: 64 })),
+    remove: Type.Optional(Type.Array(TagText, { maxItems: 64 })),
   },
   closed,
 )

@@ -61,6 +61,8 @@ export const VClusterListAnswer = Type.Object({
       enforcement_mode: PolicyBody.properties.enforcementMode,
       files: Type.Integer(),
       services: Type.Array(Type.String()),
+      /** How many are in it. Left out by planes before 0.5. */
+      nodes: Type.Optional(Type.Integer()),
     }),
   ),
 })
@@ -86,11 +88,14 @@ export const vclusterView = (vcluster: VCluster): VClusterBody => ({
   overlay: overlayView(vcluster.overlay),
 })
 
-export const vclusterLine = (vcluster: VCluster): Static<typeof VClusterListAnswer>['vclusters'][number] => ({
+export type VClusterLine = Static<typeof VClusterListAnswer>['vclusters'][number]
+
+export const vclusterLine = (vcluster: VCluster, nodes: number): VClusterLine => ({
   ...headOf(vcluster),
   enforcement_mode: vcluster.policy.enforcementMode,
   files: vcluster.overlay.files.length,
   services: vcluster.overlay.services.map(({ name }) => name),
+  nodes,
 })
 
 const headOf = ({ name, description, peering, closed, revision, createdAtMs, createdBy }: VCluster) => ({

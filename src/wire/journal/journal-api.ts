@@ -6,6 +6,8 @@ import { closed, EmptyRequest, NodeIdText, orNull, text } from '#wire/core/shape
 
 export const EntryView = Type.Object({
   cursor: Type.String(),
+  /** When it was written, as `atMs` of the entry. Left out by planes before 0.5. */
+  at: Type.Optional(Type.String()),
   hash: Type.String(),
   /** The entry as it was hashed. */
   entry: Type.Record(Type.String(), Type.Unknown()),
@@ -18,6 +20,11 @@ export const JournalQueryBody = Type.Object(
     limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 1000 })),
     node: Type.Optional(NodeIdText),
     type: Type.Optional(text(64)),
+    /** RFC 3339; not with `last`. Times are those of the clocks of the planes that wrote the entries. */
+    since: Type.Optional(text(40)),
+    until: Type.Optional(text(40)),
+    /** `operator:alice`, or `alice`. */
+    actor: Type.Optional(text(128)),
     /** How long to wait for a new entry: how `journal follow` works. */
     wait_ms: Type.Optional(Type.Integer({ minimum: 0, maximum: 30_000 })),
   },
@@ -51,7 +58,8 @@ export const journalApi = {
     method: 'GET',
     path: '/v1/journal',
     access: 'viewer',
-    summary: 'Entries of the journal, oldest first; with wait_ms, waits for new ones',
+    summary:
+      'Entries of the journal, oldest first; with wait_ms, waits for new ones. With until or actor a page may be empty: its next goes on',
     query: JournalQueryBody,
     answer: JournalAnswer,
   }),

@@ -3,7 +3,16 @@
 import { Type, type Static } from 'typebox'
 import { conditionNames, membershipKinds, provisioningStates } from '#domain/core/node.ts'
 import { endpoint } from '#wire/core/endpoint.ts'
-import { closed, NodeIdText, NodeParams, oneOf, orNull, text } from '#wire/core/shapes.ts'
+import {
+  closed,
+  nodeGlobShape,
+  NodeIdText,
+  NodeParams,
+  oneOf,
+  orNull,
+  tagFilterShape,
+  text,
+} from '#wire/core/shapes.ts'
 import { WireguardView } from '#wire/network/wireguard-view.ts'
 import { OutputStandingView } from '#wire/programs/programs-api.ts'
 import { NodeEvidence, NodeExplanation, Recoverability, Recoverable, RepairView } from './node-evidence.ts'
@@ -13,6 +22,9 @@ export const CertificateView = Type.Object({
   slot: oneOf(['current', 'pending', 'retired']),
   issuer: Type.String(),
   serial: Type.String(),
+  /** Left out by planes before 0.5. */
+  fingerprint: Type.Optional(Type.String()),
+  /** Deprecated, until 0.8: `fingerprint`. */
   sha256: Type.String(),
   issued_at: Type.String(),
   not_after: Type.String(),
@@ -35,6 +47,9 @@ export const ProvisioningView = Type.Object({
 /** One line of `node list`. */
 export const NodeView = Type.Object({
   id: Type.String(),
+  /** Left out by planes before 0.5. */
+  state: Type.Optional(oneOf(membershipKinds)),
+  /** Deprecated, until 0.8: `state`. */
   membership: oneOf(membershipKinds),
   since: Type.String(),
   profile: Type.String(),
@@ -44,6 +59,8 @@ export const NodeView = Type.Object({
   scheduling: Type.Object({ state: Type.String(), reasons: Type.Array(Type.String()) }),
   /** As an adapter such as MAAS says; null: none looks after it. Left out by planes before 0.4. */
   provisioning: Type.Optional(orNull(ProvisioningView)),
+  /** Of the machine. Left out by planes before 0.5. */
+  tags: Type.Optional(Type.Array(Type.String())),
   /** How many run there, those included that are asked for. */
   allocations: Type.Integer(),
   /** Of the current certificate. */
@@ -96,10 +113,18 @@ export type NodeDetail = Static<typeof NodeDetail>
 /** `GET /v1/nodes` */
 export const NodeListQuery = Type.Object(
   {
+    state: Type.Optional(oneOf(membershipKinds)),
+    /** Deprecated, until 0.8: `state`. */
     membership: Type.Optional(oneOf(membershipKinds)),
     profile: Type.Optional(text(64)),
     /** `none`: nodes in no vCluster. */
     vcluster: Type.Optional(text(63)),
+    /** Ids, and globs over ids with `*` and `?`, separated by commas: one of them matches. */
+    name: Type.Optional(Type.String({ pattern: `^${nodeGlobShape}(,${nodeGlobShape}){0,99}$`, maxLength: 4000 })),
+    condition: Type.Optional(oneOf(conditionNames)),
+    /** KEY or KEY=VALUE, separated by commas: the node has all of them. */
+    tag: Type.Optional(Type.String({ pattern: `^${tagFilterShape}(,${tagFilterShape}){0,15}$`, maxLength: 1200 })),
+    connected: Type.Optional(oneOf(['yes', 'no'])),
     recoverable: Type.Optional(oneOf(['yes', 'no'])),
     schedulable: Type.Optional(oneOf(['yes', 'no'])),
     after: Type.Optional(NodeIdText),

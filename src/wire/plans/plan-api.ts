@@ -17,24 +17,28 @@ import {
   text,
 } from '#wire/core/shapes.ts'
 import { ServedNameText } from '#wire/settings/names-api.ts'
+import { NodeChangeBody, NodeSelection } from './node-changes.ts'
 import { ReceiptView } from '#wire/revocation/receipt-api.ts'
 
 const Nodes = Type.Array(NodeIdText, { minItems: 1, maxItems: mostPlanned })
 const Reason = text(256)
+/** One of them. */
+const onNodes = { nodes: Type.Optional(Nodes), select: Type.Optional(NodeSelection) }
 
 const PlanActionBody = Type.Union([
   Type.Object(
     {
       kind: Type.Literal('revoke-nodes'),
-      nodes: Nodes,
+      ...onNodes,
       reason: Reason,
       /** As at `POST /v1/nodes/{id}/revoke`. */
       reason_code: Type.Optional(oneOf(revocationReasons)),
     },
     closed,
   ),
-  Type.Object({ kind: Type.Literal('decommission-nodes'), nodes: Nodes, force: Type.Optional(Type.Boolean()) }, closed),
-  Type.Object({ kind: Type.Literal('purge-nodes'), nodes: Nodes, reason: Reason }, closed),
+  Type.Object({ kind: Type.Literal('decommission-nodes'), ...onNodes, force: Type.Optional(Type.Boolean()) }, closed),
+  Type.Object({ kind: Type.Literal('purge-nodes'), ...onNodes, reason: Reason }, closed),
+  Type.Object({ kind: Type.Literal('change-nodes'), select: NodeSelection, change: NodeChangeBody }, closed),
   Type.Object({ kind: Type.Literal('revoke-token'), token: IdParams.properties.id }, closed),
   Type.Object({ kind: Type.Literal('delete-vcluster'), vcluster: NameText }, closed),
   Type.Object({ kind: Type.Literal('change-profile'), profile: NameText, set: Settings }, closed),

@@ -26,6 +26,9 @@ export type NodeNames = Static<typeof NodeNames>
 const LeafView = Type.Object({
   issuer: Type.String(),
   serial: Type.String(),
+  /** Left out by planes before 0.5. */
+  fingerprint: Type.Optional(Type.String()),
+  /** Deprecated, until 0.8: `fingerprint`. */
   sha256: Type.String(),
   issued_at: Type.String(),
   not_after: Type.String(),

@@ -32,6 +32,8 @@ export type Store = {
   /** In the order of their ids, starting behind `after`. */
   nodes(query: NodeQuery): Promise<readonly Row<Node>[]>
   countNodes(): Promise<Readonly<Record<Membership['kind'], number>>>
+  /** How many nodes are in each vCluster; one without nodes is not in it. */
+  countAssigned(): Promise<ReadonlyMap<string, number>>
   tokenById(id: string): Promise<Row<Token> | null>
   /** Newest first. */
   tokens(query: TokenQuery): Promise<readonly Row<Token>[]>
@@ -207,6 +209,8 @@ export type StoredEntry = {
 export type JournalReader = {
   /** Oldest first, behind `after`; `last` instead counts back from the newest. */
   read(query: JournalQuery): Promise<readonly StoredEntry[]>
+  /** Behind it are the entries of this time and later ones; null: all of them. By the clocks of the planes that wrote them. */
+  placeBefore(atMs: number): Promise<Cursor | null>
   /** The newest signed place of every chain; empty on an empty journal. */
   heads(): Promise<readonly JournalHead[]>
   /** The hash at this place of a chain (hex); null: there is no such place here. */

@@ -9,6 +9,7 @@ import { CursorUnknown } from '#plane/store/contract/store-errors.ts'
 import type { HeadSigner, JournalHead, JournalQuery, JournalReader } from '#plane/store/contract/store.ts'
 import type { StoreCore, StoredEntry } from '#plane/store/contract/store.ts'
 import { isEntryProven, missingPlace } from '#plane/store/journal/verify-journal.ts'
+import { placeBefore } from './journal-place.ts'
 import { newestOf, oldestFirst } from './merge-chains.ts'
 import type { Sql, SqlStatement } from './sql.ts'
 import { chainStatements, verifyChains, type KnownEnds } from './verify-chains.ts'
@@ -61,6 +62,7 @@ export const openJournalReader = (
         signature: Buffer.from(row['signature'] as Uint8Array).toString('base64url'),
         keyId: row['key_id'] as string,
       })),
+    placeBefore: (atMs) => placeBefore(sql, atMs),
     hashAt: placeHash,
     isWhole: async () => (await sql.read(bases)).every((row) => row['base_sequence'] === 0),
     async isProven(chain, sequence) {

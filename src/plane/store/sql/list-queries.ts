@@ -13,6 +13,7 @@ export type ListQueries = Pick<
   Store,
   | 'nodes'
   | 'countNodes'
+  | 'countAssigned'
   | 'nodesByHardware'
   | 'tokenById'
   | 'tokens'
@@ -48,6 +49,8 @@ export const openListQueries = (sql: Sql): ListQueries => {
       for (const row of await sql.read(count)) counts[row['membership'] as Membership['kind']] = row['count'] as number
       return counts
     },
+    countAssigned: async () =>
+      new Map((await sql.read(countByVCluster)).map((row) => [row['vcluster'] as string, row['count'] as number])),
     async nodesByHardware(hardware) {
       const addresses = hardwareValues(hardware)
       if (addresses.length === 0) return []
@@ -100,6 +103,11 @@ const select = <K extends RowKind>(kind: K, name: string, rest: string): Query<K
 const count: SqlStatement = {
   name: 'count-nodes',
   text: 'SELECT membership, count(*) AS count FROM node GROUP BY membership',
+}
+/** From the index alone. */
+const countByVCluster: SqlStatement = {
+  name: 'count-assigned',
+  text: 'SELECT vcluster, count(*) AS count FROM node WHERE vcluster IS NOT NULL GROUP BY vcluster',
 }
 const tokenById = select('token', 'token-by-id', 'WHERE id = $1')
 const denials = select('denial', 'denials', 'ORDER BY key')

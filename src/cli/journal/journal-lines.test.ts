@@ -1,0 +1,38 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { entryColumns, journalLine } from './journal-lines.ts'
+
+test('an entry is one line: place, time, type, node, actor, and what else it says', () => {
+  const entry = {
+    schema: 1,
+    sequence: 7,
+    atMs: 1_800_000_000_000,
+    type: 'host.revoked',
+    actor: 'operator:admin',
+    node: 'gpu-001',
+    epoch: 1,
+    serial: null,
+    body: { reason: 'odd\u001b[2J traffic\nforged line', channels: 1 },
+  }
+  assert.equal(
+    journalLine({ cursor: 'c7', hash: 'ab', entry }),
+    '7  2027-01-15T08:00:00.000Z  host.revoked  gpu-001  by operator:admin  epoch=1  ' +
+      'reason="odd\\x1b[2J traffic\\x0aforged line"  channels=1',
+  )
+})
+
+test('a list of texts is read as its texts, and a long text is cut in a table only', () => {
+  const entry = {
+    sequence: 1,
+    type: 'profile.changed',
+    actor: 'operator:admin',
+    body: { changes: ['mode: "auto"', 'b'] },
+  }
+  const [cut, whole] = [false, true].map((wide) => {
+    const details = entryColumns(wide).find(({ name }) => name === 'details')
+    const long = { ...entry, body: { ...entry.body, why: 'x'.repeat(200) } }
+    return details?.cell({ cursor: 'c', hash: 'h', entry: long })
+  })
+  assert.match(String(cut), /^changes="mode: 'auto'; b" why=x+…$/)
+  assert.ok(String(whole).length > 200)
+})

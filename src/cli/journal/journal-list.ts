@@ -1,0 +1,77 @@
+// `muster journal list`: the newest entries, or those of a span of time.
+
+import { isoTime, parseIsoTime } from '#platform/clock.ts'
+import { parseDuration } from '#wire/core/duration.ts'
+import type { Cli } from '#cli/kit/cli.ts'
+import { Failure, usageFailure } from '#cli/kit/failure.ts'
+import { showList, type ListOptions } from '#cli/kit/list.ts'
+import { connect } from '#cli/kit/operator-client.ts'
+import { printer } from '#cli/kit/print.ts'
+import { askJournal, countOption } from './ask-journal.ts'
+import { entryColumns, type Entry } from './journal-lines.ts'
+
+type JournalListOptions = ListOptions & {
+  readonly node?: string
+  readonly type?: string
+  readonly last: string
+  readonly since?: string
+  readonly until?: string
+  readonly actor?: string
+}
+
+const dayMs = 24 * 3_600_000
+
+export const journalList = async (cli: Cli, options: JournalListOptions): Promise<void> => {
+  const last = countOption(options.last)
+  const { since, until, actor } = options
+  const isSpan = since !== undefined || until !== undefined || actor !== undefined
+  const page = isSpan ? await spanOf(cli, options, last) : await askJournal(connect(cli, options), options, { last })
+  showList(cli, options, {
+    items: page.entries,
+    columns: entryColumns(options.output === 'wide'),
+    body: (entries) => ({ ...page, entries }),
+  })
+  if (page.entries.length === 0) printer(cli, options).note('no entries match')
+}
+
+/** The newest that match: pages are read from the beginning of the span to its end. */
+const spanOf = async (cli: Cli, options: JournalListOptions, last: number) => {
+  const nowMs = cli.clock.nowMs()
+  const untilMs = options.until === undefined ? null : timeOption('--until', options.until, nowMs)
+  const sinceMs = options.since === undefined ? (untilMs ?? nowMs) - dayMs : timeOption('--since', options.since, nowMs)
+  const span = {
+    since: isoTime(sinceMs),
+    ...(untilMs === null ? {} : { until: isoTime(untilMs) }),
+    ...(options.actor === undefined ? {} : { actor: options.actor }),
+  }
+  const plane = connect(cli, options)
+  let entries: readonly Entry[] = []
+  let found = 0
+  let after: string | null = null
+  for (;;) {
+    const place: { readonly after?: string } = after === null ? {} : { after }
+    const page = await askJournal(plane, options, { ...span, ...place, limit: 1000 }).catch(mindOlder)
+    found += page.entries.length
+    entries = [...entries, ...page.entries].slice(-last)
+    if (page.next === null || page.next === after) break
+    after = page.next
+  }
+  if (found > last) printer(cli, options).note(`the last ${last} of ${found} entries; more: --last 1000`)
+  return { entries, next: after }
+}
+
+const timeOption = (option: string, text: string, nowMs: number): number => {
+  const agoMs = parseDuration(text)
+  const ms = agoMs === null ? parseIsoTime(text) : nowMs - agoMs
+  if (ms === null)
+    throw usageFailure(`${option} ${text} is not a time.`, 'Write 2h for two hours ago, or 2026-01-05T08:00:00Z')
+  return ms
+}
+
+/** A plane of the release before refuses what it does not know. */
+const mindOlder = (error: unknown): never => {
+  if (!(error instanceof Failure) || error.code !== 'REQUEST_INVALID') throw error
+  const { exit, code, message, detail } = error
+  const next = '--since, --until and --actor need a plane of 0.5: compare muster version, here and on the plane'
+  throw new Failure({ exit, code, detail, sentence: message, next })
+}
