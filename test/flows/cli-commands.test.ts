@@ -195,6 +195,53 @@ test('the journal is listed, filtered and verified', async (t) => {
   assert.match((await muster('journal', 'verify')).out, /^chain intact, \d+ entries\n$/)
 })
 
+test('the journal is listed by time and by actor', async (t) => {
+  const { muster, musterWith, keyFile, clock } = await setUpCli(t)
+  await muster('node', 'enroll', 'gpu-001')
+  clock.advance(2 * 3_600_000)
+  const between = new Date(clock.nowMs() - 60_000).toISOString()
+  await musterWith({ env: { MUSTER_KEY_FILE: keyFile('operator') } }, 'node', 'enroll', 'gpu-002')
+  const listed = async (...words: string[]): Promise<string> => (await muster('journal', 'list', ...words)).out
+  const since = await listed('--since', '1h', '--columns', 'type,node', '--no-headers')
+  assert.match(since, /node\.registered +gpu-002/)
+  assert.doesNotMatch(since, /gpu-001/)
+  const until = await listed('--until', between, '--type', 'node.registered')
+  assert.match(until, /gpu-001/)
+  assert.doesNotMatch(until, /gpu-002/)
+  const actor = await listed('--actor', 'the-operator', '--type', 'node.registered')
+  assert.match(actor, /gpu-002/)
+  assert.doesNotMatch(actor, /gpu-001/)
+  assert.equal((await muster('journal', 'list', '--since', 'yesterday')).code, 2)
+  assert.match((await muster('journal', 'list', '--actor', 'nobody')).err, /^no entries match/)
+})
+
+test('a token is withdrawn by the beginning of its id, if no other begins so', async (t) => {
+  const { muster } = await setUpCli(t)
+  await muster('token', 'create', '--node', 'gpu-001')
+  const id = (await muster('token', 'list', '-o', 'name')).out.trim()
+  await muster('token', 'create', '--node', 'gpu-002')
+  const vague = await muster('token', 'revoke', id.slice(0, 4))
+  assert.equal(vague.code, 2)
+  assert.match(vague.err, /2 ids begin with \w{4}: /)
+  assert.equal((await muster('token', 'revoke', id.slice(0, 20))).out, `token ${id} revoked\n`)
+  assert.match((await muster('token', 'revoke', '0000')).err, /TOKEN_NOT_FOUND/)
+})
+
+test('views have one spelling beside the old ones, and the old query is still taken', async (t) => {
+  const { muster, call } = await setUpCli(t)
+  await muster('node', 'enroll', 'gpu-001')
+  for (const query of ['state=registered', 'membership=registered']) {
+    const [node] = (await call('viewer', 'GET', `/v1/nodes?${query}`)).body.nodes
+    assert.deepEqual([node.state, node.membership, node.tags], ['registered', 'registered', []])
+  }
+  assert.equal((await call('viewer', 'GET', '/v1/nodes?state=active&membership=active')).status, 400)
+  const ca = (await call('viewer', 'GET', '/v1/ca')).body
+  assert.equal(ca.root, `sha256:${ca.root_fingerprint}`)
+  for (const one of ca.authorities) assert.equal(one.fingerprint, `sha256:${one.sha256}`)
+  const [first] = (await call('viewer', 'GET', '/v1/journal?limit=1')).body.entries
+  assert.equal(first.at, new Date(first.entry.atMs).toISOString())
+})
+
 test('the authority is shown and rotated, and its roots are printed as PEM', async (t) => {
   const { muster } = await setUpCli(t)
   assert.match((await muster('ca', 'show')).out, /^root +sha256:[0-9a-f]{64}/m)

@@ -412,6 +412,16 @@ export const storeContract = (name: string, openEmpty: () => Promise<StoreUnderT
         })
       })
 
+      test('how many nodes each vCluster has is counted', async () => {
+        for (const id of ['a', 'b']) await committed(store, newNode(id, { assignment: 'blue' }))
+        await committed(store, newNode('c', { assignment: 'green' }))
+        await committed(store, newNode('d'))
+        assert.deepEqual([...(await store.countAssigned())].toSorted(), [
+          ['blue', 2],
+          ['green', 1],
+        ])
+      })
+
       test('tokens come newest first, found by id and by the node they are for or let in', async () => {
         const forNode = { scope: { kind: 'node', node: 'n1', tenure: 1 } } as const
         const letIn = { state: { kind: 'used', spki: 'k', node: 'n1', atMs: 1 } } as const
@@ -461,6 +471,32 @@ export const storeContract = (name: string, openEmpty: () => Promise<StoreUnderT
         assert.deepEqual(await sequences({ type: 'node.registered' }), [1, 2])
         assert.deepEqual(await sequences({ node: 'n1', type: 'node.registered', after: first.cursor }), [])
         await assert.rejects(store.journal.read({ ...everything, after: 'nonsense' as never }))
+      })
+
+      test('is read from a time on', async () => {
+        assert.equal(await store.journal.placeBefore(1), null)
+        for (const [at, atMs] of [10, 20, 20, 30, 40].entries())
+          await committed(store, { ...newNode(`n${at}`), entries: [{ ...note(`n${at}`), atMs }] })
+        const since = async (atMs: number) =>
+          (await store.journal.read({ ...everything, after: await store.journal.placeBefore(atMs) })).map(
+            (stored) => stored.entry.sequence,
+          )
+        assert.deepEqual(
+          [await since(0), await since(10)],
+          [
+            [1, 2, 3, 4, 5],
+            [1, 2, 3, 4, 5],
+          ],
+        )
+        assert.deepEqual(
+          [await since(11), await since(20), await since(21)],
+          [
+            [2, 3, 4, 5],
+            [2, 3, 4, 5],
+            [4, 5],
+          ],
+        )
+        assert.deepEqual([await since(40), await since(41)], [[5], []])
       })
 
       test('has a signed head and verifies, empty or not, also after a restart', async () => {

@@ -36,7 +36,7 @@ export const targetNodes = async (
   return { kind: 'selections', selections: lots.map((lot) => (lot.length === 0 ? filter : { ...filter, names: lot })) }
 }
 
-export const selectionOf = (filter: NodeFilter): NodeSelection => {
+const selectionOf = (filter: NodeFilter): NodeSelection => {
   const { state, profile, vcluster, condition, tag: tags = [], connected } = filter
   const wrong = tags.find((tag) => !new RegExp(`^${tagFilterShape}$`).test(tag))
   if (wrong !== undefined) throw usageFailure(`${wrong} is not a tag.`, 'Write --tag KEY or --tag KEY=VALUE')
