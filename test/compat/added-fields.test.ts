@@ -1,5 +1,5 @@
-// What 0.4 has added, beside the release before: what one side does not know is neither sent to it nor missed by it, and a command
-// that asks for it gets a sentence.
+// What this release has added, beside the release before: what one side does not know is neither sent to it nor missed by it, and a
+// command that asks for it gets a sentence.
 
 import assert from 'node:assert/strict'
 import * as fs from 'node:fs'
@@ -72,7 +72,7 @@ files: [{path: etc/app.conf, content: x}]
 services: [{name: app, command: [/bin/sleep, infinity]}]
 `
 
-test(`agents, commands and a store of ${release.version}, with outputs, overlays and names of this release`, async (t) => {
+test(`agents, commands and a store of ${release.version}, with selectors, filters and spellings of this release`, async (t) => {
   const command = await commandBefore(t)
   if (command === null) return
   const folder = tempFolder(t)
@@ -80,12 +80,11 @@ test(`agents, commands and a store of ${release.version}, with outputs, overlays
     fs.writeFileSync(path.join(folder, name), text)
     return path.join(folder, name)
   }
-  const published = path.join(folder, 'published')
 
   // The plane is of the release before.
   const old = await startPlane(t, { command })
   const oldAgent = startAgent(t, { command, join: await old.token('--node', 'gpu-001') })
-  const newAgent = startAgent(t, { join: await old.token('--node', 'gpu-002'), args: ['--publish', published] })
+  const newAgent = startAgent(t, { join: await old.token('--node', 'gpu-002') })
   assert.equal((await old.muster('profile', 'create', 'meshed', '--from', 'gpu-cloud')).code, 0)
   const applied = await old.muster('vcluster', 'apply', written('blue.yaml', document))
   assert.equal(applied.code, 0, applied.stderr)
@@ -93,15 +92,15 @@ test(`agents, commands and a store of ${release.version}, with outputs, overlays
   const assigned = await old.muster('node', 'assign', 'gpu-002', '--to', 'blue')
   assert.equal(assigned.code, 0, assigned.stderr)
   await everydayWorks(old.muster)
-  await refusedBy(old, /PROFILE_INVALID[\s\S]*outputs/, 'profile', 'set', 'meshed', 'outputs=[{"name":"probe"}]')
-  await refusedBy(old, /outputs/, 'vcluster', 'set', 'blue', 'outputs=[{"name":"probe"}]')
-  const checked = written('checked.yaml', `${document}checks: [{name: disk, command: [/bin/true]}]\n`)
-  await refusedBy(old, /checks/, 'vcluster', 'apply', checked)
-  await refusedBy(old, /reason_code/, 'node', 'revoke', 'gpu-001', '--reason', 'x', '--reason-code', 'superseded')
-  await refusedBy(old, /compare the versions/i, 'node', 'names', 'add', 'gpu-001', 'db.example')
+  // Selectors and filters of this release are refused, with the reason; ids work as ever.
+  await refusedBy(old, /Selectors need a plane of 0\.5/, 'node', 'drain', 'gpu-*')
+  await refusedBy(old, /Selectors need a plane of 0\.5/, 'node', 'revoke', '--vcluster', 'blue', '--reason', 'x')
+  await refusedBy(old, /need a plane of 0\.5/, 'node', 'list', '--tag', 'h100')
+  await refusedBy(old, /need a plane of 0\.5/, 'journal', 'list', '--since', '1h')
+  const several = await old.muster('node', 'revoke', 'gpu-001', 'gpu-002', '--reason', 'x')
+  assert.deepEqual([several.code, /nothing was done/.test(several.stderr)], [10, true])
   await eventually('its services to be reported', async () => (await nodeOf(old, 'gpu-002')).overlay?.applied === true)
   await renewed(old, newAgent.state, 'gpu-002')
-  assert.equal(newAgent.stderr().split('The plane has no outputs').length, 2, 'said once')
   // Nothing that it sent was refused, on the way in or over the channel.
   assert.doesNotMatch((await old.muster('journal', 'list', '--node', 'gpu-002')).stdout, /refused/)
   const { details }: Json = JSON.parse((await newAgent.status()).stdout)
@@ -112,23 +111,15 @@ test(`agents, commands and a store of ${release.version}, with outputs, overlays
   const plane = await old.restart({ command: startedCommand })
   const before = (...args: string[]) => plane.musterWith({ command }, ...args)
   await Promise.all(['gpu-001', 'gpu-002'].map((id) => toBeConnected(plane, id)))
-  const { body: blue } = await plane.api('GET', '/v1/vclusters/blue')
-  assert.deepEqual([blue.description, blue.outputs, blue.overlay.checks], ['training', [], []])
-  assert.equal((await plane.api('GET', '/v1/profiles/meshed')).body.certificate.lifetimeMs, 43_200_000)
+  assert.equal((await plane.api('GET', '/v1/vclusters/blue')).body.description, 'training')
   await everydayWorks(plane.muster)
   await everydayWorks(before)
-
-  const set = await plane.muster('profile', 'set', 'gpu-cloud', 'outputs=[{"name":"probe"}]')
-  assert.equal(set.code, 0, set.stderr)
-  await eventually('the new agent to have put it in place', () => fs.existsSync(path.join(published, 'probe')), {
-    withinMs: 30_000,
-  })
-  const fetched = async (id: string) =>
-    (await plane.api('GET', `/v1/programs?node=${id}`)).body.programs.map(({ output }: Json) => output)
-  assert.deepEqual([await fetched('gpu-001'), await fetched('gpu-002')], [[], ['probe']])
   await renewed(plane, oldAgent.state, 'gpu-001')
   assert.deepEqual((await nodeOf(plane, 'gpu-001')).conditions, [])
-  for (const id of ['gpu-001', 'gpu-002']) assert.equal((await before('node', 'show', id)).code, 0)
-  const unknown = await before('profile', 'show', 'gpu-cloud')
-  assert.match(unknown.stderr, /Compare the versions/)
+  // A plan of a kind that only this release has is shown by the command of the release before.
+  const planned = await plane.muster('node', 'drain', 'gpu-*', '-o', 'json')
+  assert.equal(planned.code, 10, planned.stderr)
+  const shown = await before('plan', 'show', JSON.parse(planned.stdout).id)
+  assert.equal(shown.code, 0, shown.stderr)
+  assert.match(shown.stdout, /node gpu-001 .*drained/)
 })
