@@ -275,7 +275,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
   },
   'plane/metrics': {
     domain: ['alerts', 'core'],
-    plane: ['alerts', 'authority', 'ca', 'core', 'journal', 'limits', 'store/contract', 'webhook'],
+    plane: ['alerts', 'authority', 'ca', 'core', 'journal', 'limits', 'node', 'store/contract', 'webhook'],
     wire: ['recovery'],
   },
   'plane/foundation': {

@@ -144,7 +144,7 @@ const openPlane = async (config: PlaneConfig, laid: LaidFoundation) => {
   let stopping = false
   const correlation = (): string => sortableId(clock.nowMs(), random)
   const recoverability = recoverabilityCounts(store, clock, timers)
-  const metrics = openMetrics(core)
+  const metrics = openMetrics(core, { domain: certificates.domain, nodeMetrics: config.nodeMetrics })
   const alerts = await openUnresolvedAlerts(store, feed)
   const alerting = openAlerting(core, {
     authority,

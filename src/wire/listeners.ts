@@ -31,20 +31,30 @@ import { settingsApi } from '#wire/settings/settings-api.ts'
 export type DescribedListener = {
   readonly name: string
   readonly description: string
+  /** Where it answers unless it was set up otherwise, as OpenAPI describes a server. */
+  readonly server: {
+    readonly url: string
+    readonly description: string
+    readonly variables?: Readonly<Record<string, { readonly default: string; readonly description: string }>>
+  }
   readonly endpoints: readonly Endpoint[]
 }
+
+const host = { host: { default: 'muster.internal', description: 'A name of the plane: --server-name' } }
 
 const all = (...groups: readonly Endpoints[]): readonly Endpoint[] => groups.flatMap((group) => Object.values(group))
 
 export const nodeListener: DescribedListener = {
   name: 'node plane',
   description: 'What agents call, over TLS with a client certificate',
+  server: { url: 'https://{host}:8443', description: 'The node listener: --node-listen', variables: host },
   endpoints: all(enrollApi, challengeApi, identityApi, programsApi, claimApi, bundleApi),
 }
 
 export const recoveryListener: DescribedListener = {
   name: 'recovery',
   description: 'What agents call whose certificate cannot help them, on a port and a trust of its own',
+  server: { url: 'https://{host}:8442', description: 'The recovery listener: --recovery-listen', variables: host },
   endpoints: all(challengeApi, recoveryApi),
 }
 
@@ -52,6 +62,7 @@ export const recoveryListener: DescribedListener = {
 export const operatorListener: DescribedListener = {
   name: 'operator plane',
   description: 'What people and their tools call, with an operator key',
+  server: { url: 'http://127.0.0.1:8440', description: 'The operator listener: --operator-listen' },
   endpoints: all(
     nodeApi,
     nodeActionApi,

@@ -1,7 +1,7 @@
 // The schemas that have a name in the OpenAPI description, in its order; the others are inlined where they are used. The names
 // are a promise to those who generate code from it.
 
-import { AcknowledgeRequest, AlertListAnswer, AlertListQuery, AlertView } from '#wire/alerts/alert-api.ts'
+import { AcknowledgeRequest, AlertListAnswer, AlertView } from '#wire/alerts/alert-api.ts'
 import {
   BundleResponse,
   CaBundleAnswer,
@@ -11,26 +11,17 @@ import {
   WithdrawAnswer,
   WithdrawRequest,
 } from '#wire/ca/ca-api.ts'
-import { CertificateStatusView, CrlAnswer, CrlQuery, SerialParams } from '#wire/ca/certificate-status-api.ts'
+import { CertificateStatusView, CrlAnswer } from '#wire/ca/certificate-status-api.ts'
 import { HardwareIdentityBody } from '#wire/core/agent-evidence.ts'
-import { Claims } from '#wire/core/claims.ts'
 import { ErrorBody } from '#wire/core/error-body.ts'
 import { Readiness } from '#wire/core/health-api.ts'
 import { EmptyRequest, ReasonRequest, SetRequest } from '#wire/core/shapes.ts'
-import { EnrollRequest, HardwareFactsBody } from '#wire/enrollment/enroll-api.ts'
-import {
-  CreateTokenAnswer,
-  CreateTokenRequest,
-  TokenListAnswer,
-  TokenListQuery,
-  TokenView,
-} from '#wire/enrollment/token-api.ts'
+import { EnrollRequest } from '#wire/enrollment/enroll-api.ts'
+import { CreateTokenAnswer, CreateTokenRequest, TokenListAnswer, TokenView } from '#wire/enrollment/token-api.ts'
 import { ClaimsAnswer, ClaimsRequest } from '#wire/federation/claim-api.ts'
 import { PeerDomainIntroduction, PeerDomainList, PeerDomainView } from '#wire/federation/peer-domain-api.ts'
 import {
   AllocationListAnswer,
-  AllocationListQuery,
-  AllocationParams,
   AllocationView,
   CreateAllocationRequest,
   ReleaseAllocationRequest,
@@ -41,11 +32,10 @@ import {
   HardwareProfileView,
   MachineRequest,
   MachineView,
-  TagParams,
   ProvisioningRequest,
   TagRequest,
 } from '#wire/fleet/hardware-api.ts'
-import { HealthRequest, SchedulingAnswer, SchedulingQuery, SchedulingView } from '#wire/fleet/scheduling-api.ts'
+import { HealthRequest, SchedulingAnswer, SchedulingView } from '#wire/fleet/scheduling-api.ts'
 import {
   AssignRequest,
   ChangeVClusterRequest,
@@ -56,32 +46,29 @@ import {
   VClusterBody,
   VClusterDeleted,
   VClusterListAnswer,
-  VClusterSettings,
 } from '#wire/fleet/vcluster-api.ts'
 import {
   ChallengeRequest,
   ChallengeResponse,
   ConfirmRequest,
   ConfirmResponse,
-  RecoveryTrust,
   RenewRequest,
   RenewResponse,
 } from '#wire/identity/identity-api.ts'
 import { HaltRequest, IssuanceView } from '#wire/identity/issuance-api.ts'
-import { EntryView, JournalAnswer, JournalQueryBody, VerifyAnswer } from '#wire/journal/journal-api.ts'
+import { EntryView, JournalAnswer, VerifyAnswer } from '#wire/journal/journal-api.ts'
 import { DecommissionRequest, DrainRequest, RevokeRequest } from '#wire/node/node-action-api.ts'
 import {
   CertificateView,
   ConditionView,
   NodeDetail,
   NodeListAnswer,
-  NodeListQuery,
   NodeView,
   RegisterRequest,
 } from '#wire/node/node-api.ts'
 import { CreateKeyAnswer, CreateKeyRequest, KeyListAnswer, KeyView, WhoAmI } from '#wire/operators/key-api.ts'
 import { PlanApplied, PlanRequest, PlanView } from '#wire/plans/plan-api.ts'
-import { NamesRequest, NodeNames, ProgramListAnswer, ProgramListQuery, ProgramView } from '#wire/programs/names-api.ts'
+import { NamesRequest, NodeNames, ProgramListAnswer, ProgramView } from '#wire/programs/names-api.ts'
 import { OutputsOrNone } from '#wire/programs/output-document.ts'
 import { ProgramLists, ProgramRequest, ProgramResponse } from '#wire/programs/programs-api.ts'
 import {
@@ -91,17 +78,14 @@ import {
   RehearseResponse,
   RepairBundle,
 } from '#wire/recovery/recovery-api.ts'
-import { ReceiptListAnswer, ReceiptListQuery, ReceiptQuery, ReceiptView } from '#wire/revocation/receipt-api.ts'
+import { ReceiptListAnswer, ReceiptView } from '#wire/revocation/receipt-api.ts'
 import { CreateProfileRequest, DomainView, ProfileListAnswer, ProfileView } from '#wire/settings/settings-api.ts'
 
 export const publishedSchemas = {
   AcknowledgeRequest,
   AlertListAnswer,
-  AlertListQuery,
   AlertView,
   AllocationListAnswer,
-  AllocationListQuery,
-  AllocationParams,
   AllocationView,
   CreateAllocationRequest,
   ReleaseAllocationRequest,
@@ -113,9 +97,6 @@ export const publishedSchemas = {
   WithdrawRequest,
   CertificateStatusView,
   CrlAnswer,
-  CrlQuery,
-  SerialParams,
-  Claims,
   ClaimsAnswer,
   ClaimsRequest,
   PeerDomainIntroduction,
@@ -126,7 +107,6 @@ export const publishedSchemas = {
   HardwareProfileView,
   MachineRequest,
   MachineView,
-  TagParams,
   ProvisioningRequest,
   TagRequest,
   HealthRequest,
@@ -138,9 +118,7 @@ export const publishedSchemas = {
   EnrollRequest,
   RecoverResponse,
   ErrorBody,
-  HardwareFactsBody,
   HardwareIdentityBody,
-  RecoveryTrust,
   RenewRequest,
   RenewResponse,
   CertificateView,
@@ -156,12 +134,10 @@ export const publishedSchemas = {
   EmptyRequest,
   EntryView,
   JournalAnswer,
-  JournalQueryBody,
   KeyListAnswer,
   KeyView,
   NodeDetail,
   NodeListAnswer,
-  NodeListQuery,
   NodeView,
   ProfileBody: ProfileView,
   ProfileListAnswer,
@@ -171,7 +147,6 @@ export const publishedSchemas = {
   RevokeRequest,
   SetRequest,
   TokenListAnswer,
-  TokenListQuery,
   TokenView,
   VerifyAnswer,
   WhoAmI,
@@ -179,8 +154,6 @@ export const publishedSchemas = {
   PlanRequest,
   PlanView,
   ReceiptListAnswer,
-  ReceiptListQuery,
-  ReceiptQuery,
   ReceiptView,
   ChallengeRequest,
   ChallengeResponse,
@@ -189,7 +162,6 @@ export const publishedSchemas = {
   RehearseResponse,
   RepairBundle,
   SchedulingAnswer,
-  SchedulingQuery,
   SchedulingView,
   AssignRequest,
   ChangeVClusterRequest,
@@ -200,12 +172,10 @@ export const publishedSchemas = {
   VClusterBody,
   VClusterDeleted,
   VClusterListAnswer,
-  VClusterSettings,
   NamesRequest,
   NodeNames,
   OutputsBody: OutputsOrNone,
   ProgramListAnswer,
-  ProgramListQuery,
   ProgramLists,
   ProgramRequest,
   ProgramResponse,

@@ -86,7 +86,7 @@ export const setUpOperatorServer = async (t: TestContext): Promise<OperatorSetup
   const keySeal = openKeySeal(sealingKeyOf(Buffer.alloc(32, 5), systemRandom), () => 'test')
   const keyBook = await openKeyBook(core, keySeal, alerts)
   const journalWatch = openJournalWatch(core, { alerts, keyBook, domainName: () => 'test', loopLoad: () => 0 })
-  const metrics = openMetrics(core)
+  const metrics = openMetrics(core, { domain: 'test', nodeMetrics: true })
   metrics.measure({
     channels,
     authority,

@@ -9,6 +9,7 @@ import { systemRandom } from '#platform/random.ts'
 import type { IncomingMessage } from '#platform/tls-server.ts'
 import { openDenyList } from '#plane/authn/deny-list.ts'
 import { openChannelParts } from '#plane/channel/channel-parts.ts'
+import { openAgentFigures } from '#plane/node/agent-figures.ts'
 import { openChannelServer } from '#plane/channel/channel-server.ts'
 import { sweepSessions } from '#plane/channel/cut-sessions.ts'
 import { openFeed } from '#plane/core/feed.ts'
@@ -82,6 +83,7 @@ export const setUpReplicas = async (t: TestContext, count: number, nodes: readon
       writeLimit: openWriteLimit(clock, () => 1),
       issuer: { roots: () => ['root'], withdrawnIssuers: () => [] },
       urls: () => ({ node: 'https://plane.example', recovery: 'https://plane.example:8442', marked: true }),
+      agentFigures: openAgentFigures(clock, () => {}),
       onReport: () => {},
     })
     /** Runs before a node is read, once. */

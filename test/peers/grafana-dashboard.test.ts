@@ -9,6 +9,7 @@ import { test } from 'node:test'
 import type { Command } from 'commander'
 import { metricsText } from '#agent/diagnostics/metrics.ts'
 import { noFigures } from '#agent/diagnostics/figures.ts'
+import { planeMetrics } from '../../scripts/metrics-page.ts'
 import { testCli, wholeProgram } from '../fakes/test-cli.ts'
 import { repository } from '../process/child.ts'
 import { sharedPlane } from '../process/shared-plane.ts'
@@ -23,8 +24,12 @@ type Panel = {
 }
 
 const packaging = (...names: string[]): string => fs.readFileSync(path.join(repository, 'packaging', ...names), 'utf8')
-const dashboard = JSON.parse(packaging('grafana', 'muster.json')) as { readonly panels: readonly Panel[] }
-const rules = packaging('prometheus', 'muster.rules.yml')
+type Variable = { readonly name: string; readonly type: string; readonly definition?: string }
+const dashboard = JSON.parse(packaging('grafana', 'muster.json')) as {
+  readonly panels: readonly Panel[]
+  readonly templating: { readonly list: readonly Variable[] }
+}
+const rules = ['muster.rules.yml', 'muster-nodes.rules.yml'].map((name) => packaging('prometheus', name)).join('\n')
 const expressions = dashboard.panels.flatMap(({ title, targets = [] }) => targets.map(({ expr }) => ({ title, expr })))
 
 const plane = sharedPlane()
@@ -72,9 +77,18 @@ test('promtool finds nothing wrong with the metrics of a plane', async (t) => {
   assert.equal(checked.status, 0, checked.stdout + checked.stderr)
 })
 
+test('what a plane shows is what docs/METRICS.md says it shows', async () => {
+  const { body } = await plane().api('GET', '/metrics')
+  const shown = [...String(body).matchAll(/^# TYPE (\S+) (\S+)$/gm)].map(([, name, type]) => `${name} ${type}`)
+  const declared = planeMetrics().map(({ name, type }) => `${name} ${type}`)
+  assert.deepEqual(shown.toSorted(), declared.toSorted())
+})
+
 test('every metric that the dashboard and the rules name is shown by a plane or an agent, and the other way round', async () => {
   const { body } = await plane().api('GET', '/metrics')
-  const ofPlane = shownIn(body)
+  // What is about nodes and agents has no sample while there are none.
+  const ofPlane = new Set([...shownIn(body), ...planeMetrics().map(({ name }) => name)])
+  ofPlane.delete('muster_store_commit_seconds')
   const ofAgent = shownIn(
     metricsText({
       nowMs: 0,
@@ -85,9 +99,8 @@ test('every metric that the dashboard and the rules name is shown by a plane or 
     }),
   )
   assert.equal(ofAgent.size, 13)
-  const named = namesIn([...expressions.map(({ expr }) => expr), rules].join('\n')).filter(
-    (name) => name !== 'muster_node_agent_',
-  )
+  const variables = dashboard.templating.list.map(({ definition = '' }) => definition)
+  const named = namesIn([...expressions.map(({ expr }) => expr), ...variables, rules].join('\n'))
   assert.deepEqual(
     named.filter((name) => !ofPlane.has(name) && !ofAgent.has(name)),
     [],
@@ -111,6 +124,24 @@ test('every command in an alerting rule exists', async () => {
     )
     assert.ok(found !== undefined, `muster ${words.join(' ')}`)
   }
+})
+
+test('the domain, the plane, the vCluster and the profile can be chosen, and every panel follows the choice', () => {
+  const variables = dashboard.templating.list.map(({ name }) => name)
+  assert.deepEqual(variables, ['datasource', 'domain', 'instance', 'vcluster', 'profile'])
+  for (const { title, expr } of expressions)
+    for (const [, selector = ''] of expr.matchAll(/\bmuster_[a-z_]+(\{[^}]*\})?/g))
+      assert.match(selector, /"\$(instance|vcluster)\|?"/, title)
+})
+
+test('no two panels have one title or one expression', () => {
+  const titles = dashboard.panels.map(({ title }) => title)
+  assert.deepEqual(
+    titles.filter((title, at) => titles.indexOf(title) !== at),
+    [],
+  )
+  const whole = dashboard.panels.map(({ targets = [] }) => targets.map(({ expr }) => expr).join('\n')).filter(Boolean)
+  assert.equal(new Set(whole).size, whole.length)
 })
 
 test('no two panels lie on each other', () => {

@@ -51,3 +51,9 @@ test('no label carries a name that a caller chose', async () => {
   const { body } = await plane().api('GET', '/metrics')
   assert.ok(!String(body).includes('gpu-001'))
 })
+
+test('metrics of single nodes are off unless they are asked for at the start', async () => {
+  const { status, body } = await plane().api('GET', '/metrics/nodes')
+  assert.deepEqual([status, body.code], [404, 'NOT_FOUND'])
+  assert.match(body.detail, /--node-metrics/)
+})

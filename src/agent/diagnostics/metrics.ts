@@ -12,9 +12,10 @@ import type { StatusFile } from './status-file.ts'
 type Sample = readonly [labels: Readonly<Record<string, string>>, value: number]
 type Metric = {
   readonly name: string
-  readonly help: string
   readonly type: 'gauge' | 'counter'
-  readonly samples: readonly Sample[]
+  readonly labels: readonly string[]
+  readonly help: string
+  readonly samples: (facts: MetricFacts) => readonly Sample[]
 }
 
 /** What is measured when it is asked for. */
@@ -47,92 +48,121 @@ export const metricPrefix = 'muster_node_agent_'
 
 /** Pure. Text format 0.0.4. */
 export const metricsText = (facts: MetricFacts): string =>
-  metricsOf(facts)
+  agentMetrics
     .flatMap(({ name, help, type, samples }) => [
       `# HELP ${metricPrefix}${name} ${help}`,
       `# TYPE ${metricPrefix}${name} ${type}`,
-      ...samples.map(([labels, value]) => `${metricPrefix}${name}${labelText(labels)} ${value}`),
+      ...samples(facts).map(([labels, value]) => `${metricPrefix}${name}${labelText(labels)} ${value}`),
     ])
     .join('\n') + '\n'
 
-const metricsOf = ({ nowMs, notAfterMs, figures, mounts, outputs }: MetricFacts): readonly Metric[] => [
-  gauge(
-    'cert_expiry_seconds',
-    'Seconds until the certificate expires; below zero since it has.',
-    notAfterMs === null ? [] : [one((notAfterMs - nowMs) / 1000)],
-  ),
-  counter('cert_renewal_attempts_total', 'Renewals that were tried.', [one(figures.renewal.attempts)]),
-  counter('cert_renewal_failures_total', 'Renewals that failed, by class.', byClass(figures.renewal.failures)),
-  counter(
-    'recovery_enrollment_attempts_total',
-    'Recoveries that were tried, by what made them necessary.',
-    byClass(figures.recovery.attempts),
-  ),
-  counter('recovery_enrollment_success_total', 'Recoveries that gave a new identity.', [
-    one(figures.recovery.successes),
-  ]),
-  counter(
-    'recovery_enrollment_failures_total',
-    'Recoveries that failed, by class.',
-    byClass(figures.recovery.failures),
-  ),
-  gauge(
-    'last_successful_mtls_task_poll_timestamp',
-    'When the plane last answered an authenticated call, in seconds since 1970; zero for never.',
-    [one((figures.lastExchangeMs ?? 0) / 1000)],
-  ),
-  counter('endpoint_profile_drift_total', 'Times the plane was reached elsewhere than where it was said to be.', [
-    one(figures.driftTotal),
-  ]),
-  counter(
-    'local_diagnostic_write_failures_total',
-    'Writes of the local record that failed, by errno.',
-    Object.entries({ ENOSPC: 0, EROFS: 0, ...figures.diagnosticWriteFailures }).map(([reason, count]) => [
-      { reason },
-      count,
-    ]),
-  ),
-  gauge(
-    'node_filesystem_available_bytes',
-    'Bytes the agent may still write, by mount point.',
-    mounts.map(({ mount, availableBytes }) => [{ mount }, availableBytes]),
-  ),
-  counter(
-    'observability_dropped_records_total',
-    'Records that were dropped, by source and reason.',
-    droppedOf(figures),
-  ),
-  gauge(
-    'program_cert_expiry_seconds',
-    'Seconds until the leaf of a program expires, by output; below zero since it has.',
-    outputs.flatMap(({ name: output, not_after }) =>
-      not_after === null ? [] : [[{ output }, ((parseIsoTime(not_after) ?? nowMs) - nowMs) / 1000]],
-    ),
-  ),
-  gauge(
-    'program_output_in_place',
-    'Whether the newest leaf and lists of a program are in place and were read by it, by output.',
-    outputs.map(({ name: output, serial, failure }) => [{ output }, serial !== null && failure === null ? 1 : 0]),
-  ),
-]
-
-const gauge = (name: string, help: string, samples: readonly Sample[]): Metric => ({
-  name,
-  help,
-  type: 'gauge',
-  samples,
-})
-const counter = (name: string, help: string, samples: readonly Sample[]): Metric => ({
-  name,
-  help,
-  type: 'counter',
-  samples,
-})
-const one = (value: number): Sample => [{}, value]
+const one = (value: number): readonly Sample[] => [[{}, value]]
 
 /** Zeros too: a rate over something that was never there is no rate. */
 const byClass = (counts: ByClass): readonly Sample[] =>
   failureClasses.map((reason): Sample => [{ reason }, counts[reason] ?? 0])
+
+export const agentMetrics: readonly Metric[] = [
+  {
+    name: 'cert_expiry_seconds',
+    type: 'gauge',
+    labels: [],
+    help: 'Seconds until the certificate expires; below zero since it has.',
+    samples: ({ notAfterMs, nowMs }) => (notAfterMs === null ? [] : one((notAfterMs - nowMs) / 1000)),
+  },
+  {
+    name: 'cert_renewal_attempts_total',
+    type: 'counter',
+    labels: [],
+    help: 'Renewals that were tried.',
+    samples: ({ figures }) => one(figures.renewal.attempts),
+  },
+  {
+    name: 'cert_renewal_failures_total',
+    type: 'counter',
+    labels: ['reason'],
+    help: 'Renewals that failed, by class.',
+    samples: ({ figures }) => byClass(figures.renewal.failures),
+  },
+  {
+    name: 'recovery_enrollment_attempts_total',
+    type: 'counter',
+    labels: ['reason'],
+    help: 'Recoveries that were tried, by what made them necessary.',
+    samples: ({ figures }) => byClass(figures.recovery.attempts),
+  },
+  {
+    name: 'recovery_enrollment_success_total',
+    type: 'counter',
+    labels: [],
+    help: 'Recoveries that gave a new identity.',
+    samples: ({ figures }) => one(figures.recovery.successes),
+  },
+  {
+    name: 'recovery_enrollment_failures_total',
+    type: 'counter',
+    labels: ['reason'],
+    help: 'Recoveries that failed, by class.',
+    samples: ({ figures }) => byClass(figures.recovery.failures),
+  },
+  {
+    name: 'last_successful_mtls_task_poll_timestamp',
+    type: 'gauge',
+    labels: [],
+    help: 'When the plane last answered an authenticated call, in seconds since 1970; zero for never.',
+    samples: ({ figures }) => one((figures.lastExchangeMs ?? 0) / 1000),
+  },
+  {
+    name: 'endpoint_profile_drift_total',
+    type: 'counter',
+    labels: [],
+    help: 'Times the plane was reached elsewhere than where it was said to be.',
+    samples: ({ figures }) => one(figures.driftTotal),
+  },
+  {
+    name: 'local_diagnostic_write_failures_total',
+    type: 'counter',
+    labels: ['reason'],
+    help: 'Writes of the local record that failed, by errno.',
+    samples: ({ figures }) =>
+      Object.entries({ ENOSPC: 0, EROFS: 0, ...figures.diagnosticWriteFailures }).map(([reason, count]) => [
+        { reason },
+        count,
+      ]),
+  },
+  {
+    name: 'node_filesystem_available_bytes',
+    type: 'gauge',
+    labels: ['mount'],
+    help: 'Bytes the agent may still write, by mount point.',
+    samples: ({ mounts }) => mounts.map(({ mount, availableBytes }) => [{ mount }, availableBytes]),
+  },
+  {
+    name: 'observability_dropped_records_total',
+    type: 'counter',
+    labels: ['source', 'reason'],
+    help: 'Records that were dropped, by source and reason.',
+    samples: ({ figures }) => droppedOf(figures),
+  },
+  {
+    name: 'program_cert_expiry_seconds',
+    type: 'gauge',
+    labels: ['output'],
+    help: 'Seconds until the leaf of a program expires, by output; below zero since it has.',
+    samples: ({ outputs, nowMs }) =>
+      outputs.flatMap(({ name: output, not_after }) =>
+        not_after === null ? [] : [[{ output }, ((parseIsoTime(not_after) ?? nowMs) - nowMs) / 1000]],
+      ),
+  },
+  {
+    name: 'program_output_in_place',
+    type: 'gauge',
+    labels: ['output'],
+    help: 'Whether the newest leaf and lists of a program are in place and were read by it, by output.',
+    samples: ({ outputs }) =>
+      outputs.map(({ name: output, serial, failure }) => [{ output }, serial !== null && failure === null ? 1 : 0]),
+  },
+]
 
 const pressureSources = ['log', 'record', 'status'] as const
 

@@ -90,4 +90,5 @@ export const planeOptions = (command: Command): Command =>
       collect,
     )
     .option('--alert-webhook-ca <file>', "roots trusted besides the system's (MUSTER_ALERT_WEBHOOK_CA)")
+    .option('--node-metrics', 'show metrics of single nodes at GET /metrics/nodes (MUSTER_NODE_METRICS=1)')
     .option('--log-level <level>', 'trace, debug, info, warn, error or silent (MUSTER_LOG_LEVEL)')

@@ -4,7 +4,7 @@ import { nodeDecided, readOf, type NodeDecided, type NodeFacts, type Row } from 
 import { reconcileConditions, type Unchanged } from '#domain/core/conditions.ts'
 import type { DomainSettings } from '#domain/core/domain-settings.ts'
 import type { ConditionName } from '#domain/core/node.ts'
-import { programsEnded, type Program } from './program.ts'
+import { leavesOf, programsEnded, type Program } from './program.ts'
 
 export type OutputShown = {
   readonly name: string
@@ -68,3 +68,23 @@ const isInPlace = ({ name, serial }: OutputShown, { node, programs }: OutputsSho
     ({ value: { epoch, output, current, former } }) =>
       epoch === node.value.epoch && output === name && (current?.serial === serial || former?.serial === serial),
   )
+
+/** An output in figures. */
+export type OutputSeen = {
+  readonly name: string
+  /** When the leaf that the program reads expires; null: it reads none that is known here. */
+  readonly endsMs: number | null
+  readonly inPlace: boolean
+}
+
+export const outputsSeen = (
+  shown: readonly OutputShown[],
+  programs: readonly Row<Program>[],
+): readonly OutputSeen[] => {
+  const leaves = programs.flatMap(({ value }) => leavesOf(value).map((leaf) => ({ ...leaf, output: value.output })))
+  return shown.map(({ name, serial, failure }) => ({
+    name,
+    endsMs: leaves.find((leaf) => leaf.output === name && leaf.serial === serial)?.notAfterMs ?? null,
+    inPlace: serial !== null && failure === null,
+  }))
+}

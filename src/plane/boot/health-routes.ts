@@ -1,7 +1,9 @@
 // Calls for monitoring and load balancers.
 
 import { sha256Hex } from '#platform/bytes.ts'
+import { parseShard } from '#plane/core/shard.ts'
 import { answer, type Answer, type Route, serve } from '#plane/http/route.ts'
+import type { NodeMetrics } from '#plane/metrics/node-metrics.ts'
 import { healthApi } from '#wire/core/health-api.ts'
 
 export type HealthSources = {
@@ -11,6 +13,7 @@ export type HealthSources = {
   readonly warnings: () => readonly string[]
   /** In the text format of Prometheus. */
   readonly metrics: () => Promise<string>
+  readonly nodeMetrics: NodeMetrics['text']
   /** Called once, for the first caller: the description does not change while a plane runs. */
   readonly openapi: () => object
 }
@@ -40,6 +43,12 @@ export const operatorHealthRoutes = (sources: HealthSources): readonly Route[] =
       body: await sources.metrics(),
       contentType: metricsContentType,
     }),
+    nodeMetrics: async ({ query }) => {
+      const shard = parseShard(query.shard)
+      if (shard !== null && 'kind' in shard) return shard
+      const text = await sources.nodeMetrics(shard)
+      return 'kind' in text ? text : { kind: 'answer', status: 200, body: text, contentType: metricsContentType }
+    },
     openapi: async () => (openapi ??= openApiAnswer(sources.openapi())),
   })
 }

@@ -54,7 +54,7 @@ export type NodeServerParts = {
   readonly balancers: Balancers | null
   readonly correlation: () => string
   readonly settings: () => DomainSettings
-  readonly metrics: Pick<Metrics, 'refused' | 'reported'>
+  readonly metrics: Pick<Metrics, 'refused' | 'reported' | 'agents'>
   readonly alerting: Pick<Alerting, 'onRefusal' | 'watch'>
   readonly lived: LivedTime
   /** Null: no order that waits for the store keeps this node out. */
@@ -106,6 +106,7 @@ export const openNodeServer = async (core: Core, parts: NodeServerParts) => {
     issuer: authority,
     urls,
     writeLimit: limits.writeLimit,
+    agentFigures: metrics.agents,
     onReport: () => metrics.reported(),
   })
   const sightingJudge = await openSightingJudge(core, { recovery, settings })

@@ -90,6 +90,7 @@ export const openOperatorServer = async (
       ...cutOffs.warnings(),
     ],
     metrics: () => metrics.text(),
+    nodeMetrics: metrics.nodes.text,
     openapi: () => openApiDocument(parts.version, everyListener),
   }
   const routes = operatorRoutes(core, {

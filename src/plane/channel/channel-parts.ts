@@ -4,6 +4,7 @@ import { withStore, type Core } from '#plane/core/core.ts'
 import { openHoldOff } from '#plane/limits/hold-off.ts'
 import type { OpenChannels } from '#plane/core/open-channels.ts'
 import { openRetryTimes } from '#plane/limits/retry-times.ts'
+import type { AgentFigures } from '#plane/node/agent-figures.ts'
 import { openReportIntake } from '#plane/node/report-intake.ts'
 import { openOverlayIntake } from '#plane/fleet/take-overlay-state.ts'
 import { openPeersIntake } from '#plane/network/take-peers-applied.ts'
@@ -34,12 +35,14 @@ type ChannelNeeds = {
   readonly issuer: Pick<Issuer, 'roots' | 'withdrawnIssuers'>
   readonly urls: () => PlaneUrls
   readonly writeLimit: WriteLimit
+  readonly agentFigures: AgentFigures
   readonly onReport: () => void
 }
 
 export type ChannelParts = Awaited<ReturnType<typeof openChannelParts>>
 
-export const openChannelParts = async (core: Core, { issuer, urls, writeLimit, onReport }: ChannelNeeds) => {
+export const openChannelParts = async (core: Core, needs: ChannelNeeds) => {
+  const { issuer, urls, writeLimit, agentFigures, onReport } = needs
   const { store, feed, clock } = core
   const { replicas } = store
   const sessions = openSessionRegistry(clock, replicas)
@@ -49,9 +52,9 @@ export const openChannelParts = async (core: Core, { issuer, urls, writeLimit, o
   const silence = openSilence(clock, { sessions, presence, replicas, holding })
   const holdOff = openHoldOff()
   const retryTimes = openRetryTimes(clock)
-  const reports = openReportIntake(core, onReport)
+  const reports = openReportIntake(core, { taken: onReport, recalled: agentFigures.recalled })
   const overlays = openOverlayIntake(core, writeLimit)
-  const outputsIntake = openOutputsIntake(core, writeLimit)
+  const outputsIntake = openOutputsIntake(core, writeLimit, agentFigures.outputs)
   const updates = openUpdates(core, { issuer, sessions, gate, urls })
   const cuts = openCutCounts(core, replicas)
   const everySession = openEverySession({ sessions, holding, replicas })
@@ -67,6 +70,7 @@ export const openChannelParts = async (core: Core, { issuer, urls, writeLimit, o
     reports.forget(node)
     overlays.forget(node)
     outputsIntake.forget(node)
+    agentFigures.gone(node)
     peersIntake.forget(node)
   })
   replicas.onStanding(() => void sessions.mayGoOn())
@@ -91,6 +95,7 @@ export const openChannelParts = async (core: Core, { issuer, urls, writeLimit, o
     holdOff,
     retryTimes,
     reports,
+    agentFigures,
     overlays,
     outputsIntake,
     updates,

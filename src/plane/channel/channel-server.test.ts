@@ -9,6 +9,7 @@ import { openFeed } from '#plane/core/feed.ts'
 import { openHoldOff } from '#plane/limits/hold-off.ts'
 import { openRetryTimes } from '#plane/limits/retry-times.ts'
 import { openWriteLimit } from '#plane/limits/write-limit.ts'
+import { openAgentFigures } from '#plane/node/agent-figures.ts'
 import { openReportIntake } from '#plane/node/report-intake.ts'
 import { openOutputsIntake } from '#plane/programs/take-outputs-state.ts'
 import { openOverlayIntake } from '#plane/fleet/take-overlay-state.ts'
@@ -75,10 +76,11 @@ const setUp = async (onRead: (row: RowKind) => void = () => {}) => {
     gate: openGate(replicas),
     updates: { greeted: () => {}, changed: () => {}, changedFor: () => {}, changedIn: () => {} },
     overlays: openOverlayIntake(core, writeLimit),
-    outputsIntake: openOutputsIntake(core, writeLimit),
+    outputsIntake: openOutputsIntake(core, writeLimit, () => {}),
     sendPeers: { has: () => {}, applied: () => {} },
     peersIntake: openPeersIntake(core, writeLimit),
-    reports: openReportIntake(core, () => {}),
+    reports: openReportIntake(core, { taken: () => {}, recalled: () => {} }),
+    agentFigures: openAgentFigures(clock, () => {}),
     secondHolders: openSecondHolders(core, {
       ...holders,
       awaitReturn: async () => 'nothing',

@@ -22,6 +22,7 @@ export type FrameParts = {
     | 'holdOff'
     | 'updates'
     | 'reports'
+    | 'agentFigures'
     | 'overlays'
     | 'outputsIntake'
     | 'sendPeers'
@@ -128,7 +129,9 @@ const report = async (
     return session.end('REQUEST_INVALID', 'the report is of another process than the channel')
   }
   const correlation = `session-${session.number}`
-  const number = await takeReport(core, channel, { principal, evidence, correlation }, body)
+  const { number, node } = await takeReport(core, channel, { principal, evidence, correlation }, body)
+  // A node without a channel is not counted here any more: another replica may have it by now.
+  if (node !== null && session.alive) channel.agentFigures.reported(node, body)
   await channel.overlays.again(principal, correlation)
   await channel.outputsIntake.again(principal, correlation)
   session.send({ type: 'reported', body: { instance: body.instance, number } })

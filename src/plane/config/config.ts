@@ -55,6 +55,8 @@ export type PlaneConfig = {
   readonly clockToleranceMs: number
   /** Where alerts are delivered to. */
   readonly alertWebhook: WebhookTarget | null
+  /** The operator listener shows metrics of single nodes. */
+  readonly nodeMetrics: boolean
   readonly logLevel: string
 }
 
@@ -132,6 +134,7 @@ export const planeConfig = (options: Options, env: Env): PlaneConfig => {
     serverCertificateLifetimeMs: duration('serverLifetime', 90 * day),
     clockToleranceMs: duration('clockTolerance', 30_000),
     alertWebhook: alertWebhook(given, options['alertWebhookNetwork'], env['MUSTER_ALERT_WEBHOOK_NETWORK']),
+    nodeMetrics: options['nodeMetrics'] === true || env['MUSTER_NODE_METRICS'] === '1',
     logLevel: oneOf('logLevel', logLevels, 'info'),
   }
 }

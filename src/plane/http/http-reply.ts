@@ -1,6 +1,7 @@
 // The two ways out of a call: its answer, or a refusal that is journaled and counted. Neither leaves a replica whose lease may be
 // over.
 
+import { Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { storeInDoubt } from '#domain/continuity/continuity.ts'
 import type { Principal } from '#domain/core/principal.ts'
@@ -111,9 +112,11 @@ export const sendAnswer = (
       .code(status)
       .header('content-type', contentType ?? (typeof body === 'string' ? 'text/plain; charset=utf-8' : json))
       // Measured: on these bodies JSON.stringify is faster than a serialiser compiled from the schema.
-      .send(isSent ? body : JSON.stringify(body))
+      .send(isSent ? body : isPieces(body) ? Readable.from(body) : JSON.stringify(body))
   )
 }
+
+const isPieces = (body: object): body is AsyncIterable<string> => Symbol.asyncIterator in body
 
 /** RFC 9110, 13.1.2: a list, compared without regard to `W/`. */
 const hasAlready = (ifNoneMatch: string | undefined, etag: string): boolean =>

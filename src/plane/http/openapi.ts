@@ -2,8 +2,9 @@
 
 import type { TSchema } from 'typebox'
 import type { Access, Endpoint } from '#wire/core/endpoint.ts'
-import type { DescribedListener } from '#wire/listeners.ts'
+import { operatorListener, type DescribedListener } from '#wire/listeners.ts'
 import { publishedSchemas } from '#wire/published-schemas.ts'
+import { refusalResponses, refusalsOf } from './openapi-refusals.ts'
 
 type Json = Record<string, unknown>
 
@@ -14,7 +15,10 @@ export const openApiDocument = (version: string, listeners: readonly DescribedLi
     version,
     description:
       'A node trust plane. Node and operator routes never share a listener. Times are RFC 3339, durations milliseconds.',
+    license: { name: 'Apache License 2.0', identifier: 'Apache-2.0' },
   },
+  // Calls of the other listeners name their own.
+  servers: [operatorListener.server],
   tags: listeners.map(({ name, description }) => ({ name, description })),
   paths: pathsOf(listeners),
   components: {
@@ -23,9 +27,9 @@ export const openApiDocument = (version: string, listeners: readonly DescribedLi
       clientCertificate: { type: 'mutualTLS', description: 'The certificate of the node named in the path' },
     },
     responses: {
+      ...refusalResponses(),
       Refused: {
         description: 'Refused. The code is one of a closed list, `next` says what to do about it.',
-        headers: { 'Retry-After': { description: 'Seconds, where waiting helps', schema: { type: 'integer' } } },
         content: { 'application/json': { schema: { $ref: '#/components/schemas/ErrorBody' } } },
       },
     },
@@ -35,19 +39,21 @@ export const openApiDocument = (version: string, listeners: readonly DescribedLi
 
 const pathsOf = (listeners: readonly DescribedListener[]): Json => {
   const paths: Record<string, Json> = {}
-  for (const { name, endpoints } of listeners) {
-    for (const declared of endpoints) {
+  for (const listener of listeners) {
+    for (const declared of listener.endpoints) {
       const path = declared.path.replace(/:(\w+)/g, '{$1}')
       const method = declared.method.toLowerCase()
       // What two listeners answer alike is described once, under both.
-      const tags = [...((paths[path]?.[method] as { tags: string[] } | undefined)?.tags ?? []), name]
-      paths[path] = { ...paths[path], [method]: { ...operation(declared), tags } }
+      const before = paths[path]?.[method] as { tags: string[]; servers?: object[] } | undefined
+      const tags = [...(before?.tags ?? []), listener.name]
+      const servers = listener === operatorListener ? {} : { servers: [...(before?.servers ?? []), listener.server] }
+      paths[path] = { ...paths[path], [method]: { ...operation(declared, listener), ...servers, tags } }
     }
   }
   return paths
 }
 
-const operation = (declared: Endpoint): Json => {
+const operation = (declared: Endpoint, listener: DescribedListener): Json => {
   const { example } = declared
   return {
     operationId: operationId(declared),
@@ -57,7 +63,11 @@ const operation = (declared: Endpoint): Json => {
     ...(declared.body !== undefined && {
       requestBody: { required: true, content: { 'application/json': content(declared.body, example?.request) } },
     }),
-    responses: { ...success(declared), default: { $ref: '#/components/responses/Refused' } },
+    responses: {
+      ...success(declared),
+      ...refusalsOf(declared, listener === operatorListener),
+      default: { $ref: '#/components/responses/Refused' },
+    },
   }
 }
 
@@ -68,7 +78,7 @@ const success = (declared: Endpoint): Json => {
     declared.answer === undefined
       ? { description: 'Done' }
       : { description: 'Done', content: { 'application/json': content(declared.answer, example?.answer) } }
-  return { [example?.status ?? 200]: described }
+  return { [example?.status ?? 200]: described, ...(declared.mayBeUnready === true && { 503: described }) }
 }
 
 const security = (access: Access): Json => {

@@ -37,7 +37,7 @@ export type Answer<T = unknown> = {
   readonly kind: 'answer'
   /** 503: not a refusal, but the plane saying that it is not ready. */
   readonly status: 200 | 201 | 503
-  /** An object is sent as JSON; text and bytes as they are, under `contentType`. */
+  /** An object is sent as JSON; text, bytes and pieces of text as they are, under `contentType`. Pieces are asked for as they are read. */
   readonly body: T & (object | string | Uint8Array)
   readonly contentType?: string
   /** Names the body, so that a caller that has it already is not sent it again. */

@@ -6,6 +6,7 @@ import { manualClock } from '../../../test/fakes/manual-clock.ts'
 import { manualTimers } from '../../../test/fakes/manual-timers.ts'
 import { hour, memberships, nodeRow, noonMs, row, slot, slots } from '../../../test/fakes/sample-rows.ts'
 import { openFleetCensus } from './fleet-census.ts'
+import { openGroups, otherGroup, type GroupLabels } from './group-labels.ts'
 import type { Store } from '#plane/store/contract/store.ts'
 
 const setUp = (nodes: readonly Node[]) => {
@@ -20,7 +21,12 @@ const setUp = (nodes: readonly Node[]) => {
     profiles: async () => shippedProfiles.map((profile) => row(profile)),
     rehearsedAtMs: async () => null,
   } as unknown as Store
-  return { clock, census: openFleetCensus({ store, clock, timers: manualTimers(clock) }), walks: () => walks }
+  const groups = openGroups()
+  const forgotten: GroupLabels[] = []
+  const census = openFleetCensus({ store, clock, timers: manualTimers(clock) }, groups, (some) =>
+    forgotten.push(...some),
+  )
+  return { clock, census, groups, forgotten, walks: () => walks }
 }
 
 const node = (id: string, changes: Partial<Node> = {}): Node => ({ ...nodeRow('active', changes).value, id })
@@ -50,13 +56,43 @@ test('conditions, ends of certificates and why nodes would not come back are cou
     node('g', { recovery }),
     { ...nodeRow('revoked', { conditions: [condition('disk_full')] }).value, id: 'h' },
   ])
-  const { conditions, expiring, overdue, nodes, recoverable, unrecoverable } = await census()
+  const { groups, expiring, overdue, nodes, recoverable, unrecoverable } = await census()
   assert.deepEqual([nodes, recoverable, overdue], [7, 1, 1])
+  const [{ conditions, firstEndMs } = assert.fail()] = groups.values()
   assert.deepEqual([conditions.disk_full, conditions.clock_skew, conditions.cert_expired], [2, 1, 0])
+  assert.equal(firstEndMs, noonMs + 0.5 * hour)
   assert.deepEqual(expiring, { '1h': 1, '6h': 1, '24h': 6, '7d': 6 })
   const some = Object.entries(unrecoverable).filter(([, count]) => count > 0)
   // No word in it was chosen by a node.
   assert.deepEqual(Object.fromEntries(some), { nothing_registered: 3, never_rehearsed: 1, failed_proof: 2 })
+})
+
+test('nodes are counted by vCluster and profile, and a pair that no node is in is forgotten', async () => {
+  const { census, groups, forgotten } = setUp([
+    node('a', { assignment: 'training', conditions: [condition('disk_full')] }),
+    node('b', { assignment: 'training', profile: 'hpc-diskless' }),
+    node('c', { conditions: [condition('disk_full')] }),
+  ])
+  const emptied = groups.of('emptied', 'gpu-cloud')
+  const counted = (await census()).groups
+  assert.deepEqual(
+    [...counted].map(([labels, { conditions }]) => [labels.vcluster, labels.profile, conditions.disk_full]),
+    [
+      ['training', node('a').profile, 1],
+      ['training', 'hpc-diskless', 0],
+      ['_none', node('a').profile, 1],
+    ],
+  )
+  assert.deepEqual(forgotten, [emptied])
+})
+
+test('more pairs of vCluster and profile than there is room for are one', () => {
+  const groups = openGroups(2)
+  const [first, second] = [groups.of('a', 'p'), groups.of(null, 'p')]
+  assert.equal(groups.of('c', 'p'), otherGroup)
+  assert.equal(groups.of('a', 'p'), first)
+  assert.deepEqual(groups.keepOnly(new Set([second])), [first])
+  assert.deepEqual(groups.of('c', 'p'), { vcluster: 'c', profile: 'p' })
 })
 
 test('a node with a successor for its certificate is not overdue', async () => {

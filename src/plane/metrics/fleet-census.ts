@@ -7,9 +7,10 @@ import { isToRecover } from '#domain/core/recoverability.ts'
 import { profilesByName, recoverabilityNow } from '#plane/core/count-recoverable.ts'
 import { nodePages } from '#plane/core/pages.ts'
 import type { Core } from '#plane/core/core.ts'
+import type { GroupLabels, Groups } from './group-labels.ts'
 
 export type FleetCensus = {
-  readonly conditions: Readonly<Record<ConditionName, number>>
+  readonly groups: ReadonlyMap<GroupLabels, GroupCensus>
   /** Nodes whose newest certificate ends within each time. */
   readonly expiring: Readonly<Record<ExpiryRange, number>>
   /** Nodes whose newest certificate is past five sixths of its life: renewing fails, or the node is away. */
@@ -19,6 +20,13 @@ export type FleetCensus = {
   readonly recoverable: number
   /** Why the others are not, in a closed set of words. */
   readonly unrecoverable: Readonly<Record<string, number>>
+}
+
+/** Of the nodes of one vCluster and profile. */
+export type GroupCensus = {
+  readonly conditions: Readonly<Record<ConditionName, number>>
+  /** When the newest certificate of a node ends, of that node for which it is first; null: no node has one. */
+  readonly firstEndMs: number | null
 }
 
 const hour = 3_600_000
@@ -31,13 +39,21 @@ const keptMs = 30_000
 const pageSize = 200
 const overdueAt = 5 / 6
 
-/** Not older than half a minute, however often it is asked for. */
-export const openFleetCensus = (core: CensusCore): (() => Promise<FleetCensus>) => {
+/** Not older than half a minute, however often it is asked for. `groups` forgets those that no node is in. */
+export const openFleetCensus = (
+  core: CensusCore,
+  groups: Groups,
+  onForgotten: (forgotten: readonly GroupLabels[]) => void,
+): (() => Promise<FleetCensus>) => {
   let known: { readonly census: Promise<FleetCensus>; readonly sinceMs: number } | null = null
   return () => {
     const nowMs = core.clock.monotonicMs()
     if (known !== null && nowMs - known.sinceMs < keptMs) return known.census
-    const mine = { census: takeCensus(core), sinceMs: nowMs }
+    const census = takeCensus(core, groups).then((taken) => {
+      onForgotten(groups.keepOnly(new Set(taken.groups.keys())))
+      return taken
+    })
+    const mine = { census, sinceMs: nowMs }
     known = mine
     // Waiting callers get the failure; the next caller tries again.
     mine.census.catch(() => {
@@ -47,10 +63,10 @@ export const openFleetCensus = (core: CensusCore): (() => Promise<FleetCensus>) 
   }
 }
 
-const takeCensus = async (core: CensusCore): Promise<FleetCensus> => {
+const takeCensus = async (core: CensusCore, groups: Groups): Promise<FleetCensus> => {
   const profiles = await profilesByName(core.store)
   const tally = {
-    conditions: zeros(conditionNames),
+    groups: new Map<GroupLabels, GroupTally>(),
     expiring: zeros(Object.keys(expiryRanges) as ExpiryRange[]),
     overdue: 0,
     nodes: 0,
@@ -61,9 +77,10 @@ const takeCensus = async (core: CensusCore): Promise<FleetCensus> => {
     const nowMs = core.clock.nowMs()
     for (const { value: node } of page) {
       if (node.membership.kind === 'revoked') continue
+      const group = groupTally(tally.groups, groups.of(node.assignment, node.profile))
       // A replica of a later release may have raised one that this release has no gauge for.
-      for (const { name } of node.conditions) if (Object.hasOwn(tally.conditions, name)) tally.conditions[name]++
-      countCertificate(tally, node, nowMs)
+      for (const { name } of node.conditions) if (Object.hasOwn(group.conditions, name)) group.conditions[name]++
+      countCertificate(tally, group, node, nowMs)
       const profile = profiles.get(node.profile)
       if (profile !== undefined && !isToRecover(node, profile)) continue
       tally.nodes++
@@ -76,11 +93,19 @@ const takeCensus = async (core: CensusCore): Promise<FleetCensus> => {
 }
 
 type Tally = { readonly expiring: Record<ExpiryRange, number>; overdue: number }
+type GroupTally = { readonly conditions: Record<ConditionName, number>; firstEndMs: number | null }
 
-const countCertificate = (tally: Tally, node: Node, nowMs: number): void => {
+const groupTally = (groups: Map<GroupLabels, GroupTally>, labels: GroupLabels): GroupTally => {
+  const tally = groups.get(labels) ?? { conditions: zeros(conditionNames), firstEndMs: null }
+  groups.set(labels, tally)
+  return tally
+}
+
+const countCertificate = (tally: Tally, group: GroupTally, node: Node, nowMs: number): void => {
   const slots = slotsOf(node)
   if (slots === null) return
   const { issuedAtMs, notAfterMs } = slots.pending ?? slots.current
+  group.firstEndMs = Math.min(group.firstEndMs ?? notAfterMs, notAfterMs)
   for (const [range, ms] of Object.entries(expiryRanges)) {
     if (notAfterMs - nowMs <= ms) tally.expiring[range as ExpiryRange]++
   }

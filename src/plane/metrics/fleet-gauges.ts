@@ -2,11 +2,15 @@
 
 import { Gauge, type Registry } from 'prom-client'
 import { membershipKinds } from '#domain/core/node.ts'
-import { openFleetCensus } from './fleet-census.ts'
+import type { FleetCensus } from './fleet-census.ts'
 import type { Core } from '#plane/core/core.ts'
 
-export const openFleetGauges = (core: Pick<Core, 'store' | 'clock' | 'timers'>, registers: Registry[]): void => {
-  const census = openFleetCensus(core)
+/** Every replica shows the same: they are about the registry, which the replicas share. */
+export const openFleetGauges = (
+  core: Pick<Core, 'store' | 'clock' | 'timers'>,
+  census: FleetCensusNow,
+  registers: Registry[],
+): void => {
   new Gauge({
     name: 'muster_nodes',
     help: 'Nodes in the registry, by membership',
@@ -17,15 +21,7 @@ export const openFleetGauges = (core: Pick<Core, 'store' | 'clock' | 'timers'>, 
       for (const membership of membershipKinds) this.set({ membership }, counts[membership])
     },
   })
-  new Gauge({
-    name: 'muster_node_conditions',
-    help: 'Nodes with a condition, by its name',
-    labelNames: ['condition'] as const,
-    registers,
-    async collect() {
-      for (const [condition, count] of Object.entries((await census()).conditions)) this.set({ condition }, count)
-    },
-  })
+  openGroupGauges(core, census, registers)
   new Gauge({
     name: 'muster_certificates_expiring',
     help: 'Nodes whose newest certificate ends within so long, or has ended',
@@ -46,7 +42,36 @@ export const openFleetGauges = (core: Pick<Core, 'store' | 'clock' | 'timers'>, 
   openRecoverability(census, registers)
 }
 
-const openRecoverability = (census: ReturnType<typeof openFleetCensus>, registers: Registry[]): void => {
+export type FleetCensusNow = () => Promise<FleetCensus>
+
+const openGroupGauges = ({ clock }: Pick<Core, 'clock'>, census: FleetCensusNow, registers: Registry[]): void => {
+  new Gauge({
+    name: 'muster_node_conditions',
+    help: 'Nodes with a condition, by its name',
+    labelNames: ['condition', 'vcluster', 'profile'] as const,
+    registers,
+    async collect() {
+      const { groups } = await census()
+      this.reset()
+      for (const [labels, { conditions }] of groups)
+        for (const [condition, count] of Object.entries(conditions)) this.set({ ...labels, condition }, count)
+    },
+  })
+  new Gauge({
+    name: 'muster_cert_expiry_min_seconds',
+    help: 'Seconds until the first newest certificate of a node ends; below zero since it has',
+    labelNames: ['vcluster', 'profile'] as const,
+    registers,
+    async collect() {
+      const { groups } = await census()
+      this.reset()
+      for (const [labels, { firstEndMs }] of groups)
+        if (firstEndMs !== null) this.set(labels, (firstEndMs - clock.nowMs()) / 1000)
+    },
+  })
+}
+
+const openRecoverability = (census: FleetCensusNow, registers: Registry[]): void => {
   new Gauge({
     name: 'muster_nodes_recoverable',
     help: 'Nodes that have shown by a rehearsal that they would come back by themselves',

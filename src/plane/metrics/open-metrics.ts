@@ -7,11 +7,17 @@ import { headerTroubles, type HeaderTrouble } from '#platform/proxied-server.ts'
 import { cutReasons, type CutReason } from '#platform/connections.ts'
 import { deliveryOutcomes, type DeliveryOutcome } from '#plane/webhook/deliver-alerts.ts'
 import { counted, countCommits } from './count-commits.ts'
+import { openAgentMetrics } from './agent-gauges.ts'
+import { declaredIn, type DeclaredMetric } from './declared-metrics.ts'
+import { openFleetCensus } from './fleet-census.ts'
 import { openFleetGauges } from './fleet-gauges.ts'
+import { openGroups } from './group-labels.ts'
 import { measureStatus, type StatusMeasures } from './measure-status.ts'
 import { measureStore } from './measure-store.ts'
-import { openReplicaGauges, openPlaneGauges, type MeasuredParts } from './plane-gauges.ts'
+import { openNodeMetrics, type NodeMetrics } from './node-metrics.ts'
+import { openPlaneInfo, openReplicaGauges, openPlaneGauges, type MeasuredParts } from './plane-gauges.ts'
 import type { Core } from '#plane/core/core.ts'
+import type { AgentFigures } from '#plane/node/agent-figures.ts'
 import { recoveryApi } from '#wire/recovery/recovery-api.ts'
 
 const listenerNames = ['node', 'recovery', 'operator', 'status'] as const
@@ -30,10 +36,15 @@ export type Metrics = {
   aborted(listener: ListenerName): void
   delivered(outcome: DeliveryOutcome): void
   readonly status: StatusMeasures
+  /** What agents report, for sums over them. */
+  readonly agents: AgentFigures
+  readonly nodes: NodeMetrics
   /** Gauges of the parts that are opened after the first of them that counts something. Called once. */
   measure(parts: MeasuredParts): void
   /** In the text format of Prometheus. */
   text(): Promise<string>
+  /** What `text` can have, for docs/METRICS.md. */
+  declared(): readonly DeclaredMetric[]
   close(): void
 }
 
@@ -50,25 +61,42 @@ const openProcessMetrics = (): Registry => {
   return processMetrics
 }
 
-export const openMetrics = (core: Omit<Core, 'random' | 'log'>): Metrics => {
+/** `nodeMetrics`: metrics of single nodes are shown. */
+export type MetricsOptions = { readonly domain: string; readonly nodeMetrics: boolean }
+
+export const openMetrics = (core: Omit<Core, 'random' | 'log'>, options: MetricsOptions): Metrics => {
   const ofProcess = openProcessMetrics()
-  const registry = new Registry()
-  const registers = [registry]
-  openFleetGauges(core, registers)
+  const ofDomain = new Registry()
+  const ofReplica = new Registry()
+  const registers = [ofReplica]
+  const both = { ofDomain: [ofDomain], ofReplica: registers }
+  openPlaneInfo(options.domain, registers)
+  const groups = openGroups()
+  const agents = openAgentMetrics(core, groups, registers)
+  openFleetGauges(core, openFleetCensus(core, groups, agents.forget), [ofDomain])
   measureStore(core.store, registers)
-  openReplicaGauges(core.store.replicas, registers)
+  openReplicaGauges(core.store.replicas, both)
   const close = countCommits(core.feed, registers)
   return {
     ...openCounters(registers),
     status: measureStatus(registers),
-    measure: (parts) => openPlaneGauges(parts, registers),
-    text: () => Registry.merge([ofProcess, registry]).metrics(),
+    agents: agents.figures,
+    nodes: openNodeMetrics(core, agents.figures, options.nodeMetrics),
+    measure: (parts) => openPlaneGauges(parts, both),
+    text: () => Registry.merge([ofProcess, ofDomain, ofReplica]).metrics(),
+    declared: () => [
+      ...declaredIn(ofDomain, 'domain'),
+      ...declaredIn(ofReplica, 'replica'),
+      ...declaredIn(ofProcess, 'process'),
+    ],
     close,
   }
 }
 
 /** What is counted where it happens. */
-const openCounters = (registers: Registry[]): Omit<Metrics, 'measure' | 'text' | 'close' | 'status'> => {
+const openCounters = (
+  registers: Registry[],
+): Omit<Metrics, 'measure' | 'text' | 'declared' | 'close' | 'status' | 'agents' | 'nodes'> => {
   const labelled = <T extends string>(name: string, help: string, label: T) =>
     new Counter({ name, help, labelNames: [label] as const, registers })
   const refused = labelled('muster_refusals_total', 'Calls refused, by code', 'code')

@@ -3,6 +3,7 @@
 import { Gauge, type Registry } from 'prom-client'
 import { alertKinds, alertSeverities } from '#domain/alerts/alert-kinds.ts'
 import { parseIsoTime } from '#platform/clock.ts'
+import { musterVersion } from '#platform/this-process.ts'
 import type { OpenChannels } from '#plane/core/open-channels.ts'
 import type { UnresolvedAlerts } from '#plane/alerts/reconcile-alerts.ts'
 import type { Authority } from '#plane/authority/authority.ts'
@@ -22,7 +23,21 @@ export type MeasuredParts = {
   readonly notReady: () => readonly string[]
 }
 
-export const openPlaneGauges = (parts: MeasuredParts, registers: Registry[]): void => {
+/** Always 1: what it says is in its labels, by which others can be selected. */
+export const openPlaneInfo = (domain: string, registers: Registry[]): void => {
+  const info = new Gauge({
+    name: 'muster_plane_info',
+    help: 'The domain and the version of this plane; always 1',
+    labelNames: ['domain', 'version'] as const,
+    registers,
+  })
+  info.set({ domain, version: musterVersion }, 1)
+}
+
+/** What every replica shows alike, and what each shows of itself. */
+export type Registers = { readonly ofDomain: Registry[]; readonly ofReplica: Registry[] }
+
+export const openPlaneGauges = (parts: MeasuredParts, { ofDomain, ofReplica: registers }: Registers): void => {
   const gauge = gaugeOf(registers)
   gauge('muster_ready', '1 while the plane can do its work', () => (parts.notReady().length === 0 ? 1 : 0))
   gauge('muster_channels_open', 'Channels open on this replica', () => parts.channels.count())
@@ -58,7 +73,7 @@ export const openPlaneGauges = (parts: MeasuredParts, registers: Registry[]): vo
       }
     },
   })
-  openAlertGauge(parts.alerts, registers)
+  openAlertGauge(parts.alerts, ofDomain)
 }
 
 const unresolvedStates = ['open', 'acknowledged'] as const
@@ -102,10 +117,12 @@ const gaugeOf =
 
 const standings: readonly Standing['kind'][] = ['serving', 'behind', 'skewed', 'in-doubt', 'expired']
 
-export const openReplicaGauges = (replicas: Replicas, registers: Registry[]): void => {
+export const openReplicaGauges = (replicas: Replicas, { ofDomain, ofReplica: registers }: Registers): void => {
   const gauge = gaugeOf(registers)
-  gauge('muster_replicas', 'Planes with a lease on this store, as this one last saw them', () => replicas.count())
-  gauge('muster_leads', '1 while this plane leads the others and runs the sweeps', () =>
+  gaugeOf(ofDomain)('muster_replicas', 'Planes with a lease on this store, as this one last saw them', () =>
+    replicas.count(),
+  )
+  gauge('muster_leads', '1 while this plane is the leader and runs the background jobs', () =>
     replicas.leadership() === null ? 0 : 1,
   )
   gauge(

@@ -13,7 +13,8 @@ const setUp = (most?: number) => {
     observation: async (node: string) => observed.get(node) ?? nothingObserved,
   } as unknown as Store
   let taken = 0
-  const start = () => openReportIntake({ store, log: silentLog }, () => void taken++, most)
+  const start = () =>
+    openReportIntake({ store, log: silentLog }, { taken: () => void taken++, recalled: () => {} }, most)
   return { observed, start, intake: start(), taken: () => taken }
 }
 

@@ -20,9 +20,15 @@ type Known = { readonly instance: string; readonly number: number; readonly sinc
 
 const mostNodes = 100_000
 
+export type ReportListener = {
+  taken(): void
+  /** What the store has of its last report, before the first one over a channel of this replica. */
+  recalled(node: NodeId, report: ReportBody): void
+}
+
 export const openReportIntake = (
   { store, log }: Pick<Core, 'store' | 'log'>,
-  onTaken: () => void,
+  listener: ReportListener,
   most = mostNodes,
 ): ReportIntake => {
   const known = new Map<NodeId, Known>()
@@ -40,6 +46,7 @@ export const openReportIntake = (
     const { report } = await store.observation(node)
     if (report !== null && !known.has(node)) {
       remember(node, { instance: report.instance, number: report.number, since: 'record' })
+      listener.recalled(node, report)
     }
   }
 
@@ -55,7 +62,7 @@ export const openReportIntake = (
       }
       remember(node, { instance, number, since: 'start' })
       store.observe(node, { report })
-      onTaken()
+      listener.taken()
       log.debug({ node, report: number }, 'report taken')
       return 'taken'
     },

@@ -27,21 +27,31 @@ export type Reporter = {
   readonly correlation: string
 }
 
-/** The highest number of that process taken by now: what the agent may forget up to. */
+export type TakenReport = {
+  /** The highest number of that process taken by now: what the agent may forget up to. */
+  readonly number: number
+  /** The row that the report was decided on; null: it was not taken, or nothing in it is decided on. */
+  readonly node: Node | null
+}
+
 export const takeReport = async (
   core: FlowCore,
   { writeLimit, reports }: ReportParts,
   { principal, evidence, correlation }: Reporter,
   report: ReportBody,
-): Promise<number> => {
+): Promise<TakenReport> => {
   const by: Attribution = { actor: actorOf(principal), source: principal.source, correlation }
+  let seen: Node | null = null
   const commit: CommitNews = (decide) =>
-    commitNews(core, writeLimit, principal.id, (node, nowMs) => decide({ node, by, nowMs }))
+    commitNews(core, writeLimit, principal.id, (node, nowMs) => {
+      seen = node.value
+      return decide({ node, by, nowMs })
+    })
   if ((await reports.take(principal.id, report)) === 'taken') {
     if (principal.evidenceOnly) await noteEvidence(core.store, commit, principal, evidence, report)
     else await noteReported(core, commit, principal.id, report)
   }
-  return (await reports.lastTaken(principal.id, report.instance)) ?? 0
+  return { number: (await reports.lastTaken(principal.id, report.instance)) ?? 0, node: seen }
 }
 
 type CommitNews = (decide: (facts: NodeFacts) => NodeDecided | Unchanged) => Promise<void>

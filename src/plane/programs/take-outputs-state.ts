@@ -4,7 +4,7 @@
 import type { NodeId } from '#domain/core/node.ts'
 import { boundedText, type Attribution } from '#domain/core/change.ts'
 import { actorOf, type NodePrincipal } from '#domain/core/principal.ts'
-import { decideOutputsShown, type OutputShown } from '#domain/programs/outputs-shown.ts'
+import { decideOutputsShown, outputsSeen, type OutputSeen, type OutputShown } from '#domain/programs/outputs-shown.ts'
 import { busyOver, commitDecision } from '#plane/core/commit-decision.ts'
 import type { FlowCore } from '#plane/core/core.ts'
 import { domainSettingsRow } from '#plane/core/domain-settings-row.ts'
@@ -22,7 +22,11 @@ export type OutputsIntake = {
 
 const tries = { tries: 4, onBusy: busyOver('node') }
 
-export const openOutputsIntake = (core: FlowCore, writeLimit: WriteLimit): OutputsIntake => {
+export const openOutputsIntake = (
+  core: FlowCore,
+  writeLimit: WriteLimit,
+  onShown: (node: NodeId, outputs: readonly OutputSeen[]) => void,
+): OutputsIntake => {
   const undecided = new Map<NodeId, readonly OutputShown[]>()
 
   const decide = async (principal: NodePrincipal, correlation: string): Promise<void> => {
@@ -33,6 +37,7 @@ export const openOutputsIntake = (core: FlowCore, writeLimit: WriteLimit): Outpu
       // A session of an epoch that has ended says nothing about the one that is.
       if (shown === undefined || node === null || node.value.epoch !== principal.epoch) return { kind: 'left' } as const
       const programs = await programsOf(core.store, principal.id)
+      onShown(principal.id, outputsSeen(shown, programs))
       const domain = await domainSettingsRow(core.store)
       const verdict = decideOutputsShown({ node, shown, programs, domain, by, nowMs: core.clock.nowMs() })
       if (verdict.kind === 'decided' && writeLimit.take(principal.id) !== null) return { kind: 'left' } as const

@@ -34,6 +34,8 @@ export type Endpoint = {
   readonly body?: TSchema
   /** Left out where the answer is no JSON. */
   readonly answer?: TSchema
+  /** It answers with 503 and the same body, not with a refusal, while the plane cannot do its work. */
+  readonly mayBeUnready?: true
   /** For those who read the description. A test holds it against the schemas. */
   readonly example?: {
     /** What success looks like, where it is not 200. */

@@ -2,6 +2,7 @@
 
 import { Type } from 'typebox'
 import { endpoint } from './endpoint.ts'
+import { ShardQuery } from './shapes.ts'
 
 const Alive = Type.Object({ alive: Type.Boolean() })
 
@@ -28,6 +29,7 @@ export const healthApi = {
     always: true,
     summary: 'Whether the plane can do its work, and if not (503), why',
     answer: Readiness,
+    mayBeUnready: true,
   }),
   metrics: endpoint({
     method: 'GET',
@@ -35,6 +37,14 @@ export const healthApi = {
     access: 'viewer',
     always: true,
     summary: 'Metrics in the text format of Prometheus',
+  }),
+  nodeMetrics: endpoint({
+    method: 'GET',
+    path: '/metrics/nodes',
+    access: 'viewer',
+    always: true,
+    summary: 'Metrics of each node with a channel on this replica, where the plane was started with --node-metrics',
+    query: ShardQuery,
   }),
   openapi: endpoint({
     method: 'GET',

@@ -37,6 +37,12 @@ export const NameParams = Type.Object({ name: NameText }, closed)
 
 export const EmptyRequest = Type.Object({}, closed)
 
+/** A part of all nodes, such as `0/4`: the first of four. */
+export const ShardQuery = Type.Object(
+  { shard: Type.Optional(Type.String({ pattern: '^(0|[1-9][0-9]{0,2})/[1-9][0-9]{0,2}$' })) },
+  closed,
+)
+
 /** Why, for the journal. */
 export const ReasonRequest = Type.Object({ reason: text(256) }, closed)
 
