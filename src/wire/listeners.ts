@@ -19,6 +19,7 @@ import { issuanceApi } from '#wire/identity/issuance-api.ts'
 import { journalApi } from '#wire/journal/journal-api.ts'
 import { nodeActionApi } from '#wire/node/node-action-api.ts'
 import { nodeApi } from '#wire/node/node-api.ts'
+import { scrapeApi } from '#wire/node/scrape-api.ts'
 import { keyApi } from '#wire/operators/key-api.ts'
 import { planApi } from '#wire/plans/plan-api.ts'
 import { nodeNamesApi } from '#wire/programs/names-api.ts'
@@ -67,6 +68,7 @@ export const operatorListener: DescribedListener = {
     nodeApi,
     nodeActionApi,
     nodeNamesApi,
+    scrapeApi,
     receiptApi,
     schedulingApi,
     allocationApi,

@@ -94,6 +94,7 @@ export const nodeRow = (kind: Membership['kind'], changes: Partial<Node> = {}): 
     repair: null,
     rehearsal: null,
     provisioning: null,
+    scrapeAddress: null,
     registeredAtMs: noonMs - 2 * hour,
     registeredBy: 'operator:carol',
     ...changes,

@@ -130,6 +130,7 @@ export const someNode = (id: string, more: Partial<Node> = {}): Node => ({
   repair: null,
   rehearsal: null,
   provisioning: null,
+  scrapeAddress: null,
   registeredAtMs: someTimeMs,
   registeredBy: 'operator:test',
   ...more,

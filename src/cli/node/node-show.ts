@@ -55,6 +55,7 @@ const nodeFacts = (node: NodeDetail, nowMs: number): Fact[] => [
   ['hardware', orNone(hardwareLines(node.hardware))],
   ...some('reports', node.reported_hardware === undefined ? [] : hardwareLines(node.reported_hardware)),
   ...(node.facts === null ? [] : [['machine', machine(node.facts)] as const]),
+  ...some('scraped at', node.scrape_address ? [node.scrape_address] : []),
   ...some('wireguard', node.wireguard ? wireguardLines(node.wireguard) : []),
   ...some('can', capabilityLines(node.capabilities)),
   ['recoverable', `${node.recoverable.proven ? 'proven' : 'not proven'}: ${node.recoverable.why}`],

@@ -117,4 +117,10 @@ const declareMachine = (node: Command, cli: Cli): void => {
     .option('--no-ready', 'the evidence says it is not')
     .option('--evidence <name=value>', 'what that was read from; may be repeated', collect)
   loads(cli, machine, async () => (await import('./node-machine.ts')).nodeMachine)
+
+  const scrape = verb(node, 'scrape-address <id> [address]', 'Register where a Prometheus may scrape a node', [
+    ['muster node scrape-address gpu-001 10.0.0.7:9100', 'listed at GET /v1/prometheus/targets'],
+    ['muster node scrape-address gpu-001 --remove', ''],
+  ]).option('--remove', 'it is scraped no more')
+  loads(cli, scrape, async () => (await import('./node-scrape.ts')).nodeScrapeAddress)
 }

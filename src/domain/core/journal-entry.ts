@@ -84,6 +84,7 @@ export const entryTypes = [
   'node.tagged',
   'node.machine_reported',
   'node.provisioning_reported',
+  'node.scrape_address_changed',
   // what schedulers act on: an outbox, read like the rest of the journal
   'allocation.created',
   'allocation.release_requested',

@@ -40,6 +40,8 @@ export type Node = {
   readonly rehearsal: Rehearsal | null
   /** How far an adapter has brought the machine; null: none looks after it. */
   readonly provisioning: Provisioning | null
+  /** Where a Prometheus may scrape the machine, as an operator registered it: `host:port`. The plane never connects to it. */
+  readonly scrapeAddress: string | null
   readonly registeredAtMs: number
   readonly registeredBy: string
   /** What of its row cannot be read (journal/node-shape.ts): then this is a stand-in, which is shut out. */

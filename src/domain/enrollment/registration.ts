@@ -103,6 +103,7 @@ export const newNode = (given: {
   repair: null,
   rehearsal: null,
   provisioning: null,
+  scrapeAddress: null,
   registeredAtMs: given.nowMs,
   registeredBy: given.by.actor,
 })

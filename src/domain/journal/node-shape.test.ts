@@ -26,6 +26,7 @@ const whole: Node = {
   repair: null,
   rehearsal: null,
   provisioning: null,
+  scrapeAddress: null,
   registeredAtMs: 4,
   registeredBy: 'operator:admin',
 }

@@ -135,6 +135,7 @@ const fits: { readonly [F in Field]: (value: unknown) => boolean } = {
   recovery: (value) => value === null || isRecovery(value),
   repair: (value) => value === null || isRepair(value),
   rehearsal: (value) => value === null || isRehearsal(value),
+  scrapeAddress: (value) => value === null || isText(value),
   provisioning: (value) => value === null || (isObject(value) && isText(value['state']) && isTime(value['sinceMs'])),
   registeredAtMs: isTime,
   registeredBy: isText,
@@ -198,6 +199,7 @@ const blank: Omit<Node, 'id' | 'membership'> = {
   repair: null,
   rehearsal: null,
   provisioning: null,
+  scrapeAddress: null,
   registeredAtMs: 0,
   registeredBy: 'unknown',
 }

@@ -117,6 +117,8 @@ const sentences: Partial<Record<EntryType, (body: EntryBody) => string>> = {
   'node.purged': (body) => `the record of an earlier node of this name was purged${because(body)}`,
   'node.provisioning_reported': (body) =>
     body['state'] === null ? 'no adapter provisions it any more' : `its adapter says ${word(body, 'state')}`,
+  'node.scrape_address_changed': (body) =>
+    body['address'] === null ? 'it is scraped no more' : `Prometheus scrapes it at ${word(body, 'address')}`,
   'node.recovered': () => 'recovered: a new epoch, its old certificates are withdrawn',
   'node.recovery_denied': () => 'an operator said no to its recovery',
   'node.repair_bundle_issued': (body) => `a repair bundle was made for it${because(body)}`,

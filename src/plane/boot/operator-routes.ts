@@ -10,6 +10,7 @@ import { operatorJournalRoutes } from '#plane/journal/journal-routes.ts'
 import { operatorKeyRoutes } from '#plane/operators/key-routes.ts'
 import { operatorNodeActions } from '#plane/node/operator-node-actions.ts'
 import { operatorNodeRoutes } from '#plane/node/operator-node-routes.ts'
+import { operatorScrapeRoutes } from '#plane/node/scrape-routes.ts'
 import { operatorPeerDomainRoutes } from '#plane/federation/peer-domain-routes.ts'
 import { operatorPlanRoutes } from '#plane/plans/plan-routes.ts'
 import { operatorNameRoutes } from '#plane/settings/name-routes.ts'
@@ -70,6 +71,7 @@ export const operatorRoutes = (core: Core, parts: OperatorRouteParts): readonly 
     ...operatorNodeRoutes(core, { channels, peers, recoverability }),
     ...operatorNodeActions(core, { channels, peers, receipts, recovery, urls, cutOffs }),
     ...operatorProgramRoutes(core, { lists: programLists }),
+    ...operatorScrapeRoutes(core, { channels, peers }),
     ...operatorReceiptRoutes(core, { arrivals, receipts }),
     ...operatorSchedulingRoutes(core, { channels, peers, arrivals }),
     ...operatorAllocationRoutes(core),

@@ -15,7 +15,7 @@ export type AgentMetrics = {
   forget(groups: readonly GroupLabels[]): void
 }
 
-export const agentsPrefix = 'muster_agents_'
+const agentsPrefix = 'muster_agents_'
 
 export const openAgentMetrics = (
   core: { readonly clock: Clock; readonly timers: Timers },

@@ -108,5 +108,5 @@ export const growthSince = (before: Counts, now: Counts): Counts => {
 }
 
 export function* pairsOf(counts: Counts): Generator<readonly [place: number, count: number], void, void> {
-  for (let at = 0; at + 1 < counts.length; at += 2) yield [counts[at]!, counts[at + 1]!]
+  for (let at = 0; at + 1 < counts.length; at += 2) yield [counts[at] ?? 0, counts[at + 1] ?? 0]
 }

@@ -84,6 +84,7 @@ export const nodeDetail = (node: Node, facts: DetailFacts): NodeDetail => ({
   evidence: evidenceView(node, facts.observed.report),
   repair: repairView(node.repair),
   wireguard: wireguardView(node, facts.wireguard),
+  scrape_address: node.scrapeAddress,
   programs: facts.outputs.map(standingView),
 })
 

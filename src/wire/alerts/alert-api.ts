@@ -25,7 +25,7 @@ export const AlertView = Type.Object({
 export type AlertView = Static<typeof AlertView>
 
 /** `GET /v1/alerts`; `all`: those that are resolved too. */
-export const AlertListQuery = Type.Object(
+const AlertListQuery = Type.Object(
   {
     all: Type.Optional(Type.Boolean()),
     after: Type.Optional(Type.String({ pattern: '^[0-9A-Z]{26}$' })),

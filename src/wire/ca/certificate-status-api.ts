@@ -33,7 +33,7 @@ export const CrlAnswer = Type.Object({
 export type CrlAnswer = Static<typeof CrlAnswer>
 
 /** `GET /v1/ca/certificates/:serial` */
-export const SerialParams = Type.Object({ serial: Type.String({ pattern: '^(0|[1-9a-f][0-9a-f]{0,39})$' }) }, closed)
+const SerialParams = Type.Object({ serial: Type.String({ pattern: '^(0|[1-9a-f][0-9a-f]{0,39})$' }) }, closed)
 
 export const CertificateStatusView = Type.Object({
   serial: Type.String(),

@@ -42,7 +42,7 @@ export const CreateTokenAnswer = Type.Object({
   /** The node was not known and has been registered. */
   registered: Type.Boolean(),
 })
-export const TokenListQuery = Type.Object({ node: Type.Optional(NodeIdText) }, closed)
+const TokenListQuery = Type.Object({ node: Type.Optional(NodeIdText) }, closed)
 export const TokenListAnswer = Type.Object({ tokens: Type.Array(TokenView) })
 
 export const tokenView = (token: Token, nowMs: number): TokenView => {

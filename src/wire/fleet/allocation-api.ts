@@ -58,7 +58,7 @@ export const ReleaseAllocationRequest = Type.Object(
   closed,
 )
 
-export const AllocationParams = Type.Object({ id: AllocationIdText }, closed)
+const AllocationParams = Type.Object({ id: AllocationIdText }, closed)
 
 export const allocationView = ({ id, node, vcluster, owner, state, ...made }: Allocation): AllocationView => ({
   id,

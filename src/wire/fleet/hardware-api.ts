@@ -45,7 +45,7 @@ export const HardwareProfileView = Type.Object({
 export type HardwareProfileView = Static<typeof HardwareProfileView>
 export const HardwareProfileList = Type.Object({ hardware_profiles: Type.Array(HardwareProfileView) })
 
-export const TagParams = Type.Object({ tag: TagText }, closed)
+const TagParams = Type.Object({ tag: TagText }, closed)
 
 /** `POST /v1/nodes/{id}/tags` */
 export const TagRequest = Type.Object(

@@ -12,7 +12,7 @@ export const EntryView = Type.Object({
   /** The entry as it was hashed. */
   entry: Type.Record(Type.String(), Type.Unknown()),
 })
-export const JournalQueryBody = Type.Object(
+const JournalQueryBody = Type.Object(
   {
     /** A cursor names the place in every chain. */
     after: Type.Optional(text(8000)),

@@ -105,6 +105,8 @@ export const NodeDetail = Type.Object({
   repair: orNull(RepairView),
   /** Null: it takes no part in the WireGuard network. Left out by planes that have none. */
   wireguard: Type.Optional(orNull(WireguardView)),
+  /** Where a Prometheus may scrape it; null: nowhere. Left out by planes before 0.5. */
+  scrape_address: Type.Optional(orNull(Type.String())),
   /** The outputs that are listed for it. Left out by planes of 0.3. */
   programs: Type.Optional(Type.Array(OutputStandingView)),
 })

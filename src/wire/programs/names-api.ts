@@ -50,7 +50,7 @@ export const ProgramView = Type.Object({
 export type ProgramView = Static<typeof ProgramView>
 
 /** `after`: what an answer gave as `next`. */
-export const ProgramListQuery = Type.Object(
+const ProgramListQuery = Type.Object(
   {
     node: Type.Optional(NodeIdText),
     after: Type.Optional(text(200)),

@@ -62,7 +62,7 @@ export const ReceiptView = Type.Object({
 export type ReceiptView = Static<typeof ReceiptView>
 
 /** `open`: only those that are not settled. */
-export const ReceiptListQuery = Type.Object(
+const ReceiptListQuery = Type.Object(
   {
     node: Type.Optional(NodeIdText),
     open: Type.Optional(Type.Boolean()),
@@ -81,7 +81,7 @@ export const ReceiptListAnswer = Type.Object({
 export const mostReceiptWaitMs = 30_000
 
 /** Waits until it is settled, but no longer than that. */
-export const ReceiptQuery = Type.Object(
+const ReceiptQuery = Type.Object(
   { wait_ms: Type.Optional(Type.Integer({ minimum: 0, maximum: mostReceiptWaitMs })) },
   closed,
 )

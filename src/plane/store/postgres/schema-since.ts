@@ -92,6 +92,7 @@ export const fieldsSince: { readonly [K in RowKind]: FieldsSince<RowTypes[K]> } 
       counter: 1,
     },
     ...{ recovery: 1, repair: 1, rehearsal: 1, registeredAtMs: 1, registeredBy: 1, unreadable: 1, provisioning: 4 },
+    scrapeAddress: 5,
   },
   token: {
     ...{ id: 1, hash: 1, scope: 1, profile: 1, replace: 1 },

@@ -178,7 +178,8 @@ export const migrations: readonly string[] = [
    ALTER TABLE observation ADD COLUMN outputs TEXT;`,
 
   // 0.5.0
-  `-- New fields of rows get their value here.`,
+  `-- New fields of rows get their value here. A row that cannot be read stays as it is.
+   UPDATE node SET doc = json_set(doc, '$.scrapeAddress', json('null')) WHERE json_valid(doc);`,
 ]
 
 export const newestSchema = migrations.length
