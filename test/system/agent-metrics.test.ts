@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { planeMetrics } from '../../scripts/metrics-page.ts'
 import { evidenceOf, reportOf } from '../fakes/agent-words.ts'
 import { activeNode } from '../process/active-node.ts'
 import { eventually } from '../process/eventually.ts'
@@ -61,6 +62,10 @@ test('reports are added up by vCluster and profile, and shown by node to who ask
   isShown(`muster_agents_filesystem_available_min_bytes{${inTraining},use="identity"} 2000`)
   isShown(`muster_node_conditions{${outside},condition="disk_full"} 0`)
   assert.equal(lines(sums, `muster_cert_expiry_min_seconds{${inTraining}}`).length, 1)
+
+  for (const { name, labels } of planeMetrics())
+    for (const [, text = ''] of sums.matchAll(new RegExp(`^${name}\\{(.*)\\} `, 'gm')))
+      assert.deepEqual([...text.matchAll(/(\w+)="/g)].map(([, label]) => label).sort(), labels.toSorted(), name)
 
   const byNode = await textOf('/metrics/nodes')
   assert.deepEqual(nodesIn(byNode), ['gpu-001', 'gpu-002', 'gpu-003'])

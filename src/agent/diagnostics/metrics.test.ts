@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { metricPrefix, metricsText, type MetricFacts } from './metrics.ts'
+import { agentMetrics, metricPrefix, metricsText, type MetricFacts } from './metrics.ts'
 import { classified, trouble } from '#agent/core/trouble.ts'
 import { counted, noFigures, type Counted } from './figures.ts'
 
@@ -103,4 +103,20 @@ test('an output that fails or has no leaf is not in place, and its leaf has the 
     ['new', '0'],
   ] as const)
     assert.equal(value(text, `program_output_in_place{output="${name}"}`), expected)
+})
+
+test('every metric has the labels that it declares', () => {
+  const full = facts({
+    outputs: [
+      {
+        ...{ name: 'web', place: '/run/web', serial: 'a1', not_after: new Date(nowMs).toISOString(), renew_at: null },
+        ...{ lists_until: null, key_type: 'p256', names: [], reload: null, failure: null },
+      },
+    ],
+  })
+  for (const { name, labels, samples } of agentMetrics) {
+    const shown = samples(full).map(([given]) => Object.keys(given))
+    assert.ok(shown.length > 0, name)
+    for (const given of shown) assert.deepEqual(given, labels, name)
+  }
 })
