@@ -18,7 +18,7 @@ test('Prometheus finds the nodes that an operator gave a scrape address, with th
     const { status, headers, body } = await plane.call('viewer', 'GET', `/v1/prometheus/targets${query}`)
     assert.equal(status, 200)
     assert.equal(headers['content-type'], 'application/json')
-    return body as unknown as readonly Target[]
+    return body
   }
   for (const id of ['gpu-001', 'gpu-002', 'gpu-003']) await muster('node', 'enroll', id)
   assert.deepEqual(await targets(), [])
