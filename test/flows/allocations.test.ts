@@ -92,7 +92,8 @@ test('an allocation is created once, listed, shown and released', async (t) => {
   }
   assert.deepEqual(await listed(''), ['job-1', 'job-2'])
   assert.deepEqual(await listed('node=gpu-002'), ['job-2'])
-  assert.deepEqual(await listed('vcluster=other'), [])
+  const unknown = await world.call('viewer', 'GET', '/v1/allocations?vcluster=other')
+  assert.deepEqual([unknown.status, unknown.body.code], [404, 'VCLUSTER_NOT_FOUND'])
   assert.equal((await world.ask('GET', '/v1/allocations?limit=1')).next, 'job-1')
   assert.deepEqual(await listed('limit=1&after=job-1'), ['job-2'])
 

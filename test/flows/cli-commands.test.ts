@@ -81,7 +81,9 @@ test('several nodes are drained, quarantined and released with one command, a li
 test('a filter with a name that does not exist is refused, and not answered with an empty list', async (t) => {
   const { muster } = await setUpCli(t)
   assert.match((await muster('node', 'list', '--profile', 'nope')).err, /^error PROFILE_NOT_FOUND/)
-  assert.match((await muster('token', 'list', '--node', 'nobody')).err, /^error NODE_NOT_FOUND/)
+  for (const noun of ['token', 'receipt', 'program', 'allocation'])
+    assert.match((await muster(noun, 'list', '--node', 'nobody')).err, /^error NODE_NOT_FOUND/)
+  assert.match((await muster('allocation', 'list', '--vcluster', 'nope')).err, /^error VCLUSTER_NOT_FOUND/)
   await muster('node', 'enroll', 'gpu-001')
   assert.equal((await muster('token', 'list', '--node', 'gpu-001')).code, exitCodes.ok)
 })

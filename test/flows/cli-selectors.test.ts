@@ -5,7 +5,10 @@ import * as fs from 'node:fs'
 import * as path from 'node:path'
 import { test, type TestContext } from 'node:test'
 import { exitCodes } from '#cli/kit/exit-codes.ts'
-import type { PlanView } from '#wire/plans/plan-api.ts'
+import { mostSelected } from '#domain/plans/plan.ts'
+import { registerNode } from '#plane/node/operator-node-routes.ts'
+import type { PlanApplied, PlanView } from '#wire/plans/plan-api.ts'
+import { operator } from './authority-setup.ts'
 import { setUpCli } from './cli-setup.ts'
 
 const setUp = async (t: TestContext) => {
@@ -147,4 +150,28 @@ test('what the rule of a verb refuses is shown in the plan, and counted as faile
   assert.equal(released.code, exitCodes.partly)
   assert.match(released.out, /node gpu-001 +done.*\nnode gpu-002 +NODE_STATE_CONFLICT: /)
   assert.match(released.err, /^2 of 3 were left as they are/)
+})
+
+/** More than a page, and with MUSTER_LONG as many as one plan may select. */
+const many = process.env['MUSTER_LONG'] === '1' ? 10_000 : 510
+
+test(`${many} nodes are drained, cut off, released and revoked with one command each`, async (t) => {
+  const world = await setUpCli(t)
+  const numbers = Array.from({ length: many }, (_, at) => at)
+  const register = (at: number) =>
+    registerNode(world, { id: `n-${at}`, profile: null, macs: [], bmcSerial: null }, operator)
+  for (let at = 0; at < many; at += 200) await Promise.all(numbers.slice(at, at + 200).map(register))
+  for (const words of ['drain', 'quarantine --reason odd', 'release', 'revoke --reason sold']) {
+    const { code, out, err } = await world.muster('node', ...words.split(' '), 'n-*', '--yes', '-o', 'json')
+    assert.equal(code, exitCodes.ok, err)
+    const { steps } = JSON.parse(out) as PlanApplied
+    assert.equal(steps.filter(({ done }) => done).length, many)
+  }
+  const listed = await world.muster('node', 'list')
+  assert.match(listed.err, new RegExp(`^${many} revoked not shown`))
+  if (many < mostSelected) return
+  await register(many)
+  for (let at = 0; at < many; at += 200) await Promise.all(numbers.slice(at, at + 200).map(register))
+  const tooMany = await world.muster('node', 'drain', 'n-*')
+  assert.match(tooMany.err, /more than 10000 nodes match/)
 })

@@ -52,7 +52,15 @@ export const everyNode = async (
   const recoverable = options.recoverable === true ? undefined : options.recoverable
   // By its old name: planes before 0.5 know no other.
   const old = { membership: state, profile, vcluster, schedulable, recoverable }
-  const added = { condition, connected, ...joined('tag', tag), ...joined('name', names) }
+  const added = {
+    condition,
+    connected,
+    ...joined(
+      'tag',
+      tag.map((one) => one.toLowerCase()),
+    ),
+    ...joined('name', names),
+  }
   const query = { ...old, ...added, limit: 1000 }
   try {
     return await everyPage(

@@ -37,7 +37,9 @@ export const targetNodes = async (
 }
 
 const selectionOf = (filter: NodeFilter): NodeSelection => {
-  const { state, profile, vcluster, condition, tag: tags = [], connected } = filter
+  const { state, profile, vcluster, condition, connected } = filter
+  // Tags have no capitals; a rack often does.
+  const tags = (filter.tag ?? []).map((tag) => tag.toLowerCase())
   const wrong = tags.find((tag) => !new RegExp(`^${tagFilterShape}$`).test(tag))
   if (wrong !== undefined) throw usageFailure(`${wrong} is not a tag.`, 'Write --tag KEY or --tag KEY=VALUE')
   return {
@@ -45,7 +47,7 @@ const selectionOf = (filter: NodeFilter): NodeSelection => {
     ...(profile === undefined ? {} : { profile }),
     ...(vcluster === undefined ? {} : { vcluster }),
     ...(condition === undefined ? {} : { condition }),
-    ...(tags.length === 0 ? {} : { tags: [...tags] }),
+    ...(tags.length === 0 ? {} : { tags }),
     ...(connected === undefined ? {} : { connected: connected === 'yes' }),
   }
 }

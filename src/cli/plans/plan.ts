@@ -5,6 +5,7 @@ import type { Cli, GlobalOptions } from '#cli/kit/cli.ts'
 import { noun, performs, verb } from '#cli/kit/verb.ts'
 import type { PlanAction } from '#domain/plans/plan.ts'
 import { type PlanApplied, type PlanView, type PlanActionBody, planApi } from '#wire/plans/plan-api.ts'
+import { withElapsed } from '#cli/kit/elapsed.ts'
 import { exitCodes } from '#cli/kit/exit-codes.ts'
 import { Failure, usageFailure } from '#cli/kit/failure.ts'
 import { connect, type OperatorClient } from '#cli/kit/operator-client.ts'
@@ -81,7 +82,7 @@ const saysWhat = (options: object, args: readonly unknown[]): boolean =>
 export const planOrDo = async (cli: Cli, options: PlanOptions, actions: readonly PlanActionBody[]): Promise<void> => {
   const plane = connect(cli, options)
   const planned: PlanView[] = []
-  for (const action of actions) planned.push(await computed(plane, action))
+  for (const action of actions) planned.push(await computed(cli, plane, action))
   if (options.yes === true) return applyAll(cli, options, plane, planned)
   const print = printer(cli, options)
   print.answer(planned.length === 1 ? planned[0] : { plans: planned }, (paint) =>
@@ -93,9 +94,11 @@ export const planOrDo = async (cli: Cli, options: PlanOptions, actions: readonly
   if (options.plan !== true) cli.exit.finish(exitCodes.onlyPlanned)
 }
 
-const computed = async (plane: OperatorClient, action: PlanActionBody): Promise<PlanView> => {
+const computed = async (cli: Cli, plane: OperatorClient, action: PlanActionBody): Promise<PlanView> => {
   const about = 'nodes' in action ? { ID: action.nodes?.[0] ?? 'ID' } : {}
-  const plan = await plane.tryAsk(planApi.compute, { body: { action }, about, timeoutMs })
+  const plan = await withElapsed(cli, 'looking for what it concerns', () =>
+    plane.tryAsk(planApi.compute, { body: { action }, about, timeoutMs }),
+  )
   if (!(plan instanceof Failure)) return plan
   throw 'select' in action && plan.code === 'REQUEST_INVALID' ? perhapsOlder(plan) : plan
 }
@@ -123,7 +126,7 @@ export const requestApply = async (
   if (kind !== null && action !== kind) {
     throw usageFailure(`${id} is a plan for something else: ${action}.`, `muster plan apply ${id}`)
   }
-  showApplied(cli, options, [await connect(cli, options).ask(planApi.apply, { params: { id }, timeoutMs })])
+  showApplied(cli, options, [await askApply(cli, connect(cli, options), { id, effects: [] })])
 }
 
 const applyAll = async (
@@ -133,9 +136,18 @@ const applyAll = async (
   planned: readonly PlanView[],
 ): Promise<void> => {
   const applied: PlanApplied[] = []
-  for (const { id } of planned) applied.push(await plane.ask(planApi.apply, { params: { id }, timeoutMs }))
+  for (const plan of planned) applied.push(await askApply(cli, plane, plan))
   showApplied(cli, options, applied)
 }
+
+const askApply = (
+  cli: Cli,
+  plane: OperatorClient,
+  { id, effects }: Pick<PlanView, 'id' | 'effects'>,
+): Promise<PlanApplied> =>
+  withElapsed(cli, effects.length === 0 ? 'applying' : `applying to ${effects.length}`, () =>
+    plane.ask(planApi.apply, { params: { id }, timeoutMs }),
+  )
 
 const showApplied = (cli: Cli, options: GlobalOptions, applied: readonly PlanApplied[]): void => {
   const steps = applied.flatMap((one) => one.steps)

@@ -42,6 +42,11 @@ const list = async (store: Store, query: AllocationListQuery) => {
     state === 'live'
       ? inOrder([...(await page('running')), ...(await page('releasing'))]).slice(0, limit)
       : await page(state === 'all' ? null : state)
+  if (found.length === 0) {
+    if (node !== undefined && (await store.get('node', node)) === null) return refuse('NODE_NOT_FOUND', node)
+    if (vcluster !== undefined && (await store.get('vcluster', vcluster)) === null)
+      return refuse('VCLUSTER_NOT_FOUND', vcluster)
+  }
   const last = found.at(-1)
   return answer({
     allocations: found.map(allocationView),

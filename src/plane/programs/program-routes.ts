@@ -55,6 +55,8 @@ export const operatorProgramRoutes = (core: FlowCore, parts: Pick<ProgramRoutePa
       const { node, after = null, limit = usualPage } = call.query
       const where = node === undefined ? {} : { node }
       const rows = await core.store.list('program', { where, after, limit })
+      if (node !== undefined && rows.length === 0 && (await core.store.get('node', node)) === null)
+        return refuse('NODE_NOT_FOUND', node)
       const domain = (await domainSettingsRow(core.store)).value.name
       const last = rows.length < limit ? undefined : rows.at(-1)
       return answer({

@@ -23,6 +23,8 @@ const listReceipts = async (store: Store, query: QueryOf<typeof receiptApi.list>
   const { node, open = false, after = null, limit = usualPage } = query
   const where = { ...(node !== undefined && { node }), ...(open && { unsettled: 1 }) }
   const rows = await store.list('receipt', { where, after, limit })
+  if (node !== undefined && rows.length === 0 && (await store.get('node', node)) === null)
+    return refuse('NODE_NOT_FOUND', node)
   const last = rows.at(-1)
   return answer({
     receipts: rows.map(({ value }) => receiptView(value, store.replicas.count(), null)),
