@@ -290,6 +290,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
       'store/journal',
       'store/postgres',
       'store/sqlite',
+      'webhook',
     ],
   },
   'plane/store/copy': {
@@ -463,6 +464,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
       'core/hardware-report.ts',
       'core/outcome.ts',
       'core/pause.ts',
+      'core/settings.ts',
       'diagnostics/explain.ts',
       'diagnostics/status-file.ts',
       'diagnostics/status.ts',
@@ -470,6 +472,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
       'helper/faults-of-toml.ts',
       'helper/main.ts',
       'helper/read-agent-toml.ts',
+      'helper/settings.ts',
       'helper/verbs.ts',
       'helper/written-lists.ts',
       'main.ts',
@@ -481,11 +484,18 @@ export const mayKnow: Readonly<Record<string, Row>> = {
   },
   'cli/plane': {
     cli: ['kit'],
-    plane: ['config/config.ts', 'foundation/foundation.ts', 'foundation/store-damage.ts', 'main.ts'],
+    plane: [
+      'config/config.ts',
+      'config/settings.ts',
+      'foundation/check-set-up.ts',
+      'foundation/foundation.ts',
+      'foundation/store-damage.ts',
+      'main.ts',
+    ],
     wire: ['core'],
   },
   'cli/store': {
-    cli: ['kit'],
+    cli: ['kit', 'plane'],
     plane: [
       'config/config.ts',
       'store/copy/backup-store.ts',

@@ -3,6 +3,7 @@
 import * as fs from 'node:fs'
 import * as os from 'node:os'
 import * as path from 'node:path'
+import { errno } from './files.ts'
 
 export const pathExists = (place: string): boolean => fs.existsSync(place)
 
@@ -39,4 +40,31 @@ export const mountPointOf = (place: string): string => {
   if (above === place) return place
   const deviceAbove = fs.statSync(above, { throwIfNoEntry: false })?.dev
   return stats === undefined || stats.dev === deviceAbove ? mountPointOf(above) : place
+}
+
+/** Why this user could neither write in the folder nor make it; null: it could. */
+export const folderFault = (folder: string): string | null => {
+  const stats = fs.statSync(folder, { throwIfNoEntry: false })
+  if (stats === undefined) {
+    const above = path.dirname(folder)
+    const fault = above === folder ? `${folder} does not exist` : folderFault(above)
+    return fault === null ? null : `${folder} cannot be made: ${fault}`
+  }
+  if (!stats.isDirectory()) return `${folder} is not a folder`
+  try {
+    fs.accessSync(folder, fs.constants.R_OK | fs.constants.W_OK | fs.constants.X_OK)
+    return null
+  } catch {
+    return `${folder} cannot be written by this user`
+  }
+}
+
+/** Why this user cannot read the file; null: it can. */
+export const fileFault = (file: string): string | null => {
+  try {
+    fs.accessSync(file, fs.constants.R_OK)
+    return fs.statSync(file).isDirectory() ? `${file} is a folder` : null
+  } catch (error) {
+    return errno(error) === 'ENOENT' ? `there is no file ${file}` : `${file} cannot be read by this user`
+  }
 }

@@ -44,7 +44,8 @@ export const testCli = (given: { env?: Record<string, string>; input?: string; n
     program: './muster',
     hints: openHints('./muster'),
     version: '0.0.0',
-    env: given.env ?? {},
+    // No settings files of the machine it runs on.
+    env: { MUSTER_CONFIG: 'off', MUSTER_AGENT_CONFIG: 'off', ...given.env },
     input: { isTerminal: false, readAll: () => Promise.resolve(given.input ?? '') },
     out: output('out'),
     err: output('err'),

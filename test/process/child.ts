@@ -55,10 +55,11 @@ export type ChildOptions = {
 const keptCharacters = 4_000_000
 const stopWithinMs = 15_000
 
-/** What is not the test's business stays out: a developer's own MUSTER_ variables would change what is tested. */
+/** What is not the test's business stays out: a developer's own MUSTER_ variables and settings files would change what is tested. */
 export const childEnvironment = (env: Readonly<Record<string, string | undefined>>): Record<string, string> => {
   const inherited = Object.entries(process.env).filter(([name]) => !/^(MUSTER_|NODE_TEST|NODE_OPTIONS)/.test(name))
-  const entries = [...inherited, ...Object.entries(env)].filter(
+  const noFiles = { MUSTER_CONFIG: 'off', MUSTER_AGENT_CONFIG: 'off' }
+  const entries = [...inherited, ...Object.entries({ ...noFiles, ...env })].filter(
     (entry): entry is [string, string] => entry[1] !== undefined,
   )
   return Object.fromEntries(entries)

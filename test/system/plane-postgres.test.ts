@@ -225,10 +225,13 @@ test('three planes on one port set: one banner, all of them answer, one that is 
   for (const pid of now) assert.equal(isRunning(pid), false)
 })
 
-test('planes end with the process that started them, however that ends', async (t) => {
+test('planes that a settings file asks for end with the process that started them, however that ends', async (t) => {
   if (withPeer(t, 'postgres') === null) return
-  const planes = await startOn(t, await postgresDatabase(t), { args: ['--replicas', '2'] })
+  const file = path.join(tempFolder(t), 'plane.toml')
+  fs.writeFileSync(file, 'replicas = 2\nserver_name = ["localhost", "plane.example.org"]\n', { mode: 0o644 })
+  const planes = await startOn(t, await postgresDatabase(t), { args: ['--config', file] })
   const children = childrenOf(planes.pid)
+  assert.equal(children.length, 2)
   await planes.kill9()
   await eventually('them to end', () => !children.some(isRunning), { withinMs: 15_000 })
 })

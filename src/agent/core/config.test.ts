@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { formatJoinString, type JoinString } from '#wire/core/join-string.ts'
-import { agentConfig, parseJoinFile, type AgentConfig, type AgentOptions } from './config.ts'
+import { parseSettingsFile } from '#platform/settings-file.ts'
+import { agentConfig, parseJoinFile, type AgentConfig } from './config.ts'
+import { agentSettings, type AgentOptions } from './settings.ts'
 
 const join: JoinString = {
   url: 'https://plane.example.test:8443',
@@ -135,4 +137,25 @@ test('an agent built for one root takes no join string of another', async () => 
   assert.match(other.kind === 'invalid' ? other.why : '', /another root/)
   const same = await agentConfig({}, env, reading({}), join.rootFingerprint)
   assert.equal(same.kind === 'config' ? same.config.pinnedRoot : null, join.rootFingerprint)
+})
+
+test('an agent is set up by its file, after options, variables and a join string in MUSTER_JOIN', async () => {
+  const text =
+    'state = "/srv/agent"\njoin_file = "join"\nreport_every = "5m"\nkey_type = "p384"\nwireguard_endpoint = "192.0.2.1"\nwireguard = "wg0"\n'
+  const file = parseSettingsFile('/etc/muster/agent-run.toml', text, agentSettings)
+  const filed = async (options: AgentOptions, env: Record<string, string>) => {
+    const parsed = await agentConfig(options, env, reading({}), null, file)
+    return parsed.kind === 'config' ? parsed.config : assert.fail(parsed.why)
+  }
+  const found = await filed({ keyType: 'ed25519' }, { MUSTER_REPORT_EVERY: '2m', STATE_DIRECTORY: '/var/lib/x' })
+  assert.equal(found.stateFolder, '/srv/agent')
+  assert.deepEqual(found.join, { kind: 'file', path: '/etc/muster/join' })
+  assert.equal(found.keyType, 'ed25519')
+  assert.equal(found.reportEveryMs, 120_000)
+  assert.equal(found.wireguard?.endpoint?.ipv4, '192.0.2.1')
+  assert.deepEqual((await filed({}, { MUSTER_JOIN: formatJoinString(join) })).join.kind, 'given')
+})
+
+test('the name in the environment file of a bundle is no name to ask for', async () => {
+  assert.equal((await config({}, { MUSTER_NODE_ID: 'gpu-001' })).nodeId, null)
 })

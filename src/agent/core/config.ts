@@ -1,11 +1,12 @@
 // The configuration of an agent, parsed once into a complete value.
 
-import { keyTypes, type KeyType } from '#domain/core/profile.ts'
-import { parseDuration } from '#wire/core/duration.ts'
-import { parseJoinString, type JoinString } from '#wire/core/join-string.ts'
-import { nodeIdShape } from '#wire/core/shapes.ts'
+import type { KeyType } from '#domain/core/profile.ts'
 import type { UnderlayEndpoint } from '#domain/core/wireguard.ts'
+import { isProblem, resolveSettings, type FileSettings, type Given, type Problem } from '#platform/given-settings.ts'
+import { readSettingsFile } from '#platform/settings-file.ts'
+import { parseJoinString, type JoinString } from '#wire/core/join-string.ts'
 import { pinnedRoot } from './pinned-root.ts'
+import { agentSettings, defaultStateFolder, usualAgentFile, type AgentOptions, type AgentValues } from './settings.ts'
 import { wireguardOf } from './wireguard-options.ts'
 
 export type AgentConfig = {
@@ -47,98 +48,101 @@ export type JoinSource =
   /** Read when it is needed, so that an operator can put a new one there. Ours: deleted once its token is used. */
   | { readonly kind: 'file'; readonly path: string }
 
-/** As they come from the command line. */
-export type AgentOptions = {
-  readonly state?: string | undefined
-  readonly joinFile?: string | undefined
-  readonly joinMethod?: string | undefined
-  readonly keyType?: string | undefined
-  readonly keyStorage?: string | undefined
-  readonly hardwareFile?: string | undefined
-  readonly nodeId?: string | undefined
-  readonly recovery?: string | undefined
-  readonly staticCertificate?: string | undefined
-  readonly staticKey?: string | undefined
-  readonly metricsListen?: string | undefined
-  readonly reportEvery?: string | undefined
-  readonly rehearseEvery?: string | undefined
-  readonly wireguard?: string | undefined
-  readonly wireguardEndpoint?: readonly string[] | undefined
-  readonly publish?: string | undefined
-  readonly agentToml?: string | undefined
-  readonly helperSocket?: string | undefined
-  readonly logLevel?: string | undefined
-}
-
 type Env = Readonly<Record<string, string | undefined>>
 
 export type ParsedConfig =
   { readonly kind: 'config'; readonly config: AgentConfig } | { readonly kind: 'invalid'; readonly why: string }
 
-const defaultJoinFile = '/etc/muster/join'
-export const defaultStateFolder = '/var/lib/muster-agent'
-const logLevels = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']
+/** What was given, and the configuration that follows from it. */
+export type GivenAgentConfig = {
+  readonly values: AgentValues
+  /** Null: there is none. */
+  readonly file: FileSettings | null
+  /** Null where there is a problem. */
+  readonly config: AgentConfig | null
+  /** Sentences without their full stop, all that are known. */
+  readonly problems: readonly string[]
+}
 
-/** `readJoin` reads a file, or standard input for `-`; null when there is no such file. */
+/** Reads a file, or standard input for `-`; null when there is no such file. */
+export type ReadJoin = (place: string) => Promise<string | null>
+
+const fileVariable = 'MUSTER_AGENT_CONFIG'
+
+/** As a command starts: with the file that `--config` or MUSTER_AGENT_CONFIG names, else the one in the usual place, if it is there. */
+export const readAgentConfig = (
+  options: AgentOptions & { readonly config?: string },
+  env: Env,
+  readJoin: ReadJoin,
+): Promise<GivenAgentConfig> => {
+  const file = readSettingsFile(options.config ?? env[fileVariable], usualAgentFile, agentSettings)
+  return givenConfig({ options, env, file }, readJoin, pinnedRoot)
+}
+
 export const agentConfig = async (
   options: AgentOptions,
   env: Env,
-  readJoin: (place: string) => Promise<string | null>,
+  readJoin: ReadJoin,
   pinned: string | null = pinnedRoot,
+  file: FileSettings | null = null,
 ): Promise<ParsedConfig> => {
-  const found = await joinSource(options, env, readJoin)
-  if (found.kind === 'invalid') return found
-  const method = options.joinMethod ?? found.method
-  if (method !== 'token' && method !== 'hardware') return invalid('--join-method takes token or hardware')
-  const keyType = keyTypes.find((type) => type === (options.keyType ?? 'p256'))
-  if (keyType === undefined) return invalid(`--key-type takes ${keyTypes.join(', ')}`)
-  const keyStorage = options.keyStorage ?? (method === 'hardware' ? 'memory' : 'file')
-  if (keyStorage !== 'file' && keyStorage !== 'memory') return invalid('--key-storage takes file or memory')
-  const nodeId = options.nodeId ?? null
-  if (nodeId !== null && !new RegExp(nodeIdShape).test(nodeId)) {
-    return invalid('--node-id takes lower-case letters, digits, dots, dashes and underscores, at most 63')
+  const { config, problems } = await givenConfig({ options, env, file }, readJoin, pinned)
+  return config === null
+    ? { kind: 'invalid', why: problems[0] ?? 'the configuration cannot be used' }
+    : { kind: 'config', config }
+}
+
+const givenConfig = async (given: Given, readJoin: ReadJoin, pinned: string | null): Promise<GivenAgentConfig> => {
+  const { file, env } = given
+  const { values, problems } = resolveSettings(agentSettings, given)
+  const refused = (...more: readonly string[]): GivenAgentConfig => {
+    return { values, file, config: null, problems: [...problems, ...more] }
   }
-  const logLevel = options.logLevel ?? env['MUSTER_LOG_LEVEL'] ?? 'info'
-  if (!logLevels.includes(logLevel)) return invalid(`--log-level takes ${logLevels.join(', ')}`)
-  if (found.source.kind === 'given' && isOfAnotherRoot(found.source.join, pinned)) return invalid(anotherRoot)
-  const recovery = recoveryOf(options.recovery ?? env['MUSTER_RECOVERY'], keyStorage)
-  if (recovery === null) return invalid('--recovery takes key, bearer or none; with keys in memory only none')
-  const bootstrap = bootstrapOf(options, env)
-  if (bootstrap === 'half') return invalid('--static-certificate and --static-key are given together or not at all')
-  const metricsListen = loopbackOf(options.metricsListen ?? env['MUSTER_METRICS_LISTEN'])
-  if (metricsListen === 'wrong') return invalid('--metrics-listen takes a loopback address and a port: 127.0.0.1:9464')
-  const reportEveryMs = everyOf(options.reportEvery ?? env['MUSTER_REPORT_EVERY'] ?? '60s', 50)
-  if (reportEveryMs === null) return invalid('--report-every takes a duration between 50ms and 24d')
-  const rehearseEvery = options.rehearseEvery ?? env['MUSTER_REHEARSE_EVERY']
-  const rehearseEveryMs = rehearseEvery === undefined ? null : everyOf(rehearseEvery, 1_000)
-  if (rehearseEvery !== undefined && rehearseEveryMs === null)
-    return invalid('--rehearse-every takes a duration between 1s and 24d')
-  const wireguard = wireguardOf(options, env)
-  if (wireguard.kind === 'invalid') return wireguard
+  if (problems.length > 0) return refused()
+  const found = await joinSource(values, env, readJoin)
+  if (found.kind === 'invalid') return refused(found.why)
+  if (found.source.kind === 'given' && isOfAnotherRoot(found.source.join, pinned)) return refused(anotherRoot)
+  const joinMethod = values.joinMethod.value ?? found.method
+  const keyStorage = values.keyStorage.value ?? (joinMethod === 'hardware' ? 'memory' : 'file')
+  const recovery = recoveryOf(values, keyStorage)
+  const bootstrap = bootstrapOf(values)
+  const wireguard = wireguardOf(values)
+  if (isProblem(recovery) || isProblem(bootstrap) || isProblem(wireguard)) {
+    return refused(...[recovery, bootstrap, wireguard].filter(isProblem).map(({ problem }) => problem))
+  }
   return {
-    kind: 'config',
+    values,
+    file,
+    problems,
     config: {
-      // STATE_DIRECTORY is how systemd says where it made the folder.
-      stateFolder: options.state ?? env['MUSTER_AGENT_STATE'] ?? env['STATE_DIRECTORY'] ?? defaultStateFolder,
+      stateFolder: values.state.value,
       join: found.source,
-      joinMethod: method,
-      keyType,
+      joinMethod,
+      keyType: values.keyType.value,
       keyStorage,
-      hardwareFile: options.hardwareFile ?? env['MUSTER_HARDWARE_FILE'] ?? null,
-      nodeId,
+      hardwareFile: values.hardwareFile.value,
+      nodeId: values.nodeId.value,
       recovery,
       bootstrap,
-      metricsListen,
-      reportEveryMs,
-      rehearseEveryMs,
-      wireguard: wireguard.wireguard,
-      publish: options.publish ?? env['MUSTER_AGENT_PUBLISH'] ?? null,
-      agentToml: options.agentToml ?? env['MUSTER_AGENT_TOML'] ?? null,
-      helperSocket: options.helperSocket ?? env['MUSTER_HELPER_SOCKET'] ?? null,
+      metricsListen: values.metricsListen.value,
+      reportEveryMs: values.reportEvery.value,
+      rehearseEveryMs: values.rehearseEvery.value,
+      wireguard,
+      publish: values.publish.value,
+      agentToml: values.agentToml.value,
+      helperSocket: values.helperSocket.value,
       pinnedRoot: pinned,
-      logLevel,
+      logLevel: values.logLevel.value,
     },
   }
+}
+
+/** Of commands that look at an agent: what else of its file is wrong does not matter to them. */
+export const agentStateFolder = (options: Pick<AgentOptions, 'state'>, env: Env): string => {
+  const file = readSettingsFile(env[fileVariable], usualAgentFile, agentSettings)
+  const known = file === null ? null : { ...file, problems: [] }
+  const { values, problems } = resolveSettings({ state: agentSettings.state }, { options, env, file: known })
+  return problems.length === 0 ? values.state.value : defaultStateFolder
 }
 
 export const isOfAnotherRoot = (join: JoinString, pinned: string | null): boolean =>
@@ -148,49 +152,34 @@ export const anotherRoot = 'the join string is for another root than the one thi
 
 /** A recovery key beside a key that must not reach the disk would be the same key by another name. */
 const recoveryOf = (
-  text: string | undefined,
+  { recovery }: AgentValues,
   keyStorage: AgentConfig['keyStorage'],
-): AgentConfig['recovery'] | null => {
-  if (keyStorage === 'memory') return text === undefined || text === 'none' ? 'none' : null
-  const wanted = text ?? 'key'
-  return wanted === 'key' || wanted === 'bearer' || wanted === 'none' ? wanted : null
+): AgentConfig['recovery'] | Problem => {
+  if (keyStorage === 'file') return recovery.value ?? 'key'
+  if (recovery.value === null || recovery.value === 'none') return 'none'
+  return { problem: `${recovery.label} takes key, bearer or none; with keys in memory only none` }
 }
 
-const bootstrapOf = (options: AgentOptions, env: Env): AgentConfig['bootstrap'] | 'half' => {
-  const certificateFile = options.staticCertificate ?? env['MUSTER_STATIC_CERTIFICATE']
-  const keyFile = options.staticKey ?? env['MUSTER_STATIC_KEY']
-  if (certificateFile === undefined && keyFile === undefined) return null
-  return certificateFile === undefined || keyFile === undefined ? 'half' : { certificateFile, keyFile }
-}
-
-/** Metrics are served on loopback only: every host on the network could read them otherwise. */
-const loopbackOf = (text: string | undefined): AgentConfig['metricsListen'] | 'wrong' => {
-  if (text === undefined) return null
-  const [, host, port] = /^(127(?:\.\d{1,3}){3}|\[::1\]|localhost):(\d{1,5})$/.exec(text) ?? []
-  if (host === undefined || port === undefined || Number(port) > 65_535) return 'wrong'
-  return { host: host.replace(/^\[|\]$/g, ''), port: Number(port) }
-}
-
-const longestEveryMs = 24 * 86_400_000
-
-const everyOf = (text: string, shortestMs: number): number | null => {
-  const ms = parseDuration(text)
-  return ms === null || ms < shortestMs || ms > longestEveryMs ? null : ms
+const bootstrapOf = ({ staticCertificate, staticKey }: AgentValues): AgentConfig['bootstrap'] | Problem => {
+  const [certificateFile, keyFile] = [staticCertificate.value, staticKey.value]
+  if (certificateFile === null && keyFile === null) return null
+  if (certificateFile !== null && keyFile !== null) return { certificateFile, keyFile }
+  return { problem: `${staticCertificate.label} and ${staticKey.label} are given together or not at all` }
 }
 
 type FoundJoin = { readonly kind: 'found'; readonly source: JoinSource; readonly method: 'token' | 'hardware' }
 
 const joinSource = async (
-  options: AgentOptions,
+  { joinFile }: AgentValues,
   env: Env,
-  readJoin: (place: string) => Promise<string | null>,
+  readJoin: ReadJoin,
 ): Promise<FoundJoin | { kind: 'invalid'; why: string }> => {
-  if (options.joinFile === '-') return given(parseJoinFile((await readJoin('-')) ?? ''), 'standard input')
+  const path = joinFile.value
+  if (path === '-') return given(parseJoinFile((await readJoin('-')) ?? ''), 'standard input')
   const inEnvironment = env['MUSTER_JOIN'] ?? ''
-  if (options.joinFile === undefined && inEnvironment !== '') {
+  if (joinFile.source.from !== 'option' && inEnvironment !== '') {
     return given(parseJoinString(inEnvironment), 'MUSTER_JOIN', env['MUSTER_JOIN_ENV_FILE'] ?? null)
   }
-  const path = options.joinFile ?? defaultJoinFile
   // A file that is gone or damaged is no trouble while there is an identity; enrolling without one says so then.
   const join = parseJoinFile((await readJoin(path)) ?? '')
   return { kind: 'found', source: { kind: 'file', path }, method: methodOf(join) }

@@ -1,17 +1,24 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { isProblem, resolveSettings } from '#platform/given-settings.ts'
+import { agentSettings, type AgentOptions } from './settings.ts'
 import { wireguardOf } from './wireguard-options.ts'
 
-const part = (wireguard: string, ...wireguardEndpoint: string[]): unknown => {
-  const parsed = wireguardOf({ wireguard, wireguardEndpoint }, {})
-  return parsed.kind === 'invalid' ? parsed.why : parsed.wireguard
+const made = (options: AgentOptions, env: Readonly<Record<string, string>>): unknown => {
+  const { values, problems } = resolveSettings(agentSettings, { options, env, file: null })
+  if (problems.length > 0) return problems[0]
+  const wireguard = wireguardOf(values)
+  return isProblem(wireguard) ? wireguard.problem : wireguard
 }
 
+const part = (wireguard: string, ...wireguardEndpoint: string[]): unknown => made({ wireguard, wireguardEndpoint }, {})
+
 test('an agent takes no part in the WireGuard network unless it is given an interface', () => {
-  assert.deepEqual(wireguardOf({}, {}), { kind: 'wireguard', wireguard: null })
-  assert.deepEqual(wireguardOf({}, { MUSTER_WIREGUARD: 'wg0', MUSTER_WIREGUARD_ENDPOINT: '192.0.2.1,2001:db8::1' }), {
-    kind: 'wireguard',
-    wireguard: { interface: 'wg0', endpoint: { ipv4: '192.0.2.1', ipv6: '2001:db8::1', port: 51_820 } },
+  assert.equal(made({}, {}), null)
+  assert.equal(made({}, { MUSTER_WIREGUARD: '', MUSTER_WIREGUARD_ENDPOINT: '' }), null)
+  assert.deepEqual(made({}, { MUSTER_WIREGUARD: 'wg0', MUSTER_WIREGUARD_ENDPOINT: '192.0.2.1,2001:db8::1' }), {
+    interface: 'wg0',
+    endpoint: { ipv4: '192.0.2.1', ipv6: '2001:db8::1', port: 51_820 },
   })
 })
 

@@ -3,38 +3,30 @@
 import { isRefusal } from '#domain/core/refusal.ts'
 import { checkUnderlay } from '#domain/network/wireguard-part.ts'
 import type { UnderlayEndpoint } from '#domain/core/wireguard.ts'
+import type { Problem } from '#platform/given-settings.ts'
 import { formatIp, parseIp } from '#platform/ip-address.ts'
-import type { AgentConfig, AgentOptions } from './config.ts'
-
-type Parsed =
-  | { readonly kind: 'wireguard'; readonly wireguard: AgentConfig['wireguard'] }
-  | { readonly kind: 'invalid'; readonly why: string }
+import type { AgentConfig } from './config.ts'
+import type { AgentValues } from './settings.ts'
 
 const usualPort = 51_820
-/** As long as the kernel takes, and nothing that could be read as an option. */
-const interfaceShape = /^[A-Za-z][A-Za-z0-9_.-]{0,14}$/
 const endpointShape = /^(?:\[([0-9A-Fa-f:.]+)\](?::(\d{1,5}))?|([0-9.]+)(?::(\d{1,5}))?|([0-9A-Fa-f:]+))$/
 
-export const wireguardOf = (
-  options: Pick<AgentOptions, 'wireguard' | 'wireguardEndpoint'>,
-  env: Readonly<Record<string, string | undefined>>,
-): Parsed => {
-  const name = options.wireguard ?? env['MUSTER_WIREGUARD'] ?? ''
-  const places = options.wireguardEndpoint ?? (env['MUSTER_WIREGUARD_ENDPOINT'] ?? '').split(',').filter(Boolean)
-  if (name === '') {
-    if (places.length > 0) return invalid('--wireguard-endpoint is of use only with --wireguard')
-    return { kind: 'wireguard', wireguard: null }
+export const wireguardOf = ({
+  wireguard,
+  wireguardEndpoint: places,
+}: Pick<AgentValues, 'wireguard' | 'wireguardEndpoint'>): AgentConfig['wireguard'] | Problem => {
+  if (wireguard.value === null) {
+    return places.value.length > 0 ? { problem: `${places.label} is of use only with --wireguard` } : null
   }
-  if (!interfaceShape.test(name)) return invalid('--wireguard takes the name of an interface, such as muster0')
-  const endpoint = endpointOf(places)
+  const endpoint = endpointOf(places.value)
   if (endpoint === 'wrong') {
-    return invalid('--wireguard-endpoint takes an IPv4 and an IPv6 address at most, with one port for both')
+    return { problem: `${places.label} takes an IPv4 and an IPv6 address at most, with one port for both` }
   }
   // The plane would refuse it in the same words.
   if (endpoint !== null && isRefusal(checkUnderlay(endpoint))) {
-    return invalid('--wireguard-endpoint takes addresses where other machines reach this one')
+    return { problem: `${places.label} takes addresses where other machines reach this one` }
   }
-  return { kind: 'wireguard', wireguard: { interface: name, endpoint } }
+  return { interface: wireguard.value, endpoint }
 }
 
 type Place = { readonly family: 'ipv4' | 'ipv6'; readonly address: string; readonly port: number }
@@ -59,5 +51,3 @@ const placeOf = (text: string): Place | null => {
   if (bytes === null || port < 1 || port > 65_535) return null
   return { family: bytes.length === 4 ? 'ipv4' : 'ipv6', address: formatIp(bytes), port }
 }
-
-const invalid = (why: string): Parsed => ({ kind: 'invalid', why })

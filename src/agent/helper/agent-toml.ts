@@ -1,10 +1,10 @@
 // /etc/muster/agent.toml: what the owner of this host lets its Muster agent have done, whatever a plane says (ruling 21). What is
 // not in it is off. The helper goes by it, and so does an agent without a helper where it reloads programs. Pure.
 
+import { parseToml, type TomlTable, type TomlValue } from '#platform/toml.ts'
 import { parseDuration } from '#wire/core/duration.ts'
 import { domainNameShape } from '#wire/core/join-string.ts'
 import { nodeIdShape } from '#wire/core/shapes.ts'
-import { parseToml, type TomlTable, type TomlValue } from './toml.ts'
 
 export const defaultAgentToml = '/etc/muster/agent.toml'
 

@@ -1,6 +1,6 @@
 // Commands that look at the agent of this machine and at the machine itself, and their answer to a user without the rights.
 
-import { defaultStateFolder } from '#agent/core/config.ts'
+import { agentStateFolder } from '#agent/core/config.ts'
 import { errno, processOwner } from '#platform/files.ts'
 import type { Cli, GlobalOptions } from '#cli/kit/cli.ts'
 import { exitCodes } from '#cli/kit/exit-codes.ts'
@@ -13,8 +13,7 @@ import { passedOverInterfaces, systemReport, writeHardwareFile } from '#agent/co
 
 export type AgentFolderOptions = { readonly state?: string }
 
-export const agentFolder = (cli: Cli, { state }: AgentFolderOptions): string =>
-  state ?? cli.env['MUSTER_AGENT_STATE'] ?? cli.env['STATE_DIRECTORY'] ?? defaultStateFolder
+export const agentFolder = (cli: Cli, options: AgentFolderOptions): string => agentStateFolder(options, cli.env)
 
 /** Where no agent was found. The folder that the user named is not asked for again. */
 export const noAgentStep = ({ state }: AgentFolderOptions): string =>

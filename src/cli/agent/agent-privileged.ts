@@ -1,10 +1,11 @@
 // `muster agent helper`: the process beside the agent that has the rights the agent has not. Its options, and why it does not start.
 
 import * as path from 'node:path'
-import { defaultAgentToml, type AgentToml } from '#agent/helper/agent-toml.ts'
+import type { AgentToml } from '#agent/helper/agent-toml.ts'
 import { faultsOfToml } from '#agent/helper/faults-of-toml.ts'
 import { startHelper } from '#agent/helper/main.ts'
 import { readAgentToml } from '#agent/helper/read-agent-toml.ts'
+import { helperSettings } from '#agent/helper/settings.ts'
 import { defaultSocket, type Refused } from '#agent/helper/verbs.ts'
 import { defaultHelperState } from '#agent/helper/written-lists.ts'
 import type { Cli, GlobalOptions } from '#cli/kit/cli.ts'
@@ -12,7 +13,9 @@ import { exitCodes } from '#cli/kit/exit-codes.ts'
 import { Failure, usageFailure } from '#cli/kit/failure.ts'
 import { printer } from '#cli/kit/print.ts'
 import { printable } from '#cli/kit/printable.ts'
+import { showSettings } from '#cli/kit/show-settings.ts'
 import { processOwner, type Owner } from '#platform/files.ts'
+import { resolveSettings, type Values } from '#platform/given-settings.ts'
 import { socketOfSystemd } from '#platform/line-server.ts'
 import { coalesced } from '#platform/coalesced-log.ts'
 import { openLog } from '#platform/log.ts'
@@ -21,30 +24,30 @@ import { findUser } from '#platform/system-users.ts'
 import { ownTrust } from '#platform/trusted-path.ts'
 
 type PrivilegedOptions = GlobalOptions & {
-  readonly config?: string
-  readonly socket?: string
-  readonly agentUser?: string
-  readonly state?: string
   readonly printUnit?: boolean
   readonly check?: boolean
-  readonly logLevel?: string
+  readonly checkConfig?: boolean
 }
 
-/** Runs until it is stopped; with --check or --print-unit it only reads agent.toml. */
+type HelperValues = Values<typeof helperSettings>
+
+/** Runs until it is stopped; with --check, --check-config or --print-unit it only reads agent.toml. */
 export const agentHelper = async (cli: Cli, options: PrivilegedOptions): Promise<void> => {
-  const agentToml = path.resolve(options.config ?? cli.env['MUSTER_AGENT_TOML'] ?? defaultAgentToml)
+  const { values, problems } = resolveSettings(helperSettings, { options: { ...options }, env: cli.env, file: null })
+  if (options.checkConfig === true) return checkHelper(cli, options, values, problems)
+  if (problems.length > 0) throw usageFailure(`${problems[0]}.`, 'muster agent helper --help')
+  const agentToml = path.resolve(values.config.value)
   if (options.printUnit === true) return printUnit(cli, options, agentToml)
-  if (options.check === true) return showAllowed(cli, options, agentToml)
+  if (options.check === true) return showAllowed(cli, options, values, agentToml)
   const signal = stopSignal()
   const { clock, timers, random } = cli
-  const level = options.logLevel ?? cli.env['MUSTER_LOG_LEVEL'] ?? 'info'
   // An agent that asks for what is refused, again and again, must not fill the disk.
-  const { log, flush } = coalesced({ log: openLog(level, 'helper'), clock, timers })
-  const socket = socketOf(cli, options)
-  const agentUser = agentUserOf(options)
+  const { log, flush } = coalesced({ log: openLog(values.logLevel.value, 'helper'), clock, timers })
+  const socket = socketOf(cli, values)
+  const agentUser = agentUserOf(values)
   const helper = await startHelper(
     { clock, timers, random, log, trust: ownTrust() },
-    { agentToml, socket, agentUser, stateFolder: stateFolderOf(cli, options, socket) },
+    { agentToml, socket, agentUser, stateFolder: stateFolderOf(values, socket) },
   ).catch((error: unknown) => {
     throw new Failure({
       exit: exitCodes.misconfigured,
@@ -63,28 +66,25 @@ export const agentHelper = async (cli: Cli, options: PrivilegedOptions): Promise
 
 type Socket = { readonly fd: number } | { readonly path: string }
 
-const socketOf = (cli: Cli, { socket }: PrivilegedOptions): Socket => {
+const socketOf = (cli: Cli, { socket }: HelperValues): Socket => {
   const fd = socketOfSystemd(cli.env)
   if (fd !== null) return { fd }
   const runtime = cli.env['XDG_RUNTIME_DIR']
   const usual =
     processOwner().uid === 0 || runtime === undefined ? defaultSocket : `${runtime}/muster-agent-helper/socket`
-  return { path: socket ?? cli.env['MUSTER_HELPER_SOCKET'] ?? usual }
+  return { path: socket.value ?? usual }
 }
 
-const stateFolderOf = (cli: Cli, { state }: PrivilegedOptions, socket: Socket): string =>
-  state ??
-  // Set by systemd, of the unit's StateDirectory.
-  cli.env['STATE_DIRECTORY'] ??
-  (processOwner().uid === 0 || 'fd' in socket ? defaultHelperState : path.dirname(socket.path))
+const stateFolderOf = ({ state }: HelperValues, socket: Socket): string =>
+  state.value ?? (processOwner().uid === 0 || 'fd' in socket ? defaultHelperState : path.dirname(socket.path))
 
 const usualAgentUser = 'muster-agent'
 
 /** Null: who started it by hand runs the agent too. */
-const agentUserOf = ({ agentUser }: PrivilegedOptions): Owner | null => {
+const agentUserOf = ({ agentUser }: HelperValues): Owner | null => {
   const own = processOwner()
-  if (agentUser === undefined && own.uid !== 0) return null
-  const name = agentUser ?? usualAgentUser
+  if (agentUser.value === null && own.uid !== 0) return null
+  const name = agentUser.value ?? usualAgentUser
   const user = findUser(name)
   if (user === null) {
     throw usageFailure(`There is no user ${name} on this host.`, 'muster agent helper --agent-user USER')
@@ -127,10 +127,10 @@ const printUnit = (cli: Cli, options: PrivilegedOptions, agentToml: string): voi
 }
 
 /** What is allowed, and what is wrong with the places, the users and the programs it names. */
-const showAllowed = (cli: Cli, options: PrivilegedOptions, agentToml: string): void => {
+const showAllowed = (cli: Cli, options: PrivilegedOptions, values: HelperValues, agentToml: string): void => {
   const toml = allowedBy(agentToml)
   const { node, programRoots, outputs, reloads, services, checks } = toml
-  const agentUser = processOwner().uid === 0 ? findUser(options.agentUser ?? usualAgentUser) : null
+  const agentUser = processOwner().uid === 0 ? findUser(values.agentUser.value ?? usualAgentUser) : null
   const faults = faultsOfToml(toml, agentUser, ownTrust())
   const allowed = {
     node,
@@ -152,4 +152,24 @@ const showAllowed = (cli: Cli, options: PrivilegedOptions, agentToml: string): v
     ...faults.map((fault) => `wrong     ${printable(fault)}`),
   ])
   if (faults.length > 0) cli.exit.finish(exitCodes.misconfigured)
+}
+
+/** Its settings, and what `--check` finds wrong. */
+const checkHelper = (cli: Cli, options: PrivilegedOptions, values: HelperValues, problems: readonly string[]): void => {
+  const read = problems.length > 0 ? null : readAgentToml(path.resolve(values.config.value), ownTrust())
+  const name = values.agentUser.value ?? usualAgentUser
+  const needsUser = values.agentUser.value !== null || processOwner().uid === 0
+  const user = needsUser ? findUser(name) : null
+  const faults =
+    read === null ? [] : read.kind === 'refused' ? [read.message] : faultsOfToml(read.toml, user, ownTrust())
+  const missing = needsUser && user === null ? [`there is no user ${name} on this host`] : []
+  const checked = {
+    settings: helperSettings,
+    values,
+    file: null,
+    problems,
+    faults: [...missing, ...faults],
+    warnings: [],
+  }
+  showSettings(cli, options, checked)
 }

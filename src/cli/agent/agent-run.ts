@@ -1,6 +1,7 @@
 // `muster agent run`: its options as a configuration, or a failure that says which is wrong; then the agent.
 
-import { type AgentOptions, agentConfig, type AgentConfig } from '#agent/core/config.ts'
+import { readAgentConfig, type AgentConfig, type GivenAgentConfig } from '#agent/core/config.ts'
+import type { AgentOptions } from '#agent/core/settings.ts'
 import { runAgent } from '#agent/main.ts'
 import { openNudging } from '#agent/core/pause.ts'
 import { agentExitCodes } from '#agent/core/outcome.ts'
@@ -12,8 +13,15 @@ import { Failure, usageFailure } from '#cli/kit/failure.ts'
 import { readFileIfAny } from '#platform/files.ts'
 import { isStream } from '#platform/paths.ts'
 
+export type AgentRunOptions = GlobalOptions &
+  AgentOptions & { readonly config?: string; readonly checkConfig?: boolean }
+
 /** Runs until it is stopped, or until the plane refuses for good. */
-export const agentRun = async (cli: Cli, options: GlobalOptions & AgentOptions): Promise<void> => {
+export const agentRun = async (cli: Cli, options: AgentRunOptions): Promise<void> => {
+  if (options.checkConfig === true) {
+    const { checkAgent } = await import('./agent-check.ts')
+    return checkAgent(cli, options, await givenConfigOf(cli, options))
+  }
   // First, so that Ctrl-C ends a process that waits for its standard input.
   const config = await agentConfigOf(cli, options)
   const signal = stopSignal()
@@ -39,16 +47,19 @@ export const agentRun = async (cli: Cli, options: GlobalOptions & AgentOptions):
 
 const longestJoin = 4096
 
-const agentConfigOf = async (cli: Cli, options: AgentOptions): Promise<AgentConfig> => {
-  const parsed = await agentConfig(oncePerStream(options), cli.env, (place) =>
-    place === '-' ? readOnce(cli, options.joinFile ?? '-') : Promise.resolve(readIfAllowed(place)),
-  )
-  if (parsed.kind === 'invalid') throw usageFailure(`${parsed.why}.`, 'muster agent run --help')
-  return parsed.config
+const agentConfigOf = async (cli: Cli, options: AgentRunOptions): Promise<AgentConfig> => {
+  const { config, problems } = await givenConfigOf(cli, options)
+  if (config === null) throw usageFailure(`${problems[0] ?? ''}.`, 'muster agent run --help')
+  return config
 }
 
+const givenConfigOf = (cli: Cli, options: AgentRunOptions): Promise<GivenAgentConfig> =>
+  readAgentConfig(oncePerStream(options), cli.env, (place) =>
+    place === '-' ? readOnce(cli, options.joinFile ?? '-') : Promise.resolve(readIfAllowed(place)),
+  )
+
 /** `--join-file <(muster token create ...)` is read like standard input: now, and not again when it is needed. */
-const oncePerStream = (options: AgentOptions): AgentOptions =>
+const oncePerStream = (options: AgentRunOptions): AgentRunOptions =>
   options.joinFile !== undefined && isStream(options.joinFile) ? { ...options, joinFile: '-' } : options
 
 const readOnce = (cli: Cli, place: string): Promise<string | null> => {

@@ -1,7 +1,10 @@
 // `muster agent`: what its verbs are. What they do is in the files beside it, loaded when it is called for.
 
 import { Option, type Command } from 'commander'
+import { agentSettings, usualAgentFile } from '#agent/core/settings.ts'
+import { helperSettings } from '#agent/helper/settings.ts'
 import type { Cli } from '#cli/kit/cli.ts'
+import { configOption, settingOptions } from '#cli/kit/setting-options.ts'
 import { lists, noun, loads, verb } from '#cli/kit/verb.ts'
 import { outputFileNames } from '#domain/programs/output.ts'
 
@@ -15,43 +18,10 @@ export const declareAgent = (agent: Command, cli: Cli): void => {
     ['muster token create --node gpu-001 | muster agent run --state ./n1 --join-file -', 'on one machine, to try it'],
     ['muster agent run', 'join string from MUSTER_JOIN or /etc/muster/join'],
     ['muster agent run --state ./n1', 'enrolled already: no join string is needed'],
+    ['muster agent run --check-config', 'what is set, by whom, and what is wrong with it'],
   ])
-    .option('--state <folder>', 'where keys and certificates are kept (MUSTER_AGENT_STATE)')
-    .option('--join-file <file>', 'file with the join string (- for standard input); deleted after use')
-    .addOption(new Option('--join-method <method>', 'how to prove this machine').choices(['token', 'hardware']))
-    .addOption(
-      new Option('--key-type <type>', 'kind of key to make, unless the profile allows others only').choices([
-        'ed25519',
-        'p256',
-        'p384',
-      ]),
-    )
-    .addOption(new Option('--key-storage <kind>', 'where keys are kept').choices(['file', 'memory']))
-    .option('--node-id <id>', 'the name to ask for, with a token of the domain')
-    .option('--hardware-file <file>', 'read the hardware identity from here (MUSTER_HARDWARE_FILE)')
-    .addOption(
-      new Option('--recovery <by>', 'what to come back with after an expiry').choices(['key', 'bearer', 'none']),
-    )
-    .option('--static-certificate <file>', 'from the image: shown to the network at enrollment, never an identity')
-    .option('--static-key <file>', 'its key')
-    .option('--metrics-listen <address>', 'show metrics on this loopback address (MUSTER_METRICS_LISTEN)')
-    .option('--report-every <time>', 'how often to report to the plane (default 60s)')
-    .option('--rehearse-every <time>', 'how often to rehearse the recovery, instead of what the profile says')
-    .option(
-      '--wireguard <interface>',
-      'take part in the WireGuard network with an interface of this name, made by the kernel or by wireguard-go (MUSTER_WIREGUARD)',
-    )
-    .option(
-      '--wireguard-endpoint <address...>',
-      'ADDRESS[:PORT] where other nodes reach it, IPv4 and IPv6 once each (MUSTER_WIREGUARD_ENDPOINT, with commas)',
-    )
-    .option(
-      '--publish <folder>',
-      'write the outputs of this node below a folder of its own user, without a helper (MUSTER_AGENT_PUBLISH)',
-    )
-    .option('--helper-socket <path>', 'where a helper is reached (MUSTER_HELPER_SOCKET)')
-    .option('--agent-toml <file>', 'names what may be reloaded (MUSTER_AGENT_TOML, default /etc/muster/agent.toml)')
-    .option('--log-level <level>', 'trace, debug, info, warn, error or silent (MUSTER_LOG_LEVEL)')
+  settingOptions(configOption(run, 'MUSTER_AGENT_CONFIG', usualAgentFile), agentSettings)
+  run.option('--check-config', 'say what is set and what is wrong with it, and start nothing')
   loads(cli, run, async () => (await import('./agent-run.ts')).agentRun)
 
   const status = verb(agent, 'status', 'What the agent on this machine is doing, and why', [
@@ -87,16 +57,11 @@ export const declareAgent = (agent: Command, cli: Cli): void => {
     ['muster agent helper --config ./agent.toml --socket ./run/socket', 'by hand, as an ordinary user'],
     ['muster agent helper --print-unit', 'the directories of this host, for its systemd unit'],
   ])
-    .option('--config <file>', 'what it may do (MUSTER_AGENT_TOML, default /etc/muster/agent.toml)')
-    .option('--socket <path>', 'where the agent reaches it (MUSTER_HELPER_SOCKET)')
-    .option('--agent-user <user>', 'who may open the socket (as root: muster-agent)')
-    .option(
-      '--state <folder>',
-      'where it keeps what it wrote (as root: /var/lib/muster-agent-helper, else beside the socket)',
-    )
+  settingOptions(helper, helperSettings)
+  helper
     .option('--check', 'read agent.toml, say what it allows, and end')
+    .option('--check-config', 'say what is set and what is wrong with it, and start nothing')
     .option('--print-unit', 'print what its systemd unit needs on this host, and end')
-    .option('--log-level <level>', 'trace, debug, info, warn, error or silent (MUSTER_LOG_LEVEL)')
   loads(cli, helper, async () => (await import('./agent-privileged.ts')).agentHelper)
 
   const hardware = verb(agent, 'read-hardware', 'Print what this machine would be recognised by', [

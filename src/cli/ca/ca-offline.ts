@@ -1,6 +1,6 @@
 // The verbs of `muster ca` that ask no plane: they work on the keys and the data folder of this machine.
 
-import { planeConfig, type PlaneConfig } from '#plane/config/config.ts'
+import { readPlaneConfig, type PlaneConfig } from '#plane/config/config.ts'
 import { initialisePlane } from '#plane/foundation/foundation.ts'
 import { openLog } from '#platform/log.ts'
 import type { Cli, GlobalOptions } from '#cli/kit/cli.ts'
@@ -32,7 +32,7 @@ export const caInit = async (cli: Cli, options: GlobalOptions): Promise<void> =>
 const initialise = async (options: GlobalOptions, env: Cli['env']) => {
   let config: PlaneConfig | undefined
   try {
-    config = planeConfig(options, env)
+    config = readPlaneConfig(options, env)
     return { config, ...(await initialisePlane(config, openLog(config.logLevel, 'plane'))) }
   } catch (error) {
     throw planeTrouble(error, config === undefined ? {} : { config })
@@ -114,7 +114,7 @@ const help = 'muster ca replace-lost --help'
 
 const configOf = (cli: Cli, options: ReplaceOptions) => {
   try {
-    return planeConfig(options, cli.env)
+    return readPlaneConfig(options, cli.env)
   } catch (error) {
     throw planeTrouble(error, { help })
   }

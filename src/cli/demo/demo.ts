@@ -78,7 +78,7 @@ const runDemo = async (cli: Cli, options: GlobalOptions & { readonly nodes: stri
 
 const planeArgs = (data: string): string[] => {
   const free = ['node', 'recovery', 'operator', 'status'].flatMap((door) => [`--${door}-listen`, '127.0.0.1:0'])
-  return ['plane', '--data', data, ...free, '--log-level', 'warn', '-o', 'json']
+  return ['plane', '--config', 'off', '--data', data, ...free, '--log-level', 'warn', '-o', 'json']
 }
 
 const nodeCount = (text: string): number => {

@@ -1,11 +1,14 @@
 import assert from 'node:assert/strict'
+import * as fs from 'node:fs'
+import * as os from 'node:os'
+import * as path from 'node:path'
 import { test } from 'node:test'
 import { Failure } from './failure.ts'
 import { resolveConnection, targetOf } from './connection.ts'
 import { unreachable } from './unreachable.ts'
 
 const resolve = (options: object, env: Record<string, string> = {}) =>
-  resolveConnection({ output: 'table', ...options }, env)
+  resolveConnection({ output: 'table', ...options }, { MUSTER_CONFIG: 'off', ...env })
 const refused = (options: object, env: Record<string, string> = {}) =>
   assert.throws(
     () => resolve(options, env),
@@ -16,6 +19,20 @@ test('by default a command calls the plane of ./data over its socket, with the k
   const connection = resolve({})
   assert.deepEqual(targetOf(connection, null), { kind: 'unix', socketPath: './data/run/operator.sock' })
   assert.equal(connection.keyFile, './data/admin.key')
+})
+
+test('on the host of a plane that is set up by a file a command finds the data folder there', (t) => {
+  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'muster-connection-'))
+  t.after(() => fs.rmSync(folder, { recursive: true }))
+  const file = path.join(folder, 'plane.toml')
+  fs.writeFileSync(file, 'node_listen = "0.0.0.0:8443"\ndata = "of-plane"\n', { mode: 0o644 })
+  const env = { MUSTER_CONFIG: file }
+  assert.equal(resolve({}, env).keyFile, `${folder}/of-plane/admin.key`)
+  assert.equal(resolve({}, { ...env, MUSTER_DATA: '/srv/a' }).keyFile, '/srv/a/admin.key')
+  // Another user who can write it could have operator keys sent elsewhere.
+  fs.chmodSync(file, 0o666)
+  assert.equal(resolve({}, env).keyFile, './data/admin.key')
+  assert.equal(resolve({}, { MUSTER_CONFIG: path.join(folder, 'none') }).keyFile, './data/admin.key')
 })
 
 test('an option beats its variable, and --data beats MUSTER_URL', () => {

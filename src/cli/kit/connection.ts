@@ -1,6 +1,7 @@
-// Which plane a command talks to, and with which key: decided from options and environment alone.
+// Which plane a command talks to, and with which key: decided from options, environment and the settings file of a plane here.
 
 import type { HttpTarget } from '#platform/http-client.ts'
+import { pathInSettingsFile } from '#platform/settings-file.ts'
 import type { GlobalOptions } from './cli.ts'
 import { usageFailure } from './failure.ts'
 
@@ -22,8 +23,13 @@ type Env = Readonly<Record<string, string | undefined>>
 
 export const defaultDataFolder = './data'
 
+/** As the settings of a plane name it (plane/config/settings.ts). */
+export const usualPlaneFile = '/etc/muster/plane.toml'
+
 const dataFolderOf = (options: Pick<GlobalOptions, 'data'>, env: Env): string =>
-  given(options.data, env['MUSTER_DATA']) ?? defaultDataFolder
+  given(options.data, env['MUSTER_DATA']) ??
+  pathInSettingsFile(env['MUSTER_CONFIG'], usualPlaneFile, 'data') ??
+  defaultDataFolder
 
 export const resolveConnection = (options: GlobalOptions, env: Env): Connection => {
   const url = given(options.url, options.data === undefined ? env['MUSTER_URL'] : undefined)

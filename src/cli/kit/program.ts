@@ -15,7 +15,10 @@ export const buildProgram = async (cli: Cli, words: readonly string[]): Promise<
     .helpCommand(false)
     .version(`muster ${cli.version}`)
     .addOption(new Option('-o, --output <format>', 'how to answer').choices(outputFormats).default('table'))
-    .option('--data <folder>', 'data folder of the plane on this machine (MUSTER_DATA; default ./data)')
+    .option(
+      '--data <folder>',
+      'data folder of the plane on this machine (MUSTER_DATA; default: that of /etc/muster/plane.toml, else ./data)',
+    )
     .option('--url <url>', 'a plane elsewhere: https://HOST:PORT (MUSTER_URL)')
     .option('--ca <file>', 'root certificates to verify --url against (MUSTER_CA; default: the system)')
     .option('--key-file <file>', 'file with the operator key (MUSTER_KEY_FILE; default admin.key in the data folder)')

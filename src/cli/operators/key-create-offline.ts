@@ -1,6 +1,6 @@
 import type { Role } from '#domain/core/principal.ts'
 import { refusals } from '#domain/core/refusal-table.ts'
-import { planeConfig, type PlaneConfig } from '#plane/config/config.ts'
+import { readPlaneConfig, type PlaneConfig } from '#plane/config/config.ts'
 import { createKeyOffline } from '#plane/boot/create-key-offline.ts'
 import { openLog } from '#platform/log.ts'
 import { callerName } from '#platform/this-process.ts'
@@ -30,7 +30,7 @@ const help = 'muster key create --help'
 const make = async (cli: Cli, options: OfflineOptions, name: string) => {
   let config: PlaneConfig | undefined
   try {
-    config = planeConfig(options, cli.env)
+    config = readPlaneConfig(options, cli.env)
     const log = openLog(config.logLevel, 'plane')
     return await createKeyOffline(config, { name, role: options.role }, `host:${callerName()}`, log)
   } catch (error) {

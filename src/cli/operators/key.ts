@@ -29,6 +29,7 @@ export const declareKey = (key: Command, cli: Cli): void => {
     .option('--offline', 'write it into the store itself, without a plane and without a key')
     .option('--store <sqlite|postgres>', 'with --offline: as for muster plane (MUSTER_STORE)')
     .option('--seal-key <file>', 'with --offline: as for muster plane (MUSTER_SEAL_KEY)')
+    .option('--config <file>', 'with --offline: as for muster plane (MUSTER_CONFIG)')
   performs(cli, create, keyCreate)
 
   const list = verb(key, 'list', 'List keys; never the keys themselves', [['muster key list', '']])

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { planeBanner, planeReadyBody } from './plane-banner.ts'
+import { usualPlaneFile as fileOfCommands } from '#cli/kit/connection.ts'
+import { usualPlaneFile } from '#plane/config/settings.ts'
+import { isDefaultData, planeBanner, planeReadyBody } from './plane-banner.ts'
 
 const ready = {
   nodeUrl: 'https://localhost:8443',
@@ -62,4 +64,12 @@ test('a plane on SQLite whose admin.key is gone says so, and blames no other pla
   const text = planeBanner(body, 'muster', alone).join('\n')
   assert.match(text, /admin\.key is not in this folder: put it back from a backup, or use another .*--key-file FILE/)
   assert.doesNotMatch(text, /another plane/)
+})
+
+test('commands look for the data folder in the file that a plane reads', () => {
+  assert.equal(fileOfCommands, usualPlaneFile)
+  const data = (file: string) =>
+    isDefaultData({ value: '/srv', texts: ['/srv'], label: '', source: { from: 'file', file, line: 1 } })
+  assert.ok(data(usualPlaneFile))
+  assert.ok(!data('/elsewhere/plane.toml'))
 })

@@ -2,6 +2,8 @@
 
 import type { PlaneReady } from '#plane/main.ts'
 import { leadsToItself } from '#wire/core/join-string.ts'
+import { usualPlaneFile } from '#plane/config/settings.ts'
+import type { Resolved } from '#platform/given-settings.ts'
 import { defaultDataFolder } from '#cli/kit/connection.ts'
 import { shellWord } from '#cli/kit/printable.ts'
 import { renderFacts } from '#cli/kit/table.ts'
@@ -85,5 +87,6 @@ export const planeBanner = (
     : []),
 ]
 
-export const isDefaultData = (data: string | undefined): boolean =>
-  data === undefined || data === defaultDataFolder || data === 'data'
+/** Whether commands find it without options. */
+export const isDefaultData = ({ value, source }: Resolved<string>): boolean =>
+  value === defaultDataFolder || value === 'data' || (source.from === 'file' && source.file === usualPlaneFile)

@@ -1,7 +1,8 @@
 // Several replicas on one machine, on the same ports: this process makes the domain if necessary, settles the ports, starts the
 // replicas and restarts any that ends. It serves no calls.
 
-import { asEnvironment, replicaVariable, type ListenAddress, type PlaneConfig } from '#plane/config/config.ts'
+import { planeEnvironment, replicaVariable, type PlaneConfig, type PlaneValues } from '#plane/config/config.ts'
+import type { ListenAddress } from '#plane/config/settings.ts'
 import { initialisePlane } from '#plane/foundation/foundation.ts'
 import { openLog, type Log } from '#platform/log.ts'
 import { holdPort, type HeldPort } from '#platform/http-server.ts'
@@ -19,14 +20,19 @@ const stopWithinMs = 20_000
 const settledAfterMs = 60_000
 
 /** Returns when all have stopped. */
-export const runReplicas = async (cli: Cli, options: GlobalOptions, config: PlaneConfig): Promise<void> => {
+export const runReplicas = async (
+  cli: Cli,
+  options: GlobalOptions,
+  config: PlaneConfig,
+  values: PlaneValues,
+): Promise<void> => {
   const stop = stopSignal()
   const log = openLog(config.logLevel, 'plane')
   // First, and in this process: a fault of the database or the keys is then reported once.
   // The ports before that: a first start that fails must not leave a domain behind.
   const ports = await settledPorts(config)
   const { firstRun, rootKeyFile } = await initialisePlane({ ...config, replicas: 1 }, log)
-  const env = childEnvironment(cli, options, ports)
+  const env = childEnvironment(cli, values, ports)
   const children = new Set<OwnChild>()
   const start = (number: number): OwnChild => {
     const child = startOwnChild(['plane', '-o', 'json'], {
@@ -43,7 +49,7 @@ export const runReplicas = async (cli: Cli, options: GlobalOptions, config: Plan
     const ready = await Promise.all(first.map(({ number, child }) => readyOf(number, child)))
     if (!stop.aborted) {
       const body = bannerOf(ready, { firstRun, rootKeyFile })
-      const isDefault = isDefaultData(options.data ?? cli.env['MUSTER_DATA'])
+      const isDefault = isDefaultData(values.data)
       printer(cli, options).item(body, () => planeBanner(body, cli.program, { isDefault, shared: true }))
     }
     await Promise.all(first.map(({ number, child }) => keepRunning(cli, log, stop, number, child, start)))
@@ -56,11 +62,10 @@ export const runReplicas = async (cli: Cli, options: GlobalOptions, config: Plan
 
 const childEnvironment = (
   cli: Cli,
-  options: GlobalOptions,
+  values: PlaneValues,
   ports: Readonly<Record<string, string>>,
 ): Record<string, string> => {
-  const { output: _output, ...ofPlane } = options
-  const given = { ...cli.env, ...asEnvironment(ofPlane), ...ports, MUSTER_REPLICAS: '1' }
+  const given = { ...cli.env, ...planeEnvironment(values), ...ports, MUSTER_REPLICAS: '1' }
   return Object.fromEntries(Object.entries(given).filter((entry): entry is [string, string] => entry[1] !== undefined))
 }
 

@@ -1,7 +1,7 @@
 // The copies of a store: a backup while its replicas run, a restored backup, a store that moves to another place.
 
 import * as path from 'node:path'
-import { ConfigProblem, planeConfig, type PlaneConfig } from '#plane/config/config.ts'
+import { ConfigProblem, readPlaneConfig, type PlaneConfig } from '#plane/config/config.ts'
 import { backupStore } from '#plane/store/copy/backup-store.ts'
 import { copyStore, restoreStore, type CopiedStore } from '#plane/store/copy/copy-store.ts'
 import { manifestText, type Manifest } from '#plane/store/copy/manifest.ts'
@@ -98,12 +98,12 @@ const placeConfig = (cli: Cli, options: CopyOptions, option: string, place: stri
     throw new ConfigProblem(
       `${option} takes a data folder, postgres, or postgres:FILE with the name of a file that holds the address. A password that was given here is to be changed`,
     )
-  if (place === 'postgres') return planeConfig({ ...options, ...others, store: 'postgres' }, cli.env)
+  if (place === 'postgres') return readPlaneConfig({ ...options, ...others, store: 'postgres' }, cli.env)
   if (place.startsWith(inFile)) {
     const file = path.resolve(place.slice(inFile.length))
-    return planeConfig({ ...options, ...others, store: 'postgres' }, { ...cli.env, MUSTER_STORE_FILE: file })
+    return readPlaneConfig({ ...options, ...others, store: 'postgres' }, { ...cli.env, MUSTER_STORE_FILE: file })
   }
-  return planeConfig({ ...others, store: 'sqlite', data: place }, cli.env)
+  return readPlaneConfig({ ...others, store: 'sqlite', data: place }, cli.env)
 }
 
 const keepManifest = (file: string | undefined, manifest: Manifest): void => {

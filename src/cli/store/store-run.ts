@@ -1,6 +1,6 @@
 // What the store commands share: which store they are about, progress and how a long one is stopped, and why one was refused.
 
-import { ConfigProblem, planeConfig, type PlaneConfig } from '#plane/config/config.ts'
+import { ConfigProblem, readPlaneConfig, type PlaneConfig } from '#plane/config/config.ts'
 import { copyRefusal, type CopyRefusal } from '#plane/store/copy/copy-refusal.ts'
 import type { CopyProgress, CopyRun } from '#plane/store/copy/copy-run.ts'
 import { stopSignal } from '#platform/signals.ts'
@@ -17,7 +17,7 @@ export const withStore = <T>(
   options: StoreOptions,
   notDone: string,
   act: (config: PlaneConfig) => Promise<T>,
-): Promise<T> => refusing(notDone, () => act(planeConfig(options, cli.env)))
+): Promise<T> => refusing(notDone, () => act(readPlaneConfig(options, cli.env)))
 
 /** An error that could be expected becomes the failure of the command. */
 export const refusing = async <T>(notDone: string, act: () => Promise<T>): Promise<T> => {

@@ -6,6 +6,7 @@ import { loads, noun, performs, verb } from '#cli/kit/verb.ts'
 import { type DoubtView, storeApi } from '#wire/continuity/store-api.ts'
 import { exitCodes } from '#cli/kit/exit-codes.ts'
 import { connect } from '#cli/kit/operator-client.ts'
+import { planeConfigOption } from '#cli/plane/plane.ts'
 import { printer } from '#cli/kit/print.ts'
 import { renderFacts } from '#cli/kit/table.ts'
 
@@ -92,7 +93,7 @@ export const declareStore = (store: Command, cli: Cli): void => {
 }
 
 const whichStore = (command: Command): Command =>
-  command.option(
+  planeConfigOption(command).option(
     '--store <sqlite|postgres>',
     'SQLite in --data, or PostgreSQL, found as by muster plane (MUSTER_STORE, MUSTER_STORE_FILE)',
   )
@@ -101,7 +102,7 @@ const sealKey = (command: Command): Command =>
   command.option('--seal-key <file>', 'key that seals the keys; default seal.key in the data folder (MUSTER_SEAL_KEY)')
 
 const copyOptions = (command: Command): Command =>
-  sealKey(command)
+  planeConfigOption(sealKey(command))
     .option('--domain <name>', 'refuse any other domain (MUSTER_DOMAIN)')
     .option('--manifest <file>', 'also write the signed manifest into this new file')
 

@@ -45,7 +45,7 @@ export type VCluster = {
 
 // vClusters, as platform-admins make, change and delete them. Their nodes get the change; no certificate changes.
 
-const rules: Rules = {
+export const vclusterRules: Rules = {
   description: printable(256),
   peering: oneOf(peerings),
   closed: yesOrNo,
@@ -129,9 +129,9 @@ export const decideDeleteVCluster = ({
 const changed = (vcluster: VCluster, { set, overlay }: VClusterChanges): VCluster | Refusal => {
   let result = overlay === null ? vcluster : { ...vcluster, overlay }
   for (const [key, value] of Object.entries(set)) {
-    const no = settingRefusal('VCLUSTER_INVALID', rules, key, value)
+    const no = settingRefusal('VCLUSTER_INVALID', vclusterRules, key, value)
     if (no !== null) return no
-    result = withSetting(result, key, keptValue(rules, key, value))
+    result = withSetting(result, key, keptValue(vclusterRules, key, value))
   }
   const problem = overlayProblem(result.overlay)
   if (problem === null) return result

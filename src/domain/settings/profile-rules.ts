@@ -35,7 +35,7 @@ const template = (needs: readonly string[]): Rule => ({
   },
 })
 
-const rules: Rules = {
+export const profileRules: Rules = {
   description: printable(256),
   'join.allOf': someOf(joinMethods),
   'join.tokenScope': oneOf(['node', 'domain']),
@@ -74,8 +74,8 @@ const nameShape = /^[a-z0-9][a-z0-9-]{0,62}$/
 /** What would not work, naming the setting; null when all is well. */
 export const profileProblem = (profile: Profile, longestLeafMs: number): string | null => {
   if (!nameShape.test(profile.name)) return 'a name takes 1 to 63 lower-case letters, digits and dashes'
-  for (const key of Object.keys(rules)) {
-    const problem = settingProblem(rules, key, settingAt(profile, key))
+  for (const key of Object.keys(profileRules)) {
+    const problem = settingProblem(profileRules, key, settingAt(profile, key))
     if (problem !== null) return problem
   }
   return contradiction(profile, longestLeafMs)
@@ -163,9 +163,9 @@ const changed = (
 ): Profile | Refusal => {
   let result = profile
   for (const [key, value] of Object.entries(set)) {
-    const no = settingRefusal('PROFILE_INVALID', rules, key, value)
+    const no = settingRefusal('PROFILE_INVALID', profileRules, key, value)
     if (no !== null) return no
-    result = withSetting(result, key, keptValue(rules, key, value))
+    result = withSetting(result, key, keptValue(profileRules, key, value))
   }
   const problem = profileProblem(result, longestLeafMs)
   return problem === null ? result : refuse('PROFILE_INVALID', problem)

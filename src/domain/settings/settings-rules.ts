@@ -34,7 +34,7 @@ const prefixOrNull: Rule = {
   },
 }
 
-const rulesWith = (profiles: readonly string[]): Rules => ({
+export const domainRules = (profiles: readonly string[]): Rules => ({
   defaultProfile: oneOf(profiles),
   livenessGraceMs: duration(1000, week),
   strangersPerMinute: wholeNumber(1, 1_000_000),
@@ -63,7 +63,7 @@ export const decideChangeSettings = (
   facts: ChangeSettingsFacts,
 ): (Decided & { readonly settings: DomainSettings }) | Refusal => {
   const { domain, set, by, nowMs } = facts
-  const rules = rulesWith(facts.profiles)
+  const rules = domainRules(facts.profiles)
   let settings = domain.value
   for (const [key, value] of Object.entries(set)) {
     if (key === 'name')

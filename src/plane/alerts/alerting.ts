@@ -1,7 +1,5 @@
 // Alerts as one part: what raises them, what follows them, and where they are delivered to.
 
-import { allFromPem } from '#pki/pem.ts'
-import { othersMayRead, readFileIfAny } from '#platform/files.ts'
 import { systemRootsAnd } from '#platform/post-once.ts'
 import { openResolver } from '#platform/resolve-name.ts'
 import { ConfigProblem } from '#plane/config/config.ts'
@@ -20,6 +18,7 @@ import {
   type CallWebhook,
   type DeliveryOutcome,
 } from '#plane/webhook/deliver-alerts.ts'
+import { readWebhookFiles } from '#plane/webhook/webhook-files.ts'
 import type { WebhookTarget } from '#plane/webhook/webhook-target.ts'
 import type { Authority, ServerIdentity } from '#plane/authority/authority.ts'
 
@@ -102,19 +101,10 @@ const startDelivery = (
   return deliverAlerts(core, { secret, call, onOutcome })
 }
 
-const shortestSecret = 16
-const longestSecret = 4096
-
-const openReceiver = ({ url, networks, secretFile, caFile }: WebhookTarget): OpenWebhook => {
-  const secret = readFileIfAny(secretFile)?.trim() ?? null
-  if (secret === null) throw new ConfigProblem(`--alert-webhook-secret-file: there is no file ${secretFile}`)
-  if (othersMayRead(secretFile)) throw new ConfigProblem(`others may read ${secretFile}: chmod 600`)
-  if (secret.length < shortestSecret || secret.length > longestSecret) {
-    throw new ConfigProblem(`the secret in ${secretFile} has to have ${shortestSecret} characters or more`)
-  }
-  const ca = caFile === null ? null : readFileIfAny(caFile)
-  if (caFile !== null && (ca === null || allFromPem('CERTIFICATE', ca) === null)) {
-    throw new ConfigProblem(`--alert-webhook-ca: ${caFile} holds no certificates in PEM, or something besides`)
-  }
+const openReceiver = (target: WebhookTarget): OpenWebhook => {
+  const files = readWebhookFiles(target)
+  if (typeof files === 'string') throw new ConfigProblem(files)
+  const { secret, ca } = files
+  const { url, networks } = target
   return { receiver: { url, networks, roots: systemRootsAnd(ca === null ? [] : [ca]) }, secret }
 }

@@ -1,6 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { listenWarning, planeConfig } from './config.ts'
+import { resolveSettings } from '#platform/given-settings.ts'
+import { Wrong } from '#platform/setting.ts'
+import { parseSettingsFile } from '#platform/settings-file.ts'
+import { ConfigProblem, listenWarning, planeConfig, planeEnvironment } from './config.ts'
+import { planeSettings } from './settings.ts'
 
 test('nodes recover at the address they connect to, on another port, unless configured otherwise', () => {
   assert.deepEqual(planeConfig({}, {}).recoveryListen, { host: '127.0.0.1', port: 8442 })
@@ -69,4 +73,63 @@ test('two listeners on one port are refused by the names of both options, before
   assert.throws(both({ nodeListen: '127.0.0.1:8442' }), /--node-listen .* and --recovery-listen /)
   assert.doesNotThrow(both({ nodeListen: '127.0.0.1:0', recoveryListen: '127.0.0.1:0', operatorListen: '127.0.0.1:0' }))
   assert.doesNotThrow(both({ nodeListen: '127.0.0.1:9443', recoveryListen: '127.0.0.2:9443' }))
+})
+
+test('a plane is set up by its file, and an option or a variable goes before it', () => {
+  const file = parseSettingsFile(
+    '/etc/muster/plane.toml',
+    'data = "/srv/muster"\nserver_name = ["muster.example.org", "192.0.2.2"]\nnode_listen = "0.0.0.0:8443"\noperator_tls = true\n',
+    planeSettings,
+  )
+  const config = planeConfig({ nodeListen: '192.0.2.2:443' }, { MUSTER_SERVER_NAME: 'other.example.org' }, file)
+  assert.equal(config.dataFolder, '/srv/muster')
+  assert.deepEqual(config.nodeListen, { host: '192.0.2.2', port: 443 })
+  assert.deepEqual(config.serverNames, ['other.example.org'])
+  assert.equal(config.operatorTls, true)
+})
+
+test('what contradicts itself in a file is named by its line and key', () => {
+  const refused = (text: string): string => {
+    const file = parseSettingsFile('/etc/muster/plane.toml', text, planeSettings)
+    try {
+      planeConfig({}, {}, file)
+      return 'nothing'
+    } catch (error) {
+      return error instanceof ConfigProblem ? error.message : assert.fail(String(error))
+    }
+  }
+  assert.equal(
+    refused('operator_listen = "0.0.0.0:8440"'),
+    '/etc/muster/plane.toml line 1: operator_listen 0.0.0.0:8440 can be reached from other machines: add operator_tls = true',
+  )
+  assert.equal(
+    refused('replicas = 2'),
+    '/etc/muster/plane.toml line 1: replicas needs --store postgres: the embedded store has one plane',
+  )
+  const address = refused('store = "postgres://u:hunter2@db/muster"')
+  assert.match(address, /plane\.toml line 1: store takes sqlite or postgres and nothing else/)
+  assert.doesNotMatch(address, /hunter2/)
+})
+
+test('replicas get the values of their parent in variables, and read no file', () => {
+  const file = parseSettingsFile(
+    '/etc/muster/plane.toml',
+    'domain = "a.example"\nproxy_from = ["10.0.0.5"]',
+    planeSettings,
+  )
+  const { values } = resolveSettings(planeSettings, { options: { operatorTls: true }, env: {}, file })
+  assert.deepEqual(planeEnvironment(values), {
+    MUSTER_DOMAIN: 'a.example',
+    MUSTER_OPERATOR_TLS: 'true',
+    MUSTER_PROXY_FROM: '10.0.0.5',
+    MUSTER_CONFIG: 'off',
+  })
+})
+
+test('every setting has a default that it takes', () => {
+  for (const [name, { default: standard, kind, parse }] of Object.entries(planeSettings)) {
+    if (standard === null) continue
+    const parsed = parse(kind === 'list' ? standard.split(',') : [standard])
+    assert.ok(parsed !== null && !(parsed instanceof Wrong), name)
+  }
 })

@@ -1,18 +1,27 @@
-// How a plane is set up: options first, then environment variables, then defaults; parsed once into a complete value.
+// How a plane is set up: options first, then environment variables, then a settings file, then defaults; parsed once into a complete
+// value.
 
 import * as path from 'node:path'
+import {
+  asEnvironment,
+  isProblem,
+  resolveSettings,
+  type FileSettings,
+  type Given,
+  type Problem,
+  type Values,
+} from '#platform/given-settings.ts'
 import type { Network } from '#platform/ip-address.ts'
-import { isIP } from '#platform/resolve-name.ts'
-import { processors } from '#platform/this-process.ts'
-import { parseDuration } from '#wire/core/duration.ts'
-import { domainNameShape, leadsToItself } from '#wire/core/join-string.ts'
-import { loopbackAddress } from '#plane/http/host-rule.ts'
-import { proxyFrom } from './proxy-from.ts'
 import type { PostgresTarget } from '#platform/postgres.ts'
-import { storeTarget } from './store-target.ts'
+import { isIP } from '#platform/resolve-name.ts'
+import { optionName } from '#platform/setting.ts'
+import { noSettingsFile, readSettingsFile } from '#platform/settings-file.ts'
+import { processors } from '#platform/this-process.ts'
+import { leadsToItself } from '#wire/core/join-string.ts'
+import { loopbackAddress } from '#plane/http/host-rule.ts'
 import { webhookTarget, type WebhookTarget } from '#plane/webhook/webhook-target.ts'
-
-export type ListenAddress = { readonly host: string; readonly port: number }
+import { planeSettings, usualPlaneFile, type ListenAddress } from './settings.ts'
+import { storeTarget } from './store-target.ts'
 
 export type StoreChoice = { readonly kind: 'sqlite' } | { readonly kind: 'postgres'; readonly target: PostgresTarget }
 
@@ -71,142 +80,141 @@ export class ConfigProblem extends Error {
 type Options = Readonly<Record<string, unknown>>
 type Env = Readonly<Record<string, string | undefined>>
 
-const day = 24 * 3600 * 1000
-const logLevels = ['trace', 'debug', 'info', 'warn', 'error', 'silent']
+export type PlaneValues = Values<typeof planeSettings>
 
-/** Option names are those of the command line in camel case; `nodeListen` falls back to `MUSTER_NODE_LISTEN`. */
-export const planeConfig = (options: Options, env: Env): PlaneConfig => {
-  const given = (name: string): string | null => {
-    const option = options[name]
-    if (typeof option === 'string') return option
-    return env[environmentName(name)] ?? null
-  }
-  const oneOf = <T extends string>(name: string, allowed: readonly T[], otherwise: T): T => {
-    const text = given(name) ?? otherwise
-    const found = allowed.find((one) => one === text)
-    if (found === undefined) throw new ConfigProblem(`${optionName(name)} takes ${allowed.join(', ')}, not ${text}`)
-    return found
-  }
-  const duration = (name: string, otherwiseMs: number): number => {
-    const text = given(name)
-    const ms = text === null ? otherwiseMs : parseDuration(text)
-    if (ms === null || ms < 1000)
-      throw new ConfigProblem(`${optionName(name)} takes a duration such as 90d, not ${text}`)
-    return ms
-  }
+export type GivenConfig = {
+  /** Null: there is none. */
+  readonly file: FileSettings | null
+  /** Null where there is a problem. */
+  readonly config: PlaneConfig | null
+  readonly values: PlaneValues
+  /** Sentences without their full stop, all that are known. */
+  readonly problems: readonly string[]
+}
 
-  const domainName = given('domain') ?? 'muster.local'
-  if (!domainNameShape.test(domainName)) throw new ConfigProblem(`--domain takes a DNS name, not ${domainName}`)
-  const store = storeChoice(given('store'), env)
-  const nodeListen = listenAddress('nodeListen', given('nodeListen') ?? '127.0.0.1:8443')
-  const recoveryListen = given('recoveryListen')
-  const operatorTls = options['operatorTls'] === true || env['MUSTER_OPERATOR_TLS'] === '1'
-  const listeners = {
-    nodeListen,
-    // Where nodes connect they must be able to recover, also with a plane that was set up before there was recovery.
-    recoveryListen:
-      recoveryListen === null ? { host: nodeListen.host, port: 8442 } : listenAddress('recoveryListen', recoveryListen),
-    operatorListen: operatorAddress(given('operatorListen') ?? '127.0.0.1:8440', operatorTls),
-    statusListen: statusAddress(given('statusListen') ?? '127.0.0.1:8446'),
+/** Option names are those of the command line in camel case. Throws `ConfigProblem`, which names the first that is wrong. */
+export const planeConfig = (options: Options, env: Env, file: FileSettings | null = null): PlaneConfig =>
+  usableConfig(givenConfig({ options, env, file }))
+
+const fileVariable = 'MUSTER_CONFIG'
+
+/** As a command starts: with the file that `--config` or MUSTER_CONFIG names, else the one in the usual place, if it is there. */
+export const readGivenConfig = (options: Options, env: Env): GivenConfig => {
+  const named = typeof options['config'] === 'string' ? options['config'] : env[fileVariable]
+  return givenConfig({ options, env, file: readSettingsFile(named, usualPlaneFile, planeSettings) })
+}
+
+export const readPlaneConfig = (options: Options, env: Env): PlaneConfig => usableConfig(readGivenConfig(options, env))
+
+export const usableConfig = ({ config, problems }: GivenConfig): PlaneConfig => {
+  if (config === null) throw new ConfigProblem(problems[0] ?? 'the configuration cannot be used')
+  return config
+}
+
+const givenConfig = (given: Given): GivenConfig => {
+  const { file } = given
+  const { values, problems: wrong } = resolveSettings(planeSettings, given)
+  if (wrong.length > 0) return { config: null, values, problems: wrong, file }
+  const problems: string[] = []
+  const usable = <T>(made: T | Problem): T | null => {
+    if (!isProblem(made)) return made
+    problems.push(made.problem)
+    return null
   }
-  refuseSamePort(listeners)
-  const replica = store.kind === 'postgres' ? replicaNumber(env[replicaVariable]) : null
-  return {
-    dataFolder: path.resolve(given('data') ?? 'data'),
+  const store = usable(storeChoice(values, given.env))
+  const listeners = listenersIn(values)
+  usable(samePort(values, listeners))
+  usable(openToOthers(values))
+  usable(replicasOnOneFile(values))
+  const alertWebhook = usable(webhookIn(values))
+  if (store === null || problems.length > 0) return { config: null, values, problems, file }
+  const replica = store.kind === 'postgres' ? replicaNumber(given.env[replicaVariable]) : null
+  const config: PlaneConfig = {
+    dataFolder: path.resolve(values.data.value),
     store,
-    replicas: replicas(given('replicas'), store),
+    replicas: values.replicas.value,
     replica,
-    domainName,
+    domainName: values.domain.value,
     ...listeners,
-    statusUrl: statusUrl(given('statusUrl')),
-    operatorTls,
-    proxyFrom: proxies(options['proxyFrom'], env['MUSTER_PROXY_FROM']),
-    connectionsPerSource: connectionsPerSource(given('connectionsPerSource')),
-    tlsThreads: tlsThreads(given('tlsThreads'), replica),
-    serverNames: serverNames(options['serverName'], env['MUSTER_SERVER_NAME']),
-    issuerKey: oneOf('issuerKey', ['file', 'memory'], 'file'),
-    sealKeyFile: given('sealKey'),
-    credentialsFolder: env['CREDENTIALS_DIRECTORY'] ?? null,
-    rootOut: given('rootOut'),
-    rootPathLen: oneOf('rootPathLength', ['1', '2'], '2') === '1' ? 1 : 2,
-    rootLifetimeMs: duration('rootLifetime', 3653 * day),
-    intermediateLifetimeMs: duration('intermediateLifetime', 1826 * day),
-    serverCertificateLifetimeMs: duration('serverLifetime', 90 * day),
-    clockToleranceMs: duration('clockTolerance', 30_000),
-    alertWebhook: alertWebhook(given, options['alertWebhookNetwork'], env['MUSTER_ALERT_WEBHOOK_NETWORK']),
-    nodeMetrics: options['nodeMetrics'] === true || env['MUSTER_NODE_METRICS'] === '1',
-    logLevel: oneOf('logLevel', logLevels, 'info'),
+    statusUrl: values.statusUrl.value,
+    operatorTls: values.operatorTls.value,
+    proxyFrom: values.proxyFrom.value,
+    connectionsPerSource: values.connectionsPerSource.value,
+    tlsThreads: values.tlsThreads.value ?? usualTlsThreads(replica),
+    serverNames: values.serverName.value,
+    issuerKey: values.issuerKey.value,
+    sealKeyFile: values.sealKey.value,
+    credentialsFolder: given.env['CREDENTIALS_DIRECTORY'] ?? null,
+    rootOut: values.rootOut.value,
+    rootPathLen: values.rootPathLength.value === 1 ? 1 : 2,
+    rootLifetimeMs: values.rootLifetime.value,
+    intermediateLifetimeMs: values.intermediateLifetime.value,
+    serverCertificateLifetimeMs: values.serverLifetime.value,
+    clockToleranceMs: values.clockTolerance.value,
+    alertWebhook,
+    nodeMetrics: values.nodeMetrics.value,
+    logLevel: values.logLevel.value,
   }
+  return { config, values, problems, file }
 }
 
-/**
- * The environment with which `muster plane` without any option has the same configuration as this process.
- */
-export const asEnvironment = (options: Options): Readonly<Record<string, string>> =>
-  Object.fromEntries(
-    Object.entries(options).flatMap(([name, value]) => {
-      const text = Array.isArray(value) ? value.join(',') : value === true ? '1' : value
-      return typeof text === 'string' ? [[environmentName(name), text]] : []
-    }),
-  )
+/** For replicas that `--replicas` starts: they have the values of this process, also when its file is changed meanwhile. */
+export const planeEnvironment = (values: PlaneValues): Readonly<Record<string, string>> => ({
+  ...asEnvironment(planeSettings, values),
+  [fileVariable]: noSettingsFile,
+})
 
-const environmentName = (name: string): string =>
-  `MUSTER_${name.replace(/[A-Z]/g, (letter) => `_${letter}`).toUpperCase()}`
-const optionName = (name: string): string => `--${name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`
-
-/** What was given instead is never repeated: it is an address with a password more often than not. */
-const notInArguments =
-  '--store takes sqlite or postgres and nothing else. Every user of this machine could read an address with a password on a command line: put postgres://USER:PASSWORD@HOST:PORT/DATABASE into a file of mode 0600 and its name into MUSTER_STORE_FILE, or use PGHOST and PGPASSFILE. A password that was given here is to be changed'
-
-const storeChoice = (text: string | null, env: Env): StoreChoice => {
-  if (text === null || text === 'sqlite') return { kind: 'sqlite' }
-  if (text !== 'postgres') throw new ConfigProblem(notInArguments)
-  const target = storeTarget(env)
-  if (typeof target === 'string') throw new ConfigProblem(target)
-  return { kind: 'postgres', target }
+const storeChoice = ({ store, storeFile }: PlaneValues, env: Env): StoreChoice | Problem => {
+  if (store.value === 'sqlite') return { kind: 'sqlite' }
+  const target = storeTarget(storeFile.value === null ? env : { ...env, MUSTER_STORE_FILE: storeFile.value })
+  return typeof target === 'string' ? { problem: target } : { kind: 'postgres', target }
 }
 
-const mostReplicas = 64
 /** Set only by `muster plane --replicas`, for the processes it starts. */
 export const replicaVariable = 'MUSTER_REPLICA'
 
-const replicas = (text: string | null, store: StoreChoice): number => {
-  const count = /^\d{1,2}$/.test(text ?? '1') ? Number(text ?? '1') : 0
-  if (count < 1 || count > mostReplicas) throw new ConfigProblem(`--replicas takes a number from 1 to ${mostReplicas}`)
-  if (count > 1 && store.kind === 'sqlite') {
-    throw new ConfigProblem('--replicas needs --store postgres: the embedded store has one plane')
-  }
-  return count
-}
+const replicasOnOneFile = ({ replicas, store }: PlaneValues): Problem | null =>
+  replicas.value > 1 && store.value === 'sqlite'
+    ? { problem: `${replicas.label} needs --store postgres: the embedded store has one plane` }
+    : null
 
 const replicaNumber = (text: string | undefined): number | null =>
   text !== undefined && /^\d{1,2}$/.test(text) ? Number(text) : null
 
-const listenAddress = (name: string, text: string): ListenAddress => {
-  const [, host, port] = /^(\[[0-9a-fA-F:]+\]|[^:[\]]+):(\d{1,5})$/.exec(text) ?? []
-  if (host === undefined || port === undefined || Number(port) > 65_535) {
-    throw new ConfigProblem(`${optionName(name)} takes HOST:PORT, not ${text}`)
-  }
-  return { host: host.replace(/^\[|\]$/g, ''), port: Number(port) }
-}
+const listenerNames = ['nodeListen', 'recoveryListen', 'operatorListen', 'statusListen'] as const
 
-type Listeners = Pick<PlaneConfig, 'nodeListen' | 'recoveryListen' | 'operatorListen' | 'statusListen'>
+type Listeners = Pick<PlaneConfig, (typeof listenerNames)[number]>
 
 /** Every address it listens on, with the option that says so. */
 export const listenersOf = (
   config: Listeners,
 ): readonly { readonly option: string; readonly listen: ListenAddress }[] =>
-  (['nodeListen', 'recoveryListen', 'operatorListen', 'statusListen'] as const).flatMap((name) => {
+  listenerNames.flatMap((name) => {
     const listen = config[name]
     return listen === null ? [] : [{ option: optionName(name), listen }]
   })
 
 const everyAddress = ['0.0.0.0', '::']
 
+/** Where nodes connect they must be able to recover, also with a plane that was set up before there was recovery. */
+const listenersIn = (values: PlaneValues): Listeners => {
+  const nodeListen = values.nodeListen.value
+  const statusListen = values.statusListen.value
+  return {
+    nodeListen,
+    recoveryListen: values.recoveryListen.value ?? { host: nodeListen.host, port: 8442 },
+    operatorListen: values.operatorListen.value,
+    statusListen: statusListen === 'off' ? null : statusListen,
+  }
+}
+
 /** Said before anything is made: the second of them could never listen. */
-const refuseSamePort = (config: Listeners): void => {
-  const all = listenersOf(config).filter(({ listen }) => listen.port !== 0)
-  for (const [index, { option, listen }] of all.entries()) {
+const samePort = (values: PlaneValues, listeners: Listeners): Problem | null => {
+  const all = listenerNames.flatMap((name) => {
+    const listen = listeners[name]
+    return listen === null || listen.port === 0 ? [] : [{ label: values[name].label, listen }]
+  })
+  for (const [index, { label, listen }] of all.entries()) {
     const other = all
       .slice(index + 1)
       .filter(({ listen: { port } }) => port === listen.port)
@@ -215,83 +223,31 @@ const refuseSamePort = (config: Listeners): void => {
       )
     if (other === undefined) continue
     const [one, two] = [listen, other.listen].map(({ host, port }) => `${host}:${port}`)
-    throw new ConfigProblem(
-      `${option} ${one} and ${other.option} ${two} are the same port: each listener needs its own`,
-    )
+    return { problem: `${label} ${one} and ${other.label} ${two} are the same port: each listener needs its own` }
   }
+  return null
 }
 
 /** Said before anything is made: keys of operators would cross the network in the clear. */
-const operatorAddress = (text: string, tls: boolean): ListenAddress => {
-  const address = listenAddress('operatorListen', text)
-  if (!tls && loopbackAddress(address.host) === null) {
-    throw new ConfigProblem(`--operator-listen ${text} can be reached from other machines: add --operator-tls`)
-  }
-  return address
+const openToOthers = ({ operatorListen, operatorTls }: PlaneValues): Problem | null => {
+  if (operatorTls.value || loopbackAddress(operatorListen.value.host) !== null) return null
+  const remedy = operatorListen.source.from === 'file' ? 'operator_tls = true' : '--operator-tls'
+  const given = operatorListen.texts?.join(', ') ?? ''
+  return { problem: `${operatorListen.label} ${given} can be reached from other machines: add ${remedy}` }
 }
 
-const statusAddress = (text: string): ListenAddress | null =>
-  text === 'off' ? null : listenAddress('statusListen', text)
-
-/** It goes into certificates, of which it must not be a large part. */
-const longestStatusUrl = 128
-
-const statusUrl = (text: string | null): string | null => {
-  if (text === null) return null
-  const url = URL.canParse(text) ? new URL(text) : null
-  const isPlain = url !== null && url.username === '' && url.password === '' && url.search === '' && url.hash === ''
-  if (!isPlain || !['http:', 'https:'].includes(url.protocol) || text.length > longestStatusUrl)
-    // Not repeated: it may hold a password.
-    throw new ConfigProblem(
-      '--status-url takes a URL such as http://status.example.org, without user, query and fragment',
-    )
-  return url.href.replace(/\/+$/, '')
-}
-
-const alertWebhook = (
-  given: (name: string) => string | null,
-  networks: unknown,
-  networksFromEnv: string | undefined,
-): WebhookTarget | null => {
+const webhookIn = (values: PlaneValues): WebhookTarget | null | Problem => {
   const target = webhookTarget({
-    url: given('alertWebhook'),
-    secretFile: given('alertWebhookSecretFile'),
-    caFile: given('alertWebhookCa'),
-    networks: Array.isArray(networks) ? networks.map(String) : (networksFromEnv?.split(',') ?? []),
+    url: values.alertWebhook.value,
+    secretFile: values.alertWebhookSecretFile.value,
+    caFile: values.alertWebhookCa.value,
+    networks: values.alertWebhookNetwork.value,
   })
-  if (typeof target === 'string') throw new ConfigProblem(target)
-  return target
+  return typeof target === 'string' ? { problem: target } : target
 }
 
-const proxies = (option: unknown, fromEnv: string | undefined): readonly Network[] => {
-  const networks = proxyFrom(Array.isArray(option) ? option.map(String) : (fromEnv?.split(',') ?? []))
-  if (typeof networks === 'string') throw new ConfigProblem(networks)
-  return networks
-}
-
-const connectionsPerSource = (text: string | null): number | null => {
-  if (text === null) return null
-  if (!/^[1-9]\d{0,6}$/.test(text)) throw new ConfigProblem('--connections-per-source takes a number from 1 on')
-  return Number(text)
-}
-
-const mostTlsThreads = 16
-
-/** By default one, which shakes hands about as fast as the main thread decides; replicas on one machine share its processors already. */
-const tlsThreads = (text: string | null, replica: number | null): number => {
-  if (text === null) return replica === null && processors() > 1 ? 1 : 0
-  if (!/^\d{1,2}$/.test(text) || Number(text) > mostTlsThreads)
-    throw new ConfigProblem(`--tls-threads takes a number from 0 to ${mostTlsThreads}`)
-  return Number(text)
-}
-
-const serverNames = (option: unknown, fromEnv: string | undefined): readonly string[] => {
-  const given = Array.isArray(option) ? option.map(String) : (fromEnv?.split(',') ?? [])
-  const names = given.length > 0 ? given : ['localhost', '127.0.0.1', '::1']
-  const wrong = names.find((name) => !isIP(name) && !domainNameShape.test(name.replace(/^\*\./, '')))
-  if (wrong !== undefined) throw new ConfigProblem(`--server-name takes a DNS name or an address, not ${wrong}`)
-  return names
-}
+/** One, which shakes hands about as fast as the main thread decides; replicas on one machine share its processors already. */
+const usualTlsThreads = (replica: number | null): number => (replica === null && processors() > 1 ? 1 : 0)
 
 /** The names of its certificates, and the other hosts of its listeners. */
 export const namesConfig = (

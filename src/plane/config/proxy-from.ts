@@ -5,18 +5,14 @@ import { inOneOf, parseIp, parseNetwork, unmapped, unmappedNetwork, type Network
 /** No network of load balancers is larger than 10.0.0.0/8. */
 const fewestBits = { v4: 8, v6: 16 }
 
-/** A text says what is wrong. */
-export const proxyFrom = (given: readonly string[]): readonly Network[] | string => {
-  const networks: Network[] = []
-  for (const text of given) {
-    const network = networkOf(text.trim())
-    if (network === null) return `--proxy-from takes an address or a network such as 10.1.2.0/24, not ${text}`
-    // A sender of the header can name any source, so all addresses are refused, also as two halves.
-    if (network.bits < (network.bytes.length === 4 ? fewestBits.v4 : fewestBits.v6))
-      return `--proxy-from takes the addresses of load balancers, and ${text} is nearly everybody`
-    networks.push(network)
-  }
-  return networks
+/** A text says what is wrong, after the name of the setting. */
+export const balancerNetwork = (text: string): Network | string => {
+  const network = networkOf(text.trim())
+  if (network === null) return `takes an address or a network such as 10.1.2.0/24, not ${text}`
+  // A sender of the header can name any source, so all addresses are refused, also as two halves.
+  if (network.bits < (network.bytes.length === 4 ? fewestBits.v4 : fewestBits.v6))
+    return `takes the addresses of load balancers, and ${text} is nearly everybody`
+  return network
 }
 
 /** `address` as a socket spells it: an IPv4 caller of an IPv6 socket is written as ::ffff:a.b.c.d. */

@@ -1,0 +1,13 @@
+// `muster plane --check-config`.
+
+import { readGivenConfig } from '#plane/config/config.ts'
+import { planeSettings } from '#plane/config/settings.ts'
+import { checkSetUp } from '#plane/foundation/check-set-up.ts'
+import type { Cli, GlobalOptions } from '#cli/kit/cli.ts'
+import { showSettings } from '#cli/kit/show-settings.ts'
+
+export const checkPlane = (cli: Cli, options: GlobalOptions): void => {
+  const { config, values, problems, file } = readGivenConfig(options, cli.env)
+  const { problems: faults, warnings } = config === null ? { problems: [], warnings: [] } : checkSetUp(config)
+  showSettings(cli, options, { settings: planeSettings, values, file, problems, faults, warnings })
+}

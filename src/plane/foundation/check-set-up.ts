@@ -1,0 +1,54 @@
+// What of a plane's configuration cannot work on this machine, found without starting anything: for `muster plane --check-config`.
+
+import * as path from 'node:path'
+import { errno } from '#platform/files.ts'
+import { folderFault, pathExists } from '#platform/paths.ts'
+import { systemRandom } from '#platform/random.ts'
+import { listenWarning, type PlaneConfig } from '#plane/config/config.ts'
+import { credentialName, findSealingKey, refuseExposed } from '#plane/keys/sealing-key.ts'
+import { readWebhookFiles } from '#plane/webhook/webhook-files.ts'
+
+export type SetUpFaults = {
+  /** The plane would not start, or not do what it is set up for. */
+  readonly problems: readonly string[]
+  readonly warnings: readonly string[]
+}
+
+/** As the user who asks sees the files: the user of the service may have other rights. */
+export const checkSetUp = (config: PlaneConfig): SetUpFaults => {
+  const seal = checkSealingKey(config)
+  const problems = [
+    folderFault(config.dataFolder),
+    config.rootOut === null ? null : folderFault(path.resolve(config.rootOut)),
+    config.issuerKey === 'memory' && config.rootPathLen === 1
+      ? '--issuer-key memory needs a root with --root-path-length 2'
+      : null,
+    config.alertWebhook === null ? null : textOrNull(readWebhookFiles(config.alertWebhook)),
+  ]
+  return {
+    problems: [...problems.filter((problem) => problem !== null), ...seal.problems],
+    warnings: [...seal.warnings, ...listenWarning(config)],
+  }
+}
+
+const textOrNull = (read: unknown): string | null => (typeof read === 'string' ? read : null)
+
+const beside =
+  'the sealing key is stored beside the keys that it seals, so it protects nothing: put it elsewhere and name it with --seal-key'
+
+const checkSealingKey = ({ dataFolder, sealKeyFile, credentialsFolder }: PlaneConfig): SetUpFaults => {
+  // Without a file of its own one would be made now.
+  if (sealKeyFile === null) {
+    const isCredential = credentialsFolder !== null && pathExists(path.join(credentialsFolder, credentialName))
+    return { problems: [], warnings: isCredential ? [] : [beside] }
+  }
+  try {
+    const found = findSealingKey({ dataFolder, keyFile: sealKeyFile, credentialsFolder }, systemRandom)
+    refuseExposed(found, dataFolder, credentialsFolder)
+    const isGroup = found.protection === 'group'
+    const warnings = isGroup ? [`the group of ${sealKeyFile} can read the sealing key`] : []
+    return { problems: [], warnings: found.protection === 'beside' ? [beside] : warnings }
+  } catch (error) {
+    return { problems: [error instanceof Error ? error.message : (errno(error) ?? String(error))], warnings: [] }
+  }
+}
