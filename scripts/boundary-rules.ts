@@ -251,7 +251,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
   // The plane: what stands on features.
   'plane/cut-off': { domain: ['alerts', 'ca', 'core'], plane: ['alerts', 'core', 'store/contract'] },
   'plane/authn': {
-    domain: ['alerts', 'ca', 'core', 'identity', 'operators'],
+    domain: ['alerts', 'ca', 'core', 'enrollment', 'identity', 'operators'],
     plane: ['alerts', 'core', 'identity', 'limits', 'store/contract'],
     wire: ['core'],
   },
@@ -456,7 +456,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
   'cli/plans': { cli: ['kit', 'revocation'], domain: ['plans'], wire: ['plans'] },
   'cli/programs': { cli: ['kit'], wire: ['programs'] },
   'cli/revocation': { cli: ['kit'], domain: ['core'], wire: ['revocation'] },
-  'cli/settings': { cli: ['identity', 'kit', 'plans'], wire: ['core', 'identity', 'settings'] },
+  'cli/settings': { cli: ['identity', 'kit', 'plans'], wire: ['core', 'enrollment', 'identity', 'settings'] },
   'cli/node/bundle': {},
   'cli/agent': {
     agent: [

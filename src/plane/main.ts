@@ -99,7 +99,7 @@ export const runPlane = async (
 const openPlane = async (config: PlaneConfig, laid: LaidFoundation) => {
   const cutOffFiles = openCutOffFiles(config.dataFolder, laid.log)
   const pending = new Map(cutOffFiles.all().map((one) => [cutOffKey(one.order), one]))
-  const { clock, random, timers, log, custody, keySeal, witness, keeping } = laid
+  const { clock, random, timers, log, custody, keySeal, witness, keeping, rootKeyFile } = laid
   const store = forbiddenByPending(laid.store, () => pending.values())
   const feed = openFeed()
   const core: Core = { store, feed, clock, random, timers, log }
@@ -168,6 +168,7 @@ const openPlane = async (config: PlaneConfig, laid: LaidFoundation) => {
     recovery,
     programs,
     settings,
+    agentFolders: config.agentFolders,
     urls,
     lived,
     correlation,
@@ -179,7 +180,7 @@ const openPlane = async (config: PlaneConfig, laid: LaidFoundation) => {
     metrics,
     alerting,
   })
-  const { receipts, channel } = nodeServer
+  const { receipts, agentFiles, channel } = nodeServer
   const { channels, peerProofs } = channel
   const recoveryServer = await openRecoveryServer(core, {
     authority,
@@ -243,9 +244,8 @@ const openPlane = async (config: PlaneConfig, laid: LaidFoundation) => {
   const openDoors = async (): Promise<OperatorListener> => {
     ports.node = await nodeServer.listener.listen({ ...config.nodeListen, shared })
     ports.recovery = await recoveryServer.listener.listen({ ...config.recoveryListen, shared })
-    if (config.statusListen !== null) {
+    if (config.statusListen !== null)
       ports.status = await statusServer.listener.listen({ ...config.statusListen, shared })
-    }
     return openOperatorServer(
       core,
       {
@@ -256,6 +256,7 @@ const openPlane = async (config: PlaneConfig, laid: LaidFoundation) => {
         settings,
         urls,
         planeNames,
+        agentFiles,
         recoverability,
         correlation,
         balancers,
@@ -303,7 +304,6 @@ const openPlane = async (config: PlaneConfig, laid: LaidFoundation) => {
     domainName: settings().name,
   })
 
-  const { rootKeyFile } = laid
   const ready: PlaneReady = {
     nodeUrl: urls().node,
     recoveryUrl: urls().recovery,

@@ -51,6 +51,8 @@ export type Connection = {
   readAtLastAnswer: number | null
   /** It was answered before its request was complete, as a body that is too large is: charged, and makes up for nothing. */
   sentTooMuch: boolean
+  /** Its answer is sent piece by piece, and its sender sees to it that the peer reads. */
+  streaming: boolean
   /** Sweeps since its peer was first seen not to read. */
   unreadSweeps: number
 }
@@ -99,6 +101,12 @@ export const mayBecomeChannel = (socket: object): boolean => connectionOf(socket
 export const refusedUpgrade = (socket: object): void => {
   const connection = connectionOf(socket)
   if (connection !== null) connection.readAtLastAnswer = connection.socket.bytesRead
+}
+
+/** Until its answer is complete. Something of it is always unsent, however fast its peer reads. */
+export const streamsAnswer = (socket: object): void => {
+  const connection = connectionOf(socket)
+  if (connection !== null) connection.streaming = true
 }
 
 export const becameChannel = (socket: object): void => {
@@ -194,6 +202,7 @@ export const openConnections = (limits: ConnectionLimits): Connections => {
       closed: false,
       readAtLastAnswer: null,
       sentTooMuch: false,
+      streaming: false,
       unreadSweeps: 0,
     }
     open.add(connection)
@@ -222,7 +231,8 @@ export const openConnections = (limits: ConnectionLimits): Connections => {
 
   const sweep = (): void => {
     for (const connection of open) {
-      const unread = connection.channel || connection.handshaking ? 0 : connection.socket.writableLength
+      const isLookedAfter = connection.channel || connection.streaming || connection.handshaking
+      const unread = isLookedAfter ? 0 : connection.socket.writableLength
       connection.unreadSweeps = unread === 0 ? 0 : connection.unreadSweeps + 1
       if (connection.unreadSweeps > unreadSweeps + unread / readPerSweep) cut(connection, 'unread')
       else if (sentAfterAnswer(connection) > mostAfterAnswer) cut(connection, 'overlong')
@@ -283,6 +293,7 @@ export const openConnections = (limits: ConnectionLimits): Connections => {
       connection.sentTooMuch = !whole
       if (!whole) offended(connection)
       connection.answering = false
+      connection.streaming = false
       connection.readAtLastAnswer = connection.socket.bytesRead
       answering.delete(connection)
       keep(connection)

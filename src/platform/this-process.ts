@@ -1,6 +1,7 @@
 // Which process this is: its release, its user, its name and what the system lets it do.
 
 import * as os from 'node:os'
+import * as path from 'node:path'
 import { readFileIfAny } from './files.ts'
 import packageJson from '../../package.json' with { type: 'json' }
 
@@ -20,6 +21,9 @@ export const callerName = (): string => {
 
 /** Which process this is, for people who have several machines. */
 export const processName = (): string => `${os.hostname()} ${process.pid}`
+
+/** Where its executable lies: Node's, unless Node is part of it. */
+export const programFolder = (): string => path.dirname(process.execPath)
 
 /** How many processors this process may use. */
 export const processors = (): number => os.availableParallelism()

@@ -6,6 +6,7 @@ import { certificateStatusApi } from '#wire/ca/certificate-status-api.ts'
 import { storeApi } from '#wire/continuity/store-api.ts'
 import type { Endpoint, Endpoints } from '#wire/core/endpoint.ts'
 import { healthApi } from '#wire/core/health-api.ts'
+import { agentDownloadApi, agentExecutableApi } from '#wire/enrollment/agent-api.ts'
 import { enrollApi } from '#wire/enrollment/enroll-api.ts'
 import { tokenApi } from '#wire/enrollment/token-api.ts'
 import { claimApi } from '#wire/federation/claim-api.ts'
@@ -49,7 +50,7 @@ export const nodeListener: DescribedListener = {
   name: 'node plane',
   description: 'What agents call, over TLS with a client certificate',
   server: { url: 'https://{host}:8443', description: 'The node listener: --node-listen', variables: host },
-  endpoints: all(enrollApi, challengeApi, identityApi, programsApi, claimApi, bundleApi),
+  endpoints: all(enrollApi, challengeApi, identityApi, programsApi, claimApi, bundleApi, agentDownloadApi),
 }
 
 export const recoveryListener: DescribedListener = {
@@ -74,6 +75,7 @@ export const operatorListener: DescribedListener = {
     allocationApi,
     vclusterApi,
     tokenApi,
+    agentExecutableApi,
     settingsApi,
     planeNamesApi,
     caApi,

@@ -16,6 +16,7 @@ import { HardwareIdentityBody } from '#wire/core/agent-evidence.ts'
 import { ErrorBody } from '#wire/core/error-body.ts'
 import { Readiness } from '#wire/core/health-api.ts'
 import { EmptyRequest, ReasonRequest, SetRequest } from '#wire/core/shapes.ts'
+import { AgentExecutableList, AgentExecutableView } from '#wire/enrollment/agent-api.ts'
 import { EnrollRequest } from '#wire/enrollment/enroll-api.ts'
 import { CreateTokenAnswer, CreateTokenRequest, TokenListAnswer, TokenView } from '#wire/enrollment/token-api.ts'
 import { ClaimsAnswer, ClaimsRequest } from '#wire/federation/claim-api.ts'
@@ -147,6 +148,8 @@ export const publishedSchemas = {
   RevokeRequest,
   SetRequest,
   TokenListAnswer,
+  AgentExecutableList,
+  AgentExecutableView,
   TokenView,
   VerifyAnswer,
   WhoAmI,

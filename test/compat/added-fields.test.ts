@@ -44,6 +44,7 @@ const everyday: readonly (readonly string[])[] = [
   ['node', 'explain', 'gpu-001'],
   ['token', 'create', '--node', 'gpu-009'],
   ['token', 'list'],
+  ['node', 'bundle', 'gpu-010', '--this-machine', '--format', 'script'],
   ['profile', 'list'],
   ['profile', 'show', 'meshed'],
   ['profile', 'set', 'meshed', 'certificate.lifetimeMs=12h'],

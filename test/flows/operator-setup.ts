@@ -17,6 +17,7 @@ import type { Authority } from '#plane/authority/authority.ts'
 import { sealingKeyOf } from '#plane/keys/seal.ts'
 import { openServedNames } from '#plane/authority/served-names.ts'
 import { openPlaneNames, type PlaneNames } from '#plane/settings/plane-names.ts'
+import { openAgentFiles } from '#plane/enrollment/agent-files.ts'
 import { openReceipts, type Receipts } from '#plane/revocation/receipts.ts'
 import type { OperatorListener } from '#plane/http/operator-listener.ts'
 import { openUnresolvedAlerts } from '#plane/alerts/reconcile-alerts.ts'
@@ -109,6 +110,7 @@ export const setUpOperatorServer = async (t: TestContext): Promise<OperatorSetup
     core,
     {
       authority,
+      agentFiles: openAgentFiles([], silentLog),
       programs: { roots: () => [] },
       programLists: { lists: async () => ({ roots: [], lists: [] }) },
       channels,

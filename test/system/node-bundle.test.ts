@@ -5,13 +5,16 @@ import * as fs from 'node:fs'
 import * as path from 'node:path'
 import fc from 'fast-check'
 import { execFile } from 'node:child_process'
-import { test, type TestContext } from 'node:test'
+import { test } from 'node:test'
 import { promisify } from 'node:util'
-import { faultOfBootstrap, cloudInit, installScript } from '#cli/node/bootstrap.ts'
+import { parse as parseYaml } from 'yaml'
+import { cloudInit, faultOfBootstrap, type AgentSource } from '#cli/node/bootstrap.ts'
 import { firmwareProfiles } from '#cli/node/firmware.ts'
+import { installScript } from '#cli/node/install-script.ts'
 import { sha256Hex } from '#platform/bytes.ts'
 import { parseJoinString } from '#wire/core/join-string.ts'
 import { withPeer } from '../peers/peer.ts'
+import { installed } from '../process/install-bundle.ts'
 import { sharedPlane } from '../process/shared-plane.ts'
 import { tempFolder } from '../process/temp-folder.ts'
 
@@ -19,19 +22,6 @@ const run = promisify(execFile)
 const plane = sharedPlane()
 const join = `muster1,https://plane.example:8443,lab.example,sha256:${'a'.repeat(64)},enroll_${'s'.repeat(43)}`
 const service = { unit: "[Unit]\nDescription=it's a unit\n", sysusers: 'u muster-agent -\n', journald: '[Journal]\n' }
-
-const installed = async (t: TestContext, script: string): Promise<{ root: string; code: number; stderr: string }> => {
-  const folder = tempFolder(t)
-  const root = path.join(folder, 'image')
-  const file = path.join(folder, 'install.sh')
-  fs.mkdirSync(root)
-  fs.writeFileSync(file, script, { mode: 0o700 })
-  const env = { PATH: process.env['PATH'] ?? '', MUSTER_INSTALL_ROOT: root }
-  return run('sh', [file], { env }).then(
-    ({ stderr }) => ({ root, code: 0, stderr }),
-    (error: { code: number; stderr: string }) => ({ root, code: error.code, stderr: error.stderr }),
-  )
-}
 
 test('an env bundle holds the name and a join string that works once, readable by its owner only', async (t) => {
   const { muster } = plane()
@@ -80,6 +70,19 @@ test('a node that joins by its hardware gets a bundle without a secret, which is
   assert.equal(names.find(({ name }) => name === 'localhost')?.state, 'configured')
 })
 
+test('a script without an agent says so where the image has none either', async (t) => {
+  const { muster } = plane()
+  const made = await muster('node', 'bundle', 'gpu-b8', '--this-machine', '--format', 'script')
+  assert.equal(made.code, 0, made.stderr)
+  assert.match(made.stderr, /has to be in the image, at \/usr\/bin\/muster/)
+  const { code, stderr } = await installed(t, made.stdout)
+  assert.equal(code, 69)
+  assert.match(stderr, /there is no agent/)
+  const none = await muster('node', 'bundle', 'gpu-b8', '--this-machine', '--format', 'script', '--agent', 'plane')
+  assert.equal(none.code, 2)
+  assert.match(none.stderr, /hands out no agent.*\n.*--agents FOLDER/)
+})
+
 test('the script installs the agent whose digest it was given, the service, and the join string', async (t) => {
   const { muster } = plane()
   const agent = path.join(tempFolder(t), 'muster-agent.mjs')
@@ -89,6 +92,8 @@ test('the script installs the agent whose digest it was given, the service, and 
   assert.equal(made.code, 0, made.stderr)
   const { root, code, stderr } = await installed(t, made.stdout)
   assert.equal(code, 0, stderr)
+  assert.deepEqual(fs.readdirSync(path.join(root, 'usr')), ['bin'], 'all else is below /etc')
+  assert.deepEqual(fs.readdirSync(path.join(root, 'usr/bin')), ['muster'], 'nothing is left of the way there')
   assert.equal(fs.readFileSync(path.join(root, 'usr/bin/muster'), 'utf8'), fs.readFileSync(agent, 'utf8'))
   assert.equal(fs.statSync(path.join(root, 'usr/bin/muster')).mode & 0o777, 0o755)
   const joinFile = path.join(root, 'etc/muster/join')
@@ -101,12 +106,13 @@ test('the script installs the agent whose digest it was given, the service, and 
 test('an agent with another digest is not installed, and nothing else is', async (t) => {
   const agent = path.join(tempFolder(t), 'agent.mjs')
   fs.writeFileSync(agent, 'something else')
-  const bootstrap = { nodeId: 'gpu-b3', join, agent: { from: agent, sha256: sha256Hex('what was meant') } }
+  const meant = { kind: 'elsewhere', from: agent, sha256: sha256Hex('what was meant') } as const
+  const bootstrap = { nodeId: 'gpu-b3', join, agent: meant }
   const { root, code, stderr } = await installed(t, installScript(bootstrap, service))
   assert.equal(code, 76)
   assert.match(stderr, /another digest/)
   assert.deepEqual(fs.readdirSync(path.join(root, 'usr/bin')), [])
-  assert.equal(fs.existsSync(path.join(root, 'etc')), false)
+  assert.deepEqual(fs.readdirSync(path.join(root, 'etc/muster')), [])
 })
 
 test('cloud-init takes the bundle by its schema', async (t) => {
@@ -167,30 +173,48 @@ test('a bundle applies the firmware that the hardware profile of its machine ask
 })
 
 test('what could be read as something else by a shell, YAML or systemd is not put into a bundle', () => {
+  const sha256 = 'b'.repeat(64)
+  const bundle = (agent: AgentSource) => ({ nodeId: 'gpu-1', join, agent })
+  const elsewhere = (from: string, digest = sha256) => bundle({ kind: 'elsewhere', from, sha256: digest })
+  const pem = '-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n'
+  const ofPlane = (url: string, roots = [pem], digest = sha256) =>
+    bundle({ kind: 'plane', roots, builds: [{ architecture: 'x64', url, sha256: digest }] })
+  const good = 'https://plane.example:8443/v1/agent/b'
+  assert.equal(faultOfBootstrap(ofPlane(good)), null)
   const bad = [
     { nodeId: 'a; rm -rf /', join, agent: null },
     { nodeId: 'gpu-1', join: join.replace('8443', "8443/'$(id)'"), agent: null },
     { nodeId: 'gpu-1', join: join.replace('8443', '8443/\nrunc: x'), agent: null },
-    { nodeId: 'gpu-1', join, agent: { from: 'http://files.example/a', sha256: 'b'.repeat(64) } },
-    { nodeId: 'gpu-1', join, agent: { from: "https://files.example/a'b", sha256: 'b'.repeat(64) } },
-    { nodeId: 'gpu-1', join, agent: { from: '/opt/../$(id)', sha256: 'b'.repeat(64) } },
-    { nodeId: 'gpu-1', join, agent: { from: '/opt/agent', sha256: 'short' } },
+    elsewhere('http://files.example/a'),
+    elsewhere("https://files.example/a'b"),
+    elsewhere('/opt/../$(id)'),
+    elsewhere('/opt/agent', 'short'),
+    ofPlane('https://files.example/v1/agent/b'),
+    ofPlane('http://plane.example:8443/v1/agent/b'),
+    ofPlane("https://plane.example:8443/v1/agent/'b"),
+    ofPlane(good, []),
+    ofPlane(good, [`${pem}END_OF_FILE\nid\n`]),
+    ofPlane(good, [pem], 'short'),
   ]
   for (const bootstrap of bad) assert.notEqual(faultOfBootstrap(bootstrap), null, JSON.stringify(bootstrap))
 })
 
 test('whatever a value holds, the script writes it and runs none of it', async (t) => {
   const hostile = fc.sample(fc.string({ unit: fc.constantFrom(...`'"\`$(){};&|<>\\ \n#!*~x`), maxLength: 40 }), 6)
-  for (const value of hostile) {
+  for (const value of [...hostile, 'END_OF_FILE\nid\n']) {
     const script = installScript(
       { nodeId: 'gpu-b5', join: value, agent: null },
       { unit: value, sysusers: value, journald: value },
     )
-    const { root, code, stderr } = await installed(t, script)
+    const { root, code, stderr } = await installed(t, script, { withAgent: true })
     assert.equal(code, 0, stderr)
     assert.equal(fs.readFileSync(path.join(root, 'etc/muster/join'), 'utf8'), value + '\n')
     assert.equal(fs.readFileSync(path.join(root, 'etc/systemd/system/muster-agent.service'), 'utf8'), value)
-    const lines = cloudInit({ nodeId: 'gpu-b5', join: value, agent: null }, service).split('\n')
-    assert.equal(lines.length, 11, 'a value became structure')
+    const bootstrap = { nodeId: 'gpu-b5', join: value, agent: null }
+    const read = parseYaml(cloudInit(bootstrap, service)) as { write_files: { content: string }[]; runcmd: unknown }
+    assert.deepEqual(
+      [Object.keys(read), read.write_files.map(({ content }) => content)],
+      [['write_files', 'runcmd'], [installScript(bootstrap, service)]],
+    )
   }
 })

@@ -3,7 +3,9 @@
 
 import { parseJoinString } from '#wire/core/join-string.ts'
 import { nodeIdShape } from '#wire/core/shapes.ts'
+import { agentDigestShape, type AgentArchitecture } from '#wire/enrollment/agent-api.ts'
 import { firmwareCommands, firmwareFiles, firmwareRestart, type FirmwareProfile } from './firmware.ts'
+import { installScript, secrecyOf, type ServiceFiles } from './install-script.ts'
 
 export type Bootstrap = {
   readonly nodeId: string
@@ -12,12 +14,14 @@ export type Bootstrap = {
   readonly agent: AgentSource | null
 }
 
-export type AgentSource = {
-  /** An https URL, or a path on the machine. Not trusted: what comes from it has to have the digest. */
-  readonly from: string
-  /** Lower-case hex. */
-  readonly sha256: string
-}
+/** Where it comes from is not trusted: what comes has to have the digest (SHA-256, lower-case hex). */
+export type AgentSource =
+  /** Of the plane in the join string, with the token in it: the machine calls nobody else (R-038). */
+  | { readonly kind: 'plane'; readonly roots: readonly string[]; readonly builds: readonly AgentBuild[] }
+  /** `from`: an https URL, or a path on the machine. */
+  | { readonly kind: 'elsewhere'; readonly from: string; readonly sha256: string }
+
+export type AgentBuild = { readonly architecture: AgentArchitecture; readonly url: string; readonly sha256: string }
 
 /**
  * Null when it can be written into any of the formats. They quote it all the same; this check keeps characters with a meaning in
@@ -25,19 +29,37 @@ export type AgentSource = {
  */
 export const faultOfBootstrap = ({ nodeId, join, agent }: Bootstrap): string | null => {
   if (!new RegExp(nodeIdShape).test(nodeId)) return 'the name of the node is malformed'
-  if (parseJoinString(join) === null || !/^[A-Za-z0-9:/.,_[\]-]+$/.test(join)) {
+  const parsed = parseJoinString(join)
+  if (parsed === null || !/^[A-Za-z0-9:/.,_[\]-]+$/.test(join)) {
     return 'the join string holds characters that do not belong there'
   }
   if (agent === null) return null
-  if (!/^[0-9a-f]{64}$/.test(agent.sha256)) return 'the digest of the agent is 64 hex digits'
-  if (agent.from.startsWith('/')) {
-    return /^(\/[\w.+@-]+)+$/.test(agent.from)
-      ? null
-      : 'the path of the agent holds characters that do not belong there'
-  }
-  const secure = URL.canParse(agent.from) && new URL(agent.from).protocol === 'https:'
-  return secure && /^[\w:/.?&=%+@~-]+$/.test(agent.from) ? null : 'the address of the agent is an https URL or a path'
+  return agent.kind === 'plane' ? faultOfPlaneAgent(agent, parsed.url) : faultOfOtherAgent(agent)
 }
+
+const isDigest = (text: string): boolean => new RegExp(agentDigestShape).test(text)
+const pemShape = /^-----BEGIN CERTIFICATE-----\n(?:[A-Za-z0-9+/=]{1,76}\n){1,64}-----END CERTIFICATE-----\n$/
+
+const faultOfPlaneAgent = (agent: Extract<AgentSource, { kind: 'plane' }>, planeUrl: string): string | null => {
+  if (agent.roots.length === 0 || !agent.roots.every((root) => pemShape.test(root))) return 'the roots are no PEM'
+  for (const { url, sha256 } of agent.builds) {
+    if (!isDigest(sha256)) return 'the digest of the agent is 64 hex digits'
+    if (!isSecureUrl(url) || new URL(url).origin !== new URL(planeUrl).origin)
+      return 'the agent is not at the address of the plane'
+  }
+  return null
+}
+
+const faultOfOtherAgent = ({ from, sha256 }: Extract<AgentSource, { kind: 'elsewhere' }>): string | null => {
+  if (!isDigest(sha256)) return 'the digest of the agent is 64 hex digits'
+  if (from.startsWith('/')) {
+    return /^(\/[\w.+@-]+)+$/.test(from) ? null : 'the path of the agent holds characters that do not belong there'
+  }
+  return isSecureUrl(from) ? null : 'the address of the agent is an https URL or a path'
+}
+
+const isSecureUrl = (text: string): boolean =>
+  URL.canParse(text) && new URL(text).protocol === 'https:' && /^[\w:/.?&=%+@~[\]-]+$/.test(text)
 
 /** For `--join-file`, `EnvironmentFile=` and shells; to be kept 0600. The agent reads MUSTER_JOIN. */
 export const envFile = ({ nodeId, join }: Bootstrap): string =>
@@ -51,16 +73,9 @@ const aboutEnvironment = (nodeId: string, join: string): readonly string[] =>
         '# identity, given as --join-file or left at /etc/muster/join; from EnvironmentFile= only with MUSTER_JOIN_ENV_FILE=PATH.',
       ]
 
-/** Of one that joins by its hardware there is nothing to keep secret. */
-const secrecyOf = (join: string, care: string): string =>
-  parseJoinString(join)?.secret === null ? 'Holds no secret.' : `Holds a token that works once: ${care}.`
-
 const scriptPath = '/run/muster-install.sh'
 
-/**
- * User data for cloud-init. JSON strings are YAML strings, so nothing in a value can become structure. `firmware`: what the machine
- * is set up with first.
- */
+/** User data for cloud-init. `firmware`: what the machine is set up with first. */
 export const cloudInit = (
   bootstrap: Bootstrap,
   service: ServiceFiles,
@@ -90,73 +105,20 @@ const file = (path: string, content: string, permissions: string): string[] => [
   `  - path: ${JSON.stringify(path)}`,
   '    owner: "root:root"',
   `    permissions: ${JSON.stringify(permissions)}`,
-  `    content: ${JSON.stringify(content)}`,
+  ...yamlText('    content:', content),
 ]
 
-/** Files of the service, as they are in packaging/systemd. */
-export type ServiceFiles = { readonly unit: string; readonly sysusers: string; readonly journald: string }
+/** Whole lines of characters that YAML takes as they are, the first of which shows how far all are indented. */
+const blockShape = /^(?! )[\t\x20-\x7e]+(?:\n[\t\x20-\x7e]*)*[^\n]\n$/
 
-/**
- * A POSIX shell script that brings a machine in: puts the join string where the agent looks for it, installs the agent by
- * its digest, and starts the service. Safe to repeat. MUSTER_INSTALL_ROOT installs into an image instead.
- */
-export const installScript = (bootstrap: Bootstrap, service: ServiceFiles): string =>
-  [
-    '#!/bin/sh',
-    `# Muster: brings ${bootstrap.nodeId} in. ${secrecyOf(bootstrap.join, 'keep it 0600, delete it afterwards')}`,
-    'set -eu',
-    'umask 077',
-    'root=${MUSTER_INSTALL_ROOT:-}',
-    'say() { printf "muster: %s\\n" "$*" >&2; }',
-    '[ -n "$root" ] || [ "$(id -u)" = 0 ] || { say "run this as root"; exit 77; }',
-    '',
-    ...(bootstrap.agent === null ? [] : installAgent(bootstrap.agent)),
-    ...installService(service),
-    '# The shell writes it itself: no other process sees it among its arguments.',
-    'mkdir -p "$root/etc/muster"',
-    `printf "%s\\n" ${quoted(bootstrap.join)} > "$root/etc/muster/join.new"`,
-    'mv "$root/etc/muster/join.new" "$root/etc/muster/join"',
-    '',
-    'if [ -z "$root" ]; then',
-    '  systemd-sysusers',
-    '  systemctl daemon-reload',
-    '  systemctl enable muster-agent',
-    '  systemctl restart muster-agent',
-    `  say ${quoted(`${bootstrap.nodeId} is joining; see: muster agent status`)}`,
-    'else',
-    `  say ${quoted(`${bootstrap.nodeId} joins when this image starts`)}`,
-    'fi',
-    '',
-  ].join('\n')
-
-const installAgent = ({ from, sha256 }: AgentSource): string[] => [
-  'major=$(node --version 2>/dev/null | sed -n "s/^v\\([0-9]*\\)\\..*/\\1/p")',
-  'if [ -z "$root" ] && [ "${major:-0}" -lt 24 ]; then',
-  '  say "the agent needs Node 24 or newer, found ${major:-none}: install it, then run this again"; exit 69',
-  'fi',
-  'mkdir -p "$root/usr/bin"',
-  'new=$(mktemp "$root/usr/bin/.muster.XXXXXX")',
-  `trap 'rm -f "$new"' EXIT`,
-  from.startsWith('/')
-    ? `cp ${quoted(from)} "$new"`
-    : `curl --proto "=https" --tlsv1.2 --fail --silent --show-error --max-time 300 --output "$new" ${quoted(from)}`,
-  '# Where it came from is not trusted: only these bytes are installed.',
-  `printf "%s  %s\\n" ${sha256} "$new" | sha256sum --check --status || { say "the agent has another digest than ${sha256}: nothing was installed"; exit 76; }`,
-  'chmod 755 "$new"',
-  'mv "$new" "$root/usr/bin/muster"',
-  '',
-]
-
-const installService = ({ unit, sysusers, journald }: ServiceFiles): string[] => [
-  'mkdir -p "$root/etc/systemd/system" "$root/usr/lib/sysusers.d"',
-  ...writes('"$root/etc/systemd/system/muster-agent.service"', unit),
-  ...writes('"$root/usr/lib/sysusers.d/muster-agent.conf"', sysusers),
-  ...writes('"$root/etc/systemd/journald@muster-agent.conf"', journald),
-  'chmod 644 "$root/etc/systemd/system/muster-agent.service" "$root/usr/lib/sysusers.d/muster-agent.conf" "$root/etc/systemd/journald@muster-agent.conf"',
-  '',
-]
-
-const writes = (file: string, content: string): string[] => [`printf "%s" ${quoted(content)} > ${file}`]
-
-/** Always quoted: a single quote is the only character that could end the quotation. */
-const quoted = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`
+/** As lines that a person can read; else as a JSON string, which is a YAML string. Nothing in it can become structure. */
+const yamlText = (key: string, content: string): string[] =>
+  blockShape.test(content)
+    ? [
+        `${key} |`,
+        ...content
+          .split('\n')
+          .slice(0, -1)
+          .map((line) => (line === '' ? '' : `      ${line}`)),
+      ]
+    : [`${key} ${JSON.stringify(content)}`]

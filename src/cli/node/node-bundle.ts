@@ -1,19 +1,18 @@
 // What is carried to a machine: a token or a join string in a shape that provisioning takes, or an emergency credential.
 
 import * as path from 'node:path'
-import { sha256Hex } from '#platform/bytes.ts'
-import { errno, readFileIfAny } from '#platform/files.ts'
+import { readFileIfAny } from '#platform/files.ts'
 import { createFile } from '#platform/folder.ts'
 import { tokenApi } from '#wire/enrollment/token-api.ts'
 import {
-  faultOfBootstrap,
-  type AgentSource,
-  type Bootstrap,
-  cloudInit,
-  envFile,
-  installScript,
-  type ServiceFiles,
-} from './bootstrap.ts'
+  givenSource,
+  refuseForHardware,
+  refuseWithoutAgents,
+  sourceOfPlane,
+  type AgentOptions,
+} from './agent-source.ts'
+import { cloudInit, envFile, faultOfBootstrap, type AgentSource, type Bootstrap } from './bootstrap.ts'
+import { installScript, type ServiceFiles } from './install-script.ts'
 import type { Cli, GlobalOptions } from '#cli/kit/cli.ts'
 import { durationOption, nodeName } from '#cli/kit/arguments.ts'
 import { exitCodes } from '#cli/kit/exit-codes.ts'
@@ -32,46 +31,72 @@ import { firmwareProfiles, type FirmwareProfile } from './firmware.ts'
 
 type BundleFormat = 'cloud-init' | 'env' | 'script'
 
-type BundleOptions = GlobalOptions & {
-  readonly format: BundleFormat
-  readonly agentFile?: string
-  readonly agentSha256?: string
-  readonly agentUrl?: string
-  readonly replace?: boolean
-  readonly expires?: string
-  readonly profile?: string
-  readonly thisMachine?: boolean
-  readonly out?: string
-  readonly firmware?: string
-}
+type BundleOptions = GlobalOptions &
+  AgentOptions & {
+    readonly format: BundleFormat
+    readonly replace?: boolean
+    readonly expires?: string
+    readonly profile?: string
+    readonly thisMachine?: boolean
+    readonly out?: string
+    readonly firmware?: string
+  }
 
 export const nodeBundle = async (cli: Cli, options: BundleOptions, id: string): Promise<void> => {
   // Everything is checked before a token is made: a token that is never delivered is never revoked.
   const nodeId = nodeName(id)
-  const agent = agentSource(options)
+  const given = await givenSource(options)
   const firmware = firmwareIn(options)
   if (options.out !== undefined && readFileIfAny(options.out) !== null) throw taken(options.out)
   const plane = connect(cli, options)
   if (firmware !== null) await checkFirmware(plane, nodeId, firmware)
   const local = options.thisMachine === true ? null : localAddressIn((await plane.ask(caApi.bundle)).join)
   if (local !== null) throw refuseLocal(local)
-  const given = (await joinsByHardware(plane, options, nodeId))
+  const byHardware = await joinsByHardware(plane, options, nodeId)
+  const agent = given === 'undecided' ? await sourceFor(plane, options, nodeId, byHardware) : given
+  const invitation = byHardware
     ? await hardwareInvitation(plane, options, nodeId)
     : await tokenInvitation(plane, options, nodeId)
-  const bootstrap: Bootstrap = { nodeId, join: given.join, agent }
+  const bootstrap: Bootstrap = { nodeId, join: invitation.join, agent }
   const fault = faultOfBootstrap(bootstrap)
   if (fault !== null) throw unusable(fault)
   const content = render(options.format, bootstrap, firmware)
 
   const print = printer(cli, options)
-  const body = { node: nodeId, format: options.format, token: given.token, expires_at: given.expiresAt }
+  const { token, expiresAt } = invitation
+  const body = { node: nodeId, format: options.format, agent: placeOf(agent), token, expires_at: expiresAt }
   if (options.out === undefined) print.answer({ ...body, content }, () => [content.replace(/\n$/, '')])
   else {
     if (createFile(options.out, content, 0o600) === 'exists') throw taken(options.out)
     print.answer({ ...body, file: options.out }, () => [options.out ?? ''])
   }
-  for (const note of given.notes) print.note(note)
+  for (const note of invitation.notes) print.note(note)
+  if (options.format !== 'env') print.note(agentNote(agent))
   if (firmware !== null) print.note(`when it runs: muster node machine ${nodeId} --firmware ${firmware.name}`)
+}
+
+/** An env file says nothing of the agent. */
+const sourceFor = async (
+  plane: OperatorClient,
+  { agent, format }: BundleOptions,
+  nodeId: string,
+  byHardware: boolean,
+): Promise<AgentSource | null> => {
+  if (byHardware && agent === 'plane') throw refuseForHardware(nodeId)
+  if (byHardware || format === 'env') return null
+  const source = await sourceOfPlane(plane)
+  if (source === null && agent === 'plane') throw refuseWithoutAgents()
+  return source
+}
+
+const placeOf = (agent: AgentSource | null): 'image' | 'plane' | 'url' =>
+  agent === null ? 'image' : agent.kind === 'plane' ? 'plane' : 'url'
+
+const agentNote = (agent: AgentSource | null): string => {
+  if (agent === null) return 'the agent has to be in the image, at /usr/bin/muster (muster domain agents)'
+  if (agent.kind === 'elsewhere') return `the machine gets the agent from ${agent.from}, by its digest`
+  const architectures = agent.builds.map(({ architecture }) => architecture).join(', ')
+  return `the machine fetches the agent from the plane, by its digest (${architectures})`
 }
 
 /** What a machine joins with, and what a person has to know about it. */
@@ -164,34 +189,6 @@ const render = (format: BundleFormat, bootstrap: Bootstrap, firmware: FirmwarePr
     case 'cloud-init':
       return cloudInit(bootstrap, serviceFiles(), firmware)
   }
-}
-
-const agentSource = (options: BundleOptions): AgentSource | null => {
-  const { agentFile, agentSha256, agentUrl } = options
-  if (agentUrl === undefined) {
-    if (agentFile === undefined && agentSha256 === undefined) return null
-    throw usageFailure('The digest of an agent needs --agent-url: where the machine gets it.')
-  }
-  const sha256 =
-    agentSha256?.toLowerCase().replace(/^sha256:/, '') ?? (agentFile === undefined ? null : digestOf(agentFile))
-  if (sha256 === null) throw usageFailure('The agent is installed by digest: give --agent-sha256 or --agent-file.')
-  const agent = { from: agentUrl, sha256 }
-  const fault = faultOfBootstrap({ nodeId: 'n', join: sampleJoin, agent })
-  if (fault !== null) throw usageFailure(`That cannot be installed from: ${fault}.`)
-  return agent
-}
-
-/** For judging the rest before there is a token. */
-const sampleJoin = `muster1,https://localhost,local,sha256:${'0'.repeat(64)},-`
-
-const digestOf = (file: string): string => {
-  try {
-    const content = readFileIfAny(file)
-    if (content !== null) return sha256Hex(content)
-  } catch (error) {
-    throw usageFailure(`${file} cannot be read: ${errno(error) ?? 'unknown trouble'}.`)
-  }
-  throw usageFailure(`There is no file ${file}; npm run build:agent makes one.`)
 }
 
 const serviceFiles = (): ServiceFiles => {

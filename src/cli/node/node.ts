@@ -66,9 +66,10 @@ export const declareNode = (node: Command, cli: Cli): void => {
     'What a node joins with, ready for provisioning: cloud-init, env file or script',
     [
       ['muster node bundle gpu-001 --format env --out gpu-001.env', 'the agent is in the image already'],
+      ['muster node bundle gpu-001 --format cloud-init', 'fetches the agent from the plane, by its digest'],
       [
-        'muster node bundle gpu-001 --format cloud-init --agent-url https://files.example/muster-agent.mjs --agent-file dist/muster-agent.mjs',
-        'installs the agent by its digest',
+        'muster node bundle gpu-001 --format script --agent-url https://files.example/muster-linux-x64.gz --agent-file dist/muster-linux-x64.gz',
+        'fetches it from elsewhere, by its digest',
       ],
       ['muster node bundle hpc-201 --format env', 'of a profile that joins by hardware: no secret, for the image'],
     ],
@@ -77,8 +78,14 @@ export const declareNode = (node: Command, cli: Cli): void => {
       new Option('--format <format>', 'what to make').choices(['cloud-init', 'env', 'script']).makeOptionMandatory(),
     )
     .option('--firmware <name>', 'a firmware profile that cloud-init applies first: slice-vm or baremetal')
-    .option('--agent-url <url>', 'where the machine gets the agent: https, or a path on it')
-    .option('--agent-file <file>', 'the agent to install, for its digest (npm run build:agent)')
+    .addOption(
+      new Option(
+        '--agent <where>',
+        'where the machine gets the agent; default: from the plane, if that hands it out (muster domain agents) and the machine has a token',
+      ).choices(['plane', 'image']),
+    )
+    .option('--agent-url <url>', 'where else the machine gets the agent: https, or a path on it')
+    .option('--agent-file <file>', 'the agent to install, for its digest')
     .option('--agent-sha256 <hex>', 'its digest')
     .option('--replace', 'may take the place of an active node')
     .option('--expires <duration>', 'how long the token is good, such as 30m')

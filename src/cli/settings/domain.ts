@@ -2,7 +2,7 @@
 
 import type { Command } from 'commander'
 import type { Cli, GlobalOptions } from '#cli/kit/cli.ts'
-import { noun, performs, verb } from '#cli/kit/verb.ts'
+import { lists, loads, noun, performs, verb } from '#cli/kit/verb.ts'
 import type { Static } from 'typebox'
 import { issuanceApi } from '#wire/identity/issuance-api.ts'
 import { DomainBody, settingsApi, type DomainView } from '#wire/settings/settings-api.ts'
@@ -32,6 +32,11 @@ export const declareDomain = (domain: Command, cli: Cli): void => {
   ])
   performs(cli, set, domainSet)
   declareDomainNames(domain, cli)
+
+  const agents = verb(domain, 'agents', 'List the agents that machines may fetch from the plane', [
+    ['muster domain agents', 'with their digests; they lie in the folder of muster plane --agents'],
+  ])
+  loads(cli, lists(agents), async () => (await import('./domain-agents.ts')).domainAgents)
 }
 
 const domainShow = async (cli: Cli, options: GlobalOptions): Promise<void> => {

@@ -5,9 +5,20 @@ import type { IssuerId, NodeId } from './node.ts'
 export const roles = ['viewer', 'operator', 'platform-admin'] as const
 export type Role = (typeof roles)[number]
 
-export type Principal = Anonymous | NodePrincipal | OperatorPrincipal
+export type Principal = Anonymous | TokenPrincipal | NodePrincipal | OperatorPrincipal
 
 export type Anonymous = { readonly kind: 'anonymous'; readonly source: string }
+
+/** A machine that has no identity yet and brings an enrollment token that it could enrol with now. */
+export type TokenPrincipal = {
+  readonly kind: 'token'
+  /** Of the token, never its secret. */
+  readonly id: string
+  /** The node it was made for; null: a token of the domain. */
+  readonly node: NodeId | null
+  readonly expiresAtMs: number
+  readonly source: string
+}
 
 export type NodePrincipal = {
   readonly kind: 'node'
@@ -45,6 +56,8 @@ export const actorOf = (principal: Principal): string => {
   switch (principal.kind) {
     case 'anonymous':
       return 'anonymous'
+    case 'token':
+      return `token:${principal.id}`
     case 'node':
       return `node:${principal.id}`
     case 'operator':

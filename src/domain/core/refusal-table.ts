@@ -172,6 +172,12 @@ export const refusals = {
     next: 'If that was not this machine, look at the journal: muster journal list --type host.enrolled; else make a new one' },
   TOKEN_NOT_FOUND: { status: 404, fault: 'caller', retry: 'operator',
     message: 'There is no token of that id.', next: 'List what there is: muster token list' },
+  AGENT_NOT_FOUND: { status: 404, fault: 'caller', retry: 'operator',
+    message: 'This plane hands out no agent with that digest.',
+    next: 'See which it hands out (muster domain agents), and make a new bundle: muster node bundle ID' },
+  DOWNLOADS_SPENT: { status: 429, fault: 'caller', retry: 'operator',
+    message: 'The agent has been fetched too often with this credential.',
+    next: 'With a token, make a new bundle: muster node bundle ID; with a certificate, wait for the time in Retry-After' },
 
   // the names of the plane
   NAME_NOT_FOUND: { status: 404, fault: 'caller', retry: 'operator',
@@ -294,6 +300,9 @@ export const refusals = {
   RATE_LIMITED: { status: 429, fault: 'caller', retry: 'later',
     message: 'Too many failing attempts.',
     next: 'Wait for the time in Retry-After, and check the credential meanwhile' },
+  RANGE_NOT_SATISFIABLE: { status: 416, fault: 'caller', retry: 'wrong-request',
+    message: 'The range begins behind the end of the file.',
+    next: 'Content-Range has the length; ask from the beginning, or for nothing more' },
   BUSY: { status: 503, fault: 'plane', retry: 'later',
     message: 'The plane is working through many requests.', next: 'Try again after the time in Retry-After' },
   TOO_LARGE: { status: 413, fault: 'caller', retry: 'wrong-request',

@@ -33,6 +33,21 @@ export const judgeToken = (token: Row<Token> | null, nowMs: number, toleranceMs:
   }
 }
 
+/** A token that its machine could enrol with now; null: any other. `node`: that of its scope, if it has one. */
+export const usableToken = (
+  token: Row<Token> | null,
+  node: Row<Node> | null,
+  nowMs: number,
+  toleranceMs: number,
+): Token | null => {
+  const judged = judgeToken(token, nowMs, toleranceMs)
+  if ('code' in judged || judged.method !== 'token' || judged.state !== 'unused') return null
+  const { value } = judged.token
+  if (value.scope.kind === 'domain') return value
+  if (node === null || node.value.tenure !== value.scope.tenure) return null
+  return ['revoked', 'quarantined'].includes(node.value.membership.kind) ? null : value
+}
+
 /** `claimants`: every node that holds any of the reported addresses. A revoked node counts only where no other has them. */
 export const judgeHardware = (
   reported: HardwareIdentity,

@@ -14,6 +14,7 @@ import type { HttpRequest, SharedAddress } from '#platform/http-server.ts'
 import { openTlsListener } from '#platform/tls-listener.ts'
 import type { Duplex, SecuredSocket } from '#platform/tls-server.ts'
 import type { Balancers } from '#platform/proxied-server.ts'
+import type { TokenAuthn } from '#plane/authn/enrollment-token.ts'
 import type { NodeAuthn } from '#plane/authn/node-certificate.ts'
 import type { ChannelServer } from '#plane/channel/channel-server.ts'
 import type { ServerIdentity } from '#plane/authority/authority.ts'
@@ -24,6 +25,7 @@ import { headerMistake } from '#plane/http/header-rules.ts'
 import { httpApp, type MachineCalls } from '#plane/http/http-app.ts'
 import { faultRefusal, type Refused } from '#plane/http/http-reply.ts'
 import { sourceAddress } from '#platform/caller-address.ts'
+import type { Route } from '#plane/http/route.ts'
 import { judgeStanding } from '#plane/http/standing-gate.ts'
 import { matchUpgrade } from '#plane/http/upgrade-route.ts'
 import type { Timers } from '#platform/timers.ts'
@@ -31,6 +33,7 @@ import type { Timers } from '#platform/timers.ts'
 export type NodeListenerParts = {
   readonly calls: MachineCalls
   readonly authn: NodeAuthn
+  readonly tokenAuthn: TokenAuthn
   readonly channels: ChannelServer
   readonly identity: ServerIdentity
   readonly roots: readonly string[]
@@ -55,9 +58,17 @@ const tlsOptions = ({ keyPem, chainPem }: ServerIdentity, roots: readonly string
 })
 
 export const openNodeListener = async (timers: Timers, parts: NodeListenerParts): Promise<NodeListener> => {
-  const { calls, authn, limits } = parts
-  const authenticate = (request: HttpRequest, source: string): Promise<Principal | Refusal> =>
-    authn(request.socket as SecuredSocket, source, () => evidenceIn(request.headers))
+  const { calls, authn, tokenAuthn, limits } = parts
+  const authenticate = async (
+    request: HttpRequest,
+    source: string,
+    { access }: Pick<Route, 'access'>,
+  ): Promise<Principal | Refusal> => {
+    const principal = await authn(request.socket as SecuredSocket, source, () => evidenceIn(request.headers))
+    // A certificate that proves nothing here, such as a program's, is refused whatever else its holder brings.
+    const isNobody = principal.kind === 'anonymous' && access === 'machine'
+    return isNobody ? tokenAuthn(request.headers.authorization, source) : principal
+  }
   const app = httpApp({ ...calls, callers: 'machines', authenticate })
   await app.ready()
 

@@ -7,6 +7,7 @@ import type { Balancers } from '#platform/proxied-server.ts'
 import { troubleOf } from '#plane/http/http-reply.ts'
 import { withStore, type Core } from '#plane/core/core.ts'
 import { openDenyList } from '#plane/authn/deny-list.ts'
+import { openTokenAuthn } from '#plane/authn/enrollment-token.ts'
 import { openNodeAuthn } from '#plane/authn/node-certificate.ts'
 import { openChannelParts, type ChannelParts } from '#plane/channel/channel-parts.ts'
 import { openChannelServer } from '#plane/channel/channel-server.ts'
@@ -26,6 +27,9 @@ import { openProgramLists, type ProgramLists } from '#plane/programs/program-lis
 import { programRoutes } from '#plane/programs/program-routes.ts'
 import { openSteadyTime } from '#plane/core/steady-time.ts'
 import { bundleRoutes } from '#plane/ca/ca-routes.ts'
+import { openAgentDownloads } from '#plane/enrollment/agent-downloads.ts'
+import { openAgentFiles } from '#plane/enrollment/agent-files.ts'
+import { agentDownloadRoutes, type AgentRouteParts } from '#plane/enrollment/agent-routes.ts'
 import { enrollRoutes } from '#plane/enrollment/enroll-routes.ts'
 import { claimRoutes } from '#plane/federation/peer-domain-routes.ts'
 import type { Route } from '#plane/http/route.ts'
@@ -54,7 +58,9 @@ export type NodeServerParts = {
   readonly balancers: Balancers | null
   readonly correlation: () => string
   readonly settings: () => DomainSettings
-  readonly metrics: Pick<Metrics, 'refused' | 'reported' | 'agents'>
+  /** Of these the first that is there has the agents that are handed out. */
+  readonly agentFolders: readonly string[]
+  readonly metrics: Pick<Metrics, 'refused' | 'reported' | 'agents' | 'agentSent'>
   readonly alerting: Pick<Alerting, 'onRefusal' | 'watch'>
   readonly lived: LivedTime
   /** Null: no order that waits for the store keeps this node out. */
@@ -71,11 +77,12 @@ export type NodeRouteParts = {
   readonly limits: NodeLimits
   readonly channel: Pick<ChannelParts, 'peerBook' | 'secondHolders' | 'probe'>
   readonly copiedImages: CopiedImages
+  readonly agents: AgentRouteParts
 }
 
 /** What machines may ask of the plane. The order is that of the API's description. */
 export const nodeRoutes = (core: Core, parts: NodeRouteParts): readonly Route[] => {
-  const { issuer, recovery, programs, programLists, domainName, urls, limits, channel, copiedImages } = parts
+  const { issuer, recovery, programs, programLists, domainName, urls, limits, channel, copiedImages, agents } = parts
   const { anonymousBudget, admission, writeLimit } = limits
   const { peerBook, secondHolders, probe } = channel
   const issuing = { issuer, recovery, domainName, urls, writeLimit, secondHolders, copiedImages }
@@ -86,6 +93,7 @@ export const nodeRoutes = (core: Core, parts: NodeRouteParts): readonly Route[] 
     ...programRoutes(core, { programs, lists: programLists, writeLimit }),
     ...claimRoutes(core, limits.anonymousBudget),
     ...bundleRoutes(core.clock, issuer, programs, domainName),
+    ...agentDownloadRoutes(agents),
   ]
 }
 
@@ -93,6 +101,9 @@ export const nodeRoutes = (core: Core, parts: NodeRouteParts): readonly Route[] 
 const connectionsPerNode = 32
 /** Looked at that often; a list is made when it is due or something was denied. */
 const programListsEveryMs = 5000
+const agentFilesEveryMs = 30_000
+/** To all machines together: beside a boot storm it costs a tenth of what the storm does (npm run bench downloads). */
+const agentBytesPerSecond = 32 * 1024 * 1024
 /** What a restart loses of the lived time, at most. */
 const livedEveryMs = 300_000
 
@@ -131,6 +142,12 @@ export const openNodeServer = async (core: Core, parts: NodeServerParts) => {
   alerting.watch(listLengthSource(programLists, domainName))
   const unlistedOutputs = followListedOutputs(core)
 
+  const agentFiles = openAgentFiles(parts.agentFolders, log)
+  const downloads = openAgentDownloads(core, {
+    replicas: () => store.replicas.count(),
+    bytesPerSecond: () => agentBytesPerSecond,
+    onEnd: (outcome) => metrics.agentSent(outcome),
+  })
   const routes = nodeRoutes(core, {
     issuer: authority,
     recovery,
@@ -141,6 +158,7 @@ export const openNodeServer = async (core: Core, parts: NodeServerParts) => {
     limits,
     channel,
     copiedImages,
+    agents: { files: agentFiles, downloads },
   })
   const calls: MachineCalls = {
     routes,
@@ -165,6 +183,7 @@ export const openNodeServer = async (core: Core, parts: NodeServerParts) => {
       secondHolders: channel.secondHolders,
       barred: parts.barred,
     }),
+    tokenAuthn: openTokenAuthn(core, { settings, anonymousBudget: limits.anonymousBudget }),
     channels: openChannelServer(core, { channel, sightings, denyList, urls }),
     identity: authority.serverIdentity(),
     roots: authority.roots(),
@@ -186,6 +205,7 @@ export const openNodeServer = async (core: Core, parts: NodeServerParts) => {
     },
     { name: 'program lists', where: 'each', everyMs: programListsEveryMs, run: () => programLists.settle() },
     unlistedOutputs,
+    { name: 'agents to hand out', where: 'each', everyMs: agentFilesEveryMs, run: () => agentFiles.look() },
     { name: 'sightings', where: 'each', everyMs: sightingsEveryMs, run: () => sightings.look() },
     { name: 'counted refusals', where: 'each', everyMs: 10_000, run: () => recordCounted(core, limits) },
     {
@@ -212,6 +232,7 @@ export const openNodeServer = async (core: Core, parts: NodeServerParts) => {
     limits,
     sightingJudge,
     copiedImages,
+    agentFiles,
     denyList,
     programLists,
     upkeep,

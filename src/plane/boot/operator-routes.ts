@@ -21,6 +21,8 @@ import { operatorReceiptRoutes } from '#plane/revocation/receipt-routes.ts'
 import { operatorSchedulingRoutes } from '#plane/fleet/scheduling-routes.ts'
 import { operatorStatusRoutes } from '#plane/ca/certificate-status-routes.ts'
 import { operatorStoreRoutes } from '#plane/continuity/store-routes.ts'
+import type { AgentFiles } from '#plane/enrollment/agent-files.ts'
+import { operatorAgentRoutes } from '#plane/enrollment/agent-routes.ts'
 import { operatorTokenRoutes } from '#plane/enrollment/token-routes.ts'
 import { operatorVClusterRoutes } from '#plane/fleet/vcluster-routes.ts'
 import type { Route } from '#plane/http/route.ts'
@@ -59,6 +61,7 @@ export type OperatorRouteParts = {
   /** Where they find all of it: what join strings and repair bundles carry, with the trust to go there. */
   readonly urls: () => PlaneUrls
   readonly planeNames: PlaneNames
+  readonly agentFiles: AgentFiles
   readonly recoverability: () => Promise<RecoverabilityCounts>
   readonly health: HealthSources
 }
@@ -66,7 +69,7 @@ export type OperatorRouteParts = {
 export const operatorRoutes = (core: Core, parts: OperatorRouteParts): readonly Route[] => {
   const { authority, programs, programLists, recovery, channels, peers, receipts, cutOffs, arrivals, nodeUrl, urls } =
     parts
-  const { revocationLists, journalWatch, keySeal, keyBook, planeNames, recoverability, health } = parts
+  const { revocationLists, journalWatch, keySeal, keyBook, planeNames, agentFiles, recoverability, health } = parts
   return [
     ...operatorNodeRoutes(core, { channels, peers, recoverability }),
     ...operatorNodeActions(core, { channels, peers, receipts, recovery, urls, cutOffs }),
@@ -77,6 +80,7 @@ export const operatorRoutes = (core: Core, parts: OperatorRouteParts): readonly 
     ...operatorAllocationRoutes(core),
     ...operatorVClusterRoutes(core, { channels, peers }),
     ...operatorTokenRoutes(core, { issuer: authority, urls }),
+    ...operatorAgentRoutes(agentFiles, urls),
     ...operatorPolicyRoutes(core, authority),
     ...operatorNameRoutes(core, { authority, planeNames, urls }),
     ...operatorCaRoutes(core, { authority, programs, channels, urls, cutOffs }),

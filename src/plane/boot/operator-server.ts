@@ -31,6 +31,7 @@ import { openApiDocument } from '#plane/http/openapi.ts'
 import { notReady, readyBut } from './readiness.ts'
 import type { PlaneNames } from '#plane/settings/plane-names.ts'
 import type { ProgramLists } from '#plane/programs/program-lists.ts'
+import type { AgentFiles } from '#plane/enrollment/agent-files.ts'
 import type { TurnedAway } from './turned-away.ts'
 import type { Balancers } from '#platform/proxied-server.ts'
 import type { Core } from '#plane/core/core.ts'
@@ -54,6 +55,7 @@ export type OperatorServerParts = {
   readonly urls: () => PlaneUrls
   readonly recovery: Pick<RecoveryAuthority, 'roots' | 'statementKeys'>
   readonly planeNames: PlaneNames
+  readonly agentFiles: AgentFiles
   readonly recoverability: () => Promise<RecoverabilityCounts>
   readonly version: string
   readonly correlation: () => string
@@ -110,6 +112,7 @@ export const openOperatorServer = async (
     nodeUrl: () => parts.urls().node,
     urls: parts.urls,
     planeNames: parts.planeNames,
+    agentFiles: parts.agentFiles,
     recoverability: parts.recoverability,
     health,
   })

@@ -16,7 +16,7 @@ import type { PostgresTarget } from '#platform/postgres.ts'
 import { isIP } from '#platform/resolve-name.ts'
 import { optionName } from '#platform/setting.ts'
 import { noSettingsFile, readSettingsFile } from '#platform/settings-file.ts'
-import { processors } from '#platform/this-process.ts'
+import { processors, programFolder } from '#platform/this-process.ts'
 import { leadsToItself } from '#wire/core/join-string.ts'
 import { loopbackAddress } from '#plane/http/host-rule.ts'
 import { webhookTarget, type WebhookTarget } from '#plane/webhook/webhook-target.ts'
@@ -49,6 +49,8 @@ export type PlaneConfig = {
   readonly connectionsPerSource: number | null
   /** Threads that shake hands with machines; 0: the main one does. */
   readonly tlsThreads: number
+  /** Of these the first that is there has the agents that machines are handed. */
+  readonly agentFolders: readonly string[]
   /** Names and addresses of the server certificates; nodes get the first as the plane's address. */
   readonly serverNames: readonly string[]
   readonly issuerKey: 'file' | 'memory'
@@ -129,8 +131,9 @@ const givenConfig = (given: Given): GivenConfig => {
   const alertWebhook = usable(webhookIn(values))
   if (store === null || problems.length > 0) return { config: null, values, problems, file }
   const replica = store.kind === 'postgres' ? replicaNumber(given.env[replicaVariable]) : null
+  const dataFolder = path.resolve(values.data.value)
   const config: PlaneConfig = {
-    dataFolder: path.resolve(values.data.value),
+    dataFolder,
     store,
     replicas: values.replicas.value,
     replica,
@@ -141,6 +144,7 @@ const givenConfig = (given: Given): GivenConfig => {
     proxyFrom: values.proxyFrom.value,
     connectionsPerSource: values.connectionsPerSource.value,
     tlsThreads: values.tlsThreads.value ?? usualTlsThreads(replica),
+    agentFolders: agentFolders(values.agents.value, dataFolder),
     serverNames: values.serverName.value,
     issuerKey: values.issuerKey.value,
     sealKeyFile: values.sealKey.value,
@@ -248,6 +252,12 @@ const webhookIn = (values: PlaneValues): WebhookTarget | null | Problem => {
 
 /** One, which shakes hands about as fast as the main thread decides; replicas on one machine share its processors already. */
 const usualTlsThreads = (replica: number | null): number => (replica === null && processors() > 1 ? 1 : 0)
+
+/** In the data folder, beside the executable, or where the package of the plane puts them. */
+const agentFolders = (given: string | null, dataFolder: string): readonly string[] =>
+  given === null
+    ? [path.join(dataFolder, 'agents'), path.join(programFolder(), 'agents'), '/usr/share/muster/agents']
+    : [path.resolve(given)]
 
 /** The names of its certificates, and the other hosts of its listeners. */
 export const namesConfig = (

@@ -170,6 +170,14 @@ export const planeSettings = {
     unset: '1 with two processors or more, and 0 in replicas of --replicas',
     change: 'To 0 to save about 14 MiB; more than 1 helps only where many nodes join at once.',
   }),
+  agents: pathSetting(null, {
+    value: 'folder',
+    variable: 'MUSTER_AGENTS',
+    meaning: 'Folder with the agents that machines may fetch: muster-linux-x64.gz, muster-linux-arm64.gz',
+    unset:
+      'the first that is there of `agents` in the data folder, `agents` beside the executable and /usr/share/muster/agents',
+    change: 'Where they are kept elsewhere. `muster domain agents` says what is handed out.',
+  }),
   issuerKey: choiceSetting(['file', 'memory'], 'file', {
     value: 'kind',
     variable: 'MUSTER_ISSUER_KEY',

@@ -37,16 +37,22 @@ export const recordRefusal = async (core: RecordingCore, budgets: RefusalBudgets
   const budget = known !== null || actor.startsWith('node:') ? budgets.authenticatedBudget : budgets.anonymousBudget
   if (budget.charge(source) === 'over' || refusal.about?.journaled === true) return
   const by: Attribution = { actor: known === null ? actor : actorOf(known), source, correlation }
-  const about =
-    known !== null && known.kind === 'node'
-      ? { node: known.id, epoch: known.epoch, issuer: known.credential.issuer, serial: known.credential.serial, token }
-      : { node, token }
-  await write(core, by, 'refused', about, {
+  await write(core, by, 'refused', aboutCaller(known, { node, token }), {
     code: refusal.code,
     detail: refusal.detail === null ? null : boundedText(refusal.detail),
     attempt: `${call.method} ${call.path ?? '?'}`,
     ...hardwareShown(refusal),
   })
+}
+
+type Concerned = { readonly node: string | null; readonly token: string | null }
+
+/** `otherwise`: what the refusal itself says. */
+const aboutCaller = (known: Principal | null, otherwise: Concerned) => {
+  if (known !== null && known.kind === 'token') return { node: known.node, token: known.id }
+  if (known === null || known.kind !== 'node') return otherwise
+  const { issuer, serial } = known.credential
+  return { node: known.id, epoch: known.epoch, issuer, serial, token: otherwise.token }
 }
 
 /** A caller may report as many addresses as it likes; the journal takes a few. */

@@ -14,6 +14,8 @@ export const authorise = (
       return null
     case 'node-itself':
       return nodeItself(principal, params, inQuarantine === true)
+    case 'machine':
+      return machine(principal)
     case 'viewer':
     case 'operator':
     case 'platform-admin':
@@ -22,6 +24,13 @@ export const authorise = (
         ? null
         : refuse('ROLE_FORBIDDEN', `needs ${access}, has ${principal.role}`)
   }
+}
+
+const machine = (principal: Principal): Refusal | null => {
+  if (principal.kind === 'token') return null
+  if (principal.kind !== 'node')
+    return refuse('CLIENT_CERT_REQUIRED', 'or an enrollment token of this domain, as Authorization: Bearer enroll_...')
+  return principal.evidenceOnly ? refuse('NODE_QUARANTINED') : null
 }
 
 const nodeItself = (

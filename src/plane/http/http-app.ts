@@ -21,6 +21,7 @@ import {
   type ReplyOptions,
   type RouteConfig,
 } from './http-reply.ts'
+import { sendFile } from './send-file.ts'
 import { queryReader } from './query-values.ts'
 import { duplicateKeys, secretName, secretRefusal, unfitRequest } from './request-text.ts'
 import type { Route } from './route.ts'
@@ -103,7 +104,7 @@ const addRoute = (app: FastifyInstance, options: HttpAppOptions, route: Route): 
   const readQuery = route.query === undefined ? null : queryReader(route.query)
   const admitted = (request: FastifyRequest, reply: FastifyReply) => admit(options, route, request, reply)
   app.route({
-    method: route.method,
+    method: route.kind === 'file' ? ['GET', 'HEAD'] : route.method,
     url: route.path,
     config: { always: route.always === true || route.cutOff === true } satisfies RouteConfig,
     schema: {
@@ -186,16 +187,21 @@ const answerCall = async (options: HttpAppOptions, route: Route, request: Fastif
     await admit(options, route, request, reply)
     if (reply.sent) return reply
   }
-  return outcome.kind === 'answer'
-    ? sendAnswer(options, request, reply, outcome)
-    : sendRefusal(options, request, reply, outcome)
+  switch (outcome.kind) {
+    case 'answer':
+      return sendAnswer(options, request, reply, outcome)
+    case 'file':
+      return sendFile(options, request, reply, outcome)
+    case 'refused':
+      return sendRefusal(options, request, reply, outcome)
+  }
 }
 
 /** No route has this address and method. A route for every other method of every address would be a tenth of a plane's start. */
 const refuseUnknown = (options: HttpAppOptions, request: FastifyRequest, reply: FastifyReply) => {
   const there = routesAt(options.routes, request.url.replace(/\?.*/s, ''))
   const [route] = there
-  const methods = there.map(({ method }) => method as string)
+  const methods = there.flatMap(({ method, kind }) => (kind === 'file' ? ['GET', 'HEAD'] : [method as string]))
   // The router also refuses parameters that are too long.
   if (route === undefined || methods.includes(request.method))
     return sendRefusal(options, request, reply, refuse('NOT_FOUND'))

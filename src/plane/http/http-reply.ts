@@ -22,7 +22,7 @@ export type ReplyOptions = {
   readonly trouble: () => StoreTrouble | null
   readonly callers: Callers
   readonly standing: () => Standing
-  /** Null: who was let in may still be answered. Asked when the answer is there: it may have taken a while. */
+  /** Null: who was let in may still be answered. */
   readonly withdrawn?: (principal: Principal) => Refusal | null
   /** Called for every refusal, in the turn in which it is answered. */
   readonly onRefusal: (refused: Refused) => void
@@ -90,14 +90,19 @@ export const notNow = (options: ReplyOptions, request: FastifyRequest): Refusal 
   return judgeStanding(options.standing(), options.callers, about)
 }
 
+/** Null: what was found may still be said to this caller. It may have taken a while to find. */
+export const notAllowedNow = (options: ReplyOptions, request: FastifyRequest): Refusal | null => {
+  const principal = principalOf(request)
+  return notNow(options, request) ?? (principal === null ? null : (options.withdrawn?.(principal) ?? null))
+}
+
 export const sendAnswer = (
   options: ReplyOptions,
   request: FastifyRequest,
   reply: FastifyReply,
   { status, body, contentType, etag }: Answer,
 ): FastifyReply => {
-  const principal = principalOf(request)
-  const no = notNow(options, request) ?? (principal === null ? null : (options.withdrawn?.(principal) ?? null))
+  const no = notAllowedNow(options, request)
   if (no !== null) return sendRefusal(options, request, reply, no)
   reply.headers({
     'cache-control': etag === undefined ? 'no-store' : 'no-cache',
@@ -119,7 +124,7 @@ export const sendAnswer = (
 const isPieces = (body: object): body is AsyncIterable<string> => Symbol.asyncIterator in body
 
 /** RFC 9110, 13.1.2: a list, compared without regard to `W/`. */
-const hasAlready = (ifNoneMatch: string | undefined, etag: string): boolean =>
+export const hasAlready = (ifNoneMatch: string | undefined, etag: string): boolean =>
   ifNoneMatch !== undefined &&
   ifNoneMatch.split(',').some((one) => one.trim() === '*' || one.trim().replace(/^W\//, '') === etag)
 

@@ -6,7 +6,7 @@ import type { Endpoint } from '#wire/core/endpoint.ts'
 import { EmptyRequest, ReasonRequest } from '#wire/core/shapes.ts'
 
 type Json = Record<string, unknown>
-type Status = 400 | 401 | 403 | 404 | 409 | 413 | 421 | 429 | 503
+type Status = 400 | 401 | 403 | 404 | 409 | 413 | 416 | 421 | 429 | 503
 
 const described: Readonly<Record<Status, { readonly name: string; readonly what: string }>> = {
   400: { name: 'BadRequest', what: 'The request does not fit its schema, or a value in it cannot be used' },
@@ -15,6 +15,7 @@ const described: Readonly<Record<Status, { readonly name: string; readonly what:
   404: { name: 'NotFound', what: 'What the request names does not exist' },
   409: { name: 'Conflict', what: 'The state of what the request names does not allow it' },
   413: { name: 'TooLarge', what: 'The body is longer than 64 KiB' },
+  416: { name: 'RangeNotSatisfiable', what: 'The range lies beyond the end; Content-Range has the length' },
   421: { name: 'WrongHost', what: 'The Host or Origin is not one that this listener answers' },
   429: { name: 'TooManyRequests', what: 'Too many attempts: wait for the time in Retry-After' },
   503: { name: 'Unavailable', what: 'Not now: try again, after the time in Retry-After where there is one' },
@@ -67,6 +68,8 @@ const canGive = (status: Status, declared: Endpoint, byOperators: boolean): bool
       return method !== 'GET' || declared.kind === 'upgrade'
     case 413:
       return body !== undefined
+    case 416:
+      return declared.kind === 'file'
     case 421:
       return byOperators
     // Guessed keys, and what machines may ask for in a while.

@@ -24,6 +24,11 @@ export const openApiDocument = (version: string, listeners: readonly DescribedLi
   components: {
     securitySchemes: {
       operatorKey: { type: 'http', scheme: 'bearer', description: 'An operator key, `muster_key_` and 43 characters' },
+      enrollmentToken: {
+        type: 'http',
+        scheme: 'bearer',
+        description: 'An enrollment token, `enroll_` and 43 characters',
+      },
       clientCertificate: { type: 'mutualTLS', description: 'The certificate of the node named in the path' },
     },
     responses: {
@@ -73,6 +78,7 @@ const operation = (declared: Endpoint, listener: DescribedListener): Json => {
 
 const success = (declared: Endpoint): Json => {
   const { example } = declared
+  if (declared.kind === 'file') return fileAnswers
   if (declared.kind === 'upgrade') return { 101: { description: 'The connection is a channel now' } }
   const described =
     declared.answer === undefined
@@ -81,12 +87,20 @@ const success = (declared: Endpoint): Json => {
   return { [example?.status ?? 200]: described, ...(declared.mayBeUnready === true && { 503: described }) }
 }
 
+const fileAnswers: Json = {
+  200: { description: 'All of it', content: { 'application/gzip': {} } },
+  206: { description: 'The range that was asked for', content: { 'application/gzip': {} } },
+  304: { description: 'The caller has it already' },
+}
+
 const security = (access: Access): Json => {
   switch (access) {
     case 'anyone':
       return { security: [] }
     case 'node-itself':
       return { security: [{ clientCertificate: [] }] }
+    case 'machine':
+      return { security: [{ clientCertificate: [] }, { enrollmentToken: [] }] }
     case 'viewer':
     case 'operator':
     case 'platform-admin':

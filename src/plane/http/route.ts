@@ -2,12 +2,20 @@
 // without a handler nor a handler without a declaration compiles, and a test walks them all.
 
 import type { Attribution } from '#domain/core/change.ts'
-import { actorOf, type NodePrincipal, type OperatorPrincipal, type Principal } from '#domain/core/principal.ts'
+import {
+  actorOf,
+  type NodePrincipal,
+  type OperatorPrincipal,
+  type Principal,
+  type TokenPrincipal,
+} from '#domain/core/principal.ts'
 import type { Refusal } from '#domain/core/refusal.ts'
+import type { HttpResponse } from '#platform/http-server.ts'
+import type { SendOutcome } from '#platform/send-bytes.ts'
 import type { AgentEvidence } from '#wire/core/agent-evidence.ts'
 import type { AnswerOf, BodyOf, Endpoint, Endpoints, Immutable, ParamsOf, QueryOf } from '#wire/core/endpoint.ts'
 
-export type Route = Endpoint & { handle(call: Call): Promise<Answer | Refusal> }
+export type Route = Endpoint & { handle(call: Call): Promise<Answer | FileAnswer | Refusal> }
 
 export type Call = {
   readonly principal: Principal
@@ -31,7 +39,9 @@ type PrincipalOf<A extends Endpoint['access']> = A extends 'anyone'
   ? Principal
   : A extends 'node-itself'
     ? NodePrincipal
-    : OperatorPrincipal
+    : A extends 'machine'
+      ? NodePrincipal | TokenPrincipal
+      : OperatorPrincipal
 
 export type Answer<T = unknown> = {
   readonly kind: 'answer'
@@ -50,8 +60,29 @@ export const answer = <T extends object | string>(body: T, status: Answer['statu
   body,
 })
 
+/** A file that is sent as it is, whole or a range of it (send-file.ts). */
+export type FileAnswer = {
+  readonly kind: 'file'
+  readonly contentType: string
+  /** Strong: names these bytes and no others. */
+  readonly etag: string
+  readonly bytes: number
+  /** Called when bytes of it are to be sent, and for nothing else. */
+  begin(): Promise<FileSending | Refusal>
+}
+
+export type FileSending = {
+  readonly kind: 'sending'
+  /** Called once. Writes the bytes from `from` to the one before `end` behind the headers, and never rejects. */
+  send(response: HttpResponse, from: number, end: number): Promise<SendOutcome>
+}
+
+type HandlerAnswer<E extends Endpoint> = E extends { readonly kind: 'file' }
+  ? FileAnswer
+  : Answer<Immutable<AnswerOf<E>>>
+
 type Handlers<G extends Endpoints> = {
-  readonly [K in keyof G]: (call: CallOf<G[K]>) => Promise<Answer<Immutable<AnswerOf<G[K]>>> | Refusal>
+  readonly [K in keyof G]: (call: CallOf<G[K]>) => Promise<HandlerAnswer<G[K]> | Refusal>
 }
 
 export const serve = <const G extends Endpoints>(endpoints: G, handlers: Handlers<G>): readonly Route[] => {

@@ -5,6 +5,7 @@ import { collectDefaultMetrics, Counter, Registry } from 'prom-client'
 import { refusals, type RefusalCode } from '#domain/core/refusal-table.ts'
 import { headerTroubles, type HeaderTrouble } from '#platform/proxied-server.ts'
 import { cutReasons, type CutReason } from '#platform/connections.ts'
+import { sendOutcomes, type SendOutcome } from '#platform/send-bytes.ts'
 import { deliveryOutcomes, type DeliveryOutcome } from '#plane/webhook/deliver-alerts.ts'
 import { counted, countCommits } from './count-commits.ts'
 import { openAgentMetrics } from './agent-gauges.ts'
@@ -35,6 +36,8 @@ export type Metrics = {
   /** A request whose caller hung up before it was complete. */
   aborted(listener: ListenerName): void
   delivered(outcome: DeliveryOutcome): void
+  /** A download of the agent has ended. */
+  agentSent(outcome: SendOutcome): void
   readonly status: StatusMeasures
   /** What agents report, for sums over them. */
   readonly agents: AgentFigures
@@ -123,6 +126,7 @@ const openCounters = (
     'Requests whose caller hung up before they were complete, by listener',
     'listener',
   )
+  const downloads = labelled('muster_agent_downloads_total', 'Downloads of the agent, by how they ended', 'outcome')
   const reports = new Counter({ name: 'muster_reports_total', help: 'Reports of agents taken', registers })
   for (const code of Object.keys(refusals)) counted(refused, { code })
   for (const trouble of headerTroubles) counted(unproxied, { trouble })
@@ -131,6 +135,7 @@ const openCounters = (
     for (const reason of cutReasons) counted(cuts, { listener, reason })
   }
   for (const outcome of deliveryOutcomes) counted(deliveries, { outcome })
+  for (const outcome of sendOutcomes) counted(downloads, { outcome })
   for (const outcome of ['passed', 'failed', 'refused']) counted(rehearsals, { outcome })
   return {
     refused(code, path = null) {
@@ -144,5 +149,6 @@ const openCounters = (
     cut: (listener, reason) => cuts.inc({ listener, reason }),
     aborted: (listener) => aborted.inc({ listener }),
     delivered: (outcome) => deliveries.inc({ outcome }),
+    agentSent: (outcome) => downloads.inc({ outcome }),
   }
 }

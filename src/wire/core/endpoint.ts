@@ -9,6 +9,8 @@ export type Access =
   | 'anyone'
   /** A node, for itself: the `{id}` of the path has to be its own. */
   | 'node-itself'
+  /** Any node with its certificate; a machine that has none yet, with an enrollment token as `Authorization: Bearer`. */
+  | 'machine'
   /** An operator with at least this role. */
   | Role
 
@@ -27,8 +29,11 @@ export type Endpoint = {
   readonly cutOff?: true
   /** A node in quarantine may call it too, once a repair bundle has given it a certificate. */
   readonly inQuarantine?: true
-  /** `upgrade`: the path is taken over by the WebSocket channel instead of being answered. */
-  readonly kind?: 'upgrade'
+  /**
+   * `upgrade`: the path is taken over by the WebSocket channel instead of being answered. `file`: it is answered with the bytes of a
+   * file, to HEAD too, and in part where a range is asked for.
+   */
+  readonly kind?: 'upgrade' | 'file'
   readonly params?: TSchema
   readonly query?: TSchema
   readonly body?: TSchema

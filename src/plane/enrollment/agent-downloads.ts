@@ -1,0 +1,139 @@
+// What downloads of the agent may cost: so many at a time, so many for one caller, and so many bytes a second. A caller that finds no
+// place is given a time to come back.
+
+import { actorOf, type NodePrincipal, type TokenPrincipal } from '#domain/core/principal.ts'
+import { refuse, type Refusal } from '#domain/core/refusal.ts'
+import type { Clock } from '#platform/clock.ts'
+import type { Log } from '#platform/log.ts'
+import { sendBytes, type SendOutcome } from '#platform/send-bytes.ts'
+import { openSourceShares, sourceOf } from '#platform/source-shares.ts'
+import type { Timers } from '#platform/timers.ts'
+import type { FileSending } from '#plane/http/route.ts'
+import { openBandwidth } from '#plane/limits/bandwidth.ts'
+import { openRetrySpacing } from '#plane/limits/retry-times.ts'
+import type { AgentFile } from './agent-files.ts'
+
+export type AgentDownloads = {
+  /** Takes a place, which is given back when all is sent or the caller is gone. */
+  begin(file: AgentFile, caller: DownloadCaller): Promise<FileSending | Refusal>
+}
+
+export type DownloadCaller = NodePrincipal | TokenPrincipal
+
+export type DownloadParts = {
+  /** Over how many planes a caller may spread what it asks for. */
+  readonly replicas: () => number
+  readonly bytesPerSecond: () => number
+  readonly onEnd: (outcome: SendOutcome) => void
+}
+
+export const downloadLimits = {
+  atOnce: 20,
+  /** One that was cut off may not have been noticed yet when its caller comes back. */
+  atOncePerCaller: 2,
+  /** With one token, as long as it lives; with a certificate, in an hour. A download that goes on where it ended is another. */
+  perCaller: 10,
+  /** Of several planes, each allows its share, and this at least: a balancer may send a caller to the same one each time. */
+  perCallerAtLeast: 4,
+} as const
+
+const hourMs = 3_600_000
+const shortestWaitMs = 1000
+
+type DownloadCore = { readonly clock: Clock; readonly timers: Timers; readonly log: Log }
+
+export const openAgentDownloads = (core: DownloadCore, parts: DownloadParts): AgentDownloads => {
+  const { clock, timers, log } = core
+  const spacing = openRetrySpacing(clock)
+  const bandwidth = openBandwidth(clock, timers, parts.bytesPerSecond)
+  const bySource = openSourceShares(null)
+  const byCaller = openSourceShares(downloadLimits.atOncePerCaller)
+  const spent = openSpent(clock)
+  let under = 0
+
+  const enter = (source: string, caller: string): (() => void) | null => {
+    const free = downloadLimits.atOnce - under
+    if (free <= 0 || !byCaller.fits(caller, free) || !bySource.fits(source, free)) return null
+    under += 1
+    bySource.add(source)
+    byCaller.add(caller)
+    return () => {
+      under -= 1
+      bySource.remove(source)
+      byCaller.remove(caller)
+    }
+  }
+  const busy = (bytes: number): Refusal => {
+    const apartMs = (bytes * 1000) / parts.bytesPerSecond()
+    const detail = 'as many agents as the plane sends at a time are under way'
+    return { ...refuse('BUSY', detail), retryAfterMs: spacing.nextMs(shortestWaitMs + apartMs, apartMs) }
+  }
+  const mostOf = (): number =>
+    Math.max(downloadLimits.perCallerAtLeast, Math.ceil(downloadLimits.perCaller / parts.replicas()))
+
+  return {
+    async begin(file, caller) {
+      const name = actorOf(caller)
+      const refused = spent.refusal(name, mostOf())
+      if (refused !== null) return refused
+      const { content } = file
+      const leave = enter(placeOf(caller), name)
+      if (leave === null) return busy(content.bytes)
+      const letGo = content.hold()
+      if (letGo === null || !(await content.isUnchanged())) {
+        letGo?.()
+        leave()
+        return { ...refuse('UNAVAILABLE', 'the agent is being replaced'), retryAfterMs: shortestWaitMs }
+      }
+      spent.count(name, caller.kind === 'token' ? caller.expiresAtMs : clock.nowMs() + hourMs)
+      return {
+        kind: 'sending',
+        async send(response, from, end) {
+          const source = { read: content.read, pace: (bytes: number) => bandwidth.take(bytes) }
+          const outcome = await sendBytes(core, response, source, from, end).catch((error: unknown) => {
+            log.error({ err: error, file: file.name }, 'an agent could not be read')
+            return 'failed' as const
+          })
+          letGo()
+          leave()
+          parts.onEnd(outcome)
+          log.info(
+            { to: name, from: caller.source, file: file.name, bytes: end - from, outcome },
+            'agent download ended',
+          )
+          return outcome
+        },
+      }
+    },
+  }
+}
+
+/** Nodes that have proven who they are do not share the places of their address: a fleet behind one is not limited by it. */
+const placeOf = (caller: DownloadCaller): string => (caller.kind === 'node' ? actorOf(caller) : sourceOf(caller.source))
+
+/** How often each caller has begun a download. In memory: a restart counts anew, and a token does not live long. */
+const openSpent = (clock: Clock) => {
+  const counts = new Map<string, { count: number; readonly untilMs: number }>()
+  let prunedMs = clock.nowMs()
+  const prune = (nowMs: number): void => {
+    if (Math.abs(nowMs - prunedMs) < 60_000) return
+    prunedMs = nowMs
+    for (const [name, { untilMs }] of counts) if (nowMs >= untilMs) counts.delete(name)
+  }
+  return {
+    refusal(name: string, most: number): Refusal | null {
+      const nowMs = clock.nowMs()
+      const known = counts.get(name)
+      if (known === undefined || nowMs >= known.untilMs || known.count < most) return null
+      const refusal = refuse('DOWNLOADS_SPENT', `it may be fetched ${most} times here`)
+      return name.startsWith('token:') ? refusal : { ...refusal, retryAfterMs: known.untilMs - nowMs }
+    },
+    count(name: string, untilMs: number): void {
+      const nowMs = clock.nowMs()
+      prune(nowMs)
+      const known = counts.get(name)
+      if (known === undefined || nowMs >= known.untilMs) counts.set(name, { count: 1, untilMs })
+      else known.count += 1
+    },
+  }
+}
