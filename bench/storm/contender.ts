@@ -3,11 +3,12 @@
 import { cleanup, type Scope } from '../../test/process/cleanup.ts'
 import type { Database } from '../database.ts'
 import { startLoadClient, type Order } from '../load-client.ts'
-import { makeTokens, startPlane } from '../plane-process.ts'
+import { makeTokens, startPlane, type PlaneProcess } from '../plane-process.ts'
 import { cpuMs, machineCpuMs } from '../process-cost.ts'
 
 export type Contender = {
   readonly name: string
+  readonly plane: PlaneProcess
   readonly replicas: number
   /** What every process spends while the machines do one thing. */
   run(order: Order): Promise<Phase>
@@ -75,6 +76,7 @@ export const startContender = async (t: Scope, entrant: Entrant, count: number):
   })
   return {
     name,
+    plane,
     replicas,
     async run(order) {
       const before = cost()

@@ -5,6 +5,8 @@ import * as fs from 'node:fs'
 import * as os from 'node:os'
 import * as path from 'node:path'
 import { after, describe, test } from 'node:test'
+import { promisify } from 'node:util'
+import { execFile } from 'node:child_process'
 import { gunzipSync } from 'node:zlib'
 import { downloadLimits } from '#plane/enrollment/agent-downloads.ts'
 import { activeNode } from '../process/active-node.ts'
@@ -18,9 +20,12 @@ import {
   standIn,
   type Asked,
 } from '../process/fetch-agent.ts'
+import { withPeer } from '../peers/peer.ts'
 import { rawNode } from '../process/raw-node.ts'
+import { tempFolder } from '../process/temp-folder.ts'
 import { sharedPlane } from '../process/shared-plane.ts'
 
+const run = promisify(execFile)
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'muster-agents-'))
 after(() => fs.rmSync(folder, { recursive: true, force: true }))
 const agent = putAgent(folder, 'muster-linux-x64.gz', standIn('0.5.0'))
@@ -91,6 +96,37 @@ for (const threads of [onMainThread, onAnotherThread])
       const posted = await fetched(agent.digest, { token, method: 'POST' })
       assert.deepEqual([posted.status, posted.headers['allow']], [405, 'GET, HEAD'])
       assert.equal(codeOf(await fetched(absent, { token })), 'AGENT_NOT_FOUND')
+    })
+
+    test('curl goes on where it ended', async (t) => {
+      const curl = withPeer(t, 'curl')
+      if (curl === null) return
+      const target = await shared().target()
+      const work = tempFolder(t)
+      const [roots, header, file] = ['roots', 'header', 'agent'].map((name) => path.join(work, name)) as [
+        string,
+        string,
+        string,
+      ]
+      fs.writeFileSync(roots, target.roots.join(''))
+      fs.writeFileSync(header, `Authorization: Bearer ${await secretFor('dl-curl')}\n`, { mode: 0o600 })
+      fs.writeFileSync(file, large.bytes.subarray(0, large.bytes.length - 1000))
+      const args = [
+        '-q',
+        '-sS',
+        '--fail',
+        '--cacert',
+        roots,
+        '--header',
+        `@${header}`,
+        '--continue-at',
+        '-',
+        '--output',
+        file,
+      ]
+      const said = ['--write-out', '%{http_code} %{size_download}', `${target.url}/v1/agent/${large.digest}`]
+      assert.equal((await run(curl, [...args, ...said])).stdout, '206 1000')
+      assert.ok(fs.readFileSync(file).equals(large.bytes))
     })
 
     test('no machine and one reader fill the plane: beyond a share there is a time to come back, and a place that is left is taken', async () => {

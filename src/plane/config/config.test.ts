@@ -25,6 +25,13 @@ test('a plane with a name for other machines that listens for this one only is w
   assert.deepEqual(warningsFor({ serverName: ['192.0.2.10'], proxyFrom: ['127.0.0.1'] }), [])
 })
 
+test('agents are handed out from the folder that is given, else from the first of the usual ones', () => {
+  assert.deepEqual(planeConfig({ agents: '/srv/agents' }, {}).agentFolders, ['/srv/agents'])
+  assert.deepEqual(planeConfig({}, { MUSTER_AGENTS: '/srv/other' }).agentFolders, ['/srv/other'])
+  const usual = planeConfig({ data: '/srv/data' }, {}).agentFolders
+  assert.deepEqual([usual[0], usual.at(-1)], ['/srv/data/agents', '/usr/share/muster/agents'])
+})
+
 test('load balancers are listed one by one or in one variable, and what is none is said at start', () => {
   const listed = (options: object, env: Record<string, string> = {}): number =>
     planeConfig({ ...options }, env).proxyFrom.length
