@@ -56,6 +56,18 @@ test('several nodes are revoked only as planned, each with its receipt, and the 
   assert.match(again.err, /PLAN_USED/)
 })
 
+test('how far a plan is can be asked while it is applied, and says nothing before and after', async (t) => {
+  const { ok, plan, apply, call } = await setUp(t)
+  await ok('node', 'enroll', 'gpu-001')
+  const { id } = await plan('node', 'drain', 'gpu-001', '--plan')
+  const idle = { done: null, of: null }
+  const progress = async () => (await call('viewer', 'GET', `/v1/plans/${id}/progress`)).body
+  assert.deepEqual(await progress(), idle)
+  await apply(id)
+  assert.deepEqual(await progress(), idle)
+  assert.equal((await call('viewer', 'GET', '/v1/plans/none/progress')).body.code, 'PLAN_NOT_FOUND')
+})
+
 test('a plan computed before a change and applied after it is refused with what changed, and does nothing', async (t) => {
   const { ok, plan, muster, call } = await setUp(t)
   for (const id of ['gpu-001', 'gpu-002']) await ok('node', 'enroll', id)

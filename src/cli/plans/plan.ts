@@ -126,7 +126,7 @@ export const requestApply = async (
   if (kind !== null && action !== kind) {
     throw usageFailure(`${id} is a plan for something else: ${action}.`, `muster plan apply ${id}`)
   }
-  showApplied(cli, options, [await askApply(cli, connect(cli, options), { id, effects: [] })])
+  showApplied(cli, options, [await askApply(cli, connect(cli, options), id)])
 }
 
 const applyAll = async (
@@ -136,18 +136,22 @@ const applyAll = async (
   planned: readonly PlanView[],
 ): Promise<void> => {
   const applied: PlanApplied[] = []
-  for (const plan of planned) applied.push(await askApply(cli, plane, plan))
+  for (const plan of planned) applied.push(await askApply(cli, plane, plan.id))
   showApplied(cli, options, applied)
 }
 
-const askApply = (
-  cli: Cli,
-  plane: OperatorClient,
-  { id, effects }: Pick<PlanView, 'id' | 'effects'>,
-): Promise<PlanApplied> =>
-  withElapsed(cli, effects.length === 0 ? 'applying' : `applying to ${effects.length}`, () =>
-    plane.ask(planApi.apply, { params: { id }, timeoutMs }),
+const askApply = (cli: Cli, plane: OperatorClient, id: string): Promise<PlanApplied> => {
+  const params = { id }
+  return withElapsed(
+    cli,
+    'applying',
+    () => plane.ask(planApi.apply, { params, timeoutMs }),
+    async () => {
+      const { done, of } = await plane.ask(planApi.progress, { params })
+      return done === null ? null : `${done} of ${of}`
+    },
   )
+}
 
 const showApplied = (cli: Cli, options: GlobalOptions, applied: readonly PlanApplied[]): void => {
   const steps = applied.flatMap((one) => one.steps)

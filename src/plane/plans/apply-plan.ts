@@ -50,6 +50,7 @@ export const applyPlan = async (
   parts: PlanParts,
   id: string,
   by: Attribution,
+  onStep: () => void = () => {},
 ): Promise<Applied | Refusal> => {
   const marked = await commitDecision(core, async () => {
     const plan = await core.store.get('plan', id)
@@ -60,20 +61,26 @@ export const applyPlan = async (
   })
   if (isRefusal(marked)) return marked
   const { plan } = marked
-  return { kind: 'applied', plan, steps: await stepsOf(core, parts, plan, by) }
+  return { kind: 'applied', plan, steps: await stepsOf(core, parts, plan, by, onStep) }
 }
 
-const stepsOf = async (core: PlanCore, parts: PlanParts, plan: Plan, by: Attribution): Promise<readonly StepDone[]> => {
+const stepsOf = async (
+  core: PlanCore,
+  parts: PlanParts,
+  plan: Plan,
+  by: Attribution,
+  onStep: () => void,
+): Promise<readonly StepDone[]> => {
   const { authority, channels } = parts
   const { action, effects } = plan
   switch (action.kind) {
     case 'revoke-nodes':
     case 'decommission-nodes':
-      return ofNodes(core, parts, action, effects, by)
+      return ofNodes(core, parts, action, effects, by, onStep)
     case 'purge-nodes':
-      return ofPurge(core, action, effects, by)
+      return ofPurge(core, action, effects, by, onStep)
     case 'change-nodes':
-      return sideBySide(effects, (line) => changeAsPlanned(core, parts, nodeIn(line), action.change, line, by))
+      return sideBySide(effects, (line) => changeAsPlanned(core, parts, nodeIn(line), action.change, line, by), onStep)
     case 'revoke-token':
       return one(`token ${action.token}`, await revokeToken(core, action.token, by))
     case 'delete-vcluster': {
@@ -126,6 +133,7 @@ const ofPurge = async (
   { nodes, reason }: Extract<PlanAction, { kind: 'purge-nodes' }>,
   effects: readonly PlanEffect[],
   by: Attribution,
+  onStep: () => void,
 ): Promise<readonly StepDone[]> => {
   const steps: StepDone[] = []
   const factsOf = new Map(effects.map((line) => [line.subject, line.facts]))
@@ -136,6 +144,7 @@ const ofPurge = async (
       facts.includes(versionFact(version)) ? null : refuse('PLAN_STALE', `${subject} has been changed meanwhile`),
     )
     steps.push(...one(subject, outcome))
+    onStep()
   }
   return steps
 }
@@ -151,6 +160,7 @@ const ofNodes = async (
   action: NodesAction,
   effects: readonly PlanEffect[],
   by: Attribution,
+  onStep: () => void,
 ): Promise<readonly StepDone[]> => {
   const onlyIf = onlyAsPlanned(effects, (node) =>
     action.kind === 'revoke-nodes' ? revocationOf(node) : decommissioningOf(node, action.force),
@@ -166,16 +176,22 @@ const ofNodes = async (
       outcome: isRefusal(done) ? done : { kind: 'done', receipt: done.receipt },
     }
   }
-  return sideBySide([...new Set(action.nodes)], step)
+  return sideBySide([...new Set(action.nodes)], step, onStep)
 }
 
 const sideBySide = async <T>(
   items: readonly T[],
   step: (item: T) => Promise<StepDone>,
+  onStep: () => void,
 ): Promise<readonly StepDone[]> => {
+  const counted = async (item: T): Promise<StepDone> => {
+    const done = await step(item)
+    onStep()
+    return done
+  }
   const steps: StepDone[] = []
   for (let start = 0; start < items.length; start += atOnce) {
-    steps.push(...(await Promise.all(items.slice(start, start + atOnce).map(step))))
+    steps.push(...(await Promise.all(items.slice(start, start + atOnce).map(counted))))
   }
   return steps
 }

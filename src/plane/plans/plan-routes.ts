@@ -11,8 +11,9 @@ import { changeIn, type NodeSelection } from '#wire/plans/node-changes.ts'
 import { planApi, planView, type PlanActionBody, type PlanApplied } from '#wire/plans/plan-api.ts'
 import { attributionOf, answer, type CallOf, type Route, serve } from '#plane/http/route.ts'
 
-export const operatorPlanRoutes = (core: PlanCore, parts: PlanParts): readonly Route[] =>
-  serve(planApi, {
+export const operatorPlanRoutes = (core: PlanCore, parts: PlanParts): readonly Route[] => {
+  const underWay: UnderWay = new Map()
+  return serve(planApi, {
     compute: async (call) => {
       const action = actionIn(call.body.action)
       if (isRefusal(action)) return action
@@ -23,15 +24,36 @@ export const operatorPlanRoutes = (core: PlanCore, parts: PlanParts): readonly R
       const plan = await core.store.get('plan', call.params.id)
       return plan === null ? refuse('PLAN_NOT_FOUND', call.params.id) : answer(planView(plan.value))
     },
-    apply: (call) => apply(core, parts, call),
+    progress: async (call) => {
+      const { id } = call.params
+      if ((await core.store.get('plan', id)) === null) return refuse('PLAN_NOT_FOUND', id)
+      return answer(underWay.get(id) ?? { done: null, of: null })
+    },
+    apply: (call) => apply(core, parts, underWay, call),
   })
+}
 
-const apply = async (core: PlanCore, parts: PlanParts, call: CallOf<typeof planApi.apply>) => {
+/** Plans that this replica applies now. */
+type UnderWay = Map<string, { done: number; readonly of: number }>
+
+const apply = async (core: PlanCore, parts: PlanParts, underWay: UnderWay, call: CallOf<typeof planApi.apply>) => {
   const { id } = call.params
   const plan = await core.store.get('plan', id)
   if (plan === null) return refuse('PLAN_NOT_FOUND', id)
-  const done = forbidden(call, plan.value.action) ?? (await applyPlan(core, parts, id, attributionOf(call)))
-  return isRefusal(done) ? done : answer(planAppliedView(done, core.store.replicas.count()))
+  const no = forbidden(call, plan.value.action)
+  if (no !== null) return no
+  const progress = { done: 0, of: plan.value.effects.length }
+  const onStep = (): void => {
+    progress.done++
+    underWay.set(id, progress)
+  }
+  try {
+    const done = await applyPlan(core, parts, id, attributionOf(call), onStep)
+    return isRefusal(done) ? done : answer(planAppliedView(done, core.store.replicas.count()))
+  } finally {
+    // Of two calls only one has steps; the other must not end its count.
+    if (underWay.get(id) === progress) underWay.delete(id)
+  }
 }
 
 /** Who may not do it without a plan may not do it with one, and has none computed either. */

@@ -98,6 +98,9 @@ export const PlanApplied = Type.Object({
 })
 export type PlanApplied = Static<typeof PlanApplied>
 
+/** `GET /v1/plans/{id}/progress`; null: the replica that answers is not applying it. */
+const PlanProgress = Type.Object({ done: orNull(Type.Integer()), of: orNull(Type.Integer()) })
+
 export const planView = ({ id, action, effects, by, computedAtMs, expiresAtMs, applied }: Plan): PlanView => ({
   id,
   action: action.kind,
@@ -126,6 +129,14 @@ export const planApi = {
     summary: 'A plan as it was shown',
     params: IdParams,
     answer: PlanView,
+  }),
+  progress: endpoint({
+    method: 'GET',
+    path: '/v1/plans/:id/progress',
+    access: 'viewer',
+    summary: 'How many steps of a plan are done while it is being applied, as the replica that applies it knows it',
+    params: IdParams,
+    answer: PlanProgress,
   }),
   apply: endpoint({
     method: 'POST',
