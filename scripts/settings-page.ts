@@ -20,6 +20,7 @@ const head = `# Settings
 Every setting there is, with its values, its default and when to change it.
 
 - [\`muster plane\`](#muster-plane), [\`muster agent run\`](#muster-agent-run) and [\`muster agent helper\`](#muster-agent-helper): set on the machine.
+- [Commands of operators](#commands-of-operators): which plane they call.
 - [Profiles](#profiles), [the domain](#the-domain) and [vClusters](#vclusters): set with commands, kept in the store, the same for all replicas.
 - What the owner of a host allows its agent, \`agent.toml\`, is in [HELPER.md](HELPER.md#agenttoml).
 
@@ -68,6 +69,7 @@ export const settingsPage = (): string =>
       'The join string is no setting: it is in the file that `join_file` names, or in the variable `MUSTER_JOIN`. `MUSTER_JOIN_ENV_FILE` names the file that set that variable, for deletion after use.',
     ),
     process('muster agent helper', helperSettings, 'Set by its unit, as options or variables.', 'no-file'),
+    operatorCommands,
     profiles(),
     `## The domain
 
@@ -92,6 +94,28 @@ in [FLEET.md](FLEET.md).
       ),
     ),
   ].join('\n')
+
+const operatorCommands = [
+  '## Commands of operators',
+  '',
+  'Which plane a command calls, and with which key. `--data` goes before `MUSTER_URL`; with a URL the key has to be named.',
+  '',
+  table(
+    ['option', 'variable', 'meaning', 'default'],
+    [
+      [
+        '`--data`',
+        '`MUSTER_DATA`',
+        'data folder of a plane on this machine',
+        `\`data\` of \`${usualPlaneFile}\`, else \`./data\``,
+      ],
+      ['`--url`', '`MUSTER_URL`', 'a plane elsewhere: `https://HOST:PORT`', 'none: the socket in the data folder'],
+      ['`--ca`', '`MUSTER_CA`', 'root certificates to verify the URL against', 'those of the system'],
+      ['`--key-file`', '`MUSTER_KEY_FILE`', 'file with the operator key', '`admin.key` in the data folder'],
+      ['', '`NO_COLOR`', 'no colours, if it is set', ''],
+    ],
+  ),
+].join('\n')
 
 const anyProfile: Rule = { takes: 'the name of a profile', fits: () => true }
 
@@ -166,7 +190,7 @@ export const leftOverNotes = (): readonly string[] =>
     ] as const
   ).flatMap(([rules, notes]) => Object.keys(notes).filter((key) => !Object.hasOwn(rules, key)))
 
-export const table = (head: readonly string[], rows: readonly (readonly string[])[]): string => {
+export function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
   const line = (cells: readonly string[]): string =>
     `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`
   return [line(head), line(head.map(() => '---')), ...rows.map(line), ''].join('\n')

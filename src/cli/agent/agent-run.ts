@@ -23,9 +23,10 @@ export const agentRun = async (cli: Cli, options: AgentRunOptions): Promise<void
     return checkAgent(cli, options, await givenConfigOf(cli, options))
   }
   // First, so that Ctrl-C ends a process that waits for its standard input.
-  const config = await agentConfigOf(cli, options)
+  const { config, file } = await usableConfigOf(cli, options)
   const signal = stopSignal()
   const log = openLog(config.logLevel, 'agent')
+  if (file !== null) log.info({ file }, 'settings were read from a file')
   const { clock, timers, random } = cli
   const nudging = openNudging()
   onNudgeSignal(nudging.fire)
@@ -47,10 +48,12 @@ export const agentRun = async (cli: Cli, options: AgentRunOptions): Promise<void
 
 const longestJoin = 4096
 
-const agentConfigOf = async (cli: Cli, options: AgentRunOptions): Promise<AgentConfig> => {
-  const { config, problems } = await givenConfigOf(cli, options)
-  if (config === null) throw usageFailure(`${problems[0] ?? ''}.`, 'muster agent run --help')
-  return config
+type UsableConfig = { readonly config: AgentConfig; readonly file: string | null }
+
+const usableConfigOf = async (cli: Cli, options: AgentRunOptions): Promise<UsableConfig> => {
+  const { config, file, problems } = await givenConfigOf(cli, options)
+  if (config === null) throw usageFailure(`${problems[0] ?? ''}.`, 'muster agent run --check-config')
+  return { config, file: file?.file ?? null }
 }
 
 const givenConfigOf = (cli: Cli, options: AgentRunOptions): Promise<GivenAgentConfig> =>

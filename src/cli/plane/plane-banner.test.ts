@@ -18,7 +18,7 @@ const ready = {
   warnings: ['the sealing key lies beside what it seals'],
 }
 
-const alone = { isDefault: true, shared: false }
+const alone = { isDefault: true, shared: false, file: null }
 
 test('the banner has the addresses, the root and commands that enrol a first node', () => {
   const text = planeBanner(planeReadyBody(ready), './muster', alone).join('\n')
@@ -44,8 +44,18 @@ test('a plane that is called localhost says how another machine reaches it; one 
   assert.doesNotMatch(planeBanner(named, './muster', alone).join('\n'), /No other machine/)
 })
 
+test('a plane that is set up by a file names it, and what to write into it', () => {
+  const file = '/etc/muster/plane.toml'
+  const text = planeBanner(planeReadyBody(ready), 'muster', { ...alone, file }).join('\n')
+  assert.match(text, /^settings +\/etc\/muster\/plane\.toml\n/)
+  assert.match(
+    text,
+    /in \/etc\/muster\/plane\.toml:\n\n {4}node_listen = "0\.0\.0\.0:8443"\n {4}server_name = \["NAME"\]\n/,
+  )
+})
+
 test('for another data folder it says how commands find it', () => {
-  const lines = planeBanner(planeReadyBody(ready), 'muster', { isDefault: false, shared: false })
+  const lines = planeBanner(planeReadyBody(ready), 'muster', { isDefault: false, shared: false, file: null })
   assert.ok(lines.includes(`    export MUSTER_DATA='/srv/it'\\''s'`))
   const again = `    muster plane --data '/srv/it'\\''s' --node-listen 0.0.0.0:8443 --server-name NAME`
   assert.ok(lines.includes(again), 'it is started again where no variable is set')
@@ -53,7 +63,7 @@ test('for another data folder it says how commands find it', () => {
 
 test('a plane that found its domain made says where the key of the administrator is', () => {
   const other = planeReadyBody({ ...ready, firstRun: false, adminKeyHere: false, socketPath: '' })
-  const text = planeBanner(other, 'muster', { isDefault: true, shared: true }).join('\n')
+  const text = planeBanner(other, 'muster', { isDefault: true, shared: true, file: null }).join('\n')
   assert.match(text, /made by another plane/)
   assert.match(text, /MUSTER_KEY_FILE/)
   assert.match(text, /operators +http:\/\/127\.0\.0\.1:8440\n/)

@@ -41,13 +41,19 @@ export const planeReadyBody = (ready: PlaneReady): PlaneReadyBody => ({
   warnings: ready.warnings,
 })
 
-/** `isDefault`: commands find this data folder without options. `shared`: other replicas may have made the domain. */
+/**
+ * `isDefault`: commands find this data folder without options. `shared`: other replicas may have made the domain. `file`: the
+ * settings file that was read.
+ */
+export type BannerAbout = { readonly isDefault: boolean; readonly shared: boolean; readonly file: string | null }
+
 export const planeBanner = (
   body: PlaneReadyBody,
   program: string,
-  { isDefault, shared }: { readonly isDefault: boolean; readonly shared: boolean },
+  { isDefault, shared, file }: BannerAbout,
 ): string[] => [
   ...renderFacts([
+    ...(file === null ? [] : [['settings', file] as const]),
     ['domain', body.domain],
     ['data', `${body.data}${body.first_run ? ' (made now)' : ''}`],
     ...(body.replicas === 1 ? [] : [['planes', `${body.replicas}, on the same ports`] as const]),
@@ -77,15 +83,24 @@ export const planeBanner = (
     : []),
   `    ${program} node list`,
   '',
-  ...(leadsToItself(body.node_url)
-    ? [
-        `No other machine can use ${body.node_url}. For one, stop this plane and start it with a name or address it has there:`,
-        '',
-        `    ${program} plane${isDefault ? '' : ` --data ${shellWord(body.data)}`} --node-listen 0.0.0.0:8443 --server-name NAME`,
-        '',
-      ]
-    : []),
+  ...(leadsToItself(body.node_url) ? howOthersReach(body, program, isDefault, file) : []),
 ]
+
+const howOthersReach = (
+  { node_url: url, data }: PlaneReadyBody,
+  program: string,
+  isDefault: boolean,
+  file: string | null,
+): string[] => {
+  const none = `No other machine can use ${url}. For one, stop this plane and`
+  if (file !== null) {
+    const lines = ['    node_listen = "0.0.0.0:8443"', '    server_name = ["NAME"]']
+    return [`${none} start it again with a name or address it has there in ${file}:`, '', ...lines, '']
+  }
+  const folder = isDefault ? '' : ` --data ${shellWord(data)}`
+  const command = `    ${program} plane${folder} --node-listen 0.0.0.0:8443 --server-name NAME`
+  return [`${none} start it with a name or address it has there:`, '', command, '']
+}
 
 /** Whether commands find it without options. */
 export const isDefaultData = ({ value, source }: Resolved<string>): boolean =>

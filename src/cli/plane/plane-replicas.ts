@@ -1,7 +1,13 @@
 // Several replicas on one machine, on the same ports: this process makes the domain if necessary, settles the ports, starts the
 // replicas and restarts any that ends. It serves no calls.
 
-import { planeEnvironment, replicaVariable, type PlaneConfig, type PlaneValues } from '#plane/config/config.ts'
+import {
+  planeEnvironment,
+  replicaVariable,
+  type GivenConfig,
+  type PlaneConfig,
+  type PlaneValues,
+} from '#plane/config/config.ts'
 import type { ListenAddress } from '#plane/config/settings.ts'
 import { initialisePlane } from '#plane/foundation/foundation.ts'
 import { openLog, type Log } from '#platform/log.ts'
@@ -24,7 +30,7 @@ export const runReplicas = async (
   cli: Cli,
   options: GlobalOptions,
   config: PlaneConfig,
-  values: PlaneValues,
+  { values, file }: Pick<GivenConfig, 'values' | 'file'>,
 ): Promise<void> => {
   const stop = stopSignal()
   const log = openLog(config.logLevel, 'plane')
@@ -50,7 +56,9 @@ export const runReplicas = async (
     if (!stop.aborted) {
       const body = bannerOf(ready, { firstRun, rootKeyFile })
       const isDefault = isDefaultData(values.data)
-      printer(cli, options).item(body, () => planeBanner(body, cli.program, { isDefault, shared: true }))
+      printer(cli, options).item(body, () =>
+        planeBanner(body, cli.program, { isDefault, shared: true, file: file?.file ?? null }),
+      )
     }
     await Promise.all(first.map(({ number, child }) => keepRunning(cli, log, stop, number, child, start)))
   } catch (error) {

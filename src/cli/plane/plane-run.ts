@@ -18,24 +18,25 @@ export const plane = async (cli: Cli, options: PlaneOptions): Promise<void> => {
   }
   const given = readGivenConfig(options, cli.env)
   const { values } = given
+  const file = given.file?.file ?? null
   const isDefault = isDefaultData(values.data)
   let config: PlaneConfig | undefined
   const onReady = (ready: PlaneReady): void => {
     const body = planeReadyBody(ready)
     printer(cli, options).item(body, () =>
-      planeBanner(body, cli.program, { isDefault, shared: config?.store.kind === 'postgres' }),
+      planeBanner(body, cli.program, { isDefault, shared: config?.store.kind === 'postgres', file }),
     )
   }
   try {
     config = usableConfig(given)
     if (config.replicas > 1) {
       const { runReplicas } = await import('./plane-replicas.ts')
-      return await runReplicas(cli, options, config, values)
+      return await runReplicas(cli, options, config, given)
     }
     // A replica ends with its parent, also when the parent is killed.
     const stop = config.replica === null ? stopSignal() : AbortSignal.any([stopSignal(), inputEnded()])
     await runPlane(config, onReady, stop)
   } catch (error) {
-    throw planeTrouble(error, config === undefined ? {} : { config })
+    throw planeTrouble(error, config === undefined ? {} : { config, file })
   }
 }

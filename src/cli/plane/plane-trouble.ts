@@ -10,16 +10,23 @@ import { Failure, usageFailure } from '#cli/kit/failure.ts'
 import { defaultDataFolder } from '#cli/kit/connection.ts'
 import { shellWord } from '#cli/kit/printable.ts'
 
-/** `config`: what it was started with, where it came that far. `help`: of the command, where that is not `plane`. */
-type PlaneRun = { readonly config?: PlaneConfig; readonly help?: string }
+/**
+ * `config`: what it was started with, where it came that far. `file`: the settings file of that, if there was one. `help`: of the
+ * command, where that is not `plane`.
+ */
+type PlaneRun = { readonly config?: PlaneConfig; readonly file?: string | null; readonly help?: string }
 
-export const planeTrouble = (error: unknown, { config, help = 'muster plane --help' }: PlaneRun = {}): unknown => {
+export const planeTrouble = (
+  error: unknown,
+  { config, file = null, help = 'muster plane --help' }: PlaneRun = {},
+): unknown => {
   if (error instanceof ConfigProblem) return usageFailure(`${error.message}.`, help)
   if (!(error instanceof Error)) return error
   const failure = (code: string, detail: string, hint: string): Failure => {
     const next = config === undefined ? hint : asPlaneRan(hint, config)
     const sentence = 'The plane cannot run like this.'
-    return new Failure({ exit: exitCodes.misconfigured, code, sentence, detail, next })
+    const set = file === null ? '' : `; settings are from ${file}`
+    return new Failure({ exit: exitCodes.misconfigured, code, sentence, detail: detail + set, next })
   }
   // The database may be there in a moment: a supervisor should try again.
   if (errno(error) === 'DATABASE_UNREACHABLE' && 'next' in error) {
