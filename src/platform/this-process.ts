@@ -25,6 +25,10 @@ export const processName = (): string => `${os.hostname()} ${process.pid}`
 /** Where its executable lies: Node's, unless Node is part of it. */
 export const programFolder = (): string => path.dirname(process.execPath)
 
+/** The addresses of this machine, as the system spells them. */
+export const ownAddresses = (): readonly string[] =>
+  Object.values(os.networkInterfaces()).flatMap((all) => (all ?? []).map(({ address }) => address))
+
 /** How many processors this process may use. */
 export const processors = (): number => os.availableParallelism()
 

@@ -37,6 +37,19 @@ test('every setting of a plane is shown with its value and where it came from', 
   assert.deepEqual(fs.readdirSync(folder), ['plane.toml'])
 })
 
+test('what follows for settings that nobody has set is shown as a value, and what may be wrong is warned about', async (t) => {
+  const text =
+    'data = "data"\nnode_listen = "192.0.2.9:9443"\nstatus_url = "http://status.example.org"\nstatus_listen = "off"\n'
+  const { file } = folderWith(t, 'plane.toml', text)
+  const { exit, stdout } = await run(['plane', '--config', file, '--check-config'])
+  assert.equal(exit, exitCodes.ok)
+  assert.match(stdout, /^recovery_listen +192\.0\.2\.9:8442 +default$/m)
+  assert.match(stdout, /^tls_threads +[01] +default$/m)
+  assert.match(stdout, /^proxy_from +\(none\) +default$/m)
+  assert.match(stdout, /^warning +--node-listen: 192\.0\.2\.9 is no address of this machine now$/m)
+  assert.match(stdout, /^warning +certificates name http:\/\/status\.example\.org, and this plane has no listener/m)
+})
+
 test('all that is wrong with a file is said at once, for programs too', async (t) => {
   const { file } = folderWith(t, 'plane.toml', 'node_listn = "x"\nreplicas = "2"\nstatus_url = "http://u:secret@a"\n')
   const { exit, stdout } = await run(['plane', '--check-config', '-o', 'json'], { MUSTER_CONFIG: file })

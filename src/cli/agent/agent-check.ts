@@ -14,12 +14,19 @@ export const checkAgent = (cli: Cli, options: GlobalOptions, given: GivenAgentCo
   showSettings(cli, options, {
     settings: agentSettings,
     values,
+    follows: config === null ? {} : followsFrom(config),
     file,
     problems,
     faults: config === null ? [] : faultsOf(config),
     warnings: config === null ? [] : warningsOf(config),
   })
 }
+
+const followsFrom = ({ joinMethod, keyStorage, recovery }: AgentConfig): Readonly<Record<string, string>> => ({
+  joinMethod,
+  keyStorage,
+  recovery,
+})
 
 const faultsOf = ({ stateFolder, hardwareFile, bootstrap, publish, agentToml }: AgentConfig): readonly string[] => {
   const files = [hardwareFile, bootstrap?.certificateFile ?? null, bootstrap?.keyFile ?? null]

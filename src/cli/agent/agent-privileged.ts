@@ -165,6 +165,7 @@ const checkHelper = (cli: Cli, options: PrivilegedOptions, values: HelperValues,
   const missing = needsUser && user === null ? [`there is no user ${name} on this host`] : []
   const checked = {
     settings: helperSettings,
+    follows: {},
     values,
     file: null,
     problems,

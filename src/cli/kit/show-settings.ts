@@ -12,6 +12,8 @@ import { renderHeadedTable } from './table.ts'
 export type CheckedSettings = {
   readonly settings: Settings
   readonly values: Readonly<Record<string, Resolved<unknown>>>
+  /** What follows for settings that nobody has set, as it would be written; by their names. */
+  readonly follows: Readonly<Record<string, string>>
   /** The file that was read; null: none. */
   readonly file: Pick<FileSettings, 'file'> | null
   /** Of the settings themselves. */
@@ -25,7 +27,9 @@ export type CheckedSettings = {
 export const showSettings = (cli: Cli, options: Pick<GlobalOptions, 'output'>, checked: CheckedSettings): void => {
   const { problems, faults, warnings, file } = checked
   const wrong = [...problems, ...faults]
-  const rows = Object.entries(checked.settings).map(([name, setting]) => rowOf(name, setting, checked.values[name]))
+  const rows = Object.entries(checked.settings).map(([name, setting]) =>
+    rowOf(name, setting, checked.values[name], checked.follows[name]),
+  )
   const body = {
     ok: wrong.length === 0,
     file: file?.file ?? null,
@@ -61,15 +65,21 @@ type Row = {
   readonly line: number | null
 }
 
-const rowOf = (name: string, setting: Setting<unknown>, resolved: Resolved<unknown> | undefined): Row => {
+const rowOf = (
+  name: string,
+  setting: Setting<unknown>,
+  resolved: Resolved<unknown> | undefined,
+  follows: string | undefined,
+): Row => {
   const source = resolved?.source ?? { from: 'default' }
-  const texts = resolved?.texts?.map((text) => shownText(setting, text, resolved.value === null)) ?? null
+  const given = resolved?.texts?.map((text) => shownText(setting, text, resolved.value === null)) ?? null
+  const texts = given ?? (follows === undefined ? null : [follows])
   return {
     key: keyName(name),
     option: optionName(name),
     variable: source.from === 'environment' ? source.variable : setting.variable,
     value: texts === null ? null : typed(setting, texts),
-    shown: texts === null || texts.length === 0 ? (setting.unset ?? 'none') : texts.join(', '),
+    shown: texts === null || texts.length === 0 ? `(${setting.unset ?? 'none'})` : texts.join(', '),
     from: source.from,
     file: source.from === 'file' ? source.file : null,
     line: source.from === 'file' ? source.line : null,

@@ -1,6 +1,6 @@
 // `muster plane --check-config`.
 
-import { readGivenConfig } from '#plane/config/config.ts'
+import { readGivenConfig, type PlaneConfig } from '#plane/config/config.ts'
 import { planeSettings } from '#plane/config/settings.ts'
 import { checkSetUp } from '#plane/foundation/check-set-up.ts'
 import type { Cli, GlobalOptions } from '#cli/kit/cli.ts'
@@ -9,5 +9,14 @@ import { showSettings } from '#cli/kit/show-settings.ts'
 export const checkPlane = (cli: Cli, options: GlobalOptions): void => {
   const { config, values, problems, file } = readGivenConfig(options, cli.env)
   const { problems: faults, warnings } = config === null ? { problems: [], warnings: [] } : checkSetUp(config)
-  showSettings(cli, options, { settings: planeSettings, values, file, problems, faults, warnings })
+  const follows = config === null ? {} : followsFrom(config)
+  showSettings(cli, options, { settings: planeSettings, values, follows, file, problems, faults, warnings })
 }
+
+const followsFrom = ({
+  recoveryListen: { host, port },
+  tlsThreads,
+}: PlaneConfig): Readonly<Record<string, string>> => ({
+  recoveryListen: `${host.includes(':') ? `[${host}]` : host}:${port}`,
+  tlsThreads: String(tlsThreads),
+})

@@ -2,9 +2,11 @@
 
 import * as path from 'node:path'
 import { errno } from '#platform/files.ts'
+import { formatIp, parseIp } from '#platform/ip-address.ts'
 import { folderFault, pathExists } from '#platform/paths.ts'
 import { systemRandom } from '#platform/random.ts'
-import { listenWarning, type PlaneConfig } from '#plane/config/config.ts'
+import { ownAddresses } from '#platform/this-process.ts'
+import { listenersOf, listenWarning, type PlaneConfig } from '#plane/config/config.ts'
 import { credentialName, findSealingKey, refuseExposed } from '#plane/keys/sealing-key.ts'
 import { readWebhookFiles } from '#plane/webhook/webhook-files.ts'
 
@@ -27,9 +29,24 @@ export const checkSetUp = (config: PlaneConfig): SetUpFaults => {
   ]
   return {
     problems: [...problems.filter((problem) => problem !== null), ...seal.problems],
-    warnings: [...seal.warnings, ...listenWarning(config)],
+    warnings: [...seal.warnings, ...listenWarning(config), ...foreignAddresses(config), ...silentStatus(config)],
   }
 }
+
+/** No fault: an address may come to a machine later, as that of a failover does. */
+const foreignAddresses = (config: PlaneConfig): readonly string[] => {
+  const own = ownAddresses()
+  return listenersOf(config).flatMap(({ option, listen: { host } }) => {
+    const bytes = parseIp(host)
+    const isHere = bytes === null || /^(0\.0\.0\.0|::|127\..*)$/.test(host) || own.includes(formatIp(bytes))
+    return isHere ? [] : [`${option}: ${host} is no address of this machine now`]
+  })
+}
+
+const silentStatus = ({ statusUrl, statusListen }: PlaneConfig): readonly string[] =>
+  statusUrl !== null && statusListen === null
+    ? [`certificates name ${statusUrl}, and this plane has no listener for it (--status-listen off)`]
+    : []
 
 const textOrNull = (read: unknown): string | null => (typeof read === 'string' ? read : null)
 
