@@ -5,6 +5,7 @@ import * as fs from 'node:fs'
 import * as https from 'node:https'
 import * as path from 'node:path'
 import { gzipSync } from 'node:zlib'
+import { readReply } from './operator-call.ts'
 import { sharedTlsOptions, type Identity, type NodeTarget } from './node-call.ts'
 
 export type PutAgent = { readonly file: string; readonly bytes: Buffer; readonly digest: string }
@@ -66,7 +67,12 @@ export const fetchAgent = (target: NodeTarget, digest: string, asked: Asked = {}
     request.end()
   })
 
-export type HeldDownload = { readonly status: number; readonly retryAfter: number | null; hangUp(): void }
+export type HeldDownload = {
+  readonly status: number
+  /** Of a refusal. */
+  readonly retryAfterMs: number | null
+  hangUp(): void
+}
 
 /** Begins a download and reads nothing of it. */
 export const holdDownload = (target: NodeTarget, digest: string, asked: Asked): Promise<HeldDownload> =>
@@ -74,15 +80,18 @@ export const holdDownload = (target: NodeTarget, digest: string, asked: Asked): 
     const request = requestFor(target, digest, asked)
     request.on('error', reject)
     request.on('response', (response) => {
-      response.pause()
-      response.on('error', () => {})
       request.off('error', reject).on('error', () => {})
-      const after = response.headers['retry-after']
-      resolve({
-        status: response.statusCode ?? 0,
-        retryAfter: after === undefined ? null : Number(after),
-        hangUp: () => void request.destroy(),
-      })
+      response.on('error', () => {})
+      const status = response.statusCode ?? 0
+      const hangUp = (): void => void request.destroy()
+      if (status === 200) {
+        response.pause()
+        return resolve({ status, retryAfterMs: null, hangUp })
+      }
+      void readReply(response).then(
+        ({ body }) => resolve({ status, retryAfterMs: body.retry_after_ms, hangUp }),
+        reject,
+      )
     })
     request.end()
   })

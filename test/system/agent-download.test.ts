@@ -10,6 +10,7 @@ import { execFile } from 'node:child_process'
 import { gunzipSync } from 'node:zlib'
 import { downloadLimits } from '#plane/enrollment/agent-downloads.ts'
 import { activeNode } from '../process/active-node.ts'
+import { cleanup } from '../process/cleanup.ts'
 import { eventually } from '../process/eventually.ts'
 import {
   codeOf,
@@ -129,11 +130,12 @@ for (const threads of [onMainThread, onAnotherThread])
       assert.ok(fs.readFileSync(file).equals(large.bytes))
     })
 
-    test('no machine and one reader fill the plane: beyond a share there is a time to come back, and a place that is left is taken', async () => {
+    test('no machine and one reader fill the plane: beyond a share there is a time to come back, and a place that is left is taken', async (t) => {
       const tokens: string[] = []
       for (let at = 0; at < downloadLimits.atOnce; at++) tokens.push(await secretFor(`dl-h${at}`))
       const target = await shared().target()
       const held: Awaited<ReturnType<typeof holdDownload>>[] = []
+      cleanup(t, () => held.forEach((one) => one.hangUp()))
       const hold = async (at: number, from: string) => {
         const one = await holdDownload(target, large.digest, { token: tokens[at] ?? '', from })
         if (one.status === 200) held.push(one)
@@ -147,9 +149,9 @@ for (const threads of [onMainThread, onAnotherThread])
       while ((await hold(at, `127.0.0.${at + 2}`)).status === 200) at += 1
       assert.equal(held.length, downloadLimits.atOnce)
       const waits: number[] = []
-      for (let again = 0; again < 3; again++) waits.push((await hold(at, '127.0.0.99')).retryAfter ?? 0)
+      for (let again = 0; again < 3; again++) waits.push((await hold(at, '127.0.0.99')).retryAfterMs ?? 0)
       assert.ok(
-        waits[0] !== undefined && waits[0] >= 1 && waits[2] !== undefined && waits[2] > waits[0],
+        waits[0] !== undefined && waits[0] >= 1000 && waits[2] !== undefined && waits[2] > waits[0],
         waits.join(' '),
       )
       held.pop()?.hangUp()

@@ -29,6 +29,18 @@ test('the first folder that is there is read, and a file is known by its digest'
   assert.equal(files.byDigest(sha256Of(Buffer.from('other'))), null)
 })
 
+test('one folder that was asked for and is not there is named; that none of several is there is nothing to say', async (t) => {
+  const absent = path.join(tempFolder(t), 'absent')
+  for (const [folders, faults] of [
+    [[absent], [`${absent} is not a folder`]],
+    [[absent, `${absent}-too`], []],
+  ] as const) {
+    const files = openAgentFiles(folders, silentLog)
+    await files.look()
+    assert.deepEqual([files.folder(), files.faults()], [null, faults])
+  }
+})
+
 test('of a file that is replaced while it is sent, the rest is of the same file; after that, the new one is handed out', async (t) => {
   const { folder, first, files } = await setUp(t)
   const before = files.byDigest(first.digest)

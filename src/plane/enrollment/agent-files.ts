@@ -44,6 +44,8 @@ export const openAgentFiles = (folders: readonly string[], log: Log): AgentFiles
     folder = folders.find(isFolder) ?? null
     const found: AgentFile[] = []
     const troubles: string[] = []
+    const [asked, ...others] = folders
+    if (folder === null && asked !== undefined && others.length === 0) troubles.push(`${asked} is not a folder`)
     for (const name of namesOf(folder, troubles)) {
       const read = await readFile(folder ?? '', name, files)
       if ('fault' in read) troubles.push(read.fault)

@@ -4,6 +4,7 @@ import * as path from 'node:path'
 import { errno } from '#platform/files.ts'
 import { formatIp, parseIp } from '#platform/ip-address.ts'
 import { folderFault, pathExists } from '#platform/paths.ts'
+import { faultOfServedFolder } from '#platform/served-file.ts'
 import { systemRandom } from '#platform/random.ts'
 import { ownAddresses } from '#platform/this-process.ts'
 import { listenersOf, listenWarning, type PlaneConfig } from '#plane/config/config.ts'
@@ -29,7 +30,13 @@ export const checkSetUp = (config: PlaneConfig): SetUpFaults => {
   ]
   return {
     problems: [...problems.filter((problem) => problem !== null), ...seal.problems],
-    warnings: [...seal.warnings, ...listenWarning(config), ...foreignAddresses(config), ...silentStatus(config)],
+    warnings: [
+      ...seal.warnings,
+      ...listenWarning(config),
+      ...foreignAddresses(config),
+      ...silentStatus(config),
+      ...agentsWarning(config),
+    ],
   }
 }
 
@@ -47,6 +54,13 @@ const silentStatus = ({ statusUrl, statusListen }: PlaneConfig): readonly string
   statusUrl !== null && statusListen === null
     ? [`certificates name ${statusUrl}, and this plane has no listener for it (--status-listen off)`]
     : []
+
+/** A plane without agents starts, and hands none out. */
+const agentsWarning = ({ agentFolders }: PlaneConfig): readonly string[] => {
+  const [asked, ...others] = agentFolders
+  const fault = asked === undefined || others.length > 0 ? null : faultOfServedFolder(asked)
+  return fault === null ? [] : [`no agent is handed out: ${fault}`]
+}
 
 const textOrNull = (read: unknown): string | null => (typeof read === 'string' ? read : null)
 

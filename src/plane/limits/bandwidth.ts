@@ -8,6 +8,33 @@ export type Bandwidth = {
   take(bytes: number): Promise<void>
 }
 
+/** How often the load is looked at: of a shorter time it says little. */
+const loadEveryMs = 500
+const busyFrom = 0.5
+
+export type Rates = { readonly busy: number; readonly idle: number }
+
+/**
+ * The lower rate while the event loop has other work, such as a boot storm. `loopLoad`: the share of the time since its last call in
+ * which it had work.
+ */
+export const rateByLoad = (
+  clock: Pick<Clock, 'monotonicMs'>,
+  loopLoad: () => number,
+  { busy, idle }: Rates,
+): (() => number) => {
+  let rate = busy
+  let lookedMs = clock.monotonicMs()
+  return () => {
+    const nowMs = clock.monotonicMs()
+    if (nowMs - lookedMs >= loadEveryMs) {
+      lookedMs = nowMs
+      rate = loopLoad() < busyFrom ? idle : busy
+    }
+    return rate
+  }
+}
+
 /** What may be sent at once after a time in which nothing was. */
 const burstMs = 20
 
