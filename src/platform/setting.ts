@@ -37,7 +37,7 @@ type About = {
   readonly unset?: string
   /** It may hold a secret by mistake, or is one to some: not repeated in messages, and shown without its path. */
   readonly isPrivate?: true
-  /** A variable that somebody else sets, as systemd does: read where nothing else says it. */
+  /** A variable that another program sets, such as systemd: read where neither option, own variable nor file has a value. */
   readonly standIn?: string
   /** A variable that is set and empty counts as none. Elsewhere it is an error. */
   readonly emptyIsNone?: true
@@ -176,7 +176,7 @@ export const settingHelp = (setting: Omit<Setting<unknown>, 'parse'>): string =>
   return more.length === 0 ? meaning : `${meaning} (${more.join('; ')})`
 }
 
-/** What holds where nobody sets it; null: nothing that would have to be said. */
+/** What holds where it is not set; null: nothing that has to be explained. */
 export const defaultWords = (setting: Omit<Setting<unknown>, 'parse'>): string | null =>
   setting.kind === 'switch' ? null : (setting.default ?? setting.unset ?? null)
 

@@ -37,7 +37,7 @@ test('every setting of a plane is shown with its value and where it came from', 
   assert.deepEqual(fs.readdirSync(folder), ['plane.toml'])
 })
 
-test('what follows for settings that nobody has set is shown as a value, and what may be wrong is warned about', async (t) => {
+test('what follows for settings that are not set is shown as a value, and what may be wrong is warned about', async (t) => {
   const text =
     'data = "data"\nnode_listen = "192.0.2.9:9443"\nstatus_url = "http://status.example.org"\nstatus_listen = "off"\n'
   const { file } = folderWith(t, 'plane.toml', text)

@@ -12,7 +12,7 @@ import { renderHeadedTable } from './table.ts'
 export type CheckedSettings = {
   readonly settings: Settings
   readonly values: Readonly<Record<string, Resolved<unknown>>>
-  /** What follows for settings that nobody has set, as it would be written; by their names. */
+  /** What follows for settings that are not set, as it would be written; by their names. */
   readonly follows: Readonly<Record<string, string>>
   /** The file that was read; null: none. */
   readonly file: Pick<FileSettings, 'file'> | null
