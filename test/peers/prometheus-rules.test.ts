@@ -42,6 +42,25 @@ test('promtool accepts the rules, and each has a case', (t) => {
   assert.deepEqual(firing.map(({ alert }) => alert).sort(), alertNames.toSorted())
 })
 
+test('promtool accepts every scrape configuration that the documents show', (t) => {
+  const promtool = withPeer(t, 'promtool')
+  if (promtool === null) return
+  const docs = path.join(repository, 'docs')
+  const blocks = fs
+    .readdirSync(docs)
+    .filter((name) => name.endsWith('.md'))
+    .flatMap((name) => [
+      ...fs.readFileSync(path.join(docs, name), 'utf8').matchAll(/^```yaml\n(scrape_configs:\n[^]*?)^```$/gm),
+    ])
+  assert.ok(blocks.length >= 4)
+  for (const [, block = ''] of blocks) {
+    const file = path.join(tempFolder(t), 'prometheus.yml')
+    fs.writeFileSync(file, block)
+    const checked = spawnSync(promtool, ['check', 'config', '--syntax-only', file], { encoding: 'utf8' })
+    assert.equal(checked.status, 0, block + checked.stdout + checked.stderr)
+  }
+})
+
 test('every rule fires on what it is for, and not before its time', (t) => {
   const promtool = withPeer(t, 'promtool')
   if (promtool === null) return
