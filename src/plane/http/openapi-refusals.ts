@@ -51,7 +51,7 @@ export const refusalsOf = (declared: Endpoint, byOperators: boolean): Json =>
 const namelessBodies: ReadonlySet<unknown> = new Set([EmptyRequest, ReasonRequest])
 
 const canGive = (status: Status, declared: Endpoint, byOperators: boolean): boolean => {
-  const { method, access, params, body, always } = declared
+  const { method, access, params, query, body, always } = declared
   const isAnonymous = access === 'anyone'
   switch (status) {
     // The rules on headers hold for every call.
@@ -62,8 +62,11 @@ const canGive = (status: Status, declared: Endpoint, byOperators: boolean): bool
     // Every key has the role of a viewer. Machines without a certificate prove themselves by their body.
     case 403:
       return isAnonymous ? body !== undefined : access !== 'viewer'
-    case 404:
-      return params !== undefined || (byOperators && body !== undefined && !namelessBodies.has(body))
+    // Operators name nodes, profiles and vClusters in addresses, filters and bodies.
+    case 404: {
+      const isNamedInBody = body !== undefined && !namelessBodies.has(body)
+      return params !== undefined || (byOperators && (query !== undefined || isNamedInBody))
+    }
     case 409:
       return method !== 'GET' || declared.kind === 'upgrade'
     case 413:
