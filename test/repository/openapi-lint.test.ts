@@ -1,4 +1,4 @@
-// What linters of OpenAPI documents ask for (the recommended rules of @redocly/cli), in a second instead of half a minute.
+// What linters of OpenAPI documents ask for: the recommended rules of @redocly/cli, without its 15 MB.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

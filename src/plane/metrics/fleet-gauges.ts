@@ -59,7 +59,7 @@ const openGroupGauges = ({ clock }: Pick<Core, 'clock'>, census: FleetCensusNow,
   })
   new Gauge({
     name: 'muster_cert_expiry_min_seconds',
-    help: 'Seconds until the first newest certificate of a node ends; below zero since it has',
+    help: 'Seconds until the certificate ends that ends first, of the newest of each node; below zero since it has',
     labelNames: ['vcluster', 'profile'] as const,
     registers,
     async collect() {
