@@ -46,7 +46,7 @@ test('promtool accepts every scrape configuration that the documents show', (t) 
   const promtool = withPeer(t, 'promtool')
   if (promtool === null) return
   const docs = path.join(repository, 'docs')
-  const blocks = fs
+  const blocks: readonly RegExpExecArray[] = fs
     .readdirSync(docs)
     .filter((name) => name.endsWith('.md'))
     .flatMap((name) => [
