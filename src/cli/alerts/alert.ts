@@ -26,7 +26,7 @@ export const declareAlert = (alert: Command, cli: Cli): void => {
     ['muster alert list --all', 'the last of every kind and subject, resolved ones too'],
     ['muster alert list -o json', 'for scripts'],
   ]).option('--all', 'those that are resolved too')
-  performs(cli, lists(list), alertList)
+  performs(cli, lists(list, alertColumns(0)), alertList)
 
   const ack = verb(alert, 'ack [id]', 'Acknowledge an alert; it resolves when its cause is gone', [
     ['muster alert ack 01JCQ7Z6W3M8X9Y0Z1A2B3C4D5', 'an id as alert list shows it'],

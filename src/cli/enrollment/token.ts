@@ -43,7 +43,7 @@ export const declareToken = (token: Command, cli: Cli): void => {
     ['muster token list', ''],
     ['muster token list --node gpu-001', ''],
   ]).option('--node <id>', 'only tokens for this node')
-  performs(cli, lists(list), tokenList)
+  performs(cli, lists(list, tokenColumns(0)), tokenList)
 
   const revoke = verb(token, 'revoke [id]', 'Withdraw a token that has not been used', [
     ['muster token revoke 01JCQ7Z6W3M8X9Y0Z1A2B3C4D5', 'an id as token list shows it'],

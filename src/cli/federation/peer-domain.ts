@@ -31,7 +31,7 @@ export const declarePeerDomain = (peer: Command, cli: Cli): void => {
   const list = verb(peer, 'list', 'List peer domains, and how many of our machines are active there', [
     ['muster peer-domain list', ''],
   ])
-  performs(cli, lists(list), peerDomainList)
+  performs(cli, lists(list, columns), peerDomainList)
 
   const remove = verb(peer, 'remove <name>', 'Exchange nothing with it any more', [
     ['muster peer-domain remove b.example', ''],

@@ -38,7 +38,7 @@ export const declareAllocation = (allocation: Command, cli: Cli): void => {
         .choices(['live', 'all', ...allocationStates])
         .default('live'),
     )
-  performs(cli, lists(list), allocationList)
+  performs(cli, lists(list, allocationColumns(0)), allocationList)
 
   const show = verb(allocation, 'show <id>', 'One allocation, and what became of it', [
     ['muster allocation show job-17', ''],

@@ -16,7 +16,7 @@ export const declareHardwareProfile = (profile: Command, cli: Cli): void => {
     ['muster node machine gpu-001', 'what a machine comes to, and what is missing'],
   ])
   const list = verb(profile, 'list', 'List hardware profiles', [['muster hardware-profile list', '']])
-  performs(cli, lists(list), hardwareProfileList)
+  performs(cli, lists(list, columns), hardwareProfileList)
 
   const create = verb(
     profile,

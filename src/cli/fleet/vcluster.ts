@@ -29,7 +29,7 @@ export const declareVCluster = (vcluster: Command, cli: Cli): void => {
     ['muster vcluster list', ''],
     ['muster vcluster list --sort nodes:desc', 'the largest first'],
   ])
-  performs(cli, lists(list), vclusterList)
+  performs(cli, lists(list, columns), vclusterList)
 
   const show = verb(vcluster, 'show <name>', 'Show a vCluster: its policy, its files and services', [
     ['muster vcluster show training', ''],

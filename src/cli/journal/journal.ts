@@ -10,7 +10,7 @@ import { printableJson, printable } from '#cli/kit/printable.ts'
 import { journalApi } from '#wire/journal/journal-api.ts'
 import { exitCodes } from '#cli/kit/exit-codes.ts'
 import { askJournal, countOption, type JournalFilter } from './ask-journal.ts'
-import { journalLine } from './journal-lines.ts'
+import { entryColumns, journalLine } from './journal-lines.ts'
 import { journalList } from './journal-list.ts'
 import { counted } from '#domain/core/in-words.ts'
 
@@ -36,7 +36,7 @@ export const declareJournal = (journal: Command, cli: Cli): void => {
       '--actor <name>',
       'only what this operator, node or part of the plane did (without --since: of the last day)',
     )
-  performs(cli, lists(list), journalList)
+  performs(cli, lists(list, entryColumns(false)), journalList)
 
   const follow = filters(
     verb(journal, 'follow', 'Entries as they happen, until Ctrl-C', [

@@ -21,6 +21,7 @@ test('nouns, verbs, options and their choices are completed', () => {
   assert.deepEqual(next('node list -o '), ['table', 'wide', 'json', 'yaml', 'name', 'csv'])
   assert.deepEqual(next('key create alice --role '), ['viewer', 'operator', 'platform-admin'])
   assert.deepEqual(next('completion '), ['bash', 'zsh', 'fish'])
+  for (const option of ['--columns', '--sort']) assert.ok(next(`node list ${option} `).includes('connected'))
 })
 
 test('names that only the plane knows are asked of it', () => {
@@ -31,6 +32,7 @@ test('names that only the plane knows are asked of it', () => {
   assert.equal(next('profile set '), 'profiles')
   assert.equal(next('token revoke '), 'tokens')
   assert.equal(next('node revoke gpu-001 gpu'), 'nodes')
+  assert.equal(next('node drain --vcluster '), 'vclusters')
   assert.equal(next('node move gpu-001 --to '), 'vclusters')
 })
 

@@ -52,7 +52,12 @@ export const placeOf = (program: Command, words: readonly string[]): Place => {
 
 export const candidates = (place: Place, typed: string): readonly Candidate[] | KnownNames => {
   const { command, option } = place
-  if (option !== null) return ofChoices(option) ?? namesByOption[option.attributeName()] ?? []
+  if (option !== null) {
+    // Columns are named once for both options of a list.
+    const named =
+      option.long === '--sort' ? (command.options.find(({ long }) => long === '--columns') ?? option) : option
+    return ofChoices(named) ?? namesByOption[option.attributeName()] ?? []
+  }
   if (typed.startsWith('-')) {
     return optionsHere(command).map((one) => [one.long ?? one.flags, firstSentence(one.description)])
   }

@@ -1,6 +1,6 @@
 // How every command is declared: what it does, examples of it, and what its exit codes mean.
 
-import type { Command } from 'commander'
+import { Option, type Command } from 'commander'
 import type { Cli, GlobalOptions } from './cli.ts'
 import { exitCodeMeanings, exitCodeNames, exitCodes } from './exit-codes.ts'
 import { usageFailure } from './failure.ts'
@@ -43,12 +43,19 @@ export const loads = <O extends GlobalOptions, A extends readonly unknown[]>(
   load: () => Promise<Run<O, A>>,
 ): void => performs(cli, command, async (used: Cli, options: O, ...args: A) => (await load())(used, options, ...args))
 
-/** Makes a command a list (list.ts): only lists have the formats `name` and `csv`. */
-export const lists = (command: Command): Command =>
-  command
+/**
+ * Makes a command a list (list.ts): only lists have the formats `name` and `csv`. Help and completion name its columns, where they are
+ * loaded with the declaration.
+ */
+export const lists = (command: Command, columns: readonly { readonly name: string }[] = []): Command => {
+  const named = new Option('--columns <names>', 'show these columns, in this order: name,state (all: -o wide)')
+  // Not `choices`: it takes several, with commas.
+  if (columns.length > 0) named.argChoices = columns.map(({ name }) => name)
+  return command
     .option('--sort <column>', 'sort by a column; COLUMN:desc: backwards')
-    .option('--columns <names>', 'show these columns, in this order: name,state (all: -o wide)')
+    .addOption(named)
     .option('--no-headers', 'without the line that names the columns')
+}
 
 const isList = (command: Command): boolean => command.options.some(({ long }) => long === '--columns')
 

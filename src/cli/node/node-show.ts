@@ -7,7 +7,7 @@ import { printer } from '#cli/kit/print.ts'
 import { renderFacts } from '#cli/kit/table.ts'
 import { parseIsoTime } from '#platform/clock.ts'
 import { formatAgo, formatSpan, moment } from '#cli/kit/duration.ts'
-import { seenText } from './node-list.ts'
+import { seenText } from './node-columns.ts'
 import type { NodeEvidence, RepairView, NodeExplanation } from '#wire/node/node-evidence.ts'
 import { printable } from '#cli/kit/printable.ts'
 

@@ -4,6 +4,7 @@ import { Option, type Command } from 'commander'
 import type { Cli } from '#cli/kit/cli.ts'
 import { collect, lists, noun, loads, verb } from '#cli/kit/verb.ts'
 import { declareActions } from './node-verbs.ts'
+import { nodeColumns } from './node-columns.ts'
 import { filters } from './select-options.ts'
 
 export const declareNode = (node: Command, cli: Cli): void => {
@@ -48,7 +49,7 @@ export const declareNode = (node: Command, cli: Cli): void => {
         .choices(['yes', 'no'])
         .preset('yes'),
     )
-  loads(cli, lists(filters(list)), async () => (await import('./node-list.ts')).nodeList)
+  loads(cli, lists(filters(list), nodeColumns(0)), async () => (await import('./node-list.ts')).nodeList)
 
   const show = verb(node, 'show <id>', 'Everything known of a node, and why it is in the state it is in', [
     ['muster node show gpu-001', ''],

@@ -33,7 +33,7 @@ export const declareKey = (key: Command, cli: Cli): void => {
   performs(cli, create, keyCreate)
 
   const list = verb(key, 'list', 'List keys; never the keys themselves', [['muster key list', '']])
-  performs(cli, lists(list), keyList)
+  performs(cli, lists(list, keyColumns(0)), keyList)
 
   const revoke = verb(key, 'revoke <id>', 'Withdraw a key, at once', [
     ['muster key revoke 01JCQ7Z6W3M8', 'an id as key list shows it'],

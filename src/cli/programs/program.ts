@@ -17,7 +17,7 @@ export const declareProgram = (program: Command, cli: Cli): void => {
     ['muster program list', ''],
     ['muster program list --node gpu-001', ''],
   ]).option('--node <id>', 'only those of this node')
-  performs(cli, lists(list), programList)
+  performs(cli, lists(list, columns), programList)
 }
 
 type ProgramListOptions = ListOptions & { readonly node?: string }

@@ -26,7 +26,7 @@ export const declareReceipt = (receipt: Command, cli: Cli): void => {
   ])
     .option('--node <id>', 'those of one node')
     .option('--open', 'those that are not settled')
-  performs(cli, lists(list), receiptList)
+  performs(cli, lists(list, receiptColumns(0)), receiptList)
 
   const show = verb(receipt, 'show <id>', 'Show a receipt: replicas, channels, peers, stragglers, latency', [
     ['muster receipt show 01KA2Q7Z6W3M8X9Y0Z1A2B3C4D', 'an id as receipt list shows it'],

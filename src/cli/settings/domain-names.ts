@@ -33,7 +33,7 @@ export const declareDomainNames = (domain: Command, cli: Cli): void => {
   const list = verb(names, 'list', 'List them, and who still needs those that are to go', [
     ['muster domain names list', ''],
   ])
-  performs(cli, lists(list), namesList)
+  performs(cli, lists(list, nameColumns(0)), namesList)
 
   const drop = verb(
     names,

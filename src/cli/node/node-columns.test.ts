@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { isoTime } from '#platform/clock.ts'
 import type { NodeView } from '#wire/node/node-api.ts'
-import { nodeColumns } from './node-list.ts'
+import { nodeColumns } from './node-columns.ts'
 
 const nowMs = 1_800_000_000_000
 const day = 24 * 3600 * 1000
