@@ -6,12 +6,14 @@ import { afterEach, beforeEach, describe, test } from 'node:test'
 import type { Alert } from '#domain/alerts/alert.ts'
 import type { Denial } from '#domain/core/certificate.ts'
 import { type Change, type Write, decided } from '#domain/core/change.ts'
+import { shippedProfiles, type Profile } from '#domain/core/profile.ts'
 import { commitDecision } from '#plane/core/commit-decision.ts'
 import { openSecondHolders } from '#plane/identity/second-holder.ts'
 import type { CommitGroup, Committed, JournalQuery, Store } from '#plane/store/contract/store.ts'
 import { systemClock } from '#platform/clock.ts'
 import { evidenceOf } from '../fakes/agent-words.ts'
 import { noHolders } from '../fakes/no-holders.ts'
+import { vclusterRow } from '../fakes/sample-rows.ts'
 import { change, newNode, note, putNode, read, someCertificate, someNode, someTimeMs, someToken } from './harness.ts'
 
 /** `reopen` closes the store in an orderly way and opens it again on what it kept. */
@@ -20,6 +22,13 @@ export type StoreUnderTest = { readonly store: Store; reopen(): Promise<Store>; 
 const hardware = (mac: string, bmcSerial: string | null = null) => ({ hardware: { macs: [mac], bmcSerial } })
 const revoked = { membership: { kind: 'revoked', sinceMs: 1, reason: 'gone', by: 'operator:test' } } as const
 const everything: JournalQuery = { after: null, last: null, limit: 100, node: null, type: null }
+
+const edge = (deletedAtMs: number | null): Profile => ({
+  ...(shippedProfiles[0] as Profile),
+  name: 'edge',
+  deletedAtMs,
+})
+const { value: blue } = vclusterRow('blue')
 
 const committed = async (store: Store, wanted: Change): Promise<Committed> => {
   const outcome = await store.commit(wanted)
@@ -109,6 +118,35 @@ export const storeContract = (name: string, openEmpty: () => Promise<StoreUnderT
         const both = { ...change([read('node', 'n1', 1)], [putNode('n1')]), removes }
         await assert.rejects(store.commit(both), /writes node n1 and removes it/)
         assert.equal((await store.get('node', 'n1'))?.version, 1)
+      })
+
+      test('what relies on a profile being unused loses to a node under it, also in the same group', async () => {
+        const profile = (version: number, deletedAtMs: number | null): Change => ({
+          ...change([read('profile', 'edge', version)], [{ put: 'profile', value: edge(deletedAtMs) }]),
+          ...(deletedAtMs === null ? {} : { unused: [{ kind: 'profile', name: 'edge' }] }),
+        })
+        const joining = (id: string, version: number): Change =>
+          change([read('node', id, 0), read('profile', 'edge', version)], [putNode(id, { profile: 'edge' })])
+        await committed(store, profile(0, null))
+        const [joined, lost] = await Promise.all([store.commit(joining('n1', 1)), store.commit(profile(1, 5))])
+        assert.deepEqual([joined === 'lost-race', lost], [false, 'lost-race'])
+        assert.equal(await store.commit(profile(1, 5)), 'lost-race', 'in a group of its own')
+        await committed(store, change([read('node', 'n1', 1)], [putNode('n1', { profile: 'edge', ...revoked })]))
+        const [deleted, late] = await Promise.all([store.commit(profile(1, 5)), store.commit(joining('n2', 1))])
+        assert.deepEqual([deleted === 'lost-race', late], [false, 'lost-race'])
+        assert.equal((await store.get('profile', 'edge'))?.value.deletedAtMs, 5)
+        assert.deepEqual(await store.profiles(), [])
+      })
+
+      test('what relies on a vCluster being empty loses to a node in it, and has to write its row', async () => {
+        const inBlue = change([read('node', 'n1', 0)], [putNode('n1', { assignment: 'blue' })])
+        const unused = [{ kind: 'vcluster', name: 'blue' }] as const
+        const deletion = { ...change([read('vcluster', 'blue', 0)], [{ put: 'vcluster', value: blue }]), unused }
+        await assert.rejects(store.commit({ ...change([], []), unused }), /without writing it/)
+        await committed(store, inBlue)
+        assert.equal(await store.commit(deletion), 'lost-race')
+        await committed(store, change([read('node', 'n1', 1)], [putNode('n1')]))
+        await committed(store, deletion)
       })
 
       test('rows are found by what their documents say of a node', async () => {

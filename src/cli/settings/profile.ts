@@ -10,6 +10,7 @@ import { usageFailure } from '#cli/kit/failure.ts'
 import { connect } from '#cli/kit/operator-client.ts'
 import { withPlan, type PlanOptions } from '#cli/plans/plan.ts'
 import { printer } from '#cli/kit/print.ts'
+import { printable } from '#cli/kit/printable.ts'
 import { noEffectNote, parseSettings, settingLines } from '#cli/kit/settings.ts'
 import { showList, type Column, type ListOptions } from '#cli/kit/list.ts'
 import { renderFacts } from '#cli/kit/table.ts'
@@ -41,6 +42,12 @@ export const declareProfile = (profile: Command, cli: Cli): void => {
   ])
   plans(set)
   performs(cli, set, profileSet)
+
+  const remove = verb(profile, 'delete <name>', 'Delete a profile that nothing uses', [
+    ['muster profile delete short', 'refused while nodes, unused tokens or the default of the domain use it'],
+    ['muster node list --profile short', 'the nodes under it'],
+  ])
+  performs(cli, remove, profileDelete)
 }
 
 const profileList = async (cli: Cli, options: ListOptions): Promise<void> => {
@@ -116,4 +123,10 @@ const changeOf = (name: string | undefined, pairs: readonly string[]) => {
     throw usageFailure('Which profile, and what of it?', 'muster profile set NAME KEY=VALUE, or --apply PLAN')
   }
   return { profile: name, set: parseSettings(ProfileBody, pairs) }
+}
+
+const profileDelete = async (cli: Cli, options: GlobalOptions, name: string): Promise<void> => {
+  const about = { NAME: name, PROFILE: name }
+  const deleted = await connect(cli, options).ask(settingsApi.deleteProfile, { params: { name }, about })
+  printer(cli, options).answer(deleted, () => [`profile ${printable(deleted.name)} deleted`])
 }

@@ -107,7 +107,12 @@ export type Change = {
   readonly entries: readonly [EntryDraft, ...EntryDraft[]] | readonly [...EntryDraft[], EntryDraft]
   /** Relies on no replica holding a channel of this node: one that was opened meanwhile wins the race. */
   readonly unheld?: NodeId
+  /** Relies on no node that is not revoked being under it: one that came meanwhile wins the race. Its row is among the writes. */
+  readonly unused?: readonly NodeGroup[]
 }
+
+/** What nodes are under, by the name of the column that says so. */
+export type NodeGroup = { readonly kind: 'profile' | 'vcluster'; readonly name: string }
 
 export const readOf = (row: RowKind, key: string, found: Row<unknown> | null): Read => ({
   row,

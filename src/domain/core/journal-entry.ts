@@ -62,6 +62,7 @@ export const entryTypes = [
   'domain.join_string_made',
   'profile.created',
   'profile.changed',
+  'profile.deleted',
   'operator_key.created',
   'operator_key.revoked',
   'operator_key.adopted',

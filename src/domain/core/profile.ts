@@ -54,6 +54,8 @@ export type Profile = {
   readonly wireguard: WireguardPolicy
   /** Leaves for the programs of its nodes (ruling 19). */
   readonly outputs: readonly Output[]
+  /** Deleted: a tombstone, which a new one of the same name takes over. No node that is not revoked has it. */
+  readonly deletedAtMs: number | null
 }
 
 /** What no agent can do yet: nothing joins under a profile that asks for it. */
@@ -99,6 +101,7 @@ export const shippedProfiles: readonly Profile[] = [
     onDuplicate: 'keep-live',
     wireguard: noWireguard,
     outputs: [],
+    deletedAtMs: null,
   },
   {
     name: 'hpc-diskless',
@@ -122,6 +125,7 @@ export const shippedProfiles: readonly Profile[] = [
     onDuplicate: 'keep-live',
     wireguard: noWireguard,
     outputs: [],
+    deletedAtMs: null,
   },
   {
     name: 'mesh-paas',
@@ -145,6 +149,7 @@ export const shippedProfiles: readonly Profile[] = [
     onDuplicate: 'keep-live',
     wireguard: { ...noWireguard, mode: 'offered' },
     outputs: [],
+    deletedAtMs: null,
   },
   {
     name: 'high-assurance',
@@ -169,6 +174,7 @@ export const shippedProfiles: readonly Profile[] = [
     onDuplicate: 'fence',
     wireguard: noWireguard,
     outputs: [],
+    deletedAtMs: null,
   },
 ]
 

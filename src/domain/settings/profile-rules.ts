@@ -120,13 +120,13 @@ export type CreateProfileFacts = {
 
 export const decideCreateProfile = (facts: CreateProfileFacts): ProfileDecided | Refusal => {
   const { name, from, existing, by, nowMs } = facts
-  if (existing !== null) return refuse('PROFILE_EXISTS')
+  if (existing !== null && existing.value.deletedAtMs === null) return refuse('PROFILE_EXISTS')
   const profile = changed({ ...from.value, name }, facts)
   if ('kind' in profile) return profile
   const body = { profile: name, from: from.value.name, changes: changeLines(from.value, profile, facts.set) }
   return {
     ...decided({
-      reads: [readOf('profile', name, null), readOf('profile', from.value.name, from)],
+      reads: [readOf('profile', name, existing), readOf('profile', from.value.name, from)],
       writes: [{ put: 'profile', value: profile }],
       entries: [entry(by, nowMs, 'profile.created', {}, body)],
     }),

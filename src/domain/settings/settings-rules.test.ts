@@ -6,7 +6,14 @@ import { decideChangeSettings } from './settings-rules.ts'
 
 const change = (set: Record<string, unknown>, addressesHeld = false) =>
   decideChangeSettings({
-    ...{ domain: domainRow(), profiles: ['gpu-cloud', 'edge'], addressesHeld },
+    ...{
+      domain: domainRow(),
+      profiles: new Map([
+        ['gpu-cloud', 5],
+        ['edge', 6],
+      ]),
+      addressesHeld,
+    },
     ...{ set, by: alice, nowMs: noonMs },
   })
 
@@ -14,7 +21,7 @@ test('values of the domain change, and the journal says from what to what', () =
   const verdict = expectDecided(change({ livenessGraceMs: minute, defaultProfile: 'edge' }))
   assert.equal(verdict.settings.livenessGraceMs, minute)
   assert.deepEqual(writesOf(verdict, 'domain'), [verdict.settings])
-  assert.deepEqual(readsOf(verdict), ['domain/domain@3'])
+  assert.deepEqual(readsOf(verdict), ['domain/domain@3', 'profile/edge@6'])
   assert.deepEqual(verdict.change.entries[0].body, {
     changes: ['livenessGraceMs: 300000 -> 60000', 'defaultProfile: "gpu-cloud" -> "edge"'],
   })

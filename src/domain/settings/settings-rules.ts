@@ -1,6 +1,15 @@
 // The values of the domain, as operators change them. Its name is in every certificate and never changes.
 
-import { readOf, type Row, boundedText, decided, entry, type Attribution, type Decided } from '#domain/core/change.ts'
+import {
+  readOf,
+  type Read,
+  type Row,
+  boundedText,
+  decided,
+  entry,
+  type Attribution,
+  type Decided,
+} from '#domain/core/change.ts'
 import type { DomainSettings } from '#domain/core/domain-settings.ts'
 import { formatNetwork, inOneOf, networksOf, parseNetwork } from '#platform/ip-address.ts'
 import { serviceOrNull } from '#domain/fleet/overlay.ts'
@@ -50,8 +59,8 @@ export const domainRules = (profiles: readonly string[]): Rules => ({
 
 export type ChangeSettingsFacts = {
   readonly domain: Row<DomainSettings>
-  /** The names of all profiles: they are never removed. */
-  readonly profiles: readonly string[]
+  /** Every profile there is, and the version of its row; 0: it is made in the same commit. */
+  readonly profiles: ReadonlyMap<string, number>
   /** Whether a node has an address in the WireGuard network. */
   readonly addressesHeld: boolean
   readonly set: Readonly<Record<string, unknown>>
@@ -63,7 +72,7 @@ export const decideChangeSettings = (
   facts: ChangeSettingsFacts,
 ): (Decided & { readonly settings: DomainSettings }) | Refusal => {
   const { domain, set, by, nowMs } = facts
-  const rules = domainRules(facts.profiles)
+  const rules = domainRules([...facts.profiles.keys()])
   let settings = domain.value
   for (const [key, value] of Object.entries(set)) {
     if (key === 'name')
@@ -83,10 +92,14 @@ export const decideChangeSettings = (
   const body = { changes: changesOf(domain.value, settings, Object.keys(set)).map((line) => boundedText(line)) }
   return {
     ...decided({
-      reads: [readOf('domain', 'domain', domain)],
+      reads: [readOf('domain', 'domain', domain), ...defaultRead(facts, settings)],
       writes: [{ put: 'domain', value: settings }],
       entries: [entry(by, nowMs, 'domain.changed', {}, body)],
     }),
     settings,
   }
 }
+
+/** A profile that is deleted meanwhile does not become the default. */
+const defaultRead = ({ set, profiles }: ChangeSettingsFacts, { defaultProfile }: DomainSettings): readonly Read[] =>
+  'defaultProfile' in set ? [{ row: 'profile', key: defaultProfile, version: profiles.get(defaultProfile) ?? 0 }] : []

@@ -298,6 +298,8 @@ const readFacts = async (
   const profile = profileName === undefined ? null : await core.store.get('profile', profileName)
   const domain = await core.store.get('domain', 'domain')
   if (profile === null || domain === null) return refuse('PROFILE_NOT_FOUND', profileName ?? null)
+  // A token of the domain that was made while its profile was being deleted.
+  if (node === null && profile.value.deletedAtMs !== null) return refuse('PROFILE_NOT_FOUND', profile.value.name)
   const common = await readIssueFacts(core, issuer, key)
   const asked = { brought, node, nodeId, profile: profile.value, domain: domain.value, nowMs: common.nowMs }
   return {

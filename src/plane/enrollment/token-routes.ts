@@ -5,7 +5,7 @@ import { attributionOf, answer, type CallOf, type Route, serve } from '#plane/ht
 import type { FlowCore } from '#plane/core/core.ts'
 import type { Row, Attribution } from '#domain/core/change.ts'
 import type { Node, NodeId } from '#domain/core/node.ts'
-import { refuse, type Refusal } from '#domain/core/refusal.ts'
+import { isRefusal, refuse, type Refusal } from '#domain/core/refusal.ts'
 import type { Token } from '#domain/core/token.ts'
 import { decideCreateToken, decideRevokeToken } from '#domain/enrollment/token.ts'
 import type { PlaneUrls } from '#plane/core/configuration.ts'
@@ -18,6 +18,7 @@ import { formatJoinString } from '#wire/core/join-string.ts'
 import { formerNode } from '#plane/core/former-node.ts'
 import { commitDecision } from '#plane/core/commit-decision.ts'
 import { domainSettingsRow } from '#plane/core/domain-settings-row.ts'
+import { liveProfile } from '#plane/core/live-profile.ts'
 
 const mostListed = 1000
 
@@ -85,8 +86,8 @@ export const createToken = async (
     const domain = await domainSettingsRow(core.store)
     const node = asked.node === null ? null : await core.store.get('node', asked.node)
     const name = asked.profile ?? profileOf(node) ?? domain.value.defaultProfile
-    const profile = await core.store.get('profile', name)
-    if (profile === null) return refuse('PROFILE_NOT_FOUND', name)
+    const profile = await liveProfile(core.store, name)
+    if (isRefusal(profile)) return profile
     const decided = decideCreateToken({
       tokenId,
       secretHash: sha256Hex(secret),

@@ -3,7 +3,7 @@
 import type { Static } from 'typebox'
 import type { Node, NodeId } from '#domain/core/node.ts'
 import { recoverabilityOf } from '#domain/core/recoverability.ts'
-import { refuse, refuseField, type Refusal } from '#domain/core/refusal.ts'
+import { isRefusal, refuse, refuseField, type Refusal } from '#domain/core/refusal.ts'
 import { isSchedulable } from '#domain/fleet/scheduling.ts'
 import { outputsFor } from '#domain/programs/output.ts'
 import { outputSentences, outputStandings } from '#domain/programs/output-standing.ts'
@@ -12,6 +12,7 @@ import { noVCluster } from '#domain/fleet/vcluster.ts'
 import { formerNode } from '#plane/core/former-node.ts'
 import { profilesByName, recoverabilityNow, type RecoverabilityCounts } from '#plane/core/count-recoverable.ts'
 import { domainSettingsRow } from '#plane/core/domain-settings-row.ts'
+import { liveProfile } from '#plane/core/live-profile.ts'
 import { programsOf } from '#plane/core/programs-of-node.ts'
 import type { OpenChannels, PeerProofs } from '#plane/core/open-channels.ts'
 import { nodeDetail, nodeView, type DetailFacts, whyOf } from './node-view.ts'
@@ -199,8 +200,8 @@ export const registerNode = async (
   if ('kind' in hardware) return hardware
   return commitDecision(core, async () => {
     const name = asked.profile ?? (await domainSettingsRow(core.store)).value.defaultProfile
-    const profile = await core.store.get('profile', name)
-    if (profile === null) return refuse('PROFILE_NOT_FOUND', name)
+    const profile = await liveProfile(core.store, name)
+    if (isRefusal(profile)) return profile
     const existing = await core.store.get('node', asked.id)
     const owners = await core.store.nodesByHardware(hardware)
     const former = await formerNode(core.store, asked.id)

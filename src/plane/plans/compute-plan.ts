@@ -27,6 +27,7 @@ import { readPurge } from '#plane/revocation/purge-node.ts'
 import { keysOf } from '#plane/revocation/withdraw-identity.ts'
 import { everySlot, slotsOf } from '#domain/core/certificate.ts'
 import { profilesByName } from '#plane/core/count-recoverable.ts'
+import { liveProfile } from '#plane/core/live-profile.ts'
 import { everyNode } from '#plane/core/pages.ts'
 import type { PlaneNames } from '#plane/settings/plane-names.ts'
 import type { Core, FlowCore } from '#plane/core/core.ts'
@@ -224,8 +225,8 @@ const ofProfile = async (
   issuer: LeafLimit,
   { profile: name, set }: Extract<PlanAction, { kind: 'change-profile' }>,
 ): Promise<readonly PlanEffect[] | Refusal> => {
-  const profile = await store.get('profile', name)
-  if (profile === null) return refuse('PROFILE_NOT_FOUND', name)
+  const profile = await liveProfile(store, name)
+  if (isRefusal(profile)) return profile
   const nowMs = clock.nowMs()
   const longestLeafMs = issuer.longestLeafMs()
   const changed = decideChangeProfile({ profile, set, by: nobody, longestLeafMs, nowMs })

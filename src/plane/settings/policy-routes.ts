@@ -1,7 +1,8 @@
 // Profiles and the values of the domain: policy that is data.
 
-import { refuse, type Refusal } from '#domain/core/refusal.ts'
+import { isRefusal, type Refusal } from '#domain/core/refusal.ts'
 import { domainSettingsRow } from '#plane/core/domain-settings-row.ts'
+import { liveProfile } from '#plane/core/live-profile.ts'
 import { domainView, profileListView, profileView, settingsApi } from '#wire/settings/settings-api.ts'
 import { attributionOf, answer, type Route, serve } from '#plane/http/route.ts'
 import type { FlowCore } from '#plane/core/core.ts'
@@ -14,6 +15,7 @@ import type { DomainSettings } from '#domain/core/domain-settings.ts'
 import { decideChangeSettings } from '#domain/settings/settings-rules.ts'
 import type { Store } from '#plane/store/contract/store.ts'
 import { everyRow } from '#plane/core/pages.ts'
+import { deleteProfile } from './delete-profile.ts'
 
 export const operatorPolicyRoutes = (core: FlowCore, issuer: LeafLimit): readonly Route[] =>
   serve(settingsApi, {
@@ -24,12 +26,17 @@ export const operatorPolicyRoutes = (core: FlowCore, issuer: LeafLimit): readonl
       return done.kind === 'refused' ? done : answer(profileView(done.profile), 201)
     },
     profile: async (call) => {
-      const profile = await core.store.get('profile', call.params.name)
-      return profile === null ? refuse('PROFILE_NOT_FOUND', call.params.name) : answer(profileView(profile.value))
+      const profile = await liveProfile(core.store, call.params.name)
+      return isRefusal(profile) ? profile : answer(profileView(profile.value))
     },
     changeProfile: async (call) => {
       const done = await changeProfile(core, issuer, call.params.name, call.body.set, attributionOf(call))
       return done.kind === 'refused' ? done : answer(profileView(done.profile))
+    },
+    deleteProfile: async (call) => {
+      const { name } = call.params
+      const done = await deleteProfile(core, name, attributionOf(call))
+      return done.kind === 'refused' ? done : answer({ name })
     },
     domain: async () => answer(domainView((await domainSettingsRow(core.store)).value)),
     changeDomain: async (call) => {
@@ -54,8 +61,8 @@ export const createProfile = async (
 ): Promise<Written | Refusal> => {
   const done = await commitDecision(core, async () => {
     const model = asked.from ?? (await domainSettingsRow(core.store)).value.defaultProfile
-    const from = await core.store.get('profile', model)
-    if (from === null) return refuse('PROFILE_NOT_FOUND', model)
+    const from = await liveProfile(core.store, model)
+    if (isRefusal(from)) return from
     const existing = await core.store.get('profile', asked.name)
     return decideCreateProfile({ name: asked.name, from, existing, ...circumstances(core, issuer, asked.set, by) })
   })
@@ -72,8 +79,8 @@ export const changeProfile = async (
   onlyIf: (profile: Row<Profile>) => Refusal | null = () => null,
 ): Promise<Written | Refusal> => {
   const done = await commitDecision(core, async () => {
-    const profile = await core.store.get('profile', name)
-    if (profile === null) return refuse('PROFILE_NOT_FOUND', name)
+    const profile = await liveProfile(core.store, name)
+    if (isRefusal(profile)) return profile
     const no = onlyIf(profile)
     if (no !== null) return no
     return decideChangeProfile({ profile, ...circumstances(core, issuer, set, by) })
@@ -95,7 +102,7 @@ const changeSettings = async (
 ): Promise<{ readonly kind: 'written'; readonly settings: DomainSettings } | Refusal> => {
   const done = await commitDecision(core, async () => {
     const domain = await domainSettingsRow(core.store)
-    const profiles = (await core.store.profiles()).map(({ value }) => value.name)
+    const profiles = new Map((await core.store.profiles()).map(({ value, version }) => [value.name, version]))
     const addressesHeld = 'overlayPrefix' in set && (await anyAddressHeld(core.store))
     return decideChangeSettings({ domain, profiles, addressesHeld, set, by, nowMs: core.clock.nowMs() })
   })

@@ -8,6 +8,7 @@ import { wireguardModes } from '#domain/core/wireguard.ts'
 import { endpoint } from '#wire/core/endpoint.ts'
 import {
   closed,
+  EmptyRequest,
   NameParams,
   NameText,
   NoEffectYet,
@@ -95,6 +96,9 @@ export const ProfileListAnswer = Type.Object({
   no_effect_yet: Type.Optional(Type.Record(Type.String(), Type.Array(Type.String()))),
 })
 
+/** `POST /v1/profiles/{name}/delete` */
+const ProfileDeleted = Type.Object({ name: NameText })
+
 export const profileView = (profile: Profile): Static<typeof ProfileView> => {
   const without = profileWithoutEffect(profile)
   return { ...settingsOf(profile), ...(without.length === 0 ? {} : { no_effect_yet: without }) }
@@ -111,7 +115,11 @@ export const profileListView = (profiles: readonly Profile[]): Static<typeof Pro
 })
 
 /** Whatever else a row may have by now stays in it. */
-const settingsOf = ({ outputs, ...settings }: Profile): Omit<Static<typeof ProfileView>, 'no_effect_yet'> => ({
+const settingsOf = ({
+  outputs,
+  deletedAtMs: _live,
+  ...settings
+}: Profile): Omit<Static<typeof ProfileView>, 'no_effect_yet'> => ({
   ...(settings as Omit<Static<typeof ProfileBody>, 'outputs'>),
   ...(outputs.length === 0 ? {} : { outputs: outputsView(outputs) }),
 })
@@ -183,6 +191,15 @@ export const settingsApi = {
     params: NameParams,
     body: SetRequest,
     answer: ProfileView,
+  }),
+  deleteProfile: endpoint({
+    method: 'POST',
+    path: '/v1/profiles/:name/delete',
+    access: 'platform-admin',
+    summary: "Deletes a profile that no node, no unused token and not the domain's default uses",
+    params: NameParams,
+    body: EmptyRequest,
+    answer: ProfileDeleted,
   }),
   domain: endpoint({
     method: 'GET',

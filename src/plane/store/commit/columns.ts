@@ -4,9 +4,9 @@
 import { alertKey } from '#domain/alerts/alert.ts'
 import { releasedKeptMs } from '#domain/fleet/allocation.ts'
 import { certificateHolder, certificateKey, denialKey } from '#domain/core/certificate.ts'
-import type { RowKind, RowTypes } from '#domain/core/change.ts'
+import type { NodeGroup, RowKind, RowTypes } from '#domain/core/change.ts'
 import { isShared } from '#domain/identity/key-claim.ts'
-import type { HardwareIdentity } from '#domain/core/node.ts'
+import type { HardwareIdentity, Node } from '#domain/core/node.ts'
 import { programEndsMs, programKey } from '#domain/programs/program.ts'
 import { claimKeptMs, claimKey } from '#domain/federation/peer-domain.ts'
 import type { Token } from '#domain/core/token.ts'
@@ -161,6 +161,10 @@ function nodeOfToken(token: Token): string | null {
   if (token.scope.kind === 'node') return token.scope.node
   return token.state.kind === 'bound' || token.state.kind === 'used' ? token.state.node : null
 }
+
+/** Whether a node that is not revoked is under it, of a row that is not written yet. */
+export const isUnder = ({ membership, profile, assignment }: Node, { kind, name }: NodeGroup): boolean =>
+  membership.kind !== 'revoked' && (kind === 'profile' ? profile : assignment) === name
 
 /** What a node holds that no other may. */
 export const hardwareValues = (hardware: HardwareIdentity): readonly string[] => {

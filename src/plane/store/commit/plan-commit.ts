@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict'
 import type { Denial } from '#domain/core/certificate.ts'
-import { type Change, nextVersion, type Read, type RowKind, type Write } from '#domain/core/change.ts'
+import { type Change, nextVersion, type NodeGroup, type Read, type RowKind, type Write } from '#domain/core/change.ts'
 import { isCutOff } from '#domain/core/cut-off.ts'
 import type { EntryDraft } from '#domain/core/journal-entry.ts'
 import type { NodeId } from '#domain/core/node.ts'
@@ -20,6 +20,7 @@ export type CommitPlan = {
   readonly holdings: readonly Holding[]
   readonly entries: readonly EncodedDraft[]
   readonly unheld: NodeId | null
+  readonly unused: readonly NodeGroup[]
   /** It may be committed in the reserve of the disk. */
   readonly cutOff: boolean
 }
@@ -64,6 +65,9 @@ export const planCommit = (change: Change): CommitPlan => {
     places.add(place)
     return { write, row, rule: ruleOf(write, place, reads.get(place)) }
   })
+  for (const { kind, name } of change.unused ?? [])
+    // A change that puts a node under it relies on its row, so the two meet only if this one writes that row.
+    assert(places.has(placeOf(kind, name)), `a change relies on ${kind} ${name} being unused without writing it`)
   const removes = (change.removes ?? []).map(({ row, key }) => {
     const place = placeOf(row, key)
     assert(!places.has(place), `a change writes ${place} and removes it, or removes it twice`)
@@ -79,6 +83,7 @@ export const planCommit = (change: Change): CommitPlan => {
     holdings: [...holdingsOf(change.writes), ...removes.flatMap(holdingGivenUp)],
     entries: change.entries.map(encodeDraft),
     unheld: change.unheld ?? null,
+    unused: change.unused ?? [],
     cutOff: isCutOff(change),
   }
 }

@@ -1,6 +1,6 @@
 // The rows decisions are made on: one table a kind, read and written by prepared statements.
 
-import type { Row, RowKind, RowTypes } from '#domain/core/change.ts'
+import type { NodeGroup, Row, RowKind, RowTypes } from '#domain/core/change.ts'
 import { nodeAsRead } from '#domain/journal/node-shape.ts'
 import type { Database, SqlValue, Statement } from '#platform/sqlite.ts'
 import { tableShapes, type TableShape } from './columns.ts'
@@ -11,6 +11,8 @@ export type RowTables = {
   getCached<K extends RowKind>(kind: K, key: string): Row<RowTypes[K]> | null
   /** 0: there is no such row. */
   version(kind: RowKind, key: string): number
+  /** Whether a node that is not revoked is under it. */
+  isUsed(group: NodeGroup): boolean
   /** The caller has made sure that the row has the version `before`; 0: that there is none. */
   put(row: EncodedRow, before: number, version: number): void
   /** What was observed of a node goes with its row. */
@@ -65,6 +67,7 @@ const jsonIn = (doc: string): unknown => {
 export const openRowTables = (database: Database): RowTables => {
   const tables = {} as Record<RowKind, Statements>
   for (const kind of Object.keys(tableShapes) as RowKind[]) tables[kind] = prepare(database, tableShapes[kind])
+  const users = { profile: usersOf(database, 'profile'), vcluster: usersOf(database, 'vcluster') }
   const forgetObserved = database.prepare('DELETE FROM observation WHERE node = ?')
   const policy = new Map<string, Row<unknown>>()
   const decodeOnce = openDecoded()
@@ -89,6 +92,7 @@ export const openRowTables = (database: Database): RowTables => {
       const found = tables[kind].version.get(key)
       return found === undefined ? 0 : (found['version'] as number)
     },
+    isUsed: ({ kind, name }) => users[kind].get(name) !== undefined,
     put(row, before, version) {
       // Also when the transaction is rolled back: then it is read again.
       policy.delete(`${row.kind} ${row.key}`)
@@ -122,6 +126,9 @@ const openDecoded = (): typeof decodeRow => {
     return row
   }
 }
+
+const usersOf = (database: Database, column: NodeGroup['kind']): Statement =>
+  database.prepare(`SELECT 1 FROM node WHERE ${column} = ? AND membership <> 'revoked' LIMIT 1`)
 
 /** Few rows, read by every decision and hardly ever written. */
 const policyKinds: ReadonlySet<RowKind> = new Set<RowKind>(['profile', 'domain'])

@@ -4,7 +4,7 @@
 // an advisory lock: for rarely inserted rows one for each row, which those that rely on it share; for rows that are inserted all
 // the time one for the kind, which those that insert share.
 
-import type { RowKind } from '#domain/core/change.ts'
+import type { NodeGroup, RowKind } from '#domain/core/change.ts'
 import type { NodeId } from '#domain/core/node.ts'
 import { sha256 } from '#platform/bytes.ts'
 import { tableShapes } from '#plane/store/commit/columns.ts'
@@ -23,6 +23,7 @@ export type GroupNeeds = {
   readonly nodesWritten: ReadonlySet<NodeId>
   readonly addresses: ReadonlySet<string>
   readonly unheld: ReadonlySet<NodeId>
+  readonly unused: readonly NodeGroup[]
 }
 
 const insertedOften: ReadonlySet<RowKind> = new Set<RowKind>(['node', 'token', 'certificate', 'denial'])
@@ -70,7 +71,8 @@ export const groupNeeds = (plans: readonly CommitPlan[], alsoLocked: ReadonlySet
     look('node', plan.unheld)
     unheld.add(plan.unheld)
   }
-  return { keys, locks: inOrder(locks), uniques, nodesWritten, addresses, unheld }
+  const unused = plans.flatMap((plan) => plan.unused)
+  return { keys, locks: inOrder(locks), uniques, nodesWritten, addresses, unheld, unused }
 }
 
 const mayInsert = ({ rule }: PlannedWrite): boolean => rule.kind !== 'after' || rule.version === 0

@@ -2,14 +2,14 @@
 // it goes by was read under locks, so what is found here still holds when it is written.
 
 import type { Denial } from '#domain/core/certificate.ts'
-import type { RowKind, Write } from '#domain/core/change.ts'
+import type { NodeGroup, RowKind, Write } from '#domain/core/change.ts'
 import type { NodeId } from '#domain/core/node.ts'
-import { tableShapes } from '#plane/store/commit/columns.ts'
+import { isUnder, tableShapes } from '#plane/store/commit/columns.ts'
 import { inPlaceOf, type CommitPlan, type PlannedRemoval, type PlannedWrite } from '#plane/store/commit/plan-commit.ts'
 import type { FencingToken } from '#plane/store/contract/replicas.ts'
 import type { EncodedRow } from '#plane/store/commit/row-tables.ts'
 import { uniquesSet } from './group-needs.ts'
-import { placeOf, uniqueOf, type FoundRow, type GroupFacts } from './lock-rows.ts'
+import { groupOf, placeOf, uniqueOf, type FoundRow, type GroupFacts } from './lock-rows.ts'
 
 export type Judged = {
   /** The writes with their final values, or why there are none. */
@@ -48,6 +48,7 @@ export const judgeGroup = (facts: GroupFacts, members: readonly Judgeable[]): Ju
     if (fencingToken !== null && fencingToken.number !== facts.leaderNumber) return 'not-leading'
     for (const read of plan.reads) if (now.version(placeOf(read.row, read.key)) !== read.version) return 'lost-race'
     if (plan.unheld !== null && facts.held.has(plan.unheld)) return 'lost-race'
+    if (plan.unused.some((group) => facts.used.has(groupOf(group)) || now.puts(group))) return 'lost-race'
     const writes = applyPlan(now, plan)
     if (writes === 'clash') now.undo()
     else now.keep()
@@ -176,6 +177,9 @@ const openGroupState = (facts: GroupFacts) => {
       set(removed, place, { kind, key, before: before(place)?.version ?? 0 })
       if (kind === 'node') set(tombstones, key, true)
     },
+    /** Whether a member before has put a node under it. */
+    puts: (group: NodeGroup): boolean =>
+      [...written.values()].some((row) => row?.write.put === 'node' && isUnder(row.write.value, group)),
     ownerOf: (address: string): NodeId | null => addressOwners.get(address) ?? null,
     addressesOf: (node: NodeId): readonly string[] =>
       (addresses.get(node) ?? []).filter((address) => addressOwners.get(address) === node),

@@ -2,7 +2,7 @@
 // read. All of it is asked in one go; the answers come in the order of the questions.
 
 import type { Denial } from '#domain/core/certificate.ts'
-import type { RowKind } from '#domain/core/change.ts'
+import type { NodeGroup, RowKind } from '#domain/core/change.ts'
 import type { NodeId } from '#domain/core/node.ts'
 import type { SeenHead } from '#domain/continuity/sighting.ts'
 import type { PgResult, PgConnection, Prepared } from '#platform/postgres.ts'
@@ -43,6 +43,8 @@ export type GroupFacts = {
   readonly locked: ReadonlySet<NodeId>
   /** Nodes of which a replica under a lease has a channel. */
   readonly held: ReadonlySet<NodeId>
+  /** Profiles and vClusters, see `groupOf`, under which there is a node that is not revoked. Of those that were asked for. */
+  readonly used: ReadonlySet<string>
   readonly chains: readonly FoundChain[]
   /** What the database has at the places this replica knows. */
   readonly places: readonly FoundPlace[]
@@ -51,6 +53,7 @@ export type GroupFacts = {
 }
 
 export const placeOf = (kind: RowKind, key: string): string => `${kind} ${key}`
+export const groupOf = ({ kind, name }: NodeGroup): string => `${kind} ${name}`
 export const uniqueOf = (kind: RowKind, column: string, value: string): string => `${kind} ${column} ${value}`
 
 export const lockRows = async (
@@ -90,11 +93,13 @@ export const lockRows = async (
       ? nothing
       : connection.run(readHardware, [[...needs.nodesWritten], [...needs.addresses]])
   const held = needs.unheld.size === 0 ? nothing : connection.run(readHeld, [[...needs.unheld]])
+  // Behind the locks on their rows, which a commit that puts a node under one of them shares.
+  const used = needs.unused.length === 0 ? nothing : connection.run(readUsed, namesBy(needs.unused))
   const chains = connection.run(readChains)
   const places = findPlaces((statement, values) => connection.run(statement, values), known)
   // All of them: a rejection that is not awaited, after an earlier one failed, would end the process.
   const rest = [...looked, ...taken].map(([, answer]) => answer)
-  await Promise.all([begun, schemaLocked, schema, lease, leads, locked, hardware, held, chains, places, ...rest])
+  await Promise.all([begun, schemaLocked, schema, lease, leads, locked, hardware, held, used, chains, places, ...rest])
 
   const rows = new Map<string, FoundRow>()
   const owners = new Map<string, string>()
@@ -117,6 +122,7 @@ export const lockRows = async (
     ),
     locked: needs.keys.get('node') ?? new Set(),
     held: new Set((await held).rows.map((row) => row['node'] as NodeId)),
+    used: new Set((await used).rows.map((row) => groupOf(row as NodeGroup))),
     chains: (await chains).rows as readonly FoundChain[],
     places: await places,
     schema: ((await schema).rows[0]?.['version'] ?? null) as number | null,
@@ -168,6 +174,17 @@ const readHeld: Prepared = {
   name: 'group-read-held',
   text: `SELECT holder.node FROM holder JOIN replica ON replica.number = holder.replica
     WHERE holder.node = ANY($1::text[]) AND replica.expires_at > clock_timestamp()`,
+}
+
+const namesBy = (groups: readonly NodeGroup[]): string[][] =>
+  (['profile', 'vcluster'] as const).map((kind) => groups.filter((one) => one.kind === kind).map(({ name }) => name))
+
+const readUsed: Prepared = {
+  name: 'group-read-used',
+  text: `SELECT 'profile' AS kind, name FROM unnest($1::text[]) AS name
+      WHERE EXISTS (SELECT FROM node WHERE profile = name AND membership <> 'revoked')
+    UNION ALL SELECT 'vcluster', name FROM unnest($2::text[]) AS name
+      WHERE EXISTS (SELECT FROM node WHERE vcluster = name AND membership <> 'revoked')`,
 }
 
 const readChains: Prepared = { name: 'group-read-chains', text: 'SELECT chain, sequence, hash, writer FROM chain' }

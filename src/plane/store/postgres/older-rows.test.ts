@@ -56,7 +56,7 @@ test('on the older schema claims are left out, and documents are written as the 
     older.reads.map(({ row }) => row),
     ['profile'],
   )
-  const { probeSilenceMs: _, outputs: __, ...known } = profile(defaultProbeSilenceMs)
+  const { probeSilenceMs: _, outputs: __, deletedAtMs: ___, ...known } = profile(defaultProbeSilenceMs)
   assert.deepEqual(
     older.writes.map(({ row }) => [row.kind, JSON.parse(row.doc)]),
     [['profile', known]],
@@ -70,7 +70,7 @@ test('what is left out of a document is there again when it is read', () => {
   const older = writableOn(1, planOf({ put: 'profile', value })).writes[0]?.row.doc ?? ''
   assert.deepEqual(
     Object.keys(value).filter((name) => !(name in (JSON.parse(older) as object))),
-    ['probeSilenceMs', 'wireguard', 'outputs'],
+    ['probeSilenceMs', 'wireguard', 'outputs', 'deletedAtMs'],
   )
   const read = (doc: string) => decodeShared('profile', { key: value.name, version: 1, doc }).value
   assert.deepEqual(read(older), value)

@@ -15,7 +15,7 @@ import { fieldsSince, kindsSince, removalsSince } from './schema-since.ts'
 /** For every field that is younger than its kind (schema-since.ts). */
 const lacking: { readonly [K in RowKind]?: Partial<RowTypes[K]> } = {
   node: { allocations: 0, wireguard: null, machine: nothingTagged, provisioning: null, scrapeAddress: null },
-  profile: { wireguard: noWireguard, probeSilenceMs: defaultProbeSilenceMs, outputs: [] },
+  profile: { wireguard: noWireguard, probeSilenceMs: defaultProbeSilenceMs, outputs: [], deletedAtMs: null },
   domain: {
     issuance: openIssuance,
     overlayPrefix: null,

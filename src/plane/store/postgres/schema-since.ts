@@ -125,6 +125,7 @@ export const fieldsSince: { readonly [K in RowKind]: FieldsSince<RowTypes[K]> } 
     ...{ recovery: { mode: 1, limit: 1, windowMs: 1, rehearseEveryMs: 1 }, onDuplicate: 1 },
     wireguard: { mode: 2, listenPort: 2, mtu: 2 },
     outputs: 4,
+    deletedAtMs: 5,
   },
   domain: {
     ...{ name: 1, defaultProfile: 1, livenessGraceMs: 1, strangersPerMinute: 1, strangersPerMinutePerSource: 1 },

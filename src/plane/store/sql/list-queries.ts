@@ -61,7 +61,7 @@ export const openListQueries = (sql: Sql): ListQueries => {
     tokens: ({ node, limit }) =>
       node === null ? rows(statements.tokens, limit) : rows(statements.tokensOfNode, limit, node),
     denials: async () => (await rows(denials)).map(({ value }): Denial => value),
-    profiles: () => rows(profiles),
+    profiles: async () => (await rows(profiles)).filter(({ value }) => value.deletedAtMs === null),
     operatorKeys: () => rows(operatorKeys),
     issuers: () => rows(issuers),
     alerts: ({ unresolvedOnly, after, limit }) => rows(unresolvedOnly ? unresolvedAlerts : alerts, after ?? '', limit),

@@ -211,6 +211,7 @@ const runTransaction = (tables: GroupTables, group: readonly Member[], guard: Gu
 const runMember = (tables: GroupTables, entries: JournalGroup, plan: CommitPlan, guard: Guard): Outcome => {
   for (const read of plan.reads) if (tables.rows.version(read.row, read.key) !== read.version) return 'lost-race'
   if (plan.unheld !== null && tables.replicas.isHeld(plan.unheld)) return 'lost-race'
+  if (plan.unused.some((group) => tables.rows.isUsed(group))) return 'lost-race'
   const writes = guard(() => applyWrites(tables, plan))
   if (writes === 'lost-race') return 'lost-race'
   return { kind: 'committed', origin: 'here', writes, entries: entries.append(plan.entries) }
