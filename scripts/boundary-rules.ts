@@ -451,7 +451,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
     cli: ['kit', 'plane'],
     domain: ['core'],
     plane: ['config/config.ts', 'boot/create-key-offline.ts'],
-    wire: ['operators'],
+    wire: ['core', 'operators'],
   },
   'cli/plans': { cli: ['kit', 'revocation'], domain: ['plans'], wire: ['plans'] },
   'cli/programs': { cli: ['kit'], wire: ['programs'] },

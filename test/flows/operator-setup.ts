@@ -154,7 +154,7 @@ export const setUpOperatorServer = async (t: TestContext): Promise<OperatorSetup
   cleanup(t, () => listener.stop(0))
   const keys = {} as Record<Role, string>
   for (const role of roles) {
-    const made = await createOperatorKey(core, keySeal, { name: `the-${role}`, role }, operator)
+    const made = await createOperatorKey(core, keySeal, { name: `the-${role}`, role, expiresAtMs: null }, operator)
     if (made.kind === 'refused') throw new Error(made.code)
     keys[role] = made.secret
   }

@@ -356,7 +356,8 @@ const writeOf = (run: number, { kind, key, value, live }: Put): { readonly key: 
   switch (kind) {
     case 'operator-key': {
       const made = { id: `${run}-id-${live ? key : value}`, hash: name, name: `${run}-name-${value}`, role: 'admin' }
-      return { key: name, write: { put: kind, value: { ...made, revokedAtMs: live ? null : 1 } as OperatorKey } }
+      const times = { revokedAtMs: live ? null : 1, expiresAtMs: null }
+      return { key: name, write: { put: kind, value: { ...made, ...times } as OperatorKey } }
     }
     case 'alert': {
       const about = { kind: 'cert_expired', subject: name, node: null, severity: 'critical', sinceMs: 1, reason: 'x' }

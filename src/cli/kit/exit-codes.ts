@@ -50,7 +50,7 @@ export const exitCodeMeanings: Readonly<Record<keyof typeof exitCodes, string>> 
 /** Codes of a newer plane are unknown here, so the HTTP status decides what the code alone does not. */
 export const exitCodeOf = (code: string, status: number): ExitCode => {
   if (code.endsWith('_NOT_FOUND') || code === 'NOT_FOUND') return exitCodes.notFound
-  if (['OPERATOR_KEY_REQUIRED', 'OPERATOR_KEY_INVALID', 'ROLE_FORBIDDEN', 'HOST_NOT_ALLOWED'].includes(code)) {
+  if (code.startsWith('OPERATOR_KEY_') || code === 'ROLE_FORBIDDEN' || code === 'HOST_NOT_ALLOWED')
     return exitCodes.notAllowed
   }
   if (code === 'CUT_OFF_PENDING') return exitCodes.inForceHereOnly

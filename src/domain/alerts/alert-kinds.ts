@@ -196,6 +196,15 @@ const rules = {
           : 'no plane of this domain wrote its row'
       }. Find out who writes to the database; then: muster key revoke ${id}`,
   }),
+  /** Opens a week before the end; ends when the key is revoked or has expired. */
+  operator_key_expiring: declare<{ id: string; name: string; role: string; expiresAtMs: number }>({
+    subject: 'operator key',
+    severity: 'warning',
+    endedBy: 'cause',
+    reason: ({ id, name, role, expiresAtMs }) =>
+      `operator key ${id} (${name}, ${role}) expires at ${isoTime(expiresAtMs)}. ` +
+      `If it is still needed: muster key create NEW-NAME --role ${role} --expires 90d; then: muster key revoke ${id}`,
+  }),
   journal_damaged: declare<{
     readonly chain: string
     readonly from: number

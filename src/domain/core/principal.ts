@@ -74,6 +74,8 @@ export type OperatorKey = {
   readonly createdBy: string
   readonly createdAtMs: number
   readonly revokedAtMs: number | null
+  /** From then on it grants nothing; null: it has no end. */
+  readonly expiresAtMs: number | null
   /** Over all of the above, under a key the database does not have (operator-key-seal.ts). A release before 0.2.1 wrote none. */
   readonly mac?: string
 }

@@ -3,6 +3,7 @@
 import { readOf, type Row, decided, entry, type Attribution, type Decided } from '#domain/core/change.ts'
 import type { OperatorKey, Role } from '#domain/core/principal.ts'
 import { refuse, refuseField, type Refusal } from '#domain/core/refusal.ts'
+import { isoTime } from '#platform/clock.ts'
 
 type KeyDecided = Decided & { readonly key: OperatorKey }
 
@@ -21,13 +22,20 @@ export const keyBody = (key: OperatorKey, { fingerprint }: Pick<KeySeal, 'finger
   name: key.name,
   role: key.role,
   fingerprint: fingerprint(key),
+  ...endOf(key),
 })
+
+/** A row that was written into the database by hand may lack it. */
+const endOf = ({ expiresAtMs }: OperatorKey) =>
+  typeof expiresAtMs === 'number' ? { expires_at: isoTime(expiresAtMs) } : {}
 
 export type CreateKeyFacts = {
   readonly keyId: string
   readonly hash: string
   readonly name: string
   readonly role: Role
+  /** Null: it has no end. */
+  readonly expiresAtMs: number | null
   /** All keys there are. */
   readonly existing: readonly Row<OperatorKey>[]
   readonly keySeal: KeySeal
@@ -36,11 +44,19 @@ export type CreateKeyFacts = {
 }
 
 export const decideCreateKey = (facts: CreateKeyFacts): KeyDecided | Refusal => {
-  const { keyId, hash, name, role, existing, keySeal, by, nowMs } = facts
-  if (existing.some(({ value }) => isLive(value) && value.name === name)) {
-    return refuseField('SETTING_INVALID', 'name', `a key named ${name} is in use; revoke it first or take another name`)
+  const { keyId, hash, name, role, expiresAtMs, existing, keySeal, by, nowMs } = facts
+  const named = existing.find(({ value }) => isLive(value) && value.name === name)?.value
+  if (named !== undefined) {
+    const state = isExpired(named, nowMs) ? 'has expired' : 'is in use'
+    const why = `a key named ${name} ${state}; revoke it first (muster key revoke ${named.id}) or take another name`
+    return refuseField('SETTING_INVALID', 'name', why)
   }
-  const key = keySeal.seal({ id: keyId, name, role, hash, createdBy: by.actor, createdAtMs: nowMs, revokedAtMs: null })
+  if (expiresAtMs !== null && expiresAtMs <= nowMs)
+    return refuseField('SETTING_INVALID', 'expires_at', `${isoTime(expiresAtMs)} is in the past`)
+  const key = keySeal.seal({
+    ...{ id: keyId, name, role, hash, createdBy: by.actor, createdAtMs: nowMs },
+    ...{ revokedAtMs: null, expiresAtMs },
+  })
   return {
     ...decided({
       reads: [readOf('operator-key', hash, null)],
@@ -63,8 +79,8 @@ export type RevokeKeyFacts = {
 export const decideRevokeKey = ({ key, others, keySeal, by, nowMs }: RevokeKeyFacts): KeyDecided | Refusal => {
   const { name, hash } = key.value
   if (!isLive(key.value)) return refuse('KEY_NOT_FOUND', `the key ${name} has been revoked already`)
-  const admins = others.filter(({ value }) => value.hash !== hash && isLiveAdmin(value))
-  if (isLiveAdmin(key.value) && admins.length === 0) return refuse('LAST_ADMIN_KEY')
+  const admins = others.filter(({ value }) => value.hash !== hash && isLastingAdmin(value))
+  if (isLastingAdmin(key.value) && admins.length === 0) return lastAdmin(others)
   const revoked = keySeal.seal({ ...key.value, revokedAtMs: nowMs })
   return {
     ...decided({
@@ -80,6 +96,11 @@ export const decideRevokeKey = ({ key, others, keySeal, by, nowMs }: RevokeKeyFa
   }
 }
 
+const lastAdmin = (others: readonly Row<OperatorKey>[]): Refusal => {
+  const expiring = others.filter(({ value }) => isLive(value) && value.role === 'platform-admin')
+  return refuse('LAST_ADMIN_KEY', expiring.length === 0 ? null : 'the others expire: one without an end has to stay')
+}
+
 /** What the journal has said of keys, each entry proven by a signed head. */
 export type KeyVoucher = {
   readonly type: 'operator_key.created' | 'operator_key.adopted' | 'operator_key.revoked'
@@ -90,6 +111,8 @@ export type KeyVoucher = {
   readonly role: string
   /** Null: written by a release before 0.2.1, which named the key and not its hash. */
   readonly fingerprint: string | null
+  /** Null: it has no end, or a release before 0.5 wrote it. */
+  readonly expiresAtMs: number | null
 }
 
 /**
@@ -103,6 +126,8 @@ export const journalVouches = (key: OperatorKey, fingerprint: string, said: read
   if (created === undefined) return false
   if (created.name !== key.name || created.role !== key.role) return false
   if (created.atMs !== key.createdAtMs || created.actor !== key.createdBy) return false
+  // A row that lost its end together with its MAC is not the key.
+  if (created.expiresAtMs !== (key.expiresAtMs ?? null)) return false
   const fingerprints = ofKey.flatMap((one) => one.fingerprint ?? [])
   return fingerprints.every((one) => one === fingerprint)
 }
@@ -127,4 +152,19 @@ export const decideAdoptKey = ({ key, keySeal, by, nowMs }: AdoptKeyFacts): KeyD
 }
 
 const isLive = (key: OperatorKey): boolean => key.revokedAtMs === null
-const isLiveAdmin = (key: OperatorKey): boolean => isLive(key) && key.role === 'platform-admin'
+/** One that is there in a year as well: the others would leave a domain without an administrator when they end. */
+const isLastingAdmin = (key: OperatorKey): boolean =>
+  isLive(key) && key.role === 'platform-admin' && key.expiresAtMs === null
+
+export const isExpired = ({ expiresAtMs }: Pick<OperatorKey, 'expiresAtMs'>, nowMs: number): boolean =>
+  expiresAtMs !== null && nowMs >= expiresAtMs
+
+/** How long before its end operators are told. A key that was made for less is meant to end soon. */
+const warnedMs = 7 * 24 * 3_600_000
+
+export const expiresSoon = ({ createdAtMs, expiresAtMs, revokedAtMs }: OperatorKey, nowMs: number): boolean =>
+  revokedAtMs === null &&
+  expiresAtMs !== null &&
+  expiresAtMs - createdAtMs > warnedMs &&
+  nowMs >= expiresAtMs - warnedMs &&
+  nowMs < expiresAtMs

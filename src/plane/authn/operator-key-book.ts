@@ -3,7 +3,13 @@
 // entries of the journal vouch for it: those of a release before 0.2.1, also of a replica of that release that still runs.
 
 import { wantedAlert, type WantedAlert } from '#domain/alerts/alert-kinds.ts'
-import { decideAdoptKey, journalVouches, type KeySeal, type KeyVoucher } from '#domain/operators/operator-keys.ts'
+import {
+  decideAdoptKey,
+  expiresSoon,
+  journalVouches,
+  type KeySeal,
+  type KeyVoucher,
+} from '#domain/operators/operator-keys.ts'
 import { type Row, boundedText } from '#domain/core/change.ts'
 import type { EntryType, JournalEntry } from '#domain/core/journal-entry.ts'
 import type { OperatorKey } from '#domain/core/principal.ts'
@@ -12,13 +18,14 @@ import { entryPages } from '#plane/core/pages.ts'
 import { raiseAlert, reconcileSource, type UnresolvedAlerts } from '#plane/alerts/reconcile-alerts.ts'
 import type { Store } from '#plane/store/contract/store.ts'
 import type { Core } from '#plane/core/core.ts'
+import { parseIsoTime } from '#platform/clock.ts'
 
 export type KeyBook = {
   /** Whether a live row is a key of this domain. One that is not raises an alert. */
   grants(key: Row<OperatorKey>): Promise<boolean>
   /** The hashes of those live rows that grant nothing; changes and raises nothing. */
   forged(keys: readonly Row<OperatorKey>[]): Promise<ReadonlySet<string>>
-  /** Looks at every row: adopts what the journal vouches for, and raises and resolves alerts about the rest. */
+  /** Looks at every row: adopts what the journal vouches for, and raises and resolves alerts about the rest, and about keys that end soon. */
   lookAtAll(): Promise<void>
 }
 
@@ -91,15 +98,22 @@ export const openKeyBook = async (
       return new Set(doubted.filter((key) => !isFine(key)).map(({ hash }) => hash))
     },
     async lookAtAll() {
-      const forged: WantedAlert[] = []
+      const wanted: WantedAlert[] = []
       for (const key of await store.operatorKeys()) {
-        if (key.value.revokedAtMs === null && !(await grants(key))) forged.push(forgedAlert(key))
+        if (key.value.revokedAtMs === null && !(await grants(key))) wanted.push(forgedAlert(key))
+        else if (expiresSoon(key.value, core.clock.nowMs())) wanted.push(expiringAlert(key.value))
       }
       for (const [hash, { atMs }] of refused) if (core.clock.monotonicMs() - atMs >= refusedForMs) refused.delete(hash)
-      await reconcileSource(core, alerts, { kinds: ['operator_key_forged'], wanted: () => forged })
+      await reconcileSource(core, alerts, {
+        kinds: ['operator_key_forged', 'operator_key_expiring'],
+        wanted: () => wanted,
+      })
     },
   }
 }
+
+const expiringAlert = ({ id, name, role, expiresAtMs }: OperatorKey): WantedAlert =>
+  wantedAlert('operator_key_expiring', id, { id, name, role, expiresAtMs: expiresAtMs ?? 0 })
 
 /** Proven entries only, oldest first. There are as many as there ever were keys. */
 const vouchers = async (
@@ -120,6 +134,7 @@ const voucherOf = ({ type, atMs, actor, body }: JournalEntry): KeyVoucher => ({
   name: textOf(body['name']),
   role: textOf(body['role']),
   fingerprint: typeof body['fingerprint'] === 'string' ? body['fingerprint'] : null,
+  expiresAtMs: typeof body['expires_at'] === 'string' ? parseIsoTime(body['expires_at']) : null,
 })
 
 const textOf = (value: unknown): string => (typeof value === 'string' ? value : '')

@@ -3,10 +3,11 @@
 
 import type { OperatorKey, OperatorPrincipal } from '#domain/core/principal.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
+import { isExpired } from '#domain/operators/operator-keys.ts'
 import type { Feed } from '#plane/core/feed.ts'
 import type { Store } from '#plane/store/contract/store.ts'
 import { sha256Hex } from '#platform/bytes.ts'
-import type { Clock } from '#platform/clock.ts'
+import { isoTime, type Clock } from '#platform/clock.ts'
 import type { KeyBook } from './operator-key-book.ts'
 
 const bearer = /^Bearer (muster_key_[A-Za-z0-9_-]{43})$/i
@@ -23,7 +24,7 @@ export type OperatorAuthn = {
 const rememberedMs = 15 * 60_000
 const mostRemembered = 256
 
-type Known = Pick<OperatorPrincipal, 'id' | 'name' | 'role'> & { readonly seenMs: number }
+type Known = Pick<OperatorKey, 'id' | 'name' | 'role' | 'expiresAtMs'> & { readonly seenMs: number }
 
 export const openOperatorAuthn = (
   store: Pick<Store, 'get'>,
@@ -42,7 +43,8 @@ export const openOperatorAuthn = (
     const [oldest] = known.keys()
     if (known.size >= mostRemembered && oldest !== undefined && !known.has(hash)) known.delete(oldest)
     known.delete(hash)
-    known.set(hash, { id: key.id, name: key.name, role: key.role, seenMs: clock.monotonicMs() })
+    const { id, name, role, expiresAtMs } = key
+    known.set(hash, { id, name, role, expiresAtMs, seenMs: clock.monotonicMs() })
   }
   const lookUp = async (hash: string, cutOff: boolean): Promise<Omit<Known, 'seenMs'> | null> => {
     try {
@@ -66,7 +68,9 @@ export const openOperatorAuthn = (
       if (secret === undefined) return refuse('OPERATOR_KEY_INVALID', 'expected: Authorization: Bearer muster_key_...')
       const found = await lookUp(sha256Hex(secret), cutOff)
       if (found === null) return refuse('OPERATOR_KEY_INVALID')
-      const { id, name, role } = found
+      const { id, name, role, expiresAtMs } = found
+      if (expiresAtMs !== null && isExpired(found, clock.nowMs()))
+        return { ...refuse('OPERATOR_KEY_EXPIRED', `at ${isoTime(expiresAtMs)}`), about: { actor: `operator:${name}` } }
       return { kind: 'operator', id, name, role, credential: { by: 'operator-key' }, source }
     },
   }

@@ -1,12 +1,11 @@
 // `muster key create --offline`: for a user who has lost every operator key, and still has the store and the sealing key. Such a
 // user could write the row anyway; with this command the journal records it.
 
-import type { Role } from '#domain/core/principal.ts'
 import type { Refusal } from '#domain/core/refusal.ts'
 import type { Log } from '#platform/log.ts'
 import type { PlaneConfig } from '#plane/config/config.ts'
 import { openFeed } from '#plane/core/feed.ts'
-import { createOperatorKey } from '#plane/operators/change-operator-keys.ts'
+import { createOperatorKey, type KeyAsked } from '#plane/operators/change-operator-keys.ts'
 import { asUsual, layFoundation } from '#plane/foundation/foundation.ts'
 import { keyView } from '#wire/operators/key-api.ts'
 
@@ -15,7 +14,7 @@ type MadeOffline = { readonly kind: 'made'; readonly key: ReturnType<typeof keyV
 /** With SQLite the plane is stopped. Throws as a start does where a plane would not start here. */
 export const createKeyOffline = async (
   config: PlaneConfig,
-  asked: { readonly name: string; readonly role: Role },
+  asked: KeyAsked,
   actor: string,
   log: Log,
 ): Promise<MadeOffline | Refusal> => {

@@ -4,7 +4,12 @@ import type { RefusalCode } from '#domain/core/refusal-table.ts'
 import { recordRefusal, type RefusalBudgets, type RefusedCall } from './record-refusal.ts'
 import type { FlowCore } from './core.ts'
 
-const aboutTheCaller: readonly RefusalCode[] = ['OPERATOR_KEY_REQUIRED', 'OPERATOR_KEY_INVALID', 'ROLE_FORBIDDEN']
+const aboutTheCaller: readonly RefusalCode[] = [
+  'OPERATOR_KEY_REQUIRED',
+  'OPERATOR_KEY_INVALID',
+  'OPERATOR_KEY_EXPIRED',
+  'ROLE_FORBIDDEN',
+]
 
 export const recordOperatorRefusal = async (
   core: FlowCore,

@@ -100,6 +100,7 @@ const makeDomain = async (foundation: Foundation, config: PlaneConfig): Promise<
     createdBy: by.actor,
     createdAtMs: nowMs,
     revokedAtMs: null,
+    expiresAtMs: null,
   })
   const rows: Write[] = [
     { put: 'domain', value: defaultDomainSettings(config.domainName) },

@@ -10,8 +10,11 @@ import { sameBytes, sha256Hex } from '#platform/bytes.ts'
 
 /** `domainName` is asked each time: a first start decides it after the store is open. */
 export const openKeySeal = (sealing: Pick<SealingKey, 'mac'>, domainName: () => string): KeySeal => {
-  const macOf = ({ id, name, role, hash, createdBy, createdAtMs, revokedAtMs }: OperatorKey): string => {
-    const covered = { id, name, role, hash, createdBy, createdAtMs, revokedAtMs }
+  const macOf = (key: OperatorKey): string => {
+    const { id, name, role, hash, createdBy, createdAtMs, revokedAtMs, expiresAtMs } = key
+    // A key without an end has the MAC that releases before 0.5 made. One with an end has another as soon as that is changed or left out.
+    const end = (expiresAtMs ?? null) === null ? {} : { expiresAtMs }
+    const covered = { id, name, role, hash, createdBy, createdAtMs, revokedAtMs, ...end }
     return sealing.mac('operator key', canonicalJson({ domain: domainName(), ...covered }))
   }
   return {

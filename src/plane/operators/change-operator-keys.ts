@@ -10,10 +10,13 @@ import type { FlowCore } from '#plane/core/core.ts'
 /** The secret is shown once; only its hash is kept. */
 export type KeyMade = { readonly kind: 'made'; readonly key: OperatorKey; readonly secret: string }
 
+/** `expiresAtMs` null: it has no end. */
+export type KeyAsked = { readonly name: string; readonly role: Role; readonly expiresAtMs: number | null }
+
 export const createOperatorKey = async (
   core: FlowCore,
   keySeal: KeySeal,
-  asked: { readonly name: string; readonly role: Role },
+  asked: KeyAsked,
   by: Attribution,
 ): Promise<KeyMade | Refusal> => {
   const { secret, hash } = newOperatorSecret(core.random)

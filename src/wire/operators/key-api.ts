@@ -13,14 +13,23 @@ export const KeyView = Type.Object({
   created_by: Type.String(),
   created_at: Type.String(),
   revoked_at: orNull(Type.String()),
+  /** Left out where it has no end. */
+  expires_at: Type.Optional(Type.String()),
   /** No plane of this domain wrote its row: it grants nothing. Left out of others. */
   forged: Type.Optional(Type.Boolean()),
 })
 export const keyNameShape = '^[A-Za-z0-9][A-Za-z0-9._@-]{0,62}$'
+/** `expires_ms` from now by the clock of the plane, or `expires_at`, not both. Without either it has no end. */
 export const CreateKeyRequest = Type.Object(
-  { name: Type.String({ pattern: keyNameShape }), role: oneOf(roles) },
+  {
+    name: Type.String({ pattern: keyNameShape }),
+    role: oneOf(roles),
+    expires_ms: Type.Optional(Type.Integer({ minimum: 60_000, maximum: 3650 * 86_400_000 })),
+    expires_at: Type.Optional(Type.String({ pattern: '^\\d{4}-\\d{2}-\\d{2}T\\d{2}:\\d{2}:\\d{2}(\\.\\d{1,3})?Z$' })),
+  },
   closed,
 )
+export type CreateKeyRequest = Static<typeof CreateKeyRequest>
 /** The only time the key is shown. */
 export const CreateKeyAnswer = Type.Object({ key: KeyView, secret: Type.String() })
 export const KeyListAnswer = Type.Object({ keys: Type.Array(KeyView) })
@@ -34,6 +43,8 @@ export const keyView = (key: OperatorKey, forged = false): Static<typeof KeyView
   created_by: key.createdBy,
   created_at: isoTime(key.createdAtMs),
   revoked_at: isoTimeOrNull(key.revokedAtMs),
+  // A row that was written into the database by hand may lack it.
+  ...(typeof key.expiresAtMs === 'number' ? { expires_at: isoTime(key.expiresAtMs) } : {}),
   ...(forged ? { forged } : {}),
 })
 

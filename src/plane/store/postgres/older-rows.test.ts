@@ -30,6 +30,16 @@ test('a value that rows of before do not have is refused on the older schema, an
   const changed = planOf({ put: 'profile', value: profile(60_000) })
   assert.equal(refusedOn(2, changed), 'probeSilenceMs of a profile')
   assert.equal(refusedOn(newestSchema, changed), null)
+  const deleted = planOf({ put: 'profile', value: { ...profile(defaultProbeSilenceMs), deletedAtMs: 5 } })
+  assert.deepEqual([refusedOn(4, deleted), refusedOn(5, deleted)], ['deletedAtMs of a profile', null])
+})
+
+test('an operator key with an end is refused beside replicas that would honour it for good; one without is not', () => {
+  const made = { id: 'k', name: 'ci', role: 'viewer', hash: 'x', createdBy: 'operator:a', createdAtMs: 1 } as const
+  const plan = (expiresAtMs: number | null) =>
+    planCommit(changeOf({ put: 'operator-key', value: { ...made, revokedAtMs: null, expiresAtMs } }))
+  assert.deepEqual([refusedOn(4, plan(9)), refusedOn(5, plan(9))], ['expiresAtMs of a operator-key', null])
+  assert.equal(refusedOn(4, plan(null)), null)
 })
 
 test('a kind of row that the older schema has no table for is refused, unless the step derives it', () => {

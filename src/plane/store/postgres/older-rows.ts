@@ -24,6 +24,7 @@ const lacking: { readonly [K in RowKind]?: Partial<RowTypes[K]> } = {
   },
   vcluster: { overlay: noOverlay, outputs: [] },
   token: { serverName: null },
+  'operator-key': { expiresAtMs: null },
   denial: { atMs: 0, reason: 'unspecified' },
   issuer: { compromisedAtMs: null },
 }

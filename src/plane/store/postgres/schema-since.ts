@@ -137,7 +137,11 @@ export const fieldsSince: { readonly [K in RowKind]: FieldsSince<RowTypes[K]> } 
     overlayPrefix: 2,
     programListMs: 4,
   },
-  'operator-key': { id: 1, name: 1, role: 1, hash: 1, createdBy: 1, createdAtMs: 1, revokedAtMs: 1, mac: 1 },
+  'operator-key': {
+    ...{ id: 1, name: 1, role: 1, hash: 1, createdBy: 1, createdAtMs: 1, revokedAtMs: 1, mac: 1 },
+    // A replica that does not know it would honour the key for good.
+    expiresAtMs: 5,
+  },
   issuer: {
     ...{ id: 1, role: 1, der: 1, parent: 1, custody: 1, notBeforeMs: 1, notAfterMs: 1, retiredAtMs: 1 },
     compromisedAtMs: 2,

@@ -180,7 +180,8 @@ export const migrations: readonly string[] = [
   // 0.5.0
   `-- New fields of rows get their value here. A row that cannot be read stays as it is.
    UPDATE node SET doc = json_set(doc, '$.scrapeAddress', json('null')) WHERE json_valid(doc);
-   UPDATE profile SET doc = json_set(doc, '$.deletedAtMs', json('null')) WHERE json_valid(doc);`,
+   UPDATE profile SET doc = json_set(doc, '$.deletedAtMs', json('null')) WHERE json_valid(doc);
+   UPDATE operator_key SET doc = json_set(doc, '$.expiresAtMs', json('null')) WHERE json_valid(doc);`,
 ]
 
 export const newestSchema = migrations.length
