@@ -43,6 +43,18 @@ export const allNouns: readonly Noun[] = [
     load: async () => (await import('./plans/plan.ts')).declarePlan,
   },
   {
+    name: 'export',
+    usage: 'export [options]',
+    summary: 'Print profiles, vClusters, hardware profiles and values of the domain as one document',
+    load: async () => (await import('./plans/document.ts')).declareExport,
+  },
+  {
+    name: 'apply',
+    usage: 'apply -f <file> [options]',
+    summary: 'Make them what such a document says, as one plan',
+    load: async () => (await import('./plans/document.ts')).declareApply,
+  },
+  {
     name: 'vcluster',
     summary: 'Groups of nodes: what they run, and who may do what there',
     load: async () => (await import('./fleet/vcluster.ts')).declareVCluster,

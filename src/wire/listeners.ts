@@ -22,6 +22,7 @@ import { nodeActionApi } from '#wire/node/node-action-api.ts'
 import { nodeApi } from '#wire/node/node-api.ts'
 import { scrapeApi } from '#wire/node/scrape-api.ts'
 import { keyApi } from '#wire/operators/key-api.ts'
+import { documentApi } from '#wire/plans/document-api.ts'
 import { planApi } from '#wire/plans/plan-api.ts'
 import { nodeNamesApi } from '#wire/programs/names-api.ts'
 import { programsApi } from '#wire/programs/programs-api.ts'
@@ -82,6 +83,7 @@ export const operatorListener: DescribedListener = {
     certificateStatusApi,
     issuanceApi,
     planApi,
+    documentApi,
     hardwareApi,
     peerDomainApi,
     alertApi,

@@ -68,6 +68,7 @@ import {
   RegisterRequest,
 } from '#wire/node/node-api.ts'
 import { CreateKeyAnswer, CreateKeyRequest, KeyListAnswer, KeyView, WhoAmI } from '#wire/operators/key-api.ts'
+import { DocumentBody, DocumentPlanned, DocumentRequest } from '#wire/plans/document-api.ts'
 import { PlanApplied, PlanRequest, PlanView } from '#wire/plans/plan-api.ts'
 import { NamesRequest, NodeNames, ProgramListAnswer, ProgramView } from '#wire/programs/names-api.ts'
 import { OutputsOrNone } from '#wire/programs/output-document.ts'
@@ -156,6 +157,9 @@ export const publishedSchemas = {
   PlanApplied,
   PlanRequest,
   PlanView,
+  DocumentBody,
+  DocumentPlanned,
+  DocumentRequest,
   ReceiptListAnswer,
   ReceiptView,
   ChallengeRequest,

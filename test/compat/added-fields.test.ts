@@ -73,7 +73,9 @@ files: [{path: etc/app.conf, content: x}]
 services: [{name: app, command: [/bin/sleep, infinity]}]
 `
 
-test(`agents, commands and a store of ${release.version}, with selectors, filters and spellings of this release`, async (t) => {
+const setUp = 'apiVersion: muster/v1\nprofiles: [{name: edge}]\n'
+
+test(`agents, commands and a store of ${release.version}, with what this release has added`, async (t) => {
   const command = await commandBefore(t)
   if (command === null) return
   const folder = tempFolder(t)
@@ -81,6 +83,7 @@ test(`agents, commands and a store of ${release.version}, with selectors, filter
     fs.writeFileSync(path.join(folder, name), text)
     return path.join(folder, name)
   }
+  const fleet = written('fleet.yaml', setUp)
 
   // The plane is of the release before.
   const old = await startPlane(t, { command })
@@ -100,6 +103,10 @@ test(`agents, commands and a store of ${release.version}, with selectors, filter
   await refusedBy(old, /need a plane of 0\.5/, 'journal', 'list', '--since', '1h')
   const several = await old.muster('node', 'revoke', 'gpu-001', 'gpu-002', '--reason', 'x')
   assert.deepEqual([several.code, /nothing was done/.test(several.stderr)], [10, true])
+  await refusedBy(old, /expires_ms/, 'key', 'create', 'ci', '--role', 'viewer', '--expires', '30d')
+  await refusedBy(old, /compare the versions/i, 'profile', 'delete', 'meshed')
+  await refusedBy(old, /compare the versions/i, 'export')
+  await refusedBy(old, /compare the versions/i, 'apply', '-f', fleet)
   await eventually('its services to be reported', async () => (await nodeOf(old, 'gpu-002')).overlay?.applied === true)
   await renewed(old, newAgent.state, 'gpu-002')
   // Nothing that it sent was refused, on the way in or over the channel.
@@ -113,8 +120,23 @@ test(`agents, commands and a store of ${release.version}, with selectors, filter
   const before = (...args: string[]) => plane.musterWith({ command }, ...args)
   await Promise.all(['gpu-001', 'gpu-002'].map((id) => toBeConnected(plane, id)))
   assert.equal((await plane.api('GET', '/v1/vclusters/blue')).body.description, 'training')
+  assert.equal((await plane.api('GET', '/v1/profiles/meshed')).body.certificate.lifetimeMs, 43_200_000)
   await everydayWorks(plane.muster)
   await everydayWorks(before)
+  for (const args of [
+    ['key', 'create', 'ci', '--role', 'viewer', '--expires', '30d'],
+    ['apply', '-f', fleet, '--yes'],
+    ['profile', 'delete', 'meshed'],
+  ]) {
+    const { code, stderr } = await plane.muster(...args)
+    assert.equal(code, 0, `${args.join(' ')}: ${stderr}`)
+  }
+  for (const args of [
+    ['key', 'list'],
+    ['profile', 'list'],
+    ['profile', 'show', 'edge'],
+  ])
+    assert.equal((await before(...args)).code, 0, args.join(' '))
   await renewed(plane, oldAgent.state, 'gpu-001')
   assert.deepEqual((await nodeOf(plane, 'gpu-001')).conditions, [])
   // A plan of a kind that only this release has is shown by the command of the release before.
@@ -123,4 +145,5 @@ test(`agents, commands and a store of ${release.version}, with selectors, filter
   const shown = await before('plan', 'show', JSON.parse(planned.stdout).id)
   assert.equal(shown.code, 0, shown.stderr)
   assert.match(shown.stdout, /node gpu-001 .*drained/)
+  for (const id of ['gpu-001', 'gpu-002']) assert.equal((await before('node', 'show', id)).code, 0)
 })

@@ -4,18 +4,17 @@
 
 import * as path from 'node:path'
 import { Check } from 'typebox/value'
-import { isMap, isScalar, isSeq, LineCounter, parseDocument, type Document, type Node as YamlNode } from 'yaml'
+import { isScalar, isSeq } from 'yaml'
 import { readTree } from '#platform/file-tree.ts'
 import { isFolder, pathExists } from '#platform/paths.ts'
 import { errno } from '#platform/files.ts'
 import type { OverlayRequest } from '#wire/fleet/overlay-document.ts'
 import type { Cli } from '#cli/kit/cli.ts'
 import { readText } from '#cli/kit/arguments.ts'
+import { contentsOf, sourceOf, withLineOf, wrong, type Key, type Source } from '#cli/kit/document-source.ts'
 import { Failure, usageFailure } from '#cli/kit/failure.ts'
 import { printable } from '#cli/kit/printable.ts'
 import { overlayKeys, settingKeys, type Field, type Fields } from './overlay-keys.ts'
-
-type Key = readonly (string | number)[]
 
 /** A document, and where in it each of its values stands. */
 export type OverlayFile = {
@@ -27,13 +26,15 @@ export type OverlayFile = {
   withLine(failure: Failure): Failure
 }
 
+const help = 'See what one looks like: muster vcluster apply --help'
+
 const longestDocument = 256 * 1024
 const mostFiles = { files: 128, bytes: longestDocument }
 const documentNames = ['vcluster.yaml', 'vcluster.yml', 'vcluster.json']
 
 /** `--overlay FILE`: files, services and checks. */
 export const readOverlayFile = async (cli: Cli, file: string): Promise<OverlayFile> => {
-  const source = sourceOf(file, await readText(cli, file, longestDocument))
+  const source = sourceOf(file, await readText(cli, file, longestDocument), help)
   return documentIn(source, overlayKeys, null)
 }
 
@@ -42,7 +43,7 @@ export const readVClusterFile = async (cli: Cli, place: string): Promise<Overlay
   const folder = place !== '-' && isFolder(place) ? place : null
   const file = folder === null ? place : documentOf(folder)
   const read = documentIn(
-    sourceOf(file, await readText(cli, file, longestDocument)),
+    sourceOf(file, await readText(cli, file, longestDocument), help),
     { ...settingKeys, ...overlayKeys },
     folder === null ? null : path.join(folder, 'files'),
   )
@@ -52,57 +53,8 @@ export const readVClusterFile = async (cli: Cli, place: string): Promise<Overlay
 const documentOf = (folder: string): string => {
   const found = documentNames.map((name) => path.join(folder, name)).find(pathExists)
   if (found !== undefined) return found
-  throw usageFailure(
-    `There is no ${documentNames.join(' or ')} in ${folder}.`,
-    'See what one looks like: muster vcluster apply --help',
-  )
+  throw usageFailure(`There is no ${documentNames.join(' or ')} in ${folder}.`, help)
 }
-
-// The text: what is wrong with its syntax, and which line a key is on.
-
-type Source = {
-  readonly file: string
-  readonly document: Document.Parsed
-  readonly isJson: boolean
-  lineOf(key: Key): number
-}
-
-const sourceOf = (file: string, text: string): Source => {
-  const lines = new LineCounter()
-  const document = parseDocument(text, { lineCounter: lines, prettyErrors: false, version: '1.2' })
-  const [error] = document.errors
-  if (error !== undefined) {
-    const { line } = lines.linePos(error.pos[0])
-    throw usageFailure(`${file}:${line}: ${printable(error.message)}.`, helpHint)
-  }
-  return {
-    file,
-    document,
-    isJson: text.trimStart().startsWith('{'),
-    lineOf: (key) => lines.linePos(offsetOf(document, key)).line,
-  }
-}
-
-const helpHint = 'See what one looks like: muster vcluster apply --help'
-
-/** Of the value, or of the nearest that is there above it. */
-const offsetOf = (document: Document.Parsed, key: Key): number => {
-  for (let length = key.length; length >= 0; length--) {
-    const node = (length === 0 ? document.contents : document.getIn(key.slice(0, length), true)) as
-      YamlNode | null | undefined
-    if (node?.range) return node.range[0]
-  }
-  return 0
-}
-
-const wordsOf = (key: Key): string =>
-  key.reduce<string>(
-    (text, part) => (typeof part === 'number' ? `${text}[${part}]` : text === '' ? part : `${text}.${part}`),
-    '',
-  )
-
-const wrong = ({ file, lineOf }: Source, key: Key, why: string): Failure =>
-  usageFailure(`${file}:${lineOf(key)}: ${wordsOf(key)} ${printable(why)}.`, helpHint)
 
 // What is in it.
 
@@ -118,9 +70,7 @@ type Read = Record<string, unknown>
 
 /** `tree`: the folder whose files belong to it. */
 const documentIn = (source: Source, keys: Fields, tree: string | null): OverlayFile => {
-  const contents = source.document.contents
-  if (contents !== null && !isMap(contents)) throw wrong(source, [], 'The document takes keys and values')
-  const read = objectIn(source, [], (source.document.toJS() ?? {}) as Read, keys)
+  const read = objectIn(source, [], contentsOf(source), keys)
   const { name: called, description, peering, closed, policy, outputs: listedOutputs, ...lists } = read
   if (called !== undefined && typeof called !== 'string')
     throw wrong(source, ['name'], 'takes the name of the vCluster')
@@ -138,7 +88,7 @@ const documentIn = (source: Source, keys: Fields, tree: string | null): OverlayF
     name: called ?? null,
     set: flattened({ description, peering, closed, policy, outputs: listedOutputs }),
     overlay: overlay as unknown as OverlayRequest,
-    withLine: (failure) => lined(source, failure),
+    withLine: (failure) => withLineOf(source, ['overlay', 'set'], failure),
   }
 }
 
@@ -212,13 +162,4 @@ const treeFiles = (tree: string) => {
     if (error instanceof Failure) throw error
     throw usageFailure(`${tree} cannot be read: ${errno(error) ?? 'unknown trouble'}.`)
   }
-}
-
-const lined = (source: Source, failure: Failure): Failure => {
-  const [part = '', ...rest] = failure.field?.split('.') ?? []
-  const key = rest.map((word) => (/^\d+$/.test(word) ? Number(word) : word))
-  if ((part !== 'overlay' && part !== 'set') || key.length === 0) return failure
-  const { exit, code, message: sentence, next, retryAfterMs, field } = failure
-  const where = `${source.file}:${source.lineOf(key)}: ${wordsOf(key)}`
-  return new Failure({ exit, code, sentence, detail: `${where}: ${failure.detail ?? ''}`, next, retryAfterMs, field })
 }

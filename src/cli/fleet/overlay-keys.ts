@@ -1,7 +1,7 @@
 // What may be in the document of a vCluster or an overlay: every key, in words and as a schema, and how people write its value.
 
 import type { TSchema } from 'typebox'
-import { parseDuration } from '#wire/core/duration.ts'
+import { bytes, milliseconds, mode, type Reader } from '#cli/kit/written-values.ts'
 import { OverlayRequest } from '#wire/fleet/overlay-document.ts'
 import { VClusterSettings } from '#wire/fleet/vcluster-api.ts'
 
@@ -13,9 +13,6 @@ export type Field =
   | { readonly kind: 'setting' }
 export type Fields = Readonly<Record<string, Field>>
 
-/** From what was written to what the API takes. `written`: a plain scalar as it stands in the text. */
-type Reader = (value: unknown, written: string | null, isJson: boolean) => unknown
-
 const ofFile = OverlayRequest.properties.files.items.properties
 const ofService = OverlayRequest.properties.services.items.properties
 const ofCheck = OverlayRequest.properties.checks.items.properties
@@ -24,23 +21,6 @@ const value = (schema: TSchema, takes: string, read?: Reader): Field => ({
   ...{ kind: 'value', schema, takes },
   ...(read !== undefined && { read }),
 })
-
-/** YAML takes 0644 for the number 644. In JSON a number is the number, as the API has it. */
-const mode: Reader = (given, written, isJson) => {
-  if (typeof given === 'string') return /^0?[4-7][0-7]{2}$/.test(given) ? Number.parseInt(given, 8) : given
-  if (isJson || typeof given !== 'number' || written === null) return given
-  if (/^0o?[0-7]{3}$/.test(written)) return Number.parseInt(written.replace('o', ''), 8)
-  return 'not octal'
-}
-
-const milliseconds: Reader = (given) => (typeof given === 'string' ? (parseDuration(given) ?? given) : given)
-
-const units: Readonly<Record<string, number>> = { KiB: 2 ** 10, MiB: 2 ** 20, GiB: 2 ** 30, TiB: 2 ** 40 }
-
-const bytes: Reader = (given) => {
-  const [, count, unit] = typeof given === 'string' ? (/^(\d{1,9})(KiB|MiB|GiB|TiB)$/.exec(given) ?? []) : []
-  return count === undefined || unit === undefined ? given : Number(count) * (units[unit] ?? 1)
-}
 
 const command = 'takes a program and its arguments as a list, without a shell, such as [/usr/bin/app, -v]'
 const name = 'takes lower-case letters, digits and dashes, at most 63'

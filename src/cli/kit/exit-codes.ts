@@ -37,7 +37,7 @@ export const exitCodeMeanings: Readonly<Record<keyof typeof exitCodes, string>> 
   inForceHereOnly:
     'node revoke, node quarantine, issuance halt, ca rotate --compromised: in force at the replica that answered only, until its database commits it',
   onlyPlanned:
-    'verbs on nodes that a selector chooses, node purge, and node revoke or decommission of several: nothing was done, a plan was made',
+    'apply, verbs on nodes that a selector chooses, node purge, and node revoke or decommission of several: nothing was done, a plan was made',
   unavailable: 'no plane answers there',
   fault: 'something broke, here or in the plane',
   tryLater: 'the plane cannot do it now; try again later',
@@ -52,7 +52,6 @@ export const exitCodeOf = (code: string, status: number): ExitCode => {
   if (code.endsWith('_NOT_FOUND') || code === 'NOT_FOUND') return exitCodes.notFound
   if (code.startsWith('OPERATOR_KEY_') || code === 'ROLE_FORBIDDEN' || code === 'HOST_NOT_ALLOWED')
     return exitCodes.notAllowed
-  }
   if (code === 'CUT_OFF_PENDING') return exitCodes.inForceHereOnly
   if (status === 429 || status === 503) return exitCodes.tryLater
   return status >= 500 ? exitCodes.fault : exitCodes.refused

@@ -84,6 +84,12 @@ export const planOrDo = async (cli: Cli, options: PlanOptions, actions: readonly
   const planned: PlanView[] = []
   for (const action of actions) planned.push(await computed(cli, plane, action))
   if (options.yes === true) return applyAll(cli, options, plane, planned)
+  printPlans(cli, options, planned)
+  if (options.plan !== true) cli.exit.finish(exitCodes.onlyPlanned)
+}
+
+/** Plans that were made now. */
+export const printPlans = (cli: Cli, options: GlobalOptions, planned: readonly PlanView[]): void => {
   const print = printer(cli, options)
   print.answer(planned.length === 1 ? planned[0] : { plans: planned }, (paint) =>
     planned.flatMap((plan) => planLines(plan, paint)).map((line) => cli.hints.asCalled(line)),
@@ -91,7 +97,6 @@ export const planOrDo = async (cli: Cli, options: PlanOptions, actions: readonly
   for (const { id, expires_at: until } of planned) {
     print.note(`nothing was done; to do this, until ${until}: muster plan apply ${id}`)
   }
-  if (options.plan !== true) cli.exit.finish(exitCodes.onlyPlanned)
 }
 
 const computed = async (cli: Cli, plane: OperatorClient, action: PlanActionBody): Promise<PlanView> => {

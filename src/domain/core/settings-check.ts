@@ -83,7 +83,8 @@ export const settingProblem = (rules: Rules, key: string, value: unknown): strin
 /** What is stored of a value that fits. */
 export const keptValue = (rules: Rules, key: string, value: unknown): unknown => rules[key]?.kept?.(value) ?? value
 
-type Tree = Readonly<Record<string, unknown>>
+/** Settings as a document has them: by their names, in groups. */
+export type Tree = Readonly<Record<string, unknown>>
 
 export const settingAt = (tree: object, key: string): unknown => {
   const [first, ...rest] = key.split('.')
@@ -97,6 +98,30 @@ export const withSetting = <T extends object>(tree: T, key: string, value: unkno
   if (first === undefined) return tree
   const next = rest.length === 0 ? value : withSetting((tree as Tree)[first] as object, rest.join('.'), value)
   return { ...tree, [first]: next }
+}
+
+/** A document of settings, by their dotted names. What is no setting keeps the name it has, under which it is refused. */
+export const settingsIn = (rules: Rules, tree: Tree, prefix = ''): Readonly<Record<string, unknown>> => {
+  const keys = Object.keys(rules)
+  return Object.fromEntries(
+    Object.entries(tree).flatMap(([name, value]): [string, unknown][] => {
+      const key = prefix + name
+      // Only as deep as there are settings: the document is a caller's.
+      const isGroup = isTree(value) && keys.some((known) => known.startsWith(`${key}.`))
+      return isGroup ? Object.entries(settingsIn(rules, value, `${key}.`)) : [[key, value]]
+    }),
+  )
+}
+
+const isTree = (value: unknown): value is Tree => typeof value === 'object' && value !== null && !Array.isArray(value)
+
+/** All settings of a value as a document, in the order of the rules. `settingsIn` leads back. */
+export const settingsTree = (rules: Rules, value: object): Tree =>
+  Object.keys(rules).reduce<Tree>((tree, key) => putAt(tree, key.split('.'), settingAt(value, key)), {})
+
+const putAt = (tree: Tree, [first = '', ...rest]: readonly string[], value: unknown): Tree => {
+  const below = (tree[first] ?? {}) as Tree
+  return { ...tree, [first]: rest.length === 0 ? value : putAt(below, rest, value) }
 }
 
 /** `KEY: OLD -> NEW`, for the journal. */

@@ -81,15 +81,19 @@ test('what could not be put in place is refused by name', () => {
 })
 
 test('deleting leaves a tombstone without an overlay, of a vCluster that was closed before', () => {
-  const open = decideDeleteVCluster({ vcluster: row(make()), ...by })
+  const open = decideDeleteVCluster({ guarded: false, vcluster: row(make()), ...by })
   assert.ok(isRefusal(open) && open.code === 'VCLUSTER_IN_USE')
   const closed = make({ closed: true, overlay: { ...noOverlay, files: [file('a')], services: [] } })
-  const done = decideDeleteVCluster({ vcluster: row(closed), ...by })
+  const done = decideDeleteVCluster({ guarded: false, vcluster: row(closed), ...by })
   assert.ok(!isRefusal(done))
+  assert.equal(done.change.unused, undefined)
+  const guarded = decideDeleteVCluster({ guarded: true, vcluster: row(make()), ...by })
+  assert.ok(!isRefusal(guarded), 'one that is open, where the store looks again')
+  assert.deepEqual(guarded.change.unused, [{ kind: 'vcluster', name: guarded.vcluster.name }])
   const { deletedAtMs, revision, overlay } = done.vcluster
   assert.deepEqual([deletedAtMs, revision, overlay.files], [noonMs, 2, []])
   for (const gone of [
-    decideDeleteVCluster({ vcluster: row(done.vcluster), ...by }),
+    decideDeleteVCluster({ guarded: false, vcluster: row(done.vcluster), ...by }),
     change(done.vcluster, { closed: false }),
   ])
     assert.ok(isRefusal(gone) && gone.code === 'VCLUSTER_NOT_FOUND')

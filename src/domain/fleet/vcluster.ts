@@ -14,9 +14,12 @@ import {
   oneOf,
   printable,
   settingRefusal,
+  settingsIn,
+  settingsTree,
   withSetting,
   yesOrNo,
   type Rules,
+  type Tree,
 } from '#domain/core/settings-check.ts'
 
 /** In a filter: nodes that are in no vCluster. None can have this name. */
@@ -52,6 +55,10 @@ export const vclusterRules: Rules = {
   ...policyRules('policy'),
   outputs: outputsRule,
 }
+
+/** The settings of a vCluster as a document has them, without its name and its overlay. */
+export const vclusterDocument = (vcluster: VCluster): Tree => settingsTree(vclusterRules, vcluster)
+export const settingsOfVCluster = (document: Tree) => settingsIn(vclusterRules, document)
 
 /** What of a vCluster is to be otherwise. */
 export type VClusterChanges = {
@@ -111,19 +118,22 @@ export const decideChangeVCluster = (facts: ChangeVClusterFacts): VClusterDecide
 }
 
 /**
- * The caller has found no nodes in it after it was closed: an assignment relies on the row that says it is open, so none can have
- * come since.
+ * The caller has found no nodes in it. That none comes in meanwhile is known by one of two: it was closed before the look, and an
+ * assignment relies on the row that says it is open; or, with `guarded`, the store looks again in the commit.
  */
 export const decideDeleteVCluster = ({
   vcluster: row,
+  guarded,
   by,
   nowMs,
-}: Circumstances & { readonly vcluster: Row<VCluster> }): VClusterDecided | Refusal => {
+}: Circumstances & { readonly vcluster: Row<VCluster>; readonly guarded: boolean }): VClusterDecided | Refusal => {
   const { value } = row
   if (value.deletedAtMs !== null) return refuse('VCLUSTER_NOT_FOUND', value.name)
-  if (!value.closed) return refuse('VCLUSTER_IN_USE', `${value.name} has been opened again meanwhile`)
+  if (!guarded && !value.closed) return refuse('VCLUSTER_IN_USE', `${value.name} has been opened again meanwhile`)
   const deleted = { ...value, revision: value.revision + 1, overlay: noOverlay, outputs: noOutputs, deletedAtMs: nowMs }
-  return written(row, deleted, [entry(by, nowMs, 'vcluster.deleted', {}, said(deleted))])
+  const verdict = written(row, deleted, [entry(by, nowMs, 'vcluster.deleted', {}, said(deleted))])
+  if (!guarded) return verdict
+  return { ...verdict, change: { ...verdict.change, unused: [{ kind: 'vcluster', name: value.name }] } }
 }
 
 const changed = (vcluster: VCluster, { set, overlay }: VClusterChanges): VCluster | Refusal => {

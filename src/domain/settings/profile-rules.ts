@@ -12,6 +12,8 @@ import {
   printable,
   settingAt,
   settingProblem,
+  settingsIn,
+  settingsTree,
   settingRefusal,
   someOf,
   urlOrNull,
@@ -20,6 +22,7 @@ import {
   yesOrNo,
   type Rule,
   type Rules,
+  type Tree,
 } from '#domain/core/settings-check.ts'
 import { wireguardModes } from '#domain/core/wireguard.ts'
 import { outputsRule } from '#domain/programs/output-rules.ts'
@@ -68,6 +71,10 @@ export const profileRules: Rules = {
   'wireguard.mtu': wholeNumber(1280, 9000),
   outputs: outputsRule,
 }
+
+/** A profile as a document has it, without its name. */
+export const profileDocument = (profile: Profile): Tree => settingsTree(profileRules, profile)
+export const settingsOfProfile = (document: Tree) => settingsIn(profileRules, document)
 
 const nameShape = /^[a-z0-9][a-z0-9-]{0,62}$/
 

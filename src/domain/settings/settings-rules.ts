@@ -20,10 +20,13 @@ import {
   duration,
   oneOf,
   settingRefusal,
+  settingsIn,
+  settingsTree,
   wholeNumber,
   withSetting,
   type Rule,
   type Rules,
+  type Tree,
 } from '#domain/core/settings-check.ts'
 
 const hour = 3_600_000
@@ -56,6 +59,10 @@ export const domainRules = (profiles: readonly string[]): Rules => ({
   overlayPrefix: prefixOrNull,
   programListMs: duration(hour, 400 * 24 * hour),
 })
+
+/** The values of the domain as a document has them. */
+export const domainDocument = (domain: DomainSettings): Tree => settingsTree(domainRules([]), domain)
+export const settingsOfDomain = (document: Tree) => settingsIn(domainRules([]), document)
 
 export type ChangeSettingsFacts = {
   readonly domain: Row<DomainSettings>

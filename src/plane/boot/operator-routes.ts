@@ -12,6 +12,7 @@ import { operatorNodeActions } from '#plane/node/operator-node-actions.ts'
 import { operatorNodeRoutes } from '#plane/node/operator-node-routes.ts'
 import { operatorScrapeRoutes } from '#plane/node/scrape-routes.ts'
 import { operatorPeerDomainRoutes } from '#plane/federation/peer-domain-routes.ts'
+import { operatorDocumentRoutes } from '#plane/plans/document-routes.ts'
 import { operatorPlanRoutes } from '#plane/plans/plan-routes.ts'
 import { operatorNameRoutes } from '#plane/settings/name-routes.ts'
 import type { PlaneNames } from '#plane/settings/plane-names.ts'
@@ -87,6 +88,7 @@ export const operatorRoutes = (core: Core, parts: OperatorRouteParts): readonly 
     ...operatorStatusRoutes(core, { authority, revocationLists }),
     ...operatorIssuanceRoutes(core, cutOffs),
     ...operatorPlanRoutes(core, { authority, channels, peers, receipts, planeNames }),
+    ...operatorDocumentRoutes(core, authority),
     ...operatorHardwareRoutes(core, { channels, peers }),
     ...operatorPeerDomainRoutes(core, { authority, recovery, nodeUrl }),
     ...operatorAlertRoutes(core),

@@ -37,14 +37,18 @@ export const createHardwareProfile = async (
 ): Promise<Done<HardwareProfileDecided> | Refusal> => {
   const done = await commitDecision(core, async () => {
     const existing = await core.store.get('hardware-profile', asked.tag)
-    const conflicting = await nodesUnderAnother(core.store, asked.tag)
+    const conflicting = await nodesUnderAnother(core.store, asked.tag, await hardwareProfiles(core.store))
     return decideCreateHardwareProfile({ existing, asked, conflicting, by, nowMs: core.clock.nowMs() })
   })
   if (done.kind === 'refused') return done
-  // Tags that were put on between that look and the commit: from the commit on, none is.
-  const late = await nodesUnderAnother(core.store, asked.tag)
-  if (late.length === 0) return done
-  await removeHardwareProfile(core, asked.tag, by)
+  return (await withdrawnIfTagged(core, asked.tag, by)) ?? done
+}
+
+/** Tags that were put on between the look and the commit: from the commit on, none is. Null: there was none. */
+export const withdrawnIfTagged = async (core: FlowCore, tag: string, by: Attribution): Promise<Refusal | null> => {
+  const late = await nodesUnderAnother(core.store, tag, await hardwareProfiles(core.store))
+  if (late.length === 0) return null
+  await removeHardwareProfile(core, tag, by)
   return twoProfiles(late)
 }
 
@@ -110,8 +114,12 @@ export const reportProvisioning = async (
 }
 
 /** Machines that carry this tag and that of a hardware profile already: looked for when one is made, which is seldom. */
-const nodesUnderAnother = async (store: Store, tag: string): Promise<readonly NodeId[]> => {
-  const profiles = (await hardwareProfiles(store)).filter((profile) => profile.tag !== tag)
+export const nodesUnderAnother = async (
+  store: Store,
+  tag: string,
+  all: readonly HardwareProfile[],
+): Promise<readonly NodeId[]> => {
+  const profiles = all.filter((profile) => profile.tag !== tag)
   const found: NodeId[] = []
   for await (const { id, machine } of everyNode(store))
     if (machine.tags.includes(tag) && profilesOf(machine.tags, profiles).length > 0) found.push(id)

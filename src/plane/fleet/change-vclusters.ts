@@ -86,7 +86,7 @@ export const deleteVCluster = async (
     if (isRefusal(vcluster)) return vcluster
     // Looked at behind the row: it may have been opened, and closed again, since.
     if (await hasNodes(core.store, name)) return inUse(name)
-    return decideDeleteVCluster({ vcluster, by, nowMs: core.clock.nowMs() })
+    return decideDeleteVCluster({ vcluster, guarded: false, by, nowMs: core.clock.nowMs() })
   })
   return done.kind === 'refused' ? done : { kind: 'deleted', vcluster: done.vcluster, unassigned }
 }
@@ -104,7 +104,7 @@ const openAgain = async (
 
 const closing = (closed: boolean): VClusterChanges => ({ set: { closed }, overlay: null })
 
-const inUse = (name: string): Refusal => refuse('VCLUSTER_IN_USE', name)
+export const inUse = (name: string): Refusal => refuse('VCLUSTER_IN_USE', name)
 
 const page = 200
 
@@ -113,7 +113,7 @@ async function* nodesIn(store: Pick<Store, 'nodes'>, vcluster: string): AsyncGen
   for await (const node of everyNode(store, { vcluster, limit: page })) if (node.assignment === vcluster) yield node
 }
 
-const hasNodes = async (store: Pick<Store, 'nodes'>, vcluster: string): Promise<boolean> =>
+export const hasNodes = async (store: Pick<Store, 'nodes'>, vcluster: string): Promise<boolean> =>
   (await nodesIn(store, vcluster).next()).done !== true
 
 /** One that is not deleted. */

@@ -106,6 +106,7 @@ const addRoute = (app: FastifyInstance, options: HttpAppOptions, route: Route): 
   app.route({
     method: route.kind === 'file' ? ['GET', 'HEAD'] : route.method,
     url: route.path,
+    ...(route.largestBody !== undefined && { bodyLimit: route.largestBody }),
     config: { always: route.always === true || route.cutOff === true } satisfies RouteConfig,
     schema: {
       ...(route.params !== undefined && { params: route.params }),

@@ -1,7 +1,7 @@
 // Carries out a plan. It is marked as applied first, so that one of two callers does; a node that has changed after all is left
 // alone and reported, a line each.
 
-import type { Attribution } from '#domain/core/change.ts'
+import type { Attribution, Row } from '#domain/core/change.ts'
 import type { Node } from '#domain/core/node.ts'
 import { decommissioningOf, revocationOf, unassignmentOf, versionFact } from '#domain/plans/plan-effects.ts'
 import {
@@ -19,7 +19,9 @@ import { changeProfile } from '#plane/settings/policy-routes.ts'
 import { deleteVCluster } from '#plane/fleet/change-vclusters.ts'
 import { commitDecision } from '#plane/core/commit-decision.ts'
 import { changeAsPlanned } from './change-nodes.ts'
-import { effectsOf, type PlanCore } from './compute-plan.ts'
+import { effectsOf, type OtherAction, type PlanCore } from './compute-plan.ts'
+import { declareDocument, withSteps } from './declare-document.ts'
+import type { DocumentBody } from '#wire/plans/document-api.ts'
 import type { OnlyIf } from '#plane/core/only-if.ts'
 import type { PlaneNames } from '#plane/settings/plane-names.ts'
 import { revokeToken } from '#plane/enrollment/token-routes.ts'
@@ -56,23 +58,54 @@ export const applyPlan = async (
     const plan = await core.store.get('plan', id)
     const unfit = planUnfit(plan, core.clock.nowMs())
     if (unfit !== null || plan === null) return unfit ?? refuse('PLAN_NOT_FOUND', id)
-    const now = await effectsOf(core, parts, plan.value.action)
-    return isRefusal(now) ? now : decideApplyPlan({ plan, now, by, nowMs: core.clock.nowMs() })
+    const { action } = plan.value
+    if (action.kind === 'apply-document') return applyDocument(core, parts, { plan, action }, by)
+    const now = await effectsOf(core, parts, action)
+    if (isRefusal(now)) return now
+    const verdict = decideApplyPlan({ plan, now, by, nowMs: core.clock.nowMs() })
+    return isRefusal(verdict)
+      ? verdict
+      : { ...verdict, carryOut: () => stepsOf(core, parts, { action, effects: now }, by, onStep) }
   })
   if (isRefusal(marked)) return marked
-  const { plan } = marked
-  return { kind: 'applied', plan, steps: await stepsOf(core, parts, plan, by, onStep) }
+  const { plan, carryOut } = marked
+  return { kind: 'applied', plan, steps: await carryOut() }
+}
+
+type DocumentPlan = {
+  readonly plan: Row<Plan>
+  readonly action: Extract<PlanAction, { kind: 'apply-document' }>
+}
+
+/** All of it is in the commit that marks the plan as applied. What is left is to look again where its own route does. */
+const applyDocument = async (
+  core: PlanCore,
+  { authority }: PlanParts,
+  { plan, action }: DocumentPlan,
+  by: Attribution,
+) => {
+  // Its request was held against the schema before it was kept.
+  const asked = { document: action.document as DocumentBody, prune: action.prune }
+  const declared = await declareDocument({ core, authority }, asked, by)
+  if (isRefusal(declared)) return declared
+  const verdict = decideApplyPlan({ plan, now: declared.effects, by, nowMs: core.clock.nowMs() })
+  if (isRefusal(verdict)) return verdict
+  const carryOut = async (): Promise<readonly StepDone[]> => {
+    const steps: StepDone[] = []
+    for (const { subject, settle } of declared.steps) steps.push(...one(subject, (await settle?.(core, by)) ?? null))
+    return steps
+  }
+  return { ...verdict, change: withSteps(verdict.change, declared.steps), carryOut }
 }
 
 const stepsOf = async (
   core: PlanCore,
   parts: PlanParts,
-  plan: Plan,
+  { action, effects }: { readonly action: OtherAction; readonly effects: readonly PlanEffect[] },
   by: Attribution,
   onStep: () => void,
 ): Promise<readonly StepDone[]> => {
   const { authority, channels } = parts
-  const { action, effects } = plan
   switch (action.kind) {
     case 'revoke-nodes':
     case 'decommission-nodes':

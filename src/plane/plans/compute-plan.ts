@@ -48,7 +48,7 @@ export type PlanReading = {
 export const computePlan = async (
   core: PlanCore,
   reading: PlanReading,
-  action: PlanAction,
+  action: OtherAction,
   by: Attribution,
 ): Promise<Done<PlanDecided> | Refusal> => {
   const id = sortableId(core.clock.nowMs(), core.random)
@@ -63,10 +63,13 @@ export const computePlan = async (
   })
 }
 
+/** A document is decided as a whole (declare-document.ts). */
+export type OtherAction = Exclude<PlanAction, { kind: 'apply-document' }>
+
 export const effectsOf = async (
   core: ReadingCore,
   reading: PlanReading,
-  action: PlanAction,
+  action: OtherAction,
 ): Promise<readonly PlanEffect[] | Refusal> => {
   const lines = await linesOf(core, reading, action)
   return isRefusal(lines) ? lines : lines.effects
@@ -75,7 +78,7 @@ export const effectsOf = async (
 /** `nodes`: those that it is for; effects may name others as well. */
 type Lines = { readonly effects: readonly PlanEffect[]; readonly nodes: readonly NodeId[] }
 
-const linesOf = async (core: ReadingCore, reading: PlanReading, action: PlanAction): Promise<Lines | Refusal> => {
+const linesOf = async (core: ReadingCore, reading: PlanReading, action: OtherAction): Promise<Lines | Refusal> => {
   if (!isOnNodes(action)) {
     const effects = await ofOthers(core, reading, action)
     return isRefusal(effects) ? effects : { effects, nodes: [] }
@@ -86,12 +89,12 @@ const linesOf = async (core: ReadingCore, reading: PlanReading, action: PlanActi
   return isRefusal(effects) ? effects : { effects, nodes: rows.map(({ value }) => value.id) }
 }
 
-const isOnNodes = (action: PlanAction): action is NodesAction => 'nodes' in action || 'select' in action
+const isOnNodes = (action: OtherAction): action is NodesAction => 'nodes' in action || 'select' in action
 
 const ofOthers = (
   core: ReadingCore,
   { authority, planeNames }: PlanReading,
-  action: Exclude<PlanAction, NodesAction>,
+  action: Exclude<OtherAction, NodesAction>,
 ): Promise<readonly PlanEffect[] | Refusal> => {
   switch (action.kind) {
     case 'revoke-token':
@@ -232,7 +235,7 @@ const ofProfile = async (
   const changed = decideChangeProfile({ profile, set, by: nobody, longestLeafMs, nowMs })
   if (isRefusal(changed)) return changed
   const { value: before, version } = profile
-  const nodes = await withRehearsals(store, await nodesWith(store, { profile: name }))
+  const nodes = await nodesOfProfile(store, name)
   return profileChangeOf({ before, after: changed.profile, keys: Object.keys(set), version, nodes, nowMs })
 }
 
@@ -261,6 +264,9 @@ const ofAuthority = async (
     nowMs: clock.nowMs(),
   })
 }
+
+export const nodesOfProfile = async (store: Store, profile: string) =>
+  withRehearsals(store, await nodesWith(store, { profile }))
 
 const withRehearsals = (store: Store, nodes: readonly Node[]) =>
   Promise.all(nodes.map(async (node) => ({ node, rehearsedAtMs: await store.rehearsedAtMs(node.id) })))

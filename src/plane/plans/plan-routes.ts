@@ -5,7 +5,7 @@ import { roleAllows, type OperatorPrincipal } from '#domain/core/principal.ts'
 import { isRefusal, refuse, refuseField, type Refusal } from '#domain/core/refusal.ts'
 import { everyNodeSelected, type NodeSelector } from '#domain/fleet/node-selector.ts'
 import { applyPlan, type Applied, type PlanParts, type StepDone } from './apply-plan.ts'
-import { computePlan, type PlanCore } from './compute-plan.ts'
+import { computePlan, type OtherAction, type PlanCore } from './compute-plan.ts'
 import { receiptView } from '#wire/revocation/receipt-api.ts'
 import { changeIn, type NodeSelection } from '#wire/plans/node-changes.ts'
 import { planApi, planView, type PlanActionBody, type PlanApplied } from '#wire/plans/plan-api.ts'
@@ -65,7 +65,7 @@ const forbidden = (
   return roleAllows(role, needs) ? null : refuse('ROLE_FORBIDDEN', `needs ${needs}, has ${role}`)
 }
 
-const actionIn = (body: PlanActionBody): PlanAction | Refusal => {
+const actionIn = (body: PlanActionBody): OtherAction | Refusal => {
   switch (body.kind) {
     case 'revoke-nodes':
     case 'decommission-nodes':
@@ -88,7 +88,7 @@ const actionIn = (body: PlanActionBody): PlanAction | Refusal => {
 
 type OnNodesBody = Extract<PlanActionBody, { kind: 'revoke-nodes' | 'decommission-nodes' | 'purge-nodes' }>
 
-const onNodesIn = (body: OnNodesBody): PlanAction | Refusal => {
+const onNodesIn = (body: OnNodesBody): OtherAction | Refusal => {
   const { nodes, select } = body
   if ((nodes === undefined) === (select === undefined)) {
     return refuseField('REQUEST_INVALID', 'action.nodes', 'an action on nodes has either nodes or select')

@@ -110,7 +110,7 @@ const changeSettings = async (
 }
 
 /** One that is given to a node meanwhile is of the former prefix, and is replaced when the node next enrols. */
-const anyAddressHeld = async (store: Pick<Store, 'list'>): Promise<boolean> => {
+export const anyAddressHeld = async (store: Pick<Store, 'list'>): Promise<boolean> => {
   for await (const { releasedAtMs } of everyRow(store, 'overlay-address', ({ address }) => address))
     if (releasedAtMs === null) return true
   return false

@@ -34,6 +34,8 @@ export type Endpoint = {
    * file, to HEAD too, and in part where a range is asked for.
    */
   readonly kind?: 'upgrade' | 'file'
+  /** In bytes, where a body may be longer than usual. Only of calls that need a credential, which is asked for first. */
+  readonly largestBody?: number
   readonly params?: TSchema
   readonly query?: TSchema
   readonly body?: TSchema

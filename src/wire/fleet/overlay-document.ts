@@ -21,8 +21,8 @@ import {
 const FileDocument = Type.Object(
   {
     ...OverlayFileBody.properties,
-    /** A number, or octal as text: 0644. */
-    mode: Type.Union([OverlayFileBody.properties.mode, Type.String({ pattern: '^0?[4-7][0-7]{2}$' })]),
+    /** A number, or octal as text; left out: 0644. */
+    mode: Type.Optional(Type.Union([OverlayFileBody.properties.mode, Type.String({ pattern: '^0?[4-7][0-7]{2}$' })])),
     /** {id}, {domain}, {vcluster} and {tags} are filled in. */
     template: Type.Optional(Type.Boolean()),
   },
@@ -81,12 +81,13 @@ export const OverlayBody = Type.Object({
   checks: Type.Optional(Type.Array(Type.Object(CheckBody.properties, closed), { maxItems: mostChecks })),
 })
 
+const usualMode = 0o644
 const usualIntervalMs = 60_000
 const usualTimeoutMs = 10_000
 
 /** Members in one order, independent of the document's. */
 export const overlayOf = ({ files = [], services = [], checks = [] }: OverlayRequest): Overlay => ({
-  files: files.map(({ path, mode, content }) => ({ path, mode: modeOf(mode), content })),
+  files: files.map(({ path, mode = usualMode, content }) => ({ path, mode: modeOf(mode), content })),
   services: services.map(({ name, command }) => ({ name, command })),
   terms: services.map(termsIn).filter((terms) => !isUsual(terms)),
   templates: files.filter(({ template }) => template === true).map(({ path }) => path),
