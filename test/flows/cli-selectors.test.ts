@@ -169,6 +169,12 @@ test(`${many} nodes are drained, cut off, released and revoked with one command 
   }
   const listed = await world.muster('node', 'list')
   assert.match(listed.err, new RegExp(`^${many} revoked not shown`))
+  // More ids than a plan may name are selected by their names.
+  const named = await world.muster('node', 'revoke', ...numbers.slice(0, 501).map((at) => `n-${at}`), '--reason', 'x')
+  assert.deepEqual(
+    [named.code, /n-500 .*nothing: it is revoked already/.test(named.out)],
+    [exitCodes.onlyPlanned, true],
+  )
   if (many < mostSelected) return
   await register(many)
   for (let at = 0; at < many; at += 200) await Promise.all(numbers.slice(at, at + 200).map(register))

@@ -1,12 +1,12 @@
 // How verbs act on nodes: on ids at once, by a selector as planned.
 
-import type { PlanAction } from '#domain/plans/plan.ts'
+import { mostPlanned, type PlanAction } from '#domain/plans/plan.ts'
 import type { NodeChangeBody, NodeSelection } from '#wire/plans/node-changes.ts'
 import type { PlanActionBody } from '#wire/plans/plan-api.ts'
 import type { Cli } from '#cli/kit/cli.ts'
 import { givenPlan, planOrDo, type PlanOptions } from '#cli/plans/plan.ts'
 import type { SelectOptions } from './select-options.ts'
-import { targetNodes } from './target-nodes.ts'
+import { inLots, targetNodes } from './target-nodes.ts'
 
 export type NodeVerbOptions = PlanOptions & SelectOptions
 
@@ -35,7 +35,14 @@ export const onNodes =
       )
     }
     const done = options.plan === true ? null : onIds(cli, options, target.ids)
-    return done ?? planOrDo(cli, options, [actionOn(options, { nodes: [...target.ids] })])
+    if (done !== null) return done
+    const { ids } = target
+    // A plan names fewer nodes than it may select.
+    const actions =
+      ids.length <= mostPlanned
+        ? [actionOn(options, { nodes: [...ids] })]
+        : inLots(ids).map((names) => actionOn(options, { select: { names } }))
+    return planOrDo(cli, options, actions)
   }
 
 /** For changes, which have no plan for ids of their own. */

@@ -71,7 +71,7 @@ const fileWords = (file: string | null): string => (file === '-' || file === nul
 /** A request of the operator API is at most 64 KiB. */
 const mostBytes = 48_000
 
-const inLots = (names: readonly string[]): string[][] => {
+export const inLots = (names: readonly string[]): string[][] => {
   const lots: string[][] = []
   let bytes = mostBytes
   for (const name of names) {
