@@ -31,7 +31,7 @@ const make = async (cli: Cli, options: OfflineOptions, name: string) => {
   let config: PlaneConfig | undefined
   try {
     config = readPlaneConfig(options, cli.env)
-    const log = openLog(config.logLevel, 'plane')
+    const log = openLog(config, 'plane')
     return await createKeyOffline(config, { name, role: options.role }, `host:${callerName()}`, log)
   } catch (error) {
     throw planeTrouble(error, config === undefined ? { help } : { config, help })
