@@ -146,8 +146,7 @@ export const tokenApi = {
     method: 'POST',
     path: '/v1/tokens/batch',
     access: 'operator',
-    summary:
-      'Registers nodes and makes a token for each; every line is a transaction of its own, and a line that is repeated replaces the unused token of its batch',
+    summary: 'Registers nodes and makes a token for each, every line in a transaction of its own; safe to repeat',
     body: TokenBatchRequest,
     answer: TokenBatchAnswer,
     example: {
