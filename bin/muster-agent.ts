@@ -13,7 +13,10 @@ import { musterVersion } from '#platform/this-process.ts'
 
 process.exitCode = await runCli(process.argv.slice(2), {
   program: 'muster',
-  hints: openHints('muster'),
+  hints: openHints(
+    'muster',
+    nodeNouns.map(({ name }) => name),
+  ),
   nouns: nodeNouns,
   version: musterVersion,
   env: process.env,

@@ -55,7 +55,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
   'domain/alerts': { domain: ['core'] },
   'domain/ca': { domain: ['core'] },
   'domain/continuity': { domain: ['alerts', 'core'] },
-  'domain/enrollment': { domain: ['alerts', 'core', 'identity', 'network'] },
+  'domain/enrollment': { domain: ['alerts', 'core', 'fleet', 'identity', 'network'] },
   'domain/federation': { domain: ['core'] },
   'domain/fleet': { domain: ['core', 'programs'] },
   'domain/identity': { domain: ['alerts', 'core'] },
@@ -165,7 +165,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
     wire: ['continuity', 'core'],
   },
   'plane/enrollment': {
-    domain: ['alerts', 'core', 'enrollment', 'identity', 'network', 'programs'],
+    domain: ['alerts', 'core', 'enrollment', 'fleet', 'identity', 'network', 'programs'],
     plane: ['alerts', ...types('authority'), 'core', 'http', 'identity', 'limits', 'network'],
     wire: ['core', 'enrollment', 'identity', 'network'],
   },
@@ -508,6 +508,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
     ],
     wire: ['continuity'],
   },
+  'cli/top': { cli: ['kit'], wire: ['alerts', 'core', 'journal', 'settings'] },
   'cli/demo': {
     agent: ['core/config.ts', 'core/pause.ts', 'main.ts'],
     cli: ['kit', 'node', 'plane'],
@@ -533,6 +534,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
       'revocation',
       'settings',
       'store',
+      'top',
     ],
   },
   bin: { cli: ['all-nouns.ts', 'node-nouns.ts', 'kit/as-called.ts', 'kit/run-cli.ts'] },

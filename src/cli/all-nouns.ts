@@ -33,6 +33,12 @@ export const allNouns: readonly Noun[] = [
     load: async () => (await import('./node/node.ts')).declareNode,
   },
   {
+    name: 'top',
+    usage: 'top [options]',
+    summary: 'A live view of the fleet in the terminal',
+    load: async () => (await import('./top/top.ts')).declareTop,
+  },
+  {
     name: 'program',
     summary: 'Certificates for programs on nodes',
     load: async () => (await import('./programs/program.ts')).declareProgram,

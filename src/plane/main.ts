@@ -80,7 +80,7 @@ export const runPlane = async (
   onReady: (ready: PlaneReady) => void,
   stop: AbortSignal,
 ): Promise<void> => {
-  const log = openLog(config.logLevel, config.replica === null ? 'plane' : `plane ${config.replica}`)
+  const log = openLog(config, config.replica === null ? 'plane' : `plane ${config.replica}`)
   const beforeFirst = (): Promise<void> => refuseTakenPorts(config)
   const foundation = await layFoundation(config, log, { ...asUsual, beforeFirst })
   try {

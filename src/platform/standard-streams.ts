@@ -23,7 +23,7 @@ const textOutput = (stream: Stream, readerLeft: () => void): TextOutput => {
   })
   return {
     isTerminal: Boolean(stream.isTTY),
-    columns: stream.columns ?? 100,
+    columns: stream.columns || 100,
     write: (text) => void stream.write(text),
     drained: () =>
       stream.writableNeedDrain ? new Promise((resolve) => stream.once('drain', resolve)) : Promise.resolve(),

@@ -18,7 +18,14 @@ import { Readiness } from '#wire/core/health-api.ts'
 import { EmptyRequest, ReasonRequest, SetRequest } from '#wire/core/shapes.ts'
 import { AgentExecutableList, AgentExecutableView } from '#wire/enrollment/agent-api.ts'
 import { EnrollRequest } from '#wire/enrollment/enroll-api.ts'
-import { CreateTokenAnswer, CreateTokenRequest, TokenListAnswer, TokenView } from '#wire/enrollment/token-api.ts'
+import {
+  CreateTokenAnswer,
+  CreateTokenRequest,
+  TokenBatchAnswer,
+  TokenBatchRequest,
+  TokenListAnswer,
+  TokenView,
+} from '#wire/enrollment/token-api.ts'
 import { ClaimsAnswer, ClaimsRequest } from '#wire/federation/claim-api.ts'
 import { PeerDomainIntroduction, PeerDomainList, PeerDomainView } from '#wire/federation/peer-domain-api.ts'
 import {
@@ -148,6 +155,8 @@ export const publishedSchemas = {
   RegisterRequest,
   RevokeRequest,
   SetRequest,
+  TokenBatchAnswer,
+  TokenBatchRequest,
   TokenListAnswer,
   AgentExecutableList,
   AgentExecutableView,

@@ -107,6 +107,12 @@ test(`agents, commands and a store of ${release.version}, with what this release
   await refusedBy(old, /compare the versions/i, 'profile', 'delete', 'meshed')
   await refusedBy(old, /compare the versions/i, 'export')
   await refusedBy(old, /compare the versions/i, 'apply', '-f', fleet)
+  // A batch becomes a registration and a token for each line; the fleet is shown by what such a plane has.
+  const nodes = written('nodes.csv', 'id,rack\ncpu-001,r7\n')
+  const batch = await old.muster('node', 'enroll', '--batch', nodes, '--tokens', path.join(folder, 'tokens'))
+  assert.deepEqual([batch.code, /1 tokens issued/.test(batch.stderr)], [0, true], batch.stderr)
+  assert.match((await old.muster('node', 'machine', 'cpu-001')).stdout, /rack:r7/)
+  assert.match((await old.muster('top', '--once')).stdout, /2 active .* registered/)
   await eventually('its services to be reported', async () => (await nodeOf(old, 'gpu-002')).overlay?.applied === true)
   await renewed(old, newAgent.state, 'gpu-002')
   // Nothing that it sent was refused, on the way in or over the channel.

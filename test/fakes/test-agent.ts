@@ -38,6 +38,7 @@ export const testAgentConfig = (t: Scope, join: JoinString, change: Partial<Agen
   helperSocket: path.join(tempFolder(t), 'helper'),
   pinnedRoot: null,
   logLevel: 'silent',
+  logFormat: 'json',
   ...change,
 })
 

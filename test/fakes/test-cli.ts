@@ -30,7 +30,12 @@ export const wholeProgram = async (cli: Cli): Promise<Command> => {
   return program
 }
 
-export const testCli = (given: { env?: Record<string, string>; input?: string; nowMs?: number }): TestCli => {
+export const testCli = (given: {
+  env?: Record<string, string>
+  input?: string
+  nowMs?: number
+  openHttp?: Cli['openHttp']
+}): TestCli => {
   const clock = manualClock(given.nowMs ?? 1_800_000_000_000)
   const kept = { out: '', err: '' }
   const output = (name: 'out' | 'err') => ({
@@ -53,7 +58,7 @@ export const testCli = (given: { env?: Record<string, string>; input?: string; n
     timers: manualTimers(clock),
     random: seededRandom(1),
     exit: openExit(),
-    openHttp: openHttpClient,
+    openHttp: given.openHttp ?? openHttpClient,
   }
   return {
     cli,

@@ -3,6 +3,7 @@
 import * as fs from 'node:fs'
 import * as path from 'node:path'
 import type { TestContext } from 'node:test'
+import type { Cli } from '#cli/kit/cli.ts'
 import { runCli } from '#cli/kit/run-cli.ts'
 import type { Role } from '#domain/core/principal.ts'
 import { testCli } from '../fakes/test-cli.ts'
@@ -13,7 +14,10 @@ export type Said = { readonly code: number; readonly out: string; readonly err: 
 export type CliSetup = OperatorSetup & {
   /** As platform-admin, unless `MUSTER_KEY_FILE` says otherwise. */
   muster(...args: string[]): Promise<Said>
-  musterWith(given: { input?: string; env?: Record<string, string> }, ...args: string[]): Promise<Said>
+  musterWith(
+    given: { input?: string; env?: Record<string, string>; openHttp?: Cli['openHttp'] },
+    ...args: string[]
+  ): Promise<Said>
   keyFile(role: Role): string
 }
 
@@ -30,6 +34,7 @@ export const setUpCli = async (t: TestContext): Promise<CliSetup> => {
       nowMs: plane.clock.nowMs(),
       env: { ...env, ...given.env },
       input: given.input ?? '',
+      ...(given.openHttp === undefined ? {} : { openHttp: given.openHttp }),
     })
     const code = await runCli(args, cli)
     return { code, out: stdout(), err: stderr() }

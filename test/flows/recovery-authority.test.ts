@@ -105,7 +105,7 @@ test("the listener's certificate is renewed at half life, passed to the listener
   assert.deepEqual(
     (await setup.journal('server_certificate.issued')).map(({ body }) => [body['purpose'], body['why']]),
     [
-      ['recovery', 'none yet'],
+      ['recovery', 'first one'],
       ['recovery', 'half life'],
     ],
   )
@@ -129,7 +129,7 @@ test('over thirty years no operator has to act: machines get the next root ten y
   const created = (await setup.journal('ca.created')).filter(({ body }) => body['role'] === 'recovery')
   assert.deepEqual(
     created.map(({ body }) => body['why']),
-    ['none here', 'half life', 'half life'],
+    ['first one', 'half life', 'half life'],
   )
 })
 
@@ -161,7 +161,7 @@ test("L5: a lost statement key is replaced only on an operator's order, which is
   const made = (await setup.journal('ca.created')).filter(({ body }) => body['role'] === 'statement')
   assert.deepEqual(
     made.map(({ body }) => body['why']),
-    ['first start', 'none here'],
+    ['first one', 'key gone'],
   )
   assert.deepEqual((await setup.openRecovery()).warnings(), [])
 })

@@ -26,6 +26,7 @@ export const peerNames = [
   'systemd-analyze',
   'cloud-init',
   'unshare',
+  'script',
   'haproxy',
   'nginx',
   'etcd',
@@ -71,6 +72,7 @@ export const peer = (name: PeerName): Peer => {
     case 'systemd-analyze':
     case 'cloud-init':
     case 'unshare':
+    case 'script':
     case 'haproxy':
     case 'nginx':
     case 'etcd':

@@ -31,7 +31,7 @@ const outcome = await runAgent(parsed.config, {
   timers: systemTimers,
   random: systemRandom,
   resolve: openResolver(systemTimers),
-  log: openLog(parsed.config.logLevel, 'agent'),
+  log: openLog(parsed.config, 'agent'),
   signal: stopSignal(),
   reached,
   nudge: nudging.nudge,

@@ -27,9 +27,15 @@ export const runTranscript = async (
   steps: readonly Step[],
   folder: string,
   limits: TranscriptLimits = usualLimits,
+  more: Readonly<Record<string, string>> = {},
 ): Promise<void> => {
   const before: ShellCommand[] = []
-  const shell = { wrapper: [], folder, environment: childEnvironment(environment), flags: ['-o', 'pipefail'] }
+  const shell = {
+    wrapper: [],
+    folder,
+    environment: childEnvironment({ ...environment, ...more }),
+    flags: ['-o', 'pipefail'],
+  }
   for (const step of steps) {
     const command = startShellCommand(shell, step.command, `${name}:${step.line}: $ ${step.command}`, limits.endMs)
     cleanup(t, () => command.stop())

@@ -5,14 +5,19 @@ import { test } from 'node:test'
 import { musterCommand, startedCommand } from '../process/child.ts'
 import type { Scope } from '../process/cleanup.ts'
 import { eventually } from '../process/eventually.ts'
+import { withPeer } from '../peers/peer.ts'
+import { tempFolder } from '../process/temp-folder.ts'
 import { mismatch, missing } from './match-lines.ts'
 import { parseTranscript } from './parse-transcript.ts'
 import { runTranscript } from './run-transcript.ts'
 import { cloneFolder } from './clone-folder.ts'
+import { shortSleeps } from './short-sleeps.ts'
 
 const here = import.meta.dirname
 /** Begins with the clone, and is run from its sources. The others need not pay for that with every command. */
 const fromSources = 'what-a-stranger-sees.md'
+/** Waits for certificates to end. */
+const overMinutes = 'sixty-nodes.md'
 
 for (const name of fs.readdirSync(here).filter((file) => file.endsWith('.md'))) {
   const text = fs.readFileSync(path.join(here, name), 'utf8')
@@ -21,7 +26,10 @@ for (const name of fs.readdirSync(here).filter((file) => file.endsWith('.md'))) 
     const steps = parseTranscript(text)
     assert.ok(steps.length > 0)
     const command = name === fromSources ? musterCommand : startedCommand
-    await runTranscript(t, name, steps, cloneFolder(t, command))
+    if (name !== overMinutes) return runTranscript(t, name, steps, cloneFolder(t, command))
+    const fakeTime = withPeer(t, 'faketime')
+    if (fakeTime !== null)
+      await runTranscript(t, name, steps, cloneFolder(t, command), undefined, shortSleeps(tempFolder(t), fakeTime))
   })
 }
 

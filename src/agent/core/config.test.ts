@@ -48,6 +48,7 @@ test('without options the agent looks where the packages put things', async () =
     helperSocket: null,
     pinnedRoot: null,
     logLevel: 'info',
+    logFormat: 'auto',
   })
 })
 
@@ -93,6 +94,7 @@ test('what is wrong is named, and a secret is never repeated', async () => {
     [{ joinMethod: 'svid' }, {}, /--join-method/],
     [{ nodeId: 'GPU 1' }, {}, /--node-id/],
     [{ logLevel: 'loud' }, {}, /--log-level/],
+    [{ log: 'xml' }, {}, /--log takes/],
     [{ recovery: 'hope' }, {}, /--recovery/],
     [{ recovery: 'key', keyStorage: 'memory' }, {}, /--recovery/],
     [{ staticCertificate: '/x' }, {}, /--static-key/],

@@ -3,6 +3,7 @@
 import type { KeyType } from '#domain/core/profile.ts'
 import type { UnderlayEndpoint } from '#domain/core/wireguard.ts'
 import { isProblem, resolveSettings, type FileSettings, type Given, type Problem } from '#platform/given-settings.ts'
+import type { LogFormat } from '#platform/log-text.ts'
 import { readSettingsFile } from '#platform/settings-file.ts'
 import { parseJoinString, type JoinString } from '#wire/core/join-string.ts'
 import { pinnedRoot } from './pinned-root.ts'
@@ -40,6 +41,7 @@ export type AgentConfig = {
   /** Fingerprint of the only root a join string may name; null: any. */
   readonly pinnedRoot: string | null
   readonly logLevel: string
+  readonly logFormat: LogFormat
 }
 
 export type JoinSource =
@@ -133,6 +135,7 @@ const givenConfig = async (given: Given, readJoin: ReadJoin, pinned: string | nu
       helperSocket: values.helperSocket.value,
       pinnedRoot: pinned,
       logLevel: values.logLevel.value,
+      logFormat: values.log.value,
     },
   }
 }

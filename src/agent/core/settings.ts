@@ -2,6 +2,7 @@
 
 import { keyTypes } from '#domain/core/profile.ts'
 import type { Values } from '#platform/given-settings.ts'
+import { logFormats } from '#platform/log-text.ts'
 import { choiceSetting, listSetting, pathSetting, textSetting, type Setting } from '#platform/setting.ts'
 import { parseDuration } from '#wire/core/duration.ts'
 import { nodeIdShape } from '#wire/core/shapes.ts'
@@ -183,6 +184,13 @@ export const agentSettings = {
     variable: 'MUSTER_LOG_LEVEL',
     meaning: 'Least level that is logged',
     change: 'To `debug` while you look for a fault.',
+  }),
+  log: choiceSetting(logFormats, 'auto', {
+    value: 'format',
+    variable: 'MUSTER_LOG',
+    meaning: 'How the log is written: `auto` is text on a terminal and JSON elsewhere',
+    change:
+      'To `json` where a program reads what a terminal shows, to `text` where a person reads what a pipe carries.',
   }),
 }
 

@@ -183,7 +183,7 @@ const nextOf = (status: StatusFile, nowMs: number, comeback: Comeback | null): s
 
 const certificateNext = (status: StatusFile, nowMs: number, comeback: Comeback | null): string[] => {
   const leftMs = certificateLeftMs(status, nowMs)
-  if (status.certificate === null || leftMs === null) return ['It has no certificate yet; it enrols until it has one.']
+  if (status.certificate === null || leftMs === null) return ['It has no certificate yet; it enrolls until it has one.']
   // The plane does not take it, however long it would be valid.
   if (leftMs > 0 && status.phase === 'rejoining') return []
   if (leftMs > 0)

@@ -141,7 +141,7 @@ export const overlayTroubles = ({ overlay: state }: StatusFile): readonly { text
       .filter((service) => service.state === 'failed')
       .map(({ name, error = 'not running', output = [] }) => ({
         text: `service_failed: ${name}: ${[error, ...output].join(' | ')}`,
-        next: `Correct what service ${name} needs on this machine, or what the vCluster asks for; it is started again by itself`,
+        next: `Correct what service ${name} needs on this machine, or what the vCluster asks for; the agent starts it again`,
       })),
     ...checks
       .filter((check) => check.state === 'failed')

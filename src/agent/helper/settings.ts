@@ -1,6 +1,7 @@
 // Every setting of `muster agent helper`: what it takes, what it means and when to change it. docs/SETTINGS.md is made from this. There is
 // no file for them: agent.toml bounds what it does, and a helper of 0.4 would refuse all of one with a table that it does not know.
 
+import { logFormats } from '#platform/log-text.ts'
 import { choiceSetting, pathSetting, textSetting } from '#platform/setting.ts'
 import { defaultAgentToml } from './agent-toml.ts'
 
@@ -43,5 +44,12 @@ export const helperSettings = {
     variable: 'MUSTER_LOG_LEVEL',
     meaning: 'Least level that is logged',
     change: 'To `debug` while you look for a fault.',
+  }),
+  log: choiceSetting(logFormats, 'auto', {
+    value: 'format',
+    variable: 'MUSTER_LOG',
+    meaning: 'How the log is written: `auto` is text on a terminal and JSON elsewhere',
+    change:
+      'To `json` where a program reads what a terminal shows, to `text` where a person reads what a pipe carries.',
   }),
 }

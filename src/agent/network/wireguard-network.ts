@@ -202,11 +202,11 @@ const downStatus = { kind: null, address: null, peers: 0, revision: null }
 const noPart = {
   code: 'wireguard_not_offered',
   text: 'The plane gives this node no part in the WireGuard network.',
-  next: 'Offer it: muster profile set NAME wireguard.mode=offered; then enrol again: muster token create --node ID --replace',
+  next: 'Offer it: muster profile set NAME wireguard.mode=offered; then enroll again: muster token create --node ID --replace',
 }
 
 const keyLost = {
   code: 'wireguard_key_lost',
   text: 'The plane knows a WireGuard key of this node, and the key is not here any more.',
-  next: 'Enrol again with a new token: muster token create --node ID --replace',
+  next: 'Enroll again with a new token: muster token create --node ID --replace',
 }

@@ -42,7 +42,11 @@ export const agentHelper = async (cli: Cli, options: PrivilegedOptions): Promise
   const signal = stopSignal()
   const { clock, timers, random } = cli
   // An agent that asks for what is refused, again and again, must not fill the disk.
-  const { log, flush } = coalesced({ log: openLog(values.logLevel.value, 'helper'), clock, timers })
+  const { log, flush } = coalesced({
+    log: openLog({ logLevel: values.logLevel.value, logFormat: values.log.value }, 'helper'),
+    clock,
+    timers,
+  })
   const socket = socketOf(cli, values)
   const agentUser = agentUserOf(values)
   const helper = await startHelper(

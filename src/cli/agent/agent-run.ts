@@ -25,7 +25,7 @@ export const agentRun = async (cli: Cli, options: AgentRunOptions): Promise<void
   // First, so that Ctrl-C ends a process that waits for its standard input.
   const { config, file } = await usableConfigOf(cli, options)
   const signal = stopSignal()
-  const log = openLog(config.logLevel, 'agent')
+  const log = openLog(config, 'agent')
   if (file !== null) log.info({ file }, 'settings were read from a file')
   const { clock, timers, random } = cli
   const nudging = openNudging()

@@ -14,7 +14,7 @@ export const declareAgent = (agent: Command, cli: Cli): void => {
     ['muster agent status --state ./n1', ''],
   ])
 
-  const run = verb(agent, 'run', 'Enrol if need be, then keep the identity of this machine alive', [
+  const run = verb(agent, 'run', 'Enroll if need be, then keep the identity of this machine alive', [
     ['muster token create --node gpu-001 | muster agent run --state ./n1 --join-file -', 'on one machine, to try it'],
     ['muster agent run', 'join string from MUSTER_JOIN or /etc/muster/join'],
     ['muster agent run --state ./n1', 'enrolled already: no join string is needed'],

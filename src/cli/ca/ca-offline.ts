@@ -33,7 +33,7 @@ const initialise = async (options: GlobalOptions, env: Cli['env']) => {
   let config: PlaneConfig | undefined
   try {
     config = readPlaneConfig(options, env)
-    return { config, ...(await initialisePlane(config, openLog(config.logLevel, 'plane'))) }
+    return { config, ...(await initialisePlane(config, openLog(config, 'plane'))) }
   } catch (error) {
     throw planeTrouble(error, config === undefined ? {} : { config })
   }
@@ -103,7 +103,7 @@ const replaced = async (
 ): Promise<{ readonly found: readonly Replaced[]; readonly again: string }> => {
   const config = configOf(cli, options)
   try {
-    const found = await replaceLostKeys(config, keys, order, openLog(config.logLevel, 'plane'))
+    const found = await replaceLostKeys(config, keys, order, openLog(config, 'plane'))
     return { found, again: asPlaneRan(`muster ca replace-lost ${keys.join(' ')}`, config) }
   } catch (error) {
     throw planeTrouble(error, { config, help })

@@ -30,7 +30,7 @@ export const demoAgents = async (cli: Cli, _options: GlobalOptions, folder: stri
   const agents = JSON.parse(input ?? '[]') as readonly DemoAgent[]
   const resolve = openResolver(cli.timers)
   const outcomes = agents.map(async (agent) => {
-    const log = openLog('warn', agent.id)
+    const log = openLog({ logLevel: 'warn', logFormat: 'auto' }, agent.id)
     const { nudge } = openNudging()
     const { clock, timers, random } = cli
     const host = { clock, timers, random, resolve, log, signal, reached: () => {}, nudge }
@@ -64,5 +64,6 @@ const configOf = (agent: DemoAgent, folder: string): AgentConfig => {
     helperSocket: null,
     pinnedRoot: null,
     logLevel: 'warn',
+    logFormat: 'auto',
   }
 }

@@ -32,9 +32,12 @@ export const declareIssuance = (issuance: Command, cli: Cli): void => {
     .option('--renewals-go-on', 'nodes that are in still renew')
   performs(cli, halt, issuanceHalt)
 
-  const resume = verb(issuance, 'resume', 'Issue certificates again; agents that waited come by themselves', [
-    ['muster issuance resume', ''],
-  ])
+  const resume = verb(
+    issuance,
+    'resume',
+    'Issue certificates again; agents that waited ask again without an operator',
+    [['muster issuance resume', '']],
+  )
   performs(cli, resume, issuanceResume)
 }
 

@@ -23,7 +23,7 @@ export const declareJournal = (journal: Command, cli: Cli): void => {
   const list = filters(
     verb(journal, 'list', 'The newest entries, oldest first', [
       ['muster journal list', ''],
-      ['muster journal list --node gpu-001 --last 200', 'the story of one node'],
+      ['muster journal list --node gpu-001 --last 200', 'the history of one node'],
       ['muster journal list --type refused', ''],
       ['muster journal list --since 2h --actor alice', 'what alice did'],
       ['muster journal list --since 2026-01-05T08:00:00Z --until 2026-01-05T09:00:00Z', ''],

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { asCalled } from './as-called.ts'
+import { asCalled, openHints } from './as-called.ts'
 
 test('a hint is called as its reader calls us; a file of that name is left alone', () => {
   assert.equal(
@@ -41,4 +41,16 @@ test('a hint about the agent names its state folder, after the verb', () => {
   )
   assert.equal(shown('muster agent explain --state FOLDER'), './muster agent explain --state FOLDER')
   assert.equal(shown('muster node show gpu-001'), './muster node show gpu-001')
+})
+
+test('a program for nodes says of commands that it does not have where they are run', () => {
+  const { asCalled: hint } = openHints('muster', ['agent', 'version'])
+  assert.equal(
+    hint('See why: muster node show a; then muster token create --node a'),
+    'See why (on the plane): muster node show a; then muster token create --node a',
+  )
+  assert.equal(hint('muster node enroll a'), 'on the plane: muster node enroll a')
+  assert.equal(hint('Do it (muster node enroll a)'), 'Do it (on the plane: muster node enroll a)')
+  assert.equal(hint('muster agent renew --now'), 'muster agent renew --now')
+  assert.equal(hint('on the plane: muster node show a'), 'on the plane: muster node show a')
 })

@@ -22,10 +22,11 @@ export type Hints = {
   about(given: () => Given): void
 }
 
-export const openHints = (program: string): Hints => {
+/** `nouns`: those that this program has, where it is not the whole command line. */
+export const openHints = (program: string, nouns: readonly string[] | null = null): Hints => {
   let given = (): Given => nothingGiven
   return {
-    asCalled: (text) => asCalled(text, program, given()),
+    asCalled: (text) => withPlace(asCalled(text, program, given()), nouns),
     about: (asked) => void (given = asked),
   }
 }
@@ -43,6 +44,17 @@ export const asCalled = (text: string, program: string, { plane, state }: Given 
     .replace(ofAgent, (command) => (state === null ? command : `${command} --state ${shellWord(state)}`))
     .replace(ofPlane, (name, noun: string) => [name, ...optionsFor(noun, plane)].join(' '))
     .replace(any, () => program)
+
+const command = /(?<before>: )?(?<![./\w])muster (?<noun>[a-z][a-z-]*) [a-z]/g
+
+/** The first command that a program for nodes does not have is said to be run on the plane; those behind it are, too. */
+const withPlace = (text: string, nouns: readonly string[] | null): string => {
+  if (nouns === null || /\bon the (machine of the )?plane\b/.test(text)) return text
+  const first = [...text.matchAll(command)].find(({ groups }) => !nouns.includes(groups?.['noun'] ?? ''))
+  if (first === undefined) return text
+  const [place, at] = first.groups?.['before'] === undefined ? ['on the plane: ', 0] : [' (on the plane): ', 2]
+  return text.slice(0, first.index) + place + text.slice(first.index + at)
+}
 
 /** A plane is started on a folder, whatever it is reached by. */
 const optionsFor = (noun: string, plane: Given['plane']): readonly string[] =>

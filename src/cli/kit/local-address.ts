@@ -15,7 +15,7 @@ export const localAddressIn = (join: string): string | null => {
 }
 
 export const localWarning = (url: string): string =>
-  `warning: ${url} is this machine to whoever uses it: only an agent on the machine of the plane can join with this. For another machine, ${reachableStep}; then make a new one`
+  `warning: ${url} means this machine itself wherever it is used: only an agent on the machine of the plane can join with this. For another machine, ${reachableStep}; then make a new one`
 
 export const refuseLocal = (url: string): Failure =>
   new Failure({

@@ -43,6 +43,10 @@ export type OperatorClient = {
   ask<E extends Endpoint>(endpoint: E, ...given: Args<E>): Promise<AnswerOf<E>>
   /** Like `ask`, with a refusal as a value. Trouble on the way is thrown all the same. */
   tryAsk<E extends Endpoint>(endpoint: E, ...given: Args<E>): Promise<AnswerOf<E> | Failure>
+  /** For a call whose answer is no JSON. */
+  askText(endpoint: Endpoint): Promise<string>
+  /** Ends the calls that are under way, too. */
+  close(): void
 }
 
 /** A call as it is sent. */
@@ -92,8 +96,20 @@ export const connect = (cli: Cli, options: GlobalOptions): OperatorClient => {
       if (answer instanceof Failure) throw answer
       return answer
     },
+    async askText(endpoint) {
+      const sent = { endpoint, path: pathOf(endpoint), given: {} }
+      const reply = await send(sent)
+      if (isSuccess(reply)) return reply.body
+      const refused = readReply(reply, sent)
+      throw refused instanceof Failure
+        ? refused
+        : foreign(`${endpoint.method} ${endpoint.path} answered HTTP ${reply.status}`)
+    },
+    close: () => http.close(),
   }
 }
+
+const isSuccess = ({ status }: HttpReply): boolean => status >= 200 && status < 300
 
 /** All pages of a list, one after another. */
 export const everyPage = async <P extends { readonly next: string | null }, T>(
@@ -113,7 +129,7 @@ export const everyPage = async <P extends { readonly next: string | null }, T>(
 const readReply = <E extends Endpoint>(reply: HttpReply, { endpoint, path, given }: Sent): AnswerOf<E> | Failure => {
   const body = parseJson(reply.body)
   const call = `${endpoint.method} ${path}`
-  if (reply.status >= 200 && reply.status < 300) {
+  if (isSuccess(reply)) {
     if (endpoint.answer === undefined || Check(openAnswer(endpoint.answer), body)) return body as AnswerOf<E>
     throw foreign(`${call} answered something else than this version of muster expects`)
   }

@@ -1,19 +1,14 @@
 // Text from the plane passes through here before it reaches a terminal: a node could otherwise name itself with escape
 // sequences that rewrite what the operator sees.
 
-const unsafe = /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Zl}\p{Zp}]/gu
-
-const escaped = (character: string): string => {
-  const code = character.codePointAt(0) ?? 0
-  return code <= 0xff ? `\\x${code.toString(16).padStart(2, '0')}` : `\\u{${code.toString(16)}}`
-}
+import { printableText, unprintable } from '#platform/printable-text.ts'
 
 /** One line: control, format and direction characters become visible escapes. */
-export const printable = (text: string): string => text.replace(unsafe, escaped)
+export const printable = printableText
 
 /** JSON with the same characters escaped in JSON's own way, so that it stays the same value. */
 export const printableJson = (value: unknown, indent: number): string =>
-  JSON.stringify(value, null, indent).replace(unsafe, (character) =>
+  JSON.stringify(value, null, indent).replace(unprintable, (character) =>
     character === '\n'
       ? character
       : [...utf16(character)].map((unit) => `\\u${unit.toString(16).padStart(4, '0')}`).join(''),

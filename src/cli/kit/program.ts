@@ -61,7 +61,7 @@ const firstLook = ({ commands }: Command): readonly (readonly [string, string])[
   commands.some((command) => command.name() === 'plane')
     ? [
         ['muster plane', 'start a plane on ./data'],
-        ['muster token create --node gpu-001 | muster agent run --state ./n1 --join-file -', 'enrol a first node'],
+        ['muster token create --node gpu-001 | muster agent run --state ./n1 --join-file -', 'enroll a first node'],
         ['muster node list', 'see it'],
         ['muster demo --nodes 25', 'or look around in a plane with 25 agents'],
       ]

@@ -22,6 +22,7 @@ test('a line becomes a registration, with several addresses in one cell', () => 
         macs: ['52:54:00:00:00:01', '52:54:00:00:00:02'],
         bmc_serial: 'CN1',
       },
+      tags: [],
       names: ['a.example', '10.0.0.7'],
       provisioning: 'ready',
     },
@@ -29,6 +30,7 @@ test('a line becomes a registration, with several addresses in one cell', () => 
       kind: 'request',
       line: 4,
       request: { id: 'hpc-2', profile: 'gpu-cloud', macs: ['52:54:00:00:00:03', '52:54:00:00:00:04'] },
+      tags: [],
       names: [],
       provisioning: null,
     },
@@ -36,6 +38,7 @@ test('a line becomes a registration, with several addresses in one cell', () => 
       kind: 'request',
       line: 6,
       request: { id: 'hpc-3', profile: 'hpc-diskless', bmc_serial: 'with, comma' },
+      tags: [],
       names: [],
       provisioning: null,
     },
@@ -44,8 +47,32 @@ test('a line becomes a registration, with several addresses in one cell', () => 
 
 test('columns may be left out and stand in any order; only the id is needed', () => {
   assert.deepEqual(parseBatch('\ufeffmac,id\n52:54:00:00:00:01,a\n', undefined), [
-    { kind: 'request', line: 2, request: { id: 'a', macs: ['52:54:00:00:00:01'] }, names: [], provisioning: null },
+    {
+      kind: 'request',
+      line: 2,
+      request: { id: 'a', macs: ['52:54:00:00:00:01'] },
+      tags: [],
+      names: [],
+      provisioning: null,
+    },
   ])
+})
+
+test('a column that is not known becomes a tag, beside those of the column of that name', () => {
+  const lines = parseBatch('id,rack,Tags,zone\na,R12,h100 nvlink,eu-1\nb,,,eu-1\nc,no spaces,,\n', undefined)
+  assert.deepEqual(
+    lines.map((line) => (line.kind === 'request' ? line.tags : line.why)),
+    [
+      ['h100', 'nvlink', 'rack:r12', 'zone:eu-1'],
+      ['zone:eu-1'],
+      'has rack:no spaces, which is no tag: letters, digits, dots, dashes and colons, at most 63',
+    ],
+  )
+})
+
+test('a known column that is written differently is asked about instead of becoming a tag', () => {
+  for (const [header, meant] of Object.entries({ 'id,MACs': 'mac', 'id,bmc-serial': 'bmc_serial', 'id,name': 'names' }))
+    assert.throws(() => parseBatch(`${header}\na,b\n`, undefined), new RegExp(`did you mean ${meant}\\?`))
 })
 
 test('a state of a machine that there is not is a bad line', () => {

@@ -1,8 +1,9 @@
 // The file of `node enroll --batch`: CSV with a header. Every line is independent (R-086): a bad one is reported and the others
-// go on.
+// go on. A column that Muster does not know becomes a tag: `rack` with `R12` is `rack:r12`.
 
 import { parse } from 'csv-parse/sync'
 import { provisioningStates, type Provisioning } from '#domain/core/node.ts'
+import { tagShape } from '#wire/core/shapes.ts'
 import type { RegisterRequest } from '#wire/node/node-api.ts'
 import { usageFailure } from '#cli/kit/failure.ts'
 
@@ -11,6 +12,7 @@ export type BatchLine =
       readonly kind: 'request'
       readonly line: number
       readonly request: RegisterRequest
+      readonly tags: readonly string[]
       /** For its programs: DNS names and addresses. */
       readonly names: readonly string[]
       /** Null: nothing is said of it. */
@@ -18,17 +20,17 @@ export type BatchLine =
     }
   | { readonly kind: 'unusable'; readonly line: number; readonly id: string; readonly why: string }
 
-const columns = ['id', 'profile', 'mac', 'bmc_serial', 'names', 'provisioning'] as const
+const columns = ['id', 'profile', 'mac', 'bmc_serial', 'names', 'provisioning', 'tags'] as const
 
 export const parseBatch = (text: string, defaultProfile: string | undefined): BatchLine[] => {
   const [header, ...records] = readCsv(text)
   if (header === undefined) throw usageFailure('The file is empty.', `Give it a header: ${columns.join(',')}`)
   const names = header.record.map((name) => name.trim().toLowerCase())
-  const unknown = names.filter((name) => !columns.includes(name as (typeof columns)[number]))
-  if (!names.includes('id') || unknown.length > 0 || new Set(names).size !== names.length) {
-    const wrong = unknown.length > 0 ? `: ${unknown.join(', ')}` : ''
-    throw usageFailure(`The first line does not name the columns${wrong}.`, `It has to be: ${columns.join(',')}`)
+  const wrong = headerProblem(names)
+  if (wrong !== null) {
+    throw usageFailure(wrong, `These have a meaning: ${columns.join(',')}; every other column becomes a tag`)
   }
+  const tagColumns = names.filter((name) => !isKnown(name))
   const seen = new Set<string>()
   return records.map(({ record, info }) => {
     const line = info.lines
@@ -42,6 +44,13 @@ export const parseBatch = (text: string, defaultProfile: string | undefined): Ba
     const provisioning = provisioningStates.find((state) => state === said) ?? null
     if (provisioning === null && said !== '')
       return unusable(line, id, `is ${said}; a machine is ${provisioningStates.join(', ')}`)
+    const tags = [
+      ...severalIn(cell('tags').toLowerCase()),
+      ...tagColumns.flatMap((name) => (cell(name) === '' ? [] : [`${name}:${cell(name).toLowerCase()}`])),
+    ]
+    const noTag = tags.find((one) => !tag.test(one))
+    if (noTag !== undefined)
+      return unusable(line, id, `has ${noTag}, which is no tag: letters, digits, dots, dashes and colons, at most 63`)
     const macs = severalIn(cell('mac'))
     const profile = cell('profile') || defaultProfile
     return {
@@ -53,11 +62,30 @@ export const parseBatch = (text: string, defaultProfile: string | undefined): Ba
         ...(macs.length === 0 ? {} : { macs }),
         ...(cell('bmc_serial') === '' ? {} : { bmc_serial: cell('bmc_serial') }),
       },
+      tags: [...new Set(tags)],
       names: severalIn(cell('names')),
       provisioning,
     }
   })
 }
+
+const isKnown = (name: string): boolean => columns.includes(name as (typeof columns)[number])
+const tag = new RegExp(tagShape)
+
+/** A known column that was written differently would become a tag, and its values would be missing where they belong. */
+const headerProblem = (names: readonly string[]): string | null => {
+  if (!names.includes('id')) return 'The first line does not name a column id.'
+  const twice = names.find((name, at) => names.indexOf(name) !== at)
+  if (twice !== undefined) return `The first line names ${twice === '' ? 'an empty column' : twice} twice.`
+  for (const name of names.filter((one) => !isKnown(one))) {
+    if (!/^[a-z0-9][a-z0-9._-]{0,30}$/.test(name)) return `The first line has "${name}", which cannot become a tag.`
+    const meant = columns.find((known) => bare(known) === bare(name))
+    if (meant !== undefined) return `The first line has ${name}: did you mean ${meant}?`
+  }
+  return null
+}
+
+const bare = (name: string): string => name.replace(/[^a-z0-9]/g, '').replace(/s$/, '')
 
 const severalIn = (cell: string): string[] => cell.split(/[;\s]+/).filter((one) => one !== '')
 

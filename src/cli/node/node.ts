@@ -18,12 +18,21 @@ export const declareNode = (node: Command, cli: Cli): void => {
       'muster node enroll hpc-17 --mac 52:54:00:12:34:56 --bmc-serial CN7X --profile hpc-diskless',
       'by hardware identity',
     ],
-    ['muster node enroll --batch nodes.csv', 'columns: id,profile,mac,bmc_serial,names,provisioning; safe to repeat'],
+    [
+      'muster node enroll --batch nodes.csv',
+      'columns: id,profile,mac,bmc_serial,names,provisioning,tags; safe to repeat',
+    ],
+    ['muster node enroll --batch nodes.csv --tokens tokens.tsv', 'and a join string for each, into a file of its own'],
   ])
     .option('--mac <address>', 'a MAC address of the machine; may be repeated', collect)
     .option('--bmc-serial <serial>', 'serial number of its BMC')
     .option('--profile <name>', "profile of the node (default: the domain's)")
-    .option('--batch <file>', 'register every line of a CSV file (- for standard input)')
+    .option('--batch <file>', 'register every line of a CSV file (- for standard input); other columns become tags')
+    .option('--tokens <file>', 'with --batch: write a token for every line there, readable by its owner only')
+    .option(
+      '--expires <duration>',
+      'with --tokens: how long they are good for (default: the profile says; at most 24h)',
+    )
   loads(cli, enroll, async () => (await import('./node-enroll.ts')).nodeEnroll)
 
   const list = verb(node, 'list [names...]', 'List nodes: state, profile, certificate, last seen, conditions', [
@@ -41,7 +50,7 @@ export const declareNode = (node: Command, cli: Cli): void => {
     .addOption(
       new Option(
         '--recoverable [answer]',
-        'which are proven to come back by themselves, and why the rest is not',
+        'which are proven to recover without an operator, and why the rest is not',
       ).choices(['yes', 'no']),
     )
     .addOption(
@@ -56,7 +65,7 @@ export const declareNode = (node: Command, cli: Cli): void => {
   ])
   loads(cli, show, async () => (await import('./node-show.ts')).nodeShow)
 
-  const explain = verb(node, 'explain <id>', 'The story of a node: what failed, what was tried, what happens next', [
+  const explain = verb(node, 'explain <id>', 'The history of a node: what failed, what was tried, what happens next', [
     ['muster node explain gpu-001', ''],
   ])
   loads(cli, explain, async () => (await import('./node-show.ts')).nodeExplain)

@@ -38,7 +38,7 @@ const make = async (cli: Cli, options: OfflineOptions, { name, end }: KeyToMake)
   let config: PlaneConfig | undefined
   try {
     config = readPlaneConfig(options, cli.env)
-    const log = openLog(config.logLevel, 'plane')
+    const log = openLog(config, 'plane')
     return await createKeyOffline(config, { name, role: options.role, expiresAtMs }, `host:${callerName()}`, log)
   } catch (error) {
     throw planeTrouble(error, config === undefined ? { help } : { config, help })

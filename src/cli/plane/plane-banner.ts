@@ -75,7 +75,7 @@ export const planeBanner = (
         '    export MUSTER_KEY_FILE=FILE',
         '',
       ]),
-  body.first_run ? 'Enrol a first node, from another terminal:' : 'From another terminal:',
+  body.first_run ? 'Enroll a first node, from another terminal:' : 'From another terminal:',
   '',
   ...(isDefault ? [] : [`    export MUSTER_DATA=${shellWord(body.data)}`]),
   ...(body.first_run

@@ -33,7 +33,7 @@ export const runReplicas = async (
   { values, file }: Pick<GivenConfig, 'values' | 'file'>,
 ): Promise<void> => {
   const stop = stopSignal()
-  const log = openLog(config.logLevel, 'plane')
+  const log = openLog(config, 'plane')
   // First, and in this process: a fault of the database or the keys is then reported once.
   // The ports before that: a first start that fails must not leave a domain behind.
   const ports = await settledPorts(config)

@@ -188,7 +188,7 @@ const planLines = (plan: PlanView, paint: Paint): string[] => [
   ]),
   '',
   ...renderHeadedTable(
-    ['SUBJECT', 'NOW', 'WOULD BE', 'LOSES ACCESS', 'CANNOT COME BACK BY ITSELF'],
+    ['SUBJECT', 'NOW', 'WOULD BE', 'LOSES ACCESS', 'NEEDS AN OPERATOR TO RECOVER'],
     plan.effects.map(({ subject, facts, effect, loses, unrecoverable }): Cell[] => [
       subject,
       facts.join(', '),

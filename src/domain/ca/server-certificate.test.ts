@@ -14,7 +14,7 @@ test('a server certificate goes on until half its life, counted from its issue',
 })
 
 test('a first one, other names and a clock set back are reasons for a new one', () => {
-  assert.equal(whyServerCertificateDue({ ...facts, current: null }), 'none yet')
+  assert.equal(whyServerCertificateDue({ ...facts, current: null }), 'first one')
   assert.equal(whyServerCertificateDue({ ...facts, wanted: { ...names, dns: ['plane.example'] } }), 'names changed')
   assert.equal(whyServerCertificateDue({ ...facts, wanted: { ...names, ip: ['10.0.0.1'] } }), 'names changed')
   assert.equal(whyServerCertificateDue({ ...facts, nowMs: -61_000 }), 'clock set back')

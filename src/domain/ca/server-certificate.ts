@@ -35,12 +35,12 @@ export type ServerCertificateFacts = {
 }
 
 /** An issuer that is replaced in the course of things gives no cause; one replaced by an operator does. */
-export type WhyIssued = 'none yet' | 'names changed' | 'no mark' | 'clock set back' | 'half life' | 'issuer replaced'
+export type WhyIssued = 'first one' | 'names changed' | 'no mark' | 'clock set back' | 'half life' | 'issuer replaced'
 
 /** Null: the current one goes on. */
 export const whyServerCertificateDue = (facts: ServerCertificateFacts): WhyIssued | null => {
   const { current, wanted, nowMs } = facts
-  if (current === null) return 'none yet'
+  if (current === null) return 'first one'
   if (!sameNames(current.names, wanted)) return 'names changed'
   if (!current.marked) return 'no mark'
   if (nowMs < current.notBeforeMs) return 'clock set back'

@@ -15,6 +15,8 @@ export type Token = {
   readonly replace: boolean
   /** The name of the plane in its join string, as NameClaim writes it; null: not known, made before 0.4.0. */
   readonly serverName: string | null
+  /** The batch that it was made in; left out where it was made alone. Planes of 0.4 keep the field and ignore it. */
+  readonly batch?: string
   readonly createdBy: string
   readonly createdAtMs: number
   readonly expiresAtMs: number

@@ -63,11 +63,14 @@ export const decideRegister = (facts: RegisterFacts): NodeDecided | Refusal => {
   }
 }
 
+/** What a registration says that the node does not have, in words. */
+export const differencesFrom = (node: Node, profile: Profile, hardware: HardwareIdentity): readonly string[] => [
+  ...(sameHardware(node.hardware, hardware) ? [] : [`with other hardware: ${hardwareWords(node.hardware)}`]),
+  ...(node.profile === profile.name ? [] : [`under profile ${node.profile}`]),
+]
+
 const known = (node: Node, { profile, hardware }: RegisterFacts): Refusal => {
-  const differences = [
-    ...(sameHardware(node.hardware, hardware) ? [] : [`with other hardware: ${hardwareWords(node.hardware)}`]),
-    ...(node.profile === profile.value.name ? [] : [`under profile ${node.profile}`]),
-  ]
+  const differences = differencesFrom(node, profile.value, hardware)
   if (differences.length === 0) return refuse('NODE_ALREADY_ENROLLED', `${node.id} is ${node.membership.kind}`)
   return refuse('NODE_ALREADY_ENROLLED', boundedText(`${node.id} is registered ${differences.join(' and ')}`))
 }

@@ -108,7 +108,7 @@ const sentences: Partial<Record<EntryType, (body: EntryBody) => string>> = {
   'node.condition_raised': (body) => `${word(body, 'condition')}${because(body)}`,
   'node.condition_cleared': (body) => `${word(body, 'condition')} is over`,
   'node.superseded': (body) => `its epoch was superseded by epoch ${word(body, 'by_epoch')}`,
-  'node.second_holder': (body) => `a second holder of its identity${because(body)}`,
+  'node.second_holder': (body) => `another machine used its identity${because(body)}`,
   'node.recovery_requested': (body) => {
     const bundle = body['repair_reason'] === undefined ? '' : ` with its repair bundle (${word(body, 'repair_reason')})`
     return `it asked to recover${bundle}: ${word(body, 'failure_class')} since ${word(body, 'failed_since')}`

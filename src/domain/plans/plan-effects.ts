@@ -84,7 +84,7 @@ export const tokenRevocationOf = (
   const good = state === 'unused' || state === 'bound'
   const own: PlanEffect = {
     subject: `token ${token.id}`,
-    effect: good ? 'no machine can enrol with it any more' : `nothing: it is ${state} already`,
+    effect: good ? 'no machine can enroll with it any more' : `nothing: it is ${state} already`,
     loses: null,
     unrecoverable: null,
     facts: [state, whose],
@@ -214,7 +214,7 @@ export const authorityWithdrawalOf = ({ issuers, nodes, nowMs }: WithdrawnAuthor
             ? 'loses its certificate and recovers automatically'
             : `loses its certificate (${comesBack})`,
           loses: 'at once',
-          unrecoverable: byItself ? null : `a person may have to help: ${why}`,
+          unrecoverable: byItself ? null : `an operator may have to help: ${why}`,
           facts: [node.membership.kind, `epoch ${node.epoch}`],
         },
       ]

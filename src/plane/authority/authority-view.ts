@@ -119,7 +119,7 @@ export const journalAging = async (parts: AuthorityParts, state: AuthorityState)
   const outcome = await commitOnce(parts.core, { reads: [], writes: [], entries: [journaled] }, fencingToken)
   if (outcome === 'lost-race') return
   state.agingJournaledAtMs = nowMs
-  parts.core.log.warn(body, 'a certificate authority needs a person')
+  parts.core.log.warn(body, 'a certificate authority needs an operator')
 }
 
 const lastJournaledAtMs = async ({ core: { store } }: AuthorityParts): Promise<number> => {

@@ -82,18 +82,18 @@ const rootToSignWith = (parts: ProgramsParts, state: ProgramsState): IssuerRow |
   return here.findLast(({ notAfterMs }) => notAfterMs - nowMs >= intermediateLifetimeMs) ?? here[0] ?? null
 }
 
-type Due = { readonly role: 'programs-root' | 'programs-issuing'; readonly why: 'none yet' | 'half life' | 'key gone' }
+type Due = { readonly role: 'programs-root' | 'programs-issuing'; readonly why: 'first one' | 'half life' | 'key gone' }
 
 /** A root whose key is gone has no successor made for it: verifiers trust it, and its key may be put back. */
 export const whatIsDue = (parts: ProgramsParts, state: ProgramsState): Due | null => {
   const nowMs = parts.core.clock.nowMs()
   const roots = servingRoots(state, nowMs)
   const newest = roots.find((row) => isHere(parts, row))
-  if (newest === undefined) return roots.length === 0 ? { role: 'programs-root', why: 'none yet' } : null
+  if (newest === undefined) return roots.length === 0 ? { role: 'programs-root', why: 'first one' } : null
   if (nowMs >= halfLifeMs(newest)) return { role: 'programs-root', why: 'half life' }
   const { signer } = state
   if (signer === null) {
-    return { role: 'programs-issuing', why: servingIssuers(state, nowMs).length === 0 ? 'none yet' : 'key gone' }
+    return { role: 'programs-issuing', why: servingIssuers(state, nowMs).length === 0 ? 'first one' : 'key gone' }
   }
   const isOld = nowMs >= halfLifeMs(signer.row) && signer.row.notAfterMs < newest.notAfterMs
   return isOld ? { role: 'programs-issuing', why: 'half life' } : null

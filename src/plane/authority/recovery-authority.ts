@@ -145,7 +145,7 @@ const journalStatementKey = async (
   made: string,
 ): Promise<readonly string[]> => {
   const lost = (await store.issuers()).some(({ value }) => value.role === 'recovery')
-  const body = { role: 'statement', custody: 'file', why: lost ? 'none here' : 'first start' }
+  const body = { role: 'statement', custody: 'file', why: lost ? 'key gone' : 'first one' }
   const journaled = entry(authorityActor, clock.nowMs(), 'ca.created', { issuer: made }, body)
   await commitOnce({ store, feed }, { reads: [], writes: [], entries: [journaled] })
   if (!lost) return []

@@ -36,11 +36,11 @@ export const storedRecoveryRoots = async (parts: RecoveryParts): Promise<readonl
 export const whyRecoveryRootDue = (
   parts: RecoveryParts,
   roots: readonly IssuerRow[],
-): 'none here' | 'half life' | 'replaces a lost one' | null => {
+): 'first one' | 'half life' | 'replaces a lost one' | null => {
   const newest = roots.find((row) => isHere(parts, row))
   if (newest === undefined && parts.replacing?.includes('recovery') === true && roots.length > 0)
     return 'replaces a lost one'
-  if (newest === undefined) return roots.length === 0 ? 'none here' : null
+  if (newest === undefined) return roots.length === 0 ? 'first one' : null
   return parts.core.clock.nowMs() < halfLifeMs(newest) ? null : 'half life'
 }
 

@@ -12,6 +12,7 @@ import {
   type Values,
 } from '#platform/given-settings.ts'
 import type { Network } from '#platform/ip-address.ts'
+import type { LogFormat } from '#platform/log-text.ts'
 import type { PostgresTarget } from '#platform/postgres.ts'
 import { isIP } from '#platform/resolve-name.ts'
 import { optionName } from '#platform/setting.ts'
@@ -69,6 +70,7 @@ export type PlaneConfig = {
   /** The operator listener shows metrics of single nodes. */
   readonly nodeMetrics: boolean
   readonly logLevel: string
+  readonly logFormat: LogFormat
 }
 
 /** The configuration cannot be used; says which option, and what it takes. */
@@ -158,6 +160,7 @@ const givenConfig = (given: Given): GivenConfig => {
     alertWebhook,
     nodeMetrics: values.nodeMetrics.value,
     logLevel: values.logLevel.value,
+    logFormat: values.log.value,
   }
   return { config, values, problems, file }
 }

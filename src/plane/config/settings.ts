@@ -2,6 +2,7 @@
 
 import type { Network } from '#platform/ip-address.ts'
 import { isIP } from '#platform/resolve-name.ts'
+import { logFormats } from '#platform/log-text.ts'
 import {
   choiceSetting,
   listSetting,
@@ -271,5 +272,12 @@ export const planeSettings = {
     variable: 'MUSTER_LOG_LEVEL',
     meaning: 'Least level that is logged',
     change: 'To `debug` while you look for a fault.',
+  }),
+  log: choiceSetting(logFormats, 'auto', {
+    value: 'format',
+    variable: 'MUSTER_LOG',
+    meaning: 'How the log is written: `auto` is text on a terminal and JSON elsewhere',
+    change:
+      'To `json` where a program reads what a terminal shows, to `text` where a person reads what a pipe carries.',
   }),
 }

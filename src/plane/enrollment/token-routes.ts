@@ -8,13 +8,8 @@ import type { Node, NodeId } from '#domain/core/node.ts'
 import { isRefusal, refuse, type Refusal } from '#domain/core/refusal.ts'
 import type { Token } from '#domain/core/token.ts'
 import { decideCreateToken, decideRevokeToken } from '#domain/enrollment/token.ts'
-import type { PlaneUrls } from '#plane/core/configuration.ts'
-import type { Issuer } from '#plane/core/issuer.ts'
-import { claimedName } from '#domain/programs/name-claim.ts'
-import { hostOfUrl } from '#domain/programs/served-names.ts'
-import { sha256Hex } from '#platform/bytes.ts'
-import { sortableId } from '#platform/random.ts'
-import { formatJoinString } from '#wire/core/join-string.ts'
+import { joinStringOf, mintToken, type JoinTarget } from './mint-token.ts'
+import { createTokenBatch } from './token-batch.ts'
 import { formerNode } from '#plane/core/former-node.ts'
 import { commitDecision } from '#plane/core/commit-decision.ts'
 import { domainSettingsRow } from '#plane/core/domain-settings-row.ts'
@@ -25,6 +20,7 @@ const mostListed = 1000
 export const operatorTokenRoutes = (core: FlowCore, target: JoinTarget): readonly Route[] =>
   serve(tokenApi, {
     create: (call) => make(core, target, call),
+    createBatch: (call) => createTokenBatch(core, target, call),
     list: async (call) => {
       const { node = null } = call.query
       const tokens = await core.store.tokens({ node, limit: mostListed })
@@ -47,13 +43,6 @@ const make = async (core: FlowCore, target: JoinTarget, call: CallOf<typeof toke
 }
 
 // Tokens are made and taken back. A secret is shown once; only its hash is kept.
-
-/** What a join string carries besides the secret. */
-export type JoinTarget = {
-  readonly issuer: Pick<Issuer, 'rootFingerprint'>
-  /** Where machines find the node listener. */
-  readonly urls: () => Pick<PlaneUrls, 'node' | 'marked'>
-}
 
 export type TokenAsked = {
   /** Null: a token of the domain. */
@@ -79,9 +68,7 @@ export const createToken = async (
   asked: TokenAsked,
   by: Attribution,
 ): Promise<TokenMade | Refusal> => {
-  const secret = `enroll_${core.random.bytes(32).toString('base64url')}`
-  const tokenId = sortableId(core.clock.nowMs(), core.random)
-  const { node: url, marked } = target.urls()
+  const { secret, ...minted } = mintToken(core, target)
   const done = await commitDecision(core, async () => {
     const domain = await domainSettingsRow(core.store)
     const node = asked.node === null ? null : await core.store.get('node', asked.node)
@@ -89,15 +76,12 @@ export const createToken = async (
     const profile = await liveProfile(core.store, name)
     if (isRefusal(profile)) return profile
     const decided = decideCreateToken({
-      tokenId,
-      secretHash: sha256Hex(secret),
+      ...minted,
       nodeId: asked.node,
       node,
       former: asked.node === null || node !== null ? null : await formerNode(core.store, asked.node),
       profile,
       replace: asked.replace,
-      // Replicas of 0.3 do not know the field.
-      serverName: core.store.unfinishedUpgrade() === null ? claimedName(hostOfUrl(url)) : null,
       ttlMs: asked.ttlMs,
       domain,
       by,
@@ -106,8 +90,7 @@ export const createToken = async (
     return decided.kind === 'refused' ? decided : { ...decided, domainName: domain.value.name }
   })
   if (done.kind === 'refused') return done
-  const rootFingerprint = target.issuer.rootFingerprint()
-  const join = formatJoinString({ url, domain: done.domainName, rootFingerprint, secret, marked })
+  const join = joinStringOf(target, done.domainName, secret)
   return { kind: 'made', token: done.token, registered: done.registered, secret, join }
 }
 

@@ -64,7 +64,7 @@ export const alertApi = {
     method: 'GET',
     path: '/v1/alerts',
     access: 'viewer',
-    summary: 'What a person should look at, oldest first, page by page',
+    summary: 'What an operator should look at, oldest first, page by page',
     query: AlertListQuery,
     answer: AlertListAnswer,
   }),

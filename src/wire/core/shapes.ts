@@ -23,8 +23,9 @@ export const NodeIdText = Type.String({
 
 /** An id, or a glob over ids. */
 export const nodeGlobShape = '[a-z0-9.*?_-]{1,63}'
+export const tagShape = '^[a-z0-9]([a-z0-9._:-]{0,61}[a-z0-9])?$'
 /** On a machine. */
-export const TagText = Type.String({ pattern: '^[a-z0-9]([a-z0-9._:-]{0,61}[a-z0-9])?$', maxLength: 63 })
+export const TagText = Type.String({ pattern: tagShape, maxLength: 63 })
 /** KEY or KEY=VALUE. */
 export const tagFilterShape = '[a-z0-9._:-]{1,63}(=[a-z0-9._:-]{1,63})?'
 

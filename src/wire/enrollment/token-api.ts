@@ -4,7 +4,8 @@ import { Type, type Static } from 'typebox'
 import { type Token, tokenStatus } from '#domain/core/token.ts'
 import { isoTime } from '#platform/clock.ts'
 import { endpoint } from '#wire/core/endpoint.ts'
-import { closed, EmptyRequest, IdParams, NodeIdText, oneOf, orNull, text } from '#wire/core/shapes.ts'
+import { ErrorBody } from '#wire/core/error-body.ts'
+import { closed, EmptyRequest, IdParams, NodeIdText, oneOf, orNull, TagText, text } from '#wire/core/shapes.ts'
 
 export const TokenView = Type.Object({
   id: Type.String(),
@@ -42,6 +43,50 @@ export const CreateTokenAnswer = Type.Object({
   /** The node was not known and has been registered. */
   registered: Type.Boolean(),
 })
+/** A larger batch is sent in several calls; a call is also bounded by the size of a body. */
+export const mostBatchLines = 100
+/** Names the calls of one batch: the file that its tokens are written to has the same name in it. */
+const batchShape = '^[0-9A-Za-z]{16,64}$'
+/** What a line leaves out is not compared with a node that is registered. */
+export const TokenBatchLine = Type.Object(
+  {
+    id: NodeIdText,
+    profile: Type.Optional(text(64)),
+    macs: Type.Optional(Type.Array(text(17), { maxItems: 64 })),
+    bmc_serial: Type.Optional(text(128)),
+    /** Added to those of the node. */
+    tags: Type.Optional(Type.Array(TagText, { maxItems: 64 })),
+  },
+  closed,
+)
+export type TokenBatchLine = Static<typeof TokenBatchLine>
+/** `POST /v1/tokens/batch` */
+export const TokenBatchRequest = Type.Object(
+  {
+    batch: Type.String({ pattern: batchShape }),
+    expires_ms: Type.Optional(Type.Integer({ minimum: 1000 })),
+    lines: Type.Array(TokenBatchLine, { minItems: 1, maxItems: mostBatchLines }),
+  },
+  closed,
+)
+/** In the order of the lines. */
+export const TokenBatchAnswer = Type.Object({
+  results: Type.Array(
+    Type.Object({
+      id: Type.String(),
+      /** The node was not known and has been registered. */
+      registered: Type.Boolean(),
+      /** Unused tokens of an earlier call of this batch that this one has replaced. */
+      withdrawn: Type.Integer(),
+      /** Null: refused. */
+      token: orNull(TokenView),
+      /** The only time it is shown; null: refused. */
+      join: orNull(Type.String()),
+      refused: orNull(ErrorBody),
+    }),
+  ),
+})
+export type TokenBatchAnswer = Static<typeof TokenBatchAnswer>
 const TokenListQuery = Type.Object({ node: Type.Optional(NodeIdText) }, closed)
 export const TokenListAnswer = Type.Object({ tokens: Type.Array(TokenView) })
 
@@ -94,6 +139,20 @@ export const tokenApi = {
         secret: exampleSecret,
         join: `muster1,https://plane.example:8443,muster.local,sha256:${exampleRoot},${exampleSecret}`,
         registered: true,
+      },
+    },
+  }),
+  createBatch: endpoint({
+    method: 'POST',
+    path: '/v1/tokens/batch',
+    access: 'operator',
+    summary: 'Registers nodes and makes a token for each, every line in a transaction of its own; safe to repeat',
+    body: TokenBatchRequest,
+    answer: TokenBatchAnswer,
+    example: {
+      request: {
+        batch: '01KTZ4M5N6P7Q8R9S0T1V2W3X4',
+        lines: [{ id: 'gpu-001', tags: ['rack:r12'] }, { id: 'gpu-002' }],
       },
     },
   }),

@@ -177,7 +177,7 @@ export const hardwareApi = {
     method: 'POST',
     path: '/v1/nodes/:id/machine',
     access: 'operator',
-    summary: 'What an adapter or a person reports of a machine; what is left out stays as it was',
+    summary: 'What an adapter or an operator reports of a machine; what is left out stays as it was',
     params: NodeParams,
     body: MachineRequest,
     answer: MachineView,

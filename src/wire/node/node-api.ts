@@ -181,7 +181,7 @@ export const nodeApi = {
     method: 'GET',
     path: '/v1/nodes/:id/explain',
     access: 'viewer',
-    summary: 'What led to the state of a node, what happens next, and what a person could do',
+    summary: 'What led to the state of a node, what happens next, and what an operator could do',
     params: NodeParams,
     answer: NodeExplanation,
   }),

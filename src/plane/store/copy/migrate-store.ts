@@ -74,5 +74,5 @@ const unfinished = (schema: number, waiting: readonly string[]): CopyRefused =>
     : new CopyRefused(
         'UPGRADE_UNFINISHED',
         `the store stays at schema ${schema}: planes of an older release run on it: ${waiting.join(', ')}`,
-        'Upgrade or stop them first; the plane that leads then upgrades the schema by itself',
+        'Upgrade or stop them first; the leader then upgrades the schema',
       )

@@ -1,0 +1,76 @@
+import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
+import * as fs from 'node:fs'
+import * as os from 'node:os'
+import * as path from 'node:path'
+import { test, type TestContext } from 'node:test'
+import { openPrivateLines, type PrivateLines } from './private-lines.ts'
+
+const folderOf = (t: TestContext): string => {
+  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'muster-lines-'))
+  t.after(() => fs.rmSync(folder, { recursive: true }))
+  return folder
+}
+
+const opened = async (file: string): Promise<PrivateLines> => {
+  const lines = await openPrivateLines(file, 1000)
+  if (typeof lines === 'string') assert.fail(lines)
+  return lines
+}
+
+test('a file is made for its owner only, whatever the umask, and has what was appended', async (t) => {
+  const file = path.join(folderOf(t), 'tokens')
+  const before = process.umask(0)
+  t.after(() => process.umask(before))
+  const first = await opened(file)
+  assert.deepEqual(first.lines, [])
+  assert.equal(fs.statSync(file).mode & 0o7777, 0o600)
+  first.append('one\n')
+  first.append('two\nthree\n')
+  first.close()
+  const again = await opened(file)
+  assert.deepEqual(again.lines, ['one', 'two', 'three'])
+  again.close()
+})
+
+test('a line that was cut off is removed, and the next one stands alone', async (t) => {
+  const file = path.join(folderOf(t), 'tokens')
+  fs.writeFileSync(file, 'one\nöne and a ha', { mode: 0o600 })
+  const lines = await opened(file)
+  assert.deepEqual(lines.lines, ['one'])
+  lines.append('two\n')
+  lines.close()
+  assert.equal(fs.readFileSync(file, 'utf8'), 'one\ntwo\n')
+})
+
+test('no file that others can read, a link, a folder, a pipe or too long a file is opened', async (t) => {
+  const folder = folderOf(t)
+  const file = (name: string): string => path.join(folder, name)
+  fs.writeFileSync(file('readable'), '', { mode: 0o640 })
+  fs.writeFileSync(file('own'), '', { mode: 0o600 })
+  fs.symlinkSync(file('own'), file('link'))
+  fs.symlinkSync(file('nothing'), file('dangling'))
+  fs.mkdirSync(file('folder'), { mode: 0o700 })
+  execFileSync('mkfifo', ['-m', '600', file('pipe')])
+  fs.writeFileSync(file('long'), 'x'.repeat(1001), { mode: 0o600 })
+  const faults = {
+    readable: 'can be read by others',
+    link: 'is a symbolic link',
+    dangling: 'is a symbolic link',
+    folder: 'is not a file',
+    pipe: 'is not a file',
+    long: 'is too long',
+  }
+  for (const [name, fault] of Object.entries(faults))
+    assert.equal(await openPrivateLines(file(name), 1000), fault, name)
+  assert.ok(!fs.existsSync(file('nothing')))
+})
+
+test('a file that is in use is not opened again before it is closed', async (t) => {
+  const file = path.join(folderOf(t), 'tokens')
+  const first = await opened(file)
+  assert.equal(await openPrivateLines(file, 1000), 'is in use')
+  first.close()
+  const second = await opened(file)
+  second.close()
+})

@@ -1,0 +1,94 @@
+// A file of secrets that grows by whole lines. It is for its owner only, is never reached through a symbolic link, and what was appended
+// survives a crash.
+
+import * as fs from 'node:fs'
+import * as net from 'node:net'
+import * as path from 'node:path'
+import { errno, flushFolder, processOwner } from './files.ts'
+
+export type PrivateLines = {
+  /** Those that were there when it was opened. */
+  readonly lines: readonly string[]
+  /** `text` ends with a newline. It is on the disk when this returns. */
+  append(text: string): void
+  close(): void
+}
+
+export type LinesFault =
+  | 'is a symbolic link'
+  | 'is not a file'
+  | 'belongs to another user'
+  | 'can be read by others'
+  | 'is too long'
+  | 'is in use'
+
+const { O_APPEND, O_CREAT, O_EXCL, O_NOFOLLOW, O_NONBLOCK, O_RDWR } = fs.constants
+
+/** Makes the file where there is none. A last line that was cut off is removed: nobody was told of it. */
+export const openPrivateLines = async (file: string, longest: number): Promise<PrivateLines | LinesFault> => {
+  const fd = openOwn(file)
+  if (typeof fd === 'string') return fd
+  let release = (): void => {}
+  const close = (): void => {
+    fs.closeSync(fd)
+    release()
+  }
+  const fault = faultOf(fs.fstatSync(fd), longest)
+  const lock = fault === null ? await lockFile(fs.fstatSync(fd)) : null
+  if (fault !== null || lock === null) {
+    close()
+    return fault ?? 'is in use'
+  }
+  release = lock
+  const text = fs.readFileSync(fd, 'utf8')
+  const whole = text.slice(0, text.lastIndexOf('\n') + 1)
+  if (whole !== text) {
+    fs.ftruncateSync(fd, Buffer.byteLength(whole))
+    fs.fsyncSync(fd)
+  }
+  return {
+    lines: whole === '' ? [] : whole.slice(0, -1).split('\n'),
+    append(added) {
+      fs.writeFileSync(fd, added)
+      fs.fdatasyncSync(fd)
+    },
+    close,
+  }
+}
+
+const openOwn = (file: string): number | LinesFault => {
+  try {
+    const fd = fs.openSync(file, O_RDWR | O_APPEND | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600)
+    fs.fchmodSync(fd, 0o600)
+    flushFolder(path.dirname(file))
+    return fd
+  } catch (error) {
+    if (errno(error) !== 'EEXIST') throw error
+  }
+  try {
+    // A pipe must not keep it waiting.
+    return fs.openSync(file, O_RDWR | O_APPEND | O_NOFOLLOW | O_NONBLOCK)
+  } catch (error) {
+    if (errno(error) === 'ELOOP') return 'is a symbolic link'
+    if (errno(error) === 'EISDIR' || errno(error) === 'ENXIO') return 'is not a file'
+    throw error
+  }
+}
+
+const faultOf = (stats: fs.Stats, longest: number): LinesFault | null => {
+  if (!stats.isFile()) return 'is not a file'
+  if (stats.uid !== processOwner().uid) return 'belongs to another user'
+  if ((stats.mode & 0o7777) !== 0o600) return 'can be read by others'
+  return stats.size > longest ? 'is too long' : null
+}
+
+/**
+ * Null: another process has it. The lock is a name among the kernel's abstract sockets, which ends with the process however that ends;
+ * where the system has none, there is no lock.
+ */
+const lockFile = ({ dev, ino }: fs.Stats): Promise<(() => void) | null> =>
+  new Promise((resolve) => {
+    const holder = net.createServer().unref()
+    holder.once('error', (error) => resolve(errno(error) === 'EADDRINUSE' ? null : () => {}))
+    holder.listen(`\0muster-lines-${dev}-${ino}`, () => resolve(() => void holder.close()))
+  })
