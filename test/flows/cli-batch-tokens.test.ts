@@ -117,8 +117,10 @@ test('a line that cannot be is reported and the others get their tokens', async 
   const plane = await setUpCli(t)
   const file = path.join(plane.folder, 'tokens')
   await plane.muster('node', 'enroll', 'gpu-2', '--mac', '02:00:00:00:00:01')
+  await plane.muster('profile', 'create', 'gone', '--from', 'gpu-cloud')
+  await plane.muster('profile', 'delete', 'gone')
   const input =
-    'id,profile,mac\ngpu-1,nope,\ngpu-2,,02:00:00:00:00:02\ngpu-3,,02:00:00:00:00:01\ngpu-4,,\nhpc-1,hpc-diskless,02:00:00:00:00:09\n'
+    'id,profile,mac\ngpu-1,nope,\ngpu-2,,02:00:00:00:00:02\ngpu-3,,02:00:00:00:00:01\ngpu-4,,\ngpu-5,gone,\nhpc-1,hpc-diskless,02:00:00:00:00:09\n'
   const said = await plane.musterWith({ input }, 'node', 'enroll', '--batch', '-', '--tokens', file, '-o', 'json')
   assert.equal(said.code, exitCodes.partly)
   const { results } = JSON.parse(said.out) as { results: { id: string; result: string; code: string | null }[] }
@@ -129,6 +131,7 @@ test('a line that cannot be is reported and the others get their tokens', async 
       ['gpu-2', 'failed', 'NODE_ALREADY_ENROLLED'],
       ['gpu-3', 'failed', 'HARDWARE_IDENTITY_CONFLICT'],
       ['gpu-4', 'issued', null],
+      ['gpu-5', 'failed', 'PROFILE_NOT_FOUND'],
       ['hpc-1', 'failed', 'JOIN_METHOD_NOT_ALLOWED'],
     ],
   )

@@ -1,7 +1,7 @@
 // Many nodes and their tokens in one call. Each line is read, decided and committed for itself; the store's group commit lets them
 // share a flush. A secret is in the answer only.
 
-import { refuse, refuseField, type Refusal } from '#domain/core/refusal.ts'
+import { isRefusal, refuseField, type Refusal } from '#domain/core/refusal.ts'
 import { hardwareIdentity } from '#domain/core/hardware-identity.ts'
 import type { Attribution } from '#domain/core/change.ts'
 import { decideBatchLine, type BatchLineDecided } from '#domain/enrollment/batch-line.ts'
@@ -10,6 +10,7 @@ import { commitDecision, type Done } from '#plane/core/commit-decision.ts'
 import { domainSettingsRow } from '#plane/core/domain-settings-row.ts'
 import { formerNode } from '#plane/core/former-node.ts'
 import type { FlowCore } from '#plane/core/core.ts'
+import { liveProfile } from '#plane/core/live-profile.ts'
 import { answer, attributionOf, type CallOf } from '#plane/http/route.ts'
 import { errorBody } from '#wire/core/error-body.ts'
 import { type TokenBatchAnswer, type TokenBatchLine, type tokenApi, tokenView } from '#wire/enrollment/token-api.ts'
@@ -72,8 +73,8 @@ const commitLine = async (
     const existing = await store.get('node', id)
     const kept = existing === null || existing.value.membership.kind === 'revoked' ? null : existing.value
     const name = wanted ?? kept?.profile ?? domain.value.defaultProfile
-    const profile = await store.get('profile', name)
-    if (profile === null) return refuse('PROFILE_NOT_FOUND', name)
+    const profile = await liveProfile(store, name)
+    if (isRefusal(profile)) return profile
     const hardwareProfiles = await Promise.all(
       tagsAfter(kept?.machine.tags ?? [], { add: tags, remove: [] }).map(async (tag) => ({
         tag,
