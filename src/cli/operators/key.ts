@@ -95,12 +95,12 @@ const keyColumns = (nowMs: number): readonly Column<Key>[] => {
     { name: 'role', cell: ({ role }) => role },
     { name: 'created', cell: ({ created_at: at }) => ago(at), value: ({ created_at: at }) => at },
     { name: 'by', cell: ({ created_by: by }) => by },
-    { name: 'state', cell: (key) => stateOf(key, ago, isPast(key.expires_at ?? '')) },
     {
       name: 'expires',
       cell: ({ expires_at: at }) => (at === undefined ? 'never' : ago(at)),
       value: ({ expires_at: at }) => at ?? '',
     },
+    { name: 'state', cell: (key) => stateOf(key, ago, isPast(key.expires_at ?? '')) },
   ]
 }
 
