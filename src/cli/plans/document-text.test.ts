@@ -80,6 +80,14 @@ test('what is written is read as it was, whatever texts are in it, and has nothi
   )
 })
 
+test('spaces at the beginning of a line stay, also where there is nothing else', async () => {
+  for (const content of [' \n', '\n', 'a\n \nb', '  a\nb', '\ta\n', 'a\n\n', ' a', '', 'a\n  ']) {
+    const whole = documentWith({ vclusters: [{ files: [{ content }] }] })
+    assert.deepEqual(await read(documentYaml(whole)), whole, JSON.stringify(content))
+  }
+  assert.match(documentYaml(documentWith({ vclusters: [{ files: [{ content: 'a:\n  b\n\nc\n' }] }] })), /content: \|\n/)
+})
+
 test('a text that grows without end when it is read is refused', async () => {
   const doubled = ['a: &a [x, x]', 'b: &b [*a, *a]', ...Array.from({ length: 30 }, (_, at) => at)]
     .map((line, at) =>

@@ -82,13 +82,16 @@ export const documentYaml = (document: DocumentBody): string => {
   const yaml = new Document(shown([], document))
   visit(yaml, {
     Scalar(_, node) {
-      if (typeof node.value === 'string' && unsafe.test(node.value)) node.type = Scalar.QUOTE_DOUBLE
+      if (typeof node.value === 'string' && isFragile(node.value)) node.type = Scalar.QUOTE_DOUBLE
     },
   })
   const text = yaml.toString({ lineWidth: 0, doubleQuotedAsJSON: true, blockQuote: 'literal' })
   // Left in double quotes only, where YAML has escapes for them.
   return text.replace(allUnsafe, escaped)
 }
+
+/** Not to be written as lines of their own: what a terminal acts on, and spaces that would be taken for the indentation. */
+const isFragile = (text: string): boolean => unsafe.test(text) || /^[ \t]*\n|\n[ \t]+(\n|$)|^[ \t].*\n/.test(text)
 
 const shown = (at: Key, value: unknown): unknown => {
   if (Array.isArray(value)) return value.map((one, index) => shown([...at, index], one))
