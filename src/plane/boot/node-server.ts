@@ -35,8 +35,6 @@ import { claimRoutes } from '#plane/federation/peer-domain-routes.ts'
 import type { Route } from '#plane/http/route.ts'
 import { challengeRoutes, identityRoutes } from '#plane/identity/identity-routes.ts'
 import { openCopiedImages, type CopiedImages } from '#plane/identity/copied-images.ts'
-import { rateByLoad } from '#plane/limits/bandwidth.ts'
-import { openLoopLoad } from '#platform/event-loop.ts'
 import { openNodeLimits, type NodeLimits } from './node-limits.ts'
 import { openNodeListener } from './node-listener.ts'
 import { mostBehindMs } from '#plane/store/contract/replicas.ts'
@@ -104,8 +102,8 @@ const connectionsPerNode = 32
 /** Looked at that often; a list is made when it is due or something was denied. */
 const programListsEveryMs = 5000
 const agentFilesEveryMs = 30_000
-/** Bytes a second to all machines together. Beside a boot storm they cost at most a tenth of it (npm run bench downloads). */
-const agentRates = { busy: 32 * 1024 * 1024, idle: 128 * 1024 * 1024 }
+/** To all machines together. Beside a boot storm it costs at most a tenth of the storm (npm run bench downloads). */
+const agentBytesPerSecond = 32 * 1024 * 1024
 /** What a restart loses of the lived time, at most. */
 const livedEveryMs = 300_000
 
@@ -147,7 +145,7 @@ export const openNodeServer = async (core: Core, parts: NodeServerParts) => {
   const agentFiles = openAgentFiles(parts.agentFolders, log)
   const downloads = openAgentDownloads(core, {
     replicas: () => store.replicas.count(),
-    bytesPerSecond: rateByLoad(clock, openLoopLoad(), agentRates),
+    bytesPerSecond: agentBytesPerSecond,
     onEnd: (outcome) => metrics.agentSent(outcome),
   })
   const routes = nodeRoutes(core, {

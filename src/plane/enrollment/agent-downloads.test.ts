@@ -21,7 +21,7 @@ const setUp = async (t: TestContext, replicas: number) => {
   await files.look()
   const file = files.byDigest(digest)
   assert.ok(file !== null)
-  const downloads = openAgentDownloads(core, { replicas: () => replicas, bytesPerSecond: () => 1e6, onEnd: () => {} })
+  const downloads = openAgentDownloads(core, { replicas: () => replicas, bytesPerSecond: 1e6, onEnd: () => {} })
   /** Begins and ends one; what it was refused with. */
   const fetched = async (caller: DownloadCaller): Promise<string> => {
     const begun = await downloads.begin(file, caller)

@@ -23,7 +23,8 @@ export type DownloadCaller = NodePrincipal | TokenPrincipal
 export type DownloadParts = {
   /** Over how many planes a caller may spread what it asks for. */
   readonly replicas: () => number
-  readonly bytesPerSecond: () => number
+  /** To all callers together. */
+  readonly bytesPerSecond: number
   readonly onEnd: (outcome: SendOutcome) => void
 }
 
@@ -64,7 +65,7 @@ export const openAgentDownloads = (core: DownloadCore, parts: DownloadParts): Ag
     }
   }
   const busy = (bytes: number): Refusal => {
-    const apartMs = (bytes * 1000) / parts.bytesPerSecond()
+    const apartMs = (bytes * 1000) / parts.bytesPerSecond
     const detail = 'as many agents as the plane sends at a time are under way'
     return { ...refuse('BUSY', detail), retryAfterMs: spacing.nextMs(shortestWaitMs + apartMs, apartMs) }
   }

@@ -2,12 +2,12 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { manualClock } from '../../../test/fakes/manual-clock.ts'
 import { manualTimers } from '../../../test/fakes/manual-timers.ts'
-import { openBandwidth, rateByLoad } from './bandwidth.ts'
+import { openBandwidth } from './bandwidth.ts'
 
 test('several senders together send so much in a second, in the order in which they asked', async () => {
   const clock = manualClock(0)
   const timers = manualTimers(clock)
-  const bandwidth = openBandwidth(clock, timers, () => 1000)
+  const bandwidth = openBandwidth(clock, timers, 1000)
   const sent: string[] = []
   for (const who of ['a', 'b', 'c', 'a', 'b', 'c']) void bandwidth.take(500).then(() => sent.push(who))
   const sentAfter = async (ms: number): Promise<string> => {
@@ -21,25 +21,10 @@ test('several senders together send so much in a second, in the order in which t
   assert.equal(await sentAfter(1000), 'abcabc')
 })
 
-test('the rate follows the load of the last half second or more, and is the lower one before anything is known', () => {
-  const clock = manualClock(0)
-  let load = 0.1
-  const rate = rateByLoad(clock, () => load, { busy: 10, idle: 40 })
-  assert.equal(rate(), 10)
-  clock.advance(499)
-  assert.equal(rate(), 10)
-  clock.advance(1)
-  assert.equal(rate(), 40)
-  load = 0.9
-  assert.equal(rate(), 40)
-  clock.advance(500)
-  assert.equal(rate(), 10)
-})
-
 test('a pause is not made up for afterwards', async () => {
   const clock = manualClock(0)
   const timers = manualTimers(clock)
-  const bandwidth = openBandwidth(clock, timers, () => 1000)
+  const bandwidth = openBandwidth(clock, timers, 1000)
   timers.advance(60_000)
   let sent = 0
   for (let at = 0; at < 10; at++) void bandwidth.take(500).then(() => sent++)
