@@ -7,6 +7,9 @@ import * as fs from 'node:fs'
 import * as path from 'node:path'
 import { parseArgs } from 'node:util'
 import { build, type Plugin } from 'esbuild'
+import { exitCodes } from '#cli/kit/exit-codes.ts'
+import packageJson from '../package.json' with { type: 'json' }
+import { packagesOf } from './build-parts.ts'
 import { root } from './repository.ts'
 
 export type BuiltAgent = {
@@ -36,10 +39,7 @@ export const buildAgent = async (pin: string | null, out: string): Promise<Built
     legalComments: 'inline',
     metafile: true,
     logLevel: 'warning',
-    // Packages written for CommonJS ask for Node's own modules by `require`, which a module does not have.
-    banner: {
-      js: "import { createRequire as __createRequire } from 'node:module'\nconst require = __createRequire(import.meta.url)",
-    },
+    banner: { js: banner },
     plugins: pin === null ? [] : [bakeIn(pin)],
   })
   fs.chmodSync(out, 0o755)
@@ -48,9 +48,22 @@ export const buildAgent = async (pin: string | null, out: string): Promise<Built
     file: out,
     sha256: createHash('sha256').update(content).digest('hex'),
     bytes: content.length,
-    dependencies: packagesOf(Object.keys(result.metafile.inputs)),
+    dependencies: packagesOf(Object.keys(result.metafile.inputs))
+      .map(({ name, version }) => `${name} ${version}`)
+      .sort(),
   }
 }
+
+/** A Node that is too old says so, in the one place that runs before it meets what it does not know. */
+const oldestNode = Number(/\d+/.exec(packageJson.engines.node)?.[0])
+
+// Packages written for CommonJS ask for Node's own modules by `require`, which a module does not have.
+const banner = `import { createRequire as __createRequire } from 'node:module'
+const require = __createRequire(import.meta.url)
+if (Number(process.versions.node.split('.')[0]) < ${oldestNode}) {
+  console.error('muster: this needs Node ${oldestNode} or newer, and runs on ' + process.version + '; the executable of a release needs none.')
+  process.exit(${exitCodes.misconfigured})
+}`
 
 const bakeIn = (pin: string): Plugin => ({
   name: 'pinned root',
@@ -61,19 +74,6 @@ const bakeIn = (pin: string): Plugin => ({
     }))
   },
 })
-
-const packagesOf = (inputs: readonly string[]): string[] => {
-  const folders = inputs.flatMap((input) => /^(.*node_modules\/(?:@[^/]+\/)?[^/]+)\//.exec(input)?.[1] ?? [])
-  return [...new Set(folders)]
-    .map((folder) => {
-      const manifest = JSON.parse(fs.readFileSync(path.join(root, folder, 'package.json'), 'utf8')) as {
-        name: string
-        version: string
-      }
-      return `${manifest.name} ${manifest.version}`
-    })
-    .sort()
-}
 
 if (import.meta.main) {
   try {

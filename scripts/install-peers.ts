@@ -2,16 +2,17 @@
 
 import * as fs from 'node:fs'
 import * as path from 'node:path'
-import { packageOf, peer, peerNames, type PeerName } from '../test/peers/peer.ts'
+import { packageOf, peer, peerNames, peersOfTheLongRun, type PeerName } from '../test/peers/peer.ts'
 import { runCommand } from './run-command.ts'
 
-const missingPeers = (): PeerName[] => peerNames.filter((name) => 'missing' in peer(name))
+const missingPeers = (long: boolean): PeerName[] =>
+  peerNames.filter((name) => (long || !peersOfTheLongRun.has(name)) && 'missing' in peer(name))
 
 /** False when a peer is missing where all have to be there (CI). */
-export const installPeers = async (root: string, testFiles: readonly string[]): Promise<boolean> => {
-  const packages = missingPeers().flatMap((name) => packageOf[name] ?? [])
+export const installPeers = async (root: string, testFiles: readonly string[], long: boolean): Promise<boolean> => {
+  const packages = missingPeers(long).flatMap((name) => packageOf[name]?.split(' ') ?? [])
   if (packages.length > 0 && mayInstall()) await install(packages)
-  const missing = missingPeers()
+  const missing = missingPeers(long)
   if (missing.length === 0) return true
   const skipped = testFiles.filter((file) => asksFor(fs.readFileSync(path.join(root, file), 'utf8'), missing))
   console.log(
@@ -23,7 +24,7 @@ export const installPeers = async (root: string, testFiles: readonly string[]): 
 /** One that is needed now; false: it is not here, and could not be brought. */
 export const installPeer = async (name: PeerName): Promise<boolean> => {
   const wanted = packageOf[name]
-  if ('missing' in peer(name) && wanted !== undefined && mayInstall()) await install([wanted])
+  if ('missing' in peer(name) && wanted !== undefined && mayInstall()) await install(wanted.split(' '))
   return 'path' in peer(name)
 }
 

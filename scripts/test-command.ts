@@ -4,28 +4,14 @@
 
 import * as fs from 'node:fs'
 import * as path from 'node:path'
-import { build, type BuildOptions, type Plugin } from 'esbuild'
+import { build, type BuildOptions } from 'esbuild'
 import { programsBeside } from '../test/process/child.ts'
 import { inScope } from '../test/process/cleanup.ts'
 import { eventually } from '../test/process/eventually.ts'
 import { startAgent } from '../test/process/start-agent.ts'
 import { startPlane } from '../test/process/start-plane.ts'
+import { awaitingPrograms } from './awaiting-programs.ts'
 import { root } from './repository.ts'
-
-/** Only a script can be compiled once for all, and a script cannot await where its modules can: behind the imports. */
-const awaitingPrograms = (programs: readonly string[]): Plugin => ({
-  name: 'awaiting-programs',
-  setup({ onLoad }) {
-    onLoad({ filter: /\.ts$/ }, ({ path: file }) => {
-      if (!programs.includes(file)) return null
-      const text = fs.readFileSync(file, 'utf8')
-      const imports = /^import [^]*?'[^']+'$/gm
-      const rest = text.replace(imports, '')
-      const contents = `${(text.match(imports) ?? []).join('\n')}\nexport const ended = (async () => {${rest}})()\n`
-      return { contents, loader: 'ts' }
-    })
-  },
-})
 
 /** V8 gives a process that lives so long this much anyway. Collecting it while it starts is a tenth of a start. */
 const wholeYoungGeneration = ['--min-semi-space-size=16']
@@ -71,6 +57,7 @@ export const buildCommand = async (
     ...bundled(`(function (module, require, __filename, __dirname) {${scriptHead}`, '})'),
     stdin: { contents: `export const start = { ${start.join(', ')} }`, resolveDir: sources },
     outfile: path.join(out, 'programs.js'),
+    // Only a script can be compiled once for all.
     plugins: [awaitingPrograms(programs)],
   })
   await build({
@@ -82,7 +69,10 @@ export const buildCommand = async (
     ],
     outdir: out,
   })
-  fs.symlinkSync(path.join(root, 'packaging'), path.join(folder, 'bundled', 'packaging'))
+  // Sources before 0.5 look for it one folder further up.
+  for (const above of ['bundled', 'bundled/lib']) {
+    fs.symlinkSync(path.join(root, 'packaging'), path.join(folder, above, 'packaging'))
+  }
   fs.writeFileSync(path.join(folder, 'bundled', 'package.json'), '{"type":"commonjs"}\n')
   const node = path.join(root, 'node_modules/.bin/node')
   const flags = ['--disable-warning=ExperimentalWarning', ...wholeYoungGeneration].join(' ')

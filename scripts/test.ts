@@ -163,7 +163,7 @@ const main = async (): Promise<boolean> => {
     console.error(`npm test: no test file has ${filters.join(' or ')} in its name`)
     return false
   }
-  const peers = await installPeers(root, testFiles)
+  const peers = await installPeers(root, testFiles, long)
   // The check leaves a processor idle now and then, and so do the tests.
   const checked = given.includes('--no-check') || asked.length > 0 ? true : check()
   const tested = await runTests()

@@ -1,8 +1,9 @@
 // Calls to the operator listener: over its Unix socket, loopback HTTP, or TLS. Redirects are not followed and certificate
 // verification cannot be turned off.
 
-import * as http from 'node:http'
-import * as https from 'node:https'
+// By name: what is used is loaded when it is used (scripts/build-parts.ts), and TLS alone is a third of the start of a command.
+import { Agent, request as httpRequest, type RequestOptions } from 'node:http'
+import { Agent as TlsAgent, request as tlsRequest, type RequestOptions as TlsRequestOptions } from 'node:https'
 
 export type HttpTarget =
   | { readonly kind: 'unix'; readonly socketPath: string }
@@ -33,14 +34,14 @@ const longestReplyBytes = 64 * 1024 * 1024
 
 export const openHttpClient = (target: HttpTarget): HttpClient => {
   const pool = { keepAlive: true, maxSockets: 16 }
-  const agent = target.kind === 'https' ? new https.Agent(pool) : new http.Agent(pool)
+  const agent = target.kind === 'https' ? new TlsAgent(pool) : new Agent(pool)
   return {
     send: (request) => exchange(target, agent, request),
     close: () => agent.destroy(),
   }
 }
 
-const exchange = (target: HttpTarget, agent: http.Agent, request: HttpRequest): Promise<HttpReply> =>
+const exchange = (target: HttpTarget, agent: Agent, request: HttpRequest): Promise<HttpReply> =>
   new Promise((resolve, reject) => {
     const body = request.body === null ? null : Buffer.from(request.body)
     const options = {
@@ -50,7 +51,7 @@ const exchange = (target: HttpTarget, agent: http.Agent, request: HttpRequest): 
       path: request.path,
       headers: { ...request.headers, ...(body === null ? {} : { 'content-length': String(body.length) }) },
     }
-    const call = target.kind === 'https' ? https.request(options) : http.request(options)
+    const call = target.kind === 'https' ? tlsRequest(options) : httpRequest(options)
     const deadline = setTimeout(() => call.destroy(failed('ETIMEDOUT', 'no answer in time')), request.timeoutMs)
     call.on('close', () => clearTimeout(deadline))
     call.on('error', reject)
@@ -70,12 +71,13 @@ const exchange = (target: HttpTarget, agent: http.Agent, request: HttpRequest): 
     call.end(body ?? undefined)
   })
 
-const address = (target: HttpTarget): http.RequestOptions & https.RequestOptions => {
+const address = (target: HttpTarget): RequestOptions & TlsRequestOptions => {
   switch (target.kind) {
+    // Without TLS there is no server name. Node would look for one all the same, by an expression that takes milliseconds to compile.
     case 'unix':
-      return { socketPath: target.socketPath }
+      return { socketPath: target.socketPath, servername: '' }
     case 'http':
-      return { host: target.host, port: target.port }
+      return { host: target.host, port: target.port, servername: '' }
     case 'https':
       return {
         host: target.host,

@@ -2,6 +2,7 @@
 
 import { spawn } from 'node:child_process'
 import * as fs from 'node:fs'
+import { isSea } from 'node:sea'
 
 export type OwnChild = {
   /** The first line it prints; rejects when it ends without one. */
@@ -24,7 +25,9 @@ export type HowToStart = {
 
 export const startOwnChild = (args: readonly string[], how: HowToStart): OwnChild => {
   const log = how.logFile === null ? null : fs.openSync(how.logFile, 'a', 0o600)
-  const child = spawn(process.execPath, [...process.execArgv, process.argv[1] ?? '', ...args], {
+  // The executable carries its script and the flags of its Node itself.
+  const script = isSea() ? [] : [...process.execArgv, process.argv[1] ?? '']
+  const child = spawn(process.execPath, [...script, ...args], {
     env: { ...how.env },
     stdio: ['pipe', 'pipe', log ?? 'inherit'],
   })

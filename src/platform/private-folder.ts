@@ -1,8 +1,7 @@
-// A folder that only one user changes, and only one process at a time.
+// A folder that only one user changes.
 
 import * as fs from 'node:fs'
-import { errno, makeFolder } from './files.ts'
-import { openDatabase, sqliteTrouble } from './sqlite.ts'
+import { errno } from './files.ts'
 
 /** Null if only this user and root can change the folder's content, or the folder does not exist; else what is wrong with it. */
 export const faultOfPrivateFolder = (folder: string): string | null => {
@@ -33,27 +32,5 @@ const statIfAny = (folder: string): fs.Stats | null => {
   } catch {
     // An error that prevents looking prevents writing too, and is reported there.
     return null
-  }
-}
-
-export type FolderLock = { release(): void }
-
-/**
- * Makes the folder if need be. `taken`: another holder has it. `impossible`: nothing can be locked there, on a disk that
- * is full or read-only. The lock is SQLite's, on an empty file: the kernel drops it with the process, however that ends.
- */
-export const lockFolder = (folder: string, name: string): FolderLock | 'taken' | 'impossible' => {
-  try {
-    makeFolder(folder, 0o700)
-    const lock = openDatabase(`${folder}/${name}`, 0)
-    try {
-      lock.exec('PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE')
-    } catch (error) {
-      lock.close()
-      throw error
-    }
-    return { release: () => lock.close() }
-  } catch (error) {
-    return sqliteTrouble(error) === 'busy' ? 'taken' : 'impossible'
   }
 }

@@ -16,17 +16,28 @@ export type TextInput = {
 
 type Stream = NodeJS.WriteStream & { readonly columns?: number }
 
-const textOutput = (stream: Stream, readerLeft: () => void): TextOutput => {
-  stream.on('error', (error: NodeJS.ErrnoException) => {
-    if (error.code !== 'EPIPE') throw error
-    readerLeft()
-  })
+/** Made on demand: a command says nothing on one of the two, and each takes a millisecond to open. */
+const textOutput = (open: () => Stream, readerLeft: () => void): TextOutput => {
+  let opened: Stream | null = null
+  const stream = (): Stream => {
+    if (opened !== null) return opened
+    opened = open()
+    opened.on('error', (error: NodeJS.ErrnoException) => {
+      if (error.code !== 'EPIPE') throw error
+      readerLeft()
+    })
+    return opened
+  }
   return {
-    isTerminal: Boolean(stream.isTTY),
-    columns: stream.columns || 100,
-    write: (text) => void stream.write(text),
+    get isTerminal() {
+      return Boolean(stream().isTTY)
+    },
+    get columns() {
+      return stream().columns || 100
+    },
+    write: (text) => void stream().write(text),
     drained: () =>
-      stream.writableNeedDrain ? new Promise((resolve) => stream.once('drain', resolve)) : Promise.resolve(),
+      stream().writableNeedDrain ? new Promise((resolve) => stream().once('drain', resolve)) : Promise.resolve(),
   }
 }
 
@@ -49,7 +60,13 @@ const standardInput = (): TextInput => ({
 export const standardStreams = (): { input: TextInput; out: TextOutput; err: TextOutput } => ({
   input: standardInput(),
   // The reader of a pipe may leave early (`| head`): that ends the command, quietly.
-  out: textOutput(process.stdout, () => process.exit(0)),
+  out: textOutput(
+    () => process.stdout,
+    () => process.exit(0),
+  ),
   // The reader of the log is gone, because Ctrl-C ended it too: the process still stops in order.
-  err: textOutput(process.stderr, () => undefined),
+  err: textOutput(
+    () => process.stderr,
+    () => undefined,
+  ),
 })

@@ -7,12 +7,12 @@ import * as path from 'node:path'
 import type { TestContext } from 'node:test'
 import debianPackages from './debian-packages.json' with { type: 'json' }
 
-/** Which Debian package brings a peer. scripts/test.ts installs what is missing, where it may. */
+/** Which Debian packages bring a peer. scripts/test.ts installs what is missing, where it may. */
 export const packageOf: Readonly<Record<string, string>> = debianPackages
 
 /**
  * Programs are found on the PATH; `faketime` is the library to preload; `root`, `tmpfs` and `netns` are permissions; `systemd` is
- * one that may run in namespaces;
+ * one that may run in namespaces; `arm64` is the folder with the libraries of programs for ARM that qemu-aarch64 runs;
  * `previous-release` is the commit that test/compat/previous names, in the history of the repository.
  */
 export const peerNames = [
@@ -42,8 +42,12 @@ export const peerNames = [
   'tmpfs',
   'netns',
   'previous-release',
+  'arm64',
 ] as const
 export type PeerName = (typeof peerNames)[number]
+
+/** Only tests of the long run ask for these. */
+export const peersOfTheLongRun: ReadonlySet<PeerName> = new Set(['arm64'])
 
 export type Peer = { readonly path: string } | { readonly missing: string }
 
@@ -63,6 +67,8 @@ export const peer = (name: PeerName): Peer => {
       return netns()
     case 'previous-release':
       return previousRelease()
+    case 'arm64':
+      return arm64()
     case 'openssl':
     case 'strace':
     case 'curl':
@@ -132,6 +138,17 @@ const netns = (): Peer => {
   if (process.platform !== 'linux') return { missing: 'network namespaces are of Linux' }
   if (!isAllowed(sysAdmin) || !isAllowed(netAdmin)) return { missing: 'not allowed to make network namespaces' }
   return found(['/dev/net/tun'], 'there is no /dev/net/tun')
+}
+
+/** Debian's libraries for programs that are built for another architecture. */
+const arm64 = (): Peer => {
+  const folder = '/usr/aarch64-linux-gnu'
+  const wanted = ['ld-linux-aarch64.so.1', 'libstdc++.so.6', 'libatomic.so.1'].map((name) => `${folder}/lib/${name}`)
+  const qemu = found(onPath('qemu-aarch64'), 'qemu-aarch64 is not installed')
+  if ('missing' in qemu) return qemu
+  return wanted.every((file) => fs.existsSync(file))
+    ? { path: folder }
+    : { missing: `there is no ${wanted.join(', ')}` }
 }
 
 /** As the first process of namespaces, with a control group of its own. */

@@ -1,7 +1,8 @@
 // The state folder is taken before anything in it is read. Two agents on one would be two holders of one identity, and a
 // folder that others may write in would hand them the keys.
 
-import { faultOfPrivateFolder, lockFolder } from '#platform/private-folder.ts'
+import { flockFolder } from '#platform/flock.ts'
+import { faultOfPrivateFolder } from '#platform/private-folder.ts'
 import { ownMark, stillRuns } from '#platform/process-mark.ts'
 import { readStatusFile } from '#agent/diagnostics/status-file.ts'
 import { trouble, type Trouble } from '#agent/core/trouble.ts'
@@ -15,7 +16,15 @@ export const takeStateFolder = (folder: string): TakenFolder => {
     const next = `Give --state a folder of its own; or, if it is this agent's: chown it to its user and chmod 700 ${folder}`
     return notOurs('state_folder_unsafe', `The state folder ${folder} ${fault}.`, next)
   }
-  const lock = lockFolder(folder, 'agent.lock')
+  const lock = flockFolder(folder, 'agent.lock')
+  if (lock === 'no-program') {
+    return notOurs(
+      'flock_missing',
+      'This machine has no program flock to lock the state folder with.',
+      'Install util-linux',
+    )
+  }
+  // It also finds an agent of a release before 0.5, whose lock is another.
   const holder = holderOf(folder)
   if (lock === 'taken' || holder !== null) {
     if (typeof lock === 'object') lock.release()

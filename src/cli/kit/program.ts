@@ -38,12 +38,20 @@ export const buildProgram = async (cli: Cli, words: readonly string[]): Promise<
       getErrHelpWidth: () => Math.max(80, cli.err.columns),
     })
     .addHelpText('after', () => `\nA first look:\n${exampleLines(firstLook(program)).join('\n')}\n\n${exitCodeTable()}`)
-  for (const { name, summary, hidden = false } of cli.nouns) program.command(name, { hidden }).description(summary)
   const called = firstOperand(program, words)
+  for (const { name, summary, hidden = false } of nounsFor(cli, words)) {
+    program.command(name, { hidden }).description(summary)
+  }
   const noun = cli.nouns.find(({ name }) => name === called)
   const command = program.commands.find((one) => one.name() === called)
   if (noun !== undefined && command !== undefined) (await noun.load())(command, cli)
   return program
+}
+
+/** All of them, unless a noun comes first: then nothing but that one is looked at, and to declare the others takes milliseconds. */
+const nounsFor = ({ nouns }: Cli, [first]: readonly string[]): Cli['nouns'] => {
+  const called = nouns.find(({ name }) => name === first)
+  return called === undefined ? nouns : [called]
 }
 
 /** The first word that is neither an option nor the value of one. */

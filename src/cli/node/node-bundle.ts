@@ -1,8 +1,8 @@
 // What is carried to a machine: a token or a join string in a shape that provisioning takes, or an emergency credential.
 
-import * as path from 'node:path'
 import { readFileIfAny } from '#platform/files.ts'
 import { createFile } from '#platform/folder.ts'
+import { packagedText } from '#platform/packaged.ts'
 import { tokenApi } from '#wire/enrollment/token-api.ts'
 import {
   givenSource,
@@ -191,18 +191,11 @@ const render = (format: BundleFormat, bootstrap: Bootstrap, firmware: FirmwarePr
   }
 }
 
-const serviceFiles = (): ServiceFiles => {
-  const read = (name: string): string => {
-    const content = readFileIfAny(path.join(import.meta.dirname, '../../../packaging/systemd', name))
-    if (content === null) throw new Error(`packaging/systemd/${name} is not in this installation`)
-    return content
-  }
-  return {
-    unit: read('muster-agent.service'),
-    sysusers: read('muster-agent.sysusers'),
-    journald: read('journald@muster-agent.conf'),
-  }
-}
+const serviceFiles = (): ServiceFiles => ({
+  unit: packagedText('systemd/muster-agent.service'),
+  sysusers: packagedText('systemd/muster-agent.sysusers'),
+  journald: packagedText('systemd/journald@muster-agent.conf'),
+})
 
 const taken = (file: string): Failure =>
   usageFailure(`${file} is there already, and may hold another token: choose another name, or delete it first.`)

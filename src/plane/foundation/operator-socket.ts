@@ -5,7 +5,7 @@ import * as path from 'node:path'
 import { socketAnswers } from '#platform/http-server.ts'
 import { readFileIfAny } from '#platform/files.ts'
 import { inUse } from '#plane/store/sqlite/data-folder-lock.ts'
-import { lockFolder } from '#platform/private-folder.ts'
+import { lockFolder } from '#platform/sqlite-lock.ts'
 
 export type OperatorSocket = {
   /** Null: there is no name left. */

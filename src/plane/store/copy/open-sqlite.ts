@@ -1,7 +1,8 @@
 // The embedded store of a data folder: for what is done beside its plane, or without it.
 
 import * as path from 'node:path'
-import { faultOfPrivateFolder, type FolderLock } from '#platform/private-folder.ts'
+import { faultOfPrivateFolder } from '#platform/private-folder.ts'
+import type { FolderLock } from '#platform/sqlite-lock.ts'
 import { openDatabaseToRead, sqliteTrouble, type Database } from '#platform/sqlite.ts'
 import { pathExists } from '#platform/paths.ts'
 import { lockDataFolder } from '#plane/store/sqlite/data-folder-lock.ts'

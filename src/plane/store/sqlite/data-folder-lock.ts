@@ -3,7 +3,7 @@
 import * as path from 'node:path'
 import { pathExists } from '#platform/paths.ts'
 import { errno, readFileIfAny, removeFile, replaceFile } from '#platform/files.ts'
-import { lockFolder, type FolderLock } from '#platform/private-folder.ts'
+import { lockFolder, type FolderLock } from '#platform/sqlite-lock.ts'
 import { StoreRefused } from '#plane/store/contract/store-errors.ts'
 
 export const lockDataFolder = (folder: string): FolderLock => {
