@@ -246,7 +246,7 @@ describe('store copy', () => {
     )
     if (withPeer(t, 'postgres') === null) return
     const there = await postgresDatabase(t)
-    await migrateStore(onPostgres(there, ''), false)
+    await migrateStore(onPostgres(there, '/nowhere/seal.key'), false)
     const connection = await there.connect()
     const { rows } = await connection.run({
       name: 'tables',

@@ -99,7 +99,14 @@ test("a caller that cannot prove the node's identity records nothing about it", 
 
 test('what only the agent saw is taken from its channel, once', () => {
   const report = (node = rehearsing()) =>
-    decideRehearsalReported({ node, step: 'trust', why: 'server_tls_untrusted', by: alice, nowMs: noonMs })
+    decideRehearsalReported({
+      node,
+      step: 'trust',
+      why: 'server_tls_untrusted',
+      atMs: noonMs,
+      by: alice,
+      nowMs: noonMs,
+    })
   const { node } = expectDecided(report())
   assert.deepEqual(node.rehearsal, {
     outcome: 'failed',
@@ -110,6 +117,14 @@ test('what only the agent saw is taken from its channel, once', () => {
   })
   assert.equal(report({ value: node, version: 8 }).kind, 'unchanged')
   assert.equal(report(rehearsing({}, 'revoked')).kind, 'unchanged')
+})
+
+test('a report of a failure that comes after a later rehearsal has passed changes nothing', () => {
+  const report = (atMs: number, node = rehearsing({ rehearsal: passed })) =>
+    decideRehearsalReported({ node, step: 'clock', why: 'clock_skew', atMs, by: alice, nowMs: noonMs }).kind
+  assert.equal(report(passed.sinceMs - 1), 'unchanged')
+  assert.equal(report(passed.sinceMs + 1), 'decided')
+  assert.equal(report(passed.sinceMs - 1, rehearsing({ rehearsal: { ...passed, epoch: 3 } })), 'decided')
 })
 
 describe('L7: an old counter at a rehearsal', () => {

@@ -137,15 +137,28 @@ const budgetOf = (node: Node, profile: Profile, hardware: HardwareIdentity, nowM
   return recoveriesInWindow(node, profile, nowMs) < profile.recovery.limit ? null : 'RECOVERY_BUDGET_SPENT'
 }
 
-export type RehearsalReportedFacts = NodeFacts & Failing
+export type RehearsalReportedFacts = NodeFacts &
+  Failing & {
+    /** When it failed, by the agent's clock. */
+    readonly atMs: number
+  }
 
 /** What only the agent could see: it did not get as far as the plane, and says so over its channel. */
 export const decideRehearsalReported = (facts: RehearsalReportedFacts): NodeDecided | Unchanged => {
-  const { node, step } = facts
+  const { node, step, atMs } = facts
   const failing = { step, why: boundedText(facts.why, 64) }
-  if (slotsOf(node.value) === null || isKnown(node.value, failing)) return { kind: 'unchanged' }
+  if (slotsOf(node.value) === null || isKnown(node.value, failing) || hasPassedSince(node.value, atMs)) {
+    return { kind: 'unchanged' }
+  }
   return rehearsedAs(facts, failing)
 }
+
+/**
+ * The report was on its way while a later rehearsal passed. Nothing would end the condition before the next rehearsal, a day later. A
+ * clock that is behind the plane's, within the tolerance, can hide a failure right after a pass: it is rehearsed again 15 minutes later.
+ */
+const hasPassedSince = ({ rehearsal, epoch }: Node, atMs: number): boolean =>
+  rehearsal?.outcome === 'passed' && rehearsal.epoch === epoch && atMs < rehearsal.sinceMs
 
 const isKnown = ({ rehearsal, epoch }: Node, failing: Failing | null): boolean => {
   if (rehearsal === null || rehearsal.epoch !== epoch) return false

@@ -70,7 +70,7 @@ const noteReported = async (core: FlowCore, commit: CommitNews, node: NodeId, re
     // What failed with an earlier certificate has been tried again since, or will be.
     isOlder(facts.node, atMs + clockToleranceMs)
       ? { kind: 'unchanged' }
-      : decideRehearsalReported({ ...facts, step: step ?? 'endpoint', why: why ?? 'unknown' }),
+      : decideRehearsalReported({ ...facts, step: step ?? 'endpoint', why: why ?? 'unknown', atMs }),
   )
 }
 
