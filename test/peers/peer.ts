@@ -37,6 +37,9 @@ export const peerNames = [
   'wireguard-go',
   'ping',
   'dbus-daemon',
+  'dpkg-deb',
+  'mmdebstrap',
+  'lintian',
   'root',
   'systemd',
   'tmpfs',
@@ -47,7 +50,7 @@ export const peerNames = [
 export type PeerName = (typeof peerNames)[number]
 
 /** Only tests of the long run ask for these. */
-export const peersOfTheLongRun: ReadonlySet<PeerName> = new Set(['arm64'])
+export const peersOfTheLongRun: ReadonlySet<PeerName> = new Set(['arm64', 'lintian', 'mmdebstrap'])
 
 export type Peer = { readonly path: string } | { readonly missing: string }
 
@@ -88,6 +91,9 @@ export const peer = (name: PeerName): Peer => {
     case 'wireguard-go':
     case 'ping':
     case 'dbus-daemon':
+    case 'dpkg-deb':
+    case 'mmdebstrap':
+    case 'lintian':
       return found(onPath(name), `${name} is not installed`)
   }
 }

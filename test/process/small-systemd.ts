@@ -4,7 +4,7 @@
 import * as fs from 'node:fs'
 import * as path from 'node:path'
 import { controlGroups } from '../peers/peer.ts'
-import { repository, startChild } from './child.ts'
+import { repository, startChild, type Child } from './child.ts'
 import { cleanup, type Scope } from './cleanup.ts'
 import { eventually } from './eventually.ts'
 import { tempFolder } from './temp-folder.ts'
@@ -62,20 +62,29 @@ export const startSmallSystemd = async (
     fs.mkdirSync(path.dirname(path.join(folder, name)), { recursive: true })
     fs.writeFileSync(path.join(folder, name), text)
   }
-  const group = path.join(controlGroups() ?? '', `muster-test-${process.pid}-${path.basename(folder)}`)
-  fs.mkdirSync(group)
-  cleanup(t, () => eventually('the control group to be empty', () => removed(group)).then(() => {}))
+  const group = ownControlGroup(t, path.basename(folder))
   const enter = `echo $$ > ${group}/cgroup.procs && exec unshare -C -m -n -i -u -p --fork --kill-child sh -c "$0" sh "$@"`
   const child = startChild(t, 'sh', ['-c', enter, inside, host, folder, repository], {})
   // It takes no SIGTERM while it waits for its child.
   cleanup(t, async () => void (await child.kill9()))
-  const first = await eventually('systemd to be started', () => {
+  return { root: `/proc/${await startedSystemd(child)}/root` }
+}
+
+/** The pid of the systemd that a child starts as the first process of its namespaces. */
+export const startedSystemd = (child: Child): Promise<string> =>
+  eventually('systemd to be started', () => {
     if (!child.running()) throw new Error(child.stderr())
     const [pid] = fs.readFileSync(`/proc/${child.pid}/task/${child.pid}/children`, 'utf8').trim().split(' ')
     const isIt = pid !== undefined && pid !== '' && fs.readFileSync(`/proc/${pid}/comm`, 'utf8').startsWith('systemd')
     return isIt ? pid : null
   })
-  return { root: `/proc/${first}/root` }
+
+/** A control group for a systemd, which is gone after the test with all that systemd made in it. */
+export const ownControlGroup = (t: Scope, name: string): string => {
+  const group = path.join(controlGroups() ?? '', `muster-test-${process.pid}-${name}`)
+  fs.mkdirSync(group)
+  cleanup(t, () => eventually('the control group to be empty', () => removed(group)).then(() => {}))
+  return group
 }
 
 /** With all that was made below it. */

@@ -1,4 +1,4 @@
-// README.md as a script: every block of commands in it (indented, as everywhere in the documents; a here-document in a block of `sh`, whose
+// README.md, or another page, as a script: every block of commands in it (indented, as everywhere in the documents; a here-document in a block of `sh`, whose
 // last line is then the last line also where the page is read as text), where it is run and what is to come of it. A comment before the
 // block says so, which no reader of the page sees:
 //
@@ -14,6 +14,7 @@
 // for any lines.
 
 export type ReadmeStep = {
+  readonly page: string
   readonly line: number
   readonly host: string
   /** Null: one of its own. */
@@ -28,7 +29,8 @@ export type ReadmeStep = {
   readonly shows: readonly string[]
 }
 
-export const readmeSteps = (text: string): ReadmeStep[] => {
+/** `page`: what it is called in an error. */
+export const readmeSteps = (text: string, page = 'README.md'): ReadmeStep[] => {
   const lines = text.split('\n')
   const steps: ReadmeStep[] = []
   let comment: { readonly line: number; readonly words: string } | null = null
@@ -36,31 +38,31 @@ export const readmeSteps = (text: string): ReadmeStep[] => {
     const line = lines[at] ?? ''
     const words = /^<!-- (.*) -->$/.exec(line)?.[1]
     if (words !== undefined) {
-      if (comment !== null) throw wrong(comment.line, 'is followed by no block')
+      if (comment !== null) throw wrong(page, comment.line, 'is followed by no block')
       comment = { line: at + 1, words }
       continue
     }
     if (line === '') continue
     const commands = blockAt(lines, at)
     const shown = textAt(lines, commands === null ? at : nextLine(lines, commands.end))
-    if (commands !== null && comment === null) throw wrong(at + 1, 'is a block of commands without a comment')
+    if (commands !== null && comment === null) throw wrong(page, at + 1, 'is a block of commands without a comment')
     if (comment === null) {
       // A block in which indentation is no command.
       if (line.startsWith('```')) at = shown?.end ?? lines.indexOf('```', at + 1)
       continue
     }
     if (!comment.words.startsWith('not run: ')) {
-      if (commands === null && shown === null) throw wrong(comment.line, 'is followed by no block')
-      steps.push(stepOf(comment, commands?.text ?? null, shown?.lines ?? []))
+      if (commands === null && shown === null) throw wrong(page, comment.line, 'is followed by no block')
+      steps.push(stepOf(page, comment, commands?.text ?? null, shown?.lines ?? []))
     }
     comment = null
     at = shown?.end ?? (commands?.end ?? at + 1) - 1
   }
-  if (comment !== null) throw wrong(comment.line, 'is followed by no block')
+  if (comment !== null) throw wrong(page, comment.line, 'is followed by no block')
   return steps
 }
 
-const wrong = (line: number, what: string): Error => new Error(`README.md:${line} ${what}`)
+const wrong = (page: string, line: number, what: string): Error => new Error(`${page}:${line} ${what}`)
 
 const indent = '    '
 
@@ -91,6 +93,7 @@ const textAt = (lines: readonly string[], start: number): { readonly lines: stri
 }
 
 const stepOf = (
+  page: string,
   { line, words }: { readonly line: number; readonly words: string },
   command: string | null,
   shows: readonly string[],
@@ -108,8 +111,8 @@ const stepOf = (
   const until = take(/^stays until (.+)$/)
   const again = take(/^again until it shows this$/) !== null
   const exit = Number(take(/^ends with (\d+)$/) ?? 0)
-  if (host === null || parts.length > 0) throw wrong(line, `is not understood: ${parts.join(', ') || words}`)
+  if (host === null || parts.length > 0) throw wrong(page, line, `is not understood: ${parts.join(', ') || words}`)
   const expects = until === null ? ({ kind: 'end', exit, again } as const) : ({ kind: 'stay', until } as const)
   const wanted = only === null ? command : (command?.split('\n')[Number(only) - 1] ?? null)
-  return { line, host, terminal, afterCtrlC, command: wanted, expects, shows }
+  return { page, line, host, terminal, afterCtrlC, command: wanted, expects, shows }
 }

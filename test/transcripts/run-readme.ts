@@ -1,4 +1,4 @@
-// Follows README.md on separate hosts, as a person with several terminals does.
+// Follows README.md, or another page, on separate hosts, as a person with several terminals does.
 
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
@@ -24,7 +24,7 @@ export const runReadme = async (
   const terminals = new Map<string, ShellCommand>()
   for (const step of steps) {
     const place = hosts[step.host]
-    assert.ok(place, `README.md:${step.line}: there is no host ${step.host}`)
+    assert.ok(place, `${step.page}:${step.line}: there is no host ${step.host}`)
     const terminal = `${step.host} ${step.terminal ?? `of line ${step.line}`}`
     const before = terminals.get(terminal) ?? null
     const all = [...terminals.values()]
@@ -44,13 +44,13 @@ export const runReadme = async (
         await (step.expects.kind === 'end' ? hasEnded : hasSaid)(command, step)
       }
     } catch (error) {
-      throw new Error(`README.md:${step.line}\n${all.map(everything).join('\n')}`, { cause: error })
+      throw new Error(`${step.page}:${step.line}\n${all.map(everything).join('\n')}`, { cause: error })
     }
   }
 }
 
-const startIn = (t: Scope, place: ReadmeHost, { line, command, host }: ReadmeStep): ShellCommand => {
-  const started = startShellCommand(shellOf(place), runnable(command ?? ''), `README.md:${line} on ${host}`, endMs)
+const startIn = (t: Scope, place: ReadmeHost, { page, line, command, host }: ReadmeStep): ShellCommand => {
+  const started = startShellCommand(shellOf(place), runnable(command ?? ''), `${page}:${line} on ${host}`, endMs)
   cleanup(t, () => started.stop())
   return started
 }
