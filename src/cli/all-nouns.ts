@@ -29,7 +29,7 @@ export const allNouns: readonly Noun[] = [
   },
   {
     name: 'node',
-    summary: 'The machines this domain knows',
+    summary: 'Nodes: register, list and inspect them, and act on them',
     load: async () => (await import('./node/node.ts')).declareNode,
   },
   {
@@ -45,7 +45,7 @@ export const allNouns: readonly Noun[] = [
   },
   {
     name: 'plan',
-    summary: 'What a command would do, shown with --plan and done with plan apply',
+    summary: 'Plans: what a command would do',
     load: async () => (await import('./plans/plan.ts')).declarePlan,
   },
   {
@@ -87,7 +87,7 @@ export const allNouns: readonly Noun[] = [
   },
   {
     name: 'domain',
-    summary: 'Values that hold for the whole trust domain',
+    summary: 'Settings of the whole trust domain',
     load: async () => (await import('./settings/domain.ts')).declareDomain,
   },
   {
@@ -102,7 +102,7 @@ export const allNouns: readonly Noun[] = [
   },
   {
     name: 'issuance',
-    summary: 'Whether certificates are issued at all',
+    summary: 'Halt and resume the issuing of certificates',
     load: async () => (await import('./identity/issuance.ts')).declareIssuance,
   },
   {

@@ -4,7 +4,7 @@ import type { Noun } from '#cli/kit/cli.ts'
 
 export const agentNoun: Noun = {
   name: 'agent',
-  summary: 'The process on a node',
+  summary: 'The agent of this machine',
   load: async () => (await import('./agent/agent.ts')).declareAgent,
 }
 

@@ -24,17 +24,20 @@ export const declareAgent = (agent: Command, cli: Cli): void => {
   run.option('--check-config', 'say what is set and what is wrong with it, and start nothing')
   loads(cli, run, async () => (await import('./agent-run.ts')).agentRun)
 
-  const status = verb(agent, 'status', 'What the agent on this machine is doing, and why', [
+  const status = verb(agent, 'status', 'Show what the agent on this machine is doing, and why', [
     ['muster agent status --state ./n1', ''],
   ]).option('--state <folder>', 'state folder of the agent (MUSTER_AGENT_STATE)')
   loads(cli, status, async () => (await import('./agent-look.ts')).showAgentStatus)
 
-  const explain = verb(agent, 'explain', 'What failed, what was tried, what happens next; works without a network', [
-    ['muster agent explain --state ./n1', 'also when the agent does not run'],
-  ]).option('--state <folder>', 'state folder of the agent (MUSTER_AGENT_STATE)')
+  const explain = verb(
+    agent,
+    'explain',
+    'Explain what failed, what was tried and what happens next; works without a network',
+    [['muster agent explain --state ./n1', 'also when the agent does not run']],
+  ).option('--state <folder>', 'state folder of the agent (MUSTER_AGENT_STATE)')
   loads(cli, explain, async () => (await import('./agent-look.ts')).agentExplain)
 
-  const renew = verb(agent, 'renew', 'Say when the certificate is renewed, or have it renewed now', [
+  const renew = verb(agent, 'renew', 'Show when the certificate is renewed, or renew it now', [
     ['muster agent renew --now', 'ends every wait of the agent; answers when it is done'],
     ['muster agent renew', 'when it would renew without being asked'],
   ])
@@ -52,11 +55,16 @@ export const declareAgent = (agent: Command, cli: Cli): void => {
 
   declareAgentCert(agent, cli)
 
-  const helper = verb(agent, 'helper', 'Do for the agent what needs more rights, as far as agent.toml allows it', [
-    ['muster agent helper --check', 'what agent.toml allows, or what is wrong with it'],
-    ['muster agent helper --config ./agent.toml --socket ./run/socket', 'by hand, as an ordinary user'],
-    ['muster agent helper --print-unit', 'the directories of this host, for its systemd unit'],
-  ])
+  const helper = verb(
+    agent,
+    'helper',
+    'Run the helper: does what needs more rights than the agent has, as far as agent.toml allows',
+    [
+      ['muster agent helper --check', 'what agent.toml allows, or what is wrong with it'],
+      ['muster agent helper --config ./agent.toml --socket ./run/socket', 'by hand, as an ordinary user'],
+      ['muster agent helper --print-unit', 'the directories of this host, for its systemd unit'],
+    ],
+  )
   settingOptions(helper, helperSettings)
   helper
     .option('--check', 'read agent.toml, say what it allows, and end')
@@ -77,19 +85,19 @@ const declareAgentCert = (agent: Command, cli: Cli): void => {
   ])
   const folder = ['--state <folder>', 'state folder of the agent (MUSTER_AGENT_STATE)'] as const
 
-  const list = verb(cert, 'list', 'Every output of this node, its leaf and how it stands', [
+  const list = verb(cert, 'list', 'List the outputs of this node, with their certificates and state', [
     ['muster agent cert list', ''],
     ['muster agent cert list -o json', 'for programs'],
   ]).option(...folder)
   loads(cli, lists(list), async () => (await import('./agent-cert.ts')).agentCertList)
 
-  const show = verb(cert, 'show <output>', 'One output: what its certificate says, its files, what is wrong', [
+  const show = verb(cert, 'show <output>', 'Show one output: its certificate, its files, and what is wrong', [
     ['muster agent cert show web', ''],
     ['muster agent cert show web -o json', 'for programs'],
   ]).option(...folder)
   loads(cli, show, async () => (await import('./agent-cert.ts')).agentCertShow)
 
-  const place = verb(cert, 'path <output>', 'The folder, or one file of it, that the program reads', [
+  const place = verb(cert, 'path <output>', 'Print the folder that the program reads, or one file of it', [
     ['muster agent cert path web', 'for a configuration: it stays the same over all renewals'],
     ['openssl x509 -noout -text -in "$(muster agent cert path web --file cert.pem)"', ''],
   ])

@@ -32,7 +32,9 @@ export const declareCa = (ca: Command, cli: Cli): void => {
   )
   loads(cli, init, async () => (await import('./ca-offline.ts')).caInit)
 
-  const show = verb(ca, 'show', 'Authorities, who signs now, and until when', [['muster ca show', '']])
+  const show = verb(ca, 'show', 'Show the authorities, which of them sign now, and until when', [
+    ['muster ca show', ''],
+  ])
   performs(cli, show, caShow)
 
   const bundle = verb(ca, 'bundle', 'Print the root certificates (PEM)', [
@@ -60,7 +62,7 @@ export const declareCa = (ca: Command, cli: Cli): void => {
     .option('--out <file>', 'write it there instead, in one step')
   performs(cli, crl, caCrl)
 
-  const status = verb(ca, 'status <serial>', 'Whether a certificate still holds, and since when not', [
+  const status = verb(ca, 'status <serial>', 'Show whether a certificate is valid, or since when it is not', [
     ['muster ca status 5f:0a:91:c2', 'as openssl x509 -serial prints it, colons or not'],
   ])
   performs(cli, status, caStatus)
@@ -86,7 +88,7 @@ export const declareCa = (ca: Command, cli: Cli): void => {
   ])
   performs(cli, request, caRequest)
 
-  const sign = verb(ca, 'sign', 'Sign such a request where the root key is; talks to no plane', [
+  const sign = verb(ca, 'sign', 'Sign a request of ca request on the machine with the root key; needs no plane', [
     ['muster ca sign --root-key root.key --root-cert root.crt --request intermediate.csr > intermediate.pem', ''],
   ])
     .requiredOption('--root-key <file>', 'private key of the root (PEM)')
@@ -119,7 +121,7 @@ export const declareCa = (ca: Command, cli: Cli): void => {
     )
   loads(cli, replaceLost, async () => (await import('./ca-offline.ts')).caReplaceLost)
 
-  const imported = verb(ca, 'import <file>', 'Hand what ca sign printed to the plane', [
+  const imported = verb(ca, 'import <file>', 'Import the output of ca sign into the plane', [
     ['muster ca import intermediate.pem', 'on the plane'],
   ])
   performs(cli, imported, caImport)

@@ -23,7 +23,7 @@ export const declarePeerDomain = (peer: Command, cli: Cli): void => {
   ]).option('--out <file>', 'write it there instead of printing it')
   performs(cli, self, peerDomainSelf)
 
-  const add = verb(peer, 'add <file>', 'Tell another domain of activations here, and believe its word about its own', [
+  const add = verb(peer, 'add <file>', 'Add a peer domain: both tell each other which machines are active', [
     ['muster peer-domain add there.json', 'a file of muster peer-domain self on the other side; - for standard input'],
   ])
   performs(cli, add, peerDomainAdd)
@@ -33,9 +33,7 @@ export const declarePeerDomain = (peer: Command, cli: Cli): void => {
   ])
   performs(cli, lists(list, columns), peerDomainList)
 
-  const remove = verb(peer, 'remove <name>', 'Exchange nothing with it any more', [
-    ['muster peer-domain remove b.example', ''],
-  ])
+  const remove = verb(peer, 'remove <name>', 'Remove a peer domain', [['muster peer-domain remove b.example', '']])
   performs(cli, remove, peerDomainRemove)
 }
 

@@ -40,15 +40,18 @@ export const declareAllocation = (allocation: Command, cli: Cli): void => {
     )
   performs(cli, lists(list, allocationColumns(0)), allocationList)
 
-  const show = verb(allocation, 'show <id>', 'One allocation, and what became of it', [
-    ['muster allocation show job-17', ''],
-  ])
+  const show = verb(allocation, 'show <id>', 'Show an allocation', [['muster allocation show job-17', '']])
   performs(cli, show, allocationShow)
 
-  const release = verb(allocation, 'release <id>', 'Give work back; the last of a node that drains ends the drain', [
-    ['muster allocation release job-17', ''],
-    ['muster allocation release job-17 --reason "moved to gpu-002"', ''],
-  ]).option('--reason <text>', 'why; goes into the journal')
+  const release = verb(
+    allocation,
+    'release <id>',
+    'Release an allocation; the last one of a draining node ends its drain',
+    [
+      ['muster allocation release job-17', ''],
+      ['muster allocation release job-17 --reason "moved to gpu-002"', ''],
+    ],
+  ).option('--reason <text>', 'why; goes into the journal')
   performs(cli, release, allocationRelease)
 }
 

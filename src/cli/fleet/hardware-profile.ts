@@ -34,7 +34,7 @@ export const declareHardwareProfile = (profile: Command, cli: Cli): void => {
     .option('--description <text>', 'for people')
   performs(cli, create, hardwareProfileCreate)
 
-  const remove = verb(profile, 'remove <tag>', 'Machines keep the tag, which is one like any other from then on', [
+  const remove = verb(profile, 'remove <tag>', 'Remove a hardware profile; machines keep its tag as an ordinary one', [
     ['muster hardware-profile remove h100', ''],
   ])
   performs(cli, remove, hardwareProfileRemove)

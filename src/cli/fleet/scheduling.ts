@@ -11,10 +11,15 @@ import { printable } from '#cli/kit/printable.ts'
 export const declareScheduling = (scheduling: Command, cli: Cli): void => {
   noun(scheduling, [['muster scheduling watch --vcluster training', '']])
 
-  const watch = verb(scheduling, 'watch', 'All nodes, then each whose scheduling may have changed, as it happens', [
-    ['muster scheduling watch', 'ends by Ctrl-C'],
-    ['muster scheduling watch --vcluster training -o json', 'one object a line, for programs'],
-  ]).option('--vcluster <name>', 'only nodes of this vCluster, and those that leave it')
+  const watch = verb(
+    scheduling,
+    'watch',
+    'Print all nodes, then each whose scheduling may have changed, as it happens',
+    [
+      ['muster scheduling watch', 'ends by Ctrl-C'],
+      ['muster scheduling watch --vcluster training -o json', 'one object a line, for programs'],
+    ],
+  ).option('--vcluster <name>', 'only nodes of this vCluster, and those that leave it')
   performs(cli, watch, schedulingWatch)
 }
 

@@ -37,7 +37,7 @@ export const declareVCluster = (vcluster: Command, cli: Cli): void => {
   ])
   performs(cli, show, vclusterShow)
 
-  const create = verb(vcluster, 'create <name> [settings...]', 'Make a vCluster', [
+  const create = verb(vcluster, 'create <name> [settings...]', 'Create a vCluster', [
     ['muster vcluster create training', 'observes, and runs nothing'],
     ['muster vcluster create secret peering=isolated', 'its nodes see only each other'],
     ['muster vcluster create training --overlay training.yaml', ''],
@@ -46,7 +46,7 @@ export const declareVCluster = (vcluster: Command, cli: Cli): void => {
     .addHelpText('after', overlayHelp)
   performs(cli, create, vclusterCreate)
 
-  const apply = verb(vcluster, 'apply <place>', 'Make a vCluster, or make it what a document says', [
+  const apply = verb(vcluster, 'apply <place>', 'Create a vCluster from a document, or change it to match', [
     ['muster vcluster apply training/', 'training/vcluster.yaml, and the files below training/files/'],
     ['muster vcluster apply training.yaml', 'a document with a name in it'],
   ]).addHelpText('after', applyHelp)

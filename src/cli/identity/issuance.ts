@@ -14,7 +14,7 @@ export const declareIssuance = (issuance: Command, cli: Cli): void => {
     ['muster issuance halt --reason "the store may have been copied"', 'on every plane, at once'],
     ['muster issuance resume', ''],
   ])
-  const show = verb(issuance, 'show', 'Whether certificates are issued, and who has halted that', [
+  const show = verb(issuance, 'show', 'Show whether certificates are issued, and who has halted it', [
     ['muster issuance show', ''],
   ])
   performs(cli, show, issuanceShow)
@@ -22,7 +22,7 @@ export const declareIssuance = (issuance: Command, cli: Cli): void => {
   const halt = verb(
     issuance,
     'halt',
-    'No plane issues anything to a node from now on; connections and certificates in use stay as they are',
+    'Stop issuing certificates on every plane; connections and certificates in use stay as they are',
     [
       ['muster issuance halt --reason "unknown enrollments since 3 a.m."', ''],
       ['muster issuance halt --reason "audit" --renewals-go-on', 'no new nodes; existing nodes stay in'],

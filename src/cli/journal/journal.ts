@@ -21,7 +21,7 @@ export const declareJournal = (journal: Command, cli: Cli): void => {
   ])
 
   const list = filters(
-    verb(journal, 'list', 'The newest entries, oldest first', [
+    verb(journal, 'list', 'List the newest entries, oldest first', [
       ['muster journal list', ''],
       ['muster journal list --node gpu-001 --last 200', 'the history of one node'],
       ['muster journal list --type refused', ''],
@@ -39,7 +39,7 @@ export const declareJournal = (journal: Command, cli: Cli): void => {
   performs(cli, lists(list, entryColumns(false)), journalList)
 
   const follow = filters(
-    verb(journal, 'follow', 'Entries as they happen, until Ctrl-C', [
+    verb(journal, 'follow', 'Follow entries as they happen, until Ctrl-C', [
       ['muster journal follow', ''],
       ['muster journal follow -o json', 'one JSON object a line'],
     ]),
@@ -55,7 +55,7 @@ export const declareJournal = (journal: Command, cli: Cli): void => {
   performs(cli, verify, journalVerify)
 
   const exported = filters(
-    verb(journal, 'export', 'Every entry with its hash, one JSON object a line', [
+    verb(journal, 'export', 'Export every entry with its hash, one JSON object a line', [
       ['muster journal export > journal.ndjson', ''],
       ['muster journal export --after "$LAST_CURSOR" >> journal.ndjson', 'what is new since then'],
     ]),

@@ -40,7 +40,7 @@ const declareAssignment = (node: Command, cli: Cli): void => {
 }
 
 const declareChanges = (node: Command, cli: Cli): void => {
-  const drain = verb(node, 'drain [nodes...]', 'Let work on nodes end; they keep their identity', [
+  const drain = verb(node, 'drain [nodes...]', 'Drain nodes: place no new work on them, and let the running work end', [
     ['muster node drain gpu-001', 'no new work; drained once its allocations have moved'],
     ['muster node drain gpu-001 gpu-002', 'a line each'],
     ['muster node drain --from rack-7.txt --yes', 'names in a file'],
@@ -48,7 +48,9 @@ const declareChanges = (node: Command, cli: Cli): void => {
   ]).option('--done', 'say that nothing runs there any more')
   loads(cli, selects(drain), async () => (await acts()).nodeDrain)
 
-  const undrain = verb(node, 'undrain [nodes...]', 'Take work on nodes again', [['muster node undrain gpu-001', '']])
+  const undrain = verb(node, 'undrain [nodes...]', 'End a drain: nodes take new work again', [
+    ['muster node undrain gpu-001', ''],
+  ])
   loads(cli, selects(undrain), async () => (await acts()).nodeUndrain)
 
   const release = verb(node, 'release [nodes...]', 'End a quarantine; the node comes back in a new epoch', [
@@ -57,7 +59,7 @@ const declareChanges = (node: Command, cli: Cli): void => {
   ])
   loads(cli, selects(release), async () => (await acts()).nodeRelease)
 
-  const approve = verb(node, 'approve [nodes...]', 'Say yes to a node: to its return, or to one more recovery', [
+  const approve = verb(node, 'approve [nodes...]', 'Approve the return of a node, or one more recovery', [
     ['muster node approve mesh-04', ''],
     ['muster node approve --condition needs_approval --profile mesh-paas', 'shows which'],
   ])
@@ -78,7 +80,7 @@ const declareReports = (node: Command, cli: Cli): void => {
   const health = verb(
     node,
     'health [nodes...]',
-    'Say how nodes are: an unhealthy one gets no new work, and keeps its identity',
+    'Report the health of nodes: an unhealthy one gets no new work, and keeps its identity',
     [
       ['muster node health gpu-001 --unhealthy --reason "xid 79 on gpu 3"', ''],
       ['muster node health gpu-001 --ok', ''],
@@ -93,7 +95,7 @@ const declareReports = (node: Command, cli: Cli): void => {
   const provisioning = verb(
     node,
     'provisioning [words...]',
-    'Say how far an adapter such as MAAS has brought machines; none: no adapter looks after them',
+    'Report how far an adapter such as MAAS has provisioned machines; none: no adapter manages them',
     [
       ['muster node provisioning gpu-001 deploying --detail ubuntu/24.04', 'no work is placed there'],
       ['muster node provisioning gpu-001 deployed', ''],

@@ -60,14 +60,17 @@ export const declareNode = (node: Command, cli: Cli): void => {
     )
   loads(cli, lists(filters(list), nodeColumns(0)), async () => (await import('./node-list.ts')).nodeList)
 
-  const show = verb(node, 'show <id>', 'Everything known of a node, and why it is in the state it is in', [
+  const show = verb(node, 'show <id>', 'Show everything known of a node, and why it is in its state', [
     ['muster node show gpu-001', ''],
   ])
   loads(cli, show, async () => (await import('./node-show.ts')).nodeShow)
 
-  const explain = verb(node, 'explain <id>', 'The history of a node: what failed, what was tried, what happens next', [
-    ['muster node explain gpu-001', ''],
-  ])
+  const explain = verb(
+    node,
+    'explain <id>',
+    'Show the history of a node: what failed, what was tried, what happens next',
+    [['muster node explain gpu-001', '']],
+  )
   loads(cli, explain, async () => (await import('./node-show.ts')).nodeExplain)
 
   const bundle = verb(
@@ -121,12 +124,17 @@ export const declareNode = (node: Command, cli: Cli): void => {
 }
 
 const declareMachine = (node: Command, cli: Cli): void => {
-  const machine = verb(node, 'machine <id>', 'What a machine is and comes to; with options, report it', [
-    ['muster node machine gpu-001', 'its SKU, or what is missing'],
-    ['muster node machine gpu-001 --firmware slice-vm --slot gpu0=approved --slot gpu1=approved', ''],
-    ['muster node machine gpu-001 --ready --evidence burn_in=passed', ''],
-    ['muster node machine gpu-001 --slot gpu0=cleanup_blocked:"disk not wiped"', 'keeps work off the whole machine'],
-  ])
+  const machine = verb(
+    node,
+    'machine <id>',
+    'Show tags, firmware, slots and SKU of a machine; with options, report them',
+    [
+      ['muster node machine gpu-001', 'its SKU, or what is missing'],
+      ['muster node machine gpu-001 --firmware slice-vm --slot gpu0=approved --slot gpu1=approved', ''],
+      ['muster node machine gpu-001 --ready --evidence burn_in=passed', ''],
+      ['muster node machine gpu-001 --slot gpu0=cleanup_blocked:"disk not wiped"', 'keeps work off the whole machine'],
+    ],
+  )
     .option('--firmware <name>', 'the firmware profile it runs')
     .option('--slot <name=state>', 'a slot and its state, with :DETAIL if need be; may be repeated', collect)
     .option('--remove-slot <name>', 'a slot that is not there any more; may be repeated', collect)

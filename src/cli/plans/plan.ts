@@ -18,10 +18,10 @@ export const declarePlan = (plan: Command, cli: Cli): void => {
     ['muster node revoke gpu-001 gpu-002 --reason stolen --plan', 'shows it'],
     ['muster plan apply 01JCQ7Z6W3M8X9Y0Z1A2B3C4D5', 'does it, unless something has changed'],
   ])
-  const show = verb(plan, 'show <id>', 'A plan as it was shown', [['muster plan show 01JCQ7Z6W3M8X9Y0Z1A2B3C4D5', '']])
+  const show = verb(plan, 'show <id>', 'Show a plan', [['muster plan show 01JCQ7Z6W3M8X9Y0Z1A2B3C4D5', '']])
   performs(cli, show, showPlan)
 
-  const apply = verb(plan, 'apply <id>', 'Do what a plan has shown; refused with what changed if anything has', [
+  const apply = verb(plan, 'apply <id>', 'Apply a plan; refused with what changed, if anything has', [
     ['muster plan apply 01JCQ7Z6W3M8X9Y0Z1A2B3C4D5', ''],
   ])
   performs(cli, apply, (used: Cli, options: GlobalOptions, id: string) => requestApply(used, options, id, null))

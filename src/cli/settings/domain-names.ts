@@ -30,7 +30,7 @@ export const declareDomainNames = (domain: Command, cli: Cli): void => {
     ['muster domain names list', ''],
     ['muster domain names drop old.example --plan', 'who would be stranded'],
   ])
-  const list = verb(names, 'list', 'List them, and who still needs those that are to go', [
+  const list = verb(names, 'list', 'List the names, and which nodes still need those that are to be dropped', [
     ['muster domain names list', ''],
   ])
   performs(cli, lists(list, nameColumns(0)), namesList)

@@ -18,10 +18,12 @@ export const declareDomain = (domain: Command, cli: Cli): void => {
     ['muster domain show', ''],
     ['muster domain names list', ''],
   ])
-  const show = verb(domain, 'show', 'Show them, in words that domain set takes', [['muster domain show', '']])
+  const show = verb(domain, 'show', 'Show the settings of the domain, as domain set takes them', [
+    ['muster domain show', ''],
+  ])
   performs(cli, show, domainShow)
 
-  const set = verb(domain, 'set <settings...>', 'Change them', [
+  const set = verb(domain, 'set <settings...>', 'Change settings of the domain', [
     ['muster domain set livenessGraceMs=10m', 'how long a node may be silent before it is inactive'],
     ['muster domain set strangersPerMinute=50 defaultProfile=mesh-paas', ''],
     [

@@ -20,12 +20,12 @@ export const declareProfile = (profile: Command, cli: Cli): void => {
   const list = verb(profile, 'list', 'List profiles', [['muster profile list', '']])
   performs(cli, lists(list), profileList)
 
-  const show = verb(profile, 'show <name>', 'Show a profile, in words that profile set takes', [
+  const show = verb(profile, 'show <name>', 'Show a profile, as profile set takes it', [
     ['muster profile show gpu-cloud', ''],
   ])
   performs(cli, show, profileShow)
 
-  const create = verb(profile, 'create <name> [settings...]', 'Make a profile from another one', [
+  const create = verb(profile, 'create <name> [settings...]', 'Create a profile from another one', [
     ['muster profile create short --from gpu-cloud certificate.lifetimeMs=1h', ''],
   ]).option('--from <name>', "profile to start from (default: the domain's)")
   performs(cli, create, profileCreate)

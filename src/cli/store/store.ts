@@ -17,10 +17,15 @@ export const declareStore = (store: Command, cli: Cli): void => {
   ])
 
   const status = whichStore(
-    verb(store, 'status', 'Where the store is, what is in it and which planes are at it; with or without a plane', [
-      ['muster store status', 'of ./data'],
-      ['MUSTER_STORE_FILE=/etc/muster/store muster store status --store postgres', ''],
-    ]),
+    verb(
+      store,
+      'status',
+      'Show where the store is, what is in it and which planes use it; with or without a running plane',
+      [
+        ['muster store status', 'of ./data'],
+        ['MUSTER_STORE_FILE=/etc/muster/store muster store status --store postgres', ''],
+      ],
+    ),
   )
   loads(cli, status, async () => (await import('./store-status.ts')).storeStatusVerb)
 
@@ -54,7 +59,7 @@ export const declareStore = (store: Command, cli: Cli): void => {
   loads(cli, backup, async () => (await import('./store-copy.ts')).storeBackup)
 
   const restore = copyOptions(
-    verb(store, 'restore <backup>', 'What store backup, or store export of 0.2, wrote, into an empty store', [
+    verb(store, 'restore <backup>', 'Restore a backup, or an export of 0.2, into an empty store', [
       ['muster store restore /backups/monday --store sqlite --data ./new', ''],
       ['muster store restore /backups/monday --store postgres --seal-key /etc/muster/seal.key', ''],
     ]).requiredOption(

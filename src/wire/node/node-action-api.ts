@@ -49,14 +49,14 @@ export const nodeActionApi = {
     ...changing('release', 'Ends a quarantine; the node comes back in a new epoch'),
   }),
   approve: endpoint({
-    ...changing('approve', "One person's yes to a node: to its return, or to one recovery more"),
+    ...changing('approve', 'Approves the return of a node, or one more recovery; one approval for each operator'),
   }),
   settle: endpoint({
-    ...changing('settle', "One person's word that the machine that is connected now is the right one"),
+    ...changing('settle', 'Resolves a duplicate identity: the machine that is connected now keeps it'),
     body: ReasonRequest,
   }),
   deny: endpoint({
-    ...changing('deny', "One person's no to the recoveries of a node, until it is approved"),
+    ...changing('deny', 'Denies a node its recovery, until it is approved'),
   }),
   repairBundle: endpoint({
     ...changing('repair-bundle', 'Quarantines a node, and makes the one credential it may recover with'),
