@@ -9,6 +9,7 @@ import { parseArgs, promisify } from 'node:util'
 import { gzip } from 'node:zlib'
 import { buildParts, packagesOf, type BundledPackage } from './build-parts.ts'
 import { sbom } from './build-sbom.ts'
+import { v8Flags } from './compile-parts.ts'
 import { architectures, nodeBinary, type Architecture, type NodeBinary } from './node-binary.ts'
 import { filesBelow, root } from './repository.ts'
 import { runCommand } from './run-command.ts'
@@ -70,7 +71,7 @@ export const linkExecutable = async (architecture: Architecture, file: string): 
 
 const settings = {
   disableExperimentalSEAWarning: true,
-  execArgv: ['--disable-warning=ExperimentalWarning'],
+  execArgv: ['--disable-warning=ExperimentalWarning', ...v8Flags],
   // NODE_OPTIONS is for operators: the size of a plane's heap, for one.
   execArgvExtension: 'env',
 }
