@@ -201,7 +201,7 @@ test('Of a damaged key that is moved away, the start makes anew what machines do
     )
     outcomes.add(`${kind}: ${outcome}`)
   }
-  // As docs/OPERATIONS.md says.
+  // As docs/TROUBLESHOOTING.md says.
   assert.deepEqual([...outcomes].sort(), [
     'bearer: KEY_MISSING',
     'issuing: KEY_MISSING',

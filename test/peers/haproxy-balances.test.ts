@@ -1,4 +1,4 @@
-// Behind the real HAProxy, set up as docs/OPERATIONS.md says: TCP passed on with PROXY protocol v2, the plane's health asked
+// Behind the real HAProxy, set up as docs/PRODUCTION.md says: TCP passed on with PROXY protocol v2, the plane's health asked
 // over the operator's TLS.
 
 import assert from 'node:assert/strict'

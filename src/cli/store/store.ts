@@ -47,7 +47,7 @@ export const declareStore = (store: Command, cli: Cli): void => {
       verb(
         store,
         'backup <folder>',
-        'Copy a store into a new folder, while its planes run, and verify the copy. The folder is a data folder with a signed manifest.json: restore it into either store. PostgreSQL as a whole is backed up with its own tools: pg_basebackup, pgBackRest (docs/OPERATIONS.md)',
+        'Copy a store into a new folder, while its planes run, and verify the copy. The folder is a data folder with a signed manifest.json: restore it into either store. PostgreSQL as a whole is backed up with its own tools: pg_basebackup, pgBackRest (docs/DAY-2.md)',
         [
           ['muster store backup /backups/monday', 'of ./data'],
           ['muster store backup /backups/monday --data /srv/muster --seal-key /etc/muster/seal.key', ''],

@@ -50,8 +50,8 @@ test('a store that was put back: the alert names some of what was revoked meanwh
   assert.deepEqual([nothing.severity, /nothing on record/.test(nothing.reason)], ['warning', true])
 })
 
-test('docs/OPERATIONS.md describes every kind of alert, with the severities it may have', () => {
-  const text = fs.readFileSync(new URL('../../../docs/OPERATIONS.md', import.meta.url), 'utf8')
+test('docs/DAY-2.md describes every kind of alert, with the severities it may have', () => {
+  const text = fs.readFileSync(new URL('../../../docs/DAY-2.md', import.meta.url), 'utf8')
   const told = new Map(
     [...text.matchAll(/^\| `(\w+)` +\| ([a-z, ]+?) +\|/gm)].map(([, kind, severity]) => [kind, severity]),
   )

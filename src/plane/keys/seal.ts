@@ -35,7 +35,7 @@ class KeyDamaged extends Error {
     super(`${name} ${why}`, { cause })
     this.name = 'KeyDamaged'
     const file = name === 'journal/head' ? 'journal.key' : `${name.replace('/', '.')}.key`
-    this.next = `Restore keys/${file} from a backup of the data folder (with PostgreSQL: the row ${name} of the table sealed_key), then start again. Without a backup: move it out of keys/ and start; what that key is for decides whether it is made anew (docs/OPERATIONS.md, A plane that does not start)`
+    this.next = `Restore keys/${file} from a backup of the data folder (with PostgreSQL: the row ${name} of the table sealed_key), then start again. Without a backup: move it out of keys/ and start; what that key is for decides whether it is made anew (docs/TROUBLESHOOTING.md, A plane that does not start)`
   }
 }
 

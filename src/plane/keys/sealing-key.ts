@@ -91,6 +91,6 @@ export const refuseExposed = (
   throw new StoreRefused(
     'SEALING_KEY_EXPOSED',
     `the sealing key ${file} can be read by ${exposedTo} on this machine`,
-    `chmod 600 ${file}; if others could read it for long, they may have the keys of this domain: docs/OPERATIONS.md, A sealing key that others could read`,
+    `chmod 600 ${file}; if others could read it for long, they may have the keys of this domain: docs/TROUBLESHOOTING.md, A sealing key that others could read`,
   )
 }
