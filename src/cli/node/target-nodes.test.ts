@@ -37,5 +37,6 @@ test('nothing, an empty file and a tag that cannot be one are mistakes', async (
   await assert.rejects(target([]), /Which nodes\?/)
   await assert.rejects(target(['-'], {}, '# none\n'), /no names in standard input/)
   await assert.rejects(target(['gpu-*', '-'], {}, 'hpc-1\n'), /No name in standard input matches/)
+  await assert.rejects(target(['gpu-1', '-'], {}, 'hpc-1\n'), /gpu-1 is given beside a list of names/)
   await assert.rejects(target([], { tag: ['a=b=c'] }), /a=b=c is not a tag/)
 })

@@ -28,6 +28,9 @@ export const targetNodes = async (
   if (typed.length === 0 && listed === null && !filtered) {
     throw usageFailure('Which nodes?', `muster node ${verb} ID, or a selector: muster node ${verb} --help`)
   }
+  // A glob narrows the list. An id beside it reads as one more node, and would be all that is left of the list.
+  const beside = listed === null ? undefined : typed.find((word) => !isGlob(word))
+  if (beside !== undefined) throw usageFailure(`${beside} is given beside a list of names.`, 'Put it into the list')
   if (listed === null && !filtered && !typed.some(isGlob)) return { kind: 'ids', ids: typed }
   const names = listed === null ? typed : listed.filter(nameMatcher(typed))
   if (listed !== null && names.length === 0) throw usageFailure(`No name in ${fileWords(file)} matches.`)
