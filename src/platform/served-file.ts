@@ -39,17 +39,19 @@ export const openServedFile = async (file: string): Promise<ServedFile | { reado
   if (typeof opened === 'string') return { fault: opened }
   const { handle, stats } = opened
   try {
-    const { sha256, bytes } = await digestOf(handle)
-    if (bytes !== Number(stats.size) || markOf(await handle.stat({ bigint: true })) !== markOf(stats)) {
-      await handle.close()
-      return { fault: `${file} is being written: it is looked at again in a moment` }
-    }
-    return serve(handle, stats, sha256)
+    const sha256 = await digestOfUnchanged(handle, stats)
+    if (sha256 !== null) return serve(handle, stats, sha256)
+    close(handle)
+    return { fault: `${file} is being written: it is looked at again in a moment` }
   } catch (error) {
-    await handle.close()
-    throw error
+    close(handle)
+    return { fault: unreadable(file, error) }
   }
 }
+
+/** Why a file is not served whose reading failed, in a sentence. */
+export const unreadable = (file: string, error: unknown): string =>
+  `${file} cannot be read: ${errno(error) ?? String(error)}`
 
 /** Of any file; rejects where it cannot be read. */
 export const sha256OfFile = async (file: string): Promise<string> => {
@@ -67,19 +69,22 @@ const openRegular = async (file: string): Promise<Opened | string> => {
   // Opening a pipe that nobody writes to would wait for ever, and what a link leads to can be changed by others than the owner of
   // the link.
   const flags = fs.constants.O_RDONLY | fs.constants.O_NOFOLLOW | fs.constants.O_NONBLOCK
+  let handle: fs.promises.FileHandle | null = null
   try {
-    const handle = await fs.promises.open(file, flags)
+    handle = await fs.promises.open(file, flags)
     const stats = await handle.stat({ bigint: true })
     const fault = faultOf(file, stats)
     if (fault === null) return { handle, stats }
-    await handle.close()
+    close(handle)
     return fault
   } catch (error) {
-    const code = errno(error)
-    if (code === 'ELOOP') return `${file} is a link: put the file itself there`
-    return `${file} cannot be read: ${code ?? String(error)}`
+    if (handle !== null) close(handle)
+    return errno(error) === 'ELOOP' ? `${file} is a link: put the file itself there` : unreadable(file, error)
   }
 }
+
+/** Not waited for, and a failure is not told: the descriptor is free also then, and nothing was written. */
+const close = (handle: fs.promises.FileHandle): void => void handle.close().catch(() => {})
 
 /** By the descriptor, so that what was judged is what is read. */
 const faultOf = (file: string, stats: fs.BigIntStats): string | null => {
@@ -114,20 +119,27 @@ const digestOf = async (
   }
 }
 
+/** Null: it is not, or no longer, the file of these stats. */
+const digestOfUnchanged = async (handle: fs.promises.FileHandle, stats: fs.BigIntStats): Promise<string | null> => {
+  const { sha256, bytes } = await digestOf(handle)
+  if (bytes !== Number(stats.size)) return null
+  return markOf(await handle.stat({ bigint: true })) === markOf(stats) ? sha256 : null
+}
+
 const serve = (handle: fs.promises.FileHandle, stats: fs.BigIntStats, sha256: string): ServedFile => {
   const mark = markOf(stats)
+  const isUnchanged = openContentCheck(handle, stats, sha256)
   let holders = 0
   let isGivenUp = false
   const closeIfFree = (): void => {
-    if (isGivenUp && holders === 0) void handle.close()
+    if (isGivenUp && holders === 0) close(handle)
   }
   return {
     bytes: Number(stats.size),
     sha256,
     mark,
     read: async (into, from) => (await handle.read(into, 0, into.length, from)).bytesRead,
-    // Without its place and its times of access: a file that was moved away has the same content.
-    isUnchanged: async () => contentMark(await handle.stat({ bigint: true })) === contentMark(stats),
+    isUnchanged,
     hold() {
       if (isGivenUp) return null
       holders += 1
@@ -147,4 +159,24 @@ const serve = (handle: fs.promises.FileHandle, stats: fs.BigIntStats, sha256: st
   }
 }
 
-const contentMark = ({ size, mtimeNs }: fs.BigIntStats): string => `${size} ${mtimeNs}`
+/**
+ * A writer can set the mtime of a file back, but not its ctime. The ctime changes also where the file is moved or another takes its
+ * name: its content is then digested once more.
+ */
+const openContentCheck = (handle: fs.promises.FileHandle, stats: fs.BigIntStats, sha256: string) => {
+  let verified = stats
+  let checking: Promise<boolean> | null = null
+  const check = async (): Promise<boolean> => {
+    const now = await handle.stat({ bigint: true })
+    if (now.size !== stats.size || now.mtimeNs !== stats.mtimeNs) return false
+    if (now.ctimeNs === verified.ctimeNs) return true
+    if ((await digestOfUnchanged(handle, now)) !== sha256) return false
+    verified = now
+    return true
+  }
+  // One for all callers that ask meanwhile: each digest reads the whole file.
+  return (): Promise<boolean> =>
+    (checking ??= check().finally(() => {
+      checking = null
+    }))
+}

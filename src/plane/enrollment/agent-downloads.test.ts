@@ -8,7 +8,7 @@ import { silentLog } from '#platform/log.ts'
 import { putAgent } from '../../../test/process/fetch-agent.ts'
 import { tempFolder } from '../../../test/process/temp-folder.ts'
 import { downloadLimits, openAgentDownloads, type DownloadCaller } from './agent-downloads.ts'
-import { openAgentFiles } from './agent-files.ts'
+import { openAgentFiles, type AgentFile } from './agent-files.ts'
 
 const hourMs = 3_600_000
 
@@ -29,7 +29,7 @@ const setUp = async (t: TestContext, replicas: number) => {
     const gone = { destroyed: true, socket: null }
     return begun.send(gone as unknown as Parameters<typeof begun.send>[0], 0, 1)
   }
-  return { clock, fetched }
+  return { clock, fetched, file, downloads }
 }
 
 const token = (id: string): DownloadCaller => ({
@@ -72,4 +72,32 @@ test('a token is counted as long as it lives, and a certificate by the hour', as
   assert.equal(await fetched(token('a')), 'DOWNLOADS_SPENT')
   clock.advance(1)
   assert.equal(await fetched(node('n')), 'gone')
+})
+
+test('an agent that cannot be looked at is refused, and its place and its file are given back', async (t) => {
+  const { fetched, file, downloads } = await setUp(t, 1)
+  let held = 0
+  const hold = () => {
+    held += 1
+    return () => void (held -= 1)
+  }
+  const isUnchanged = async () => Promise.reject(new Error('EIO'))
+  const broken: AgentFile = { ...file, content: { ...file.content, hold, isUnchanged } }
+  for (let at = 0; at <= downloadLimits.atOnce; at++) {
+    const begun = await downloads.begin(broken, token('a'))
+    assert.equal(isRefusal(begun) && begun.code, 'UNAVAILABLE')
+  }
+  assert.equal(held, 0)
+  assert.equal(await fetched(token('a')), 'gone')
+})
+
+test('nodes hold at most half of the places, so that a machine with a token finds one', async (t) => {
+  const { file, downloads } = await setUp(t, 1)
+  const begin = async (caller: DownloadCaller): Promise<string> => {
+    const begun = await downloads.begin(file, caller)
+    return isRefusal(begun) ? begun.code : begun.kind
+  }
+  for (let at = 0; at < downloadLimits.atOnce; at++)
+    assert.equal(await begin(node(`n${at}`)), at < downloadLimits.atOnce / 2 ? 'sending' : 'BUSY')
+  assert.equal(await begin(token('a')), 'sending')
 })

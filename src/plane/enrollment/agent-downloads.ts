@@ -30,6 +30,8 @@ export type DownloadParts = {
 
 export const downloadLimits = {
   atOnce: 20,
+  /** Of these, all nodes together: stolen certificates must not keep out machines that join with a token. */
+  atOnceToNodes: 10,
   /** One that was cut off may not have been noticed yet when its caller comes back. */
   atOncePerCaller: 2,
   /** With one token, as long as it lives; with a certificate, in an hour. A download that goes on where it ended is another. */
@@ -50,20 +52,28 @@ export const openAgentDownloads = (core: DownloadCore, parts: DownloadParts): Ag
   const bySource = openSourceShares(null)
   const byCaller = openSourceShares(downloadLimits.atOncePerCaller)
   const spent = openSpent(clock)
-  let under = 0
+  const under = { node: 0, token: 0 }
 
-  const enter = (source: string, caller: string): (() => void) | null => {
-    const free = downloadLimits.atOnce - under
-    if (free <= 0 || !byCaller.fits(caller, free) || !bySource.fits(source, free)) return null
-    under += 1
+  const enter = (caller: DownloadCaller): (() => void) | null => {
+    const { kind } = caller
+    const [name, source] = [actorOf(caller), placeOf(caller)]
+    const free = downloadLimits.atOnce - under.node - under.token
+    if (free <= 0 || !byCaller.fits(name, free) || !bySource.fits(source, free)) return null
+    if (kind === 'node' && under.node >= downloadLimits.atOnceToNodes) return null
+    under[kind] += 1
     bySource.add(source)
-    byCaller.add(caller)
+    byCaller.add(name)
     return () => {
-      under -= 1
+      under[kind] -= 1
       bySource.remove(source)
-      byCaller.remove(caller)
+      byCaller.remove(name)
     }
   }
+  const isUnchanged = ({ name, content }: AgentFile): Promise<boolean> =>
+    content.isUnchanged().catch((error: unknown) => {
+      log.error({ err: error, file: name }, 'an agent could not be read')
+      return false
+    })
   const busy = (bytes: number): Refusal => {
     const apartMs = (bytes * 1000) / parts.bytesPerSecond
     const detail = 'as many agents as the plane sends at a time are under way'
@@ -78,10 +88,10 @@ export const openAgentDownloads = (core: DownloadCore, parts: DownloadParts): Ag
       const refused = spent.refusal(name, mostOf())
       if (refused !== null) return refused
       const { content } = file
-      const leave = enter(placeOf(caller), name)
+      const leave = enter(caller)
       if (leave === null) return busy(content.bytes)
       const letGo = content.hold()
-      if (letGo === null || !(await content.isUnchanged())) {
+      if (letGo === null || !(await isUnchanged(file))) {
         letGo?.()
         leave()
         return { ...refuse('UNAVAILABLE', 'the agent is being replaced'), retryAfterMs: shortestWaitMs }

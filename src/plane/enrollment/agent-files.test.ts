@@ -3,6 +3,7 @@ import * as fs from 'node:fs'
 import * as path from 'node:path'
 import { test, type TestContext } from 'node:test'
 import { silentLog } from '#platform/log.ts'
+import { eventually } from '../../../test/process/eventually.ts'
 import { putAgent, sha256Of } from '../../../test/process/fetch-agent.ts'
 import { tempFolder } from '../../../test/process/temp-folder.ts'
 import { openAgentFiles } from './agent-files.ts'
@@ -66,6 +67,66 @@ test('a file that is written to in its place is not handed out as what it was', 
     files.all().map(({ content }) => content.sha256),
     [sha256Of(fs.readFileSync(first.file))],
   )
+})
+
+test('a file that is written to in its place with its time set back is not handed out as what it was', async (t) => {
+  const { first, files } = await setUp(t)
+  fs.utimesSync(first.file, 1000, 1000)
+  await files.look()
+  const before = files.byDigest(first.digest)
+  const changedNs = () => fs.statSync(first.file, { bigint: true }).ctimeNs
+  const openedNs = changedNs()
+  fs.writeFileSync(first.file, Buffer.alloc(first.bytes.length))
+  // The kernel counts ctime in steps of some milliseconds.
+  await eventually('another ctime', () => {
+    fs.utimesSync(first.file, 1000, 1000)
+    return changedNs() !== openedNs
+  })
+  assert.equal(await before?.content.isUnchanged(), false)
+})
+
+test('a file that is moved is unchanged, and found so by as many callers as ask at once', async (t) => {
+  const { folder, first, files } = await setUp(t)
+  const content = files.byDigest(first.digest)?.content
+  fs.renameSync(first.file, path.join(folder, 'muster-1-linux-x64.gz'))
+  assert.deepEqual(await Promise.all([content?.isUnchanged(), content?.isUnchanged()]), [true, true])
+  await files.look()
+  assert.equal(files.byDigest(first.digest)?.name, 'muster-1-linux-x64.gz')
+})
+
+/** From now on, reads of that file fail with EIO where `fails` says so for their length. The handles that were opened. */
+const failReads = (t: TestContext, file: string, fails: (length: number) => boolean) => {
+  const opened: fs.promises.FileHandle[] = []
+  const open = fs.promises.open.bind(fs.promises)
+  t.mock.method(fs.promises, 'open', async (place: string, flags: number) => {
+    const handle = await open(place, flags)
+    if (place !== file) return handle
+    opened.push(handle)
+    const read = handle.read.bind(handle) as (...args: unknown[]) => Promise<unknown>
+    return Object.assign(handle, {
+      read: async (into: Buffer, ...rest: unknown[]) => {
+        if (fails(into.length)) throw Object.assign(new Error('EIO: i/o error'), { code: 'EIO' })
+        return read(into, ...rest)
+      },
+    })
+  })
+  return opened
+}
+
+test('a file whose reading fails is named and closed, and the others are handed out', async (t) => {
+  for (const isOfMagic of [true, false]) {
+    const { folder, first, files } = await setUp(t)
+    const { file } = putAgent(folder, 'muster-0-linux-x64.gz', Buffer.from('broken'))
+    const opened = failReads(t, file, (length) => (length === 2) === isOfMagic)
+    for (let looks = 1; looks <= 2; looks++) {
+      await files.look()
+      assert.ok(files.byDigest(first.digest) !== null)
+      assert.deepEqual(files.faults(), [`${file} cannot be read: EIO`])
+      assert.equal(opened.length, looks)
+    }
+    await eventually('it to be closed', () => opened.every(({ fd }) => fd === -1))
+    t.mock.restoreAll()
+  }
 })
 
 test('links, pipes, files that others may write and what is not compressed are named, and not handed out', async (t) => {

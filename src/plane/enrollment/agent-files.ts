@@ -5,7 +5,7 @@ import * as path from 'node:path'
 import { namesIn } from '#platform/folder.ts'
 import type { Log } from '#platform/log.ts'
 import { isFolder } from '#platform/paths.ts'
-import { faultOfServedFolder, markOfFile, openServedFile, type ServedFile } from '#platform/served-file.ts'
+import { faultOfServedFolder, markOfFile, openServedFile, unreadable, type ServedFile } from '#platform/served-file.ts'
 import type { AgentArchitecture } from '#wire/enrollment/agent-api.ts'
 
 export type AgentFile = {
@@ -51,10 +51,11 @@ export const openAgentFiles = (folders: readonly string[], log: Log): AgentFiles
       if ('fault' in read) troubles.push(read.fault)
       else found.push(read)
     }
-    for (const before of files) if (!found.includes(before)) before.content.giveUp()
-    tell(log, files, found, faults, troubles)
+    const [filesBefore, faultsBefore] = [files, faults]
     files = found
     faults = troubles
+    for (const before of filesBefore) if (!found.includes(before)) before.content.giveUp()
+    tell(log, filesBefore, found, faultsBefore, troubles)
   }
   const lookOnce = (): Promise<void> =>
     (looking ??= look().finally(() => {
@@ -90,24 +91,38 @@ const isCurrent = (name: string): boolean => /^muster-linux-(x64|arm64)\.gz$/.te
 
 const gzipMagic = Buffer.from([0x1f, 0x8b])
 
+/** Does not reject: one file that cannot be read must not keep the others from being handed out. */
 const readFile = async (
   folder: string,
   name: string,
   before: readonly AgentFile[],
 ): Promise<AgentFile | { readonly fault: string }> => {
   const file = path.join(folder, name)
-  const known = before.find((one) => one.name === name && one.content.mark === markOfFile(file))
-  if (known !== undefined && (await known.content.isUnchanged())) return known
+  try {
+    const known = before.find((one) => one.name === name && one.content.mark === markOfFile(file))
+    if (known !== undefined && (await known.content.isUnchanged())) return known
+  } catch (error) {
+    return { fault: unreadable(file, error) }
+  }
   const content = await openServedFile(file)
   if ('fault' in content) return content
-  const start = Buffer.alloc(gzipMagic.length)
-  await content.read(start, 0)
-  if (!start.equals(gzipMagic)) {
+  const fault = await faultOfStart(file, content)
+  if (fault !== null) {
     content.giveUp()
-    return { fault: `${file} is not compressed by gzip` }
+    return { fault }
   }
   const architecture = fileShape.exec(name)?.[1] === 'arm64' ? 'arm64' : 'x64'
   return { name, architecture, current: isCurrent(name), content }
+}
+
+const faultOfStart = async (file: string, content: ServedFile): Promise<string | null> => {
+  const start = Buffer.alloc(gzipMagic.length)
+  try {
+    await content.read(start, 0)
+  } catch (error) {
+    return unreadable(file, error)
+  }
+  return start.equals(gzipMagic) ? null : `${file} is not compressed by gzip`
 }
 
 const tell = (
