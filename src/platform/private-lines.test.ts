@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { execFileSync } from 'node:child_process'
+import { execFileSync, spawnSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import * as os from 'node:os'
 import * as path from 'node:path'
@@ -41,6 +41,41 @@ test('a line that was cut off is removed, and the next one stands alone', async 
   lines.append('two\n')
   lines.close()
   assert.equal(fs.readFileSync(file, 'utf8'), 'one\ntwo\n')
+})
+
+/** In a process whose files may have 1 KiB at most, which is as a disk that is full. `tell` says what an append came to. */
+const onFullDisk = (file: string, script: string): unknown => {
+  const program = `
+    import fs from 'node:fs'
+    import { syncBuiltinESMExports } from 'node:module'
+    import { openPrivateLines } from ${JSON.stringify(path.resolve('src/platform/private-lines.ts'))}
+    const lines = await openPrivateLines(${JSON.stringify(file)}, 1000)
+    const said = []
+    const tell = (text) => { try { lines.append(text); said.push('appended') } catch (error) { said.push(error.code ?? error.message) } }
+    ${script}
+    console.log(JSON.stringify(said))`
+  const command = ['-c', 'ulimit -f 1 && exec "$@"', 'bash', process.execPath, '--input-type=module', '-e', program]
+  const { stdout, stderr } = spawnSync('bash', command, { encoding: 'utf8' })
+  assert.notEqual(stdout, '', stderr)
+  return JSON.parse(stdout)
+}
+
+test('of a line for which there is no room nothing stays, and the next one stands alone', async (t) => {
+  const file = path.join(folderOf(t), 'tokens')
+  const said = onFullDisk(file, `tell('one\\n'); tell('x'.repeat(5000) + '\\n'); tell('two\\n')`)
+  assert.deepEqual(said, ['appended', 'EFBIG', 'appended'])
+  assert.equal(fs.readFileSync(file, 'utf8'), 'one\ntwo\n')
+})
+
+test('where part of a line cannot be removed, nothing more is appended', async (t) => {
+  const file = path.join(folderOf(t), 'tokens')
+  const script = `
+    fs.ftruncateSync = () => { throw new Error('no') }
+    syncBuiltinESMExports()
+    tell('x'.repeat(5000) + '\\n'); tell('two\\n')`
+  const said = onFullDisk(file, script)
+  assert.deepEqual(said, ['EFBIG', 'the file ends in part of a line, and another one would be joined to it'])
+  assert.match(fs.readFileSync(file, 'utf8'), /^x+$/)
 })
 
 test('no file that others can read, a link, a folder, a pipe or too long a file is opened', async (t) => {

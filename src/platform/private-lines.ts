@@ -9,7 +9,7 @@ import { errno, flushFolder, processOwner } from './files.ts'
 export type PrivateLines = {
   /** Those that were there when it was opened. */
   readonly lines: readonly string[]
-  /** `text` ends with a newline. It is on the disk when this returns. */
+  /** `text` ends with a newline. It is on the disk when this returns, and nothing of it is in the file when this throws. */
   append(text: string): void
   close(): void
 }
@@ -48,11 +48,33 @@ export const openPrivateLines = async (file: string, longest: number): Promise<P
   }
   return {
     lines: whole === '' ? [] : whole.slice(0, -1).split('\n'),
-    append(added) {
-      fs.writeFileSync(fd, added)
-      fs.fdatasyncSync(fd)
-    },
+    append: appendTo(fd),
     close,
+  }
+}
+
+const appendTo = (fd: number): ((text: string) => void) => {
+  let endsInPart = false
+  return (text) => {
+    if (endsInPart) throw new Error('the file ends in part of a line, and another one would be joined to it')
+    const { size } = fs.fstatSync(fd)
+    try {
+      fs.writeFileSync(fd, text)
+      fs.fdatasyncSync(fd)
+    } catch (error) {
+      // A full disk takes part of a line. The next one would continue it, and the file could not be read again.
+      endsInPart = !wasCut(fd, size)
+      throw error
+    }
+  }
+}
+
+const wasCut = (fd: number, length: number): boolean => {
+  try {
+    fs.ftruncateSync(fd, length)
+    return true
+  } catch {
+    return false
   }
 }
 
