@@ -66,20 +66,25 @@ export const readShortFile = (
   longest: number,
   links: 'followed' | 'refused' = 'followed',
 ): { readonly text: string } | null | 'too-long' => {
-  const content = Buffer.alloc(longest + 1)
-  let length = 0
   try {
     const fd = fs.openSync(file, fs.constants.O_RDONLY | (links === 'refused' ? fs.constants.O_NOFOLLOW : 0))
     try {
-      for (let more = -1; more !== 0; length += more) {
-        more = fs.readSync(fd, content, length, content.length - length, null)
-      }
+      return readShort(fd, longest)
     } finally {
       fs.closeSync(fd)
     }
   } catch (error) {
     if (errno(error) === 'ENOENT') return null
     throw error
+  }
+}
+
+/** As `readShortFile`, of a file that is open. */
+export const readShort = (fd: number, longest: number): { readonly text: string } | 'too-long' => {
+  const content = Buffer.alloc(longest + 1)
+  let length = 0
+  for (let more = -1; more !== 0; length += more) {
+    more = fs.readSync(fd, content, length, content.length - length, null)
   }
   return length > longest ? 'too-long' : { text: content.toString('utf8', 0, length) }
 }

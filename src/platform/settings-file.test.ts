@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { spawnSync } from 'node:child_process'
+import { execFileSync, spawnSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import * as os from 'node:os'
 import * as path from 'node:path'
@@ -116,6 +116,15 @@ test('a file that others can write is not read', (t) => {
   assert.equal(found?.entries.size, 0)
 })
 
+test('a pipe and a folder are refused, and keep nobody waiting', (t) => {
+  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'muster-settings-'))
+  t.after(() => fs.rmSync(folder, { recursive: true }))
+  const pipe = path.join(folder, 'pipe')
+  execFileSync('mkfifo', ['-m', '600', pipe])
+  for (const place of [pipe, folder])
+    assert.deepEqual(readSettingsFile(place, '/nowhere', settings)?.problems, [`${place} is not a file`])
+})
+
 test('the variables of a process that has the same values leave nothing to options and files', () => {
   const file = read('some_word = "filed"\nwords = ["x", "y"]\nis_on = true')
   const { values } = resolve({ file, options: { aFile: '/one' } })
@@ -132,7 +141,7 @@ test('help names the default and the variable', () => {
   assert.equal(settingHelp(settings.isOn), 'some letters (IS_ON)')
 })
 
-test('the usual file in a folder that this user cannot enter is as if it were not there', (t) => {
+test('the usual file in a folder that this user cannot enter is a fault, except for who says that there is none then', (t) => {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'muster-settings-'))
   const [closed, open] = [path.join(folder, 'closed'), path.join(folder, 'open')]
   t.after(() => {
@@ -148,10 +157,18 @@ test('the usual file in a folder that this user cannot enter is as if it were no
   const read = `
     import { readSettingsFile } from ${JSON.stringify(path.resolve('src/platform/settings-file.ts'))}
     if (process.geteuid() === 0) process.seteuid(65534)
-    const found = (named, usual) => readSettingsFile(named, usual + '/some.toml', {})
+    const found = (named, usual, closed) => readSettingsFile(named, usual + '/some.toml', {}, closed)
     const [closed, open] = ${JSON.stringify([closed, open])}
-    console.log(JSON.stringify([found(undefined, closed), found(undefined, open)?.problems, found(closed + '/some.toml', '')?.problems]))`
+    const problems = [
+      found(undefined, closed)?.problems,
+      found(undefined, closed, 'has no file'),
+      found(undefined, open, 'has no file')?.problems,
+      found(closed + '/some.toml', '', 'has no file')?.problems,
+    ]
+    console.log(JSON.stringify([process.geteuid(), ...problems]))`
   const { stdout } = spawnSync(process.execPath, ['--input-type=module', '-e', read], { encoding: 'utf8' })
   const unreadable = (place: string) => [`${place}/some.toml cannot be read: EACCES`]
-  assert.deepEqual(JSON.parse(stdout), [null, unreadable(open), unreadable(closed)])
+  const [uid, ...problems] = JSON.parse(stdout) as unknown[]
+  const fault = `cannot be looked for: user ${String(uid)} may not enter ${closed}; allow it, or start with --config off`
+  assert.deepEqual(problems, [[`${closed}/some.toml ${fault}`], null, unreadable(open), unreadable(closed)])
 })

@@ -4,7 +4,7 @@
 import * as fs from 'node:fs'
 import * as path from 'node:path'
 import { closestTo } from './closest-word.ts'
-import { errno, processOwner, readShortFile } from './files.ts'
+import { errno, processOwner, readShort } from './files.ts'
 import type { FileSettings } from './given-settings.ts'
 import { keyName, type SettingKind, type Settings } from './setting.ts'
 import { parseToml, type TomlValue } from './toml.ts'
@@ -14,9 +14,17 @@ const longestFile = 64 * 1024
 /** In the place of a file: none is read, not even the one in the usual place. */
 export const noSettingsFile = 'off'
 
+/** What it means that this user cannot enter the folder of the usual file, and so cannot know whether there is one. */
+type ClosedFolder = 'is a fault' | 'has no file'
+
 /** `named`: by an option or a variable; it has to be there. Null: there is none. */
-export const readSettingsFile = (named: string | undefined, usual: string, settings: Settings): FileSettings | null => {
-  const read = readTextOf(named, usual)
+export const readSettingsFile = (
+  named: string | undefined,
+  usual: string,
+  settings: Settings,
+  closedFolder: ClosedFolder = 'is a fault',
+): FileSettings | null => {
+  const read = readTextOf(named, usual, closedFolder)
   if (read === null) return null
   const { file } = read
   if ('text' in read) return parseSettingsFile(file, read.text, settings)
@@ -25,30 +33,46 @@ export const readSettingsFile = (named: string | undefined, usual: string, setti
 
 /** The path that one key has, for commands that need nothing else of the file. Null: it has none, or cannot be used. */
 export const pathInSettingsFile = (named: string | undefined, usual: string, key: string): string | null => {
-  const read = readTextOf(named, usual)
+  const read = readTextOf(named, usual, 'has no file')
   const root = read !== null && 'text' in read ? parseToml(read.text) : null
   const value = root?.kind === 'table' ? root.entries.get(key) : undefined
   return read !== null && value?.kind === 'string' && value.value !== '' ? from(read.file, value.value) : null
 }
 
-type FileText = { readonly file: string } & ({ readonly text: string } | { readonly fault: string })
+type TextOrFault = { readonly text: string } | { readonly fault: string }
+type FileText = { readonly file: string } & TextOrFault
 
-const readTextOf = (named: string | undefined, usual: string): FileText | null => {
+const readTextOf = (named: string | undefined, usual: string, closedFolder: ClosedFolder): FileText | null => {
   if (named === noSettingsFile) return null
   const isNamed = named !== undefined && named !== ''
   const file = path.resolve(isNamed ? named : usual)
   try {
-    const read = readShortFile(file, longestFile)
-    if (read === null) return isNamed ? { file, fault: 'does not exist' } : null
-    if (read === 'too-long') return { file, fault: `has more than ${longestFile} bytes` }
-    const fault = writableByOthers(file)
-    return fault === null ? { file, text: read.text } : { file, fault }
+    return { file, ...readTrusted(file) }
   } catch (error) {
-    // A folder that this user cannot enter is as if there were no file: agents of 0.4 run beside an /etc/muster of root alone.
-    if (!isNamed && errno(error) === 'EACCES' && !canBeSeen(file)) return null
+    if (errno(error) === 'ENOENT') return isNamed ? { file, fault: 'does not exist' } : null
+    if (!isNamed && errno(error) === 'EACCES' && !canBeSeen(file)) {
+      return closedFolder === 'has no file' ? null : { file, fault: behindClosedFolder(file) }
+    }
     return { file, fault: `cannot be read: ${errno(error) ?? String(error)}` }
   }
 }
+
+/** What is checked is the file that is read: by its name it could be another one a moment later. */
+const readTrusted = (file: string): TextOrFault => {
+  // A pipe must not keep a start waiting for somebody who writes to it.
+  const fd = fs.openSync(file, fs.constants.O_RDONLY | fs.constants.O_NONBLOCK)
+  try {
+    const fault = untrusted(file, fs.fstatSync(fd))
+    if (fault !== null) return { fault }
+    const read = readShort(fd, longestFile)
+    return read === 'too-long' ? { fault: `has more than ${longestFile} bytes` } : read
+  } finally {
+    fs.closeSync(fd)
+  }
+}
+
+const behindClosedFolder = (file: string): string =>
+  `cannot be looked for: user ${processOwner().uid} may not enter ${path.dirname(file)}; allow it, or start with --config off`
 
 const canBeSeen = (file: string): boolean => {
   try {
@@ -60,8 +84,9 @@ const canBeSeen = (file: string): boolean => {
 }
 
 /** Who may write it decides which keys a plane uses, and where it sends alerts. */
-const writableByOthers = (file: string): string | null => {
-  const { uid, mode } = fs.statSync(file)
+const untrusted = (file: string, stats: fs.Stats): string | null => {
+  if (!stats.isFile()) return 'is not a file'
+  const { uid, mode } = stats
   const own = processOwner().uid
   if (uid !== 0 && uid !== own) return `belongs to user ${uid}, not to root or to user ${own}`
   if ((mode & 0o022) === 0) return null

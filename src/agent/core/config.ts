@@ -71,13 +71,17 @@ export type ReadJoin = (place: string) => Promise<string | null>
 
 const fileVariable = 'MUSTER_AGENT_CONFIG'
 
+/** Agents of 0.4 had no such file, and run as their own user beside an /etc/muster of root alone: after an upgrade they have to start. */
+const readAgentFile = (named: string | undefined): FileSettings | null =>
+  readSettingsFile(named, usualAgentFile, agentSettings, 'has no file')
+
 /** As a command starts: with the file that `--config` or MUSTER_AGENT_CONFIG names, else the one in the usual place, if it is there. */
 export const readAgentConfig = (
   options: AgentOptions & { readonly config?: string },
   env: Env,
   readJoin: ReadJoin,
 ): Promise<GivenAgentConfig> => {
-  const file = readSettingsFile(options.config ?? env[fileVariable], usualAgentFile, agentSettings)
+  const file = readAgentFile(options.config ?? env[fileVariable])
   return givenConfig({ options, env, file }, readJoin, pinnedRoot)
 }
 
@@ -142,7 +146,7 @@ const givenConfig = async (given: Given, readJoin: ReadJoin, pinned: string | nu
 
 /** Of commands that look at an agent: what else of its file is wrong does not matter to them. */
 export const agentStateFolder = (options: Pick<AgentOptions, 'state'>, env: Env): string => {
-  const file = readSettingsFile(env[fileVariable], usualAgentFile, agentSettings)
+  const file = readAgentFile(env[fileVariable])
   const known = file === null ? null : { ...file, problems: [] }
   const { values, problems } = resolveSettings({ state: agentSettings.state }, { options, env, file: known })
   return problems.length === 0 ? values.state.value : defaultStateFolder
