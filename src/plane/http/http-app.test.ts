@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict'
+import * as http from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { test } from 'node:test'
 import type { InjectOptions } from 'fastify'
 import { Type } from 'typebox'
@@ -244,6 +246,49 @@ test('a replica that lost its lease while it worked on a call does not say what 
       ['REPLICA_BEHIND'],
     )
   }
+})
+
+test('an answer in pieces ends when it is read, when it is refused after all, and when its caller has hung up', async (t) => {
+  const asked = Promise.withResolvers<void>()
+  const ended: string[] = []
+  const endings = new Map(['/read', '/revoked', '/gone'].map((path) => [path, Promise.withResolvers<void>()]))
+  const pieces = (path: string): AsyncIterableIterator<string> => ({
+    next: async () => ({ done: true, value: undefined }),
+    async return() {
+      ended.push(path)
+      endings.get(path)?.resolve()
+      return { done: true, value: undefined }
+    },
+    [Symbol.asyncIterator]() {
+      return this
+    },
+  })
+  let isRevoked = false
+  const hasHungUp = Promise.withResolvers<void>()
+  const reading = async (path: string) => ({ ...answer('x'), body: pieces(path) })
+  const routes = [
+    at('/read', () => reading('/read'), 'viewer'),
+    at('/revoked', async () => ((isRevoked = true), reading('/revoked')), 'viewer'),
+    at('/gone', async () => (asked.resolve(), await hasHungUp.promise, reading('/gone'))),
+  ]
+  const { app } = appWith(routes, {
+    authenticate: async () => (isRevoked ? refuse('OPERATOR_KEY_REQUIRED') : viewer),
+  })
+  await app.listen({ port: 0, host: '127.0.0.1' })
+  t.after(() => app.close())
+  const { port } = app.server.address() as AddressInfo
+  const get = (path: string) =>
+    http.get({ port, host: '127.0.0.1', path, agent: false }, (response) => response.resume()).on('error', () => {})
+  for (const path of ['/read', '/revoked']) {
+    get(path)
+    await endings.get(path)?.promise
+  }
+  app.server.once('connection', (socket) => socket.once('close', () => hasHungUp.resolve()))
+  const request = get('/gone')
+  await asked.promise
+  request.destroy()
+  await endings.get('/gone')?.promise
+  assert.deepEqual([...new Set(ended)], ['/read', '/revoked', '/gone'])
 })
 
 test('a replica that is behind handles no mutation, also when it fell behind while the body came', async () => {

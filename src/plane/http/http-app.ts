@@ -12,6 +12,7 @@ import type { HttpRequest } from '#platform/http-server.ts'
 import { authorise } from './authorise.ts'
 import { askForBody, headerMistake } from './header-rules.ts'
 import {
+  endWithReply,
   fail,
   notNow,
   principalField,
@@ -183,6 +184,7 @@ const answerCall = async (options: HttpAppOptions, route: Route, request: Fastif
     correlation: request.id,
     evidence: evidenceIn(request.headers),
   })
+  if (outcome.kind === 'answer') endWithReply(outcome, reply)
   // A read may have waited for half a minute: a key that was revoked meanwhile must not get the answer.
   if (route.method === 'GET' && principal.kind === 'operator') {
     await admit(options, route, request, reply)

@@ -121,6 +121,17 @@ export const sendAnswer = (
   )
 }
 
+/**
+ * An answer in pieces ends with its call, however that ends: it may be refused before a piece is read, and a caller may hang up. What
+ * the pieces hold is free then.
+ */
+export const endWithReply = ({ body }: Answer, { raw }: FastifyReply): void => {
+  if (typeof body === 'string' || !isPieces(body)) return
+  const end = (): void => void body[Symbol.asyncIterator]().return?.()
+  if (raw.closed) end()
+  else raw.once('close', end)
+}
+
 const isPieces = (body: object): body is AsyncIterable<string> => Symbol.asyncIterator in body
 
 /** RFC 9110, 13.1.2: a list, compared without regard to `W/`. */

@@ -74,6 +74,35 @@ test('two answers are written at a time, a third caller comes back later, and a 
   await piecesOf(metrics)
 })
 
+test('of ten callers at once two are answered, and who leaves without reading anything makes room', async () => {
+  const metrics = open(fleet(2500))
+  const outcomes = await Promise.all(Array.from({ length: 10 }, () => metrics.text(null)))
+  const answers = outcomes.flatMap((outcome) => ('kind' in outcome ? [] : [outcome]))
+  assert.equal(answers.length, 2)
+  await answers[0]?.return?.()
+  await answers[0]?.return?.()
+  await piecesOf(metrics)
+  assert.ok(isRefusal(await metrics.text(null)), 'one that is returned twice makes room once')
+})
+
+test('who is refused, or meets a fault, takes no room', async () => {
+  let nodes = fleet(10_001)
+  let fault: Error | null = null
+  const all = () => {
+    if (fault !== null) throw fault
+    return nodes
+  }
+  const metrics = openNodeMetrics({ clock: manualClock(noonMs), timers: systemTimers }, { all }, true)
+  for (let asked = 0; asked < 3; asked++) assert.ok(isRefusal(await metrics.text(null)))
+  fault = new Error('broken')
+  for (let asked = 0; asked < 3; asked++) await assert.rejects(metrics.text(null), /broken/)
+  fault = null
+  nodes = fleet(1)
+  await piecesOf(metrics)
+  for await (const piece of await piecesOf(metrics)) assert.ok(piece)
+  await piecesOf(metrics)
+})
+
 test('nothing is shown where metrics of single nodes are off', async () => {
   const refusal = await open(fleet(1), false).text(null)
   assert.ok(isRefusal(refusal))

@@ -91,8 +91,11 @@ export const nodeSeries: readonly NodeSeries[] = [
 ]
 
 export type NodeMetrics = {
-  /** In the text format of Prometheus, piece by piece. Null: every node that has a channel here. */
-  text(shard: Shard | null): Promise<AsyncIterable<string> | Refusal>
+  /**
+   * In the text format of Prometheus, piece by piece. Null: every node that has a channel here. An answer counts against the bound
+   * until it is read to its end or its `return` is called, so an answer that is not read has to be returned.
+   */
+  text(shard: Shard | null): Promise<AsyncIterableIterator<string> | Refusal>
 }
 
 const mostNodes = 10_000
@@ -106,29 +109,62 @@ export const openNodeMetrics = (
   enabled: boolean,
 ): NodeMetrics => {
   let running = 0
+  const nodesIn = async (shard: Shard | null): Promise<readonly (readonly [NodeId, NodeFigures])[]> => {
+    const nodes: (readonly [NodeId, NodeFigures])[] = []
+    let found = 0
+    for (const one of figures.all()) {
+      if (++found % 1000 === 0) await turn(timers)
+      if (shard === null || inShard(shard, one[0])) nodes.push(one)
+    }
+    return nodes
+  }
   return {
     async text(shard) {
       if (!enabled) return refuse('NOT_FOUND', 'metrics of single nodes are off: start the plane with --node-metrics')
       if (running >= mostAtOnce) return { ...refuse('BUSY', 'they are being read already'), retryAfterMs }
-      const nodes: (readonly [NodeId, NodeFigures])[] = []
-      let found = 0
-      for (const one of figures.all()) {
-        if (++found % 1000 === 0) await turn(timers)
-        if (shard === null || inShard(shard, one[0])) nodes.push(one)
+      // In the same turn as the comparison: collecting the nodes takes turns, in which others ask.
+      running++
+      let isAnswered = false
+      try {
+        const nodes = await nodesIn(shard)
+        if (nodes.length > mostNodes) return tooMany(nodes.length, shard)
+        const pieces = inPieces(timers, linesOf(nodes, clock.nowMs()), () => running--)
+        isAnswered = true
+        return pieces
+      } finally {
+        if (!isAnswered) running--
       }
-      if (nodes.length > mostNodes) return tooMany(nodes.length, shard)
-      const lines = linesOf(nodes, clock.nowMs())
-      return (async function* () {
-        running++
-        try {
-          for (const piece of lines) {
-            yield piece
-            await turn(timers)
-          }
-        } finally {
-          running--
-        }
-      })()
+    },
+  }
+}
+
+/** `onEnd`: once, also where nothing was read. That is why it is no generator: one that was not started runs no `finally`. */
+const inPieces = (
+  timers: Pick<Timers, 'soon'>,
+  lines: Generator<string, void, void>,
+  onEnd: () => void,
+): AsyncIterableIterator<string> => {
+  let hasEnded = false
+  const end = (): IteratorReturnResult<undefined> => {
+    if (!hasEnded) onEnd()
+    hasEnded = true
+    return { done: true, value: undefined }
+  }
+  return {
+    async next() {
+      if (hasEnded) return end()
+      await turn(timers)
+      try {
+        const line = lines.next()
+        return line.done === true ? end() : line
+      } catch (error) {
+        end()
+        throw error
+      }
+    },
+    return: async () => end(),
+    [Symbol.asyncIterator]() {
+      return this
     },
   }
 }
