@@ -5,12 +5,15 @@ import { test, type TestContext } from 'node:test'
 import { exitCodes } from '#cli/kit/exit-codes.ts'
 import type { Change } from '#domain/core/change.ts'
 import { isRefusal } from '#domain/core/refusal.ts'
+import { everyNodeSelected } from '#domain/fleet/node-selector.ts'
 import { applyPlan, type PlanParts } from '#plane/plans/apply-plan.ts'
 import { assignNode } from '#plane/fleet/assign-node.ts'
 import { changeProfile } from '#plane/settings/policy-routes.ts'
 import { createVCluster } from '#plane/fleet/change-vclusters.ts'
 import { computePlan, type PlanCore } from '#plane/plans/compute-plan.ts'
+import { planDocument } from '#plane/plans/declare-document.ts'
 import { registerNode } from '#plane/node/operator-node-routes.ts'
+import { documentVersion } from '#wire/plans/document-api.ts'
 import type { PlanApplied, PlanView } from '#wire/plans/plan-api.ts'
 import { operator } from './authority-setup.ts'
 import { setUpCli } from './cli-setup.ts'
@@ -190,4 +193,21 @@ test('a profile that is changed while another change of it is applied stays as i
   const id = await planOf({ kind: 'change-profile', profile: 'gpu-cloud', set: { 'recovery.limit': 2 } })
   assert.deepEqual(await codes(id, () => change(5)), ['PLAN_STALE'])
   assert.equal((await plane.store.get('profile', 'gpu-cloud'))?.value.recovery.limit, 5)
+})
+
+test('beside replicas of the release before no plan is made that they do not know', async (t) => {
+  const plane = await setUpOperatorServer(t)
+  const unfinished = { schema: 3, newest: 4, waitsFor: ['old (0.4.0)'], failure: null }
+  const core = { ...plane, store: { ...plane.store, unfinishedUpgrade: () => unfinished } }
+  await registerNode(plane, { id: 'a', profile: null, macs: [], bmcSerial: null }, operator)
+  const select = everyNodeSelected
+  const planned = (action: Parameters<typeof computePlan>[2]) =>
+    computePlan(core, plane as unknown as PlanParts, action, operator)
+  const drained = await planned({ kind: 'change-nodes', select, change: { verb: 'drain' } })
+  assert.equal(isRefusal(drained) && drained.code, 'UPGRADE_UNFINISHED')
+  const action = { document: { apiVersion: documentVersion }, prune: false } as const
+  const declared = await planDocument(core, plane.authority, action, operator)
+  assert.equal(isRefusal(declared) && declared.code, 'UPGRADE_UNFINISHED')
+  const changed = await planned({ kind: 'change-profile', profile: 'gpu-cloud', set: { 'recovery.limit': 2 } })
+  assert.ok(!isRefusal(changed), 'a plan that they know')
 })

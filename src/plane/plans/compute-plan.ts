@@ -51,6 +51,10 @@ export const computePlan = async (
   action: OtherAction,
   by: Attribution,
 ): Promise<Done<PlanDecided> | Refusal> => {
+  // Replicas of the release before do not know such plans.
+  if (action.kind === 'change-nodes' && core.store.unfinishedUpgrade() !== null) {
+    return refuse('UPGRADE_UNFINISHED', 'nodes are changed by a plan')
+  }
   const id = sortableId(core.clock.nowMs(), core.random)
   return commitDecision(core, async () => {
     const lines = await linesOf(core, reading, action)
