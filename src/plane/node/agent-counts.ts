@@ -95,19 +95,44 @@ export const countsOf = ({ renewal, recovery, endpoint_set, storage }: ReportBod
   return [...found].flat()
 }
 
-/** A node that reports an absurd count must not drown the others in a sum. */
-const mostGrowth = 10_000
+/**
+ * A node that reports an absurd count must not drown the others in a sum. An agent tries at most every few seconds and reports once a
+ * minute; what it tried during a longer outage is counted up to here.
+ */
+const mostGrowth = 100
+/** Of records and of writes of them there may be many in a second. */
+const mostRecordGrowth = 10_000
+
+const mostOf = (counter: AgentCounter | undefined): number => {
+  const isOfRecords =
+    counter === 'observability_dropped_records_total' || counter === 'local_diagnostic_write_failures_total'
+  return isOfRecords ? mostRecordGrowth : mostGrowth
+}
 
 /** What was counted since. A count that is smaller than before is that of a process that lies, and adds nothing. */
 export const growthSince = (before: Counts, now: Counts): Counts => {
   const grown: number[] = []
+  let recoveriesTried = 0
   for (const [place, count] of pairsOf(now)) {
     const at = before.findIndex((value, index) => index % 2 === 0 && value === place)
-    const growth = count - (at < 0 ? 0 : (before[at + 1] ?? 0))
-    if (growth > 0) grown.push(place, Math.min(growth, mostGrowth))
+    const counter = agentSeries[place]?.counter
+    const growth = Math.min(count - (at < 0 ? 0 : (before[at + 1] ?? 0)), mostOf(counter))
+    if (growth <= 0) continue
+    grown.push(place, growth)
+    if (counter === 'recovery_enrollment_attempts_total') recoveriesTried += growth
   }
-  return grown
+  return withSuccessesUpTo(recoveriesTried, grown)
 }
+
+/**
+ * Recoveries that succeeded without being tried would hide, in a sum, those of other nodes that fail. Both are in one report: an agent
+ * that recovers has no channel to report over. Renewals that succeed are not counted.
+ */
+const withSuccessesUpTo = (tried: number, grown: Counts): Counts =>
+  [...pairsOf(grown)].flatMap(([place, growth]) => {
+    if (agentSeries[place]?.counter !== 'recovery_enrollment_success_total') return [place, growth]
+    return tried === 0 ? [] : [place, Math.min(growth, tried)]
+  })
 
 export function* pairsOf(counts: Counts): Generator<readonly [place: number, count: number], void, void> {
   for (let at = 0; at + 1 < counts.length; at += 2) yield [counts[at] ?? 0, counts[at + 1] ?? 0]

@@ -61,18 +61,37 @@ test('words that a node made up are one, and an absurd count does not drown the 
         ...storage,
         diagnostic_write_failures: { ENOSPC: 2, EMADEUP: 1, EWORSE: 1 },
         dropped_records: [
-          { source: 'log', reason: 'too_many', count: 4 },
+          { source: 'log', reason: 'too_many', count: 4000 },
           { source: 'x', reason: 'y', count: 1 },
         ],
       },
     }),
   )
   assert.deepEqual(grown, [
-    'cert_renewal_attempts_total 10000',
+    'cert_renewal_attempts_total 100',
     'local_diagnostic_write_failures_total ENOSPC 2',
     'local_diagnostic_write_failures_total other 2',
-    'observability_dropped_records_total log too_many 4',
+    'observability_dropped_records_total log too_many 4000',
     'observability_dropped_records_total other other 1',
+  ])
+})
+
+test('no more recoveries succeed than were tried since the report before', () => {
+  const { figures, grown } = setUp()
+  const recovering = (number: number, tried: number, successes: number): ReportBody => {
+    const report = reportOf('a', number)
+    const attempts = { ...report.recovery.attempts, cert_expired: tried }
+    return { ...report, recovery: { ...report.recovery, attempts, successes } }
+  }
+  figures.reported(node, recovering(1, 0, 50))
+  assert.deepEqual(grown, [])
+  figures.reported(node, recovering(2, 3, 60))
+  figures.reported(node, recovering(3, 5, 61))
+  assert.deepEqual(grown.toSorted(), [
+    'recovery_enrollment_attempts_total cert_expired 2',
+    'recovery_enrollment_attempts_total cert_expired 3',
+    'recovery_enrollment_success_total 1',
+    'recovery_enrollment_success_total 3',
   ])
 })
 
