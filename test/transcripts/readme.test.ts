@@ -88,6 +88,7 @@ test('a block of the README that nobody runs is found', () => {
   )
   assert.deepEqual(rest, [])
   assert.deepEqual(step, {
+    page: 'README.md',
     line: 5,
     host: 'plane',
     terminal: null,
