@@ -50,7 +50,7 @@ test('a plane that is called localhost makes no bundle for another machine, and 
   ]) {
     const warned = await muster(...words)
     assert.equal(warned.code, 0, warned.stderr)
-    assert.match(warned.stderr, /warning: https:\/\/localhost:\d+ is this machine/)
+    assert.match(warned.stderr, /warning: https:\/\/localhost:\d+ means this machine itself/)
   }
 })
 
