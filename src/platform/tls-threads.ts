@@ -111,6 +111,8 @@ export const openTlsThreads = (parts: TlsThreadsParts): TlsThreads => {
         setProxiedCaller(socket, message[2] ?? socket.remoteAddress)
         return begin(thread, id, socket)
       case 'no header':
+        // Its end may have come in the same message, and is not another refusal.
+        awaited.delete(socket)
         balancers?.refused(message[2], socket.remoteAddress, message[3])
         return void socket.destroy()
       case 'secured':

@@ -145,9 +145,13 @@ test('a health check of a balancer does no harm', async (t) => {
   connect(t).socket.end(proxyHeader('192.0.2.7').subarray(0, 20))
   const rude = connect(t)
   await new Promise((resolve) => rude.socket.write(proxyHeader('192.0.2.7').subarray(0, 20), resolve))
-  await eventually('them to be counted', async () => (await refusals('unread')) - before === 2)
+  const counted = (count: number) => async (): Promise<true> => {
+    assert.equal((await refusals('unread')) - before, count)
+    return true
+  }
+  await eventually('them to be counted', counted(2))
   rude.socket.resetAndDestroy()
-  await eventually('it to be counted', async () => (await refusals('unread')) - before === 3)
+  await eventually('it to be counted', counted(3))
   const ruder = connect(t)
   await new Promise((resolve) => ruder.socket.once('connect', resolve))
   ruder.socket.resetAndDestroy()
