@@ -47,8 +47,12 @@ const pack = async (wanted: Omit<NodeBinary, 'file'>, folder: string): Promise<v
     if (!found.equals(digestOf(wanted.integrity)))
       throw new Error(`${specification} is not the one that package-lock.json names`)
     await run('tar', ['-xzf', archive, 'package/bin/node'], scratch)
-    // In one step: what is cut short leaves nothing that looks complete.
-    fs.renameSync(path.join(scratch, 'package'), folder)
+    // In one step: what is cut short leaves nothing that looks complete. Another build may have got the same meanwhile.
+    try {
+      fs.renameSync(path.join(scratch, 'package'), folder)
+    } catch (error) {
+      if (!fs.existsSync(path.join(folder, 'bin/node'))) throw error
+    }
   } finally {
     fs.rmSync(scratch, { recursive: true, force: true })
   }
