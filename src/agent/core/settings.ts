@@ -2,7 +2,7 @@
 
 import { keyTypes } from '#domain/core/profile.ts'
 import type { Values } from '#platform/given-settings.ts'
-import { logFormats } from '#platform/log-text.ts'
+import { logSettings } from '#platform/log-settings.ts'
 import { choiceSetting, listSetting, pathSetting, textSetting, type Setting } from '#platform/setting.ts'
 import { parseDuration } from '#wire/core/duration.ts'
 import { nodeIdShape } from '#wire/core/shapes.ts'
@@ -10,8 +10,6 @@ import { nodeIdShape } from '#wire/core/shapes.ts'
 export const usualAgentFile = '/etc/muster/agent-run.toml'
 const defaultJoinFile = '/etc/muster/join'
 export const defaultStateFolder = '/var/lib/muster-agent'
-
-const logLevels = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const
 
 /** Metrics are served on loopback only: every host on the network could read them otherwise. */
 const loopback = (text: string): { readonly host: string; readonly port: number } | null => {
@@ -179,19 +177,7 @@ export const agentSettings = {
     unset: '/etc/muster/agent.toml',
     change: 'Where the agent was started by hand, with a bound of its own.',
   }),
-  logLevel: choiceSetting(logLevels, 'info', {
-    value: 'level',
-    variable: 'MUSTER_LOG_LEVEL',
-    meaning: 'Least level that is logged',
-    change: 'To `debug` while you look for a fault.',
-  }),
-  log: choiceSetting(logFormats, 'auto', {
-    value: 'format',
-    variable: 'MUSTER_LOG',
-    meaning: 'How the log is written: `auto` is text on a terminal and JSON elsewhere',
-    change:
-      'To `json` where a program reads what a terminal shows, to `text` where a person reads what a pipe carries.',
-  }),
+  ...logSettings,
 }
 
 export type AgentValues = Values<typeof agentSettings>

@@ -1,11 +1,9 @@
 // Every setting of `muster agent helper`: what it takes, what it means and when to change it. docs/SETTINGS.md is made from this. There is
 // no file for them: agent.toml bounds what it does, and a helper of 0.4 would refuse all of one with a table that it does not know.
 
-import { logFormats } from '#platform/log-text.ts'
-import { choiceSetting, pathSetting, textSetting } from '#platform/setting.ts'
+import { logSettings } from '#platform/log-settings.ts'
+import { pathSetting, textSetting } from '#platform/setting.ts'
 import { defaultAgentToml } from './agent-toml.ts'
-
-const logLevels = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const
 
 export const helperSettings = {
   config: pathSetting(defaultAgentToml, {
@@ -39,17 +37,5 @@ export const helperSettings = {
     unset: 'as root /var/lib/muster-agent-helper, else beside the socket',
     change: 'To run one by hand.',
   }),
-  logLevel: choiceSetting(logLevels, 'info', {
-    value: 'level',
-    variable: 'MUSTER_LOG_LEVEL',
-    meaning: 'Least level that is logged',
-    change: 'To `debug` while you look for a fault.',
-  }),
-  log: choiceSetting(logFormats, 'auto', {
-    value: 'format',
-    variable: 'MUSTER_LOG',
-    meaning: 'How the log is written: `auto` is text on a terminal and JSON elsewhere',
-    change:
-      'To `json` where a program reads what a terminal shows, to `text` where a person reads what a pipe carries.',
-  }),
+  ...logSettings,
 }

@@ -2,7 +2,7 @@
 
 import type { Network } from '#platform/ip-address.ts'
 import { isIP } from '#platform/resolve-name.ts'
-import { logFormats } from '#platform/log-text.ts'
+import { logSettings } from '#platform/log-settings.ts'
 import {
   choiceSetting,
   listSetting,
@@ -19,8 +19,6 @@ import { balancerNetwork } from './proxy-from.ts'
 export type ListenAddress = { readonly host: string; readonly port: number }
 
 export const usualPlaneFile = '/etc/muster/plane.toml'
-
-const logLevels = ['trace', 'debug', 'info', 'warn', 'error', 'silent'] as const
 
 const stores = ['sqlite', 'postgres'] as const
 
@@ -267,17 +265,5 @@ export const planeSettings = {
     meaning: 'Metrics of single nodes at GET /metrics/nodes, in shards',
     change: 'Where a Prometheus should have the figures of each node and cannot scrape the hosts.',
   }),
-  logLevel: choiceSetting(logLevels, 'info', {
-    value: 'level',
-    variable: 'MUSTER_LOG_LEVEL',
-    meaning: 'Least level that is logged',
-    change: 'To `debug` while you look for a fault.',
-  }),
-  log: choiceSetting(logFormats, 'auto', {
-    value: 'format',
-    variable: 'MUSTER_LOG',
-    meaning: 'How the log is written: `auto` is text on a terminal and JSON elsewhere',
-    change:
-      'To `json` where a program reads what a terminal shows, to `text` where a person reads what a pipe carries.',
-  }),
+  ...logSettings,
 }
