@@ -1,5 +1,6 @@
-// Minutes pass in a moment: `sleep` of more than a few seconds moves the clocks of every process of the transcript instead, the wall clock
-// and the monotonic one, as a machine does that was suspended.
+// Minutes pass in a moment: `sleep` of more than a few seconds moves the clocks of every `muster` of the transcript instead, the wall clock
+// and the monotonic one, as a machine does that was suspended. The shells keep the real time: what a shell has started shares a semaphore
+// of libfaketime with it, which the end of one of them takes away from the others, and then the others fail.
 
 import * as fs from 'node:fs'
 import * as path from 'node:path'
@@ -7,8 +8,15 @@ import * as path from 'node:path'
 const longestRealSeconds = 5
 const stepSeconds = 310
 
-/** The environment of commands to which this happens; `library`: libfaketime. */
-export const shortSleeps = (folder: string, library: string): Readonly<Record<string, string>> => {
+export type ShortSleeps = {
+  /** What is `./muster` then. */
+  readonly command: string
+  /** Of the shells. */
+  readonly environment: Readonly<Record<string, string>>
+}
+
+/** `command`: to which this happens; `library`: libfaketime. */
+export const shortSleeps = (folder: string, command: string, library: string): ShortSleeps => {
   const clock = path.join(folder, 'clock')
   fs.writeFileSync(clock, '+0\n')
   // Processes read the clock every second, and what they do every five minutes has its turn each time.
@@ -23,13 +31,17 @@ while [ "$left" -gt 0 ]; do
 done
 `
   fs.writeFileSync(path.join(folder, 'sleep'), script, { mode: 0o755 })
+  const faked = path.join(folder, 'muster')
+  fs.writeFileSync(faked, `#!/bin/sh\nexport LD_PRELOAD='${library}'\nexec '${command}' "$@"\n`, { mode: 0o755 })
   return {
-    PATH: `${folder}:${process.env['PATH'] ?? ''}`,
-    LD_PRELOAD: library,
-    FAKETIME_TIMESTAMP_FILE: clock,
-    FAKETIME_CACHE_DURATION: '1',
-    FAKETIME_DONT_RESET: '1',
-    // File times stay real: a faked stat would make fresh files look old.
-    NO_FAKE_STAT: '1',
+    command: faked,
+    environment: {
+      PATH: `${folder}:${process.env['PATH'] ?? ''}`,
+      FAKETIME_TIMESTAMP_FILE: clock,
+      FAKETIME_CACHE_DURATION: '1',
+      FAKETIME_DONT_RESET: '1',
+      // File times stay real: a faked stat would make fresh files look old.
+      NO_FAKE_STAT: '1',
+    },
   }
 }
