@@ -32,6 +32,8 @@ export const features = [
   'recovery',
   'revocation',
   'settings',
+  'tasks',
+  'workers',
 ] as const
 
 /**
@@ -68,6 +70,8 @@ export const mayKnow: Readonly<Record<string, Row>> = {
   'domain/recovery': { domain: ['core', 'identity'] },
   'domain/revocation': { domain: ['alerts', 'core', 'programs', 'recovery'] },
   'domain/settings': { domain: ['core', 'fleet', 'programs'] },
+  'domain/tasks': {},
+  'domain/workers': {},
 
   // What crosses the network, and what operators are shown of the domain.
   'wire/core': { domain: ['continuity', 'core'] },
@@ -91,6 +95,8 @@ export const mayKnow: Readonly<Record<string, Row>> = {
   'wire/recovery': { domain: ['core', 'recovery'], wire: ['core', 'enrollment', 'identity'] },
   'wire/revocation': { domain: ['revocation'], wire: ['core'] },
   'wire/settings': { domain: ['core', 'fleet'], wire: ['core', 'fleet', 'programs'] },
+  'wire/tasks': {},
+  'wire/workers': {},
   // Every call there is.
   wire: {
     wire: [
@@ -247,6 +253,8 @@ export const mayKnow: Readonly<Record<string, Row>> = {
     plane: [...types('authority'), 'core', 'http', 'store/contract'],
     wire: ['core', 'settings'],
   },
+  'plane/tasks': {},
+  'plane/workers': {},
 
   // The plane: what stands on features.
   'plane/cut-off': { domain: ['alerts', 'ca', 'core'], plane: ['alerts', 'core', 'store/contract'] },
@@ -380,6 +388,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
   },
   'agent/fleet': { agent: ['core', 'diagnostics'], domain: ['fleet'], wire: ['channel', 'fleet', 'node'] },
   'agent/helper': { agent: ['programs'], wire: ['core', 'programs'] },
+  'agent/helper/tasks': {},
   'agent/identity': {
     agent: ['core', 'diagnostics', 'enrollment', 'link', 'recovery', 'state'],
     domain: ['core'],
@@ -391,6 +400,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
     domain: ['core'],
     wire: ['programs'],
   },
+  'agent/tasks': {},
   'agent/recovery': {
     agent: ['core', 'diagnostics', 'enrollment', 'link', 'state'],
     domain: ['core'],
@@ -457,6 +467,8 @@ export const mayKnow: Readonly<Record<string, Row>> = {
   'cli/programs': { cli: ['kit'], wire: ['programs'] },
   'cli/revocation': { cli: ['kit'], domain: ['core'], wire: ['revocation'] },
   'cli/settings': { cli: ['identity', 'kit', 'plans'], wire: ['core', 'enrollment', 'identity', 'settings'] },
+  'cli/tasks': {},
+  'cli/workers': {},
   'cli/node/bundle': {},
   'cli/agent': {
     agent: [

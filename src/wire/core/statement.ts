@@ -1,5 +1,6 @@
 // Statements of the plane: short, signed, and verified by a receiver that pinned the key. They are challenges (which also carry
-// the time to a machine whose clock may be wrong by years), counters, sightings of the journal, and claims to other domains.
+// the time to a machine whose clock may be wrong by years), counters, sightings of the journal, claims to other domains, tasks, and
+// the signers of tasks.
 //
 //     <kind>1.<base64url of canonical JSON>.<base64url of the signature over everything before the last dot>
 
@@ -9,6 +10,7 @@ import { Value } from 'typebox/value'
 import { Claims, longestClaims } from './claims.ts'
 import { closed } from './shapes.ts'
 import { unfitText } from './strict-json.ts'
+import { longestTaskEnvelope, longestVerifiers, TaskEnvelope, Verifiers } from './task-statements.ts'
 
 const short = Type.String({ maxLength: 256 })
 const whole = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })
@@ -49,6 +51,8 @@ const shapes = {
   counter: Counter,
   sighting: Sighting,
   claims: Claims,
+  task: TaskEnvelope,
+  verifiers: Verifiers,
 } as const satisfies Record<string, TSchema>
 export type StatementKind = keyof typeof shapes
 export type StatementOf<K extends StatementKind> = Static<(typeof shapes)[K]>
@@ -60,6 +64,8 @@ const longest = {
   counter: longestStatement,
   sighting: longestSighting,
   claims: longestClaims,
+  task: longestTaskEnvelope,
+  verifiers: longestVerifiers,
 } as const
 
 /** `sign` gets the bytes that `parseStatement` hands out as `signed`. */

@@ -183,4 +183,7 @@ export const migrations: readonly string[] = [
 
   // 0.5.0
   `-- No document is written anew: what a row of before lacks is read as older-rows.ts has it.`,
+
+  // 0.6.0
+  `-- Signed tasks (docs/decisions/tasks.md).`,
 ]

@@ -182,6 +182,9 @@ export const migrations: readonly string[] = [
    UPDATE node SET doc = json_set(doc, '$.scrapeAddress', json('null')) WHERE json_valid(doc);
    UPDATE profile SET doc = json_set(doc, '$.deletedAtMs', json('null')) WHERE json_valid(doc);
    UPDATE operator_key SET doc = json_set(doc, '$.expiresAtMs', json('null')) WHERE json_valid(doc);`,
+
+  // 0.6.0
+  `-- Signed tasks (docs/decisions/tasks.md).`,
 ]
 
 export const newestSchema = migrations.length
