@@ -48,7 +48,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
   // The language of the domain, and its two aggregates: the rows there are, and the values of the whole domain.
   'domain/core': {},
   'domain/core/change.ts': {
-    domain: types('alerts', 'ca', 'federation', 'fleet', 'identity', 'plans', 'programs', 'revocation'),
+    domain: types('alerts', 'ca', 'federation', 'fleet', 'identity', 'plans', 'programs', 'revocation', 'tasks'),
   },
   'domain/core/profile.ts': { domain: types('programs') },
   'domain/core/domain-settings.ts': { domain: types('continuity', 'fleet', 'identity') },
@@ -65,12 +65,12 @@ export const mayKnow: Readonly<Record<string, Row>> = {
   'domain/network': { domain: ['core', 'fleet'] },
   'domain/node': { domain: ['core', 'fleet', 'recovery'] },
   'domain/operators': { domain: ['core'] },
-  'domain/plans': { domain: ['ca', 'core', 'fleet', 'settings'] },
+  'domain/plans': { domain: ['ca', 'core', 'fleet', 'settings', 'tasks'] },
   'domain/programs': { domain: ['core', 'identity'] },
   'domain/recovery': { domain: ['core', 'identity'] },
   'domain/revocation': { domain: ['alerts', 'core', 'programs', 'recovery'] },
   'domain/settings': { domain: ['core', 'fleet', 'programs'] },
-  'domain/tasks': {},
+  'domain/tasks': { domain: ['core'] },
   'domain/workers': {},
 
   // What crosses the network, and what operators are shown of the domain.
@@ -95,7 +95,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
   'wire/recovery': { domain: ['core', 'recovery'], wire: ['core', 'enrollment', 'identity'] },
   'wire/revocation': { domain: ['revocation'], wire: ['core'] },
   'wire/settings': { domain: ['core', 'fleet'], wire: ['core', 'fleet', 'programs'] },
-  'wire/tasks': {},
+  'wire/tasks': { domain: ['tasks'], wire: ['core'] },
   'wire/workers': {},
   // Every call there is.
   wire: {
@@ -116,6 +116,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
       'recovery',
       'revocation',
       'settings',
+      'tasks',
     ],
   },
 
@@ -235,6 +236,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
       'revocation',
       'settings',
       'store/contract',
+      ...types('tasks'),
     ],
     wire: ['fleet', 'plans', 'revocation'],
   },
@@ -253,7 +255,11 @@ export const mayKnow: Readonly<Record<string, Row>> = {
     plane: [...types('authority'), 'core', 'http', 'store/contract'],
     wire: ['core', 'settings'],
   },
-  'plane/tasks': {},
+  'plane/tasks': {
+    domain: ['core', 'tasks'],
+    plane: [...types('authority'), 'core', 'http', 'keys'],
+    wire: ['core', 'tasks'],
+  },
   'plane/workers': {},
 
   // The plane: what stands on features.
@@ -316,7 +322,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
     ],
   },
   'plane/boot': {
-    domain: ['continuity', 'core', 'identity', 'operators'],
+    domain: ['continuity', 'core', 'identity', 'operators', 'programs'],
     plane: [
       'alerts',
       'authn',
@@ -347,11 +353,12 @@ export const mayKnow: Readonly<Record<string, Row>> = {
       'revocation',
       'settings',
       'store/contract',
+      'tasks',
     ],
     wire: ['.', 'core', 'operators'],
   },
   plane: {
-    domain: ['core', 'programs'],
+    domain: ['core'],
     plane: [
       'alerts',
       'authn',
@@ -467,7 +474,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
   'cli/programs': { cli: ['kit'], wire: ['programs'] },
   'cli/revocation': { cli: ['kit'], domain: ['core'], wire: ['revocation'] },
   'cli/settings': { cli: ['identity', 'kit', 'plans'], wire: ['core', 'enrollment', 'identity', 'settings'] },
-  'cli/tasks': {},
+  'cli/tasks': { cli: ['kit', 'plans'], wire: ['tasks'] },
   'cli/workers': {},
   'cli/node/bundle': {},
   'cli/agent': {
@@ -492,7 +499,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
     ],
     cli: ['kit'],
     domain: ['programs', 'recovery'],
-    wire: ['recovery'],
+    wire: ['core', 'recovery'],
   },
   'cli/plane': {
     cli: ['kit'],
@@ -546,6 +553,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
       'revocation',
       'settings',
       'store',
+      'tasks',
       'top',
     ],
   },

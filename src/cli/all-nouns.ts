@@ -44,6 +44,11 @@ export const allNouns: readonly Noun[] = [
     load: async () => (await import('./programs/program.ts')).declareProgram,
   },
   {
+    name: 'signer',
+    summary: 'The keys that sign tasks',
+    load: async () => (await import('./tasks/signer.ts')).declareSigner,
+  },
+  {
     name: 'plan',
     summary: 'Plans: what a command would do',
     load: async () => (await import('./plans/plan.ts')).declarePlan,

@@ -1,8 +1,6 @@
 // A plane, from its configuration to its end. Everything real is made here and in foundation/foundation.ts, and nowhere else.
 
 import { cutOffKey } from '#domain/core/cut-off.ts'
-import { bareName } from '#domain/programs/name-claim.ts'
-import type { ServedClaim } from '#domain/programs/served-names.ts'
 import { openLog } from '#platform/log.ts'
 import { pathExists } from '#platform/paths.ts'
 import { processName, openFileLimit, musterVersion } from '#platform/this-process.ts'
@@ -40,7 +38,7 @@ import type { OperatorListener } from '#plane/http/operator-listener.ts'
 import { openOperatorServer } from '#plane/boot/operator-server.ts'
 import { soleSocket, takeSocket } from '#plane/foundation/operator-socket.ts'
 import { openRecoveryServer } from '#plane/boot/recovery-server.ts'
-import { notReady, readyBut } from '#plane/boot/readiness.ts'
+import { keptWarning, notReady, readyBut } from '#plane/boot/readiness.ts'
 import { endFirstStart } from '#plane/foundation/first-start.ts'
 import { openPlaneNames } from '#plane/settings/plane-names.ts'
 import { openStatusServer } from '#plane/boot/status-server.ts'
@@ -64,15 +62,6 @@ export type PlaneReady = {
 }
 
 const drainWithinMs = 5000
-
-const keptWarning = (kept: readonly ServedClaim[]): readonly string[] => {
-  const hosts = kept.map(({ name }) => bareName(name)).join(', ')
-  return kept.length === 0
-    ? []
-    : [
-        `names of before stay in the certificates until every node has the new address (muster domain names list): ${hosts}`,
-      ]
-}
 
 /** Resolves when `stop` has been asked for and everything acknowledged is on disk. */
 export const runPlane = async (
@@ -168,6 +157,7 @@ const openPlane = async (config: PlaneConfig, laid: LaidFoundation) => {
     recovery,
     programs,
     settings,
+    custody,
     agentFolders: config.agentFolders,
     urls,
     lived,
@@ -256,6 +246,7 @@ const openPlane = async (config: PlaneConfig, laid: LaidFoundation) => {
         settings,
         urls,
         planeNames,
+        taskSigners: nodeServer.taskSigners,
         agentFiles,
         recoverability,
         correlation,

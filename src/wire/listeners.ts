@@ -30,6 +30,8 @@ import { recoveryApi } from '#wire/recovery/recovery-api.ts'
 import { receiptApi } from '#wire/revocation/receipt-api.ts'
 import { planeNamesApi } from '#wire/settings/names-api.ts'
 import { settingsApi } from '#wire/settings/settings-api.ts'
+import { signerApi } from '#wire/tasks/signer-api.ts'
+import { taskVerifiersApi } from '#wire/tasks/task-verifiers-api.ts'
 
 export type DescribedListener = {
   readonly name: string
@@ -51,7 +53,16 @@ export const nodeListener: DescribedListener = {
   name: 'node plane',
   description: 'What agents call, over TLS with a client certificate',
   server: { url: 'https://{host}:8443', description: 'The node listener: --node-listen', variables: host },
-  endpoints: all(enrollApi, challengeApi, identityApi, programsApi, claimApi, bundleApi, agentDownloadApi),
+  endpoints: all(
+    enrollApi,
+    challengeApi,
+    identityApi,
+    programsApi,
+    taskVerifiersApi,
+    claimApi,
+    bundleApi,
+    agentDownloadApi,
+  ),
 }
 
 export const recoveryListener: DescribedListener = {
@@ -82,6 +93,7 @@ export const operatorListener: DescribedListener = {
     caApi,
     certificateStatusApi,
     issuanceApi,
+    signerApi,
     planApi,
     documentApi,
     hardwareApi,

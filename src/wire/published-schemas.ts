@@ -89,6 +89,8 @@ import {
 } from '#wire/recovery/recovery-api.ts'
 import { ReceiptListAnswer, ReceiptView } from '#wire/revocation/receipt-api.ts'
 import { CreateProfileRequest, DomainView, ProfileListAnswer, ProfileView } from '#wire/settings/settings-api.ts'
+import { RotateSignerRequest, SignerListAnswer, SignerView, WithdrawSignerRequest } from '#wire/tasks/signer-api.ts'
+import { TaskVerifiersAnswer, TaskVerifiersRequest } from '#wire/tasks/task-verifiers-api.ts'
 
 export const publishedSchemas = {
   AcknowledgeRequest,
@@ -196,4 +198,10 @@ export const publishedSchemas = {
   ProgramRequest,
   ProgramResponse,
   ProgramView,
+  RotateSignerRequest,
+  SignerListAnswer,
+  SignerView,
+  TaskVerifiersAnswer,
+  TaskVerifiersRequest,
+  WithdrawSignerRequest,
 }

@@ -100,6 +100,21 @@ export const fleetRows: readonly Write[] = [
       removedAtMs: null,
     },
   },
+  {
+    put: 'task-signers',
+    value: {
+      number: atMs,
+      signers: [
+        {
+          key: '1'.repeat(40),
+          spki: 'MCowBQYDK2VwAyEA',
+          version: 1,
+          firstNumber: atMs,
+          state: { kind: 'signing', sinceMs: atMs },
+        },
+      ],
+    },
+  },
 ]
 
 export const keyOf = (write: Write): string => (tableShapes[write.put].key as (value: unknown) => string)(write.value)

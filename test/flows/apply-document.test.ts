@@ -207,6 +207,7 @@ test('a node that comes under a profile meanwhile keeps it, and the rest of the 
     peers: plane.peers,
     receipts: plane.receipts,
     planeNames: plane.planeNames,
+    taskSigners: plane.taskSigners,
   }
   const done = await applyPlan({ ...plane, store }, parts, planned.plan.id, operator)
   assert.equal(done.kind === 'refused' && done.code, 'PROFILE_IN_USE')

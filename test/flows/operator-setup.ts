@@ -16,6 +16,7 @@ import type { OpenChannels, OpenSession } from '#plane/core/open-channels.ts'
 import type { Authority } from '#plane/authority/authority.ts'
 import { sealingKeyOf } from '#plane/keys/seal.ts'
 import { openServedNames } from '#plane/authority/served-names.ts'
+import { openTaskSigners, type TaskSignersHere } from '#plane/tasks/task-signers.ts'
 import { openPlaneNames, type PlaneNames } from '#plane/settings/plane-names.ts'
 import { openAgentFiles } from '#plane/enrollment/agent-files.ts'
 import { openReceipts, type Receipts } from '#plane/revocation/receipts.ts'
@@ -46,6 +47,7 @@ export type OperatorSetup = Setup & {
   readonly peers: ConfirmingPeers
   readonly receipts: Receipts
   readonly planeNames: PlaneNames
+  readonly taskSigners: TaskSignersHere
   /** What keeps the plane from being ready. */
   readonly unready: string[]
   readonly keyBook: KeyBook
@@ -105,6 +107,8 @@ export const setUpOperatorServer = async (t: TestContext): Promise<OperatorSetup
   })
   await names.look()
   const planeNames = openPlaneNames(core, { names, urls })
+  const settings = await settingsNow(store, feed)
+  const taskSigners = await openTaskSigners(core, { custody: await base.custody(), settings })
   let calls = 0
   const listener = await openOperatorServer(
     core,
@@ -134,6 +138,7 @@ export const setUpOperatorServer = async (t: TestContext): Promise<OperatorSetup
       alerts,
       urls,
       planeNames,
+      taskSigners,
       recovery: { roots: () => ['recovery root'], statementKeys: () => ['statement key'] },
       recoverability: recoverabilityCounts(store, clock, timers),
 
@@ -143,7 +148,7 @@ export const setUpOperatorServer = async (t: TestContext): Promise<OperatorSetup
       turnedAway: noneTurnedAway,
       unready: () => unready,
       clockWarnings: () => [],
-      settings: await settingsNow(store, feed),
+      settings,
     },
     {
       socket: path.join(folder, 'run', 'operator.sock'),
@@ -172,6 +177,7 @@ export const setUpOperatorServer = async (t: TestContext): Promise<OperatorSetup
     peers,
     receipts,
     planeNames,
+    taskSigners,
     unready,
     keyBook,
     keySeal,

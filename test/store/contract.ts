@@ -603,6 +603,7 @@ export const storeContract = (name: string, openEmpty: () => Promise<StoreUnderT
           capabilities: null,
           overlay: null,
           outputs: null,
+          taskVerifiers: null,
         }
         assert.deepEqual(await store.observation('n1'), nothing)
         store.observe('n1', { lastSeenMs: 5, agentVersion: '1' })
@@ -618,13 +619,42 @@ export const storeContract = (name: string, openEmpty: () => Promise<StoreUnderT
         assert.equal(await store.rehearsedAtMs('n1'), 7)
       })
 
+      test('nodes that are not revoked are counted by the number of task verifiers they have reported', async () => {
+        for (const [id, changes] of [
+          ['n1', {}],
+          ['n2', {}],
+          ['n3', revoked],
+        ] as const)
+          await committed(store, newNode(id, changes))
+        for (const [node, taskVerifiers] of [
+          ['n1', 7],
+          ['n2', 7],
+          ['n3', 7],
+          ['n1', 8],
+        ] as const)
+          store.observe(node, { taskVerifiers })
+        store = await under.reopen()
+        assert.deepEqual([...(await store.countTaskVerifiers())].sort(), [
+          [7, 1],
+          [8, 1],
+        ])
+        assert.equal((await store.observation('n1')).taskVerifiers, 8)
+      })
+
       test('survive an orderly close, and leave no entry', async () => {
         const evidence = evidenceOf('n1', { machine: 'f'.repeat(64) })
         store.observe('n1', { lastSeenMs: 5, source: '10.0.0.1', evidence })
         store = await under.reopen()
         store.observe('n1', { configRevision: 3 })
         const seen = { lastSeenMs: 5, agentVersion: null, source: '10.0.0.1', configRevision: 3 }
-        const others = { report: null, rehearsedAtMs: null, capabilities: null, overlay: null, outputs: null }
+        const others = {
+          report: null,
+          rehearsedAtMs: null,
+          capabilities: null,
+          overlay: null,
+          outputs: null,
+          taskVerifiers: null,
+        }
         assert.deepEqual(await store.observation('n1'), { ...seen, ...others, evidence })
         assert.equal((await store.journal.read(everything)).length, 0)
       })

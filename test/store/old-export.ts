@@ -9,10 +9,10 @@ import { openStoppedStore } from '#plane/store/copy/source.ts'
 import { countStored, storedRecords } from '#plane/store/copy/stored-records.ts'
 import type { PlaneConfig } from '#plane/config/config.ts'
 
-/** Outputs are of 0.4. */
+/** Outputs are of 0.4, verifiers of 0.6. */
 const asBefore = (stored: StoreRecord): StoreRecord => {
   if (stored.kind !== 'observation') return stored
-  const { outputs: _later, ...record } = stored.record
+  const { outputs: _later, task_verifiers: _last, ...record } = stored.record
   return { kind: 'observation', record }
 }
 

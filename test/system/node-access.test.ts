@@ -24,6 +24,7 @@ test('only enrollment, the challenge before it, the bundle, and what another dom
       'GET /v1/nodes/:id/channel node-itself',
       'POST /v1/nodes/:id/programs/:output node-itself',
       'GET /v1/nodes/:id/program-lists node-itself',
+      'POST /v1/nodes/:id/task-verifiers node-itself',
       'POST /v1/claims anyone',
       'GET /v1/bundle anyone',
       'GET /v1/agent/:digest machine',

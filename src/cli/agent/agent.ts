@@ -8,6 +8,9 @@ import { configOption, settingOptions } from '#cli/kit/setting-options.ts'
 import { lists, noun, loads, verb } from '#cli/kit/verb.ts'
 import { outputFileNames } from '#domain/programs/output.ts'
 
+/** Where the helper finds them unless agent.toml says otherwise. */
+const usualStatementKeys = '/etc/muster/statement-keys.pem'
+
 export const declareAgent = (agent: Command, cli: Cli): void => {
   noun(agent, [
     ['muster agent run --state ./n1 --join-file join', ''],
@@ -71,6 +74,14 @@ export const declareAgent = (agent: Command, cli: Cli): void => {
     .option('--check-config', 'say what is set and what is wrong with it, and start nothing')
     .option('--print-unit', 'print what its systemd unit needs on this host, and end')
   loads(cli, helper, async () => (await import('./agent-privileged.ts')).agentHelper)
+
+  const trust = verb(agent, 'trust', 'Lay down, as root, the keys that this host trusts for tasks', [
+    ['muster ca bundle --statements > statement-keys.pem', 'where the plane can be reached'],
+    ['sudo muster agent trust --statements statement-keys.pem', 'on the host; the helper pins them from there'],
+  ])
+    .option('--statements <file>', 'the public keys of muster ca bundle --statements (- for standard input)')
+    .addOption(new Option('--to <file>', 'where agent.toml says that they are').default(usualStatementKeys))
+  loads(cli, trust, async () => (await import('./agent-trust.ts')).agentTrust)
 
   const hardware = verb(agent, 'read-hardware', 'Print what this machine would be recognised by', [
     ['sudo muster agent read-hardware --out /run/muster-hardware.json', 'serial numbers are for root only'],

@@ -41,9 +41,11 @@ export const declareCa = (ca: Command, cli: Cli): void => {
     ['muster ca bundle > roots.pem', ''],
     ['muster ca bundle --join > /etc/muster/join', 'into the image of machines that join by their hardware'],
     ['muster ca bundle --programs > programs.pem', 'for those who verify programs, and no node'],
+    ['muster ca bundle --statements > statement-keys.pem', 'for muster agent trust, on hosts that take tasks'],
   ])
     .option('--join', 'print a join string without a secret instead, for machines that join by their hardware')
     .option('--programs', 'print the roots of programs instead')
+    .option('--statements', 'print the public keys that sign statements instead')
   performs(cli, bundle, caBundle)
 
   const crl = verb(
@@ -178,7 +180,11 @@ const caRequest = async (cli: Cli, options: GlobalOptions): Promise<void> => {
   print.note('next: where the root key is: muster ca sign --root-key FILE --root-cert FILE --request FILE')
 }
 
-type BundleOptions = GlobalOptions & { readonly join?: boolean; readonly programs?: boolean }
+type BundleOptions = GlobalOptions & {
+  readonly join?: boolean
+  readonly programs?: boolean
+  readonly statements?: boolean
+}
 
 const caBundle = async (cli: Cli, options: BundleOptions): Promise<void> => {
   const answer = await connect(cli, options).ask(caApi.bundle)
@@ -187,6 +193,11 @@ const caBundle = async (cli: Cli, options: BundleOptions): Promise<void> => {
     const { programs = [] } = answer
     if (programs.length === 0) throw noProgramsYet()
     return print.answer({ roots: programs }, () => programs.flatMap(pemLines))
+  }
+  if (options.statements === true) {
+    const { statement_keys: keys = [] } = answer
+    if (keys.length === 0) throw usageFailure('The plane does not say its statement keys.', 'It needs a plane of 0.6')
+    return print.answer({ statement_keys: keys }, () => keys.flatMap(pemLines))
   }
   print.answer(answer, () => (options.join === true ? [printable(answer.join)] : answer.roots.flatMap(pemLines)))
   print.note(`root fingerprint sha256:${answer.root_fingerprint}`)

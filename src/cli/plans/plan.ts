@@ -66,7 +66,21 @@ export const givenPlan = async (
 
 /** Options beside the nodes themselves that a plan has settled already. */
 const settled = [
-  ...['reason', 'reasonCode', 'force', 'compromised', 'to', 'add', 'remove', 'unhealthy', 'ok', 'detail', 'done'],
+  ...[
+    'reason',
+    'reasonCode',
+    'force',
+    'compromised',
+    'to',
+    'add',
+    'remove',
+    'unhealthy',
+    'ok',
+    'detail',
+    'done',
+    'now',
+    'back',
+  ],
   ...['from', 'state', 'profile', 'vcluster', 'condition', 'tag', 'connected'],
 ]
 

@@ -15,6 +15,7 @@ const permitted: ReadonlySet<EntryType> = new Set<EntryType>([
   'operator_key.revoked',
   'issuance.halted',
   'ca.compromised',
+  'signer.withdrawn',
   'peer_domain.removed',
   'allocation.release_requested',
   'allocation.released',
@@ -43,6 +44,9 @@ const permitted: ReadonlySet<EntryType> = new Set<EntryType>([
   'ca.retired',
   'ca.aging',
   'server_certificate.issued',
+  'signer.created',
+  'signer.rotated',
+  'signer.retired',
 ])
 
 /** A change is what its entries say: one entry of another kind, and the whole of it is refused. */

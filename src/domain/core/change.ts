@@ -18,6 +18,7 @@ import type { OperatorKey } from './principal.ts'
 import type { Profile } from './profile.ts'
 import type { PurgedNode } from './purged-node.ts'
 import type { Receipt } from '#domain/revocation/receipt.ts'
+import type { TaskSigners } from '#domain/tasks/signers.ts'
 import type { Token } from './token.ts'
 import type { VCluster } from '#domain/fleet/vcluster.ts'
 import type { WireguardAddress, WireguardKey } from './wireguard.ts'
@@ -72,6 +73,8 @@ export type RowTypes = {
   'name-claim': NameClaim
   /** key: the hash of the name */
   'purged-node': PurgedNode
+  /** key: 'domain' */
+  'task-signers': TaskSigners
 }
 
 export type RowKind = keyof RowTypes

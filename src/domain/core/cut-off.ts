@@ -11,11 +11,12 @@ const cutOffEntries: ReadonlySet<EntryType> = new Set<EntryType>([
   'node.quarantined',
   'issuance.halted',
   'ca.compromised',
+  'signer.withdrawn',
   // A certificate of a withdrawn authority is not presented any more, so a withdrawal needs a new server certificate.
   'server_certificate.issued',
 ])
 
-/** A revocation, a quarantine, a halt of issuance, the withdrawal of an authority with the server certificate it makes necessary, or the progress of a receipt of one. */
+/** A revocation, a quarantine, a halt of issuance, the withdrawal of a task signer, the withdrawal of an authority with the server certificate it makes necessary, or the progress of a receipt of one. */
 export const isCutOff = ({ entries, writes }: Pick<Change, 'entries' | 'writes'>): boolean =>
   entries.some(({ type }) => cutOffEntries.has(type)) || (writes.length > 0 && writes.every(isReceipt))
 

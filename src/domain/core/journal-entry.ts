@@ -75,6 +75,11 @@ export const entryTypes = [
   'issuance.halted',
   'issuance.resumed',
   'ca.compromised',
+  // the keys that sign tasks
+  'signer.created',
+  'signer.rotated',
+  'signer.withdrawn',
+  'signer.retired',
   // the fleet
   'vcluster.created',
   'vcluster.changed',

@@ -27,6 +27,9 @@ export type PlanAction =
   | { readonly kind: 'rotate-ca'; readonly compromised: IssuerId | null; readonly reason: string }
   /** A name that the plane served, and that its configuration has no longer. */
   | { readonly kind: 'drop-name'; readonly name: string }
+  /** The next task signer signs at once. */
+  | { readonly kind: 'rotate-signer' }
+  | { readonly kind: 'withdraw-signer'; readonly key: string; readonly reason: string }
   /** `document` as it was sent (wire/plans/document-api.ts). `prune`: what its sections leave out is deleted. */
   | { readonly kind: 'apply-document'; readonly document: object; readonly prune: boolean }
 
@@ -40,12 +43,14 @@ export const planActions = [
   'change-profile',
   'rotate-ca',
   'drop-name',
+  'rotate-signer',
+  'withdraw-signer',
   'apply-document',
 ] as const satisfies readonly PlanAction['kind'][]
 
 /** One line: whom it concerns, what becomes of it, and the facts that follows from. Two are the same if all of it is. */
 export type PlanEffect = {
-  /** `node gpu-001`, `token 01J...`, `vcluster blue`, `profile gpu-cloud`, `authority ab12...`, `name plane.example`, `domain`. */
+  /** `node gpu-001`, `token 01J...`, `vcluster blue`, `profile gpu-cloud`, `authority ab12...`, `signer ab12...`, `nodes`, `name plane.example`, `domain`. */
   readonly subject: string
   readonly effect: string
   /** When access is lost; null: it is not. */
@@ -178,6 +183,8 @@ export const roleFor = ({ kind }: PlanAction): Role => {
     case 'change-profile':
     case 'rotate-ca':
     case 'drop-name':
+    case 'rotate-signer':
+    case 'withdraw-signer':
     case 'apply-document':
       return 'platform-admin'
   }

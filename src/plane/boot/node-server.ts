@@ -26,6 +26,9 @@ import { listLengthSource } from '#plane/programs/list-length.ts'
 import { openProgramLists, type ProgramLists } from '#plane/programs/program-lists.ts'
 import { programRoutes } from '#plane/programs/program-routes.ts'
 import { openSteadyTime } from '#plane/core/steady-time.ts'
+import { taskVerifierRoutes } from '#plane/tasks/signer-routes.ts'
+import { openTaskSigners, type TaskSignersHere } from '#plane/tasks/task-signers.ts'
+import type { KeyCustody } from '#plane/keys/key-custody.ts'
 import { bundleRoutes } from '#plane/ca/ca-routes.ts'
 import { openAgentDownloads } from '#plane/enrollment/agent-downloads.ts'
 import { openAgentFiles } from '#plane/enrollment/agent-files.ts'
@@ -48,6 +51,7 @@ import type { Alerting } from '#plane/alerts/alerting.ts'
 import { followRefusals } from './machine-refusals.ts'
 
 export type NodeServerParts = {
+  readonly custody: KeyCustody
   readonly authority: Authority
   readonly recovery: RecoveryAuthority
   readonly programs: ProgramsAuthority
@@ -72,6 +76,7 @@ export type NodeRouteParts = {
   readonly recovery: RecoveryAuthority
   readonly programs: ProgramsAuthority
   readonly programLists: Pick<ProgramLists, 'lists'>
+  readonly taskSigners: Pick<TaskSignersHere, 'stored'>
   readonly domainName: string
   readonly urls: () => PlaneUrls
   readonly limits: NodeLimits
@@ -83,6 +88,7 @@ export type NodeRouteParts = {
 /** What machines may ask of the plane. The order is that of the API's description. */
 export const nodeRoutes = (core: Core, parts: NodeRouteParts): readonly Route[] => {
   const { issuer, recovery, programs, programLists, domainName, urls, limits, channel, copiedImages, agents } = parts
+  const { taskSigners } = parts
   const { anonymousBudget, admission, writeLimit } = limits
   const { peerBook, secondHolders, probe } = channel
   const issuing = { issuer, recovery, domainName, urls, writeLimit, secondHolders, copiedImages }
@@ -91,6 +97,7 @@ export const nodeRoutes = (core: Core, parts: NodeRouteParts): readonly Route[] 
     ...challengeRoutes(core, { recovery, domainName }, limits.challenges),
     ...identityRoutes(core, issuing),
     ...programRoutes(core, { programs, lists: programLists, writeLimit }),
+    ...taskVerifierRoutes(core, { taskSigners, recovery, domainName }),
     ...claimRoutes(core, limits.anonymousBudget),
     ...bundleRoutes(core.clock, issuer, programs, domainName),
     ...agentDownloadRoutes(agents),
@@ -112,6 +119,7 @@ export const openNodeServer = async (core: Core, parts: NodeServerParts) => {
   const { authority, recovery, programs, settings, lived, urls, metrics, alerting } = parts
   const domainName = settings().name
   const limits = openNodeLimits(core, settings)
+  const taskSigners = await openTaskSigners(core, { custody: parts.custody, settings })
   const denyList = await openDenyList(store, feed)
   const channel = await openChannelParts(core, {
     issuer: authority,
@@ -153,6 +161,7 @@ export const openNodeServer = async (core: Core, parts: NodeServerParts) => {
     recovery,
     programs,
     programLists,
+    taskSigners,
     domainName,
     urls,
     limits,
@@ -205,6 +214,7 @@ export const openNodeServer = async (core: Core, parts: NodeServerParts) => {
     },
     { name: 'program lists', where: 'each', everyMs: programListsEveryMs, run: () => programLists.settle() },
     unlistedOutputs,
+    taskSigners.upkeep,
     { name: 'agents to hand out', where: 'each', everyMs: agentFilesEveryMs, run: () => agentFiles.look() },
     { name: 'sightings', where: 'each', everyMs: sightingsEveryMs, run: () => sightings.look() },
     { name: 'counted refusals', where: 'each', everyMs: 10_000, run: () => recordCounted(core, limits) },
@@ -235,6 +245,7 @@ export const openNodeServer = async (core: Core, parts: NodeServerParts) => {
     agentFiles,
     denyList,
     programLists,
+    taskSigners,
     upkeep,
     endChannels,
   }

@@ -25,6 +25,8 @@ import { operatorStoreRoutes } from '#plane/continuity/store-routes.ts'
 import type { AgentFiles } from '#plane/enrollment/agent-files.ts'
 import { operatorAgentRoutes } from '#plane/enrollment/agent-routes.ts'
 import { operatorTokenRoutes } from '#plane/enrollment/token-routes.ts'
+import { operatorSignerRoutes } from '#plane/tasks/signer-routes.ts'
+import type { TaskSignersHere } from '#plane/tasks/task-signers.ts'
 import { operatorVClusterRoutes } from '#plane/fleet/vcluster-routes.ts'
 import type { Route } from '#plane/http/route.ts'
 import type { KeySeal } from '#domain/operators/operator-keys.ts'
@@ -62,6 +64,7 @@ export type OperatorRouteParts = {
   /** Where they find all of it: what join strings and repair bundles carry, with the trust to go there. */
   readonly urls: () => PlaneUrls
   readonly planeNames: PlaneNames
+  readonly taskSigners: TaskSignersHere
   readonly agentFiles: AgentFiles
   readonly recoverability: () => Promise<RecoverabilityCounts>
   readonly health: HealthSources
@@ -71,6 +74,7 @@ export const operatorRoutes = (core: Core, parts: OperatorRouteParts): readonly 
   const { authority, programs, programLists, recovery, channels, peers, receipts, cutOffs, arrivals, nodeUrl, urls } =
     parts
   const { revocationLists, journalWatch, keySeal, keyBook, planeNames, agentFiles, recoverability, health } = parts
+  const { taskSigners } = parts
   return [
     ...operatorNodeRoutes(core, { channels, peers, recoverability }),
     ...operatorNodeActions(core, { channels, peers, receipts, recovery, urls, cutOffs }),
@@ -84,10 +88,11 @@ export const operatorRoutes = (core: Core, parts: OperatorRouteParts): readonly 
     ...operatorAgentRoutes(agentFiles, urls),
     ...operatorPolicyRoutes(core, authority),
     ...operatorNameRoutes(core, { authority, planeNames, urls }),
-    ...operatorCaRoutes(core, { authority, programs, channels, urls, cutOffs }),
+    ...operatorCaRoutes(core, { authority, programs, recovery, channels, urls, cutOffs }),
     ...operatorStatusRoutes(core, { authority, revocationLists }),
     ...operatorIssuanceRoutes(core, cutOffs),
-    ...operatorPlanRoutes(core, { authority, channels, peers, receipts, planeNames }),
+    ...operatorSignerRoutes(core, taskSigners),
+    ...operatorPlanRoutes(core, { authority, channels, peers, receipts, planeNames, taskSigners }),
     ...operatorDocumentRoutes(core, authority),
     ...operatorHardwareRoutes(core, { channels, peers }),
     ...operatorPeerDomainRoutes(core, { authority, recovery, nodeUrl }),

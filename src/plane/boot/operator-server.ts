@@ -30,6 +30,7 @@ import type { Metrics } from '#plane/metrics/open-metrics.ts'
 import { openApiDocument } from '#plane/http/openapi.ts'
 import { notReady, readyBut } from './readiness.ts'
 import type { PlaneNames } from '#plane/settings/plane-names.ts'
+import type { TaskSignersHere } from '#plane/tasks/task-signers.ts'
 import type { ProgramLists } from '#plane/programs/program-lists.ts'
 import type { AgentFiles } from '#plane/enrollment/agent-files.ts'
 import type { TurnedAway } from './turned-away.ts'
@@ -55,6 +56,7 @@ export type OperatorServerParts = {
   readonly urls: () => PlaneUrls
   readonly recovery: Pick<RecoveryAuthority, 'roots' | 'statementKeys'>
   readonly planeNames: PlaneNames
+  readonly taskSigners: TaskSignersHere
   readonly agentFiles: AgentFiles
   readonly recoverability: () => Promise<RecoverabilityCounts>
   readonly version: string
@@ -90,6 +92,7 @@ export const openOperatorServer = async (
       ...damageInWords(alerts),
       ...parts.clockWarnings(),
       ...cutOffs.warnings(),
+      ...parts.taskSigners.warnings(),
     ],
     metrics: () => metrics.text(),
     nodeMetrics: metrics.nodes.text,
@@ -112,6 +115,7 @@ export const openOperatorServer = async (
     nodeUrl: () => parts.urls().node,
     urls: parts.urls,
     planeNames: parts.planeNames,
+    taskSigners: parts.taskSigners,
     agentFiles: parts.agentFiles,
     recoverability: parts.recoverability,
     health,

@@ -3,6 +3,8 @@
 import { doubtInWords } from '#domain/continuity/continuity.ts'
 import type { DomainSettings } from '#domain/core/domain-settings.ts'
 import { haltInWords } from '#domain/identity/issuance.ts'
+import { bareName } from '#domain/programs/name-claim.ts'
+import type { ServedClaim } from '#domain/programs/served-names.ts'
 import type { AgingWarning } from '#plane/authority/authority-view.ts'
 import type { Authority } from '#plane/authority/authority.ts'
 import type { Standing } from '#plane/store/contract/replicas.ts'
@@ -42,3 +44,13 @@ export const readyBut = (
   ...lost.map(({ text }) => text),
   ...store.warnings(),
 ]
+
+/** Names that the plane served before, and that are still needed. */
+export const keptWarning = (kept: readonly ServedClaim[]): readonly string[] => {
+  const hosts = kept.map(({ name }) => bareName(name)).join(', ')
+  return kept.length === 0
+    ? []
+    : [
+        `names of before stay in the certificates until every node has the new address (muster domain names list): ${hosts}`,
+      ]
+}

@@ -5,6 +5,8 @@ import { withdrawAuthority } from './withdraw-authority.ts'
 import type { PendingCutOffs } from '#plane/cut-off/pending-cut-offs.ts'
 import type { Authority } from '#plane/authority/authority.ts'
 import type { ProgramsAuthority } from '#plane/authority/programs-authority.ts'
+import type { RecoveryAuthority } from '#plane/authority/recovery-authority.ts'
+import { toPem } from '#pki/pem.ts'
 import { formatJoinString } from '#wire/core/join-string.ts'
 import { attributionOf, answer, type Route, serve } from '#plane/http/route.ts'
 import type { PlaneUrls } from '#plane/core/configuration.ts'
@@ -17,6 +19,7 @@ import type { OpenChannels } from '#plane/core/open-channels.ts'
 export type CaParts = {
   readonly authority: Authority
   readonly programs: Pick<ProgramsAuthority, 'roots'>
+  readonly recovery: Pick<RecoveryAuthority, 'statementKeys'>
   readonly channels: Pick<OpenChannels, 'count'>
   readonly urls: () => Pick<PlaneUrls, 'node' | 'marked'>
   readonly cutOffs: Pick<PendingCutOffs, 'run'>
@@ -24,7 +27,7 @@ export type CaParts = {
 
 export const operatorCaRoutes = (
   { feed }: Pick<FlowCore, 'feed'>,
-  { authority, programs, channels, urls, cutOffs }: CaParts,
+  { authority, programs, recovery, channels, urls, cutOffs }: CaParts,
 ): readonly Route[] =>
   serve(caApi, {
     show: async () => answer(authority.view()),
@@ -66,6 +69,7 @@ export const operatorCaRoutes = (
         root: `sha256:${rootFingerprint}`,
         root_fingerprint: rootFingerprint,
         programs: programs.roots(),
+        statement_keys: recovery.statementKeys().map((spki) => toPem('PUBLIC KEY', Buffer.from(spki, 'base64'))),
         join,
       })
     },

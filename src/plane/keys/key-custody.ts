@@ -21,6 +21,7 @@ const roles = [
   'retired',
   'programs-root',
   'programs-issuing',
+  'task-signer',
 ] as const
 
 export type KeyName = {

@@ -66,6 +66,10 @@ export const lostKeyText = (lost: LostKey): string => {
   }
 }
 
+/** No host pins a task signer, so it keeps no plane from starting; and operators say when another one takes its place. */
+export const lostSignerText = (key: string): string =>
+  `The key of the task signer ${key} is gone: no task can be sent. Put keys/task-signer.${key}.key back from a backup (with PostgreSQL the row task-signer/${key} of the table sealed_key) and start the plane again; only if there is none: muster signer rotate --now`
+
 /**
  * All keys that are gone, where one of them keeps a plane from starting; else none. It starts with an alert instead where
  * none is needed at once: a root; a recovery root while its listener has a certificate; an issuing CA below an offline root

@@ -24,6 +24,7 @@ import { declareDocument, withSteps } from './declare-document.ts'
 import type { DocumentBody } from '#wire/plans/document-api.ts'
 import type { OnlyIf } from '#plane/core/only-if.ts'
 import type { PlaneNames } from '#plane/settings/plane-names.ts'
+import type { TaskSignersHere } from '#plane/tasks/task-signers.ts'
 import { revokeToken } from '#plane/enrollment/token-routes.ts'
 import { withdrawAuthority } from '#plane/ca/withdraw-authority.ts'
 import { purgeNode } from '#plane/revocation/purge-node.ts'
@@ -37,6 +38,7 @@ export type PlanParts = {
   readonly peers: PeerProofs
   readonly receipts: Pick<Receipts, 'collect'>
   readonly planeNames: PlaneNames
+  readonly taskSigners: Pick<TaskSignersHere, 'stored' | 'rotate' | 'withdraw'>
 }
 
 /** What became of one of those it concerns. */
@@ -140,6 +142,10 @@ const stepsOf = async (
     }
     case 'drop-name':
       return one(`name ${action.name}`, await parts.planeNames.drop(action.name, by))
+    case 'rotate-signer':
+      return one('signer', await parts.taskSigners.rotate('now', by))
+    case 'withdraw-signer':
+      return one(`signer ${action.key}`, await parts.taskSigners.withdraw(action, by))
   }
 }
 

@@ -14,6 +14,7 @@ import {
   tokenRevocationOf,
   vclusterDeletionOf,
 } from '#domain/plans/plan-effects.ts'
+import { rotationNowOf, signerWithdrawalOf } from '#domain/plans/signer-effects.ts'
 import { decideKeepPlan, mostPlanned, type PlanDecided, type PlanAction, type PlanEffect } from '#domain/plans/plan.ts'
 import { purgeBarred, purgeWords } from '#domain/revocation/purge.ts'
 import { decideChangeProfile } from '#domain/settings/profile-rules.ts'
@@ -30,6 +31,7 @@ import { profilesByName } from '#plane/core/count-recoverable.ts'
 import { liveProfile } from '#plane/core/live-profile.ts'
 import { everyNode } from '#plane/core/pages.ts'
 import type { PlaneNames } from '#plane/settings/plane-names.ts'
+import type { TaskSignersHere } from '#plane/tasks/task-signers.ts'
 import type { Core, FlowCore } from '#plane/core/core.ts'
 import type { OpenChannels } from '#plane/core/open-channels.ts'
 import { turn } from '#platform/timers.ts'
@@ -43,6 +45,7 @@ export type PlanReading = {
   readonly authority: LeafLimit
   readonly planeNames: PlaneNames
   readonly channels: Pick<OpenChannels, 'isConnected'>
+  readonly taskSigners: Pick<TaskSignersHere, 'stored'>
 }
 
 export const computePlan = async (
@@ -97,7 +100,7 @@ const isOnNodes = (action: OtherAction): action is NodesAction => 'nodes' in act
 
 const ofOthers = (
   core: ReadingCore,
-  { authority, planeNames }: PlanReading,
+  { authority, planeNames, taskSigners }: PlanReading,
   action: Exclude<OtherAction, NodesAction>,
 ): Promise<readonly PlanEffect[] | Refusal> => {
   switch (action.kind) {
@@ -111,6 +114,9 @@ const ofOthers = (
       return ofAuthority(core, action.compromised)
     case 'drop-name':
       return planeNames.effectsOfDrop(action.name)
+    case 'rotate-signer':
+    case 'withdraw-signer':
+      return ofSigners(core, taskSigners, action)
   }
 }
 
@@ -267,6 +273,19 @@ const ofAuthority = async (
     }),
     nowMs: clock.nowMs(),
   })
+}
+
+const ofSigners = async (
+  { store }: ReadingCore,
+  taskSigners: PlanReading['taskSigners'],
+  action: Extract<PlanAction, { kind: 'rotate-signer' | 'withdraw-signer' }>,
+): Promise<readonly PlanEffect[] | Refusal> => {
+  const row = await taskSigners.stored()
+  if (row === null) return refuse('SIGNERS_NOT_READY')
+  const facts = { row, reported: await store.countTaskVerifiers() }
+  if (action.kind === 'rotate-signer') return rotationNowOf(facts)
+  const signer = row.value.signers.find(({ key }) => key === action.key)
+  return signer === undefined ? refuse('SIGNER_NOT_FOUND', action.key) : signerWithdrawalOf(facts, signer)
 }
 
 export const nodesOfProfile = async (store: Store, profile: string) =>

@@ -83,6 +83,10 @@ const actionIn = (body: PlanActionBody): OtherAction | Refusal => {
       return { kind: body.kind, compromised: body.compromised ?? null, reason: body.reason ?? 'rotated' }
     case 'drop-name':
       return { kind: body.kind, name: body.name }
+    case 'rotate-signer':
+      return { kind: body.kind }
+    case 'withdraw-signer':
+      return { kind: body.kind, key: body.key, reason: body.reason }
   }
 }
 

@@ -49,6 +49,8 @@ export const CaBundleAnswer = Type.Object({
   root_fingerprint: Type.String(),
   /** The roots of programs, for those who verify programs and no node. None before the first output; left out by older planes. */
   programs: Type.Optional(Type.Array(Type.String())),
+  /** PEM of the keys that sign statements, for hosts whose helper pins them. The first signs. Left out by planes before 0.6. */
+  statement_keys: Type.Optional(Type.Array(Type.String())),
   /** A join string without a secret, for machines that join by their hardware. */
   join: Type.String(),
 })

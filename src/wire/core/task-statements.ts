@@ -23,7 +23,9 @@ export const taskTypeShape = '^[a-z][a-z0-9-]{0,31}$'
 const domain = Type.String({ minLength: 1, maxLength: 256 })
 const whole = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })
 /** The key id of a public key. */
-const KeyIdText = Type.String({ pattern: '^[0-9a-f]{40}$' })
+export const KeyIdText = Type.String({ pattern: '^[0-9a-f]{40}$' })
+/** Random, of the host. */
+export const NonceText = Type.String({ pattern: '^[A-Za-z0-9_-]{16,128}$' })
 /** SubjectPublicKeyInfo, DER, base64. */
 const SpkiText = Type.String({ pattern: '^[A-Za-z0-9+/]{40,200}={0,2}$' })
 
@@ -63,7 +65,7 @@ export const Verifiers = Type.Object(
     /** At most `taskStatementLifeMs` after. */
     expires_ms: whole,
     /** Of the host that asked. With its own a statement proves the time (ruling 16). */
-    nonce: orNull(Type.String({ minLength: 1, maxLength: 128 })),
+    nonce: orNull(NonceText),
   },
   closed,
 )

@@ -16,6 +16,7 @@ import {
   Settings,
   text,
 } from '#wire/core/shapes.ts'
+import { KeyIdText } from '#wire/core/task-statements.ts'
 import { ServedNameText } from '#wire/settings/names-api.ts'
 import { NodeChangeBody, NodeSelection } from './node-changes.ts'
 import { ReceiptView } from '#wire/revocation/receipt-api.ts'
@@ -52,6 +53,9 @@ const PlanActionBody = Type.Union([
     closed,
   ),
   Type.Object({ kind: Type.Literal('drop-name'), name: ServedNameText }, closed),
+  /** `now` at `POST /v1/task-signers/rotate`. */
+  Type.Object({ kind: Type.Literal('rotate-signer') }, closed),
+  Type.Object({ kind: Type.Literal('withdraw-signer'), key: KeyIdText, reason: Reason }, closed),
 ])
 export type PlanActionBody = Static<typeof PlanActionBody>
 

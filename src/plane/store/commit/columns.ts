@@ -143,6 +143,7 @@ export const tableShapes: { readonly [K in RowKind]: TableShape<RowTypes[K]> } =
     fixed: [],
   },
   'purged-node': { table: 'purged_node', key: ({ name }) => name, columns: {}, fixed: [] },
+  'task-signers': { table: 'task_signers', key: () => 'domain', columns: {}, fixed: [] },
 }
 
 const columnTypes: Readonly<Record<string, 'bigint' | 'smallint'>> = {

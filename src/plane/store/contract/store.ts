@@ -34,6 +34,8 @@ export type Store = {
   countNodes(): Promise<Readonly<Record<Membership['kind'], number>>>
   /** How many nodes are in each vCluster; one without nodes is not in it. */
   countAssigned(): Promise<ReadonlyMap<string, number>>
+  /** How many nodes that are not revoked have reported each number of task verifiers, as far as observations are written. */
+  countTaskVerifiers(): Promise<ReadonlyMap<number, number>>
   tokenById(id: string): Promise<Row<Token> | null>
   /** Newest first. */
   tokens(query: TokenQuery): Promise<readonly Row<Token>[]>
@@ -173,6 +175,8 @@ export type Observation = {
   readonly overlay: OverlayStateBody | null
   /** How its outputs stand on the host, likewise. */
   readonly outputs: OutputsReport | null
+  /** The number of the statement of task verifiers that its helper has taken. */
+  readonly taskVerifiers: number | null
 }
 
 export const nothingObserved: Observation = {
@@ -186,6 +190,7 @@ export const nothingObserved: Observation = {
   capabilities: null,
   overlay: null,
   outputs: null,
+  taskVerifiers: null,
 }
 
 export type Committed = {

@@ -45,6 +45,8 @@ const schemas = {
       overlay: orNull(Document),
       /** Backups of 0.3 have none. */
       outputs: Type.Optional(orNull(Type.Array(Document))),
+      /** Backups of 0.5 have none. */
+      task_verifiers: Type.Optional(orNull(Whole)),
     },
     strict,
   ),

@@ -41,6 +41,7 @@ const fewFirst: readonly RowKind[] = [
   'hardware-profile',
   'program',
   'name-claim',
+  'task-signers',
 ]
 
 /** Every table that is copied besides those of the journal, and the label its rows are counted under. */
@@ -92,7 +93,7 @@ async function* rowsOf(store: ReadableStore, kind: RowKind): AsyncGenerator<Stor
 
 async function* observationsOf(store: ReadableStore): AsyncGenerator<StoreRecord, void, void> {
   const select = `SELECT node AS place, last_seen_ms, agent_version, source, config_revision, report, rehearsed_at_ms,
-    evidence, capabilities, overlay, outputs FROM observation`
+    evidence, capabilities, overlay, outputs, task_verifiers FROM observation`
   for await (const row of pages(store, select, 'node', '')) {
     const seen = row as Omit<
       RecordOf<'observation'>,
@@ -112,6 +113,7 @@ async function* observationsOf(store: ReadableStore): AsyncGenerator<StoreRecord
         capabilities: jsonOrNull(row, 'capabilities'),
         overlay: jsonOrNull(row, 'overlay'),
         outputs: jsonOrNull(row, 'outputs') as object[] | null,
+        task_verifiers: seen.task_verifiers ?? null,
       },
     }
   }

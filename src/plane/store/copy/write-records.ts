@@ -145,13 +145,18 @@ const observationColumns: readonly SqlColumn[] = [
   text('overlay'),
 ]
 
-/** What an earlier release has written goes into a store of its own schema first, which has no place for outputs. */
+/** What an earlier release has written goes into a store of its own schema first, which has no place for what is younger. */
 const observations = (records: readonly RecordOf<'observation'>[]): Insertion => {
-  const hasOutputs = records.every(({ outputs }) => outputs !== undefined)
+  const outputs = records.every((seen) => seen.outputs !== undefined)
+  const verifiers = records.every((seen) => seen.task_verifiers !== undefined)
   return into(
     'observation',
-    hasOutputs ? [...observationColumns, text('outputs')] : observationColumns,
-    records.map((seen) => [...observationRow(seen), ...(hasOutputs ? [json(seen.outputs ?? null)] : [])]),
+    [...observationColumns, ...(outputs ? [text('outputs')] : []), ...(verifiers ? [bigint('task_verifiers')] : [])],
+    records.map((seen) => [
+      ...observationRow(seen),
+      ...(outputs ? [json(seen.outputs ?? null)] : []),
+      ...(verifiers ? [seen.task_verifiers ?? null] : []),
+    ]),
   )
 }
 

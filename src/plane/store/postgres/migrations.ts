@@ -185,5 +185,8 @@ export const migrations: readonly string[] = [
   `-- No document is written anew: what a row of before lacks is read as older-rows.ts has it.`,
 
   // 0.6.0
-  `-- Signed tasks (docs/decisions/tasks.md).`,
+  `-- Signed tasks (docs/decisions/tasks.md).
+   ${documents('task_signers', '')}
+   -- The number of the verifiers that the node has reported.
+   ALTER TABLE observation ADD COLUMN task_verifiers BIGINT;`,
 ]

@@ -82,7 +82,7 @@ const assemble = (core: StoreCore, bare: PgAccess, group: GroupParts, shared: Pg
   const rows = openRowReads(sql, schema.has)
   const lists = openListQueries(sql)
   const progress = openProgress(sql)
-  const observations = openObservations(core, sql, () => schema.has('observation.outputs'))
+  const observations = openObservations(core, sql, (column) => schema.has(`observation.${column}`))
   const groupListeners: ((group: CommitGroup) => void)[] = []
   const forgetPolicyOf = ({ writes }: Committed): void => {
     for (const write of writes) {

@@ -45,6 +45,7 @@ export const kindsSince: { readonly [K in RowKind]: KindSince } = {
   program: since(4),
   'name-claim': since(4),
   'purged-node': since(4),
+  'task-signers': since(6),
 }
 
 /** Since when rows are removed by a commit: replicas of an earlier release think that a row they have read stays. */
@@ -55,6 +56,7 @@ export const partsSince = {
   lived: 3,
   'replica.clock_offset_ms': 3,
   'observation.outputs': 4,
+  'observation.task_verifiers': 6,
 } as const satisfies Readonly<Record<string, Schema>>
 
 export type SchemaPart = keyof typeof partsSince
@@ -170,4 +172,5 @@ export const fieldsSince: { readonly [K in RowKind]: FieldsSince<RowTypes[K]> } 
   program: { node: 4, epoch: 4, output: 4, current: 4, former: 4, ended: 4 },
   'name-claim': { name: 4, holder: 4, sinceMs: 4, by: 4, carriedUntilMs: 4 },
   'purged-node': { name: 4, epoch: 4, tenure: 4, counter: 4, version: 4, purgedAtMs: 4 },
+  'task-signers': { number: 6, signers: 6 },
 }

@@ -14,6 +14,7 @@ export type ListQueries = Pick<
   | 'nodes'
   | 'countNodes'
   | 'countAssigned'
+  | 'countTaskVerifiers'
   | 'nodesByHardware'
   | 'tokenById'
   | 'tokens'
@@ -51,6 +52,8 @@ export const openListQueries = (sql: Sql): ListQueries => {
     },
     countAssigned: async () =>
       new Map((await sql.read(countByVCluster)).map((row) => [row['vcluster'] as string, row['count'] as number])),
+    countTaskVerifiers: async () =>
+      new Map((await sql.read(countByVerifiers)).map((row) => [row['number'] as number, row['count'] as number])),
     async nodesByHardware(hardware) {
       const addresses = hardwareValues(hardware)
       if (addresses.length === 0) return []
@@ -108,6 +111,11 @@ const count: SqlStatement = {
 const countByVCluster: SqlStatement = {
   name: 'count-assigned',
   text: 'SELECT vcluster, count(*) AS count FROM node WHERE vcluster IS NOT NULL GROUP BY vcluster',
+}
+const countByVerifiers: SqlStatement = {
+  name: 'count-task-verifiers',
+  text: `SELECT observation.task_verifiers AS number, count(*) AS count FROM observation JOIN node ON node.key = observation.node
+    WHERE observation.task_verifiers IS NOT NULL AND node.membership <> 'revoked' GROUP BY observation.task_verifiers`,
 }
 const tokenById = select('token', 'token-by-id', 'WHERE id = $1')
 const denials = select('denial', 'denials', 'ORDER BY key')

@@ -19,24 +19,28 @@ type Gathered = readonly [node: NodeId, seen: Partial<Observation>]
 const mostGathered = 100_000
 const slice = 500
 
-/** `hasOutputs`: false on the schema of the release before, where nothing is said of outputs either. */
+/** `has`: false on the schema of a release before, where what is seen of such a field is dropped. */
 export const openObservations = (
   { timers, log }: Pick<StoreCore, 'timers' | 'log'>,
   sql: Sql,
-  hasOutputs: () => boolean = () => true,
+  has: (column: YoungColumn) => boolean = () => true,
 ): Observations => {
   const gathered = new Map<NodeId, Partial<Observation>>()
   const from = { table: 'observation', key: 'node' }
-  const stored = sql.byKey({ name: 'observation', ...from, columns: selected })
-  const storedBefore = sql.byKey({
-    name: 'observation-before',
-    ...from,
-    columns: selected.filter((column) => column !== columnOf.outputs.name),
-  })
+  const stored = new Map<string, ReturnType<Sql['byKey']>>()
+  const missing = (): readonly string[] => youngColumns.filter((column) => !has(column))
+  const read = (node: NodeId): Promise<SqlRow | null> => {
+    const without = missing()
+    const name = ['observation', ...without].join('-without-')
+    const known = stored.get(name)
+    const found = known ?? sql.byKey({ name, ...from, columns: selected.filter((column) => !without.includes(column)) })
+    if (known === undefined) stored.set(name, found)
+    return found(node)
+  }
   let flushing: Promise<void> | null = null
 
   const writeSlice = async (written: readonly Gathered[]): Promise<void> => {
-    await sql.insert(byFields(written).map(([fields, rows]) => upsertOf(sql.dialect, fields, rows)))
+    await sql.insert(byFields(written, missing()).map(([fields, rows]) => upsertOf(sql.dialect, fields, rows)))
     // Unless more was seen meanwhile: that goes with the next.
     for (const [node, seen] of written) if (gathered.get(node) === seen) gathered.delete(node)
   }
@@ -60,7 +64,7 @@ export const openObservations = (
       gathered.set(node, { ...gathered.get(node), ...seen })
     },
     async of(node) {
-      const row = await (hasOutputs() ? stored : storedBefore)(node)
+      const row = await read(node)
       return { ...(row === null ? nothingObserved : decode(row)), ...gathered.get(node) }
     },
     async rehearsedAtMs(node) {
@@ -89,7 +93,11 @@ const columnOf: Readonly<Record<Field, SqlColumn>> = {
   capabilities: { name: 'capabilities', type: 'text' },
   overlay: { name: 'overlay', type: 'text' },
   outputs: { name: 'outputs', type: 'text' },
+  taskVerifiers: { name: 'task_verifiers', type: 'bigint' },
 }
+/** Columns that the schema of a release before does not have. */
+const youngColumns = ['outputs', 'task_verifiers'] as const
+type YoungColumn = (typeof youngColumns)[number]
 const everyField = Object.keys(columnOf) as readonly Field[]
 const documents: ReadonlySet<Field> = new Set<Field>(['report', 'evidence', 'capabilities', 'overlay', 'outputs'])
 const times: ReadonlySet<Field> = new Set<Field>(['lastSeenMs', 'rehearsedAtMs'])
@@ -109,10 +117,13 @@ const decode = (row: SqlRow): Observation =>
   ) as unknown as Observation
 
 /** What was seen of the same fields is written together: a field that was not seen stays as it is stored. */
-const byFields = (written: readonly Gathered[]): readonly (readonly [readonly Field[], readonly Gathered[]])[] => {
+const byFields = (
+  written: readonly Gathered[],
+  missing: readonly string[],
+): readonly (readonly [readonly Field[], readonly Gathered[]])[] => {
   const sets = new Map<string, { readonly fields: readonly Field[]; readonly rows: Gathered[] }>()
   for (const [node, seen] of written) {
-    const fields = everyField.filter((field) => seen[field] !== undefined)
+    const fields = everyField.filter((field) => seen[field] !== undefined && !missing.includes(columnOf[field].name))
     const set = sets.get(fields.join()) ?? { fields, rows: [] }
     set.rows.push([node, seen])
     if (fields.length > 0) sets.set(fields.join(), set)

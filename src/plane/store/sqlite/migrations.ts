@@ -184,7 +184,10 @@ export const migrations: readonly string[] = [
    UPDATE operator_key SET doc = json_set(doc, '$.expiresAtMs', json('null')) WHERE json_valid(doc);`,
 
   // 0.6.0
-  `-- Signed tasks (docs/decisions/tasks.md).`,
+  `-- Signed tasks (docs/decisions/tasks.md).
+   ${documents('task_signers', '')}
+   -- The number of the verifiers that the node has reported.
+   ALTER TABLE observation ADD COLUMN task_verifiers INTEGER;`,
 ]
 
 export const newestSchema = migrations.length

@@ -1,0 +1,198 @@
+// The keys that sign tasks, as a replica holds them: the row of the domain, and the private key of the one that signs. Whichever
+// replica is first makes the first one; each follows what another commits.
+
+import type { Attribution, Row } from '#domain/core/change.ts'
+import type { DomainSettings } from '#domain/core/domain-settings.ts'
+import { refuse, type Refusal } from '#domain/core/refusal.ts'
+import {
+  decideFirstSigner,
+  decideRotate,
+  decideRotateBack,
+  decideRotateNow,
+  decideSignersDue,
+  decideWithdraw,
+  isVerifier,
+  signersKey,
+  signingOf,
+  type MadeKey,
+  type SignerFacts,
+  type SignersDecided,
+  type TaskSigners,
+  type Withdrawal,
+} from '#domain/tasks/signers.ts'
+import { generateKey, keyId, loadPrivateKey, type PrivateKey } from '#pki/keys.ts'
+import { commitDecision, commitOnce } from '#plane/core/commit-decision.ts'
+import type { Core } from '#plane/core/core.ts'
+import { takeTurns } from '#plane/core/turns.ts'
+import type { UpkeepTask } from '#plane/core/upkeep.ts'
+import { withRoom, type KeyCustody } from '#plane/keys/key-custody.ts'
+import { lostSignerText } from '#plane/keys/key-inventory.ts'
+import { formatStatement } from '#wire/core/statement.ts'
+import type { TaskEnvelope } from '#wire/core/task-statements.ts'
+
+export type TaskSigner = {
+  /** Of the one that signs. Null: nothing can be signed now, because there is none yet or its private key is not here. */
+  key(): string | null
+  /** A statement of kind `task`. Throws where `key` is null. */
+  sign(value: Omit<TaskEnvelope, 'key'>): string
+}
+
+export type Rotation = 'usual' | 'now' | 'back'
+export type Changed = { readonly kind: 'changed' | 'unchanged'; readonly signers: TaskSigners }
+
+export type TaskSignersHere = TaskSigner & {
+  /** As the store has it now; null: there is none yet. */
+  stored(): Promise<Row<TaskSigners> | null>
+  rotate(how: Rotation, by: Attribution): Promise<Changed | Refusal>
+  withdraw(wanted: Withdrawal, by: Attribution): Promise<Changed | Refusal>
+  /** Called with the new number whenever the row has changed, by whichever replica. */
+  onNumber(run: (number: number) => void): void
+  /** Sentences for operators. */
+  warnings(): readonly string[]
+  readonly upkeep: UpkeepTask
+}
+
+export type TaskSignerParts = {
+  readonly custody: KeyCustody
+  readonly settings: () => Pick<DomainSettings, 'clockToleranceMs'>
+}
+
+const role = 'task-signer'
+const system: Attribution = { actor: 'system:signers', source: null, correlation: null }
+/** Cheap when nothing is due. */
+const lookEveryMs = 5000
+
+export const openTaskSigners = async (core: Core, { custody, settings }: TaskSignerParts): Promise<TaskSignersHere> => {
+  const { store, feed, clock, log } = core
+  const inTurn = takeTurns()
+  const listeners: ((number: number) => void)[] = []
+  let known: TaskSigners | null = null
+  let signing: { readonly id: string; readonly key: PrivateKey } | null = null
+
+  const stored = (): Promise<Row<TaskSigners> | null> => store.get('task-signers', signersKey)
+  const hold = (signers: TaskSigners | null): void => {
+    known = signers
+    const id = signers === null ? null : (signingOf(signers)?.key ?? null)
+    if (signing?.id === id) return
+    const pem = id === null ? null : custody.find({ role, id })
+    signing = id === null || pem === null ? null : { id, key: loadPrivateKey(pem) }
+  }
+  const look = async (): Promise<void> => {
+    const row = await stored()
+    await custody.refresh()
+    // What was published meanwhile is newer.
+    if (known === null || (row !== null && row.value.number >= known.number)) hold(row?.value ?? null)
+  }
+  const make = async (): Promise<MadeKey> => {
+    const key = generateKey('ed25519')
+    const made = { key: keyId(key.spki), spki: Buffer.from(key.spki).toString('base64') }
+    // Durable before the commit that names it; a crash in between leaves a key that no row names.
+    await withRoom(store, () => custody.keep({ role, id: made.key }, key.pkcs8Pem()))
+    return made
+  }
+  const makeFirst = (): Promise<void> =>
+    store.exclusively(async () => {
+      await look()
+      if (known !== null) return
+      const made = await make()
+      const first = decideFirstSigner({ made, by: system, nowMs: clock.nowMs() })
+      if ((await commitOnce(core, first.change)) !== 'lost-race') return
+      await custody.drop({ role, id: made.key })
+      await look()
+    })
+
+  type Verdict = SignersDecided | { readonly kind: 'unchanged' } | Refusal
+  const change = (by: Attribution, decide: (facts: SignerFacts) => Verdict): Promise<Changed | Refusal> =>
+    inTurn(async () => {
+      // Replicas of the release before know no signers.
+      if (store.unfinishedUpgrade() !== null) return refuse('UPGRADE_UNFINISHED', 'task signers are changed')
+      // A replica that starts sets aside what no row names, as the key that is made here until it is committed.
+      return store.exclusively(() => decideWithKey(by, decide))
+    })
+  const decideWithKey = async (
+    by: Attribution,
+    decide: (facts: SignerFacts) => Verdict,
+  ): Promise<Changed | Refusal> => {
+    const made = await make()
+    const done = await commitDecision(core, async () => {
+      const row = await stored()
+      if (row === null) return refuse('SIGNERS_NOT_READY')
+      const { clockToleranceMs: toleranceMs } = settings()
+      return decide({ row, made, toleranceMs, by, nowMs: clock.nowMs() })
+    })
+    const signers = done.kind === 'committed' ? done.signers : ((await stored())?.value ?? null)
+    if (signers?.signers.every(({ key }) => key !== made.key) !== false) await custody.drop({ role, id: made.key })
+    if (done.kind === 'refused') return done
+    await dropEnded()
+    return signers === null ? refuse('SIGNERS_NOT_READY') : { kind: changedOr(done.kind), signers }
+  }
+  /** Those of retired and withdrawn ones. Every round looks: a crash may come between their commit and this. */
+  const dropEnded = async (): Promise<void> => {
+    const ended = known?.signers.filter((one) => !isVerifier(one)) ?? []
+    for (const { key: id } of ended) if (custody.has({ role, id })) await custody.drop({ role, id })
+  }
+  const maintain = (): Promise<void> =>
+    inTurn(async () => {
+      if (store.sealedKeys !== null || known === null) await look()
+      const token = store.replicas.leadership()
+      if (token === null || store.unfinishedUpgrade() !== null) return
+      if (known === null) return makeFirst()
+      const row = await stored()
+      if (row === null) return
+      const { clockToleranceMs: toleranceMs } = settings()
+      const due = decideSignersDue({ row, toleranceMs, by: system, nowMs: clock.nowMs() })
+      // Lost to another replica: the next round looks again.
+      if (due !== null) await commitOnce(core, due.change, token)
+      await dropEnded()
+    })
+
+  feed.subscribe('task signers', ({ writes }) => {
+    for (const write of writes) {
+      if (write.put !== 'task-signers') continue
+      hold(write.value)
+      for (const run of listeners) run(write.value.number)
+      // A key that another replica has made is not seen here before the next look.
+      if (signing === null)
+        inTurn(look).catch((error: unknown) => log.warn({ err: error }, 'the task signers could not be looked at'))
+    }
+  })
+  await store.exclusively(async () => {
+    await look()
+    await sortKeys(custody, known)
+    hold(known)
+  })
+  if (known === null && store.unfinishedUpgrade() === null) await makeFirst()
+
+  return {
+    key: () => signing?.id ?? null,
+    sign(value) {
+      if (signing === null) throw new Error('no task can be signed: the private key of the task signer is not here')
+      const { id, key } = signing
+      return formatStatement('task', { ...value, key: id }, (bytes) => key.sign(bytes))
+    },
+    stored,
+    rotate: (how, by) =>
+      change(by, (facts) =>
+        how === 'usual' ? decideRotate(facts) : how === 'now' ? decideRotateNow(facts) : decideRotateBack(facts),
+      ),
+    withdraw: (wanted, by) => change(by, (facts) => decideWithdraw(facts, wanted)),
+    onNumber: (run) => void listeners.push(run),
+    warnings: () => {
+      const id = known === null ? null : (signingOf(known)?.key ?? null)
+      return id === null || signing !== null ? [] : [lostSignerText(id)]
+    },
+    upkeep: { name: 'task signers', where: 'each', everyMs: lookEveryMs, run: maintain },
+  }
+}
+
+const changedOr = (kind: 'committed' | 'unchanged'): Changed['kind'] => (kind === 'committed' ? 'changed' : kind)
+
+/**
+ * Runs exclusively, at a start: a key that no row names was never committed, or belongs to a newer store that may be put back. One that
+ * a row names and that was set aside before returns.
+ */
+const sortKeys = async (custody: KeyCustody, signers: TaskSigners | null): Promise<void> => {
+  const named = new Set(signers?.signers.filter(isVerifier).map(({ key }) => key))
+  for (const name of custody.asideNames()) if (name.role === role && named.has(name.id)) await custody.takeBack(name)
+  for (const name of custody.names()) if (name.role === role && !named.has(name.id)) await custody.setAside(name)
+}
