@@ -1,6 +1,8 @@
 // Every reason Muster refuses something, one row each: the sentence for the caller, the HTTP status, whose fault it is, and what
 // a refused agent can do about it. The codes are a promise: never renamed, never reused.
 
+import { taskRefusals } from './task-refusals.ts'
+
 /**
  * What a refused agent can do. agent/link/after-refusal.ts says what follows in each situation, and
  * domain/recovery/failure-class.ts what it means for the node: neither compiles while a class is not placed there.
@@ -55,7 +57,7 @@ export type UnknownRetryClass =
   | 'unknown-address'
   | 'unknown'
 
-type RefusalRow = {
+export type RefusalRow = {
   readonly status: number
   /** `plane`: the caller did nothing wrong, so it is neither charged nor journaled: the journal may be what is in trouble. */
   readonly fault: 'caller' | 'plane'
@@ -255,20 +257,6 @@ export const refusals = {
     next: 'Halt issuance (muster issuance halt --reason REASON), make a new domain with a root of its own (muster ca init), and let the machines join that: muster token create --node ID' },
   ISSUER_NOT_FOUND: { status: 404, fault: 'caller', retry: 'operator',
     message: 'There is no such authority on record.', next: 'List what there is: muster ca show' },
-  SIGNER_NOT_FOUND: { status: 404, fault: 'caller', retry: 'operator',
-    message: 'There is no such task signer on record.', next: 'List what there is: muster signer list' },
-  SIGNER_ROTATING: { status: 409, fault: 'caller', retry: 'operator',
-    message: 'A task signer is on its way to the nodes already.',
-    next: 'See when it signs: muster signer list; let it sign at once: muster signer rotate --now; drop it: muster signer rotate --back' },
-  SIGNER_NOT_IN_GRACE: { status: 409, fault: 'caller', retry: 'operator',
-    message: 'There is no rotation to undo: no task signer waits, and none has its grace.',
-    next: 'See what there is: muster signer list' },
-  SIGNERS_FULL: { status: 409, fault: 'caller', retry: 'operator',
-    message: 'As many task signers are accepted as a statement can name.',
-    next: 'Wait until one has retired (muster signer list), or withdraw one: muster signer withdraw KEY --reason REASON' },
-  SIGNERS_NOT_READY: { status: 503, fault: 'plane', retry: 'later',
-    message: 'There is no task signer yet.',
-    next: 'The leader makes it when every replica runs this release: muster store status' },
   PLAN_NOT_FOUND: { status: 404, fault: 'caller', retry: 'operator',
     message: 'There is no plan of that id, or it is too old.', next: 'Compute it again with --plan' },
   PLAN_STALE: { status: 409, fault: 'caller', retry: 'operator',
@@ -346,6 +334,7 @@ export const refusals = {
     next: 'Upgrade or stop them (muster store status names them), then try again' },
   UNAVAILABLE: { status: 503, fault: 'plane', retry: 'later',
     message: 'The plane could not finish this.', next: 'Try again; the log of the plane says why' },
+  ...taskRefusals,
 } as const satisfies Record<string, RefusalRow>
 
 export type RefusalCode = keyof typeof refusals
