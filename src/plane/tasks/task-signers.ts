@@ -83,18 +83,19 @@ export const openTaskSigners = async (core: Core, { custody, settings }: TaskSig
     // What was published meanwhile is newer.
     if (known === null || (row !== null && row.value.number >= known.number)) hold(row?.value ?? null)
   }
-  const make = async (): Promise<MadeKey> => {
+  const make = async (isCutOff: boolean): Promise<MadeKey> => {
     const key = generateKey('ed25519')
     const made = { key: keyId(key.spki), spki: Buffer.from(key.spki).toString('base64') }
+    const keep = (): Promise<void> => custody.keep({ role, id: made.key }, key.pkcs8Pem())
     // Durable before the commit that names it; a crash in between leaves a key that no row names.
-    await withRoom(store, () => custody.keep({ role, id: made.key }, key.pkcs8Pem()))
+    await (isCutOff ? withRoom(store, keep) : keep())
     return made
   }
   const makeFirst = (): Promise<void> =>
     store.exclusively(async () => {
       await look()
       if (known !== null) return
-      const made = await make()
+      const made = await make(false)
       const first = decideFirstSigner({ made, by: system, nowMs: clock.nowMs() })
       if ((await commitOnce(core, first.change)) !== 'lost-race') return
       await custody.drop({ role, id: made.key })
@@ -102,18 +103,16 @@ export const openTaskSigners = async (core: Core, { custody, settings }: TaskSig
     })
 
   type Verdict = SignersDecided | { readonly kind: 'unchanged' } | Refusal
-  const change = (by: Attribution, decide: (facts: SignerFacts) => Verdict): Promise<Changed | Refusal> =>
+  type Wanted = { readonly by: Attribution; readonly isCutOff: boolean; decide(facts: SignerFacts): Verdict }
+  const change = (wanted: Wanted): Promise<Changed | Refusal> =>
     inTurn(async () => {
       // Replicas of the release before know no signers.
       if (store.unfinishedUpgrade() !== null) return refuse('UPGRADE_UNFINISHED', 'task signers are changed')
       // A replica that starts sets aside what no row names, as the key that is made here until it is committed.
-      return store.exclusively(() => decideWithKey(by, decide))
+      return store.exclusively(() => decideWithKey(wanted))
     })
-  const decideWithKey = async (
-    by: Attribution,
-    decide: (facts: SignerFacts) => Verdict,
-  ): Promise<Changed | Refusal> => {
-    const made = await make()
+  const decideWithKey = async ({ by, isCutOff, decide }: Wanted): Promise<Changed | Refusal> => {
+    const made = await make(isCutOff)
     const done = await commitDecision(core, async () => {
       const row = await stored()
       if (row === null) return refuse('SIGNERS_NOT_READY')
@@ -123,7 +122,10 @@ export const openTaskSigners = async (core: Core, { custody, settings }: TaskSig
     const signers = done.kind === 'committed' ? done.signers : ((await stored())?.value ?? null)
     if (signers?.signers.every(({ key }) => key !== made.key) !== false) await custody.drop({ role, id: made.key })
     if (done.kind === 'refused') return done
-    await dropEnded()
+    // What was decided is in force; the next round drops what is left.
+    await dropEnded().catch((error: unknown) =>
+      log.warn({ err: error }, 'the key of a task signer could not be dropped'),
+    )
     return signers === null ? refuse('SIGNERS_NOT_READY') : { kind: changedOr(done.kind), signers }
   }
   /** Those of retired and withdrawn ones. Every round looks: a crash may come between their commit and this. */
@@ -171,11 +173,8 @@ export const openTaskSigners = async (core: Core, { custody, settings }: TaskSig
       return formatStatement('task', { ...value, key: id }, (bytes) => key.sign(bytes))
     },
     stored,
-    rotate: (how, by) =>
-      change(by, (facts) =>
-        how === 'usual' ? decideRotate(facts) : how === 'now' ? decideRotateNow(facts) : decideRotateBack(facts),
-      ),
-    withdraw: (wanted, by) => change(by, (facts) => decideWithdraw(facts, wanted)),
+    rotate: (how, by) => change({ by, isCutOff: false, decide: decisions[how] }),
+    withdraw: (wanted, by) => change({ by, isCutOff: true, decide: (facts) => decideWithdraw(facts, wanted) }),
     onNumber: (run) => void listeners.push(run),
     warnings: () => {
       const id = known === null ? null : (signingOf(known)?.key ?? null)
@@ -184,6 +183,11 @@ export const openTaskSigners = async (core: Core, { custody, settings }: TaskSig
     upkeep: { name: 'task signers', where: 'each', everyMs: lookEveryMs, run: maintain },
   }
 }
+
+const decisions = { usual: decideRotate, now: decideRotateNow, back: decideRotateBack } as const satisfies Record<
+  Rotation,
+  unknown
+>
 
 const changedOr = (kind: 'committed' | 'unchanged'): Changed['kind'] => (kind === 'committed' ? 'changed' : kind)
 
