@@ -31,7 +31,7 @@ test('an envelope with a field too many, too few or of another shape is none', (
     { parameters: { text: 'half \ud800' } },
   ]
   for (const change of changes) {
-    const text = formatStatement('task', { ...envelope, ...change } as TaskEnvelope, sign)
+    const text = formatStatement('task', { ...envelope, ...change }, sign)
     assert.equal(parseStatement('task', text), null, JSON.stringify(change))
   }
 })
@@ -50,7 +50,7 @@ test('a statement names at most eight signers of each kind, at least one stateme
     ...[{ statement_keys: [] }, { nonce: 'short' }, { nonce: 'with space in it.' }, { verifiers: [{ key }] }],
   ]
   for (const change of changes) {
-    const text = formatStatement('verifiers', { ...verifiers, ...change } as Verifiers, sign)
+    const text = formatStatement('verifiers', { ...verifiers, ...change }, sign)
     assert.equal(parseStatement('verifiers', text), null, JSON.stringify(change).slice(0, 60))
   }
 })
