@@ -2,11 +2,16 @@
 
 import { createHash } from 'node:crypto'
 import * as fs from 'node:fs'
+import * as path from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import type { RowKind } from '#domain/core/change.ts'
+import { tableShapes } from '#plane/store/commit/columns.ts'
 import { canonicalJson } from '#plane/store/journal/canonical-json.ts'
 import type { HeadSigner } from '#plane/store/contract/store.ts'
 import { recordLine, type StoreRecord } from '#plane/store/copy/store-record.ts'
 import { openStoppedStore } from '#plane/store/copy/source.ts'
 import { countStored, storedRecords } from '#plane/store/copy/stored-records.ts'
+import { kindsSince } from '#plane/store/postgres/schema-since.ts'
 import type { PlaneConfig } from '#plane/config/config.ts'
 
 /** Outputs are of 0.4, verifiers of 0.6. */
@@ -16,8 +21,17 @@ const asBefore = (stored: StoreRecord): StoreRecord => {
   return { kind: 'observation', record }
 }
 
+/** Makes the store one that 0.2.1 could have written: its schema of PostgreSQL was 3. */
+const dropYoungRows = ({ dataFolder }: PlaneConfig): void => {
+  const database = new DatabaseSync(path.join(dataFolder, 'muster.db'))
+  for (const kind of Object.keys(kindsSince) as RowKind[])
+    if (kindsSince[kind].schema > 3) database.exec(`DELETE FROM ${tableShapes[kind].table}`)
+  database.close()
+}
+
 /** Its documents are those of schema 5 of SQLite. */
 export const writeOldExport = async (config: PlaneConfig, file: string, signer: HeadSigner): Promise<void> => {
+  dropYoungRows(config)
   const source = await openStoppedStore(config)
   try {
     const records: StoreRecord[] = []
