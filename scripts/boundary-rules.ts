@@ -394,8 +394,8 @@ export const mayKnow: Readonly<Record<string, Row>> = {
     wire: ['core', 'enrollment', 'identity', 'network'],
   },
   'agent/fleet': { agent: ['core', 'diagnostics'], domain: ['fleet'], wire: ['channel', 'fleet', 'node'] },
-  'agent/helper': { agent: ['programs'], wire: ['core', 'programs'] },
-  'agent/helper/tasks': {},
+  'agent/helper': { agent: ['helper/tasks', 'programs'], wire: ['core', 'programs'] },
+  'agent/helper/tasks': { wire: ['core', 'tasks'] },
   'agent/identity': {
     agent: ['core', 'diagnostics', 'enrollment', 'link', 'recovery', 'state'],
     domain: ['core'],
@@ -492,6 +492,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
       'helper/main.ts',
       'helper/read-agent-toml.ts',
       'helper/settings.ts',
+      'helper/tasks/tasks-toml.ts',
       'helper/verbs.ts',
       'helper/written-lists.ts',
       'main.ts',

@@ -77,6 +77,20 @@ export const stopUnits = async (units: readonly string[]): Promise<void> => {
   await callSystemd('systemctl', ['--no-ask-password', 'reset-failed', ...units], /not loaded|not found/i)
 }
 
+const cancelWithinMs = 10_000
+
+/**
+ * For a call of systemctl that was ended while it waited: systemd goes on with what it was asked for. Its job is cancelled, and the
+ * command of the unit file that does not end (`ExecReload=`) is killed. The program that the unit is for is left alone.
+ */
+export const cancelJobOf = async (unit: string): Promise<void> => {
+  const call = (...args: string[]) => runProgram('systemctl', args, { withinMs: cancelWithinMs, input: null })
+  const shown = await call('show', '--property=Job', '--value', unit)
+  const job = shown.kind === 'done' ? shown.stdout.trim() : ''
+  if (/^[1-9]\d*$/.test(job)) await call('--no-ask-password', 'cancel', job)
+  await call('--no-ask-password', 'kill', '--kill-who=control', '--signal=SIGKILL', unit)
+}
+
 const linesWithinMs = 10_000
 /** Looking at a hundred units that fail must not be a hundred processes at once. */
 const readersAtOnce = 4

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import * as path from 'node:path'
-import { openVerbs } from '#agent/helper/perform-verb.ts'
+import { openVerbs, type HelperConfig } from '#agent/helper/perform-verb.ts'
 import type { HelperCode, RequestOf, Verb } from '#agent/helper/verbs.ts'
 import { systemClock, type Clock } from '#platform/clock.ts'
 import { silentLog } from '#platform/log.ts'
@@ -21,6 +21,7 @@ export type HelpedHost = ProgramHost & {
   ask<V extends Verb>(verb: V, body: RequestOf<V>): Promise<Said>
   /** Another helper on the same host, as after a restart. */
   again(): HelpedHost
+  close(): Promise<void>
 }
 
 export const helpedHost = (
@@ -28,11 +29,12 @@ export const helpedHost = (
   inside?: string,
   clock: Clock = systemClock,
   host = hostOfPrograms(t, systemClock.nowMs(), inside),
+  config: Pick<HelperConfig, 'reboot'> = {},
 ): HelpedHost => {
   const parts = { clock, timers: systemTimers, random: systemRandom, log: silentLog, trust: testTrust }
   const verbs = openVerbs(
     parts,
-    { agentToml: host.agentToml, agentUser: null, stateFolder: path.join(host.folder, 'state') },
+    { agentToml: host.agentToml, agentUser: null, stateFolder: path.join(host.folder, 'state'), ...config },
     'child',
   )
   cleanup(t, () => verbs.close())
@@ -45,7 +47,8 @@ export const helpedHost = (
       }
       return reply.refused ?? { answer: reply.answer }
     },
-    again: () => helpedHost(t, inside, clock, host),
+    again: () => helpedHost(t, inside, clock, host, config),
+    close: () => verbs.close(),
   }
 }
 

@@ -11,9 +11,12 @@ import { test } from 'node:test'
 import { HelperRefusal, openHelperClient } from '#agent/helper/client.ts'
 import { defaultHelperState } from '#agent/helper/written-lists.ts'
 import { exitCodes } from '#cli/kit/exit-codes.ts'
+import { sha256Hex } from '#platform/bytes.ts'
 import { systemClock } from '#platform/clock.ts'
 import { systemTimers } from '#platform/timers.ts'
 import { filesIn, hostOfPrograms } from '../fakes/host-of-programs.ts'
+import { taskAuthority } from '../fakes/signed-tasks.ts'
+import { idOf } from '../fakes/tasked-host.ts'
 import { withPeer } from '../peers/peer.ts'
 import { musterCommand, startChild, startedCommand } from '../process/child.ts'
 import { cleanup } from '../process/cleanup.ts'
@@ -62,7 +65,27 @@ environment = ["PASSWORD"]
 [checks.who]
 executable = "/usr/bin/id"
 user = "nobody"
+[tasks]
+statement_keys = "/mnt/host/statement-keys.pem"
+allow = ["run", "service", "fetch-file"]
+[tasks.run.who]
+executable = "/usr/bin/id"
+user = "nobody"
+[tasks.run.hang]
+executable = "/bin/sh"
+user = "nobody"
+arguments = ["-c", "setsid sleep 603 & sleep 604"]
+within = "1s"
+[tasks.services.program]
+unit = "program.service"
+actions = ["reload"]
+[[tasks.files]]
+directory = "/mnt/host/tls"
+owner = "nobody"
 `)
+  const authority = taskAuthority()
+  fs.writeFileSync(path.join(host.folder, 'statement-keys.pem'), authority.pem, { mode: 0o644 })
+  fs.writeFileSync(path.join(host.folder, 'fetched'), 'weights', { mode: 0o644 })
   fs.writeFileSync(host.agentToml, fs.readFileSync(host.agentToml, 'utf8').replaceAll(host.folder, '/mnt/host'))
   const here = (text: string): string =>
     text
@@ -112,6 +135,27 @@ user = "nobody"
   })
   const { line } = await client.ask('check.run', { name: 'who', arguments: [] })
   assert.match(line ?? '', /^uid=65534\(nobody\)/)
+
+  const { nonce } = await client.ask('task.nonce', {})
+  const statement = authority.statement({ nonce })
+  const carryOut = async (change: Parameters<typeof authority.task>[0], file?: string) => {
+    const task = authority.task(change)
+    const request = { statement, task, ...(file === undefined ? {} : { file }) }
+    assert.deepEqual(await client.ask('task.begin', request), { outcome: 'begun' })
+    const look = async () => (await client.ask('task.look', {})).tasks.find(({ id }) => id === idOf(task))?.result
+    return eventually('the task to end', look, { withinMs: 30_000 })
+  }
+  const who = await carryOut({ parameters: { name: 'who' } })
+  assert.match(who.output?.head ?? '', /^uid=65534\(nobody\)/, JSON.stringify(who))
+  assert.equal((await carryOut({ parameters: { name: 'hang' } })).code, 'TIMED_OUT')
+  await eventually('all of it to end', () => !commandsIn(root).some((one) => /sleep 60[34]/.test(one)))
+  const reload = await carryOut({ type: 'service', parameters: { name: 'program', action: 'reload' } })
+  assert.equal(reload.code, null, JSON.stringify(reload))
+  const fetched = { sha256: sha256Hex('weights'), path: '/mnt/host/tls/weights' }
+  const placed = await carryOut({ type: 'fetch-file', parameters: fetched }, '/mnt/host/fetched')
+  assert.equal(placed.code, null, JSON.stringify(placed))
+  assert.equal(fs.statSync(path.join(root, fetched.path)).uid, 65534)
+
   const environment = { PASSWORD: 'say "$5" \\ `x`' }
   const terms = { digest: '0123456789abcdef', environment, working_directory: null, restart: 'always' } as const
   const start = { name: 'app', arguments: ['602'], ...terms }
@@ -256,9 +300,21 @@ test('started by hand as an ordinary user it does what that user can, and no mor
   const user = unprivilegedUser()
   const folder = fs.realpathSync(tempFolder(t))
   const host = hostOfPrograms(t, systemClock.nowMs(), folder)
-  host.allow(`[[outputs]]\ndirectory = "/etc"\n[reloads.web]\ncommand = ["/bin/true"]\n`)
+  const authority = taskAuthority()
+  fs.writeFileSync(path.join(folder, 'keys.pem'), authority.pem, { mode: 0o644 })
+  host.allow(`[[outputs]]
+directory = "/etc"
+[reloads.web]
+command = ["/bin/true"]
+[tasks]
+statement_keys = "${folder}/keys.pem"
+allow = ["run"]
+[tasks.run.true]
+executable = "/bin/true"
+user = "${user.uid ?? process.getuid?.()}"
+`)
   if (user.uid !== null && user.gid !== null) {
-    for (const name of ['.', 'tls', 'agent.toml', 'roots.pem'])
+    for (const name of ['.', 'tls', 'agent.toml', 'roots.pem', 'keys.pem'])
       fs.chownSync(path.join(folder, name), user.uid, user.gid)
   }
   const socket = path.join(folder, 'run', 'socket')
@@ -284,6 +340,12 @@ test('started by hand as an ordinary user it does what that user can, and no mor
     return true
   })
   await client.ask('reload', { name: 'web' })
+  const { nonce } = await client.ask('task.nonce', {})
+  const task = authority.task({ parameters: { name: 'true' } })
+  const begun = client.ask('task.begin', { statement: authority.statement({ nonce }), task })
+  // A user may have been given control groups; nobody's helper on this machine has none, and then runs no program.
+  if (user.uid !== null) await assert.rejects(begun, { code: 'TASK_REFUSED', message: /^NO_LIMITS: / })
+  else await begun.catch(() => {})
   const ended = await child.stop()
   assert.equal(ended.code, 0)
   await assert.rejects(client.ask('hello', {}), { code: 'NO_HELPER' })

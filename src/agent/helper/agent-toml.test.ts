@@ -97,7 +97,7 @@ last = "1h"
 })
 
 const wrong: readonly (readonly [text: string, why: RegExp])[] = [
-  ['[nodes]', /^line 1, nodes: is unknown here; known are node, programs, outputs, reloads, services, checks$/],
+  ['[nodes]', /^line 1, nodes: is unknown here; known are node, programs, outputs, reloads, services, checks, tasks$/],
   ['[node]\nid = "a"', /^line 1, node\.domain: is missing; it takes the name of the trust domain$/],
   ['[node]\nid = "a"\ndomain = "b"\nepoch = 1', /^line 4, node\.epoch: is unknown here/],
   ['node = 1', /^line 1, node: is a table: \[node\]$/],
@@ -126,4 +126,75 @@ const wrong: readonly (readonly [text: string, why: RegExp])[] = [
 
 test('what is unknown or out of bounds is refused with line and key', () => {
   for (const [text, why] of wrong) assert.match(fault(text), why, text)
+})
+
+test('[tasks] lists what tasks may do, with the least where it says nothing', () => {
+  assert.equal(allowed('[node]\ndomain = "example.test"\nid = "gpu-001"\n').tasks, null)
+  assert.deepEqual(allowed('[tasks]\n').tasks, {
+    statementKeys: '/etc/muster/statement-keys.pem',
+    state: null,
+    typesFolder: '/etc/muster/task-types',
+    allow: [],
+    run: new Map(),
+    services: new Map(),
+    files: [],
+    cleanup: new Map(),
+  })
+  const { tasks } = allowed(`
+[tasks]
+state = "/run/muster-agent-helper-tasks"
+allow = ["run", "service", "fetch-file", "cleanup", "x-drain"]
+[tasks.run.smi]
+executable = "/usr/bin/nvidia-smi"
+user = "nobody"
+arguments = ["-q"]
+within = "2h"
+memory = "64M"
+[tasks.services.web]
+unit = "nginx.service"
+actions = ["restart", "reload"]
+[[tasks.files]]
+directory = "/srv/models"
+owner = "nobody"
+mode = 0o640
+largest = "2G"
+[tasks.cleanup.logs]
+directories = ["/var/log/app"]
+keep_newest = 3
+evidence = "/var/log/cleaned"
+`)
+  assert.deepEqual(tasks?.run.get('smi'), {
+    executable: '/usr/bin/nvidia-smi',
+    user: 'nobody',
+    arguments: ['-q'],
+    workingDirectory: '/',
+    withinMs: 7_200_000,
+    memoryBytes: 67_108_864,
+  })
+  assert.deepEqual(tasks.services.get('web'), { unit: 'nginx.service', actions: ['restart', 'reload'] })
+  assert.deepEqual(tasks.files, [
+    { directory: '/srv/models', owner: 'nobody', group: null, mode: 0o640, largest: 2 ** 31 },
+  ])
+  assert.deepEqual(tasks.cleanup.get('logs'), {
+    directories: ['/var/log/app'],
+    keepNewest: 3,
+    olderThanMs: 0,
+    evidence: '/var/log/cleaned',
+  })
+})
+
+test('what [tasks] cannot take is said with line and key', () => {
+  const program = '[tasks.run.a]\nexecutable = "/bin/true"\nuser = "nobody"\n'
+  assert.match(fault('[tasks]\nallow = ["Run"]\n'), /line 2, tasks.allow: takes a list: types of tasks/)
+  assert.match(fault('[tasks]\nshell = true\n'), /tasks.shell: is unknown here/)
+  assert.match(fault(`${program}within = "25h"\n`), /tasks.run.a.within: takes a duration between 1s and 24h/)
+  assert.match(fault(`${program}memory = "1M"\n`), /tasks.run.a.memory: takes bytes with K, M or G, at least "16M"/)
+  assert.match(
+    fault(`${program.replace('nobody', 'root')}arguments = "any"\n`),
+    /tasks.run.a.arguments: takes a list where the user is root/,
+  )
+  assert.match(fault('[[tasks.files]]\ndirectory = "/srv"\nmode = 0o4755\n'), /tasks.files\[1\].mode: takes a mode/)
+  const cleanup = '[tasks.cleanup.a]\ndirectories = ["/var/log"]\nevidence = "/var/log/old"\n'
+  assert.match(fault(cleanup), /takes keep_newest, older_than or both/)
+  assert.match(fault(`${cleanup}older_than = "1d"\n`), /evidence: cannot be in \/var\/log, which is cleaned up/)
 })

@@ -6,12 +6,12 @@ import { hostOfPrograms } from '../../../test/fakes/host-of-programs.ts'
 import { faultsOfToml } from './faults-of-toml.ts'
 import { readAgentToml } from './read-agent-toml.ts'
 
-const faultsIn = (agentToml: string): readonly string[] => {
+const faultsIn = async (agentToml: string): Promise<readonly string[]> => {
   const read = readAgentToml(agentToml, testTrust)
   return read.kind === 'allowed' ? faultsOfToml(read.toml, null, testTrust) : assert.fail(read.message)
 }
 
-test('what agent.toml lists and this host does not have is named, of outputs, reloads, services and checks', (t) => {
+test('what agent.toml lists and this host does not have is named, of outputs, reloads, services and checks', async (t) => {
   const host = hostOfPrograms(t, Date.now())
   const me = String(testTrust.uid === 0 ? 65534 : testTrust.uid)
   host.allow(`
@@ -21,7 +21,7 @@ command = ["/bin/true"]
 executable = "/bin/true"
 user = "${me}"
 `)
-  assert.deepEqual(faultsIn(host.agentToml), [])
+  assert.deepEqual(await faultsIn(host.agentToml), [])
   host.allow(`owners = ["no-such-user"]
 groups = ["no-such-group"]
 [reloads.web]
@@ -37,7 +37,7 @@ user = "no-such-user"
 reads = "kernel-log"
 `)
   fs.writeFileSync(`${host.folder}/roots.pem`, 'nothing')
-  assert.deepEqual(faultsIn(host.agentToml), [
+  assert.deepEqual(await faultsIn(host.agentToml), [
     `${host.folder}/roots.pem is not a list of certificates in PEM`,
     `${host.tls}: there is no user no-such-user`,
     `${host.tls}: there is no group no-such-group`,
@@ -47,4 +47,37 @@ reads = "kernel-log"
     'There is no user no-such-user on this host',
     'check disks: /usr/bin/no-such is not run: /usr/bin/no-such does not exist',
   ])
+})
+
+test('what [tasks] lists and this host does not have is named', async (t) => {
+  const host = hostOfPrograms(t, Date.now())
+  host.allow(`
+[tasks]
+statement_keys = "${host.folder}/roots.pem"
+types_folder = "${host.folder}/types"
+allow = ["run", "x-none"]
+[tasks.run.app]
+executable = "/usr/bin/no-such"
+user = "no-such-user"
+[[tasks.files]]
+directory = "${host.folder}/none"
+owner = "no-such-user"
+[tasks.cleanup.logs]
+directories = ["${host.tls}"]
+older_than = "1d"
+evidence = "${host.folder}/none"
+`)
+  const isUnlimited = (fault: string): boolean => fault.startsWith('no program of a task is run')
+  assert.deepEqual(
+    (await faultsIn(host.agentToml)).filter((fault) => !isUnlimited(fault)),
+    [
+      `${host.folder}/roots.pem is not a list of 1 to 8 public keys in PEM`,
+      'tasks.run.app: There is no user no-such-user on this host',
+      'tasks.run.app: /usr/bin/no-such is not run: /usr/bin/no-such does not exist',
+      `${host.folder}/none does not exist`,
+      `${host.folder}/none: there is no user no-such-user`,
+      `${host.folder}/none does not exist`,
+      `x-none: x-none has no manifest that can be believed: ${host.folder}/types does not exist`,
+    ],
+  )
 })

@@ -6,12 +6,21 @@ import { findGroup, findUser } from '#platform/system-users.ts'
 import { faultOfPath, readTrustedFile, type Trust } from '#platform/trusted-path.ts'
 import { allFromPem } from '#pki/pem.ts'
 import type { AgentToml, ListedDirectory, ListedProgram, ListedReload } from './agent-toml.ts'
-import { faultOfProgram, userOf } from './run-listed.ts'
+import { faultOfProgram, howToRun, userOf } from './run-listed.ts'
 import { longestRoots } from './write-output.ts'
 
 /** Sentences, none where all of it can be done. `agentUser`: who may open the socket; null: the user of the helper. */
-export const faultsOfToml = (toml: AgentToml, agentUser: Owner | null, trust: Trust): readonly string[] => {
-  const { programRoots, outputs, reloads, services, checks } = toml
+export const faultsOfToml = async (
+  toml: AgentToml,
+  agentUser: Owner | null,
+  trust: Trust,
+): Promise<readonly string[]> => {
+  const { programRoots, outputs, reloads, services, checks, tasks } = toml
+  // Loaded where it is needed: every helper would have it in its memory.
+  const ofTasks =
+    tasks === null
+      ? []
+      : (await import('./tasks/faults-of-tasks.ts')).faultsOfTasks(tasks, agentUser, trust, howToRun(trust))
   const programs = [
     ...[...services].map(([name, listed]) => [`service ${name}`, listed] as const),
     ...[...checks].flatMap(([name, listed]) => (listed.kind === 'program' ? [[`check ${name}`, listed] as const] : [])),
@@ -21,6 +30,7 @@ export const faultsOfToml = (toml: AgentToml, agentUser: Owner | null, trust: Tr
     ...outputs.flatMap((listed) => faultsOfDirectory(listed, trust)),
     ...[...reloads].flatMap(([name, reload]) => faultsOfReload(`reload ${name}`, reload, trust)),
     ...programs.flatMap(([what, listed]) => faultsOfListed(what, listed, agentUser, trust)),
+    ...ofTasks,
   ]
 }
 

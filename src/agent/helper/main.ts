@@ -52,6 +52,8 @@ export const startHelper = async (host: HelperHost, options: HelperOptions): Pro
     tooLong: refusalLine(null, refused('TOO_LONG', `A request has at most ${longestRequest} bytes`)),
     tooMany: refusalLine(null, refused('BUSY', `There are ${bounds.connections} connections already`)),
   })
+  // An agent that asks before that is over waits for it.
+  void verbs.takeUpTasks()
   return {
     close: async () => {
       await server.close()

@@ -27,9 +27,11 @@ import {
   userOf,
   type RunsAs,
 } from './run-listed.ts'
+import { openListedTasks } from './listed-tasks.ts'
 import { openRunningChildren } from './running-children.ts'
 import { servicesAsChildren } from './services-as-children.ts'
 import { environmentFolder, servicesAsUnits } from './services-as-units.ts'
+import type { TaskParts } from './tasks/open-tasks.ts'
 import { openTurns } from './turns.ts'
 import { isVerb, refused, Request, verbs, type AnswerOf, type Refused, type RequestOf, type Verb } from './verbs.ts'
 import { openOutputWriter } from './write-output.ts'
@@ -55,11 +57,15 @@ export type HelperConfig = {
   readonly lookEveryMs?: number
   /** Where the environments of units are. */
   readonly environments?: string
+  /** For tests: a machine cannot be restarted in one. */
+  readonly reboot?: TaskParts['reboot']
 }
 
 export type VerbPerformer = {
   /** Never rejects. */
   perform(line: string): Promise<string>
+  /** What an earlier helper left of tasks is taken up. Never rejects. */
+  takeUpTasks(): Promise<void>
   close(): Promise<void>
 }
 
@@ -69,7 +75,7 @@ type Performed<V extends Verb> = AnswerOf<V> | Refused
 
 export const openVerbs = (
   { clock, timers, random, log, trust }: HelperHost,
-  { agentToml, agentUser, stateFolder, lookEveryMs, environments = environmentFolder }: HelperConfig,
+  { agentToml, agentUser, stateFolder, lookEveryMs, environments = environmentFolder, reboot = null }: HelperConfig,
   runs: RunsAs = howToRun(trust),
 ): VerbPerformer => {
   const outputs = openOutputWriter(clock, random, trust, openWrittenLists(stateFolder, trust))
@@ -85,6 +91,11 @@ export const openVerbs = (
     turns,
     { timers, log },
     lookEveryMs,
+  )
+
+  const tasks = openListedTasks(
+    { clock, timers, random, log, trust, agentUser, runs, mark, reboot },
+    path.resolve(stateFolder),
   )
 
   /** By agent.toml as it is when the turn has come, not as it was when it was asked for. */
@@ -134,6 +145,7 @@ export const openVerbs = (
         const ran = await runOnce({ unit, command, user, withinMs: listed.withinMs, runs, over })
         return { exit_code: ran.code, timed_out: ran.timedOut, line: ran.lines.at(-1) ?? null, how: ran.how }
       }),
+    ...tasks.perform,
   }
 
   const answerOf = async <V extends Verb>(verb: V, body: unknown): Promise<Performed<Verb>> => {
@@ -172,9 +184,17 @@ export const openVerbs = (
       }
       return answered(id, verb, body)
     },
-    close: () => {
+    takeUpTasks: async () => {
+      try {
+        const read = readAgentToml(agentToml, trust)
+        if (read.kind === 'allowed') await tasks.takeUp(read.toml)
+      } catch (error) {
+        log.error({ err: error }, 'the tasks of an earlier helper could not be taken up')
+      }
+    },
+    close: async () => {
       ending.abort()
-      return services.close()
+      await Promise.all([services.close(), tasks.close()])
     },
   }
 }
@@ -251,10 +271,13 @@ const helloOf = (toml: AgentToml | null, trust: Trust, fault: string | null): An
   fault,
 })
 
-const allowedVerbs = ({ node, programRoots, outputs, reloads, services, checks }: AgentToml): Verb[] => [
+const allowedVerbs = ({ node, programRoots, outputs, reloads, services, checks, tasks }: AgentToml): Verb[] => [
   'hello',
   ...(outputs.length > 0 && node !== null && programRoots !== null ? (['output.write', 'output.remove'] as const) : []),
   ...(reloads.size > 0 ? (['reload'] as const) : []),
   ...(services.size > 0 ? (['service.start', 'service.stop', 'service.status'] as const) : []),
   ...(checks.size > 0 ? (['check.run'] as const) : []),
+  ...(tasks !== null && node !== null
+    ? (['task.nonce', 'task.begin', 'task.ended', 'task.look', 'task.forget'] as const)
+    : []),
 ]

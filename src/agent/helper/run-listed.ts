@@ -8,7 +8,7 @@ import { pathExists } from '#platform/paths.ts'
 import { findProgram, runProgram } from '#platform/run-program.ts'
 import { plainEnvironment } from '#platform/service-process.ts'
 import { findUser, type SystemUser } from '#platform/system-users.ts'
-import { literalWords } from '#platform/transient-units.ts'
+import { cancelJobOf, literalWords } from '#platform/transient-units.ts'
 import { faultOfPath, type Trust } from '#platform/trusted-path.ts'
 import { runInTime, type RanInTime } from '#platform/user-process.ts'
 import type { ListedProgram, ListedReload } from './agent-toml.ts'
@@ -52,7 +52,7 @@ export const runReload = async (
     runs: reload.kind === 'unit' ? 'child' : runs,
     over,
   })
-  if (reload.kind === 'unit' && (ran.timedOut || over.aborted)) await endJobOf(reload.unit)
+  if (reload.kind === 'unit' && (ran.timedOut || over.aborted)) await cancelJobOf(reload.unit)
   if (ran.timedOut) {
     return refused('TIMED_OUT', `Reload ${name} was ended: it took longer than ${reload.withinMs / 1000} s`)
   }
@@ -67,18 +67,6 @@ const unitCommand = ({ unit, action }: ListedReload & { kind: 'unit' }): readonl
   return systemctl === null
     ? refused('PROGRAM_FAILED', `There is no systemctl here to ${action} ${unit}`)
     : [systemctl, '--no-ask-password', action, unit]
-}
-
-/**
- * What has been ended is the one that waited for it: systemd goes on with what it was asked for. Its job is cancelled, and the
- * command of the unit file that does not end (`ExecReload=`) is killed. The program that the unit is for is left alone.
- */
-const endJobOf = async (unit: string): Promise<void> => {
-  const call = (...args: string[]) => runProgram('systemctl', args, { withinMs: stopWithinMs, input: null })
-  const shown = await call('show', '--property=Job', '--value', unit)
-  const job = shown.kind === 'done' ? shown.stdout.trim() : ''
-  if (/^[1-9]\d*$/.test(job)) await call('--no-ask-password', 'cancel', job)
-  await call('--no-ask-password', 'kill', '--kill-who=control', '--signal=SIGKILL', unit)
 }
 
 export const faultOfProgram = (executable: string, trust: Trust): Refused | null => {

@@ -10,6 +10,7 @@ import {
   OutputFilesBody,
   OutputName,
 } from '#wire/programs/programs-api.ts'
+import { taskVerbs } from './tasks/task-verbs.ts'
 
 export const defaultSocket = '/run/muster-agent-helper/socket'
 
@@ -148,6 +149,7 @@ export const verbs = {
       how: Type.String(),
     }),
   },
+  ...taskVerbs,
 } as const satisfies Record<string, { readonly request: TSchema; readonly answer: TSchema }>
 
 export type Verb = keyof typeof verbs
@@ -186,6 +188,8 @@ export const helperCodes = [
   /** The program ended with a failure, or could not be started. */
   'PROGRAM_FAILED',
   'TIMED_OUT',
+  /** The message begins with one of the faults of tasks (`readRefusal`). */
+  'TASK_REFUSED',
 ] as const
 export type HelperCode = (typeof helperCodes)[number]
 

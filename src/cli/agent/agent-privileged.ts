@@ -6,6 +6,7 @@ import { faultsOfToml } from '#agent/helper/faults-of-toml.ts'
 import { startHelper } from '#agent/helper/main.ts'
 import { readAgentToml } from '#agent/helper/read-agent-toml.ts'
 import { helperSettings } from '#agent/helper/settings.ts'
+import { directoriesOfTasks } from '#agent/helper/tasks/tasks-toml.ts'
 import { defaultSocket, type Refused } from '#agent/helper/verbs.ts'
 import { defaultHelperState } from '#agent/helper/written-lists.ts'
 import type { Cli, GlobalOptions } from '#cli/kit/cli.ts'
@@ -114,16 +115,21 @@ const misconfigured = ({ code, message }: Refused): Failure =>
   })
 
 /** What its unit lacks until it knows this host: everything but the directories that agent.toml lists is read-only for it. */
-export const unitAddition = (file: string, { outputs }: AgentToml): string =>
-  [
+export const unitAddition = (file: string, { outputs, tasks }: AgentToml): string => {
+  const directories = [
+    ...outputs.map(({ directory }) => directory),
+    ...(tasks === null ? [] : directoriesOfTasks(tasks)),
+  ]
+  return [
     `# Made by "muster agent helper --print-unit" from ${file}: make it again when that file lists other directories.`,
     '# For /etc/systemd/system/muster-agent-helper.service.d/host.conf',
     '[Service]',
-    ...outputs.map(({ directory }) => `ReadWritePaths=-${directory}`),
-    ...(outputs.some(({ directory }) => /^\/(home|root|run\/user)(\/|$)/.test(directory))
+    ...directories.map((directory) => `ReadWritePaths=-${directory}`),
+    ...(directories.some((directory) => /^\/(home|root|run\/user)(\/|$)/.test(directory))
       ? ['ProtectHome=read-only']
       : []),
   ].join('\n')
+}
 
 const printUnit = (cli: Cli, options: PrivilegedOptions, agentToml: string): void => {
   const unit = unitAddition(agentToml, allowedBy(agentToml))
@@ -131,11 +137,16 @@ const printUnit = (cli: Cli, options: PrivilegedOptions, agentToml: string): voi
 }
 
 /** What is allowed, and what is wrong with the places, the users and the programs it names. */
-const showAllowed = (cli: Cli, options: PrivilegedOptions, values: HelperValues, agentToml: string): void => {
+const showAllowed = async (
+  cli: Cli,
+  options: PrivilegedOptions,
+  values: HelperValues,
+  agentToml: string,
+): Promise<void> => {
   const toml = allowedBy(agentToml)
-  const { node, programRoots, outputs, reloads, services, checks } = toml
+  const { node, programRoots, outputs, reloads, services, checks, tasks } = toml
   const agentUser = processOwner().uid === 0 ? findUser(values.agentUser.value ?? usualAgentUser) : null
-  const faults = faultsOfToml(toml, agentUser, ownTrust())
+  const faults = await faultsOfToml(toml, agentUser, ownTrust())
   const allowed = {
     node,
     roots: programRoots,
@@ -143,6 +154,7 @@ const showAllowed = (cli: Cli, options: PrivilegedOptions, values: HelperValues,
     reloads: [...reloads.keys()],
     services: [...services.keys()],
     checks: [...checks.keys()],
+    tasks: [...(tasks?.allow ?? [])],
     faults,
   }
   const listed = (names: readonly string[]): string => (names.length === 0 ? 'none' : names.join(', '))
@@ -153,19 +165,25 @@ const showAllowed = (cli: Cli, options: PrivilegedOptions, values: HelperValues,
     `reloads   ${listed(allowed.reloads)}`,
     `services  ${listed(allowed.services)}`,
     `checks    ${listed(allowed.checks)}`,
+    `tasks     ${listed(allowed.tasks)}`,
     ...faults.map((fault) => `wrong     ${printable(fault)}`),
   ])
   if (faults.length > 0) cli.exit.finish(exitCodes.misconfigured)
 }
 
 /** Its settings, and what `--check` finds wrong. */
-const checkHelper = (cli: Cli, options: PrivilegedOptions, values: HelperValues, problems: readonly string[]): void => {
+const checkHelper = async (
+  cli: Cli,
+  options: PrivilegedOptions,
+  values: HelperValues,
+  problems: readonly string[],
+): Promise<void> => {
   const read = problems.length > 0 ? null : readAgentToml(path.resolve(values.config.value), ownTrust())
   const name = values.agentUser.value ?? usualAgentUser
   const needsUser = values.agentUser.value !== null || processOwner().uid === 0
   const user = needsUser ? findUser(name) : null
   const faults =
-    read === null ? [] : read.kind === 'refused' ? [read.message] : faultsOfToml(read.toml, user, ownTrust())
+    read === null ? [] : read.kind === 'refused' ? [read.message] : await faultsOfToml(read.toml, user, ownTrust())
   const missing = needsUser && user === null ? [`there is no user ${name} on this host`] : []
   const checked = {
     settings: helperSettings,

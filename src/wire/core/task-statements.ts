@@ -11,7 +11,7 @@ export const longestVerifiers = 16_384
 export const longestParameters = 16_384
 
 /** Signers that are not retired, and statement keys that are in service. */
-export const mostVerifiers = 8
+const mostVerifiers = 8
 export const mostStatementKeys = 8
 /** A task lives no longer than this, nor does a statement of verifiers. */
 export const taskStatementLifeMs = 24 * 3_600_000

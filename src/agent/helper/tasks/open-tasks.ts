@@ -1,0 +1,231 @@
+// Tasks on this host, from a request of the agent to what is run: verify, remember, start. Loaded only where agent.toml has [tasks].
+
+import type { Clock } from '#platform/clock.ts'
+import { makeFolder } from '#platform/files.ts'
+import { openLimiter } from '#platform/limited-process.ts'
+import type { Log } from '#platform/log.ts'
+import { ownMark, stillRuns } from '#platform/process-mark.ts'
+import type { Random } from '#platform/random.ts'
+import type { Timers } from '#platform/timers.ts'
+import { faultOfPath } from '#platform/trusted-path.ts'
+import { judgeStatement, type ThisNode } from './judge-statement.ts'
+import { judgeTask } from './judge-task.ts'
+import { isAgentType, prepareTask, type HandlerParts, type TaskToPrepare } from './prepare-task.ts'
+import { programName, shortDetail, type PreparedTask, type TaskEnd, type TaskHost } from './prepared-task.ts'
+import { openProvenTime } from './proven-time.ts'
+import { findBootId, resultOfReboot } from './reboot-task.ts'
+import { openStatementFile, type Pinned } from './statement-file.ts'
+import { emptyResult, isFull, openTaskMemory, type TaskRecord } from './task-memory.ts'
+import type { TasksToml } from './tasks-toml.ts'
+import { longestEvidence, refuseTask, type HostResult, type TaskRefusal } from './task-verbs.ts'
+
+export type TaskParts = Omit<TaskHost, 'tasks' | 'limiter'> & {
+  readonly clock: Clock
+  readonly timers: Timers
+  readonly random: Random
+  readonly log: Log
+  /** For tests: a machine cannot be restarted in one. */
+  readonly reboot: { readonly command: readonly string[]; bootId(): string | null } | null
+}
+
+export type TaskRequest = {
+  readonly statement: string | null
+  readonly task: string
+  readonly file?: string | undefined
+}
+type Listed = { id: string; type: string; state: 'running' | 'ended'; result: HostResult | null }
+
+export type Tasks = {
+  nonce(): { nonce: string }
+  begin(tasks: TasksToml, node: ThisNode, request: TaskRequest): { outcome: 'begun' | 'known' | 'yours' } | TaskRefusal
+  ended(id: string, result: HostResult): TaskRefusal | null
+  look(tasks: TasksToml): { number: number | null; epoch: number | null; tasks: Listed[] } | TaskRefusal
+  forget(id: string): void
+  /** What runs is ended, and is interrupted. */
+  close(): Promise<void>
+}
+
+const mostRunning = 8
+/** In one answer: that many fit, however long they are. */
+const resultsAtOnce = 4
+
+/** Refused where the folder cannot be trusted. What an earlier helper has left is ended before anything is begun. */
+export const openTasks = async (folder: string, tasks: TasksToml, parts: TaskParts): Promise<Tasks | TaskRefusal> => {
+  const { clock, trust, log, runs, mark } = parts
+  makeFolder(folder, 0o700)
+  const fault = faultOfPath(folder, trust, { kind: 'folder', links: 'followed' })
+  if (fault !== null) return refuseTask('PATH_UNSAFE', `Tasks cannot be remembered in ${folder}: ${fault}`)
+  const memory = openTaskMemory(folder, trust, clock.nowMs())
+  const file = openStatementFile(folder, trust)
+  const time = openProvenTime(clock, parts.random)
+  const limiter = openLimiter(runs)
+  const running = new Map<string, Promise<void>>()
+  const ending = new AbortController()
+  const found = parts.reboot === null ? await findBootId(runs) : null
+  const boot = (): string | null => parts.reboot?.bootId() ?? found
+  const handlerParts: HandlerParts = {
+    timers: parts.timers,
+    rebootCommand: parts.reboot?.command ?? null,
+    nowMs: () => time.nowMs() ?? clock.nowMs(),
+    freeRoom: () => memory.freeSpare(),
+  }
+  const prepare = (listed: TasksToml, task: TaskToPrepare) =>
+    prepareTask({ tasks: listed, trust, limiter, runs, mark, agentUser: parts.agentUser }, task, handlerParts)
+
+  const keep = (pinned: Pinned): void => {
+    try {
+      file.keep(pinned)
+    } catch (error) {
+      if (!isFull(error)) throw error
+      memory.freeSpare()
+      file.keep(pinned)
+    }
+  }
+  const sweep = (pinned: Pinned): void =>
+    memory.sweep(time.nowMs() ?? clock.nowMs(), (expiresMs) =>
+      keep({ ...pinned, forgottenUntilMs: Math.max(pinned.forgottenUntilMs, expiresMs) }),
+    )
+
+  const start = (id: string, prepared: PreparedTask): void => {
+    const startedMs = clock.nowMs()
+    const end = (ended: TaskEnd | null): void => {
+      // Left as begun, it is begun again by the next helper.
+      if (ended === null || (ending.signal.aborted && prepared.repeatable)) return
+      memory.end(id, { ...emptyResult, ...ended, started_at_ms: startedMs })
+    }
+    const run = prepared.run(ending.signal).then(end, (error: unknown) => {
+      log.error({ task: id, err: error }, 'a task could not be carried out')
+      end({ code: 'NOT_DONE', detail: shortDetail(error instanceof Error ? error.message : String(error)) })
+    })
+    running.set(
+      id,
+      run.finally(() => void running.delete(id)),
+    )
+  }
+
+  /** What an earlier helper had begun. */
+  const takeUp = async (record: TaskRecord): Promise<void> => {
+    // The agent's own, or those of a helper that was started by mistake beside this one.
+    if (isAgentType(record.type) || (record.by.birth !== null && stillRuns(record.by))) return
+    await limiter?.endLeft(programName(mark, record.id))
+    if (record.type === 'reboot') return memory.end(record.id, resultOfReboot(record, boot()))
+    const isInTime = record.parameters !== null && record.expires_ms > clock.nowMs()
+    const again = isInTime ? prepare(tasks, { ...record, parameters: record.parameters ?? {}, file: null }) : null
+    if (again?.kind === 'prepared' && again.repeatable) return start(record.id, again)
+    if (again?.kind === 'prepared') await again.drop()
+    memory.end(record.id, {
+      ...emptyResult,
+      code: 'INTERRUPTED',
+      detail: 'The helper ended in the middle: whether the task had an effect is unknown',
+      started_at_ms: record.begun_ms,
+    })
+  }
+  for (const record of memory.begun()) await takeUp(record)
+
+  /** The statement is believed and kept, or was before. */
+  const learn = (pinned: Pinned, node: ThisNode, text: string): Pinned | TaskRefusal => {
+    const facts = { text, node, pinned: pinned.pinned, memory: pinned.memory, nonces: time.nonces() }
+    const judged = judgeStatement({ ...facts, hostMs: clock.nowMs(), provenMs: time.nowMs() })
+    if (judged.kind !== 'accepted') return judged.kind === 'known' ? pinned : judged
+    const learned = { ...pinned, pinned: judged.pinned, memory: judged.memory }
+    keep(learned)
+    if (judged.proof !== null) time.prove(judged.proof)
+    return learned
+  }
+
+  const beginNow: Tasks['begin'] = (listed, node, { statement, task: text, file: brought }) => {
+    const before = file.now(listed.statementKeys)
+    if ('fault' in before) return before
+    sweep(before)
+    const swept = file.now(listed.statementKeys)
+    if ('fault' in swept) return swept
+    const known = statement === null ? swept : learn(swept, node, statement)
+    if ('fault' in known) return known
+    const judged = judgeTask({
+      text,
+      node,
+      memory: known.memory,
+      isSeen: (id) => memory.isSeen(id),
+      forgottenUntilMs: known.forgottenUntilMs,
+      hostMs: clock.nowMs(),
+      provenMs: time.nowMs(),
+    })
+    if (judged.kind === 'task-refused') return judged
+    if (judged.kind === 'seen')
+      return memory.isListed(judged.id)
+        ? { outcome: 'known' }
+        : refuseTask('SEEN_BEFORE', 'The task was carried out before, and the plane has its result')
+    const { id, type, parameters, expires_ms } = judged.task
+    if (running.size >= mostRunning) return refuseTask('HELPER_BUSY', `${mostRunning} tasks are being carried out`)
+    const prepared = prepare(listed, { id, type, parameters, file: brought ?? null })
+    if (prepared.kind === 'task-refused') return prepared
+    const drop = (): void => {
+      if (prepared.kind === 'prepared')
+        prepared
+          .drop()
+          .catch((error: unknown) => log.warn({ task: id, err: error }, 'a control group could not be removed'))
+    }
+    try {
+      const record = { id, type, expires_ms, begun_ms: clock.nowMs(), by: ownMark(), boot: boot(), result: null }
+      const begun = memory.begin(
+        {
+          ...record,
+          parameters: prepared.kind === 'prepared' && prepared.repeatable ? parameters : null,
+          forgotten: false,
+        },
+        type === 'cleanup' ? 'spare' : 'as-it-is',
+      )
+      if (begun !== 'begun') drop()
+      if (typeof begun !== 'string') return begun
+      if (begun === 'known') return { outcome: 'known' }
+    } catch (error) {
+      drop()
+      throw error
+    }
+    if (prepared.kind === 'agent') return { outcome: 'yours' }
+    start(id, prepared)
+    return { outcome: 'begun' }
+  }
+
+  return {
+    nonce: () => ({ nonce: time.newNonce() }),
+    begin: (listed, node, request) => {
+      try {
+        return beginNow(listed, node, request)
+      } catch (error) {
+        if (!isFull(error)) throw error
+        return refuseTask('DISK_FULL', `There is no room in ${folder} to remember the task`)
+      }
+    },
+    ended: (id, result) => {
+      const task = memory.listed().find((one) => one.id === id)
+      if (task === undefined || !isAgentType(task.type))
+        return refuseTask('NOT_DONE', `There is no task ${id} that the agent carries out`)
+      if (JSON.stringify(result.evidence).length > longestEvidence)
+        return refuseTask('PARAMETERS_INVALID', `The evidence has more than ${longestEvidence} bytes`)
+      memory.end(id, result)
+      return null
+    },
+    look: (listed) => {
+      const pinned = file.now(listed.statementKeys)
+      if ('fault' in pinned) return pinned
+      sweep(pinned)
+      let results = 0
+      return {
+        number: pinned.memory?.number ?? null,
+        epoch: pinned.memory?.epoch ?? null,
+        tasks: memory.listed().map(({ id, type, isEnded }) => ({
+          id,
+          type,
+          state: isEnded ? 'ended' : 'running',
+          result: isEnded && ++results <= resultsAtOnce ? memory.result(id) : null,
+        })),
+      }
+    },
+    forget: (id) => memory.forget(id),
+    close: async () => {
+      ending.abort()
+      await Promise.all(running.values())
+    },
+  }
+}

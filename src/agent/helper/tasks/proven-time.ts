@@ -1,0 +1,41 @@
+// The time that a statement with a nonce of this helper's has proven (ruling 16): for an hour, by a clock that cannot be set.
+
+import type { Clock } from '#platform/clock.ts'
+import type { Random } from '#platform/random.ts'
+
+export type ProvenTime = {
+  /** For one statement. It is waited for five minutes: for as long as that the time that it proves may be behind. */
+  newNonce(): string
+  nonces(): readonly string[]
+  prove(proof: { readonly nonce: string; readonly timeMs: number }): void
+  /** Null: nothing was proven within the last hour. */
+  nowMs(): number | null
+}
+
+const waitedForMs = 5 * 60_000
+const provenForMs = 3_600_000
+const mostNonces = 8
+
+export const openProvenTime = (clock: Pick<Clock, 'monotonicMs'>, random: Random): ProvenTime => {
+  const made = new Map<string, number>()
+  let proven: { readonly timeMs: number; readonly atMs: number } | null = null
+  const waiting = (): readonly string[] =>
+    [...made].filter(([, atMs]) => clock.monotonicMs() - atMs <= waitedForMs).map(([nonce]) => nonce)
+  return {
+    newNonce: () => {
+      const nonce = random.bytes(18).toString('base64url')
+      made.set(nonce, clock.monotonicMs())
+      for (const old of [...made.keys()].slice(0, -mostNonces)) made.delete(old)
+      return nonce
+    },
+    nonces: waiting,
+    prove: ({ nonce, timeMs }) => {
+      made.delete(nonce)
+      proven = { timeMs, atMs: clock.monotonicMs() }
+    },
+    nowMs: () => {
+      const sinceMs = proven === null ? Infinity : clock.monotonicMs() - proven.atMs
+      return proven === null || sinceMs > provenForMs ? null : proven.timeMs + sinceMs
+    },
+  }
+}

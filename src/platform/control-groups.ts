@@ -1,0 +1,235 @@
+// Control groups of the kernel, for programs that must not take more than their share and that must end with all they started: of
+// version 2 where it has the controllers, else of version 1. A program is in its group from its first instruction.
+
+import * as fs from 'node:fs'
+import * as path from 'node:path'
+import { errno } from './files.ts'
+
+export type GroupLimits = { readonly memoryBytes: number; readonly mostProcesses: number }
+
+export type ControlGroup = {
+  /** Synchronously, with this process in the group: a process that it starts is born in it. */
+  startIn<T>(start: () => T): T
+  signal(signal: NodeJS.Signals): void
+  /** SIGKILL to all of it until nothing is left, and the group is removed. False: something does not end. */
+  end(): Promise<boolean>
+  /** Whether something in it was killed for want of memory. */
+  ranOutOfMemory(): boolean
+}
+
+export type ControlGroups = {
+  readonly version: 1 | 2
+  /** Null: no group with these limits can be made. */
+  make(name: string, limits: GroupLimits): ControlGroup | null
+  /** One that an earlier process made; null: there is none. */
+  find(name: string): Pick<ControlGroup, 'end'> | null
+}
+
+type Mount = {
+  readonly root: string
+  readonly place: string
+  readonly type: string
+  readonly options: readonly string[]
+}
+
+/** Null: the host has none that this process may use. */
+export const openControlGroups = (): ControlGroups | null => {
+  const mounts = readMounts()
+  const own = ownGroups()
+  const unified = mounts.find(({ type }) => type === 'cgroup2')
+  const home = unified === undefined ? null : ownFolder(unified, own.get('') ?? '/')
+  const second = unified === undefined || home === null ? null : secondVersion(home, unified.place)
+  if (second !== null) return second
+  const folderOf = (controller: string): string | null => {
+    const mount = mounts.find(({ type, options }) => type === 'cgroup' && options.includes(controller))
+    return mount === undefined ? null : ownFolder(mount, own.get(controller) ?? '/')
+  }
+  const [memory, pids] = [folderOf('memory'), folderOf('pids')]
+  return memory === null || pids === null ? null : firstVersion({ memory, pids })
+}
+
+/** Null: in a container it may not be visible, and then this process could not come back to it. */
+const ownFolder = ({ root, place }: Mount, group: string): string | null => {
+  if (root !== '/' && group !== root && !group.startsWith(`${root}/`)) return null
+  const folder = path.join(place, root === '/' ? group : group.slice(root.length))
+  return fs.existsSync(path.join(folder, 'cgroup.procs')) ? folder : null
+}
+
+/** Below the group of this process, or below the topmost, which may have processes of its own and groups with limits. */
+const secondVersion = (home: string, top: string): ControlGroups | null => {
+  const usable = [...new Set([home, path.normalize(top)])].filter((parent) => {
+    const controllers = wordsIn(path.join(parent, 'cgroup.controllers'))
+    return controllers.includes('memory') && controllers.includes('pids')
+  })
+  if (usable.length === 0) return null
+  const groupAt = (folder: string): ControlGroup => ({
+    startIn: (start) => startWithin([folder], [home], start),
+    signal: (signal) => void signalAll(folder, signal),
+    end: () => endGroup([folder]),
+    ranOutOfMemory: () => /^oom_kill [1-9]/m.test(textIn(path.join(folder, 'memory.events'))),
+  })
+  return {
+    version: 2,
+    make: (name, limits) => {
+      for (const parent of usable) {
+        const folder = path.join(parent, name)
+        // Refused (EBUSY) in a group that has processes of its own and is not the topmost: the next parent is tried.
+        const isMade = made([folder], () => {
+          const enabled = wordsIn(path.join(parent, 'cgroup.subtree_control'))
+          if (!enabled.includes('memory') || !enabled.includes('pids'))
+            write(path.join(parent, 'cgroup.subtree_control'), '+memory +pids')
+          fs.mkdirSync(folder)
+          write(path.join(folder, 'memory.max'), String(limits.memoryBytes))
+          writeIfAny(path.join(folder, 'memory.swap.max'), '0')
+          writeIfAny(path.join(folder, 'memory.oom.group'), '1')
+          write(path.join(folder, 'pids.max'), String(limits.mostProcesses))
+        })
+        if (isMade) return groupAt(folder)
+      }
+      return null
+    },
+    find: (name) => {
+      const parent = usable.find((one) => fs.existsSync(path.join(one, name)))
+      return parent === undefined ? null : groupAt(path.join(parent, name))
+    },
+  }
+}
+
+const firstVersion = (homes: { readonly memory: string; readonly pids: string }): ControlGroups => {
+  const groupOf = (name: string): ControlGroup => {
+    const [memory, pids] = [path.join(homes.memory, name), path.join(homes.pids, name)]
+    return {
+      startIn: (start) => startWithin([memory, pids], [homes.memory, homes.pids], start),
+      signal: (signal) => void signalAll(pids, signal),
+      end: () => endGroup([pids, memory]),
+      ranOutOfMemory: () => /^oom_kill [1-9]/m.test(textIn(path.join(memory, 'memory.oom_control'))),
+    }
+  }
+  return {
+    version: 1,
+    make: (name, { memoryBytes, mostProcesses }) => {
+      const [memory, pids] = [path.join(homes.memory, name), path.join(homes.pids, name)]
+      const isMade = made([memory, pids], () => {
+        fs.mkdirSync(memory)
+        fs.mkdirSync(pids)
+        write(path.join(memory, 'memory.limit_in_bytes'), String(memoryBytes))
+        writeIfAny(path.join(memory, 'memory.memsw.limit_in_bytes'), String(memoryBytes))
+        write(path.join(pids, 'pids.max'), String(mostProcesses))
+      })
+      return isMade ? groupOf(name) : null
+    },
+    find: (name) =>
+      fs.existsSync(path.join(homes.pids, name)) || fs.existsSync(path.join(homes.memory, name)) ? groupOf(name) : null,
+  }
+}
+
+/** What was made of them is removed where one of them cannot be. */
+const made = (folders: readonly string[], make: () => void): boolean => {
+  try {
+    make()
+    return true
+  } catch {
+    folders.forEach(removeGroup)
+    return false
+  }
+}
+
+/**
+ * A program cannot put itself into a group once it has the rights of its own user, and one that is put there after its start may have
+ * started others before. This process is back in its own groups when it returns; if it cannot go back, it must not go on.
+ */
+const startWithin = <T>(groups: readonly string[], homes: readonly string[], start: () => T): T => {
+  const enter = (folder: string): void => write(path.join(folder, 'cgroup.procs'), String(process.pid))
+  try {
+    groups.forEach(enter)
+    return start()
+  } finally {
+    homes.forEach(enter)
+  }
+}
+
+const signalAll = (folder: string, signal: NodeJS.Signals): readonly number[] => {
+  const pids = textIn(path.join(folder, 'cgroup.procs'))
+    .split('\n')
+    .map(Number)
+    .filter((pid) => pid > 0 && pid !== process.pid)
+  for (const pid of pids) {
+    try {
+      process.kill(pid, signal)
+    } catch (error) {
+      if (errno(error) !== 'ESRCH' && errno(error) !== 'EPERM') throw error
+    }
+  }
+  return pids
+}
+
+const mostRounds = 200
+const roundMs = 25
+
+const endGroup = async (folders: readonly string[]): Promise<boolean> => {
+  for (let round = 0; round < mostRounds; round++) {
+    const left = folders.flatMap((folder) => {
+      // Nothing in it can start another from here on.
+      writeIfAny(path.join(folder, 'pids.max'), '0')
+      return signalAll(folder, 'SIGKILL')
+    })
+    if (left.length === 0 && folders.every(removeGroup)) return true
+    await new Promise((resolve) => setTimeout(resolve, roundMs))
+  }
+  return false
+}
+
+/** False: there is still something in it. */
+const removeGroup = (folder: string): boolean => {
+  try {
+    fs.rmdirSync(folder)
+    return true
+  } catch (error) {
+    return errno(error) === 'ENOENT'
+  }
+}
+
+const textIn = (file: string): string => {
+  try {
+    return fs.readFileSync(file, 'utf8')
+  } catch {
+    return ''
+  }
+}
+
+const wordsIn = (file: string): readonly string[] => textIn(file).split(/\s+/)
+
+const write = (file: string, text: string): void => fs.writeFileSync(file, text, { flag: 'r+' })
+
+const writeIfAny = (file: string, text: string): void => {
+  try {
+    write(file, text)
+  } catch {
+    // A kernel without it has nothing to limit there.
+  }
+}
+
+/** Pure but for the file. */
+const readMounts = (): readonly Mount[] =>
+  textIn('/proc/self/mountinfo')
+    .split('\n')
+    .flatMap((line) => {
+      const [before = '', after = ''] = line.split(' - ')
+      const [, , , root, place] = before.split(' ')
+      const [type, , options = ''] = after.split(' ')
+      if (root === undefined || place === undefined || type?.startsWith('cgroup') !== true) return []
+      return [{ root, place, type, options: options.split(',') }]
+    })
+
+/** By controller; '' is that of version 2. */
+const ownGroups = (): ReadonlyMap<string, string> =>
+  new Map(
+    textIn('/proc/self/cgroup')
+      .split('\n')
+      .flatMap((line) => {
+        const [, controllers, ...group] = line.split(':')
+        return controllers === undefined
+          ? []
+          : controllers.split(',').map((one): [string, string] => [one, group.join(':')])
+      }),
+  )

@@ -1,0 +1,32 @@
+// The files of a folder by their age, without the folders in it and without links.
+
+import * as fs from 'node:fs'
+import * as path from 'node:path'
+import { errno, flushFolder } from './files.ts'
+
+export type AgedFile = { readonly name: string; readonly bytes: number; readonly modifiedMs: number }
+
+/** The newest first. */
+export const filesByAge = (folder: string): readonly AgedFile[] =>
+  fs
+    .readdirSync(folder)
+    .flatMap((name) => {
+      const stats = fs.lstatSync(path.join(folder, name), { throwIfNoEntry: false })
+      return stats?.isFile() === true ? [{ name, bytes: stats.size, modifiedMs: stats.mtimeMs }] : []
+    })
+    .sort((a, b) => b.modifiedMs - a.modifiedMs || (a.name < b.name ? -1 : 1))
+
+/** How many of them were there. Flushed once, when all are gone. */
+export const removeFiles = (folder: string, names: readonly string[]): number => {
+  let removed = 0
+  for (const name of names) {
+    try {
+      fs.unlinkSync(path.join(folder, name))
+      removed += 1
+    } catch (error) {
+      if (errno(error) !== 'ENOENT') throw error
+    }
+  }
+  flushFolder(folder)
+  return removed
+}

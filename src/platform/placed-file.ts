@@ -1,0 +1,104 @@
+// A file whose content another user has brought, put in place if it is the one that was meant: copied while its digest is made, and
+// renamed only when that is right. What is read is what is checked.
+
+import { createHash } from 'node:crypto'
+import * as fs from 'node:fs'
+import * as path from 'node:path'
+import { errno, flushFolder, type Owner } from './files.ts'
+
+export type FileToPlace = {
+  readonly from: string
+  /** One that only this user can change. */
+  readonly directory: string
+  readonly name: string
+  /** Hex. */
+  readonly sha256: string
+  readonly largest: number
+  readonly mode: number
+  /** Null: who places it. */
+  readonly owner: Owner | null
+}
+
+export type Placed =
+  | { readonly kind: 'placed'; readonly bytes: number; readonly replaced: boolean }
+  /** Nothing is left of it. */
+  | { readonly kind: 'differs'; readonly why: string }
+  | { readonly kind: 'unreadable'; readonly why: string }
+
+const chunkBytes = 256 * 1024
+
+/** Throws what the disk throws; nothing is left of it then. */
+export const placeFile = async (file: FileToPlace): Promise<Placed> => {
+  const from = await openToRead(file.from)
+  if ('why' in from) return { kind: 'unreadable', why: from.why }
+  try {
+    return await copyInto(from.handle, file)
+  } finally {
+    await from.handle.close()
+  }
+}
+
+/** Neither a link at the end of its path nor something that is no file: a pipe would never end. */
+const openToRead = async (
+  file: string,
+): Promise<{ readonly handle: fs.promises.FileHandle } | { readonly why: string }> => {
+  const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK } = fs.constants
+  try {
+    const handle = await fs.promises.open(file, O_RDONLY | O_NOFOLLOW | O_NONBLOCK)
+    if ((await handle.stat()).isFile()) return { handle }
+    await handle.close()
+    return { why: `${file} is not a file` }
+  } catch (error) {
+    return { why: `${file} cannot be read: ${errno(error) ?? String(error)}` }
+  }
+}
+
+const copyInto = async (from: fs.promises.FileHandle, file: FileToPlace): Promise<Placed> => {
+  const place = path.join(file.directory, file.name)
+  const beside = path.join(file.directory, `.muster.${file.name}.new`)
+  // A file of this name was left by a crash.
+  await fs.promises.rm(beside, { force: true })
+  const to = await fs.promises.open(beside, 'wx', 0o600)
+  try {
+    const copied = await copy(from, to, file.largest)
+    if (copied.bytes > file.largest) return await differs(beside, `it has more than ${file.largest} bytes`)
+    if (copied.sha256 !== file.sha256) return await differs(beside, `its SHA-256 is ${copied.sha256}`)
+    // The mode first: whoever has given a file away may not change it any more.
+    await to.chmod(file.mode)
+    if (file.owner !== null) await to.chown(file.owner.uid, file.owner.gid)
+    await to.sync()
+    const replaced = fs.lstatSync(place, { throwIfNoEntry: false }) !== undefined
+    await fs.promises.rename(beside, place)
+    flushFolder(file.directory)
+    return { kind: 'placed', bytes: copied.bytes, replaced }
+  } catch (error) {
+    await fs.promises.rm(beside, { force: true })
+    throw error
+  } finally {
+    await to.close()
+  }
+}
+
+const differs = async (beside: string, why: string): Promise<Placed> => {
+  await fs.promises.rm(beside, { force: true })
+  return { kind: 'differs', why }
+}
+
+const copy = async (
+  from: fs.promises.FileHandle,
+  to: fs.promises.FileHandle,
+  largest: number,
+): Promise<{ readonly bytes: number; readonly sha256: string }> => {
+  const hash = createHash('sha256')
+  const chunk = Buffer.alloc(chunkBytes)
+  let bytes = 0
+  while (bytes <= largest) {
+    const { bytesRead } = await from.read(chunk, 0, chunk.length, null)
+    if (bytesRead === 0) break
+    const part = chunk.subarray(0, bytesRead)
+    hash.update(part)
+    await to.writeFile(part)
+    bytes += bytesRead
+  }
+  return { bytes, sha256: hash.digest('hex') }
+}
