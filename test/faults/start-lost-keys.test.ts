@@ -216,6 +216,7 @@ test('Of a damaged key that is moved away, the start makes anew what machines do
     'root: not made, intact, 1 warnings',
     'server: made anew, intact, 0 warnings',
     'statement: KEY_MISSING',
+    'task-signer: not made, intact, 1 warnings',
   ])
 })
 
