@@ -16,6 +16,7 @@ import { openCallerBudget } from '#plane/limits/caller-budget.ts'
 import { layFoundation } from '#plane/foundation/foundation.ts'
 import { openAuthority } from '#plane/authority/built-in-authority.ts'
 import { openProgramsAuthority } from '#plane/authority/programs-authority.ts'
+import { openWorkersAuthority } from '#plane/authority/workers-authority.ts'
 import { openRecoveryAuthority } from '#plane/authority/recovery-authority.ts'
 import { openServedNames } from '#plane/authority/served-names.ts'
 
@@ -37,6 +38,7 @@ export const openEnrollingPlane = async (folder: string) => {
     names,
     recovery,
     programs: await openProgramsAuthority(core, { custody, domain: certificates.domain }),
+    workers: await openWorkersAuthority(core, { custody, domain: certificates.domain }),
     options: { ...certificates, issuerKey: 'file', intermediateLifetimeMs: 5 * 365 * 86_400_000 },
   })
   const flow = { store, feed, clock, random }

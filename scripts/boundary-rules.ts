@@ -48,7 +48,18 @@ export const mayKnow: Readonly<Record<string, Row>> = {
   // The language of the domain, and its two aggregates: the rows there are, and the values of the whole domain.
   'domain/core': {},
   'domain/core/change.ts': {
-    domain: types('alerts', 'ca', 'federation', 'fleet', 'identity', 'plans', 'programs', 'revocation', 'tasks'),
+    domain: types(
+      'alerts',
+      'ca',
+      'federation',
+      'fleet',
+      'identity',
+      'plans',
+      'programs',
+      'revocation',
+      'tasks',
+      'workers',
+    ),
   },
   'domain/core/profile.ts': { domain: types('programs') },
   'domain/core/domain-settings.ts': { domain: types('continuity', 'fleet', 'identity') },
@@ -71,7 +82,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
   'domain/revocation': { domain: ['alerts', 'core', 'programs', 'recovery'] },
   'domain/settings': { domain: ['core', 'fleet', 'programs'] },
   'domain/tasks': { domain: ['core'] },
-  'domain/workers': {},
+  'domain/workers': { domain: ['core', 'identity'] },
 
   // What crosses the network, and what operators are shown of the domain.
   'wire/core': { domain: ['continuity', 'core'] },
@@ -90,13 +101,13 @@ export const mayKnow: Readonly<Record<string, Row>> = {
     wire: ['core', 'network', 'programs', 'recovery', 'revocation'],
   },
   'wire/operators': { domain: ['core'], wire: ['core'] },
-  'wire/plans': { domain: ['core', 'plans'], wire: ['core', 'fleet', 'revocation', 'settings'] },
+  'wire/plans': { domain: ['core', 'plans'], wire: ['core', 'fleet', 'revocation', 'settings', 'workers'] },
   'wire/programs': { domain: ['core', 'programs'], wire: ['core'] },
   'wire/recovery': { domain: ['core', 'recovery'], wire: ['core', 'enrollment', 'identity'] },
   'wire/revocation': { domain: ['revocation'], wire: ['core'] },
   'wire/settings': { domain: ['core', 'fleet'], wire: ['core', 'fleet', 'programs'] },
   'wire/tasks': { domain: ['tasks'], wire: ['core'] },
-  'wire/workers': {},
+  'wire/workers': { domain: ['workers'], wire: ['core', 'revocation'] },
   // Every call there is.
   wire: {
     wire: [
@@ -117,6 +128,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
       'revocation',
       'settings',
       'tasks',
+      'workers',
     ],
   },
 
@@ -124,7 +136,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
   'plane/store/contract': { domain: ['alerts', 'ca', 'core', 'programs'], wire: ['core', 'node'] },
   'plane/store/journal': { domain: ['continuity', 'core'], plane: ['store/contract'] },
   'plane/store/commit': {
-    domain: ['alerts', 'core', 'federation', 'fleet', 'identity', 'journal', 'programs'],
+    domain: ['alerts', 'core', 'federation', 'fleet', 'identity', 'journal', 'programs', 'workers'],
     plane: ['store/journal'],
   },
   'plane/store/sql': { domain: ['core', 'programs'], plane: ['store/commit', 'store/contract', 'store/journal'] },
@@ -138,7 +150,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
   },
   'plane/limits': { domain: ['core'] },
   'plane/core': {
-    domain: ['core', 'fleet', 'journal', 'node', 'programs'],
+    domain: ['core', 'fleet', 'identity', 'journal', 'node', 'programs'],
     plane: ['limits', 'store/contract'],
     wire: ['channel', 'fleet', 'identity', 'network', 'programs'],
   },
@@ -220,11 +232,11 @@ export const mayKnow: Readonly<Record<string, Row>> = {
   'plane/operators': { domain: ['core', 'operators'], plane: ['core', 'http'], wire: ['operators'] },
   'plane/programs': {
     domain: ['alerts', 'core', 'programs'],
-    plane: [...types('alerts'), 'authority', 'core', 'http', 'identity', 'limits'],
+    plane: [...types('alerts'), 'authority', 'core', 'http', 'limits'],
     wire: ['programs'],
   },
   'plane/plans': {
-    domain: ['ca', 'core', 'fleet', 'plans', 'revocation', 'settings'],
+    domain: ['ca', 'core', 'fleet', 'plans', 'revocation', 'settings', 'workers'],
     plane: [
       'authority',
       'ca',
@@ -237,8 +249,9 @@ export const mayKnow: Readonly<Record<string, Row>> = {
       'settings',
       'store/contract',
       ...types('tasks'),
+      'workers',
     ],
-    wire: ['fleet', 'plans', 'revocation'],
+    wire: ['fleet', 'plans', 'revocation', 'workers'],
   },
   'plane/recovery': {
     domain: ['core', 'fleet', 'identity', 'recovery'],
@@ -260,13 +273,17 @@ export const mayKnow: Readonly<Record<string, Row>> = {
     plane: [...types('authority'), 'core', 'http', 'keys'],
     wire: ['core', 'tasks'],
   },
-  'plane/workers': {},
+  'plane/workers': {
+    domain: ['core', 'workers'],
+    plane: [...types('authority'), 'core', 'http', 'limits'],
+    wire: ['revocation', 'workers'],
+  },
 
   // The plane: what stands on features.
   'plane/cut-off': { domain: ['alerts', 'ca', 'core'], plane: ['alerts', 'core', 'store/contract'] },
   'plane/authn': {
-    domain: ['alerts', 'ca', 'core', 'enrollment', 'identity', 'operators'],
-    plane: ['alerts', 'core', 'identity', 'limits', 'store/contract'],
+    domain: ['alerts', 'ca', 'core', 'enrollment', 'identity', 'operators', 'workers'],
+    plane: ['alerts', ...types('authority'), 'core', 'identity', 'limits', 'store/contract'],
     wire: ['core'],
   },
   'plane/channel': {
@@ -354,6 +371,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
       'settings',
       'store/contract',
       'tasks',
+      'workers',
     ],
     wire: ['.', 'core', 'operators'],
   },
@@ -475,7 +493,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
   'cli/revocation': { cli: ['kit'], domain: ['core'], wire: ['revocation'] },
   'cli/settings': { cli: ['identity', 'kit', 'plans'], wire: ['core', 'enrollment', 'identity', 'settings'] },
   'cli/tasks': { cli: ['kit', 'plans'], wire: ['tasks'] },
-  'cli/workers': {},
+  'cli/workers': { cli: ['kit', 'revocation'], wire: ['core', 'workers'] },
   'cli/node/bundle': {},
   'cli/agent': {
     agent: [
@@ -556,6 +574,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
       'store',
       'tasks',
       'top',
+      'workers',
     ],
   },
   bin: { cli: ['all-nouns.ts', 'node-nouns.ts', 'kit/as-called.ts', 'kit/run-cli.ts'] },

@@ -101,6 +101,16 @@ export const allNouns: readonly Noun[] = [
     load: async () => (await import('./federation/peer-domain.ts')).declarePeerDomain,
   },
   {
+    name: 'worker',
+    summary: 'Workers: programs that queue tasks, with certificates of their own',
+    load: async () => (await import('./workers/worker.ts')).declareWorker,
+  },
+  {
+    name: 'worker-issuer',
+    summary: 'Whose service-account tokens make workers, and what those may queue',
+    load: async () => (await import('./workers/worker-issuer.ts')).declareWorkerIssuer,
+  },
+  {
     name: 'ca',
     summary: 'The certificate authority of the domain',
     load: async () => (await import('./ca/ca.ts')).declareCa,

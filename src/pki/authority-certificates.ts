@@ -65,6 +65,12 @@ export const issuingSpec = (request: AuthorityRequest, parent: ParsedCertificate
 export const programsIssuingSpec = (request: AuthorityRequest, parent: ParsedCertificate): CertificateSpec =>
   intermediateSpec('programs issuing CA', 0, request, parent)
 
+/** Signs the certificates of workers only, and says so itself: to those who check chains none of them is a server's. */
+export const workersIssuingSpec = (request: AuthorityRequest, parent: ParsedCertificate): CertificateSpec => {
+  const spec = intermediateSpec('workers issuing CA', 0, request, parent)
+  return { ...spec, extensions: { ...spec.extensions, extendedKeyUsage: ['clientAuth'] } }
+}
+
 const intermediateSpec = (
   role: string,
   pathLen: number,

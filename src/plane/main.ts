@@ -6,6 +6,7 @@ import { pathExists } from '#platform/paths.ts'
 import { processName, openFileLimit, musterVersion } from '#platform/this-process.ts'
 import { sortableId } from '#platform/random.ts'
 import { openAlerting } from '#plane/alerts/alerting.ts'
+import { openAuthorities } from '#plane/boot/open-authorities.ts'
 import { openBalancers } from '#plane/boot/balancers.ts'
 import type { PlaneUrls } from '#plane/core/configuration.ts'
 import { openClockWarning } from '#plane/foundation/clock-check.ts'
@@ -24,9 +25,6 @@ import { performCutOff } from '#plane/boot/perform-cut-off.ts'
 import { openUnresolvedAlerts } from '#plane/alerts/reconcile-alerts.ts'
 import { asUsual, layFoundation, type LaidFoundation } from '#plane/foundation/foundation.ts'
 import { adminKeyFile } from '#plane/foundation/initialise.ts'
-import { openAuthority } from '#plane/authority/built-in-authority.ts'
-import { openProgramsAuthority } from '#plane/authority/programs-authority.ts'
-import { openRecoveryAuthority } from '#plane/authority/recovery-authority.ts'
 import { openServedNames } from '#plane/authority/served-names.ts'
 import { openMetrics } from '#plane/metrics/open-metrics.ts'
 import { byServerName, connectionShares, refuseTakenPorts, urlOf } from '#plane/boot/listen-places.ts'
@@ -99,27 +97,8 @@ const openPlane = async (config: PlaneConfig, laid: LaidFoundation) => {
   followConfirmations(witness, feed)
   recordLosses(core, witness, processName())
   const names = await openServedNames(core, namesConfig(config))
-  const certificates = { domain: settings().name, serverLifetimeMs: config.serverCertificateLifetimeMs }
-  const recovery = await openRecoveryAuthority(core, { custody, names, options: certificates })
-  const programs = await openProgramsAuthority(core, { custody, domain: certificates.domain })
-  const authority = await openAuthority(core, {
-    custody,
-    names,
-    recovery,
-    programs,
-    options: {
-      ...certificates,
-      issuerKey: config.issuerKey,
-      intermediateLifetimeMs: config.intermediateLifetimeMs,
-      statusUrl: config.statusUrl,
-    },
-  })
-  const maintain = async (): Promise<void> => {
-    const profiles = await store.profiles()
-    await authority.maintain(Math.max(0, ...profiles.map(({ value }) => value.certificate.lifetimeMs)))
-  }
-  await maintain()
-  await programs.maintain()
+  const authorities = await openAuthorities(core, config, { custody, names, domain: settings().name })
+  const { recovery, programs, workers, authority, maintainAuthority } = authorities
 
   const ports = { node: config.nodeListen.port, recovery: config.recoveryListen.port, status: 0 }
   const urls = (): PlaneUrls => ({
@@ -133,7 +112,7 @@ const openPlane = async (config: PlaneConfig, laid: LaidFoundation) => {
   let stopping = false
   const correlation = (): string => sortableId(clock.nowMs(), random)
   const recoverability = recoverabilityCounts(store, clock, timers)
-  const metrics = openMetrics(core, { domain: certificates.domain, nodeMetrics: config.nodeMetrics })
+  const metrics = openMetrics(core, { domain: settings().name, nodeMetrics: config.nodeMetrics })
   const alerts = await openUnresolvedAlerts(store, feed)
   const alerting = openAlerting(core, {
     authority,
@@ -156,6 +135,7 @@ const openPlane = async (config: PlaneConfig, laid: LaidFoundation) => {
     authority,
     recovery,
     programs,
+    workers,
     settings,
     custody,
     agentFolders: config.agentFolders,
@@ -242,6 +222,7 @@ const openPlane = async (config: PlaneConfig, laid: LaidFoundation) => {
         authority,
         programs,
         programLists: nodeServer.programLists,
+        workerParts: nodeServer.workerParts,
         recovery,
         settings,
         urls,
@@ -284,7 +265,7 @@ const openPlane = async (config: PlaneConfig, laid: LaidFoundation) => {
   const background = startBackground(core, {
     tasks: [...nodeServer.upkeep, ...statusServer.upkeep, planeNames.upkeep],
     performCutOff: (order) => performCutOff(core, { authority, channels, receipts, peers: peerProofs }, order),
-    maintainAuthority: maintain,
+    maintainAuthority,
     recovery,
     programs,
     cutOffs,

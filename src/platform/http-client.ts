@@ -1,5 +1,5 @@
-// Calls to the operator listener: over its Unix socket, loopback HTTP, or TLS. Redirects are not followed and certificate
-// verification cannot be turned off.
+// Calls of short clients: to the operator listener over its Unix socket, loopback HTTP or TLS, and to other servers over TLS.
+// Redirects are not followed and certificate verification cannot be turned off.
 
 // By name: what is used is loaded when it is used (scripts/build-parts.ts), and TLS alone is a third of the start of a command.
 import { Agent, request as httpRequest, type RequestOptions } from 'node:http'
@@ -8,8 +8,14 @@ import { Agent as TlsAgent, request as tlsRequest, type RequestOptions as TlsReq
 export type HttpTarget =
   | { readonly kind: 'unix'; readonly socketPath: string }
   | { readonly kind: 'http'; readonly host: string; readonly port: number }
-  /** `ca`: PEM of the roots to trust instead of the system's. */
-  | { readonly kind: 'https'; readonly host: string; readonly port: number; readonly ca: string | null }
+  /** `ca`: PEM of the roots to trust instead of the system's. `identity`: the certificate that is presented, PEM. */
+  | {
+      readonly kind: 'https'
+      readonly host: string
+      readonly port: number
+      readonly ca: string | null
+      readonly identity?: { readonly key: string; readonly cert: string }
+    }
 
 export type HttpRequest = {
   readonly method: 'GET' | 'POST' | 'PATCH'
@@ -85,6 +91,7 @@ const address = (target: HttpTarget): RequestOptions & TlsRequestOptions => {
         minVersion: 'TLSv1.3',
         rejectUnauthorized: true,
         ...(target.ca === null ? {} : { ca: target.ca }),
+        ...target.identity,
       }
   }
 }

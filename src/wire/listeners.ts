@@ -32,6 +32,9 @@ import { planeNamesApi } from '#wire/settings/names-api.ts'
 import { settingsApi } from '#wire/settings/settings-api.ts'
 import { signerApi } from '#wire/tasks/signer-api.ts'
 import { taskVerifiersApi } from '#wire/tasks/task-verifiers-api.ts'
+import { workerApi } from '#wire/workers/worker-api.ts'
+import { workerIssuerApi } from '#wire/workers/worker-issuer-api.ts'
+import { workerOperatorApi } from '#wire/workers/worker-operator-api.ts'
 
 export type DescribedListener = {
   readonly name: string
@@ -59,6 +62,7 @@ export const nodeListener: DescribedListener = {
     identityApi,
     programsApi,
     taskVerifiersApi,
+    workerApi,
     claimApi,
     bundleApi,
     agentDownloadApi,
@@ -98,6 +102,8 @@ export const operatorListener: DescribedListener = {
     documentApi,
     hardwareApi,
     peerDomainApi,
+    workerOperatorApi,
+    workerIssuerApi,
     alertApi,
     journalApi,
     keyApi,

@@ -91,6 +91,14 @@ import { ReceiptListAnswer, ReceiptView } from '#wire/revocation/receipt-api.ts'
 import { CreateProfileRequest, DomainView, ProfileListAnswer, ProfileView } from '#wire/settings/settings-api.ts'
 import { RotateSignerRequest, SignerListAnswer, SignerView, WithdrawSignerRequest } from '#wire/tasks/signer-api.ts'
 import { TaskVerifiersAnswer, TaskVerifiersRequest } from '#wire/tasks/task-verifiers-api.ts'
+import { WorkerCertificate, WorkerCertificateRequest } from '#wire/workers/worker-api.ts'
+import {
+  ChangeWorkerIssuerRequest,
+  CreateWorkerIssuerRequest,
+  WorkerIssuerList,
+  WorkerIssuerView,
+} from '#wire/workers/worker-issuer-api.ts'
+import { WorkerListAnswer, WorkerRevokedAnswer, WorkerView } from '#wire/workers/worker-operator-api.ts'
 
 export const publishedSchemas = {
   AcknowledgeRequest,
@@ -204,4 +212,13 @@ export const publishedSchemas = {
   TaskVerifiersAnswer,
   TaskVerifiersRequest,
   WithdrawSignerRequest,
+  ChangeWorkerIssuerRequest,
+  CreateWorkerIssuerRequest,
+  WorkerCertificate,
+  WorkerCertificateRequest,
+  WorkerIssuerList,
+  WorkerIssuerView,
+  WorkerListAnswer,
+  WorkerRevokedAnswer,
+  WorkerView,
 }

@@ -115,6 +115,36 @@ export const fleetRows: readonly Write[] = [
       ],
     },
   },
+  {
+    put: 'worker-issuer',
+    value: {
+      name: 'east',
+      iss: 'https://cluster.example',
+      aud: 'muster',
+      sub: 'system:serviceaccount:provisioning:worker',
+      keys: { kind: 'url', url: 'https://cluster.example/openid/v1/jwks', ca: 'PEM' },
+      types: ['run'],
+      vclusters: ['blue'],
+      createdAtMs: atMs,
+      createdBy: 'operator:carol',
+      removedAtMs: null,
+    },
+  },
+  {
+    put: 'worker',
+    value: {
+      id: 'east.5f0c5d9e-9d3a-4c64-8f1b-0a4d8f6c7b21',
+      issuer: 'east',
+      instance: '5f0c5d9e-9d3a-4c64-8f1b-0a4d8f6c7b21',
+      iss: 'https://cluster.example',
+      sub: 'system:serviceaccount:provisioning:worker',
+      enrolledAtMs: atMs,
+      current: { issuer: 'ca', serial: 'b2', spki: 's2', sha256: 'f2', issuedAtMs: atMs, notAfterMs: atMs + 1e12 },
+      former: null,
+      tokens: [{ hash: 'h1', spki: 's2', untilMs: atMs + 1 }],
+      revoked: null,
+    },
+  },
 ]
 
 export const keyOf = (write: Write): string => (tableShapes[write.put].key as (value: unknown) => string)(write.value)

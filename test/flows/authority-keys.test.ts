@@ -35,6 +35,7 @@ const openOn = async (setup: Setup, commit: Store['commit']) => {
     ),
     recovery: { storedRoots: () => [], warnings: () => [] },
     programs: noPrograms,
+    workers: noPrograms,
     names: await openServedNames(core, { names: { dns: ['localhost'], ip: [] }, host: 'localhost', addresses: [] }),
     options: {
       domain: 'test.example',

@@ -96,6 +96,7 @@ const setUp = async (t: TestContext, issuerKey: 'file' | 'memory'): Promise<Plan
       names,
       recovery,
       programs: noPrograms,
+      workers: noPrograms,
       options: { ...certificates, issuerKey, intermediateLifetimeMs, ...options },
     })
     return { store, custody, authority, recovery }

@@ -121,6 +121,7 @@ export const setUpOn = async (folder: string, store: Store, wanted: Partial<NewA
         names: await openServedNames(core, { names: serverNames, host: 'localhost', addresses: [] }),
         recovery,
         programs: noPrograms,
+        workers: noPrograms,
         options: {
           domain: 'test.example',
           issuerKey: settings.issuerKey,

@@ -17,6 +17,8 @@ import type { Authority } from '#plane/authority/authority.ts'
 import { sealingKeyOf } from '#plane/keys/seal.ts'
 import { openServedNames } from '#plane/authority/served-names.ts'
 import { openTaskSigners, type TaskSignersHere } from '#plane/tasks/task-signers.ts'
+import { openKeySets } from '#plane/workers/key-sets.ts'
+import { openWorkerIssuers } from '#plane/workers/worker-issuers.ts'
 import { openPlaneNames, type PlaneNames } from '#plane/settings/plane-names.ts'
 import { openAgentFiles } from '#plane/enrollment/agent-files.ts'
 import { openReceipts, type Receipts } from '#plane/revocation/receipts.ts'
@@ -117,6 +119,7 @@ export const setUpOperatorServer = async (t: TestContext): Promise<OperatorSetup
       agentFiles: openAgentFiles([], silentLog),
       programs: { roots: () => [] },
       programLists: { lists: async () => ({ roots: [], lists: [] }) },
+      workerParts: { issuers: await openWorkerIssuers(core), keySets: openKeySets(core) },
       channels,
       peers,
       receipts,

@@ -35,6 +35,7 @@ const startNamed = async (setup: Setup, host: string, store = setup.store, more:
     names,
     recovery: { storedRoots: () => [], warnings: () => [] },
     programs: noPrograms,
+    workers: noPrograms,
     options: {
       domain: 'test.example',
       issuerKey: 'file',

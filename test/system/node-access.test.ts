@@ -13,7 +13,7 @@ const shared = sharedPlane()
 // Listing routes asks nothing of what they are given.
 const routes = nodeRoutes({} as Core, { limits: {}, channel: {} } as NodeRouteParts)
 
-test('only enrollment, the challenge before it, the bundle, and what another domain has signed need no certificate; the agent takes a token too, and every other route is for the node it names', () => {
+test('only enrollment of nodes and workers, the challenge before it, the bundle, and what another domain has signed need no certificate; the agent takes a token too, and every other route is for the node or the worker it names', () => {
   assert.deepEqual(
     routes.map(({ method, path, access }) => `${method} ${path} ${access}`),
     [
@@ -25,6 +25,8 @@ test('only enrollment, the challenge before it, the bundle, and what another dom
       'POST /v1/nodes/:id/programs/:output node-itself',
       'GET /v1/nodes/:id/program-lists node-itself',
       'POST /v1/nodes/:id/task-verifiers node-itself',
+      'POST /v1/workers/enroll anyone',
+      'POST /v1/workers/:worker/renew worker',
       'POST /v1/claims anyone',
       'GET /v1/bundle anyone',
       'GET /v1/agent/:digest machine',
@@ -41,14 +43,20 @@ test('a caller without a certificate, or with that of another node, reaches no h
   ]
   for (const { method, path, access, kind } of routes) {
     if (access === 'anyone') continue
-    const address = path.replace(':id', 'somebody-else').replace(':output', 'nginx').replace(':digest', 'a'.repeat(64))
+    const address = path
+      .replace(':id', 'somebody-else')
+      .replace(':output', 'nginx')
+      .replace(':digest', 'a'.repeat(64))
+      .replace(':worker', 'east.5f0c5d9e-9d3a-4c64-8f1b-0a4d8f6c7b21')
     const ask = async (connection: TlsConnection) =>
       kind === 'upgrade'
         ? connection.upgrade(address)
         : connection.call(method as 'GET' | 'POST', address, ...(method === 'GET' ? [] : [{ garbage: 1 }]))
     for (const { identity, code } of callers) {
-      // Any node may fetch the agent: none of this digest is there.
-      const expected: string = access === 'machine' && identity !== null ? 'AGENT_NOT_FOUND' : code
+      // Any node may fetch the agent: none of this digest is there. What is for workers is for no node.
+      const machine = access === 'machine' && identity !== null ? 'AGENT_NOT_FOUND' : code
+      const expected: string =
+        access === 'worker' ? (identity === null ? 'WORKER_CERT_REQUIRED' : 'WRONG_PRINCIPAL') : machine
       // One each: a refused upgrade ends its connection.
       const connection = await openTlsConnection(t, target, identity)
       assert.equal((await ask(connection)).body.code, expected, `${method} ${path}`)

@@ -16,9 +16,11 @@ export type IssuerRow = {
   readonly id: IssuerId
   /**
    * `recovery`: a root of its own, for the recovery listener only; no leaf of the runtime hangs under it. `programs-root`: another,
-   * with `programs-issuing` below it, for the leaves of programs; no agent trusts it for a plane.
+   * with `programs-issuing` below it, for the leaves of programs; no agent trusts it for a plane. `workers-issuing`: below the
+   * root of the domain, for the certificates of workers; nothing that it signs is a node's.
    */
-  readonly role: 'root' | 'domain-ca' | 'issuing' | 'recovery' | 'programs-root' | 'programs-issuing'
+  readonly role:
+    'root' | 'domain-ca' | 'issuing' | 'recovery' | 'programs-root' | 'programs-issuing' | 'workers-issuing'
   /** DER, base64. */
   readonly der: string
   /** The id of the CA that signed it; its own for a root. */
@@ -51,6 +53,7 @@ export const withdrawalBarred = (issuer: IssuerRow | null): Refusal | null => {
     case 'domain-ca':
     case 'issuing':
     case 'programs-issuing':
+    case 'workers-issuing':
       return null
   }
 }

@@ -17,6 +17,8 @@ const permitted: ReadonlySet<EntryType> = new Set<EntryType>([
   'ca.compromised',
   'signer.withdrawn',
   'peer_domain.removed',
+  'worker.revoked',
+  'worker.issuer_removed',
   'allocation.release_requested',
   'allocation.released',
   'receipt.effective',

@@ -34,6 +34,8 @@ export const placeOrder = (draft: OrderDraft): SigningOrder => draft as SigningO
 export type CertificateSubject =
   | { readonly kind: 'node'; readonly node: NodeId; readonly epoch: number }
   | { readonly kind: 'program'; readonly node: NodeId; readonly epoch: number; readonly output: string }
+  /** Under the authority of workers, and never under that of nodes. */
+  | { readonly kind: 'worker'; readonly worker: string }
   | { readonly kind: 'server' }
 
 /** The row of every certificate that we issued. A presented certificate is resolved to it (ruling 9). */
@@ -69,6 +71,8 @@ export const certificateHolder = (subject: CertificateSubject): string | null =>
       return subject.node
     case 'program':
       return programsHolder(subject.node)
+    case 'worker':
+      return `worker:${subject.worker}`
     case 'server':
       return null
   }

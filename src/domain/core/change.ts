@@ -22,6 +22,8 @@ import type { TaskSigners } from '#domain/tasks/signers.ts'
 import type { Token } from './token.ts'
 import type { VCluster } from '#domain/fleet/vcluster.ts'
 import type { WireguardAddress, WireguardKey } from './wireguard.ts'
+import type { Worker } from '#domain/workers/worker.ts'
+import type { WorkerIssuer } from '#domain/workers/worker-issuer.ts'
 import { redactSecrets } from '#platform/secret-shapes.ts'
 import { refuse, type Refusal } from './refusal.ts'
 
@@ -75,6 +77,10 @@ export type RowTypes = {
   'purged-node': PurgedNode
   /** key: 'domain' */
   'task-signers': TaskSigners
+  /** key: its id */
+  worker: Worker
+  /** key: its name */
+  'worker-issuer': WorkerIssuer
 }
 
 export type RowKind = keyof RowTypes

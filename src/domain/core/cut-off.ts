@@ -12,6 +12,7 @@ const cutOffEntries: ReadonlySet<EntryType> = new Set<EntryType>([
   'issuance.halted',
   'ca.compromised',
   'signer.withdrawn',
+  'worker.revoked',
   // A certificate of a withdrawn authority is not presented any more, so a withdrawal needs a new server certificate.
   'server_certificate.issued',
 ])
@@ -101,14 +102,14 @@ export const cutOffWords = (order: CutOffOrder): string => {
 }
 
 /** What nodes that are in get during a halt that lets renewals go on. */
-const renewals: ReadonlySet<EntryType> = new Set<EntryType>(['node.renewed', 'program.renewed'])
+const renewals: ReadonlySet<EntryType> = new Set<EntryType>(['node.renewed', 'program.renewed', 'worker.renewed'])
 
 /** Whether an order that is not committed yet forbids this plane to commit that: a certificate for what was cut off. */
 export const forbids = (order: CutOffOrder, change: Pick<Change, 'entries' | 'writes'>): boolean => {
   if (isCutOff(change)) return false
   const issued = change.writes.flatMap((write) =>
     write.put === 'certificate' && write.value.subject.kind !== 'server'
-      ? [{ node: write.value.subject.node, issuer: write.value.issuer }]
+      ? [{ node: 'node' in write.value.subject ? write.value.subject.node : null, issuer: write.value.issuer }]
       : [],
   )
   switch (order.kind) {

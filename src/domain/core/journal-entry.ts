@@ -106,6 +106,13 @@ export const entryTypes = [
   'peer_domain.added',
   'peer_domain.removed',
   'claim.received',
+  // workers, and who vouches for them
+  'worker.enrolled',
+  'worker.renewed',
+  'worker.revoked',
+  'worker.issuer_added',
+  'worker.issuer_changed',
+  'worker.issuer_removed',
   // an older copy of the store was noticed, and an operator has taken it for what it is
   'store.doubted',
   'store.confirmed',

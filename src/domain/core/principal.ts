@@ -5,7 +5,7 @@ import type { IssuerId, NodeId } from './node.ts'
 export const roles = ['viewer', 'operator', 'platform-admin'] as const
 export type Role = (typeof roles)[number]
 
-export type Principal = Anonymous | TokenPrincipal | NodePrincipal | OperatorPrincipal
+export type Principal = Anonymous | TokenPrincipal | NodePrincipal | WorkerPrincipal | OperatorPrincipal
 
 export type Anonymous = { readonly kind: 'anonymous'; readonly source: string }
 
@@ -39,6 +39,17 @@ export type NodePrincipal = {
   readonly source: string
 }
 
+/** A program that queues tasks (ruling 26). What it may queue is up to its issuer, and is read with every call. */
+export type WorkerPrincipal = {
+  readonly kind: 'worker'
+  readonly id: string
+  /** The name of its worker issuer. */
+  readonly issuer: string
+  readonly credential: NodePrincipal['credential']
+  readonly notAfterMs: number
+  readonly source: string
+}
+
 export type OperatorPrincipal = {
   readonly kind: 'operator'
   readonly id: string
@@ -60,6 +71,8 @@ export const actorOf = (principal: Principal): string => {
       return `token:${principal.id}`
     case 'node':
       return `node:${principal.id}`
+    case 'worker':
+      return `worker:${principal.id}`
     case 'operator':
       return `operator:${principal.name}`
   }

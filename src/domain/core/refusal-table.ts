@@ -2,6 +2,7 @@
 // a refused agent can do about it. The codes are a promise: never renamed, never reused.
 
 import { taskRefusals } from './task-refusals.ts'
+import { workerRefusals } from './worker-refusals.ts'
 
 /**
  * What a refused agent can do. agent/link/after-refusal.ts says what follows in each situation, and
@@ -335,6 +336,7 @@ export const refusals = {
   UNAVAILABLE: { status: 503, fault: 'plane', retry: 'later',
     message: 'The plane could not finish this.', next: 'Try again; the log of the plane says why' },
   ...taskRefusals,
+  ...workerRefusals,
 } as const satisfies Record<string, RefusalRow>
 
 export type RefusalCode = keyof typeof refusals

@@ -1,4 +1,4 @@
-// Rows of refusal-table.ts: why something about tasks, their signers or workers is refused.
+// Rows of refusal-table.ts: why something about tasks or their signers is refused.
 
 import type { RefusalRow } from './refusal-table.ts'
 

@@ -11,15 +11,17 @@ import {
 import { denialOfIssuer } from '#domain/ca/issuer.ts'
 import type { IssuerId, NodeId } from '#domain/core/node.ts'
 import { keyBanned } from '#domain/identity/presented-certificate.ts'
-import type { NodePrincipal } from '#domain/core/principal.ts'
+import type { NodePrincipal, WorkerPrincipal } from '#domain/core/principal.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
 import type { Feed } from '#plane/core/feed.ts'
 import type { Store } from '#plane/store/contract/store.ts'
 
+type DeniablePrincipal = Pick<NodePrincipal, 'id' | 'epoch' | 'credential'> | Pick<WorkerPrincipal, 'credential'>
+
 export type DenyList = {
   denies(row: CertificateRow): boolean
   /** Why an authenticated caller is denied now; null: nothing of it is denied. */
-  refusalOf(principal: Pick<NodePrincipal, 'id' | 'epoch' | 'credential'>): Refusal | null
+  refusalOf(principal: DeniablePrincipal): Refusal | null
   /** The authorities whose every certificate is denied, the latest first. */
   withdrawnIssuers(): readonly IssuerId[]
   size(): number
@@ -69,8 +71,10 @@ export const openDenyList = async (
   return {
     denies: (row) =>
       deniesCertificate(row) || (row.subject.kind === 'node' && deniesEpoch(row.subject.node, row.subject.epoch)),
-    refusalOf({ id, epoch, credential }) {
-      if (deniesCertificate(credential) || deniesEpoch(id, epoch)) return refuse('CLIENT_CERT_DENIED')
+    refusalOf(principal) {
+      const { credential } = principal
+      const epochDenied = 'epoch' in principal && deniesEpoch(principal.id, principal.epoch)
+      if (deniesCertificate(credential) || epochDenied) return refuse('CLIENT_CERT_DENIED')
       if (banned.has(credential.spki)) return keyBanned()
       return withdrawn.some(({ issuer }) => issuer === credential.issuer) ? refuse('ISSUER_WITHDRAWN') : null
     },

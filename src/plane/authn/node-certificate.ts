@@ -1,15 +1,17 @@
-// A client certificate becomes a principal: resolved by issuer and serial to the row it was issued as, and equal to it
+// A client certificate becomes a principal, of a node or of a worker: resolved by issuer and serial to the row it was issued as, and equal to it
 // byte for byte (ruling 9). Nothing after this looks at a certificate.
 
-import { certificateKey } from '#domain/core/certificate.ts'
+import { certificateKey, type CertificateRow } from '#domain/core/certificate.ts'
 import type { DomainSettings } from '#domain/core/domain-settings.ts'
 import type { NodeId } from '#domain/core/node.ts'
-import type { Anonymous, NodePrincipal } from '#domain/core/principal.ts'
+import type { Anonymous, NodePrincipal, WorkerPrincipal } from '#domain/core/principal.ts'
 import { judgeCertificate } from '#domain/identity/presented-certificate.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
+import { judgeWorkerCertificate } from '#domain/workers/worker.ts'
 import { issuerAndSerial } from '#pki/parse-certificate.ts'
 import { sha256Hex } from '#platform/bytes.ts'
 import { peerCertificate, type SecuredSocket } from '#platform/tls-server.ts'
+import type { WorkersAuthority } from '#plane/authority/workers-authority.ts'
 import type { SecondHolders } from '#plane/identity/second-holder.ts'
 import type { HoldOff } from '#plane/limits/hold-off.ts'
 import type { RetryTimes } from '#plane/limits/retry-times.ts'
@@ -22,7 +24,7 @@ export type NodeAuthn = (
   socket: SecuredSocket,
   source: string,
   evidence: () => AgentEvidence | null,
-) => Promise<NodePrincipal | Anonymous | Refusal>
+) => Promise<NodePrincipal | WorkerPrincipal | Anonymous | Refusal>
 
 export type NodeAuthnParts = {
   readonly settings: () => Pick<DomainSettings, 'clockToleranceMs'>
@@ -31,6 +33,8 @@ export type NodeAuthnParts = {
   readonly holdOff: HoldOff
   /** A caller that is a copy is written down, or fenced, before it is refused. */
   readonly secondHolders: Pick<SecondHolders, 'refuseReplaced'>
+  /** The issuers that sign for workers, and for nobody else. */
+  readonly workers: Pick<WorkersAuthority, 'has' | 'withdrawnIssuers'>
   /** Null: no order that waits for the store keeps this node out. */
   readonly barred: (node: NodeId) => Refusal | null
 }
@@ -56,6 +60,10 @@ export const openNodeAuthn = (core: Pick<Core, 'store' | 'clock'>, parts: NodeAu
 
     const stored = await core.store.get('certificate', certificate.key)
     const row = stored !== null && stored.value.sha256 === certificate.sha256 ? stored.value : null
+    if (row !== null && row.subject.kind === 'worker')
+      return workerOf(core, parts, { row, id: row.subject.worker, source })
+    // What that authority has signed is a worker's, whatever a row says.
+    if (row !== null && parts.workers.has(row.issuer)) return refuse('CLIENT_CERT_UNKNOWN')
     // Side by side: on PostgreSQL they are one round trip. The ban is read for certificates without a denial of their own,
     // which a replica of an older release may have issued over a key that another node holds.
     const [node, keyBan] = await Promise.all([
@@ -95,6 +103,31 @@ export const openNodeAuthn = (core: Pick<Core, 'store' | 'clock'>, parts: NodeAu
     // The caller has proved the key of that node in the handshake, also if its certificate is refused.
     return verdict.kind === 'refused' && node !== null ? { ...verdict, about: aboutNode(node.value.id) } : verdict
   }
+}
+
+type WorkerRow = { readonly row: CertificateRow; readonly id: string; readonly source: string }
+
+const workerOf = async (
+  { store, clock }: Pick<Core, 'store' | 'clock'>,
+  { denyList, workers, settings }: NodeAuthnParts,
+  { row, id, source }: WorkerRow,
+): Promise<WorkerPrincipal | Refusal> => {
+  const [worker, keyBan] = await Promise.all([store.get('worker', id), store.get('key-ban', row.spki)])
+  const issuer = worker === null ? null : await store.get('worker-issuer', worker.value.issuer)
+  const verdict = judgeWorkerCertificate({
+    row,
+    worker: worker?.value ?? null,
+    issuer: issuer?.value ?? null,
+    byWorkersAuthority: workers.has(row.issuer),
+    denied: denyList.denies(row),
+    keyBanned: keyBan !== null,
+    issuerWithdrawn: [...denyList.withdrawnIssuers(), ...workers.withdrawnIssuers()].includes(row.issuer),
+    source,
+    toleranceMs: settings().clockToleranceMs,
+    nowMs: clock.nowMs(),
+  })
+  // The caller has proved the key of that worker in the handshake, also if its certificate is refused.
+  return verdict.kind === 'refused' ? { ...verdict, about: { actor: `worker:${id}` } } : verdict
 }
 
 const aboutNode = (node: NodeId) => ({ node, actor: `node:${node}` })

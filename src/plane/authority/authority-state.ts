@@ -27,6 +27,7 @@ export type AuthorityParts = {
   /** What operators are shown of the other trust; none of it signs anything here. */
   readonly recovery: Pick<RecoveryAuthority, 'storedRoots' | 'warnings'>
   readonly programs: ProgramsTrust
+  readonly workers: ProgramsTrust
   readonly options: AuthorityOptions
 }
 

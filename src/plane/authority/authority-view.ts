@@ -53,8 +53,9 @@ export const authorityView = (parts: AuthorityParts, state: AuthorityState): CaV
   const nowMs = clock.nowMs()
   const recovery = parts.recovery.storedRoots()
   const programs = parts.programs.stored()
+  const workers = parts.workers.stored()
   const isSigning = (id: string): boolean =>
-    [...recovery, ...programs].some(({ row, signing }) => signing && row.id === id) ||
+    [...recovery, ...programs, ...workers].some(({ row, signing }) => signing && row.id === id) ||
     (signer !== null && signer.row.id === id && signs(state, nowMs)) ||
     (rootOnline && id === book.root.id) ||
     (book.domainCa !== null && book.domainCa.id === id && options.issuerKey === 'memory')
@@ -70,6 +71,7 @@ export const authorityView = (parts: AuthorityParts, state: AuthorityState): CaV
       ...book.rows.map(({ value }) => value),
       ...recovery.map(({ row }) => row),
       ...programs.map(({ row }) => row),
+      ...workers.map(({ row }) => row),
     ]
       .filter((row) => row.notAfterMs > nowMs || row.retiredAtMs === null)
       .map((row) => ({ row, certificate: certificateOf(row) }))
@@ -94,6 +96,7 @@ export const authorityView = (parts: AuthorityParts, state: AuthorityState): CaV
       ...(custody.protection === 'protected' ? [] : [weakSealing[custody.protection]]),
       ...parts.recovery.warnings(),
       ...parts.programs.warnings(),
+      ...parts.workers.warnings(),
       ...lostNow(parts, state).map(({ text }) => text),
       ...agingNow(parts, state).map(({ text }) => text),
     ],

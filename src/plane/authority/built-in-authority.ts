@@ -159,14 +159,15 @@ export const openAuthority = async (
         if (outcome === 'above-offline') return refuse('CA_ROOT_OFFLINE')
         await renewServer('issuer replaced')
       }),
-    withdraw: (wanted) =>
-      parts.programs.has(wanted.issuer)
-        ? parts.programs.withdraw(wanted)
-        : inTurn(async () => {
-            const outcome = await parts.core.store.exclusively(() => withdrawIssuer(parts, state, wanted))
-            if (!isRefusal(outcome)) await renewServer('if due')
-            return outcome
-          }),
+    withdraw(wanted) {
+      const other = [parts.programs, parts.workers].find((trust) => trust.has(wanted.issuer))
+      if (other !== undefined) return other.withdraw(wanted)
+      return inTurn(async () => {
+        const outcome = await parts.core.store.exclusively(() => withdrawIssuer(parts, state, wanted))
+        if (!isRefusal(outcome)) await renewServer('if due')
+        return outcome
+      })
+    },
     request: (by) => inTurn(() => parts.core.store.exclusively(() => requestIntermediate(parts, by))),
     importIssued: (certificatePem, by) =>
       inTurn(async () => {

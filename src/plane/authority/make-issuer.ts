@@ -8,6 +8,7 @@ import {
   programsRootSpec,
   recoveryRootSpec,
   rootSpec,
+  workersIssuingSpec,
   type AuthorityRequest,
 } from '#pki/authority-certificates.ts'
 import { buildCertificate, type CertificateSpec } from '#pki/certificate.ts'
@@ -47,6 +48,12 @@ export const makeProgramsIssuer = (above: CaSigner, making: Making): CaSigner =>
   const spec = programsIssuingSpec(requestFor(key, making), above.certificate)
   const as = { role: 'programs-issuing', custody: making.custody, parent: above.row.id } as const
   return signerFor(spec, key, above.key, as)
+}
+
+export const makeWorkersIssuer = (above: CaSigner, making: Making): CaSigner => {
+  const key = generateKey('p256')
+  const spec = workersIssuingSpec(requestFor(key, making), above.certificate)
+  return signerFor(spec, key, above.key, { role: 'workers-issuing', custody: making.custody, parent: above.row.id })
 }
 
 /** Never outlives the CA above it. */

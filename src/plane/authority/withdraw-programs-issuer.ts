@@ -47,8 +47,9 @@ export const withdrawProgramsIssuer = (
     return { kind: 'withdrawn', issuers, successors }
   })
 
-const withdrawal = async (
-  { core: { store, clock } }: ProgramsParts,
+/** What an authority apart from the runtime is withdrawn with. */
+export const withdrawal = async (
+  { core: { store, clock } }: Pick<ProgramsParts, 'core'>,
   hit: readonly Row<IssuerRow>[],
   made: IssuerRow | null,
   { issuer, reason, by }: { readonly issuer: IssuerId; readonly reason: string; readonly by: Attribution },

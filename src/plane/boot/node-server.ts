@@ -2,6 +2,7 @@
 
 import type { DomainSettings } from '#domain/core/domain-settings.ts'
 import type { NodeId } from '#domain/core/node.ts'
+import type { NodePrincipal, Principal, WorkerPrincipal } from '#domain/core/principal.ts'
 import type { Refusal } from '#domain/core/refusal.ts'
 import type { Balancers } from '#platform/proxied-server.ts'
 import { troubleOf } from '#plane/http/http-reply.ts'
@@ -21,10 +22,15 @@ import { recordCounted } from '#plane/core/record-refusal.ts'
 import type { Authority } from '#plane/authority/authority.ts'
 import type { ProgramsAuthority } from '#plane/authority/programs-authority.ts'
 import type { RecoveryAuthority } from '#plane/authority/recovery-authority.ts'
+import type { WorkersAuthority } from '#plane/authority/workers-authority.ts'
 import { followListedOutputs } from '#plane/programs/end-unlisted.ts'
 import { listLengthSource } from '#plane/programs/list-length.ts'
 import { openProgramLists, type ProgramLists } from '#plane/programs/program-lists.ts'
 import { programRoutes } from '#plane/programs/program-routes.ts'
+import { openTokenReserve, type EnrollWorkerParts } from '#plane/workers/enroll-worker.ts'
+import { openKeySets } from '#plane/workers/key-sets.ts'
+import { openWorkerIssuers } from '#plane/workers/worker-issuers.ts'
+import { workerRoutes } from '#plane/workers/worker-routes.ts'
 import { openSteadyTime } from '#plane/core/steady-time.ts'
 import { taskVerifierRoutes } from '#plane/tasks/signer-routes.ts'
 import { openTaskSigners, type TaskSignersHere } from '#plane/tasks/task-signers.ts'
@@ -55,6 +61,7 @@ export type NodeServerParts = {
   readonly authority: Authority
   readonly recovery: RecoveryAuthority
   readonly programs: ProgramsAuthority
+  readonly workers: WorkersAuthority
   readonly urls: () => PlaneUrls
   readonly turnedAway: TurnedAway
   readonly connections: number
@@ -75,6 +82,7 @@ export type NodeRouteParts = {
   readonly issuer: Issuer
   readonly recovery: RecoveryAuthority
   readonly programs: ProgramsAuthority
+  readonly workers: WorkersAuthority
   readonly programLists: Pick<ProgramLists, 'lists'>
   readonly taskSigners: Pick<TaskSignersHere, 'stored'>
   readonly domainName: string
@@ -83,6 +91,7 @@ export type NodeRouteParts = {
   readonly channel: Pick<ChannelParts, 'peerBook' | 'secondHolders' | 'probe'>
   readonly copiedImages: CopiedImages
   readonly agents: AgentRouteParts
+  readonly workerParts: Pick<EnrollWorkerParts, 'issuers' | 'keySets' | 'reserve'>
 }
 
 /** What machines may ask of the plane. The order is that of the API's description. */
@@ -92,12 +101,14 @@ export const nodeRoutes = (core: Core, parts: NodeRouteParts): readonly Route[] 
   const { anonymousBudget, admission, writeLimit } = limits
   const { peerBook, secondHolders, probe } = channel
   const issuing = { issuer, recovery, domainName, urls, writeLimit, secondHolders, copiedImages }
+  const forWorkers = { workers: parts.workers, roots: () => issuer.roots() }
   return [
     ...enrollRoutes(core, { ...issuing, anonymousBudget, admission, probe, peerBook }),
     ...challengeRoutes(core, { recovery, domainName }, limits.challenges),
     ...identityRoutes(core, issuing),
     ...programRoutes(core, { programs, lists: programLists, writeLimit }),
     ...taskVerifierRoutes(core, { taskSigners, recovery, domainName }),
+    ...workerRoutes(core, { ...parts.workerParts, ...forWorkers, anonymousBudget, admission, writeLimit }),
     ...claimRoutes(core, limits.anonymousBudget),
     ...bundleRoutes(core.clock, issuer, programs, domainName),
     ...agentDownloadRoutes(agents),
@@ -109,6 +120,7 @@ const connectionsPerNode = 32
 /** Looked at that often; a list is made when it is due or something was denied. */
 const programListsEveryMs = 5000
 const agentFilesEveryMs = 30_000
+const workersAuthorityEveryMs = 10_000
 /** To all machines together. Beside a boot storm it costs at most a tenth of the storm (npm run bench downloads). */
 const agentBytesPerSecond = 32 * 1024 * 1024
 /** What a restart loses of the lived time, at most. */
@@ -116,7 +128,7 @@ const livedEveryMs = 300_000
 
 export const openNodeServer = async (core: Core, parts: NodeServerParts) => {
   const { store, feed, clock, timers, log } = core
-  const { authority, recovery, programs, settings, lived, urls, metrics, alerting } = parts
+  const { authority, recovery, programs, workers, settings, lived, urls, metrics, alerting } = parts
   const domainName = settings().name
   const limits = openNodeLimits(core, settings)
   const taskSigners = await openTaskSigners(core, { custody: parts.custody, settings })
@@ -149,6 +161,11 @@ export const openNodeServer = async (core: Core, parts: NodeServerParts) => {
   })
   alerting.watch(listLengthSource(programLists, domainName))
   const unlistedOutputs = followListedOutputs(core)
+  const workerParts = {
+    issuers: await openWorkerIssuers(core),
+    keySets: openKeySets(core),
+    reserve: openTokenReserve(core),
+  }
 
   const agentFiles = openAgentFiles(parts.agentFolders, log)
   const downloads = openAgentDownloads(core, {
@@ -168,16 +185,18 @@ export const openNodeServer = async (core: Core, parts: NodeServerParts) => {
     channel,
     copiedImages,
     agents: { files: agentFiles, downloads },
+    workers,
+    workerParts,
   })
   const calls: MachineCalls = {
     routes,
     correlation: parts.correlation,
     trouble: () => troubleOf(store),
     standing: () => store.replicas.standing(),
-    withdrawn: (principal) => (principal.kind === 'node' ? denyList.refusalOf(principal) : null),
+    withdrawn: (principal) => (isProven(principal) ? denyList.refusalOf(principal) : null),
     onAborted(source, principal) {
       parts.turnedAway.aborted('node', source)
-      ;(principal?.kind === 'node' ? limits.authenticatedBudget : limits.anonymousBudget).charge(source)
+      ;(isProven(principal) ? limits.authenticatedBudget : limits.anonymousBudget).charge(source)
     },
     onRefusal: followRefusals(core, { metrics, alerting, limits }),
     log,
@@ -191,6 +210,7 @@ export const openNodeServer = async (core: Core, parts: NodeServerParts) => {
       holdOff: channel.holdOff,
       secondHolders: channel.secondHolders,
       barred: parts.barred,
+      workers,
     }),
     tokenAuthn: openTokenAuthn(core, { settings, anonymousBudget: limits.anonymousBudget }),
     channels: openChannelServer(core, { channel, sightings, denyList, urls }),
@@ -212,6 +232,7 @@ export const openNodeServer = async (core: Core, parts: NodeServerParts) => {
       everyMs: 30_000,
       run: (asLeader) => raiseOverdue(withStore(core, asLeader), timers),
     },
+    { name: 'workers authority', where: 'each', everyMs: workersAuthorityEveryMs, run: () => workers.maintain() },
     { name: 'program lists', where: 'each', everyMs: programListsEveryMs, run: () => programLists.settle() },
     unlistedOutputs,
     taskSigners.upkeep,
@@ -246,7 +267,12 @@ export const openNodeServer = async (core: Core, parts: NodeServerParts) => {
     denyList,
     programLists,
     taskSigners,
+    workerParts,
     upkeep,
     endChannels,
   }
 }
+
+/** By a certificate of ours. */
+const isProven = (principal: Principal | null): principal is NodePrincipal | WorkerPrincipal =>
+  principal !== null && (principal.kind === 'node' || principal.kind === 'worker')

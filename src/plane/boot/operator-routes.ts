@@ -33,6 +33,11 @@ import type { KeySeal } from '#domain/operators/operator-keys.ts'
 import type { Authority } from '#plane/authority/authority.ts'
 import type { ProgramsAuthority } from '#plane/authority/programs-authority.ts'
 import type { ProgramLists } from '#plane/programs/program-lists.ts'
+import {
+  operatorWorkerIssuerRoutes,
+  operatorWorkerRoutes,
+  type OperatorWorkerParts,
+} from '#plane/workers/operator-worker-routes.ts'
 import type { RecoveryAuthority } from '#plane/authority/recovery-authority.ts'
 import type { KeyBook } from '#plane/authn/operator-key-book.ts'
 import type { RevocationLists } from '#plane/ca/revocation-lists.ts'
@@ -48,6 +53,7 @@ import type { Receipts } from '#plane/revocation/receipts.ts'
 export type OperatorRouteParts = {
   readonly authority: Authority
   readonly programs: Pick<ProgramsAuthority, 'roots'>
+  readonly workerParts: Omit<OperatorWorkerParts, 'receipts'>
   readonly programLists: Pick<ProgramLists, 'lists'>
   readonly recovery: Pick<RecoveryAuthority, 'roots' | 'statementKeys'>
   readonly channels: OpenChannels
@@ -75,6 +81,7 @@ export const operatorRoutes = (core: Core, parts: OperatorRouteParts): readonly 
     parts
   const { revocationLists, journalWatch, keySeal, keyBook, planeNames, agentFiles, recoverability, health } = parts
   const { taskSigners } = parts
+  const workerParts = { ...parts.workerParts, receipts }
   return [
     ...operatorNodeRoutes(core, { channels, peers, recoverability }),
     ...operatorNodeActions(core, { channels, peers, receipts, recovery, urls, cutOffs }),
@@ -96,6 +103,8 @@ export const operatorRoutes = (core: Core, parts: OperatorRouteParts): readonly 
     ...operatorDocumentRoutes(core, authority),
     ...operatorHardwareRoutes(core, { channels, peers }),
     ...operatorPeerDomainRoutes(core, { authority, recovery, nodeUrl }),
+    ...operatorWorkerRoutes(core, workerParts),
+    ...operatorWorkerIssuerRoutes(core, workerParts),
     ...operatorAlertRoutes(core),
     ...operatorJournalRoutes(core, { arrivals, journalWatch }),
     ...operatorKeyRoutes(core, { keySeal, keyBook }),

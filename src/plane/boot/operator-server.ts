@@ -24,7 +24,7 @@ import { damageInWords, type JournalWatch } from '#plane/journal/journal-watch.t
 import { httpApp } from '#plane/http/http-app.ts'
 import { troubleOf, type Refused } from '#plane/http/http-reply.ts'
 import { openOperatorListener, type OperatorDoors, type OperatorListener } from '#plane/http/operator-listener.ts'
-import { operatorRoutes } from './operator-routes.ts'
+import { operatorRoutes, type OperatorRouteParts } from './operator-routes.ts'
 import { everyListener } from '#wire/listeners.ts'
 import type { Metrics } from '#plane/metrics/open-metrics.ts'
 import { openApiDocument } from '#plane/http/openapi.ts'
@@ -40,6 +40,7 @@ import type { Core } from '#plane/core/core.ts'
 export type OperatorServerParts = {
   readonly authority: Authority
   readonly programs: Pick<ProgramsAuthority, 'roots'>
+  readonly workerParts: OperatorRouteParts['workerParts']
   readonly programLists: Pick<ProgramLists, 'lists'>
   readonly channels: OpenChannels
   readonly peers: PeerProofs
@@ -101,6 +102,7 @@ export const openOperatorServer = async (
   const routes = operatorRoutes(core, {
     authority,
     programs: parts.programs,
+    workerParts: parts.workerParts,
     programLists: parts.programLists,
     recovery: parts.recovery,
     channels: parts.channels,

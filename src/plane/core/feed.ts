@@ -20,6 +20,9 @@ const feedOrder = [
   'programs authority',
   // Before channels: a task that is sent in this turn is signed by the signer that counts now.
   'task signers',
+  'workers authority',
+  // Before any caller: whose tokens are taken.
+  'worker issuers',
   // Before channels: a node whose channel is cut and that comes back at once meets its denial.
   'deny-list',
   // Peers are sent in this turn what they are to drop; neither this nor the channels depend on each other.

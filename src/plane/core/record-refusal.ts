@@ -34,7 +34,7 @@ export const recordRefusal = async (core: RecordingCore, budgets: RefusalBudgets
   const { node = null, token = null, actor = 'anonymous', correlation = call.correlation } = refusal.about ?? {}
   const known = principal === null || principal.kind === 'anonymous' ? null : principal
   // A certificate that was refused still proved whose key it is.
-  const budget = known !== null || actor.startsWith('node:') ? budgets.authenticatedBudget : budgets.anonymousBudget
+  const budget = known !== null || /^(node|worker):/.test(actor) ? budgets.authenticatedBudget : budgets.anonymousBudget
   if (budget.charge(source) === 'over' || refusal.about?.journaled === true) return
   const by: Attribution = { actor: known === null ? actor : actorOf(known), source, correlation }
   await write(core, by, 'refused', aboutCaller(known, { node, token }), {
@@ -50,6 +50,10 @@ type Concerned = { readonly node: string | null; readonly token: string | null }
 /** `otherwise`: what the refusal itself says. */
 const aboutCaller = (known: Principal | null, otherwise: Concerned) => {
   if (known !== null && known.kind === 'token') return { node: known.node, token: known.id }
+  if (known !== null && known.kind === 'worker') {
+    const { issuer, serial } = known.credential
+    return { ...otherwise, issuer, serial }
+  }
   if (known === null || known.kind !== 'node') return otherwise
   const { issuer, serial } = known.credential
   return { node: known.id, epoch: known.epoch, issuer, serial, token: otherwise.token }

@@ -9,6 +9,7 @@ import { asUsual, layFoundation, type StartOptions } from './foundation.ts'
 import { openAuthority } from '#plane/authority/built-in-authority.ts'
 import { openProgramsAuthority } from '#plane/authority/programs-authority.ts'
 import { openRecoveryAuthority } from '#plane/authority/recovery-authority.ts'
+import { openWorkersAuthority } from '#plane/authority/workers-authority.ts'
 import { openServedNames } from '#plane/authority/served-names.ts'
 import {
   lostKeyFile,
@@ -70,7 +71,8 @@ export const replaceLostKeys = async (
       const options = { ...certificates, issuerKey, intermediateLifetimeMs, statusUrl }
       // Below a root that is here it is made by opening; below an offline one the ceremony has to follow.
       const programs = await openProgramsAuthority(core, { custody, domain })
-      await openAuthority(core, { custody, names, recovery, programs, options })
+      const workers = await openWorkersAuthority(core, { custody, domain })
+      await openAuthority(core, { custody, names, recovery, programs, workers, options })
     }
     return found
   } finally {

@@ -16,6 +16,8 @@ export const authorise = (
       return nodeItself(principal, params, inQuarantine === true)
     case 'machine':
       return machine(principal)
+    case 'worker':
+      return worker(principal, params)
     case 'viewer':
     case 'operator':
     case 'platform-admin':
@@ -26,8 +28,18 @@ export const authorise = (
   }
 }
 
+const worker = (principal: Principal, params: Readonly<Record<string, string>>): Refusal | null => {
+  if (principal.kind === 'node') return wrongPrincipal()
+  if (principal.kind !== 'worker') return refuse('WORKER_CERT_REQUIRED')
+  const { worker: named } = params
+  return named === undefined || named === principal.id ? null : refuse('IDENTITY_MISMATCH')
+}
+
+const wrongPrincipal = (): Refusal => refuse('WRONG_PRINCIPAL')
+
 const machine = (principal: Principal): Refusal | null => {
   if (principal.kind === 'token') return null
+  if (principal.kind === 'worker') return wrongPrincipal()
   if (principal.kind !== 'node')
     return refuse('CLIENT_CERT_REQUIRED', 'or an enrollment token of this domain, as Authorization: Bearer enroll_...')
   return principal.evidenceOnly ? refuse('NODE_QUARANTINED') : null
@@ -38,6 +50,7 @@ const nodeItself = (
   params: Readonly<Record<string, string>>,
   inQuarantine: boolean,
 ): Refusal | null => {
+  if (principal.kind === 'worker') return wrongPrincipal()
   if (principal.kind !== 'node') return refuse('CLIENT_CERT_REQUIRED')
   if (principal.evidenceOnly && !inQuarantine) return refuse('NODE_QUARANTINED')
   return principal.id === params['id'] ? null : refuse('IDENTITY_MISMATCH')

@@ -99,6 +99,8 @@ const security = (access: Access): Json => {
       return { security: [] }
     case 'node-itself':
       return { security: [{ clientCertificate: [] }] }
+    case 'worker':
+      return { security: [{ clientCertificate: [] }], description: 'Needs the certificate of a worker.' }
     case 'machine':
       return { security: [{ clientCertificate: [] }, { enrollmentToken: [] }] }
     case 'viewer':

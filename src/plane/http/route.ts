@@ -8,6 +8,7 @@ import {
   type OperatorPrincipal,
   type Principal,
   type TokenPrincipal,
+  type WorkerPrincipal,
 } from '#domain/core/principal.ts'
 import type { Refusal } from '#domain/core/refusal.ts'
 import type { HttpResponse } from '#platform/http-server.ts'
@@ -41,7 +42,9 @@ type PrincipalOf<A extends Endpoint['access']> = A extends 'anyone'
     ? NodePrincipal
     : A extends 'machine'
       ? NodePrincipal | TokenPrincipal
-      : OperatorPrincipal
+      : A extends 'worker'
+        ? WorkerPrincipal
+        : OperatorPrincipal
 
 export type Answer<T = unknown> = {
   readonly kind: 'answer'

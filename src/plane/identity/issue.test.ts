@@ -9,7 +9,8 @@ import { openFeed } from '#plane/core/feed.ts'
 import type { Committed } from '#plane/store/contract/store.ts'
 import { alice, domainRow, nodeRow, noonMs, profileRow, slot } from '../../../test/fakes/sample-rows.ts'
 import type { FlowCore } from '#plane/core/core.ts'
-import { commitIssued, issue, type Signers } from './issue.ts'
+import { commitIssued } from '#plane/core/issued-certificate.ts'
+import { issue, type Signers } from './issue.ts'
 
 const change: Change = { reads: [], writes: [], entries: [entry(alice, 0, 'node.renewed', {}, {})] }
 const committed: Committed = { kind: 'committed', origin: 'here', writes: [], entries: [] }

@@ -3,7 +3,6 @@
 
 import { markedWord } from '#domain/core/plane-mark.ts'
 import { certificateKey, type IssuedCertificate, slotsOf } from '#domain/core/certificate.ts'
-import type { Change } from '#domain/core/change.ts'
 import type { DomainSettings } from '#domain/core/domain-settings.ts'
 import type { Node } from '#domain/core/node.ts'
 import type { Profile } from '#domain/core/profile.ts'
@@ -14,15 +13,14 @@ import type { Admitted, IssueFacts, Recorded, Repeated } from '#domain/identity/
 import type { RecoveryAuthority } from '#plane/authority/recovery-authority.ts'
 import { commitOnce, nodeTries, retryLostRaces } from '#plane/core/commit-decision.ts'
 import type { Issuer } from '#plane/core/issuer.ts'
-import type { Committed, Store } from '#plane/store/contract/store.ts'
+import type { Store } from '#plane/store/contract/store.ts'
 import { sha256Hex } from '#platform/bytes.ts'
 import { sortableId } from '#platform/random.ts'
 import { isoTime, type Clock } from '#platform/clock.ts'
 import { toPem } from '#pki/pem.ts'
-import { parseCsr } from '#pki/csr.ts'
-import { spkiHash } from '#pki/keys.ts'
 import { agentProfile, endpointSet, withdrawnPart, type PlaneUrls } from '#plane/core/configuration.ts'
 import type { FlowCore } from '#plane/core/core.ts'
+import { commitIssued } from '#plane/core/issued-certificate.ts'
 import { formatStatement } from '#wire/core/statement.ts'
 import { understoodFields } from '#wire/enrollment/enroll-api.ts'
 import type { RenewResponse } from '#wire/identity/identity-api.ts'
@@ -95,34 +93,6 @@ const issued = (
   node: Node,
   certificate: HandedOut,
 ): Issued => ({ kind: 'issued', node, profile: profile.value, domain: domain.value, certificate })
-
-/**
- * The commit that hands a certificate out relies on the authority that has signed it: one that was withdrawn or replaced
- * meanwhile, on any replica, makes it lose the race, and the next try is signed by another.
- */
-export const commitIssued = async (
-  core: FlowCore,
-  issuer: Pick<Issuer, 'withdrawnIssuers' | 'rowRead' | 'lookAgain'>,
-  signed: { readonly issuer: string },
-  change: Change,
-): Promise<Committed | 'lost-race'> => {
-  // Withdrawn here since it signed: its row is known as it is now, and would not lose.
-  if (issuer.withdrawnIssuers().includes(signed.issuer)) return 'lost-race'
-  const signedBy = issuer.rowRead(signed.issuer)
-  const outcome = await commitOnce(core, { ...change, reads: [...change.reads, signedBy] })
-  if (outcome !== 'lost-race') return outcome
-  const now = await core.store.get('issuer', signed.issuer)
-  // Else it is some other row that has changed, and the caller reads that again.
-  if (now === null || now.version !== signedBy.version) await issuer.lookAgain()
-  return outcome
-}
-
-/** The public key, proven to be its sender's: all that is ever taken from a certificate request. */
-export const keyInRequest = (csr: string): IssueFacts['key'] => {
-  const parsed = parseCsr(csr)
-  if (parsed.kind === 'malformed') return parsed
-  return { kind: 'key', keyType: parsed.keyType, spki: parsed.spki, spkiHash: spkiHash(parsed.spki) }
-}
 
 /**
  * Read before the node: a claim that the node's own commit wrote is then never newer than the node's row, and a request that

@@ -22,6 +22,7 @@ const roles = [
   'programs-root',
   'programs-issuing',
   'task-signer',
+  'workers-issuing',
 ] as const
 
 export type KeyName = {

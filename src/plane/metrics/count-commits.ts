@@ -50,12 +50,15 @@ const countIssued = (registers: Registry[]): Counted => {
     registers,
   })
   const recovered = counted(issued, { kind: 'recover' })
+  const worker = counted(issued, { kind: 'worker' })
   return {
     'host.enrolled': counted(issued, { kind: 'enroll' }),
     'node.renewed': counted(issued, { kind: 'renew' }),
     'node.recovered': recovered,
     'node.repaired': recovered,
     'server_certificate.issued': counted(issued, { kind: 'server' }),
+    'worker.enrolled': worker,
+    'worker.renewed': worker,
   }
 }
 

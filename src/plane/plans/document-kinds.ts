@@ -10,6 +10,7 @@ import { changesIn, soleKind, type DocumentKind } from './document-kind.ts'
 import { hardwareProfileKind } from './hardware-profile-kind.ts'
 import { profileKind } from './profile-kind.ts'
 import { vclusterKind } from './vcluster-kind.ts'
+import { workerIssuerKind } from './worker-issuer-kind.ts'
 
 const domainKind = soleKind({
   section: 'domain',
@@ -33,4 +34,10 @@ const domainKind = soleKind({
   remove: null,
 })
 
-export const documentKinds: readonly DocumentKind[] = [profileKind, domainKind, hardwareProfileKind, vclusterKind]
+export const documentKinds: readonly DocumentKind[] = [
+  profileKind,
+  domainKind,
+  hardwareProfileKind,
+  vclusterKind,
+  workerIssuerKind,
+]

@@ -18,7 +18,7 @@ export const CaView = Type.Object({
   authorities: Type.Array(
     Type.Object({
       id: Type.String(),
-      role: oneOf(['root', 'domain-ca', 'issuing', 'recovery', 'programs-root', 'programs-issuing']),
+      role: oneOf(['root', 'domain-ca', 'issuing', 'recovery', 'programs-root', 'programs-issuing', 'workers-issuing']),
       custody: oneOf(['file', 'memory', 'offline']),
       subject: Type.String(),
       not_before: Type.String(),

@@ -11,6 +11,8 @@ export type Access =
   | 'node-itself'
   /** Any node with its certificate; a machine that has none yet, with an enrollment token as `Authorization: Bearer`. */
   | 'machine'
+  /** A worker with its certificate. Where the path has a `:worker`, it has to be its own id. */
+  | 'worker'
   /** An operator with at least this role. */
   | Role
 

@@ -6,6 +6,7 @@ import { endpoint } from '#wire/core/endpoint.ts'
 import { closed, NameText, orNull } from '#wire/core/shapes.ts'
 import { CreateHardwareProfileRequest } from '#wire/fleet/hardware-api.ts'
 import { OverlayRequest } from '#wire/fleet/overlay-document.ts'
+import { CreateWorkerIssuerRequest } from '#wire/workers/worker-issuer-api.ts'
 import { PlanView } from './plan-api.ts'
 
 /** A later form of the document has another, so that no reader takes one for the other. */
@@ -30,6 +31,7 @@ export const DocumentBody = Type.Object(
     profiles: Type.Optional(Type.Array(ProfileInDocument, most)),
     hardwareProfiles: Type.Optional(Type.Array(CreateHardwareProfileRequest, most)),
     vclusters: Type.Optional(Type.Array(VClusterInDocument, most)),
+    workerIssuers: Type.Optional(Type.Array(CreateWorkerIssuerRequest, most)),
   },
   closed,
 )
@@ -52,7 +54,8 @@ export const documentApi = {
     method: 'GET',
     path: '/v1/document',
     access: 'viewer',
-    summary: 'Profiles, vClusters, hardware profiles and the values of the domain, as the document that plans take',
+    summary:
+      'Profiles, vClusters, hardware profiles, worker issuers and the values of the domain, as the document that plans take',
     answer: DocumentBody,
   }),
   plan: endpoint({

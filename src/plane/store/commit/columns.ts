@@ -10,6 +10,7 @@ import type { HardwareIdentity, Node } from '#domain/core/node.ts'
 import { programEndsMs, programKey } from '#domain/programs/program.ts'
 import { claimKeptMs, claimKey } from '#domain/federation/peer-domain.ts'
 import type { Token } from '#domain/core/token.ts'
+import { workerEndsMs } from '#domain/workers/worker.ts'
 
 type ColumnValue = string | number | null
 
@@ -144,6 +145,13 @@ export const tableShapes: { readonly [K in RowKind]: TableShape<RowTypes[K]> } =
   },
   'purged-node': { table: 'purged_node', key: ({ name }) => name, columns: {}, fixed: [] },
   'task-signers': { table: 'task_signers', key: () => 'domain', columns: {}, fixed: [] },
+  worker: {
+    table: 'worker',
+    key: ({ id }) => id,
+    columns: { issuer: ({ issuer }) => issuer, until_ms: workerEndsMs },
+    fixed: ['issuer'],
+  },
+  'worker-issuer': { table: 'worker_issuer', key: ({ name }) => name, columns: {}, fixed: [] },
 }
 
 const columnTypes: Readonly<Record<string, 'bigint' | 'smallint'>> = {

@@ -42,6 +42,8 @@ const fewFirst: readonly RowKind[] = [
   'program',
   'name-claim',
   'task-signers',
+  'worker-issuer',
+  'worker',
 ]
 
 /** Every table that is copied besides those of the journal, and the label its rows are counted under. */

@@ -188,5 +188,10 @@ export const migrations: readonly string[] = [
   `-- Signed tasks (docs/decisions/tasks.md).
    ${documents('task_signers', '')}
    -- The number of the verifiers that the node has reported.
-   ALTER TABLE observation ADD COLUMN task_verifiers BIGINT;`,
+   ALTER TABLE observation ADD COLUMN task_verifiers BIGINT;
+   -- Workers, and who vouches for them.
+   ${documents('worker', `, issuer ${text} NOT NULL, until_ms BIGINT`)}
+   CREATE INDEX worker_by_issuer ON worker (issuer, key);
+   CREATE INDEX worker_by_end ON worker (until_ms) WHERE until_ms IS NOT NULL;
+   ${documents('worker_issuer', '')}`,
 ]

@@ -46,6 +46,8 @@ export const kindsSince: { readonly [K in RowKind]: KindSince } = {
   'name-claim': since(4),
   'purged-node': since(4),
   'task-signers': since(6),
+  worker: since(6),
+  'worker-issuer': since(6),
 }
 
 /** Since when rows are removed by a commit: replicas of an earlier release think that a row they have read stays. */
@@ -173,4 +175,12 @@ export const fieldsSince: { readonly [K in RowKind]: FieldsSince<RowTypes[K]> } 
   'name-claim': { name: 4, holder: 4, sinceMs: 4, by: 4, carriedUntilMs: 4 },
   'purged-node': { name: 4, epoch: 4, tenure: 4, counter: 4, version: 4, purgedAtMs: 4 },
   'task-signers': { number: 6, signers: 6 },
+  worker: {
+    ...{ id: 6, issuer: 6, instance: 6, iss: 6, sub: 6, enrolledAtMs: 6, former: 6, tokens: 6, revoked: 6 },
+    current: { issuer: 6, serial: 6, spki: 6, sha256: 6, issuedAtMs: 6, notAfterMs: 6 },
+  },
+  'worker-issuer': {
+    ...{ name: 6, iss: 6, aud: 6, sub: 6, keys: 6, types: 6, vclusters: 6 },
+    ...{ createdAtMs: 6, createdBy: 6, removedAtMs: 6 },
+  },
 }

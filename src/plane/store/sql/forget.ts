@@ -10,7 +10,7 @@ import type { LeaderStatement, Sql } from './sql.ts'
 const keptAfterExpiryMs = 30 * 24 * 3600 * 1000
 
 /** Each of a kind of rows of the same name. */
-type EndingTable = 'plan' | 'allocation' | 'claim' | 'certificate' | 'denial' | 'program'
+type EndingTable = 'plan' | 'allocation' | 'claim' | 'certificate' | 'denial' | 'program' | 'worker'
 
 /** Tables and the column that says when a row ends; a row without an end stays. */
 const endingRows = (livedMs: number): readonly { table: EndingTable; end: string; before: number }[] => [
@@ -18,6 +18,7 @@ const endingRows = (livedMs: number): readonly { table: EndingTable; end: string
   { table: 'certificate', end: 'not_after_ms', before: livedMs - keptAfterExpiryMs },
   { table: 'denial', end: 'until_ms', before: livedMs - keptAfterExpiryMs },
   { table: 'program', end: 'until_ms', before: livedMs - keptAfterExpiryMs },
+  { table: 'worker', end: 'until_ms', before: livedMs - keptAfterExpiryMs },
 ]
 
 const slice = 500

@@ -151,7 +151,8 @@ const listStatement = (
   }
   const conditions = ['key > $1', ...names.map((name, index) => `${placeOf(name)} = $${index + 3}`)]
   return {
-    name: ['list', kind, ...names].join('-'),
+    // Kinds have dashes: those of kind `worker` by `issuer` are not all of kind `worker-issuer`.
+    name: ['list', kind, ...names].join('/'),
     text: `SELECT key, version, doc FROM ${table} WHERE ${conditions.join(' AND ')} ORDER BY key LIMIT $2`,
     values: [after ?? '', limit, ...names.map((name) => where[name] as string | number)],
   }

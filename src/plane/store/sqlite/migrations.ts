@@ -187,7 +187,12 @@ export const migrations: readonly string[] = [
   `-- Signed tasks (docs/decisions/tasks.md).
    ${documents('task_signers', '')}
    -- The number of the verifiers that the node has reported.
-   ALTER TABLE observation ADD COLUMN task_verifiers INTEGER;`,
+   ALTER TABLE observation ADD COLUMN task_verifiers INTEGER;
+   -- Workers, and who vouches for them.
+   ${documents('worker', ', issuer TEXT NOT NULL, until_ms INTEGER')}
+   CREATE INDEX worker_by_issuer ON worker (issuer, key);
+   CREATE INDEX worker_by_end ON worker (until_ms) WHERE until_ms IS NOT NULL;
+   ${documents('worker_issuer', '')}`,
 ]
 
 export const newestSchema = migrations.length

@@ -1,0 +1,130 @@
+// `muster worker run -- CMD`: keeps the certificate of a program fresh. The program starts once there is a certificate, gets our signals,
+// and we end with it, as it did.
+
+import type { Cli, GlobalOptions } from '#cli/kit/cli.ts'
+import type { ExitCode } from '#cli/kit/exit-codes.ts'
+import { Failure, usageFailure } from '#cli/kit/failure.ts'
+import { readText } from '#cli/kit/arguments.ts'
+import { isoTime } from '#platform/clock.ts'
+import { startWrapped } from '#platform/wrapped-program.ts'
+import { sleep } from '#platform/timers.ts'
+import {
+  fileOf,
+  heldIn,
+  obtainCertificate,
+  renewAtMs,
+  type HeldCertificate,
+  type WorkerPlace,
+} from './worker-certificate.ts'
+
+export type RunOptions = GlobalOptions & {
+  readonly plane: string
+  readonly roots: string
+  readonly tokenFile: string
+  readonly folder: string
+}
+
+const longestRoots = 256 * 1024
+
+export const workerRun = async (cli: Cli, options: RunOptions, words: readonly string[]): Promise<void> => {
+  const [command, ...args] = words
+  if (command === undefined) throw usageFailure('Which program?', 'muster worker run ... -- COMMAND ARGUMENT')
+  const place: WorkerPlace = {
+    url: options.plane,
+    ca: await readText(cli, options.roots, longestRoots),
+    tokenFile: options.tokenFile,
+    folder: options.folder,
+  }
+  const first = await firstCertificate(cli, place)
+  const program = startWrapped(command, args, environment(place, first), (why) => say(cli, `${command}: ${why}`))
+  const ended = new AbortController()
+  const keeping = keepFresh(cli, place, first, ended.signal)
+  const code = await program.ended
+  ended.abort()
+  await keeping
+  cli.exit.finish(code as ExitCode)
+}
+
+const environment = ({ folder }: WorkerPlace, { id }: HeldCertificate): Readonly<Record<string, string>> => ({
+  MUSTER_WORKER_ID: id,
+  MUSTER_WORKER_KEY: fileOf(folder, 'key'),
+  MUSTER_WORKER_CERT: fileOf(folder, 'cert'),
+  MUSTER_WORKER_ROOTS: fileOf(folder, 'roots'),
+})
+
+const say = (cli: Cli, text: string): void => cli.err.write(`muster worker: ${text}\n`)
+
+const shortestWaitMs = 2000
+const longestWaitMs = 300_000
+/** Before the program has started nobody else notices: a supervisor starts us again. */
+const firstTries = 6
+
+/** One that is in the first half of its life is good as it is: a container was started again in its pod. */
+const firstCertificate = async (cli: Cli, place: WorkerPlace): Promise<HeldCertificate> => {
+  const held = heldIn(place)
+  if (held !== null && cli.clock.nowMs() < renewAtMs(held)) return held
+  for (let tried = 1; ; tried++) {
+    try {
+      return await obtainCertificate(cli, place)
+    } catch (error) {
+      if (tried === firstTries || isFinal(error)) throw error
+      const waitMs = waitAfter(error, tried)
+      say(cli, `no certificate yet: ${reasonOf(error)}; again in ${Math.ceil(waitMs / 1000)} s`)
+      await sleep(cli.timers, waitMs)
+    }
+  }
+}
+
+/** No later try changes it. */
+const isFinal = (error: unknown): boolean =>
+  error instanceof Failure && (error.code === 'WORKER_REVOKED' || error.code === 'USAGE')
+
+const waitAfter = (error: unknown, tried: number): number => {
+  const asked = error instanceof Failure ? (error.retryAfterMs ?? 0) : 0
+  return Math.min(longestWaitMs, Math.max(asked, shortestWaitMs * 2 ** Math.min(tried - 1, 8)))
+}
+
+/** A machine that slept is noticed within a minute: timers count only what was lived. */
+const lookEveryMs = 60_000
+
+const keepFresh = async (cli: Cli, place: WorkerPlace, first: HeldCertificate, ended: AbortSignal): Promise<void> => {
+  let held = first
+  let failed = 0
+  let notBeforeMs = 0
+  while (!ended.aborted) {
+    const nowMs = cli.clock.nowMs()
+    const dueMs = Math.max(renewAtMs(held), notBeforeMs) - nowMs
+    if (dueMs > 0) {
+      await untilEnded(cli, Math.min(dueMs, lookEveryMs), ended)
+      continue
+    }
+    try {
+      held = await obtainCertificate(cli, place)
+      failed = 0
+      notBeforeMs = cli.clock.nowMs() + shortestWaitMs
+      say(cli, `certificate renewed, good until ${isoTime(held.notAfterMs)}`)
+    } catch (error) {
+      failed += 1
+      const waitMs = waitAfter(error, failed)
+      notBeforeMs = cli.clock.nowMs() + waitMs
+      say(cli, `the certificate could not be renewed: ${reasonOf(error)}; again in ${Math.ceil(waitMs / 1000)} s`)
+    }
+  }
+}
+
+const untilEnded = (cli: Cli, ms: number, ended: AbortSignal): Promise<void> =>
+  new Promise((resolve) => {
+    const finish = (): void => {
+      cancel()
+      ended.removeEventListener('abort', finish)
+      resolve()
+    }
+    const cancel = cli.timers.after(ms, finish)
+    ended.addEventListener('abort', finish)
+  })
+
+const reasonOf = (error: unknown): string => {
+  if (error instanceof Failure)
+    return `${error.code}, ${error.message}${error.detail === null ? '' : ` (${error.detail})`}`
+  return error instanceof Error ? error.message : String(error)
+}

@@ -1,0 +1,40 @@
+// Rows of refusal-table.ts: why something about workers or their issuers is refused.
+
+import type { RefusalRow } from './refusal-table.ts'
+
+// prettier-ignore
+export const workerRefusals = {
+  WORKER_TOKEN_INVALID: { status: 401, fault: 'caller', retry: 'operator',
+    message: 'This token makes no worker of its bearer.',
+    next: 'Compare its iss, aud and sub with those of the issuer: muster worker-issuer list' },
+  WORKER_TOKEN_EXPIRED: { status: 401, fault: 'caller', retry: 'operator',
+    message: 'This token has expired.', next: 'Read the token file again: a projected token is replaced before its end' },
+  WORKER_TOKEN_USED: { status: 409, fault: 'caller', retry: 'operator',
+    message: 'This token was brought with another key before, and holds for that key alone.',
+    next: 'If that was not this worker, revoke it: muster worker revoke ID; else wait for the next token, or delete the pod' },
+  WORKER_TOKEN_OF_ANOTHER: { status: 403, fault: 'caller', retry: 'operator',
+    message: 'The token is of another worker than the certificate.',
+    next: 'Renew with a token of the same pod, or enroll anew' },
+  WORKER_KEYS_AWAY: { status: 503, fault: 'plane', retry: 'later',
+    message: 'The public keys of the issuer of this token cannot be fetched now.',
+    next: 'Try again after the time in Retry-After; see what is wrong: muster worker-issuer show NAME' },
+  WORKER_REVOKED: { status: 403, fault: 'caller', retry: 'operator',
+    message: 'This worker has been revoked.',
+    next: 'Ask why: muster worker show ID; a new pod is a new worker' },
+  WORKER_NOT_FOUND: { status: 404, fault: 'caller', retry: 'operator',
+    message: 'There is no worker of that id.', next: 'List what there is: muster worker list' },
+  WORKER_CERT_REQUIRED: { status: 401, fault: 'caller', retry: 'operator',
+    message: 'This call needs the certificate of a worker.',
+    next: 'Enroll first: muster worker run --help' },
+  WRONG_PRINCIPAL: { status: 403, fault: 'caller', retry: 'operator',
+    message: 'This certificate is of another kind than the call is for.',
+    next: 'Nodes use /v1/nodes/ID, workers /v1/workers; neither can speak for the other' },
+  WORKER_ISSUER_NOT_FOUND: { status: 404, fault: 'caller', retry: 'operator',
+    message: 'There is no worker issuer of that name.', next: 'List what there is: muster worker-issuer list' },
+  WORKER_ISSUER_EXISTS: { status: 409, fault: 'caller', retry: 'operator',
+    message: 'There is such a worker issuer already.',
+    next: 'Change it: muster worker-issuer set NAME; or remove it first: muster worker-issuer remove NAME' },
+  WORKER_ISSUER_LIMIT: { status: 409, fault: 'caller', retry: 'operator',
+    message: 'There are as many worker issuers as there can be.',
+    next: 'Remove one that is not used: muster worker-issuer remove NAME' },
+} as const satisfies Record<string, RefusalRow>

@@ -1,0 +1,190 @@
+// A certificate for a worker, at its start and at every renewal: whether it gets one, what is ordered, and what is written once it is
+// signed. Names come from its issuer and its token; only the public key is taken from the request (R-053).
+
+import { isoTime } from '#platform/clock.ts'
+import {
+  isFromFuture,
+  placeOrder,
+  slotOf,
+  type CertificateRow,
+  type IssuedCertificate,
+  type KeyBan,
+  type SigningOrder,
+} from '#domain/core/certificate.ts'
+import { entry, readOf, type Attribution, type Change, type Row, type RowTypes } from '#domain/core/change.ts'
+import type { DomainSettings } from '#domain/core/domain-settings.ts'
+import type { IssuerId, Slot } from '#domain/core/node.ts'
+import type { WorkerPrincipal } from '#domain/core/principal.ts'
+import { refuse, refuseField, type Refusal } from '#domain/core/refusal.ts'
+import { issuanceStopped, type IssueFacts, type KeyInRequest } from '#domain/identity/node-certificate.ts'
+import { denialOfSlot, isOfIssuer, workerHolder, workerIdOf, workerSlots, type Worker } from './worker.ts'
+import type { WorkerIssuer } from './worker-issuer.ts'
+import type { WorkerToken } from './worker-token.ts'
+
+const workerLifetimeMs = 24 * 3_600_000
+
+export type WorkerFacts = {
+  readonly issuer: Row<WorkerIssuer>
+  readonly token: WorkerToken
+  /** Null: its first certificate, or one in the place of what it had. */
+  readonly renewing: WorkerPrincipal | null
+  readonly worker: Row<Worker> | null
+  readonly domain: Row<DomainSettings>
+  readonly key: IssueFacts['key']
+  readonly keyBan: Row<KeyBan> | null
+  readonly keyClaim: Row<RowTypes['key-claim']> | null
+  /** Authorities of workers that were withdrawn. */
+  readonly withdrawn: readonly IssuerId[]
+  readonly orderId: string
+  readonly by: Attribution
+  readonly nowMs: number
+}
+
+export type WorkerAdmitted = {
+  readonly kind: 'admitted'
+  readonly facts: WorkerFacts
+  readonly key: KeyInRequest
+  readonly order: SigningOrder
+}
+
+/** Asked before for the same key: the answer is the certificate that was issued then. */
+export type WorkerRepeated = { readonly kind: 'repeat'; readonly worker: Worker; readonly slot: Slot }
+
+export const decideWorker = (facts: WorkerFacts): WorkerAdmitted | WorkerRepeated | Refusal => {
+  const { issuer, token, renewing, domain, key } = facts
+  const stopped = issuanceStopped(domain.value, renewing === null ? 'new' : 'known')
+  if (stopped !== null) return stopped
+  if (issuer.value.removedAtMs !== null) return refuse('WORKER_TOKEN_INVALID', 'its issuer was removed')
+  const worker = facts.worker?.value ?? null
+  if (worker !== null && worker.revoked !== null) return refuse('WORKER_REVOKED', worker.revoked.reason)
+  if (renewing !== null) {
+    if (worker === null || worker.id !== renewing.id || !isOfIssuer(worker, issuer.value))
+      return refuse('WORKER_TOKEN_OF_ANOTHER', `the certificate is of ${renewing.id}`)
+    if (!workerSlots(worker).some(({ serial }) => serial === renewing.credential.serial))
+      return refuse('SERIAL_MISMATCH')
+  }
+  if (key.kind === 'malformed') return refuseField('CSR_INVALID', 'csr', key.why)
+  if (key.keyType === 'p384')
+    return {
+      ...refuseField('CSR_INVALID', 'csr', 'workers have keys of type ed25519 or p256'),
+      keyTypes: workerKeyTypes,
+    }
+  const seen = worker?.tokens.find(({ hash }) => hash === token.hash)
+  if (seen !== undefined && seen.spki !== key.spkiHash) return refuse('WORKER_TOKEN_USED')
+  const repeated = worker === null ? null : slotToRepeat(facts, worker, key)
+  if (worker !== null && repeated !== null) return { kind: 'repeat', worker, slot: repeated }
+  return keyUnfit(facts, key) ?? tokenLimit(facts) ?? { kind: 'admitted', facts, key, order: orderOf(facts, key) }
+}
+
+const workerKeyTypes = ['ed25519', 'p256'] as const
+
+/**
+ * At an enrolment: the certificate of this key, while more than half of its life is left. At a renewal: the successor of the certificate
+ * that the caller came with, whose answer was lost.
+ */
+const slotToRepeat = (
+  { renewing, withdrawn, domain, nowMs }: WorkerFacts,
+  { current }: Worker,
+  key: KeyInRequest,
+): Slot | null => {
+  if (current.spki !== key.spkiHash || withdrawn.includes(current.issuer)) return null
+  if (isFromFuture(current.issuedAtMs, nowMs, domain.value.clockToleranceMs)) return null
+  const halfMs = current.issuedAtMs + (current.notAfterMs - current.issuedAtMs) / 2
+  const isFresh = nowMs < halfMs
+  return isFresh && (renewing === null || renewing.credential.serial !== current.serial) ? current : null
+}
+
+/** A worker may keep its key; no other worker and no node may have it. */
+const keyUnfit = ({ keyBan, keyClaim, issuer, token }: WorkerFacts, key: KeyInRequest): Refusal | null => {
+  if (keyBan !== null) return refuse('KEY_BLOCKED')
+  const own = workerHolder(workerIdOf(issuer.value.name, token.instance))
+  const isTaken = keyClaim !== null && keyClaim.value.holders.some(({ node }) => node !== own)
+  return isTaken ? refuse('KEY_IN_USE', `SHA256:${key.spkiHash}`) : null
+}
+
+/** A pod that may ask its cluster for tokens must not make its row grow. Projected tokens are renewed a few times a day. */
+const mostTokens = 48
+
+const tokenLimit = (facts: WorkerFacts): Refusal | null =>
+  heldTokens(facts).length < mostTokens
+    ? null
+    : { ...refuse('RATE_LIMITED', `it has used ${mostTokens} tokens that still hold`), retryAfterMs: 60_000 }
+
+const heldTokens = ({ worker, token, domain, nowMs }: WorkerFacts): Worker['tokens'] =>
+  (worker?.value.tokens ?? []).filter(
+    ({ hash, untilMs }) => hash !== token.hash && untilMs + domain.value.clockToleranceMs > nowMs,
+  )
+
+const orderOf = ({ orderId: id, issuer, token, domain, nowMs }: WorkerFacts, key: KeyInRequest): SigningOrder =>
+  placeOrder({
+    id,
+    subject: { cn: `worker-provisioning-${token.instance}`, o: domain.value.name.slice(0, 64), ou: 'workers' },
+    uriSans: [],
+    dnsSans: [],
+    ipSans: [],
+    usage: 'client',
+    publicKey: key.spki,
+    issuedAtMs: nowMs,
+    lifetimeMs: workerLifetimeMs,
+    aiaUrl: null,
+    cdpUrl: null,
+    for: { kind: 'worker', worker: workerIdOf(issuer.value.name, token.instance) },
+  })
+
+/** A new enrolment ends what the worker had: the pod has lost its key, or another process has it. */
+export const workerIssued = (
+  { facts, key }: WorkerAdmitted,
+  issued: IssuedCertificate,
+): { readonly change: Change; readonly worker: Worker } => {
+  const { issuer, token, renewing, domain, keyClaim, by, nowMs } = facts
+  const before = facts.worker?.value ?? null
+  const { name, iss, sub } = issuer.value
+  const id = workerIdOf(name, token.instance)
+  const certificate: CertificateRow = {
+    ...issued,
+    subject: { kind: 'worker', worker: id },
+    renews: renewing?.credential.serial ?? null,
+  }
+  const worker: Worker = {
+    ...{ id, issuer: name, instance: token.instance, iss, sub },
+    enrolledAtMs: renewing === null ? nowMs : (before?.enrolledAtMs ?? nowMs),
+    current: slotOf(certificate),
+    former: renewing === null ? null : (before?.current ?? null),
+    tokens: [...heldTokens(facts), { hash: token.hash, spki: key.spkiHash, untilMs: token.expiresAtMs }],
+    revoked: null,
+  }
+  const kept = new Set(workerSlots(worker).map(({ serial }) => serial))
+  const ended = before === null ? [] : workerSlots(before).filter(({ serial }) => !kept.has(serial))
+  const toleranceMs = domain.value.clockToleranceMs
+  const why = renewing === null ? 'its worker enrolled again' : 'its worker renewed twice since'
+  const holder = workerHolder(id)
+  const claim = keyClaim?.value ?? { spki: issued.spki, holders: [] }
+  const isClaimed = claim.holders.some(({ node }) => node === holder)
+  const owner = { node: holder, use: 'tls', sinceMs: nowMs } as const
+  const body = {
+    ...{ worker: id, worker_issuer: name, instance: token.instance, subject: sub },
+    key: `SHA256:${issued.spki}`,
+    fingerprint: `SHA256:${issued.sha256}`,
+    renews: certificate.renews,
+    not_after: isoTime(issued.notAfterMs),
+    order: issued.order,
+  }
+  const about = { issuer: issued.issuer, serial: issued.serial }
+  const change: Change = {
+    reads: [
+      readOf('worker', id, facts.worker),
+      readOf('worker-issuer', name, issuer),
+      readOf('domain', 'domain', domain),
+      readOf('key-ban', issued.spki, null),
+      readOf('key-claim', issued.spki, keyClaim),
+    ],
+    writes: [
+      { put: 'worker', value: worker },
+      { put: 'certificate', value: certificate },
+      ...(isClaimed ? [] : [{ put: 'key-claim', value: { ...claim, holders: [...claim.holders, owner] } } as const]),
+      ...ended.map((slot) => denialOfSlot(slot, { atMs: nowMs, why, reason: 'superseded', toleranceMs })),
+    ],
+    entries: [entry(by, nowMs, renewing === null ? 'worker.enrolled' : 'worker.renewed', about, body)],
+  }
+  return { change, worker }
+}

@@ -1,0 +1,129 @@
+// Who vouches for workers: an issuer of service-account tokens, such as a Kubernetes cluster, and one subject of it. What its workers may
+// queue is here as well, so that a change of it applies to all of them at once.
+
+import { readOf, type Row, decided, entry, type Attribution, type Decided } from '#domain/core/change.ts'
+import { refuse, refuseField, type Refusal } from '#domain/core/refusal.ts'
+
+/** Where the public keys of the issuer come from. */
+export type KeySource =
+  /** A JWKS as an operator laid it down: it changes when an operator changes it. */
+  | { readonly kind: 'file'; readonly document: string }
+  /** `ca`: PEM of the only roots that its server is verified with. */
+  | { readonly kind: 'url'; readonly url: string; readonly ca: string }
+
+export type WorkerIssuer = {
+  readonly name: string
+  /** Each is compared as a whole: no prefix and no pattern. */
+  readonly iss: string
+  /** The only audience of its tokens: one that another service takes as well is refused. */
+  readonly aud: string
+  readonly sub: string
+  readonly keys: KeySource
+  /** Types of tasks that its workers may queue. */
+  readonly types: readonly string[]
+  /** On nodes of which vClusters. */
+  readonly vclusters: readonly string[]
+  readonly createdAtMs: number
+  readonly createdBy: string
+  readonly removedAtMs: number | null
+}
+
+export type WorkerIssuerSettings = Pick<WorkerIssuer, 'iss' | 'aud' | 'sub' | 'keys' | 'types' | 'vclusters'>
+
+/** Every enrolment compares its token with all of them. */
+const mostWorkerIssuers = 64
+
+export type WorkerIssuerDecided = Decided & { readonly issuer: WorkerIssuer }
+
+export type WorkerIssuerFacts = {
+  readonly name: string
+  /** Null: there was never one of that name. */
+  readonly existing: Row<WorkerIssuer> | null
+  /** All that are there now. */
+  readonly all: readonly WorkerIssuer[]
+  readonly asked: WorkerIssuerSettings
+  readonly by: Attribution
+  readonly nowMs: number
+}
+
+export const decideAddWorkerIssuer = (facts: WorkerIssuerFacts): WorkerIssuerDecided | Refusal => {
+  const { name, existing, all, by, nowMs } = facts
+  if (existing !== null && existing.value.removedAtMs === null) return refuse('WORKER_ISSUER_EXISTS', name)
+  if (all.length >= mostWorkerIssuers)
+    return refuse('WORKER_ISSUER_LIMIT', `there are ${all.length}, and at most ${mostWorkerIssuers}`)
+  const unfit = unfitSettings(facts)
+  if (unfit !== null) return unfit
+  const issuer: WorkerIssuer = {
+    ...{ name, ...sorted(facts.asked), createdAtMs: nowMs, createdBy: by.actor, removedAtMs: null },
+  }
+  return written(existing, issuer, entry(by, nowMs, 'worker.issuer_added', {}, said(issuer)))
+}
+
+/** Workers of another subject or issuer than it has then are refused from now on. */
+export const decideChangeWorkerIssuer = (
+  facts: WorkerIssuerFacts & { readonly existing: Row<WorkerIssuer> },
+): WorkerIssuerDecided | { readonly kind: 'unchanged'; readonly issuer: WorkerIssuer } | Refusal => {
+  const { name, existing, by, nowMs } = facts
+  if (existing.value.removedAtMs !== null) return refuse('WORKER_ISSUER_NOT_FOUND', name)
+  const unfit = unfitSettings(facts)
+  if (unfit !== null) return unfit
+  const issuer: WorkerIssuer = { ...existing.value, ...sorted(facts.asked) }
+  const changed = changedFields(existing.value, issuer)
+  if (changed.length === 0) return { kind: 'unchanged', issuer: existing.value }
+  return written(existing, issuer, entry(by, nowMs, 'worker.issuer_changed', {}, { ...said(issuer), changed }))
+}
+
+export const decideRemoveWorkerIssuer = (
+  issuer: Row<WorkerIssuer>,
+  by: Attribution,
+  nowMs: number,
+): WorkerIssuerDecided | Refusal => {
+  const { name } = issuer.value
+  if (issuer.value.removedAtMs !== null) return refuse('WORKER_ISSUER_NOT_FOUND', name)
+  const removed: WorkerIssuer = { ...issuer.value, removedAtMs: nowMs }
+  return written(issuer, removed, entry(by, nowMs, 'worker.issuer_removed', {}, said(removed)))
+}
+
+/** A token leads to one issuer, or its workers would have the rights of two. */
+const unfitSettings = ({ name, asked, all }: WorkerIssuerFacts): Refusal | null => {
+  const same = all.find(
+    (one) => one.name !== name && one.iss === asked.iss && one.aud === asked.aud && one.sub === asked.sub,
+  )
+  if (same !== undefined)
+    return refuseField('WORKER_ISSUER_EXISTS', 'sub', `${same.name} has the same issuer, audience and subject`)
+  const { keys } = asked
+  if (keys.kind === 'file') return null
+  const url = URL.canParse(keys.url) ? new URL(keys.url) : null
+  if (url?.protocol !== 'https:' || url.username !== '' || url.password !== '' || url.hash !== '')
+    return refuseField('REQUEST_INVALID', 'jwks_url', 'jwks_url takes https://HOST[:PORT]/PATH')
+  return null
+}
+
+const sorted = (asked: WorkerIssuerSettings): WorkerIssuerSettings => ({
+  ...asked,
+  types: [...new Set(asked.types)].sort(),
+  vclusters: [...new Set(asked.vclusters)].sort(),
+})
+
+export const changedFields = (before: WorkerIssuerSettings, after: WorkerIssuerSettings): readonly string[] =>
+  (['iss', 'aud', 'sub', 'keys', 'types', 'vclusters'] as const).filter(
+    (field) => JSON.stringify(before[field]) !== JSON.stringify(after[field]),
+  )
+
+const said = ({ name, iss, aud, sub, keys, types, vclusters }: WorkerIssuer) => ({
+  ...{ name, iss, aud, sub, types, vclusters },
+  keys: keys.kind === 'url' ? keys.url : 'file',
+})
+
+const written = (
+  from: Row<WorkerIssuer> | null,
+  issuer: WorkerIssuer,
+  entryOf: ReturnType<typeof entry>,
+): WorkerIssuerDecided => ({
+  ...decided({
+    reads: [readOf('worker-issuer', issuer.name, from)],
+    writes: [{ put: 'worker-issuer', value: issuer }],
+    entries: [entryOf],
+  }),
+  issuer,
+})

@@ -1,0 +1,61 @@
+import { isRefusal } from '#domain/core/refusal.ts'
+import { declaredOf } from '#domain/plans/plan-effects.ts'
+import {
+  changedFields,
+  decideAddWorkerIssuer,
+  decideChangeWorkerIssuer,
+  decideRemoveWorkerIssuer,
+  type WorkerIssuer,
+} from '#domain/workers/worker-issuer.ts'
+import { rowPages } from '#plane/core/pages.ts'
+import { keysIn, readWorkerIssuer } from '#plane/workers/worker-issuers.ts'
+import { settingsOf, workerIssuerDocument, type CreateWorkerIssuerRequest } from '#wire/workers/worker-issuer-api.ts'
+import { documentKind, type DocumentKind } from './document-kind.ts'
+
+const subjectOf = (name: string): string => `worker-issuer ${name}`
+
+const listed = documentKind<CreateWorkerIssuerRequest, CreateWorkerIssuerRequest, WorkerIssuer>({
+  section: 'workerIssuers',
+  nameOf: ({ name }) => name,
+  async read({ core }) {
+    const pages = await Array.fromAsync(rowPages(core.store, 'worker-issuer', ({ name }) => name))
+    return pages.flat().filter(({ value }) => value.removedAtMs === null)
+  },
+  render: workerIssuerDocument,
+  parse: (item) => item,
+  async decide({ core }, wanted, { by, nowMs }) {
+    const keys = keysIn(wanted)
+    if (isRefusal(keys)) return keys
+    const { name } = wanted
+    const asked = settingsOf(wanted, keys)
+    const { existing, all } = await readWorkerIssuer(core, name)
+    const subject = subjectOf(name)
+    if (existing === null || existing.value.removedAtMs !== null) {
+      const verdict = decideAddWorkerIssuer({ name, existing, all, asked, by, nowMs })
+      if (isRefusal(verdict)) return verdict
+      const effects = [declaredOf(subject, { effect: 'created', version: existing?.version ?? null })]
+      return { subject, effects, change: verdict.change }
+    }
+    const verdict = decideChangeWorkerIssuer({ name, existing, all, asked, by, nowMs })
+    if (verdict.kind === 'unchanged') return null
+    if (isRefusal(verdict)) return verdict
+    const effect = `changed: ${changedFields(existing.value, verdict.issuer).join(', ')}`
+    return { subject, effects: [declaredOf(subject, { effect, version: existing.version })], change: verdict.change }
+  },
+  async remove(_reading, row, { by, nowMs }) {
+    const verdict = decideRemoveWorkerIssuer(row, by, nowMs)
+    if (isRefusal(verdict)) return verdict
+    const subject = subjectOf(row.value.name)
+    const effects = [declaredOf(subject, { effect: 'removed; its workers are refused', version: row.version })]
+    return { subject, effects, change: verdict.change }
+  },
+})
+
+/** Left out where there are none: a plane of the release before refuses a document with a section that it does not know. */
+export const workerIssuerKind: DocumentKind = {
+  ...listed,
+  async render(reading) {
+    const section = (await listed.render(reading)) as readonly unknown[]
+    return section.length === 0 ? undefined : section
+  },
+}

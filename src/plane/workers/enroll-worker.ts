@@ -1,0 +1,198 @@
+// A certificate for a worker, at its start and at every renewal: verify its token, read, decide, sign, commit, answer.
+
+import { certificateKey } from '#domain/core/certificate.ts'
+import type { Row } from '#domain/core/change.ts'
+import type { DomainSettings } from '#domain/core/domain-settings.ts'
+import { actorOf, type WorkerPrincipal } from '#domain/core/principal.ts'
+import { isRefusal, refuse, type Refusal } from '#domain/core/refusal.ts'
+import { decideWorker, workerIssued, type WorkerFacts } from '#domain/workers/issue-worker.ts'
+import { workerIdOf } from '#domain/workers/worker.ts'
+import type { WorkerIssuer } from '#domain/workers/worker-issuer.ts'
+import { issuerOfClaims, judgeWorkerToken, type WorkerToken } from '#domain/workers/worker-token.ts'
+import { parseJwt, verifyJwt } from '#pki/jwt.ts'
+import { toPem } from '#pki/pem.ts'
+import { isoTime } from '#platform/clock.ts'
+import { sortableId } from '#platform/random.ts'
+import type { WorkersAuthority } from '#plane/authority/workers-authority.ts'
+import { nodeTries, retryLostRaces } from '#plane/core/commit-decision.ts'
+import type { FlowCore } from '#plane/core/core.ts'
+import { domainSettingsRow } from '#plane/core/domain-settings-row.ts'
+import { commitIssued, keyInRequest } from '#plane/core/issued-certificate.ts'
+import type { Issuer } from '#plane/core/issuer.ts'
+import type { AdmissionQueue } from '#plane/limits/admission-queue.ts'
+import type { CallerBudget } from '#plane/limits/caller-budget.ts'
+import { openRateLimit, type RateLimit } from '#plane/limits/rate-limit.ts'
+import type { WriteLimit } from '#plane/limits/write-limit.ts'
+import type { WorkerCertificate } from '#wire/workers/worker-api.ts'
+import type { KeySets } from './key-sets.ts'
+import type { WorkerIssuers } from './worker-issuers.ts'
+
+export type EnrollWorkerParts = {
+  readonly workers: WorkersAuthority
+  readonly roots: Issuer['roots']
+  readonly issuers: WorkerIssuers
+  readonly keySets: KeySets
+  readonly anonymousBudget: CallerBudget
+  readonly admission: AdmissionQueue
+  readonly writeLimit: WriteLimit
+  /** How many tokens are looked at beyond the budget of anonymous callers. */
+  readonly reserve: RateLimit
+}
+
+/** Far more than a fleet of workers starts with, and still nothing beside the handshakes that these cost. */
+const reserveLimits = { perMinute: 1200, perMinutePerKey: 600 }
+
+export const openTokenReserve = (core: Pick<FlowCore, 'clock'>): RateLimit =>
+  openRateLimit(core.clock, () => reserveLimits)
+
+export type WorkerCall = {
+  readonly token: string
+  readonly csr: string
+  readonly source: string
+  readonly correlation: string
+}
+
+/**
+ * Anonymous until its token is verified. Where failing callers have used up their budget, tokens are looked at within a reserve: what
+ * strangers do must not keep a worker with a good token out (ruling 2), and must not be without bound either.
+ */
+export const enrollWorker = async (
+  core: FlowCore,
+  parts: EnrollWorkerParts,
+  call: WorkerCall,
+): Promise<WorkerCertificate | Refusal> => {
+  const { anonymousBudget, reserve } = parts
+  if (!anonymousBudget.room(call.source) && reserve.take(call.source) === 'over')
+    return { ...refuse('RATE_LIMITED'), retryAfterMs: anonymousBudget.retryAfterMs() }
+  const leave = parts.admission.enter()
+  if (typeof leave !== 'function') return leave
+  try {
+    const verified = await verifyToken(core, parts, call.token)
+    // Not a refusal of the caller's, and charged all the same: nobody knows yet whether the token is one.
+    if (isRefusal(verified) && verified.code === 'WORKER_KEYS_AWAY') anonymousBudget.charge(call.source)
+    return isRefusal(verified) ? verified : await issueWorker(core, parts, call, verified, null)
+  } finally {
+    leave()
+  }
+}
+
+/** With its certificate and a token that holds now: a stolen certificate alone is over within a day. */
+export const renewWorker = async (
+  core: FlowCore,
+  parts: EnrollWorkerParts,
+  principal: WorkerPrincipal,
+  call: WorkerCall,
+): Promise<WorkerCertificate | Refusal> => {
+  const verified = await verifyToken(core, parts, call.token)
+  return isRefusal(verified) ? verified : issueWorker(core, parts, call, verified, principal)
+}
+
+type Verified = { readonly kind: 'verified'; readonly issuer: WorkerIssuer; readonly token: WorkerToken }
+
+const verifyToken = async (
+  core: FlowCore,
+  { issuers, keySets }: EnrollWorkerParts,
+  text: string,
+): Promise<Verified | Refusal> => {
+  const parsed = parseJwt(text)
+  if (parsed.kind === 'malformed') return refuse('WORKER_TOKEN_INVALID', parsed.why)
+  const issuer = issuerOfClaims(parsed.claims, issuers.all())
+  if (issuer === null)
+    return refuse('WORKER_TOKEN_INVALID', 'no worker issuer has its issuer, its only audience and its subject')
+  const key = await keySets.keyOf(issuer, parsed.keyId)
+  if (key === 'away') return { ...refuse('WORKER_KEYS_AWAY', issuer.name), retryAfterMs: keysAgainMs }
+  if (key === 'unknown') return refuse('WORKER_TOKEN_INVALID', 'it is signed by a key that its issuer does not have')
+  if (!verifyJwt(parsed, key)) return refuse('WORKER_TOKEN_INVALID', 'its signature is not by the key that it names')
+  const { clockToleranceMs } = (await domainSettingsRow(core.store)).value
+  const token = judgeWorkerToken(parsed, clockToleranceMs, core.clock.nowMs())
+  return isRefusal(token) ? token : { kind: 'verified', issuer, token }
+}
+
+const keysAgainMs = 30_000
+
+const issueWorker = (
+  core: FlowCore,
+  parts: EnrollWorkerParts,
+  call: WorkerCall,
+  verified: Verified,
+  renewing: WorkerPrincipal | null,
+): Promise<WorkerCertificate | Refusal> => {
+  const id = workerIdOf(verified.issuer.name, verified.token.instance)
+  const about = { actor: `worker:${id}` }
+  return retryLostRaces(nodeTries, async () => {
+    const facts = await readFacts(core, parts, call, verified, renewing)
+    if (isRefusal(facts)) return { ...facts, about }
+    const verdict = decideWorker(facts)
+    if (verdict.kind === 'refused') return { ...verdict, about }
+    if (verdict.kind === 'repeat') {
+      const { issuer, serial } = verdict.slot
+      const stored = await core.store.get('certificate', certificateKey(issuer, serial))
+      if (stored === null) return refuse('UNAVAILABLE', 'the certificate issued before is no longer on record')
+      return answerOf(core, parts, id, stored.value)
+    }
+    const limited = parts.writeLimit.take(about.actor)
+    if (limited !== null) return { ...limited, about }
+    const signed = await parts.workers.sign(verdict.order)
+    if (signed === null)
+      return { ...refuse('UNAVAILABLE', 'no authority can sign for workers now: muster ca show'), retryAfterMs: 5000 }
+    const { change } = workerIssued(verdict, signed)
+    const outcome = await commitIssued(core, parts.workers, signed, change)
+    return outcome === 'lost-race' ? outcome : answerOf(core, parts, id, signed)
+  })
+}
+
+const readFacts = async (
+  { store, clock, random }: FlowCore,
+  { workers }: EnrollWorkerParts,
+  call: WorkerCall,
+  { issuer: verifiedBy, token }: Verified,
+  renewing: WorkerPrincipal | null,
+): Promise<WorkerFacts | Refusal> => {
+  const key = keyInRequest(call.csr)
+  const spki = key.kind === 'key' ? key.spkiHash : null
+  const id = workerIdOf(verifiedBy.name, token.instance)
+  const [keyClaim, keyBan, worker, issuer] = await Promise.all([
+    spki === null ? null : store.get('key-claim', spki),
+    spki === null ? null : store.get('key-ban', spki),
+    store.get('worker', id),
+    store.get('worker-issuer', verifiedBy.name),
+  ])
+  const domain: Row<DomainSettings> = await domainSettingsRow(store)
+  // It was changed since its token was verified: the token would have to be verified anew.
+  if (issuer === null || !isSame(issuer.value, verifiedBy))
+    return refuse('WORKER_TOKEN_INVALID', 'its issuer has changed')
+  const nowMs = clock.nowMs()
+  return {
+    ...{ issuer, token, renewing, worker, domain, key, keyBan, keyClaim },
+    withdrawn: workers.withdrawnIssuers(),
+    orderId: sortableId(nowMs, random),
+    by: {
+      actor: renewing === null ? `worker:${id}` : actorOf(renewing),
+      source: call.source,
+      correlation: call.correlation,
+    },
+    nowMs,
+  }
+}
+
+const isSame = (one: WorkerIssuer, other: WorkerIssuer): boolean =>
+  one.removedAtMs === null &&
+  one.iss === other.iss &&
+  one.aud === other.aud &&
+  one.sub === other.sub &&
+  JSON.stringify(one.keys) === JSON.stringify(other.keys)
+
+const answerOf = (
+  { clock }: FlowCore,
+  { workers, roots }: EnrollWorkerParts,
+  id: string,
+  { issuer, der, notAfterMs }: { readonly issuer: string; readonly der: string; readonly notAfterMs: number },
+): WorkerCertificate => ({
+  worker_id: id,
+  certificate_chain: [Buffer.from(der, 'base64'), ...workers.chainOf(issuer)]
+    .map((part) => toPem('CERTIFICATE', part))
+    .join(''),
+  roots: [...roots()],
+  not_after: isoTime(notAfterMs),
+  server_time: isoTime(clock.nowMs()),
+})

@@ -1,0 +1,100 @@
+// `muster worker run`: a program beside a certificate that is there when it starts, and that is replaced while it runs.
+
+import assert from 'node:assert/strict'
+import { randomUUID, X509Certificate } from 'node:crypto'
+import * as fs from 'node:fs'
+import * as path from 'node:path'
+import { test, type TestContext } from 'node:test'
+import { heldIn, obtainCertificate } from '#cli/workers/worker-certificate.ts'
+import { cluster } from '../fakes/service-accounts.ts'
+import { testCli } from '../fakes/test-cli.ts'
+import { startChild, startedCommand } from '../process/child.ts'
+import { eventually } from '../process/eventually.ts'
+import { runMuster } from '../process/run-muster.ts'
+import { sharedPlane } from '../process/shared-plane.ts'
+import { tempFolder } from '../process/temp-folder.ts'
+
+const shared = sharedPlane()
+
+const setUp = async (t: TestContext) => {
+  const east = cluster('ES256', `https://${randomUUID()}.example`)
+  const { iss, aud, sub } = east
+  const keys = { jwks: east.jwks(), types: [], vclusters: [] }
+  const added = await shared().api('POST', '/v1/worker-issuers', {
+    name: randomUUID().slice(0, 8),
+    iss,
+    aud,
+    sub,
+    ...keys,
+  })
+  assert.equal(added.status, 201, JSON.stringify(added.body))
+  const target = await shared().target()
+  const home = tempFolder(t)
+  const [folder, tokenFile, roots] = ['run', 'token', 'roots.pem'].map((name) => path.join(home, name)) as [
+    string,
+    string,
+    string,
+  ]
+  const pod = randomUUID()
+  const nextToken = (): void => fs.writeFileSync(tokenFile, `${east.token({ pod })}\n`)
+  nextToken()
+  fs.writeFileSync(roots, target.roots.join('\n'))
+  const options = ['--plane', target.url, '--roots', roots, '--token-file', tokenFile, '--folder', folder]
+  const place = { url: target.url, ca: target.roots.join('\n'), tokenFile, folder }
+  return { folder, options, place, pod, nextToken }
+}
+
+test('the program starts with its certificate beside it, and muster ends as the program does', async (t) => {
+  const { folder, options, pod } = await setUp(t)
+  const script = 'test -s "$MUSTER_WORKER_KEY" && test -s "$MUSTER_WORKER_ROOTS" && echo "$MUSTER_WORKER_ID" && exit 7'
+  const ran = await runMuster(['worker', 'run', ...options, '--', 'sh', '-c', script])
+  assert.equal(ran.code, 7, ran.stderr)
+  assert.match(ran.stdout, new RegExp(`\\.${pod}\\n$`))
+  const certificate = new X509Certificate(fs.readFileSync(path.join(folder, 'worker', 'cert.pem')))
+  assert.match(certificate.subject, /OU=workers/)
+  assert.equal(fs.statSync(path.join(folder, 'worker', 'key.pem')).mode & 0o777, 0o600)
+  // A container that is started again takes what is there.
+  const again = await runMuster(['worker', 'run', ...options, '--', 'true'])
+  assert.equal(again.code, 0, again.stderr)
+  assert.equal(heldIn({ folder, url: '', ca: '', tokenFile: '' })?.chain.includes(certificate.toString().trim()), true)
+})
+
+test('signals reach the program, and a program that is not there is an error of its own', async (t) => {
+  const { options } = await setUp(t)
+  const script = 'trap "exit 5" TERM; echo ready; while :; do sleep 0.1; done'
+  const child = startChild(t, startedCommand, ['worker', 'run', ...options, '--', 'sh', '-c', script], {})
+  await eventually('the program runs', () => child.stdout().includes('ready'))
+  child.signal('SIGTERM')
+  assert.deepEqual(await child.ended, { code: 5, signal: null })
+  const missing = await runMuster(['worker', 'run', ...options, '--', './no-such-program'])
+  assert.equal(missing.code, 127)
+  assert.match(missing.stderr, /no-such-program/)
+})
+
+test('a renewal brings another certificate, with another key as soon as there is another token', async (t) => {
+  const { place, nextToken } = await setUp(t)
+  const { cli } = testCli({ nowMs: Date.now() })
+  const first = await obtainCertificate(cli, place)
+  const same = await obtainCertificate(cli, place)
+  assert.notEqual(same.chain, first.chain)
+  assert.equal(same.key, first.key)
+  nextToken()
+  const next = await obtainCertificate(cli, place)
+  assert.notEqual(next.key, first.key)
+  assert.equal(heldIn(place)?.chain, next.chain)
+})
+
+test('a certificate that the plane takes no longer is replaced by an enrolment, and a revoked worker is told so', async (t) => {
+  const { place, nextToken } = await setUp(t)
+  const { cli } = testCli({ nowMs: Date.now() })
+  const { id } = await obtainCertificate(cli, place)
+  const { authorities } = (await shared().api('GET', '/v1/ca')).body
+  const { id: issuer } = authorities.find(
+    (one: { role: string; signing: boolean }) => one.role === 'workers-issuing' && one.signing,
+  )
+  assert.equal((await shared().api('POST', '/v1/ca/withdraw', { issuer, reason: 'drill' })).status, 200)
+  nextToken()
+  assert.equal((await obtainCertificate(cli, place)).id, id)
+  assert.equal((await shared().api('POST', `/v1/workers/${id}/revoke`, { reason: 'drill' })).status, 200)
+  await assert.rejects(obtainCertificate(cli, place), { code: 'WORKER_REVOKED' })
+})
