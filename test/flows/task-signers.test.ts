@@ -163,6 +163,28 @@ test('a key that no row names is set aside at a start, and one that a row names 
   assert.equal(await isSignedByRow(again.signers), true)
 })
 
+test('the number goes above what nodes have from before a restore, once', async (t) => {
+  const setup = await setUp(t)
+  let reported = 0
+  // What nodes report is written now and then; here it is there at once.
+  const store = new Proxy(setup.store, {
+    get: (target, name) =>
+      name === 'countTaskVerifiers' ? async () => new Map([[reported, 2]]) : Reflect.get(target, name),
+  })
+  const { signers } = await start({ ...setup, store })
+  const numberNow = async () => (await signers.stored())?.value.number ?? 0
+  setup.clock.advance(60_000)
+  reported = (await numberNow()) + 70
+  await eventually('it to be surpassed', async () => {
+    await signers.upkeep.run(store)
+    return (await numberNow()) > reported
+  })
+  assert.equal((await setup.journal('signer.renumbered')).length, 1)
+  reported = (await numberNow()) + 1
+  await signers.upkeep.run(store)
+  assert.equal((await setup.journal('signer.renumbered')).length, 1, 'the next look is later')
+})
+
 test('operators list, rotate and withdraw signers, each with a plan before harm', async (t) => {
   const setup = await setUpOperatorServer(t)
   const { call } = setup

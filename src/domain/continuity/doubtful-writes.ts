@@ -49,6 +49,7 @@ const permitted: ReadonlySet<EntryType> = new Set<EntryType>([
   'signer.created',
   'signer.rotated',
   'signer.retired',
+  'signer.renumbered',
 ])
 
 /** A change is what its entries say: one entry of another kind, and the whole of it is refused. */

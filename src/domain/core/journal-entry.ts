@@ -80,6 +80,7 @@ export const entryTypes = [
   'signer.rotated',
   'signer.withdrawn',
   'signer.retired',
+  'signer.renumbered',
   // the fleet
   'vcluster.created',
   'vcluster.changed',

@@ -4,6 +4,7 @@ import fc from 'fast-check'
 import type { Row } from '#domain/core/change.ts'
 import {
   decideFirstSigner,
+  decideRenumber,
   decideRotate,
   decideRotateBack,
   decideRotateNow,
@@ -142,6 +143,18 @@ test('a restored store goes on with a number above what it had handed out before
   restored.pass(5000)
   restored.take(decideRotate(restored.facts()))
   assert.ok(restored.row().value.number > handedOut)
+})
+
+test('a number that nodes have from before a restore is surpassed, and one from the future is not believed', () => {
+  const it = domain()
+  const { number } = it.row().value
+  it.pass(5000)
+  assert.equal(decideRenumber(it.facts(), number), null)
+  assert.equal(decideRenumber(it.facts(), startMs + 5000 + toleranceMs + 1), null)
+  const raised = decideRenumber(it.facts(), number + 70)
+  assert.ok(raised !== null && raised.signers.number > number + 70)
+  assert.deepEqual(raised.signers.signers, it.row().value.signers)
+  assert.deepEqual(typesOf(raised), ['signer.renumbered'])
 })
 
 test('whatever happens, one signs, the number grows, no key comes back from withdrawal, and the row is bounded', () => {

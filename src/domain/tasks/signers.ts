@@ -170,6 +170,18 @@ export const decideSignersDue = (facts: Omit<SignerFacts, 'made'>): SignersDecid
   return finish(facts, begin(facts), handed.signers, [...entries, ...handed.entries])
 }
 
+/**
+ * A store that was restored has a lower number than it has handed out, and hosts refuse that. `highest`: of what nodes have reported. One
+ * above the present time was never handed out. Null: nothing is to be done.
+ */
+export const decideRenumber = (facts: Omit<SignerFacts, 'made'>, highest: number): SignersDecided | null => {
+  const { row, by, nowMs, toleranceMs } = facts
+  if (highest <= row.value.number || highest > nowMs + toleranceMs) return null
+  const number = Math.max(highest + 1, nowMs)
+  const entries = [entry(by, nowMs, 'signer.renumbered', {}, { number, reported: highest })]
+  return written(row, { ...row.value, number }, entries)
+}
+
 const nextOf = ({ signers }: TaskSigners): Signer | null => signers.find(({ state }) => state.kind === 'next') ?? null
 
 const latestFirst = (one: Signer, other: Signer): number => other.state.sinceMs - one.state.sinceMs

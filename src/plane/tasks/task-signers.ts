@@ -6,6 +6,7 @@ import type { DomainSettings } from '#domain/core/domain-settings.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
 import {
   decideFirstSigner,
+  decideRenumber,
   decideRotate,
   decideRotateBack,
   decideRotateNow,
@@ -61,6 +62,8 @@ const role = 'task-signer'
 const system: Attribution = { actor: 'system:signers', source: null, correlation: null }
 /** Cheap when nothing is due. */
 const lookEveryMs = 5000
+/** Reads what every node has reported; and a node that lies makes all others fetch a statement no more often than this. */
+const numbersEveryMs = 600_000
 
 export const openTaskSigners = async (core: Core, { custody, settings }: TaskSignerParts): Promise<TaskSignersHere> => {
   const { store, feed, clock, log } = core
@@ -133,6 +136,12 @@ export const openTaskSigners = async (core: Core, { custody, settings }: TaskSig
     const ended = known?.signers.filter((one) => !isVerifier(one)) ?? []
     for (const { key: id } of ended) if (custody.has({ role, id })) await custody.drop({ role, id })
   }
+  let numbersAtMs = -Infinity
+  const highestReported = async (): Promise<number> => {
+    if (clock.monotonicMs() - numbersAtMs < numbersEveryMs) return 0
+    numbersAtMs = clock.monotonicMs()
+    return Math.max(0, ...(await store.countTaskVerifiers()).keys())
+  }
   const maintain = (): Promise<void> =>
     inTurn(async () => {
       if (store.sealedKeys !== null || known === null) await look()
@@ -142,7 +151,8 @@ export const openTaskSigners = async (core: Core, { custody, settings }: TaskSig
       const row = await stored()
       if (row === null) return
       const { clockToleranceMs: toleranceMs } = settings()
-      const due = decideSignersDue({ row, toleranceMs, by: system, nowMs: clock.nowMs() })
+      const facts = { row, toleranceMs, by: system, nowMs: clock.nowMs() }
+      const due = decideSignersDue(facts) ?? decideRenumber(facts, await highestReported())
       // Lost to another replica: the next round looks again.
       if (due !== null) await commitOnce(core, due.change, token)
       await dropEnded()
