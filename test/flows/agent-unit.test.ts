@@ -86,10 +86,16 @@ test('the helper is root with one right left, without a network, and writes nowh
   assert.deepEqual(setting('ProtectSystem', helperUnit), ['strict'])
   assert.deepEqual(setting('ReadWritePaths', helperUnit), [])
   assert.deepEqual(setting('StateDirectory', helperUnit), [path.basename(defaultHelperState)])
-  const toml = parseAgentToml('[[outputs]]\ndirectory = "/etc/nginx/tls"\n[[outputs]]\ndirectory = "/etc/db/tls"\n')
-  assert.ok(toml.kind === 'allowed')
-  const addition = unitAddition('/etc/muster/agent.toml', toml.toml)
-  assert.deepEqual(setting('ReadWritePaths', addition), ['-/etc/nginx/tls', '-/etc/db/tls'])
+  const added = (text: string): string[] => {
+    const toml = parseAgentToml(text)
+    assert.ok(toml.kind === 'allowed')
+    return setting('ReadWritePaths', unitAddition('/etc/muster/agent.toml', toml.toml))
+  }
+  const outputs = '[[outputs]]\ndirectory = "/etc/nginx/tls"\n[[outputs]]\ndirectory = "/etc/db/tls"\n'
+  assert.deepEqual(added(outputs), ['-/etc/nginx/tls', '-/etc/db/tls'])
+  const cleanup = 'directories = ["/var/crash"]\nolder_than = "1d"\nevidence = "/var/lib/cleaned"\n'
+  const tasks = `[tasks]\nstate = "/srv/seen"\n[[tasks.files]]\ndirectory = "/srv/models"\n[tasks.cleanup.dumps]\n${cleanup}`
+  assert.deepEqual(added(tasks), ['-/srv/seen', '-/srv/models', '-/var/crash', '-/var/lib/cleaned'])
 })
 
 test('the socket of the helper is for the user of the agent, at the place where the agent looks for it', () => {
