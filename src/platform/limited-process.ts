@@ -72,7 +72,7 @@ const inGroup = (group: ControlGroup, { memoryBytes }: GroupLimits): LimitedProg
     const window = openOutputWindow(command.keptOutput)
     const stop = (): void => {
       group.signal('SIGTERM')
-      setTimeout(() => void group.end(), graceMs)
+      setTimeout(() => void group.end(), graceMs).unref()
     }
     const ran = await untilExit(() => group.startIn(() => start(command)), command, { add: window.add, stop, over })
     const isOut = ran.code === null && group.ranOutOfMemory()

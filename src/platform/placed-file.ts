@@ -23,14 +23,14 @@ export type Placed =
   | { readonly kind: 'placed'; readonly bytes: number; readonly replaced: boolean }
   /** Nothing is left of it. */
   | { readonly kind: 'differs'; readonly why: string }
-  | { readonly kind: 'unreadable'; readonly why: string }
+  | { readonly kind: 'not-placed'; readonly why: string }
 
 const chunkBytes = 256 * 1024
 
 /** Throws what the disk throws; nothing is left of it then. */
 export const placeFile = async (file: FileToPlace): Promise<Placed> => {
   const from = await openToRead(file.from)
-  if ('why' in from) return { kind: 'unreadable', why: from.why }
+  if ('why' in from) return { kind: 'not-placed', why: from.why }
   try {
     return await copyInto(from.handle, file)
   } finally {
@@ -56,33 +56,38 @@ const openToRead = async (
 const copyInto = async (from: fs.promises.FileHandle, file: FileToPlace): Promise<Placed> => {
   const place = path.join(file.directory, file.name)
   const beside = path.join(file.directory, `.muster.${file.name}.new`)
-  // A file of this name was left by a crash.
+  // A file of this name was left by a crash, or is being written for the same place: then one of the two is placed.
   await fs.promises.rm(beside, { force: true })
-  const to = await fs.promises.open(beside, 'wx', 0o600)
+  const to = await fs.promises.open(beside, 'wx', 0o600).catch((error: unknown) => {
+    if (errno(error) === 'EEXIST') return null
+    throw error
+  })
+  if (to === null) return takenPlace(place)
+  const { dev, ino } = await to.stat()
+  const isOurs = (): boolean => {
+    const there = fs.lstatSync(beside, { throwIfNoEntry: false })
+    return there?.dev === dev && there.ino === ino
+  }
   try {
     const copied = await copy(from, to, file.largest)
-    if (copied.bytes > file.largest) return await differs(beside, `it has more than ${file.largest} bytes`)
-    if (copied.sha256 !== file.sha256) return await differs(beside, `its SHA-256 is ${copied.sha256}`)
+    if (copied.bytes > file.largest) return { kind: 'differs', why: `it has more than ${file.largest} bytes` }
+    if (copied.sha256 !== file.sha256) return { kind: 'differs', why: `its SHA-256 is ${copied.sha256}` }
     // The mode first: whoever has given a file away may not change it any more.
     await to.chmod(file.mode)
     if (file.owner !== null) await to.chown(file.owner.uid, file.owner.gid)
     await to.sync()
+    if (!isOurs()) return takenPlace(place)
     const replaced = fs.lstatSync(place, { throwIfNoEntry: false }) !== undefined
-    await fs.promises.rename(beside, place)
+    fs.renameSync(beside, place)
     flushFolder(file.directory)
     return { kind: 'placed', bytes: copied.bytes, replaced }
-  } catch (error) {
-    await fs.promises.rm(beside, { force: true })
-    throw error
   } finally {
+    if (isOurs()) fs.rmSync(beside, { force: true })
     await to.close()
   }
 }
 
-const differs = async (beside: string, why: string): Promise<Placed> => {
-  await fs.promises.rm(beside, { force: true })
-  return { kind: 'differs', why }
-}
+const takenPlace = (place: string): Placed => ({ kind: 'not-placed', why: `Another file is being written to ${place}` })
 
 const copy = async (
   from: fs.promises.FileHandle,

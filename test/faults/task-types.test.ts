@@ -6,10 +6,12 @@ import * as path from 'node:path'
 import { test } from 'node:test'
 import { openLimiter } from '#platform/limited-process.ts'
 import { sha256Hex } from '#platform/bytes.ts'
+import { placeFile } from '#platform/placed-file.ts'
 import { done, refusedWith } from '../fakes/helped-host.ts'
 import { hourMs, taskId } from '../fakes/signed-tasks.ts'
 import { idOf, programUser, refusedAs, taskedHost, type TaskedHost } from '../fakes/tasked-host.ts'
 import { eventually } from '../process/eventually.ts'
+import { tempFolder } from '../process/temp-folder.ts'
 
 const limits = { skip: openLimiter('child') === null && 'this machine has no control groups that can be used' }
 
@@ -47,6 +49,21 @@ test('fetch-file places the bytes that were signed for, and nothing else', async
   assert.equal((await tasked.carryOut({ type: 'fetch-file', parameters: file }, '/dev/zero')).code, 'NOT_DONE')
   assert.ok(fs.readFileSync(place).equals(bytes))
   assert.deepEqual(fs.readdirSync(below), ['weights.bin'])
+})
+
+test('two files for one place do not become one: each is placed whole, or is not', async (t) => {
+  const folder = fs.realpathSync(tempFolder(t))
+  const contents = ['a', 'b'].map((letter) => Buffer.alloc(2_000_000, letter))
+  const placing = contents.map((bytes, at) => {
+    const from = path.join(folder, `from-${at}`)
+    fs.writeFileSync(from, bytes)
+    const bounds = { largest: 4_000_000, mode: 0o644, owner: null }
+    return placeFile({ from, directory: folder, name: 'place', sha256: sha256Hex(bytes), ...bounds })
+  })
+  const placed = (await Promise.all(placing)).map(({ kind }) => kind)
+  const found = fs.readFileSync(path.join(folder, 'place'))
+  assert.ok(contents.some((bytes, at) => placed[at] === 'placed' && found.equals(bytes)))
+  assert.deepEqual(fs.readdirSync(folder).sort(), ['from-0', 'from-1', 'place'])
 })
 
 test('fetch-file reaches no directory that is not listed, nor one that others could change or that is a link', async (t) => {

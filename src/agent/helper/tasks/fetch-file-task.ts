@@ -57,7 +57,7 @@ const placed = async (file: Parameters<typeof placeFile>[0]): Promise<TaskEnd> =
           code: 'FILE_DIFFERS',
           detail: shortDetail(`The file is not the one that was signed for: ${done.why}`),
         }
-      case 'unreadable':
+      case 'not-placed':
         return { code: 'NOT_DONE', detail: shortDetail(done.why) }
     }
   } catch (error) {
