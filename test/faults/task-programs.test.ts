@@ -118,10 +118,14 @@ test('of endless output the beginning and the end are kept, and it is counted', 
 test('a program that takes more memory or processes than it may have is ended', limits, async (t) => {
   const tasked = taskedHost(t)
   await tasked.learn()
-  tasked.list(listed(tasked, 'eat', 'exec tail /dev/zero', 'memory = "32M"'))
+  const bomb = 'while :; do sleep 600 & done'
+  tasked.list(listed(tasked, 'eat', 'exec tail /dev/zero', 'memory = "32M"') + listed(tasked, 'fork', bomb))
   const result = await tasked.carryOut({ parameters: { name: 'eat' } })
   assert.equal(result.code, 'PROGRAM_FAILED')
   assert.match(result.detail ?? '', /more than its 32 MiB of memory/)
+  const forked = await tasked.carryOut({ parameters: { name: 'fork' } })
+  assert.equal(forked.code, 'PROGRAM_FAILED')
+  assert.match(forked.output?.head ?? '', /fork/i)
 })
 
 test('a helper that ends ends what it runs, and says that the effect is unknown', limits, async (t) => {
