@@ -136,7 +136,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
   'plane/store/contract': { domain: ['alerts', 'ca', 'core', 'programs'], wire: ['core', 'node'] },
   'plane/store/journal': { domain: ['continuity', 'core'], plane: ['store/contract'] },
   'plane/store/commit': {
-    domain: ['alerts', 'core', 'federation', 'fleet', 'identity', 'journal', 'programs', 'workers'],
+    domain: ['alerts', 'core', 'federation', 'fleet', 'identity', 'journal', 'programs', 'tasks', 'workers'],
     plane: ['store/journal'],
   },
   'plane/store/sql': { domain: ['core', 'programs'], plane: ['store/commit', 'store/contract', 'store/journal'] },
@@ -269,8 +269,8 @@ export const mayKnow: Readonly<Record<string, Row>> = {
     wire: ['core', 'settings'],
   },
   'plane/tasks': {
-    domain: ['core', 'tasks'],
-    plane: [...types('authority'), 'core', 'http', 'keys'],
+    domain: ['core', 'operators', 'tasks', 'workers'],
+    plane: [...types('authority'), 'core', 'http', 'keys', 'sessions', 'store/contract'],
     wire: ['core', 'tasks'],
   },
   'plane/workers': {
@@ -492,7 +492,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
   'cli/programs': { cli: ['kit'], wire: ['programs'] },
   'cli/revocation': { cli: ['kit'], domain: ['core'], wire: ['revocation'] },
   'cli/settings': { cli: ['identity', 'kit', 'plans'], wire: ['core', 'enrollment', 'identity', 'settings'] },
-  'cli/tasks': { cli: ['kit', 'plans'], wire: ['tasks'] },
+  'cli/tasks': { cli: ['kit', 'plans'], domain: ['core', 'tasks'], wire: ['tasks'] },
   'cli/workers': { cli: ['kit', 'revocation'], wire: ['core', 'workers'] },
   'cli/node/bundle': {},
   'cli/agent': {

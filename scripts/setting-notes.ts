@@ -172,6 +172,14 @@ export const domainNotes: Readonly<Record<string, Note>> = {
       'How long a revocation list for programs is good for, at least. A program whose list has ended refuses everybody.',
     change: 'To the longest outage of the plane that programs have to survive.',
   },
+  'tasks.run': {
+    meaning: 'Whether tasks of type `run`, which start an executable that the host allows, may be queued at all.',
+    change: 'To `true` where operators or workers run programs on nodes. A vCluster then allows them for its nodes.',
+  },
+  'tasks.reboot': {
+    meaning: 'Whether tasks of type `reboot` may be queued at all.',
+    change: 'To `true` where nodes are rebooted through Muster. A vCluster then allows it for its nodes.',
+  },
 }
 
 export const vclusterNotes: Readonly<Record<string, Note>> = {
@@ -187,5 +195,11 @@ export const vclusterNotes: Readonly<Record<string, Note>> = {
     meaning:
       'Certificates for programs on its nodes: [PROGRAMS.md](PROGRAMS.md). They replace outputs of the profile with the same name.',
     change: 'Where programs of this group need certificates.',
+  },
+  'tasks.types': {
+    meaning:
+      'The types of [tasks](TASKS.md) that may be queued for its nodes. The host has the last word: it takes what its own file allows.',
+    change:
+      'Where operators or workers have something done on these nodes. `run` and `reboot` also need the switch of the domain.',
   },
 }

@@ -44,6 +44,11 @@ export const allNouns: readonly Noun[] = [
     load: async () => (await import('./programs/program.ts')).declareProgram,
   },
   {
+    name: 'task',
+    summary: 'Signed instructions to nodes: queue them, and see what became of them',
+    load: async () => (await import('./tasks/task.ts')).declareTask,
+  },
+  {
     name: 'signer',
     summary: 'The keys that sign tasks',
     load: async () => (await import('./tasks/signer.ts')).declareSigner,

@@ -35,6 +35,8 @@ import { taskVerifiersApi } from '#wire/tasks/task-verifiers-api.ts'
 import { workerApi } from '#wire/workers/worker-api.ts'
 import { workerIssuerApi } from '#wire/workers/worker-issuer-api.ts'
 import { workerOperatorApi } from '#wire/workers/worker-operator-api.ts'
+import { taskApi } from '#wire/tasks/task-api.ts'
+import { taskNodeApi } from '#wire/tasks/task-node-api.ts'
 
 export type DescribedListener = {
   readonly name: string
@@ -63,6 +65,7 @@ export const nodeListener: DescribedListener = {
     programsApi,
     taskVerifiersApi,
     workerApi,
+    taskNodeApi,
     claimApi,
     bundleApi,
     agentDownloadApi,
@@ -89,6 +92,7 @@ export const operatorListener: DescribedListener = {
     receiptApi,
     schedulingApi,
     allocationApi,
+    taskApi,
     vclusterApi,
     tokenApi,
     agentExecutableApi,

@@ -99,8 +99,17 @@ import {
   WorkerIssuerView,
 } from '#wire/workers/worker-issuer-api.ts'
 import { WorkerListAnswer, WorkerRevokedAnswer, WorkerView } from '#wire/workers/worker-operator-api.ts'
+import { CancelTaskRequest, QueueTaskRequest, TaskLineView, TaskListAnswer, TaskView } from '#wire/tasks/task-api.ts'
+import { TaskResultRequest, TaskWaitAnswer } from '#wire/tasks/task-node-api.ts'
 
 export const publishedSchemas = {
+  CancelTaskRequest,
+  QueueTaskRequest,
+  TaskLineView,
+  TaskListAnswer,
+  TaskResultRequest,
+  TaskView,
+  TaskWaitAnswer,
   AcknowledgeRequest,
   AlertListAnswer,
   AlertView,

@@ -6,6 +6,7 @@ import type { Allocation } from '#domain/fleet/allocation.ts'
 import type { Read, Write } from '#domain/core/change.ts'
 import type { Receipt } from '#domain/revocation/receipt.ts'
 import { tableShapes } from '#plane/store/commit/columns.ts'
+import { lineRow, someTask } from './task-rows.ts'
 
 const atMs = 1_700_000_000_000
 
@@ -47,6 +48,7 @@ export const fleetRows: readonly Write[] = [
       policy: maintenancePolicy,
       overlay: noOverlay,
       outputs: [],
+      tasks: { types: [] },
       peering: 'mesh',
       createdAtMs: atMs,
       createdBy: 'operator:carol',
@@ -145,6 +147,8 @@ export const fleetRows: readonly Write[] = [
       revoked: null,
     },
   },
+  { put: 'task', value: someTask() },
+  { put: 'task-line', value: lineRow().value },
 ]
 
 export const keyOf = (write: Write): string => (tableShapes[write.put].key as (value: unknown) => string)(write.value)

@@ -177,6 +177,7 @@ export const vclusterRow = (name: string, changes: Partial<VCluster> = {}): Row<
       policy: maintenancePolicy,
       overlay: noOverlay,
       outputs: [],
+      tasks: { types: [] },
       peering: 'mesh',
       closed: false,
       createdAtMs: noonMs - hour,

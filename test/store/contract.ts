@@ -7,13 +7,15 @@ import type { Alert } from '#domain/alerts/alert.ts'
 import type { Denial } from '#domain/core/certificate.ts'
 import { type Change, type Write, decided } from '#domain/core/change.ts'
 import { shippedProfiles, type Profile } from '#domain/core/profile.ts'
+import { taskPlace } from '#domain/tasks/task.ts'
 import { commitDecision } from '#plane/core/commit-decision.ts'
 import { openSecondHolders } from '#plane/identity/second-holder.ts'
-import type { CommitGroup, Committed, JournalQuery, Store } from '#plane/store/contract/store.ts'
+import type { CommitGroup, Committed, JournalQuery, ListQuery, Store } from '#plane/store/contract/store.ts'
 import { systemClock } from '#platform/clock.ts'
 import { evidenceOf } from '../fakes/agent-words.ts'
 import { noHolders } from '../fakes/no-holders.ts'
 import { vclusterRow } from '../fakes/sample-rows.ts'
+import { someTask } from '../fakes/task-rows.ts'
 import { change, newNode, note, putNode, read, someCertificate, someNode, someTimeMs, someToken } from './harness.ts'
 
 /** `reopen` closes the store in an orderly way and opens it again on what it kept. */
@@ -29,6 +31,7 @@ const edge = (deletedAtMs: number | null): Profile => ({
   deletedAtMs,
 })
 const { value: blue } = vclusterRow('blue')
+const ended = { kind: 'expired', atMs: 5 } as const
 
 const committed = async (store: Store, wanted: Change): Promise<Committed> => {
   const outcome = await store.commit(wanted)
@@ -176,6 +179,26 @@ export const storeContract = (name: string, openEmpty: () => Promise<StoreUnderT
           claims.map(({ value }) => value.spki),
           ['k3'],
         )
+      })
+
+      test('rows are listed in the order of a column, behind a place, and without those that have no value there', async () => {
+        const tasks = [3, 1, 2].map((at) =>
+          someTask({ id: `task_${'abc'[at % 3]?.repeat(26)}`, createdAtMs: at, ...(at === 2 && { state: ended }) }),
+        )
+        const reads = tasks.map(({ id }) => read('task', id, 0))
+        await committed(
+          store,
+          change(
+            reads,
+            tasks.map((value) => ({ put: 'task', value }) as const),
+          ),
+        )
+        const timesOf = async (query: Omit<ListQuery, 'limit'>): Promise<number[]> =>
+          (await store.list('task', { ...query, limit: 10 })).map(({ value }) => value.createdAtMs)
+        assert.deepEqual(await timesOf({ order: 'sort_key', after: null }), [1, 2, 3])
+        assert.deepEqual(await timesOf({ order: 'sort_key', after: taskPlace(tasks[1] ?? someTask()) }), [2, 3])
+        assert.deepEqual(await timesOf({ order: 'due', after: null, where: { node: 'gpu-001' } }), [3, 1])
+        assert.equal(await store.countQueuedTasks(), 2)
       })
 
       test('what was committed is there after closing and opening again', async () => {

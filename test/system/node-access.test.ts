@@ -8,6 +8,7 @@ import { activeNode } from '../process/active-node.ts'
 import { sharedPlane } from '../process/shared-plane.ts'
 import { openTlsConnection, type TlsConnection } from '../process/tls-connection.ts'
 import type { Core } from '#plane/core/core.ts'
+import { pathOf } from '#wire/core/endpoint.ts'
 
 const shared = sharedPlane()
 // Listing routes asks nothing of what they are given.
@@ -27,6 +28,8 @@ test('only enrollment of nodes and workers, the challenge before it, the bundle,
       'POST /v1/nodes/:id/task-verifiers node-itself',
       'POST /v1/workers/enroll anyone',
       'POST /v1/workers/:worker/renew worker',
+      'GET /v1/nodes/:id/tasks/wait node-itself',
+      'POST /v1/nodes/:id/tasks/:task/result node-itself',
       'POST /v1/claims anyone',
       'GET /v1/bundle anyone',
       'GET /v1/agent/:digest machine',
@@ -43,11 +46,11 @@ test('a caller without a certificate, or with that of another node, reaches no h
   ]
   for (const { method, path, access, kind } of routes) {
     if (access === 'anyone') continue
-    const address = path
-      .replace(':id', 'somebody-else')
-      .replace(':output', 'nginx')
-      .replace(':digest', 'a'.repeat(64))
-      .replace(':worker', 'east.5f0c5d9e-9d3a-4c64-8f1b-0a4d8f6c7b21')
+    const filled = {
+      ...{ id: 'somebody-else', output: 'nginx', digest: 'a'.repeat(64), task: `task_${'a'.repeat(26)}` },
+      worker: 'east.5f0c5d9e-9d3a-4c64-8f1b-0a4d8f6c7b21',
+    }
+    const address = pathOf({ path }, filled)
     const ask = async (connection: TlsConnection) =>
       kind === 'upgrade'
         ? connection.upgrade(address)

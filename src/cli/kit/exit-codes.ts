@@ -12,6 +12,7 @@ export const exitCodes = {
   notEffective: 8,
   inForceHereOnly: 9,
   onlyPlanned: 10,
+  taskFailed: 11,
   unavailable: 69,
   fault: 70,
   tryLater: 75,
@@ -38,6 +39,7 @@ export const exitCodeMeanings: Readonly<Record<keyof typeof exitCodes, string>> 
     'node revoke, node quarantine, issuance halt, ca rotate --compromised: in force at the replica that answered only, until its database commits it',
   onlyPlanned:
     'apply, verbs on nodes that a selector chooses, node purge, and node revoke or decommission of several: nothing was done, a plan was made',
+  taskFailed: 'task wait, task create --wait: the task has ended and was not completed',
   unavailable: 'no plane answers there',
   fault: 'something broke, here or in the plane',
   tryLater: 'the plane cannot do it now; try again later',

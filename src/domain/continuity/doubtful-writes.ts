@@ -26,7 +26,13 @@ const permitted: ReadonlySet<EntryType> = new Set<EntryType>([
   'receipt.settled',
   'plan.computed',
   'plan.applied',
+  'task.cancelled',
   // what is noticed, and said
+  'task.completed',
+  'task.failed',
+  'task.refused',
+  'task.unknown',
+  'task.expired',
   'refused',
   'refusals.counted',
   'alert.raised',

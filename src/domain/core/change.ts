@@ -19,6 +19,7 @@ import type { Profile } from './profile.ts'
 import type { PurgedNode } from './purged-node.ts'
 import type { Receipt } from '#domain/revocation/receipt.ts'
 import type { TaskSigners } from '#domain/tasks/signers.ts'
+import type { Task, TaskLine } from '#domain/tasks/task.ts'
 import type { Token } from './token.ts'
 import type { VCluster } from '#domain/fleet/vcluster.ts'
 import type { WireguardAddress, WireguardKey } from './wireguard.ts'
@@ -81,6 +82,10 @@ export type RowTypes = {
   worker: Worker
   /** key: its name */
   'worker-issuer': WorkerIssuer
+  /** key: its id */
+  task: Task
+  /** key: the node's id */
+  'task-line': TaskLine
 }
 
 export type RowKind = keyof RowTypes

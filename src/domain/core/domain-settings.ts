@@ -4,6 +4,7 @@ import type { Continuity } from '#domain/continuity/continuity.ts'
 import type { Issuance } from '#domain/identity/issuance.ts'
 import type { Service } from '#domain/fleet/overlay.ts'
 import type { Policy } from '#domain/fleet/policy.ts'
+import { tasksOff, type TaskSwitches } from './task-types.ts'
 
 export type DomainSettings = {
   /** The trust domain: the authority of every SPIFFE name. Set at first start, never changed. */
@@ -31,6 +32,8 @@ export type DomainSettings = {
    * an outage of the plane may last. No list is good for less than the longest lifetime of an output.
    */
   readonly programListMs: number
+  /** Whether tasks of these types may be queued at all. */
+  readonly tasks: TaskSwitches
 }
 
 // What a new domain begins with. They are here and not with their types, because those features build on the settings.
@@ -66,4 +69,5 @@ export const defaultDomainSettings = (name: string): DomainSettings => ({
   maintenance: { policy: maintenancePolicy, timeSync: null },
   overlayPrefix: null,
   programListMs: defaultProgramListMs,
+  tasks: tasksOff,
 })

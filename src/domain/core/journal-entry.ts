@@ -114,6 +114,15 @@ export const entryTypes = [
   'worker.issuer_added',
   'worker.issuer_changed',
   'worker.issuer_removed',
+  // signed tasks; `task.refused` by the host, which did not begin with it
+  'task.queued',
+  'task.dispatched',
+  'task.completed',
+  'task.failed',
+  'task.refused',
+  'task.unknown',
+  'task.expired',
+  'task.cancelled',
   // an older copy of the store was noticed, and an operator has taken it for what it is
   'store.doubted',
   'store.confirmed',

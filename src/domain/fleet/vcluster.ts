@@ -8,6 +8,7 @@ import { readOf, type Row, boundedText, decided, entry, type Attribution, type D
 import type { Unchanged } from '#domain/core/conditions.ts'
 import { maintenancePolicy } from '#domain/core/domain-settings.ts'
 import { refuse, refuseField, type Refusal } from '#domain/core/refusal.ts'
+import { noTasks, taskTypesRule, type AllowedTasks } from '#domain/core/task-types.ts'
 import {
   changesOf,
   keptValue,
@@ -36,6 +37,8 @@ export type VCluster = {
   readonly overlay: Overlay
   /** Leaves for the programs of its nodes, beside those of their profiles. */
   readonly outputs: readonly Output[]
+  /** What may be queued for its nodes. */
+  readonly tasks: AllowedTasks
   /** `mesh`: its nodes are WireGuard peers of every node that is not isolated. `isolated`: of each other only. */
   readonly peering: (typeof peerings)[number]
   /** It accepts no further nodes: about to be deleted, or closed by an operator. */
@@ -54,6 +57,7 @@ export const vclusterRules: Rules = {
   closed: yesOrNo,
   ...policyRules('policy'),
   outputs: outputsRule,
+  'tasks.types': taskTypesRule,
 }
 
 /** The settings of a vCluster as a document has them, without its name and its overlay. */
@@ -87,6 +91,7 @@ export const decideCreateVCluster = (facts: CreateVClusterFacts): VClusterDecide
       policy: maintenancePolicy,
       overlay: noOverlay,
       outputs: noOutputs,
+      tasks: noTasks,
       peering: 'mesh',
       closed: false,
       createdAtMs: nowMs,
@@ -130,7 +135,8 @@ export const decideDeleteVCluster = ({
   const { value } = row
   if (value.deletedAtMs !== null) return refuse('VCLUSTER_NOT_FOUND', value.name)
   if (!guarded && !value.closed) return refuse('VCLUSTER_IN_USE', `${value.name} has been opened again meanwhile`)
-  const deleted = { ...value, revision: value.revision + 1, overlay: noOverlay, outputs: noOutputs, deletedAtMs: nowMs }
+  const bare = { overlay: noOverlay, outputs: noOutputs, tasks: noTasks }
+  const deleted = { ...value, ...bare, revision: value.revision + 1, deletedAtMs: nowMs }
   const verdict = written(row, deleted, [entry(by, nowMs, 'vcluster.deleted', {}, said(deleted))])
   if (!guarded) return verdict
   return { ...verdict, change: { ...verdict.change, unused: [{ kind: 'vcluster', name: value.name }] } }

@@ -24,6 +24,7 @@ import {
   settingsTree,
   wholeNumber,
   withSetting,
+  yesOrNo,
   type Rule,
   type Rules,
   type Tree,
@@ -58,6 +59,8 @@ export const domainRules = (profiles: readonly string[]): Rules => ({
   ...policyRules('maintenance.policy'),
   overlayPrefix: prefixOrNull,
   programListMs: duration(hour, 400 * 24 * hour),
+  'tasks.run': yesOrNo,
+  'tasks.reboot': yesOrNo,
 })
 
 /** The values of the domain as a document has them. */

@@ -31,6 +31,10 @@ import { openTokenReserve, type EnrollWorkerParts } from '#plane/workers/enroll-
 import { openKeySets } from '#plane/workers/key-sets.ts'
 import { openWorkerIssuers } from '#plane/workers/worker-issuers.ts'
 import { workerRoutes } from '#plane/workers/worker-routes.ts'
+import { openPollSession } from '#plane/channel/open-poll.ts'
+import { openTasks, type Tasks } from '#plane/tasks/open-tasks.ts'
+import { openTaskSweep } from '#plane/tasks/sweep-tasks.ts'
+import { nodeTaskRoutes } from '#plane/tasks/task-routes.ts'
 import { openSteadyTime } from '#plane/core/steady-time.ts'
 import { taskVerifierRoutes } from '#plane/tasks/signer-routes.ts'
 import { openTaskSigners, type TaskSignersHere } from '#plane/tasks/task-signers.ts'
@@ -92,6 +96,7 @@ export type NodeRouteParts = {
   readonly copiedImages: CopiedImages
   readonly agents: AgentRouteParts
   readonly workerParts: Pick<EnrollWorkerParts, 'issuers' | 'keySets' | 'reserve'>
+  readonly taskPolls: Tasks['polls']
 }
 
 /** What machines may ask of the plane. The order is that of the API's description. */
@@ -109,6 +114,7 @@ export const nodeRoutes = (core: Core, parts: NodeRouteParts): readonly Route[] 
     ...programRoutes(core, { programs, lists: programLists, writeLimit }),
     ...taskVerifierRoutes(core, { taskSigners, recovery, domainName }),
     ...workerRoutes(core, { ...parts.workerParts, ...forWorkers, anonymousBudget, admission, writeLimit }),
+    ...nodeTaskRoutes(core, parts.taskPolls),
     ...claimRoutes(core, limits.anonymousBudget),
     ...bundleRoutes(core.clock, issuer, programs, domainName),
     ...agentDownloadRoutes(agents),
@@ -173,6 +179,12 @@ export const openNodeServer = async (core: Core, parts: NodeServerParts) => {
     bytesPerSecond: agentBytesPerSecond,
     onEnd: (outcome) => metrics.agentSent(outcome),
   })
+  const tasks = openTasks(core, {
+    domainName,
+    signer: taskSigners,
+    sessions: channel.sessions,
+    openPoll: (opening) => openPollSession(core, { channel, denyList }, opening),
+  })
   const routes = nodeRoutes(core, {
     issuer: authority,
     recovery,
@@ -187,6 +199,7 @@ export const openNodeServer = async (core: Core, parts: NodeServerParts) => {
     agents: { files: agentFiles, downloads },
     workers,
     workerParts,
+    taskPolls: tasks.polls,
   })
   const calls: MachineCalls = {
     routes,
@@ -236,6 +249,7 @@ export const openNodeServer = async (core: Core, parts: NodeServerParts) => {
     { name: 'program lists', where: 'each', everyMs: programListsEveryMs, run: () => programLists.settle() },
     unlistedOutputs,
     taskSigners.upkeep,
+    openTaskSweep(core),
     { name: 'agents to hand out', where: 'each', everyMs: agentFilesEveryMs, run: () => agentFiles.look() },
     { name: 'sightings', where: 'each', everyMs: sightingsEveryMs, run: () => sightings.look() },
     { name: 'counted refusals', where: 'each', everyMs: 10_000, run: () => recordCounted(core, limits) },

@@ -27,6 +27,8 @@ import { operatorAgentRoutes } from '#plane/enrollment/agent-routes.ts'
 import { operatorTokenRoutes } from '#plane/enrollment/token-routes.ts'
 import { operatorSignerRoutes } from '#plane/tasks/signer-routes.ts'
 import type { TaskSignersHere } from '#plane/tasks/task-signers.ts'
+import { openQueueLength } from '#plane/tasks/queue-length.ts'
+import { operatorTaskRoutes } from '#plane/tasks/task-routes.ts'
 import { operatorVClusterRoutes } from '#plane/fleet/vcluster-routes.ts'
 import type { Route } from '#plane/http/route.ts'
 import type { KeySeal } from '#domain/operators/operator-keys.ts'
@@ -90,6 +92,7 @@ export const operatorRoutes = (core: Core, parts: OperatorRouteParts): readonly 
     ...operatorReceiptRoutes(core, { arrivals, receipts }),
     ...operatorSchedulingRoutes(core, { channels, peers, arrivals }),
     ...operatorAllocationRoutes(core),
+    ...operatorTaskRoutes(core, { arrivals, queueLength: openQueueLength(core) }),
     ...operatorVClusterRoutes(core, { channels, peers }),
     ...operatorTokenRoutes(core, { issuer: authority, urls }),
     ...operatorAgentRoutes(agentFiles, urls),

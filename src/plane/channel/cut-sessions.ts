@@ -6,7 +6,6 @@ import { keyBanned } from '#domain/identity/presented-certificate.ts'
 import type { RetryTimes } from '#plane/limits/retry-times.ts'
 import type { Committed } from '#plane/store/contract/store.ts'
 import type { Clock } from '#platform/clock.ts'
-import { pingEveryMs, pongWithinMs } from '#wire/channel/channel.ts'
 import type { SessionRegistry } from '#plane/sessions/session-registry.ts'
 import type { Session } from '#plane/sessions/session.ts'
 
@@ -75,6 +74,7 @@ const sweep = (session: Session, nowMs: number, monotonicMs: number): void => {
   if (drainedAtMs !== null && monotonicMs >= drainedAtMs) {
     return session.end('REPLACED', 'a newer channel of this node is open')
   }
+  const { pingEveryMs, pongWithinMs } = session.patience
   if (silentMs > pongWithinMs) return session.destroy()
   if (silentMs > pingEveryMs && session.pingedMs === null) session.ping(monotonicMs)
 }

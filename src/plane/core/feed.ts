@@ -29,6 +29,8 @@ const feedOrder = [
   'peer book',
   'channels',
   'sightings',
+  // Behind the channels: nothing is dispatched over one that this commit cuts.
+  'tasks',
   // From here on nothing depends on the order, except that readers of the journal are woken when all of it is in force.
   'unresolved alerts',
   'operator key book',

@@ -6,12 +6,18 @@ import type { NodePrincipal } from '#domain/core/principal.ts'
 import type { Clock } from '#platform/clock.ts'
 import type { Replicas } from '#plane/store/contract/replicas.ts'
 import type { AgentEvidence } from '#wire/core/agent-evidence.ts'
-import { Session, type SessionSocket } from './session.ts'
+import { Session, type Patience, type SessionSocket } from './session.ts'
 
 export type SessionRegistry = {
   /** Unique among all replicas, and higher than any given here before. */
   nextNumber(): number
-  open(socket: SessionSocket, principal: NodePrincipal, evidence: AgentEvidence | null, number: number): Session
+  open(
+    socket: SessionSocket,
+    principal: NodePrincipal,
+    evidence: AgentEvidence | null,
+    number: number,
+    patience?: Patience,
+  ): Session
   /** Oldest first. Sessions that have ended are not among them. */
   of(node: NodeId): readonly Session[]
   all(): Iterable<Session>
@@ -70,10 +76,13 @@ export const openSessionRegistry = (clock: Clock, replicas: Pick<Replicas, 'self
 
   return {
     nextNumber: () => ++round * stride + (replicas.self % stride),
-    open(socket, principal, evidence, number) {
+    open(socket, principal, evidence, number, patience) {
       if (closed) throw new Error('a channel was opened while the plane stops')
       const [openedAtMs, lastReceivedMs] = [clock.nowMs(), clock.monotonicMs()]
-      const session = new Session(socket, { principal, evidence, number, openedAtMs, lastReceivedMs, mayGoOn, onEnd })
+      const session = new Session(socket, {
+        ...{ principal, evidence, number, openedAtMs, lastReceivedMs, patience },
+        ...{ mayGoOn, onEnd },
+      })
       const sessions = [...of(principal.id), session]
       byNode.set(principal.id, sessions)
       open++

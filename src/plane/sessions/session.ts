@@ -5,7 +5,10 @@
 import type { WebSocket } from 'ws'
 import type { NodePrincipal } from '#domain/core/principal.ts'
 import type { AgentEvidence } from '#wire/core/agent-evidence.ts'
-import type { PlaneFrame } from '#wire/channel/channel.ts'
+import { pingEveryMs, pongWithinMs, type PlaneFrame } from '#wire/channel/channel.ts'
+
+/** How long a session may be silent before it is pinged, and before it is given up. */
+export type Patience = { readonly pingEveryMs: number; readonly pongWithinMs: number }
 
 /** A reader that has this much unread is not reading. */
 export const mostBuffered = 256 * 1024
@@ -30,6 +33,8 @@ export type SessionFacts = {
   readonly openedAtMs: number
   /** Monotonic. */
   readonly lastReceivedMs: number
+  /** Left out: that of a channel. */
+  readonly patience?: Patience | undefined
   /** False: the lease of this replica is over, and the session has ended with all others. */
   readonly mayGoOn: () => boolean
   /** Called once, in the turn the session ends. */
@@ -41,6 +46,7 @@ export class Session {
   readonly principal: NodePrincipal
   readonly evidence: AgentEvidence | null
   readonly openedAtMs: number
+  readonly patience: Patience
   /** Wall clock: its certificate expires, or has been replaced and is drained. */
   endsAtMs: number
   /** Monotonic: by then it ends, since its node has a channel on another replica; null: it has not moved. */
@@ -73,6 +79,7 @@ export class Session {
     this.evidence = facts.evidence
     this.number = facts.number
     this.openedAtMs = facts.openedAtMs
+    this.patience = facts.patience ?? { pingEveryMs, pongWithinMs }
     this.endsAtMs = facts.principal.notAfterMs
     this.lastReceivedMs = facts.lastReceivedMs
   }

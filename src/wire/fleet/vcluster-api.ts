@@ -43,6 +43,8 @@ export const VClusterBody = Type.Object({
   /** Settings among these that nothing reads yet. Left out by planes of 0.3. */
   no_effect_yet: NoEffectYet,
   outputs: OutputsOrNone,
+  /** What may be queued for its nodes. Left out by planes before 0.6. */
+  tasks: Type.Optional(Type.Object({ types: Type.Array(Type.String()) })),
   overlay: OverlayBody,
   revision: Type.Integer({ minimum: 1 }),
   created_at: Type.String(),
@@ -51,13 +53,20 @@ export const VClusterBody = Type.Object({
 export type VClusterBody = Static<typeof VClusterBody>
 
 /** What `set` takes, for those who write KEY=VALUE. */
-export const VClusterSettings = Type.Pick(VClusterBody, ['description', 'peering', 'closed', 'policy', 'outputs'])
+export const VClusterSettings = Type.Pick(VClusterBody, [
+  'description',
+  'peering',
+  'closed',
+  'policy',
+  'outputs',
+  'tasks',
+])
 
 /** Without the fields that only `GET /v1/vclusters/{name}` has. */
 export const VClusterListAnswer = Type.Object({
   vclusters: Type.Array(
     Type.Object({
-      ...Type.Omit(VClusterBody, ['overlay', 'outputs', 'policy', 'no_effect_yet']).properties,
+      ...Type.Omit(VClusterBody, ['overlay', 'outputs', 'tasks', 'policy', 'no_effect_yet']).properties,
       enforcement_mode: PolicyBody.properties.enforcementMode,
       files: Type.Integer(),
       services: Type.Array(Type.String()),
@@ -85,6 +94,7 @@ export const vclusterView = (vcluster: VCluster): VClusterBody => ({
   policy: policyView(vcluster.policy),
   no_effect_yet: policyWithoutEffect('policy'),
   outputs: outputsView(vcluster.outputs),
+  tasks: { types: [...vcluster.tasks.types] },
   overlay: overlayView(vcluster.overlay),
 })
 

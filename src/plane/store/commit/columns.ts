@@ -11,6 +11,7 @@ import { programEndsMs, programKey } from '#domain/programs/program.ts'
 import { claimKeptMs, claimKey } from '#domain/federation/peer-domain.ts'
 import type { Token } from '#domain/core/token.ts'
 import { workerEndsMs } from '#domain/workers/worker.ts'
+import { endedAtMs, endedTaskKeptMs, queuerKey, taskDue, taskPlace, taskStage } from '#domain/tasks/task.ts'
 
 type ColumnValue = string | number | null
 
@@ -152,6 +153,29 @@ export const tableShapes: { readonly [K in RowKind]: TableShape<RowTypes[K]> } =
     fixed: ['issuer'],
   },
   'worker-issuer': { table: 'worker_issuer', key: ({ name }) => name, columns: {}, fixed: [] },
+  task: {
+    table: 'task',
+    key: ({ id }) => id,
+    columns: {
+      node: ({ node }) => node,
+      type: ({ type }) => type,
+      rollout: ({ rollout }) => rollout,
+      // An id may be derived from a caller's key: it says nothing about the age.
+      sort_key: taskPlace,
+      state: ({ state }) => state.kind,
+      stage: taskStage,
+      due: taskDue,
+      // Null as soon as it does not wait any more: then nobody looks for what ends it.
+      waits_for: (task) => (endedAtMs(task) === null ? task.node : null),
+      queuer: ({ state, queuedBy }) => (state.kind === 'queued' ? queuerKey(queuedBy) : null),
+      until_ms: (task) => {
+        const atMs = endedAtMs(task)
+        return atMs === null ? null : atMs + endedTaskKeptMs
+      },
+    },
+    fixed: ['node', 'type', 'rollout', 'sort_key'],
+  },
+  'task-line': { table: 'task_line', key: ({ node }) => node, columns: {}, fixed: [] },
 }
 
 const columnTypes: Readonly<Record<string, 'bigint' | 'smallint'>> = {

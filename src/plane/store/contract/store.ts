@@ -47,7 +47,9 @@ export type Store = {
   /** In the order of their ids, which is that of their raising, starting behind `after`. */
   alerts(query: AlertQuery): Promise<readonly Row<Alert>[]>
   alertById(id: string): Promise<Row<Alert> | null>
-  /** In the order of their keys, starting behind `after`. */
+  /** How many tasks wait for their nodes. */
+  countQueuedTasks(): Promise<number>
+  /** In the order of their keys or of a column, starting behind `after`. */
   list<K extends RowKind>(row: K, query: ListQuery): Promise<readonly Row<RowTypes[K]>[]>
 
   /**
@@ -115,7 +117,9 @@ export type Store = {
 export type ListQuery = {
   /** Only rows whose columns or lookups have these values; both are those of store/commit/columns.ts. */
   readonly where?: Readonly<Record<string, string | number>>
-  /** A key. */
+  /** A column of texts that sorts the rows instead of their keys; a row without a value is left out. */
+  readonly order?: string
+  /** A key, or a value of that column. */
   readonly after: string | null
   readonly limit: number
 }

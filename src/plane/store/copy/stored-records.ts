@@ -44,6 +44,8 @@ const fewFirst: readonly RowKind[] = [
   'task-signers',
   'worker-issuer',
   'worker',
+  'task',
+  'task-line',
 ]
 
 /** Every table that is copied besides those of the journal, and the label its rows are counted under. */

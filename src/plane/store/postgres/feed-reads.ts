@@ -78,6 +78,8 @@ const keptByNobody: ReadonlySet<RowKind> = new Set<RowKind>([
   'wireguard-key',
   'key-claim',
   'overlay-address',
+  'task',
+  'task-line',
   'plan',
   'claim',
   'purged-node',

@@ -185,7 +185,7 @@ export const migrations: readonly string[] = [
   `-- No document is written anew: what a row of before lacks is read as older-rows.ts has it.`,
 
   // 0.6.0
-  `-- Signed tasks (docs/decisions/tasks.md).
+  `-- Signed tasks (docs/decisions/tasks.md). What a row of before lacks is read as older-rows.ts has it.
    ${documents('task_signers', '')}
    -- The number of the verifiers that the node has reported.
    ALTER TABLE observation ADD COLUMN task_verifiers BIGINT;
@@ -193,5 +193,21 @@ export const migrations: readonly string[] = [
    ${documents('worker', `, issuer ${text} NOT NULL, until_ms BIGINT`)}
    CREATE INDEX worker_by_issuer ON worker (issuer, key);
    CREATE INDEX worker_by_end ON worker (until_ms) WHERE until_ms IS NOT NULL;
-   ${documents('worker_issuer', '')}`,
+   ${documents('worker_issuer', '')}
+   ${documents(
+     'task',
+     `, node ${text} NOT NULL, type ${text} NOT NULL, rollout ${text}, sort_key ${text} NOT NULL, state ${text} NOT NULL,
+      stage ${text} NOT NULL, due ${text}, waits_for ${text}, queuer ${text}, until_ms BIGINT`,
+   )}
+   CREATE INDEX task_by_age ON task (sort_key);
+   CREATE INDEX task_by_node ON task (node, sort_key);
+   CREATE INDEX task_by_stage ON task (node, stage, sort_key);
+   CREATE INDEX task_by_state ON task (state, sort_key);
+   CREATE INDEX task_by_type ON task (type, sort_key);
+   CREATE INDEX task_by_rollout ON task (rollout, sort_key) WHERE rollout IS NOT NULL;
+   CREATE INDEX task_by_due ON task (state, due) WHERE due IS NOT NULL;
+   CREATE INDEX task_waiting ON task (waits_for, sort_key) WHERE waits_for IS NOT NULL;
+   CREATE INDEX task_by_queuer ON task (queuer, sort_key) WHERE queuer IS NOT NULL;
+   CREATE INDEX task_by_end ON task (until_ms) WHERE until_ms IS NOT NULL;
+   ${documents('task_line', '')}`,
 ]

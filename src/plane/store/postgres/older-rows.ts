@@ -7,6 +7,7 @@ import { defaultProgramListMs, maintenancePolicy, openIssuance } from '#domain/c
 import { noOverlay } from '#domain/fleet/overlay.ts'
 import { nothingTagged } from '#domain/core/hardware-profile.ts'
 import { defaultProbeSilenceMs } from '#domain/core/profile.ts'
+import { noTasks, tasksOff } from '#domain/core/task-types.ts'
 import { noWireguard } from '#domain/core/wireguard.ts'
 import type { CommitPlan, PlannedWrite } from '#plane/store/commit/plan-commit.ts'
 import { decodeRow } from '#plane/store/commit/row-tables.ts'
@@ -21,8 +22,9 @@ const lacking: { readonly [K in RowKind]?: Partial<RowTypes[K]> } = {
     overlayPrefix: null,
     maintenance: { policy: maintenancePolicy, timeSync: null },
     programListMs: defaultProgramListMs,
+    tasks: tasksOff,
   },
-  vcluster: { overlay: noOverlay, outputs: [] },
+  vcluster: { overlay: noOverlay, outputs: [], tasks: noTasks },
   token: { serverName: null },
   'operator-key': { expiresAtMs: null },
   denial: { atMs: 0, reason: 'unspecified' },

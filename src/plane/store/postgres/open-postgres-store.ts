@@ -121,6 +121,7 @@ const assemble = (core: StoreCore, bare: PgAccess, group: GroupParts, shared: Pg
     get: (kind, key) => rows.get(kind, key),
     ...lists,
     list: async (kind, query) => (schema.has(kind) ? lists.list(kind, query) : []),
+    countQueuedTasks: async () => (schema.has('task') ? lists.countQueuedTasks() : 0),
     commit: (change, fencingToken) =>
       standInOf(change) === null
         ? shared.commitHere(change, () => commits.commit(change, fencingToken))

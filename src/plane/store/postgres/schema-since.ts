@@ -48,6 +48,8 @@ export const kindsSince: { readonly [K in RowKind]: KindSince } = {
   'task-signers': since(6),
   worker: since(6),
   'worker-issuer': since(6),
+  task: since(6),
+  'task-line': since(6),
 }
 
 /** Since when rows are removed by a commit: replicas of an earlier release think that a row they have read stays. */
@@ -140,6 +142,7 @@ export const fieldsSince: { readonly [K in RowKind]: FieldsSince<RowTypes[K]> } 
     },
     overlayPrefix: 2,
     programListMs: 4,
+    tasks: { run: 6, reboot: 6 },
   },
   'operator-key': {
     ...{ id: 1, name: 1, role: 1, hash: 1, createdBy: 1, createdAtMs: 1, revokedAtMs: 1, mac: 1 },
@@ -155,7 +158,7 @@ export const fieldsSince: { readonly [K in RowKind]: FieldsSince<RowTypes[K]> } 
     ...{ name: 2, description: 2, revision: 2, peering: 2, closed: 2 },
     overlay: { files: 2, services: 2, terms: 4, templates: 4, checks: 4 },
     policy: { enforcementMode: 2, execWhitelist: 2, shellWhitelist: 2, regulated: 2 },
-    ...{ createdAtMs: 2, createdBy: 2, deletedAtMs: 2, outputs: 4 },
+    ...{ createdAtMs: 2, createdBy: 2, deletedAtMs: 2, outputs: 4, tasks: { types: 6 } },
   },
   allocation: { id: 2, vcluster: 2, owner: 2, node: 2, createdAtMs: 2, createdBy: 2, state: 2 },
   'wireguard-key': { publicKey: 2, node: 2, sinceMs: 2, endedAtMs: 2, replaced: 2 },
@@ -183,4 +186,9 @@ export const fieldsSince: { readonly [K in RowKind]: FieldsSince<RowTypes[K]> } 
     ...{ name: 6, iss: 6, aud: 6, sub: 6, keys: 6, types: 6, vclusters: 6 },
     ...{ createdAtMs: 6, createdBy: 6, removedAtMs: 6 },
   },
+  task: {
+    ...{ id: 6, node: 6, epoch: 6, type: 6, parameters: {}, queuedBy: { kind: 6, id: 6, name: 6 }, rollout: 6 },
+    ...{ released: 6, createdAtMs: 6, expiresAtMs: 6, correlation: 6, state: 6 },
+  },
+  'task-line': { node: 6, counter: 6, queued: 6, dispatched: 6 },
 }

@@ -25,6 +25,7 @@ export type ListQueries = Pick<
   | 'alerts'
   | 'alertById'
   | 'list'
+  | 'countQueuedTasks'
 >
 
 export const openListQueries = (sql: Sql): ListQueries => {
@@ -69,6 +70,10 @@ export const openListQueries = (sql: Sql): ListQueries => {
     issuers: () => rows(issuers),
     alerts: ({ unresolvedOnly, after, limit }) => rows(unresolvedOnly ? unresolvedAlerts : alerts, after ?? '', limit),
     alertById: (id) => first(alertById, id),
+    async countQueuedTasks() {
+      const [found] = await sql.read(countQueued)
+      return found?.['count'] as number
+    },
   }
 }
 
@@ -117,6 +122,11 @@ const countByVerifiers: SqlStatement = {
   text: `SELECT observation.task_verifiers AS number, count(*) AS count FROM observation JOIN node ON node.key = observation.node
     WHERE observation.task_verifiers IS NOT NULL AND node.membership <> 'revoked' GROUP BY observation.task_verifiers`,
 }
+/** From the index alone. */
+const countQueued: SqlStatement = {
+  name: 'count-queued-tasks',
+  text: "SELECT count(*) AS count FROM task WHERE state = 'queued'",
+}
 const tokenById = select('token', 'token-by-id', 'WHERE id = $1')
 const denials = select('denial', 'denials', 'ORDER BY key')
 const profiles = select('profile', 'profiles', 'ORDER BY key')
@@ -140,7 +150,7 @@ const statementsIn = ({ isAmong, tokenOrder }: Dialect) => ({
 const listStatement = (
   { inDocument }: Dialect,
   kind: RowKind,
-  { where = {}, after, limit }: ListQuery,
+  { where = {}, order, after, limit }: ListQuery,
 ): SqlStatement & { readonly values: readonly (string | number)[] } => {
   const { table, columns, lookups = {} } = tableShapes[kind]
   const names = Object.keys(where).toSorted()
@@ -149,11 +159,12 @@ const listStatement = (
     assert(path !== undefined || Object.hasOwn(columns, name), `rows of kind ${kind} have no column ${name}`)
     return path === undefined ? name : inDocument(path)
   }
-  const conditions = ['key > $1', ...names.map((name, index) => `${placeOf(name)} = $${index + 3}`)]
+  const sorted = order === undefined ? 'key' : placeOf(order)
+  const conditions = [`${sorted} > $1`, ...names.map((name, index) => `${placeOf(name)} = $${index + 3}`)]
   return {
     // Kinds have dashes: those of kind `worker` by `issuer` are not all of kind `worker-issuer`.
-    name: ['list', kind, ...names].join('/'),
-    text: `SELECT key, version, doc FROM ${table} WHERE ${conditions.join(' AND ')} ORDER BY key LIMIT $2`,
+    name: ['list', kind, ...names, ...(order === undefined ? [] : ['by', order])].join('/'),
+    text: `SELECT key, version, doc FROM ${table} WHERE ${conditions.join(' AND ')} ORDER BY ${sorted} LIMIT $2`,
     values: [after ?? '', limit, ...names.map((name) => where[name] as string | number)],
   }
 }

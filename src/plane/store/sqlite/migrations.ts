@@ -192,7 +192,26 @@ export const migrations: readonly string[] = [
    ${documents('worker', ', issuer TEXT NOT NULL, until_ms INTEGER')}
    CREATE INDEX worker_by_issuer ON worker (issuer, key);
    CREATE INDEX worker_by_end ON worker (until_ms) WHERE until_ms IS NOT NULL;
-   ${documents('worker_issuer', '')}`,
+   ${documents('worker_issuer', '')}
+   ${documents(
+     'task',
+     `, node TEXT NOT NULL, type TEXT NOT NULL, rollout TEXT, sort_key TEXT NOT NULL, state TEXT NOT NULL, stage TEXT NOT NULL,
+      due TEXT, waits_for TEXT, queuer TEXT, until_ms INTEGER`,
+   )}
+   CREATE INDEX task_by_age ON task (sort_key);
+   CREATE INDEX task_by_node ON task (node, sort_key);
+   CREATE INDEX task_by_stage ON task (node, stage, sort_key);
+   CREATE INDEX task_by_state ON task (state, sort_key);
+   CREATE INDEX task_by_type ON task (type, sort_key);
+   CREATE INDEX task_by_rollout ON task (rollout, sort_key) WHERE rollout IS NOT NULL;
+   CREATE INDEX task_by_due ON task (state, due) WHERE due IS NOT NULL;
+   CREATE INDEX task_waiting ON task (waits_for, sort_key) WHERE waits_for IS NOT NULL;
+   CREATE INDEX task_by_queuer ON task (queuer, sort_key) WHERE queuer IS NOT NULL;
+   CREATE INDEX task_by_end ON task (until_ms) WHERE until_ms IS NOT NULL;
+   ${documents('task_line', '')}
+   -- Which tasks may be queued: none, until operators say so.
+   UPDATE domain SET doc = json_set(doc, '$.tasks', json('{"run":false,"reboot":false}')) WHERE json_valid(doc);
+   UPDATE vcluster SET doc = json_set(doc, '$.tasks', json('{"types":[]}')) WHERE json_valid(doc);`,
 ]
 
 export const newestSchema = migrations.length

@@ -1,0 +1,44 @@
+// The types of tasks, and which of them a vCluster and the domain allow (tasks/task-policy.ts judges by it).
+
+import type { Rule } from './settings-check.ts'
+
+/** What ships. Types of the host's own begin with `x-`. */
+export const shippedTaskTypes = [
+  'run',
+  'service',
+  'fetch-file',
+  'reboot',
+  'rotate-recovery',
+  'collect-diagnostics',
+  'cleanup',
+] as const
+export type ShippedTaskType = (typeof shippedTaskTypes)[number]
+
+/** A type of the host's own, by the name in its manifest. */
+const ownType = /^x-[a-z0-9-]{1,30}$/
+
+export const isShippedType = (type: string): type is ShippedTaskType =>
+  (shippedTaskTypes as readonly string[]).includes(type)
+
+export const isTaskType = (type: string): boolean => isShippedType(type) || ownType.test(type)
+
+/** Of a vCluster. */
+export type AllowedTasks = { readonly types: readonly string[] }
+
+export const noTasks: AllowedTasks = { types: [] }
+
+/** Of the domain: types that can do the most harm are off until they are switched on. */
+export type TaskSwitches = { readonly run: boolean; readonly reboot: boolean }
+
+export const tasksOff: TaskSwitches = { run: false, reboot: false }
+
+const mostTypes = 64
+
+export const taskTypesRule: Rule = {
+  takes: `a list of at most ${mostTypes} types of tasks, each once: ${shippedTaskTypes.join(', ')}, or one that begins with x-`,
+  fits: (value) =>
+    Array.isArray(value) &&
+    value.length <= mostTypes &&
+    new Set(value).size === value.length &&
+    value.every((type) => typeof type === 'string' && isTaskType(type)),
+}

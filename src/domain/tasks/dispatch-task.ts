@@ -1,0 +1,94 @@
+// The one step from `queued` to `dispatched`. It relies on every row that could forbid it, so that a revocation, a quarantine, a halt,
+// an ended key or a changed policy that is committed before it wins, and of several planes one dispatches.
+
+import { readOf, type Row } from '#domain/core/change.ts'
+import { everySlot, slotsOf } from '#domain/core/certificate.ts'
+import type { DomainSettings } from '#domain/core/domain-settings.ts'
+import type { Node, Slot } from '#domain/core/node.ts'
+import type { NodePrincipal } from '#domain/core/principal.ts'
+import { cancelled, epochEnd, expired } from './end-task.ts'
+import { mostDispatched, type Claimed } from './task.ts'
+import { inState, taskStep, type TaskDecided, type TaskFacts } from './task-change.ts'
+import { mayQueue, type OnRecord, type TaskGround } from './task-policy.ts'
+
+export type DispatchFacts = TaskFacts & {
+  readonly node: Row<Node>
+  readonly vcluster: Row<TaskGround> | null
+  readonly domain: Row<DomainSettings>
+  readonly queuer: OnRecord
+  /** Who asks for it. */
+  readonly principal: NodePrincipal
+  /** The key that is going to sign its envelope. */
+  readonly signer: string
+}
+
+/** `waits`: nothing is to be written, and there is nothing for this caller now. */
+export type DispatchVerdict = TaskDecided | { readonly kind: 'waits'; readonly why: string }
+
+export const decideDispatch = (facts: DispatchFacts): DispatchVerdict => {
+  const { task: row, line, node, principal, signer, by, nowMs } = facts
+  const task = row.value
+  if (task.state.kind !== 'queued' || !task.released) return waits('it is not to be dispatched')
+  const slot = slotOfCaller(node.value, principal)
+  if (slot === null) return waits('the caller does not hold the identity of the node')
+  const over = epochEnd(node.value, task.epoch)
+  const byPlane = { ...facts, by: { actor: 'system:tasks', source: null, correlation: null } }
+  if (over !== null) return cancelled(byPlane, over)
+  if (nowMs >= task.expiresAtMs) return expired(byPlane)
+  const stopped = stoppedBy(facts.domain.value)
+  if (stopped !== null) return waits(stopped)
+  const forbidden = forbiddenNow(facts)
+  if (forbidden !== null) return cancelled(byPlane, forbidden)
+  const before = line === null ? 0 : line.value.dispatched
+  if (before >= mostDispatched) return waits(`${mostDispatched} tasks of this node are under way`)
+  const counter = (line === null ? 0 : line.value.counter) + 1
+  const claimed: Claimed<'dispatched'> = {
+    kind: 'dispatched',
+    dispatchedAtMs: nowMs,
+    epoch: principal.epoch,
+    fingerprint: slot.sha256,
+    signer,
+    counter,
+    issuedAtMs: nowMs,
+  }
+  return taskStep({
+    ...{ from: row, task: inState(task, claimed), line, counter, by, nowMs, type: 'task.dispatched' },
+    body: { fingerprint: slot.sha256, signer, counter },
+    reads: [
+      readOf('node', task.node, node),
+      readOf('domain', 'domain', facts.domain),
+      ...(node.value.assignment === null ? [] : [readOf('vcluster', node.value.assignment, facts.vcluster)]),
+      ...facts.queuer.reads,
+    ],
+  })
+}
+
+/** Null: the caller holds no certificate of the node as it is now, or one that may only show evidence. */
+const slotOfCaller = (node: Node, { id, epoch, credential, evidenceOnly }: NodePrincipal): Slot | null => {
+  const slots = slotsOf(node)
+  if (slots === null || evidenceOnly || node.id !== id || node.epoch !== epoch) return null
+  return (
+    everySlot(slots).find(({ issuer, serial }) => issuer === credential.issuer && serial === credential.serial) ?? null
+  )
+}
+
+/** Null: nothing stops it. What waits is dispatched when the stop is over. */
+const stoppedBy = ({ issuance, continuity }: DomainSettings): string | null => {
+  if (issuance.kind === 'halted') return 'an operator has halted issuance'
+  return continuity.doubt === null ? null : 'the store is in doubt'
+}
+
+/** Why it may not be queued any more; null: it may. */
+const forbiddenNow = ({ task, node, vcluster, domain, queuer }: DispatchFacts): string | null => {
+  if (typeof queuer.caller === 'string') return queuer.caller
+  const no = mayQueue({
+    caller: queuer.caller,
+    node: node.value,
+    vcluster: vcluster === null ? null : vcluster.value,
+    domain: domain.value,
+    type: task.value.type,
+  })
+  return no === null ? null : `it is not allowed any more: ${no.detail ?? no.code}`
+}
+
+const waits = (why: string): DispatchVerdict => ({ kind: 'waits', why })

@@ -1,0 +1,117 @@
+// Whether a task is queued. A caller that lost the answer asks again with the same idempotency key and gets the same task.
+
+import { readOf, type Attribution, type Row } from '#domain/core/change.ts'
+import { slotsOf } from '#domain/core/certificate.ts'
+import type { DomainSettings } from '#domain/core/domain-settings.ts'
+import type { Node } from '#domain/core/node.ts'
+import { refuse, refuseField, type Refusal } from '#domain/core/refusal.ts'
+import { isTaskType } from '#domain/core/task-types.ts'
+import { mostQueued, mostQueuedOfNode, taskLifeLimitMs, type Task, type TaskId, type TaskLine } from './task.ts'
+import { parametersInShort, taskStep, type TaskDecided, type TaskUnchanged } from './task-change.ts'
+import { mayQueue, type OnRecord, type TaskGround } from './task-policy.ts'
+
+export type QueueFacts = {
+  readonly wanted: {
+    readonly id: TaskId
+    readonly type: string
+    readonly parameters: Task['parameters']
+    readonly lifeMs: number
+    readonly rollout: string | null
+    readonly released: boolean
+  }
+  /** What is in the store under that id. */
+  readonly existing: Row<Task> | null
+  readonly queuer: OnRecord
+  readonly node: Row<Node>
+  readonly vcluster: Row<TaskGround> | null
+  readonly domain: Row<DomainSettings>
+  readonly line: Row<TaskLine> | null
+  /** In the whole domain, as last counted. */
+  readonly queued: number
+  readonly correlation: string
+  readonly by: Attribution
+  readonly nowMs: number
+}
+
+export const decideQueue = (facts: QueueFacts): TaskDecided | TaskUnchanged | Refusal => {
+  const { wanted, existing, queuer, node, vcluster, domain, line, correlation, by, nowMs } = facts
+  const { type, lifeMs } = wanted
+  if (existing !== null) return repeated(facts, existing.value)
+  if (!isTaskType(type)) return refuseField('TASK_TYPE_NOT_ALLOWED', 'type', 'there is no such type')
+  if (typeof queuer.caller === 'string') return refuse('OPERATOR_KEY_INVALID', queuer.caller)
+  const no =
+    noTaskFor(node.value) ??
+    mayQueue({
+      caller: queuer.caller,
+      node: node.value,
+      vcluster: vcluster === null ? null : vcluster.value,
+      domain: domain.value,
+      type,
+    }) ??
+    full(facts)
+  if (no !== null) return no
+  const { kind, id, name } = queuer.caller
+  const task: Task = {
+    id: wanted.id,
+    node: node.value.id,
+    epoch: node.value.epoch,
+    type,
+    parameters: wanted.parameters,
+    queuedBy: { kind, id, name },
+    rollout: wanted.rollout,
+    released: wanted.released,
+    createdAtMs: nowMs,
+    expiresAtMs: nowMs + Math.min(lifeMs, taskLifeLimitMs),
+    correlation,
+    state: { kind: 'queued' },
+  }
+  return taskStep({
+    ...{ from: null, task, line, by, nowMs, type: 'task.queued' },
+    body: { parameters: parametersInShort(task.parameters), expires_at_ms: task.expiresAtMs },
+    reads: [
+      readOf('node', task.node, node),
+      readOf('domain', 'domain', domain),
+      ...(node.value.assignment === null ? [] : [readOf('vcluster', node.value.assignment, vcluster)]),
+      ...queuer.reads,
+    ],
+  })
+}
+
+/** Null: its epoch can take one. */
+const noTaskFor = (node: Node): Refusal | null => {
+  switch (node.membership.kind) {
+    case 'revoked':
+      return refuse('NODE_REVOKED', node.id)
+    case 'quarantined':
+      return refuse('NODE_QUARANTINED', node.id)
+    case 'registered':
+    case 'enrolled':
+    case 'active':
+    case 'inactive':
+      return slotsOf(node) === null
+        ? refuse('NODE_STATE_CONFLICT', `${node.id} has no identity that could take a task: it has to enrol first`)
+        : null
+  }
+}
+
+const full = ({ node, line, queued }: QueueFacts): Refusal | null => {
+  if (line !== null && line.value.queued >= mostQueuedOfNode)
+    return refuse('TASK_QUEUE_FULL', `${mostQueuedOfNode} tasks wait for ${node.value.id}`)
+  return queued >= mostQueued ? refuse('TASK_QUEUE_FULL', `${mostQueued} tasks wait in this domain`) : null
+}
+
+/** Also once it has ended: a repeated request starts nothing twice. */
+const repeated = ({ wanted, node }: QueueFacts, known: Task): TaskUnchanged | Refusal =>
+  known.node === node.value.id && known.type === wanted.type && isSame(known.parameters, wanted.parameters)
+    ? { kind: 'unchanged', task: known }
+    : refuse('IDEMPOTENCY_CONFLICT', `${known.id} is a task of type ${known.type} for ${known.node}`)
+
+/** Independent of the order of fields. */
+export const isSame = (one: unknown, other: unknown): boolean => {
+  if (typeof one !== 'object' || typeof other !== 'object' || one === null || other === null) return one === other
+  if (Array.isArray(one) !== Array.isArray(other)) return false
+  const [these, those] = [Object.entries(one), new Map(Object.entries(other))]
+  return (
+    these.length === those.size && these.every(([name, value]) => those.has(name) && isSame(value, those.get(name)))
+  )
+}

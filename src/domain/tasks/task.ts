@@ -1,0 +1,151 @@
+// A task: a typed, signed instruction to one node. Its state says what the plane knows of it: delivery is at least once, and the helper
+// on the host sees to it that it is executed at most once.
+
+import type { NodeId } from '#domain/core/node.ts'
+
+/** No task lives longer, so that hosts can forget the ids that they have seen. */
+export const taskLifeLimitMs = 24 * 3_600_000
+
+/** How long a task that has ended stays in the store; the journal keeps its story. */
+export const endedTaskKeptMs = 7 * taskLifeLimitMs
+
+/** How long the plane waits for a result after a task has expired, beside the clock tolerance of the domain. */
+export const resultAwaitedMs = 10 * 60_000
+
+/** Of a node at once. A host that hangs holds up no more than these. */
+export const mostDispatched = 4
+export const mostQueuedOfNode = 1000
+export const mostQueued = 100_000
+
+/** `task_` and 26 characters of lower-case base32. */
+export type TaskId = string
+
+export type Task = {
+  readonly id: TaskId
+  readonly node: NodeId
+  /** Of the node when it was queued. In another epoch it is cancelled. */
+  readonly epoch: number
+  readonly type: string
+  readonly parameters: Readonly<Record<string, unknown>>
+  readonly queuedBy: TaskQueuer
+  readonly rollout: string | null
+  /** False: its rollout has not come to it yet. */
+  readonly released: boolean
+  readonly createdAtMs: number
+  /** At most `taskLifeLimitMs` after that. */
+  readonly expiresAtMs: number
+  readonly correlation: string
+  readonly state: TaskState
+}
+
+/** `id`: of the operator key or of the worker. */
+export type TaskQueuer = { readonly kind: 'operator' | 'worker'; readonly id: string; readonly name: string }
+
+export type TaskState =
+  | { readonly kind: 'queued' }
+  | Claimed<'dispatched'>
+  | TaskEnded
+  | { readonly kind: 'expired'; readonly atMs: number }
+  | { readonly kind: 'cancelled'; readonly atMs: number; readonly by: string; readonly why: string }
+
+/** Bound to the identity that it was sent to. */
+export type Claimed<K extends string> = {
+  readonly kind: K
+  readonly dispatchedAtMs: number
+  readonly epoch: number
+  /** SHA-256 of the certificate that claimed it, hex. */
+  readonly fingerprint: string
+  /** The key that signed its first envelope. */
+  readonly signer: string
+  readonly counter: number
+  readonly issuedAtMs: number
+}
+
+export type TaskEnded = Claimed<'completed' | 'failed' | 'unknown'> & {
+  readonly endedAtMs: number
+  readonly result: TaskResult
+}
+
+export type TaskResult = {
+  /** Null: it ran to its end. Else a fault of the host (wire/tasks/task-faults.ts), or `NO_ANSWER`. */
+  readonly code: string | null
+  readonly exitCode: number | null
+  /** One sentence. */
+  readonly detail: string | null
+  readonly output: { readonly head: string; readonly tail: string; readonly bytes: number } | null
+  readonly startedAtMs: number | null
+  readonly evidence: Readonly<Record<string, unknown>> | null
+}
+
+export const taskStates = [
+  'queued',
+  'dispatched',
+  'completed',
+  'failed',
+  'expired',
+  'cancelled',
+  'unknown',
+] as const satisfies readonly TaskState['kind'][]
+
+/** What was handed out to a node: the counter of its last envelope, and how many of its tasks are open. */
+export type TaskLine = {
+  readonly node: NodeId
+  readonly counter: number
+  readonly queued: number
+  readonly dispatched: number
+}
+
+export const emptyLine = (node: NodeId): TaskLine => ({ node, counter: 0, queued: 0, dispatched: 0 })
+
+/** The plane's own word for a result that never came. */
+export const noAnswer = 'NO_ANSWER'
+
+export const noResult = (detail: string): TaskResult => ({
+  code: noAnswer,
+  exitCode: null,
+  detail,
+  output: null,
+  startedAtMs: null,
+  evidence: null,
+})
+
+/** Null while it is open. */
+export const endedAtMs = ({ state }: Pick<Task, 'state'>): number | null => {
+  switch (state.kind) {
+    case 'queued':
+    case 'dispatched':
+      return null
+    case 'completed':
+    case 'failed':
+    case 'unknown':
+      return state.endedAtMs
+    case 'expired':
+    case 'cancelled':
+      return state.atMs
+  }
+}
+
+// What the store finds tasks by.
+
+const digits = 15
+
+/** Sorts by time, then by id. */
+const timedKey = (atMs: number, id: TaskId): string => `${String(atMs).padStart(digits, '0')}/${id}`
+
+/** Its place among all tasks, oldest first. */
+export const taskPlace = ({ createdAtMs, id }: Pick<Task, 'createdAtMs' | 'id'>): string => timedKey(createdAtMs, id)
+
+/** When the plane has to look at it again, as a key that sorts; null: it has ended. */
+export const taskDue = (task: Task): string | null =>
+  endedAtMs(task) === null ? timedKey(task.expiresAtMs, task.id) : null
+
+/** Of a key that `taskDue` made: up to which one everything is due. */
+export const dueUpTo = (nowMs: number): string => timedKey(nowMs, '~')
+
+/** `ready`: it waits for nothing but its node. `held`: for its rollout. */
+export const taskStage = ({ state, released }: Task): string => {
+  if (state.kind !== 'queued') return state.kind
+  return released ? 'ready' : 'held'
+}
+
+export const queuerKey = ({ kind, id }: Pick<TaskQueuer, 'kind' | 'id'>): string => `${kind}:${id}`

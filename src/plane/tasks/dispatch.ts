@@ -1,0 +1,71 @@
+// Hands queued tasks to the node that they are for. The commit comes first and the envelope leaves after it: a plane that dies in
+// between loses nothing, because what is dispatched and has no result is sent again to the next session of the same epoch.
+
+import { actorOf, type NodePrincipal } from '#domain/core/principal.ts'
+import { decideDispatch } from '#domain/tasks/dispatch-task.ts'
+import type { Task } from '#domain/tasks/task.ts'
+import { commitOnce, retryLostRaces } from '#plane/core/commit-decision.ts'
+import type { FlowCore } from '#plane/core/core.ts'
+import { domainSettingsRow } from '#plane/core/domain-settings-row.ts'
+import type { Store } from '#plane/store/contract/store.ts'
+import { queuerOnRecord } from './queuers.ts'
+import type { TaskSigner } from './task-signers.ts'
+
+/** Each is a race that was lost to progress, or a task that was found to have ended. */
+const tries = 64
+
+/** The next task of the caller's node, dispatched to it; null: there is none now. `busy`: there may be. */
+export const dispatchNext = (
+  core: FlowCore,
+  signer: Pick<TaskSigner, 'key'>,
+  principal: NodePrincipal,
+): Promise<Task | null | 'busy'> => {
+  const { store, clock } = core
+  const by = { actor: actorOf(principal), source: principal.source, correlation: null }
+  const key = signer.key()
+  if (key === null) return Promise.resolve('busy')
+  return retryLostRaces({ tries, onBusy: () => 'busy' as const }, async () => {
+    const [task] = await store.list('task', {
+      where: { node: principal.id, stage: 'ready' },
+      order: 'sort_key',
+      after: null,
+      limit: 1,
+    })
+    const node = task === undefined ? null : await store.get('node', principal.id)
+    if (task === undefined || node === null) return null
+    const { assignment } = node.value
+    const verdict = decideDispatch({
+      ...{ task, node, principal, by, nowMs: clock.nowMs() },
+      line: await store.get('task-line', principal.id),
+      vcluster: assignment === null ? null : await store.get('vcluster', assignment),
+      domain: await domainSettingsRow(store),
+      queuer: await queuerOnRecord(core, task.value.queuedBy),
+      signer: key,
+    })
+    if (verdict.kind === 'waits') return null
+    if ((await commitOnce(core, verdict.change)) === 'lost-race') return 'lost-race'
+    return verdict.task.state.kind === 'dispatched' ? verdict.task : 'decide-again'
+  })
+}
+
+/** What this epoch was sent and has not answered yet, oldest first. */
+export const dispatchedTo = async (
+  store: Pick<Store, 'list'>,
+  { id, epoch }: Pick<NodePrincipal, 'id' | 'epoch'>,
+): Promise<readonly Task[]> => {
+  const where = { node: id, stage: 'dispatched' }
+  const rows = await store.list('task', { where, order: 'sort_key', after: null, limit: mostRead })
+  return rows.map(({ value }) => value).filter(({ state }) => state.kind === 'dispatched' && state.epoch === epoch)
+}
+
+/** More than one epoch can have open. */
+const mostRead = 64
+
+export const envelopeOf = (signer: Pick<TaskSigner, 'sign'>, domain: string, task: Task): string => {
+  const { id, node, type, parameters, expiresAtMs, state } = task
+  if (state.kind !== 'dispatched') throw new Error(`${id} is signed without being dispatched`)
+  return signer.sign({
+    ...{ domain, node, epoch: state.epoch, id, type, parameters: { ...parameters } },
+    ...{ issued_ms: state.issuedAtMs, expires_ms: expiresAtMs, counter: state.counter },
+  })
+}

@@ -1,0 +1,94 @@
+// Tasks are queued and cancelled. What is queued is durable before it is answered, and waits for its node.
+
+import { createHash } from 'node:crypto'
+import type { Attribution } from '#domain/core/change.ts'
+import type { NodeId } from '#domain/core/node.ts'
+import { refuse, refuseField, type Refusal } from '#domain/core/refusal.ts'
+import { decideCancel } from '#domain/tasks/end-task.ts'
+import { decideQueue } from '#domain/tasks/queue-task.ts'
+import { queuerKey, type Task, type TaskId, type TaskQueuer } from '#domain/tasks/task.ts'
+import { commitDecision } from '#plane/core/commit-decision.ts'
+import type { FlowCore } from '#plane/core/core.ts'
+import { domainSettingsRow } from '#plane/core/domain-settings-row.ts'
+import type { Random } from '#platform/random.ts'
+import type { QueueTaskRequest } from '#wire/tasks/task-api.ts'
+import { parameterProblem } from './parameter-problem.ts'
+import type { QueueLength } from './queue-length.ts'
+import { queuerOnRecord } from './queuers.ts'
+
+const usualLifeMs = 3_600_000
+
+export type QueueParts = { readonly queueLength: QueueLength }
+
+export type Queueing = {
+  readonly request: QueueTaskRequest
+  readonly queuer: Pick<TaskQueuer, 'kind' | 'id'>
+  readonly by: Attribution
+  readonly correlation: string
+}
+
+/** `fresh`: it was not in the store before. */
+export type QueuedTask = { readonly kind: 'queued'; readonly task: Task; readonly fresh: boolean }
+
+export const queueTask = async (
+  core: FlowCore,
+  { queueLength }: QueueParts,
+  { request, queuer, by, correlation }: Queueing,
+): Promise<QueuedTask | Refusal> => {
+  const { node: nodeId, type, parameters = {}, expires_in_ms: lifeMs = usualLifeMs, idempotency_key: key } = request
+  const problem = parameterProblem(type, parameters)
+  if (problem !== null) return refuseField('TASK_PARAMETERS_INVALID', problem.path, problem.why)
+  const id = key === undefined ? randomTaskId(core.random) : taskIdOf(queuer, key, nodeId)
+  const { store, clock } = core
+  const done = await commitDecision(core, async () => {
+    const node = await store.get('node', nodeId)
+    if (node === null) return refuse('NODE_NOT_FOUND', nodeId)
+    const { assignment } = node.value
+    return decideQueue({
+      ...{ node, by, correlation, nowMs: clock.nowMs() },
+      wanted: { id, type, parameters, lifeMs, rollout: null, released: true },
+      existing: await store.get('task', id),
+      queuer: await queuerOnRecord(core, queuer),
+      vcluster: assignment === null ? null : await store.get('vcluster', assignment),
+      domain: await domainSettingsRow(store),
+      line: await store.get('task-line', nodeId),
+      queued: await queueLength.now(),
+    })
+  })
+  if (done.kind === 'refused') return { ...done, about: { node: nodeId, actor: by.actor } }
+  if (done.kind === 'committed') queueLength.added()
+  return { kind: 'queued', task: done.task, fresh: done.kind === 'committed' }
+}
+
+export const cancelTask = async (
+  core: FlowCore,
+  id: TaskId,
+  why: string,
+  by: Attribution,
+): Promise<{ readonly kind: 'cancelled'; readonly task: Task } | Refusal> => {
+  const { store, clock } = core
+  const done = await commitDecision(core, async () => {
+    const task = await store.get('task', id)
+    if (task === null) return refuse('TASK_NOT_FOUND', id)
+    const line = await store.get('task-line', task.value.node)
+    return decideCancel({ task, line, why, by, nowMs: clock.nowMs() })
+  })
+  return done.kind === 'refused' ? done : { kind: 'cancelled', task: done.task }
+}
+
+const idLength = 26
+const alphabet = 'abcdefghijklmnopqrstuvwxyz234567'
+
+/** Of 26 characters of 5 bits. */
+const idOf = (bytes: Uint8Array): TaskId =>
+  `task_${Array.from({ length: idLength }, (_, at) => alphabet[(bytes[at] ?? 0) % alphabet.length]).join('')}`
+
+const randomTaskId = (random: Random): TaskId => idOf(random.bytes(idLength))
+
+/** The same for the same caller, key and node, so that the row itself remembers the key. */
+const taskIdOf = (queuer: Pick<TaskQueuer, 'kind' | 'id'>, key: string, node: NodeId): TaskId =>
+  idOf(
+    createHash('sha256')
+      .update([queuerKey(queuer), key, node].join('\n'))
+      .digest(),
+  )

@@ -1,0 +1,153 @@
+// Ends what waits for nothing any more: tasks whose time is over, whose node has another epoch or none, or whose operator key or
+// worker has ended. Done by the leader. Which nodes have open tasks it keeps in memory, so that commits about others cost nothing.
+
+import type { Row } from '#domain/core/change.ts'
+import type { NodeId } from '#domain/core/node.ts'
+import { decideOverdue } from '#domain/tasks/end-task.ts'
+import { dueUpTo, queuerKey, resultAwaitedMs, taskDue, taskPlace, type Task, type TaskId } from '#domain/tasks/task.ts'
+import { commitDecision } from '#plane/core/commit-decision.ts'
+import { withStore, type Core } from '#plane/core/core.ts'
+import { domainSettingsRow } from '#plane/core/domain-settings-row.ts'
+import type { UpkeepTask } from '#plane/core/upkeep.ts'
+import type { ListQuery } from '#plane/store/contract/store.ts'
+import { turn } from '#platform/timers.ts'
+import { queuerOnRecord } from './queuers.ts'
+
+const everyMs = 1000
+const pageSize = 100
+
+const bySystem = { actor: 'system:tasks', source: null, correlation: null } as const
+
+export const openTaskSweep = (core: Core): UpkeepTask => {
+  const { store, feed } = core
+  const waiting = new Set<NodeId>()
+  const touched = new Set<NodeId>()
+  /** The journal of before this replica led was not followed. */
+  let unknown = true
+  store.replicas.onLeadership(() => {
+    unknown = true
+    waiting.clear()
+    touched.clear()
+  })
+  feed.subscribe('tasks', ({ entries }) => {
+    if (store.replicas.leadership() === null) return
+    for (const { entry } of entries) {
+      if (entry.node === null) continue
+      if (entry.type === 'task.queued') waiting.add(entry.node)
+      if (waiting.has(entry.node)) touched.add(entry.node)
+    }
+  })
+
+  const lookAtNode = async (leading: Core, node: NodeId): Promise<void> => {
+    let open = 0
+    for await (const tasks of pagesOf(leading, { where: { waits_for: node }, order: 'sort_key' }, taskPlace)) {
+      open += tasks.length
+      await endEach(leading, tasks)
+    }
+    // Tasks are queued meanwhile: then it is touched, and looked at again.
+    if (open === 0 && !touched.has(node)) waiting.delete(node)
+  }
+
+  return {
+    name: 'tasks',
+    where: 'leader',
+    everyMs,
+    async run(asLeader) {
+      const leading = withStore(core, asLeader)
+      if (unknown) {
+        unknown = false
+        for await (const { node } of firstOfEach(leading, 'waits_for', ({ node }) => node)) {
+          waiting.add(node)
+          touched.add(node)
+        }
+      }
+      const nodes = [...touched]
+      touched.clear()
+      for (const node of nodes) await lookAtNode(leading, node)
+      await endOfEndedQueuers(leading)
+      await endDue(leading)
+    },
+  }
+}
+
+/** Of each value of a column one task, by one lookup each, however many there are. */
+async function* firstOfEach(
+  { store, timers }: Core,
+  column: 'waits_for' | 'queuer',
+  valueOf: (task: Task) => string,
+): AsyncGenerator<Task, void, void> {
+  for (let after: string | null = null; ;) {
+    const [first]: readonly Row<Task>[] = await store.list('task', { order: column, after, limit: 1 })
+    if (first === undefined) return
+    yield first.value
+    after = valueOf(first.value)
+    await turn(timers)
+  }
+}
+
+async function* pagesOf(
+  { store, timers }: Core,
+  query: Pick<ListQuery, 'where' | 'order'>,
+  placeOf: (task: Task) => string | null,
+): AsyncGenerator<readonly Task[], void, void> {
+  for (let after: string | null = null; ;) {
+    const rows: readonly Row<Task>[] = await store.list('task', { ...query, after, limit: pageSize })
+    const last = rows.at(-1)
+    if (last === undefined) return
+    yield rows.map(({ value }) => value)
+    if (rows.length < pageSize) return
+    after = placeOf(last.value)
+    await turn(timers)
+  }
+}
+
+const endOfEndedQueuers = async (leading: Core): Promise<void> => {
+  for await (const { queuedBy } of firstOfEach(leading, 'queuer', (task) => queuerKey(task.queuedBy))) {
+    const { caller } = await queuerOnRecord(leading, queuedBy)
+    if (typeof caller !== 'string') continue
+    const query = { where: { queuer: queuerKey(queuedBy) }, order: 'sort_key' }
+    for await (const tasks of pagesOf(leading, query, taskPlace)) await endEach(leading, tasks)
+  }
+}
+
+const endDue = async (leading: Core): Promise<void> => {
+  const { clockToleranceMs } = (await domainSettingsRow(leading.store)).value
+  const nowMs = leading.clock.nowMs()
+  const upTo = {
+    queued: dueUpTo(nowMs),
+    dispatched: dueUpTo(nowMs - clockToleranceMs - resultAwaitedMs),
+  }
+  for (const state of ['queued', 'dispatched'] as const) {
+    for await (const tasks of pagesOf(leading, { where: { state }, order: 'due' }, taskDue)) {
+      const due = tasks.filter((task) => (taskDue(task) ?? '~') <= upTo[state])
+      await endEach(leading, due)
+      if (due.length < tasks.length) break
+    }
+  }
+}
+
+/** Those of one node one after the other, since they share a row; of different nodes at once, since they share a flush. */
+const endEach = async (leading: Core, tasks: readonly Task[]): Promise<void> => {
+  const ofNodes = Map.groupBy(tasks, ({ node }) => node).values()
+  await Promise.all(
+    [...ofNodes].map(async (ofNode) => {
+      for (const { id } of ofNode) await endOverdue(leading, id)
+    }),
+  )
+}
+
+const endOverdue = async (leading: Core, id: TaskId): Promise<void> => {
+  const { store, clock } = leading
+  await commitDecision(leading, async () => {
+    const task = await store.get('task', id)
+    if (task === null) return { kind: 'gone' } as const
+    const { node, queuedBy } = task.value
+    return decideOverdue({
+      ...{ task, by: bySystem, nowMs: clock.nowMs() },
+      line: await store.get('task-line', node),
+      node: await store.get('node', node),
+      domain: await domainSettingsRow(store),
+      queuer: await queuerOnRecord(leading, queuedBy),
+    })
+  })
+}
