@@ -107,7 +107,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
   'wire/revocation': { domain: ['revocation'], wire: ['core'] },
   'wire/settings': { domain: ['core', 'fleet'], wire: ['core', 'fleet', 'programs'] },
   'wire/tasks': { domain: ['tasks'], wire: ['core'] },
-  'wire/workers': { domain: ['workers'], wire: ['core', 'revocation'] },
+  'wire/workers': { domain: ['workers'], wire: ['core', 'revocation', 'tasks'] },
   // Every call there is.
   wire: {
     wire: [
@@ -275,8 +275,8 @@ export const mayKnow: Readonly<Record<string, Row>> = {
   },
   'plane/workers': {
     domain: ['core', 'workers'],
-    plane: [...types('authority'), 'core', 'http', 'limits'],
-    wire: ['revocation', 'workers'],
+    plane: [...types('authority'), 'core', 'http', 'limits', 'tasks'],
+    wire: ['revocation', 'tasks', 'workers'],
   },
 
   // The plane: what stands on features.

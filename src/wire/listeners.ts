@@ -35,6 +35,7 @@ import { taskVerifiersApi } from '#wire/tasks/task-verifiers-api.ts'
 import { workerApi } from '#wire/workers/worker-api.ts'
 import { workerIssuerApi } from '#wire/workers/worker-issuer-api.ts'
 import { workerOperatorApi } from '#wire/workers/worker-operator-api.ts'
+import { workerTaskApi } from '#wire/workers/worker-task-api.ts'
 import { taskApi } from '#wire/tasks/task-api.ts'
 import { taskNodeApi } from '#wire/tasks/task-node-api.ts'
 
@@ -66,6 +67,7 @@ export const nodeListener: DescribedListener = {
     taskVerifiersApi,
     workerApi,
     taskNodeApi,
+    workerTaskApi,
     claimApi,
     bundleApi,
     agentDownloadApi,

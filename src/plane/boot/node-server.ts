@@ -31,8 +31,10 @@ import { openTokenReserve, type EnrollWorkerParts } from '#plane/workers/enroll-
 import { openKeySets } from '#plane/workers/key-sets.ts'
 import { openWorkerIssuers } from '#plane/workers/worker-issuers.ts'
 import { workerRoutes } from '#plane/workers/worker-routes.ts'
+import { workerTaskRoutes } from '#plane/workers/worker-task-routes.ts'
 import { openPollSession } from '#plane/channel/open-poll.ts'
 import { openTasks, type Tasks } from '#plane/tasks/open-tasks.ts'
+import { openQueueLength } from '#plane/tasks/queue-length.ts'
 import { openTaskSweep } from '#plane/tasks/sweep-tasks.ts'
 import { nodeTaskRoutes } from '#plane/tasks/task-routes.ts'
 import { openSteadyTime } from '#plane/core/steady-time.ts'
@@ -115,6 +117,7 @@ export const nodeRoutes = (core: Core, parts: NodeRouteParts): readonly Route[] 
     ...taskVerifierRoutes(core, { taskSigners, recovery, domainName }),
     ...workerRoutes(core, { ...parts.workerParts, ...forWorkers, anonymousBudget, admission, writeLimit }),
     ...nodeTaskRoutes(core, parts.taskPolls),
+    ...workerTaskRoutes(core, { queueLength: openQueueLength(core) }),
     ...claimRoutes(core, limits.anonymousBudget),
     ...bundleRoutes(core.clock, issuer, programs, domainName),
     ...agentDownloadRoutes(agents),
