@@ -3,6 +3,8 @@
 
 import assert from 'node:assert/strict'
 import { randomUUID, X509Certificate } from 'node:crypto'
+import * as fs from 'node:fs'
+import * as path from 'node:path'
 import { test } from 'node:test'
 import { makeCsr } from '#pki/csr.ts'
 import { generateKey } from '#pki/keys.ts'
@@ -15,6 +17,7 @@ import { nodeCall } from '../process/node-call.ts'
 import { enrolledWorker, rawWorker } from '../process/raw-worker.ts'
 import { shared } from '../process/shared-plane.ts'
 import { startPlane, type Plane } from '../process/start-plane.ts'
+import { tempFolder } from '../process/temp-folder.ts'
 import { openTlsConnection } from '../process/tls-connection.ts'
 
 type SetUp = { readonly plane: Plane; readonly east: Cluster; readonly keys: KeyServer }
@@ -278,4 +281,36 @@ test('worker issuers are exported and applied, and the journal has what happened
   assert.equal(status, 200, JSON.stringify(body))
   assert.ok(body.workers.length > 1)
   assert.equal((await plane.api('GET', `/v1/workers/east.${randomUUID()}`)).body.code, 'WORKER_NOT_FOUND')
+})
+
+test('operators look after workers and their issuers from the command line', async (t) => {
+  const { plane, east } = setUp()
+  const south = cluster('ES256', 'https://south.example')
+  const file = path.join(tempFolder(t), 'jwks.json')
+  fs.writeFileSync(file, south.jwks())
+  const run = async (...args: string[]) => {
+    const { code, stdout, stderr } = await plane.muster(...args)
+    return { code, text: stdout + stderr }
+  }
+  const add = ['worker-issuer', 'add', 'south', '--iss', south.iss, '--aud', south.aud, '--sub', south.sub]
+  assert.match((await run(...add)).text, /its keys are either jwks, or jwks_url together with ca/)
+  assert.equal((await run(...add, '--jwks-url', 'https://x/')).code, 2)
+  const added = await run(...add, '--jwks-file', file, '--types', 'service,run', '--vclusters', 'blue')
+  assert.equal(added.code, 0, added.text)
+  assert.match(added.text, /task types +run, service/)
+  assert.match((await run(...add, '--jwks-file', file)).text, /WORKER_ISSUER_EXISTS/)
+  assert.match((await run('worker-issuer', 'set', 'south', '--types', '')).text, /task types +none/)
+  assert.equal((await run('worker-issuer', 'set', 'south')).code, 2)
+  assert.match((await run('worker-issuer', 'list')).text, /south .*system:serviceaccount/)
+  const worker = await enrolledWorker(await plane.target(), south)
+  assert.match((await run('worker', 'list', '--issuer', 'south')).text, new RegExp(`${worker.id()} +current`))
+  assert.match((await run('worker', 'show', worker.id())).text, /certificate +[0-9a-f]+, good until/)
+  const revoked = await run('worker', 'revoke', worker.id(), '--reason', 'drill')
+  assert.deepEqual([revoked.code, /receipt +\w+: effective/.test(revoked.text)], [0, true], revoked.text)
+  assert.equal((await run('worker', 'show', `south.${randomUUID()}`)).code, 3)
+  assert.equal((await run('worker', 'show', 'south')).code, 2)
+  assert.equal((await run('worker-issuer', 'remove', 'south')).code, 0)
+  assert.equal((await run('worker-issuer', 'show', 'south')).code, 3)
+  assert.match((await run('ca', 'show')).text, /workers-issuing/)
+  assert.match((await run('worker-issuer', 'show', 'east')).text, new RegExp(`issuer +${east.iss}`))
 })

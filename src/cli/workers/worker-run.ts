@@ -56,7 +56,7 @@ const say = (cli: Cli, text: string): void => cli.err.write(`muster worker: ${te
 
 const shortestWaitMs = 2000
 const longestWaitMs = 300_000
-/** Before the program has started nobody else notices: a supervisor starts us again. */
+/** Before the program has started a supervisor decides what follows. */
 const firstTries = 6
 
 /** One that is in the first half of its life is good as it is: a container was started again in its pod. */

@@ -33,7 +33,7 @@ export type NodeAuthnParts = {
   readonly holdOff: HoldOff
   /** A caller that is a copy is written down, or fenced, before it is refused. */
   readonly secondHolders: Pick<SecondHolders, 'refuseReplaced'>
-  /** The issuers that sign for workers, and for nobody else. */
+  /** The issuers that sign for workers, and for no node. */
   readonly workers: Pick<WorkersAuthority, 'has' | 'withdrawnIssuers'>
   /** Null: no order that waits for the store keeps this node out. */
   readonly barred: (node: NodeId) => Refusal | null

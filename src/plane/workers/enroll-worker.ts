@@ -54,7 +54,7 @@ export type WorkerCall = {
 
 /**
  * Anonymous until its token is verified. Where failing callers have used up their budget, tokens are looked at within a reserve: what
- * strangers do must not keep a worker with a good token out (ruling 2), and must not be without bound either.
+ * they do must not keep a worker with a good token out (ruling 2), and must not be without bound either.
  */
 export const enrollWorker = async (
   core: FlowCore,
@@ -68,7 +68,7 @@ export const enrollWorker = async (
   if (typeof leave !== 'function') return leave
   try {
     const verified = await verifyToken(core, parts, call.token)
-    // Not a refusal of the caller's, and charged all the same: nobody knows yet whether the token is one.
+    // Not the fault of the caller, and charged all the same: whether the token is one is not known yet.
     if (isRefusal(verified) && verified.code === 'WORKER_KEYS_AWAY') anonymousBudget.charge(call.source)
     return isRefusal(verified) ? verified : await issueWorker(core, parts, call, verified, null)
   } finally {
