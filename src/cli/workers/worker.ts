@@ -36,7 +36,7 @@ export const declareWorker = (worker: Command, cli: Cli): void => {
 
   const run = verb(worker, 'run <command...>', 'Run a program with the certificate of a worker, and keep it fresh', [
     [
-      'muster worker run --plane https://muster.internal:8443 --roots roots.pem --token-file /var/run/secrets/muster/token --folder /run/muster -- provisioner --queue default',
+      'muster worker run --plane https://muster.internal:8443 --roots roots.pem --token-file /var/run/secrets/muster/token --folder /run/muster -- provisioner',
       'its files are in /run/muster/worker: key.pem, cert.pem, roots.pem',
     ],
   ])
