@@ -3,9 +3,12 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { cluster } from '../fakes/service-accounts.ts'
 import { peer, withPeer } from '../peers/peer.ts'
 import { eventually } from '../process/eventually.ts'
+import { nodeCall } from '../process/node-call.ts'
 import { rawNode } from '../process/raw-node.ts'
+import { rawWorker } from '../process/raw-worker.ts'
 import { shared } from '../process/shared-plane.ts'
 import { startThreePlanes, type ThreePlanes } from './three-planes.ts'
 
@@ -82,5 +85,34 @@ test('an authority withdrawn at one plane: channels are cut and certificates ref
       (one: { id: string }) => one.id === successor,
     )
     assert.equal(signing, true)
+  }
+})
+
+test('a worker that enrolled at one plane is taken by all, and revoked at one it is refused by all when the call returns', async (t) => {
+  if (withPeer(t, 'postgres') === null) return
+  const { doors } = planes()
+  const [first, ...others] = doors
+  const east = cluster()
+  const { iss, aud, sub } = east
+  const issuer = { name: 'east', iss, aud, sub, jwks: east.jwks(), types: [], vclusters: [] }
+  const added = await first.plane.api('POST', '/v1/worker-issuers', issuer)
+  assert.equal(added.status, 201, JSON.stringify(added.body))
+  for (const { target, plane } of others) {
+    const worker = rawWorker(target, east)
+    // The plane that leads makes the authority, and the others hear of both.
+    await eventually(
+      'the plane to know the issuer and its authority',
+      async () => (await worker.enroll()).status === 200,
+    )
+    const renewAt = (door: (typeof doors)[number]) =>
+      nodeCall(door.target, worker.identity(), 'POST', `/v1/workers/${worker.id()}/renew`, {
+        token: east.token({ pod: worker.pod }),
+        csr: 'none',
+      })
+    for (const door of doors) assert.equal((await renewAt(door)).body.code, 'CSR_INVALID')
+    const { status, body } = await plane.api('POST', `/v1/workers/${worker.id()}/revoke`, { reason: 'stolen' })
+    assert.equal(status, 200, JSON.stringify(body))
+    assert.equal(body.receipt.replicas.length, doors.length, JSON.stringify(body.receipt))
+    for (const door of doors) assert.equal((await renewAt(door)).body.code, 'WORKER_REVOKED')
   }
 })
