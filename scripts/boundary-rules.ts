@@ -86,7 +86,10 @@ export const mayKnow: Readonly<Record<string, Row>> = {
 
   // What crosses the network, and what operators are shown of the domain.
   'wire/core': { domain: ['continuity', 'core'] },
-  'wire/channel': { domain: ['continuity'], wire: ['core', 'fleet', 'identity', 'network', 'node', 'programs'] },
+  'wire/channel': {
+    domain: ['continuity'],
+    wire: ['core', 'fleet', 'identity', 'network', 'node', 'programs', 'tasks'],
+  },
   'wire/alerts': { domain: ['alerts'], wire: ['core'] },
   'wire/ca': { domain: ['ca', 'core'], wire: ['core'] },
   'wire/continuity': { domain: ['continuity'], wire: ['core'] },
@@ -164,6 +167,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
     wire: ['ca'],
   },
   'plane/http': { domain: ['continuity', 'core'], plane: ['authority', 'store/contract'], wire: ['.', 'core'] },
+  'plane/files': { domain: ['core'], plane: ['http', 'limits'] },
   'plane/webhook': { domain: ['alerts', 'core'], plane: ['core', 'store/contract'] },
   'plane/config': { plane: ['http', 'webhook'], wire: ['core'] },
 
@@ -185,7 +189,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
   },
   'plane/enrollment': {
     domain: ['alerts', 'core', 'enrollment', 'fleet', 'identity', 'network', 'programs'],
-    plane: ['alerts', ...types('authority'), 'core', 'http', 'identity', 'limits', 'network'],
+    plane: ['alerts', ...types('authority'), 'core', 'files', 'http', 'identity', 'limits', 'network'],
     wire: ['core', 'enrollment', 'identity', 'network'],
   },
   'plane/federation': {
@@ -270,7 +274,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
   },
   'plane/tasks': {
     domain: ['core', 'operators', 'tasks', 'workers'],
-    plane: [...types('authority'), 'core', 'http', 'keys', 'sessions', 'store/contract'],
+    plane: [...types('authority'), 'core', 'files', 'http', 'keys', 'sessions', 'store/contract'],
     wire: ['core', 'tasks'],
   },
   'plane/workers': {
@@ -301,8 +305,9 @@ export const mayKnow: Readonly<Record<string, Row>> = {
       'programs',
       'sessions',
       'store/contract',
+      'tasks',
     ],
-    wire: ['channel', 'core', 'network', 'node', 'programs'],
+    wire: ['channel', 'core', 'network', 'node', 'programs', 'tasks'],
   },
   'plane/metrics': {
     domain: ['alerts', 'core'],
@@ -353,6 +358,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
       'cut-off',
       'enrollment',
       'federation',
+      'files',
       'fleet',
       'foundation',
       'http',
@@ -397,13 +403,24 @@ export const mayKnow: Readonly<Record<string, Row>> = {
   // The agent. agent-parts.ts names all of its parts.
   'agent/core': { domain: ['core', 'network', 'recovery'], wire: ['core', 'enrollment'] },
   'agent/core/agent-parts.ts': {
-    agent: types('channel', 'continuity', 'diagnostics', 'fleet', 'link', 'network', 'programs', 'recovery', 'state'),
+    agent: types(
+      'channel',
+      'continuity',
+      'diagnostics',
+      'fleet',
+      'link',
+      'network',
+      'programs',
+      'recovery',
+      'state',
+      'tasks',
+    ),
   },
   'agent/state': { agent: ['core'], domain: ['core'], wire: ['core', 'enrollment', 'identity', 'recovery'] },
   'agent/link': {
     agent: ['core', 'state'],
     domain: ['core', 'recovery'],
-    wire: ['channel', 'core', 'enrollment', 'identity', 'programs', 'recovery'],
+    wire: ['channel', 'core', 'enrollment', 'identity', 'programs', 'recovery', 'tasks'],
   },
   'agent/diagnostics': { agent: ['core', 'state'], domain: ['core', 'node', 'recovery'], wire: ['node'] },
   'agent/continuity': { agent: ['state'], domain: ['continuity'], wire: ['channel', 'core'] },
@@ -425,7 +442,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
     domain: ['core'],
     wire: ['programs'],
   },
-  'agent/tasks': {},
+  'agent/tasks': { agent: ['core', 'diagnostics', 'link', 'state'], wire: ['core', 'tasks'] },
   'agent/recovery': {
     agent: ['core', 'diagnostics', 'enrollment', 'link', 'state'],
     domain: ['core'],
@@ -434,7 +451,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
   'agent/channel': {
     agent: ['core', 'identity', 'link', 'network', 'programs', 'state'],
     domain: ['core'],
-    wire: ['channel', 'core', 'enrollment', 'fleet', 'identity', 'network', 'node', 'programs'],
+    wire: ['channel', 'core', 'enrollment', 'fleet', 'identity', 'network', 'node', 'programs', 'tasks'],
   },
   agent: {
     agent: [
@@ -445,12 +462,14 @@ export const mayKnow: Readonly<Record<string, Row>> = {
       'enrollment',
       'fleet',
       'helper',
+      'helper/tasks',
       'identity',
       'link',
       'network',
       'programs',
       'recovery',
       'state',
+      'tasks',
     ],
   },
 

@@ -4,6 +4,8 @@
 import * as path from 'node:path'
 import type { AgentCore } from '#agent/core/agent-parts.ts'
 import type { AgentConfig } from '#agent/core/config.ts'
+import { openHostTasks } from './host-tasks.ts'
+import type { TaskHelper } from '#agent/tasks/helped-tasks.ts'
 import type { AgentRecord } from '#agent/diagnostics/record.ts'
 import { defaultAgentToml } from '#agent/helper/agent-toml.ts'
 import { noHelp, type Helped as HelperRuns } from '#agent/fleet/helped-runner.ts'
@@ -24,6 +26,8 @@ export type HostPublisher = Publisher & {
   readonly ready: Promise<void>
   /** What the helper runs for the agent, as it allows it now. */
   runs(): Promise<HelperRuns>
+  /** Tasks through the helper. */
+  readonly tasks: TaskHelper
   close(): void
 }
 
@@ -42,6 +46,7 @@ export const openHostPublisher = (
   const socket = config.helperSocket ?? defaultSocket
   const client = openHelperClient(timers, socket, faultOfSocket)
   const helper = helpedPublisher(client)
+  const tasks = openHostTasks(client)
   const ending = new AbortController()
   const agentToml = path.resolve(config.agentToml ?? defaultAgentToml)
   const reloadHere = ownReload(agentToml, trust, ending.signal)
@@ -70,6 +75,7 @@ export const openHostPublisher = (
     }
     doubted = ''
     allows = features.kind === 'there' ? features.allows : null
+    tasks.allowed(allows === null ? null : allows.verbs)
     hasAnswered ||= features.kind === 'there'
     if (features.kind === 'none') whyAway = features.why
     const facts = { there: features.kind === 'there', lacks: [...features.lacks] }
@@ -101,6 +107,7 @@ export const openHostPublisher = (
   return {
     ready,
     runs,
+    tasks,
     placeOf: (output) => {
       const fault = isAway() ? whyAway : (allows?.fault ?? null)
       if (output.files.directory !== null && fault !== null) return { by: 'nobody', why: fault }

@@ -39,6 +39,8 @@ import { isInvitedAnew, noWayIn, waysIn } from '#agent/identity/ways-in.ts'
 import { openProgramKeeper } from '#agent/programs/program-keeper.ts'
 import type { NodeOfPrograms } from '#agent/programs/publisher.ts'
 import { openHostPublisher } from './host-publisher.ts'
+import { openRecoveryRotation } from '#agent/state/recovery-rotation.ts'
+import { openTaskLink } from '#agent/tasks/task-link.ts'
 import { openWireguard } from '#agent/network/wireguard-network.ts'
 
 export type { AgentHost } from '#agent/core/agent-parts.ts'
@@ -103,6 +105,7 @@ const live = async (
   }
   const ofPrograms = { config, keysOnDisk: keysGoToDisk, nodeNow, lastConfig, record, storage }
   const programs = openProgramKeeper(core, ofPrograms, publisher)
+  const rotation = openRecoveryRotation()
   const outbox = openOutbox(instance, (count, reason) =>
     record.count({ kind: 'dropped', source: 'reports', reason, count }),
   )
@@ -130,6 +133,8 @@ const live = async (
     wireguard,
     overlay,
     programs,
+    tasks: openTaskLink(publisher.tasks, rotation),
+    rotation,
   }
   // Before the first call: the services of a node do not depend on a reachable plane.
   overlay.start()

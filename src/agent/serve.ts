@@ -29,6 +29,7 @@ export const serve = async (agent: AgentParts, providers: readonly IdentityProvi
     untilStopped(keepReporting(session, identityNow)),
     untilStopped(keepRehearsed(session, identityNow)),
     untilStopped(agent.programs.keep(session, identityNow)),
+    untilStopped(agent.tasks.keep(session, identityNow)),
     untilStopped(keepLooking(session, identityNow, providers)),
   ]
   try {

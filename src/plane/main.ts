@@ -138,7 +138,7 @@ const openPlane = async (config: PlaneConfig, laid: LaidFoundation) => {
     workers,
     settings,
     custody,
-    agentFolders: config.agentFolders,
+    handedOut: config.handedOut,
     urls,
     lived,
     correlation,

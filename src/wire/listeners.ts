@@ -29,6 +29,7 @@ import { programsApi } from '#wire/programs/programs-api.ts'
 import { recoveryApi } from '#wire/recovery/recovery-api.ts'
 import { receiptApi } from '#wire/revocation/receipt-api.ts'
 import { planeNamesApi } from '#wire/settings/names-api.ts'
+import { taskFileApi } from '#wire/tasks/task-file-api.ts'
 import { settingsApi } from '#wire/settings/settings-api.ts'
 import { signerApi } from '#wire/tasks/signer-api.ts'
 import { taskVerifiersApi } from '#wire/tasks/task-verifiers-api.ts'
@@ -71,6 +72,7 @@ export const nodeListener: DescribedListener = {
     claimApi,
     bundleApi,
     agentDownloadApi,
+    taskFileApi,
   ),
 }
 

@@ -99,7 +99,10 @@ export const setUpReplicas = async (t: TestContext, count: number, nodes: readon
     }
     const server = openChannelServer(
       { ...core, store: slowStore },
-      { channel: parts, denyList, sightings: { shown: async () => {} }, urls: () => ({ marked: true }) },
+      {
+        ...{ channel: parts, denyList, sightings: { shown: async () => {} }, urls: () => ({ marked: true }) },
+        tasks: { reported: () => {} },
+      },
     )
     atEnd(() => parts.sessions.close('DONE', 'the test is over'))
     const dial = (node: string, process: string | null): TestChannel =>

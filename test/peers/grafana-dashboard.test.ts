@@ -96,9 +96,10 @@ test('every metric that the dashboard and the rules name is shown by a plane or 
       figures: noFigures,
       mounts: [{ mount: '/', availableBytes: 1 }],
       outputs: [output],
+      tasks: [],
     }),
   )
-  assert.equal(ofAgent.size, 13)
+  assert.equal(ofAgent.size, 15)
   const variables = dashboard.templating.list.map(({ definition = '' }) => definition)
   const named = namesIn([...expressions.map(({ expr }) => expr), ...variables, rules].join('\n'))
   assert.deepEqual(

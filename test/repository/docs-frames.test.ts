@@ -15,6 +15,8 @@ const fromPlane: Readonly<Record<PlaneFrame['type'], true>> = {
   sighting: true,
   peers: true,
   program_lists: true,
+  task: true,
+  task_verifiers: true,
   unknown_type: true,
 }
 

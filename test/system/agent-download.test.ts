@@ -8,7 +8,7 @@ import { after, describe, test } from 'node:test'
 import { promisify } from 'node:util'
 import { execFile } from 'node:child_process'
 import { gunzipSync } from 'node:zlib'
-import { downloadLimits } from '#plane/enrollment/agent-downloads.ts'
+import { agentDownload, downloadLimits } from '#plane/files/downloads.ts'
 import { activeNode } from '../process/active-node.ts'
 import { cleanup } from '../process/cleanup.ts'
 import { eventually } from '../process/eventually.ts'
@@ -209,7 +209,7 @@ for (const threads of [onMainThread, onAnotherThread])
     test('a caller may fetch it so often with one token, and a look at it is not counted', async () => {
       const token = await secretFor('dl-often')
       for (let at = 0; at < 3; at++) await fetched(agent.digest, { token, method: 'HEAD' })
-      for (let at = 0; at < downloadLimits.perCaller; at++)
+      for (let at = 0; at < agentDownload.perCaller; at++)
         assert.equal((await fetched(agent.digest, { token, headers: { range: 'bytes=0-0' } })).status, 206)
       const spent = await fetched(agent.digest, { token })
       assert.deepEqual([spent.status, codeOf(spent), spent.headers['retry-after']], [429, 'DOWNLOADS_SPENT', undefined])

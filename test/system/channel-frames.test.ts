@@ -24,7 +24,7 @@ test('both sides begin with a hello, and what the agent says of itself is in the
   const said = channel.frames[0]
   const offered = [
     ...['sighting', 'earlier_sightings', 'peers', 'report_connection'],
-    ...['overlay', 'overlay_details', 'outputs', 'marked'],
+    ...['overlay', 'overlay_details', 'outputs', 'tasks', 'marked'],
   ]
   assert.deepEqual([said.type, said.stream, said.seq, said.body.capabilities], ['hello', 0, 1, offered])
   assert.ok(Math.abs(Date.parse(said.body.server_time) - Date.now()) < 60_000)
@@ -72,6 +72,7 @@ const wrong: Readonly<Record<string, (channel: RawChannel) => unknown>> = {
   'a stream nobody opened': (channel) => channel.sendText(frameText(2, 'applied', applied, 5)),
   'a second hello': (channel) =>
     channel.send('hello', { agent_version: 'raw', capabilities: [], config_revision: 0, trust_revision: 0 }),
+  'a task id that is none': (channel) => channel.send('tasks_state', { verifiers: 1, held: ['any'] }),
   'a binary frame': (channel) => channel.sendBinary(Buffer.alloc(16)),
 }
 

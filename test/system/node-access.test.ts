@@ -35,6 +35,7 @@ test('only enrollment of nodes and workers, the challenge before it, the bundle,
       'POST /v1/claims anyone',
       'GET /v1/bundle anyone',
       'GET /v1/agent/:digest machine',
+      'GET /v1/nodes/:id/task-files/:digest node-itself',
     ],
   )
 })

@@ -10,7 +10,17 @@ import type { Applied, ChannelUser, Revisions } from './channel.ts'
 
 export type ApplyingAgent = Pick<
   AgentParts,
-  'keeper' | 'marks' | 'lastConfig' | 'record' | 'log' | 'outbox' | 'sightings' | 'wireguard' | 'overlay' | 'programs'
+  | 'keeper'
+  | 'marks'
+  | 'lastConfig'
+  | 'record'
+  | 'log'
+  | 'outbox'
+  | 'sightings'
+  | 'wireguard'
+  | 'overlay'
+  | 'programs'
+  | 'tasks'
 >
 
 export const channelUser = (agent: ApplyingAgent): ChannelUser => {
@@ -48,6 +58,9 @@ export const channelUser = (agent: ApplyingAgent): ChannelUser => {
     peersHave: () => agent.wireguard.have(),
     peers: (peers, answer) => agent.wireguard.receive(peers, answer),
     programLists: (lists) => agent.programs.announced(lists),
+    takesTasks: () => agent.tasks.takes(),
+    task: ({ task }) => agent.tasks.received(task),
+    taskVerifiers: ({ number }) => agent.tasks.announced(number),
     unknown: (type) => {
       // An older plane has taken the place of the one that understood them: they wait for the next channel.
       if (type === 'report') outbox.use(null)

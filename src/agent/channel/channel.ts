@@ -31,6 +31,12 @@ import {
 import { peersCapability, type PlanePeers } from '#wire/network/peers.ts'
 import { connectionCapability, type ReportBody } from '#wire/node/report.ts'
 import { outputsCapability, type OutputsStateBody, type PlaneProgramLists } from '#wire/programs/programs-api.ts'
+import {
+  tasksCapability,
+  type PlaneTask,
+  type PlaneTaskVerifiers,
+  type TasksStateBody,
+} from '#wire/tasks/task-frames.ts'
 import { musterVersion as agentVersion } from '#platform/this-process.ts'
 import { connectPlane } from '#agent/link/connect-plane.ts'
 import { evidenceHeaders } from '#agent/link/evidence.ts'
@@ -63,6 +69,10 @@ export type ChannelUser = {
   peers(peers: PlanePeers, answer: PeersSender): void
   /** There are newer revocation lists for programs. */
   programLists(lists: PlaneProgramLists): void
+  /** The helper of this host takes tasks. */
+  takesTasks(): boolean
+  task(task: PlaneTask): void
+  taskVerifiers(verifiers: PlaneTaskVerifiers): void
   /** The plane does not have frames of this type. */
   unknown(type: string): void
   /** A frame that could not be used; it is skipped. */
@@ -89,6 +99,8 @@ export type Channel = {
   takesOutputs(): boolean
   /** Only sent to a plane that takes it. */
   outputsState(body: OutputsStateBody): void
+  /** Only sent to a plane that has tasks. */
+  tasksState(body: TasksStateBody): void
   /** Sends a close frame; the channel is cut if the plane does not answer it. */
   close(): void
 }
@@ -100,8 +112,9 @@ const healthCheck = 'health'
 /** The plane reads slowly or not at all: nothing we send is worth keeping then. */
 const mostWaitingBytes = 1 << 20
 
-const offered = ({ config }: CallingAgent): string[] => [
+const offered = ({ config }: CallingAgent, user: ChannelUser): string[] => [
   outputsCapability,
+  ...(user.takesTasks() ? [tasksCapability] : []),
   ...(config.wireguard === null ? [] : [peersCapability]),
   ...[termsCapability, checksCapability],
 ]
@@ -119,6 +132,7 @@ export const openChannel = (agent: CallingAgent, identity: Identity, url: string
   let takesConnection = false
   let takesDetails = false
   let takesOutputs = false
+  let hasTasks = false
   let isHealthy = false
   let isClosing = false
   let closing: PlaneClosing | null = null
@@ -180,7 +194,7 @@ export const openChannel = (agent: CallingAgent, identity: Identity, url: string
       {
         opened: () => {
           receivedAtMs = agent.clock.monotonicMs()
-          send('hello', { agent_version: agentVersion, capabilities: offered(agent), ...user.revisions() })
+          send('hello', { agent_version: agentVersion, capabilities: offered(agent, user), ...user.revisions() })
         },
         received: () => {
           receivedAtMs = agent.clock.monotonicMs()
@@ -235,6 +249,7 @@ export const openChannel = (agent: CallingAgent, identity: Identity, url: string
     takesConnection = said.capabilities.includes(connectionCapability)
     takesDetails = said.capabilities.includes(overlayDetailsCapability)
     takesOutputs = said.capabilities.includes(outputsCapability)
+    hasTasks = said.capabilities.includes(tasksCapability)
     if (said.capabilities.includes(sightingCapability)) {
       const earlier = said.capabilities.includes(earlierSightingsCapability) ? user.earlierSightings() : []
       send('sighting', { statement: user.sighting(), ...(earlier.length > 0 && { earlier: [...earlier] }) })
@@ -272,6 +287,10 @@ export const openChannel = (agent: CallingAgent, identity: Identity, url: string
         return user.peers(frame.body, peersSender)
       case 'program_lists':
         return user.programLists(frame.body)
+      case 'task':
+        return user.task(frame.body)
+      case 'task_verifiers':
+        return user.taskVerifiers(frame.body)
       case 'closing':
         closing = frame.body
         return
@@ -303,6 +322,7 @@ export const openChannel = (agent: CallingAgent, identity: Identity, url: string
     },
     takesOutputs: () => takesOutputs,
     outputsState: (body) => void (takesOutputs && send('outputs_state', body)),
+    tasksState: (body) => void (hasTasks && send('tasks_state', body)),
     close: () => {
       if (isClosing) return
       isClosing = true

@@ -24,7 +24,7 @@ const lookEveryMs = 1_000
 
 /** Ends only when the agent is stopped or the plane no longer accepts the identity. */
 export const keepChannel = async (agent: ConnectedAgent, identityNow: () => Identity): Promise<RunEnd> => {
-  const { keeper, outbox, overlay, programs, record, log, clock, timers } = agent
+  const { keeper, outbox, overlay, programs, tasks, record, log, clock, timers } = agent
   const user = channelUser(agent)
   const over = new AbortController()
   const done = Promise.withResolvers<RunEnd>()
@@ -88,6 +88,7 @@ export const keepChannel = async (agent: ConnectedAgent, identityNow: () => Iden
     outbox.use(null)
     overlay.use(null)
     programs.use(null)
+    tasks.use(null)
     record.channel(false, null)
   }
 
@@ -97,6 +98,7 @@ export const keepChannel = async (agent: ConnectedAgent, identityNow: () => Iden
     outbox.use((body) => to.channel.report(body))
     overlay.use(to.channel)
     programs.use(to.channel)
+    tasks.use(to.channel)
     recordOpen(id)
     log.info({ url: to.url, serial: to.identity.current.serial }, 'channel open')
     markProven(agent, to.identity.current.serial)

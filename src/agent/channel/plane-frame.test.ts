@@ -32,8 +32,8 @@ test('fields of a newer plane are let through', () => {
 })
 
 test('a frame type of a newer plane is distinguished from a broken frame', () => {
-  assert.deepEqual(readPlaneFrame(text('task', { id: 1 })), { kind: 'unknown', seq: 1, type: 'task' })
-  assert.equal(readPlaneFrame('{"type":"task"}').kind, 'malformed')
+  assert.deepEqual(readPlaneFrame(text('dance', { id: 1 })), { kind: 'unknown', seq: 1, type: 'dance' })
+  assert.equal(readPlaneFrame('{"type":"dance"}').kind, 'malformed')
 })
 
 test('a configuration the agent could not live with is refused', () => {
@@ -52,4 +52,11 @@ test('roots that are no certificates, or none at all, are refused', () => {
   for (const roots of [[], ['x'], ['-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n']]) {
     assert.equal(readPlaneFrame(text('trust', { revision: 2, roots })).kind, 'malformed')
   }
+})
+
+test('a task is taken as it is, as long as it is no longer than any can be', () => {
+  const read = readPlaneFrame(text('task', { task: 'task1.e30.c2ln' }))
+  assert.ok(read.kind === 'frame' && read.frame.type === 'task' && read.frame.body.task === 'task1.e30.c2ln')
+  assert.equal(readPlaneFrame(text('task', { task: 'a'.repeat(32_769) })).kind, 'malformed')
+  assert.equal(readPlaneFrame(text('task_verifiers', { number: -1 })).kind, 'malformed')
 })

@@ -8,6 +8,7 @@ import { ConfigOverlay } from '#wire/fleet/overlay.ts'
 import { Peer, PeerRevision, WireguardConfig, WireguardKeyText } from '#wire/network/peers.ts'
 import { ConfigOutput, mostOutputs } from '#wire/programs/programs-api.ts'
 import { longestSighting } from '#wire/core/statement.ts'
+import { longestTaskEnvelope } from '#wire/core/task-statements.ts'
 import { faultOfEndpoints, faultOfProfile, faultOfRoots } from '#agent/state/certificate-answer.ts'
 import { faultOfPeers, faultOfWireguard } from '#agent/network/peer-fault.ts'
 import { faultOfOutputs } from '#agent/programs/wanted-outputs.ts'
@@ -65,6 +66,9 @@ const ProgramListsBody = Type.Object({
     maxItems: 64,
   }),
 })
+// The helper verifies it.
+const TaskBody = Type.Object({ task: Type.String({ minLength: 1, maxLength: longestTaskEnvelope }) })
+const TaskVerifiersBody = Type.Object({ number: revision })
 const UnknownTypeBody = Type.Object({ type: Type.String({ maxLength: 64 }) })
 
 export type ReadFrame =
@@ -132,6 +136,20 @@ export const readPlaneFrame = (text: string): ReadFrame => {
         ProgramListsBody,
         () => null,
         (body) => ({ type: 'program_lists', body }),
+      )
+    case 'task':
+      return framed(
+        value,
+        TaskBody,
+        () => null,
+        (body) => ({ type: 'task', body }),
+      )
+    case 'task_verifiers':
+      return framed(
+        value,
+        TaskVerifiersBody,
+        () => null,
+        (body) => ({ type: 'task_verifiers', body }),
       )
     case 'unknown_type':
       return framed(

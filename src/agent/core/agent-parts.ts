@@ -18,7 +18,9 @@ import type { Episode } from '#agent/recovery/episode.ts'
 import type { RepairBundles } from '#agent/recovery/repair-file.ts'
 import type { Outbox } from '#agent/diagnostics/outbox.ts'
 import type { AgentRecord } from '#agent/diagnostics/record.ts'
+import type { RecoveryRotation } from '#agent/state/recovery-rotation.ts'
 import type { AgentStorage } from '#agent/state/storage.ts'
+import type { TaskLink } from '#agent/tasks/task-link.ts'
 import type { WireguardNetwork } from '#agent/network/wireguard-network.ts'
 
 /** What the process gives an agent. */
@@ -97,6 +99,10 @@ export type AgentParts = Omit<AgentHost, 'clock' | 'log'> & {
   readonly overlay: OverlayKeeper
   /** The leaves of the programs on this node. */
   readonly programs: ProgramKeeper
+  /** The tasks of this node. */
+  readonly tasks: TaskLink
+  /** Whether a task has asked for a new recovery key. */
+  readonly rotation: RecoveryRotation
 }
 
 /** The same agent, stopped earlier: such as one that lasts no longer than a session or a single attempt. */

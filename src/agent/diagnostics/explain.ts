@@ -75,7 +75,7 @@ const identityIn = (stateFolder: string): ExplainFacts['identity'] => {
   }
 }
 
-const factsOf = (identity: Identity): IdentityFacts => ({
+export const factsOf = (identity: Identity): IdentityFacts => ({
   node_id: identity.nodeId,
   domain: identity.domain,
   epoch: identity.epoch,
@@ -178,7 +178,12 @@ const nextOf = (status: StatusFile, nowMs: number, comeback: Comeback | null): s
   const renewals = (status.outputs ?? []).flatMap(({ name, renew_at }) =>
     renew_at === null ? [] : [`The leaf of output ${name} is renewed ${fromNow(renew_at, nowMs)}.`],
   )
-  return [...tries, ...certificateNext(status, nowMs, comeback), ...renewals]
+  const tasks = (status.tasks ?? []).map(({ id, type, state }) =>
+    state === 'ended'
+      ? `The result of task ${id} (${type}) is sent to the plane until it has it.`
+      : `Task ${id} (${type}) is carried out.`,
+  )
+  return [...tries, ...certificateNext(status, nowMs, comeback), ...renewals, ...tasks]
 }
 
 const certificateNext = (status: StatusFile, nowMs: number, comeback: Comeback | null): string[] => {

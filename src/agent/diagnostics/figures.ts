@@ -7,6 +7,9 @@ import type { Trouble } from '#agent/core/trouble.ts'
 export type FailureSeen = { readonly atMs: number; readonly trouble: Trouble }
 export type ByClass = Partial<Record<FailureClass, number>>
 
+/** `begun`: by the helper. The others: the plane has that result. */
+export type TaskEvent = 'begun' | 'completed' | 'failed' | 'unknown' | 'refused'
+
 export type RehearsalSeen = {
   readonly atMs: number
   readonly outcome: 'passed' | 'failed'
@@ -35,6 +38,7 @@ export type Figures = {
   }
   readonly rehearsal: RehearsalSeen | null
   readonly driftTotal: number
+  readonly tasks: Readonly<Record<TaskEvent, number>>
   readonly diagnosticWriteFailures: Readonly<Record<string, number>>
   readonly dropped: readonly { readonly source: string; readonly reason: string; readonly count: number }[]
 }
@@ -47,6 +51,7 @@ export const noFigures: Figures = {
   recovery: { attempts: {}, successes: 0, failures: {}, lastAttemptMs: null, lastFailure: null },
   rehearsal: null,
   driftTotal: 0,
+  tasks: { begun: 0, completed: 0, failed: 0, unknown: 0, refused: 0 },
   diagnosticWriteFailures: {},
   dropped: [],
 }
@@ -63,6 +68,7 @@ export type Counted =
   | ({ readonly kind: 'rehearsed' } & Omit<RehearsalSeen, 'atMs'>)
   /** The endpoint set in use turned out to differ from where the plane was reached. */
   | { readonly kind: 'drifted' }
+  | { readonly kind: 'task'; readonly event: TaskEvent }
   | { readonly kind: 'diagnostic-write-failed'; readonly errno: string }
   | { readonly kind: 'dropped'; readonly source: string; readonly reason: string; readonly count: number }
 
@@ -96,6 +102,8 @@ export const counted = (figures: Figures, what: Counted, nowMs: number): Figures
     }
     case 'drifted':
       return { ...figures, driftTotal: figures.driftTotal + 1 }
+    case 'task':
+      return { ...figures, tasks: { ...figures.tasks, [what.event]: figures.tasks[what.event] + 1 } }
     case 'diagnostic-write-failed': {
       const { diagnosticWriteFailures: counts } = figures
       if (!(what.errno in counts) && Object.keys(counts).length >= mostKinds) return figures

@@ -12,6 +12,7 @@ const facts = (change: Partial<MetricFacts> = {}): MetricFacts => ({
   figures: noFigures,
   mounts: [{ mount: '/', availableBytes: 1024 }],
   outputs: [],
+  tasks: [],
   ...change,
 })
 
@@ -21,7 +22,7 @@ const value = (text: string, series: string): string | null =>
     .find((line) => line.startsWith(`${metricPrefix}${series} `))
     ?.split(' ')[1] ?? null
 
-test('the eleven metrics of 003 and those of programs are there from the start, under the prefix of Muster', () => {
+test('the eleven metrics of 003 and those of programs and tasks are there from the start, under the prefix of Muster', () => {
   const names = [...metricsText(facts()).matchAll(/^# TYPE (\S+) (\S+)$/gm)].map(([, name, type]) => `${name} ${type}`)
   assert.deepEqual(names, [
     'muster_node_agent_cert_expiry_seconds gauge',
@@ -37,6 +38,8 @@ test('the eleven metrics of 003 and those of programs are there from the start, 
     'muster_node_agent_observability_dropped_records_total counter',
     'muster_node_agent_program_cert_expiry_seconds gauge',
     'muster_node_agent_program_output_in_place gauge',
+    'muster_node_agent_tasks gauge',
+    'muster_node_agent_task_events_total counter',
   ])
 })
 
@@ -51,6 +54,7 @@ test('what the agent counts is what the metrics say', () => {
     { kind: 'recovered' },
     { kind: 'exchanged' },
     { kind: 'drifted' },
+    { kind: 'task', event: 'unknown' },
     { kind: 'diagnostic-write-failed', errno: 'EROFS' },
     { kind: 'dropped', source: 'log', reason: 'disk_pressure', count: 3 },
   ]
@@ -58,6 +62,8 @@ test('what the agent counts is what the metrics say', () => {
   const text = metricsText(facts({ figures }))
   assert.equal(value(text, 'cert_expiry_seconds'), '3600')
   assert.equal(value(text, 'cert_renewal_attempts_total'), '2')
+  assert.equal(value(text, 'task_events_total{event="unknown"}'), '1')
+  assert.equal(value(text, 'tasks{state="running"}'), '0')
   assert.equal(value(text, 'cert_renewal_failures_total{reason="disk_full"}'), '1')
   assert.equal(value(text, 'cert_renewal_failures_total{reason="clock_skew"}'), '0')
   assert.equal(value(text, 'recovery_enrollment_attempts_total{reason="cert_expired"}'), '1')

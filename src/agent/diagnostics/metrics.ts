@@ -1,4 +1,4 @@
-// The eleven figures of 003 and those of programs, as Prometheus reads them, at GET /metrics for this machine. Written by hand: a library would be
+// The eleven figures of 003 and those of programs and tasks, as Prometheus reads them, at GET /metrics for this machine. Written by hand: a library would be
 // a third of the agent's memory.
 
 import { boundServer } from '#platform/bounded-server.ts'
@@ -26,6 +26,7 @@ export type MetricFacts = {
   readonly figures: Figures
   readonly mounts: readonly { readonly mount: string; readonly availableBytes: number }[]
   readonly outputs: NonNullable<StatusFile['outputs']>
+  readonly tasks: NonNullable<StatusFile['tasks']>
 }
 
 /** What the metrics need of an agent. */
@@ -42,6 +43,7 @@ const metricFacts = ({ clock, keeper, record, storage }: Measured): MetricFacts 
   figures: record.now().figures,
   mounts: storage.mounts(),
   outputs: record.now().status.outputs ?? [],
+  tasks: record.now().status.tasks ?? [],
 })
 
 export const metricPrefix = 'muster_node_agent_'
@@ -161,6 +163,24 @@ export const agentMetrics: readonly Metric[] = [
     help: 'Whether the newest leaf and lists of a program are in place and were read by it, by output.',
     samples: ({ outputs }) =>
       outputs.map(({ name: output, serial, failure }) => [{ output }, serial !== null && failure === null ? 1 : 0]),
+  },
+  {
+    name: 'tasks',
+    type: 'gauge',
+    labels: ['state'],
+    help: 'Tasks under way here, by state; ended: their results are on their way to the plane.',
+    samples: ({ tasks }) =>
+      (['received', 'running', 'ended'] as const).map((state) => [
+        { state },
+        tasks.filter((task) => task.state === state).length,
+      ]),
+  },
+  {
+    name: 'task_events_total',
+    type: 'counter',
+    labels: ['event'],
+    help: 'Tasks that were begun, and results that the plane has, by how they ended.',
+    samples: ({ figures }) => Object.entries(figures.tasks).map(([event, count]) => [{ event }, count]),
   },
 ]
 

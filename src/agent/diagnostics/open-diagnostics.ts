@@ -50,7 +50,7 @@ export const openDiagnostics = (
 }
 
 /** What fails beside another of its kind has a line of its own: outputs, services, what they failed with. */
-const subjects = ['what', 'output', 'service', 'check', 'failure'] as const
+const subjects = ['what', 'output', 'service', 'check', 'failure', 'task'] as const
 
 const eventsIn = (stateFolder: string): readonly RecordedEvent[] => {
   try {

@@ -98,7 +98,7 @@ const writesLater = (clock: Clock, timers: Timers, run: () => void): LaterWrite 
 }
 
 /** Pure: the status file. */
-const statusIn = ({ status, figures }: Recorded, writtenAt: string): StatusFile => ({
+export const statusIn = ({ status, figures }: Recorded, writtenAt: string): StatusFile => ({
   ...status,
   written_at: writtenAt,
   plane: {

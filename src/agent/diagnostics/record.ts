@@ -41,6 +41,7 @@ export type AgentRecord = {
         | 'wireguard'
         | 'outputs'
         | 'helper'
+        | 'tasks'
       >
     >,
   ): void

@@ -5,6 +5,7 @@ import { Value } from 'typebox/value'
 import { failureClasses } from '#domain/recovery/failure-class.ts'
 import { rehearsalSteps } from '#domain/core/node.ts'
 import { channelFrameLimit } from '#wire/channel/channel.ts'
+import { noFigures } from './figures.ts'
 import { ReportBody } from '#wire/node/report.ts'
 import type { Identity } from '#agent/state/credentials.ts'
 import { withEvent, type RecordedEvent } from './events.ts'
@@ -45,6 +46,7 @@ const signs = fc.record({
     }),
   ),
   driftTotal: number,
+  tasks: fc.constant(noFigures.tasks),
   diagnosticWriteFailures: fc.dictionary(fc.oneof(text, fc.constantFrom('ENOSPC', 'EROFS')), number),
   dropped: fc.array(fc.record({ source: text, reason: text, count: number }), { maxLength: 40 }),
 })

@@ -100,6 +100,10 @@ export const StatusFile = Type.Object({
   ),
   /** The helper of this host, and what the node cannot do without it, or without more in agent.toml. */
   helper: Type.Optional(Type.Object({ there: Type.Boolean(), lacks: Type.Array(text) })),
+  /** What of tasks is under way here. Left out where there never was any. */
+  tasks: Type.Optional(
+    Type.Array(Type.Object({ id: text, type: text, state: Type.Enum(['received', 'running', 'ended']), since: text })),
+  ),
   /** The programs of this node that have a leaf. Left out where there are none. */
   outputs: Type.Optional(
     Type.Array(

@@ -58,6 +58,7 @@ export const explain = (
       ...trust(status),
       ...network(status, running),
       ...outputs(status, nowMs),
+      ...tasks(status, running, nowMs),
       ...(running ? helper(status) : []),
       ...status.troubles.flatMap((what) => [
         `${what.code} (${what.place}, ${ago(what.since, nowMs)}, ${times(what.attempts)}): ${what.text}`,
@@ -207,6 +208,17 @@ const helper = ({ helper: state }: StatusFile): string[] => {
   const why = state.there ? 'Its helper is not allowed everything' : 'There is no helper on this host'
   return [`${why}; it has no ${state.lacks.join(', no ')}.`]
 }
+
+const taskWords = {
+  received: 'is to be begun',
+  running: 'runs',
+  ended: 'has ended, and its result is on its way',
+} as const
+
+const tasks = ({ tasks: all = [] }: StatusFile, running: boolean, nowMs: number): string[] =>
+  running
+    ? all.map(({ id, type, state, since }) => `Task ${id} (${type}) ${taskWords[state]}, ${lasting(since, nowMs)}.`)
+    : []
 
 const untilWords = (time: string, nowMs: number): string => {
   const ms = (parseIsoTime(time) ?? nowMs) - nowMs

@@ -12,6 +12,7 @@ import { reasonToRecover } from '#agent/recovery/way-back.ts'
 import { openClockCheck } from './clock-check.ts'
 import type { Identity } from '#agent/state/credentials.ts'
 import { trustOf } from '#agent/state/trust.ts'
+import { mayReplace } from './late-registration.ts'
 import { renewWithin, type RenewingAgent } from './renew.ts'
 import {
   jitterOf,
@@ -59,7 +60,8 @@ export const keepRenewed = async (
     }
     const again = againAtMs !== null && clock.monotonicMs() >= againAtMs
     if (again) againAtMs = null
-    const nudged = nudge.count() !== nudges || again
+    const rotates = rotationDue(agent, identity)
+    const nudged = nudge.count() !== nudges || again || rotates
     nudges = nudge.count()
     // Another source renews its own.
     if (identity.source !== 'plane' || (!nudged && !renewalIsDue(nowMs, dueAtMs(identity), lastTry))) continue
@@ -69,6 +71,9 @@ export const keepRenewed = async (
     if (unsettled === null && !nudged && !renewalIsDue(clock.nowMs(), dueAtMs(identity), lastTry)) continue
     const patienceMs = Math.max(leastPatienceMs, remainingMs / 4)
     const outcome = unsettled ?? (await renewWithin(agent, identity, patienceMs))
+    // A request from before the key was asked for goes first.
+    if (rotates && (outcome.kind !== 'renewed' || outcome.broughtKey))
+      agent.rotation.tried(outcome.kind === 'renewed' ? notTaken : rotationFailure(outcome))
     if (outcome.kind === 'renewed') {
       againAtMs = outcome.lacksRecovery
         ? clock.monotonicMs() + registerAfterMs(identityNow(), agent.random.unit())
@@ -97,6 +102,20 @@ export const keepRenewed = async (
   }
   return { kind: 'stopped' }
 }
+
+/** A task has asked for a new recovery key. Where this plane or this identity cannot have one, it is said at once. */
+const rotationDue = ({ rotation }: RenewedAgent, identity: Identity): boolean => {
+  if (rotation.wanted() === null) return false
+  if (identity.source === 'plane' && identity.recovery?.credential.kind === 'key' && mayReplace(identity)) return true
+  rotation.tried('The plane replaces no recovery key of this node')
+  return false
+}
+
+const notTaken = 'The certificate was renewed, and the plane has not taken the new recovery key'
+
+/** The request is kept: the renewal that repeats it may still register the key. */
+const rotationFailure = (failure: PlaneFailure): string =>
+  failure.kind === 'stopped' ? 'The agent was stopped' : `The renewal failed: ${failure.trouble.text}`
 
 /** However little is left, a try gets the time of a handshake across the world. */
 const leastPatienceMs = 3_000

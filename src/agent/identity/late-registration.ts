@@ -1,10 +1,10 @@
 // A machine with nothing to recover with registers it with its next renewal: its agent or its plane knew no recovery when
-// it enrolled, or the plane has dropped what a copy held too.
+// it enrolled, or the plane has dropped what a copy held too. One that has a recovery key replaces it so, where a task asks for that.
 
-import type { RecoveryRegistration } from '#wire/identity/identity-api.ts'
+import type { RecoveryRegistration, RenewResponse } from '#wire/identity/identity-api.ts'
 import type { AgentParts } from '#agent/core/agent-parts.ts'
 import { askChallenge, type AnonymousAgent } from '#agent/link/anonymous-call.ts'
-import { registrationOf } from '#agent/link/prove.ts'
+import { recoveryKeyId, registrationOf, replacementOf } from '#agent/link/prove.ts'
 import { runtimeTarget } from '#agent/recovery/way-back.ts'
 import type { AgentRecovery, Identity, KeyRequest } from '#agent/state/credentials.ts'
 
@@ -24,21 +24,31 @@ export const lateRegistration = async (
   identity: Identity,
   { recoveryKey, csrPem }: KeyRequest,
 ): Promise<RecoveryRegistration | null> => {
-  if (!lacksRecovery(agent, identity)) return null
-  if (agent.config.recovery === 'bearer') return { kind: 'bearer' }
+  const held = identity.recovery?.credential
+  const replaced = held?.kind === 'key' && mayReplace(identity) ? held : null
+  if (replaced === null && !lacksRecovery(agent, identity)) return null
+  if (replaced === null && agent.config.recovery === 'bearer') return { kind: 'bearer' }
   if (recoveryKey === null) return null
   // The signer of the challenge need not be known, as at an enrollment: the plane only has to get it back.
   const asked = await askChallenge(agent, { ...runtimeTarget(identity), pinned: null }, identity.nodeId)
   if (asked.kind !== 'challenge') return null
-  return registrationOf(recoveryKey, { node: identity.nodeId, challenge: asked.challenge, csrPem })
+  const about = { node: identity.nodeId, challenge: asked.challenge, csrPem }
+  return replaced === null ? registrationOf(recoveryKey, about) : replacementOf(recoveryKey, replaced, about)
 }
+
+/** A plane of before would refuse all of the renewal. */
+export const mayReplace = ({ understands }: Pick<Identity, 'understands'>): boolean =>
+  understands.includes('recovery_replaces')
 
 /** A key that went with a request is registered only where the plane says so; a request that was repeated may have been. */
 export const heldAfter = (
   former: AgentRecovery | null,
   { recoveryKey }: KeyRequest,
-  registered: boolean | undefined,
+  answer: Pick<RenewResponse, 'recovery_registered' | 'recovery_key'>,
 ): AgentRecovery['credential'] => {
   const held = former === null ? { kind: 'none' as const } : former.credential
-  return held.kind === 'none' && recoveryKey !== null && registered === true ? { kind: 'key', ...recoveryKey } : held
+  if (recoveryKey === null || held.kind === 'bearer') return held
+  const isTaken =
+    held.kind === 'none' ? answer.recovery_registered === true : answer.recovery_key === recoveryKeyId(recoveryKey)
+  return isTaken ? { kind: 'key', ...recoveryKey } : held
 }

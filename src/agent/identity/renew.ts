@@ -26,7 +26,7 @@ import {
   type KeyRequest,
 } from '#agent/state/credentials.ts'
 
-export type RenewingAgent = CallingAgent & Pick<AgentParts, 'reached' | 'storage' | 'marks'>
+export type RenewingAgent = CallingAgent & Pick<AgentParts, 'reached' | 'storage' | 'marks' | 'rotation'>
 
 export type Renewed = {
   readonly kind: 'renewed'
@@ -34,6 +34,8 @@ export type Renewed = {
   readonly persisted: boolean
   /** Its answer says that nothing is registered to recover with: another renewal registers that. */
   readonly lacksRecovery: boolean
+  /** Its request brought a recovery key to register. */
+  readonly broughtKey: boolean
 }
 
 /** A server that accepts the connection and does not answer must not use up the rest of the certificate's lifetime. */
@@ -84,9 +86,9 @@ const renewOnce = async (agent: RenewingAgent, identity: Identity): Promise<Rene
   const latest = agent.keeper.credentials().identity ?? identity
   // A better source has taken over meanwhile: what we asked for is not needed.
   if (latest.source !== identity.source) {
-    return { kind: 'renewed', serial: latest.current.serial, persisted: true, lacksRecovery: false }
+    return { kind: 'renewed', serial: latest.current.serial, persisted: true, lacksRecovery: false, broughtKey: false }
   }
-  const held = heldAfter(latest.recovery, request.request, answer.value.recovery_registered)
+  const held = heldAfter(latest.recovery, request.request, answer.value)
   const renewal = {
     profile,
     endpoints,
@@ -99,12 +101,16 @@ const renewOnce = async (agent: RenewingAgent, identity: Identity): Promise<Rene
     clockToleranceMs: answer.value.clock_tolerance_ms ?? latest.clockToleranceMs,
   }
   const kept = agent.keeper.keep(renewedTo(latest, made.generation, renewal))
+  const rotated = request.request.recoveryKey
+  if (rotated !== null && held.kind === 'key' && held.keyPem === rotated.keyPem)
+    agent.rotation.settle(rotated, { kind: 'rotated', serial: made.generation.serial })
   agent.marks.learn({ ...latest, ...renewal })
   agent.reached('renew: identity kept')
   return {
     kind: 'renewed',
     serial: made.generation.serial,
     persisted: kept.persisted,
+    broughtKey: request.request.recoveryKey !== null,
     // Renews early only once: a registration that failed although it was known to be missing waits for the next renewal.
     lacksRecovery: !lacksRecovery(agent, identity) && lacksRecovery(agent, { ...latest, ...renewal }),
   }
@@ -130,7 +136,8 @@ const openRequest = (
   const keyType = keyTypeFor(config.keyType, identity.profile.key_types)
   const open = requestFor(keeper.credentials(), purpose, keyType)
   if (open !== null) return { kind: 'request', request: open }
-  const recoveryKey = config.recovery === 'key' && lacksRecovery(agent, identity) ? newRecoveryKey() : null
+  const recoveryKey =
+    config.recovery === 'key' && lacksRecovery(agent, identity) ? newRecoveryKey() : agent.rotation.wanted()
   const request = newKeyRequest(purpose, keyChoice(keyType, null), identity.nodeId, clock.nowMs(), recoveryKey)
   const kept = keeper.keepFirst(withRequest(keeper.credentials(), request))
   if (kept.persisted) {

@@ -16,9 +16,15 @@ import { failureFrom, longestAnswer, parseAnswer, type Answered, type PlaneFailu
 import { pathOf, type AnswerOf, type BodyOf, type Immutable, type ParamsOf } from '#wire/core/endpoint.ts'
 import type { identityApi } from '#wire/identity/identity-api.ts'
 import type { programsApi } from '#wire/programs/programs-api.ts'
+import type { taskNodeApi } from '#wire/tasks/task-node-api.ts'
+import type { taskVerifiersApi } from '#wire/tasks/task-verifiers-api.ts'
 
 /** A call of a node in its own name. */
-type OwnCall = (typeof identityApi)['confirm' | 'renew'] | (typeof programsApi)['issue' | 'lists']
+type OwnCall =
+  | (typeof identityApi)['confirm' | 'renew']
+  | (typeof programsApi)['issue' | 'lists']
+  | (typeof taskNodeApi)['result']
+  | (typeof taskVerifiersApi)['verifiers']
 
 export type PlaneCall<E extends OwnCall> = {
   readonly endpoint: E

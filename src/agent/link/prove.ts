@@ -2,7 +2,7 @@
 // certificate signs where the certificate itself cannot be used.
 
 import { sha256Hex } from '#platform/bytes.ts'
-import { loadPrivateKey } from '#pki/keys.ts'
+import { loadPrivateKey, spkiHash } from '#pki/keys.ts'
 import type { IdentityProof, RecoveryRegistration } from '#wire/identity/identity-api.ts'
 import type { RecoverRequest } from '#wire/recovery/recovery-api.ts'
 import { recoveryProofBytes } from '#wire/core/statement.ts'
@@ -31,6 +31,27 @@ export const registrationOf = (
     proof: Buffer.from(sign(bytes)).toString('base64url'),
   }
 }
+
+/** Registers `key` in the place of `former`, which signs that. */
+export const replacementOf = (
+  key: RecoveryKey,
+  former: RecoveryKey,
+  about: { readonly node: string; readonly challenge: string; readonly csrPem: string },
+): RecoveryRegistration => {
+  const registration = registrationOf(key, about)
+  const { sign, spki } = loadPrivateKey(former.keyPem)
+  const { node, challenge, csrPem } = about
+  const counter = recoveryKeyId(key)
+  const bytes = recoveryProofBytes({ purpose: 'replace', node, challenge, csrHash: sha256Hex(csrPem), counter })
+  const replaces = {
+    public_key: Buffer.from(spki).toString('base64'),
+    proof: Buffer.from(sign(bytes)).toString('base64url'),
+  }
+  return registration.kind === 'key' ? { ...registration, replaces } : registration
+}
+
+/** As the plane names it. */
+export const recoveryKeyId = ({ keyPem }: RecoveryKey): string => spkiHash(loadPrivateKey(keyPem).spki)
 
 /** `csrPem` null: a rehearsal. */
 export const keyCredential = (

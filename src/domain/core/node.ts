@@ -160,7 +160,14 @@ export type Recovery = {
 
 export type RecoveryCredential =
   /** `spki`: SHA-256 of the key, hex. `publicKey`: SubjectPublicKeyInfo, DER, base64. */
-  | { readonly kind: 'key'; readonly spki: string; readonly publicKey: string; readonly registeredAtMs: number }
+  | {
+      readonly kind: 'key'
+      readonly spki: string
+      readonly publicKey: string
+      readonly registeredAtMs: number
+      /** The one before, good until the certificate it was replaced with has been used; left out where there is none. */
+      readonly former?: { readonly spki: string; readonly publicKey: string }
+    }
   /** `former`: the one before, good until the certificate it was rotated with has been used. */
   | {
       readonly kind: 'bearer'

@@ -6,7 +6,14 @@ import { slotsOf } from './certificate.ts'
 
 /** The recovery credential that a node asks to register. The caller has checked the proof of the key. */
 export type RecoveryRegistrationFacts =
-  { readonly kind: 'key'; readonly spki: string; readonly publicKey: string } | { readonly kind: 'bearer' }
+  | {
+      readonly kind: 'key'
+      readonly spki: string
+      readonly publicKey: string
+      /** The key that has signed that this one takes its place; left out: none has. */
+      readonly replaces?: string
+    }
+  | { readonly kind: 'bearer' }
 
 /** The credential of a recovery request. The signature of a key has been checked; whose credential it is has not. */
 export type PresentedRecovery =
@@ -34,7 +41,7 @@ export const oldestCounter = (node: Node): number => {
 export const credentialMatches = (registered: RecoveryCredential, presented: PresentedRecovery): boolean => {
   switch (registered.kind) {
     case 'key':
-      return presented.by === 'key' && presented.spki === registered.spki
+      return presented.by === 'key' && [registered.spki, registered.former?.spki].includes(presented.spki)
     case 'bearer':
       return presented.by === 'bearer' && (presented.hash === registered.hash || presented.hash === registered.former)
   }
@@ -57,19 +64,64 @@ const newCredential = (
   nextBearerHash: string | null,
   registeredAtMs: number,
 ): RecoveryCredential | null => {
-  if (registration.kind === 'key') return { ...registration, registeredAtMs }
+  if (registration.kind === 'key') {
+    const { spki, publicKey } = registration
+    return { kind: 'key', spki, publicKey, registeredAtMs }
+  }
   return nextBearerHash === null ? null : { kind: 'bearer', hash: nextBearerHash, former: null, registeredAtMs }
 }
 
 /**
  * A bearer token is replaced by the next one; a key stays. Where an earlier rotation was never confirmed by a first use,
- * the node still holds the token from before it: that one stays good, and the one in between does not.
+ * the node still holds what it had before: that stays good, and what came in between does not.
  */
-export const rotated = (credential: RecoveryCredential, nextBearerHash: string | null): RecoveryCredential =>
-  credential.kind === 'key' || nextBearerHash === null
-    ? credential
-    : { ...credential, hash: nextBearerHash, former: credential.former ?? credential.hash }
+export const rotated = (credential: RecoveryCredential, nextBearerHash: string | null): RecoveryCredential => {
+  if (credential.kind === 'key') return formerKey(credential)
+  if (nextBearerHash === null) return credential
+  return { ...credential, hash: nextBearerHash, former: credential.former ?? credential.hash }
+}
 
-/** The certificate a token came with is in use, so its holder has the token: the one before it is no longer needed. */
-export const rotationConfirmed = (credential: RecoveryCredential): RecoveryCredential =>
-  credential.kind === 'bearer' ? { ...credential, former: null } : credential
+type KeyCredential = Extract<RecoveryCredential, { kind: 'key' }>
+
+const formerKey = (credential: KeyCredential): KeyCredential =>
+  credential.former === undefined
+    ? credential
+    : { kind: 'key', ...credential.former, registeredAtMs: credential.registeredAtMs }
+
+/** The certificate that a rotation came with is in use, so its holder has what came with it: what was before is no longer needed. */
+export const rotationConfirmed = (credential: RecoveryCredential): RecoveryCredential => {
+  if (credential.kind === 'bearer') return { ...credential, former: null }
+  const { former: _, ...newest } = credential
+  return newest
+}
+
+/** Of two that are good the holder has the one it presented: the other goes. */
+export const heldBy = (credential: RecoveryCredential, presented: PresentedRecovery): RecoveryCredential => {
+  if (presented.by === 'bearer' && credential.kind === 'bearer') {
+    return { ...credential, hash: presented.hash, former: null }
+  }
+  if (presented.by !== 'key' || credential.kind !== 'key') return credential
+  return presented.spki === credential.spki ? rotationConfirmed(credential) : formerKey(credential)
+}
+
+/**
+ * The key in whose place another is registered; null: the registration replaces nothing. Whoever has a node's certificate alone must not
+ * come by a right to recover: the key that is replaced has to sign it.
+ */
+export const replacedKey = (
+  credential: RecoveryCredential,
+  registration: RecoveryRegistrationFacts | null,
+): KeyCredential | null => {
+  if (credential.kind !== 'key' || registration?.kind !== 'key' || registration.replaces === undefined) return null
+  if (registration.replaces === credential.spki) return rotationConfirmed(credential) as KeyCredential
+  return registration.replaces === credential.former?.spki ? formerKey(credential) : null
+}
+
+export const replacedBy = (
+  { spki: formerSpki, publicKey: formerPublicKey }: KeyCredential,
+  { spki, publicKey }: Extract<RecoveryRegistrationFacts, { kind: 'key' }>,
+  registeredAtMs: number,
+): KeyCredential => ({
+  ...{ kind: 'key', spki, publicKey, registeredAtMs },
+  former: { spki: formerSpki, publicKey: formerPublicKey },
+})

@@ -182,7 +182,7 @@ export const refusals = {
     message: 'This plane hands out no agent with that digest.',
     next: 'See which it hands out (muster domain agents), and make a new bundle: muster node bundle ID' },
   DOWNLOADS_SPENT: { status: 429, fault: 'caller', retry: 'operator',
-    message: 'The agent has been fetched too often with this credential.',
+    message: 'That file has been fetched too often with this credential.',
     next: 'With a token, make a new bundle: muster node bundle ID; with a certificate, wait for the time in Retry-After' },
 
   // the names of the plane

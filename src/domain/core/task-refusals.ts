@@ -41,4 +41,7 @@ export const taskRefusals = {
   SIGNERS_NOT_READY: { status: 503, fault: 'plane', retry: 'later',
     message: 'There is no task signer yet.',
     next: 'The leader makes it when every replica runs this release: muster store status' },
+  TASK_FILE_NOT_FOUND: { status: 404, fault: 'caller', retry: 'operator',
+    message: 'No task of this node asks for a file with that digest, or this plane does not have it.',
+    next: 'Put the file into the folder of --task-files of every plane, and queue the task again' },
 } as const satisfies Record<string, RefusalRow>

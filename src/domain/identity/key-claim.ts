@@ -80,8 +80,11 @@ export const holdingsOf = (node: Node): readonly (KeyOwner & { readonly spki: st
   }))
   const credential = node.recovery?.credential
   if (credential?.kind !== 'key') return certified
-  const { spki, registeredAtMs } = credential
-  return [...certified, { spki, node: node.id, use: 'recovery', sinceMs: registeredAtMs }]
+  const { spki, former, registeredAtMs } = credential
+  const recovery = [spki, ...(former === undefined ? [] : [former.spki])].map((one) => ({
+    ...{ spki: one, node: node.id, use: 'recovery' as const, sinceMs: registeredAtMs },
+  }))
+  return [...certified, ...recovery]
 }
 
 const heldKeys = (node: Node): readonly string[] => holdingsOf(node).map(({ spki }) => spki)

@@ -38,6 +38,8 @@ import type { NodePrincipal } from '#domain/core/principal.ts'
 import {
   oldestCounter,
   registeredRecovery,
+  replacedBy,
+  replacedKey,
   rotated,
   type PresentedCounter,
   type RecoveryRegistrationFacts,
@@ -118,10 +120,12 @@ const repeat = (facts: RenewFacts, slot: Slot): Repeated => ({
   ...{ kind: 'repeat', facts, node: facts.node.value, slot, spends: null },
 })
 
-/** A registration is accepted only from a node that has none, and not while a duplicate is suspected. */
+/** A registration is accepted only from a node that has none or proves the one it has, and not while a duplicate is suspected. */
 const keyInUseFacts = ({ node, register, keyClaims: claims }: RenewFacts, spki: string): KeyInUseFacts => {
   const { value } = node
-  const mayRegister = value.recovery === null && !hasCondition(value, 'duplicate_identity')
+  const { recovery } = value
+  const isWanted = recovery === null || replacedKey(recovery.credential, register) !== null
+  const mayRegister = isWanted && !hasCondition(value, 'duplicate_identity')
   return { nodeId: value.id, node: value, spki, register: mayRegister ? register : null, claims }
 }
 
@@ -183,7 +187,9 @@ export const recordRenewal = (renewal: Renewal, issued: IssuedCertificate, nextB
     replaces: slots.pending === null ? null : slots.pending.serial,
     ...certificateWords(issued),
     counter: successor.counter,
-    registered: before.recovery === null && successor.recovery !== null ? successor.recovery.credential.kind : null,
+    registered: isRegistered(before.recovery, successor.recovery)
+      ? (successor.recovery?.credential.kind ?? null)
+      : null,
   }
   return recorded(renewal, { before: node, node: successor, certificate }, keyInUseFacts(facts, issued.spki), {
     // A revocation of another node with the same key bans it, and does not write this node.
@@ -200,9 +206,24 @@ export const recordRenewal = (renewal: Renewal, issued: IssuedCertificate, nextB
 const recoveryAfter = (facts: Renewal['facts'], nextBearerHash: string | null): Recovery | null => {
   const { node, profile, register, nowMs } = facts
   const { recovery } = node.value
-  if (recovery !== null) return { ...recovery, credential: rotated(recovery.credential, nextBearerHash) }
-  if (hasCondition(node.value, 'duplicate_identity')) return null
+  const isShared = hasCondition(node.value, 'duplicate_identity')
+  if (recovery !== null) {
+    const replaced = isShared ? null : replacedKey(recovery.credential, register)
+    const credential =
+      replaced === null || register?.kind !== 'key'
+        ? rotated(recovery.credential, nextBearerHash)
+        : replacedBy(replaced, register, nowMs)
+    return { ...recovery, credential }
+  }
+  if (isShared) return null
   return registeredRecovery(register, profile.value, nextBearerHash, nowMs)
+}
+
+/** Also in the place of another. */
+const isRegistered = (before: Recovery | null, after: Recovery | null): boolean => {
+  if (after === null || before === null) return after !== null
+  const [was, is] = [before.credential, after.credential]
+  return is.kind === 'key' && is.former !== undefined && (was.kind !== 'key' || was.spki !== is.spki)
 }
 
 /** Removes the unused successor. */

@@ -33,6 +33,7 @@ import type { Membership, Node, Recovery, Slots } from '#domain/core/node.ts'
 import type { Profile } from '#domain/core/profile.ts'
 import {
   credentialMatches,
+  heldBy,
   oldestCounter,
   registeredRecovery,
   rotated,
@@ -261,21 +262,12 @@ const recoveryAfter = ({ facts, before }: AdmittedRecovery, nextBearerHash: stri
   // A repair by an operator costs no budget, and neither does the recovery of a node whose authority was withdrawn.
   const isFree = credential.by === 'repair' || livesBy(before, facts.withdrawn)
   return {
-    credential: rotated(heldOf(recovery.credential, credential), nextBearerHash),
+    credential: rotated(heldBy(recovery.credential, credential), nextBearerHash),
     recoveredAtMs: isFree ? recovery.recoveredAtMs : historyWith(recovery, profile.value, nowMs),
     denied: null,
     episode: by.correlation,
   }
 }
-
-/** Of two tokens that are good the holder has the one it presented: the other goes. */
-const heldOf = (
-  registered: Recovery['credential'],
-  presented: AdmittedRecovery['facts']['credential'],
-): Recovery['credential'] =>
-  registered.kind === 'bearer' && presented.by === 'bearer'
-    ? { ...registered, hash: presented.hash, former: null }
-    : registered
 
 const historyWith = (recovery: Recovery, profile: Profile, nowMs: number): readonly number[] => {
   const { windowMs, limit } = profile.recovery

@@ -12,6 +12,7 @@ import { openTokenAuthn } from '#plane/authn/enrollment-token.ts'
 import { openNodeAuthn } from '#plane/authn/node-certificate.ts'
 import { openChannelParts, type ChannelParts } from '#plane/channel/channel-parts.ts'
 import { openChannelServer } from '#plane/channel/channel-server.ts'
+import { openTaskSessions } from '#plane/channel/task-sessions.ts'
 import type { PlaneUrls } from '#plane/core/configuration.ts'
 import { sweepSessions } from '#plane/channel/cut-sessions.ts'
 import { raiseOverdue } from '#plane/liveness/lapse-nodes.ts'
@@ -42,8 +43,8 @@ import { taskVerifierRoutes } from '#plane/tasks/signer-routes.ts'
 import { openTaskSigners, type TaskSignersHere } from '#plane/tasks/task-signers.ts'
 import type { KeyCustody } from '#plane/keys/key-custody.ts'
 import { bundleRoutes } from '#plane/ca/ca-routes.ts'
-import { openAgentDownloads } from '#plane/enrollment/agent-downloads.ts'
 import { openAgentFiles } from '#plane/enrollment/agent-files.ts'
+import { agentDownload, openDownloads } from '#plane/files/downloads.ts'
 import { agentDownloadRoutes, type AgentRouteParts } from '#plane/enrollment/agent-routes.ts'
 import { enrollRoutes } from '#plane/enrollment/enroll-routes.ts'
 import { claimRoutes } from '#plane/federation/peer-domain-routes.ts'
@@ -58,6 +59,8 @@ import type { TurnedAway } from './turned-away.ts'
 import type { UpkeepTask } from '#plane/core/upkeep.ts'
 import type { Issuer } from '#plane/core/issuer.ts'
 import type { MachineCalls } from '#plane/http/http-app.ts'
+import { openTaskFiles, taskFileRoutes, type TaskFileParts } from '#plane/tasks/task-files.ts'
+import type { PlaneConfig } from '#plane/config/config.ts'
 import type { Metrics } from '#plane/metrics/open-metrics.ts'
 import type { Alerting } from '#plane/alerts/alerting.ts'
 import { followRefusals } from './machine-refusals.ts'
@@ -75,8 +78,7 @@ export type NodeServerParts = {
   readonly balancers: Balancers | null
   readonly correlation: () => string
   readonly settings: () => DomainSettings
-  /** Of these the first that is there has the agents that are handed out. */
-  readonly agentFolders: readonly string[]
+  readonly handedOut: PlaneConfig['handedOut']
   readonly metrics: Pick<Metrics, 'refused' | 'reported' | 'agents' | 'agentSent'>
   readonly alerting: Pick<Alerting, 'onRefusal' | 'watch'>
   readonly lived: LivedTime
@@ -99,12 +101,13 @@ export type NodeRouteParts = {
   readonly agents: AgentRouteParts
   readonly workerParts: Pick<EnrollWorkerParts, 'issuers' | 'keySets' | 'reserve'>
   readonly taskPolls: Tasks['polls']
+  readonly taskFiles: TaskFileParts
 }
 
 /** What machines may ask of the plane. The order is that of the API's description. */
 export const nodeRoutes = (core: Core, parts: NodeRouteParts): readonly Route[] => {
   const { issuer, recovery, programs, programLists, domainName, urls, limits, channel, copiedImages, agents } = parts
-  const { taskSigners } = parts
+  const { taskSigners, taskFiles } = parts
   const { anonymousBudget, admission, writeLimit } = limits
   const { peerBook, secondHolders, probe } = channel
   const issuing = { issuer, recovery, domainName, urls, writeLimit, secondHolders, copiedImages }
@@ -121,6 +124,7 @@ export const nodeRoutes = (core: Core, parts: NodeRouteParts): readonly Route[] 
     ...claimRoutes(core, limits.anonymousBudget),
     ...bundleRoutes(core.clock, issuer, programs, domainName),
     ...agentDownloadRoutes(agents),
+    ...taskFileRoutes(taskFiles),
   ]
 }
 
@@ -128,7 +132,7 @@ export const nodeRoutes = (core: Core, parts: NodeRouteParts): readonly Route[] 
 const connectionsPerNode = 32
 /** Looked at that often; a list is made when it is due or something was denied. */
 const programListsEveryMs = 5000
-const agentFilesEveryMs = 30_000
+const servedFilesEveryMs = 30_000
 const workersAuthorityEveryMs = 10_000
 /** To all machines together. Beside a boot storm it costs at most a tenth of the storm (npm run bench downloads). */
 const agentBytesPerSecond = 32 * 1024 * 1024
@@ -176,11 +180,12 @@ export const openNodeServer = async (core: Core, parts: NodeServerParts) => {
     reserve: openTokenReserve(core),
   }
 
-  const agentFiles = openAgentFiles(parts.agentFolders, log)
-  const downloads = openAgentDownloads(core, {
+  const agentFiles = openAgentFiles(parts.handedOut.agents, log)
+  const taskFiles = openTaskFiles(parts.handedOut.taskFiles, log)
+  const downloads = openDownloads(core, {
     replicas: () => store.replicas.count(),
     bytesPerSecond: agentBytesPerSecond,
-    onEnd: (outcome) => metrics.agentSent(outcome),
+    onEnd: (outcome, kind) => (kind === agentDownload ? metrics.agentSent(outcome) : undefined),
   })
   const tasks = openTasks(core, {
     domainName,
@@ -188,6 +193,8 @@ export const openNodeServer = async (core: Core, parts: NodeServerParts) => {
     sessions: channel.sessions,
     openPoll: (opening) => openPollSession(core, { channel, denyList }, opening),
   })
+  const taskSessions = openTaskSessions(channel.sessions, tasks.dispatcher)
+  taskSigners.onNumber((number) => taskSessions.announce(number))
   const routes = nodeRoutes(core, {
     issuer: authority,
     recovery,
@@ -203,6 +210,7 @@ export const openNodeServer = async (core: Core, parts: NodeServerParts) => {
     workers,
     workerParts,
     taskPolls: tasks.polls,
+    taskFiles: { store, files: taskFiles, downloads },
   })
   const calls: MachineCalls = {
     routes,
@@ -229,7 +237,7 @@ export const openNodeServer = async (core: Core, parts: NodeServerParts) => {
       workers,
     }),
     tokenAuthn: openTokenAuthn(core, { settings, anonymousBudget: limits.anonymousBudget }),
-    channels: openChannelServer(core, { channel, sightings, denyList, urls }),
+    channels: openChannelServer(core, { channel, sightings, tasks: taskSessions, denyList, urls }),
     identity: authority.serverIdentity(),
     roots: authority.roots(),
     limits: parts.turnedAway.limits('node', { connections: parts.connections, perCaller: connectionsPerNode }),
@@ -253,7 +261,8 @@ export const openNodeServer = async (core: Core, parts: NodeServerParts) => {
     unlistedOutputs,
     taskSigners.upkeep,
     openTaskSweep(core),
-    { name: 'agents to hand out', where: 'each', everyMs: agentFilesEveryMs, run: () => agentFiles.look() },
+    { name: 'agents to hand out', where: 'each', everyMs: servedFilesEveryMs, run: () => agentFiles.look() },
+    { name: 'task files', where: 'each', everyMs: servedFilesEveryMs, run: () => taskFiles.look() },
     { name: 'sightings', where: 'each', everyMs: sightingsEveryMs, run: () => sightings.look() },
     { name: 'counted refusals', where: 'each', everyMs: 10_000, run: () => recordCounted(core, limits) },
     {

@@ -5,18 +5,7 @@ import { compiledCheck } from '#wire/core/compiled-check.ts'
 import { hasDuplicateKeys, unfitText } from '#wire/core/strict-json.ts'
 
 const known = compiledCheck(AgentFrame)
-const knownTypes: ReadonlySet<unknown> = new Set([
-  'hello',
-  'applied',
-  'report',
-  'sighting',
-  'overlay_state',
-  'capabilities',
-  'peers_have',
-  'peers_applied',
-  'outputs_state',
-  'unknown_type',
-])
+const knownTypes: ReadonlySet<unknown> = new Set(AgentFrame.anyOf.map(({ properties }) => properties.type.const))
 const longestType = 64
 
 export type ReadFrame =

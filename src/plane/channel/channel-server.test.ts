@@ -90,6 +90,7 @@ const setUp = async (onRead: (row: RowKind) => void = () => {}) => {
   const server = openChannelServer(core, {
     channel,
     sightings: { shown: async () => {} },
+    tasks: { reported: () => {} },
     denyList,
     urls: () => ({ marked: true }),
   })

@@ -19,6 +19,7 @@ import type { PlaneUrls } from '#plane/core/configuration.ts'
 import { overlayCapability, overlayDetailsCapability } from '#wire/node/node-runs.ts'
 import { connectionCapability } from '#wire/node/report.ts'
 import { peersCapability } from '#wire/network/peers.ts'
+import { tasksCapability } from '#wire/tasks/task-frames.ts'
 import { limitToCertificate } from './cut-sessions.ts'
 import { handleFrame, type FrameParts } from './handle-frame.ts'
 import { openInbox } from './inbox.ts'
@@ -31,6 +32,7 @@ import type { Core, FlowCore } from '#plane/core/core.ts'
 export type ServedParts = {
   readonly channel: FrameParts['channel'] & OpeningParts['channel'] & Pick<ChannelParts, 'presence' | 'holders'>
   readonly sightings: FrameParts['sightings']
+  readonly tasks: FrameParts['tasks']
   readonly denyList: OpeningParts['denyList']
   readonly urls: () => Pick<PlaneUrls, 'marked'>
 }
@@ -127,7 +129,7 @@ const attend = (core: ServedCore, parts: ServedParts, session: Session, socket: 
       session: session.number,
       capabilities: [
         ...[sightingCapability, earlierSightingsCapability, peersCapability, connectionCapability],
-        ...[overlayCapability, overlayDetailsCapability, outputsCapability],
+        ...[overlayCapability, overlayDetailsCapability, outputsCapability, tasksCapability],
         ...(parts.urls().marked ? [markedWord] : []),
       ],
       ping_every_ms: pingEveryMs,

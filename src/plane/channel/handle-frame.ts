@@ -13,6 +13,7 @@ import type { Session } from '#plane/sessions/session.ts'
 import type { Sightings } from '#plane/continuity/sightings.ts'
 import type { Core, FlowCore } from '#plane/core/core.ts'
 import type { ChannelParts } from './channel-parts.ts'
+import type { TaskSessions } from './task-sessions.ts'
 
 export type FrameParts = {
   readonly channel: Pick<
@@ -30,6 +31,7 @@ export type FrameParts = {
     | 'writeLimit'
   >
   readonly sightings: Pick<Sightings, 'shown'>
+  readonly tasks: Pick<TaskSessions, 'reported'>
 }
 
 type FrameCore = FlowCore & Pick<Core, 'log'>
@@ -59,7 +61,7 @@ export const handleFrame = async (
 
 const handle = async (
   core: FrameCore,
-  { channel, sightings }: FrameParts,
+  { channel, sightings, tasks }: FrameParts,
   session: Session,
   frame: AgentFrame,
 ): Promise<void> => {
@@ -103,6 +105,10 @@ const handle = async (
         frame.body.outputs.map(({ place = null, ...output }) => ({ ...output, place })),
         correlation,
       )
+    case 'tasks_state':
+      if (principal.evidenceOnly) return
+      core.store.observe(principal.id, { taskVerifiers: frame.body.verifiers })
+      return tasks.reported(session, frame.body)
     case 'sighting':
       return sightings.shown(session, frame.body.statement, frame.body.earlier)
     case 'unknown_type':

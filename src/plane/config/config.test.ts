@@ -26,9 +26,9 @@ test('a plane with a name for other machines that listens for this one only is w
 })
 
 test('agents are handed out from the folder that is given, else from the first of the usual ones', () => {
-  assert.deepEqual(planeConfig({ agents: '/srv/agents' }, {}).agentFolders, ['/srv/agents'])
-  assert.deepEqual(planeConfig({}, { MUSTER_AGENTS: '/srv/other' }).agentFolders, ['/srv/other'])
-  const usual = planeConfig({ data: '/srv/data' }, {}).agentFolders
+  assert.deepEqual(planeConfig({ agents: '/srv/agents' }, {}).handedOut.agents, ['/srv/agents'])
+  assert.deepEqual(planeConfig({}, { MUSTER_AGENTS: '/srv/other' }).handedOut.agents, ['/srv/other'])
+  const usual = planeConfig({ data: '/srv/data' }, {}).handedOut.agents
   assert.deepEqual([usual[0], usual.at(-1)], ['/srv/data/agents', '/usr/share/muster/agents'])
 })
 

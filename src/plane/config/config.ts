@@ -50,8 +50,13 @@ export type PlaneConfig = {
   readonly connectionsPerSource: number | null
   /** Threads that shake hands with machines; 0: the main one does. */
   readonly tlsThreads: number
-  /** Of these the first that is there has the agents that machines are handed. */
-  readonly agentFolders: readonly string[]
+  /** What machines are handed. */
+  readonly handedOut: {
+    /** Of these folders the first that is there has the agents. */
+    readonly agents: readonly string[]
+    /** The folder of the files that tasks ask for; null: there are none. */
+    readonly taskFiles: string | null
+  }
   /** Names and addresses of the server certificates; nodes get the first as the plane's address. */
   readonly serverNames: readonly string[]
   readonly issuerKey: 'file' | 'memory'
@@ -146,7 +151,7 @@ const givenConfig = (given: Given): GivenConfig => {
     proxyFrom: values.proxyFrom.value,
     connectionsPerSource: values.connectionsPerSource.value,
     tlsThreads: values.tlsThreads.value ?? usualTlsThreads(replica),
-    agentFolders: agentFolders(values.agents.value, dataFolder),
+    handedOut: { agents: agentFolders(values.agents.value, dataFolder), taskFiles: values.taskFiles.value },
     serverNames: values.serverName.value,
     issuerKey: values.issuerKey.value,
     sealKeyFile: values.sealKey.value,

@@ -177,6 +177,14 @@ export const planeSettings = {
       'the first that is there of `agents` in the data folder, `agents` beside the executable and /usr/share/muster/agents',
     change: 'Where they are kept elsewhere. `muster domain agents` says what is handed out.',
   }),
+  taskFiles: pathSetting(null, {
+    value: 'folder',
+    variable: 'MUSTER_TASK_FILES',
+    emptyIsNone: true,
+    meaning: 'Folder with the files that tasks of the type fetch-file bring to nodes',
+    unset: 'there are none',
+    change: 'To use fetch-file. A node gets a file only while a task of its own asks for it.',
+  }),
   issuerKey: choiceSetting(['file', 'memory'], 'file', {
     value: 'kind',
     variable: 'MUSTER_ISSUER_KEY',

@@ -5,10 +5,10 @@ import type { PlaneUrls } from '#plane/core/configuration.ts'
 import { answer, serve, type CallOf, type FileAnswer, type Route } from '#plane/http/route.ts'
 import { pathOf } from '#wire/core/endpoint.ts'
 import { agentDownloadApi, agentExecutableApi, type AgentExecutableView } from '#wire/enrollment/agent-api.ts'
-import type { AgentDownloads } from './agent-downloads.ts'
+import { agentDownload, type Downloads } from '#plane/files/downloads.ts'
 import type { AgentFile, AgentFiles } from './agent-files.ts'
 
-export type AgentRouteParts = { readonly files: AgentFiles; readonly downloads: AgentDownloads }
+export type AgentRouteParts = { readonly files: AgentFiles; readonly downloads: Downloads }
 
 const readAgainAfterMs = 2000
 
@@ -29,7 +29,7 @@ const download = (
     contentType: 'application/gzip',
     etag: `"${file.content.sha256}"`,
     bytes: file.content.bytes,
-    begin: () => downloads.begin(file, principal),
+    begin: () => downloads.begin(file, principal, agentDownload),
   }
 }
 

@@ -56,8 +56,8 @@ const silentStatus = ({ statusUrl, statusListen }: PlaneConfig): readonly string
     : []
 
 /** A plane without agents starts, and hands none out. */
-const agentsWarning = ({ agentFolders }: PlaneConfig): readonly string[] => {
-  const [asked, ...others] = agentFolders
+const agentsWarning = ({ handedOut }: PlaneConfig): readonly string[] => {
+  const [asked, ...others] = handedOut.agents
   const fault = asked === undefined || others.length > 0 ? null : faultOfServedFolder(asked)
   return fault === null ? [] : [`no agent is handed out: ${fault}`]
 }

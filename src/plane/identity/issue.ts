@@ -212,6 +212,7 @@ export const identityAnswer = (
     recovery_trust: { roots: [...parts.recovery.roots()], statement_keys: [...parts.recovery.statementKeys()] },
     ...(recoveryToken !== null && { recovery_token: recoveryToken }),
     recovery_registered: node.recovery !== null,
+    ...(node.recovery?.credential.kind === 'key' && { recovery_key: node.recovery.credential.spki }),
     clock_tolerance_ms: domain.clockToleranceMs,
   }
 }

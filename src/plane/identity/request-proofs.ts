@@ -74,7 +74,14 @@ export const checkRegistration = (
   const signed = recoveryProofBytes({ purpose: 'register', node, challenge, csrHash: sha256Hex(csr), counter: '-' })
   if (!verifySignature(spki, signed, Buffer.from(proof, 'base64url')))
     return refuse('RECOVERY_UNKNOWN', 'the proof of the recovery key is wrong')
-  return { kind: 'registration', facts: { kind: 'key', spki: spkiHash(spki), publicKey }, node: ours.node }
+  const facts = { kind: 'key', spki: spkiHash(spki), publicKey } as const
+  const { replaces } = registration
+  if (replaces === undefined) return { kind: 'registration', facts, node: ours.node }
+  const replaced = Buffer.from(replaces.public_key, 'base64')
+  const over = recoveryProofBytes({ purpose: 'replace', node, challenge, csrHash: sha256Hex(csr), counter: facts.spki })
+  if (keyTypeOfSpki(replaced) === null || !verifySignature(replaced, over, Buffer.from(replaces.proof, 'base64url')))
+    return refuse('RECOVERY_UNKNOWN', 'the proof of the recovery key that is to be replaced is wrong')
+  return { kind: 'registration', facts: { ...facts, replaces: spkiHash(replaced) }, node: ours.node }
 }
 
 /** `node`: for whom its challenge was made. `spki`: of the key that has signed. */

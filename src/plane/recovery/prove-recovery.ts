@@ -66,9 +66,9 @@ const proveKey = (
     statements.recovery.isOurStatement(signed, signature)
     return refuse('RECOVERY_UNKNOWN')
   }
-  return verifySignature(Buffer.from(registered.publicKey, 'base64'), signed, signature)
-    ? { by: 'key', spki: registered.spki }
-    : refuse('RECOVERY_UNKNOWN')
+  const keys = registered.former === undefined ? [registered] : [registered, registered.former]
+  const signer = keys.find(({ publicKey }) => verifySignature(Buffer.from(publicKey, 'base64'), signed, signature))
+  return signer === undefined ? refuse('RECOVERY_UNKNOWN') : { by: 'key', spki: signer.spki }
 }
 
 /** The ban of the recovery key that a caller recovers or rehearses with. */

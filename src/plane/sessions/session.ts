@@ -61,6 +61,8 @@ export class Session {
   offers: ReadonlySet<string> = new Set()
   /** Its hello asked for outputs in the configuration. */
   takesOutputs = false
+  /** The number of the statement of verifiers that its agent holds; null: it takes no tasks. */
+  verifiers: number | null = null
   /** The node has said over the channel that it closes it. A connection that broke, or was cut, says no such thing. */
   closedByHolder = false
   readonly #socket: SessionSocket

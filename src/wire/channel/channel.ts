@@ -8,6 +8,7 @@ import { CapabilityReport, OverlayState } from '#wire/node/node-runs.ts'
 import { PeersApplied, PeersHave, type PlanePeers } from '#wire/network/peers.ts'
 import { OutputsState, type ConfigOutput, type PlaneProgramLists } from '#wire/programs/programs-api.ts'
 import { ReportBody } from '#wire/node/report.ts'
+import { TasksState, type PlaneTask, type PlaneTaskVerifiers } from '#wire/tasks/task-frames.ts'
 import { mostEarlier } from '#domain/continuity/sighting.ts'
 import { longestSighting } from '#wire/core/statement.ts'
 
@@ -71,6 +72,9 @@ const AgentPeersApplied = frame('peers_applied', PeersApplied)
 /** Only to a plane that offers `outputs`: everything once after the hello, and then with each change. */
 const AgentOutputsState = frame('outputs_state', OutputsState)
 
+/** Only to a plane that offers `tasks`, while the helper takes tasks: after the hello, and when the statement held is another. */
+const AgentTasksState = frame('tasks_state', TasksState.properties)
+
 const UnknownType = frame('unknown_type', { type: Type.String({ maxLength: 64 }) })
 
 export const AgentFrame = Type.Union([
@@ -83,6 +87,7 @@ export const AgentFrame = Type.Union([
   AgentPeersHave,
   AgentPeersApplied,
   AgentOutputsState,
+  AgentTasksState,
   UnknownType,
 ])
 export type AgentFrame = Static<typeof AgentFrame>
@@ -135,6 +140,8 @@ export type PlaneFrame = { stream: number; seq: number; ack: number } & (
   | { type: 'sighting'; body: PlaneSighting }
   | { type: 'peers'; body: PlanePeers }
   | { type: 'program_lists'; body: PlaneProgramLists }
+  | { type: 'task'; body: PlaneTask }
+  | { type: 'task_verifiers'; body: PlaneTaskVerifiers }
   | { type: 'unknown_type'; body: { type: string } }
 )
 

@@ -106,10 +106,11 @@ const statementShape = /^(([a-z]+1)\.([A-Za-z0-9_-]+))\.([A-Za-z0-9_-]+)$/
 
 /**
  * What a recovery key signs, and at `prove` the key of a certificate: for which purpose, on which challenge, over which request and counter. `node` is `-` at an
- * enrollment whose node has no name yet; `counter` is `-` where there is none.
+ * enrollment whose node has no name yet; `counter` is `-` where there is none. At `replace` the key that is replaced signs, with the
+ * hash of the one that takes its place instead of a counter.
  */
 export const recoveryProofBytes = (proof: {
-  readonly purpose: 'register' | 'recover' | 'rehearse' | 'prove'
+  readonly purpose: 'register' | 'replace' | 'recover' | 'rehearse' | 'prove'
   readonly node: string
   readonly challenge: string
   /** SHA-256 of the certificate request as sent, hex; `-` at a rehearsal. */

@@ -55,6 +55,8 @@ export const understoodFields: readonly string[] = [
   'report',
   // `recovery` of a renewal.
   'renewal_recovery',
+  // `replaces` in it.
+  'recovery_replaces',
   // Of a recovery.
   'sighting',
   // The failure class, in a recovery and in reports.

@@ -54,6 +54,8 @@ export const certificateExtras = {
   recovery_token: Type.Optional(Type.String({ maxLength: 256 })),
   /** False: the plane has no recovery credential of this node any more. */
   recovery_registered: Type.Optional(Type.Boolean()),
+  /** SHA-256 of the recovery key that is registered, hex; left out where there is none, and by planes before 0.6. */
+  recovery_key: Type.Optional(Type.String({ maxLength: 64 })),
   clock_tolerance_ms: Type.Optional(Type.Integer()),
 }
 
@@ -69,6 +71,13 @@ export const RecoveryRegistration = Type.Union([
       public_key: Type.String({ minLength: 32, maxLength: 1024 }),
       challenge: Type.String({ minLength: 1, maxLength: longestStatement }),
       proof,
+      /**
+       * In a renewal: the key that it takes the place of, and the proof of that key. Without it a key is registered only for a node that
+       * has none. Planes before 0.6 refuse it.
+       */
+      replaces: Type.Optional(
+        Type.Object({ public_key: Type.String({ minLength: 32, maxLength: 1024 }), proof }, closed),
+      ),
     },
     closed,
   ),

@@ -1,5 +1,5 @@
-// What downloads of the agent may cost: so many at a time, so many for one caller, and so many bytes a second. A caller that finds no
-// place is given a time to come back.
+// What downloads may cost: so many at a time, so many for one caller, and so many bytes a second, of all kinds of files together. A
+// caller that finds no place is given a time to come back.
 
 import { actorOf, type NodePrincipal, type TokenPrincipal } from '#domain/core/principal.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
@@ -11,12 +11,25 @@ import type { Timers } from '#platform/timers.ts'
 import type { FileSending } from '#plane/http/route.ts'
 import { openBandwidth } from '#plane/limits/bandwidth.ts'
 import { openRetrySpacing } from '#plane/limits/retry-times.ts'
-import type { AgentFile } from './agent-files.ts'
+import type { FolderFile } from './served-folder.ts'
 
-export type AgentDownloads = {
+export type Downloads = {
   /** Takes a place, which is given back when all is sent or the caller is gone. */
-  begin(file: AgentFile, caller: DownloadCaller): Promise<FileSending | Refusal>
+  begin(file: FolderFile, caller: DownloadCaller, kind: DownloadKind): Promise<FileSending | Refusal>
 }
+
+/** A download that goes on where it ended is another. */
+export type DownloadKind = {
+  readonly name: string
+  /** With one token, as long as it lives; with a certificate, in an hour. */
+  readonly perCaller: number
+  /** Of several planes, each allows its share, and this at least: a balancer may send a caller to the same one each time. */
+  readonly perCallerAtLeast: number
+}
+
+export const agentDownload: DownloadKind = { name: 'agent', perCaller: 10, perCallerAtLeast: 4 }
+/** A node has at most 4 tasks under way. */
+export const taskFileDownload: DownloadKind = { name: 'task file', perCaller: 200, perCallerAtLeast: 100 }
 
 export type DownloadCaller = NodePrincipal | TokenPrincipal
 
@@ -25,7 +38,7 @@ export type DownloadParts = {
   readonly replicas: () => number
   /** To all callers together. */
   readonly bytesPerSecond: number
-  readonly onEnd: (outcome: SendOutcome) => void
+  readonly onEnd: (outcome: SendOutcome, kind: DownloadKind) => void
 }
 
 export const downloadLimits = {
@@ -34,10 +47,6 @@ export const downloadLimits = {
   atOnceToNodes: 10,
   /** One that was cut off may not have been noticed yet when its caller comes back. */
   atOncePerCaller: 2,
-  /** With one token, as long as it lives; with a certificate, in an hour. A download that goes on where it ended is another. */
-  perCaller: 10,
-  /** Of several planes, each allows its share, and this at least: a balancer may send a caller to the same one each time. */
-  perCallerAtLeast: 4,
 } as const
 
 const hourMs = 3_600_000
@@ -45,7 +54,7 @@ const shortestWaitMs = 1000
 
 type DownloadCore = { readonly clock: Clock; readonly timers: Timers; readonly log: Log }
 
-export const openAgentDownloads = (core: DownloadCore, parts: DownloadParts): AgentDownloads => {
+export const openDownloads = (core: DownloadCore, parts: DownloadParts): Downloads => {
   const { clock, timers, log } = core
   const spacing = openRetrySpacing(clock)
   const bandwidth = openBandwidth(clock, timers, parts.bytesPerSecond)
@@ -69,23 +78,23 @@ export const openAgentDownloads = (core: DownloadCore, parts: DownloadParts): Ag
       byCaller.remove(name)
     }
   }
-  const isUnchanged = ({ name, content }: AgentFile): Promise<boolean> =>
+  const isUnchanged = ({ name, content }: FolderFile): Promise<boolean> =>
     content.isUnchanged().catch((error: unknown) => {
-      log.error({ err: error, file: name }, 'an agent could not be read')
+      log.error({ err: error, file: name }, 'a file could not be read')
       return false
     })
   const busy = (bytes: number): Refusal => {
     const apartMs = (bytes * 1000) / parts.bytesPerSecond
-    const detail = 'as many agents as the plane sends at a time are under way'
+    const detail = 'as many files as the plane sends at a time are under way'
     return { ...refuse('BUSY', detail), retryAfterMs: spacing.nextMs(shortestWaitMs + apartMs, apartMs) }
   }
-  const mostOf = (): number =>
-    Math.max(downloadLimits.perCallerAtLeast, Math.ceil(downloadLimits.perCaller / parts.replicas()))
+  const mostOf = ({ perCaller, perCallerAtLeast }: DownloadKind): number =>
+    Math.max(perCallerAtLeast, Math.ceil(perCaller / parts.replicas()))
 
   return {
-    async begin(file, caller) {
+    async begin(file, caller, kind) {
       const name = actorOf(caller)
-      const refused = spent.refusal(name, mostOf())
+      const refused = spent.refusal(kind, name, mostOf(kind))
       if (refused !== null) return refused
       const { content } = file
       const leave = enter(caller)
@@ -94,23 +103,23 @@ export const openAgentDownloads = (core: DownloadCore, parts: DownloadParts): Ag
       if (letGo === null || !(await isUnchanged(file))) {
         letGo?.()
         leave()
-        return { ...refuse('UNAVAILABLE', 'the agent is being replaced'), retryAfterMs: shortestWaitMs }
+        return { ...refuse('UNAVAILABLE', 'the file is being replaced'), retryAfterMs: shortestWaitMs }
       }
-      spent.count(name, caller.kind === 'token' ? caller.expiresAtMs : clock.nowMs() + hourMs)
+      spent.count(kind, name, caller.kind === 'token' ? caller.expiresAtMs : clock.nowMs() + hourMs)
       return {
         kind: 'sending',
         async send(response, from, end) {
           const source = { read: content.read, pace: (bytes: number) => bandwidth.take(bytes) }
           const outcome = await sendBytes(core, response, source, from, end).catch((error: unknown) => {
-            log.error({ err: error, file: file.name }, 'an agent could not be read')
+            log.error({ err: error, file: file.name }, 'a file could not be read')
             return 'failed' as const
           })
           letGo()
           leave()
-          parts.onEnd(outcome)
+          parts.onEnd(outcome, kind)
           log.info(
             { to: name, from: caller.source, file: file.name, bytes: end - from, outcome },
-            'agent download ended',
+            `${kind.name} download ended`,
           )
           return outcome
         },
@@ -132,18 +141,19 @@ const openSpent = (clock: Clock) => {
     for (const [name, { untilMs }] of counts) if (nowMs >= untilMs) counts.delete(name)
   }
   return {
-    refusal(name: string, most: number): Refusal | null {
+    refusal(kind: DownloadKind, name: string, most: number): Refusal | null {
       const nowMs = clock.nowMs()
-      const known = counts.get(name)
+      const known = counts.get(`${kind.name} ${name}`)
       if (known === undefined || nowMs >= known.untilMs || known.count < most) return null
       const refusal = refuse('DOWNLOADS_SPENT', `it may be fetched ${most} times here`)
       return name.startsWith('token:') ? refusal : { ...refusal, retryAfterMs: known.untilMs - nowMs }
     },
-    count(name: string, untilMs: number): void {
+    count(kind: DownloadKind, name: string, untilMs: number): void {
       const nowMs = clock.nowMs()
       prune(nowMs)
-      const known = counts.get(name)
-      if (known === undefined || nowMs >= known.untilMs) counts.set(name, { count: 1, untilMs })
+      const key = `${kind.name} ${name}`
+      const known = counts.get(key)
+      if (known === undefined || nowMs >= known.untilMs) counts.set(key, { count: 1, untilMs })
       else known.count += 1
     },
   }

@@ -7,8 +7,8 @@ import { manualTimers } from '../../../test/fakes/manual-timers.ts'
 import { silentLog } from '#platform/log.ts'
 import { putAgent } from '../../../test/process/fetch-agent.ts'
 import { tempFolder } from '../../../test/process/temp-folder.ts'
-import { downloadLimits, openAgentDownloads, type DownloadCaller } from './agent-downloads.ts'
-import { openAgentFiles, type AgentFile } from './agent-files.ts'
+import { openAgentFiles, type AgentFile } from '#plane/enrollment/agent-files.ts'
+import { agentDownload, downloadLimits, openDownloads, type DownloadCaller } from './downloads.ts'
 
 const hourMs = 3_600_000
 
@@ -21,10 +21,10 @@ const setUp = async (t: TestContext, replicas: number) => {
   await files.look()
   const file = files.byDigest(digest)
   assert.ok(file !== null)
-  const downloads = openAgentDownloads(core, { replicas: () => replicas, bytesPerSecond: 1e6, onEnd: () => {} })
+  const downloads = openDownloads(core, { replicas: () => replicas, bytesPerSecond: 1e6, onEnd: () => {} })
   /** Begins and ends one; what it was refused with. */
   const fetched = async (caller: DownloadCaller): Promise<string> => {
-    const begun = await downloads.begin(file, caller)
+    const begun = await downloads.begin(file, caller, agentDownload)
     if (isRefusal(begun)) return begun.code
     const gone = { destroyed: true, socket: null }
     return begun.send(gone as unknown as Parameters<typeof begun.send>[0], 0, 1)
@@ -57,9 +57,9 @@ const timesUntilSpent = async (fetched: (caller: DownloadCaller) => Promise<stri
 
 test('several planes together allow a caller about what one does, and each some', async (t) => {
   for (const [replicas, each] of [
-    [1, downloadLimits.perCaller],
+    [1, agentDownload.perCaller],
     [2, 5],
-    [64, downloadLimits.perCallerAtLeast],
+    [64, agentDownload.perCallerAtLeast],
   ] as const)
     assert.equal(await timesUntilSpent((await setUp(t, replicas)).fetched, token('a')), each)
 })
@@ -67,7 +67,7 @@ test('several planes together allow a caller about what one does, and each some'
 test('a token is counted as long as it lives, and a certificate by the hour', async (t) => {
   const { clock, fetched } = await setUp(t, 1)
   for (const caller of [token('a'), token('b'), node('n')])
-    assert.equal(await timesUntilSpent(fetched, caller), downloadLimits.perCaller)
+    assert.equal(await timesUntilSpent(fetched, caller), agentDownload.perCaller)
   clock.advance(hourMs - 1)
   assert.equal(await fetched(token('a')), 'DOWNLOADS_SPENT')
   clock.advance(1)
@@ -84,7 +84,7 @@ test('an agent that cannot be looked at is refused, and its place and its file a
   const isUnchanged = async () => Promise.reject(new Error('EIO'))
   const broken: AgentFile = { ...file, content: { ...file.content, hold, isUnchanged } }
   for (let at = 0; at <= downloadLimits.atOnce; at++) {
-    const begun = await downloads.begin(broken, token('a'))
+    const begun = await downloads.begin(broken, token('a'), agentDownload)
     assert.equal(isRefusal(begun) && begun.code, 'UNAVAILABLE')
   }
   assert.equal(held, 0)
@@ -94,7 +94,7 @@ test('an agent that cannot be looked at is refused, and its place and its file a
 test('nodes hold at most half of the places, so that a machine with a token finds one', async (t) => {
   const { file, downloads } = await setUp(t, 1)
   const begin = async (caller: DownloadCaller): Promise<string> => {
-    const begun = await downloads.begin(file, caller)
+    const begun = await downloads.begin(file, caller, agentDownload)
     return isRefusal(begun) ? begun.code : begun.kind
   }
   for (let at = 0; at < downloadLimits.atOnce; at++)

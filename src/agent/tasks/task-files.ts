@@ -1,0 +1,91 @@
+// The bytes that a task asks for, fetched from the plane by their digest into the agent's own folder before the helper is asked to begin.
+// The helper digests them once more while it copies them: what lies in a folder of the agent proves nothing.
+
+import * as path from 'node:path'
+import { Value } from 'typebox/value'
+import { downloadFromPlane } from '#agent/link/plane-download.ts'
+import type { PlaneFailure } from '#agent/link/plane-failure.ts'
+import type { Identity } from '#agent/state/credentials.ts'
+import { diskSpace } from '#platform/disk-space.ts'
+import { errno, makeFolder, removeFile } from '#platform/files.ts'
+import { namesIn } from '#platform/folder.ts'
+import { isFolder } from '#platform/paths.ts'
+import { sha256OfFile } from '#platform/served-file.ts'
+import type { TaskEnvelope } from '#wire/core/task-statements.ts'
+import { taskFileApi } from '#wire/tasks/task-file-api.ts'
+import { taskParameters } from '#wire/tasks/task-parameters.ts'
+import type { BeginOutcome } from './helped-tasks.ts'
+import type { TaskingAgent } from './task-link.ts'
+
+export type TaskFiles = {
+  /** `path`: null where the task asks for no file. */
+  fetch(
+    task: TaskEnvelope,
+  ): Promise<
+    { readonly kind: 'file'; readonly path: string | null } | Extract<BeginOutcome, { kind: 'refused' | 'again' }>
+  >
+  /** Removes what was fetched for other tasks than these. */
+  keepOnly(ids: readonly string[]): void
+}
+
+const folderName = 'task-files'
+/** What a download leaves free: renewals and everything else on that disk go first. */
+const leftFreeBytes = 64 * 1024 * 1024
+
+export const openTaskFiles = (agent: TaskingAgent, identityNow: () => Identity): TaskFiles => {
+  const folder = path.join(path.resolve(agent.config.stateFolder), folderName)
+
+  const download = async (id: string, sha256: string): Promise<Awaited<ReturnType<TaskFiles['fetch']>>> => {
+    makeFolder(folder, 0o700)
+    const file = path.join(folder, id)
+    const most = Math.max(0, (diskSpace(folder)?.availableBytes ?? 0) - leftFreeBytes)
+    const call = { endpoint: taskFileApi.download, params: { digest: sha256 }, etag: `"${sha256}"`, most, file }
+    const outcome = await downloadFromPlane(agent, identityNow(), call)
+    if (outcome.kind === 'too-large')
+      return {
+        kind: 'refused',
+        fault: 'DISK_FULL',
+        why: `The file has ${outcome.bytes} bytes, and ${most} may be written`,
+      }
+    if (outcome.kind !== 'downloaded') return notFetched(outcome)
+    if ((await sha256OfFile(file)) === sha256) return { kind: 'file', path: file }
+    removeFile(file)
+    return { kind: 'refused', fault: 'FILE_DIFFERS', why: 'What the plane sent has another digest than the task says' }
+  }
+
+  return {
+    fetch: async ({ id, type, parameters }) => {
+      // What does not fit is for the helper to refuse.
+      if (type !== 'fetch-file' || !Value.Check(taskParameters['fetch-file'], parameters))
+        return { kind: 'file', path: null }
+      try {
+        return await download(id, parameters.sha256)
+      } catch (error) {
+        const code = errno(error)
+        if (code === null) throw error
+        const isFull = code === 'ENOSPC' || code === 'EDQUOT'
+        return {
+          kind: 'refused',
+          fault: isFull ? 'DISK_FULL' : 'NOT_DONE',
+          why: `${folder} cannot be written: ${code}`,
+        }
+      }
+    },
+    keepOnly: (ids) => {
+      if (!isFolder(folder)) return
+      for (const name of namesIn(folder)) if (!ids.includes(name)) removeFile(path.join(folder, name))
+    },
+  }
+}
+
+/** The plane sends so many files at a time. */
+const retryAfter = (failure: Exclude<PlaneFailure, { kind: 'stopped' }>): { readonly afterMs?: number } =>
+  failure.kind === 'refused' && failure.retryAfterMs !== null ? { afterMs: failure.retryAfterMs } : {}
+
+const notFetched = (failure: PlaneFailure): Extract<BeginOutcome, { kind: 'refused' | 'again' }> => {
+  if (failure.kind === 'stopped') return { kind: 'again', why: 'the agent is stopped' }
+  const { text } = failure.trouble
+  return failure.kind === 'refused' && failure.code === 'TASK_FILE_NOT_FOUND'
+    ? { kind: 'refused', fault: 'NOT_DONE', why: text }
+    : { kind: 'again', why: text, ...retryAfter(failure) }
+}

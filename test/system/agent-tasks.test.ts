@@ -1,0 +1,130 @@
+// Tasks from the plane to a host and back, with real processes on both sides: what is carried out, and what becomes of it when a process
+// ends in the middle.
+
+import assert from 'node:assert/strict'
+import { createHash } from 'node:crypto'
+import * as fs from 'node:fs'
+import * as os from 'node:os'
+import * as path from 'node:path'
+import { after, before, test } from 'node:test'
+import { activeNode } from '../process/active-node.ts'
+import { eventually } from '../process/eventually.ts'
+import { keptIdentity } from '../process/kept-credentials.ts'
+import { shared } from '../process/shared-plane.ts'
+import { startPlane, type Plane } from '../process/start-plane.ts'
+import { openTlsConnection } from '../process/tls-connection.ts'
+import { endOfTask, queueTask, startTaskHost, type TaskHost } from '../process/task-host.ts'
+
+const served = fs.mkdtempSync(path.join(os.tmpdir(), 'muster-task-files-'))
+after(() => fs.rmSync(served, { recursive: true, force: true }))
+const thing = Buffer.from('what the host lacks\n')
+fs.writeFileSync(path.join(served, 'thing'), thing, { mode: 0o644 })
+fs.chmodSync(served, 0o755)
+
+const setUp = shared(async (scope) => {
+  let plane = await startPlane(scope, { args: ['--task-files', served] })
+  const turnedOn = await plane.muster('domain', 'set', 'tasks.run=true')
+  if (turnedOn.code !== 0) throw new Error(turnedOn.stderr)
+  const host = await startTaskHost(scope, plane, 'th-1')
+  return {
+    plane: (): Plane => plane,
+    host,
+    restartPlane: async () => {
+      await plane.kill9()
+      plane = await plane.restart()
+    },
+  }
+})
+const plane = (): Plane => setUp().plane()
+let host: TaskHost
+before(() => {
+  host = setUp().host
+})
+
+const started = (runs: number): Promise<unknown> =>
+  eventually('the program to have been started', () => host.runs().length === runs, { withinMs: 60_000 })
+
+test('what a task wrote and how it ended come back, and status and metrics of the agent know of it', async () => {
+  const task = await endOfTask(plane(), await queueTask(plane(), 'th-1', 'run', { name: 'quick' }))
+  assert.deepEqual([task.state, task.code, task.exit_code], ['completed', null, 0], JSON.stringify(task))
+  assert.equal(task.result.output.head.trim(), 'quick as it is')
+  await eventually('nothing to be under way', () => host.agent().says()?.tasks?.length === 0)
+})
+
+test('what the host does not allow is refused with a code, and never run', async () => {
+  const task = await endOfTask(plane(), await queueTask(plane(), 'th-1', 'cleanup', { name: 'any' }))
+  assert.deepEqual([task.state, task.code], ['failed', 'TYPE_NOT_ALLOWED'])
+  const unlisted = await endOfTask(plane(), await queueTask(plane(), 'th-1', 'run', { name: 'nothing' }))
+  assert.deepEqual([unlisted.state, unlisted.code], ['failed', 'NOT_LISTED'])
+})
+
+test('diagnostics are collected as the machine would show them', async () => {
+  const task = await endOfTask(plane(), await queueTask(plane(), 'th-1', 'collect-diagnostics'))
+  assert.equal(task.state, 'completed', JSON.stringify(task))
+  assert.match(task.result.output.head, /is connected to .*\nIt is node th-1 of domain/)
+  assert.equal(task.result.evidence.phase, 'running')
+})
+
+test('a new recovery key takes the place of the one before', async () => {
+  const { state } = host.agent()
+  const before = keptIdentity(state).recovery?.credential
+  const task = await endOfTask(plane(), await queueTask(plane(), 'th-1', 'rotate-recovery'))
+  assert.equal(task.state, 'completed', JSON.stringify(task))
+  const now = keptIdentity(state).recovery?.credential
+  assert.ok(before?.kind === 'key' && now?.kind === 'key' && now.keyPem !== before.keyPem)
+})
+
+test('a file comes from the plane by its digest, and only to a node that has a task for it', async (t) => {
+  const sha256 = createHash('sha256').update(thing).digest('hex')
+  const place = path.join(host.folder, 'files', 'thing')
+  const task = await endOfTask(plane(), await queueTask(plane(), 'th-1', 'fetch-file', { sha256, path: place }))
+  assert.deepEqual([task.state, task.code], ['completed', null], JSON.stringify(task))
+  assert.deepEqual(fs.readFileSync(place), thing)
+  const folder = path.join(host.agent().state, 'task-files')
+  await eventually('what was fetched to be removed', () => fs.readdirSync(folder).length === 0)
+  const other = await activeNode(plane(), 'th-2')
+  const connection = await openTlsConnection(t, await plane().target(), other.identity())
+  const { body } = await connection.call('GET', `/v1/nodes/th-2/task-files/${sha256}`)
+  assert.equal(body.code, 'TASK_FILE_NOT_FOUND')
+  const absent = { sha256: 'a'.repeat(64), path: place }
+  const none = await endOfTask(plane(), await queueTask(plane(), 'th-1', 'fetch-file', absent))
+  assert.deepEqual([none.state, none.code], ['failed', 'NOT_DONE'])
+})
+
+test('an agent that is killed in the middle finds the task with the helper, and its result reaches the plane', async () => {
+  const id = await queueTask(plane(), 'th-1', 'run', { name: 'slow' })
+  await started(1)
+  await host.killAgent()
+  host.letGo()
+  const task = await endOfTask(plane(), id)
+  assert.deepEqual([task.state, task.code], ['completed', null], JSON.stringify(task))
+  assert.equal(task.result.output.head.trim(), 'it is done')
+  assert.equal(host.runs().length, 1)
+})
+
+test('a result that no plane is there to take is kept, over a restart of the agent, and taken by the plane that comes back', async () => {
+  host.hold()
+  const id = await queueTask(plane(), 'th-1', 'run', { name: 'slow' })
+  await started(2)
+  const back = setUp().restartPlane()
+  host.letGo()
+  await host.killAgent()
+  await back
+  const task = await endOfTask(plane(), id)
+  assert.deepEqual([task.state, task.code], ['completed', null], JSON.stringify(task))
+  assert.equal(host.runs().length, 2)
+})
+
+test('a helper that is killed in the middle makes the task unknown, and it is not run again', async () => {
+  host.hold()
+  const id = await queueTask(plane(), 'th-1', 'run', { name: 'slow' })
+  await started(3)
+  await host.killHelper()
+  const task = await endOfTask(plane(), id)
+  assert.deepEqual([task.state, task.code], ['unknown', 'INTERRUPTED'], JSON.stringify(task))
+  // The plane sends what has no result over each new channel: this one has.
+  await host.killAgent()
+  const next = await endOfTask(plane(), await queueTask(plane(), 'th-1', 'run', { name: 'quick' }))
+  assert.equal(next.state, 'completed')
+  assert.equal(host.runs().length, 3)
+})
