@@ -98,6 +98,17 @@ test('a task is queued, dispatched and answered under one correlation, and its r
     story.map(({ type, node, correlation: told }) => [type, node, told === correlation]),
     ['task.queued', 'task.dispatched', 'task.completed'].map((type) => [type, 'gpu-001', true]),
   )
+  const { entries } = await plane.ask('GET', `/v1/journal?node=gpu-001&correlation=${correlation}`)
+  assert.equal(entries.length, 3)
+  const { chain } = await plane.ask('GET', '/v1/nodes/gpu-001/explain')
+  assert.deepEqual(
+    chain.slice(-3).map(({ what }: Json) => what),
+    [
+      `task ${id} (service) was queued`,
+      `task ${id} (service) was signed and sent to it, as number 1`,
+      `task ${id} (service) is completed: exit code 0`,
+    ],
+  )
 })
 
 test('many callers at once dispatch each task once, and never more than four of a node', async (t) => {

@@ -73,6 +73,23 @@ export const firing: readonly Case[] = [
     silent: '10m',
     fires: '20m',
   },
+  { alert: 'MusterTasksWait', series: { [plane('task_queue_age_seconds')]: '0+60x90' }, silent: '45m', fires: '55m' },
+  {
+    alert: 'MusterTasksFail',
+    series: {
+      [plane('task_results_total', ',outcome="completed"')]: '0+1x60',
+      [plane('task_results_total', ',outcome="failed"')]: '0x10 2x10 4x40',
+      [replica('task_results_total', ',outcome="refused"')]: '0x10 2x10 5x40',
+    },
+    silent: '19m',
+    fires: '25m',
+  },
+  {
+    alert: 'MusterTasksUnknown',
+    series: { [plane('task_results_total', ',outcome="unknown"')]: '0x10 1x20' },
+    silent: '9m',
+    fires: '15m',
+  },
   {
     alert: 'MusterServerCertificateAging',
     series: { [plane('server_certificate_not_after_seconds')]: `${20 * day}x200` },
@@ -295,6 +312,10 @@ export const everyday: Readonly<Record<string, string>> = {
   // An operator has acknowledged it.
   [plane('alerts', ',kind="spoof_suspected",severity="critical",state="acknowledged"')]: `1x${days}`,
   [plane('alerts', ',kind="stuck_enrollment",severity="warning",state="open"')]: `1x${days}`,
+  [plane('task_queue_age_seconds')]: `0x100 1200x10 0x${days}`,
+  [plane('task_results_total', ',outcome="completed"')]: `0+2x${days}`,
+  [plane('task_results_total', ',outcome="failed"')]: `0x700 3x2400`,
+  [plane('task_results_total', ',outcome="unknown"')]: `0x${days}`,
   [plane('server_certificate_not_after_seconds')]: `${60 * day}x${days}`,
   [plane('issuer_not_after_seconds', ',role="issuing"')]: `${97 * day}x${days}`,
   [plane('issuer_not_after_seconds', ',role="root"')]: `${3000 * day}x${days}`,

@@ -16,6 +16,7 @@ type JournalPlace = {
   readonly since?: string
   readonly until?: string
   readonly actor?: string
+  readonly correlation?: string
 }
 
 export const askJournal = (plane: OperatorClient, filter: JournalFilter, page: JournalPlace): Promise<JournalPage> =>

@@ -17,14 +17,15 @@ type JournalListOptions = ListOptions & {
   readonly since?: string
   readonly until?: string
   readonly actor?: string
+  readonly correlation?: string
 }
 
 const dayMs = 24 * 3_600_000
 
 export const journalList = async (cli: Cli, options: JournalListOptions): Promise<void> => {
   const last = countOption(options.last)
-  const { since, until, actor } = options
-  const isSpan = since !== undefined || until !== undefined || actor !== undefined
+  const { since, until, actor, correlation } = options
+  const isSpan = (since ?? until ?? actor ?? correlation) !== undefined
   const page = isSpan ? await spanOf(cli, options, last) : await askJournal(connect(cli, options), options, { last })
   showList(cli, options, {
     items: page.entries,
@@ -43,6 +44,7 @@ const spanOf = async (cli: Cli, options: JournalListOptions, last: number) => {
     since: isoTime(sinceMs),
     ...(untilMs === null ? {} : { until: isoTime(untilMs) }),
     ...(options.actor === undefined ? {} : { actor: options.actor }),
+    ...(options.correlation === undefined ? {} : { correlation: options.correlation }),
   }
   const plane = connect(cli, options)
   let entries: readonly Entry[] = []
@@ -72,6 +74,7 @@ const timeOption = (option: string, text: string, nowMs: number): number => {
 const mindOlder = (error: unknown): never => {
   if (!(error instanceof Failure) || error.code !== 'REQUEST_INVALID') throw error
   const { exit, code, message, detail } = error
-  const next = '--since, --until and --actor need a plane of 0.5: compare muster version, here and on the plane'
+  const next =
+    '--since, --until and --actor need a plane of 0.5, --correlation one of 0.6: compare muster version, here and on the plane'
   throw new Failure({ exit, code, detail, sentence: message, next })
 }

@@ -26,6 +26,7 @@ export const declareJournal = (journal: Command, cli: Cli): void => {
       ['muster journal list --node gpu-001 --last 200', 'the history of one node'],
       ['muster journal list --type refused', ''],
       ['muster journal list --since 2h --actor alice', 'what alice did'],
+      ['muster journal list --since 8d --correlation "$CORRELATION"', 'the story of a task or a recovery'],
       ['muster journal list --since 2026-01-05T08:00:00Z --until 2026-01-05T09:00:00Z', ''],
     ]),
   )
@@ -36,6 +37,7 @@ export const declareJournal = (journal: Command, cli: Cli): void => {
       '--actor <name>',
       'only what this operator, node or part of the plane did (without --since: of the last day)',
     )
+    .option('--correlation <id>', 'only what belongs to this story (without --since: of the last day)')
   performs(cli, lists(list, entryColumns(false)), journalList)
 
   const follow = filters(

@@ -43,6 +43,9 @@ export const showTask = (cli: Cli, print: Print, task: TaskView): void =>
     ...outputLines(task),
   ])
 
+export const storyHint = ({ node, created_at: since, correlation }: TaskView): string =>
+  `its story: muster journal list --node ${node} --since ${since} --correlation ${correlation}`
+
 type Fact = readonly [name: string, value: string]
 
 const factsOf = (task: TaskView, nowMs: number, state: string): readonly Fact[] => {

@@ -10,7 +10,7 @@ import { connect, everyPage } from '#cli/kit/operator-client.ts'
 import { printer } from '#cli/kit/print.ts'
 import { lists, noun, performs, verb } from '#cli/kit/verb.ts'
 import { taskApi, type TaskListQuery } from '#wire/tasks/task-api.ts'
-import { showTask, taskColumns } from './task-lines.ts'
+import { showTask, storyHint, taskColumns } from './task-lines.ts'
 import { taskParametersOf, type ParameterOptions } from './task-parameters.ts'
 import { awaitTask } from './await-task.ts'
 
@@ -117,8 +117,12 @@ const taskList = async (cli: Cli, options: TaskListOptions): Promise<void> => {
   if (tasks.length === 0) printer(cli, options).note('no such tasks; a task is removed 7 days after its end')
 }
 
-const taskShow = async (cli: Cli, options: GlobalOptions, id: string): Promise<void> =>
-  showTask(cli, printer(cli, options), await connect(cli, options).ask(taskApi.show, { params: { id } }))
+const taskShow = async (cli: Cli, options: GlobalOptions, id: string): Promise<void> => {
+  const task = await connect(cli, options).ask(taskApi.show, { params: { id } })
+  const print = printer(cli, options)
+  showTask(cli, print, task)
+  print.note(storyHint(task))
+}
 
 const taskCancel = async (
   cli: Cli,

@@ -93,3 +93,17 @@ test('what a node says cannot forge a line', () => {
 test('entries that say nothing about the node are left out', () => {
   assert.deepEqual(what([at(0, 'alert.raised'), at(1, 'refusals.counted')], []), [])
 })
+
+test('the last tasks of a node are told step by step, and older ones are not', () => {
+  const tasks = [1, 2, 3, 4].flatMap((nr) => [
+    at(nr * 10, 'task.queued', { body: { task: `task_${nr}`, type: 'service' } }),
+    at(nr * 10 + 1, 'task.failed', { body: { task: `task_${nr}`, type: 'service', code: 'FAILED', exit_code: 3 } }),
+  ])
+  const told = what([at(0, 'node.quarantined', { body: { reason: 'odd' } }), ...tasks], [])
+  assert.equal(told[0], 'quarantined: odd')
+  assert.deepEqual(told.slice(1, 3), [
+    'task task_2 (service) was queued',
+    'task task_2 (service) failed: FAILED, exit code 3',
+  ])
+  assert.equal(told.length, 7)
+})

@@ -32,12 +32,27 @@ const routine: readonly EntryType[] = ['node.renewed', 'node.renewal_confirmed']
 export const storyTypes = (): readonly (readonly EntryType[])[] => {
   const often = [...routine, 'refused'] satisfies EntryType[]
   const told = Object.keys(sentences) as EntryType[]
-  return [told.filter((type) => !often.includes(type)), ...often.map((type) => [type])]
+  const ofTasks = told.filter(isOfTask)
+  return [
+    told.filter((type) => !often.includes(type) && !isOfTask(type)),
+    ofTasks,
+    ...often.map((type): readonly EntryType[] => [type]),
+  ]
 }
+
+/** Of the tasks of a node only the last ones are told. */
+const mostTasks = 3
+
+const isOfTask = (type: EntryType): boolean => type.startsWith('task.')
 
 const withoutRoutine = (entries: readonly StoryEntry[]): readonly StoryEntry[] => {
   const last = new Map(entries.map((entry) => [entry.type, entry]))
-  return entries.filter((entry) => !routine.includes(entry.type) || last.get(entry.type) === entry)
+  const tasks = entries.filter(({ type }) => isOfTask(type)).map(({ body }) => body['task'])
+  const lastTasks = [...new Set(tasks.toReversed())].slice(0, mostTasks)
+  return entries.filter((entry) => {
+    if (isOfTask(entry.type)) return lastTasks.includes(entry.body['task'])
+    return !routine.includes(entry.type) || last.get(entry.type) === entry
+  })
 }
 
 const linkOf = (entry: StoryEntry): ChainLink[] => {
@@ -76,6 +91,14 @@ const word = (body: EntryBody, name: string): string => {
 }
 /** Claims have their kind before them: `dns:web.example`. */
 const names = (body: EntryBody): string => word(body, 'names').replace(/\b(?:dns|ip):/g, '')
+const ofTask = (body: EntryBody): string => `task ${word(body, 'task')} (${word(body, 'type')})`
+/** Why it did not run to its end, as its host or the plane said it. */
+const outcome = ({ code = null, exit_code: exitCode = null, detail = null }: EntryBody): string => {
+  const parts = [code, exitCode === null ? null : `exit code ${String(exitCode)}`, detail].filter(
+    (part) => part !== null,
+  )
+  return parts.length === 0 ? '' : `: ${parts.map(String).join(', ')}`
+}
 const because = (body: EntryBody): string => (body['reason'] === undefined ? '' : `: ${word(body, 'reason')}`)
 
 /** Entries of other types do not explain the state of a node. */
@@ -127,6 +150,14 @@ const sentences: Partial<Record<EntryType, (body: EntryBody) => string>> = {
     `its evidence after the repair: ${body['passed'] === true ? 'passed' : 'not passed'}`,
   'node.recoverable': () => 'its recovery rehearsal passed',
   'node.unrecoverable': (body) => `its recovery rehearsal failed: ${word(body, 'why')}`,
+  'task.queued': (body) => `${ofTask(body)} was queued`,
+  'task.dispatched': (body) => `${ofTask(body)} was signed and sent to it, as number ${word(body, 'counter')}`,
+  'task.completed': (body) => `${ofTask(body)} is completed${outcome(body)}`,
+  'task.failed': (body) => `${ofTask(body)} failed${outcome(body)}`,
+  'task.refused': (body) => `its host refused ${ofTask(body)}${outcome(body)}`,
+  'task.unknown': (body) => `whether ${ofTask(body)} was carried out is unknown${outcome(body)}`,
+  'task.expired': (body) => `${ofTask(body)} expired before it was sent`,
+  'task.cancelled': (body) => `${ofTask(body)} was cancelled: ${word(body, 'why')}`,
   refused: (body) => {
     const detail = body['detail'] === null || body['detail'] === undefined ? '' : ` (${word(body, 'detail')})`
     const copied = body['code'] === 'KEY_IN_USE' ? copiedWords : ''

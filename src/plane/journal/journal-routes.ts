@@ -50,7 +50,9 @@ const read = async (journal: JournalReader, arrivals: Arrivals, query: QueryOf<t
   const newest = entries.at(-1)
   const isOver = oldest !== undefined && oldest.entry.atMs > times.untilMs + clockSlackMs
   return answer({
-    entries: entries.filter(({ entry }) => entry.atMs <= times.untilMs && isBy(entry, query.actor)).map(entryView),
+    entries: entries
+      .filter(({ entry }) => entry.atMs <= times.untilMs && isBy(entry, query.actor) && isOf(entry, query.correlation))
+      .map(entryView),
     next: newest === undefined || isOver ? after : newest.cursor,
   })
 }
@@ -59,9 +61,9 @@ const read = async (journal: JournalReader, arrivals: Arrivals, query: QueryOf<t
 const clockSlackMs = 60_000
 
 const timesIn = (query: QueryOf<typeof journalApi.read>) => {
-  const { since, until, actor, last } = query
-  if (last !== undefined && (since ?? until ?? actor) !== undefined)
-    return refuseField('REQUEST_INVALID', 'last', 'last goes with neither since, until nor actor')
+  const { since, until, actor, correlation, last } = query
+  if (last !== undefined && (since ?? until ?? actor ?? correlation) !== undefined)
+    return refuseField('REQUEST_INVALID', 'last', 'last goes with neither since, until, actor nor correlation')
   const sinceMs = since === undefined ? null : parseIsoTime(since)
   if (since !== undefined && sinceMs === null) return refuseField('REQUEST_INVALID', 'since', 'since is not a time')
   const untilMs = until === undefined ? Infinity : parseIsoTime(until)
@@ -71,6 +73,9 @@ const timesIn = (query: QueryOf<typeof journalApi.read>) => {
 
 const isBy = ({ actor }: JournalEntry, asked: string | undefined): boolean =>
   asked === undefined || actor === asked || actor.endsWith(`:${asked}`)
+
+const isOf = ({ correlation }: JournalEntry, asked: string | undefined): boolean =>
+  asked === undefined || correlation === asked
 
 const isEntryType = (type: string): type is EntryType => (entryTypes as readonly string[]).includes(type)
 

@@ -30,6 +30,7 @@ export const countCommits = (feed: Feed, registers: Registry[]): (() => void) =>
     countIssued(registers),
     countRecoveries(registers),
     countAlerts(registers),
+    countTasks(registers),
   ]
   return feed.subscribe('metrics', (committed) => {
     // The replica that committed it has counted it.
@@ -86,6 +87,31 @@ const countAlerts = (registers: Registry[]): Counted => {
     'alert.raised': counted(changes, { to: 'raised' }),
     'alert.acknowledged': counted(changes, { to: 'acknowledged' }),
     'alert.resolved': counted(changes, { to: 'resolved' }),
+  }
+}
+
+const countTasks = (registers: Registry[]): Counted => {
+  const queued = new Counter({ name: 'muster_tasks_queued_total', help: 'Tasks queued', registers })
+  const dispatched = new Counter({
+    name: 'muster_tasks_dispatched_total',
+    help: 'Tasks sent to their nodes',
+    registers,
+  })
+  const ended = new Counter({
+    name: 'muster_task_results_total',
+    help: 'Tasks that have ended, by how; refused: by the host, which did not begin with them',
+    labelNames: ['outcome'] as const,
+    registers,
+  })
+  return {
+    'task.queued': queued,
+    'task.dispatched': dispatched,
+    'task.completed': counted(ended, { outcome: 'completed' }),
+    'task.failed': counted(ended, { outcome: 'failed' }),
+    'task.refused': counted(ended, { outcome: 'refused' }),
+    'task.unknown': counted(ended, { outcome: 'unknown' }),
+    'task.expired': counted(ended, { outcome: 'expired' }),
+    'task.cancelled': counted(ended, { outcome: 'cancelled' }),
   }
 }
 

@@ -15,6 +15,7 @@ import { openFleetGauges } from './fleet-gauges.ts'
 import { openGroups } from './group-labels.ts'
 import { measureStatus, type StatusMeasures } from './measure-status.ts'
 import { measureStore } from './measure-store.ts'
+import { openTaskGauges } from './task-gauges.ts'
 import { openNodeMetrics, type NodeMetrics } from './node-metrics.ts'
 import { openPlaneInfo, openReplicaGauges, openPlaneGauges, type MeasuredParts } from './plane-gauges.ts'
 import type { Core } from '#plane/core/core.ts'
@@ -77,6 +78,7 @@ export const openMetrics = (core: Omit<Core, 'random' | 'log'>, options: Metrics
   const groups = openGroups()
   const agents = openAgentMetrics(core, groups, registers)
   openFleetGauges(core, openFleetCensus(core, groups, agents.forget), [ofDomain])
+  openTaskGauges(core, [ofDomain])
   measureStore(core.store, registers)
   openReplicaGauges(core.store.replicas, both)
   const close = countCommits(core.feed, registers)

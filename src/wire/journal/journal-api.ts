@@ -25,6 +25,8 @@ const JournalQueryBody = Type.Object(
     until: Type.Optional(text(40)),
     /** `operator:alice`, or `alice`. */
     actor: Type.Optional(text(128)),
+    /** Only what belongs to one story: a recovery, a task. */
+    correlation: Type.Optional(text(128)),
     /** How long to wait for a new entry: how `journal follow` works. */
     wait_ms: Type.Optional(Type.Integer({ minimum: 0, maximum: 30_000 })),
   },
@@ -59,7 +61,7 @@ export const journalApi = {
     path: '/v1/journal',
     access: 'viewer',
     summary:
-      'Entries of the journal, oldest first; with wait_ms, waits for new ones. With until or actor a page may be empty: its next goes on',
+      'Entries of the journal, oldest first; with wait_ms, waits for new ones. With until, actor or correlation a page may be empty: its next goes on',
     query: JournalQueryBody,
     answer: JournalAnswer,
   }),
