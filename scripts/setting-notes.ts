@@ -7,7 +7,7 @@ export const profileNotes: Readonly<Record<string, Note>> = {
   description: { meaning: 'A sentence for operators.', change: 'As you like.' },
   'join.allOf': {
     meaning:
-      'How a machine proves itself when it enrols; each of these has to succeed. `token`: an enrollment token. `hardware`: the MAC addresses and BMC serial of a registered node. `tpm` has no effect yet: nothing can join under a profile that asks for it.',
+      'How a machine proves itself when it enrolls; each of these has to succeed. `token`: an enrollment token. `hardware`: the MAC addresses and BMC serial of a registered node. `tpm` has no effect yet: nothing can join under a profile that asks for it.',
     change: 'To `hardware` for diskless machines in a machine room that is trusted. MAC addresses can be copied.',
   },
   'join.tokenScope': {
@@ -72,7 +72,7 @@ export const profileNotes: Readonly<Record<string, Note>> = {
   },
   'comeback.by': {
     meaning:
-      'How a node that was inactive comes back. `certificate`: with its certificate, as if nothing had happened. `join`: it has to enrol again. `approve`: operators approve it first (`muster node approve`).',
+      'How a node that was inactive comes back. `certificate`: with its certificate, as if nothing had happened. `join`: it has to enroll again. `approve`: operators approve it first (`muster node approve`).',
     change: 'To `approve` where a machine that was away may have been in other hands.',
   },
   'comeback.people': {
@@ -151,7 +151,7 @@ export const domainNotes: Readonly<Record<string, Note>> = {
   stuckEnrollmentMs: {
     meaning:
       'How long a node may be enrolled without using its certificate before it has the condition `stuck_enrollment`.',
-    change: 'Longer where machines enrol long before they start to work.',
+    change: 'Longer where machines enroll long before they start to work.',
   },
   drainMs: {
     meaning:

@@ -33,7 +33,7 @@ const paths = (small: SmallPlane): string[] => small.calls.map(({ path: called }
 const channelOpen = (small: SmallPlane, count = 1) =>
   eventually(`${count} channels`, () => small.channels.length >= count)
 
-test('an agent enrols, opens a channel as the first use of its certificate, and deletes the join file only then', async (t) => {
+test('an agent enrolls, opens a channel as the first use of its certificate, and deletes the join file only then', async (t) => {
   const small = await plane(t)
   const file = path.join(tempFolder(t), 'join')
   fs.writeFileSync(file, formatJoinString(small.join))

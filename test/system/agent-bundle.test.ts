@@ -38,7 +38,7 @@ test('the same sources make the same bytes', async (t) => {
   assert.equal(one.sha256, two.sha256)
 })
 
-test('the bundle enrols and opens its channel from a folder that holds nothing else', async (t) => {
+test('the bundle enrolls and opens its channel from a folder that holds nothing else', async (t) => {
   const { token, api } = plane()
   const folder = tempFolder(t)
   fs.writeFileSync(path.join(folder, 'join'), await token('--node', 'gpu-bundle'), { mode: 0o600 })

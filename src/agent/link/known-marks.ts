@@ -1,4 +1,4 @@
-// The roots of planes that are known to carry their mark, for machines that enrol again: with keys in memory nothing else is left
+// The roots of planes that are known to carry their mark, for machines that enroll again: with keys in memory nothing else is left
 // of the identity before, and a join string may be older than the mark. Never forgotten: a server without the mark is from then
 // on not the plane.
 
