@@ -273,7 +273,7 @@ export const refusals = {
     next: 'Start the agent with --wireguard INTERFACE, or see the profile: muster profile show PROFILE' },
   ADDRESS_POOL_EXHAUSTED: { status: 503, fault: 'caller', retry: 'operator',
     message: 'The WireGuard network has no free address.',
-    next: 'Give the domain a larger prefix: muster domain set overlayPrefix=PREFIX' },
+    next: 'Revoke nodes that are gone (muster node list --state inactive): their addresses are free a day later. A larger prefix (muster domain set overlayPrefix=PREFIX) is taken only while no node has an address' },
   HARDWARE_PROFILE_NOT_FOUND: { status: 404, fault: 'caller', retry: 'operator',
     message: 'There is no hardware profile with that tag.', next: 'List what there is: muster hardware-profile list' },
   HARDWARE_PROFILE_EXISTS: { status: 409, fault: 'caller', retry: 'operator',

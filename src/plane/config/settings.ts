@@ -125,7 +125,7 @@ export const planeSettings = {
     takes: `${listens.takes}; or off`,
     variable: 'MUSTER_STATUS_LISTEN',
     meaning: 'Address of the listener for OCSP and certificate revocation lists',
-    change: 'To a public address where others verify certificates of this domain; `off` where nobody does.',
+    change: 'To a public address where others verify certificates of this domain; `off` where none do.',
   }),
   statusUrl: textSetting(plainUrl, null, {
     value: 'url',
