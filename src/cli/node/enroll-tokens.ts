@@ -35,7 +35,7 @@ export const enrollWithTokens = async (
   expires: string | undefined,
 ): Promise<BatchResult[]> => {
   const expiresMs = expires === undefined ? null : durationOption('--expires', expires)
-  const tokens = await openTokensFile(tools.cli, file)
+  const tokens = openTokensFile(tools.cli, file)
   try {
     const { cli, note } = tools
     const nowMs = cli.clock.nowMs()

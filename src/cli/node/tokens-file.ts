@@ -3,7 +3,7 @@
 
 import { parseIsoTime } from '#platform/clock.ts'
 import { errno } from '#platform/files.ts'
-import { openPrivateLines, type LinesFault } from '#platform/private-lines.ts'
+import { openPrivateLines, type LinesFault, type PrivateLines } from '#platform/private-lines.ts'
 import { sortableId } from '#platform/random.ts'
 import type { Cli } from '#cli/kit/cli.ts'
 import { exitCodes } from '#cli/kit/exit-codes.ts'
@@ -28,10 +28,8 @@ const columns = '# node, expiry, join string; a join string is a secret that let
 /** 100,000 tokens have 40 MB. */
 const longestFile = 256 * 1024 * 1024
 
-export const openTokensFile = async (cli: Cli, file: string): Promise<TokensFile> => {
-  const lines = await openPrivateLines(file, longestFile).catch((error: unknown) => {
-    throw usageFailure(`${file} cannot be opened: ${errno(error) ?? 'unknown trouble'}.`)
-  })
+export const openTokensFile = (cli: Cli, file: string): TokensFile => {
+  const lines = open(file)
   if (typeof lines === 'string') throw refused(file, lines)
   try {
     const [first, ...rest] = lines.lines
@@ -69,6 +67,14 @@ const parseLine = (line: string): IssuedToken | null => {
 }
 
 /** What a plane answered is written only if it can be read again. */
+const open = (file: string): PrivateLines | LinesFault => {
+  try {
+    return openPrivateLines(file, longestFile)
+  } catch (error) {
+    throw usageFailure(`${file} cannot be opened: ${errno(error) ?? 'unknown trouble'}.`)
+  }
+}
+
 export const isWritable = ({ id, expiresAt, join }: IssuedToken): boolean =>
   new RegExp(nodeIdShape).test(id) &&
   /^[0-9TZ:.+-]+$/.test(expiresAt) &&
