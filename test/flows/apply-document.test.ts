@@ -74,7 +74,7 @@ test('a document is one plan, applied in one commit with an entry for each thing
   const { out, err } = await apply(exitCodes.onlyPlanned, fleet)
   assert.match(
     out,
-    /profile edge +not there +created as a copy of gpu-cloud, with .*certificate\.lifetimeMs: 86400000 -> 43200000/,
+    /profile edge +not there, gpu-cloud at version 1 +created as a copy of gpu-cloud, with .*certificate\.lifetimeMs: 86400000 -> 43200000/,
   )
   assert.match(out, /domain +version 1 +defaultProfile: "gpu-cloud" -> "edge"; livenessGraceMs: 300000 -> 600000/)
   assert.match(out, /hardware-profile h100 +not there +created: h100-slice/)
@@ -110,6 +110,15 @@ test('a plan is refused if anything that it names has changed, and then nothing 
 })
 
 test('one wrong part refuses all of it, by the rule of its own route, with file, line and key', async (t) => {
+test('a plan with a new profile is refused if the one that it copies has changed since', async (t) => {
+  const { apply, run } = await setUp(t)
+  const { err } = await apply(exitCodes.onlyPlanned, 'apiVersion: muster/v1\nprofiles: [{name: edge}]\n')
+  const [, id = ''] = /plan apply (\w+)/.exec(err) ?? []
+  await run(exitCodes.ok, '', 'profile', 'set', 'gpu-cloud', 'join.tokenTtlMs=5m')
+  const refused = await run(exitCodes.refused, '', 'plan', 'apply', id)
+  assert.match(refused.err, /PLAN_STALE[\s\S]*edge was gpu-cloud at version 1, and is gpu-cloud at version 2/)
+})
+
   const { apply, exported } = await setUp(t)
   const before = await exported()
   const wrong = (from: string, to: string) => fleet.replace(from, to)

@@ -63,7 +63,7 @@ const create = async (reading: Reading, wanted: Wanted, outlook: Outlook): Promi
   const subject = subjectOf(wanted.name)
   return {
     subject,
-    effects: [declaredOf(subject, { effect, version: existing?.version ?? null })],
+    effects: [declaredOf(subject, { effect, version: existing?.version ?? null, copied: from })],
     change: verdict.change,
   }
 }
