@@ -354,5 +354,7 @@ test('with neither an identity nor a join string the agent says what is missing'
   const folder = tempFolder(t)
   const config = testAgentConfig(t, small.join, { join: { kind: 'file', path: path.join(folder, 'join') } })
   const outcome = await runTestAgent(t, config).outcome
-  assert.equal(outcome.kind === 'misconfigured' && outcome.trouble.code, 'no_identity')
+  if (outcome.kind !== 'misconfigured') assert.fail(outcome.kind)
+  assert.equal(outcome.trouble.code, 'no_identity')
+  assert.match(outcome.trouble.next, /into \/etc\/muster\/join,/)
 })
