@@ -27,6 +27,9 @@ test('the packages in the bundle are those of the checked-in list, so a new one 
     built.dependencies.join('\n') + '\n',
     'run: npm run build:agent',
   )
+  const text = fs.readFileSync(built.file, 'utf8')
+  for (const name of ['Muster', ...built.dependencies])
+    assert.ok(text.includes(`${'='.repeat(80)}\n${name}`), `the license of ${name} travels with it`)
 })
 
 test('the same sources make the same bytes', async (t) => {
