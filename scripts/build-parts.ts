@@ -144,18 +144,24 @@ const asFunction = async (text: string): Promise<string> => {
  * Without the copies that esbuild makes: of the exports of a part, which nothing but other parts reads, and of each module of Node for
  * each part that imports it, which was a third of the start of a command.
  */
-const direct = (code: string): string =>
-  code
-    .replace(
-      'var stdin_exports = {};',
-      'var stdin_exports = Object.defineProperty(exports, "__esModule", { value: true });',
-    )
-    .replace('module.exports = __toCommonJS(stdin_exports);\n', '')
-    // What is imported when it is needed is another part.
-    .replaceAll(/__toESM\((require\("\.\/[\w.-]+"\))\)/g, '$1')
-    .replaceAll(/^var (\w+) = __toESM\((require\("node:[\w/]+"\))\);$/gm, 'var $1 = $2;')
-    // The default export of a module of Node is the module.
-    .replaceAll(/\b(import_node_\w+)\.default\b/g, '$1')
+const direct = (code: string): string => {
+  // By the line that loads it: `node:assert/strict` is in a variable that is not named after Node.
+  const builtins = /^var (\w+) = __toESM\((require\("node:[\w/]+"\))\);$/gm
+  const names = [...code.matchAll(builtins)].map(([, name = '']) => name)
+  return (
+    code
+      .replace(
+        'var stdin_exports = {};',
+        'var stdin_exports = Object.defineProperty(exports, "__esModule", { value: true });',
+      )
+      .replace('module.exports = __toCommonJS(stdin_exports);\n', '')
+      // What is imported when it is needed is another part.
+      .replaceAll(/__toESM\((require\("\.\/[\w.-]+"\))\)/g, '$1')
+      .replaceAll(builtins, 'var $1 = $2;')
+      // The default export of a module of Node is the module.
+      .replaceAll(/\b(import_\w+)\.default\b/g, (text, name: string) => (names.includes(name) ? name : text))
+  )
+}
 
 /** Modules of Node whose exports are imported by name are loaded when one of these is used for the first time. */
 const lazy = (code: string): string => {
