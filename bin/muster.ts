@@ -5,14 +5,12 @@ import { openHints } from '#cli/kit/as-called.ts'
 import { openExit, runCli } from '#cli/kit/run-cli.ts'
 import { systemClock } from '#platform/clock.ts'
 import { openHttpClient } from '#platform/http-client.ts'
-import { pathExists } from '#platform/paths.ts'
 import { systemRandom } from '#platform/random.ts'
 import { standardStreams } from '#platform/standard-streams.ts'
 import { systemTimers } from '#platform/timers.ts'
-import { musterVersion } from '#platform/this-process.ts'
+import { musterVersion, programName } from '#platform/this-process.ts'
 
-// Where there is one beside the reader it is called as that, elsewhere by its name.
-const program = pathExists('./muster') ? './muster' : 'muster'
+const program = programName()
 
 process.exitCode = await runCli(process.argv.slice(2), {
   program,

@@ -11,6 +11,7 @@ import { exitCodes } from '#cli/kit/exit-codes.ts'
 import packageJson from '../package.json' with { type: 'json' }
 import { packagesOf } from './build-parts.ts'
 import { root } from './repository.ts'
+import { scriptLicenses } from './third-party-licenses.ts'
 
 export type BuiltAgent = {
   readonly file: string
@@ -42,15 +43,17 @@ export const buildAgent = async (pin: string | null, out: string): Promise<Built
     banner: { js: banner },
     plugins: pin === null ? [] : [bakeIn(pin)],
   })
+  const packages = packagesOf(Object.keys(result.metafile.inputs))
+  // At the end, where no one has to read past them. No license ends a comment by itself.
+  const licenses = scriptLicenses(packages.map(({ folder }) => folder))
+  fs.appendFileSync(out, `/*\n${licenses.replaceAll('*/', '* /')}*/\n`)
   fs.chmodSync(out, 0o755)
   const content = fs.readFileSync(out)
   return {
     file: out,
     sha256: createHash('sha256').update(content).digest('hex'),
     bytes: content.length,
-    dependencies: packagesOf(Object.keys(result.metafile.inputs))
-      .map(({ name, version }) => `${name} ${version}`)
-      .sort(),
+    dependencies: packages.map(({ name, version }) => `${name} ${version}`).sort(),
   }
 }
 

@@ -101,7 +101,8 @@ export const buildImage = (options: {
     const { archive, digest } = ociArchive(
       {
         architecture: architectures[arch],
-        reference: version,
+        name: 'localhost/muster',
+        tag: version,
         layers: [
           { about: `Debian: ${packages.join(' ')}`, entries: withFolders(entries) },
           { about: `Muster ${version}`, entries: withFolders(ownFiles(executable)) },

@@ -58,7 +58,7 @@ export const buildParts = async (): Promise<Parts> => {
     metafile: true,
     entryNames: '[name]',
     chunkNames: '[name]-[hash]',
-    plugins: [awaitingPrograms([path.join(root, entry)]), commanderWithoutPrograms],
+    plugins: [awaitingPrograms([path.join(root, entry)]), commanderWithoutPrograms, onlyUsedOfTypebox],
     define: { 'import.meta.url': '__moduleUrl', 'import.meta.dirname': '__dirname' },
   })
   const grouped = groupsOf(metafile)
@@ -110,6 +110,22 @@ const commanderWithoutPrograms: Plugin = {
   },
 }
 
+/** What its own question says, so that the answer is not asked for again. */
+const resolving = Symbol('resolving')
+
+/** Its package does not say that a module of it which nothing uses can be left out. */
+const onlyUsedOfTypebox: Plugin = {
+  name: 'only-used-of-typebox',
+  setup({ onResolve, resolve }) {
+    onResolve({ filter: /^(typebox|\.)/ }, async ({ path: name, pluginData, ...from }) => {
+      const isOfTypebox = name.startsWith('typebox') || from.importer.includes('/node_modules/typebox/')
+      if (pluginData === resolving || !isOfTypebox) return null
+      const found = await resolve(name, { ...from, pluginData: resolving })
+      return { ...found, sideEffects: false }
+    })
+  },
+}
+
 /** V8 keeps what it has compiled of a script, not of a module, and Node loads no modules from an executable. */
 const asFunction = async (text: string): Promise<string> => {
   const { code } = await transform(text, {
@@ -128,16 +144,24 @@ const asFunction = async (text: string): Promise<string> => {
  * Without the copies that esbuild makes: of the exports of a part, which nothing but other parts reads, and of each module of Node for
  * each part that imports it, which was a third of the start of a command.
  */
-const direct = (code: string): string =>
-  code
-    .replace(
-      'var stdin_exports = {};',
-      'var stdin_exports = Object.defineProperty(exports, "__esModule", { value: true });',
-    )
-    .replace('module.exports = __toCommonJS(stdin_exports);\n', '')
-    .replaceAll(/^var (\w+) = __toESM\(require\("([\w:/]+)"\)\);$/gm, (line, name: string, builtin: string) =>
-      code.includes(`${name}.default`) ? line : `var ${name} = require("${builtin}");`,
-    )
+const direct = (code: string): string => {
+  // By the line that loads it: `node:assert/strict` is in a variable that is not named after Node.
+  const builtins = /^var (\w+) = __toESM\((require\("node:[\w/]+"\))\);$/gm
+  const names = [...code.matchAll(builtins)].map(([, name = '']) => name)
+  return (
+    code
+      .replace(
+        'var stdin_exports = {};',
+        'var stdin_exports = Object.defineProperty(exports, "__esModule", { value: true });',
+      )
+      .replace('module.exports = __toCommonJS(stdin_exports);\n', '')
+      // What is imported when it is needed is another part.
+      .replaceAll(/__toESM\((require\("\.\/[\w.-]+"\))\)/g, '$1')
+      .replaceAll(builtins, 'var $1 = $2;')
+      // The default export of a module of Node is the module.
+      .replaceAll(/\b(import_\w+)\.default\b/g, (text, name: string) => (names.includes(name) ? name : text))
+  )
+}
 
 /** Modules of Node whose exports are imported by name are loaded when one of these is used for the first time. */
 const lazy = (code: string): string => {

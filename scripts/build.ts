@@ -14,6 +14,7 @@ import { architectures, nodeBinary, type Architecture, type NodeBinary } from '.
 import { filesBelow, root } from './repository.ts'
 import { runCommand } from './run-command.ts'
 import { stripElf } from './strip-elf.ts'
+import { executableLicenses } from './third-party-licenses.ts'
 import { writeParts } from './write-parts.ts'
 
 type BuiltFile = { readonly file: string; readonly sha256: string; readonly bytes: number }
@@ -52,6 +53,8 @@ export const linkExecutable = async (architecture: Architecture, file: string): 
     const names = fs.readdirSync(folder).filter((name) => name !== 'start.js')
     const assets = Object.fromEntries(names.sort().map((name) => [name, path.join('parts', name)]))
     for (const name of filesBelow(path.join(root, 'packaging/systemd'), root)) assets[name] = path.join(root, name)
+    fs.writeFileSync(path.join(scratch, 'licenses'), executableLicenses())
+    assets['licenses'] = 'licenses'
     fs.writeFileSync(path.join(scratch, 'node'), stripElf(fs.readFileSync(node.file)), { mode: 0o755 })
     // Relative: Node writes the name of the script into the executable.
     const configuration = { ...settings, main: 'parts/start.js', executable: 'node', output: 'executable', assets }
@@ -71,7 +74,8 @@ export const linkExecutable = async (architecture: Architecture, file: string): 
 
 const settings = {
   disableExperimentalSEAWarning: true,
-  execArgv: ['--disable-warning=ExperimentalWarning', ...v8Flags],
+  // Without the signal that opens Node's debugger on a port, where every user of the machine could give it orders.
+  execArgv: ['--disable-warning=ExperimentalWarning', '--disable-sigusr1', ...v8Flags],
   // NODE_OPTIONS is for operators: the size of a plane's heap, for one.
   execArgvExtension: 'env',
 }

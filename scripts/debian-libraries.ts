@@ -6,12 +6,12 @@ import * as fs from 'node:fs'
 import * as path from 'node:path'
 import type { TarEntry } from './tar-archive.ts'
 
-/** The first is for the name of the release alone. */
+/** The first is for the name of the release and for the texts of licenses. */
 const wanted = ['base-files', 'libc6', 'libgcc-s1', 'libstdc++6', 'libatomic1']
 
-/** Of `base-files` and the libraries. The rest is for compilers, translators and character sets that Node.js does not take from libc. */
+/** Of `base-files` and the libraries, with the licenses that their copyright files refer to. The rest is for compilers, translators and character sets that Node.js does not take from libc. */
 const isKept = (name: string): boolean =>
-  /^usr\/lib\/os-release$|^etc\/os-release$|^usr\/share\/doc\/[^/]+\/copyright$/.test(name) ||
+  /^usr\/lib\/os-release$|^etc\/os-release$|^usr\/share\/(doc\/[^/]+\/copyright|common-licenses\/[^/]+)$/.test(name) ||
   (/^(usr\/)?lib(64)?\/(.*\/)?[^/]*\.so(\.[\d.]+)?$/.test(name) && !/\/(gconv|audit)\//.test(name))
 
 export type DebianLibraries = {

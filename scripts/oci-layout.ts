@@ -6,8 +6,9 @@ import { tarArchive, type TarEntry } from './tar-archive.ts'
 
 export type OciImage = {
   readonly architecture: 'amd64' | 'arm64'
-  /** As it is listed in the index. */
-  readonly reference: string
+  /** What engines call it that load the archive: podman would take the tag alone for a name. */
+  readonly name: string
+  readonly tag: string
   /** The lower ones first. */
   readonly layers: readonly { readonly about: string; readonly entries: readonly TarEntry[] }[]
   /** How a container is run: the `config` of the specification. */
@@ -71,7 +72,10 @@ export const ociArchive = (image: OciImage, epoch: number): { readonly archive: 
       {
         ...descriptor(manifest),
         platform: { architecture: image.architecture, os: 'linux' },
-        annotations: { 'org.opencontainers.image.ref.name': image.reference },
+        annotations: {
+          'io.containerd.image.name': `${image.name}:${image.tag}`,
+          'org.opencontainers.image.ref.name': image.tag,
+        },
       },
     ],
   })

@@ -1,5 +1,5 @@
 // References that lead nowhere: numbers of rulings, requirements, tests and findings without an entry in docs/, sections of
-// source documents that are not listed, files named in comments and documents that do not exist, and broken links.
+// source documents that are not listed, files named in comments and documents that do not exist, broken links, and pages that no link leads to.
 
 import * as fs from 'node:fs'
 import * as path from 'node:path'
@@ -9,6 +9,8 @@ const folders = ['bin', 'src', 'test', 'bench', 'scripts', 'docs', 'packaging']
 const pages = ['README.md', 'CHANGELOG.md']
 const rulingsPage = 'docs/RULINGS.md'
 const requirementsPage = 'docs/REQUIREMENTS.md'
+/** Where a reader begins. */
+const firstPage = 'docs/README.md'
 /** It plants references that lead nowhere. */
 const ownTest = 'test/repository/references.test.ts'
 
@@ -33,7 +35,7 @@ export const checkReferences = (root: string): string[] => {
   const read = (file: string): string => fs.readFileSync(path.join(root, file), 'utf8')
   const texts = new Map(all.filter(isChecked).map((file) => [file, read(file)]))
   const targets = targetsIn(all, texts)
-  return [...texts].flatMap(([file, text]) => brokenReferences(file, text, targets))
+  return [...[...texts].flatMap(([file, text]) => brokenReferences(file, text, targets)), ...lostPages(texts)]
 }
 
 const isChecked = (file: string): boolean =>
@@ -150,6 +152,22 @@ const isPath = (name: string, file: string, targets: Targets): boolean => {
 
 const linksIn = (text: string): Reference[] =>
   references(withoutCode(text), /\]\((?!https?:|mailto:)([^)\s]+)\)/g, 'link')
+
+/** Pages of docs/ that a reader who begins at its first page, and follows links, does not come to. A link to a folder is one to its README. */
+export const lostPages = (texts: ReadonlyMap<string, string>): string[] => {
+  const isDocument = (file: string): boolean => isPage(file) && file.startsWith('docs/')
+  const found = new Set([firstPage])
+  for (const file of found) {
+    for (const { name } of linksIn(texts.get(file) ?? '')) {
+      const target = path.posix.join(path.posix.dirname(file), name.replace(/#.*$/, ''))
+      for (const page of [target, path.posix.join(target, 'README.md')])
+        if (texts.has(page) && isDocument(page)) found.add(page)
+    }
+  }
+  return [...texts.keys()]
+    .filter((file) => isDocument(file) && !found.has(file))
+    .map((file) => `${file}: no link leads to it`)
+}
 
 const isLink = (name: string, file: string, targets: Targets): boolean => {
   const [target = '', anchor] = name.split('#')

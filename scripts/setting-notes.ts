@@ -7,7 +7,7 @@ export const profileNotes: Readonly<Record<string, Note>> = {
   description: { meaning: 'A sentence for operators.', change: 'As you like.' },
   'join.allOf': {
     meaning:
-      'How a machine proves itself when it enrols; each of these has to succeed. `token`: an enrollment token. `hardware`: the MAC addresses and BMC serial of a registered node. `tpm` has no effect yet: nothing can join under a profile that asks for it.',
+      'How a machine proves itself when it enrolls; each of these has to succeed. `token`: an enrollment token. `hardware`: the MAC addresses and BMC serial of a registered node. `tpm` has no effect yet: nothing can join under a profile that asks for it.',
     change: 'To `hardware` for diskless machines in a machine room that is trusted. MAC addresses can be copied.',
   },
   'join.tokenScope': {
@@ -22,16 +22,17 @@ export const profileNotes: Readonly<Record<string, Note>> = {
   'certificate.lifetimeMs': {
     meaning: "Lifetime of a node's certificate, counted from its issue.",
     change:
-      'Longer where nodes are cut off from the plane for longer than half of it; shorter where revocation lists are not read by those who verify it. Nodes take a change up at their next renewal.',
+      'Longer where nodes may be without the plane for longer than what `renewTo` leaves of it; shorter where those who verify it read no revocation lists. Nodes take a change up at their next renewal.',
   },
   'certificate.renewFrom': {
     meaning:
       'The fraction of the lifetime from which on a node renews. The moment is chosen at random between this and `renewTo`.',
-    change: 'Earlier for more time to notice an outage of the plane.',
+    change: 'Together with `renewTo`: the further apart they are, the more evenly renewals are spread.',
   },
   'certificate.renewTo': {
-    meaning: 'The fraction of the lifetime by which a node renews.',
-    change: 'Together with `renewFrom`: the further apart they are, the more evenly renewals are spread.',
+    meaning:
+      'The fraction of the lifetime by which a node renews. The rest of the lifetime is the outage of the plane that a certificate outlasts: a third of it with the default.',
+    change: 'Earlier to outlast longer outages. It is never earlier than `renewFrom`.',
   },
   'certificate.keyTypes': {
     meaning: 'The types of keys that are certified. An agent makes one of a type that is allowed.',
@@ -72,7 +73,7 @@ export const profileNotes: Readonly<Record<string, Note>> = {
   },
   'comeback.by': {
     meaning:
-      'How a node that was inactive comes back. `certificate`: with its certificate, as if nothing had happened. `join`: it has to enrol again. `approve`: operators approve it first (`muster node approve`).',
+      'How a node that was inactive comes back. `certificate`: with its certificate, as if nothing had happened. `join`: it has to enroll again. `approve`: operators approve it first (`muster node approve`).',
     change: 'To `approve` where a machine that was away may have been in other hands.',
   },
   'comeback.people': {
@@ -91,11 +92,12 @@ export const profileNotes: Readonly<Record<string, Note>> = {
   'recovery.windowMs': { meaning: 'The time over which recoveries are counted.', change: 'Seldom.' },
   'recovery.rehearseEveryMs': {
     meaning: 'How often a healthy agent rehearses its recovery, without changing anything.',
-    change: 'More often where you rely on it; each rehearsal costs the plane about as much as a renewal.',
+    change:
+      'More often where you rely on it. A rehearsal is a challenge and a proof that the plane verifies; no certificate is signed.',
   },
   onDuplicate: {
     meaning:
-      'What happens to two machines with one identity. `keep-live`: the one with the live channel keeps it, the other is refused. `fence`: both are quarantined until an operator decides.',
+      'What happens to two machines with one identity. `keep-live`: the one with the newer certificate or the live channel keeps it, and the other is refused; where none is live, as `fence`. `fence`: the node goes into quarantine, and neither machine is accepted until an operator decides.',
     change: 'To `fence` where an identity in the wrong hands is worse than an outage.',
   },
   'wireguard.mode': {
@@ -132,11 +134,12 @@ export const domainNotes: Readonly<Record<string, Note>> = {
   },
   livenessGraceMs: {
     meaning: 'How long an active node may be without a channel before it is inactive.',
-    change: 'Longer where short outages of the network are usual; shorter to notice dead machines earlier.',
+    change:
+      'Longer where short outages of the network are usual; shorter to notice dead machines earlier, but with several planes not below 90 s.',
   },
   strangersPerMinute: {
     meaning:
-      'How many failing requests of callers without a valid credential are read a minute, by each replica. Further ones are refused unread. Callers with a valid credential are not counted.',
+      'How many failing requests of callers without a valid credential are answered in a minute, by all replicas together. Further ones get `RATE_LIMITED` and are counted in one journal entry a minute. Callers with a valid certificate that fail have a budget of the same size of their own.',
     change: 'Higher where many machines bring wrong tokens at once, as after a mistake in an image.',
   },
   strangersPerMinutePerSource: {
@@ -151,7 +154,7 @@ export const domainNotes: Readonly<Record<string, Note>> = {
   stuckEnrollmentMs: {
     meaning:
       'How long a node may be enrolled without using its certificate before it has the condition `stuck_enrollment`.',
-    change: 'Longer where machines enrol long before they start to work.',
+    change: 'Longer where machines enroll long before they start to work.',
   },
   drainMs: {
     meaning:
@@ -165,11 +168,11 @@ export const domainNotes: Readonly<Record<string, Note>> = {
   ...policyNotes('maintenance.policy'),
   overlayPrefix: {
     meaning: 'The IPv6 prefix of the WireGuard network. `none`: made from the name of the domain.',
-    change: 'Before the first node has an address in it; it cannot be changed afterwards.',
+    change: 'Before the first node takes part. It cannot be changed while a node has an address in it.',
   },
   programListMs: {
     meaning:
-      'How long a revocation list for programs is good for, at least. A program whose list has ended refuses everybody.',
+      'How long a revocation list for programs is good for, at least. A program that checks lists refuses everyone once its list has ended.',
     change: 'To the longest outage of the plane that programs have to survive.',
   },
   'tasks.run': {

@@ -1,7 +1,7 @@
 // Starts `muster` from its parts (build-parts.ts), in the executable and in a checkout. Each is loaded when it is needed for the first
 // time: an agent runs nothing of the plane, and a command nothing of the other commands.
 
-import * as fs from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { getRawAsset, isSea } from 'node:sea'
 import { pathToFileURL } from 'node:url'
 import { Script } from 'node:vm'
@@ -13,7 +13,7 @@ declare const partOf: Parts['partOf']
 
 const read = isSea()
   ? (name: string): Buffer => Buffer.from(getRawAsset(name))
-  : (name: string): Buffer => fs.readFileSync(`${__dirname}/${name}`)
+  : (name: string): Buffer => readFileSync(`${__dirname}/${name}`)
 
 const parts = new Map<string, Part>()
 

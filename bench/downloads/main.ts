@@ -1,4 +1,4 @@
-// A boot storm beside downloads of the agent: machines enrol while twenty others fetch it, as fast as the plane sends, and while none
+// A boot storm beside downloads of the agent: machines enroll while twenty others fetch it, as fast as the plane sends, and while none
 // does, in turns of one run. Each download comes from an address and with a token of its own. Once with TLS on a thread of its own and once
 // without.
 //

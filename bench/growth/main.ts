@@ -38,14 +38,14 @@ const lists = 50
 
 /** Milliseconds of the plane's CPU a call, but for `start` (wall clock) and `memory` (MiB). */
 type Costs = Readonly<
-  Record<'start' | 'startCpu' | 'memory' | 'enrol' | 'renew' | 'revoke' | 'list' | 'filtered', number>
+  Record<'start' | 'startCpu' | 'memory' | 'enroll' | 'renew' | 'revoke' | 'list' | 'filtered', number>
 >
 
 const labels: Readonly<Record<keyof Costs, string>> = {
   start: 'start, ms',
   startCpu: 'start, ms of CPU',
   memory: 'memory, MiB',
-  enrol: 'enrolment, ms of CPU',
+  enroll: 'enrollment, ms of CPU',
   renew: 'renewal, ms of CPU',
   revoke: 'revocation, ms of CPU',
   list: 'a page of node list, ms of CPU',
@@ -115,7 +115,7 @@ const measure = async (scope: Scope, folder: string, run: number): Promise<Costs
     for (let at = 0; at < lists; at++) await plane.call('GET', `/v1/nodes?limit=100${query}`)
   }
   await asked('enroll', 0, warmUp)
-  const enrol = await cost(each, () => asked('enroll', warmUp, warmUp + each))
+  const enroll = await cost(each, () => asked('enroll', warmUp, warmUp + each))
   await client.check(0, warmUp + each)
   await asked('renew', 0, warmUp)
   const renew = await cost(each, () => asked('renew', warmUp, warmUp + each))
@@ -124,7 +124,7 @@ const measure = async (scope: Scope, folder: string, run: number): Promise<Costs
     start: plane.start.ms,
     startCpu: plane.start.cpuMs,
     memory,
-    enrol,
+    enroll,
     renew,
     revoke: await cost(revoked, async () => {
       for (const name of names.slice(0, revoked))

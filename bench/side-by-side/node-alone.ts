@@ -1,5 +1,5 @@
 // The floor of any server on Node: TLS as the plane speaks it, a request that is read and parsed, an answer as long as that to an
-// enrolment, and nothing decided, signed or kept.
+// enrollment, and nothing decided, signed or kept.
 
 import { createTlsServer } from '#platform/tls-server.ts'
 import { listenTcp } from '#platform/http-server.ts'

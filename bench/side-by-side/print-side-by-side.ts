@@ -44,7 +44,7 @@ export const printSideBySide = (results: ReadonlyMap<string, Rounds>): void => {
   const muster = results.get('Muster')!
   const bare = perIdentity(sum(muster.handshake))
   console.log(
-    `\nMuster: ${(perIdentity(sum(muster.new)) / bare).toFixed(2)} bare handshakes an enrolment (aim: at most 1.8)`,
+    `\nMuster: ${(perIdentity(sum(muster.new)) / bare).toFixed(2)} bare handshakes an enrollment (aim: at most 1.8)`,
   )
   const [alone, oneThread] = [results.get(nodeAlone)!, results.get('one thread')!]
   for (const mode of ['new', 'kept'] as const) {

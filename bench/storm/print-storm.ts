@@ -30,7 +30,7 @@ export const printOutcome = (outcome: Outcome, nodes: number): void => {
   const seconds = (nodes * msEach(outcome)) / 1000
   say('whole storm', `${seconds.toFixed(1)} s, ${(nodes / seconds).toFixed(0)} nodes a second`)
   const ratio = planeCpu(enroll) / planeCpu(bare)
-  say('ratio', `${ratio.toFixed(2)} enrolment CPU to a bare handshake (aim: at most 1.8)`)
+  say('ratio', `${ratio.toFixed(2)} enrollment CPU to a bare handshake (aim: at most 1.8)`)
   const way = named(outcome).reduce((sum, [, phase]) => sum + planeCpu(phase), 0) / planeCpu(bare)
   say('whole way', `${way.toFixed(2)} bare handshakes from a token to an open channel (aim: at most 4.3)`)
   say('busy', `while enrolling: ${busy(enroll)}`)
@@ -54,7 +54,7 @@ export const printAgainst = (one: Outcome, other: Outcome): void => {
 const named = ({ enroll, confirm, channel }: Outcome) =>
   (
     [
-      ['enrol', enroll],
+      ['enroll', enroll],
       ['confirm', confirm],
       ['channel', channel],
     ] as const

@@ -1,5 +1,5 @@
-// A folder that only one process uses at a time, without SQLite, which an agent does not load. Node cannot lock a file itself. A lock of
-// flock(2) belongs to the open file, which the program `flock` shares with this process: it stays when the program has ended.
+// A folder or a file that only one process uses at a time, without SQLite, which an agent does not load. Node cannot lock a file itself.
+// A lock of flock(2) belongs to the open file, which the program `flock` shares with this process: it stays when the program has ended.
 
 import { spawnSync } from 'node:child_process'
 import * as fs from 'node:fs'
@@ -20,9 +20,16 @@ export const flockFolder = (folder: string, name: string): FileLock | 'taken' | 
   } catch {
     return 'impossible'
   }
-  const { status, error } = spawnSync('flock', ['-n', '-x', '3'], { stdio: ['ignore', 'ignore', 'ignore', file] })
-  if (status === 0) return { release: () => fs.closeSync(file) }
+  const locked = flockFile(file)
+  if (locked === 'locked') return { release: () => fs.closeSync(file) }
   fs.closeSync(file)
+  return locked
+}
+
+/** Of an open file; closing it drops the lock. */
+export const flockFile = (file: number): 'locked' | 'taken' | 'impossible' | 'no-program' => {
+  const { status, error } = spawnSync('flock', ['-n', '-x', '3'], { stdio: ['ignore', 'ignore', 'ignore', file] })
+  if (status === 0) return 'locked'
   if (error !== undefined) return errno(error) === 'ENOENT' ? 'no-program' : 'impossible'
   return status === heldByAnother ? 'taken' : 'impossible'
 }

@@ -9,3 +9,6 @@ export const packagedText = (name: string): string =>
   isSea()
     ? getAsset(`packaging/${name}`, 'utf8')
     : fs.readFileSync(path.join(import.meta.dirname, '../../packaging', name), 'utf8')
+
+/** Of Muster and of everything in the executable; null: this is no executable, and they lie beside the code. */
+export const packagedLicenses = (): string | null => (isSea() ? getAsset('licenses', 'utf8') : null)

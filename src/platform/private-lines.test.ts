@@ -12,31 +12,31 @@ const folderOf = (t: TestContext): string => {
   return folder
 }
 
-const opened = async (file: string): Promise<PrivateLines> => {
-  const lines = await openPrivateLines(file, 1000)
+const opened = (file: string): PrivateLines => {
+  const lines = openPrivateLines(file, 1000)
   if (typeof lines === 'string') assert.fail(lines)
   return lines
 }
 
-test('a file is made for its owner only, whatever the umask, and has what was appended', async (t) => {
+test('a file is made for its owner only, whatever the umask, and has what was appended', (t) => {
   const file = path.join(folderOf(t), 'tokens')
   const before = process.umask(0)
   t.after(() => process.umask(before))
-  const first = await opened(file)
+  const first = opened(file)
   assert.deepEqual(first.lines, [])
   assert.equal(fs.statSync(file).mode & 0o7777, 0o600)
   first.append('one\n')
   first.append('two\nthree\n')
   first.close()
-  const again = await opened(file)
+  const again = opened(file)
   assert.deepEqual(again.lines, ['one', 'two', 'three'])
   again.close()
 })
 
-test('a line that was cut off is removed, and the next one stands alone', async (t) => {
+test('a line that was cut off is removed, and the next one stands alone', (t) => {
   const file = path.join(folderOf(t), 'tokens')
   fs.writeFileSync(file, 'one\nöne and a ha', { mode: 0o600 })
-  const lines = await opened(file)
+  const lines = opened(file)
   assert.deepEqual(lines.lines, ['one'])
   lines.append('two\n')
   lines.close()
@@ -49,7 +49,7 @@ const onFullDisk = (file: string, script: string): unknown => {
     import fs from 'node:fs'
     import { syncBuiltinESMExports } from 'node:module'
     import { openPrivateLines } from ${JSON.stringify(path.resolve('src/platform/private-lines.ts'))}
-    const lines = await openPrivateLines(${JSON.stringify(file)}, 1000)
+    const lines = openPrivateLines(${JSON.stringify(file)}, 1000)
     const said = []
     const tell = (text) => { try { lines.append(text); said.push('appended') } catch (error) { said.push(error.code ?? error.message) } }
     ${script}
@@ -60,14 +60,14 @@ const onFullDisk = (file: string, script: string): unknown => {
   return JSON.parse(stdout)
 }
 
-test('of a line for which there is no room nothing stays, and the next one stands alone', async (t) => {
+test('of a line for which there is no room nothing stays, and the next one stands alone', (t) => {
   const file = path.join(folderOf(t), 'tokens')
   const said = onFullDisk(file, `tell('one\\n'); tell('x'.repeat(5000) + '\\n'); tell('two\\n')`)
   assert.deepEqual(said, ['appended', 'EFBIG', 'appended'])
   assert.equal(fs.readFileSync(file, 'utf8'), 'one\ntwo\n')
 })
 
-test('where part of a line cannot be removed, nothing more is appended', async (t) => {
+test('where part of a line cannot be removed, nothing more is appended', (t) => {
   const file = path.join(folderOf(t), 'tokens')
   const script = `
     fs.ftruncateSync = () => { throw new Error('no') }
@@ -78,7 +78,7 @@ test('where part of a line cannot be removed, nothing more is appended', async (
   assert.match(fs.readFileSync(file, 'utf8'), /^x+$/)
 })
 
-test('no file that others can read, a link, a folder, a pipe or too long a file is opened', async (t) => {
+test('no file that others can read, a link, a folder, a pipe or too long a file is opened', (t) => {
   const folder = folderOf(t)
   const file = (name: string): string => path.join(folder, name)
   fs.writeFileSync(file('readable'), '', { mode: 0o640 })
@@ -96,16 +96,15 @@ test('no file that others can read, a link, a folder, a pipe or too long a file 
     pipe: 'is not a file',
     long: 'is too long',
   }
-  for (const [name, fault] of Object.entries(faults))
-    assert.equal(await openPrivateLines(file(name), 1000), fault, name)
+  for (const [name, fault] of Object.entries(faults)) assert.equal(openPrivateLines(file(name), 1000), fault, name)
   assert.ok(!fs.existsSync(file('nothing')))
 })
 
-test('a file that is in use is not opened again before it is closed', async (t) => {
+test('a file that is in use is not opened again before it is closed', (t) => {
   const file = path.join(folderOf(t), 'tokens')
-  const first = await opened(file)
-  assert.equal(await openPrivateLines(file, 1000), 'is in use')
+  const first = opened(file)
+  assert.equal(openPrivateLines(file, 1000), 'is in use')
   first.close()
-  const second = await opened(file)
+  const second = opened(file)
   second.close()
 })

@@ -2,9 +2,9 @@
 // survives a crash.
 
 import * as fs from 'node:fs'
-import * as net from 'node:net'
 import * as path from 'node:path'
 import { errno, flushFolder, processOwner } from './files.ts'
+import { flockFile } from './flock.ts'
 
 export type PrivateLines = {
   /** Those that were there when it was opened. */
@@ -24,22 +24,18 @@ export type LinesFault =
 
 const { O_APPEND, O_CREAT, O_EXCL, O_NOFOLLOW, O_NONBLOCK, O_RDWR } = fs.constants
 
-/** Makes the file where there is none. A last line that was cut off is removed: nobody was told of it. */
-export const openPrivateLines = async (file: string, longest: number): Promise<PrivateLines | LinesFault> => {
+/**
+ * Makes the file where there is none. A last line that was cut off is removed: nobody was told of it. Only one process at a time has it,
+ * where `flock` is installed and the file system has locks; elsewhere nothing keeps two from appending to it.
+ */
+export const openPrivateLines = (file: string, longest: number): PrivateLines | LinesFault => {
   const fd = openOwn(file)
   if (typeof fd === 'string') return fd
-  let release = (): void => {}
-  const close = (): void => {
+  const fault = faultOf(fs.fstatSync(fd), longest) ?? (flockFile(fd) === 'taken' ? 'is in use' : null)
+  if (fault !== null) {
     fs.closeSync(fd)
-    release()
+    return fault
   }
-  const fault = faultOf(fs.fstatSync(fd), longest)
-  const lock = fault === null ? await lockFile(fs.fstatSync(fd)) : null
-  if (fault !== null || lock === null) {
-    close()
-    return fault ?? 'is in use'
-  }
-  release = lock
   const text = fs.readFileSync(fd, 'utf8')
   const whole = text.slice(0, text.lastIndexOf('\n') + 1)
   if (whole !== text) {
@@ -49,7 +45,7 @@ export const openPrivateLines = async (file: string, longest: number): Promise<P
   return {
     lines: whole === '' ? [] : whole.slice(0, -1).split('\n'),
     append: appendTo(fd),
-    close,
+    close: () => fs.closeSync(fd),
   }
 }
 
@@ -103,14 +99,3 @@ const faultOf = (stats: fs.Stats, longest: number): LinesFault | null => {
   if ((stats.mode & 0o7777) !== 0o600) return 'can be read by others'
   return stats.size > longest ? 'is too long' : null
 }
-
-/**
- * Null: another process has it. The lock is a name among the kernel's abstract sockets, which ends with the process however that ends;
- * where the system has none, there is no lock.
- */
-const lockFile = ({ dev, ino }: fs.Stats): Promise<(() => void) | null> =>
-  new Promise((resolve) => {
-    const holder = net.createServer().unref()
-    holder.once('error', (error) => resolve(errno(error) === 'EADDRINUSE' ? null : () => {}))
-    holder.listen(`\0muster-lines-${dev}-${ino}`, () => resolve(() => void holder.close()))
-  })

@@ -116,6 +116,30 @@ test('a file that others can write is not read', (t) => {
   assert.equal(found?.entries.size, 0)
 })
 
+test('a file in a folder that others can write is not read, also not through a link', (t) => {
+  const top = fs.realpathSync(fs.mkdtempSync(path.join(os.tmpdir(), 'muster-settings-')))
+  t.after(() => fs.rmSync(top, { recursive: true }))
+  const [folder, link] = [path.join(top, 'folder'), path.join(top, 'link.toml')]
+  const file = path.join(folder, 'some.toml')
+  fs.mkdirSync(folder)
+  fs.writeFileSync(file, 'how_many = 2\n', { mode: 0o644 })
+  fs.symlinkSync(file, link)
+  const problemsOf = (place: string) => readSettingsFile(place, '/nowhere', settings)?.problems
+  for (const [mode, says] of [
+    [0o755, null],
+    [0o775, 'can be written by other users than its owner (mode 775)'],
+    // Others can add files there, and not move those of this user.
+    [0o1777, null],
+  ] as const) {
+    fs.chmodSync(folder, mode)
+    for (const place of [file, link])
+      assert.deepEqual(
+        problemsOf(place),
+        says === null ? [] : [`${place} could be replaced by another user: ${folder} ${says}`],
+      )
+  }
+})
+
 test('a pipe and a folder are refused, and keep nobody waiting', (t) => {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'muster-settings-'))
   t.after(() => fs.rmSync(folder, { recursive: true }))

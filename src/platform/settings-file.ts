@@ -8,6 +8,7 @@ import { errno, processOwner, readShort } from './files.ts'
 import type { FileSettings } from './given-settings.ts'
 import { keyName, type SettingKind, type Settings } from './setting.ts'
 import { parseToml, type TomlValue } from './toml.ts'
+import { faultOfPath } from './trusted-path.ts'
 
 const longestFile = 64 * 1024
 
@@ -62,7 +63,7 @@ const readTrusted = (file: string): TextOrFault => {
   // A pipe must not keep a start waiting for somebody who writes to it.
   const fd = fs.openSync(file, fs.constants.O_RDONLY | fs.constants.O_NONBLOCK)
   try {
-    const fault = untrusted(file, fs.fstatSync(fd))
+    const fault = untrusted(file, fs.fstatSync(fd)) ?? replaceable(file)
     if (fault !== null) return { fault }
     const read = readShort(fd, longestFile)
     return read === 'too-long' ? { fault: `has more than ${longestFile} bytes` } : read
@@ -91,6 +92,13 @@ const untrusted = (file: string, stats: fs.Stats): string | null => {
   if (uid !== 0 && uid !== own) return `belongs to user ${uid}, not to root or to user ${own}`
   if ((mode & 0o022) === 0) return null
   return `can be written by other users than its owner (mode ${(mode & 0o7777).toString(8)}): chmod go-w ${file}`
+}
+
+/** Who may write one of its folders may put another file in its place. */
+const replaceable = (file: string): string | null => {
+  const trust = { uid: processOwner().uid, stickyFolders: true }
+  const fault = faultOfPath(file, trust, { kind: 'file', links: 'followed' })
+  return fault === null ? null : `could be replaced by another user: ${fault}`
 }
 
 /** Pure. */

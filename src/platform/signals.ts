@@ -25,7 +25,7 @@ export const inputEnded = (): AbortSignal => {
   return controller.signal
 }
 
-/** SIGUSR1 is taken by Node's inspector, and SIGHUP means that a terminal went away. */
+/** SIGUSR1 opens Node's debugger where that is not turned off, and SIGHUP means that a terminal went away. */
 const nudge = 'SIGUSR2'
 
 export const onNudgeSignal = (run: () => void): void => void process.on(nudge, run)

@@ -1,7 +1,9 @@
 // Which process this is: its release, its user, its name and what the system lets it do.
 
+import * as fs from 'node:fs'
 import * as os from 'node:os'
 import * as path from 'node:path'
+import { isSea } from 'node:sea'
 import { readFileIfAny } from './files.ts'
 import packageJson from '../../package.json' with { type: 'json' }
 
@@ -24,6 +26,24 @@ export const processName = (): string => `${os.hostname()} ${process.pid}`
 
 /** Where its executable lies: Node's, unless Node is part of it. */
 export const programFolder = (): string => path.dirname(process.execPath)
+
+/**
+ * How a reader calls this program: `./muster` where that is it, elsewhere by its name. A reader pastes what a command says, perhaps as
+ * root, and another file of that name may be one that some user has put there to be run.
+ */
+export const programName = (): './muster' | 'muster' => {
+  const here = fs.lstatSync('./muster', { throwIfNoEntry: false })
+  if (here === undefined) return 'muster'
+  return (isSea() ? isExecutable(here) : isOfRootOrUs(here)) ? './muster' : 'muster'
+}
+
+const isExecutable = ({ dev, ino }: fs.Stats): boolean => {
+  const own = fs.statSync(process.execPath, { throwIfNoEntry: false })
+  return dev === own?.dev && ino === own.ino
+}
+
+/** From the sources: which file has started it is not known. */
+const isOfRootOrUs = ({ uid }: fs.Stats): boolean => uid === 0 || uid === process.geteuid?.()
 
 /** The addresses of this machine, as the system spells them. */
 export const ownAddresses = (): readonly string[] =>

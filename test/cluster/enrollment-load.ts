@@ -1,4 +1,4 @@
-// Machines that enrol at several planes as fast as they are answered, and a record of what each was answered. A machine that
+// Machines that enroll at several planes as fast as they are answered, and a record of what each was answered. A machine that
 // gets no answer, or is asked to retry later, sends the same again, to any plane; only a reply that arrived is an
 // acknowledgement.
 
@@ -85,9 +85,9 @@ export const startEnrollmentLoad = (
     return { machine, secret: body.secret }
   }
   /** Each call of one machine is the same request, with the same key, at whichever plane. */
-  const enrol = async (machine: Machine, secret: string): Promise<'admitted' | 'refused'> => {
+  const enroll = async (machine: Machine, secret: string): Promise<'admitted' | 'refused'> => {
     const request = { method: 'token', enrollment_token: secret, csr: makeCsr(generateKey('ed25519'), 'node') }
-    const { status, body } = await insist(`${machine.id} enrols`, ({ target }) =>
+    const { status, body } = await insist(`${machine.id} enrolls`, ({ target }) =>
       nodeCall(target, null, 'POST', '/v1/enroll', request),
     )
     if (status === 200) {
@@ -103,7 +103,7 @@ export const startEnrollmentLoad = (
     for (let number = 0; !stopping; number++) {
       const { machine, secret } = await invite(`${prefix}-${name}-${number}`)
       // Two with the same token: whatever becomes of planes and databases meanwhile, one of them gets a certificate.
-      const outcomes = await Promise.all([enrol(machine, secret), enrol(machine, secret)])
+      const outcomes = await Promise.all([enroll(machine, secret), enroll(machine, secret)])
       const admitted = outcomes.filter((outcome) => outcome === 'admitted').length
       if (admitted !== 1) throw new Wrong(`${machine.id}: ${admitted} of two callers with one token were admitted`)
     }

@@ -1,4 +1,4 @@
-// Seed 002, compliance tests 7 to 9: the audit trail, mTLS after an enrolment, and an enrolment that got stuck halfway.
+// Seed 002, compliance tests 7 to 9: the audit trail, mTLS after an enrollment, and an enrollment that got stuck halfway.
 
 import assert from 'node:assert/strict'
 import { X509Certificate } from 'node:crypto'
@@ -80,7 +80,7 @@ test('002-7: the audit log contains all required fields', async () => {
   assert.doesNotMatch(listed.stdout, new RegExp(secret))
 })
 
-test('002-8: mTLS communication works after enrolment, for the agent and with the certificate alone', async (t) => {
+test('002-8: mTLS communication works after enrollment, for the agent and with the certificate alone', async (t) => {
   const plane = shared()
   const agent = startAgent(t, { join: (await makeToken(plane, { node: 'mtls-1' })).join })
   await eventually('the agent to be connected', async () => (await nodeOf(plane, 'mtls-1')).channel_open, slow)
@@ -114,7 +114,7 @@ const leftEnrolled = async (t: TestContext, id: string): Promise<void> => {
   assert.equal(await membershipOf(plane, id), 'enrolled')
 }
 
-test('002-9: a partial enrolment is recovered by revoking, registering anew and a new token', async (t) => {
+test('002-9: a partial enrollment is recovered by revoking, registering anew and a new token', async (t) => {
   const plane = shared()
   await leftEnrolled(t, 'partial-1')
   await act(plane, 'partial-1', 'revoke', { reason: 'the machine died while it enrolled' })
@@ -125,7 +125,7 @@ test('002-9: a partial enrolment is recovered by revoking, registering anew and 
   assert.equal((await nodeOf(plane, 'partial-1')).epoch, 2)
 })
 
-test('002-9: a partial enrolment is also recovered by a new token alone', async (t) => {
+test('002-9: a partial enrollment is also recovered by a new token alone', async (t) => {
   const plane = shared()
   await leftEnrolled(t, 'partial-2')
   startAgent(t, { join: (await makeToken(plane, { node: 'partial-2' })).join })

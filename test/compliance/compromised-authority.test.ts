@@ -135,13 +135,13 @@ test('an authority whose key was stolen is dropped: what it signed is refused, a
   assert.equal(typeof authorities.find(({ id }: { id: string }) => id === stolen).withdrawn_at, 'string')
 })
 
-test('issuance is halted: no node enrols, renews or recovers, nothing is used up, and it goes on when it is resumed', async () => {
+test('issuance is halted: no node enrolls, renews or recovers, nothing is used up, and it goes on when it is resumed', async () => {
   const node = await recoverableNode(plane(), 'still-here')
   const secret: string = (await plane().api('POST', '/v1/tokens', { node: 'newcomer' })).body.secret
   const newcomer = rawNode(await plane().target())
-  const halted = await plane().muster('issuance', 'halt', '--reason', 'somebody enrols at night')
+  const halted = await plane().muster('issuance', 'halt', '--reason', 'somebody enrolls at night')
   assert.equal(halted.code, 0, halted.stderr)
-  assert.match(halted.stdout, /halted by operator:.*\nreason +somebody enrols at night\nrenewals +halted too/)
+  assert.match(halted.stdout, /halted by operator:.*\nreason +somebody enrolls at night\nrenewals +halted too/)
   const enrolled = await newcomer.enrollByToken(secret)
   assert.deepEqual([code(enrolled), enrolled.headers['retry-after']], ['503 ISSUANCE_HALTED', '60'])
   assert.equal(code((await node.node.renew()).reply), '503 ISSUANCE_HALTED')

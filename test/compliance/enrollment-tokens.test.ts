@@ -30,7 +30,7 @@ import { hostileCsrs } from '../vectors/pki-hostile-csrs.ts'
 
 const shared = sharedPlane()
 
-test('002-1: a valid token enrols a machine, is used up by it, and the machine goes to work', async (t) => {
+test('002-1: a valid token enrolls a machine, is used up by it, and the machine goes to work', async (t) => {
   const plane = shared()
   const { id, join } = await makeToken(plane, { node: 'gpu-001' })
   assert.equal((await tokenOf(plane, id)).state, 'unused')
@@ -165,7 +165,7 @@ test('002-10: token creation requires an authenticated operator', async (t) => {
   assert.equal(succeeded(created).token.created_by, 'operator:olga')
 })
 
-test('T18: repeating an enrolment with the same token and key returns the byte-identical certificate, signed once', async () => {
+test('T18: repeating an enrollment with the same token and key returns the byte-identical certificate, signed once', async () => {
   const plane = shared()
   const { secret } = await makeToken(plane, { node: 'again-1' })
   const node = rawNode(await plane.target())

@@ -73,7 +73,7 @@ describe('clock skew', { concurrency: true }, () => {
   for (const [words, skewMs] of Object.entries({ ...skews, '10 years behind': () => -10 * year })) {
     if (words.includes('minutes')) continue
     test(`clock skew: a first enrollment with the clock ${words} fails closed as clock_skew, names both times, and costs nothing`, (t) =>
-      enrolWith(t, `new-${words.replaceAll(' ', '-')}`, skewMs()))
+      enrollWith(t, `new-${words.replaceAll(' ', '-')}`, skewMs()))
   }
 })
 
@@ -145,7 +145,7 @@ const saysSkew = async (
   assert.doesNotMatch(explained.wrong.join('\n'), /cert_expired/)
 }
 
-const enrolWith = async (t: TestContext, id: string, skewMs: number): Promise<void> => {
+const enrollWith = async (t: TestContext, id: string, skewMs: number): Promise<void> => {
   const library = withPeer(t, 'faketime')
   if (library === null) return
   const plane = domain()

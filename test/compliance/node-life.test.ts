@@ -119,7 +119,7 @@ test('R-022, P3: decommission takes a drained or an idle node out, with its chan
   )
 })
 
-test('ruling 5: under mesh-paas a token of the domain registers one node, in the transaction that enrols it', async () => {
+test('ruling 5: under mesh-paas a token of the domain registers one node, in the transaction that enrolls it', async () => {
   const plane = shared()
   assert.deepEqual(refusal(await plane.api('POST', '/v1/tokens', {})), [403, 'JOIN_METHOD_NOT_ALLOWED'])
   const { id, secret } = await makeToken(plane, { profile: 'mesh-paas' })

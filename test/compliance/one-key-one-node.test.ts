@@ -29,7 +29,7 @@ const active = async (plane: Plane, id: string): Promise<RawNode> => {
   return node
 }
 
-const enrolWith = async (plane: Plane, id: string, key: PrivateKey) => {
+const enrollWith = async (plane: Plane, id: string, key: PrivateKey) => {
   const token = await makeToken(plane, { node: id })
   const reply = await rawNode(await plane.target()).enrollByToken(token.secret, { csr: requestWith(key).csr })
   return { token, reply }
@@ -44,10 +44,10 @@ const alertAbout = (plane: Plane, kind: string, key: PrivateKey) =>
   })
 
 describe('L3: a key that a node holds or held', { concurrency: true }, () => {
-  test('of another live node is refused at enrolment and renewal, the token stays good, and an alert names both', async () => {
+  test('of another live node is refused at enrollment and renewal, the token stays good, and an alert names both', async () => {
     const plane = shared()
     const one = await active(plane, 'key-a1')
-    const { token, reply } = await enrolWith(plane, 'key-a2', one.key)
+    const { token, reply } = await enrollWith(plane, 'key-a2', one.key)
     assert.deepEqual(refusal(reply), inUse)
     assert.equal((await tokenOf(plane, token.id)).state, 'unused')
     const alert = await alertAbout(plane, 'copied_image', one.key)
@@ -65,13 +65,13 @@ describe('L3: a key that a node holds or held', { concurrency: true }, () => {
     const plane = shared()
     const one = await active(plane, 'key-b1')
     await act(plane, 'key-b1', 'quarantine', { reason: 'odd' })
-    assert.deepEqual(refusal((await enrolWith(plane, 'key-b2', one.key)).reply), inUse)
+    assert.deepEqual(refusal((await enrollWith(plane, 'key-b2', one.key)).reply), inUse)
   })
 
-  test('as the recovery key of another node is refused as a TLS key, at enrolment, renewal and recovery', async () => {
+  test('as the recovery key of another node is refused as a TLS key, at enrollment, renewal and recovery', async () => {
     const plane = shared()
     const one = await recoverableNode(plane, 'key-c1')
-    assert.deepEqual(refusal((await enrolWith(plane, 'key-c2', one.recoveryKey)).reply), inUse)
+    assert.deepEqual(refusal((await enrollWith(plane, 'key-c2', one.recoveryKey)).reply), inUse)
     const other = await recoverableNode(plane, 'key-c3')
     const request = requestWith(one.recoveryKey)
     assert.deepEqual(refusal((await other.node.renew(request)).reply), inUse)
@@ -106,7 +106,7 @@ describe('L3: a key that a node holds or held', { concurrency: true }, () => {
   })
 })
 
-test('L3: clones of a state folder with an unsent request enrol with different keys', async (t) => {
+test('L3: clones of a state folder with an unsent request enroll with different keys', async (t) => {
   const plane = shared()
   const { domain, rootFingerprint } = plane
   const nowhere = `https://127.0.0.1:${await freePort()}`

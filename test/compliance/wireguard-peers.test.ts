@@ -177,7 +177,7 @@ test('002-6: a revoked host is removed from peer sets within 60 seconds: here wi
   for (const { destroy } of agents) destroy()
 })
 
-test('002-7: enrolment answers and audit events carry the overlay part', async () => {
+test('002-7: enrollment answers and audit events carry the overlay part', async () => {
   const { answer, publicKey } = await join('wg-audit')
   const plane = shared()
   const { overlay_config: overlay } = answer

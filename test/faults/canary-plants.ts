@@ -41,7 +41,7 @@ export const anonymousPlant = async (world: World): Promise<void> => {
     get({ [evidenceHeader]: ledger.shapeless('a header of evidence') }),
     enroll({ enrollment_token: ledger.misplaced('an unknown token') }),
     enroll({ enrollment_token: ledger.misplaced('a token that is too long') + 'x' }),
-    enroll({ enrollment_token: ledger.misplaced('a bearer token to enrol with', 'recover') }),
+    enroll({ enrollment_token: ledger.misplaced('a bearer token to enroll with', 'recover') }),
     enroll({ enrollment_token: world.plane().adminKey }),
     enroll({ enrollment_token: 'x', node_id: ledger.misplaced('the name a node asks for') }),
     enroll({ enrollment_token: 'x', [ledger.misplaced('the name of a field')]: 1 }),

@@ -16,7 +16,7 @@ import { mountTmpfs } from '../process/tmpfs.ts'
 
 const revocationsInARow = process.env['MUSTER_LONG'] === undefined ? 50 : 100
 
-const enrol = async (plane: Plane, target: NodeTarget, id: string): Promise<RawNode> => {
+const enroll = async (plane: Plane, target: NodeTarget, id: string): Promise<RawNode> => {
   const node = rawNode(target)
   assert.equal((await node.enrollByToken(await newSecret(plane, id))).status, 200)
   return node
@@ -30,9 +30,9 @@ test('L4: on a full disk revoke, quarantine, withdraw and halt are answered 200,
   const plane = await startPlane(t, { data: path.join(disk.folder, 'data') })
   const target = await targetByAddress(plane)
   const ids = Array.from({ length: revocationsInARow }, (_, number) => `row-${number}`)
-  const row = await Promise.all(ids.map((id) => enrol(plane, target, id)))
+  const row = await Promise.all(ids.map((id) => enroll(plane, target, id)))
   const [stolen, suspect, honest] = await Promise.all(
-    ['stolen', 'suspect', 'honest'].map((id) => enrol(plane, target, id)),
+    ['stolen', 'suspect', 'honest'].map((id) => enroll(plane, target, id)),
   )
   assert.ok(stolen && suspect && honest)
   const channel = await stolen.openChannel()
@@ -100,7 +100,7 @@ test('L4: on a full disk revoke, quarantine, withdraw and halt are answered 200,
   )
   assert.equal(fs.statSync(reserve).size, reserveBytes)
   assert.equal((await third.api('POST', '/v1/issuance/resume', {})).status, 200)
-  await enrol(third, target, 'new')
+  await enroll(third, target, 'new')
   assert.equal((await journalEntries(third, { type: 'host.revoked' })).length, revocationsInARow + 1)
   const { body: verified } = await third.api('POST', '/v1/journal/verify', {})
   assert.equal(verified.intact, true)

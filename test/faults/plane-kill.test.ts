@@ -61,7 +61,7 @@ const checkLife = async (plane: Plane, target: NodeTarget, life: Life): Promise<
   // Whatever was interrupted is asked again, as an agent does.
   if (underWay === 'enroll') {
     const reply = await node.enrollByToken(life.secret)
-    assert.equal(reply.status, 200, `${id} enrols again: ${JSON.stringify(reply.body)}`)
+    assert.equal(reply.status, 200, `${id} enrolls again: ${JSON.stringify(reply.body)}`)
     acknowledged.push(node.identity())
   } else if (underWay !== null && typeof underWay === 'object') {
     const { reply, identity } = await node.renew(underWay.renew)

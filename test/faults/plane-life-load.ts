@@ -46,7 +46,7 @@ export const startLives = (
   const live = async (life: Life): Promise<void> => {
     const { node, id } = life
     life.underWay = 'enroll'
-    acknowledged(`${id} enrols`, await node.enrollByToken(life.secret))
+    acknowledged(`${id} enrolls`, await node.enrollByToken(life.secret))
     life.acknowledged.push(node.identity())
     life.underWay = 'confirm'
     acknowledged(`${id} confirms`, await node.confirm())

@@ -1,4 +1,4 @@
-// The agent against a small plane: it makes a key of a type that its profile allows, and proves the key it has when it enrols again.
+// The agent against a small plane: it makes a key of a type that its profile allows, and proves the key it has when it enrolls again.
 
 import assert from 'node:assert/strict'
 import { test, type TestContext } from 'node:test'
@@ -68,7 +68,7 @@ const rejoin = async (t: TestContext, understands: readonly string[], answers: r
   return enrollments(small)
 }
 
-test('ruling 23: an agent that enrols again proves the key of the certificate it has, with its counter, for this request', async (t) => {
+test('ruling 23: an agent that enrolls again proves the key of the certificate it has, with its counter, for this request', async (t) => {
   const [first, second] = await rejoin(t, ['identity_proof'], [])
   assert.equal(first?.['identity_proof'], undefined)
   const proof = second?.['identity_proof'] as IdentityProof

@@ -33,7 +33,7 @@ const paths = (small: SmallPlane): string[] => small.calls.map(({ path: called }
 const channelOpen = (small: SmallPlane, count = 1) =>
   eventually(`${count} channels`, () => small.channels.length >= count)
 
-test('an agent enrols, opens a channel as the first use of its certificate, and deletes the join file only then', async (t) => {
+test('an agent enrolls, opens a channel as the first use of its certificate, and deletes the join file only then', async (t) => {
   const small = await plane(t)
   const file = path.join(tempFolder(t), 'join')
   fs.writeFileSync(file, formatJoinString(small.join))
@@ -354,5 +354,7 @@ test('with neither an identity nor a join string the agent says what is missing'
   const folder = tempFolder(t)
   const config = testAgentConfig(t, small.join, { join: { kind: 'file', path: path.join(folder, 'join') } })
   const outcome = await runTestAgent(t, config).outcome
-  assert.equal(outcome.kind === 'misconfigured' && outcome.trouble.code, 'no_identity')
+  if (outcome.kind !== 'misconfigured') assert.fail(outcome.kind)
+  assert.equal(outcome.trouble.code, 'no_identity')
+  assert.match(outcome.trouble.next, /into \/etc\/muster\/join,/)
 })

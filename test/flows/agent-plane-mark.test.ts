@@ -29,11 +29,11 @@ const serverWith = (uriSans: readonly string[], dnsSans: readonly string[] = ['l
 }
 
 const situations = {
-  'before enrolment': {
+  'before enrollment': {
     trust: { kind: 'fingerprint', rootFingerprint: now.authorities.root.certificate.sha256 },
     client: null,
   },
-  'after enrolment': { trust: now.trust, client: now.client },
+  'after enrollment': { trust: now.trust, client: now.client },
   'for recovery': { trust: now.trust, client: null, purpose: 'recovery', pinned },
 } as const satisfies Record<string, Partial<PlaneTarget>>
 
@@ -79,7 +79,7 @@ for (const situation of Object.keys(situations) as (keyof typeof situations)[]) 
 
 test('a plane with another name is called that, and only recovery accepts it, by its mark', async (t) => {
   const renamed = await startDatedPlane(t, now, { held: serverWith([ours], ['new.example.test']) })
-  for (const situation of ['before enrolment', 'after enrolment'] as const) {
+  for (const situation of ['before enrollment', 'after enrollment'] as const) {
     const outcome = await connect(t, renamed, situation, true)
     assert.equal(codeOf(outcome), 'server_name_wrong wrong-name')
     assert.ok('trouble' in outcome)
@@ -127,7 +127,7 @@ test('with keys in memory the mark outlives the identity, and an older join stri
   small.enrollAnswer = { understands: ['marked'] }
   const config = testAgentConfig(t, { ...small.join, secret: null }, { joinMethod: 'hardware', keyStorage: 'memory' })
   const first = runTestAgent(t, config)
-  await eventually('the enrolment', () => small.calls.some(({ path: called }) => called.endsWith('/v1/enroll')))
+  await eventually('the enrollment', () => small.calls.some(({ path: called }) => called.endsWith('/v1/enroll')))
   await eventually('the mark to be kept', () => fs.existsSync(path.join(config.stateFolder, 'marked.json')))
   await first.stop()
   const calls = small.calls.length

@@ -38,8 +38,9 @@ test('the agent runs without rights; only what comes before it is run by root', 
 
 test('root writes nothing into a folder of the agent, where a link could lead it elsewhere', () => {
   const [hardware = '', join = ''] = setting('ExecStartPre')
-  assert.match(hardware, / --out \/run\/[^/]+$/)
-  assert.match(join, /setpriv --reuid=muster-agent .* "[^"]*> \/var\/lib\/muster-agent\/join"/)
+  const folder = /install -d -m 0750 -g muster-agent (\/run\/[^/ ]+) /.exec(hardware)?.[1] ?? ''
+  assert.ok(hardware.includes(` --out ${folder}/`), 'root owns it, and no user but that of the agent can enter it')
+  assert.match(join, /setpriv --reuid=muster-agent .* "[^"]*> \/var\/lib\/muster-agent\/join [^"]*"/)
   assert.deepEqual(setting('RuntimeDirectory'), [])
 })
 
@@ -65,6 +66,13 @@ test('WireGuard takes one right more, and only where it is asked for', () => {
   assert.deepEqual(setting('CapabilityBoundingSet', added), ['CAP_NET_ADMIN'])
   assert.deepEqual(setting('DeviceAllow', added), ['/dev/net/tun rw'])
   assert.deepEqual(setting('User', added), [])
+})
+
+test('the sockets of other WireGuard interfaces are in a folder that is not that of the agent', () => {
+  const added = fs.readFileSync(path.join(folder, 'muster-agent-wireguard.conf'), 'utf8')
+  const [own = ''] = setting('RuntimeDirectory', added)
+  assert.notEqual(own, 'wireguard')
+  assert.deepEqual(setting('BindPaths', added), [`/run/${own}:/run/wireguard`])
 })
 
 test('a service of an overlay that takes too much memory does not end the agent; more room for them is an addition', () => {

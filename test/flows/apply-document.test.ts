@@ -7,14 +7,15 @@ import { parse, stringify } from 'yaml'
 import { exitCodes } from '#cli/kit/exit-codes.ts'
 import type { Change } from '#domain/core/change.ts'
 import { applyPlan } from '#plane/plans/apply-plan.ts'
-import { planDocument } from '#plane/plans/declare-document.ts'
+import { planDocument, type DocumentAction } from '#plane/plans/declare-document.ts'
 import { registerNode } from '#plane/node/operator-node-routes.ts'
+import type { NodeQuery } from '#plane/store/contract/store.ts'
 import { documentApi, type DocumentBody } from '#wire/plans/document-api.ts'
 import { hardwareApi } from '#wire/fleet/hardware-api.ts'
 import { vclusterApi } from '#wire/fleet/vcluster-api.ts'
 import { settingsApi } from '#wire/settings/settings-api.ts'
 import { operator } from './authority-setup.ts'
-import { setUpCli } from './cli-setup.ts'
+import { setUpCli, type CliSetup } from './cli-setup.ts'
 
 const fleet = `apiVersion: muster/v1
 domain:
@@ -74,7 +75,7 @@ test('a document is one plan, applied in one commit with an entry for each thing
   const { out, err } = await apply(exitCodes.onlyPlanned, fleet)
   assert.match(
     out,
-    /profile edge +not there +created as a copy of gpu-cloud, with .*certificate\.lifetimeMs: 86400000 -> 43200000/,
+    /profile edge +not there, gpu-cloud at version 1 +created as a copy of gpu-cloud, with .*certificate\.lifetimeMs: 86400000 -> 43200000/,
   )
   assert.match(out, /domain +version 1 +defaultProfile: "gpu-cloud" -> "edge"; livenessGraceMs: 300000 -> 600000/)
   assert.match(out, /hardware-profile h100 +not there +created: h100-slice/)
@@ -107,6 +108,15 @@ test('a plan is refused if anything that it names has changed, and then nothing 
   const refused = await run(exitCodes.refused, '', 'plan', 'apply', id)
   assert.match(refused.err, /PLAN_STALE[\s\S]*domain was version 1, and is version 2/)
   assert.equal(await exported(), before)
+})
+
+test('a plan with a new profile is refused if the one that it copies has changed since', async (t) => {
+  const { apply, run } = await setUp(t)
+  const { err } = await apply(exitCodes.onlyPlanned, 'apiVersion: muster/v1\nprofiles: [{name: edge}]\n')
+  const [, id = ''] = /plan apply (\w+)/.exec(err) ?? []
+  await run(exitCodes.ok, '', 'profile', 'set', 'gpu-cloud', 'join.tokenTtlMs=5m')
+  const refused = await run(exitCodes.refused, '', 'plan', 'apply', id)
+  assert.match(refused.err, /PLAN_STALE[\s\S]*edge was gpu-cloud at version 1, and is gpu-cloud at version 2/)
 })
 
 test('one wrong part refuses all of it, by the rule of its own route, with file, line and key', async (t) => {
@@ -186,14 +196,23 @@ test('a node that comes under a profile meanwhile keeps it, and the rest of the 
   const { body } = await plane.call('viewer', 'GET', '/v1/document')
   const smaller = { ...(body as DocumentBody), profiles: body.profiles.slice(0, 1), domain: { drainMs: 120_000 } }
   assert.equal(document.profiles?.length, 4)
-  const planned = await planDocument(plane, plane.authority, { document: smaller, prune: true }, operator)
+  const done = await applyRacing(plane, { document: smaller, prune: true }, async () => {
+    const asked = { id: 'gpu-001', profile: 'mesh-paas', macs: [], bmcSerial: null }
+    assert.equal((await registerNode(plane, asked, operator)).kind, 'committed')
+  })
+  assert.equal(done.kind === 'refused' && done.code, 'PROFILE_IN_USE')
+  assert.equal((await plane.store.get('domain', 'domain'))?.value.drainMs, 60_000)
+})
+
+/** `race`: between the decision and the commit. */
+const applyRacing = async (plane: CliSetup, action: DocumentAction, race: () => Promise<void>) => {
+  const planned = await planDocument(plane, plane.authority, action, operator)
   assert.ok(planned.kind === 'planned' && planned.plan !== null)
   let first = true
   const commit = async (change: Change) => {
     if (first) {
       first = false
-      const asked = { id: 'gpu-001', profile: 'mesh-paas', macs: [], bmcSerial: null }
-      assert.equal((await registerNode(plane, asked, operator)).kind, 'committed')
+      await race()
     }
     return plane.store.commit(change)
   }
@@ -209,9 +228,54 @@ test('a node that comes under a profile meanwhile keeps it, and the rest of the 
     planeNames: plane.planeNames,
     taskSigners: plane.taskSigners,
   }
-  const done = await applyPlan({ ...plane, store }, parts, planned.plan.id, operator)
-  assert.equal(done.kind === 'refused' && done.code, 'PROFILE_IN_USE')
+  return applyPlan({ ...plane, store }, parts, planned.plan.id, operator)
+}
+
+const hardwareProfile = (tag: string) => ({ tag, firmware: 'x', slots: 0, sku: `${tag}-sku` })
+
+test('a machine that gets the tag of a hardware profile meanwhile keeps it, and nothing of the document is applied', async (t) => {
+  const plane = await setUp(t)
+  await plane.apply(
+    exitCodes.ok,
+    stringify({ apiVersion: 'muster/v1', hardwareProfiles: [hardwareProfile('h100')] }),
+    '--yes',
+  )
+  await plane.run(exitCodes.ok, '', 'node', 'enroll', 'gpu-001')
+  await plane.run(exitCodes.ok, '', 'node', 'tag', 'gpu-001', '--add', 'h100')
+  const document: DocumentBody = {
+    apiVersion: 'muster/v1',
+    domain: { drainMs: 120_000 },
+    hardwareProfiles: [hardwareProfile('a100')],
+  }
+  const done = await applyRacing(plane, { document, prune: false }, async () => {
+    await plane.run(exitCodes.ok, '', 'node', 'tag', 'gpu-001', '--add', 'a100')
+  })
+  assert.equal(done.kind === 'refused' && done.code, 'PROFILE_TAG_CONFLICT')
+  assert.equal(await plane.store.get('hardware-profile', 'a100'), null)
   assert.equal((await plane.store.get('domain', 'domain'))?.value.drainMs, 60_000)
+})
+
+test('tokens and nodes are read once for a plan, however many things of it ask for them', async (t) => {
+  const plane = await setUp(t)
+  const asked: string[] = []
+  const store = new Proxy(plane.store, {
+    get(target, name) {
+      const found: unknown = Reflect.get(target, name)
+      if (typeof found !== 'function' || (name !== 'list' && name !== 'nodes')) return found
+      return (...args: readonly unknown[]): unknown => {
+        const [query] = args
+        asked.push(typeof query === 'string' ? query : `nodes of ${(query as NodeQuery).profile ?? 'any profile'}`)
+        return found(...args)
+      }
+    },
+  })
+  const { body } = await plane.call('viewer', 'GET', '/v1/document')
+  const hardwareProfiles = ['h100', 'a100', 'b200'].map(hardwareProfile)
+  const document = { ...(body as DocumentBody), profiles: body.profiles.slice(0, 1), hardwareProfiles }
+  const planned = await planDocument({ ...plane, store }, plane.authority, { document, prune: true }, operator)
+  assert.equal(planned.kind === 'planned' && planned.plan?.effects.length, 6)
+  assert.equal(asked.filter((one) => one === 'token').length, 1)
+  assert.equal(asked.filter((one) => one === 'nodes of any profile').length, 1)
 })
 
 test('a document asks for the role that each of its parts asks for', async (t) => {

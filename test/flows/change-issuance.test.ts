@@ -39,7 +39,7 @@ const slowly = (issuer: Issuer, meanwhile: () => Promise<unknown>): { sign: Issu
   }
 }
 
-test('halted between the signature and the commit: no node enrols, renews or recovers, and a token is left as it was', async (t) => {
+test('halted between the signature and the commit: no node enrolls, renews or recovers, and a token is left as it was', async (t) => {
   const setup = await setUpRecovery(t)
   const { deps, store } = setup
   const issuer = deps.issuer

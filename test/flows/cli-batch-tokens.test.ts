@@ -103,6 +103,39 @@ test('a token whose answer was lost is withdrawn by the next run, and one made o
   assert.equal((await unusedTokens(plane, 'gpu-3')).length, 1)
 })
 
+test('a call that was delayed on its way withdraws no token that the file has', async (t) => {
+  const plane = await setUpCli(t)
+  const file = path.join(plane.folder, 'tokens')
+  const delayed: string[] = []
+  const delaying: Cli['openHttp'] = (target) => ({
+    ...openHttpClient(target),
+    async send({ body }) {
+      delayed.push(body ?? '')
+      throw Object.assign(new Error('cut off'), { code: 'ECONNRESET' })
+    },
+  })
+  assert.equal((await enroll(plane, file, ['gpu-1'], delaying)).code, exitCodes.unavailable)
+  assert.equal((await enroll(plane, file, ['gpu-1'])).code, exitCodes.ok)
+  const [late = ''] = delayed
+  const { body } = await plane.call('operator', 'POST', '/v1/tokens/batch', JSON.parse(late) as object)
+  assert.equal(body.results[0].refused.code, 'ATTEMPT_OUTDATED')
+  const secret = parseJoinString(tokensIn(file)[0]?.[2] ?? '')?.secret ?? ''
+  assert.deepEqual(await unusedTokens(plane, 'gpu-1'), [sha256Hex(secret)])
+})
+
+test('of two attempts at the same time the later one has the only token that is good', async (t) => {
+  const plane = await setUpCli(t)
+  const lines = numbered(20).map((id) => ({ id }))
+  const call = (attempt: number) =>
+    plane.call('operator', 'POST', '/v1/tokens/batch', { batch: '01KTZ4M5N6P7Q8R9S0T1V2W3X4', attempt, lines })
+  await call(1)
+  const [, { body }] = await Promise.all([call(2), call(3)])
+  for (const [at, { id }] of lines.entries()) {
+    const join = body.results[at].join as string
+    assert.deepEqual(await unusedTokens(plane, id), [sha256Hex(parseJoinString(join)?.secret ?? '')])
+  }
+})
+
 test('a token of the file that has expired is made anew', async (t) => {
   const plane = await setUpCli(t)
   const file = path.join(plane.folder, 'tokens')
@@ -190,7 +223,7 @@ test('with a plane that has no call for a batch, every line is registered and ge
 
 test('a call with a node in two lines is refused whole', async (t) => {
   const plane = await setUpCli(t)
-  const body = { batch: '01KTZ4M5N6P7Q8R9S0T1V2W3X4', lines: [{ id: 'gpu-1' }, { id: 'gpu-1' }] }
+  const body = { batch: '01KTZ4M5N6P7Q8R9S0T1V2W3X4', attempt: 1, lines: [{ id: 'gpu-1' }, { id: 'gpu-1' }] }
   const { status, body: answered } = await plane.call('operator', 'POST', '/v1/tokens/batch', body)
   assert.equal(status, 400)
   assert.equal((answered as { field?: string }).field, 'lines')

@@ -1,4 +1,4 @@
-// A machine enrols again: by proving the key of the certificate it has (ruling 23), with a token that was used, and on other hardware
+// A machine enrolls again: by proving the key of the certificate it has (ruling 23), with a token that was used, and on other hardware
 // than before. On a real store.
 
 import assert from 'node:assert/strict'
@@ -37,7 +37,7 @@ const setUpActive = async (t: TestContext) => {
   return { ...setup, held, invitation, prove, renew, conditions }
 }
 
-test('ruling 23: the key of the current certificate lets its machine enrol while the node is active, and raises nothing', async (t) => {
+test('ruling 23: the key of the current certificate lets its machine enroll while the node is active, and raises nothing', async (t) => {
   const { held, prove, nodeNow, conditions, journal } = await setUpActive(t)
   const outcome = await prove(held)
   assert(outcome.kind === 'issued', JSON.stringify(outcome))

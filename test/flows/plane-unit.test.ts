@@ -38,8 +38,8 @@ test('the plane has a user without rights, and gets its sealing key as a credent
 
 test('a sealing key is made for a new plane only, and never in the place of another', () => {
   const [, file = ''] = (setting('LoadCredential')[0] ?? '').split(':')
-  assert.deepEqual(setting('ConditionPathExists', keyUnit), [`!${file}`])
-  assert.deepEqual(setting('ConditionDirectoryNotEmpty', keyUnit), ['!/var/lib/muster'])
+  const traces = ['keys', 'plane.domain', 'muster.db'].map((name) => `!/var/lib/muster/${name}`)
+  assert.deepEqual(setting('ConditionPathExists', keyUnit), [`!${file}`, ...traces])
   assert.deepEqual(setting('Before', keyUnit), ['muster-plane.service'])
   assert.match(setting('ExecStart', keyUnit)[0] ?? '', new RegExp(`mv ${file}.new ${file};`))
 })

@@ -507,7 +507,7 @@ test('a recovery key is registered only by its holder, and a bad proof costs no 
   assert.equal((await setup.nodeNow('n1')).recovery?.credential.kind, 'key')
 })
 
-test('a caller that proves the recovery key may enrol while the node is active, where another key has to be proven', async (t) => {
+test('a caller that proves the recovery key may enroll while the node is active, where another key has to be proven', async (t) => {
   const setup = await setUpRecovery(t)
   const key = generateKey('p256')
   const secret = await setup.invite('n1')

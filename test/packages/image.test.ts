@@ -50,6 +50,7 @@ test('tar reads an archive with its modes, owners, links and long names', (t) =>
 })
 
 type Descriptor = { readonly digest: string; readonly size: number }
+type Named = Descriptor & { readonly annotations: { readonly 'io.containerd.image.name': string } }
 type Config = {
   readonly config: {
     readonly Env: readonly string[]
@@ -64,7 +65,7 @@ type Config = {
 const unpackImage = (
   archive: string,
   t: Scope,
-): { readonly root: string; readonly config: Config; readonly layers: number } => {
+): { readonly root: string; readonly name: string; readonly config: Config; readonly layers: number } => {
   const folder = tempFolder(t)
   const root = path.join(folder, 'root')
   fs.mkdirSync(root)
@@ -77,7 +78,7 @@ const unpackImage = (
   }
   const json = <T>(content: Buffer): T => JSON.parse(content.toString()) as T
   assert.deepEqual(json(fs.readFileSync(path.join(folder, 'oci-layout'))), { imageLayoutVersion: '1.0.0' })
-  const index = json<{ manifests: readonly Descriptor[] }>(fs.readFileSync(path.join(folder, 'index.json')))
+  const index = json<{ manifests: readonly Named[] }>(fs.readFileSync(path.join(folder, 'index.json')))
   const [only] = index.manifests
   assert.ok(only !== undefined && index.manifests.length === 1)
   const manifest = json<{ config: Descriptor; layers: readonly Descriptor[] }>(blob(only))
@@ -88,13 +89,14 @@ const unpackImage = (
     return `sha256:${createHash('sha256').update(archived).digest('hex')}`
   })
   assert.deepEqual(config.rootfs.diff_ids, diffIds)
-  return { root, config, layers: diffIds.length }
+  return { root, name: only.annotations['io.containerd.image.name'], config, layers: diffIds.length }
 }
 
 test('an image is an OCI layout in which everything is found by its digest, and the same parts make the same image', (t) => {
   const parts = {
     architecture: 'amd64',
-    reference: '1.2.3',
+    name: 'localhost/muster',
+    tag: '1.2.3',
     layers: [{ about: 'the only layer', entries }],
     run: { Entrypoint: ['/usr/bin/muster'], Env: [], Cmd: [], User: '1:1' },
     annotations: {},
@@ -103,8 +105,10 @@ test('an image is an OCI layout in which everything is found by its digest, and 
   assert.equal(ociArchive(parts, 1_700_000_000).digest, digest)
   const file = path.join(tempFolder(t), 'image.tar')
   fs.writeFileSync(file, archive)
-  const { root, config, layers } = unpackImage(file, t)
+  const { root, name, config, layers } = unpackImage(file, t)
   assert.equal(layers, 1)
+  // podman and containerd load it under this name, by which docs/INSTALL.md runs it.
+  assert.equal(name, 'localhost/muster:1.2.3')
   assert.deepEqual(config.config.Entrypoint, ['/usr/bin/muster'])
   assert.equal(fs.readFileSync(path.join(root, 'link'), 'utf8'), 'some text\n')
 })

@@ -2,7 +2,7 @@
 // Installed, upgraded and removed they are in installed-packages.test.ts.
 
 import assert from 'node:assert/strict'
-import { execFileSync } from 'node:child_process'
+import { execFileSync, spawnSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import * as os from 'node:os'
 import * as path from 'node:path'
@@ -122,6 +122,10 @@ test(
     for (const name of ['muster', 'muster-plane'] as const) {
       const prerm = dpkgDeb('--info', fileOf(name), 'prerm')
       assert.match(prerm, new RegExp(`^oldest_reader=${releaseOfSchema[newestSchema].replaceAll('.', '\\.')}$`, 'm'))
+      // Called where the script of the installed package has failed: a newer one has refused, an older one may be broken.
+      const afterFailure = (installed: string): number | null =>
+        spawnSync('sh', ['-s', 'failed-upgrade', installed, packageVersion()], { input: prerm }).status
+      assert.deepEqual([afterFailure('99.0.0'), afterFailure('0.4.0')], [1, 0])
     }
   },
 )

@@ -58,7 +58,7 @@ const startHaproxy = async (t: TestContext, program: string, plane: Plane): Prom
   return startChild(t, program, ['-db', '-f', file], {})
 }
 
-test('an agent enrols through HAProxy and keeps its channel; the plane knows who called', async (t) => {
+test('an agent enrolls through HAProxy and keeps its channel; the plane knows who called', async (t) => {
   const haproxy = withPeer(t, 'haproxy')
   const curl = withPeer(t, 'curl')
   if (haproxy === null || curl === null) return

@@ -44,13 +44,13 @@ const type = (t: TestContext, text: string, env: Readonly<Record<string, string>
 const hasPeers = (t: TestContext): boolean => withPeer(t, 'openssl') !== null && withPeer(t, 'curl') !== null
 
 test('every shell block of docs/API.md is run here', () => {
-  assert.deepEqual([...new Set(blocks.map(({ name }) => name))], ['curl-enrol', 'curl-operate'])
+  assert.deepEqual([...new Set(blocks.map(({ name }) => name))], ['curl-enroll', 'curl-operate'])
 })
 
-test('the page enrols a machine with openssl and curl alone, confirms, renews and opens a channel', async (t) => {
+test('the page enrolls a machine with openssl and curl alone, confirms, renews and opens a channel', async (t) => {
   if (!hasPeers(t)) return
   const join = await plane().token('--node', 'gpu-001')
-  const { status, stdout, stderr, folder } = type(t, script('curl-enrol'), { MUSTER_JOIN: join })
+  const { status, stdout, stderr, folder } = type(t, script('curl-enroll'), { MUSTER_JOIN: join })
   assert.equal(status, 0, stdout + stderr)
   const answers = stdout.match(/\{[^}]*\}/g)?.map((text) => JSON.parse(text)) ?? []
   assert.deepEqual(
@@ -71,7 +71,7 @@ test('the page enrols a machine with openssl and curl alone, confirms, renews an
 test('the page sends nothing to a plane with another root', async (t) => {
   if (!hasPeers(t)) return
   const join = (await plane().token('--node', 'gpu-003')).replace(/sha256:[0-9a-f]{8}/, 'sha256:00000000')
-  const { status, folder } = type(t, script('curl-enrol'), { MUSTER_JOIN: join })
+  const { status, folder } = type(t, script('curl-enroll'), { MUSTER_JOIN: join })
   assert.notEqual(status, 0)
   assert.deepEqual(fs.readdirSync(folder), ['root.pem'])
   assert.equal((await plane().api('GET', '/v1/nodes/gpu-003')).body.membership, 'registered')

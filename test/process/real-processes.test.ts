@@ -13,7 +13,7 @@ import { startAgent } from './start-agent.ts'
 import { startPlane } from './start-plane.ts'
 import { tempFolder } from './temp-folder.ts'
 
-test('a raw node enrols by token, confirms, opens a channel, renews, and is cut when it is revoked', async (t) => {
+test('a raw node enrolls by token, confirms, opens a channel, renews, and is cut when it is revoked', async (t) => {
   const plane = await startPlane(t, { command: musterCommand })
   const node = rawNode(await plane.target())
   const enrolled = await node.enrollByToken(await plane.token('--node', 'gpu-001'))
@@ -48,7 +48,7 @@ test('a plane killed and restarted on its data has the same addresses, root and 
   assert.deepEqual(await again.stop(), { code: 0, signal: null })
 })
 
-test('a real agent enrols through a fault proxy that loses a reply, and goes on after a restart', async (t) => {
+test('a real agent enrolls through a fault proxy that loses a reply, and goes on after a restart', async (t) => {
   const plane = await startPlane(t, { command: musterCommand })
   const proxy = await startFaultProxy(t, { host: '127.0.0.1', port: plane.nodePort })
   const join = (await plane.token('--node', 'gpu-002')).replace(`:${plane.nodePort}`, `:${proxy.port}`)
@@ -56,7 +56,7 @@ test('a real agent enrols through a fault proxy that loses a reply, and goes on 
   const agent = startAgent(t, { command: musterCommand, join })
   const isActive = async (): Promise<boolean> =>
     (await plane.api('GET', '/v1/nodes/gpu-002')).body.membership === 'active'
-  await eventually(`the agent to enrol in spite of it`, isActive, { withinMs: 30_000 }).catch((error: unknown) => {
+  await eventually(`the agent to enroll in spite of it`, isActive, { withinMs: 30_000 }).catch((error: unknown) => {
     throw new Error(agent.stderr(), { cause: error })
   })
   assert.equal(proxy.repliesDropped(), 1)

@@ -5,7 +5,7 @@ import assert from 'node:assert/strict'
 import * as fs from 'node:fs'
 import * as path from 'node:path'
 import { test } from 'node:test'
-import { brokenReferences, checkReferences, targetsIn } from '../../scripts/references.ts'
+import { brokenReferences, checkReferences, lostPages, targetsIn } from '../../scripts/references.ts'
 import { root } from '../../scripts/repository.ts'
 
 const pages = new Map([
@@ -177,4 +177,17 @@ test('the glossary has each word once, in alphabetical order', () => {
   const words = [...text.matchAll(/^- \*\*(.+?)\*\*:/gm)].map(([, word = '']) => word.toLowerCase())
   assert.ok(words.length > 100)
   assert.deepEqual(words, [...new Set(words)].toSorted())
+})
+
+test('a page that no link leads to from the first page is found, and one that only such a page links to', () => {
+  const texts = new Map([
+    ['docs/README.md', '[one](ONE.md#part), [decisions](decisions/)'],
+    ['docs/ONE.md', '[back](README.md)'],
+    ['docs/decisions/README.md', '[why](why.md)'],
+    ['docs/decisions/why.md', ''],
+    ['docs/LOST.md', '[too](ALSO-LOST.md)'],
+    ['docs/ALSO-LOST.md', ''],
+    ['README.md', '[lost](docs/LOST.md)'],
+  ])
+  assert.deepEqual(lostPages(texts), ['docs/LOST.md: no link leads to it', 'docs/ALSO-LOST.md: no link leads to it'])
 })

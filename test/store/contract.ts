@@ -6,6 +6,7 @@ import { afterEach, beforeEach, describe, test } from 'node:test'
 import type { Alert } from '#domain/alerts/alert.ts'
 import type { Denial } from '#domain/core/certificate.ts'
 import { type Change, type Write, decided } from '#domain/core/change.ts'
+import { nothingTagged } from '#domain/core/hardware-profile.ts'
 import { shippedProfiles, type Profile } from '#domain/core/profile.ts'
 import { taskPlace } from '#domain/tasks/task.ts'
 import { commitDecision } from '#plane/core/commit-decision.ts'
@@ -150,6 +151,38 @@ export const storeContract = (name: string, openEmpty: () => Promise<StoreUnderT
         assert.equal(await store.commit(deletion), 'lost-race')
         await committed(store, change([read('node', 'n1', 1)], [putNode('n1')]))
         await committed(store, deletion)
+      })
+
+      test('of a tag and a hardware profile that would put a node under two, one loses, also in the same group', async () => {
+        const machine = (...tags: string[]) => ({ machine: { ...nothingTagged, tags } })
+        const put = (tag: string, removedAtMs: number | null = null): Write => ({
+          put: 'hardware-profile',
+          value: {
+            ...{ tag, description: '', firmware: 'x', tags: [], slots: 0, sku: 's', removedAtMs },
+            ...{ createdAtMs: 1, createdBy: 'operator:test' },
+          },
+        })
+        const making = (tag: string): Change => ({
+          ...change([read('hardware-profile', tag, 0)], [put(tag)]),
+          soleTags: [tag],
+        })
+        await assert.rejects(store.commit({ ...change([], []), soleTags: ['h100'] }), /without writing/)
+        await committed(store, making('h100'))
+        await committed(store, change([read('node', 'n1', 0)], [putNode('n1', machine('h100', 'rack'))]))
+        assert.equal(await store.commit(making('rack')), 'lost-race')
+        await committed(store, making('rac'))
+
+        await committed(store, newNode('n2'))
+        const reads = [read('node', 'n2', 1), read('hardware-profile', 'a100', 0)]
+        const tagging = change(reads, [putNode('n2', machine('a100', 'h100'))])
+        const [tagged, lost] = await Promise.all([store.commit(tagging), store.commit(making('a100'))])
+        assert.deepEqual([tagged === 'lost-race', lost], [false, 'lost-race'])
+
+        await committed(store, change([read('node', 'n1', 1)], [putNode('n1', machine('x', 'y'))]))
+        const [made, second] = await Promise.all([store.commit(making('x')), store.commit(making('y'))])
+        assert.deepEqual([made === 'lost-race', second], [false, 'lost-race'])
+        const places = [read('hardware-profile', 'x', 1), read('hardware-profile', 'y', 0)]
+        await committed(store, { ...change(places, [put('x', 5), put('y')]), soleTags: ['y'] })
       })
 
       test('rows are found by what their documents say of a node', async () => {

@@ -27,6 +27,9 @@ test('the packages in the bundle are those of the checked-in list, so a new one 
     built.dependencies.join('\n') + '\n',
     'run: npm run build:agent',
   )
+  const text = fs.readFileSync(built.file, 'utf8')
+  for (const name of ['Muster', ...built.dependencies])
+    assert.ok(text.includes(`${'='.repeat(80)}\n${name}`), `the license of ${name} travels with it`)
 })
 
 test('the same sources make the same bytes', async (t) => {
@@ -38,7 +41,7 @@ test('the same sources make the same bytes', async (t) => {
   assert.equal(one.sha256, two.sha256)
 })
 
-test('the bundle enrols and opens its channel from a folder that holds nothing else', async (t) => {
+test('the bundle enrolls and opens its channel from a folder that holds nothing else', async (t) => {
   const { token, api } = plane()
   const folder = tempFolder(t)
   fs.writeFileSync(path.join(folder, 'join'), await token('--node', 'gpu-bundle'), { mode: 0o600 })

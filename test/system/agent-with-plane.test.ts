@@ -42,7 +42,7 @@ const hardwareFile = (t: TestContext, mac: string): string => {
 }
 
 describe('an agent and a plane, each in a process of its own', { concurrency: 3 }, () => {
-  test('a node enrols with a token, survives restarts of either side with the same certificate, and stops cleanly', async (t) => {
+  test('a node enrolls with a token, survives restarts of either side with the same certificate, and stops cleanly', async (t) => {
     const plane = await startPlane(t)
     const agent = startAgent(t, { join: await plane.token('--node', 'gpu-001') })
     const first = await connected(plane, 'gpu-001')
@@ -87,7 +87,7 @@ describe('an agent and a plane, each in a process of its own', { concurrency: 3 
     assert.doesNotMatch(second.stderr(), /enroll_/)
   })
 
-  test('R-050, ruling 23: under a profile of Ed25519 keys a machine enrols, and again with a damaged certificate while its node is active', async (t) => {
+  test('R-050, ruling 23: under a profile of Ed25519 keys a machine enrolls, and again with a damaged certificate while its node is active', async (t) => {
     const plane = await startPlane(t)
     const made = await plane.muster('profile', 'create', 'ed', '--from', 'gpu-cloud', 'certificate.keyTypes=ed25519')
     assert.equal(made.code, 0, made.stderr)

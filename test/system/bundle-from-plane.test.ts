@@ -73,8 +73,9 @@ test('what does not have the digest is neither unpacked nor installed', async (t
   assert.equal(fs.existsSync(path.join(root, 'etc/systemd')), false)
 })
 
-test('a machine whose plane has another root fetches nothing', async (t) => {
-  if (!needsCurl(t)) return
+test('a machine whose plane has another root fetches nothing, also where its system trusts that root', async (t) => {
+  const unshare = withPeer(t, 'unshare')
+  if (unshare === null || !needsCurl(t)) return
   const { body } = await plane().api('GET', '/v1/ca/bundle')
   const foreign = await run('openssl', [
     'req',
@@ -94,7 +95,11 @@ test('a machine whose plane has another root fetches nothing', async (t) => {
   const script = (await bundle('gpu-p3', '--format', 'script'))
     .replace(String(body.roots[0]).trim(), foreign.stdout.trim())
     .replace('"$failed" -le 8', '"$failed" -le 0')
-  const { root, code, stderr } = await installed(t, script)
+  const trusted = tempFolder(t)
+  fs.writeFileSync(path.join(trusted, 'plane.pem'), String(body.roots[0]))
+  await run('openssl', ['rehash', trusted])
+  const asSystem = `mount --bind '${trusted}' /etc/ssl/certs && exec sh "$1"`
+  const { root, code, stderr } = await installed(t, script, { command: [unshare, '-m', 'sh', '-ec', asSystem, 'sh'] })
   assert.equal(code, 69, stderr)
   assert.match(stderr, /certificate/)
   assert.deepEqual(fs.readdirSync(path.join(root, 'usr/bin')), [])

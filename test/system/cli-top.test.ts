@@ -77,6 +77,38 @@ test('top leaves the terminal as it was also when it is told to stop, or its key
   assertRestored(refused.output())
 })
 
+test('Ctrl-Z gives the terminal back to the shell, and fg shows the fleet again', async (t) => {
+  if (withPeer(t, 'script') === null) return
+  const env = await viewerOf(plane(), tempFolder(t))
+  const jobs = `'${startedCommand}' top --every 1s; echo "stopped $?"; ${settings}; fg; echo "ended $?"`
+  const file = path.join(tempFolder(t), 'jobs.sh')
+  fs.writeFileSync(file, `${settings}\n${jobs}\n`)
+  const terminal = openPseudoTerminal(t, `bash -m '${file}'`, env)
+  await terminal.shows(/journal, newest first/)
+  terminal.type('\x1a')
+  await terminal.shows(/stopped 148/)
+  await terminal.shows(/^set: .*\r\n/m)
+  assertRestored(terminal.output())
+  await terminal.shows(/journal, newest first/)
+  terminal.type('q')
+  await terminal.shows(/ended 0/)
+  await terminal.ended
+})
+
+test('a terminal without a screen gets one frame, and times that make no sense are refused', async (t) => {
+  if (withPeer(t, 'script') === null) return
+  const env = await viewerOf(plane(), tempFolder(t))
+  const dumb = openPseudoTerminal(t, `'${startedCommand}' top; echo "ended $?"`, {
+    ...env,
+    TERM: 'dumb',
+    NO_COLOR: '1',
+  })
+  await dumb.shows(/journal, newest first/)
+  await dumb.shows(/ended 0/)
+  assert.ok(!dumb.output().includes('\u001b'))
+  for (const every of ['0s', '30d']) assert.equal((await plane().muster('top', '--every', every)).code, 2)
+})
+
 test('without a terminal top prints one frame with a viewer key and ends', async (t) => {
   const env = await viewerOf(plane(), tempFolder(t))
   const frame = await plane().musterWith({ env }, 'top')

@@ -13,7 +13,7 @@ import { tempFolder } from '../process/temp-folder.ts'
 
 const long = process.env['MUSTER_LONG'] === '1'
 
-test('the executable for ARM is the same in two builds, and enrols', { skip: !long }, async (t) => {
+test('the executable for ARM is the same in two builds, and enrolls', { skip: !long }, async (t) => {
   const libraries = withPeer(t, 'arm64')
   if (libraries === null) return
   const folder = tempFolder(t)

@@ -45,11 +45,17 @@ test('a plane, an agent and commands run from the one file, and the agent loads 
   assert.match(listed.stdout, /gpu-1 +active/)
   const bundle = ['node', 'bundle', 'gpu-2', '--format', 'cloud-init', '--this-machine', '--data', plane.data]
   assert.match((await runMuster(bundle, { command, cwd, env })).stdout, /ExecStart=\/usr\/bin\/muster agent run/)
+  assert.equal(takesSignal(agent.pid, 10), false, 'SIGUSR1 would open a debugger')
   await agent.stop()
   const modules = fs.readFileSync(loaded, 'utf8')
   assert.match(modules, /^NativeModule tls$/m)
   assert.doesNotMatch(modules, /sqlite/i)
 })
+
+const takesSignal = (pid: number, signal: number): boolean => {
+  const caught = /^SigCgt:\s*(\w+)$/m.exec(fs.readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? '0'
+  return (BigInt(`0x${caught}`) & (1n << BigInt(signal - 1))) !== 0n
+}
 
 /** The modules of Node that a process has loaded when it ends. */
 const recording = (folder: string, file: string): { NODE_OPTIONS: string } => {
@@ -73,6 +79,25 @@ test('it says its version, and what is wrong with a command, as it does from the
   ]) {
     assert.deepEqual(await runMuster(args, built), await runMuster(args, sources), args.join(' '))
   }
+})
+
+test('it names itself in what a reader may paste, and never another file of its name', async (t) => {
+  const { file: command } = executable()
+  const cwd = tempFolder(t)
+  fs.writeFileSync(path.join(cwd, 'muster'), '#!/bin/sh\n', { mode: 0o755 })
+  const elsewhere = await runMuster(['nodes'], { command, cwd, env })
+  assert.match(elsewhere.stderr, /\bmuster --help/)
+  assert.doesNotMatch(elsewhere.stderr, /\.\/muster/)
+  const beside = await runMuster(['nodes'], { command, cwd: path.dirname(command), env })
+  assert.match(beside.stderr, /\.\/muster --help/)
+})
+
+test('it carries the licenses of all that it holds', async (t) => {
+  const { file: command } = executable()
+  const { code, stdout } = await runMuster(['version', '--licenses'], { command, cwd: tempFolder(t), env })
+  assert.equal(code, 0)
+  for (const name of ['Muster', 'Node.js', 'fastify', 'pg-cloudflare'])
+    assert.match(stdout, new RegExp(`^${name}\\b`, 'm'))
 })
 
 test('the same sources make the same executable, compressed form and SBOM', { skip: !long }, async (t: TestContext) => {

@@ -101,6 +101,23 @@ test('the script installs the agent whose digest it was given, the service, and 
   assert.notEqual(parseJoinString(fs.readFileSync(joinFile, 'utf8')), null)
   const unit = fs.readFileSync(path.join(root, 'etc/systemd/system/muster-agent.service'), 'utf8')
   assert.equal(unit, fs.readFileSync('packaging/systemd/muster-agent.service', 'utf8'))
+  const enabled = path.join(root, 'etc/systemd/system/multi-user.target.wants/muster-agent.service')
+  assert.equal(fs.readlinkSync(enabled), '/etc/systemd/system/muster-agent.service', 'the image starts it')
+})
+
+test('an agent that came as a package is left as it is: the script brings the join string alone', async (t) => {
+  const root = path.join(tempFolder(t), 'image')
+  const units = path.join(root, 'usr/lib/systemd/system')
+  fs.mkdirSync(units, { recursive: true })
+  fs.writeFileSync(path.join(units, 'muster-agent.service'), '[Unit]\n')
+  const agent = { kind: 'elsewhere', from: '/nowhere', sha256: sha256Hex('an agent') } as const
+  for (const bootstrap of [{ nodeId: 'gpu-b10', join, agent } as const, { nodeId: 'gpu-b10', join, agent: null }]) {
+    const { code, stderr } = await installed(t, installScript(bootstrap, service), { root })
+    assert.equal(code, 0, stderr)
+    assert.match(stderr, /installed as a package/)
+  }
+  assert.deepEqual(fs.readdirSync(path.join(root, 'etc/muster')), ['join'])
+  assert.ok(!fs.existsSync(path.join(root, 'etc/systemd')) && !fs.existsSync(path.join(root, 'usr/bin')))
 })
 
 test('an agent with another digest is not installed, and nothing else is', async (t) => {

@@ -236,7 +236,7 @@ test('planes that a settings file asks for end with the process that started the
   await eventually('them to end', () => !children.some(isRunning), { withinMs: 15_000 })
 })
 
-test('keys in memory: an agent renews through a rolling restart of three planes and enrols once', async (t) => {
+test('keys in memory: an agent renews through a rolling restart of three planes and enrolls once', async (t) => {
   if (withPeer(t, 'postgres') === null) return
   const planes = await startOn(t, await postgresDatabase(t), { args: ['--replicas', '3', '--issuer-key', 'memory'] })
   const made = await planes.api('POST', '/v1/profiles', { name: 'brief', set: { 'certificate.lifetimeMs': 8000 } })

@@ -1,7 +1,7 @@
 // What the machine says of itself at enrollment: its identity finds the record, its facts are for operators.
 
 import { Type } from 'typebox'
-import { Value } from 'typebox/value'
+import { Check } from 'typebox/value'
 import { readFileIfAny, replaceFile } from '#platform/files.ts'
 import { readMachineFacts, readMachineIdentity } from '#platform/hardware.ts'
 import { HardwareFactsBody, type EnrollRequest } from '#wire/enrollment/enroll-api.ts'
@@ -19,7 +19,7 @@ const HardwareFile = Type.Object(
 export const hardwareReport = (hardwareFile: string | null): HardwareReport | null => {
   if (hardwareFile === null) return systemReport()
   const report = jsonIn(hardwareFile)
-  if (!Value.Check(HardwareFile, report)) return null
+  if (!Check(HardwareFile, report)) return null
   return {
     hardware_identity: { macs: report.macs, bmc_serial: report.bmc_serial },
     hardware_facts: report.facts ?? systemReport().hardware_facts,

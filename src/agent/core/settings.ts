@@ -96,7 +96,7 @@ export const agentSettings = {
     meaning: 'What to come back with after an expiry',
     unset: 'key, and none with keys in memory',
     change:
-      'To `none` where a machine is to need an operator after every outage. With keys in memory only `none` is possible.',
+      'To `none` where a machine is to need an operator after every outage; to `bearer` where a token that changes with every certificate is wanted in place of a key. With keys in memory only `none` is possible.',
   }),
   staticCertificate: pathSetting(null, {
     value: 'file',

@@ -3,7 +3,7 @@
 
 import * as path from 'node:path'
 import { Type } from 'typebox'
-import { Value } from 'typebox/value'
+import { Check } from 'typebox/value'
 import { isoTime, type Clock } from '#platform/clock.ts'
 import { makeFolder } from '#platform/files.ts'
 import { openSlottedFile, readSlottedFile } from '#platform/slotted-file.ts'
@@ -120,7 +120,7 @@ export const readRecord = (stateFolder: string): readonly RecordedEvent[] => {
   const content = readSlottedFile(recordPath(stateFolder), slotBytes)
   try {
     const value: unknown = JSON.parse(content ?? 'null')
-    return Value.Check(Stored, value) ? value.events : []
+    return Check(Stored, value) ? value.events : []
   } catch {
     return []
   }

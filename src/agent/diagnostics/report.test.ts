@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import { test } from 'node:test'
-import { Value } from 'typebox/value'
+import { Errors } from 'typebox/value'
 import { failureClasses } from '#domain/recovery/failure-class.ts'
 import { rehearsalSteps } from '#domain/core/node.ts'
 import { channelFrameLimit } from '#wire/channel/channel.ts'
@@ -126,7 +126,7 @@ test('a report fits the schema whatever the agent has seen', () => {
       const sent = JSON.stringify({ instance: 'A'.repeat(22), number: 1, ...report })
       assert.ok(Buffer.byteLength(sent) < channelFrameLimit - 1024)
       const body: unknown = JSON.parse(sent)
-      assert.deepEqual([...Value.Errors(ReportBody, body)].slice(0, 3), [])
+      assert.deepEqual([...Errors(ReportBody, body)].slice(0, 3), [])
     }),
     { numRuns: 300 },
   )

@@ -2,7 +2,7 @@
 
 import * as path from 'node:path'
 import { Type, type Static } from 'typebox'
-import { Value } from 'typebox/value'
+import { Check } from 'typebox/value'
 import { failureClasses } from '#domain/recovery/failure-class.ts'
 import { diskSpace, writeFaultOf } from '#platform/disk-space.ts'
 import { readFileIfAny } from '#platform/files.ts'
@@ -145,7 +145,7 @@ export const readStatusFile = (stateFolder: string): StatusFile | null => {
   if (content === null) return null
   try {
     const value: unknown = JSON.parse(content)
-    return Value.Check(StatusFile, value) ? value : null
+    return Check(StatusFile, value) ? value : null
   } catch {
     return null
   }

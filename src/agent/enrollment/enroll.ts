@@ -1,4 +1,4 @@
-// With no certificate the agent enrols, and goes on trying for as long as trying can help.
+// With no certificate the agent enrolls, and goes on trying for as long as trying can help.
 
 import { sha256Hex } from '#platform/bytes.ts'
 import { isoTime, parseIsoTime } from '#platform/clock.ts'
@@ -147,7 +147,7 @@ const askToEnroll = async (
 
 type Extras = Pick<EnrollRequest, 'wireguard' | 'identity_proof'>
 
-/** An older plane refuses the parts that it does not know, one at a time, and enrols the machine without them. */
+/** An older plane refuses the parts that it does not know, one at a time, and enrolls the machine without them. */
 const askWith = async (
   agent: EnrollingAgent,
   call: Omit<IdentityCall, 'json'>,

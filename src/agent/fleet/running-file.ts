@@ -2,7 +2,7 @@
 
 import * as path from 'node:path'
 import { Type, type Static } from 'typebox'
-import { Value } from 'typebox/value'
+import { Check } from 'typebox/value'
 import { readFileIfAny } from '#platform/files.ts'
 import { replaceUnflushed } from '#platform/unflushed-file.ts'
 
@@ -31,7 +31,7 @@ export const writeRunning = (folder: string, services: readonly RecordedService[
 export const readRunning = (folder: string): readonly RecordedService[] => {
   try {
     const value: unknown = JSON.parse(readFileIfAny(fileIn(folder)) ?? 'null')
-    return Value.Check(RunningFile, value) ? value.services : []
+    return Check(RunningFile, value) ? value.services : []
   } catch {
     return []
   }

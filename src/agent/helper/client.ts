@@ -2,7 +2,7 @@
 // and says so.
 
 import * as path from 'node:path'
-import { Value } from 'typebox/value'
+import { Check } from 'typebox/value'
 import { errno } from '#platform/files.ts'
 import { connectForLines, type LineConnection } from '#platform/line-server.ts'
 import { pathExists } from '#platform/paths.ts'
@@ -115,7 +115,7 @@ export const openHelperClient = (
         })
         open.send(JSON.stringify({ id, verb, body }))
       })
-      if (Value.Check(verbs[verb].answer, answer)) return answer as AnswerOf<V>
+      if (Check(verbs[verb].answer, answer)) return answer as AnswerOf<V>
       throw new HelperRefusal('BAD_ANSWER', `The helper at ${socket} answered what is no answer to ${verb}`)
     },
     close: () => failAll(new HelperRefusal('NO_HELPER', 'The agent has ended')),
@@ -125,7 +125,7 @@ export const openHelperClient = (
 const replyIn = (line: string): ReplyValue | null => {
   try {
     const reply: unknown = JSON.parse(line)
-    return Value.Check(Reply, reply) ? reply : null
+    return Check(Reply, reply) ? reply : null
   } catch {
     return null
   }

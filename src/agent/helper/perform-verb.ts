@@ -2,7 +2,7 @@
 // a sentence; agent.toml is read anew for each, so that nothing is begun that its owner has taken out.
 
 import * as path from 'node:path'
-import { Value } from 'typebox/value'
+import { Check } from 'typebox/value'
 import type { Clock } from '#platform/clock.ts'
 import type { Owner } from '#platform/files.ts'
 import type { Log } from '#platform/log.ts'
@@ -150,7 +150,7 @@ export const openVerbs = (
 
   const answerOf = async <V extends Verb>(verb: V, body: unknown): Promise<Performed<Verb>> => {
     const schema = verbs[verb].request
-    if (!Value.Check(schema, body)) return refused('BAD_REQUEST', `That is not a request of ${verb}`)
+    if (!Check(schema, body)) return refused('BAD_REQUEST', `That is not a request of ${verb}`)
     const read = readAgentToml(agentToml, trust)
     if (read.kind === 'refused') return verb === 'hello' ? helloOf(null, trust, read.message) : read
     // The schema of this verb has just been checked.
@@ -243,7 +243,7 @@ const servicesListed = (agentToml: string, trust: Trust): AgentToml['services'] 
 const requestIn = (line: string): { readonly id: number; readonly verb: string; readonly body: unknown } | null => {
   try {
     const request: unknown = JSON.parse(line)
-    return Value.Check(Request, request) ? request : null
+    return Check(Request, request) ? request : null
   } catch {
     return null
   }

@@ -3,7 +3,7 @@
 
 import * as path from 'node:path'
 import { Type } from 'typebox'
-import { Value } from 'typebox/value'
+import { Check } from 'typebox/value'
 import type { Log } from '#platform/log.ts'
 import { pathExists } from '#platform/paths.ts'
 import { ownMark, stillRuns, type ProcessMark } from '#platform/process-mark.ts'
@@ -61,7 +61,7 @@ export const openRunningChildren = (
 const storedIn = (text: string): { readonly by: ProcessMark; readonly children: readonly ProcessMark[] } | null => {
   try {
     const value: unknown = JSON.parse(text)
-    return Value.Check(Stored, value) ? value : null
+    return Check(Stored, value) ? value : null
   } catch {
     return null
   }

@@ -3,7 +3,7 @@
 
 import * as path from 'node:path'
 import { Type } from 'typebox'
-import { Value } from 'typebox/value'
+import { Check } from 'typebox/value'
 import { isListAhead } from '#agent/programs/check-generation.ts'
 import { makeFolder, replaceFile } from '#platform/files.ts'
 import { pathExists } from '#platform/paths.ts'
@@ -96,7 +96,7 @@ const highest = (marks: readonly ListMark[]): ListMark | null =>
 const storedIn = (text: string): { readonly lists: Readonly<Record<string, readonly ListMark[]>> } | null => {
   try {
     const value: unknown = JSON.parse(text)
-    return Value.Check(Stored, value) ? value : null
+    return Check(Stored, value) ? value : null
   } catch {
     return null
   }

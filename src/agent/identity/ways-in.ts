@@ -112,7 +112,7 @@ export const noWayIn = ({ config, keeper }: Pick<AgentParts, 'config' | 'keeper'
     ? trouble(
         'no_identity',
         `There is no identity in ${stateFolder} and ${looked}.`,
-        'Make one: muster token create --node ID, and pass it by --join-file',
+        'Make one: muster token create --node ID, and put it into /etc/muster/join, where the unit of the package finds it, or name its file with --join-file',
       )
     : trouble(
         'no_way_back',

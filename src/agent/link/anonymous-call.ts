@@ -1,4 +1,4 @@
-// Calls to the plane by a machine that shows no identity: to enrol, to recover, and to learn the time. Where the network asks
+// Calls to the plane by a machine that shows no identity: to enroll, to recover, and to learn the time. Where the network asks
 // for a certificate, the machine shows the one of its image, which is no identity.
 
 import type { Purpose } from '#domain/recovery/failure-class.ts'

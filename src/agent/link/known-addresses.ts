@@ -3,7 +3,7 @@
 
 import * as path from 'node:path'
 import { Type, type Static } from 'typebox'
-import { Value } from 'typebox/value'
+import { Check } from 'typebox/value'
 import { isIP } from '#platform/resolve-name.ts'
 import { makeFolder, readFileIfAny, replaceFile } from '#platform/files.ts'
 
@@ -60,7 +60,7 @@ export const openKnownAddresses = (stateFolder: string): KnownAddresses => {
 const read = (file: string): readonly Known[] => {
   try {
     const value: unknown = JSON.parse(readFileIfAny(file) ?? 'null')
-    if (!Value.Check(Stored, value)) return []
+    if (!Check(Stored, value)) return []
     return value.names.map((known) => ({ ...known, addresses: known.addresses.filter(isIP) }))
   } catch {
     return []

@@ -1,10 +1,10 @@
-// The roots of planes that are known to carry their mark, for machines that enrol again: with keys in memory nothing else is left
+// The roots of planes that are known to carry their mark, for machines that enroll again: with keys in memory nothing else is left
 // of the identity before, and a join string may be older than the mark. Never forgotten: a server without the mark is from then
 // on not the plane.
 
 import * as path from 'node:path'
 import { Type } from 'typebox'
-import { Value } from 'typebox/value'
+import { Check } from 'typebox/value'
 import { fingerprint } from '#pki/certificate.ts'
 import { fromPem } from '#pki/pem.ts'
 import { makeFolder, readFileIfAny, replaceFile } from '#platform/files.ts'
@@ -47,7 +47,7 @@ const rootsOf = ({ roots, origin }: Pick<Identity, 'roots' | 'origin'>): readonl
 const read = (file: string): readonly string[] => {
   try {
     const value: unknown = JSON.parse(readFileIfAny(file) ?? 'null')
-    return Value.Check(Stored, value) ? value.roots : []
+    return Check(Stored, value) ? value.roots : []
   } catch {
     return []
   }

@@ -59,12 +59,12 @@ test('a code of a later release waits for an operator, unless the plane says tha
   for (const status of [500, 503]) {
     for (const asked of both) {
       const next = waiting(asked, refused('A_NEWER_CODE', null, status), 0, 0.5)
-      assert.deepEqual([next.intent, next.waitMs <= 1_000, next.orEnrol], ['', true, false])
+      assert.deepEqual([next.intent, next.waitMs <= 1_000, next.orEnroll], ['', true, false])
     }
   }
 })
 
-test('a server that is not the plane is not asked to enrol again by the same process', () => {
+test('a server that is not the plane is not asked to enroll again by the same process', () => {
   const next = nextTry('enroll', { kind: 'untrusted', trouble: what }, 0, 0.5)
   assert.equal(next.kind === 'give-up' && next.outcome.kind, 'untrusted')
 })
@@ -130,7 +130,7 @@ test('a recovery that only an operator can let through is asked for slowly, but 
       fc.property(attempt, unit, fc.option(fc.integer({ min: 0, max: 3_600_000 })), (tried, jitter, retryAfterMs) => {
         const next = waiting('recover', refused(code, retryAfterMs), tried, jitter)
         assert.ok(next.waitMs >= 20_000 && next.waitMs <= operatorCapMs, `${code}: ${next.waitMs}`)
-        assert.equal(next.orEnrol, true)
+        assert.equal(next.orEnroll, true)
       }),
     )
   }

@@ -14,7 +14,7 @@ export type NextTry =
       readonly kind: 'wait'
       readonly waitMs: number
       /** The plane said no, or was not recognised: a node that is invited enrolls instead. */
-      readonly orEnrol: boolean
+      readonly orEnroll: boolean
       readonly forget: 'nothing' | 'key' | 'bundle'
       readonly intent: string
     }
@@ -75,7 +75,7 @@ export const nextTry = (
       if (asked === 'enroll') return { kind: 'give-up', outcome: { kind: 'untrusted', trouble: failure.trouble } }
       // It may be a network that answers for others, or the plane gets its certificate back.
       return wait(Math.round((recoverySoonCapMs * (1 + unit)) / 2), 'Nothing was sent; asking again.', {
-        orEnrol: true,
+        orEnroll: true,
       })
     case 'refused':
       break
@@ -92,7 +92,7 @@ export const nextTry = (
     }
     case 'after-operator': {
       const waitMs = Math.min(rhythm.longestOperatorMs, notBefore(rhythm.operatorMs(attempt, unit)))
-      return wait(waitMs, 'Asking again now and then.', { orEnrol: true })
+      return wait(waitMs, 'Asking again now and then.', { orEnroll: true })
     }
     case 'new-key':
       return wait(1_000 + soon, 'Making a new key.', { forget: 'key' })
@@ -111,7 +111,7 @@ export const nextTry = (
 type Waiting = Extract<NextTry, { kind: 'wait' }>
 
 const wait = (waitMs: number, intent: string, more: Partial<Waiting> = {}): Waiting => ({
-  ...({ kind: 'wait', waitMs, orEnrol: false, forget: 'nothing', intent } as const),
+  ...({ kind: 'wait', waitMs, orEnroll: false, forget: 'nothing', intent } as const),
   ...more,
 })
 

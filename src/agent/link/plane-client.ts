@@ -1,7 +1,7 @@
 // Calls to the plane with our certificate, once there is one.
 
 import { Type } from 'typebox'
-import { Value } from 'typebox/value'
+import { Check } from 'typebox/value'
 import { parseIsoTime } from '#platform/clock.ts'
 import { exchangeOn } from '#platform/http-exchange.ts'
 import { knownCodesHeaders } from '#wire/core/newer-codes.ts'
@@ -120,7 +120,7 @@ const callAt = async <E extends OwnCall>(
 
 /** An answer on a verified connection also says what time it is. */
 const exchanged = (agent: CallingAgent, value: unknown, askedAt: ClockReading): void => {
-  const stated = Value.Check(WithTime, value) ? parseIsoTime(value.server_time) : null
+  const stated = Check(WithTime, value) ? parseIsoTime(value.server_time) : null
   if (stated !== null) learnTime(agent, stated, askedAt)
   agent.record.count({ kind: 'exchanged' })
 }

@@ -3,7 +3,7 @@
 
 import * as path from 'node:path'
 import { Type } from 'typebox'
-import { Value } from 'typebox/value'
+import { Check } from 'typebox/value'
 import { keyTypes } from '#domain/core/profile.ts'
 import { makeFolder, readFileIfAny, removeFile, replaceFile } from '#platform/files.ts'
 import { attempt, type Kept } from '#agent/state/identity-keeper.ts'
@@ -115,7 +115,7 @@ const Stored = Type.Object({
 const readLeaves = (file: string): Leaves => {
   try {
     const value: unknown = JSON.parse(readFileIfAny(file) ?? 'null')
-    if (!Value.Check(Stored, value)) return noLeaves
+    if (!Check(Stored, value)) return noLeaves
     const { of, leaves, requests } = value
     return { of, leaves, requests }
   } catch {

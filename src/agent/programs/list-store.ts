@@ -3,7 +3,7 @@
 
 import * as path from 'node:path'
 import { Type, type Static } from 'typebox'
-import { Value } from 'typebox/value'
+import { Check } from 'typebox/value'
 import { parseCrl, type ParsedList } from '#pki/parse-crl.ts'
 import { fromPem } from '#pki/pem.ts'
 import { makeFolder, readFileIfAny, replaceFile } from '#platform/files.ts'
@@ -136,7 +136,7 @@ const attemptToRead = (file: string): { readonly ledger: ProgramLedger } | { rea
 const ledgerIn = (text: string): ProgramLedger => {
   try {
     const value: unknown = JSON.parse(text)
-    return Value.Check(ProgramLedger, value) ? value : damaged
+    return Check(ProgramLedger, value) ? value : damaged
   } catch {
     return damaged
   }

@@ -38,7 +38,7 @@ export const recover = async (agent: RecoveryAgent, story: Story): Promise<Provi
     lastCode = tried.trouble.code
     const next = nextTry('recover', tried, attempt, agent.random.unit())
     if (next.kind !== 'wait') return withoutWaiting(agent, next, tried)
-    if (next.orEnrol && isInvited(agent) && way.credential.kind !== 'repair') return { kind: 'not-mine' }
+    if (next.orEnroll && isInvited(agent) && way.credential.kind !== 'repair') return { kind: 'not-mine' }
     tell(agent, tried, next, story)
     if (next.forget === 'key') agent.keeper.keep(withRequest(agent.keeper.credentials(), null))
     if (tried.kind === 'refused' && tried.keyTypes.length > 0) keyTypes = tried.keyTypes

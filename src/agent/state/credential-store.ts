@@ -2,7 +2,7 @@
 
 import * as path from 'node:path'
 import { Type, type Static } from 'typebox'
-import { Value } from 'typebox/value'
+import { Check } from 'typebox/value'
 import { keyTypes } from '#domain/core/profile.ts'
 import { makeFolder, readFileIfAny, removeFile, replaceFile } from '#platform/files.ts'
 import { EnrollResponse } from '#wire/enrollment/enroll-api.ts'
@@ -148,7 +148,7 @@ const stored = Type.Object({
 /** The error names the file and repeats nothing of it: there is a key inside. */
 const parseCredentials = (content: string, file: string): Credentials => {
   const value = jsonOrNull(content)
-  if (!Value.Check(stored, value)) throw new DamagedCredentials(`${file} is damaged or of another version of the agent`)
+  if (!Check(stored, value)) throw new DamagedCredentials(`${file} is damaged or of another version of the agent`)
   const { identity } = value
   const kept = value.request
   const request = kept === null ? null : { ...kept, ...withDefaults(kept) }

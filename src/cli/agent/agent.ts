@@ -85,7 +85,7 @@ export const declareAgent = (agent: Command, cli: Cli): void => {
 
   const hardware = verb(agent, 'read-hardware', 'Print what this machine would be recognised by', [
     ['sudo muster agent read-hardware --out /run/muster-hardware.json', 'serial numbers are for root only'],
-  ]).option('--out <file>', 'write it there, for agent run --hardware-file')
+  ]).option('--out <file>', 'write it there, for agent run --hardware-file; all who can enter the folder can read it')
   loads(cli, hardware, async () => (await import('./agent-look.ts')).agentReadHardware)
 }
 

@@ -62,6 +62,22 @@ test('CSV quotes what needs it, holds values, and has the header unless told oth
   assert.equal(shown({ output: 'csv', headers: false }).length, items.length)
 })
 
+test('no cell of CSV is a formula to a spreadsheet, and numbers stay numbers', () => {
+  const csvOf = (note: string, load: number | null = null): string => {
+    const { cli, stdout } = testCli({})
+    const listing = { items: [{ id: 'a', load, note }], columns, body: (machines: unknown) => machines }
+    showList(cli, { output: 'csv', columns: 'load-now,note', headers: false }, listing)
+    return stdout().trimEnd()
+  }
+  assert.equal(csvOf('=1+1'), ",'=1+1")
+  assert.equal(csvOf('@SUM(A1,A2)'), `,"'@SUM(A1,A2)"`)
+  assert.equal(csvOf('+x'), ",'+x")
+  assert.equal(csvOf('-x'), ",'-x")
+  assert.equal(csvOf('\t=1'), ",'\\x09=1")
+  assert.equal(csvOf('-1.5', -9), '-9,-1.5')
+  assert.equal(csvOf('a=b'), ',a=b')
+})
+
 test('YAML is the value that JSON is, and nothing in it can move the cursor', () => {
   const text = shown({ output: 'yaml' }).join('\n')
   assert.deepEqual(parse(text), { machines: items })

@@ -100,7 +100,18 @@ const valueOf = <T>(column: Column<T>, item: T): string | number | null => {
   return value === '' ? null : value
 }
 
-const plainText = <T>(column: Column<T>, item: T): string => String(valueOf(column, item) ?? '')
+/** A number stays one. */
+const plainText = <T>(column: Column<T>, item: T): string => {
+  const value = valueOf(column, item)
+  return typeof value === 'string' ? noFormula(value) : String(value ?? '')
+}
+
+/**
+ * Spreadsheets take a text that begins so for a formula, and it may come from a node. With an apostrophe in front it is a text to all
+ * of them.
+ */
+const noFormula = (text: string): string =>
+  /^[=+\-@\t\r]/.test(text) && !/^[+-]?[0-9]+(\.[0-9]+)?$/.test(text) ? `'${text}` : text
 
 const textOf = (cell: Cell): string => (typeof cell === 'string' ? cell : cell.text)
 

@@ -35,7 +35,7 @@ export const enrollWithTokens = async (
   expires: string | undefined,
 ): Promise<BatchResult[]> => {
   const expiresMs = expires === undefined ? null : durationOption('--expires', expires)
-  const tokens = await openTokensFile(tools.cli, file)
+  const tokens = openTokensFile(tools.cli, file)
   try {
     const { cli, note } = tools
     const nowMs = cli.clock.nowMs()
@@ -84,10 +84,11 @@ const issueAll = async (
     if (local !== null) note(localWarning(local))
   })
   const troubles: unknown[] = []
+  const attempt = lines.length === 0 ? 0 : tokens.nextAttempt()
   const issue = async (call: readonly RequestLine[]): Promise<BatchResult[]> => {
     if (troubles.length > 0) return []
     try {
-      const answered = await askBatch(plane, call, tokens.batch, expiresMs)
+      const answered = await askBatch(plane, call, { batch: tokens.batch, attempt }, expiresMs)
       if (answered === 'older-plane') return await issueSingly(tools, call, tokens, expiresMs, () => progress.step())
       const issued = answered.flatMap(({ token, join }, at) => tokenOf(call[at], token?.expires_at, join))
       tokens.append(issued)
@@ -142,10 +143,10 @@ type LineAnswer = TokenBatchAnswer['results'][number]
 const askBatch = async (
   plane: OperatorClient,
   lines: readonly RequestLine[],
-  batch: string,
+  named: { readonly batch: string; readonly attempt: number },
   expiresMs: number | null,
 ): Promise<readonly LineAnswer[] | 'older-plane'> => {
-  const body = { batch, lines: lines.map(lineBody), ...(expiresMs === null ? {} : { expires_ms: expiresMs }) }
+  const body = { ...named, lines: lines.map(lineBody), ...(expiresMs === null ? {} : { expires_ms: expiresMs }) }
   try {
     const { results } = await plane.ask(tokenApi.createBatch, { body })
     const fits = results.length === lines.length && results.every(({ id }, at) => id === lines[at]?.request.id)

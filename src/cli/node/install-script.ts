@@ -1,5 +1,5 @@
 // A POSIX shell script that brings a machine in: gets the agent by its digest, installs its service, and puts the join string where the
-// agent looks for it. It can be run again, and leaves /usr alone where that is read-only.
+// agent looks for it. It can be run again, leaves /usr alone where that is read-only, and leaves an agent alone that came as a package.
 
 import type { AgentSource, Bootstrap } from './bootstrap.ts'
 import { parseJoinString } from '#wire/core/join-string.ts'
@@ -19,12 +19,23 @@ export const installScript = ({ nodeId, join, agent }: Bootstrap, service: Servi
     `say() { printf 'muster: %s\\n' "$*" >&2; }`,
     'fail() { code=$1; shift; say "$*"; exit "$code"; }',
     '[ -n "$root" ] || [ "$(id -u)" = 0 ] || fail 77 "run this as root"',
+    '(umask 022; mkdir -p "$root/etc/muster")',
+    '',
+    '# A unit in /etc would hide that of the package, also from its upgrades.',
+    'if [ -e "$root/usr/lib/systemd/system/muster-agent.service" ]; then',
+    '  say "the agent is installed as a package, and stays as it is"',
+    'else',
     '',
     ...(agent === null ? agentInImage : installAgent(nodeId, agent)),
     ...installService(service),
+    '',
+    'fi',
+    '',
     '# The shell writes it itself: no other process sees it among its arguments.',
     `printf '%s\\n' "$join" > "$root/etc/muster/join.new"`,
+    'sync "$root/etc/muster/join.new"',
     'mv -f "$root/etc/muster/join.new" "$root/etc/muster/join"',
+    'sync "$root/etc/muster"',
     '',
     'if [ -z "$root" ]; then',
     '  systemd-sysusers',
@@ -33,6 +44,8 @@ export const installScript = ({ nodeId, join, agent }: Bootstrap, service: Servi
     '  systemctl restart muster-agent',
     `  say ${quoted(`${nodeId} is joining; see: muster agent status`)}`,
     'else',
+    '  # An image that has run before makes no users when it starts; one that has not makes this one then.',
+    '  systemd-sysusers --root="$root" muster-agent.conf 2> /dev/null || true',
     `  say ${quoted(`${nodeId} joins when this image starts`)}`,
     'fi',
     '',
@@ -45,14 +58,13 @@ export const secrecyOf = (join: string, care: string): string =>
 const agentInImage: readonly string[] = [
   'for bin in /usr/bin /usr/local/bin /opt/muster/bin none; do [ ! -x "$root$bin/muster" ] || break; done',
   '[ "$bin" != none ] || fail 69 "there is no agent in $root/usr/bin: put muster into the image, or let the plane hand it out (muster plane --agents)"',
-  '(umask 022; mkdir -p "$root/etc/muster")',
   '',
 ]
 
 const installAgent = (nodeId: string, agent: AgentSource): readonly string[] => [
   '# Image-based hosts have /usr read-only: there the agent goes to /opt. Until its digest is checked, only root can open it.',
   'bin=/usr/bin',
-  '(umask 022; mkdir -p "$root/etc/muster"; mkdir -p "$root$bin" 2>/dev/null) || true',
+  '(umask 022; mkdir -p "$root$bin" 2>/dev/null) || true',
   'work=$(mktemp -d "$root$bin/.muster.XXXXXX" 2>/dev/null) || {',
   '  bin=/opt/muster/bin',
   '  (umask 022; mkdir -p "$root$bin")',
@@ -92,13 +104,14 @@ const chooseByArchitecture = ({ builds }: Extract<AgentSource, { kind: 'plane' }
 /** As `uname -m` names them. */
 const kernelNames = { x64: 'x86_64 | amd64', arm64: 'aarch64 | arm64' } as const
 
+/** `--capath`: curl would trust the authorities of the system, too, and send them the token. There are none in that folder. */
 const fetchFromPlane = (nodeId: string): readonly string[] => [
   'command -v curl > /dev/null || fail 69 "curl is needed to fetch the agent: install it, or put the agent into the image"',
   `printf 'Authorization: Bearer %s\\n' "\${join##*,}" > "$work/token"`,
   'waited=0 failed=0',
   'while :; do',
   '  : > "$work/answer"',
-  `  if status=$(curl -q --noproxy '*' --proto =https --tlsv1.3 --cacert "$work/roots.pem" --header "@$work/token" \\`,
+  `  if status=$(curl -q --noproxy '*' --proto =https --tlsv1.3 --cacert "$work/roots.pem" --capath "$work" --header "@$work/token" \\`,
   '    --fail --silent --show-error --connect-timeout 20 --speed-limit 1024 --speed-time 60 --continue-at - \\',
   `    --dump-header "$work/answer" --write-out '%{http_code}' --output "$work/agent" "$url"); then break; fi`,
   `  after=$(sed -n 's/^[Rr]etry-[Aa]fter: *\\([0-9]\\{1,4\\}\\).*/\\1/p' "$work/answer")`,
@@ -148,16 +161,20 @@ const unpack: readonly string[] = [
   '  "$work/muster" --version > /dev/null || fail 69 "the agent does not run on this machine"',
   'fi',
   `printf '%s %s\\n' "$sha256" "$(sha256sum < "$work/muster" | cut -c 1-64)" > "$digests"`,
+  '# Provisioning may run this once: a power cut must not leave half of it.',
+  'sync "$work/muster"',
   'mv -f "$work/muster" "$root$bin/muster"',
 ]
 
 const installService = ({ unit, sysusers, journald }: ServiceFiles): readonly string[] => [
-  '(umask 022; mkdir -p "$root/etc/systemd/system" "$root/etc/sysusers.d")',
-  ...writes('"$root/etc/systemd/system/muster-agent.service"', unit, 'sed "s|/usr/bin/muster|$bin/muster|"'),
+  'units="$root/etc/systemd/system"',
+  '(umask 022; mkdir -p "$units/multi-user.target.wants" "$root/etc/sysusers.d")',
+  ...writes('"$units/muster-agent.service"', unit, 'sed "s|/usr/bin/muster|$bin/muster|"'),
   ...writes('"$root/etc/sysusers.d/muster-agent.conf"', sysusers),
   ...writes('"$root/etc/systemd/journald@muster-agent.conf"', journald),
-  'chmod 644 "$root/etc/systemd/system/muster-agent.service" "$root/etc/sysusers.d/muster-agent.conf" "$root/etc/systemd/journald@muster-agent.conf"',
-  '',
+  'chmod 644 "$units/muster-agent.service" "$root/etc/sysusers.d/muster-agent.conf" "$root/etc/systemd/journald@muster-agent.conf"',
+  'ln -sf /etc/systemd/system/muster-agent.service "$units/multi-user.target.wants/muster-agent.service"',
+  'sync "$root$bin" "$units/muster-agent.service" "$units" "$units/multi-user.target.wants"',
 ]
 
 const endOfText = 'END_OF_FILE'

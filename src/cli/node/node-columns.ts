@@ -46,6 +46,7 @@ export const nodeColumns = (nowMs: number): readonly Column<NodeView>[] => [
   { name: 'why', cell: ({ recoverable: { why } }) => why, wide: true },
   { name: 'epoch', cell: ({ epoch }) => String(epoch), value: ({ epoch }) => epoch, wide: true },
   { name: 'assurance', cell: ({ assurance }) => assurance, wide: true },
+  { name: 'agent', cell: ({ agent_version: version }) => version ?? '', wide: true },
   { name: 'tags', cell: ({ tags = [] }) => tags.join(', '), wide: true },
   { name: 'since', cell: ({ since }) => since, wide: true },
 ]

@@ -44,6 +44,7 @@ export const declareNode = (node: Command, cli: Cli): void => {
     ['muster node list --recoverable no', 'who would not, and why'],
     ['muster node list --schedulable', 'where work may be placed'],
     ['muster node list --schedulable no', 'where it may not, and why'],
+    ['muster node list --columns name,agent --sort agent', 'which version the agent of each runs'],
     ['muster node list -o json', 'for scripts; also wide, yaml, csv, and name for one name a line'],
   ])
     .option('--all', 'revoked nodes too')

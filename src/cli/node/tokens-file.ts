@@ -1,9 +1,10 @@
 // The file of `node enroll --batch CSV --tokens FILE`: a line for each node, with the join string that lets its machine in. Its first line
-// names the batch, by which the plane finds tokens that it has committed and whose answer never came here.
+// names the batch, by which the plane finds tokens that it has committed and whose answer never came here; a line for each attempt lets
+// it tell a call that was delayed from one that came later.
 
 import { parseIsoTime } from '#platform/clock.ts'
 import { errno } from '#platform/files.ts'
-import { openPrivateLines, type LinesFault } from '#platform/private-lines.ts'
+import { openPrivateLines, type LinesFault, type PrivateLines } from '#platform/private-lines.ts'
 import { sortableId } from '#platform/random.ts'
 import type { Cli } from '#cli/kit/cli.ts'
 import { exitCodes } from '#cli/kit/exit-codes.ts'
@@ -18,27 +19,30 @@ export type TokensFile = {
   readonly batch: string
   /** Of several lines for a node the last one counts. */
   readonly held: ReadonlyMap<string, IssuedToken>
+  /** Higher than any before it in this file, where it is on the disk when this returns. */
+  nextAttempt(): number
   /** They are on the disk when this returns. */
   append(tokens: readonly IssuedToken[]): void
   close(): void
 }
 
 const header = /^# muster tokens 1 ([0-9A-Z]{26})$/
+const attemptLine = /^# attempt ([1-9][0-9]{0,14})$/
 const columns = '# node, expiry, join string; a join string is a secret that lets one machine in'
 /** 100,000 tokens have 40 MB. */
 const longestFile = 256 * 1024 * 1024
 
-export const openTokensFile = async (cli: Cli, file: string): Promise<TokensFile> => {
-  const lines = await openPrivateLines(file, longestFile).catch((error: unknown) => {
-    throw usageFailure(`${file} cannot be opened: ${errno(error) ?? 'unknown trouble'}.`)
-  })
+export const openTokensFile = (cli: Cli, file: string): TokensFile => {
+  const lines = open(file)
   if (typeof lines === 'string') throw refused(file, lines)
   try {
     const [first, ...rest] = lines.lines
     const batch = first === undefined ? sortableId(cli.clock.nowMs(), cli.random) : header.exec(first)?.[1]
     if (batch === undefined) throw notOurs(file, 1)
     const held = new Map<string, IssuedToken>()
+    let attempt = 0
     rest.forEach((line, at) => {
+      attempt = Math.max(attempt, Number(attemptLine.exec(line)?.[1] ?? 0))
       if (line.startsWith('#')) return
       const token = parseLine(line)
       if (token === null) throw notOurs(file, at + 2)
@@ -48,6 +52,10 @@ export const openTokensFile = async (cli: Cli, file: string): Promise<TokensFile
     return {
       batch,
       held,
+      nextAttempt() {
+        write(file, () => lines.append(`# attempt ${++attempt}\n`))
+        return attempt
+      },
       append(tokens) {
         if (tokens.length > 0) write(file, () => lines.append(tokens.map(lineOf).join('')))
       },
@@ -56,6 +64,14 @@ export const openTokensFile = async (cli: Cli, file: string): Promise<TokensFile
   } catch (error) {
     lines.close()
     throw error
+  }
+}
+
+const open = (file: string): PrivateLines | LinesFault => {
+  try {
+    return openPrivateLines(file, longestFile)
+  } catch (error) {
+    throw usageFailure(`${file} cannot be opened: ${errno(error) ?? 'unknown trouble'}.`)
   }
 }
 

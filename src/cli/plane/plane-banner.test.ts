@@ -20,7 +20,7 @@ const ready = {
 
 const alone = { isDefault: true, shared: false, file: null }
 
-test('the banner has the addresses, the root and commands that enrol a first node', () => {
+test('the banner has the addresses, the root and commands that enroll a first node', () => {
   const text = planeBanner(planeReadyBody(ready), './muster', alone).join('\n')
   const addresses = [ready.nodeUrl, ready.recoveryUrl, ready.operatorUrl, ready.statusUrl]
   for (const part of [...addresses, `sha256:${ready.rootFingerprint}`, ...ready.warnings]) {
@@ -30,7 +30,7 @@ test('the banner has the addresses, the root and commands that enrol a first nod
   assert.doesNotMatch(text, /MUSTER_DATA/)
 })
 
-test('a plane that has run before tells nobody to enrol a first node', () => {
+test('a plane that has run before tells nobody to enroll a first node', () => {
   const text = planeBanner(planeReadyBody({ ...ready, firstRun: false }), './muster', alone).join('\n')
   assert.doesNotMatch(text, /first node|gpu-001/)
   assert.match(text, /\.\/muster node list/)

@@ -30,7 +30,11 @@ export const renderFrame = (
     fit([[`muster top  ${view.domain}  ${clockText(nowMs)}  `], [remark, 'dim']]),
     ...(trouble === null
       ? []
-      : [fit([[`${trouble.sentence} What is shown is ${formatSpan(nowMs - trouble.sinceMs)} old.`, 'red']])]),
+      : [
+          fit([
+            [`${trouble.sentence} What is shown is ${formatSpan(Math.max(0, nowMs - trouble.sinceMs))} old.`, 'red'],
+          ]),
+        ]),
     '',
     ...[nodesLine(view), connectionLine(view), certificatesLine(view), ratesLine(view), conditionsLine(view)].map(fit),
     '',

@@ -23,6 +23,7 @@ export const showUntilQuit = async (cli: Cli, watch: FleetWatch, everyMs: number
     terminal.onKey((key) => {
       if (key === 'q' || key === 'Q' || key === ctrlC) quit.now()
     })
+    terminal.onGone(quit.now)
     const paint = paintFor(cli.out, cli.env)
     const draw = (): void => {
       const facts = { view, trouble, remark: `every ${every}, q quits`, nowMs: cli.clock.nowMs() }

@@ -59,7 +59,7 @@ const waits = (node: Node): boolean =>
 
 export type DenyFacts = NodeFacts
 
-/** An operator's denial of recoveries. It holds until an approval undoes it or the node enrols again. */
+/** An operator's denial of recoveries. It holds until an approval undoes it or the node enrolls again. */
 export const decideDeny = ({ node, by, nowMs }: DenyFacts): NodeDecided | Refusal => {
   const { value } = node
   const { recovery } = value

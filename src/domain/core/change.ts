@@ -123,6 +123,11 @@ export type Change = {
   readonly unheld?: NodeId
   /** Relies on no node that is not revoked being under it: one that came meanwhile wins the race. Its row is among the writes. */
   readonly unused?: readonly NodeGroup[]
+  /**
+   * Tags of hardware profiles that are among the writes. Relies on no node having one of them and that of another hardware profile: one
+   * that was tagged meanwhile wins the race, and so does another hardware profile that was made meanwhile.
+   */
+  readonly soleTags?: readonly string[]
 }
 
 /** What nodes are under, by the name of the column that says so. */

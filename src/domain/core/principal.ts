@@ -9,7 +9,7 @@ export type Principal = Anonymous | TokenPrincipal | NodePrincipal | WorkerPrinc
 
 export type Anonymous = { readonly kind: 'anonymous'; readonly source: string }
 
-/** A machine that has no identity yet and brings an enrollment token that it could enrol with now. */
+/** A machine that has no identity yet and brings an enrollment token that it could enroll with now. */
 export type TokenPrincipal = {
   readonly kind: 'token'
   /** Of the token, never its secret. */

@@ -26,6 +26,9 @@ export const isToRecover = ({ membership }: Node, profile: Profile): boolean =>
 const joinsAgain = ({ recovery, join }: Profile): boolean =>
   recovery.mode === 'deny' && join.allOf.every((method) => method === 'hardware')
 
+/** After a recovery or a release: what was proven before was proven with other keys. */
+const notInThisEpoch = 'not rehearsed in its new epoch yet (its agent does so within seconds of connecting)'
+
 const obstacle = (node: Node, profile: Profile, rehearsedAtMs: number | null, nowMs: number): string | null => {
   const { membership, recovery, rehearsal } = node
   if (membership.kind === 'revoked' || membership.kind === 'quarantined') return membership.kind
@@ -33,7 +36,8 @@ const obstacle = (node: Node, profile: Profile, rehearsedAtMs: number | null, no
   if (profile.recovery.mode === 'deny') return 'recovery denied by profile'
   if (recovery === null) return 'nothing registered'
   if (recovery.denied !== null) return 'recovery denied by an operator'
-  if (rehearsal === null || rehearsal.epoch !== node.epoch) return 'never rehearsed'
+  if (rehearsal === null) return 'never rehearsed'
+  if (rehearsal.epoch !== node.epoch) return notInThisEpoch
   if (rehearsal.outcome === 'failed') return `failed at ${rehearsal.step}: ${rehearsal.why}`
   const lastMs = Math.max(rehearsal.sinceMs, rehearsedAtMs ?? 0)
   return nowMs - lastMs > 2 * profile.recovery.rehearseEveryMs ? 'stale' : null

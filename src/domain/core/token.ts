@@ -17,6 +17,8 @@ export type Token = {
   readonly serverName: string | null
   /** The batch that it was made in; left out where it was made alone. Planes of 0.4 keep the field and ignore it. */
   readonly batch?: string
+  /** Which attempt at that batch. */
+  readonly attempt?: number
   readonly createdBy: string
   readonly createdAtMs: number
   readonly expiresAtMs: number

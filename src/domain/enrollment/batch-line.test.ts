@@ -18,6 +18,7 @@ const facts: BatchLineFacts = {
   owners: [],
   tokens: [],
   batch,
+  attempt: 2,
   tokenId: 't2',
   secretHash: 'hash-of-new-secret',
   serverName: 'dns:plane.example',
@@ -34,7 +35,8 @@ test('an unknown node is registered, tagged and given its token in one change th
   assert.deepEqual(entryTypesOf(verdict), ['node.registered', 'node.tagged', 'enrollment_token.created'])
   const [node, ...others] = writesOf(verdict, 'node') as Node[]
   assert.deepEqual([node?.machine.tags, others], [['rack:r7'], []])
-  assert.equal((writesOf(verdict, 'token') as Token[])[0]?.batch, batch)
+  const [token] = writesOf(verdict, 'token') as Token[]
+  assert.deepEqual([token?.batch, token?.attempt], [batch, 2])
   assert.deepEqual(readsOf(verdict).toSorted(), [
     'domain/domain@3',
     'hardware-profile/rack:r7@0',
@@ -51,11 +53,11 @@ test('a tombstone is registered anew, and its token is of the new tenure', () =>
   assert.deepEqual(token?.scope, { kind: 'node', node: 'gpu-001', tenure: 2 })
 })
 
-test('of a registered node nothing is written but its token, and what the line leaves out is not compared', () => {
+test('a registered node stays as it is, and what the line leaves out is not compared', () => {
   const verdict = expectDecided(decideBatchLine({ ...facts, existing: nodeRow('registered') }))
   assert.equal(verdict.registered, false)
   assert.deepEqual(entryTypesOf(verdict), ['enrollment_token.created'])
-  assert.deepEqual(writesOf(verdict, 'node'), [])
+  assert.deepEqual(writesOf(verdict, 'node'), [nodeRow('registered').value])
   assert.ok(readsOf(verdict).includes('node/gpu-001@7'))
   const other = { macs: ['02:00:00:00:00:02'], bmcSerial: null }
   const existing = nodeRow('registered')
@@ -65,8 +67,8 @@ test('of a registered node nothing is written but its token, and what the line l
 test('an unused token of the same batch is withdrawn; one that is used, bound or made otherwise is not', () => {
   const token = (id: string, changes: Partial<Token>) => tokenRow({ id, hash: `hash-${id}`, ...changes })
   const tokens = [
-    token('lost', { batch }),
-    token('used', { batch, state: { kind: 'used', spki: 'k', node: 'gpu-001', atMs: noonMs } }),
+    token('lost', { batch, attempt: 1 }),
+    token('used', { batch, attempt: 1, state: { kind: 'used', spki: 'k', node: 'gpu-001', atMs: noonMs } }),
     token('bound', { batch, state: { kind: 'bound', spki: 'k', node: 'gpu-001' } }),
     token('alone', {}),
     token('another', { batch: '01KTZ4M5N6P7Q8R9S0T1V2W3X5' }),
@@ -79,6 +81,22 @@ test('an unused token of the same batch is withdrawn; one that is used, bound or
     ['t2', 'unused'],
   ])
   assert.deepEqual(entryTypesOf(verdict), ['enrollment_token.revoked', 'enrollment_token.created'])
+})
+
+test('an attempt that is as old as a token of its batch, whatever became of that, or older makes none', () => {
+  const states: Token['state'][] = [
+    { kind: 'unused' },
+    { kind: 'used', spki: 'k', node: 'gpu-001', atMs: noonMs },
+    { kind: 'revoked', by: 'operator:bob', atMs: noonMs },
+  ]
+  for (const state of states)
+    for (const attempt of [2, 3]) {
+      const tokens = [tokenRow({ batch, attempt, state })]
+      for (const existing of [nodeRow('registered'), nodeRow('revoked')])
+        expectRefused(decideBatchLine({ ...facts, existing, tokens }), 'ATTEMPT_OUTDATED', /and this is attempt 2/)
+    }
+  const another = [tokenRow({ batch: '01KTZ4M5N6P7Q8R9S0T1V2W3X5', attempt: 9 })]
+  expectDecided(decideBatchLine({ ...facts, existing: nodeRow('registered'), tokens: another }))
 })
 
 test('a node that is in already, or shut out, gets no token', () => {

@@ -1,5 +1,6 @@
-// One line of a batch: a node is registered and gets its token, in one change. A repeated line withdraws the token whose answer was
-// lost: the earlier call of the same batch committed it, and nobody has its secret.
+// One line of a batch: a node is registered and gets its token, in one change. A later attempt withdraws the token whose answer was
+// lost: an earlier one committed it, and nobody has its secret. An earlier attempt that arrives late is refused: the caller may hold
+// the token of the later one.
 
 import { decided, type Attribution, type Change, type Decided, type Read, type Row } from '#domain/core/change.ts'
 import type { DomainSettings } from '#domain/core/domain-settings.ts'
@@ -31,6 +32,8 @@ export type BatchLineFacts = {
   /** Tokens for this node. */
   readonly tokens: readonly Row<Token>[]
   readonly batch: string
+  /** Of the call; each attempt at a batch has a higher one than those before it. */
+  readonly attempt: number
   readonly tokenId: string
   readonly secretHash: string
   readonly serverName: string | null
@@ -49,7 +52,10 @@ export type BatchLineDecided = Decided & {
 }
 
 export const decideBatchLine = (facts: BatchLineFacts): BatchLineDecided | Refusal => {
-  const { existing, batch, by, nowMs } = facts
+  const { existing, batch, attempt, by, nowMs } = facts
+  const earlier = facts.tokens.filter(({ value }) => value.batch === batch)
+  const newest = Math.max(0, ...earlier.map(({ value }) => value.attempt ?? 0))
+  if (attempt <= newest) return refuse('ATTEMPT_OUTDATED', `attempt ${newest} made one, and this is attempt ${attempt}`)
   const registration = existing === null || isRevoked(existing.value) ? decideRegister(facts) : keep(existing, facts)
   if (registration.kind === 'refused') return registration
   const version = existing?.version ?? 0
@@ -59,18 +65,17 @@ export const decideBatchLine = (facts: BatchLineFacts): BatchLineDecided | Refus
   const creation = decideCreateToken({ ...facts, nodeId: facts.id, node, former: null, replace: false })
   if (creation.kind === 'refused') return creation
 
-  const lost = facts.tokens.filter(({ value }) => value.batch === batch && value.state.kind === 'unused')
+  const lost = earlier.filter(({ value }) => value.state.kind === 'unused')
   const withdrawals = lost.map((token) => decideRevokeToken({ token, by, nowMs })).filter(isDecided)
-  const token: Token = { ...creation.token, batch }
+  const token: Token = { ...creation.token, batch, attempt }
   const parts = [registration.change, tagging.change, ...withdrawals.map(({ change }) => change), creation.change]
   const entries = parts.flatMap((part) => part?.entries ?? [])
   return {
     ...decided({
       reads: onceEach(parts.flatMap((part) => part?.reads ?? [])),
       writes: [
-        ...(registration.change === null && tagging.change === null
-          ? []
-          : [{ put: 'node' as const, value: node.value }]),
+        // Also where it stays as it was: two attempts at the same time meet at this row, and the loser sees the token of the other.
+        { put: 'node', value: node.value },
         ...withdrawals.map((withdrawal) => ({ put: 'token' as const, value: withdrawal.token })),
         { put: 'token', value: token },
       ],

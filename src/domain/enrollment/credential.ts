@@ -33,7 +33,7 @@ export const judgeToken = (token: Row<Token> | null, nowMs: number, toleranceMs:
   }
 }
 
-/** A token that its machine could enrol with now; null: any other. `node`: that of its scope, if it has one. */
+/** A token that its machine could enroll with now; null: any other. `node`: that of its scope, if it has one. */
 export const usableToken = (
   token: Row<Token> | null,
   node: Row<Node> | null,

@@ -1,4 +1,4 @@
-// A machine that enrols again while its node is active proves the key of its certificate (rulings 3 and 23): its certificate cannot be
+// A machine that enrolls again while its node is active proves the key of its certificate (rulings 3 and 23): its certificate cannot be
 // used, and its key can. Only the newest generation counts. A caller with an earlier one holds a copy.
 
 import type { KeyBan } from '#domain/core/certificate.ts'

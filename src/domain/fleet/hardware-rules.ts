@@ -30,7 +30,10 @@ export type CreateHardwareProfileFacts = {
 export const decideCreateHardwareProfile = (facts: CreateHardwareProfileFacts): HardwareProfileDecided | Refusal => {
   const { existing, asked, conflicting, by, nowMs } = facts
   if (existing !== null && existing.value.removedAtMs === null) return refuse('HARDWARE_PROFILE_EXISTS', asked.tag)
-  if (conflicting.length > 0) return twoProfiles(conflicting)
+  if (conflicting.length > 0) {
+    const machines = conflicting.slice(0, 5).join(', ')
+    return refuse('PROFILE_TAG_CONFLICT', `${machines} would have the tags of two hardware profiles`)
+  }
   const profile: HardwareProfile = {
     ...asked,
     description: boundedText(asked.description),
@@ -46,13 +49,11 @@ export const decideCreateHardwareProfile = (facts: CreateHardwareProfileFacts): 
       reads: [readOf('hardware-profile', tag, existing)],
       writes: [{ put: 'hardware-profile', value: profile }],
       entries: [entry(by, nowMs, 'hardware_profile.created', {}, body)],
+      soleTags: [tag],
     }),
     profile,
   }
 }
-
-export const twoProfiles = (machines: readonly string[]): Refusal =>
-  refuse('PROFILE_TAG_CONFLICT', `${machines.slice(0, 5).join(', ')} would have the tags of two hardware profiles`)
 
 /** Machines keep the tag, which from then on is one like any other. */
 export const decideRemoveHardwareProfile = (
@@ -100,7 +101,7 @@ export const decideTag = (facts: TagFacts): NodeDecided | Refusal => {
     node,
     { ...node.value, machine: { ...node.value.machine, tags } },
     [entry(by, nowMs, 'node.tagged', about, { tags, was: node.value.machine.tags })],
-    // A hardware profile made meanwhile for one of them is a race, which this change loses, or that one once it looks again.
+    // A hardware profile made meanwhile for one of them is a race, which this change or that one loses.
     { reads: facts.profiles.map(({ tag, row }): Read => readOf('hardware-profile', tag, row)) },
   )
 }

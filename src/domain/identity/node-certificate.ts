@@ -1,4 +1,4 @@
-// What every decision to give a node a certificate has in common, whether it enrols, renews or recovers: the facts, whether
+// What every decision to give a node a certificate has in common, whether it enrolls, renews or recovers: the facts, whether
 // anything is issued now, which keys are certified, the order (names from the registry, lifetime from the profile, only the
 // key from the request), and the rows that are written once it is signed.
 

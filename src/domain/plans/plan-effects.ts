@@ -1,7 +1,7 @@
 // What an action would do, a line for each it concerns. Facts are those the line follows from and no others: a renewal or a
 // report in between must not make a plan stale.
 
-import { boundedText } from '#domain/core/change.ts'
+import { boundedText, type Row } from '#domain/core/change.ts'
 import { counted, durationWords } from '#domain/core/in-words.ts'
 import { effectOfWithdrawal, type IssuerRow } from '#domain/ca/issuer.ts'
 import type { Node } from '#domain/core/node.ts'
@@ -168,13 +168,23 @@ export const profileChangeOf = (facts: ProfileChangeFacts): readonly PlanEffect[
   ]
 }
 
-/** What a document makes of one thing that it declares. `version` of its row; null: there never was one. */
+/**
+ * What a document makes of one thing that it declares. `version` of its row; null: there never was one. `copied`: what it has its other
+ * settings from.
+ */
 export const declaredOf = (
   subject: string,
-  { effect, version }: { readonly effect: string; readonly version: number | null },
+  {
+    effect,
+    version,
+    copied,
+  }: { readonly effect: string; readonly version: number | null; readonly copied?: Row<{ readonly name: string }> },
 ): PlanEffect => ({
   ...{ subject, effect: boundedText(effect, 1000), loses: null, unrecoverable: null },
-  facts: [version === null ? 'not there' : versionFact(version)],
+  facts: [
+    version === null ? 'not there' : versionFact(version),
+    ...(copied === undefined ? [] : [`${copied.value.name} at ${versionFact(copied.version)}`]),
+  ],
 })
 
 export const rotationOf = (signing: readonly IssuerRow[]): readonly PlanEffect[] =>

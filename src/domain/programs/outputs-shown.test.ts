@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { alice, domainRow, nodeRow, noonMs } from '../../../test/fakes/sample-rows.ts'
 import type { Condition } from '#domain/core/node.ts'
-import { decideOutputsShown, type OutputShown } from './outputs-shown.ts'
+import { decideOutputsShown, outputsSeen, type OutputShown } from './outputs-shown.ts'
 
 const shows = (shown: readonly OutputShown[], conditions: readonly Condition[] = []) =>
   decideOutputsShown({
@@ -32,4 +32,12 @@ test('what fails now is the reason, and not what failed before; the same failure
   const later = shows([web('Reload nginx failed: exit code 1 (06:22:42 [emerg] no such file)')], notReloaded)
   assert.deepEqual(later, { kind: 'unchanged' })
   assert.deepEqual(after([web(null)], notReloaded), [])
+})
+
+test('two outputs of one name are one in figures, as the worse of them: a series comes once', () => {
+  const other = { ...web(null), name: 'other' }
+  assert.deepEqual(outputsSeen([web(null), other, web('it failed')], []), [
+    { name: 'web', endsMs: null, inPlace: false },
+    { name: 'other', endsMs: null, inPlace: true },
+  ])
 })

@@ -69,7 +69,7 @@ const isInPlace = ({ name, serial }: OutputShown, { node, programs }: OutputsSho
       epoch === node.value.epoch && output === name && (current?.serial === serial || former?.serial === serial),
   )
 
-/** An output in figures. */
+/** An output in figures; there is one of each name. */
 export type OutputSeen = {
   readonly name: string
   /** When the leaf that the program reads expires; null: it reads none that is known here. */
@@ -82,9 +82,20 @@ export const outputsSeen = (
   programs: readonly Row<Program>[],
 ): readonly OutputSeen[] => {
   const leaves = programs.flatMap(({ value }) => leavesOf(value).map((leaf) => ({ ...leaf, output: value.output })))
-  return shown.map(({ name, serial, failure }) => ({
-    name,
-    endsMs: leaves.find((leaf) => leaf.output === name && leaf.serial === serial)?.notAfterMs ?? null,
-    inPlace: serial !== null && failure === null,
-  }))
+  const seen = new Map<string, OutputSeen>()
+  for (const { name, serial, failure } of shown) {
+    const endsMs = leaves.find((leaf) => leaf.output === name && leaf.serial === serial)?.notAfterMs ?? null
+    const one = { name, endsMs, inPlace: serial !== null && failure === null }
+    const before = seen.get(name)
+    // A second series with the same labels would make Prometheus drop the whole answer, with every other node in it.
+    seen.set(name, before === undefined ? one : worseOf(before, one))
+  }
+  return [...seen.values()]
 }
+
+const worseOf = (one: OutputSeen, other: OutputSeen): OutputSeen => ({
+  name: one.name,
+  endsMs:
+    one.endsMs === null || other.endsMs === null ? (one.endsMs ?? other.endsMs) : Math.min(one.endsMs, other.endsMs),
+  inPlace: one.inPlace && other.inPlace,
+})

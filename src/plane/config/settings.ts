@@ -125,7 +125,7 @@ export const planeSettings = {
     takes: `${listens.takes}; or off`,
     variable: 'MUSTER_STATUS_LISTEN',
     meaning: 'Address of the listener for OCSP and certificate revocation lists',
-    change: 'To a public address where others verify certificates of this domain; `off` where nobody does.',
+    change: 'To a public address where others verify certificates of this domain; `off` where none do.',
   }),
   statusUrl: textSetting(plainUrl, null, {
     value: 'url',
@@ -161,7 +161,8 @@ export const planeSettings = {
     variable: 'MUSTER_CONNECTIONS_PER_SOURCE',
     meaning: 'Most connections of one address (IPv6: /64) without proof, on each listener',
     unset: 'its share of what is free',
-    change: 'Where many machines share an address (NAT), or to bound one address more tightly.',
+    change:
+      'To bound one address more tightly. It raises nothing: where many machines share an address (NAT), raise the limit of open files (`LimitNOFILE=`), of which one address gets half at most.',
   }),
   tlsThreads: numberSetting({ least: 0, most: 16 }, null, {
     variable: 'MUSTER_TLS_THREADS',

@@ -42,6 +42,19 @@ test('one folder that was asked for and is not there is named; that none of seve
   }
 })
 
+test('a folder that cannot be read is named, and what was read before is handed out until it can be', async (t) => {
+  const { folder, first, files } = await setUp(t)
+  fs.renameSync(folder, `${folder}-moved`)
+  fs.symlinkSync(folder, folder)
+  await files.look()
+  const faults = [path.join(folder, 'absent'), folder].map((place) => `${place} cannot be read: ELOOP`)
+  assert.deepEqual(files.faults(), faults)
+  assert.ok(files.byDigest(first.digest) !== null)
+  fs.unlinkSync(folder)
+  await files.look()
+  assert.deepEqual([files.faults(), files.all()], [[], []])
+})
+
 test('of a file that is replaced while it is sent, the rest is of the same file; after that, the new one is handed out', async (t) => {
   const { folder, first, files } = await setUp(t)
   const before = files.byDigest(first.digest)

@@ -23,18 +23,19 @@ export const createTokenBatch = async (
   target: JoinTarget,
   call: CallOf<typeof tokenApi.createBatch>,
 ) => {
-  const { batch, expires_ms: ttlMs = null, lines } = call.body
+  const { batch, attempt, expires_ms: ttlMs = null, lines } = call.body
   const by = attributionOf(call)
   const twice = lines.find(({ id }, at) => lines.findIndex((line) => line.id === id) !== at)
   if (twice !== undefined) return refuseField('REQUEST_INVALID', 'lines', `${twice.id} is named by two lines`)
-  // A store that cannot commit one line fails the call: repeated, it withdraws what was committed.
-  const results = await Promise.all(lines.map((line) => resultOf(core, target, { line, batch, ttlMs, by })))
+  // A store that cannot commit one line fails the call: the next attempt withdraws what was committed.
+  const results = await Promise.all(lines.map((line) => resultOf(core, target, { line, batch, attempt, ttlMs, by })))
   return answer({ results })
 }
 
 type Asked = {
   readonly line: TokenBatchLine
   readonly batch: string
+  readonly attempt: number
   readonly ttlMs: number | null
   readonly by: Attribution
 }
@@ -61,7 +62,7 @@ const mostTokens = 100
 
 const commitLine = async (
   core: FlowCore,
-  { line, batch, ttlMs, by }: Asked,
+  { line, batch, attempt, ttlMs, by }: Asked,
   minted: Omit<ReturnType<typeof mintToken>, 'secret'>,
 ): Promise<Committed | Refusal> => {
   const { id, profile: wanted = null, macs = [], bmc_serial: bmcSerial = null, tags = [] } = line
@@ -83,7 +84,7 @@ const commitLine = async (
     )
     const decided = decideBatchLine({
       ...minted,
-      ...{ id, profile, hardware, tags, hardwareProfiles, existing, batch, ttlMs, domain, by },
+      ...{ id, profile, hardware, tags, hardwareProfiles, existing, batch, attempt, ttlMs, domain, by },
       former: await formerNode(store, id),
       owners: await store.nodesByHardware(hardware),
       tokens: existing === null ? [] : await store.tokens({ node: id, limit: mostTokens }),

@@ -46,12 +46,17 @@ export const openServedFolder = <F extends FolderFile>(
   let looking: Promise<void> | null = null
 
   const look = async (): Promise<void> => {
-    folder = folders.find(isFolder) ?? null
     const found: F[] = []
     const troubles: string[] = []
+    folder = folders.find((one) => orFault(() => isFolder(one), one, troubles)) ?? null
+    const cannotBeTold = folder === null && troubles.length > 0
     const [asked, ...others] = folders
-    if (folder === null && asked !== undefined && others.length === 0) troubles.push(`${asked} is not a folder`)
-    for (const name of namesOf(folder, rules, troubles)) {
+    if (folder === null && !cannotBeTold && asked !== undefined && others.length === 0)
+      troubles.push(`${asked} is not a folder`)
+    const names = cannotBeTold ? null : orFault(() => namesOf(folder, rules, troubles), folder ?? '', troubles)
+    // What was read before is open and whole. It stays until the folder can be read again.
+    if (names === null) found.push(...files)
+    for (const name of names ?? []) {
       const read = await readFile(folder ?? '', name, rules, files)
       if ('fault' in read) troubles.push(read.fault)
       else found.push(read)
@@ -75,6 +80,16 @@ export const openServedFolder = <F extends FolderFile>(
     faults: () => faults,
     reading: () => looking !== null,
     look: lookOnce,
+  }
+}
+
+/** Null: it cannot be read, and why is among the troubles. */
+const orFault = <T>(look: () => T, place: string, troubles: string[]): T | null => {
+  try {
+    return look()
+  } catch (error) {
+    troubles.push(unreadable(place, error))
+    return null
   }
 }
 

@@ -8,7 +8,6 @@ import {
   decideRemoveHardwareProfile,
   decideTag,
   tagsAfter,
-  twoProfiles,
   type CreateHardwareProfileFacts,
   type HardwareProfileDecided,
   type MachineReport,
@@ -30,27 +29,20 @@ export const hardwareProfiles = async (store: Pick<Store, 'list'>): Promise<read
     .map(({ value }) => value)
     .filter(({ removedAtMs }) => removedAtMs === null)
 
-export const createHardwareProfile = async (
+export const createHardwareProfile = (
   core: FlowCore,
   asked: CreateHardwareProfileFacts['asked'],
   by: Attribution,
-): Promise<Done<HardwareProfileDecided> | Refusal> => {
-  const done = await commitDecision(core, async () => {
+): Promise<Done<HardwareProfileDecided> | Refusal> =>
+  commitDecision(core, async () => {
     const existing = await core.store.get('hardware-profile', asked.tag)
-    const conflicting = await nodesUnderAnother(core.store, asked.tag, await hardwareProfiles(core.store))
+    const conflicting = nodesUnderAnother(
+      await nodesWithTags(core.store),
+      asked.tag,
+      await hardwareProfiles(core.store),
+    )
     return decideCreateHardwareProfile({ existing, asked, conflicting, by, nowMs: core.clock.nowMs() })
   })
-  if (done.kind === 'refused') return done
-  return (await withdrawnIfTagged(core, asked.tag, by)) ?? done
-}
-
-/** Tags that were put on between the look and the commit: from the commit on, none is. Null: there was none. */
-export const withdrawnIfTagged = async (core: FlowCore, tag: string, by: Attribution): Promise<Refusal | null> => {
-  const late = await nodesUnderAnother(core.store, tag, await hardwareProfiles(core.store))
-  if (late.length === 0) return null
-  await removeHardwareProfile(core, tag, by)
-  return twoProfiles(late)
-}
 
 export const removeHardwareProfile = (
   core: FlowCore,
@@ -113,15 +105,22 @@ export const reportProvisioning = async (
   return done.kind === 'refused' ? done : { kind: 'reported', node: done.node }
 }
 
-/** Machines that carry this tag and that of a hardware profile already: looked for when one is made, which is seldom. */
-export const nodesUnderAnother = async (
-  store: Store,
+export type TaggedNode = { readonly id: NodeId; readonly tags: readonly string[] }
+
+/** Those with more than one, which alone can be under two hardware profiles. All nodes are read, when one is made, which is seldom. */
+export const nodesWithTags = async (store: Store): Promise<readonly TaggedNode[]> => {
+  const found: TaggedNode[] = []
+  for await (const { id, machine } of everyNode(store))
+    if (machine.tags.length > 1) found.push({ id, tags: machine.tags })
+  return found
+}
+
+/** Machines that carry this tag and that of a hardware profile already. */
+export const nodesUnderAnother = (
+  nodes: readonly TaggedNode[],
   tag: string,
   all: readonly HardwareProfile[],
-): Promise<readonly NodeId[]> => {
+): readonly NodeId[] => {
   const profiles = all.filter((profile) => profile.tag !== tag)
-  const found: NodeId[] = []
-  for await (const { id, machine } of everyNode(store))
-    if (machine.tags.includes(tag) && profilesOf(machine.tags, profiles).length > 0) found.push(id)
-  return found
+  return nodes.flatMap(({ id, tags }) => (tags.includes(tag) && profilesOf(tags, profiles).length > 0 ? [id] : []))
 }

@@ -67,12 +67,19 @@ const textOrNull = (read: unknown): string | null => (typeof read === 'string' ?
 const beside =
   'the sealing key is stored beside the keys that it seals, so it protects nothing: put it elsewhere and name it with --seal-key'
 
+/** systemd shows its credentials to the process of the unit alone. */
+const onlyUnit =
+  'the sealing key is a credential of the unit, which this command cannot see: whether it is there is not checked'
+const unseen = `no sealing key is named. Under a unit that hands over the credential ${credentialName}, as muster-plane.service does, the plane uses that one, and this command cannot see it; without it ${beside}`
+
 const checkSealingKey = ({ dataFolder, sealKeyFile, credentialsFolder }: PlaneConfig): SetUpFaults => {
   // Without a file of its own one would be made now.
   if (sealKeyFile === null) {
     const isCredential = credentialsFolder !== null && pathExists(path.join(credentialsFolder, credentialName))
-    return { problems: [], warnings: isCredential ? [] : [beside] }
+    return { problems: [], warnings: isCredential ? [] : [credentialsFolder === null ? unseen : beside] }
   }
+  if (sealKeyFile.startsWith('/run/credentials/') && credentialsFolder === null)
+    return { problems: [], warnings: [onlyUnit] }
   try {
     const found = findSealingKey({ dataFolder, keyFile: sealKeyFile, credentialsFolder }, systemRandom)
     refuseExposed(found, dataFolder, credentialsFolder)

@@ -1,5 +1,5 @@
 // The one pipeline that hands out the certificates of nodes: read, decide on a snapshot, sign, record, commit, publish,
-// answer. Enrolment, renewal and recovery differ in what they decide and in what they write; both are in domain/.
+// answer. Enrollment, renewal and recovery differ in what they decide and in what they write; both are in domain/.
 
 import { markedWord } from '#domain/core/plane-mark.ts'
 import { certificateKey, type IssuedCertificate, slotsOf } from '#domain/core/certificate.ts'

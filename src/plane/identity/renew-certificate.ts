@@ -104,7 +104,7 @@ const attemptRenewal = async (
 
 type Registration = { readonly kind: 'registration'; readonly facts: RecoveryRegistrationFacts | null }
 
-/** A key is proven for this node: unlike a machine that enrols, one that renews knows its name. */
+/** A key is proven for this node: unlike a machine that enrolls, one that renews knows its name. */
 const registrationIn = (
   core: FlowCore,
   parts: RenewParts,

@@ -1,4 +1,4 @@
-// How long work in the background rests after each of its slices: for machines that enrol or come back all at once, the
+// How long work in the background rests after each of its slices: for machines that enroll or come back all at once, the
 // verification of the journal has time. It goes on all the same, so that a plane that is always busy gets to the end of it.
 
 /** Behind each slice of 8 ms: at most a quarter of one core. */

@@ -114,7 +114,8 @@ const countCertificate = (tally: Tally, group: GroupTally, node: Node, nowMs: nu
 
 /** The codes in a reason come from nodes, and a label that others choose grows without end: only the step is kept. */
 const wordFor = ({ rehearsal }: Node, why: string): UnrecoverableWord => {
-  const plain = plainWords.find((word) => word === why.replaceAll(' ', '_'))
+  const [short = ''] = why.split(' (')
+  const plain = plainWords.find((word) => word === short.replaceAll(' ', '_'))
   if (plain !== undefined) return plain
   return rehearsal?.outcome === 'failed' ? `failed_${rehearsal.step}` : 'other'
 }
@@ -125,6 +126,7 @@ const plainWords = [
   'nothing_registered',
   'recovery_denied_by_an_operator',
   'never_rehearsed',
+  'not_rehearsed_in_its_new_epoch_yet',
   'stale',
 ] as const
 const unrecoverableWords = [...plainWords, ...rehearsalSteps.map((step) => `failed_${step}` as const), 'other'] as const

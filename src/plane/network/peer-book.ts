@@ -12,7 +12,7 @@ import { PeerGroup } from './peer-group.ts'
 export type PeerBook = {
   /** Null: the node has no peers. */
   groupOf(node: NodeId): PeerGroup | null
-  /** Whom this node would have for peers once it is used: what an enrolment is answered with. */
+  /** Whom this node would have for peers once it is used: what an enrollment is answered with. */
   peersFor(node: Node): readonly Peer[]
   /** Its name, for people. */
   nameOf(node: NodeId): Group

@@ -1,4 +1,4 @@
-// The place of one node in the WireGuard network: what it brings when it enrols, what the store knows of that, and what it is
+// The place of one node in the WireGuard network: what it brings when it enrolls, what the store knows of that, and what it is
 // answered.
 
 import type { Row } from '#domain/core/change.ts'

@@ -46,6 +46,7 @@ export const nodeView = (node: Node, { observed, connected, recoverability }: Si
     cert_not_after: slots === null ? null : isoTime(slots.current.notAfterMs),
     channel_open: connected,
     last_seen: isoTimeOrNull(observed.lastSeenMs),
+    agent_version: observed.agentVersion,
     conditions: node.conditions.map(conditionView),
     recoverable: { proven: recoverability.recoverable, why: recoverability.why },
     ...(node.unreadable === undefined ? {} : { unreadable: node.unreadable }),

@@ -79,7 +79,7 @@ type DocumentPlan = {
   readonly action: Extract<PlanAction, { kind: 'apply-document' }>
 }
 
-/** All of it is in the commit that marks the plan as applied. What is left is to look again where its own route does. */
+/** All of it is in the commit that marks the plan as applied. */
 const applyDocument = async (
   core: PlanCore,
   { authority }: PlanParts,
@@ -92,11 +92,7 @@ const applyDocument = async (
   if (isRefusal(declared)) return declared
   const verdict = decideApplyPlan({ plan, now: declared.effects, by, nowMs: core.clock.nowMs() })
   if (isRefusal(verdict)) return verdict
-  const carryOut = async (): Promise<readonly StepDone[]> => {
-    const steps: StepDone[] = []
-    for (const { subject, settle } of declared.steps) steps.push(...one(subject, (await settle?.(core, by)) ?? null))
-    return steps
-  }
+  const carryOut = async (): Promise<readonly StepDone[]> => declared.steps.flatMap(({ subject }) => one(subject, null))
   return { ...verdict, change: withSteps(verdict.change, declared.steps), carryOut }
 }
 

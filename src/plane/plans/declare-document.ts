@@ -6,7 +6,8 @@ import { isRefusal, refuse, type Refusal } from '#domain/core/refusal.ts'
 import { commitDecision } from '#plane/core/commit-decision.ts'
 import type { Core, FlowCore } from '#plane/core/core.ts'
 import { domainSettingsRow } from '#plane/core/domain-settings-row.ts'
-import { hardwareProfiles } from '#plane/fleet/change-hardware.ts'
+import { hardwareProfiles, nodesWithTags } from '#plane/fleet/change-hardware.ts'
+import { unusedTokens } from '#plane/settings/delete-profile.ts'
 import type { LeafLimit } from '#plane/settings/policy-routes.ts'
 import { sortableId } from '#platform/random.ts'
 import { documentVersion, type DocumentBody } from '#wire/plans/document-api.ts'
@@ -50,14 +51,25 @@ const presentOutlook = async ({ core: { store, clock } }: Reading, by: Attributi
   nowMs: clock.nowMs(),
   profiles: new Map((await store.profiles()).map(({ value, version }) => [value.name, version])),
   hardware: new Map((await hardwareProfiles(store)).map((profile) => [profile.tag, profile])),
+  nodesWithTags: once(() => nodesWithTags(store)),
+  unusedTokens: once(() => unusedTokens({ store, clock })),
   domain: await domainSettingsRow(store),
 })
 
-/** One change with all of it behind what it begins with. */
-export const withSteps = (change: Change, steps: readonly DocumentStep[]): Change =>
-  steps.reduce((whole, step) => ({ ...withPart(whole, step.change), unused: unusedIn(whole, step.change) }), change)
+const once = <T>(read: () => Promise<T>): (() => Promise<T>) => {
+  let reading: Promise<T> | null = null
+  return () => (reading ??= read())
+}
 
-const unusedIn = (...changes: readonly Change[]) => changes.flatMap(({ unused = [] }) => unused)
+/** One change with all of it behind what it begins with. */
+export const withSteps = (change: Change, steps: readonly DocumentStep[]): Change => {
+  const changes = [change, ...steps.map((step) => step.change)]
+  return {
+    ...steps.reduce((whole, step) => withPart(whole, step.change), change),
+    unused: changes.flatMap(({ unused = [] }) => unused),
+    soleTags: changes.flatMap(({ soleTags = [] }) => soleTags),
+  }
+}
 
 /** What there is now, as a document that changes nothing. */
 export const renderDocument = async (reading: Reading): Promise<DocumentBody> => {

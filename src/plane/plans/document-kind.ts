@@ -6,7 +6,9 @@ import type { DomainSettings } from '#domain/core/domain-settings.ts'
 import type { HardwareProfile } from '#domain/core/hardware-profile.ts'
 import type { PlanEffect } from '#domain/plans/plan.ts'
 import { isRefusal, refuseField, type Refusal } from '#domain/core/refusal.ts'
-import type { Core, FlowCore } from '#plane/core/core.ts'
+import type { Core } from '#plane/core/core.ts'
+import type { TaggedNode } from '#plane/fleet/change-hardware.ts'
+import type { UnusedTokens } from '#plane/settings/delete-profile.ts'
 import type { LeafLimit } from '#plane/settings/policy-routes.ts'
 import type { DocumentBody, Section } from '#wire/plans/document-api.ts'
 
@@ -21,6 +23,9 @@ export type Outlook = {
   readonly profiles: Map<string, number>
   /** By tag. */
   readonly hardware: Map<string, HardwareProfile>
+  /** Both read once for the whole document, and only where something asks. */
+  readonly nodesWithTags: () => Promise<readonly TaggedNode[]>
+  readonly unusedTokens: () => Promise<UnusedTokens>
   domain: Row<DomainSettings>
 }
 
@@ -30,8 +35,6 @@ export type DocumentStep = {
   readonly subject: string
   readonly effects: readonly PlanEffect[]
   readonly change: Change
-  /** What its own route does behind the commit: a refusal if the thing was withdrawn again. */
-  readonly settle?: (core: FlowCore, by: Attribution) => Promise<Refusal | null>
 }
 
 /** `Item`: one of its section. `Wanted`: the same in the words of the decision. `Found`: what the store has. */

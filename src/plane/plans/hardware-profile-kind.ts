@@ -8,7 +8,7 @@ import {
 } from '#domain/fleet/hardware-rules.ts'
 import { declaredOf } from '#domain/plans/plan-effects.ts'
 import { rowPages } from '#plane/core/pages.ts'
-import { nodesUnderAnother, withdrawnIfTagged } from '#plane/fleet/change-hardware.ts'
+import { nodesUnderAnother } from '#plane/fleet/change-hardware.ts'
 import type { CreateHardwareProfileRequest } from '#wire/fleet/hardware-api.ts'
 import { documentKind } from './document-kind.ts'
 
@@ -45,7 +45,7 @@ export const hardwareProfileKind = documentKind<
     const asked: Asked = { description: now?.value.description ?? '', tags: now?.value.tags ?? [], ...wanted }
     const changes = now === null ? [] : changesBetween(now.value, { ...asked, tags: asked.tags.toSorted() })
     if (now !== null && changes.length === 0) return null
-    const conflicting = await nodesUnderAnother(core.store, wanted.tag, [...hardware.values()])
+    const conflicting = nodesUnderAnother(await outlook.nodesWithTags(), wanted.tag, [...hardware.values()])
     const made = decideCreateHardwareProfile({ existing: gone(row), asked, conflicting, by, nowMs })
     if (isRefusal(made)) return made
     hardware.set(wanted.tag, made.profile)
@@ -61,7 +61,6 @@ export const hardwareProfileKind = documentKind<
         before === null
           ? made.change
           : { ...made.change, entries: [...before.entries, ...made.change.entries] as Change['entries'] },
-      settle: (used, applier) => withdrawnIfTagged(used, wanted.tag, applier),
     }
   },
   async remove(_reading, row, { by, nowMs, hardware }) {

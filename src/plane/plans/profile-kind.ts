@@ -38,9 +38,10 @@ export const profileKind = documentKind<Item, Wanted, Profile>({
     const effects = profileChangeOf({ ...facts, nowMs: outlook.nowMs })
     return { subject: subjectOf(wanted.name), effects, change: verdict.change }
   },
-  async remove({ core }, row, { domain, profiles, by, nowMs }) {
+  async remove({ core }, row, { domain, profiles, unusedTokens, by, nowMs }) {
     const { name } = row.value
-    const verdict = decideDeleteProfile({ profile: row, domain, ...(await usersOfProfile(core, name)), by, nowMs })
+    const users = await usersOfProfile(core.store, name, await unusedTokens())
+    const verdict = decideDeleteProfile({ profile: row, domain, ...users, by, nowMs })
     if (isRefusal(verdict)) return verdict
     profiles.delete(name)
     const effects = [declaredOf(subjectOf(name), { effect: 'deleted', version: row.version })]
@@ -63,7 +64,7 @@ const create = async (reading: Reading, wanted: Wanted, outlook: Outlook): Promi
   const subject = subjectOf(wanted.name)
   return {
     subject,
-    effects: [declaredOf(subject, { effect, version: existing?.version ?? null })],
+    effects: [declaredOf(subject, { effect, version: existing?.version ?? null, copied: from })],
     change: verdict.change,
   }
 }

@@ -23,7 +23,7 @@ export const deleteProfile = async (
     return decideDeleteProfile({
       profile,
       domain,
-      ...(await usersOfProfile(core, name)),
+      ...(await usersOfProfile(core.store, name, await unusedTokens(core))),
       by,
       nowMs: core.clock.nowMs(),
     })
@@ -31,16 +31,25 @@ export const deleteProfile = async (
   return done.kind === 'refused' ? done : { kind: 'deleted', profile: done.profile }
 }
 
+/** How many there are of each profile. */
+export type UnusedTokens = ReadonlyMap<string, number>
+
 /** Tokens of nodes count too: what they are for is gone with the profile. */
-export const usersOfProfile = async (
-  { store, clock }: Pick<Core, 'store' | 'clock'>,
-  name: string,
-): Promise<{ readonly nodes: number; readonly tokens: number }> => {
-  let [nodes, tokens] = [0, 0]
+export const unusedTokens = async ({ store, clock }: Pick<Core, 'store' | 'clock'>): Promise<UnusedTokens> => {
+  const counts = new Map<string, number>()
   const nowMs = clock.nowMs()
   for await (const token of everyRow(store, 'token', ({ hash }) => hash))
-    if (token.profile === name && tokenStatus(token, nowMs) === 'unused') tokens++
-  // Behind the tokens: one that is used meanwhile has made a node.
+    if (tokenStatus(token, nowMs) === 'unused') counts.set(token.profile, (counts.get(token.profile) ?? 0) + 1)
+  return counts
+}
+
+/** `tokens` were read before: one that is used meanwhile has made a node, which counts here. */
+export const usersOfProfile = async (
+  store: Core['store'],
+  name: string,
+  tokens: UnusedTokens,
+): Promise<{ readonly nodes: number; readonly tokens: number }> => {
+  let nodes = 0
   for await (const { membership } of everyNode(store, { profile: name })) if (membership.kind !== 'revoked') nodes++
-  return { nodes, tokens }
+  return { nodes, tokens: tokens.get(name) ?? 0 }
 }

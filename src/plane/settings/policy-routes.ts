@@ -109,7 +109,7 @@ const changeSettings = async (
   return done.kind === 'refused' ? done : { kind: 'written', settings: done.settings }
 }
 
-/** One that is given to a node meanwhile is of the former prefix, and is replaced when the node next enrols. */
+/** One that is given to a node meanwhile is of the former prefix, and is replaced when the node next enrolls. */
 export const anyAddressHeld = async (store: Pick<Store, 'list'>): Promise<boolean> => {
   for await (const { releasedAtMs } of everyRow(store, 'overlay-address', ({ address }) => address))
     if (releasedAtMs === null) return true

@@ -6,7 +6,7 @@
 
 import { mostHeads } from '#domain/continuity/sighting.ts'
 import { Type, type Static, type TSchema } from 'typebox'
-import { Value } from 'typebox/value'
+import { Check } from 'typebox/value'
 import { Claims, longestClaims } from './claims.ts'
 import { closed } from './shapes.ts'
 import { unfitText } from './strict-json.ts'
@@ -91,7 +91,7 @@ export const parseStatement = <K extends StatementKind>(kind: K, text: string): 
   if (head === undefined || body === undefined || signature === undefined || name !== `${kind}1`) return null
   try {
     const value: unknown = JSON.parse(Buffer.from(body, 'base64url').toString('utf8'))
-    if (!Value.Check(shapes[kind], value) || unfitText(value) !== null) return null
+    if (!Check(shapes[kind], value) || unfitText(value) !== null) return null
     return {
       value,
       signed: Buffer.from(head),

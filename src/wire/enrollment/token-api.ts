@@ -64,6 +64,8 @@ export type TokenBatchLine = Static<typeof TokenBatchLine>
 export const TokenBatchRequest = Type.Object(
   {
     batch: Type.String({ pattern: batchShape }),
+    /** Higher for each attempt at the batch. A call that is as old as the newest token of a node, or older, is refused for its line. */
+    attempt: Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER }),
     expires_ms: Type.Optional(Type.Integer({ minimum: 1000 })),
     lines: Type.Array(TokenBatchLine, { minItems: 1, maxItems: mostBatchLines }),
   },
@@ -146,12 +148,14 @@ export const tokenApi = {
     method: 'POST',
     path: '/v1/tokens/batch',
     access: 'operator',
-    summary: 'Registers nodes and makes a token for each, every line in a transaction of its own; safe to repeat',
+    summary:
+      'Registers nodes and makes a token for each, every line in a transaction of its own; safe to repeat as the next attempt',
     body: TokenBatchRequest,
     answer: TokenBatchAnswer,
     example: {
       request: {
         batch: '01KTZ4M5N6P7Q8R9S0T1V2W3X4',
+        attempt: 1,
         lines: [{ id: 'gpu-001', tags: ['rack:r12'] }, { id: 'gpu-002' }],
       },
     },

@@ -86,7 +86,7 @@ export const RecoveryRegistration = Type.Union([
 export type RecoveryRegistration = Static<typeof RecoveryRegistration>
 
 /**
- * How a machine that enrols again proves the key of the certificate it has, where that certificate cannot be used (ruling 23). The
+ * How a machine that enrolls again proves the key of the certificate it has, where that certificate cannot be used (ruling 23). The
  * challenge is made for its node; the proof is over the request and the counter that came with the certificate.
  */
 export const IdentityProof = Type.Object(

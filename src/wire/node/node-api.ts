@@ -67,6 +67,8 @@ export const NodeView = Type.Object({
   cert_not_after: orNull(Type.String()),
   channel_open: Type.Boolean(),
   last_seen: orNull(Type.String()),
+  /** Of its agent, as that last said; null: it never has. Left out of lists by planes before 0.5. */
+  agent_version: Type.Optional(orNull(Type.String())),
   conditions: Type.Array(ConditionView),
   recoverable: Recoverable,
   /** What of its row in the database cannot be read; it is shut out. Left out where it can be read. */

@@ -21,6 +21,7 @@ export type CommitPlan = {
   readonly entries: readonly EncodedDraft[]
   readonly unheld: NodeId | null
   readonly unused: readonly NodeGroup[]
+  readonly soleTags: readonly string[]
   /** It may be committed in the reserve of the disk. */
   readonly cutOff: boolean
 }
@@ -68,6 +69,12 @@ export const planCommit = (change: Change): CommitPlan => {
   for (const { kind, name } of change.unused ?? [])
     // A change that puts a node under it relies on its row, so the two meet only if this one writes that row.
     assert(places.has(placeOf(kind, name)), `a change relies on ${kind} ${name} being unused without writing it`)
+  for (const tag of change.soleTags ?? [])
+    // A change that puts a tag on a node relies on the row of its hardware profile, in the same way.
+    assert(
+      places.has(placeOf('hardware-profile', tag)),
+      `a change relies on nodes with the tag ${tag} without writing its hardware profile`,
+    )
   const removes = (change.removes ?? []).map(({ row, key }) => {
     const place = placeOf(row, key)
     assert(!places.has(place), `a change writes ${place} and removes it, or removes it twice`)
@@ -84,6 +91,7 @@ export const planCommit = (change: Change): CommitPlan => {
     entries: change.entries.map(encodeDraft),
     unheld: change.unheld ?? null,
     unused: change.unused ?? [],
+    soleTags: change.soleTags ?? [],
     cutOff: isCutOff(change),
   }
 }

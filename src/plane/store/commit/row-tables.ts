@@ -13,6 +13,8 @@ export type RowTables = {
   version(kind: RowKind, key: string): number
   /** Whether a node that is not revoked is under it. */
   isUsed(group: NodeGroup): boolean
+  /** Whether a node has this tag of a hardware profile, and that of another one. */
+  isSharedTag(tag: string): boolean
   /** The caller has made sure that the row has the version `before`; 0: that there is none. */
   put(row: EncodedRow, before: number, version: number): void
   /** What was observed of a node goes with its row. */
@@ -68,6 +70,7 @@ export const openRowTables = (database: Database): RowTables => {
   const tables = {} as Record<RowKind, Statements>
   for (const kind of Object.keys(tableShapes) as RowKind[]) tables[kind] = prepare(database, tableShapes[kind])
   const users = { profile: usersOf(database, 'profile'), vcluster: usersOf(database, 'vcluster') }
+  const sharers = database.prepare(findTagSharer)
   const forgetObserved = database.prepare('DELETE FROM observation WHERE node = ?')
   const policy = new Map<string, Row<unknown>>()
   const decodeOnce = openDecoded()
@@ -93,6 +96,7 @@ export const openRowTables = (database: Database): RowTables => {
       return found === undefined ? 0 : (found['version'] as number)
     },
     isUsed: ({ kind, name }) => users[kind].get(name) !== undefined,
+    isSharedTag: (tag) => sharers.get(JSON.stringify(tag), tag, tag) !== undefined,
     put(row, before, version) {
       // Also when the transaction is rolled back: then it is read again.
       policy.delete(`${row.kind} ${row.key}`)
@@ -129,6 +133,14 @@ const openDecoded = (): typeof decodeRow => {
 
 const usersOf = (database: Database, column: NodeGroup['kind']): Statement =>
   database.prepare(`SELECT 1 FROM node WHERE ${column} = ? AND membership <> 'revoked' LIMIT 1`)
+
+/** Of all nodes, which is seldom asked: the text is looked at first, and parsed only where the tag may be in it. */
+const tagsOfNode = `json_each(iif(json_valid(node.doc), node.doc, '{}'), '$.machine.tags') AS tag`
+const findTagSharer = `SELECT 1 FROM node WHERE instr(node.doc, ?) > 0
+    AND EXISTS (SELECT 1 FROM ${tagsOfNode} WHERE tag.value = ?)
+    AND EXISTS (SELECT 1 FROM ${tagsOfNode} JOIN hardware_profile AS profile ON profile.key = tag.value
+      WHERE profile.key <> ? AND json_extract(profile.doc, '$.removedAtMs') IS NULL)
+  LIMIT 1`
 
 /** Few rows, read by every decision and hardly ever written. */
 const policyKinds: ReadonlySet<RowKind> = new Set<RowKind>(['profile', 'domain'])

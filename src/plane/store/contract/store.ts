@@ -54,7 +54,7 @@ export type Store = {
 
   /**
    * All or nothing, and durable when the promise resolves. `lost-race`: a row named in `reads` has another version by
-   * now, or a unique value is taken, or what it relies on being unused is not, or a stand-in would be written over a row; nothing was written, read again and decide again. Concurrent commits share one
+   * now, or a unique value is taken, or what it relies on being unused is not, or a node would have two hardware profiles, or a stand-in would be written over a row; nothing was written, read again and decide again. Concurrent commits share one
    * fsync; a lost race fails alone, any other failure rejects every commit of the group. With a fencing token it is rejected as
    * `StaleReplica` once another replica leads; without a lease of this replica every commit is. A row that it removes is gone with
    * the commit, and comes back only with a higher version.

@@ -24,6 +24,7 @@ export type GroupNeeds = {
   readonly addresses: ReadonlySet<string>
   readonly unheld: ReadonlySet<NodeId>
   readonly unused: readonly NodeGroup[]
+  readonly soleTags: ReadonlySet<string>
 }
 
 const insertedOften: ReadonlySet<RowKind> = new Set<RowKind>(['node', 'token', 'certificate', 'denial'])
@@ -67,12 +68,15 @@ export const groupNeeds = (plans: readonly CommitPlan[], alsoLocked: ReadonlySet
       nodesWritten.add(holding.node)
       for (const address of holding.addresses) addresses.add(address)
     }
+    // What one of two makes at once the other has to see. Putting a tag on takes only the lock of its row.
+    if (plan.soleTags.length > 0) lock(lockKey('hardware-profile'), true)
     if (plan.unheld === null) continue
     look('node', plan.unheld)
     unheld.add(plan.unheld)
   }
   const unused = plans.flatMap((plan) => plan.unused)
-  return { keys, locks: inOrder(locks), uniques, nodesWritten, addresses, unheld, unused }
+  const soleTags = new Set(plans.flatMap((plan) => plan.soleTags))
+  return { keys, locks: inOrder(locks), uniques, nodesWritten, addresses, unheld, unused, soleTags }
 }
 
 const mayInsert = ({ rule }: PlannedWrite): boolean => rule.kind !== 'after' || rule.version === 0

@@ -65,7 +65,7 @@ const applyPlan = (now: GroupState, plan: CommitPlan): readonly Write[] | 'clash
     writes.push(write)
   }
   for (const removal of plan.removes) now.remove(removal)
-  return assign(now, plan) ? writes : 'clash'
+  return assign(now, plan) && !plan.soleTags.some((tag) => now.isSharedTag(tag)) ? writes : 'clash'
 }
 
 /** The write with its final value: what is published must not undo what was kept. */
@@ -180,6 +180,20 @@ const openGroupState = (facts: GroupFacts) => {
     /** Whether a member before has put a node under it. */
     puts: (group: NodeGroup): boolean =>
       [...written.values()].some((row) => row?.write.put === 'node' && isUnder(row.write.value, group)),
+    /** Whether a node has this tag of a hardware profile, and that of another one. */
+    isSharedTag(tag: string): boolean {
+      const profiles = new Set(facts.hardwareProfiles)
+      const tagged = new Map(facts.tagged)
+      for (const row of written.values()) {
+        if (row?.write.put === 'node') tagged.set(row.write.value.id, row.write.value.machine.tags)
+        if (row?.write.put !== 'hardware-profile') continue
+        if (row.write.value.removedAtMs === null) profiles.add(row.write.value.tag)
+        else profiles.delete(row.write.value.tag)
+      }
+      return [...tagged.values()].some(
+        (tags) => tags.includes(tag) && tags.some((one) => one !== tag && profiles.has(one)),
+      )
+    },
     ownerOf: (address: string): NodeId | null => addressOwners.get(address) ?? null,
     addressesOf: (node: NodeId): readonly string[] =>
       (addresses.get(node) ?? []).filter((address) => addressOwners.get(address) === node),

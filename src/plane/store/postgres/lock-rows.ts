@@ -11,6 +11,7 @@ import type { FoundPlace } from '#plane/store/journal/journal-witness.ts'
 import type { ReplicaNumber } from '#plane/store/contract/replicas.ts'
 import type { GroupNeeds } from './group-needs.ts'
 import { findPlaces } from './known-places.ts'
+import { documentText } from './migrations.ts'
 import { decodeShared } from './older-rows.ts'
 import { rowKinds, rowStatements } from './row-statements.ts'
 import { schemaLock } from './run-migrations.ts'
@@ -45,6 +46,10 @@ export type GroupFacts = {
   readonly held: ReadonlySet<NodeId>
   /** Profiles and vClusters, see `groupOf`, under which there is a node that is not revoked. Of those that were asked for. */
   readonly used: ReadonlySet<string>
+  /** Every tag of each node that may have one of those that were asked for. */
+  readonly tagged: ReadonlyMap<NodeId, readonly string[]>
+  /** Tags of hardware profiles; empty: not asked for. */
+  readonly hardwareProfiles: ReadonlySet<string>
   readonly chains: readonly FoundChain[]
   /** What the database has at the places this replica knows. */
   readonly places: readonly FoundPlace[]
@@ -95,10 +100,15 @@ export const lockRows = async (
   const held = needs.unheld.size === 0 ? nothing : connection.run(readHeld, [[...needs.unheld]])
   // Behind the locks on their rows, which a commit that puts a node under one of them shares.
   const used = needs.unused.length === 0 ? nothing : connection.run(readUsed, namesBy(needs.unused))
+  const isTagAsked = needs.soleTags.size > 0
+  const tagged = isTagAsked
+    ? connection.run(readTagged, [[...needs.soleTags].map((tag) => JSON.stringify(tag))])
+    : nothing
+  const profiles = isTagAsked ? connection.run(readHardwareProfiles) : nothing
   const chains = connection.run(readChains)
   const places = findPlaces((statement, values) => connection.run(statement, values), known)
   // All of them: a rejection that is not awaited, after an earlier one failed, would end the process.
-  const rest = [...looked, ...taken].map(([, answer]) => answer)
+  const rest = [...[...looked, ...taken].map(([, answer]) => answer), tagged, profiles]
   await Promise.all([begun, schemaLocked, schema, lease, leads, locked, hardware, held, used, chains, places, ...rest])
 
   const rows = new Map<string, FoundRow>()
@@ -123,6 +133,10 @@ export const lockRows = async (
     locked: needs.keys.get('node') ?? new Set(),
     held: new Set((await held).rows.map((row) => row['node'] as NodeId)),
     used: new Set((await used).rows.map((row) => groupOf(row as NodeGroup))),
+    tagged: new Map(
+      (await tagged).rows.map((row) => [row['key'] as NodeId, JSON.parse(row['tags'] as string) as readonly string[]]),
+    ),
+    hardwareProfiles: new Set((await profiles).rows.map((row) => row['key'] as string)),
     chains: (await chains).rows as readonly FoundChain[],
     places: await places,
     schema: ((await schema).rows[0]?.['version'] ?? null) as number | null,
@@ -185,6 +199,19 @@ const readUsed: Prepared = {
       WHERE EXISTS (SELECT FROM node WHERE profile = name AND membership <> 'revoked')
     UNION ALL SELECT 'vcluster', name FROM unnest($2::text[]) AS name
       WHERE EXISTS (SELECT FROM node WHERE vcluster = name AND membership <> 'revoked')`,
+}
+
+/** Of all nodes, which is seldom asked: the text is looked at first, and parsed only where a tag may be in it. A damaged row has none. */
+const readTagged: Prepared = {
+  name: 'group-read-tagged',
+  text: `SELECT key, ${documentText(['machine', 'tags'])} AS tags FROM node
+    WHERE EXISTS (SELECT FROM unnest($1::text[]) AS tag WHERE strpos(doc, tag) > 0)
+      AND ${documentText(['machine', 'tags'])} LIKE '[%'`,
+}
+
+const readHardwareProfiles: Prepared = {
+  name: 'group-read-hardware-profiles',
+  text: `SELECT key FROM hardware_profile WHERE ${documentText(['removedAtMs'])} IS NULL`,
 }
 
 const readChains: Prepared = { name: 'group-read-chains', text: 'SELECT chain, sequence, hash, writer FROM chain' }

@@ -88,6 +88,8 @@ export const migrateDatabase = async (
 const prepareStep = async (connection: PgConnection, { locks, readers }: Patience): Promise<Migrated | null> => {
   const { version, newest } = await schemaOf(connection)
   if (version === null || version < oldestSchema || version === newest) return null
+  // Another replica is between two steps, the first ones of an empty database among them, and makes the same indexes in one.
+  if ((await connection.run(askLock, [migrationLock])).rows[0]?.['held'] === true) return null
   const waiting = waitsFor(version, await leasedIn(connection))
   if (waiting.length > 0) return { from: version, to: version, waitsFor: waiting }
   if ((await buildIndexes(connection, readers)) === 'busy') return { from: version, to: version, waitsFor: [] }
@@ -228,6 +230,14 @@ const askLeased: Prepared = {
 const pause: Prepared = { name: 'migration-pause', text: 'SELECT pg_sleep($1::float8)' }
 
 const takeLock: Prepared = { name: 'migration-lock', text: 'SELECT pg_advisory_lock($1::bigint)' }
+
+/** Whether steps are being taken. A replica that takes its lease has the same lock for a moment, shared. */
+const askLock: Prepared = {
+  name: 'migration-lock-held',
+  text: `SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND mode = 'ExclusiveLock' AND granted
+      AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+      AND classid = ($1::bigint >> 32)::oid AND objid = ($1::bigint & 4294967295)::oid AND objsubid = 1) AS held`,
+}
 
 /** Other schemas may belong to others, and extensions bring tables of their own. */
 const askDatabase: Prepared = {

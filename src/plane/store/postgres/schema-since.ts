@@ -101,7 +101,7 @@ export const fieldsSince: { readonly [K in RowKind]: FieldsSince<RowTypes[K]> } 
     scrapeAddress: 5,
   },
   token: {
-    ...{ id: 1, hash: 1, scope: 1, profile: 1, replace: 1, batch: 1 },
+    ...{ id: 1, hash: 1, scope: 1, profile: 1, replace: 1, batch: 1, attempt: 1 },
     ...{ serverName: 4, createdBy: 1, createdAtMs: 1, expiresAtMs: 1, state: 1 },
   },
   certificate: {

@@ -222,13 +222,14 @@ const applyWrites = (tables: GroupTables, plan: CommitPlan): readonly Write[] =>
     const writes = plan.writes.map((planned) => applyWrite(tables.rows, planned))
     for (const { kind, key } of plan.removes) tables.rows.remove(kind, key)
     tables.hardware.assign(plan.holdings)
+    if (plan.soleTags.some((tag) => tables.rows.isSharedTag(tag))) throw new UniqueTaken()
     return writes
   } catch (error) {
     throw sqliteTrouble(error) === 'unique' ? new UniqueTaken() : error
   }
 }
 
-/** Not the journal's own unique columns: a clash there is a fault, not a race. */
+/** By a value or a tag. Not the journal's own unique columns: a clash there is a fault, not a race. */
 class UniqueTaken extends Error {}
 
 const inSavepoint = (database: Database, write: () => readonly Write[]): readonly Write[] | 'lost-race' => {
