@@ -82,6 +82,11 @@ test('a file comes from the plane by its digest, and only to a node that has a t
   assert.deepEqual(fs.readFileSync(place), thing)
   const folder = path.join(host.agent().state, 'task-files')
   await eventually('what was fetched to be removed', () => fs.readdirSync(folder).length === 0)
+  // A helper in its unit cannot read what the agent keeps for itself.
+  assert.deepEqual(
+    [folder, path.dirname(folder)].map((one) => fs.statSync(one).mode & 0o077),
+    [0o011, 0o011],
+  )
   const other = await activeNode(plane(), 'th-2')
   const connection = await openTlsConnection(t, await plane().target(), other.identity())
   const { body } = await connection.call('GET', `/v1/nodes/th-2/task-files/${sha256}`)
