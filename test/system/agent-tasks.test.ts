@@ -133,3 +133,21 @@ test('a helper that is killed in the middle makes the task unknown, and it is no
   assert.equal(next.state, 'completed')
   assert.equal(host.runs().length, 3)
 })
+
+test('a renewal does not wait for a task, and its result counts from the renewed certificate of the same epoch', async () => {
+  host.hold()
+  const id = await queueTask(plane(), 'th-1', 'run', { name: 'slow' })
+  await started(4)
+  const { serial } = keptIdentity(host.agent().state).current
+  host.agent().signal('SIGUSR2')
+  await eventually('a channel with the renewed certificate', async () => {
+    const { current } = keptIdentity(host.agent().state)
+    const { body } = await plane().api('GET', '/v1/nodes/th-1')
+    const [session] = body.sessions
+    return current.serial !== serial && body.sessions.length === 1 && session.serial === current.serial
+  })
+  assert.equal((await plane().api('GET', `/v1/tasks/${id}`)).body.state, 'dispatched')
+  host.letGo()
+  const task = await endOfTask(plane(), id)
+  assert.deepEqual([task.state, task.code, host.runs().length], ['completed', null, 4], JSON.stringify(task))
+})
