@@ -78,8 +78,14 @@ export const openTaskFiles = (agent: TaskingAgent, identityNow: () => Identity):
       }
     },
     keepOnly: (ids) => {
-      if (!isFolder(folder)) return
-      for (const name of namesIn(folder)) if (!ids.includes(name)) removeFile(path.join(folder, name))
+      try {
+        if (!isFolder(folder)) return
+        for (const name of namesIn(folder)) if (!ids.includes(name)) removeFile(path.join(folder, name))
+      } catch (error) {
+        // A disk that is read-only by now, which other parts report: it is tried again.
+        if (errno(error) === null) throw error
+        agent.log.warn({ err: error }, 'files of tasks that have ended could not be removed')
+      }
     },
   }
 }
