@@ -99,6 +99,9 @@ export const letPass = (folder: string): void => {
   if ((mode & 0o011) !== 0o011) fs.chmodSync(folder, mode | 0o011)
 }
 
+/** Lets every user who comes to the file read it. */
+export const letRead = (file: string): void => fs.chmodSync(file, 0o644)
+
 export const removeFile = (file: string): void => {
   fs.rmSync(file, { force: true })
   flushFolder(path.dirname(file))

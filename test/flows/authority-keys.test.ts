@@ -1,6 +1,6 @@
 // Key files between starts and crashes: what is sealed wrongly is refused, what nothing names is set aside.
 
-import { noPrograms } from '../fakes/no-programs.ts'
+import { noPrograms, noWorkers } from '../fakes/no-programs.ts'
 import assert from 'node:assert/strict'
 import * as fs from 'node:fs'
 import * as path from 'node:path'
@@ -35,7 +35,7 @@ const openOn = async (setup: Setup, commit: Store['commit']) => {
     ),
     recovery: { storedRoots: () => [], warnings: () => [] },
     programs: noPrograms,
-    workers: noPrograms,
+    workers: noWorkers,
     names: await openServedNames(core, { names: { dns: ['localhost'], ip: [] }, host: 'localhost', addresses: [] }),
     options: {
       domain: 'test.example',

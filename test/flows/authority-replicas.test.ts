@@ -1,7 +1,7 @@
 // Two planes over one PostgreSQL, as far as their authorities go: what they share is replaced once, by the one that leads,
 // and known to both; issuers in memory are each plane's own.
 
-import { noPrograms } from '../fakes/no-programs.ts'
+import { noPrograms, noWorkers } from '../fakes/no-programs.ts'
 import assert from 'node:assert/strict'
 import { test, type TestContext } from 'node:test'
 import { defaultDomainSettings } from '#domain/core/domain-settings.ts'
@@ -96,7 +96,7 @@ const setUp = async (t: TestContext, issuerKey: 'file' | 'memory'): Promise<Plan
       names,
       recovery,
       programs: noPrograms,
-      workers: noPrograms,
+      workers: noWorkers,
       options: { ...certificates, issuerKey, intermediateLifetimeMs, ...options },
     })
     return { store, custody, authority, recovery }

@@ -1,6 +1,6 @@
 // A built-in authority on a real store, with a clock the test moves. Its keys are where those of that store are.
 
-import { noPrograms } from '../fakes/no-programs.ts'
+import { noPrograms, noWorkers } from '../fakes/no-programs.ts'
 import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import * as path from 'node:path'
@@ -121,7 +121,7 @@ export const setUpOn = async (folder: string, store: Store, wanted: Partial<NewA
         names: await openServedNames(core, { names: serverNames, host: 'localhost', addresses: [] }),
         recovery,
         programs: noPrograms,
-        workers: noPrograms,
+        workers: noWorkers,
         options: {
           domain: 'test.example',
           issuerKey: settings.issuerKey,

@@ -18,7 +18,7 @@ import type { Observation } from '#plane/store/contract/store.ts'
 import { silentLog } from '#platform/log.ts'
 import { systemRandom } from '#platform/random.ts'
 import { manualTimers } from '../fakes/manual-timers.ts'
-import { noPrograms } from '../fakes/no-programs.ts'
+import { noPrograms, noWorkers } from '../fakes/no-programs.ts'
 import { nodeRow } from '../fakes/sample-rows.ts'
 import { eventually } from '../process/eventually.ts'
 import { day, operator, setUp, startMs, type Setup } from './authority-setup.ts'
@@ -35,7 +35,7 @@ const startNamed = async (setup: Setup, host: string, store = setup.store, more:
     names,
     recovery: { storedRoots: () => [], warnings: () => [] },
     programs: noPrograms,
-    workers: noPrograms,
+    workers: noWorkers,
     options: {
       domain: 'test.example',
       issuerKey: 'file',

@@ -85,7 +85,11 @@ owner = "nobody"
 `)
   const authority = taskAuthority()
   fs.writeFileSync(path.join(host.folder, 'statement-keys.pem'), authority.pem, { mode: 0o644 })
-  fs.writeFileSync(path.join(host.folder, 'fetched'), 'weights', { mode: 0o644 })
+  // As an agent leaves what it has fetched.
+  const ofAgent = path.join(host.folder, 'agent')
+  fs.mkdirSync(ofAgent, { mode: 0o711 })
+  fs.writeFileSync(path.join(ofAgent, 'fetched'), 'weights', { mode: 0o644 })
+  for (const place of [ofAgent, path.join(ofAgent, 'fetched')]) fs.chownSync(place, 1, 1)
   fs.writeFileSync(host.agentToml, fs.readFileSync(host.agentToml, 'utf8').replaceAll(host.folder, '/mnt/host'))
   const here = (text: string): string =>
     text
@@ -152,7 +156,7 @@ owner = "nobody"
   const reload = await carryOut({ type: 'service', parameters: { name: 'program', action: 'reload' } })
   assert.equal(reload.code, null, JSON.stringify(reload))
   const fetched = { sha256: sha256Hex('weights'), path: '/mnt/host/tls/weights' }
-  const placed = await carryOut({ type: 'fetch-file', parameters: fetched }, '/mnt/host/fetched')
+  const placed = await carryOut({ type: 'fetch-file', parameters: fetched }, '/mnt/host/agent/fetched')
   assert.equal(placed.code, null, JSON.stringify(placed))
   assert.equal(fs.statSync(path.join(root, fetched.path)).uid, 65534)
 

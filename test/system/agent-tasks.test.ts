@@ -82,6 +82,11 @@ test('a file comes from the plane by its digest, and only to a node that has a t
   assert.deepEqual(fs.readFileSync(place), thing)
   const folder = path.join(host.agent().state, 'task-files')
   await eventually('what was fetched to be removed', () => fs.readdirSync(folder).length === 0)
+  // A helper in its unit cannot read what the agent keeps for itself.
+  assert.deepEqual(
+    [folder, path.dirname(folder)].map((one) => fs.statSync(one).mode & 0o077),
+    [0o011, 0o011],
+  )
   const other = await activeNode(plane(), 'th-2')
   const connection = await openTlsConnection(t, await plane().target(), other.identity())
   const { body } = await connection.call('GET', `/v1/nodes/th-2/task-files/${sha256}`)
@@ -127,4 +132,22 @@ test('a helper that is killed in the middle makes the task unknown, and it is no
   const next = await endOfTask(plane(), await queueTask(plane(), 'th-1', 'run', { name: 'quick' }))
   assert.equal(next.state, 'completed')
   assert.equal(host.runs().length, 3)
+})
+
+test('a renewal does not wait for a task, and its result counts from the renewed certificate of the same epoch', async () => {
+  host.hold()
+  const id = await queueTask(plane(), 'th-1', 'run', { name: 'slow' })
+  await started(4)
+  const { serial } = keptIdentity(host.agent().state).current
+  host.agent().signal('SIGUSR2')
+  await eventually('a channel with the renewed certificate', async () => {
+    const { current } = keptIdentity(host.agent().state)
+    const { body } = await plane().api('GET', '/v1/nodes/th-1')
+    const [session] = body.sessions
+    return current.serial !== serial && body.sessions.length === 1 && session.serial === current.serial
+  })
+  assert.equal((await plane().api('GET', `/v1/tasks/${id}`)).body.state, 'dispatched')
+  host.letGo()
+  const task = await endOfTask(plane(), id)
+  assert.deepEqual([task.state, task.code, host.runs().length], ['completed', null, 4], JSON.stringify(task))
 })

@@ -7,7 +7,7 @@ import { downloadFromPlane } from '#agent/link/plane-download.ts'
 import type { PlaneFailure } from '#agent/link/plane-failure.ts'
 import type { Identity } from '#agent/state/credentials.ts'
 import { diskSpace } from '#platform/disk-space.ts'
-import { errno, makeFolder, removeFile } from '#platform/files.ts'
+import { errno, letPass, letRead, makeFolder, removeFile } from '#platform/files.ts'
 import { namesIn } from '#platform/folder.ts'
 import { isFolder } from '#platform/paths.ts'
 import { sha256OfFile } from '#platform/served-file.ts'
@@ -48,7 +48,13 @@ export const openTaskFiles = (agent: TaskingAgent, identityNow: () => Identity):
         why: `The file has ${outcome.bytes} bytes, and ${most} may be written`,
       }
     if (outcome.kind !== 'downloaded') return notFetched(outcome)
-    if ((await sha256OfFile(file)) === sha256) return { kind: 'file', path: file }
+    if ((await sha256OfFile(file)) === sha256) {
+      // The helper has none of root's rights to read what others keep for themselves. Nobody can list the folder.
+      letPass(path.dirname(folder))
+      letPass(folder)
+      letRead(file)
+      return { kind: 'file', path: file }
+    }
     removeFile(file)
     return { kind: 'refused', fault: 'FILE_DIFFERS', why: 'What the plane sent has another digest than the task says' }
   }
@@ -72,8 +78,14 @@ export const openTaskFiles = (agent: TaskingAgent, identityNow: () => Identity):
       }
     },
     keepOnly: (ids) => {
-      if (!isFolder(folder)) return
-      for (const name of namesIn(folder)) if (!ids.includes(name)) removeFile(path.join(folder, name))
+      try {
+        if (!isFolder(folder)) return
+        for (const name of namesIn(folder)) if (!ids.includes(name)) removeFile(path.join(folder, name))
+      } catch (error) {
+        // A disk that is read-only by now, which other parts report: it is tried again.
+        if (errno(error) === null) throw error
+        agent.log.warn({ err: error }, 'files of tasks that have ended could not be removed')
+      }
     },
   }
 }

@@ -87,7 +87,8 @@ export const declareCa = (ca: Command, cli: Cli): void => {
 
   const request = verb(ca, 'request', 'Print a request for a new intermediate, to carry to an offline root', [
     ['muster ca request > intermediate.csr', 'on the plane'],
-  ])
+    ['muster ca request --workers > workers.csr', 'for the authority of workers'],
+  ]).option('--workers', 'for the issuing CA of workers instead of that of nodes')
   performs(cli, request, caRequest)
 
   const sign = verb(ca, 'sign', 'Sign a request of ca request on the machine with the root key; needs no plane', [
@@ -173,8 +174,9 @@ const caImport = async (cli: Cli, options: GlobalOptions, file: string): Promise
   showCa(cli, options, await plane.ask(caApi.importIssued, { body: { certificate } }))
 }
 
-const caRequest = async (cli: Cli, options: GlobalOptions): Promise<void> => {
-  const answer = await connect(cli, options).ask(caApi.request)
+const caRequest = async (cli: Cli, options: GlobalOptions & { readonly workers?: true }): Promise<void> => {
+  const body = options.workers === true ? { workers: true } : {}
+  const answer = await connect(cli, options).ask(caApi.request, { body })
   const print = printer(cli, options)
   print.answer(answer, () => pemLines(answer.csr))
   print.note('next: where the root key is: muster ca sign --root-key FILE --root-cert FILE --request FILE')

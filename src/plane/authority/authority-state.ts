@@ -6,6 +6,7 @@ import { bookOf, type IssuerBook } from './issuer-book.ts'
 import { longestLeaf } from './issuer-life.ts'
 import type { KeyCustody } from '#plane/keys/key-custody.ts'
 import type { ProgramsTrust } from './programs-authority.ts'
+import type { WorkersTrust } from './workers-authority.ts'
 import type { RecoveryAuthority } from './recovery-authority.ts'
 import type { HeldServerCertificate, ServerCertificateParts } from './server-identity.ts'
 import type { Core } from '#plane/core/core.ts'
@@ -27,7 +28,7 @@ export type AuthorityParts = {
   /** What operators are shown of the other trust; none of it signs anything here. */
   readonly recovery: Pick<RecoveryAuthority, 'storedRoots' | 'warnings'>
   readonly programs: ProgramsTrust
-  readonly workers: ProgramsTrust
+  readonly workers: WorkersTrust
   readonly options: AuthorityOptions
 }
 

@@ -31,7 +31,7 @@ export type Authority = Issuer & {
    */
   withdraw(wanted: WithdrawalWanted): Promise<Withdrawal | Refusal>
   /** A request for a new intermediate, to be carried to the offline root (PEM). Repeated, it is the same request. */
-  request(by: Attribution): Promise<string | Refusal>
+  request(by: Attribution, wanted?: 'runtime' | 'workers'): Promise<string | Refusal>
   /** Takes the root's answer to `request` into service. */
   importIssued(certificatePem: string, by: Attribution): Promise<void | Refusal>
 }

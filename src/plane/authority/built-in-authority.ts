@@ -168,7 +168,8 @@ export const openAuthority = async (
         return outcome
       })
     },
-    request: (by) => inTurn(() => parts.core.store.exclusively(() => requestIntermediate(parts, by))),
+    request: (by, wanted = 'runtime') =>
+      inTurn(() => parts.core.store.exclusively(() => requestIntermediate(parts, by, wanted))),
     importIssued: (certificatePem, by) =>
       inTurn(async () => {
         const outcome = await parts.core.store.exclusively(async () => {

@@ -24,8 +24,12 @@ type Pending = {
 }
 
 /** Runs exclusively: two replicas must not show two requests. */
-export const requestIntermediate = async (parts: AuthorityParts, by: Attribution): Promise<string> => {
-  const role = parts.options.issuerKey === 'memory' ? 'domain-ca' : 'issuing'
+export const requestIntermediate = async (
+  parts: AuthorityParts,
+  by: Attribution,
+  wanted: 'runtime' | 'workers',
+): Promise<string> => {
+  const role = wanted === 'workers' ? 'workers-issuing' : runtimeRole(parts)
   await parts.custody.refresh()
   const pending = findPending(parts, role) ?? (await newPending(parts, role))
   const body = { role, key: `SHA256:${spkiHash(pending.key.spki)}` }
@@ -34,6 +38,9 @@ export const requestIntermediate = async (parts: AuthorityParts, by: Attribution
   if (outcome === 'lost-race') throw new Error('a change without rows cannot lose a race')
   return pending.requestPem
 }
+
+const runtimeRole = ({ options }: AuthorityParts): RequestedRole =>
+  options.issuerKey === 'memory' ? 'domain-ca' : 'issuing'
 
 /** Runs exclusively, after the book has just been read. */
 export const importIntermediate = (
@@ -51,13 +58,14 @@ const attemptImport = async (
 ): Promise<'imported' | 'lost-race' | Refusal> => {
   const der = fromPem('CERTIFICATE', certificatePem)
   if (der === null) return refuseField('CA_REQUEST_INVALID', 'certificate', 'not one PEM block CERTIFICATE')
-  if (isInService(state.book, der)) return 'imported'
+  if (isInService(parts, state.book, der)) return 'imported'
   const certificate = parseCertificate(der)
   if (certificate.kind === 'malformed') return refuseField('CA_REQUEST_INVALID', 'certificate', certificate.why)
 
-  const role = parts.options.issuerKey === 'memory' ? 'domain-ca' : 'issuing'
-  const pending = findPending(parts, role)
+  const answered = allPending(parts).find(({ key }) => sameBytes(key.spki, certificate.spki))
+  const pending = answered ?? findPending(parts, runtimeRole(parts))
   if (pending === null) return refuse('CA_REQUEST_INVALID', 'this plane has made no request that is still open')
+  const { role } = pending
   const problem = checkImported({
     certificate,
     role,
@@ -74,7 +82,8 @@ const attemptImport = async (
   const made = { row, certificate, key: pending.key }
   await keepKey(parts.custody, made)
   const story = { why: 'imported', by, fencingToken: null, everywhere: false }
-  const outcome = await takeIntoService(parts, state, made, story)
+  const outcome =
+    role === 'workers-issuing' ? await parts.workers.take(made, by) : await takeIntoService(parts, state, made, story)
   if (outcome === 'lost-race') return outcome
   await parts.custody.drop(pending.name)
   return 'imported'
@@ -82,14 +91,19 @@ const attemptImport = async (
 
 /** A crash between the import and its end leaves a request that has been answered. */
 export const dropAnsweredRequests = async (parts: AuthorityParts, book: IssuerBook): Promise<void> => {
-  const known = book.rows.map(({ value }) => certificateOf(value).spki)
+  const rows = [...book.rows.map(({ value }) => value), ...parts.workers.stored().map(({ row }) => row)]
+  const known = rows.map((row) => certificateOf(row).spki)
   for (const { name, key } of allPending(parts)) {
     if (known.some((spki) => sameBytes(spki, key.spki))) await parts.custody.drop(name)
   }
 }
 
-const isInService = (book: IssuerBook, der: Uint8Array): boolean =>
-  book.rows.some(({ value }) => value.retiredAtMs === null && value.der === Buffer.from(der).toString('base64'))
+const isInService = ({ workers }: AuthorityParts, book: IssuerBook, der: Uint8Array): boolean => {
+  const text = Buffer.from(der).toString('base64')
+  return [...book.rows.map(({ value }) => value), ...workers.stored().map(({ row }) => row)].some(
+    (row) => row.retiredAtMs === null && row.der === text,
+  )
+}
 
 const newPending = async ({ custody }: AuthorityParts, role: RequestedRole): Promise<Pending> => {
   const key = generateKey('p256')
@@ -136,7 +150,10 @@ const checkImported = (facts: ImportFacts): string | null => {
     return `its path length is ${certificate.pathLen ?? 'absent'} where ${pathLenOf[role]} is needed`
   }
   if (!certificate.keyUsage.includes('keyCertSign')) return 'its key usage does not let it sign certificates'
-  if (certificate.extendedKeyUsage.length > 0) return 'its extended key usage limits what it may sign'
+  if (role === 'workers-issuing') {
+    if (certificate.extendedKeyUsage.join() !== 'clientAuth')
+      return 'its extended key usage is not that of clients alone'
+  } else if (certificate.extendedKeyUsage.length > 0) return 'its extended key usage limits what it may sign'
   if (certificate.unknownCritical.length > 0) return 'it has critical extensions this plane does not know'
   // 20 bytes are what every tool makes of a key; the issuer is named by them from now on.
   if (certificate.subjectKeyId === null || certificate.subjectKeyId.length !== 40)

@@ -1,7 +1,7 @@
 // The offline half of the ceremony (R-035): where the root's key is, without a plane, a request becomes a CA.
 
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
-import { domainCaSpec, issuingSpec } from '#pki/authority-certificates.ts'
+import { domainCaSpec, issuingSpec, workersIssuingSpec } from '#pki/authority-certificates.ts'
 import { buildCertificate } from '#pki/certificate.ts'
 import { loadPrivateKey, type PrivateKey } from '#pki/keys.ts'
 import { isSignedBy, parseCertificate } from '#pki/parse-certificate.ts'
@@ -42,7 +42,7 @@ export const signIntermediate = (ceremony: Ceremony): string | Refusal => {
   if (root.pathLen !== null && root.pathLen <= pathLenOf[request.role]) {
     return no(`the root's path length of ${root.pathLen} leaves no room for a ${request.role}`)
   }
-  const specOf = request.role === 'domain-ca' ? domainCaSpec : issuingSpec
+  const specOf = specs[request.role]
   const domain = organizationIn(root.subject)
   const serial = newSerial(ceremony.random)
   const spec = specOf({ domain, spki: request.spki, serial, nowMs, lifetimeMs }, root)
@@ -65,14 +65,21 @@ const organizationIn = (subject: string): string => /(?:^|, )O=([^,]+)/.exec(sub
 // A request for a new CA below the root, carried to wherever the root's key is. Its name says which kind is wanted; the
 // root's side reads that and the key, and nothing else.
 
-export type RequestedRole = 'issuing' | 'domain-ca'
+export type RequestedRole = 'issuing' | 'domain-ca' | 'workers-issuing'
 
 /** How long a path each kind leaves below itself (ruling 1). */
-export const pathLenOf: Readonly<Record<RequestedRole, number>> = { issuing: 0, 'domain-ca': 1 }
+export const pathLenOf: Readonly<Record<RequestedRole, number>> = {
+  issuing: 0,
+  'domain-ca': 1,
+  'workers-issuing': 0,
+}
+
+const specs = { issuing: issuingSpec, 'domain-ca': domainCaSpec, 'workers-issuing': workersIssuingSpec } as const
 
 const nameOf: Readonly<Record<RequestedRole, string>> = {
   issuing: 'Muster issuing CA request',
   'domain-ca': 'Muster domain CA request',
+  'workers-issuing': 'Muster workers issuing CA request',
 }
 
 export const makeRequest = (key: PrivateKey, role: RequestedRole): string => makeCsr(key, nameOf[role])
@@ -85,7 +92,7 @@ export const readRequest = (
   const csr = parseCsr(pem)
   if (csr.kind === 'malformed') return csr
   const subject = subjectOf(pem)
-  const roles: readonly RequestedRole[] = ['issuing', 'domain-ca']
+  const roles: readonly RequestedRole[] = ['issuing', 'domain-ca', 'workers-issuing']
   const role = roles.find((one) => subject === `CN=${nameOf[one]}`)
   if (role === undefined) return { kind: 'malformed', why: 'not a request made by muster ca request' }
   return { kind: 'request', role, spki: csr.spki }

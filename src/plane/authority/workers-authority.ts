@@ -1,7 +1,7 @@
 // The authority of workers: an issuing CA of its own below the root of the domain, for client certificates only. It is made when the
 // first worker issuer is there, and replaced at half life. No authority of nodes signs for workers, and this one signs for no node.
 
-import { readOf, type Change, type Row } from '#domain/core/change.ts'
+import { readOf, type Attribution, type Change, type Row } from '#domain/core/change.ts'
 import { withdrawalBarred, withdrawnWith, type IssuerRow } from '#domain/ca/issuer.ts'
 import type { IssuedCertificate, SigningOrder } from '#domain/core/certificate.ts'
 import type { IssuerId } from '#domain/core/node.ts'
@@ -21,7 +21,13 @@ import type { ProgramsAuthority, ProgramsTrust } from './programs-authority.ts'
 import type { Withdrawal, WithdrawalWanted } from './withdraw-issuer.ts'
 import { withdrawal } from './withdraw-programs-issuer.ts'
 
-export type WorkersAuthority = ProgramsTrust &
+/** As much of it as the authority of the runtime shows to operators, withdraws and imports for them. */
+export type WorkersTrust = ProgramsTrust & {
+  /** Takes into service what an offline root has signed; its key is kept. */
+  take(made: CaSigner, by: Attribution): Promise<'taken' | 'lost-race'>
+}
+
+export type WorkersAuthority = WorkersTrust &
   Pick<ProgramsAuthority, 'rowRead' | 'lookAgain' | 'maintain'> & {
     /** Null: there is none yet, or the root is offline. */
     sign(order: SigningOrder): Promise<IssuedCertificate | null>
@@ -107,10 +113,12 @@ export const openWorkersAuthority = async (
         .map(({ value }) => value)
         .filter(({ notAfterMs }) => notAfterMs > clock.nowMs())
         .map((row) => ({ row, signing: row.id === state.signer?.row.id })),
-    warnings: () =>
-      state.wanted && state.signer === null && aboveOf(parts, state) === null
-        ? ['No authority can sign certificates of workers, because the root is offline: put its key back for a moment']
-        : [],
+    warnings() {
+      const isOld = state.signer === null || clock.nowMs() >= halfLifeMs(state.signer.row)
+      if (!state.wanted || !isOld || aboveOf(parts, state) !== null) return []
+      const what = state.signer === null ? 'There is no authority of workers' : 'The authority of workers grows old'
+      return [`${what}, and the root that signs one is offline: muster ca request --workers > workers.csr`]
+    },
     withdrawnIssuers: () =>
       rowsOf(state)
         .map(({ value }) => value)
@@ -119,6 +127,16 @@ export const openWorkersAuthority = async (
     rowRead: (issuer) => readOf('issuer', issuer, find(issuer)),
     lookAgain: () => inTurn(look),
     has: (issuer) => find(issuer) !== null,
+    // Not in turn: the caller has the store for itself, which a turn may be waiting for.
+    async take(signer, by) {
+      await look()
+      const outcome = await commitOnce(core, succession(parts, state, signer.row, { by, why: 'imported' }))
+      if (outcome === 'lost-race') return outcome
+      state.wanted = true
+      await look()
+      await dropEndedKeys(parts, state)
+      return 'taken'
+    },
     withdraw: (wanted) => inTurn(() => store.exclusively(() => withdraw(parts, state, look, wanted))),
     maintain,
   }
@@ -187,7 +205,11 @@ const makeOne = async (
   const signer = made(parts, state)
   if (signer === null) return
   await keepKey(parts.custody, signer)
-  const outcome = await commitOnce(parts.core, succession(parts, state, signer.row), token)
+  const outcome = await commitOnce(
+    parts.core,
+    succession(parts, state, signer.row, { by: authorityActor, why: 'due' }),
+    token,
+  )
   if (outcome === 'lost-race') {
     await parts.custody.drop({ role, id: signer.row.id })
     throw new Error('the authorities have changed meanwhile')
@@ -195,11 +217,14 @@ const makeOne = async (
   parts.core.log.info({ issuer: signer.row.id }, 'created an authority of workers')
 }
 
-const succession = ({ core: { clock } }: Parts, state: State, row: IssuerRow): Change => {
+type Story = { readonly by: Attribution; readonly why: 'due' | 'imported' }
+
+const succession = ({ core: { clock } }: Parts, state: State, row: IssuerRow, story: Story): Change => {
   const nowMs = clock.nowMs()
   const replaced = rowsOf(state).filter(({ value }) => value.retiredAtMs === null)
   const above = state.all.find(({ value }) => value.id === row.parent) ?? null
-  const why = replaced.length === 0 ? 'first one' : 'half life'
+  const { by } = story
+  const why = story.why === 'imported' ? 'imported' : replaced.length === 0 ? 'first one' : 'half life'
   return {
     reads: [
       readOf('issuer', row.id, null),
@@ -211,13 +236,11 @@ const succession = ({ core: { clock } }: Parts, state: State, row: IssuerRow): C
       ...replaced.map(({ value }) => ({ put: 'issuer', value: { ...value, retiredAtMs: nowMs } }) as const),
     ],
     entries: [
-      issuerEntry(replaced.length === 0 ? 'ca.created' : 'ca.rotated', row, authorityActor, nowMs, {
+      issuerEntry(replaced.length === 0 ? 'ca.created' : 'ca.rotated', row, by, nowMs, {
         why,
         replaces: replaced.map(({ value }) => value.id),
       }),
-      ...replaced.map(({ value }) =>
-        issuerEntry('ca.retired', value, authorityActor, nowMs, { why, replaced_by: row.id }),
-      ),
+      ...replaced.map(({ value }) => issuerEntry('ca.retired', value, by, nowMs, { why, replaced_by: row.id })),
     ],
   }
 }

@@ -51,7 +51,7 @@ export const operatorCaRoutes = (
       })
     },
     request: async (call) => {
-      const outcome = await authority.request(attributionOf(call))
+      const outcome = await authority.request(attributionOf(call), call.body.workers === true ? 'workers' : 'runtime')
       return typeof outcome === 'string' ? answer({ csr: outcome }) : outcome
     },
     importIssued: async (call) => {

@@ -40,6 +40,8 @@ export const CaView = Type.Object({
   warnings: Type.Array(Type.String()),
 })
 export type CaView = Static<typeof CaView>
+/** `workers`: for the authority of workers. A plane before 0.6 does not know it. */
+export const CaRequestRequest = Type.Object({ workers: Type.Optional(Type.Boolean()) }, closed)
 export const CaRequestAnswer = Type.Object({ csr: Type.String() })
 export const CaImportRequest = Type.Object({ certificate: text(16_384) }, closed)
 export const CaBundleAnswer = Type.Object({
@@ -117,7 +119,7 @@ export const caApi = {
     path: '/v1/ca/request',
     access: 'platform-admin',
     summary: 'A request for an intermediate, to be carried to the offline root',
-    body: EmptyRequest,
+    body: CaRequestRequest,
     answer: CaRequestAnswer,
   }),
   importIssued: endpoint({
