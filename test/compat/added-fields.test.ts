@@ -110,7 +110,7 @@ test(`agents, commands and a store of ${release.version}, with what this release
   // A batch becomes a registration and a token for each line; the fleet is shown by what such a plane has.
   const nodes = written('nodes.csv', 'id,rack\ncpu-001,r7\n')
   const batch = await old.muster('node', 'enroll', '--batch', nodes, '--tokens', path.join(folder, 'tokens'))
-  assert.deepEqual([batch.code, /1 tokens issued/.test(batch.stderr)], [0, true], batch.stderr)
+  assert.deepEqual([batch.code, /1 token issued/.test(batch.stderr)], [0, true], batch.stderr)
   assert.match((await old.muster('node', 'machine', 'cpu-001')).stdout, /rack:r7/)
   assert.match((await old.muster('top', '--once')).stdout, /2 active .* registered/)
   await eventually('its services to be reported', async () => (await nodeOf(old, 'gpu-002')).overlay?.applied === true)

@@ -64,7 +64,7 @@ test('what is exported changes nothing when it is applied, and says so', async (
   const entries = await last()
   for (const words of [['--plan'], ['--yes'], ['--prune', '--yes'], ['--plan', '--prune', '-o', 'json']]) {
     const { out } = await apply(exitCodes.ok, before, ...words)
-    assert.match(out, /nothing to change: 5 things are as - says|"plan": null/)
+    assert.match(out, /nothing to change: 5 things are as standard input says|"plan": null/)
   }
   assert.deepEqual(await last(), entries, 'nothing was written')
   assert.equal(await exported(), before, 'the same text')
@@ -179,7 +179,10 @@ test('what a document leaves out stays, and is deleted only with --prune and whi
   const inUse = await apply(exitCodes.refused, smaller, '--prune')
   assert.match(inUse.err, /VCLUSTER_IN_USE/)
   await run(exitCodes.ok, '', 'node', 'unassign', 'gpu-001')
-  assert.match((await apply(exitCodes.refused, smaller, '--prune')).err, /PROFILE_IN_USE[\s\S]*1 node under it/)
+  assert.match(
+    (await apply(exitCodes.refused, smaller, '--prune')).err,
+    /PROFILE_IN_USE[\s\S]*mesh-paas is not in the document, and cannot be deleted: 1 node under it/,
+  )
   await run(exitCodes.ok, '', 'node', 'revoke', 'gpu-001', '--reason', 'gone')
   const pruned = await apply(exitCodes.ok, smaller, '--prune', '--yes')
   assert.match(pruned.out, /vcluster training +done[\s\S]*profile gpu-cloud +done/)

@@ -154,8 +154,10 @@ test('a line that cannot be is reported and the others get their tokens', async 
   await plane.muster('profile', 'delete', 'gone')
   const input =
     'id,profile,mac\ngpu-1,nope,\ngpu-2,,02:00:00:00:00:02\ngpu-3,,02:00:00:00:00:01\ngpu-4,,\ngpu-5,gone,\nhpc-1,hpc-diskless,02:00:00:00:00:09\n'
-  const said = await plane.musterWith({ input }, 'node', 'enroll', '--batch', '-', '--tokens', file, '-o', 'json')
+  const options = ['--tokens', file, '--expires', '12h']
+  const said = await plane.musterWith({ input }, 'node', 'enroll', '--batch', '-', ...options, '-o', 'json')
   assert.equal(said.code, exitCodes.partly)
+  assert.match(said.err, /run the same command again: .* --tokens \S+ --expires 12h$/m)
   const { results } = JSON.parse(said.out) as { results: { id: string; result: string; code: string | null }[] }
   assert.deepEqual(
     results.map(({ id, result, code }) => [id, result, code]),
@@ -218,7 +220,7 @@ test('with a plane that has no call for a batch, every line is registered and ge
     ['gpu-1', 'gpu-2'],
   )
   const again = await enroll(plane, file, ['gpu-1', 'gpu-2', 'gpu-3'], withoutBatch)
-  assert.match(again.err, /3 lines: 1 tokens issued, 2 in/)
+  assert.match(again.err, /3 lines: 1 token issued, 2 in/)
 })
 
 test('a call with a node in two lines is refused whole', async (t) => {

@@ -47,6 +47,11 @@ test('--expires takes a duration or a date, and nothing in the past', async (t) 
   const plane = await setUpCli(t)
   const create = (...words: string[]) => plane.muster('key', 'create', 'ci', '--role', 'viewer', ...words)
   assert.equal((await create('--expires', 'soon')).code, exitCodes.usage)
+  for (const outOfRange of ['3s', '9999d']) {
+    const refused = await create('--expires', outOfRange)
+    assert.equal(refused.code, exitCodes.usage)
+    assert.match(refused.err, /a key is made for a minute at least and 3650d at most/)
+  }
   const past = await create('--expires', '2001-01-31')
   assert.match(past.err, /SETTING_INVALID[\s\S]*2001-01-31T00:00:00.000Z is in the past/)
   assert.equal((await create('--expires', '2199-01-31', '-o', 'json')).code, exitCodes.ok)

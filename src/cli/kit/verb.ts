@@ -48,7 +48,10 @@ export const loads = <O extends GlobalOptions, A extends readonly unknown[]>(
  * loaded with the declaration.
  */
 export const lists = (command: Command, columns: readonly { readonly name: string }[] = []): Command => {
-  const named = new Option('--columns <names>', 'show these columns, in this order: name,state (all: -o wide)')
+  const named = new Option(
+    '--columns <names>',
+    'show these columns, in this order, with commas between them (all: -o wide)',
+  )
   // Not `choices`: it takes several, with commas.
   if (columns.length > 0) named.argChoices = columns.map(({ name }) => name)
   return command

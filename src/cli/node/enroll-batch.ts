@@ -1,5 +1,6 @@
 // `muster node enroll --batch`: registers every line of a file and, with --tokens, gets the token of each.
 
+import { counted } from '#domain/core/in-words.ts'
 import type { Cli, GlobalOptions } from '#cli/kit/cli.ts'
 import { readText } from '#cli/kit/arguments.ts'
 import { exitCodes } from '#cli/kit/exit-codes.ts'
@@ -32,12 +33,15 @@ export const nodeEnrollBatch = async (cli: Cli, options: BatchOptions, file: str
   const counts =
     options.tokens === undefined
       ? `${count('registered')} registered`
-      : `${count('issued')} tokens issued, ${count('held')} in ${options.tokens} already`
+      : `${counted(count('issued'), 'token')} issued, ${count('held')} in ${options.tokens} already`
   print.note(`${done.length} lines: ${counts}, ${count('already there')} already there, ${count('failed')} failed`)
   if (count('failed') === 0) return
-  const tokens = options.tokens === undefined ? '' : ` --tokens ${shellWord(options.tokens)}`
+  const given = (['profile', 'tokens', 'expires'] as const).flatMap((name) => {
+    const value = options[name]
+    return value === undefined ? [] : [` --${name} ${shellWord(value)}`]
+  })
   print.note(
-    `next: correct the failed lines and run the same command again: muster node enroll --batch ${shellWord(file)}${tokens}`,
+    `next: correct the failed lines and run the same command again: muster node enroll --batch ${shellWord(file)}${given.join('')}`,
   )
   cli.exit.finish(exitCodes.partly)
 }

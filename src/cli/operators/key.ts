@@ -6,8 +6,8 @@ import type { Cli, GlobalOptions } from '#cli/kit/cli.ts'
 import { lists, noun, performs, verb } from '#cli/kit/verb.ts'
 import type { Static } from 'typebox'
 import { parseIsoTime } from '#platform/clock.ts'
-import { parseDuration } from '#wire/core/duration.ts'
-import { type KeyView, keyApi } from '#wire/operators/key-api.ts'
+import { formatDuration, parseDuration } from '#wire/core/duration.ts'
+import { type KeyView, keyApi, longestKeyMs, shortestKeyMs } from '#wire/operators/key-api.ts'
 import { formatAgo } from '#cli/kit/duration.ts'
 import type { KeyEnd, OfflineOptions } from './key-create-offline.ts'
 import { usageFailure } from '#cli/kit/failure.ts'
@@ -69,7 +69,13 @@ const midnight = '00:00:00Z'
 /** A duration counts from now by the clock of the plane; a date is the first moment of that day in UTC. */
 const endOf = (text: string): KeyEnd => {
   const afterMs = parseDuration(text)
-  if (afterMs !== null) return { expires_ms: afterMs }
+  if (afterMs !== null) {
+    if (afterMs >= shortestKeyMs && afterMs <= longestKeyMs) return { expires_ms: afterMs }
+    throw usageFailure(
+      `--expires ${text}: a key is made for a minute at least and ${formatDuration(longestKeyMs)} at most.`,
+      'Write 90d, 12h, 2030-01-31 or 2030-01-31T12:00:00Z',
+    )
+  }
   const at = /^\d{4}-\d\d-\d\d$/.test(text) ? `${text}T${midnight}` : text
   if (parseIsoTime(at) !== null) return { expires_at: at }
   throw usageFailure(

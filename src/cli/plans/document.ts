@@ -76,7 +76,7 @@ const applyDocument = async (cli: Cli, options: ApplyOptions): Promise<void> => 
   const { plan, unchanged } = planned
   if (plan === null) {
     printer(cli, options).answer(planned, () => [
-      `nothing to change: ${counted(unchanged, 'thing is', 'things are')} as ${file} says`,
+      `nothing to change: ${counted(unchanged, 'thing is', 'things are')} as ${file === '-' ? 'standard input' : file} says`,
     ])
     return
   }

@@ -93,12 +93,17 @@ export const documentKind = <Item, Wanted, Found>(rules: KindRules<Item, Wanted,
       for (const row of await rules.read(reading)) {
         if (declared.has(nameOf(row.value))) continue
         const step = await rules.remove(reading, row, outlook)
-        if (isRefusal(step)) return placed(step, `document.${section}`)
+        if (isRefusal(step)) return placed(keptBy(step, nameOf(row.value)), `document.${section}`)
         steps.push(step)
       }
       return steps
     },
   }
+}
+
+const keptBy = (refusal: Refusal, name: string): Refusal => {
+  const why = `${name} is not in the document, and cannot be deleted`
+  return { ...refusal, detail: refusal.detail === null ? why : `${why}: ${refusal.detail}` }
 }
 
 /** A section that is one thing. */

@@ -19,12 +19,15 @@ export const KeyView = Type.Object({
   forged: Type.Optional(Type.Boolean()),
 })
 export const keyNameShape = '^[A-Za-z0-9][A-Za-z0-9._@-]{0,62}$'
+/** Of `expires_ms`. */
+export const shortestKeyMs = 60_000
+export const longestKeyMs = 3650 * 86_400_000
 /** `expires_ms` from now by the clock of the plane, or `expires_at`, not both. Without either it has no end. */
 export const CreateKeyRequest = Type.Object(
   {
     name: Type.String({ pattern: keyNameShape }),
     role: oneOf(roles),
-    expires_ms: Type.Optional(Type.Integer({ minimum: 60_000, maximum: 3650 * 86_400_000 })),
+    expires_ms: Type.Optional(Type.Integer({ minimum: shortestKeyMs, maximum: longestKeyMs })),
     expires_at: Type.Optional(Type.String({ pattern: '^\\d{4}-\\d{2}-\\d{2}T\\d{2}:\\d{2}:\\d{2}(\\.\\d{1,3})?Z$' })),
   },
   closed,
