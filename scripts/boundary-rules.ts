@@ -104,7 +104,10 @@ export const mayKnow: Readonly<Record<string, Row>> = {
     wire: ['core', 'network', 'programs', 'recovery', 'revocation'],
   },
   'wire/operators': { domain: ['core'], wire: ['core'] },
-  'wire/plans': { domain: ['core', 'plans'], wire: ['core', 'fleet', 'revocation', 'settings', 'workers'] },
+  'wire/plans': {
+    domain: ['core', 'plans', 'tasks'],
+    wire: ['core', 'fleet', 'revocation', 'settings', 'tasks', 'workers'],
+  },
   'wire/programs': { domain: ['core', 'programs'], wire: ['core'] },
   'wire/recovery': { domain: ['core', 'recovery'], wire: ['core', 'enrollment', 'identity'] },
   'wire/revocation': { domain: ['revocation'], wire: ['core'] },
@@ -136,13 +139,16 @@ export const mayKnow: Readonly<Record<string, Row>> = {
   },
 
   // The plane: mechanics that know no feature.
-  'plane/store/contract': { domain: ['alerts', 'ca', 'core', 'programs'], wire: ['core', 'node'] },
+  'plane/store/contract': { domain: ['alerts', 'ca', 'core', 'programs', 'tasks'], wire: ['core', 'node'] },
   'plane/store/journal': { domain: ['continuity', 'core'], plane: ['store/contract'] },
   'plane/store/commit': {
     domain: ['alerts', 'core', 'federation', 'fleet', 'identity', 'journal', 'programs', 'tasks', 'workers'],
     plane: ['store/journal'],
   },
-  'plane/store/sql': { domain: ['core', 'programs'], plane: ['store/commit', 'store/contract', 'store/journal'] },
+  'plane/store/sql': {
+    domain: ['core', 'programs', 'tasks'],
+    plane: ['store/commit', 'store/contract', 'store/journal'],
+  },
   'plane/store/sqlite': {
     domain: ['continuity', 'core'],
     plane: ['store/commit', 'store/contract', 'store/journal', 'store/sql'],
@@ -240,7 +246,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
     wire: ['programs'],
   },
   'plane/plans': {
-    domain: ['ca', 'core', 'fleet', 'plans', 'revocation', 'settings', 'workers'],
+    domain: ['ca', 'core', 'fleet', 'plans', 'revocation', 'settings', 'tasks', 'workers'],
     plane: [
       'authority',
       'ca',
@@ -252,7 +258,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
       'revocation',
       'settings',
       'store/contract',
-      ...types('tasks'),
+      'tasks',
       'workers',
     ],
     wire: ['fleet', 'plans', 'revocation', 'workers'],
@@ -511,7 +517,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
   'cli/programs': { cli: ['kit'], wire: ['programs'] },
   'cli/revocation': { cli: ['kit'], domain: ['core'], wire: ['revocation'] },
   'cli/settings': { cli: ['identity', 'kit', 'plans'], wire: ['core', 'enrollment', 'identity', 'settings'] },
-  'cli/tasks': { cli: ['kit', 'plans'], domain: ['core', 'tasks'], wire: ['tasks'] },
+  'cli/tasks': { cli: ['kit', 'plans'], domain: ['core', 'fleet', 'tasks'], wire: ['plans', 'tasks'] },
   'cli/workers': { cli: ['kit', 'revocation'], wire: ['core', 'workers'] },
   'cli/node/bundle': {},
   'cli/agent': {

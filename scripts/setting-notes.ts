@@ -183,6 +183,11 @@ export const domainNotes: Readonly<Record<string, Note>> = {
     meaning: 'Whether tasks of type `reboot` may be queued at all.',
     change: 'To `true` where nodes are rebooted through Muster. A vCluster then allows it for its nodes.',
   },
+  'tasks.approveRunAbove': {
+    meaning:
+      'A task `run` for more nodes than this is planned by one operator and applied by another. `none`: one operator is enough.',
+    change: 'To the number of nodes that one person may run a program on.',
+  },
 }
 
 export const vclusterNotes: Readonly<Record<string, Note>> = {

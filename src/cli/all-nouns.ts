@@ -44,6 +44,11 @@ export const allNouns: readonly Noun[] = [
     load: async () => (await import('./programs/program.ts')).declareProgram,
   },
   {
+    name: 'rollout',
+    summary: 'One task for many nodes: how far it is, and what is held',
+    load: async () => (await import('./tasks/rollout.ts')).declareRollout,
+  },
+  {
     name: 'task',
     summary: 'Signed instructions to nodes: queue them, and see what became of them',
     load: async () => (await import('./tasks/task.ts')).declareTask,

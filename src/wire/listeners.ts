@@ -37,6 +37,7 @@ import { workerApi } from '#wire/workers/worker-api.ts'
 import { workerIssuerApi } from '#wire/workers/worker-issuer-api.ts'
 import { workerOperatorApi } from '#wire/workers/worker-operator-api.ts'
 import { workerTaskApi } from '#wire/workers/worker-task-api.ts'
+import { rolloutApi } from '#wire/tasks/rollout-api.ts'
 import { taskApi } from '#wire/tasks/task-api.ts'
 import { taskNodeApi } from '#wire/tasks/task-node-api.ts'
 
@@ -97,6 +98,7 @@ export const operatorListener: DescribedListener = {
     schedulingApi,
     allocationApi,
     taskApi,
+    rolloutApi,
     vclusterApi,
     tokenApi,
     agentExecutableApi,

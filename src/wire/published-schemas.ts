@@ -101,11 +101,14 @@ import {
 } from '#wire/workers/worker-issuer-api.ts'
 import { WorkerListAnswer, WorkerRevokedAnswer, WorkerView } from '#wire/workers/worker-operator-api.ts'
 import { CancelTaskRequest, QueueTaskRequest, TaskLineView, TaskListAnswer, TaskView } from '#wire/tasks/task-api.ts'
+import { RolloutListAnswer, RolloutView } from '#wire/tasks/rollout-api.ts'
 import { TaskResultRequest, TaskWaitAnswer } from '#wire/tasks/task-node-api.ts'
 
 export const publishedSchemas = {
   CancelTaskRequest,
   QueueTaskRequest,
+  RolloutListAnswer,
+  RolloutView,
   TaskLineView,
   TaskListAnswer,
   TaskResultRequest,

@@ -6,7 +6,7 @@ import type { Allocation } from '#domain/fleet/allocation.ts'
 import type { Read, Write } from '#domain/core/change.ts'
 import type { Receipt } from '#domain/revocation/receipt.ts'
 import { tableShapes } from '#plane/store/commit/columns.ts'
-import { lineRow, someTask } from './task-rows.ts'
+import { lineRow, someRollout, someTask } from './task-rows.ts'
 
 const atMs = 1_700_000_000_000
 
@@ -149,6 +149,7 @@ export const fleetRows: readonly Write[] = [
   },
   { put: 'task', value: someTask() },
   { put: 'task-line', value: lineRow().value },
+  { put: 'task-rollout', value: someRollout() },
 ]
 
 export const keyOf = (write: Write): string => (tableShapes[write.put].key as (value: unknown) => string)(write.value)

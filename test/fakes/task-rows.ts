@@ -2,6 +2,7 @@
 
 import type { Row } from '#domain/core/change.ts'
 import type { NodePrincipal, Role } from '#domain/core/principal.ts'
+import type { Rollout } from '#domain/tasks/rollout.ts'
 import type { Claimed, Task, TaskLine, TaskResult } from '#domain/tasks/task.ts'
 import type { OnRecord } from '#domain/tasks/task-policy.ts'
 import { hour, minute, noonMs, row } from './sample-rows.ts'
@@ -16,11 +17,18 @@ export const someTask = (changes: Partial<Task> = {}): Task => ({
   parameters: { name: 'dcgm', action: 'restart' },
   queuedBy: { kind: 'operator', id: 'key-1', name: 'alice' },
   rollout: null,
-  released: true,
   createdAtMs: noonMs - minute,
   expiresAtMs: noonMs + hour,
   correlation: 'story-of-the-task',
   state: { kind: 'queued' },
+  ...changes,
+})
+
+export const someRollout = (changes: Partial<Rollout> = {}): Rollout => ({
+  ...{ id: '01JCQ7Z6W3M8X9Y0Z1A2B3C4D5', type: 'service', parameters: { name: 'dcgm', action: 'restart' } },
+  ...{ lifeMs: hour, nodes: ['gpu-001', 'gpu-002', 'gpu-003', 'gpu-004', 'gpu-005'], concurrency: 2, failureLimit: 2 },
+  ...{ queuedBy: { kind: 'operator', id: 'key-1' }, by: 'operator:alice', createdAtMs: noonMs - minute },
+  ...{ correlation: 'story-of-the-rollout', reached: 0, refused: 0, forgiven: 0, state: { kind: 'running' } },
   ...changes,
 })
 

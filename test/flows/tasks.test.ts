@@ -2,88 +2,18 @@
 // leader when nothing waits for them any more.
 
 import assert from 'node:assert/strict'
-import { test, type TestContext } from 'node:test'
+import { test } from 'node:test'
 import { slotOf } from '#domain/core/certificate.ts'
 import { entry, readOf } from '#domain/core/change.ts'
-import type { Node } from '#domain/core/node.ts'
-import type { NodePrincipal } from '#domain/core/principal.ts'
-import type { Task } from '#domain/tasks/task.ts'
-import { dispatchNext } from '#plane/tasks/dispatch.ts'
-import { openTaskSweep } from '#plane/tasks/sweep-tasks.ts'
-import { takeResult } from '#plane/tasks/take-result.ts'
-import { silentLog } from '#platform/log.ts'
-import type { TaskResultRequest } from '#wire/tasks/task-node-api.ts'
-import { eventually } from '../process/eventually.ts'
 import type { Json } from '../process/operator-call.ts'
-import { putNode, someCertificate } from '../store/harness.ts'
+import { someCertificate } from '../store/harness.ts'
 import { operator, startMs } from './authority-setup.ts'
-import { setUpOperatorServer, type OperatorSetup } from './operator-setup.ts'
+import { completed, principalOf, setUpTasks } from './tasks-setup.ts'
 
 const hour = 3_600_000
-const signer = { key: () => 'a'.repeat(40) }
-
-const certificateOf = (id: string) =>
-  someCertificate(`c-${id}`, { spki: `key-of-${id}`, issuedAtMs: startMs, notAfterMs: startMs + 100 * hour })
-
-const principalOf = (id: string, epoch = 1): NodePrincipal => ({
-  ...{ kind: 'node', id, epoch, notAfterMs: startMs + 100 * hour, evidenceOnly: false, source: '192.0.2.1' },
-  credential: { by: 'certificate', issuer: 'ca', serial: `c-${id}`, spki: `key-of-${id}` },
-})
-
-const completed: TaskResultRequest = {
-  ...{ state: 'completed', code: null, exit_code: 0, detail: null, started_at: null, evidence: null },
-  output: { head: 'done\n', tail: '', bytes: 5 },
-}
-
-/** Nodes in vCluster `training`, which allows `service`. */
-const setUp = async (t: TestContext, ...ids: string[]) => {
-  const plane: OperatorSetup = await setUpOperatorServer(t)
-  const { store, feed, clock, random, timers } = plane
-  const core = { store, feed, clock, random, timers, log: silentLog }
-  const ask = async (method: string, path: string, body?: object): Promise<Json> => {
-    const reply = await plane.call('platform-admin', method, path, body)
-    assert.ok(reply.status < 300, `${method} ${path}: ${JSON.stringify(reply.body)}`)
-    return reply.body
-  }
-  await ask('POST', '/v1/vclusters', { name: 'training', set: { 'tasks.types': ['service'] } })
-  for (const id of ids) {
-    const slots = { current: slotOf(certificateOf(id)), pending: null, retired: null }
-    const active: Partial<Node> = { membership: { kind: 'active', sinceMs: startMs, slots }, epoch: 1 }
-    await store.commit({
-      reads: [readOf('node', id, null)],
-      writes: [putNode(id, { ...active, assignment: 'training', profile: 'gpu-cloud' })],
-      entries: [entry(operator, startMs, 'node.confirmed', { node: id, epoch: 1 })],
-    })
-  }
-  await eventually('this replica to lead', () => store.replicas.leadership() !== null)
-  const sweep = openTaskSweep(core)
-  const parameters = { name: 'dcgm', action: 'restart' }
-  return {
-    ...plane,
-    core,
-    ask,
-    sweep: () => sweep.run(store),
-    queue: (node: string, more: object = {}): Promise<Json> =>
-      ask('POST', '/v1/tasks', { node, type: 'service', parameters, ...more }),
-    show: (id: string): Promise<Json> => ask('GET', `/v1/tasks/${id}`),
-    dispatch: async (id: string, principal = principalOf(id)): Promise<Task | null> => {
-      const found = await dispatchNext(core, signer, principal)
-      assert(found !== 'busy')
-      return found
-    },
-    answer: (task: string, principal: NodePrincipal, body = completed) =>
-      takeResult(core, { principal, task, body, correlation: 'call' }),
-    line: async (node: string) => (await store.get('task-line', node))?.value,
-    /** Entries about tasks, oldest first. */
-    story: async () => {
-      const entries = await store.journal.read({ after: null, last: null, limit: 1000, node: null, type: null })
-      return entries.map(({ entry: said }) => said).filter(({ type }) => type.startsWith('task.'))
-    },
-  }
-}
 
 test('a task is queued, dispatched and answered under one correlation, and its result is there for those who wait', async (t) => {
-  const plane = await setUp(t, 'gpu-001')
+  const plane = await setUpTasks(t, 'gpu-001')
   const { id, correlation, state } = await plane.queue('gpu-001')
   assert.equal(state, 'queued')
   const waiting = plane.ask('GET', `/v1/tasks/${id}?wait_ms=20000`)
@@ -112,7 +42,7 @@ test('a task is queued, dispatched and answered under one correlation, and its r
 })
 
 test('many callers at once dispatch each task once, and never more than four of a node', async (t) => {
-  const plane = await setUp(t, 'gpu-001')
+  const plane = await setUpTasks(t, 'gpu-001')
   for (let count = 0; count < 6; count++) await plane.queue('gpu-001')
   const found = await Promise.all(Array.from({ length: 12 }, () => plane.dispatch('gpu-001')))
   const ids = found.flatMap((task) => (task === null ? [] : [task.id]))
@@ -124,7 +54,7 @@ test('many callers at once dispatch each task once, and never more than four of 
 })
 
 test('an idempotency key makes a repeated request the same task, of the same caller and node', async (t) => {
-  const plane = await setUp(t, 'gpu-001', 'gpu-002')
+  const plane = await setUpTasks(t, 'gpu-001', 'gpu-002')
   const key = { idempotency_key: 'change-4711' }
   const tasks = await Promise.all([1, 2, 3].map(() => plane.queue('gpu-001', key)))
   assert.equal(new Set(tasks.map(({ id }) => id)).size, 1)
@@ -139,7 +69,7 @@ test('an idempotency key makes a repeated request the same task, of the same cal
 })
 
 test('bad input is refused with a code and the field, and nothing is queued', async (t) => {
-  const plane = await setUp(t, 'gpu-001')
+  const plane = await setUpTasks(t, 'gpu-001')
   const refused = async (body: object, role: 'operator' | 'viewer' = 'operator') => {
     const reply = await plane.call(role, 'POST', '/v1/tasks', { node: 'gpu-001', type: 'service', ...body })
     return [reply.status, reply.body.code, reply.body.field ?? null]
@@ -164,7 +94,7 @@ test('bad input is refused with a code and the field, and nothing is queued', as
 })
 
 test('a lost answer to a result is repeated, and another result is refused', async (t) => {
-  const plane = await setUp(t, 'gpu-001')
+  const plane = await setUpTasks(t, 'gpu-001')
   const { id } = await plane.queue('gpu-001')
   await plane.dispatch('gpu-001')
   const answers = await Promise.all([1, 2, 3].map(() => plane.answer(id, principalOf('gpu-001'))))
@@ -179,7 +109,7 @@ test('a lost answer to a result is repeated, and another result is refused', asy
 })
 
 test('secrets of the plane that a program has printed are not kept', async (t) => {
-  const plane = await setUp(t, 'gpu-001')
+  const plane = await setUpTasks(t, 'gpu-001')
   const { id } = await plane.queue('gpu-001')
   await plane.dispatch('gpu-001')
   const secret = `enroll_${'s'.repeat(43)}`
@@ -189,7 +119,7 @@ test('secrets of the plane that a program has printed are not kept', async (t) =
 })
 
 test('T30: a stale process of a replaced machine takes and finishes nothing', async (t) => {
-  const plane = await setUp(t, 'gpu-001')
+  const plane = await setUpTasks(t, 'gpu-001')
   const before = await plane.queue('gpu-001')
   await plane.dispatch('gpu-001')
   const waiting = await plane.queue('gpu-001')
@@ -219,7 +149,7 @@ test('T30: a stale process of a replaced machine takes and finishes nothing', as
 })
 
 test('a halt stops dispatch at once, and what waited goes out when it is over', async (t) => {
-  const plane = await setUp(t, 'gpu-001')
+  const plane = await setUpTasks(t, 'gpu-001')
   const { id } = await plane.queue('gpu-001')
   await plane.ask('POST', '/v1/issuance/halt', { reason: 'audit' })
   assert.equal(await plane.dispatch('gpu-001'), null)
@@ -229,7 +159,7 @@ test('a halt stops dispatch at once, and what waited goes out when it is over', 
 })
 
 test('a quarantine, a revoked key and a changed policy end what waits', async (t) => {
-  const plane = await setUp(t, 'gpu-001', 'gpu-002', 'gpu-003')
+  const plane = await setUpTasks(t, 'gpu-001', 'gpu-002', 'gpu-003')
   const { keys } = await plane.ask('GET', '/v1/keys')
   const { id: key } = keys.find(({ name }: Json) => name === 'the-operator')
   const stranded = await plane.queue('gpu-001')
@@ -253,7 +183,7 @@ test('a quarantine, a revoked key and a changed policy end what waits', async (t
 })
 
 test('the leader expires what waited too long, gives up on what was not answered, and removes it after a week', async (t) => {
-  const plane = await setUp(t, 'gpu-001', 'gpu-002')
+  const plane = await setUpTasks(t, 'gpu-001', 'gpu-002')
   const short = await plane.queue('gpu-001', { expires_in_ms: 60_000 })
   const sent = await plane.queue('gpu-002', { expires_in_ms: 60_000 })
   await plane.dispatch('gpu-002')
@@ -275,7 +205,7 @@ test('the leader expires what waited too long, gives up on what was not answered
 })
 
 test('tasks are listed oldest first and page by page, by node, state and type', async (t) => {
-  const plane = await setUp(t, 'gpu-001', 'gpu-002')
+  const plane = await setUpTasks(t, 'gpu-001', 'gpu-002')
   const ids: string[] = []
   for (const [at, node] of ['gpu-001', 'gpu-002', 'gpu-001', 'gpu-001'].entries()) {
     plane.clock.advance(1)
@@ -295,7 +225,7 @@ test('tasks are listed oldest first and page by page, by node, state and type', 
 })
 
 test('a node that is quarantined while its task is dispatched wins the race', async (t) => {
-  const plane = await setUp(t, 'gpu-001')
+  const plane = await setUpTasks(t, 'gpu-001')
   const { id } = await plane.queue('gpu-001')
   const [task] = await Promise.all([
     plane.dispatch('gpu-001'),

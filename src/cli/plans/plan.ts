@@ -102,6 +102,13 @@ export const planOrDo = async (cli: Cli, options: PlanOptions, actions: readonly
   if (options.plan !== true) cli.exit.finish(exitCodes.onlyPlanned)
 }
 
+/** As `planOrDo` with `--yes`, of one action. Returns the plan that was applied. */
+export const planAndDo = async (cli: Cli, options: PlanOptions, action: PlanActionBody): Promise<PlanView> => {
+  const plane = connect(cli, options)
+  const { id } = await computed(cli, plane, action)
+  return (await askApply(cli, plane, id)).plan
+}
+
 /** Plans that were made now. */
 export const printPlans = (cli: Cli, options: GlobalOptions, planned: readonly PlanView[]): void => {
   const print = printer(cli, options)

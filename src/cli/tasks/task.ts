@@ -5,6 +5,7 @@ import { shippedTaskTypes } from '#domain/core/task-types.ts'
 import { taskStates } from '#domain/tasks/task.ts'
 import { durationOption, nodeName } from '#cli/kit/arguments.ts'
 import type { Cli, GlobalOptions } from '#cli/kit/cli.ts'
+import { exitCodes } from '#cli/kit/exit-codes.ts'
 import { showList, type ListOptions } from '#cli/kit/list.ts'
 import { connect, everyPage } from '#cli/kit/operator-client.ts'
 import { printer } from '#cli/kit/print.ts'
@@ -12,6 +13,7 @@ import { lists, noun, performs, verb } from '#cli/kit/verb.ts'
 import { taskApi, type TaskListQuery } from '#wire/tasks/task-api.ts'
 import { showTask, storyHint, taskColumns } from './task-lines.ts'
 import { taskParametersOf, type ParameterOptions } from './task-parameters.ts'
+import { createMany, manyOptions, selectionIn, type ManyOptions } from './create-many.ts'
 import { awaitTask } from './await-task.ts'
 
 const anId = 'task_mfrggzdfmztwq2lknnwg23tpob'
@@ -30,8 +32,8 @@ export const declareTask = (task: Command, cli: Cli): void => {
       'a type of the host, parameters of a file',
     ],
     ['muster task create --node gpu-001 --type reboot --key change-4711', 'safe to repeat: it is one task'],
+    ['muster task create --vcluster training --type reboot --concurrency 4 --failures 2', 'plans it for many nodes'],
   ])
-    .requiredOption('--node <id>', 'the node that is to carry it out')
     .requiredOption('--type <type>', `${shippedTaskTypes.join(', ')}, or one of the host (x-NAME)`)
     .option(
       '--param <name=value>',
@@ -43,6 +45,7 @@ export const declareTask = (task: Command, cli: Cli): void => {
     .option('--expires <duration>', 'how long it may wait for the node, at most 24h (default: 1h)')
     .option('--key <text>', 'an idempotency key of your own: repeated with the same key, it is the same task')
     .option('--wait', 'wait until it has ended, and print its result')
+  manyOptions(create).addHelpText('after', manyHelp)
   performs(cli, create, taskCreate)
 
   const list = verb(task, 'list', 'List tasks, oldest first', [
@@ -71,26 +74,27 @@ export const declareTask = (task: Command, cli: Cli): void => {
   performs(cli, wait, taskWait)
 }
 
+const manyHelp = `For more than one node it shows a plan and does nothing without --yes (exit code ${exitCodes.onlyPlanned}). Applied, the plan
+is a rollout: muster rollout show PLAN.`
+
 const collect = (value: string, before: readonly string[]): readonly string[] => [...before, value]
 
-type CreateOptions = GlobalOptions &
-  ParameterOptions & {
-    readonly node: string
-    readonly type: string
-    readonly expires?: string
-    readonly key?: string
-    readonly wait?: boolean
-  }
+type CreateOptions = ManyOptions & ParameterOptions & { readonly type: string; readonly expires?: string }
 
 const taskCreate = async (cli: Cli, options: CreateOptions): Promise<void> => {
   const { type, expires, key } = options
-  const node = nodeName(options.node)
+  const select = selectionIn(options)
   const parameters = await taskParametersOf(cli, options)
+  const tasks = {
+    ...{ type, parameters },
+    ...(expires === undefined ? {} : { expires_in_ms: durationOption('--expires', expires) }),
+  }
+  if (select !== null) return createMany(cli, options, select, tasks)
+  const node = nodeName(options.node?.[0] ?? '')
   const plane = connect(cli, options)
   const task = await plane.ask(taskApi.create, {
     body: {
-      ...{ node, type, parameters },
-      ...(expires === undefined ? {} : { expires_in_ms: durationOption('--expires', expires) }),
+      ...{ node, ...tasks },
       ...(key === undefined ? {} : { idempotency_key: key }),
     },
     about: { ID: node },

@@ -27,6 +27,9 @@ const permitted: ReadonlySet<EntryType> = new Set<EntryType>([
   'plan.computed',
   'plan.applied',
   'task.cancelled',
+  'rollout.held',
+  'rollout.cancelled',
+  'rollout.settled',
   // what is noticed, and said
   'task.completed',
   'task.failed',

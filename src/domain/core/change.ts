@@ -19,6 +19,7 @@ import type { Profile } from './profile.ts'
 import type { PurgedNode } from './purged-node.ts'
 import type { Receipt } from '#domain/revocation/receipt.ts'
 import type { TaskSigners } from '#domain/tasks/signers.ts'
+import type { Rollout } from '#domain/tasks/rollout.ts'
 import type { Task, TaskLine } from '#domain/tasks/task.ts'
 import type { Token } from './token.ts'
 import type { VCluster } from '#domain/fleet/vcluster.ts'
@@ -86,6 +87,8 @@ export type RowTypes = {
   task: Task
   /** key: the node's id */
   'task-line': TaskLine
+  /** key: its id */
+  'task-rollout': Rollout
 }
 
 export type RowKind = keyof RowTypes

@@ -123,6 +123,14 @@ export const entryTypes = [
   'task.unknown',
   'task.expired',
   'task.cancelled',
+  // one task for many nodes
+  'rollout.begun',
+  'rollout.advanced',
+  'rollout.held',
+  'rollout.resumed',
+  'rollout.done',
+  'rollout.cancelled',
+  'rollout.settled',
   // an older copy of the store was noticed, and an operator has taken it for what it is
   'store.doubted',
   'store.confirmed',

@@ -28,9 +28,22 @@ export type AllowedTasks = { readonly types: readonly string[] }
 export const noTasks: AllowedTasks = { types: [] }
 
 /** Of the domain: types that can do the most harm are off until they are switched on. */
-export type TaskSwitches = { readonly run: boolean; readonly reboot: boolean }
+export type TaskSwitches = {
+  readonly run: boolean
+  readonly reboot: boolean
+  /** A rollout of `run` on more nodes is applied by another operator than the one who planned it; null: by any. */
+  readonly approveRunAbove: number | null
+}
 
-export const tasksOff: TaskSwitches = { run: false, reboot: false }
+export const tasksOff: TaskSwitches = { run: false, reboot: false, approveRunAbove: null }
+
+const mostNodes = 10_000
+
+export const approveRunAboveRule: Rule = {
+  takes: `a number of nodes from 0 to ${mostNodes}, or null`,
+  fits: (value) =>
+    value === null || (typeof value === 'number' && Number.isInteger(value) && value >= 0 && value <= mostNodes),
+}
 
 const mostTypes = 64
 

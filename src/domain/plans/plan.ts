@@ -30,6 +30,16 @@ export type PlanAction =
   /** The next task signer signs at once. */
   | { readonly kind: 'rotate-signer' }
   | { readonly kind: 'withdraw-signer'; readonly key: string; readonly reason: string }
+  /** One task for each of the nodes, a few at a time: a rollout with the id of the plan. `queuedBy`: who computed it. */
+  | ({
+      readonly kind: 'create-tasks'
+      readonly type: string
+      readonly parameters: Readonly<Record<string, unknown>>
+      readonly lifeMs: number
+      readonly concurrency: number
+      readonly failureLimit: number
+      readonly queuedBy: { readonly kind: 'operator'; readonly id: string }
+    } & OnNodes)
   /** `document` as it was sent (wire/plans/document-api.ts). `prune`: what its sections leave out is deleted. */
   | { readonly kind: 'apply-document'; readonly document: object; readonly prune: boolean }
 
@@ -45,6 +55,7 @@ export const planActions = [
   'drop-name',
   'rotate-signer',
   'withdraw-signer',
+  'create-tasks',
   'apply-document',
 ] as const satisfies readonly PlanAction['kind'][]
 
@@ -176,6 +187,7 @@ export const roleFor = ({ kind }: PlanAction): Role => {
     case 'revoke-nodes':
     case 'change-nodes':
     case 'revoke-token':
+    case 'create-tasks':
       return 'operator'
     case 'decommission-nodes':
     case 'purge-nodes':

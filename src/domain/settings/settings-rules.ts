@@ -1,5 +1,6 @@
 // The values of the domain, as operators change them. Its name is in every certificate and never changes.
 
+import { approveRunAboveRule } from '#domain/core/task-types.ts'
 import {
   readOf,
   type Read,
@@ -61,6 +62,7 @@ export const domainRules = (profiles: readonly string[]): Rules => ({
   programListMs: duration(hour, 400 * 24 * hour),
   'tasks.run': yesOrNo,
   'tasks.reboot': yesOrNo,
+  'tasks.approveRunAbove': approveRunAboveRule,
 })
 
 /** The values of the domain as a document has them. */

@@ -106,8 +106,7 @@ test('what may not be queued any more is cancelled instead of being dispatched',
   assert.match(cancelledBy({ task: taskRow({ epoch: 3 }) }), /its node is in epoch 4 by now/)
 })
 
-test('a task whose rollout has not come to it, or that was dispatched, is not dispatched', () => {
-  waiting({ task: taskRow({ released: false }) })
+test('a task that was dispatched is not dispatched again', () => {
   waiting({ task: taskRow({ state: claimed() }) })
 })
 

@@ -28,7 +28,7 @@ export type DispatchVerdict = TaskDecided | { readonly kind: 'waits'; readonly w
 export const decideDispatch = (facts: DispatchFacts): DispatchVerdict => {
   const { task: row, line, node, principal, signer, by, nowMs } = facts
   const task = row.value
-  if (task.state.kind !== 'queued' || !task.released) return waits('it is not to be dispatched')
+  if (task.state.kind !== 'queued') return waits('it is not to be dispatched')
   const slot = slotOfCaller(node.value, principal)
   if (slot === null) return waits('the caller does not hold the identity of the node')
   const over = epochEnd(node.value, task.epoch)

@@ -15,7 +15,7 @@ const queue = (changes: Partial<QueueFacts> = {}, wanted: Partial<Wanted> = {}) 
     ...{ queued: 0, correlation: 'call-7', by: alice, nowMs: noonMs, ...changes },
     wanted: {
       ...{ id: someTaskId, type: 'service', parameters: { name: 'dcgm', action: 'restart' }, lifeMs: hour },
-      ...{ rollout: null, released: true, ...wanted },
+      ...{ rollout: null, ...wanted },
     },
   })
 

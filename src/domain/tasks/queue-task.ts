@@ -6,9 +6,10 @@ import type { DomainSettings } from '#domain/core/domain-settings.ts'
 import type { Node } from '#domain/core/node.ts'
 import { refuse, refuseField, type Refusal } from '#domain/core/refusal.ts'
 import { isTaskType } from '#domain/core/task-types.ts'
+import type { Rollout } from './rollout.ts'
 import { mostQueued, mostQueuedOfNode, taskLifeLimitMs, type Task, type TaskId, type TaskLine } from './task.ts'
 import { parametersInShort, taskStep, type TaskDecided, type TaskUnchanged } from './task-change.ts'
-import { mayQueue, type OnRecord, type TaskGround } from './task-policy.ts'
+import { mayQueue, type OnRecord, type PolicyFacts, type TaskGround } from './task-policy.ts'
 
 export type QueueFacts = {
   readonly wanted: {
@@ -16,8 +17,8 @@ export type QueueFacts = {
     readonly type: string
     readonly parameters: Task['parameters']
     readonly lifeMs: number
-    readonly rollout: string | null
-    readonly released: boolean
+    /** Null: it is queued for itself. */
+    readonly rollout: Row<Rollout> | null
   }
   /** What is in the store under that id. */
   readonly existing: Row<Task> | null
@@ -40,15 +41,13 @@ export const decideQueue = (facts: QueueFacts): TaskDecided | TaskUnchanged | Re
   if (!isTaskType(type)) return refuseField('TASK_TYPE_NOT_ALLOWED', 'type', 'there is no such type')
   if (typeof queuer.caller === 'string') return refuse('OPERATOR_KEY_INVALID', queuer.caller)
   const no =
-    noTaskFor(node.value) ??
-    mayQueue({
+    barredFrom({
       caller: queuer.caller,
       node: node.value,
       vcluster: vcluster === null ? null : vcluster.value,
       domain: domain.value,
       type,
-    }) ??
-    full(facts)
+    }) ?? full(facts)
   if (no !== null) return no
   const { kind, id, name } = queuer.caller
   const task: Task = {
@@ -58,8 +57,7 @@ export const decideQueue = (facts: QueueFacts): TaskDecided | TaskUnchanged | Re
     type,
     parameters: wanted.parameters,
     queuedBy: { kind, id, name },
-    rollout: wanted.rollout,
-    released: wanted.released,
+    rollout: wanted.rollout === null ? null : wanted.rollout.value.id,
     createdAtMs: nowMs,
     expiresAtMs: nowMs + Math.min(lifeMs, taskLifeLimitMs),
     correlation,
@@ -73,9 +71,14 @@ export const decideQueue = (facts: QueueFacts): TaskDecided | TaskUnchanged | Re
       readOf('domain', 'domain', domain),
       ...(node.value.assignment === null ? [] : [readOf('vcluster', node.value.assignment, vcluster)]),
       ...queuer.reads,
+      ...(wanted.rollout === null ? [] : [readOf('task-rollout', wanted.rollout.value.id, wanted.rollout)]),
     ],
   })
 }
+
+/** Why a node gets no such task now; null: it may have one. */
+export const barredFrom = (facts: Omit<PolicyFacts, 'node'> & { readonly node: Node }): Refusal | null =>
+  noTaskFor(facts.node) ?? mayQueue(facts)
 
 /** Null: its epoch can take one. */
 const noTaskFor = (node: Node): Refusal | null => {

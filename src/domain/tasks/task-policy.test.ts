@@ -13,7 +13,7 @@ const blue = { name: 'blue', tasks: { types: ['service', 'run', 'reboot', 'x-led
 const asked = (changes: Partial<PolicyFacts> = {}): string | null => {
   const no = mayQueue({
     ...{ caller: operator('operator'), node: { id: 'gpu-001', assignment: 'blue' }, vcluster: blue },
-    ...{ domain: { tasks: { run: true, reboot: true } }, type: 'service', ...changes },
+    ...{ domain: { tasks: { run: true, reboot: true, approveRunAbove: null } }, type: 'service', ...changes },
   })
   return no === null ? null : `${no.code} ${no.detail ?? ''}`
 }
@@ -30,7 +30,7 @@ test('a vCluster lists the types that are allowed on it, and by default none is'
 })
 
 test('run and reboot are off until the domain switches them on, also for platform-admins', () => {
-  const off = { tasks: { run: false, reboot: false } }
+  const off = { tasks: { run: false, reboot: false, approveRunAbove: null } }
   const alone = { node: { id: 'gpu-001', assignment: null }, vcluster: null, caller: operator('platform-admin') }
   for (const type of ['run', 'reboot'] as const) {
     assert.match(asked({ type, domain: off }) ?? '', new RegExp(`domain set tasks.${type}=true`))

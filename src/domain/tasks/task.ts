@@ -6,6 +6,8 @@ import type { NodeId } from '#domain/core/node.ts'
 /** No task lives longer, so that hosts can forget the ids that they have seen. */
 export const taskLifeLimitMs = 24 * 3_600_000
 
+export const usualTaskLifeMs = 3_600_000
+
 /** How long a task that has ended stays in the store; the journal keeps its story. */
 export const endedTaskKeptMs = 7 * taskLifeLimitMs
 
@@ -28,9 +30,8 @@ export type Task = {
   readonly type: string
   readonly parameters: Readonly<Record<string, unknown>>
   readonly queuedBy: TaskQueuer
+  /** Null: it was queued for itself. */
   readonly rollout: string | null
-  /** False: its rollout has not come to it yet. */
-  readonly released: boolean
   readonly createdAtMs: number
   /** At most `taskLifeLimitMs` after that. */
   readonly expiresAtMs: number
@@ -141,11 +142,5 @@ export const taskDue = (task: Task): string | null =>
 
 /** Of a key that `taskDue` made: up to which one everything is due. */
 export const dueUpTo = (nowMs: number): string => timedKey(nowMs, '~')
-
-/** `ready`: it waits for nothing but its node. `held`: for its rollout. */
-export const taskStage = ({ state, released }: Task): string => {
-  if (state.kind !== 'queued') return state.kind
-  return released ? 'ready' : 'held'
-}
 
 export const queuerKey = ({ kind, id }: Pick<TaskQueuer, 'kind' | 'id'>): string => `${kind}:${id}`

@@ -65,7 +65,7 @@ const world = () => {
       const wanted = { id: `task_${tasks.length}`, type: 'service', parameters: {}, lifeMs: 7_200_000 }
       return commit(
         decideQueue({
-          ...{ wanted: { ...wanted, rollout: null, released: one.at < 8 }, existing: null, queuer, node, vcluster },
+          ...{ wanted: { ...wanted, rollout: null }, existing: null, queuer, node, vcluster },
           ...{ domain, line, queued: 0, correlation: 'story', by, nowMs },
         }),
       )

@@ -36,6 +36,7 @@ import { workerTaskRoutes } from '#plane/workers/worker-task-routes.ts'
 import { openPollSession } from '#plane/channel/open-poll.ts'
 import { openTasks, type Tasks } from '#plane/tasks/open-tasks.ts'
 import { openQueueLength } from '#plane/tasks/queue-length.ts'
+import { openRolloutUpkeep } from '#plane/tasks/rollouts.ts'
 import { openTaskSweep } from '#plane/tasks/sweep-tasks.ts'
 import { nodeTaskRoutes } from '#plane/tasks/task-routes.ts'
 import { openSteadyTime } from '#plane/core/steady-time.ts'
@@ -263,6 +264,7 @@ export const openNodeServer = async (core: Core, parts: NodeServerParts) => {
     openTaskSweep(core),
     { name: 'agents to hand out', where: 'each', everyMs: servedFilesEveryMs, run: () => agentFiles.look() },
     { name: 'task files', where: 'each', everyMs: servedFilesEveryMs, run: () => taskFiles.look() },
+    openRolloutUpkeep(core),
     { name: 'sightings', where: 'each', everyMs: sightingsEveryMs, run: () => sightings.look() },
     { name: 'counted refusals', where: 'each', everyMs: 10_000, run: () => recordCounted(core, limits) },
     {

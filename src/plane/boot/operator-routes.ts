@@ -28,6 +28,7 @@ import { operatorTokenRoutes } from '#plane/enrollment/token-routes.ts'
 import { operatorSignerRoutes } from '#plane/tasks/signer-routes.ts'
 import type { TaskSignersHere } from '#plane/tasks/task-signers.ts'
 import { openQueueLength } from '#plane/tasks/queue-length.ts'
+import { operatorRolloutRoutes } from '#plane/tasks/rollout-routes.ts'
 import { operatorTaskRoutes } from '#plane/tasks/task-routes.ts'
 import { operatorVClusterRoutes } from '#plane/fleet/vcluster-routes.ts'
 import type { Route } from '#plane/http/route.ts'
@@ -93,6 +94,7 @@ export const operatorRoutes = (core: Core, parts: OperatorRouteParts): readonly 
     ...operatorSchedulingRoutes(core, { channels, peers, arrivals }),
     ...operatorAllocationRoutes(core),
     ...operatorTaskRoutes(core, { arrivals, queueLength: openQueueLength(core) }),
+    ...operatorRolloutRoutes(core, { arrivals }),
     ...operatorVClusterRoutes(core, { channels, peers }),
     ...operatorTokenRoutes(core, { issuer: authority, urls }),
     ...operatorAgentRoutes(agentFiles, urls),

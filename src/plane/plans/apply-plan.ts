@@ -21,6 +21,8 @@ import { commitDecision } from '#plane/core/commit-decision.ts'
 import { changeAsPlanned } from './change-nodes.ts'
 import { effectsOf, type OtherAction, type PlanCore } from './compute-plan.ts'
 import { declareDocument, withSteps } from './declare-document.ts'
+import { beginRollout } from './create-tasks.ts'
+import type { TasksAction } from '#domain/plans/rollout-effects.ts'
 import type { DocumentBody } from '#wire/plans/document-api.ts'
 import type { OnlyIf } from '#plane/core/only-if.ts'
 import type { PlaneNames } from '#plane/settings/plane-names.ts'
@@ -64,7 +66,12 @@ export const applyPlan = async (
     if (action.kind === 'apply-document') return applyDocument(core, parts, { plan, action }, by)
     const now = await effectsOf(core, parts, action)
     if (isRefusal(now)) return now
-    const verdict = decideApplyPlan({ plan, now, by, nowMs: core.clock.nowMs() })
+    const nowMs = core.clock.nowMs()
+    if (action.kind === 'create-tasks') {
+      const begun = beginRollout({ plan, action, now }, by, by.correlation ?? id, nowMs)
+      return isRefusal(begun) ? begun : { ...begun, carryOut: () => Promise.resolve(one(`rollout ${id}`, null)) }
+    }
+    const verdict = decideApplyPlan({ plan, now, by, nowMs })
     return isRefusal(verdict)
       ? verdict
       : { ...verdict, carryOut: () => stepsOf(core, parts, { action, effects: now }, by, onStep) }
@@ -99,7 +106,7 @@ const applyDocument = async (
 const stepsOf = async (
   core: PlanCore,
   parts: PlanParts,
-  { action, effects }: { readonly action: OtherAction; readonly effects: readonly PlanEffect[] },
+  { action, effects }: { readonly action: Exclude<OtherAction, TasksAction>; readonly effects: readonly PlanEffect[] },
   by: Attribution,
   onStep: () => void,
 ): Promise<readonly StepDone[]> => {

@@ -36,6 +36,7 @@ import type { Core, FlowCore } from '#plane/core/core.ts'
 import type { OpenChannels } from '#plane/core/open-channels.ts'
 import { turn } from '#platform/timers.ts'
 import { effectOfChange } from './change-nodes.ts'
+import { effectsOfTasks } from './create-tasks.ts'
 import { selectedNodes } from './selected-nodes.ts'
 
 type ReadingCore = Pick<Core, 'store' | 'clock' | 'timers'>
@@ -55,8 +56,9 @@ export const computePlan = async (
   by: Attribution,
 ): Promise<Done<PlanDecided> | Refusal> => {
   // Replicas of the release before do not know such plans.
-  if (action.kind === 'change-nodes' && core.store.unfinishedUpgrade() !== null) {
-    return refuse('UPGRADE_UNFINISHED', 'nodes are changed by a plan')
+  if (core.store.unfinishedUpgrade() !== null) {
+    if (action.kind === 'change-nodes') return refuse('UPGRADE_UNFINISHED', 'nodes are changed by a plan')
+    if (action.kind === 'create-tasks') return refuse('UPGRADE_UNFINISHED', 'tasks are queued for many nodes')
   }
   const id = sortableId(core.clock.nowMs(), core.random)
   return commitDecision(core, async () => {
@@ -148,6 +150,8 @@ const onNodes = async (
       return [...nodes.map((node) => decommissioningOf(node, action.force)), ...(await cutByBans(core, nodes))]
     case 'purge-nodes':
       return ofPurge(core, nodes)
+    case 'create-tasks':
+      return effectsOfTasks(core, action, rows)
     case 'change-nodes':
       return inTurns(core, rows, (row) => effectOfChange(core, row, action.change))
   }

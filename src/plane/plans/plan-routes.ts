@@ -3,8 +3,11 @@
 import { type PlanAction, roleFor } from '#domain/plans/plan.ts'
 import { roleAllows, type OperatorPrincipal } from '#domain/core/principal.ts'
 import { isRefusal, refuse, refuseField, type Refusal } from '#domain/core/refusal.ts'
+import { usualAtOnce, usualFailureLimit } from '#domain/tasks/rollout.ts'
+import { usualTaskLifeMs } from '#domain/tasks/task.ts'
 import { everyNodeSelected, type NodeSelector } from '#domain/fleet/node-selector.ts'
 import { applyPlan, type Applied, type PlanParts, type StepDone } from './apply-plan.ts'
+import { notApproved } from './create-tasks.ts'
 import { computePlan, type OtherAction, type PlanCore } from './compute-plan.ts'
 import { receiptView } from '#wire/revocation/receipt-api.ts'
 import { changeIn, type NodeSelection } from '#wire/plans/node-changes.ts'
@@ -15,7 +18,7 @@ export const operatorPlanRoutes = (core: PlanCore, parts: PlanParts): readonly R
   const underWay: UnderWay = new Map()
   return serve(planApi, {
     compute: async (call) => {
-      const action = actionIn(call.body.action)
+      const action = actionIn(call.body.action, call.principal)
       if (isRefusal(action)) return action
       const done = forbidden(call, action) ?? (await computePlan(core, parts, action, attributionOf(call)))
       return isRefusal(done) ? done : answer(planView(done.plan), 201)
@@ -40,7 +43,7 @@ const apply = async (core: PlanCore, parts: PlanParts, underWay: UnderWay, call:
   const { id } = call.params
   const plan = await core.store.get('plan', id)
   if (plan === null) return refuse('PLAN_NOT_FOUND', id)
-  const no = forbidden(call, plan.value.action)
+  const no = forbidden(call, plan.value.action) ?? (await notApproved(core, plan.value, call.principal))
   if (no !== null) return no
   const progress = { done: 0, of: plan.value.effects.length }
   const onStep = (): void => {
@@ -65,12 +68,13 @@ const forbidden = (
   return roleAllows(role, needs) ? null : refuse('ROLE_FORBIDDEN', `needs ${needs}, has ${role}`)
 }
 
-const actionIn = (body: PlanActionBody): OtherAction | Refusal => {
+const actionIn = (body: PlanActionBody, { id }: Pick<OperatorPrincipal, 'id'>): OtherAction | Refusal => {
   switch (body.kind) {
     case 'revoke-nodes':
     case 'decommission-nodes':
     case 'purge-nodes':
-      return onNodesIn(body)
+    case 'create-tasks':
+      return onNodesIn(body, id)
     case 'change-nodes':
       return { kind: body.kind, select: selectorIn(body.select), change: changeIn(body.change) }
     case 'revoke-token':
@@ -90,9 +94,12 @@ const actionIn = (body: PlanActionBody): OtherAction | Refusal => {
   }
 }
 
-type OnNodesBody = Extract<PlanActionBody, { kind: 'revoke-nodes' | 'decommission-nodes' | 'purge-nodes' }>
+type OnNodesBody = Extract<
+  PlanActionBody,
+  { kind: 'revoke-nodes' | 'decommission-nodes' | 'purge-nodes' | 'create-tasks' }
+>
 
-const onNodesIn = (body: OnNodesBody): OtherAction | Refusal => {
+const onNodesIn = (body: OnNodesBody, operator: string): OtherAction | Refusal => {
   const { nodes, select } = body
   if ((nodes === undefined) === (select === undefined)) {
     return refuseField('REQUEST_INVALID', 'action.nodes', 'an action on nodes has either nodes or select')
@@ -105,6 +112,12 @@ const onNodesIn = (body: OnNodesBody): OtherAction | Refusal => {
     }
     case 'decommission-nodes':
       return { kind: body.kind, ...on, force: body.force ?? false }
+    case 'create-tasks': {
+      const { type, parameters = {}, expires_in_ms: lifeMs = usualTaskLifeMs } = body
+      const { concurrency = usualAtOnce, failure_limit: failureLimit = usualFailureLimit } = body
+      const queuedBy = { kind: 'operator', id: operator } as const
+      return { kind: body.kind, ...on, type, parameters, lifeMs, concurrency, failureLimit, queuedBy }
+    }
     case 'purge-nodes': {
       // Others cannot be purged.
       const revoked = on.select === undefined ? {} : { select: { ...on.select, state: on.select.state ?? 'revoked' } }

@@ -26,7 +26,7 @@ export const dispatchNext = (
   if (key === null) return Promise.resolve('busy')
   return retryLostRaces({ tries, onBusy: () => 'busy' as const }, async () => {
     const [task] = await store.list('task', {
-      where: { node: principal.id, stage: 'ready' },
+      where: { node: principal.id, state: 'queued' },
       order: 'sort_key',
       after: null,
       limit: 1,
@@ -53,7 +53,7 @@ export const dispatchedTo = async (
   store: Pick<Store, 'list'>,
   { id, epoch }: Pick<NodePrincipal, 'id' | 'epoch'>,
 ): Promise<readonly Task[]> => {
-  const where = { node: id, stage: 'dispatched' }
+  const where = { node: id, state: 'dispatched' }
   const rows = await store.list('task', { where, order: 'sort_key', after: null, limit: mostRead })
   return rows.map(({ value }) => value).filter(({ state }) => state.kind === 'dispatched' && state.epoch === epoch)
 }

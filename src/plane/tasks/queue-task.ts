@@ -1,12 +1,13 @@
 // Tasks are queued and cancelled. What is queued is durable before it is answered, and waits for its node.
 
 import { createHash } from 'node:crypto'
-import type { Attribution } from '#domain/core/change.ts'
+import type { Attribution, Row } from '#domain/core/change.ts'
 import type { NodeId } from '#domain/core/node.ts'
 import { refuse, refuseField, type Refusal } from '#domain/core/refusal.ts'
 import { decideCancel } from '#domain/tasks/end-task.ts'
 import { decideQueue } from '#domain/tasks/queue-task.ts'
-import { queuerKey, type Task, type TaskId, type TaskQueuer } from '#domain/tasks/task.ts'
+import type { Rollout } from '#domain/tasks/rollout.ts'
+import { queuerKey, usualTaskLifeMs, type Task, type TaskId, type TaskQueuer } from '#domain/tasks/task.ts'
 import { commitDecision } from '#plane/core/commit-decision.ts'
 import type { FlowCore } from '#plane/core/core.ts'
 import { domainSettingsRow } from '#plane/core/domain-settings-row.ts'
@@ -16,8 +17,6 @@ import { parameterProblem } from './parameter-problem.ts'
 import type { QueueLength } from './queue-length.ts'
 import { queuerOnRecord } from './queuers.ts'
 
-const usualLifeMs = 3_600_000
-
 export type QueueParts = { readonly queueLength: QueueLength }
 
 export type Queueing = {
@@ -25,6 +24,8 @@ export type Queueing = {
   readonly queuer: Pick<TaskQueuer, 'kind' | 'id'>
   readonly by: Attribution
   readonly correlation: string
+  /** Of which it is a part; it is not made once that has been changed. */
+  readonly rollout?: Row<Rollout>
 }
 
 /** `fresh`: it was not in the store before. */
@@ -33,20 +34,22 @@ export type QueuedTask = { readonly kind: 'queued'; readonly task: Task; readonl
 export const queueTask = async (
   core: FlowCore,
   { queueLength }: QueueParts,
-  { request, queuer, by, correlation }: Queueing,
+  { request, queuer, by, correlation, rollout }: Queueing,
 ): Promise<QueuedTask | Refusal> => {
-  const { node: nodeId, type, parameters = {}, expires_in_ms: lifeMs = usualLifeMs, idempotency_key: key } = request
+  const { node: nodeId, type, parameters = {}, expires_in_ms: lifeMs = usualTaskLifeMs, idempotency_key: key } = request
   const problem = parameterProblem(type, parameters)
   if (problem !== null) return refuseField('TASK_PARAMETERS_INVALID', problem.path, problem.why)
-  const id = key === undefined ? randomTaskId(core.random) : taskIdOf(queuer, key, nodeId)
+  const id = idFor(core.random, queuer, rollout === undefined ? key : partOf(rollout.value), nodeId)
   const { store, clock } = core
   const done = await commitDecision(core, async () => {
+    if (rollout !== undefined && (await store.get('task-rollout', rollout.value.id))?.version !== rollout.version)
+      return refuse('ROLLOUT_ENDED', 'it was changed meanwhile')
     const node = await store.get('node', nodeId)
     if (node === null) return refuse('NODE_NOT_FOUND', nodeId)
     const { assignment } = node.value
     return decideQueue({
       ...{ node, by, correlation, nowMs: clock.nowMs() },
-      wanted: { id, type, parameters, lifeMs, rollout: null, released: true },
+      wanted: { id, type, parameters, lifeMs, rollout: rollout ?? null },
       existing: await store.get('task', id),
       queuer: await queuerOnRecord(core, queuer),
       vcluster: assignment === null ? null : await store.get('vcluster', assignment),
@@ -82,6 +85,16 @@ const alphabet = 'abcdefghijklmnopqrstuvwxyz234567'
 /** Of 26 characters of 5 bits. */
 const idOf = (bytes: Uint8Array): TaskId =>
   `task_${Array.from({ length: idLength }, (_, at) => alphabet[(bytes[at] ?? 0) % alphabet.length]).join('')}`
+
+/** A key of a caller has no spaces. */
+const partOf = ({ id }: Rollout): string => `rollout ${id}`
+
+const idFor = (
+  random: Random,
+  queuer: Pick<TaskQueuer, 'kind' | 'id'>,
+  key: string | undefined,
+  node: NodeId,
+): TaskId => (key === undefined ? randomTaskId(random) : taskIdOf(queuer, key, node))
 
 const randomTaskId = (random: Random): TaskId => idOf(random.bytes(idLength))
 

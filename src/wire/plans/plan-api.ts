@@ -2,7 +2,7 @@
 
 import { Type, type Static } from 'typebox'
 import { revocationReasons } from '#domain/core/certificate.ts'
-import { mostPlanned, planActions, type Plan } from '#domain/plans/plan.ts'
+import { mostPlanned, mostSelected, planActions, type Plan } from '#domain/plans/plan.ts'
 import { isoTime } from '#platform/clock.ts'
 import { endpoint } from '#wire/core/endpoint.ts'
 import {
@@ -17,6 +17,8 @@ import {
   text,
 } from '#wire/core/shapes.ts'
 import { KeyIdText } from '#wire/core/task-statements.ts'
+import { mostAtOnce } from '#domain/tasks/rollout.ts'
+import { ManyTasks } from '#wire/tasks/task-api.ts'
 import { ServedNameText } from '#wire/settings/names-api.ts'
 import { NodeChangeBody, NodeSelection } from './node-changes.ts'
 import { ReceiptView } from '#wire/revocation/receipt-api.ts'
@@ -56,6 +58,19 @@ const PlanActionBody = Type.Union([
   /** `now` at `POST /v1/task-signers/rotate`. */
   Type.Object({ kind: Type.Literal('rotate-signer') }, closed),
   Type.Object({ kind: Type.Literal('withdraw-signer'), key: KeyIdText, reason: Reason }, closed),
+  /** A rollout, which has the id of the plan: `GET /v1/rollouts/{id}`. */
+  Type.Object(
+    {
+      kind: Type.Literal('create-tasks'),
+      ...onNodes,
+      ...ManyTasks,
+      /** How many tasks are open at once. Without it: 10. */
+      concurrency: Type.Optional(Type.Integer({ minimum: 1, maximum: mostAtOnce })),
+      /** After so many failures the rest is held. Without it: 1. */
+      failure_limit: Type.Optional(Type.Integer({ minimum: 1, maximum: mostSelected })),
+    },
+    closed,
+  ),
 ])
 export type PlanActionBody = Static<typeof PlanActionBody>
 

@@ -140,7 +140,9 @@ export const DomainBody = Type.Object({
   /** How long a revocation list for programs is good for, at least. Left out by planes before 0.4. */
   programListMs: Type.Optional(Type.Integer({ minimum: 3_600_000 })),
   /** Which tasks may be queued at all. Left out by planes before 0.6. */
-  tasks: Type.Optional(Type.Object({ run: Type.Boolean(), reboot: Type.Boolean() })),
+  tasks: Type.Optional(
+    Type.Object({ run: Type.Boolean(), reboot: Type.Boolean(), approveRunAbove: orNull(Type.Integer()) }),
+  ),
 })
 
 export const DomainView = Type.Object({ ...DomainBody.properties, no_effect_yet: NoEffectYet })

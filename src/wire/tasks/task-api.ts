@@ -13,14 +13,19 @@ const Parameters = Type.Record(Type.String({ maxLength: 64 }), Type.Unknown(), {
 
 const leastLifeMs = 1000
 
+/** What is queued, for one node or for many. */
+export const ManyTasks = {
+  type: TypeText,
+  parameters: Type.Optional(Parameters),
+  /** How long it may wait for its node. Without it: 1 h. */
+  expires_in_ms: Type.Optional(Type.Integer({ minimum: leastLifeMs, maximum: taskStatementLifeMs })),
+}
+
 /** `POST /v1/tasks`. With an idempotency key it is safe to repeat: the same task is answered, also once it has ended. */
 export const QueueTaskRequest = Type.Object(
   {
     node: NodeIdText,
-    type: TypeText,
-    parameters: Type.Optional(Parameters),
-    /** How long it may wait for its node. Without it: 1 h. */
-    expires_in_ms: Type.Optional(Type.Integer({ minimum: leastLifeMs, maximum: taskStatementLifeMs })),
+    ...ManyTasks,
     /** Of the caller's own choice; names one task for one node. */
     idempotency_key: Type.Optional(Type.String({ pattern: '^[!-~]{1,128}$' })),
   },

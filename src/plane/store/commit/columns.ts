@@ -11,7 +11,8 @@ import { programEndsMs, programKey } from '#domain/programs/program.ts'
 import { claimKeptMs, claimKey } from '#domain/federation/peer-domain.ts'
 import type { Token } from '#domain/core/token.ts'
 import { workerEndsMs } from '#domain/workers/worker.ts'
-import { endedAtMs, endedTaskKeptMs, queuerKey, taskDue, taskPlace, taskStage } from '#domain/tasks/task.ts'
+import { rolloutEndedAtMs } from '#domain/tasks/rollout.ts'
+import { endedAtMs, endedTaskKeptMs, queuerKey, taskDue, taskPlace } from '#domain/tasks/task.ts'
 
 type ColumnValue = string | number | null
 
@@ -163,7 +164,6 @@ export const tableShapes: { readonly [K in RowKind]: TableShape<RowTypes[K]> } =
       // An id may be derived from a caller's key: it says nothing about the age.
       sort_key: taskPlace,
       state: ({ state }) => state.kind,
-      stage: taskStage,
       due: taskDue,
       // Null as soon as it does not wait any more: then nobody looks for what ends it.
       waits_for: (task) => (endedAtMs(task) === null ? task.node : null),
@@ -176,6 +176,19 @@ export const tableShapes: { readonly [K in RowKind]: TableShape<RowTypes[K]> } =
     fixed: ['node', 'type', 'rollout', 'sort_key'],
   },
   'task-line': { table: 'task_line', key: ({ node }) => node, columns: {}, fixed: [] },
+  'task-rollout': {
+    table: 'task_rollout',
+    key: ({ id }) => id,
+    columns: {
+      // Of one that the leader has something to do with.
+      open: (rollout) => (rolloutEndedAtMs(rollout) === null ? rollout.id : null),
+      until_ms: (rollout) => {
+        const atMs = rolloutEndedAtMs(rollout)
+        return atMs === null ? null : atMs + endedTaskKeptMs
+      },
+    },
+    fixed: [],
+  },
 }
 
 const columnTypes: Readonly<Record<string, 'bigint' | 'smallint'>> = {

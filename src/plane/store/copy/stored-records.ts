@@ -46,6 +46,7 @@ const fewFirst: readonly RowKind[] = [
   'worker',
   'task',
   'task-line',
+  'task-rollout',
 ]
 
 /** Every table that is copied besides those of the journal, and the label its rows are counted under. */

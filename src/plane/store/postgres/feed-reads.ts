@@ -80,6 +80,7 @@ const keptByNobody: ReadonlySet<RowKind> = new Set<RowKind>([
   'overlay-address',
   'task',
   'task-line',
+  'task-rollout',
   'plan',
   'claim',
   'purged-node',

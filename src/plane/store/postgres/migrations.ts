@@ -196,12 +196,11 @@ export const migrations: readonly string[] = [
    ${documents('worker_issuer', '')}
    ${documents(
      'task',
-     `, node ${text} NOT NULL, type ${text} NOT NULL, rollout ${text}, sort_key ${text} NOT NULL, state ${text} NOT NULL,
-      stage ${text} NOT NULL, due ${text}, waits_for ${text}, queuer ${text}, until_ms BIGINT`,
+     `, node ${text} NOT NULL, type ${text} NOT NULL, rollout ${text}, sort_key ${text} NOT NULL, state ${text} NOT NULL, due ${text}, waits_for ${text}, queuer ${text}, until_ms BIGINT`,
    )}
    CREATE INDEX task_by_age ON task (sort_key);
    CREATE INDEX task_by_node ON task (node, sort_key);
-   CREATE INDEX task_by_stage ON task (node, stage, sort_key);
+   CREATE INDEX task_of_node ON task (node, state, sort_key);
    CREATE INDEX task_by_state ON task (state, sort_key);
    CREATE INDEX task_by_type ON task (type, sort_key);
    CREATE INDEX task_by_rollout ON task (rollout, sort_key) WHERE rollout IS NOT NULL;
@@ -209,5 +208,8 @@ export const migrations: readonly string[] = [
    CREATE INDEX task_waiting ON task (waits_for, sort_key) WHERE waits_for IS NOT NULL;
    CREATE INDEX task_by_queuer ON task (queuer, sort_key) WHERE queuer IS NOT NULL;
    CREATE INDEX task_by_end ON task (until_ms) WHERE until_ms IS NOT NULL;
-   ${documents('task_line', '')}`,
+   ${documents('task_line', '')}
+   ${documents('task_rollout', `, open ${text}, until_ms BIGINT`)}
+   CREATE INDEX task_rollout_open ON task_rollout (open) WHERE open IS NOT NULL;
+   CREATE INDEX task_rollout_by_end ON task_rollout (until_ms) WHERE until_ms IS NOT NULL;`,
 ]

@@ -9,7 +9,7 @@ import type { CommitGroup, Committed, JournalAuthor, Store, StoreCore } from '#p
 import type { UnfinishedUpgrade } from '#plane/store/contract/store.ts'
 import { forgetEnded } from '#plane/store/sql/forget.ts'
 import { openJournalReader } from '#plane/store/sql/journal-reader.ts'
-import { openListQueries } from '#plane/store/sql/list-queries.ts'
+import { noTaskCounts, openListQueries } from '#plane/store/sql/list-queries.ts'
 import { openObservations } from '#plane/store/sql/observations.ts'
 import { openProgress } from '#plane/store/sql/progress.ts'
 import { exclusively } from './exclusively.ts'
@@ -121,6 +121,7 @@ const assemble = (core: StoreCore, bare: PgAccess, group: GroupParts, shared: Pg
     get: (kind, key) => rows.get(kind, key),
     ...lists,
     list: async (kind, query) => (schema.has(kind) ? lists.list(kind, query) : []),
+    countTasksOf: async (rollout) => (schema.has('task') ? lists.countTasksOf(rollout) : noTaskCounts()),
     countQueuedTasks: async () => (schema.has('task') ? lists.countQueuedTasks() : 0),
     commit: (change, fencingToken) =>
       standInOf(change) === null
@@ -139,7 +140,8 @@ const assemble = (core: StoreCore, bare: PgAccess, group: GroupParts, shared: Pg
       runs: openPgJournalRuns(access),
       ends: { known: () => commits.known(), ownEnd: () => null },
     }),
-    forget: (livedMs) => forgetEnded(timers, sql, livedMs, (table) => schema.has(table)),
+    forget: (livedMs) =>
+      forgetEnded(timers, sql, livedMs, (table) => schema.has(table === 'task_rollout' ? 'task-rollout' : table)),
     ...progress,
     // As if no plane had led yet: then nothing is deleted for good.
     lived: async () => (schema.has('lived') ? progress.lived() : 0),

@@ -50,6 +50,7 @@ export const kindsSince: { readonly [K in RowKind]: KindSince } = {
   'worker-issuer': since(6),
   task: since(6),
   'task-line': since(6),
+  'task-rollout': since(6),
 }
 
 /** Since when rows are removed by a commit: replicas of an earlier release think that a row they have read stays. */
@@ -142,7 +143,7 @@ export const fieldsSince: { readonly [K in RowKind]: FieldsSince<RowTypes[K]> } 
     },
     overlayPrefix: 2,
     programListMs: 4,
-    tasks: { run: 6, reboot: 6 },
+    tasks: { run: 6, reboot: 6, approveRunAbove: 6 },
   },
   'operator-key': {
     ...{ id: 1, name: 1, role: 1, hash: 1, createdBy: 1, createdAtMs: 1, revokedAtMs: 1, mac: 1 },
@@ -188,7 +189,11 @@ export const fieldsSince: { readonly [K in RowKind]: FieldsSince<RowTypes[K]> } 
   },
   task: {
     ...{ id: 6, node: 6, epoch: 6, type: 6, parameters: {}, queuedBy: { kind: 6, id: 6, name: 6 }, rollout: 6 },
-    ...{ released: 6, createdAtMs: 6, expiresAtMs: 6, correlation: 6, state: 6 },
+    ...{ createdAtMs: 6, expiresAtMs: 6, correlation: 6, state: 6 },
   },
   'task-line': { node: 6, counter: 6, queued: 6, dispatched: 6 },
+  'task-rollout': {
+    ...{ id: 6, type: 6, parameters: {}, lifeMs: 6, nodes: 6, concurrency: 6, failureLimit: 6, by: 6, createdAtMs: 6 },
+    ...{ queuedBy: { kind: 6, id: 6 }, correlation: 6, reached: 6, refused: 6, forgiven: 6, state: 6 },
+  },
 }

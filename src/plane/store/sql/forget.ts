@@ -1,4 +1,4 @@
-// What can no longer matter is removed: plans, released allocations, ended tasks and old claims past their end, certificates and
+// What can no longer matter is removed: plans, released allocations, ended tasks and rollouts, and old claims past their end, certificates and
 // denials long past theirs. A certificate's row stays a while after it has expired, so that its holder gets "expired" and not
 // "unknown"; a denial stays at least as long as the certificates it denies.
 //
@@ -10,11 +10,14 @@ import type { LeaderStatement, Sql } from './sql.ts'
 const keptAfterExpiryMs = 30 * 24 * 3600 * 1000
 
 /** Each of a kind of rows of the same name. */
-type EndingTable = 'plan' | 'allocation' | 'claim' | 'certificate' | 'denial' | 'program' | 'worker' | 'task'
+type EndingTable =
+  'plan' | 'allocation' | 'claim' | 'certificate' | 'denial' | 'program' | 'worker' | 'task' | 'task_rollout'
 
 /** Tables and the column that says when a row ends; a row without an end stays. */
 const endingRows = (livedMs: number): readonly { table: EndingTable; end: string; before: number }[] => [
-  ...(['plan', 'allocation', 'claim', 'task'] as const).map((table) => ({ table, end: 'until_ms', before: livedMs })),
+  ...(['plan', 'allocation', 'claim', 'task', 'task_rollout'] as const).map((table) => ({
+    ...{ table, end: 'until_ms', before: livedMs },
+  })),
   { table: 'certificate', end: 'not_after_ms', before: livedMs - keptAfterExpiryMs },
   { table: 'denial', end: 'until_ms', before: livedMs - keptAfterExpiryMs },
   { table: 'program', end: 'until_ms', before: livedMs - keptAfterExpiryMs },

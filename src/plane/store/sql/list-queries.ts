@@ -4,6 +4,7 @@ import assert from 'node:assert/strict'
 import type { Denial } from '#domain/core/certificate.ts'
 import type { Row, RowKind, RowTypes } from '#domain/core/change.ts'
 import { membershipKinds, type Membership, type Node } from '#domain/core/node.ts'
+import { taskStates, type TaskState } from '#domain/tasks/task.ts'
 import { hardwareValues, tableShapes } from '#plane/store/commit/columns.ts'
 import { StoreFault } from '#plane/store/contract/store-errors.ts'
 import type { ListQuery, NodeQuery, Store } from '#plane/store/contract/store.ts'
@@ -26,6 +27,7 @@ export type ListQueries = Pick<
   | 'alertById'
   | 'list'
   | 'countQueuedTasks'
+  | 'countTasksOf'
 >
 
 export const openListQueries = (sql: Sql): ListQueries => {
@@ -74,8 +76,17 @@ export const openListQueries = (sql: Sql): ListQueries => {
       const [found] = await sql.read(countQueued)
       return found?.['count'] as number
     },
+    async countTasksOf(rollout) {
+      const counts = noTaskCounts()
+      for (const row of await sql.read(countOfRollout, [rollout]))
+        counts[row['state'] as TaskState['kind']] = row['count'] as number
+      return counts
+    },
   }
 }
+
+export const noTaskCounts = (): Record<TaskState['kind'], number> =>
+  Object.fromEntries(taskStates.map((state) => [state, 0])) as Record<TaskState['kind'], number>
 
 /** A document that cannot be read is a fault of the store, not of the caller. */
 const decoded = <K extends RowKind>(
@@ -126,6 +137,10 @@ const countByVerifiers: SqlStatement = {
 const countQueued: SqlStatement = {
   name: 'count-queued-tasks',
   text: "SELECT count(*) AS count FROM task WHERE state = 'queued'",
+}
+const countOfRollout: SqlStatement = {
+  name: 'count-tasks-of-rollout',
+  text: 'SELECT state, count(*) AS count FROM task WHERE rollout = $1 GROUP BY state',
 }
 const tokenById = select('token', 'token-by-id', 'WHERE id = $1')
 const denials = select('denial', 'denials', 'ORDER BY key')

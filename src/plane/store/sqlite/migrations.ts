@@ -195,12 +195,12 @@ export const migrations: readonly string[] = [
    ${documents('worker_issuer', '')}
    ${documents(
      'task',
-     `, node TEXT NOT NULL, type TEXT NOT NULL, rollout TEXT, sort_key TEXT NOT NULL, state TEXT NOT NULL, stage TEXT NOT NULL,
+     `, node TEXT NOT NULL, type TEXT NOT NULL, rollout TEXT, sort_key TEXT NOT NULL, state TEXT NOT NULL,
       due TEXT, waits_for TEXT, queuer TEXT, until_ms INTEGER`,
    )}
    CREATE INDEX task_by_age ON task (sort_key);
    CREATE INDEX task_by_node ON task (node, sort_key);
-   CREATE INDEX task_by_stage ON task (node, stage, sort_key);
+   CREATE INDEX task_of_node ON task (node, state, sort_key);
    CREATE INDEX task_by_state ON task (state, sort_key);
    CREATE INDEX task_by_type ON task (type, sort_key);
    CREATE INDEX task_by_rollout ON task (rollout, sort_key) WHERE rollout IS NOT NULL;
@@ -209,8 +209,11 @@ export const migrations: readonly string[] = [
    CREATE INDEX task_by_queuer ON task (queuer, sort_key) WHERE queuer IS NOT NULL;
    CREATE INDEX task_by_end ON task (until_ms) WHERE until_ms IS NOT NULL;
    ${documents('task_line', '')}
+   ${documents('task_rollout', ', open TEXT, until_ms INTEGER')}
+   CREATE INDEX task_rollout_open ON task_rollout (open) WHERE open IS NOT NULL;
+   CREATE INDEX task_rollout_by_end ON task_rollout (until_ms) WHERE until_ms IS NOT NULL;
    -- Which tasks may be queued: none, until operators say so.
-   UPDATE domain SET doc = json_set(doc, '$.tasks', json('{"run":false,"reboot":false}')) WHERE json_valid(doc);
+   UPDATE domain SET doc = json_set(doc, '$.tasks', json('{"run":false,"reboot":false,"approveRunAbove":null}')) WHERE json_valid(doc);
    UPDATE vcluster SET doc = json_set(doc, '$.tasks', json('{"types":[]}')) WHERE json_valid(doc);`,
 ]
 
