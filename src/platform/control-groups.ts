@@ -1,5 +1,5 @@
 // Control groups of the kernel, for programs that must not take more than their share and that must end with all they started: of
-// version 2 where it has the controllers, else of version 1. A program is in its group from its first instruction.
+// version 2 where it has the controllers, else of version 1.
 
 import * as fs from 'node:fs'
 import * as path from 'node:path'
@@ -8,8 +8,8 @@ import { errno } from './files.ts'
 export type GroupLimits = { readonly memoryBytes: number; readonly mostProcesses: number }
 
 export type ControlGroup = {
-  /** Synchronously, with this process in the group: a process that it starts is born in it. */
-  startIn<T>(start: () => T): T
+  /** A process that writes its pid to each of these files is in the group. */
+  readonly entrances: readonly string[]
   signal(signal: NodeJS.Signals): void
   /** SIGKILL to all of it until nothing is left, and the group is removed. False: something does not end. */
   end(): Promise<boolean>
@@ -63,7 +63,7 @@ const secondVersion = (home: string, top: string): ControlGroups | null => {
   })
   if (usable.length === 0) return null
   const groupAt = (folder: string): ControlGroup => ({
-    startIn: (start) => startWithin([folder], [home], start),
+    entrances: [entranceOf(folder)],
     signal: (signal) => void signalAll(folder, signal),
     end: () => endGroup([folder]),
     ranOutOfMemory: () => /^oom_kill [1-9]/m.test(textIn(path.join(folder, 'memory.events'))),
@@ -99,7 +99,7 @@ const firstVersion = (homes: { readonly memory: string; readonly pids: string })
   const groupOf = (name: string): ControlGroup => {
     const [memory, pids] = [path.join(homes.memory, name), path.join(homes.pids, name)]
     return {
-      startIn: (start) => startWithin([memory, pids], [homes.memory, homes.pids], start),
+      entrances: [memory, pids].map(entranceOf),
       signal: (signal) => void signalAll(pids, signal),
       end: () => endGroup([pids, memory]),
       ranOutOfMemory: () => /^oom_kill [1-9]/m.test(textIn(path.join(memory, 'memory.oom_control'))),
@@ -134,19 +134,7 @@ const made = (folders: readonly string[], make: () => void): boolean => {
   }
 }
 
-/**
- * A program cannot put itself into a group once it has the rights of its own user, and one that is put there after its start may have
- * started others before. This process is back in its own groups when it returns; if it cannot go back, it must not go on.
- */
-const startWithin = <T>(groups: readonly string[], homes: readonly string[], start: () => T): T => {
-  const enter = (folder: string): void => write(path.join(folder, 'cgroup.procs'), String(process.pid))
-  try {
-    groups.forEach(enter)
-    return start()
-  } finally {
-    homes.forEach(enter)
-  }
-}
+const entranceOf = (folder: string): string => path.join(folder, 'cgroup.procs')
 
 const signalAll = (folder: string, signal: NodeJS.Signals): readonly number[] => {
   const pids = textIn(path.join(folder, 'cgroup.procs'))

@@ -74,7 +74,7 @@ const inGroup = (group: ControlGroup, { memoryBytes }: GroupLimits): LimitedProg
       group.signal('SIGTERM')
       setTimeout(() => void group.end(), graceMs).unref()
     }
-    const ran = await untilExit(() => group.startIn(() => start(command)), command, { add: window.add, stop, over })
+    const ran = await untilExit(() => start(enteringFirst(group, command)), command, { add: window.add, stop, over })
     const isOut = ran.code === null && group.ranOutOfMemory()
     await group.end()
     await Promise.race([ran.closed, after(drainMs)])
@@ -82,6 +82,39 @@ const inGroup = (group: ControlGroup, { memoryBytes }: GroupLimits): LimitedProg
     return { code: ran.code, timedOut: ran.timedOut, how, output: window.text() }
   },
 })
+
+/**
+ * A small process goes into the group and becomes the program: one that was put there after its start may have started others before,
+ * and once it has the rights of its own user it cannot go there itself. This process stays outside: in the group the kernel would end it,
+ * which is the largest in there, for want of the program's memory.
+ */
+const enteringFirst = ({ entrances }: ControlGroup, command: LimitedCommand): LimitedCommand => {
+  const { user } = command
+  const asUser =
+    user === null
+      ? []
+      : [
+          ...[findProgram('setpriv') ?? 'setpriv', `--reuid=${user.uid}`, `--regid=${user.gid}`],
+          ...['--clear-groups', '--no-new-privs', '--'],
+        ]
+  return {
+    ...command,
+    command: [
+      '/bin/sh',
+      '-c',
+      enterAndBecome,
+      'sh',
+      String(entrances.length),
+      ...entrances,
+      ...asUser,
+      ...command.command,
+    ],
+  }
+}
+
+/** A fixed text. What is run, and its words, are arguments and no part of it. */
+const enterAndBecome =
+  'n=$1; shift; while [ "$n" -gt 0 ]; do echo $$ > "$1" || exit 126; shift; n=$((n - 1)); done; exec "$@"'
 
 /** Beyond its time: for a unit whose starter is gone. */
 const unitGraceMs = 10_000
@@ -134,6 +167,7 @@ const unitArguments = (
 
 const after = (ms: number): Promise<void> => new Promise((resolve) => void setTimeout(resolve, ms).unref())
 
+/** With the environment of its user; it takes that user's rights itself, or systemd gives them to it. */
 const start = ({ command, cwd, user, input }: LimitedCommand): ChildProcess => {
   const [program = '', ...args] = command
   const child = spawn(program, args, {
@@ -141,7 +175,6 @@ const start = ({ command, cwd, user, input }: LimitedCommand): ChildProcess => {
     env: { ...plainEnvironment(), ...(user === null ? {} : { HOME: user.home, USER: user.name, LOGNAME: user.name }) },
     detached: true,
     stdio: ['pipe', 'pipe', 'pipe'],
-    ...(user === null ? {} : { uid: user.uid, gid: user.gid }),
   })
   child.stdin?.on('error', () => {})
   child.stdin?.end(input)

@@ -96,23 +96,21 @@ test(`agents, commands and a store of ${release.version}, with what this release
   const assigned = await old.muster('node', 'assign', 'gpu-002', '--to', 'blue')
   assert.equal(assigned.code, 0, assigned.stderr)
   await everydayWorks(old.muster)
-  // Selectors and filters of this release are refused, with the reason; ids work as ever.
-  await refusedBy(old, /Selectors need a plane of 0\.5/, 'node', 'drain', 'gpu-*')
-  await refusedBy(old, /Selectors need a plane of 0\.5/, 'node', 'revoke', '--vcluster', 'blue', '--reason', 'x')
-  await refusedBy(old, /need a plane of 0\.5/, 'node', 'list', '--tag', 'h100')
-  await refusedBy(old, /need a plane of 0\.5/, 'journal', 'list', '--since', '1h')
-  const several = await old.muster('node', 'revoke', 'gpu-001', 'gpu-002', '--reason', 'x')
-  assert.deepEqual([several.code, /nothing was done/.test(several.stderr)], [10, true])
-  await refusedBy(old, /expires_ms/, 'key', 'create', 'ci', '--role', 'viewer', '--expires', '30d')
-  await refusedBy(old, /compare the versions/i, 'profile', 'delete', 'meshed')
-  await refusedBy(old, /compare the versions/i, 'export')
-  await refusedBy(old, /compare the versions/i, 'apply', '-f', fleet)
-  // A batch becomes a registration and a token for each line; the fleet is shown by what such a plane has.
-  const nodes = written('nodes.csv', 'id,rack\ncpu-001,r7\n')
-  const batch = await old.muster('node', 'enroll', '--batch', nodes, '--tokens', path.join(folder, 'tokens'))
-  assert.deepEqual([batch.code, /1 token issued/.test(batch.stderr)], [0, true], batch.stderr)
-  assert.match((await old.muster('node', 'machine', 'cpu-001')).stdout, /rack:r7/)
-  assert.match((await old.muster('top', '--once')).stdout, /2 active .* registered/)
+  // What is new needs a plane of this release, and says so; documents of the release before work as ever.
+  for (const args of [
+    ['task', 'list'],
+    ['task', 'create', '--node', 'gpu-002', '--type', 'collect-diagnostics'],
+    ['rollout', 'list'],
+    ['signer', 'list'],
+    ['worker', 'list'],
+    ['worker-issuer', 'list'],
+  ])
+    await refusedBy(old, /compare the versions/i, ...args)
+  await refusedBy(old, /tasks/, 'domain', 'set', 'tasks.reboot=true')
+  const exported = await old.muster('export')
+  assert.equal(exported.code, 0, exported.stderr)
+  assert.equal((await old.muster('apply', '-f', fleet, '--yes')).code, 0)
+  assert.match((await old.muster('top', '--once')).stdout, /2 active/)
   await eventually('its services to be reported', async () => (await nodeOf(old, 'gpu-002')).overlay?.applied === true)
   await renewed(old, newAgent.state, 'gpu-002')
   // Nothing that it sent was refused, on the way in or over the channel.
@@ -130,26 +128,33 @@ test(`agents, commands and a store of ${release.version}, with what this release
   await everydayWorks(plane.muster)
   await everydayWorks(before)
   for (const args of [
-    ['key', 'create', 'ci', '--role', 'viewer', '--expires', '30d'],
-    ['apply', '-f', fleet, '--yes'],
-    ['profile', 'delete', 'meshed'],
+    ['domain', 'set', 'tasks.reboot=true'],
+    ['vcluster', 'set', 'blue', 'tasks.types=collect-diagnostics'],
+    ['task', 'create', '--node', 'gpu-002', '--type', 'collect-diagnostics'],
+    ['signer', 'list'],
   ]) {
     const { code, stderr } = await plane.muster(...args)
     assert.equal(code, 0, `${args.join(' ')}: ${stderr}`)
   }
+  // The command of the release before shows what it knows.
   for (const args of [
-    ['key', 'list'],
-    ['profile', 'list'],
-    ['profile', 'show', 'edge'],
-  ])
-    assert.equal((await before(...args)).code, 0, args.join(' '))
+    ['domain', 'show'],
+    ['vcluster', 'show', 'blue'],
+    ['node', 'show', 'gpu-002'],
+    ['journal', 'list'],
+  ]) {
+    const { code, stderr } = await before(...args)
+    assert.equal(code, 0, `${args.join(' ')}: ${stderr}`)
+  }
   await renewed(plane, oldAgent.state, 'gpu-001')
   assert.deepEqual((await nodeOf(plane, 'gpu-001')).conditions, [])
   // A plan of a kind that only this release has is shown by the command of the release before.
-  const planned = await plane.muster('node', 'drain', 'gpu-*', '-o', 'json')
+  const planned = await plane.muster(
+    ...['task', 'create', '--vcluster', 'blue', '--type', 'collect-diagnostics', '-o', 'json'],
+  )
   assert.equal(planned.code, 10, planned.stderr)
   const shown = await before('plan', 'show', JSON.parse(planned.stdout).id)
   assert.equal(shown.code, 0, shown.stderr)
-  assert.match(shown.stdout, /node gpu-001 .*drained/)
+  assert.match(shown.stdout, /gpu-002/)
   for (const id of ['gpu-001', 'gpu-002']) assert.equal((await before('node', 'show', id)).code, 0)
 })

@@ -49,6 +49,7 @@ const recovering = (t: Scope, plane: DatedPlane): { readonly agent: AgentParts; 
     reached: () => {},
     instance: 'i',
     episode: { current: () => null },
+    rotation: { wanted: () => null },
   } as unknown as AgentParts
   const identity = {
     nodeId: 'gpu-001',

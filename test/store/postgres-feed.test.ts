@@ -119,7 +119,9 @@ test('a commit made while the lease has no connection is published when it has o
   await writer.commit(newNode('c'))
   await eventually('everything to be told', () => reader.published.length === 7)
   assert.deepEqual(new Set(nodesPublished(reader)), new Set(['a0', 'b0', 'a1', 'b1', 'a2', 'b2', 'c']))
-  assert.deepEqual(reader.standings, ['serving'])
+  // On a busy machine it is out of touch for long enough to be behind; it has kept its lease all the same.
+  assert.ok(!reader.standings.includes('expired'), reader.standings.join(' '))
+  assert.equal(reader.standings.at(-1), 'serving')
 })
 
 test('a commit whose caller got no outcome is published like a commit of another replica', async (t) => {

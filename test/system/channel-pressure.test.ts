@@ -37,8 +37,9 @@ const flood = (channel: RawChannel, say: () => boolean): (() => Promise<void>) =
   }
 }
 
-test('a node that asks for answers and reads none is cut off, and costs no memory', async () => {
-  const channel = await channelOf(await activeNode(plane(), 'deaf'))
+/** By how much the plane has grown until it cut the node off. */
+const grownByDeaf = async (id: string): Promise<number> => {
+  const channel = await channelOf(await activeNode(plane(), id))
   channel.stopReading()
   const beforeBytes = residentBytes(plane().pid)
   let mostBytes = 0
@@ -47,13 +48,20 @@ test('a node that asks for answers and reads none is cut off, and costs no memor
     'the plane to cut it off',
     async () => {
       mostBytes = Math.max(mostBytes, residentBytes(plane().pid))
-      return !(await record(plane(), 'deaf')).channel_open
+      return !(await record(plane(), id)).channel_open
     },
     { withinMs: 60_000, everyMs: 100 },
   )
   await stop()
   channel.destroy()
-  assert.ok(mostBytes - beforeBytes < 64 * mib, `grew by ${Math.round((mostBytes - beforeBytes) / mib)} MiB`)
+  return mostBytes - beforeBytes
+}
+
+test('a node that asks for answers and reads none is cut off, and costs no memory', async () => {
+  // The first flood also makes the runtime take the memory that it works in.
+  await grownByDeaf('deaf-first')
+  const grown = await grownByDeaf('deaf')
+  assert.ok(grown < 64 * mib, `grew by ${Math.round(grown / mib)} MiB`)
 })
 
 test('while some nodes flood the plane others are answered quickly, and the floods are answered in order', async () => {

@@ -19,7 +19,16 @@ const readme = fs.readFileSync(path.join(repository, 'README.md'), 'utf8')
 const names = { 'plane.example.org': '192.0.2.10', 'gpu-002': '192.0.2.20', 'hpc-001': '192.0.2.30' }
 
 /** Of the folders that a checkout has, those that are used. The packages stay where they are, and so does what tests start. */
-const checkedOut = ['package.json', 'package-lock.json', 'tsconfig.json', 'bin', 'src', 'scripts', 'packaging']
+const checkedOut = [
+  'LICENSE',
+  'package.json',
+  'package-lock.json',
+  'tsconfig.json',
+  'bin',
+  'src',
+  'scripts',
+  'packaging',
+]
 
 const folder = 'checked-out'
 
