@@ -113,15 +113,28 @@ const commanderWithoutPrograms: Plugin = {
 /** What its own question says, so that the answer is not asked for again. */
 const resolving = Symbol('resolving')
 
-/** Its package does not say that a module of it which nothing uses can be left out. */
+/**
+ * Its package does not say that a module of it which nothing uses can be left out, and `Type` by its name is all of it: as a namespace it is
+ * what is used of it.
+ */
 const onlyUsedOfTypebox: Plugin = {
   name: 'only-used-of-typebox',
-  setup({ onResolve, resolve }) {
+  setup({ onResolve, onLoad, resolve }) {
     onResolve({ filter: /^(typebox|\.)/ }, async ({ path: name, pluginData, ...from }) => {
       const isOfTypebox = name.startsWith('typebox') || from.importer.includes('/node_modules/typebox/')
       if (pluginData === resolving || !isOfTypebox) return null
       const found = await resolve(name, { ...from, pluginData: resolving })
       return { ...found, sideEffects: false }
+    })
+    onLoad({ filter: /\/src\/.*\.ts$/ }, ({ path: file }) => {
+      const text = fs.readFileSync(file, 'utf8')
+      const contents = text.replace(/^import \{ Type(?:, (.*))? \} from 'typebox'$/m, (_, others: string | undefined) =>
+        [
+          "import * as Type from 'typebox'",
+          ...(others === undefined ? [] : [`import { ${others} } from 'typebox'`]),
+        ].join('; '),
+      )
+      return contents === text ? null : { contents, loader: 'ts' }
     })
   },
 }

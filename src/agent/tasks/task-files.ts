@@ -2,7 +2,7 @@
 // The helper digests them once more while it copies them: what lies in a folder of the agent proves nothing.
 
 import * as path from 'node:path'
-import { Value } from 'typebox/value'
+import { Check } from 'typebox/value'
 import { downloadFromPlane } from '#agent/link/plane-download.ts'
 import type { PlaneFailure } from '#agent/link/plane-failure.ts'
 import type { Identity } from '#agent/state/credentials.ts'
@@ -62,8 +62,7 @@ export const openTaskFiles = (agent: TaskingAgent, identityNow: () => Identity):
   return {
     fetch: async ({ id, type, parameters }) => {
       // What does not fit is for the helper to refuse.
-      if (type !== 'fetch-file' || !Value.Check(taskParameters['fetch-file'], parameters))
-        return { kind: 'file', path: null }
+      if (type !== 'fetch-file' || !Check(taskParameters['fetch-file'], parameters)) return { kind: 'file', path: null }
       try {
         return await download(id, parameters.sha256)
       } catch (error) {

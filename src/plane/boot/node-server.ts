@@ -136,7 +136,7 @@ const programListsEveryMs = 5000
 const servedFilesEveryMs = 30_000
 const workersAuthorityEveryMs = 10_000
 /** To all machines together. Beside a boot storm it costs at most a tenth of the storm (npm run bench downloads). */
-const agentBytesPerSecond = 32 * 1024 * 1024
+const agentBytesPerSecond = 16 * 1024 * 1024
 /** What a restart loses of the lived time, at most. */
 const livedEveryMs = 300_000
 

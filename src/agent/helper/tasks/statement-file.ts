@@ -3,7 +3,7 @@
 
 import * as path from 'node:path'
 import { Type } from 'typebox'
-import { Value } from 'typebox/value'
+import { Check } from 'typebox/value'
 import { sha256Hex } from '#platform/bytes.ts'
 import { replaceFile } from '#platform/files.ts'
 import { pathExists } from '#platform/paths.ts'
@@ -98,7 +98,7 @@ export const keysIn = (pem: string): readonly string[] | null => {
 const storedIn = (text: string): Pinned | null => {
   try {
     const value: unknown = JSON.parse(text)
-    return Value.Check(Stored, value) ? value : null
+    return Check(Stored, value) ? value : null
   } catch {
     return null
   }

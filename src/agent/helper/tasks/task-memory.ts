@@ -3,7 +3,7 @@
 
 import * as path from 'node:path'
 import { Type } from 'typebox'
-import { Value } from 'typebox/value'
+import { Check } from 'typebox/value'
 import { allocateFile, incompressible } from '#platform/disk-space.ts'
 import { errno, removeFile, replaceFile } from '#platform/files.ts'
 import { createFile, namesIn } from '#platform/folder.ts'
@@ -208,7 +208,7 @@ const textOf = (record: TaskRecord): string => JSON.stringify({ version: 1, ...r
 const recordIn = (text: string, id: string): TaskRecord | null => {
   try {
     const value: unknown = JSON.parse(text)
-    return Value.Check(StoredRecord, value) && value.id === id ? value : null
+    return Check(StoredRecord, value) && value.id === id ? value : null
   } catch {
     return null
   }
