@@ -72,7 +72,7 @@ const copyInto = async (from: fs.promises.FileHandle, file: FileToPlace): Promis
     const copied = await copy(from, to, file.largest)
     if (copied.bytes > file.largest) return { kind: 'differs', why: `it has more than ${file.largest} bytes` }
     if (copied.sha256 !== file.sha256) return { kind: 'differs', why: `its SHA-256 is ${copied.sha256}` }
-    // The mode first: whoever has given a file away may not change it any more.
+    // The mode first: a process that has given a file away may not change it any more.
     await to.chmod(file.mode)
     if (file.owner !== null) await to.chown(file.owner.uid, file.owner.gid)
     await to.sync()

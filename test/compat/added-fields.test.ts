@@ -136,6 +136,7 @@ test(`agents, commands and a store of ${release.version}, with what this release
     const { code, stderr } = await plane.muster(...args)
     assert.equal(code, 0, `${args.join(' ')}: ${stderr}`)
   }
+  assert.match((await plane.muster('vcluster', 'show', 'blue')).stdout, /^tasks\.types +collect-diagnostics$/m)
   // The command of the release before shows what it knows.
   for (const args of [
     ['domain', 'show'],

@@ -229,11 +229,12 @@ const show = (
   vcluster: VClusterBody,
   marked: readonly string[] | undefined,
 ): void => {
-  const { name, description, peering, closed, policy, outputs, overlay } = vcluster
+  const { name, description, peering, closed, policy, tasks, outputs, overlay } = vcluster
   const print = printer(cli, options)
   print.answer(vcluster, () =>
     renderFacts([
-      ...settingLines({ name, description, peering, closed, policy }),
+      // A plane of 0.5 has no tasks.
+      ...settingLines({ name, description, peering, closed, policy, ...(tasks !== undefined && { tasks }) }),
       // Planes of 0.3 have none.
       ...(outputs === undefined ? [] : [['outputs', orNone(outputs.map(outputLine))] as const]),
       ['files', orNone(overlay.files.map(fileLine))],

@@ -1,5 +1,5 @@
-// `[tasks]` of agent.toml: which tasks the owner of this host lets a plane have carried out. What is not in it is refused, whoever
-// signed it. Pure.
+// `[tasks]` of agent.toml: which tasks the owner of this host lets a plane have carried out. What is not in it is refused, signed
+// or not. Pure.
 
 import * as path from 'node:path'
 import {
