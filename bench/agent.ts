@@ -1,16 +1,22 @@
-// What an agent costs the machine it runs on, against a bare Node that opens one TLS connection to the same plane: time
-// from start to an open channel, and memory once it is settled. The bundle, as machines run it; same machine, same run,
-// the two in turns.
+// What an agent costs the machine it runs on while it has no task: time and CPU from its start to an open channel, and memory. Beside
+// it the agent of the release before and a bare Node that opens one TLS connection to the same plane: same machine, same run, the three
+// in turns.
 //
 //     npm run bench agent -- --rounds 15
 
 import { spawn, type ChildProcess } from 'node:child_process'
 import * as fs from 'node:fs'
-import * as os from 'node:os'
 import * as path from 'node:path'
 import { parseArgs } from 'node:util'
-import { buildAgent } from '../scripts/build-agent.ts'
-import { startPlane } from './plane-process.ts'
+import { build } from 'esbuild'
+import { previousReleases, sourcesOf } from '../test/compat/previous-release.ts'
+import { peer } from '../test/peers/peer.ts'
+import { cleanup, type Scope } from '../test/process/cleanup.ts'
+import { residentBytes } from '../test/process/resident-memory.ts'
+import { tempFolder } from '../test/process/temp-folder.ts'
+import { benchRun } from './bench-run.ts'
+import { startPlane, type PlaneProcess } from './plane-process.ts'
+import { ownCpuMs } from './process-cost.ts'
 
 // npm takes `--rounds N` without a `--` before it for its own, and passes on the number alone.
 const { values, positionals } = parseArgs({ options: { rounds: { type: 'string' } }, allowPositionals: true })
@@ -20,61 +26,101 @@ if (!Number.isInteger(rounds) || rounds < 3) throw new Error('--rounds takes a n
 const aimMs = 400
 const aimMiB = 90
 const settleMs = 3000
+/** Each takes as long as that. */
+const settledRounds = 3
+const root = path.resolve(import.meta.dirname, '..')
 
-const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'muster-bench-agent-'))
-const plane = await startPlane()
-try {
-  const { file, bytes } = await buildAgent(null, path.join(folder, 'muster-agent.mjs'))
-  const state = path.join(folder, 'state')
-  const { join } = (await plane.call('POST', '/v1/tokens', { node: 'bench' })) as { join: string }
-  fs.writeFileSync(path.join(folder, 'join'), join, { mode: 0o600 })
-  fs.writeFileSync(path.join(folder, 'root.pem'), plane.rootPem)
-
-  const agentArgs = [file, 'agent', 'run', '--state', state, '--join-file', path.join(folder, 'join')]
-  const { port } = new URL(plane.nodeUrl)
-  const handshake = `import * as tls from 'node:tls'; import * as fs from 'node:fs'
-    const socket = tls.connect({ host: '127.0.0.1', servername: 'localhost', port: ${port}, ca: fs.readFileSync(process.argv[2]), minVersion: 'TLSv1.3' },
-      () => console.log('channel open')); setInterval(() => {}, 1e6); socket.on('error', (error) => { throw error })`
-  const bareFile = path.join(folder, 'bare.mjs')
-  fs.writeFileSync(bareFile, handshake)
-  const bareArgs = [bareFile, path.join(folder, 'root.pem')]
-
-  await once(agentArgs, settleMs)
-  const agent: Sample[] = []
-  const bare: Sample[] = []
-  for (let round = 0; round < rounds; round++) {
-    agent.push(await once(agentArgs, round === 0 ? settleMs : 200))
-    bare.push(await once(bareArgs, round === 0 ? settleMs : 200))
-  }
-  const settled = { agent: agent[0]?.mib ?? 0, bare: bare[0]?.mib ?? 0 }
-  const [agentMs, bareMs] = [median(agent.map(({ ms }) => ms)), median(bare.map(({ ms }) => ms))]
-  console.log(`bundle                    ${(bytes / 1024).toFixed(0)} KiB`)
-  console.log(`start to channel          ${agentMs.toFixed(0)} ms in the median of ${rounds} (aim ${aimMs})`)
-  console.log(`bare Node to handshake    ${bareMs.toFixed(0)} ms`)
-  console.log(`ratio                     ${(agentMs / bareMs).toFixed(2)}`)
-  console.log(
-    `memory, settled           ${settled.agent.toFixed(0)} MiB (aim ${aimMiB}); bare Node ${settled.bare.toFixed(0)} MiB`,
-  )
-  console.log(`ratio                     ${(settled.agent / settled.bare).toFixed(2)}`)
-} finally {
-  await plane.stop()
-  fs.rmSync(folder, { recursive: true, force: true })
+type Contender = { readonly name: string; readonly bundleBytes: number; readonly args: readonly string[] }
+/** `settledMiB` null: it was not waited for. */
+type Sample = {
+  readonly ms: number
+  readonly cpuMs: number
+  readonly openMiB: number
+  readonly settledMiB: number | null
 }
 
-type Sample = { readonly ms: number; readonly mib: number }
+await benchRun(async (t) => {
+  const plane = await startPlane()
+  cleanup(t, () => plane.stop())
+  const folder = tempFolder(t)
+  const contenders = [
+    await agentOf(plane, folder, 'this agent', root),
+    ...(await agentsBefore(t, plane, folder)),
+    bareNode(plane, folder),
+  ]
+  const samples = new Map<Contender, Sample[]>(contenders.map((one) => [one, []]))
+  // The first start enrolls.
+  for (const one of contenders) await once(one, folder, false)
+  for (let round = 0; round < rounds; round++)
+    for (const one of contenders) samples.get(one)?.push(await once(one, folder, round < settledRounds))
+  print(samples)
+})
+
+/** As machines run it: one file. Both releases are bundled in the same way. */
+async function agentOf(plane: PlaneProcess, folder: string, name: string, sources: string): Promise<Contender> {
+  const place = name.replaceAll(' ', '-')
+  const file = path.join(folder, `${place}.mjs`)
+  await build({
+    absWorkingDir: sources,
+    entryPoints: ['bin/muster-agent.ts'],
+    outfile: file,
+    bundle: true,
+    platform: 'node',
+    format: 'esm',
+    target: 'node24',
+    logLevel: 'warning',
+    banner: {
+      js: "import { createRequire as __createRequire } from 'node:module'\nconst require = __createRequire(import.meta.url)",
+    },
+  })
+  const { join } = (await plane.call('POST', '/v1/tokens', { node: place })) as { join: string }
+  const joinFile = path.join(folder, `${place}.join`)
+  fs.writeFileSync(joinFile, join, { mode: 0o600 })
+  const args = [file, 'agent', 'run', '--state', path.join(folder, place), '--join-file', joinFile]
+  return { name, bundleBytes: fs.statSync(file).size, args }
+}
+
+async function agentsBefore(t: Scope, plane: PlaneProcess, folder: string): Promise<readonly Contender[]> {
+  const [before] = previousReleases()
+  const history = peer('previous-release')
+  if (before === undefined || 'missing' in history) {
+    console.log(`no agent of the release before: ${'missing' in history ? history.missing : 'none is named'}`)
+    return []
+  }
+  return [await agentOf(plane, folder, `agent ${before.version}`, sourcesOf(t, before))]
+}
+
+function bareNode({ nodeUrl, rootPem }: PlaneProcess, folder: string): Contender {
+  const file = path.join(folder, 'bare.mjs')
+  const rootFile = path.join(folder, 'root.pem')
+  fs.writeFileSync(rootFile, rootPem)
+  fs.writeFileSync(
+    file,
+    `import * as tls from 'node:tls'; import * as fs from 'node:fs'
+    const socket = tls.connect({ host: '127.0.0.1', servername: 'localhost', port: ${new URL(nodeUrl).port}, ca: fs.readFileSync(process.argv[2]), minVersion: 'TLSv1.3' },
+      () => console.log('channel open')); setInterval(() => {}, 1e6); socket.on('error', (error) => { throw error })`,
+  )
+  return { name: 'bare Node', bundleBytes: fs.statSync(file).size, args: [file, rootFile] }
+}
 
 /** One process, until it says that it is connected; then it is looked at, and ended. */
-async function once(args: readonly string[], lookAfterMs: number): Promise<Sample> {
+async function once({ args }: Contender, folder: string, settles: boolean): Promise<Sample> {
   const startedMs = performance.now()
   const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'pipe'], cwd: folder })
-  await connected(child)
-  const ms = performance.now() - startedMs
-  await new Promise((resolve) => setTimeout(resolve, lookAfterMs))
-  const mib = Number(/^VmRSS:\s+(\d+) kB/m.exec(fs.readFileSync(`/proc/${child.pid}/status`, 'utf8'))?.[1]) / 1024
   const ended = new Promise((resolve) => child.once('exit', resolve))
-  child.kill('SIGTERM')
-  await ended
-  return { ms, mib }
+  try {
+    await connected(child)
+    const [ms, cpuMs, openMiB] = [performance.now() - startedMs, ownCpuMs(child.pid ?? 0), residentMiB(child)]
+    await new Promise((resolve) => setTimeout(resolve, settles ? settleMs : 200))
+    return { ms, cpuMs, openMiB, settledMiB: settles ? residentMiB(child) : null }
+  } finally {
+    child.kill('SIGTERM')
+    await ended
+  }
+}
+
+function residentMiB({ pid }: ChildProcess): number {
+  return residentBytes(pid ?? 0) / 1024 ** 2
 }
 
 function connected(child: ChildProcess): Promise<void> {
@@ -91,6 +137,31 @@ function connected(child: ChildProcess): Promise<void> {
   })
 }
 
-function median(values: readonly number[]): number {
-  return values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? 0
+function print(samples: ReadonlyMap<Contender, readonly Sample[]>): void {
+  const figures = [...samples].map(([{ name, bundleBytes }, taken]) => ({
+    name,
+    bundleBytes,
+    ms: median(taken.map(({ ms }) => ms)),
+    cpuMs: median(taken.map(({ cpuMs }) => cpuMs)),
+    openMiB: median(taken.map(({ openMiB }) => openMiB)),
+    settledMiB: median(taken.flatMap(({ settledMiB }) => settledMiB ?? [])),
+  }))
+  const [ours, ...others] = figures
+  if (ours === undefined) throw new Error('nothing was measured')
+  console.log(`medians of ${rounds} starts each, in turns; settled: of ${settledRounds}, after ${settleMs / 1000} s`)
+  for (const { name, bundleBytes, ms, cpuMs, openMiB, settledMiB } of figures)
+    console.log(
+      `${name.padEnd(14)} start to channel ${ms.toFixed(0)} ms, CPU ${cpuMs.toFixed(0)} ms, ` +
+        `memory ${openMiB.toFixed(1)} MiB, settled ${settledMiB.toFixed(1)} MiB, file ${(bundleBytes / 1024).toFixed(0)} KiB`,
+    )
+  for (const other of others)
+    console.log(
+      `ratio          ${(ours.ms / other.ms).toFixed(2)} of the time, ${(ours.cpuMs / other.cpuMs).toFixed(2)} of the CPU, ` +
+        `${(ours.openMiB / other.openMiB).toFixed(2)} and settled ${(ours.settledMiB / other.settledMiB).toFixed(2)} of the memory of ${other.name}`,
+    )
+  console.log(`aims           ${aimMs} ms, ${aimMiB} MiB settled`)
+}
+
+function median(numbers: readonly number[]): number {
+  return numbers.toSorted((a, b) => a - b)[Math.floor(numbers.length / 2)] ?? 0
 }

@@ -8,7 +8,7 @@ import { openHttpClient } from '#platform/http-client.ts'
 import { systemRandom } from '#platform/random.ts'
 import { standardStreams } from '#platform/standard-streams.ts'
 import { systemTimers } from '#platform/timers.ts'
-import { musterVersion, programName } from '#platform/this-process.ts'
+import { endIfIdle, musterVersion, programName } from '#platform/this-process.ts'
 
 const program = programName()
 
@@ -25,3 +25,4 @@ process.exitCode = await runCli(process.argv.slice(2), {
   exit: openExit(),
   openHttp: openHttpClient,
 })
+endIfIdle()

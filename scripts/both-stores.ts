@@ -34,7 +34,6 @@ const storesDiffer = (root: string, file: string): boolean => {
 export const onceIsEnough: Readonly<Record<string, string>> = {
   'test/system/cli-store.test.ts': 'names the stores itself',
   'test/system/plane-postgres.test.ts': 'is about PostgreSQL alone',
-  'test/system/task-replicas.test.ts': 'is about PostgreSQL alone',
 }
 
 /** What fails in these is the machine of an agent, and the store is the same to it: both stores only in the long run. */

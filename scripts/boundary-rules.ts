@@ -72,6 +72,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
   'domain/federation': { domain: ['core'] },
   'domain/fleet': { domain: ['core', 'programs'] },
   'domain/identity': { domain: ['alerts', 'core'] },
+  'domain/issuers': { domain: ['core'] },
   'domain/journal': { domain: ['core'] },
   'domain/network': { domain: ['core', 'fleet'] },
   'domain/node': { domain: ['core', 'fleet', 'recovery'] },
@@ -167,6 +168,10 @@ export const mayKnow: Readonly<Record<string, Row>> = {
   'plane/sessions': { domain: ['core'], plane: ['cluster', 'core', 'store/contract'], wire: ['channel', 'core'] },
   'plane/liveness': { domain: ['core', 'node'], plane: ['cluster', 'core', 'sessions', 'store/contract'] },
   'plane/keys': { domain: ['ca', 'core', 'operators'], plane: ['core', 'store/contract', 'store/journal'] },
+  'plane/seals': {
+    domain: ['core', 'operators', 'tasks', 'workers'],
+    plane: ['core', 'keys', 'store/commit', 'store/contract', 'store/journal'],
+  },
   'plane/authority': {
     domain: ['alerts', 'ca', 'core', 'programs'],
     plane: ['core', 'keys', 'store/contract'],
@@ -205,7 +210,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
   },
   'plane/fleet': {
     domain: ['core', 'fleet'],
-    plane: ['core', 'http', 'limits', 'node', 'store/contract', 'store/journal'],
+    plane: [...types('authority'), 'core', 'http', 'limits', 'node', 'store/contract', 'store/journal'],
     wire: ['core', 'fleet', 'node'],
   },
   'plane/identity': {
@@ -285,7 +290,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
   },
   'plane/workers': {
     domain: ['core', 'workers'],
-    plane: [...types('authority'), 'core', 'http', 'limits', 'tasks'],
+    plane: [...types('authority'), 'core', 'cut-off', 'http', 'limits', 'tasks'],
     wire: ['revocation', 'tasks', 'workers'],
   },
 
@@ -328,6 +333,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
       'core',
       'keys',
       'operators',
+      'seals',
       'store/contract',
       'store/journal',
       'store/postgres',
@@ -402,6 +408,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
       'http',
       'journal',
       'metrics',
+      'seals',
       'settings',
     ],
   },
@@ -426,16 +433,21 @@ export const mayKnow: Readonly<Record<string, Row>> = {
   'agent/link': {
     agent: ['core', 'state'],
     domain: ['core', 'recovery'],
-    wire: ['channel', 'core', 'enrollment', 'identity', 'programs', 'recovery', 'tasks'],
+    wire: ['channel', 'core', 'enrollment', 'fleet', 'identity', 'programs', 'recovery', 'tasks'],
   },
-  'agent/diagnostics': { agent: ['core', 'state'], domain: ['core', 'node', 'recovery'], wire: ['node'] },
+  'agent/diagnostics': { agent: ['core', 'state'], domain: ['core', 'node', 'recovery'], wire: ['core', 'node'] },
   'agent/continuity': { agent: ['state'], domain: ['continuity'], wire: ['channel', 'core'] },
   'agent/enrollment': {
     agent: ['core', 'link', 'network', 'state'],
     wire: ['core', 'enrollment', 'identity', 'network'],
   },
-  'agent/fleet': { agent: ['core', 'diagnostics'], domain: ['fleet'], wire: ['channel', 'fleet', 'node'] },
-  'agent/helper': { agent: ['helper/tasks', 'programs'], wire: ['core', 'programs'] },
+  'agent/fleet': {
+    agent: ['core', 'diagnostics', 'link', 'state'],
+    domain: ['fleet'],
+    wire: ['channel', 'core', 'fleet', 'node'],
+  },
+  'agent/helper': { agent: ['helper/overlay', 'helper/tasks', 'programs'], wire: ['core', 'fleet', 'programs'] },
+  'agent/helper/overlay': { agent: ['helper/tasks'], wire: ['core', 'fleet'] },
   'agent/helper/tasks': { wire: ['core', 'tasks'] },
   'agent/identity': {
     agent: ['core', 'diagnostics', 'enrollment', 'link', 'recovery', 'state'],
@@ -535,6 +547,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
       'helper/main.ts',
       'helper/read-agent-toml.ts',
       'helper/settings.ts',
+      'helper/tasks/statement-file.ts',
       'helper/tasks/tasks-toml.ts',
       'helper/verbs.ts',
       'helper/written-lists.ts',
@@ -610,6 +623,7 @@ const pureClock: Allowed = {
   names: ['isoTime', 'isoTimeOrNull', 'parseIsoTime', 'Clock'],
 }
 const secretShapes: Allowed = { from: 'src/platform/secret-shapes.ts', names: ['redactSecrets'] }
+const jsonSchemas = 'src/platform/json-schema.ts'
 const ipAddresses = 'src/platform/ip-address.ts'
 
 /** A folder (ends in `/`), a file, a package or a built-in; perhaps only some names of it. */
@@ -618,7 +632,7 @@ type Allowed = string | { readonly from: string; readonly names: readonly string
 /** The pure packages import nothing but this and what the table says; the others are free to use packages and built-ins. */
 const closedPackages: Readonly<Record<string, readonly Allowed[]>> = {
   domain: [pureClock, secretShapes, ipAddresses],
-  wire: [pureClock, secretShapes, 'typebox', 'typebox/'],
+  wire: [pureClock, secretShapes, jsonSchemas, 'typebox', 'typebox/'],
   pki: [pureClock, 'src/platform/bytes.ts', ipAddresses, 'node:crypto', 'node:buffer'],
 }
 

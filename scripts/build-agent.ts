@@ -36,13 +36,14 @@ export const buildAgent = async (pin: string | null, out: string): Promise<Built
     bundle: true,
     platform: 'node',
     format: 'esm',
-    target: 'node24',
+    target: oldestReader,
     legalComments: 'inline',
     metafile: true,
     logLevel: 'warning',
     banner: { js: banner },
     plugins: pin === null ? [] : [bakeIn(pin)],
   })
+  fs.writeFileSync(out, modulesOfNodeLater(fs.readFileSync(out, 'utf8')))
   const packages = packagesOf(Object.keys(result.metafile.inputs))
   // At the end, where no one has to read past them. No license ends a comment by itself.
   const licenses = scriptLicenses(packages.map(({ folder }) => folder))
@@ -60,13 +61,32 @@ export const buildAgent = async (pin: string | null, out: string): Promise<Built
 /** A Node that is too old says so, in the one place that runs before it meets what it does not know. */
 const oldestNode = Number(/\d+/.exec(packageJson.engines.node)?.[0])
 
+/** Distributions have Nodes of ten years. From this one on they understand the file as far as to say that they are too old. */
+const oldestReader = 'node14.18'
+
+const endOfCheck = '// Modules of Node.'
+
+/** Node resolves what a module imports before it runs a line of it, and an old one misses exports: the check would never be reached. */
+const modulesOfNodeLater = (text: string): string => {
+  const lines: string[] = []
+  const rest = text.replace(
+    /^import (?:\* as (\w+)|(\w+)|(\{.*\})) from "(node:[\w/]+)";\n/gm,
+    (_, all: string | undefined, main: string | undefined, names: string | undefined, name: string) => {
+      lines.push(`const ${all ?? main ?? names?.replaceAll(' as ', ': ')} = require("${name}");`)
+      return ''
+    },
+  )
+  return rest.replace(`${endOfCheck}\n`, () => `${endOfCheck}\n${lines.join('\n')}\n`)
+}
+
 // Packages written for CommonJS ask for Node's own modules by `require`, which a module does not have.
 const banner = `import { createRequire as __createRequire } from 'node:module'
 const require = __createRequire(import.meta.url)
 if (Number(process.versions.node.split('.')[0]) < ${oldestNode}) {
   console.error('muster: this needs Node ${oldestNode} or newer, and runs on ' + process.version + '; the executable of a release needs none.')
   process.exit(${exitCodes.misconfigured})
-}`
+}
+${endOfCheck}`
 
 const bakeIn = (pin: string): Plugin => ({
   name: 'pinned root',

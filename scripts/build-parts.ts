@@ -74,10 +74,13 @@ export const buildParts = async (): Promise<Parts> => {
   return { texts, partOf, thread: await threadText(), metafile }
 }
 
-/** So many commands need a chunk that it is cheaper to read all such chunks at once. */
-const manyEntries = 12
+/** So many commands need a chunk that it is cheaper to read all such chunks at once: `node list` needs those of the first part alone. */
+const partsByEntries = [
+  { least: 18, part: 'most.js' },
+  { least: 12, part: 'many.js' },
+] as const
 
-/** Every part costs a fifth of a millisecond: what each command needs is one part, and what most need another. */
+/** Every part costs a fifth of a millisecond: what each command needs is one part, and what most need another, and many a third. */
 const groupsOf = ({ outputs }: Metafile): ReadonlyMap<string, string> => {
   const reachedFrom = (file: string, reached = new Set<string>()): Set<string> => {
     if (reached.has(file)) return reached
@@ -92,9 +95,10 @@ const groupsOf = ({ outputs }: Metafile): ReadonlyMap<string, string> => {
     if (entryPoint === undefined) continue
     for (const reached of reachedFrom(file)) counts.set(reached, (counts.get(reached) ?? 0) + 1)
   }
-  const most = [...counts]
-    .filter(([, count]) => count >= manyEntries)
-    .map(([file]) => [path.basename(file), 'most.js'] as const)
+  const most = [...counts].flatMap(([file, count]) => {
+    const group = partsByEntries.find(({ least }) => count >= least)
+    return group === undefined ? [] : [[path.basename(file), group.part] as const]
+  })
   const each = [...reachedFrom('dist/muster.js')].map((file) => [path.basename(file), 'each.js'] as const)
   return new Map([...most, ...each])
 }
@@ -150,7 +154,7 @@ const asFunction = async (text: string): Promise<string> => {
     supported: { 'dynamic-import': false },
   })
   // A script is not strict by itself.
-  return `function (exports, require, module, __dirname, __moduleUrl) {"use strict";\n${lazy(direct(code))}}`
+  return `function (exports, require, module, __dirname, __moduleUrl) {"use strict";\n${lazy(withoutUnusedHelpers(direct(code)))}}`
 }
 
 /**
@@ -175,6 +179,20 @@ const direct = (code: string): string => {
       .replaceAll(/\b(import_\w+)\.default\b/g, (text, name: string) => (names.includes(name) ? name : text))
   )
 }
+
+/** Those that use others come first. */
+const helpers = [
+  ...['__toCommonJS', '__toESM', '__copyProps', '__create', '__getProtoOf'],
+  ...['__hasOwnProp', '__getOwnPropNames', '__getOwnPropDesc'],
+]
+
+/** Each part has the functions that esbuild needs for its exports, and most of them are needed no more. */
+const withoutUnusedHelpers = (code: string): string =>
+  helpers.reduce((text, name) => {
+    if (text.split(name).length !== 2) return text
+    // One line, or up to a closing bracket that is not indented.
+    return text.replace(new RegExp(`^var ${name} = (?:[^\n]*;|[^\n]*[{(]\n(?:[ \t][^\n]*\n)*[})]+;)\n`, 'm'), '')
+  }, code)
 
 /** Modules of Node whose exports are imported by name are loaded when one of these is used for the first time. */
 const lazy = (code: string): string => {

@@ -70,6 +70,8 @@ const compile = async (folder: string): Promise<void> => {
   }
 }
 
+const exit = process.exit.bind(process)
+
 const commands = [['version'], ['--help'], ['node', '--help'], ['node', 'list']]
 
 /** A function is compiled when it is called. */
@@ -78,6 +80,8 @@ const runCommands = async (folder: string, run: () => Promise<void>): Promise<vo
   fs.mkdirSync(data)
   fs.writeFileSync(path.join(data, 'admin.key'), `muster_key_${'k'.repeat(43)}`, { mode: 0o600 })
   process.env['MUSTER_DATA'] = data
+  // A command ends its process, and others follow here.
+  process.exit = (() => undefined) as unknown as typeof process.exit
   // How long ago something was is written in other words each day.
   Date.now = () => 1_800_000_000_000
   const [node = '', script = ''] = process.argv
@@ -86,6 +90,7 @@ const runCommands = async (folder: string, run: () => Promise<void>): Promise<vo
     await run()
   }
   fs.rmSync(data, { recursive: true })
+  process.exit = exit
 }
 
 /**

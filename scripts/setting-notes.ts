@@ -185,8 +185,8 @@ export const domainNotes: Readonly<Record<string, Note>> = {
   },
   'tasks.approveRunAbove': {
     meaning:
-      'A task `run` for more nodes than this is planned by one operator and applied by another. `none`: one operator is enough.',
-    change: 'To the number of nodes that one person may run a program on.',
+      'More tasks `run` than this within an hour, in all, are planned by one operator and applied by another. `none`: one operator is enough.',
+    change: 'To the number of nodes that one person may run a program on within an hour.',
   },
 }
 

@@ -41,7 +41,8 @@ Every setting there is, with its values, its default and when to change it.
 A file is TOML with one line for each setting and without tables: texts in quotes, whole numbers, \`true\` and \`false\`, lists in brackets. A
 relative path counts from the folder of the file. An unknown key, a value of another type and a key that is there twice are errors with file and line.
 The file and every folder above it have to belong to root or to the user who runs the process, and no other user may write them; a folder such as
-\`/tmp\`, where others cannot move the file, is taken. The file holds no secrets: it names files that do.
+\`/tmp\`, where others cannot move the file, is taken, and so is one on a read-only mount, such as a ConfigMap of Kubernetes, unless the same folder is also
+on a writable mount. The file holds no secrets: it names files that do.
 
 \`--check-config\` shows every value and where it came from, and everything that is wrong, without starting anything. It ends with exit code
 0, with 2 for a wrong setting, and with 78 where a file or a folder on the machine does not fit. \`-o json\` is for programs.

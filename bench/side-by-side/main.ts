@@ -2,8 +2,8 @@
 // certificate that is checked, on a new TLS 1.3 connection and on a kept one. They take turns in one run, so that whatever
 // else the machine does befalls all of them.
 //
-// Muster runs twice: as it is by default, and with TLS on its main thread. Beside them a server on Node that only answers shows what
-// of an identity is Node's own.
+// Muster runs twice: as it is by default, and with TLS on its main thread. Beside them a server on Node that only answers, and the
+// smallest CA on Node, show what of an identity is Node's own.
 //
 // step-ca and Vault are built once (Go 1.26, a few minutes). CPU is of the server alone, user and system, all threads.
 //
@@ -16,8 +16,15 @@ import { benchRun } from '../bench-run.ts'
 import { startLoadClient, type Order } from '../load-client.ts'
 import { makeTokens, startPlane } from '../plane-process.ts'
 import { cpuMs } from '../process-cost.ts'
-import { nodeAlone, nothingMeasured, printSideBySide, type Measured, type Mode } from './print-side-by-side.ts'
-import { startNodeAlone, startStepCa, startVault, type Rival } from './rivals.ts'
+import {
+  nodeAlone,
+  nothingMeasured,
+  printSideBySide,
+  smallestCa,
+  type Measured,
+  type Mode,
+} from './print-side-by-side.ts'
+import { startOnNode, startStepCa, startVault, type Rival } from './rivals.ts'
 
 const { values } = parseArgs({ options: { identities: { type: 'string' }, rounds: { type: 'string' } } })
 const identities = Number(values.identities ?? 6000)
@@ -40,7 +47,8 @@ await benchRun(async (t) => {
     await muster(t, 'one thread', total, ['--tls-threads', '0']),
     { name: 'step-ca', ...(await startStepCa(t)), secrets: [] },
     { name: 'Vault', ...(await startVault(t)), secrets: [] },
-    { name: nodeAlone, ...(await startNodeAlone(t)), secrets: [] },
+    { name: nodeAlone, ...(await startOnNode(t, 'node-alone')), secrets: [] },
+    { name: smallestCa, ...(await startOnNode(t, 'smallest-ca')), secrets: [] },
   ]
   console.log(`side by side: ${identities} identities of each kind from each, ${atOnce} at a time, in ${rounds} rounds`)
   const running = await Promise.all(contenders.map((contender) => prepare(t, contender, total)))

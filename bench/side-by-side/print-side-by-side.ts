@@ -1,5 +1,7 @@
 /** Gives no identities: what it costs is the floor of any server on Node. */
 export const nodeAlone = 'Node alone'
+/** Signs and keeps, and does nothing else. */
+export const smallestCa = 'least CA'
 
 export type Mode = 'handshake' | 'new' | 'kept'
 
@@ -46,12 +48,25 @@ export const printSideBySide = (results: ReadonlyMap<string, Rounds>): void => {
   console.log(
     `\nMuster: ${(perIdentity(sum(muster.new)) / bare).toFixed(2)} bare handshakes an enrollment (aim: at most 1.8)`,
   )
-  const [alone, oneThread] = [results.get(nodeAlone)!, results.get('one thread')!]
-  for (const mode of ['new', 'kept'] as const) {
-    const floor = perIdentity(sum(alone[mode])) / perIdentity(sum(oneThread[mode]))
-    console.log(
-      `A server on Node that only answers costs ${floor.toFixed(2)} of Muster on one thread on ${mode} connections`,
-    )
+  const oneThread = results.get('one thread')!
+  const floors = { [nodeAlone]: 'A server on Node that only answers', [smallestCa]: 'The smallest CA on Node' }
+  for (const [name, label] of Object.entries(floors)) {
+    for (const mode of ['new', 'kept'] as const) {
+      const floor = perIdentity(sum(results.get(name)![mode])) / perIdentity(sum(oneThread[mode]))
+      console.log(`${label} costs ${floor.toFixed(2)} of Muster on one thread on ${mode} connections`)
+    }
+  }
+  for (const [rival, aim] of [
+    ['step-ca', aims['step-ca']],
+    ['Vault', aims['Vault']],
+  ] as const) {
+    for (const mode of ['new', 'kept'] as const) {
+      const times = median(ratios(results.get(rival)![mode], results.get(smallestCa)![mode], perIdentity))
+      console.log(
+        `The smallest CA on Node makes ${times.toFixed(2)} times the identities of ${rival} a CPU second on ${mode} ` +
+          `connections (what Muster should do: ${aim?.[mode]})`,
+      )
+    }
   }
   for (const [name, rounds] of results) {
     const aim = aims[name]

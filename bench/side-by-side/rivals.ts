@@ -103,14 +103,13 @@ export const startVault = async (t: Scope): Promise<Rival> => {
   return { pid: child.pid!, target: { ...at, roots, server: 'vault', token, path: '/v1/pki/sign/node' } }
 }
 
-/** Not a rival: Node itself. */
-export const startNodeAlone = async (t: Scope): Promise<Rival> => {
-  const child = spawn(process.execPath, [path.join(import.meta.dirname, 'node-alone.ts')], {
-    stdio: ['ignore', 'pipe', 'inherit'],
-  })
+/** Not rivals: Node itself, and the smallest CA on it. */
+export const startOnNode = async (t: Scope, program: 'node-alone' | 'smallest-ca'): Promise<Rival> => {
+  const script = path.join(import.meta.dirname, `${program}.ts`)
+  const child = spawn(process.execPath, [script, tempFolder(t)], { stdio: ['ignore', 'pipe', 'inherit'] })
   cleanup(t, () => void child.kill('SIGKILL'))
   const line = new Promise<string>((resolve) => createInterface({ input: child.stdout }).once('line', resolve))
-  const { port, roots } = JSON.parse(await within('Node alone', 60_000, line)) as { port: number; roots: string }
+  const { port, roots } = JSON.parse(await within(program, 60_000, line)) as { port: number; roots: string }
   return { pid: child.pid!, target: { server: 'muster', address: `127.0.0.1:${port}`, name: 'localhost', roots } }
 }
 

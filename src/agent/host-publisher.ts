@@ -7,11 +7,12 @@ import type { AgentConfig } from '#agent/core/config.ts'
 import { openHostTasks } from './host-tasks.ts'
 import type { TaskHelper } from '#agent/tasks/helped-tasks.ts'
 import type { AgentRecord } from '#agent/diagnostics/record.ts'
-import { defaultAgentToml } from '#agent/helper/agent-toml.ts'
+import { defaultAgentToml, nothingAllowed } from '#agent/helper/agent-toml.ts'
 import { noHelp, type Helped as HelperRuns } from '#agent/fleet/helped-runner.ts'
 import { openHelperClient, type HelperClient } from '#agent/helper/client.ts'
 import { helpedPlace, helpedPublisher, helperFeatures } from '#agent/helper/helped-publisher.ts'
 import { readAgentToml } from '#agent/helper/read-agent-toml.ts'
+import { pinsStatementKeys } from '#agent/helper/tasks/tasks-toml.ts'
 import { howToRun, runReload, unitMark } from '#agent/helper/run-listed.ts'
 import { defaultSocket, type AnswerOf } from '#agent/helper/verbs.ts'
 import { openOwnPublisher, refuseDisk } from '#agent/programs/own-publisher.ts'
@@ -78,7 +79,10 @@ export const openHostPublisher = (
     tasks.allowed(allows === null ? null : allows.verbs)
     hasAnswered ||= features.kind === 'there'
     if (features.kind === 'none') whyAway = features.why
-    const facts = { there: features.kind === 'there', lacks: [...features.lacks] }
+    const facts = {
+      ...{ there: features.kind === 'there', lacks: [...features.lacks] },
+      ...(features.kind === 'there' && startsPrograms(features.allows) && { overlays: features.allows.overlays }),
+    }
     if (JSON.stringify(facts) === said) return
     said = JSON.stringify(facts)
     record.facts({ helper: facts })
@@ -99,10 +103,12 @@ export const openHostPublisher = (
     const hasHelper = isAway() || config.helperSocket !== null || pathExists(agentToml)
     return hasHelper ? whyAway : null
   }
+  /** A helper of 0.5 refuses a request with it. */
+  const takesOverlay = (): boolean => allows?.overlays !== undefined
   const runs = async (): Promise<HelperRuns> => {
     await ready
-    if (allows === null) return isAway() ? runsOf(client) : noHelp
-    return allows.fault === null ? runsOf(client, allows) : runsOf(client)
+    if (allows === null) return isAway() || isPinned(agentToml, trust) ? runsOf(client, takesOverlay) : noHelp
+    return allows.fault === null ? runsOf(client, takesOverlay, allows) : runsOf(client, takesOverlay)
   }
   return {
     ready,
@@ -149,6 +155,14 @@ export const openHostPublisher = (
   }
 }
 
+/** The agent may be started before the helper: what this host wants signed does not run unsigned meanwhile. */
+const isPinned = (agentToml: string, trust: Trust): boolean => {
+  const read = readAgentToml(agentToml, trust)
+  return pinsStatementKeys(read.kind === 'allowed' ? read.toml : nothingAllowed)
+}
+
+const startsPrograms = ({ services, checks }: AnswerOf<'hello'>): boolean => services.length + checks.length > 0
+
 const noPlace =
   'This host has no place for it: start the agent with --publish DIR, or have the helper allow it in /etc/muster/agent.toml'
 
@@ -163,17 +177,35 @@ const notLookedAt = ({ directory }: Place, error: unknown): Error => {
 const faultOfSocket = (socket: string): string | null =>
   faultOfPath(socket, { ...ownTrust(), stickyFolders: true }, { kind: 'socket', links: 'followed' })
 
-/** Where agent.toml lists no service or no check, these run as on a host without a helper. Left out: it is not known what it lists. */
-const runsOf = (client: HelperClient, allows?: AnswerOf<'hello'>): HelperRuns => ({
+/**
+ * Where agent.toml lists no service or no check, these run as on a host without a helper. A host that has pinned statement keys starts
+ * nothing but what was signed: the helper refuses there what it does not list, and the agent runs nothing itself. Left out: it is not
+ * known what it lists.
+ */
+const runsOf = (client: HelperClient, takesOverlay: () => boolean, allows?: AnswerOf<'hello'>): HelperRuns => ({
+  isKnown: allows !== undefined,
   services:
-    allows?.services.length === 0
+    allows?.services.length === 0 && allows.overlays !== 'signed'
       ? null
       : {
-          start: (request) => client.ask('service.start', request),
+          start: ({ overlay, ...request }) =>
+            client.ask('service.start', { ...request, ...(takesOverlay() && { overlay }) }),
           stop: (request) => client.ask('service.stop', request),
           status: () => client.ask('service.status', {}),
         },
-  checks: allows?.checks.length === 0 ? null : { run: (request) => client.ask('check.run', request) },
+  checks:
+    allows?.checks.length === 0 && allows.overlays !== 'signed'
+      ? null
+      : {
+          run: ({ overlay, ...request }) => client.ask('check.run', { ...request, ...(takesOverlay() && { overlay }) }),
+        },
+  statements:
+    allows?.verbs.includes('overlay.take') === true
+      ? {
+          nonce: () => client.ask('overlay.nonce', {}),
+          take: (request) => client.ask('overlay.take', request),
+        }
+      : null,
 })
 
 const ownReload =

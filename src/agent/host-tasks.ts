@@ -38,7 +38,19 @@ export const openHostTasks = (client: HelperClient): HostTasks => {
       }
     },
     nonce: async () => (await orNull(client.ask('task.nonce', {})))?.nonce ?? null,
-    look: async () => (await orNull(client.ask('task.look', {})))?.tasks ?? null,
+    look: async () => {
+      const looked = await orNull(client.ask('task.look', {}))
+      return looked === null ? null : { remembers: looked.number !== null, tasks: looked.tasks }
+    },
+    learn: async (statement) => {
+      try {
+        await client.ask('task.learn', { statement })
+        return 'learned'
+      } catch (error) {
+        if (!(error instanceof HelperRefusal)) throw error
+        return mayPass.has(error.code) ? null : 'refused'
+      }
+    },
     // A task that is no more, or has ended already, is refused: there is nothing left to say of it.
     ended: (id, result) => settled(client.ask('task.ended', { id, ...result }), 'kept'),
     forget: (id) => settled(client.ask('task.forget', { id }), 'forgotten'),
@@ -47,11 +59,18 @@ export const openHostTasks = (client: HelperClient): HostTasks => {
 
 /** What is different later without anybody's doing. */
 const mayPass: ReadonlySet<string> = new Set(['NO_HELPER', 'BUSY', 'BAD_ANSWER', 'SOCKET_UNSAFE', 'CONFIG_INVALID'])
+/** With these the request was not looked at. An answer that did not come (`NO_HELPER`) is not one of them. */
+const neverSent: ReadonlySet<string> = new Set(['BUSY', 'SOCKET_UNSAFE', 'CONFIG_INVALID'])
+/** With these codes no helper has looked at the task. */
+const notTaken: ReadonlySet<string> = new Set(['NOT_ALLOWED', 'UNKNOWN_VERB', 'BAD_REQUEST', 'TOO_LONG'])
 
 const notBegun = (error: unknown): BeginOutcome => {
   if (!(error instanceof HelperRefusal)) throw error
-  if (mayPass.has(error.code)) return { kind: 'again', why: error.message }
-  if (error.code !== 'TASK_REFUSED') return { kind: 'refused', fault: 'TYPE_NOT_ALLOWED', why: error.message }
+  if (neverSent.has(error.code)) return { kind: 'again', why: error.message }
+  if (notTaken.has(error.code))
+    return { kind: 'refused', fault: 'TYPE_NOT_ALLOWED', why: error.message, isUnjudged: true }
+  // A fault in the helper: it may have remembered the task before, and says so when it is asked again.
+  if (error.code !== 'TASK_REFUSED') return { kind: 'again', why: error.message, isUnsure: true }
   const { fault, why } = readRefusal(error.message)
   return fault === 'HELPER_BUSY' ? { kind: 'again', why } : { kind: 'refused', fault, why }
 }

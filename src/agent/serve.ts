@@ -30,6 +30,7 @@ export const serve = async (agent: AgentParts, providers: readonly IdentityProvi
     untilStopped(keepRehearsed(session, identityNow)),
     untilStopped(agent.programs.keep(session, identityNow)),
     untilStopped(agent.tasks.keep(session, identityNow)),
+    untilStopped(agent.overlay.keep(session, identityNow)),
     untilStopped(keepLooking(session, identityNow, providers)),
   ]
   try {

@@ -4,9 +4,9 @@ import { contextOf } from './der.ts'
 import { time } from './der-time.ts'
 import { bits, constructed, encode, raw, sequence, smallNumber, unsigned } from './der-writer.ts'
 import { encodeExtensions, type Extensions } from './extensions.ts'
-import type { PrivateKey } from './keys.ts'
 import { encodeName, type Name } from './name.ts'
 import { algorithmIdentifier, algorithmOf } from './signature.ts'
+import { type MadeWith, type Signer, signedWith } from './signer.ts'
 import { keyId } from './spki.ts'
 import { hash } from 'node:crypto'
 
@@ -28,7 +28,7 @@ export type CertificateSpec = {
 const version3 = constructed(contextOf(0), [smallNumber(2)])
 
 /** DER. Throws on a specification that makes no valid certificate: those are bugs, not requests. */
-export const buildCertificate = (spec: CertificateSpec, signer: PrivateKey): Uint8Array => {
+export const buildCertificate = <S extends Signer>(spec: CertificateSpec, signer: S): MadeWith<S, Uint8Array> => {
   const serial = unsigned(spec.serial)
   if (serial.length > 20 || spec.serial.every((byte) => byte === 0)) throw new Error('not a serial number')
   if (spec.notAfterMs < spec.notBeforeMs) throw new Error('a certificate that ends before it begins')
@@ -46,7 +46,7 @@ export const buildCertificate = (spec: CertificateSpec, signer: PrivateKey): Uin
       encodeExtensions(spec.extensions, keyId(spec.spki), cn === null && o === null && ou === null),
     ),
   )
-  return encode(sequence(raw(tbs), algorithm, bits(signer.sign(tbs))))
+  return signedWith(signer, tbs, (signature) => encode(sequence(raw(tbs), algorithm, bits(signature))))
 }
 
 /** How a serial number is written everywhere: hex, lower case, no leading zeros. */

@@ -18,9 +18,9 @@ import {
   unsigned,
 } from './der-writer.ts'
 import { crlAt, extension } from './extensions.ts'
-import type { PrivateKey } from './keys.ts'
 import { oids } from './oids.ts'
 import { algorithmIdentifier, algorithmOf } from './signature.ts'
+import { type MadeWith, type Signer, signedWith } from './signer.ts'
 
 /** The numbers of RFC 5280, 5.3.1. `unspecified` is said by saying nothing. */
 export const reasonCodes = {
@@ -79,7 +79,7 @@ const withReason: Readonly<Record<RevocationReason, readonly Der[]>> = {
 }
 
 /** DER. */
-export const buildCrl = (spec: CrlSpec, signer: PrivateKey): Uint8Array => {
+export const buildCrl = <S extends Signer>(spec: CrlSpec, signer: S): MadeWith<S, Uint8Array> => {
   if (spec.nextUpdateMs <= spec.thisUpdateMs) throw new Error('a revocation list that ends before it begins')
   if (spec.baseNumber !== null && spec.baseNumber > spec.number) throw new Error('a delta older than its base')
   const algorithm = raw(algorithmIdentifier[algorithmOf[signer.type]])
@@ -96,7 +96,7 @@ export const buildCrl = (spec: CrlSpec, signer: PrivateKey): Uint8Array => {
       constructed(contextOf(0), [sequence(...extensionsOf(spec))]),
     ),
   )
-  return encode(sequence(raw(tbs), algorithm, bits(signer.sign(tbs))))
+  return signedWith(signer, tbs, (signature) => encode(sequence(raw(tbs), algorithm, bits(signature))))
 }
 
 /** As numbers: no serial has leading zeros. */

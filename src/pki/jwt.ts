@@ -82,7 +82,7 @@ const shortestRsaBits = 2048
 
 /**
  * The keys of a set that can verify tokens. Others in it, such as those for encryption or of another curve, are left out; a secret (`oct`)
- * is never a key here. Two keys of one id are a mistake of the issuer, and neither is taken.
+ * is never a key here. Two keys of one id are a mistake of the issuer, and neither is taken. An issuer may have withdrawn all of them.
  */
 export const parseJwks = (text: string): { readonly kind: 'keys'; readonly keys: readonly JwtKey[] } | NoJwt => {
   let listed: unknown
@@ -95,7 +95,7 @@ export const parseJwks = (text: string): { readonly kind: 'keys'; readonly keys:
   if (listed.length > mostKeys) return noJwt(`more than ${mostKeys} keys`)
   const found = listed.flatMap((one: unknown) => keyFrom(one) ?? [])
   const keys = found.filter(({ keyId }) => found.filter((other) => other.keyId === keyId).length === 1)
-  return keys.length === 0 ? noJwt('it has no key for RS256 or ES256 with an id (kid)') : { kind: 'keys', keys }
+  return { kind: 'keys', keys }
 }
 
 const keyFrom = (one: unknown): JwtKey | null => {

@@ -4,16 +4,14 @@ import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject,
 import type { KeyType } from '#domain/core/profile.ts'
 import { fromPem, toPem } from './pem.ts'
 import { algorithmOf, digestOf, verifyAs } from './signature.ts'
+import type { Signer } from './signer.ts'
 import { keyTypeOfSpki } from './spki.ts'
 
 export { keyHash, keyId, keyTypeOfSpki, spkiHash } from './spki.ts'
 export type { KeyType }
 
-export type PrivateKey = {
-  readonly type: KeyType
-  /** SubjectPublicKeyInfo, DER. */
-  readonly spki: Uint8Array
-  /** With the algorithm `algorithmOf` names for its type. */
+/** One that is here, and signs at once. */
+export type PrivateKey = Omit<Signer, 'sign'> & {
   sign(data: Uint8Array): Uint8Array
   /** The secret itself, PEM. */
   pkcs8Pem(): string

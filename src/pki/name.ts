@@ -55,6 +55,20 @@ export const readName = (reader: DerReader): string => {
   return texts.join(', ')
 }
 
+/**
+ * Whether a name, as `readName` has shown it, has these parts and no other. Other CAs write them in another order and as other types of string;
+ * whoever reads the name finds the same in it.
+ */
+export const isNamed = (shown: string, { cn, o, ou }: Name): boolean => {
+  const wanted = [...part('CN', cn), ...part('O', o), ...part('OU', ou)]
+  return partsIn(shown).join('\n') === wanted.toSorted().join('\n')
+}
+
+const part = (label: string, value: string | null): string[] => (value === null ? [] : [`${label}=${safe(value)}`])
+
+/** Commas within a value are written otherwise, and a part with several values is none of these. */
+const partsIn = (shown: string): string[] => (shown === '' ? [] : shown.split(', ').toSorted())
+
 const labels: Readonly<Record<string, string>> = {
   [oids.commonName]: 'CN',
   [oids.organization]: 'O',
@@ -94,10 +108,11 @@ const readValue = (attribute: DerReader): string => {
   }
   const content = attribute.content(attribute.next)
   if (!isUtf8(content)) malformed('a name that is not UTF-8')
-  return Buffer.from(content).toString('utf8').replaceAll(unsafe, escaped)
+  return safe(Buffer.from(content).toString('utf8'))
 }
 
 // Control characters would let a name forge lines; the separators would let it forge parts.
 const unsafe = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\\,+=]/gu
+const safe = (value: string): string => value.replaceAll(unsafe, escaped)
 const escaped = (character: string): string => Buffer.from(character).reduce((all, byte) => all + '\\' + hex(byte), '')
 const hex = (byte: number): string => byte.toString(16).padStart(2, '0')

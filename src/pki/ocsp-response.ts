@@ -6,9 +6,10 @@ import { generalizedTime } from './der-time.ts'
 import { bits, constructed, type Der, encode, enumerated, octets, oid, primitive, raw, sequence } from './der-writer.ts'
 import { reasonCodes, type RevocationReason } from './crl.ts'
 import { extension } from './extensions.ts'
-import { keyHash, type PrivateKey } from './keys.ts'
+import { keyHash } from './keys.ts'
 import { oids } from './oids.ts'
 import { algorithmIdentifier, algorithmOf } from './signature.ts'
+import { type MadeWith, type Signer, signedWith } from './signer.ts'
 
 export type AnsweredStatus =
   | { readonly kind: 'good' | 'unknown' }
@@ -29,13 +30,16 @@ export type OcspAnswer = {
   readonly nonce: Uint8Array | null
 }
 
-export type ResponderIdentity = { readonly key: PrivateKey; readonly certificate: Uint8Array }
+export type ResponderIdentity<S extends Signer = Signer> = { readonly key: S; readonly certificate: Uint8Array }
 
 const basic = oid(oids.basicOcspResponse)
 const nonceId = oid(oids.ocspNonce)
 
 /** DER. */
-export const buildOcspResponse = (answer: OcspAnswer, { key, certificate }: ResponderIdentity): Uint8Array => {
+export const buildOcspResponse = <S extends Signer>(
+  answer: OcspAnswer,
+  { key, certificate }: ResponderIdentity<S>,
+): MadeWith<S, Uint8Array> => {
   const algorithm = raw(algorithmIdentifier[algorithmOf[key.type]])
   const { nonce } = answer
   const data = encode(
@@ -46,15 +50,12 @@ export const buildOcspResponse = (answer: OcspAnswer, { key, certificate }: Resp
       ...(nonce === null ? [] : [constructed(contextOf(1), [sequence(extension(nonceId, false, octets(nonce)))])]),
     ),
   )
-  const response = sequence(
-    raw(data),
-    algorithm,
-    bits(key.sign(data)),
-    constructed(contextOf(0), [sequence(raw(certificate))]),
-  )
-  return encode(
-    sequence(enumerated(0), constructed(contextOf(0), [sequence(basic, constructed(tags.octetString, [response]))])),
-  )
+  const certificates = constructed(contextOf(0), [sequence(raw(certificate))])
+  return signedWith(key, data, (signature) => {
+    const response = sequence(raw(data), algorithm, bits(signature), certificates)
+    const typed = sequence(basic, constructed(tags.octetString, [response]))
+    return encode(sequence(enumerated(0), constructed(contextOf(0), [typed])))
+  })
 }
 
 const single = ({ certId, status }: SingleAnswer, { thisUpdateMs, nextUpdateMs }: OcspAnswer): Der =>

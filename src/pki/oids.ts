@@ -13,6 +13,7 @@ export const oids = {
   reasonCode: '2.5.29.21',
   deltaCrlIndicator: '2.5.29.27',
   crlDistributionPoints: '2.5.29.31',
+  certificatePolicies: '2.5.29.32',
   authorityKeyId: '2.5.29.35',
   extendedKeyUsage: '2.5.29.37',
   freshestCrl: '2.5.29.46',
@@ -22,6 +23,9 @@ export const oids = {
   ocspNonce: '1.3.6.1.5.5.7.48.1.2',
   ocspNoCheck: '1.3.6.1.5.5.7.48.1.5',
   caIssuers: '1.3.6.1.5.5.7.48.2',
+
+  /** Which provisioner of step-ca a certificate came by. */
+  stepProvisioner: '1.3.6.1.4.1.37476.9000.64.1',
 
   serverAuth: '1.3.6.1.5.5.7.3.1',
   clientAuth: '1.3.6.1.5.5.7.3.2',

@@ -19,11 +19,15 @@ export type ParsedExtensions = {
   uris: readonly string[]
   dnsNames: readonly string[]
   ips: readonly string[]
+  /** How many alternative names are of other kinds. */
+  otherNames: number
   /** Hex. */
   subjectKeyId: string | null
   authorityKeyId: string | null
   /** Object identifiers of critical extensions we do not know: such a certificate must not be trusted. */
   unknownCritical: readonly string[]
+  /** Object identifiers of all extensions, in their order. */
+  extensionIds: readonly string[]
 }
 
 const mostExtensions = 32
@@ -37,9 +41,11 @@ export const readExtensions = (reader: DerReader): ParsedExtensions => {
     uris: [],
     dnsNames: [],
     ips: [],
+    otherNames: 0,
     subjectKeyId: null,
     authorityKeyId: null,
     unknownCritical: [],
+    extensionIds: [],
   }
   const list = reader.inside(tags.sequence)
   if (list.atEnd) malformed('an empty list of extensions')
@@ -59,6 +65,7 @@ export const readExtensions = (reader: DerReader): ParsedExtensions => {
       value.finish()
     } else if (critical) found.unknownCritical = [...found.unknownCritical, id]
   }
+  found.extensionIds = [...seen]
   return found
 }
 
@@ -100,13 +107,17 @@ const subjectAltName: Read = (value) => {
   const uris: string[] = []
   const dnsNames: string[] = []
   const ips: string[] = []
+  let otherNames = 0
   while (!inside.atEnd) {
     if (inside.next === context(6)) uris.push(readAscii(inside, context(6)))
     else if (inside.next === context(2)) dnsNames.push(readAscii(inside, context(2)))
     else if (inside.next === context(7)) ips.push(readIp(inside))
-    else readAny(inside)
+    else {
+      readAny(inside)
+      otherNames++
+    }
   }
-  return { uris, dnsNames, ips }
+  return { uris, dnsNames, ips, otherNames }
 }
 
 const readIp = (names: DerReader): string => {

@@ -80,7 +80,13 @@ export const verifyServerChain = (given: ServerChain): ChainVerdict => {
   )
 }
 
-export type IssuedChain = Pick<ServerChain, 'chain' | 'nowMs' | 'maxLength'> & { readonly roots: readonly Uint8Array[] }
+export type IssuedChain = Pick<ServerChain, 'chain' | 'nowMs' | 'maxLength'> & {
+  readonly roots: readonly Uint8Array[]
+  /** What authorities that are limited to some purposes have to be for; for servers unless given. */
+  readonly purposes?: readonly Purpose[]
+}
+
+export type Purpose = 'clientAuth' | 'serverAuth'
 
 /** The chain of any leaf, without a word about what the leaf is for. `path`: leaf first, the root last. */
 export const verifyIssuedChain = (
@@ -92,7 +98,7 @@ export const verifyIssuedChain = (
   if ('code' in parsed) return parsed
   const path = upToRoot(parsed, { roots: given.roots })
   if ('code' in path) return path
-  return checkLinks(path) ?? checkValidity(path, given.nowMs) ?? { kind: 'trusted', path }
+  return checkLinks(path, given.purposes) ?? checkValidity(path, given.nowMs) ?? { kind: 'trusted', path }
 }
 
 const no = (code: ChainProblem, why: string): Untrusted => ({ kind: 'untrusted', code, why, validity: null })
@@ -130,13 +136,15 @@ const upToRoot = (chain: ParsedCertificate[], anchor: ServerChain['anchor']): Pa
   return no('no-root', 'the chain does not lead to a trusted root')
 }
 
-const checkLinks = (path: readonly ParsedCertificate[]): Untrusted | null => {
+const forServers: readonly Purpose[] = ['serverAuth']
+
+const checkLinks = (path: readonly ParsedCertificate[], purposes = forServers): Untrusted | null => {
   for (const [place, certificate] of path.entries()) {
     // The root is its own issuer.
     const issuer = path[place + 1] ?? certificate
     const mismatch = linkProblem(certificate, issuer)
     if (mismatch !== null) return no('name-mismatch', `${certificate.subject}: ${mismatch}`)
-    const unfit = place === 0 ? null : checkAuthority(certificate, place - 1)
+    const unfit = place === 0 ? null : checkAuthority(certificate, place - 1, purposes)
     if (unfit !== null) return unfit
   }
   for (const [place, certificate] of path.entries()) {
@@ -156,16 +164,22 @@ const linkProblem = (certificate: ParsedCertificate, issuer: ParsedCertificate):
 }
 
 /** `below`: the number of authorities between this one and the leaf. */
-const checkAuthority = (certificate: ParsedCertificate, below: number): Untrusted | null => {
+const checkAuthority = (
+  certificate: ParsedCertificate,
+  below: number,
+  wanted: readonly Purpose[],
+): Untrusted | null => {
   if (!certificate.ca) return no('not-a-ca', `${certificate.subject} is not a CA`)
   if (!certificate.keyUsage.includes('keyCertSign'))
     return no('not-a-ca', `${certificate.subject} may not sign certificates`)
   if (certificate.pathLen !== null && certificate.pathLen < below) {
     return no('path-length', `${certificate.subject} allows ${certificate.pathLen} authorities below it, not ${below}`)
   }
-  const purposes = certificate.extendedKeyUsage
-  if (purposes.length > 0 && !purposes.includes('serverAuth')) {
-    return no('wrong-usage', `${certificate.subject} may not sign for servers`)
+  const allowed = certificate.extendedKeyUsage
+  const barred = allowed.length === 0 ? undefined : wanted.find((purpose) => !allowed.includes(purpose))
+  if (barred !== undefined) {
+    const whom = barred === 'serverAuth' ? 'servers' : 'clients'
+    return no('wrong-usage', `${certificate.subject} may not sign for ${whom}`)
   }
   return null
 }

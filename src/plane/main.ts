@@ -20,7 +20,8 @@ import { openFeed } from '#plane/core/feed.ts'
 import { recoverabilityCounts } from '#plane/core/count-recoverable.ts'
 import { followConfirmations, recordLosses } from '#plane/continuity/record-loss.ts'
 import { openCutOffFiles } from '#plane/cut-off/cut-off-files.ts'
-import { barredByPending, forbiddenByPending, openPendingCutOffs } from '#plane/cut-off/pending-cut-offs.ts'
+import { barredByPending, forbiddenByPending, workerBarredByPending } from '#plane/cut-off/barred-by-pending.ts'
+import { openPendingCutOffs } from '#plane/cut-off/pending-cut-offs.ts'
 import { performCutOff } from '#plane/boot/perform-cut-off.ts'
 import { openUnresolvedAlerts } from '#plane/alerts/reconcile-alerts.ts'
 import { asUsual, layFoundation, type LaidFoundation } from '#plane/foundation/foundation.ts'
@@ -38,6 +39,9 @@ import { soleSocket, takeSocket } from '#plane/foundation/operator-socket.ts'
 import { openRecoveryServer } from '#plane/boot/recovery-server.ts'
 import { keptWarning, notReady, readyBut } from '#plane/boot/readiness.ts'
 import { endFirstStart } from '#plane/foundation/first-start.ts'
+import { openEndedRights } from '#plane/seals/ended-rights.ts'
+import { openForgedRows } from '#plane/alerts/forged-rows.ts'
+import { sealedStore } from '#plane/seals/sealed-store.ts'
 import { openPlaneNames } from '#plane/settings/plane-names.ts'
 import { openStatusServer } from '#plane/boot/status-server.ts'
 import { openTurnedAway } from '#plane/boot/turned-away.ts'
@@ -86,9 +90,12 @@ export const runPlane = async (
 const openPlane = async (config: PlaneConfig, laid: LaidFoundation) => {
   const cutOffFiles = openCutOffFiles(config.dataFolder, laid.log)
   const pending = new Map(cutOffFiles.all().map((one) => [cutOffKey(one.order), one]))
-  const { clock, random, timers, log, custody, keySeal, witness, keeping, rootKeyFile } = laid
-  const store = forbiddenByPending(laid.store, () => pending.values())
+  const { clock, random, timers, log, custody, keySeal, rowSeal, witness, keeping, rootKeyFile } = laid
   const feed = openFeed()
+  const ended = await openEndedRights({ store: laid.store, feed, clock })
+  const onForged = openForgedRows(log, clock, () => core)
+  const genuine = sealedStore(laid.store, { rowSeal, keySeal, ended, onForged })
+  const store = forbiddenByPending(genuine, () => pending.values())
   const core: Core = { store, feed, clock, random, timers, log }
   // Before anything is loaded: what is committed elsewhere meanwhile is then seen twice, and never missed.
   store.onForeignCommit((committed) => feed.publish(committed))
@@ -147,6 +154,7 @@ const openPlane = async (config: PlaneConfig, laid: LaidFoundation) => {
     connections: connections.node,
     tlsThreads: config.tlsThreads,
     barred: (node) => barredByPending(pending, node),
+    workerBarred: (worker) => workerBarredByPending(pending, worker),
     metrics,
     alerting,
   })

@@ -48,6 +48,18 @@ export const openControlGroups = (): ControlGroups | null => {
   return memory === null || pids === null ? null : firstVersion({ memory, pids })
 }
 
+/**
+ * Which controllers the kernel has for the groups of this host, whoever makes them: systemd takes a limit without its controller and
+ * sets none. `mountinfo`: that of /proc. Pure but for `readText`.
+ */
+export const controllersOfHost = (
+  mountinfo: string = textIn('/proc/self/mountinfo'),
+  readText: (file: string) => string = textIn,
+): readonly string[] =>
+  mountsIn(mountinfo).flatMap(({ type, place, options }) =>
+    type === 'cgroup2' ? readText(path.join(place, 'cgroup.controllers')).trim().split(/\s+/) : options,
+  )
+
 /** Null: in a container it may not be visible, and then this process could not come back to it. */
 const ownFolder = ({ root, place }: Mount, group: string): string | null => {
   if (root !== '/' && group !== root && !group.startsWith(`${root}/`)) return null
@@ -197,17 +209,17 @@ const writeIfAny = (file: string, text: string): void => {
   }
 }
 
-/** Pure but for the file. */
-const readMounts = (): readonly Mount[] =>
-  textIn('/proc/self/mountinfo')
-    .split('\n')
-    .flatMap((line) => {
-      const [before = '', after = ''] = line.split(' - ')
-      const [, , , root, place] = before.split(' ')
-      const [type, , options = ''] = after.split(' ')
-      if (root === undefined || place === undefined || type?.startsWith('cgroup') !== true) return []
-      return [{ root, place, type, options: options.split(',') }]
-    })
+const readMounts = (): readonly Mount[] => mountsIn(textIn('/proc/self/mountinfo'))
+
+/** Pure. */
+const mountsIn = (mountinfo: string): readonly Mount[] =>
+  mountinfo.split('\n').flatMap((line) => {
+    const [before = '', after = ''] = line.split(' - ')
+    const [, , , root, place] = before.split(' ')
+    const [type, , options = ''] = after.split(' ')
+    if (root === undefined || place === undefined || type?.startsWith('cgroup') !== true) return []
+    return [{ root, place, type, options: options.split(',') }]
+  })
 
 /** By controller; '' is that of version 2. */
 const ownGroups = (): ReadonlyMap<string, string> =>

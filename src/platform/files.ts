@@ -128,6 +128,9 @@ export const mayBeReadBy = (file: string, whom: 'group' | 'everybody'): boolean 
 /** In bytes; 0 where there is none. */
 export const sizeOf = (file: string): number => fs.statSync(file, { throwIfNoEntry: false })?.size ?? 0
 
+/** When it was written last; 0 where there is none. */
+export const changedMs = (file: string): number => fs.statSync(file, { throwIfNoEntry: false })?.mtimeMs ?? 0
+
 /**
  * Throws EACCES or EPERM where this user may not read and write the file. It opens the file, so it is not for one on which
  * this process holds locks.
@@ -142,6 +145,13 @@ export const requireAccess = (file: string): void => {
 
 /** A file that root writes into a user's folder belongs to that user, who could not read it otherwise. Null: not root. */
 export const ownerForFolder = (folder: string): Owner | null => (process.geteuid?.() === 0 ? fs.statSync(folder) : null)
+
+/** Who may read what root writes there besides root: the group of a folder that others cannot enter. Null: nobody. */
+export const groupForFolder = (folder: string): Owner | null => {
+  if (process.geteuid?.() !== 0) return null
+  const { mode, gid } = fs.statSync(folder)
+  return (mode & 0o007) === 0 && gid !== 0 ? { uid: 0, gid } : null
+}
 
 /** Whom this process runs as. */
 export const processOwner = (): Owner => ({ uid: process.geteuid?.() ?? 0, gid: process.getegid?.() ?? 0 })

@@ -2,18 +2,18 @@
 // where systemd runs, else in a control group. Where neither is to be had it is not run.
 
 import { spawn, type ChildProcess } from 'node:child_process'
-import { openControlGroups, type ControlGroup, type GroupLimits } from './control-groups.ts'
+import { controllersOfHost, openControlGroups, type ControlGroup, type GroupLimits } from './control-groups.ts'
 import type { Owner } from './files.ts'
 import { whyNotStarted } from './not-started.ts'
 import { openOutputWindow, type KeptText } from './output-window.ts'
 import { findProgram } from './run-program.ts'
 import { plainEnvironment } from './service-process.ts'
-import { literalWords, stopUnits } from './transient-units.ts'
+import { isActive, literalWords, stopUnits } from './transient-units.ts'
 
 export type LimitedCommand = {
   readonly command: readonly string[]
   readonly cwd: string
-  /** Without any further groups; null: as the user of this process. */
+  /** In a control group without any further groups, in a unit with those that the host gives that user; null: as this process. */
   readonly user: (Owner & { readonly name: string; readonly home: string }) | null
   /** On its standard input. */
   readonly input: string
@@ -28,6 +28,8 @@ export type LimitedRun = {
   /** For people: `exit code 3`, `ended by SIGKILL`. */
   readonly how: string
   readonly timedOut: boolean
+  /** The client of systemd ended before the unit did: what became of the program is not known. */
+  readonly isLost: boolean
   readonly output: KeptText
 }
 
@@ -46,9 +48,12 @@ export type Limiter = {
   endLeft(name: string): Promise<void>
 }
 
-/** Null: this host has no way to limit a program. */
-export const openLimiter = (runs: 'unit' | 'child'): Limiter | null => {
-  if (runs === 'unit') return limitedByUnits
+/** Null: this host has no way to limit a program. `controllers`: those of the kernel, without which a unit has no limits. */
+export const openLimiter = (runs: 'unit' | 'child', controllers = controllersOfHost()): Limiter | null => {
+  if (runs === 'unit') {
+    const holds = controllers.includes('memory') && controllers.includes('pids')
+    return holds && findProgram('systemd-run') !== null ? limitedByUnits : null
+  }
   const groups = openControlGroups()
   if (groups === null) return null
   return {
@@ -79,7 +84,7 @@ const inGroup = (group: ControlGroup, { memoryBytes }: GroupLimits): LimitedProg
     await group.end()
     await Promise.race([ran.closed, after(drainMs)])
     const how = isOut ? `${ran.how}: it took more than its ${memoryBytes / 1024 ** 2} MiB of memory` : ran.how
-    return { code: ran.code, timedOut: ran.timedOut, how, output: window.text() }
+    return { code: ran.code, timedOut: ran.timedOut, isLost: false, how, output: window.text() }
   },
 })
 
@@ -131,10 +136,18 @@ const limitedByUnits: Limiter = {
         cwd: '/',
         user: null,
       }
-      const stop = (): void => void stopUnits([`${name}.service`]).catch(() => {})
+      const unit = `${name}.service`
+      const stop = (): void => void stopUnits([unit]).catch(() => {})
       const ran = await untilExit(() => start(client), client, { add: window.add, stop, over })
+      // Killed, or cut off from systemd: the program does not notice that, and would go on without anybody.
+      const isLeft = ran.isStarted && !ran.timedOut && !over.aborted && (ran.code === null || (await isActive(unit)))
+      const isStopped = await stopUnits([unit]).then(
+        () => true,
+        () => false,
+      )
       await Promise.race([ran.closed, after(drainMs)])
-      return { code: ran.code, timedOut: ran.timedOut, how: ran.how, output: window.text() }
+      const { code, timedOut, how } = ran
+      return { code, timedOut, isLost: isLeft || (ran.isStarted && !isStopped), how, output: window.text() }
     },
   }),
   endLeft: (name) => stopUnits([`${name}.service`]),
@@ -189,7 +202,10 @@ type Watch = {
 }
 
 /** `closed`: nothing holds its pipes open any more. */
-type Exited = Pick<LimitedRun, 'code' | 'how' | 'timedOut'> & { readonly closed: Promise<void> }
+type Exited = Pick<LimitedRun, 'code' | 'how' | 'timedOut'> & {
+  readonly isStarted: boolean
+  readonly closed: Promise<void>
+}
 
 const untilExit = async (
   begin: () => ChildProcess,
@@ -198,6 +214,7 @@ const untilExit = async (
 ): Promise<Exited> => {
   const notStarted = (error: unknown): Exited => ({
     code: null,
+    isStarted: false,
     how: `could not be started: ${whyNotStarted(error, command[0] ?? '', cwd)}`,
     timedOut: false,
     closed: Promise.resolve(),
@@ -221,7 +238,7 @@ const untilExit = async (
     child.once('error', (error) => resolve(notStarted(error)))
     child.once('exit', (code, signal) => {
       const how = code === null ? `ended by ${signal}` : `exit code ${code}`
-      resolve({ code, how, timedOut, closed })
+      resolve({ code, isStarted: true, how, timedOut, closed })
     })
   })
   clearTimeout(timer)

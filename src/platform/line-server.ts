@@ -6,6 +6,7 @@ import * as net from 'node:net'
 import * as path from 'node:path'
 import { errno, type Owner } from './files.ts'
 import { socketAnswers } from './http-server.ts'
+import { openLineBuffer } from './line-buffer.ts'
 
 export type LineBounds = {
   readonly connections: number
@@ -69,16 +70,11 @@ const refuseConnection = (socket: net.Socket, why: string): void => {
   socket.once('finish', () => socket.destroy())
 }
 
-const newline = 0x0a
-/** A peer that sends byte by byte must not make a buffer of each byte for long. */
-const mostParts = 64
 /** For a peer that does not read why its connection ends. */
 const endWithinMs = 2000
 
 const readLines = (socket: net.Socket, bounds: LineBounds, { answer, tooLong }: LineHandlers): void => {
-  let pending: Buffer[] = []
-  let length = 0
-  let hasLine = false
+  const lines = openLineBuffer()
   let underWay = 0
   let refused = false
 
@@ -93,7 +89,7 @@ const readLines = (socket: net.Socket, bounds: LineBounds, { answer, tooLong }: 
   }
   const giveUp = (): void => {
     refused = true
-    pending = []
+    lines.clear()
     socket.pause()
     refuseConnection(socket, tooLong)
     setTimeout(() => socket.destroy(), endWithinMs).unref()
@@ -102,28 +98,19 @@ const readLines = (socket: net.Socket, bounds: LineBounds, { answer, tooLong }: 
   const goOn = (): void => {
     if (refused || socket.destroyed) return
     while (!isFull()) {
-      if (!hasLine) break
-      const all = Buffer.concat(pending)
-      const end = all.indexOf(newline)
-      const rest = all.subarray(end + 1)
-      pending = rest.length > 0 ? [rest] : []
-      length = rest.length
-      hasLine = rest.includes(newline)
-      if (end > bounds.longestLine) return giveUp()
-      const line = all.toString('utf8', 0, end)
-      if (line.trim() !== '') begin(line)
+      const line = lines.take()
+      if (line === null) break
+      if (line.length > bounds.longestLine) return giveUp()
+      const text = line.toString('utf8')
+      if (text.trim() !== '') begin(text)
     }
     if (isFull()) return void socket.pause()
-    if (length > bounds.longestLine) return giveUp()
+    if (lines.length() > bounds.longestLine) return giveUp()
     socket.resume()
   }
   socket.on('data', (chunk) => {
     if (refused) return
-    const bytes = typeof chunk === 'string' ? Buffer.from(chunk) : chunk
-    pending.push(bytes)
-    if (pending.length > mostParts) pending = [Buffer.concat(pending)]
-    length += bytes.length
-    hasLine ||= bytes.includes(newline)
+    lines.add(typeof chunk === 'string' ? Buffer.from(chunk) : chunk)
     goOn()
   })
   socket.on('drain', goOn)

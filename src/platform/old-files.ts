@@ -16,17 +16,26 @@ export const filesByAge = (folder: string): readonly AgedFile[] =>
     })
     .sort((a, b) => b.modifiedMs - a.modifiedMs || (a.name < b.name ? -1 : 1))
 
-/** How many of them were there. Flushed once, when all are gone. */
-export const removeFiles = (folder: string, names: readonly string[]): number => {
+export type RemovedFiles = {
+  /** How many of them were there. */
+  readonly removed: number
+  readonly stayed: readonly { readonly name: string; readonly code: string }[]
+}
+
+/** Goes on after one that cannot be removed, such as an immutable file. Flushed once, at the end. */
+export const removeFiles = (folder: string, names: readonly string[]): RemovedFiles => {
   let removed = 0
+  const stayed: { name: string; code: string }[] = []
   for (const name of names) {
     try {
       fs.unlinkSync(path.join(folder, name))
       removed += 1
     } catch (error) {
-      if (errno(error) !== 'ENOENT') throw error
+      const code = errno(error)
+      if (code === null) throw error
+      if (code !== 'ENOENT') stayed.push({ name, code })
     }
   }
   flushFolder(folder)
-  return removed
+  return { removed, stayed }
 }

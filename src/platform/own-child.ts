@@ -7,13 +7,15 @@ import { isSea } from 'node:sea'
 export type OwnChild = {
   /** The first line it prints; rejects when it ends without one. */
   readonly firstLine: Promise<string>
-  /** Resolves to how, in words. */
-  readonly ended: Promise<string>
+  readonly ended: Promise<OwnChildEnd>
   readonly pid: number | null
   running(): boolean
   /** SIGTERM, or the end of its input where that was left open; SIGKILL when it is still there after `graceMs`. */
   stop(graceMs: number): Promise<void>
 }
+
+/** `how`: in words. `code`: null where a signal ended it, or it was never started. */
+export type OwnChildEnd = { readonly how: string; readonly code: number | null }
 
 export type HowToStart = {
   readonly env: Readonly<Record<string, string>>
@@ -33,13 +35,13 @@ export const startOwnChild = (args: readonly string[], how: HowToStart): OwnChil
   })
   if (log !== null) fs.closeSync(log)
   let running = true
-  const ended = new Promise<string>((resolve) => {
-    const end = (how: string): void => {
+  const ended = new Promise<OwnChildEnd>((resolve) => {
+    const end = (how: string, code: number | null): void => {
       running = false
-      resolve(how)
+      resolve({ how, code })
     }
-    child.once('error', (error) => end(error.message))
-    child.once('close', (code, signal) => end(code === null ? `by ${signal}` : `with exit code ${code}`))
+    child.once('error', (error) => end(error.message, null))
+    child.once('close', (code, signal) => end(code === null ? `by ${signal}` : `with exit code ${code}`, code))
   })
   const { stdin, stdout } = child
   if (stdin === null || stdout === null) throw new Error('a child without pipes')

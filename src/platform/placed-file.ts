@@ -8,6 +8,8 @@ import { errno, flushFolder, type Owner } from './files.ts'
 
 export type FileToPlace = {
   readonly from: string
+  /** Whose file it has to be; null: anybody's. Else who names it could have files examined that he cannot read. */
+  readonly fromOwner: number | null
   /** One that only this user can change. */
   readonly directory: string
   readonly name: string
@@ -29,7 +31,7 @@ const chunkBytes = 256 * 1024
 
 /** Throws what the disk throws; nothing is left of it then. */
 export const placeFile = async (file: FileToPlace): Promise<Placed> => {
-  const from = await openToRead(file.from)
+  const from = await openToRead(file)
   if ('why' in from) return { kind: 'not-placed', why: from.why }
   try {
     return await copyInto(from.handle, file)
@@ -39,14 +41,19 @@ export const placeFile = async (file: FileToPlace): Promise<Placed> => {
 }
 
 /** Neither a link at the end of its path nor something that is no file: a pipe would never end. */
-const openToRead = async (
-  file: string,
-): Promise<{ readonly handle: fs.promises.FileHandle } | { readonly why: string }> => {
+const openToRead = async ({
+  from: file,
+  fromOwner,
+}: Pick<FileToPlace, 'from' | 'fromOwner'>): Promise<
+  { readonly handle: fs.promises.FileHandle } | { readonly why: string }
+> => {
   const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK } = fs.constants
   try {
     const handle = await fs.promises.open(file, O_RDONLY | O_NOFOLLOW | O_NONBLOCK)
-    if ((await handle.stat()).isFile()) return { handle }
+    const stats = await handle.stat()
+    if (stats.isFile() && (fromOwner === null || stats.uid === fromOwner)) return { handle }
     await handle.close()
+    if (stats.isFile()) return { why: `${file} is not the agent's own file` }
     return { why: `${file} is not a file` }
   } catch (error) {
     return { why: `${file} cannot be read: ${errno(error) ?? String(error)}` }
@@ -71,7 +78,7 @@ const copyInto = async (from: fs.promises.FileHandle, file: FileToPlace): Promis
   try {
     const copied = await copy(from, to, file.largest)
     if (copied.bytes > file.largest) return { kind: 'differs', why: `it has more than ${file.largest} bytes` }
-    if (copied.sha256 !== file.sha256) return { kind: 'differs', why: `its SHA-256 is ${copied.sha256}` }
+    if (copied.sha256 !== file.sha256) return { kind: 'differs', why: 'it has another SHA-256' }
     // The mode first: a process that has given a file away may not change it any more.
     await to.chmod(file.mode)
     if (file.owner !== null) await to.chown(file.owner.uid, file.owner.gid)

@@ -96,7 +96,7 @@ const untrusted = (file: string, stats: fs.Stats): string | null => {
 
 /** Who may write one of its folders may put another file in its place. */
 const replaceable = (file: string): string | null => {
-  const trust = { uid: processOwner().uid, stickyFolders: true }
+  const trust = { uid: processOwner().uid, stickyFolders: true, readOnlyMounts: true }
   const fault = faultOfPath(file, trust, { kind: 'file', links: 'followed' })
   return fault === null ? null : `could be replaced by another user: ${fault}`
 }

@@ -27,6 +27,14 @@ export const processName = (): string => `${os.hostname()} ${process.pid}`
 /** Where its executable lies: Node's, unless Node is part of it. */
 export const programFolder = (): string => path.dirname(process.execPath)
 
+/** Besides its own output: a terminal, a pipe. */
+const ofOutput: ReadonlySet<string> = new Set(['TTYWrap', 'PipeWrap'])
+
+/** Where nothing is left to do. Node would take the process down piece by piece, which is a tenth of what a command takes. */
+export const endIfIdle = (): void => {
+  if (process.getActiveResourcesInfo().every((kind) => ofOutput.has(kind))) process.exit()
+}
+
 /**
  * How a reader calls this program: `./muster` where that is it, elsewhere by its name. A reader pastes what a command says, perhaps as
  * root, and another file of that name may be one that some user has put there to be run.

@@ -77,6 +77,13 @@ export const stopUnits = async (units: readonly string[]): Promise<void> => {
   await callSystemd('systemctl', ['--no-ask-password', 'reset-failed', ...units], /not loaded|not found/i)
 }
 
+/** Whether a program of the unit may still run. */
+export const isActive = async (unit: string): Promise<boolean> => {
+  const args = ['show', '--property=ActiveState', '--value', unit]
+  const shown = await runProgram('systemctl', args, { withinMs: callWithinMs, input: null })
+  return shown.kind !== 'done' || !['inactive', 'failed', ''].includes(shown.stdout.trim())
+}
+
 const cancelWithinMs = 10_000
 
 /**

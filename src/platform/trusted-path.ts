@@ -4,12 +4,15 @@
 import * as fs from 'node:fs'
 import * as path from 'node:path'
 import { errno, readShortFile } from './files.ts'
+import { isOnReadOnlyMount } from './mount-table.ts'
 
 export type Trust = {
   /** Besides root, who may own what is trusted. */
   readonly uid: number
   /** A folder such as /tmp counts: all may write in it, and none but the owner can move what is there. */
   readonly stickyFolders: boolean
+  /** A folder that all may write counts where it is mounted read-only, as the volumes of Kubernetes are. No, unless given. */
+  readonly readOnlyMounts?: boolean
 }
 
 /** As root trusts, and as a user does who started a program by hand. */
@@ -92,6 +95,7 @@ const faultOf = (
   if (!isOwned(stats, trust)) return ownerFault(place, stats, trust)
   if ((stats.mode & 0o022) === 0) return null
   if (trust.stickyFolders && !isLast && (stats.mode & 0o1000) !== 0) return null
+  if (trust.readOnlyMounts === true && !isLast && isOnReadOnlyMount(place, stats)) return null
   return `${place} can be written by other users than its owner (mode ${(stats.mode & 0o7777).toString(8)})`
 }
 

@@ -28,6 +28,7 @@ import { nodeNamesApi } from '#wire/programs/names-api.ts'
 import { programsApi } from '#wire/programs/programs-api.ts'
 import { recoveryApi } from '#wire/recovery/recovery-api.ts'
 import { receiptApi } from '#wire/revocation/receipt-api.ts'
+import { overlayStatementApi } from '#wire/fleet/overlay-statement-api.ts'
 import { planeNamesApi } from '#wire/settings/names-api.ts'
 import { taskFileApi } from '#wire/tasks/task-file-api.ts'
 import { settingsApi } from '#wire/settings/settings-api.ts'
@@ -67,6 +68,7 @@ export const nodeListener: DescribedListener = {
     identityApi,
     programsApi,
     taskVerifiersApi,
+    overlayStatementApi,
     workerApi,
     taskNodeApi,
     workerTaskApi,

@@ -91,6 +91,7 @@ import {
 import { ReceiptListAnswer, ReceiptView } from '#wire/revocation/receipt-api.ts'
 import { CreateProfileRequest, DomainView, ProfileListAnswer, ProfileView } from '#wire/settings/settings-api.ts'
 import { RotateSignerRequest, SignerListAnswer, SignerView, WithdrawSignerRequest } from '#wire/tasks/signer-api.ts'
+import { OverlayStatementAnswer, OverlayStatementRequest } from '#wire/fleet/overlay-statement-api.ts'
 import { TaskVerifiersAnswer, TaskVerifiersRequest } from '#wire/tasks/task-verifiers-api.ts'
 import { WorkerCertificate, WorkerCertificateRequest } from '#wire/workers/worker-api.ts'
 import {
@@ -225,6 +226,8 @@ export const publishedSchemas = {
   SignerView,
   TaskVerifiersAnswer,
   TaskVerifiersRequest,
+  OverlayStatementAnswer,
+  OverlayStatementRequest,
   WithdrawSignerRequest,
   ChangeWorkerIssuerRequest,
   CreateWorkerIssuerRequest,

@@ -5,12 +5,14 @@ import assert from 'node:assert/strict'
 import * as fs from 'node:fs'
 import * as path from 'node:path'
 import { test, type TestContext } from 'node:test'
+import { cluster } from '../fakes/service-accounts.ts'
 import { withPeer } from '../peers/peer.ts'
 import { eventually } from '../process/eventually.ts'
 import { operatorCall, type Reply } from '../process/operator-call.ts'
 import { journalEntries, newSecret, targetByAddress } from '../process/plane-records.ts'
 import { serverOwner, startPostgres, type PostgresServer } from '../process/postgres-server.ts'
 import { rawNode, type RawNode } from '../process/raw-node.ts'
+import { enrolledWorker, type RawWorker } from '../process/raw-worker.ts'
 import { startReplicaPlanes } from '../process/replica-planes.ts'
 import type { Plane } from '../process/start-plane.ts'
 import { tempFolder } from '../process/temp-folder.ts'
@@ -51,6 +53,22 @@ const enrolled = async (plane: Plane, id: string): Promise<RawNode> => {
   return node
 }
 
+const workerOf = async (plane: Plane): Promise<RawWorker> => {
+  const east = cluster()
+  const { iss, aud, sub } = east
+  const rights = { types: ['collect-diagnostics'], vclusters: ['blue'] }
+  const added = await plane.api('POST', '/v1/worker-issuers', {
+    name: 'east',
+    iss,
+    aud,
+    sub,
+    jwks: east.jwks(),
+    ...rights,
+  })
+  assert.equal(added.status, 201, JSON.stringify(added.body))
+  return enrolledWorker(await targetByAddress(plane), east)
+}
+
 const membership = async (plane: Plane, id: string): Promise<string> =>
   (await plane.api('GET', `/v1/nodes/${id}`)).body.membership
 
@@ -67,6 +85,13 @@ test('L4: on a full disk of the database a revoked node is out at the replica th
   ]
   const channel = await stolen.openChannel()
   assert.ok('frames' in channel, JSON.stringify(channel))
+  const worker = await workerOf(asked)
+  const queue = () => worker.call('POST', '/v1/workers/tasks', { node: 'honest', type: 'collect-diagnostics' })
+  assert.equal(
+    (await queue()).body.code,
+    'NODE_NOT_FOUND',
+    'the worker is known, and the node is in none of its vClusters',
+  )
   await fillUp(asked, disk)
 
   const said = await asked.muster('node', 'revoke', 'stolen', '--reason', 'stolen')
@@ -87,6 +112,9 @@ test('L4: on a full disk of the database a revoked node is out at the replica th
     const reply: Reply = await asked.api('POST', where, body)
     assert.deepEqual([reply.status, reply.body.in_force_here], [503, true], JSON.stringify(reply.body))
   }
+  const ofWorker: Reply = await asked.api('POST', `/v1/workers/${worker.id()}/revoke`, { reason: 'stolen' })
+  assert.deepEqual([ofWorker.status, ofWorker.body.in_force_here], [503, true], JSON.stringify(ofWorker.body))
+  assert.deepEqual([(await queue()).status, (await queue()).body.code], [403, 'WORKER_REVOKED'])
   assert.equal(channel.ended(), true)
   assert.equal((await stolen.confirm()).status, 403)
   assert.equal((await odd.confirm()).status, 403)
@@ -101,6 +129,10 @@ test('L4: on a full disk of the database a revoked node is out at the replica th
   disk.free()
   const again = await asked.restart()
   assert.equal((await stolen.confirm()).status, 403)
+  await eventually('the worker to be revoked everywhere', async () => {
+    const { body } = await unaware.api('GET', `/v1/workers/${worker.id()}`)
+    return body.revoked?.reason === 'stolen'
+  })
   for (const [id, kind] of [
     ['stolen', 'revoked'],
     ['odd', 'quarantined'],

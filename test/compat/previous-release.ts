@@ -35,7 +35,13 @@ export const commandOf = (release: NamedRelease): ((t: Pick<TestContext, 'skip'>
   return async (t) => (withPeer(t, 'previous-release') === null ? null : (command ??= built(scope, release)))
 }
 
-const built = async (scope: Scope, { version, commit }: NamedRelease): Promise<string> => {
+const built = async (scope: Scope, release: NamedRelease): Promise<string> => {
+  const folder = sourcesOf(scope, release)
+  return buildCommand(folder, folder)
+}
+
+/** A folder with the sources of a release, from the history. */
+export const sourcesOf = (scope: Scope, { version, commit }: NamedRelease): string => {
   const folder = path.join(tempFolder(scope), `muster-${version}`)
   fs.mkdirSync(folder)
   const archive = path.join(folder, 'release.tar')
@@ -43,5 +49,5 @@ const built = async (scope: Scope, { version, commit }: NamedRelease): Promise<s
   execFileSync('tar', ['-xf', archive, '-C', folder])
   fs.rmSync(archive)
   fs.symlinkSync(path.join(repository, 'node_modules'), path.join(folder, 'node_modules'))
-  return buildCommand(folder, folder)
+  return folder
 }

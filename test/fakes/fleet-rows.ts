@@ -140,6 +140,7 @@ export const fleetRows: readonly Write[] = [
       instance: '5f0c5d9e-9d3a-4c64-8f1b-0a4d8f6c7b21',
       iss: 'https://cluster.example',
       sub: 'system:serviceaccount:provisioning:worker',
+      issuerSinceMs: atMs,
       enrolledAtMs: atMs,
       current: { issuer: 'ca', serial: 'b2', spki: 's2', sha256: 'f2', issuedAtMs: atMs, notAfterMs: atMs + 1e12 },
       former: null,
@@ -150,6 +151,8 @@ export const fleetRows: readonly Write[] = [
   { put: 'task', value: someTask() },
   { put: 'task-line', value: lineRow().value },
   { put: 'task-rollout', value: someRollout() },
+  { put: 'rollout-nodes', value: { rollout: someRollout().id, part: 0, nodes: ['gpu-001'], untilMs: atMs + 1e12 } },
+  { put: 'run-tally', value: { of: 'operator:key-1', slots: [{ atMs, runs: 3 }] } },
 ]
 
 export const keyOf = (write: Write): string => (tableShapes[write.put].key as (value: unknown) => string)(write.value)

@@ -29,7 +29,7 @@ export const helpedHost = (
   inside?: string,
   clock: Clock = systemClock,
   host = hostOfPrograms(t, systemClock.nowMs(), inside),
-  config: Pick<HelperConfig, 'reboot'> = {},
+  config: Pick<HelperConfig, 'reboot' | 'statementKeys'> = {},
 ): HelpedHost => {
   const parts = { clock, timers: systemTimers, random: systemRandom, log: silentLog, trust: testTrust }
   const verbs = openVerbs(

@@ -3,6 +3,7 @@
 import type { Row } from '#domain/core/change.ts'
 import type { NodePrincipal, Role } from '#domain/core/principal.ts'
 import type { Rollout } from '#domain/tasks/rollout.ts'
+import type { TaskSigners } from '#domain/tasks/signers.ts'
 import type { Claimed, Task, TaskLine, TaskResult } from '#domain/tasks/task.ts'
 import type { OnRecord } from '#domain/tasks/task-policy.ts'
 import { hour, minute, noonMs, row } from './sample-rows.ts'
@@ -26,16 +27,22 @@ export const someTask = (changes: Partial<Task> = {}): Task => ({
 
 export const someRollout = (changes: Partial<Rollout> = {}): Rollout => ({
   ...{ id: '01JCQ7Z6W3M8X9Y0Z1A2B3C4D5', type: 'service', parameters: { name: 'dcgm', action: 'restart' } },
-  ...{ lifeMs: hour, nodes: ['gpu-001', 'gpu-002', 'gpu-003', 'gpu-004', 'gpu-005'], concurrency: 2, failureLimit: 2 },
-  ...{ queuedBy: { kind: 'operator', id: 'key-1' }, by: 'operator:alice', createdAtMs: noonMs - minute },
+  ...{ lifeMs: hour, nodes: 5, concurrency: 2, failureLimit: 2 },
+  ...{
+    queuedBy: { kind: 'operator', id: 'key-1' },
+    appliedBy: { kind: 'operator', id: 'key-1' },
+    by: 'operator:alice',
+  },
+  createdAtMs: noonMs - minute,
   ...{ correlation: 'story-of-the-rollout', reached: 0, refused: 0, forgiven: 0, state: { kind: 'running' } },
+  ...{ lastRefused: null, stalledBy: null },
   ...changes,
 })
 
 export const taskRow = (changes: Partial<Task> = {}): Row<Task> => row(someTask(changes), 2)
 
 export const lineRow = (changes: Partial<TaskLine> = {}): Row<TaskLine> =>
-  row({ node: 'gpu-001', counter: 6, queued: 1, dispatched: 0, ...changes }, 9)
+  row({ node: 'gpu-001', counter: 6, queued: 1, dispatched: 0, queuedOf: {}, ...changes }, 9)
 
 export const claimed = (changes: Partial<Claimed<'dispatched'>> = {}): Claimed<'dispatched'> => ({
   kind: 'dispatched',
@@ -47,6 +54,13 @@ export const claimed = (changes: Partial<Claimed<'dispatched'>> = {}): Claimed<'
   issuedAtMs: noonMs - 1000,
   ...changes,
 })
+
+/** One signer, that signs. */
+export const signersRow = (changes: Partial<TaskSigners> = {}): Row<TaskSigners> => {
+  const state = { kind: 'signing', sinceMs: noonMs - hour } as const
+  const signers = [{ key: 'signer-1', spki: 'spki-1', version: 1, firstNumber: noonMs - hour, state }]
+  return row({ number: noonMs - hour, signers, ...changes }, 6)
+}
 
 export const someResult = (changes: Partial<TaskResult> = {}): TaskResult => ({
   code: null,

@@ -61,6 +61,7 @@ const service = (name: string, digest: string): WantedService => ({
   digest,
   formerDigest: null,
   needsFiles: false,
+  shown: { definition: { name, command: [], terms: null }, folder: '/state/overlay/current' },
 })
 const nothingWrong = { error: null, output: [], unapplied: [] }
 const state = '/var/lib/muster-agent'

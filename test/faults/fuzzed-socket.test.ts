@@ -84,6 +84,16 @@ const someLine = fc.oneof(
   fc.string({ maxLength: 200 }).map((text) => text.replaceAll('\n', ' ')),
 )
 
+test('blank lines are no requests, however many they are', async (t) => {
+  const socket = await helperAt(t)
+  const raw = await connect(t, socket)
+  raw.socket.write(Buffer.alloc(1 << 20, '\n'))
+  raw.socket.write('{"id":1,"verb":"hello","body":{}}\n')
+  await eventually('the answer behind them', () => raw.lines().length > 0)
+  assert.equal(raw.lines().length, 1)
+  await stillAnswers(socket)
+})
+
 test('every line is answered or refused once, with a code of the list, whatever is in it', async (t) => {
   const socket = await helperAt(t)
   await fc.assert(

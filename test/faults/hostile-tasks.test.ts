@@ -42,6 +42,9 @@ test('a task is carried out once: replayed after its success, by another helper 
   refusedAs(await again.begin(task), 'FRESH_STATEMENT_NEEDED')
   assert.equal(fs.existsSync(path.join(again.host.folder, 'state', 'tasks', `${idOf(task)}.json`)), false)
   again.clock.set(again.clock.nowMs() - 2 * hourMs)
+  refusedAs(await again.begin(task), 'FRESH_STATEMENT_NEEDED')
+  // Also where a plane says that it is as early: its clock was set back as well.
+  await again.learn()
   refusedAs(await again.begin(task), 'SEEN_BEFORE')
   const last = await again.restart()
   refusedAs(await last.begin(task), 'SEEN_BEFORE')
@@ -132,6 +135,60 @@ test('on a diskless host nothing of the epoch before is believed after a restart
   assert.equal(runs(), 1)
 })
 
+test('a helper that lost its memory in the same epoch takes no task from before: it does not know what was begun', async (t) => {
+  const { tasked, runs } = countingHost(t)
+  const { authority } = tasked
+  await tasked.learn()
+  const [begun, withheld] = [authority.task(), authority.task()]
+  done(await tasked.begin(begun))
+  await tasked.ended(idOf(begun))
+  await tasked.host.close()
+  // The state was in /run, or was purged, and the identity is on the disk.
+  fs.rmSync(path.join(tasked.host.folder, 'state', 'tasks'), { recursive: true })
+  tasked.clock.advance(60_000)
+  const again = await tasked.restart()
+  const nowMs = again.clock.nowMs()
+  const { nonce } = done(await again.host.ask('task.nonce', {})) as { nonce: string }
+  assert.equal((await again.look()).number, null)
+  const statement = authority.statement({ nonce, issued_ms: nowMs })
+  assert.deepEqual(done(await again.host.ask('task.learn', { statement })), {})
+  assert.equal((await again.look()).number, 7)
+  refusedAs(await again.begin(begun), 'SEEN_BEFORE')
+  refusedAs(await again.begin(withheld), 'SEEN_BEFORE')
+  // Also after newer statements, and by the next helper.
+  again.clock.advance(60_000)
+  refusedAs(await again.begin(withheld, authority.statement({ issued_ms: again.clock.nowMs() })), 'SEEN_BEFORE')
+  const last = await again.restart()
+  refusedAs(await last.begin(withheld), 'SEEN_BEFORE')
+  assert.equal(runs(), 1)
+  done(await last.begin(authority.task({ issued_ms: nowMs })))
+  await last.host.close()
+})
+
+test('a second helper takes no task while the first has its memory', async (t) => {
+  const { tasked, runs } = countingHost(t)
+  await tasked.learn()
+  const second = tasked.host.again()
+  const task = tasked.authority.task()
+  refusedAs(await second.ask('task.begin', { statement: null, task }), 'HELPER_BUSY')
+  refusedAs(await second.ask('task.look', {}), 'HELPER_BUSY')
+  await tasked.host.close()
+  done(await second.ask('task.begin', { statement: null, task }))
+  await second.close()
+  assert.ok(runs() <= 1)
+})
+
+test('a seen task is known whatever statement comes with it', async (t) => {
+  const { tasked } = countingHost(t)
+  await tasked.learn()
+  const task = tasked.authority.task()
+  done(await tasked.begin(task))
+  await tasked.ended(idOf(task))
+  const older = tasked.authority.statement({ number: 6 })
+  assert.deepEqual(done(await tasked.begin(task, older)), { outcome: 'known' })
+  refusedAs(await tasked.begin(tasked.authority.task(), older), 'STATEMENT_OLDER')
+})
+
 test('a clock that is years off decides nothing: a statement with the nonce of the helper proves the time', async (t) => {
   const { tasked, runs } = countingHost(t)
   const { authority, clock } = tasked
@@ -151,6 +208,22 @@ test('a clock that is years off decides nothing: a statement with the nonce of t
   assert.equal(runs(), 1)
 })
 
+test('a statement lapses though the clock of the host is held back, also over a restart', async (t) => {
+  const { tasked, runs } = countingHost(t)
+  const { authority, clock } = tasked
+  await tasked.learn()
+  const heldMs = clock.nowMs()
+  const hold = (hours: number): void => {
+    clock.advance(hours * hourMs)
+    clock.set(heldMs)
+  }
+  hold(12)
+  refusedAs(await tasked.begin(authority.task()), 'FRESH_STATEMENT_NEEDED')
+  const again = await tasked.restart()
+  refusedAs(await again.begin(authority.task()), 'FRESH_STATEMENT_NEEDED')
+  assert.equal(runs(), 0)
+})
+
 test('statement keys are pinned once, and change under a pinned key or by root alone', async (t) => {
   const { tasked } = countingHost(t)
   const { authority, host } = tasked
@@ -162,18 +235,48 @@ test('statement keys are pinned once, and change under a pinned key or by root a
   const again = await tasked.restart()
   refusedAs(await again.begin(authority.task(), authority.statement({ number: 9 })), 'STATEMENT_NOT_SIGNED')
   refusedAs(await again.begin(authority.task({ epoch: 9 }), authority.statement({ number: 9 }, next)), 'WRONG_EPOCH')
-  // Root lays down another file: what the keys before have signed counts no more, the number still does.
+  // Root adds a key: what was signed before counts no more, the number still does.
   const third = generateKey('p256')
   const file = path.join(host.folder, 'statement-keys.pem')
-  fs.writeFileSync(file, toPem('PUBLIC KEY', third.spki))
+  fs.writeFileSync(file, authority.pem + toPem('PUBLIC KEY', third.spki))
   refusedAs(await again.begin(authority.task()), 'STATEMENT_MISSING')
-  refusedAs(await again.begin(authority.task(), authority.statement({ number: 10 }, next)), 'STATEMENT_NOT_SIGNED')
   refusedAs(await again.begin(authority.task(), authority.statement({ number: 8 }, third)), 'STATEMENT_OLDER')
-  refusedAs(await again.begin(authority.task({ epoch: 9 }), authority.statement({ number: 9 }, third)), 'WRONG_EPOCH')
+  refusedAs(await again.begin(authority.task(), authority.statement({ number: 10 }, next)), 'STATEMENT_NOT_SIGNED')
+  const both = { number: 9, statement_keys: [authority.statementKey, third].map(spkiOf) }
+  refusedAs(await again.begin(authority.task({ epoch: 9 }), authority.statement(both, third)), 'WRONG_EPOCH')
   fs.chmodSync(file, 0o666)
-  refusedAs(await again.begin(authority.task()), 'NOT_DONE')
+  refusedAs(await again.begin(authority.task()), 'KEYS_UNREADABLE')
   fs.rmSync(file)
-  refusedAs(await again.begin(authority.task()), 'NOT_DONE')
+  refusedAs(await again.begin(authority.task()), 'KEYS_UNREADABLE')
+})
+
+test('root frees a host from what a thief of the statement key has said, and from another identity', async (t) => {
+  const { tasked, runs } = countingHost(t)
+  const { authority, host } = tasked
+  await tasked.learn({ number: Number.MAX_SAFE_INTEGER, epoch: 1_000_000 })
+  refusedAs(await tasked.begin(authority.task(), authority.statement({ number: 8 })), 'STATEMENT_OLDER')
+  // None of the keys before is in the new file.
+  const replaced = generateKey('ed25519')
+  fs.writeFileSync(path.join(host.folder, 'statement-keys.pem'), toPem('PUBLIC KEY', replaced.spki))
+  const learned = async (change: object) => {
+    const { nonce } = done(await host.ask('task.nonce', {})) as { nonce: string }
+    const statement = authority.statement({ nonce, statement_keys: [spkiOf(replaced)], ...change }, replaced)
+    return host.ask('task.learn', { statement })
+  }
+  const old = authority.statement({ number: 8 }, replaced)
+  refusedAs(await tasked.begin(authority.task(), old), 'FRESH_STATEMENT_NEEDED')
+  done(await learned({ number: 8 }))
+  // The machine became another node: its number and epoch are those of a new one.
+  host.allow('')
+  const toml = fs.readFileSync(host.agentToml, 'utf8')
+  tasked.list('')
+  const tasks = fs.readFileSync(host.agentToml, 'utf8').slice(toml.length)
+  fs.writeFileSync(host.agentToml, toml.replace('"gpu-001"', '"gpu-002"') + tasks)
+  const other = { node: 'gpu-002', epoch: 1, number: 2 }
+  const statement = authority.statement({ ...other, statement_keys: [spkiOf(replaced)] }, replaced)
+  refusedAs(await host.ask('task.learn', { statement }), 'FRESH_STATEMENT_NEEDED')
+  done(await learned(other))
+  assert.deepEqual([(await tasked.look()).epoch, runs()], [1, 0])
 })
 
 test('damaged memory is refused and not forgotten', async (t) => {

@@ -5,6 +5,7 @@ import { X509Certificate } from 'node:crypto'
 import * as path from 'node:path'
 import { test } from 'node:test'
 import { withPeer } from '../peers/peer.ts'
+import { activeNode } from '../process/active-node.ts'
 import { eventually } from '../process/eventually.ts'
 import type { NodeTarget } from '../process/node-call.ts'
 import type { Reply } from '../process/operator-call.ts'
@@ -12,6 +13,7 @@ import { journalEntries, newSecret, storedCertificates, targetByAddress } from '
 import type { RawChannel } from '../process/raw-channel.ts'
 import { rawNode, type RawNode } from '../process/raw-node.ts'
 import { startPlane, type Plane } from '../process/start-plane.ts'
+import { queueTask } from '../process/task-host.ts'
 import { tempFolder } from '../process/temp-folder.ts'
 import { mountTmpfs } from '../process/tmpfs.ts'
 
@@ -141,11 +143,28 @@ test('a full disk in the middle of enrollments: no caller gets a success that is
   for (const { id, node } of callers.slice(0, 20)) assert.equal((await node.confirm()).status, 200, id)
 })
 
-test('a plane without calls notices that there is room again', async (t) => {
+test('a plane without calls notices that there is room again, and takes the result of a task that it had no room for', async (t) => {
   if (withPeer(t, 'tmpfs') === null) return
   const disk = mountTmpfs(t, path.join(tempFolder(t), 'disk'), 32 << 20)
   const plane = await startPlane(t, { data: path.join(disk.folder, 'data') })
+  const node = await activeNode(plane, 'gpu-000')
+  const task = await queueTask(plane, 'gpu-000', 'collect-diagnostics')
+  assert.equal((await node.call('GET', '/v1/nodes/gpu-000/tasks/wait')).body.tasks.length, 1)
+  const output = { head: 'x'.repeat(8192), tail: 'y'.repeat(8192), bytes: 99_999 }
+  const result = {
+    state: 'completed',
+    code: null,
+    exit_code: 0,
+    detail: null,
+    started_at: null,
+    evidence: null,
+    output,
+  }
+  const answer = (): Promise<Reply> => node.call('POST', `/v1/nodes/gpu-000/tasks/${task}/result`, result)
   disk.fill(0)
+  const notTaken = await answer()
+  assert.deepEqual([notTaken.status, notTaken.body.code], [503, 'DISK_TROUBLE'], JSON.stringify(notTaken.body))
+  assert.equal((await plane.api('GET', `/v1/tasks/${task}`)).body.state, 'dispatched')
   const refused = await plane.muster('token', 'create', '--node', 'gpu-001')
   assert.equal(refused.code, 75, refused.stderr)
   assert.match(refused.stderr, /DISK_TROUBLE/)
@@ -155,4 +174,6 @@ test('a plane without calls notices that there is room again', async (t) => {
     withinMs: 15_000,
     everyMs: 100,
   })
+  assert.deepEqual((await answer()).body, { state: 'completed' })
+  assert.equal((await plane.api('GET', `/v1/tasks/${task}`)).body.result.output.bytes, 99_999)
 })

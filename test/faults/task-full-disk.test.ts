@@ -17,7 +17,7 @@ const nowMs = Date.UTC(2027, 0, 1)
 
 const record = (number: number): TaskRecord => ({
   ...{ id: taskId(number), type: 'run', expires_ms: nowMs + hourMs, begun_ms: nowMs + number, by: ownMark() },
-  ...{ boot: null, parameters: null, result: null, forgotten: false },
+  ...{ key: 'signer', attempts: 1, boot: null, parameters: null, result: null, forgotten: false },
 })
 
 const note = (): void => {}
@@ -73,4 +73,6 @@ evidence = "${evidence}"
   assert.deepEqual([result.code, result.evidence?.['removed']], [null, 1])
   // There is room again, and what was refused was not remembered.
   assert.deepEqual(done(await tasked.begin(refused)), { outcome: 'yours' })
+  // Its lock is a file on that disk.
+  await tasked.host.close()
 })

@@ -1,6 +1,7 @@
 // The types of tasks beside `run`: what each of them may touch on a host, and what is told of it.
 
 import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import * as path from 'node:path'
 import { test } from 'node:test'
@@ -8,8 +9,10 @@ import { openLimiter } from '#platform/limited-process.ts'
 import { sha256Hex } from '#platform/bytes.ts'
 import { placeFile } from '#platform/placed-file.ts'
 import { done, refusedWith } from '../fakes/helped-host.ts'
-import { hourMs, taskId } from '../fakes/signed-tasks.ts'
+import { hourMs, taskId, verifierOf } from '../fakes/signed-tasks.ts'
 import { idOf, programUser, refusedAs, taskedHost, type TaskedHost } from '../fakes/tasked-host.ts'
+import { withPeer } from '../peers/peer.ts'
+import { cleanup, type Scope } from '../process/cleanup.ts'
 import { eventually } from '../process/eventually.ts'
 import { tempFolder } from '../process/temp-folder.ts'
 
@@ -51,6 +54,20 @@ test('fetch-file places the bytes that were signed for, and nothing else', async
   assert.deepEqual(fs.readdirSync(below), ['weights.bin'])
 })
 
+test('only a file of the agent is placed, and of another one nothing is told', async (t) => {
+  const folder = fs.realpathSync(tempFolder(t))
+  const from = path.join(folder, 'from')
+  fs.writeFileSync(from, 'secret')
+  const uid = process.geteuid?.() ?? 0
+  const file = { from, directory: folder, name: 'place', largest: 100, mode: 0o644, owner: null }
+  const sha256 = sha256Hex('secret')
+  const other = await placeFile({ ...file, sha256, fromOwner: uid + 1 })
+  assert.deepEqual(other, { kind: 'not-placed', why: `${from} is not the agent's own file` })
+  const differs = await placeFile({ ...file, sha256: sha256Hex('guess'), fromOwner: uid })
+  assert.ok(differs.kind === 'differs' && !differs.why.includes(sha256))
+  assert.equal((await placeFile({ ...file, sha256, fromOwner: uid })).kind, 'placed')
+})
+
 test('two files for one place do not become one: each is placed whole, or is not', async (t) => {
   const folder = fs.realpathSync(tempFolder(t))
   const contents = ['a', 'b'].map((letter) => Buffer.alloc(2_000_000, letter))
@@ -58,7 +75,7 @@ test('two files for one place do not become one: each is placed whole, or is not
     const from = path.join(folder, `from-${at}`)
     fs.writeFileSync(from, bytes)
     const bounds = { largest: 4_000_000, mode: 0o644, owner: null }
-    return placeFile({ from, directory: folder, name: 'place', sha256: sha256Hex(bytes), ...bounds })
+    return placeFile({ from, fromOwner: null, directory: folder, name: 'place', sha256: sha256Hex(bytes), ...bounds })
   })
   const placed = (await Promise.all(placing)).map(({ kind }) => kind)
   const found = fs.readFileSync(path.join(folder, 'place'))
@@ -126,6 +143,42 @@ test('cleanup removes old files of listed directories, and keeps a list of them'
   refusedAs(await tasked.begin(tasked.authority.task({ type: 'cleanup', parameters: { name: 'logs' } })), 'PATH_UNSAFE')
 })
 
+/** A file that nobody can remove, root included: something is mounted on it. */
+const makeUnremovable = (t: Scope, file: string): void => {
+  execFileSync('mount', ['--bind', file, file])
+  cleanup(t, () => void execFileSync('umount', [file]))
+}
+
+test('a cleanup goes on after a file that cannot be removed, says which it was, and has ended', async (t) => {
+  if (withPeer(t, 'tmpfs') === null) return
+  const tasked = taskedHost(t)
+  await tasked.learn()
+  const [logs, evidence] = [folderOf(tasked, 'logs'), folderOf(tasked, 'evidence')]
+  for (const name of ['one', 'two', 'three']) fs.writeFileSync(path.join(logs, name), name)
+  makeUnremovable(t, path.join(logs, 'one'))
+  tasked.list(`[tasks.cleanup.logs]\ndirectories = ["${logs}"]\nkeep_newest = 0\nevidence = "${evidence}"\n`)
+  const result = await tasked.carryOut({ type: 'cleanup', parameters: { name: 'logs' } })
+  assert.deepEqual(
+    [result.code, result.evidence?.['removed'], result.evidence?.['left'], result.evidence?.['bytes']],
+    ['NOT_DONE', 2, 1, 8],
+  )
+  assert.match(result.detail ?? '', /1 files? could not be removed.*logs\/one: EBUSY/)
+  assert.deepEqual(fs.readdirSync(logs), ['one'])
+})
+
+test('a cleanup that fails before it removes anything has ended, and nothing says that it runs', async (t) => {
+  const tasked = taskedHost(t)
+  await tasked.learn()
+  const [logs, evidence] = [folderOf(tasked, 'logs'), folderOf(tasked, 'evidence')]
+  fs.writeFileSync(path.join(logs, 'old'), 'old')
+  tasked.list(`[tasks.cleanup.logs]\ndirectories = ["${logs}"]\nkeep_newest = 0\nevidence = "${evidence}"\n`)
+  const task = tasked.authority.task({ type: 'cleanup', parameters: { name: 'logs' } })
+  fs.mkdirSync(path.join(evidence, `${idOf(task)}.json.new`, 'folder'), { recursive: true })
+  assert.deepEqual(done(await tasked.begin(task)), { outcome: 'begun' })
+  assert.equal((await tasked.ended(idOf(task))).code, 'NOT_DONE')
+  assert.deepEqual(fs.readdirSync(logs), ['old'])
+})
+
 test('a reboot is remembered before it is asked for, and is done when the machine has another boot', async (t) => {
   let boot = 'first'
   const tasked = taskedHost(t, { reboot: { command: ['/bin/true'], bootId: () => boot } })
@@ -157,11 +210,18 @@ test('a reboot that the system refuses has failed, and one after which the machi
 })
 
 /** What a helper that was killed leaves behind. */
-const leftBegun = (tasked: TaskedHost, id: string, type: string, parameters: object | null): void => {
+const leftBegun = (
+  tasked: TaskedHost,
+  id: string,
+  type: string,
+  parameters: object | null,
+  change: { readonly attempts?: number; readonly expires_ms?: number } = {},
+): void => {
   const record = {
-    ...{ version: 1, id, type, parameters, result: null, forgotten: false, boot: 'first' },
+    ...{ version: 1, id, type, parameters, result: null, forgotten: false, boot: 'first', attempts: 1 },
     ...{ begun_ms: tasked.clock.nowMs(), expires_ms: tasked.clock.nowMs() + hourMs },
-    by: { pid: 1, birth: 'gone/1' },
+    ...{ key: verifierOf(tasked.authority.signer).key, by: { pid: 1, birth: 'gone/1' } },
+    ...change,
   }
   fs.writeFileSync(path.join(tasked.host.folder, 'state', 'tasks', `${id}.json`), JSON.stringify(record))
 }
@@ -241,6 +301,46 @@ test('what a killed helper left is unknown, and is begun again where its type ma
   assert.equal((await again.ended(taskId(501))).code, 'INTERRUPTED')
   const result = await again.ended(taskId(502))
   assert.deepEqual([result.code, result.output?.head], [null, 'again\n'])
+})
+
+test(
+  'a task that may be repeated is begun three times at most, in its time and by a signer that counts',
+  limits,
+  async (t) => {
+    const tasked = taskedHost(t)
+    await tasked.learn()
+    await tasked.host.close()
+    manifest(tasked, tasked.script('greet', 'echo again'), 'repeatable = true')
+    const nowMs = tasked.clock.nowMs()
+    leftBegun(tasked, taskId(503), 'x-greet', { name: 'ada' }, { attempts: 2 })
+    leftBegun(tasked, taskId(504), 'x-greet', { name: 'ada' }, { attempts: 3 })
+    leftBegun(tasked, taskId(505), 'x-greet', { name: 'ada' }, { expires_ms: nowMs - hourMs })
+    // A clock that was set back does not make it younger than the newest statement.
+    tasked.clock.set(nowMs - 2 * hourMs)
+    const again = await tasked.restart()
+    assert.equal((await again.ended(taskId(503))).code, null)
+    assert.equal((await again.ended(taskId(504))).code, 'INTERRUPTED')
+    assert.equal((await again.ended(taskId(505))).code, 'INTERRUPTED')
+    again.clock.set(nowMs)
+    const withdrawn = [verifierOf(again.authority.signer).key]
+    const statement = again.authority.statement({ number: 8, verifiers: [], withdrawn })
+    assert.deepEqual(done(await again.host.ask('task.learn', { statement })), {})
+    await again.host.close()
+    leftBegun(again, taskId(506), 'x-greet', { name: 'ada' })
+    assert.equal((await (await again.restart()).ended(taskId(506))).code, 'INTERRUPTED')
+  },
+)
+
+test('each start of a repeated task is counted in its record', limits, async (t) => {
+  const tasked = taskedHost(t)
+  await tasked.learn()
+  await tasked.host.close()
+  const record = path.join(tasked.host.folder, 'state', 'tasks', `${taskId(507)}.json`)
+  manifest(tasked, tasked.script('greet', 'exit 3'), 'repeatable = true')
+  leftBegun(tasked, taskId(507), 'x-greet', { name: 'ada' })
+  await (await tasked.restart()).ended(taskId(507))
+  const kept = JSON.parse(fs.readFileSync(record, 'utf8')) as { attempts: number; by: { pid: number } }
+  assert.deepEqual([kept.attempts, kept.by.pid], [2, process.pid])
 })
 
 test('a task of the agent is verified and remembered here, and ends when the agent says so', async (t) => {

@@ -55,6 +55,18 @@ const setUp = async (t: TestContext) => {
   return { ...plane, run, apply, exported, last }
 }
 
+test('which tasks may be queued is in the document, of the domain and of each vCluster', async (t) => {
+  const { apply, exported, store } = await setUp(t)
+  const tasks =
+    'domain: {tasks: {run: true, approveRunAbove: 50}}\nvclusters: [{name: lab, tasks: {types: [run, service]}}]'
+  await apply(exitCodes.ok, `apiVersion: muster/v1\n${tasks}\n`, '--yes')
+  type Policy = { readonly name?: string; readonly tasks: unknown }
+  const { domain, vclusters } = parse(await exported()) as { domain: Policy; vclusters: readonly Policy[] }
+  assert.deepEqual(domain.tasks, { run: true, reboot: false, approveRunAbove: 50 })
+  assert.deepEqual(vclusters.find(({ name }) => name === 'lab')?.tasks, { types: ['run', 'service'] })
+  assert.deepEqual((await store.get('vcluster', 'lab'))?.value.tasks, { types: ['run', 'service'] })
+})
+
 test('what is exported changes nothing when it is applied, and says so', async (t) => {
   const { apply, exported, last } = await setUp(t)
   const before = await exported()
@@ -75,9 +87,9 @@ test('a document is one plan, applied in one commit with an entry for each thing
   const { out, err } = await apply(exitCodes.onlyPlanned, fleet)
   assert.match(
     out,
-    /profile edge +not there, gpu-cloud at version 1 +created as a copy of gpu-cloud, with .*certificate\.lifetimeMs: 86400000 -> 43200000/,
+    /profile edge +not there, gpu-cloud at version 1 +created as a copy of gpu-cloud, with .*certificate\.lifetimeMs: 24h -> 12h/,
   )
-  assert.match(out, /domain +version 1 +defaultProfile: "gpu-cloud" -> "edge"; livenessGraceMs: 300000 -> 600000/)
+  assert.match(out, /domain +version 1 +defaultProfile: "gpu-cloud" -> "edge"; livenessGraceMs: 5m -> 10m/)
   assert.match(out, /hardware-profile h100 +not there +created: h100-slice/)
   assert.match(out, /vcluster training +not there +created/)
   assert.equal((await call('viewer', 'GET', '/v1/vclusters')).body.vclusters.length, 0, 'only shown')
@@ -130,7 +142,7 @@ test('one wrong part refuses all of it, by the rule of its own route, with file,
     ],
     [
       wrong('renewFrom: 0.5', 'renewForm: 0.5'),
-      /PROFILE_INVALID[\s\S]*-:8: .*there is no setting certificate\.renewForm;/,
+      /PROFILE_INVALID[\s\S]*-:8: .*there is no setting certificate\.renewForm;.*; did you mean renewFrom\?/,
     ],
     [
       wrong('peering: isolated', 'peering: star'),
@@ -141,7 +153,7 @@ test('one wrong part refuses all of it, by the rule of its own route, with file,
       /SETTING_INVALID[\s\S]*-:3: domain\.defaultProfile: .*one of .*edge/,
     ],
     [wrong('slots: 8', 'slots: 800'), /REQUEST_INVALID[\s\S]*-:10: hardwareProfiles\[0\]\.slots/],
-    [wrong('vclusters:', 'clusters:'), /REQUEST_INVALID[\s\S]*clusters/],
+    [wrong('vclusters:', 'clusters:'), /REQUEST_INVALID[\s\S]*-:\d+: clusters: .*; did you mean vclusters\?/],
     [`${fleet}  - name: training\n`, /REQUEST_INVALID[\s\S]*-:21: vclusters\[1\]: training is there twice/],
     [wrong('path: etc/app.conf', 'path: ../app.conf'), /-:15: vclusters\[0\]\.files\[0\]\.path/],
     [wrong('mode: 0640', 'mode: 640'), /-:15: vclusters\[0\]\.files\[0\]\.mode takes octal/, exitCodes.usage],
@@ -231,7 +243,7 @@ const applyRacing = async (plane: CliSetup, action: DocumentAction, race: () => 
     planeNames: plane.planeNames,
     taskSigners: plane.taskSigners,
   }
-  return applyPlan({ ...plane, store }, parts, planned.plan.id, operator)
+  return applyPlan({ ...plane, store }, parts, planned.plan.id, { by: operator, key: 'a-key' })
 }
 
 const hardwareProfile = (tag: string) => ({ tag, firmware: 'x', slots: 0, sku: `${tag}-sku` })

@@ -1,6 +1,7 @@
 // `--check-config`: what a process would run with, from which place, and what is wrong, without starting it.
 
 import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import * as path from 'node:path'
 import { test } from 'node:test'
@@ -8,7 +9,9 @@ import { exitCodes } from '#cli/kit/exit-codes.ts'
 import { runCli } from '#cli/kit/run-cli.ts'
 import { testCli } from '../fakes/test-cli.ts'
 import type { Scope } from '../process/cleanup.ts'
+import { withPeer } from '../peers/peer.ts'
 import { tempFolder } from '../process/temp-folder.ts'
+import { root as repository } from '../../scripts/repository.ts'
 
 const folderWith = (t: Scope, name: string, text: string): { readonly folder: string; readonly file: string } => {
   const folder = tempFolder(t)
@@ -138,4 +141,36 @@ test('the settings of a helper are shown, and what its bound lacks', async (t) =
   assert.equal(exit, exitCodes.misconfigured)
   assert.match(stdout, /^state +\/var\/lib\/h +STATE_DIRECTORY$/m)
   assert.match(stdout, /^wrong +\S/m)
+})
+
+test('a folder that all may write is taken where it is mounted read-only, as a ConfigMap of Kubernetes is', (t) => {
+  const unshare = withPeer(t, 'unshare')
+  if (unshare === null || withPeer(t, 'tmpfs') === null) return
+  const top = fs.realpathSync(tempFolder(t))
+  const [volume, mounted] = [path.join(top, 'volume'), path.join(top, 'mounted')]
+  for (const folder of [volume, mounted]) fs.mkdirSync(folder)
+  const read = `
+    import { execFileSync } from 'node:child_process'
+    import * as fs from 'node:fs'
+    import { readSettingsFile } from ${JSON.stringify(path.join(repository, 'src/platform/settings-file.ts'))}
+    const [volume, mounted] = ${JSON.stringify([volume, mounted])}
+    const problemsOf = (folder) => readSettingsFile(folder + '/some.toml', '/nowhere', {})?.problems
+    execFileSync('mount', ['-t', 'tmpfs', '-o', 'mode=0777', 'tmpfs', volume])
+    fs.mkdirSync(volume + '/..2026', { mode: 0o755 })
+    fs.writeFileSync(volume + '/..2026/some.toml', '# nothing is set', { mode: 0o644 })
+    fs.symlinkSync('..2026', volume + '/..data')
+    fs.symlinkSync('..data/some.toml', volume + '/some.toml')
+    const writable = problemsOf(volume)
+    execFileSync('mount', ['--bind', volume, mounted])
+    execFileSync('mount', ['-o', 'remount,bind,ro', mounted])
+    const writableElsewhere = problemsOf(mounted)
+    execFileSync('umount', [volume])
+    console.log(JSON.stringify([writable, writableElsewhere, problemsOf(mounted)]))`
+  const node = [process.execPath, '--input-type=module', '-e', read]
+  const { stdout, stderr } = spawnSync(unshare, ['--mount', ...node], { encoding: 'utf8' })
+  assert.ok(stdout !== '', stderr)
+  const refused = (folder: string) => [
+    `${folder}/some.toml could be replaced by another user: ${folder} can be written by other users than its owner (mode 777)`,
+  ]
+  assert.deepEqual(JSON.parse(stdout), [refused(volume), refused(mounted), []])
 })

@@ -84,8 +84,14 @@ test('a filter with a name that does not exist is refused, and not answered with
   for (const noun of ['token', 'receipt', 'program', 'allocation'])
     assert.match((await muster(noun, 'list', '--node', 'nobody')).err, /^error NODE_NOT_FOUND/)
   assert.match((await muster('allocation', 'list', '--vcluster', 'nope')).err, /^error VCLUSTER_NOT_FOUND/)
+  assert.match((await muster('worker', 'list', '--issuer', 'nope')).err, /^error WORKER_ISSUER_NOT_FOUND/)
+  assert.match(
+    (await muster('task', 'list', '--type', 'reboto')).err,
+    /^error REQUEST_INVALID.*\n.*did you mean reboot\?/,
+  )
   await muster('node', 'enroll', 'gpu-001')
   assert.equal((await muster('token', 'list', '--node', 'gpu-001')).code, exitCodes.ok)
+  assert.equal((await muster('task', 'list', '--type', 'x-of-a-host')).code, exitCodes.ok)
 })
 
 test('-o json is the answer of the API, wherever the option stands', async (t) => {

@@ -311,6 +311,8 @@ test('a call that waits in vain ends empty, at the place where it began', async 
   assert.deepEqual(await waiting, { entries: [], next })
   assert.equal(await refused(plane, 'viewer', 'GET', '/v1/journal?after=nonsense'), 'REQUEST_INVALID')
   assert.equal(await refused(plane, 'viewer', 'GET', '/v1/journal?type=nonsense'), 'REQUEST_INVALID')
+  const { body: misspelt } = await plane.call('viewer', 'GET', '/v1/journal?type=node.quarantind')
+  assert.match(misspelt.detail, /^did you mean node\.quarantined\? there are entries of /)
 })
 
 test('the journal is verified on request, by several at once', async (t) => {

@@ -15,6 +15,10 @@ import { openPendingCutOffs } from '#plane/cut-off/pending-cut-offs.ts'
 import type { OpenChannels, OpenSession } from '#plane/core/open-channels.ts'
 import type { Authority } from '#plane/authority/authority.ts'
 import { sealingKeyOf } from '#plane/keys/seal.ts'
+import { openEndedRights } from '#plane/seals/ended-rights.ts'
+import { openRowSeal } from '#plane/seals/row-seal.ts'
+import { sealedStore } from '#plane/seals/sealed-store.ts'
+import type { Store } from '#plane/store/contract/store.ts'
 import { openServedNames } from '#plane/authority/served-names.ts'
 import { openTaskSigners, type TaskSignersHere } from '#plane/tasks/task-signers.ts'
 import { openKeySets } from '#plane/workers/key-sets.ts'
@@ -54,14 +58,26 @@ export type OperatorSetup = Setup & {
   readonly unready: string[]
   readonly keyBook: KeyBook
   readonly keySeal: KeySeal
+  /** Without MACs: what somebody writes who has the database alone. */
+  readonly bare: Store
+  /** The rows that were met without a good MAC. */
+  readonly forged: readonly string[]
   /** Over the Unix socket, with the key of a role. */
   call(role: Role | null, method: string, path: string, body?: object): Promise<Reply>
 }
 
 export const setUpOperatorServer = async (t: TestContext): Promise<OperatorSetup> => {
   const base = await setUp(t)
-  const { store, clock, folder } = base
+  const { clock, folder } = base
   const feed = openFeed()
+  const sealing = sealingKeyOf(Buffer.alloc(32, 5), systemRandom)
+  const keySeal = openKeySeal(sealing, () => 'test')
+  const forged: string[] = []
+  const store = sealedStore(base.store, {
+    ...{ keySeal, rowSeal: openRowSeal(sealing, () => 'test') },
+    ended: await openEndedRights({ store: base.store, feed, clock }),
+    onForged: (kind, key) => void forged.push(`${kind} ${key}`),
+  })
   const timers = manualTimers(clock)
   const authority = await base.open()
   await authority.maintain(90 * 24 * 3_600_000)
@@ -88,7 +104,6 @@ export const setUpOperatorServer = async (t: TestContext): Promise<OperatorSetup
   const receipts = openReceipts(core, { channels, peers })
   const unready: string[] = []
   const alerts = await openUnresolvedAlerts(store, feed)
-  const keySeal = openKeySeal(sealingKeyOf(Buffer.alloc(32, 5), systemRandom), () => 'test')
   const keyBook = await openKeyBook(core, keySeal, alerts)
   const journalWatch = openJournalWatch(core, { alerts, keyBook, domainName: () => 'test', loopLoad: () => 0 })
   const metrics = openMetrics(core, { domain: 'test', nodeMetrics: true })
@@ -161,8 +176,10 @@ export const setUpOperatorServer = async (t: TestContext): Promise<OperatorSetup
   )
   cleanup(t, () => listener.stop(0))
   const keys = {} as Record<Role, string>
+  // No key made these: what an operator's key has made does not approve what that operator plans.
+  const onHost = { ...operator, actor: 'host:root' }
   for (const role of roles) {
-    const made = await createOperatorKey(core, keySeal, { name: `the-${role}`, role, expiresAtMs: null }, operator)
+    const made = await createOperatorKey(core, keySeal, { name: `the-${role}`, role, expiresAtMs: null }, onHost)
     if (made.kind === 'refused') throw new Error(made.code)
     keys[role] = made.secret
   }
@@ -170,6 +187,9 @@ export const setUpOperatorServer = async (t: TestContext): Promise<OperatorSetup
     operatorCall(listener.socket ?? '', role === null ? null : keys[role], method, at, body)
   return {
     ...base,
+    store,
+    bare: base.store,
+    forged,
     listener,
     authority,
     feed,

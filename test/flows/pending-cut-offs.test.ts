@@ -3,13 +3,16 @@
 import assert from 'node:assert/strict'
 import { test, type TestContext } from 'node:test'
 import { cutOffKey, type CutOffOrder } from '#domain/core/cut-off.ts'
+import { entry } from '#domain/core/change.ts'
 import type { EntryType } from '#domain/core/journal-entry.ts'
+import { workerBarredByPending } from '#plane/cut-off/barred-by-pending.ts'
 import { openCutOffFiles } from '#plane/cut-off/cut-off-files.ts'
 import { openPendingCutOffs, type PendingCutOff, type PendingCutOffs } from '#plane/cut-off/pending-cut-offs.ts'
 import { performCutOff } from '#plane/boot/perform-cut-off.ts'
 import { StoreFault } from '#plane/store/contract/store-errors.ts'
 import { silentLog } from '#platform/log.ts'
 import { systemRandom } from '#platform/random.ts'
+import { fleetRows, newRowsOf } from '../fakes/fleet-rows.ts'
 import { day, hour, operator } from './authority-setup.ts'
 import { setUpOperatorServer, type OperatorSetup } from './operator-setup.ts'
 
@@ -176,6 +179,29 @@ test('a stricter halt that is ordered while the weaker one is being committed is
     return {}
   })
   assert.deepEqual(first.pending.get('halt')?.order, halt(false))
+})
+
+test('a revocation of a worker keeps it out from the first moment, and is carried out after a restart', async (t) => {
+  const plane = await setUpFleet(t)
+  const worker = fleetRows.find(({ put }) => put === 'worker')
+  assert(worker?.put === 'worker')
+  const { id } = worker.value
+  const entries = [entry(operator, 0, 'worker.enrolled', {}, { worker: id })] as const
+  await plane.store.commit({ reads: newRowsOf([worker]), writes: [worker], entries })
+  const first = startReplica(plane)
+  await first.fail({ kind: 'revoke-worker', worker: id, reason: 'stolen', by: operator })
+  const again = startReplica(plane)
+  for (const { pending } of [first, again]) {
+    assert.equal(workerBarredByPending(pending, id)?.code, 'WORKER_REVOKED')
+    assert.equal(workerBarredByPending(pending, 'east.another'), null)
+  }
+  assert.match(again.cutOffs.warnings().join(), new RegExp(`the revocation of the worker ${id} is in force`))
+  await again.repeat()
+  assert.equal((await plane.store.get('worker', id))?.value.revoked?.reason, 'stolen')
+  assert.equal(again.pending.size, 0)
+  // Another replica was given the same order.
+  await first.repeat()
+  assert.deepEqual([first.pending.size, await count(plane, 'worker.revoked')], [0, 1])
 })
 
 test('a revocation after a quarantine of one node: both are pending, and the node is revoked in the end', async (t) => {

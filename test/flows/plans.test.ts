@@ -168,7 +168,7 @@ const interrupted = async (t: TestContext) => {
     return done.plan.id
   }
   const codes = async (id: string, meanwhile: () => Promise<unknown>): Promise<readonly string[]> => {
-    const done = await applyPlan(applying(meanwhile), plane as unknown as PlanParts, id, operator)
+    const done = await applyPlan(applying(meanwhile), plane as unknown as PlanParts, id, { by: operator, key: 'a-key' })
     assert.ok(!isRefusal(done))
     return done.steps.map(({ outcome }) => (isRefusal(outcome) ? outcome.code : outcome.kind))
   }

@@ -45,6 +45,42 @@ test('a data folder from before there was recovery gets its root, keys and a jou
   assert.equal(created.length, 1)
 })
 
+test('a counter is taken with the MAC of this domain or a signature of its statement key, and with nothing else', async (t) => {
+  const setup = await setUpWithFiles(t)
+  await setup.open()
+  const recovery = await setup.openRecovery()
+  const other = await (await setUpWithFiles(t)).openRecovery()
+  const [counter, changed] = [Buffer.from('counter1.x'), Buffer.from('counter1.y')]
+  const seal = recovery.sealCounter(counter)
+  assert.equal(seal.length, 32)
+  const restarted = await setup.openRecovery()
+  assert.ok(restarted.isOurCounter(counter, seal))
+  assert.ok(!recovery.isOurCounter(changed, seal))
+  assert.ok(!other.isOurCounter(counter, seal))
+  for (const length of [0, 31, 33, 64]) assert.ok(!recovery.isOurCounter(counter, Buffer.alloc(length)))
+  // As 0.5 made them.
+  const signature = recovery.signStatement(counter)
+  assert.ok(recovery.isOurCounter(counter, signature))
+  assert.ok(!recovery.isOurCounter(changed, signature))
+  assert.ok(!other.isOurCounter(counter, signature))
+  // A MAC proves nothing to those who check signatures.
+  assert.ok(!recovery.isOurStatement(counter, seal))
+})
+
+test('while a replica of the release before runs, counters carry a signature, which it can check', async (t) => {
+  const setup = await setUpWithFiles(t)
+  await setup.open()
+  const { store } = setup
+  const waits = { schema: 5, newest: 6, waitsFor: ['plane 2 runs 0.5.0'], failure: null }
+  let unfinished: ReturnType<typeof store.unfinishedUpgrade> = waits
+  Object.assign(store, { unfinishedUpgrade: () => unfinished })
+  const recovery = await setup.openRecovery()
+  const counter = Buffer.from('counter1.x')
+  assert.ok(recovery.isOurStatement(counter, recovery.sealCounter(counter)))
+  unfinished = null
+  assert.equal(recovery.sealCounter(counter).length, 32)
+})
+
 test('the recovery root is another than the root of the runtime, and nothing of the runtime hangs under it', async (t) => {
   const setup = await setUpWithFiles(t)
   const recovery = await setup.openRecovery()

@@ -34,7 +34,7 @@ const task = {
 
 /** Whether the row names a signer whose public key verifies what this plane signs. */
 const isSignedByRow = async (signers: TaskSignersHere): Promise<boolean> => {
-  const parsed = parseStatement('task', signers.sign(task))
+  const parsed = parseStatement('task', await signers.sign(task))
   const row = await signers.stored()
   const signer = row?.value.signers.find(({ key }) => key === parsed?.value.key)
   assert.ok(parsed !== null && signer !== undefined)
@@ -122,6 +122,28 @@ test('a withdrawal is in the next statement, and the private key is gone', async
   const repeated = await signers.withdraw({ key, reason: 'stolen' }, operator)
   assert.equal(repeated.kind, 'unchanged')
   assert.equal((await setup.journal('signer.withdrawn')).length, 1)
+})
+
+test('a signer is withdrawn and carried on in an upgrade that has a place for signers, and not made in one that has none', async (t) => {
+  const setup = await setUp(t)
+  const unfinished = { schema: 6, newest: 7, waitsFor: ['another replica'], failure: null }
+  const upgrading = { ...setup, store: { ...setup.store, unfinishedUpgrade: () => unfinished } }
+  const early = await start(upgrading)
+  const refused = await early.signers.withdraw({ key: 'none', reason: 'stolen' }, operator)
+  assert.equal(isRefusal(refused) && refused.code, 'UPGRADE_UNFINISHED')
+  await early.signers.upkeep.run(upgrading.store)
+  assert.equal(await early.signers.stored(), null)
+
+  await start(setup)
+  const { signers } = await start(upgrading)
+  const key = signers.key() ?? ''
+  assert.ok(!isRefusal(await signers.withdraw({ key, reason: 'stolen' }, operator)))
+  assert.ok(!isRefusal(await signers.rotate('usual', operator)))
+  setup.clock.advance(signerStepMs + 3_600_000)
+  await eventually('the next one to sign', async () => {
+    await signers.upkeep.run(upgrading.store)
+    return (await statesOf(signers)).some((state) => state === '3 signing')
+  })
 })
 
 test('another replica signs with the new key as soon as it hears of it, and never with a withdrawn one', async (t) => {

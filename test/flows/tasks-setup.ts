@@ -8,6 +8,7 @@ import type { Node } from '#domain/core/node.ts'
 import type { NodePrincipal } from '#domain/core/principal.ts'
 import type { Task } from '#domain/tasks/task.ts'
 import { dispatchNext } from '#plane/tasks/dispatch.ts'
+import type { Store } from '#plane/store/contract/store.ts'
 import { openTaskSweep } from '#plane/tasks/sweep-tasks.ts'
 import { takeResult } from '#plane/tasks/take-result.ts'
 import { silentLog } from '#platform/log.ts'
@@ -19,7 +20,6 @@ import { operator, startMs } from './authority-setup.ts'
 import { setUpOperatorServer, type OperatorSetup } from './operator-setup.ts'
 
 const hour = 3_600_000
-const signer = { key: () => 'a'.repeat(40) }
 
 const certificateOf = (id: string) =>
   someCertificate(`c-${id}`, { spki: `key-of-${id}`, issuedAtMs: startMs, notAfterMs: startMs + 100 * hour })
@@ -32,6 +32,32 @@ export const principalOf = (id: string, epoch = 1): NodePrincipal => ({
 export const completed: TaskResultRequest = {
   ...{ state: 'completed', code: null, exit_code: 0, detail: null, started_at: null, evidence: null },
   output: { head: 'done\n', tail: '', bytes: 5 },
+}
+
+/** A store of which the first call that `breaks` names fails, before or after it has done its work. */
+export const storeThatFails = (
+  store: Store,
+  breaks: {
+    method: 'get' | 'list' | 'commit'
+    when: 'before' | 'after'
+    on: (first: unknown, second: unknown) => boolean
+  },
+): Store => {
+  let failed = false
+  return new Proxy(store, {
+    get(from, name) {
+      const found: unknown = Reflect.get(from, name)
+      if (typeof found !== 'function') return found
+      return async (...args: unknown[]) => {
+        const fails = !failed && name === breaks.method && breaks.on(args[0], args[1])
+        if (fails) failed = true
+        if (fails && breaks.when === 'before') throw new Error('connection lost')
+        const answer: unknown = await Reflect.apply(found, from, args)
+        if (fails) throw new Error('connection lost')
+        return answer
+      }
+    },
+  })
 }
 
 /** Nodes in vCluster `training`, which allows `service`. */
@@ -66,7 +92,7 @@ export const setUpTasks = async (t: TestContext, ...ids: string[]) => {
       ask('POST', '/v1/tasks', { node, type: 'service', parameters, ...more }),
     show: (id: string): Promise<Json> => ask('GET', `/v1/tasks/${id}`),
     dispatch: async (id: string, principal = principalOf(id)): Promise<Task | null> => {
-      const found = await dispatchNext(core, signer, principal)
+      const found = await dispatchNext(core, plane.taskSigners, principal)
       assert(found !== 'busy')
       return found
     },

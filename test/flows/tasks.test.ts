@@ -5,10 +5,13 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { slotOf } from '#domain/core/certificate.ts'
 import { entry, readOf } from '#domain/core/change.ts'
+import type { Store } from '#plane/store/contract/store.ts'
+import { openTaskSweep } from '#plane/tasks/sweep-tasks.ts'
+import { takeResult } from '#plane/tasks/take-result.ts'
 import type { Json } from '../process/operator-call.ts'
 import { someCertificate } from '../store/harness.ts'
 import { operator, startMs } from './authority-setup.ts'
-import { completed, principalOf, setUpTasks } from './tasks-setup.ts'
+import { completed, principalOf, setUpTasks, storeThatFails } from './tasks-setup.ts'
 
 const hour = 3_600_000
 
@@ -47,7 +50,7 @@ test('many callers at once dispatch each task once, and never more than four of 
   const found = await Promise.all(Array.from({ length: 12 }, () => plane.dispatch('gpu-001')))
   const ids = found.flatMap((task) => (task === null ? [] : [task.id]))
   assert.deepEqual([ids.length, new Set(ids).size], [4, 4])
-  assert.deepEqual(await plane.line('gpu-001'), { node: 'gpu-001', counter: 4, queued: 2, dispatched: 4 })
+  assert.deepEqual(await plane.line('gpu-001'), { node: 'gpu-001', counter: 4, queued: 2, dispatched: 4, queuedOf: {} })
   await plane.answer(ids[0] ?? '', principalOf('gpu-001'))
   assert.notEqual(await plane.dispatch('gpu-001'), null)
   assert.equal(await plane.dispatch('gpu-001'), null)
@@ -66,6 +69,22 @@ test('an idempotency key makes a repeated request the same task, of the same cal
   const changed = { ...body, parameters: { name: 'dcgm', action: 'stop' } }
   const conflict = await plane.call('operator', 'POST', '/v1/tasks', changed)
   assert.deepEqual([conflict.status, conflict.body.code], [409, 'IDEMPOTENCY_CONFLICT'])
+  assert.match(conflict.body.next, new RegExp(`muster task show ${other.body.id}$`))
+})
+
+test('a task for a node that is connected and takes no tasks says so, until its agent takes them', async (t) => {
+  const plane = await setUpTasks(t, 'gpu-001')
+  const session = { number: 7, sinceMs: startMs, serial: 'c-gpu-001' }
+  plane.sessions.set('gpu-001', [{ ...session, takesTasks: false }])
+  const { id, waits_because: why } = await plane.queue('gpu-001')
+  assert.match(why, /^gpu-001 is connected and takes no tasks: it has no helper, /)
+  assert.equal((await plane.show(id)).waits_because, why)
+  assert.equal((await plane.ask('GET', '/v1/nodes/gpu-001')).takes_tasks, false)
+  plane.sessions.set('gpu-001', [{ ...session, takesTasks: true }])
+  assert.equal('waits_because' in (await plane.show(id)), false)
+  assert.equal((await plane.ask('GET', '/v1/nodes/gpu-001')).takes_tasks, true)
+  plane.sessions.set('gpu-001', [session])
+  assert.equal('takes_tasks' in (await plane.ask('GET', '/v1/nodes/gpu-001')), false)
 })
 
 test('bad input is refused with a code and the field, and nothing is queued', async (t) => {
@@ -78,6 +97,11 @@ test('bad input is refused with a code and the field, and nothing is queued', as
   assert.deepEqual(await refused({ parameters: { name: 'dcgm' } }), [400, 'TASK_PARAMETERS_INVALID', 'parameters'])
   const unknown = { ...parameters, action: 'explode' }
   assert.deepEqual(await refused({ parameters: unknown }), [400, 'TASK_PARAMETERS_INVALID', 'parameters.action'])
+  const words = async (asked: object) =>
+    (await plane.call('operator', 'POST', '/v1/tasks', { node: 'gpu-001', ...asked })).body.detail
+  assert.match(await words({ type: 'service', parameters: unknown }), /parameters\.action must be one of start, stop, /)
+  const short = { type: 'fetch-file', parameters: { sha256: 'ab', path: '/etc/x' } }
+  assert.match(await words(short), /^parameters\.sha256 must match/)
   const long = { type: 'x-led', parameters: { text: 'x'.repeat(17_000) } }
   assert.deepEqual(await refused(long), [400, 'TASK_PARAMETERS_INVALID', 'parameters'])
   assert.deepEqual(await refused({ type: 'cleanup', parameters: { name: 'logs' } }), [
@@ -105,7 +129,7 @@ test('a lost answer to a result is repeated, and another result is refused', asy
   const other = await plane.answer(id, principalOf('gpu-001'), { ...completed, exit_code: 1 })
   assert.equal(other.kind === 'refused' && other.code, 'TASK_ALREADY_ENDED')
   assert.equal((await plane.story()).filter(({ type }) => type === 'task.completed').length, 1)
-  assert.deepEqual(await plane.line('gpu-001'), { node: 'gpu-001', counter: 1, queued: 0, dispatched: 0 })
+  assert.deepEqual(await plane.line('gpu-001'), { node: 'gpu-001', counter: 1, queued: 0, dispatched: 0, queuedOf: {} })
 })
 
 test('secrets of the plane that a program has printed are not kept', async (t) => {
@@ -116,6 +140,42 @@ test('secrets of the plane that a program has printed are not kept', async (t) =
   const output = { head: `join with ${secret}\n`, tail: '', bytes: 100 }
   await plane.answer(id, principalOf('gpu-001'), { ...completed, output, detail: secret })
   assert.doesNotMatch(JSON.stringify(await plane.show(id)), /sssss/)
+})
+
+test('secrets in what a host has collected as evidence are not kept either', async (t) => {
+  const plane = await setUpTasks(t, 'gpu-001')
+  const { id } = await plane.queue('gpu-001')
+  await plane.dispatch('gpu-001')
+  const secret = `muster_key_${'k'.repeat(43)}`
+  const evidence = { removed: ['/var/crash/1', `/var/crash/${secret}`], [secret]: 1, env: { pem: `a\n${secret}` } }
+  assert.equal((await plane.answer(id, principalOf('gpu-001'), { ...completed, evidence })).kind, 'taken')
+  const { result } = await plane.show(id)
+  assert.deepEqual(result.evidence, {
+    ...{ removed: ['/var/crash/1', '/var/crash/[secret]'], '[secret]': 1 },
+    env: { pem: 'a\n[secret]' },
+  })
+})
+
+test('a quarantine that is committed while a result is decided wins: the result counts for nothing', async (t) => {
+  const plane = await setUpTasks(t, 'gpu-001')
+  const { id } = await plane.queue('gpu-001')
+  await plane.dispatch('gpu-001')
+  let quarantined = false
+  const store = new Proxy(plane.store, {
+    get(from, name) {
+      if (name !== 'commit' || quarantined) return Reflect.get(from, name)
+      return async (...change: Parameters<Store['commit']>) => {
+        quarantined = true
+        await plane.ask('POST', '/v1/nodes/gpu-001/quarantine', { reason: 'odd traffic' })
+        return from.commit(...change)
+      }
+    },
+  })
+  const given = { principal: principalOf('gpu-001'), task: id, body: completed, correlation: 'call' }
+  const answered = await takeResult({ ...plane.core, store }, given)
+  assert.deepEqual([answered.kind, quarantined], ['refused', true])
+  await plane.sweep()
+  assert.equal((await plane.show(id)).state, 'unknown')
 })
 
 test('T30: a stale process of a replaced machine takes and finishes nothing', async (t) => {
@@ -202,6 +262,35 @@ test('the leader expires what waited too long, gives up on what was not answered
   assert.equal((await plane.ask('GET', '/v1/tasks')).tasks.length, 2)
   await plane.store.forget(plane.clock.nowMs() + 8 * 24 * hour)
   assert.equal((await plane.ask('GET', '/v1/tasks')).tasks.length, 0)
+})
+
+test('a round of the sweep that the database fails drops nothing: the next one ends what is over', async (t) => {
+  const plane = await setUpTasks(t, 'gpu-001', 'gpu-002')
+  const ids = [(await plane.queue('gpu-001')).id, (await plane.queue('gpu-002')).id]
+  const states = async () => (await Promise.all(ids.map(plane.show))).map(({ state }) => state)
+  const sweep = openTaskSweep(plane.core)
+  await sweep.run(plane.store)
+  assert.deepEqual(await states(), ['queued', 'queued'])
+  for (const node of ['gpu-001', 'gpu-002'])
+    await plane.ask('POST', `/v1/nodes/${node}/quarantine`, { reason: 'odd traffic' })
+  const isFirst = (kind: unknown, key: unknown) => kind === 'node' && key === 'gpu-001'
+  const failing = storeThatFails(plane.store, { method: 'get', when: 'before', on: isFirst })
+  await assert.rejects(async () => sweep.run(failing))
+  assert.deepEqual(await states(), ['queued', 'cancelled'], 'one that fails keeps no other waiting')
+  await sweep.run(plane.store)
+  assert.deepEqual(await states(), ['cancelled', 'cancelled'])
+})
+
+test('what waited when this replica began to lead is found though the first look fails', async (t) => {
+  const plane = await setUpTasks(t, 'gpu-001')
+  const { id } = await plane.queue('gpu-001')
+  await plane.ask('POST', '/v1/nodes/gpu-001/quarantine', { reason: 'odd traffic' })
+  const sweep = openTaskSweep(plane.core)
+  const isLook = (_kind: unknown, query: unknown) => (query as { order?: string }).order === 'waits_for'
+  const failing = storeThatFails(plane.store, { method: 'list', when: 'before', on: isLook })
+  await assert.rejects(async () => sweep.run(failing))
+  await sweep.run(plane.store)
+  assert.equal((await plane.show(id)).state, 'cancelled')
 })
 
 test('tasks are listed oldest first and page by page, by node, state and type', async (t) => {

@@ -11,6 +11,8 @@ export type NodeTarget = {
   readonly url: string
   /** PEM. */
   readonly roots: readonly string[]
+  /** An address of this machine that calls come from; left out: the usual one. */
+  readonly from?: string
 }
 
 /** What a node presents: private key and certificate chain, PEM. */
@@ -65,6 +67,7 @@ export const nodeCall = (
     const text = body === undefined ? null : JSON.stringify(body)
     const request = https.request({
       ...sharedTlsOptions(target, identity),
+      ...(target.from === undefined ? {} : { localAddress: target.from }),
       agent: false,
       method,
       path,

@@ -17,21 +17,38 @@ export type TaskHost = {
   /** Ends the process at once, and starts another. */
   killAgent(): Promise<void>
   killHelper(): Promise<void>
-  /** Of the program `slow`: one line each time it was started. */
+  /** Of the programs `slow` and `flood`: one line each time one was started. */
   runs(): readonly string[]
-  /** Lets every `slow` end, until they are held again. */
+  /** Of the program `note`: its argument, each time it was started. */
+  noted(): readonly string[]
+  /** What the helper remembers of the tasks it has begun. */
+  remembered(): readonly RememberedTask[]
+  /** Lets every `slow` and `flood` end, until they are held again. */
   letGo(): void
   hold(): void
+}
+
+/** What the program `flood` writes. */
+export const floodBytes = process.env['MUSTER_LONG'] === '1' ? 2 ** 33 : 2 ** 30
+
+export type RememberedTask = {
+  readonly id: string
+  /** The plane has acknowledged its result. */
+  readonly forgotten: boolean
 }
 
 const isRoot = process.geteuid?.() === 0
 
 /** Not the user of the agent, whose keys it could read. */
-const programUser = isRoot ? 'nobody' : os.userInfo().username
+export const programUser = isRoot ? 'nobody' : os.userInfo().username
 
-const agentToml = (folder: string, domain: string, id: string): string => {
+const agentToml = (folder: string, domain: string, id: string, more: string): string => {
   // Waits until it may end, so that a test can do something in the middle.
-  const slow = `cd ${folder}/work; echo run >> runs; while [ ! -e go ]; do sleep 0.05; done; echo it is done`
+  const held = 'echo run >> runs; while [ ! -e go ]; do sleep 0.05; done'
+  const slow = `cd ${folder}/work; ${held}; echo it is done`
+  const flood = `cd ${folder}/work; ${held} & head -c ${floodBytes} /dev/zero; wait`
+  // What it starts leaves its process group.
+  const stubborn = "trap '' TERM; setsid sh -c 'while :; do sleep 600; done' & while :; do wait; done"
   return `
 [node]
 domain = "${domain}"
@@ -46,59 +63,126 @@ executable = "/bin/sh"
 user = "${programUser}"
 arguments = ["-c", ${JSON.stringify(slow)}]
 
+[tasks.run.flood]
+executable = "/bin/sh"
+user = "${programUser}"
+arguments = ["-c", ${JSON.stringify(flood)}]
+
+[tasks.run.stubborn]
+executable = "/bin/sh"
+user = "${programUser}"
+arguments = ["-c", ${JSON.stringify(stubborn)}]
+within = "1s"
+
 [tasks.run.quick]
 executable = "/bin/echo"
 user = "${programUser}"
 arguments = ["quick as it is"]
 
+[tasks.run.note]
+executable = "${folder}/note"
+user = "${programUser}"
+arguments = "any"
+
 [[tasks.files]]
 directory = "${folder}/files"
-`
+${more}`
 }
 
 /** A helper of root's takes nothing below a folder that all may write to, as that of temporary files is. */
-const hostFolder = (t: Scope): string => {
+export const hostFolder = (t: Scope): string => {
   const folder = fs.mkdtempSync(path.join(isRoot ? '/run' : os.tmpdir(), 'muster-'))
   fs.chmodSync(folder, 0o755)
   cleanup(t, () => fs.rmSync(folder, { recursive: true, force: true, maxRetries: 3 }))
   return folder
 }
 
-/** `agentArgs`: for the agent, besides what it needs. */
+/** In the state folder of a helper. */
+export const tasksRemembered = (folder: string): readonly RememberedTask[] => {
+  const tasks = path.join(folder, 'tasks')
+  const files = fs.existsSync(tasks) ? fs.readdirSync(tasks).filter((name) => /^task_\w+\.json$/.test(name)) : []
+  return files.flatMap((name) => {
+    const text = readIfThere(path.join(tasks, name))
+    return text === null ? [] : [JSON.parse(text) as RememberedTask]
+  })
+}
+
+/** The process that writes it may remove it. */
+const readIfThere = (file: string): string | null => {
+  try {
+    return fs.readFileSync(file, 'utf8')
+  } catch {
+    return null
+  }
+}
+
+/** The lines of a file that programs write to, each with one write. */
+export const linesOf = (file: string): readonly string[] => (readIfThere(file) ?? '').split('\n').slice(0, -1)
+
+/** A program that writes down its argument. Any user may run it, and it writes to a file that any user may write to. */
+export const writeNoteProgram = (program: string, notes: string): void => {
+  fs.writeFileSync(notes, '')
+  fs.chmodSync(notes, 0o666)
+  fs.writeFileSync(program, `#!/bin/sh\necho "$1" >> ${notes}\n`)
+  fs.chmodSync(program, 0o755)
+}
+
+export const socketIn = (folder: string): string => path.join(folder, 'run', 'socket')
+
+/** By the agent.toml in the folder of the host. */
+export const startHelper = async (
+  t: Scope,
+  folder: string,
+  command = startedCommand,
+  env: Readonly<Record<string, string>> = {},
+): Promise<Child> => {
+  const socket = socketIn(folder)
+  const places = ['--config', path.join(folder, 'agent.toml'), '--state', path.join(folder, 'helper')]
+  const helper = startChild(
+    t,
+    command,
+    ['agent', 'helper', ...places, '--socket', socket, '--agent-user', os.userInfo().username],
+    { env },
+  )
+  await eventually('the helper to be ready', () => {
+    if (!helper.running()) throw new Error(`the helper ended: ${helper.stderr()}`)
+    return fs.existsSync(socket)
+  })
+  return helper
+}
+
+type HostOptions = {
+  /** For the agent, besides what it needs. */
+  readonly agentArgs?: readonly string[]
+  /** At the end of agent.toml. */
+  readonly listed?: (folder: string, user: string) => string
+  /** Of agent and helper. */
+  readonly env?: Readonly<Record<string, string>>
+}
+
 export const startTaskHost = async (
   t: Scope,
   plane: Plane,
   id: string,
-  agentArgs: readonly string[] = [],
+  { agentArgs = [], listed = () => '', env = {} }: HostOptions = {},
 ): Promise<TaskHost> => {
   const folder = hostFolder(t)
   fs.mkdirSync(path.join(folder, 'files'), { mode: 0o755 })
   const work = path.join(folder, 'work')
   fs.mkdirSync(work)
   fs.chmodSync(work, 0o777)
+  writeNoteProgram(path.join(folder, 'note'), path.join(work, 'notes'))
   const keys = await plane.muster('ca', 'bundle', '--statements')
   if (keys.code !== 0) throw new Error(`no statement keys: ${keys.stderr}`)
   fs.writeFileSync(path.join(folder, 'statement-keys.pem'), keys.stdout, { mode: 0o644 })
-  fs.writeFileSync(path.join(folder, 'agent.toml'), agentToml(folder, plane.domain, id), { mode: 0o644 })
-  const socket = path.join(folder, 'run', 'socket')
-  const startHelper = async (): Promise<Child> => {
-    const places = ['--config', path.join(folder, 'agent.toml'), '--state', path.join(folder, 'helper')]
-    const helper = startChild(
-      t,
-      startedCommand,
-      ['agent', 'helper', ...places, '--socket', socket, '--agent-user', os.userInfo().username],
-      {},
-    )
-    await eventually('the helper to be ready', () => {
-      if (!helper.running()) throw new Error(`the helper ended: ${helper.stderr()}`)
-      return fs.existsSync(socket)
-    })
-    return helper
-  }
-  let helper = await startHelper()
+  fs.writeFileSync(path.join(folder, 'agent.toml'), agentToml(folder, plane.domain, id, listed(folder, programUser)), {
+    mode: 0o644,
+  })
+  const socket = socketIn(folder)
+  let helper = await startHelper(t, folder, startedCommand, env)
   const args = ['--helper-socket', socket, '--config', path.join(folder, 'none.toml'), ...agentArgs]
   fs.writeFileSync(path.join(folder, 'none.toml'), '', { mode: 0o600 })
-  let agent = await joinMember(t, plane, { id, profile: 'gpu-cloud', state: path.join(folder, 'state'), args })
+  let agent = await joinMember(t, plane, { id, profile: 'gpu-cloud', state: path.join(folder, 'state'), args, env })
   await untilConnected([agent])
   return {
     id,
@@ -111,12 +195,11 @@ export const startTaskHost = async (
     killHelper: async () => {
       await helper.kill9()
       fs.rmSync(socket, { force: true })
-      helper = await startHelper()
+      helper = await startHelper(t, folder, startedCommand, env)
     },
-    runs: () => {
-      const file = path.join(work, 'runs')
-      return fs.existsSync(file) ? fs.readFileSync(file, 'utf8').trim().split('\n') : []
-    },
+    runs: () => linesOf(path.join(work, 'runs')),
+    noted: () => linesOf(path.join(work, 'notes')),
+    remembered: () => tasksRemembered(path.join(folder, 'helper')),
     letGo: () => fs.writeFileSync(path.join(work, 'go'), ''),
     hold: () => fs.rmSync(path.join(work, 'go'), { force: true }),
   }

@@ -8,6 +8,7 @@ import type { Denial } from '#domain/core/certificate.ts'
 import { type Change, type Write, decided } from '#domain/core/change.ts'
 import { nothingTagged } from '#domain/core/hardware-profile.ts'
 import { shippedProfiles, type Profile } from '#domain/core/profile.ts'
+import { rolloutNodesKey } from '#domain/tasks/rollout.ts'
 import { taskPlace } from '#domain/tasks/task.ts'
 import { commitDecision } from '#plane/core/commit-decision.ts'
 import { openSecondHolders } from '#plane/identity/second-holder.ts'
@@ -16,7 +17,7 @@ import { systemClock } from '#platform/clock.ts'
 import { evidenceOf } from '../fakes/agent-words.ts'
 import { noHolders } from '../fakes/no-holders.ts'
 import { vclusterRow } from '../fakes/sample-rows.ts'
-import { someTask } from '../fakes/task-rows.ts'
+import { claimed, someResult, someTask } from '../fakes/task-rows.ts'
 import { change, newNode, note, putNode, read, someCertificate, someNode, someTimeMs, someToken } from './harness.ts'
 
 /** `reopen` closes the store in an orderly way and opens it again on what it kept. */
@@ -232,6 +233,57 @@ export const storeContract = (name: string, openEmpty: () => Promise<StoreUnderT
         assert.deepEqual(await timesOf({ order: 'sort_key', after: taskPlace(tasks[1] ?? someTask()) }), [2, 3])
         assert.deepEqual(await timesOf({ order: 'due', after: null, where: { node: 'gpu-001' } }), [3, 1])
         assert.equal(await store.countQueuedTasks(), 2)
+        assert.deepEqual([...(await store.countQueuedOfWorkers())], [])
+      })
+
+      test('the queued tasks of workers are counted by worker', async () => {
+        const by = ['worker:east.a', 'worker:east.a', 'worker:west.b', 'operator:key-1', 'worker:east.c'] as const
+        const tasks = by.map((queuer, at) => {
+          const [kind, id] = queuer.split(':') as ['worker' | 'operator', string]
+          const state = id === 'east.c' ? ended : ({ kind: 'queued' } as const)
+          return someTask({ id: `task_${'abcde'[at]?.repeat(26)}`, queuedBy: { kind, id, name: id }, state })
+        })
+        await committed(
+          store,
+          change(
+            tasks.map(({ id }) => read('task', id, 0)),
+            tasks.map((value) => ({ put: 'task', value }) as const),
+          ),
+        )
+        const counts = [...(await store.countQueuedOfWorkers())].toSorted()
+        assert.deepEqual(counts, [
+          ['east.a', 2],
+          ['west.b', 1],
+        ])
+      })
+
+      test('of a rollout the open tasks are counted, and the failed ones up to a number', async () => {
+        const over = (kind: 'completed' | 'failed' | 'unknown') =>
+          ({ ...claimed(), kind, endedAtMs: 5, result: someResult() }) as const
+        const states = [
+          { kind: 'queued' } as const,
+          claimed(),
+          over('completed'),
+          ended,
+          over('unknown'),
+          over('failed'),
+        ]
+        const tasks = states.map((state, at) =>
+          someTask({ id: `task_${'abcdef'[at]?.repeat(26)}`, rollout: 'r1', state }),
+        )
+        const other = someTask({ rollout: 'r2' })
+        const rows = [...tasks, { ...other, id: `task_${'z'.repeat(26)}` }]
+        await committed(
+          store,
+          change(
+            rows.map(({ id }) => read('task', id, 0)),
+            rows.map((value) => ({ put: 'task', value }) as const),
+          ),
+        )
+        assert.deepEqual(await store.countOpenAndFailed('r1', 100), { open: 2, failed: 3 })
+        assert.deepEqual(await store.countOpenAndFailed('r1', 2), { open: 2, failed: 2 })
+        assert.deepEqual(await store.countOpenAndFailed('none', 2), { open: 0, failed: 0 })
+        assert.deepEqual((await store.countTasksOf('r1')).completed, 1)
       })
 
       test('what was committed is there after closing and opening again', async () => {
@@ -796,8 +848,21 @@ export const storeContract = (name: string, openEmpty: () => Promise<StoreUnderT
         },
       ])
       await committed(store, change([], writes))
+      const lists = [someTimeMs - 1, someTimeMs + 1].map((untilMs, part) => ({
+        rollout: 'r1',
+        part,
+        nodes: [],
+        untilMs,
+      }))
+      await committed(
+        store,
+        change(
+          lists.map((list) => read('rollout-nodes', rolloutNodesKey(list), 0)),
+          lists.map((value) => ({ put: 'rollout-nodes', value }) as const),
+        ),
+      )
       // L2: a denial is kept as long as the certificate it denies.
-      assert.equal(await store.forget(someTimeMs), 2)
+      assert.equal(await store.forget(someTimeMs), 3)
       assert.equal(await store.get('certificate', 'ca/a0'), null)
       assert.notEqual(await store.get('certificate', 'ca/a1'), null)
       assert.deepEqual((await store.denials()).map((denial) => denial.untilMs).sort(), ends.slice(1))

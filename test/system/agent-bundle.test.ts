@@ -6,6 +6,7 @@ import * as fs from 'node:fs'
 import * as path from 'node:path'
 import { test } from 'node:test'
 import { promisify } from 'node:util'
+import { exitCodes } from '#cli/kit/exit-codes.ts'
 import { buildAgent, dependencyList } from '../../scripts/build-agent.ts'
 import { startChild } from '../process/child.ts'
 import { eventually } from '../process/eventually.ts'
@@ -40,6 +41,21 @@ test('the same sources make the same bytes', async (t) => {
   ]
   assert.equal(one.sha256, two.sha256)
 })
+
+test('a Node that is too old says so in one sentence, and resolves nothing before that it may not have', async () => {
+  const { file } = bundle()
+  const older = `data:text/javascript,Object.defineProperty(process, 'versions', { value: { ...process.versions, node: '22.1.0' } })`
+  await assert.rejects(run(process.execPath, ['--import', older, file, '--version']), (error: Ended) => {
+    assert.deepEqual([error.code, error.stdout], [exitCodes.misconfigured, ''])
+    assert.match(error.stderr, /^muster: this needs Node 24 or newer, and runs on .*\n$/)
+    return true
+  })
+  // What a module imports is resolved before its first line is run: `hash` of node:crypto is not in Node 18, which Debian 12 has.
+  const imports = fs.readFileSync(file, 'utf8').match(/^(import|export) .*$/gm)
+  assert.deepEqual(imports, ["import { createRequire as __createRequire } from 'node:module'"])
+})
+
+type Ended = { readonly code: number; readonly stdout: string; readonly stderr: string }
 
 test('the bundle enrolls and opens its channel from a folder that holds nothing else', async (t) => {
   const { token, api } = plane()

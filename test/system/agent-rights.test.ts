@@ -20,6 +20,7 @@ import { idOf } from '../fakes/tasked-host.ts'
 import { withPeer } from '../peers/peer.ts'
 import { musterCommand, startChild, startedCommand } from '../process/child.ts'
 import { cleanup } from '../process/cleanup.ts'
+import { overlayStatement, serviceNamed, shown, signedCheck, signedService } from '../fakes/signed-overlays.ts'
 import { eventually } from '../process/eventually.ts'
 import { musterHere } from '../process/muster-here.ts'
 import { startSmallSystemd } from '../process/small-systemd.ts'
@@ -89,7 +90,6 @@ owner = "nobody"
   const ofAgent = path.join(host.folder, 'agent')
   fs.mkdirSync(ofAgent, { mode: 0o711 })
   fs.writeFileSync(path.join(ofAgent, 'fetched'), 'weights', { mode: 0o644 })
-  for (const place of [ofAgent, path.join(ofAgent, 'fetched')]) fs.chownSync(place, 1, 1)
   fs.writeFileSync(host.agentToml, fs.readFileSync(host.agentToml, 'utf8').replaceAll(host.folder, '/mnt/host'))
   const here = (text: string): string =>
     text
@@ -114,6 +114,8 @@ owner = "nobody"
       'hanging.service': `[Unit]\nDefaultDependencies=no\n[Service]\nExecStart=/bin/sleep 600\nExecReload=/bin/sleep 601\n`,
     },
   })
+  // The copy of the host's folder is all of root's.
+  for (const place of ['agent', 'agent/fetched']) fs.chownSync(path.join(root, 'mnt/host', place), 1, 1)
   const socket = `${root}/run/muster-agent-helper/socket`
   // systemd makes it for root, and gives it away once it listens.
   await eventually('the socket to be for the agent', () => fs.statSync(socket).uid === 1)
@@ -137,7 +139,16 @@ owner = "nobody"
     const commands = commandsIn(root)
     return !commands.includes('/bin/sleep 601') && commands.filter((one) => one === '/bin/sleep 600').length === 2
   })
-  const { line } = await client.ask('check.run', { name: 'who', arguments: [] })
+  await assert.rejects(client.ask('check.run', { name: 'who', arguments: [] }), { code: 'STATEMENT_REFUSED' })
+  const environment = { PASSWORD: 'say "$5" \\ `x`' }
+  const terms = { user: null, environment, working_directory: null, restart: 'always' } as const
+  const noLimits = { memory_bytes: null, cpus: null, open_files: null }
+  const app = serviceNamed('app', { command: ['/bin/sleep', '602'], terms: { ...terms, ...noLimits } })
+  const whoIs = { name: 'who', command: ['/usr/bin/id'] }
+  const { nonce: newest } = await client.ask('overlay.nonce', {})
+  const named = { nonce: newest, services: [signedService(app)], checks: [signedCheck(whoIs)] }
+  await client.ask('overlay.take', { statement: overlayStatement(authority.statementKey, named) })
+  const { line } = await client.ask('check.run', { name: 'who', arguments: [], overlay: shown(whoIs) })
   assert.match(line ?? '', /^uid=65534\(nobody\)/)
 
   const { nonce } = await client.ask('task.nonce', {})
@@ -160,9 +171,8 @@ owner = "nobody"
   assert.equal(placed.code, null, JSON.stringify(placed))
   assert.equal(fs.statSync(path.join(root, fetched.path)).uid, 65534)
 
-  const environment = { PASSWORD: 'say "$5" \\ `x`' }
-  const terms = { digest: '0123456789abcdef', environment, working_directory: null, restart: 'always' } as const
-  const start = { name: 'app', arguments: ['602'], ...terms }
+  const asked = { digest: '0123456789abcdef', arguments: [], environment: {}, working_directory: null }
+  const start = { name: 'app', ...asked, restart: 'always' as const, overlay: shown(app) }
   assert.deepEqual(await client.ask('service.start', start), { outcome: 'started' })
   assert.deepEqual(await client.ask('service.start', start), { outcome: 'kept' })
   const { services } = await client.ask('service.status', {})

@@ -7,13 +7,19 @@ import * as fs from 'node:fs'
 import * as os from 'node:os'
 import * as path from 'node:path'
 import { after, before, test } from 'node:test'
+import { generateKey } from '#pki/keys.ts'
+import { toPem } from '#pki/pem.ts'
+import { withPeer } from '../peers/peer.ts'
 import { activeNode } from '../process/active-node.ts'
 import { eventually } from '../process/eventually.ts'
+import { openFakeTime } from '../process/fake-time.ts'
 import { keptIdentity } from '../process/kept-credentials.ts'
+import type { Json } from '../process/operator-call.ts'
 import { shared } from '../process/shared-plane.ts'
 import { startPlane, type Plane } from '../process/start-plane.ts'
 import { openTlsConnection } from '../process/tls-connection.ts'
-import { endOfTask, queueTask, startTaskHost, type TaskHost } from '../process/task-host.ts'
+import { endOfTask, floodBytes, queueTask, startTaskHost, type TaskHost } from '../process/task-host.ts'
+import { tempFolder } from '../process/temp-folder.ts'
 
 const served = fs.mkdtempSync(path.join(os.tmpdir(), 'muster-task-files-'))
 after(() => fs.rmSync(served, { recursive: true, force: true }))
@@ -134,9 +140,10 @@ test('a helper that is killed in the middle makes the task unknown, and it is no
   assert.equal(host.runs().length, 3)
 })
 
-test('a renewal does not wait for a task, and its result counts from the renewed certificate of the same epoch', async () => {
+test('output of gigabytes and a program that forks, hangs and ignores SIGTERM delay neither the channel nor a renewal, after which the result counts', async () => {
   host.hold()
-  const id = await queueTask(plane(), 'th-1', 'run', { name: 'slow' })
+  const id = await queueTask(plane(), 'th-1', 'run', { name: 'flood' })
+  const stubborn = await queueTask(plane(), 'th-1', 'run', { name: 'stubborn' })
   await started(4)
   const { serial } = keptIdentity(host.agent().state).current
   host.agent().signal('SIGUSR2')
@@ -147,7 +154,49 @@ test('a renewal does not wait for a task, and its result counts from the renewed
     return current.serial !== serial && body.sessions.length === 1 && session.serial === current.serial
   })
   assert.equal((await plane().api('GET', `/v1/tasks/${id}`)).body.state, 'dispatched')
+  const beside = await endOfTask(plane(), await queueTask(plane(), 'th-1', 'run', { name: 'quick' }))
+  assert.equal(beside.state, 'completed', JSON.stringify(beside))
+  const ended = await endOfTask(plane(), stubborn)
+  assert.deepEqual([ended.state, ended.code], ['failed', 'TIMED_OUT'], JSON.stringify(ended))
   host.letGo()
   const task = await endOfTask(plane(), id)
   assert.deepEqual([task.state, task.code, host.runs().length], ['completed', null, 4], JSON.stringify(task))
+  const { head, tail, bytes } = task.result.output
+  assert.deepEqual([head.length, tail.length, bytes], [8192, 8192, floodBytes])
+  const { body } = await plane().api('GET', '/v1/nodes/th-1')
+  assert.deepEqual(
+    [body.sessions.length, body.conditions],
+    [1, []],
+    'the channel that the renewal opened is still there',
+  )
+})
+
+test('a plane whose statement key the host has not pinned has nothing done there, whatever it signs', async () => {
+  const file = path.join(host.folder, 'statement-keys.pem')
+  const pinned = fs.readFileSync(file)
+  const runs = host.runs().length
+  // Root lays down the keys of another domain: to this host, the plane is now one with a signer of its own making.
+  fs.writeFileSync(file, toPem('PUBLIC KEY', generateKey('ed25519').spki))
+  const task = await endOfTask(plane(), await queueTask(plane(), 'th-1', 'run', { name: 'slow' }))
+  assert.deepEqual([task.state, task.code], ['failed', 'STATEMENT_NOT_SIGNED'], JSON.stringify(task))
+  fs.writeFileSync(file, pinned)
+  const next = await endOfTask(plane(), await queueTask(plane(), 'th-1', 'run', { name: 'quick' }))
+  assert.deepEqual([next.state, host.runs().length], ['completed', runs], JSON.stringify(next))
+  const { entries } = (await plane().api('GET', '/v1/journal?node=th-1&type=task.refused')).body
+  assert.ok(entries.some(({ entry }: Json) => entry.body.code === 'STATEMENT_NOT_SIGNED'))
+})
+
+test('a host whose clock is set years off carries out what is signed now, by the time that a fresh statement proves', async (t) => {
+  const faketime = withPeer(t, 'faketime')
+  if (faketime === null) return
+  const time = openFakeTime(tempFolder(t), faketime)
+  const wrong = await startTaskHost(t, plane(), 'th-3', { env: time.env })
+  const run = async () =>
+    endOfTask(plane(), await queueTask(plane(), 'th-3', 'run', { name: 'note', arguments: ['x'] }))
+  assert.equal((await run()).state, 'completed')
+  for (const [at, years] of [9, -19].entries()) {
+    time.advance(years * 365 * 86_400_000)
+    const task = await run()
+    assert.deepEqual([task.state, task.code, wrong.noted().length], ['completed', null, at + 2], JSON.stringify(task))
+  }
 })

@@ -146,7 +146,7 @@ test('user data for cloud-init can be read line by line, is taken by its schema,
   assert.ok(Math.max(...lines.map((line) => line.length)) < 400, 'no line is longer than a sentence')
   assert.ok(userData.length < 16_384, `${userData.length} bytes`)
   const { write_files: files } = parseYaml(userData) as { write_files: { path: string; content: string }[] }
-  const script = files.find(({ path: place }) => place === '/run/muster-install.sh')?.content ?? ''
+  const script = files.find(({ path: place }) => place === '/var/lib/muster-install.sh')?.content ?? ''
   assert.match(script, /-----BEGIN CERTIFICATE-----/)
   assert.ok(script.includes(agent.digest) && script.includes(large.digest))
   assert.equal(script.split('enroll_').length, 2, 'the token is there once')

@@ -13,6 +13,7 @@ import { firmwareProfiles } from '#cli/node/firmware.ts'
 import { installScript } from '#cli/node/install-script.ts'
 import { sha256Hex } from '#platform/bytes.ts'
 import { parseJoinString } from '#wire/core/join-string.ts'
+import { documentedBlock } from '../peers/documented-block.ts'
 import { withPeer } from '../peers/peer.ts'
 import { installed } from '../process/install-bundle.ts'
 import { sharedPlane } from '../process/shared-plane.ts'
@@ -42,7 +43,7 @@ test('a plane that is called localhost makes no bundle for another machine, and 
   const { muster, api } = plane()
   const refused = await muster('node', 'bundle', 'gpu-b9', '--format', 'env')
   assert.equal(refused.code, 1)
-  assert.match(refused.stderr, /JOIN_ADDRESS_LOCAL.*\n.*--node-listen 0\.0\.0\.0:8443 --server-name NAME/)
+  assert.match(refused.stderr, /JOIN_ADDRESS_LOCAL.*\n.*--node-listen 0\.0\.0\.0:\d+ --server-name NAME/)
   assert.equal((await api('GET', '/v1/nodes/gpu-b9')).status, 404)
   for (const words of [
     ['token', 'create', '--node', 'gpu-b9'],
@@ -153,6 +154,45 @@ test('cloud-init takes the bundle by its schema', async (t) => {
   assert.equal(made.code, 0, made.stderr)
   const { stdout } = await run(program, ['schema', '--config-file', file])
   assert.match(stdout, /Valid/i)
+})
+
+test('a script that failed under cloud-init stays, says how it is run again, and is removed once it has succeeded', async (t) => {
+  const script = path.join(tempFolder(t), 'install.sh')
+  const { runcmd } = parseYaml(cloudInit({ nodeId: 'gpu-b8', join, agent: null }, service)) as { runcmd: string[][] }
+  assert.equal(runcmd.length, 1, 'its exit code is what cloud-init reports')
+  const [program = '', ...words] = runcmd[0] ?? []
+  assert.ok(words.at(-1)?.includes('/var/lib/muster-install.sh'))
+  const here = words.map((word) => word.replaceAll('/var/lib/muster-install.sh', script))
+  fs.writeFileSync(script, 'exit 69\n')
+  await assert.rejects(run(program, here), (error: { code: number; stderr: string }) => {
+    assert.equal(error.code, 69)
+    assert.equal(error.stderr, `muster: gpu-b8 has not joined (exit code 69); run it again: sh ${script}\n`)
+    return true
+  })
+  assert.ok(fs.existsSync(script))
+  fs.writeFileSync(script, 'exit 0\n')
+  await run(program, here)
+  assert.ok(!fs.existsSync(script))
+})
+
+test('the tokens of a batch become user data for each machine, as docs/MACHINES.md shows', async (t) => {
+  const { muster } = plane()
+  const folder = tempFolder(t)
+  const [nodes, tokens] = [path.join(folder, 'nodes.csv'), path.join(folder, 'tokens.tsv')]
+  fs.writeFileSync(nodes, 'id\ngpu-u1\ngpu-u2.rack-7\n')
+  const made = await muster('node', 'enroll', '--batch', nodes, '--tokens', tokens)
+  assert.equal(made.code, 0, made.stderr)
+  await run('sh', ['-euc', documentedBlock('MACHINES.md', 'sh')], { cwd: folder })
+  const files = fs.readdirSync(path.join(folder, 'user-data'))
+  assert.deepEqual(files, ['gpu-u1', 'gpu-u2.rack-7'])
+  const program = withPeer(t, 'cloud-init')
+  for (const name of files) {
+    const file = path.join(folder, 'user-data', name)
+    assert.equal(fs.statSync(file).mode & 0o777, 0o600)
+    const { write_files: written } = parseYaml(fs.readFileSync(file, 'utf8')) as { write_files: { content: string }[] }
+    assert.notEqual(parseJoinString(written[0]?.content ?? '')?.secret ?? null, null)
+    if (program !== null) assert.match((await run(program, ['schema', '--config-file', file])).stdout, /Valid/i)
+  }
 })
 
 test('cloud-init takes every firmware profile by its schema, and the profile it is given is the one it applies', async (t) => {

@@ -5,6 +5,7 @@ import * as fs from 'node:fs'
 import * as path from 'node:path'
 import { test, type TestContext } from 'node:test'
 import { withPeer } from '../peers/peer.ts'
+import { startChild, startedCommand } from '../process/child.ts'
 import { eventually } from '../process/eventually.ts'
 import { postgresDatabase, startPostgres, type TestDatabase } from '../process/postgres-server.ts'
 import { runMuster, type Ran } from '../process/run-muster.ts'
@@ -223,6 +224,20 @@ test('three planes on one port set: one banner, all of them answer, one that is 
   const now = childrenOf(planes.pid)
   await planes.stop()
   for (const pid of now) assert.equal(isRunning(pid), false)
+})
+
+test('replicas that cannot reach the database while they start are started again, and the plane does not end', async (t) => {
+  if (withPeer(t, 'postgres') === null) return
+  const server = await startPostgres(t)
+  const args = ['plane', '-o', 'json', '--data', path.join(tempFolder(t), 'data'), '--replicas', '2', ...free]
+  const planes = startChild(t, startedCommand, args, { env: onDatabase(await server.database(t)) })
+  await eventually('a replica to be started', () => childrenOf(planes.pid).length > 0, { withinMs: 60_000 })
+  server.pause()
+  const again = '"ended":"with exit code 75","again_in_ms":1000'
+  await eventually('one to be started again', () => planes.stderr().includes(again), { withinMs: 60_000 })
+  server.resume()
+  await eventually('the plane to be ready', () => planes.stdout().includes('"replicas":2'), { withinMs: 60_000 })
+  assert.ok(planes.running())
 })
 
 test('planes that a settings file asks for end with the process that started them, however that ends', async (t) => {

@@ -6,6 +6,7 @@ import { parseStatement, type StatementOf } from '#wire/core/statement.ts'
 import { evidenceOf } from '../fakes/agent-words.ts'
 import { activeNode } from '../process/active-node.ts'
 import { eventually } from '../process/eventually.ts'
+import { nodeCall } from '../process/node-call.ts'
 import type { Json } from '../process/operator-call.ts'
 import type { RawNode } from '../process/raw-node.ts'
 import { sharedPlane } from '../process/shared-plane.ts'
@@ -92,6 +93,28 @@ test('a second process that polls while the first one answers is refused as a co
   assert.deepEqual([refused.status, refused.body.code], [409, 'DUPLICATE_IDENTITY'])
   stopped = true
   await polling
+})
+
+test('long-polls that do not say who they are are two processes where they come from two addresses', async () => {
+  const node = await activeNode(plane(), 'nameless')
+  const path = '/v1/nodes/nameless/tasks/wait?wait=0'
+  const elsewhere = () => nodeCall({ ...node.target, from: '127.0.0.2' }, node.identity(), 'GET', path)
+  let stopped = false
+  const polling = (async () => {
+    while (!stopped) await node.call('GET', '/v1/nodes/nameless/tasks/wait?wait=2')
+  })()
+  await eventually('the first one to be present', async () => (await record('nameless')).sessions.length === 1)
+  const refused = await elsewhere()
+  assert.deepEqual([refused.status, refused.body.code], [409, 'DUPLICATE_IDENTITY'])
+  // An agent that says who it is is another process than one that does not.
+  const agent = await node.copy(evidenceOf('agent')).call('GET', path)
+  assert.deepEqual([agent.status, agent.body.code], [409, 'DUPLICATE_IDENTITY'])
+  // Calls of its own from the same address are not.
+  assert.equal((await node.call('GET', path)).status, 200)
+  assert.equal((await node.renew()).reply.status, 200)
+  stopped = true
+  await polling
+  assert.equal((await elsewhere()).status, 200, 'the first address is silent')
 })
 
 test('a channel of another process fences a long-poll, and a long-poll does not end the channel of its own', async () => {

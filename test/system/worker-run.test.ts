@@ -98,3 +98,14 @@ test('a certificate that the plane takes no longer is replaced by an enrolment, 
   assert.equal((await shared().api('POST', `/v1/workers/${id}/revoke`, { reason: 'drill' })).status, 200)
   await assert.rejects(obtainCertificate(cli, place), { code: 'WORKER_REVOKED' })
 })
+
+test('a token of no worker issuer is refused with what it says of its issuer, audience and subject', async (t) => {
+  const { place, pod } = await setUp(t)
+  const other = cluster('ES256', 'https://other.example')
+  fs.writeFileSync(place.tokenFile, `${other.token({ pod })}\n`)
+  const { cli } = testCli({ nowMs: Date.now() })
+  await assert.rejects(obtainCertificate(cli, place), {
+    code: 'WORKER_TOKEN_INVALID',
+    detail: /the token has iss "https:\/\/other\.example", aud .*, sub "/,
+  })
+})

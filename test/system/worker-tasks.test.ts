@@ -7,13 +7,18 @@ import { parseStatement } from '#wire/core/statement.ts'
 import { cluster, type Cluster } from '../fakes/service-accounts.ts'
 import { activeNode } from '../process/active-node.ts'
 import { eventually } from '../process/eventually.ts'
-import { startKeyServer } from '../process/key-server.ts'
+import { startKeyServer, type KeyServer } from '../process/key-server.ts'
 import type { RawNode } from '../process/raw-node.ts'
 import { enrolledWorker } from '../process/raw-worker.ts'
 import { shared } from '../process/shared-plane.ts'
 import { startPlane, type Plane } from '../process/start-plane.ts'
 
-type SetUp = { readonly plane: Plane; readonly east: Cluster; readonly node: RawNode }
+type SetUp = {
+  readonly plane: Plane
+  readonly east: Cluster
+  readonly keys: KeyServer
+  readonly node: RawNode
+}
 
 const setUp = shared<SetUp>(async (scope) => {
   const plane = await startPlane(scope)
@@ -35,7 +40,7 @@ const setUp = shared<SetUp>(async (scope) => {
   await activeNode(plane, 'alone-1')
   await ok('POST', '/v1/nodes/blue-1/assign', { to: 'blue' })
   await ok('POST', '/v1/nodes/green-1/assign', { to: 'green' })
-  return { plane, east, node }
+  return { plane, east, keys, node }
 })
 
 const restart = (more: object = {}) => ({
@@ -64,19 +69,36 @@ test('a worker may queue what its issuer, the vCluster and the domain allow, and
   const { plane, east } = setUp()
   const target = await plane.target()
   const [worker, neighbour] = [await enrolledWorker(target, east), await enrolledWorker(target, east)]
-  const codeOf = async (body: object): Promise<string> =>
-    (await worker.call('POST', '/v1/workers/tasks', body)).body.code
-  assert.equal(await codeOf(restart({ node: 'green-1' })), 'TASK_TYPE_NOT_ALLOWED')
-  assert.equal(await codeOf(restart({ node: 'alone-1' })), 'ROLE_FORBIDDEN')
+  const answerTo = async (body: object) => (await worker.call('POST', '/v1/workers/tasks', body)).body
+  const codeOf = async (body: object): Promise<string> => (await answerTo(body)).code
+  // One answer about nodes of other vClusters, about those in none and about those that there are not.
+  const outside = ['green-1', 'alone-1', 'nobody'].map(async (node) => {
+    const { code, message, detail } = await answerTo(restart({ node }))
+    return [code, message, detail.replaceAll(node, 'NODE')].join()
+  })
+  const [answer, ...others] = await Promise.all(outside)
+  assert.match(answer ?? '', /^NODE_NOT_FOUND/)
+  assert.deepEqual(others, [answer, answer])
   assert.equal(await codeOf({ node: 'blue-1', type: 'collect-diagnostics' }), 'TASK_TYPE_NOT_ALLOWED')
   assert.equal(await codeOf({ node: 'blue-1', type: 'run', parameters: { name: 'x' } }), 'TASK_TYPE_NOT_ALLOWED')
-  assert.equal(await codeOf(restart({ node: 'nobody' })), 'NODE_NOT_FOUND')
   assert.equal(await codeOf(restart({ parameters: { name: 'slurmd' } })), 'TASK_PARAMETERS_INVALID')
   const { body } = await worker.call('POST', '/v1/workers/tasks', restart())
   assert.equal((await neighbour.call('GET', `/v1/workers/tasks/${body.id}`)).body.code, 'TASK_NOT_FOUND')
   const ofOperator = (await plane.api('POST', '/v1/tasks', restart())).body
   assert.equal((await worker.call('GET', `/v1/workers/tasks/${ofOperator.id}`)).body.code, 'TASK_NOT_FOUND')
   assert.equal((await plane.api('GET', `/v1/tasks/${body.id}`)).body.state, 'queued')
+})
+
+test('while the key set of its issuer is away a worker queues, reads and renews as before', async () => {
+  const { plane, east, keys } = setUp()
+  const worker = await enrolledWorker(await plane.target(), east)
+  keys.answer(503)
+  const { status, body } = await worker.call('POST', '/v1/workers/tasks', restart({ idempotency_key: randomUUID() }))
+  assert.equal(status, 201, JSON.stringify(body))
+  const renewed = await worker.renew()
+  assert.equal(renewed.status, 200, JSON.stringify(renewed.body))
+  assert.equal((await worker.call('GET', `/v1/workers/tasks/${body.id}`)).body.state, 'queued')
+  keys.answer(null)
 })
 
 test('a worker that is revoked in the middle queues and reads nothing any more, and what it queued is cancelled', async () => {

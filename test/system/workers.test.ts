@@ -119,6 +119,10 @@ test('the first key that comes with a token is the only one for it, also of two 
   const first = await again.enroll(its)
   assert.equal((await again.enroll(its)).body.certificate_chain, first.body.certificate_chain)
   assert.equal((await again.enroll(its, generateKey('ed25519'))).body.code, 'WORKER_TOKEN_USED')
+  // The next token holds for the key that it came with as well, though the answer is the certificate of before.
+  const next = east.token({ pod: again.pod })
+  assert.equal((await again.enroll(next)).body.certificate_chain, first.body.certificate_chain)
+  assert.equal((await again.enroll(next, generateKey('ed25519'))).body.code, 'WORKER_TOKEN_USED')
   // A container that was started again, has lost its key and gets the next token takes the place of the one before.
   const before = again.identity()
   assert.equal((await again.enroll(undefined, generateKey('ed25519'))).status, 200)
@@ -260,6 +264,23 @@ test('when the authority of workers is withdrawn its certificates are refused, a
   assert.equal((await activeNode(plane, 'gpu-w2')).id(), 'gpu-w2')
 })
 
+test('a worker enrols with a good token while its neighbour at the same address brings hundreds of bad ones', async (t) => {
+  const { plane, east } = setUp()
+  const target = await plane.target()
+  const allow = (perMinute: number) =>
+    plane.api('PATCH', '/v1/domain', { set: { strangersPerMinute: perMinute, strangersPerMinutePerSource: perMinute } })
+  assert.equal((await allow(1)).status, 200)
+  const connection = await openTlsConnection(t, target, null)
+  const codes = new Map<string, number>()
+  for (let at = 0; at < 620; at++) {
+    const { body } = await connection.call('POST', '/v1/workers/enroll', { token: `bad.token.${at}`, csr: 'x' })
+    codes.set(body.code, (codes.get(body.code) ?? 0) + 1)
+  }
+  assert.ok((codes.get('RATE_LIMITED') ?? 0) > 600, JSON.stringify([...codes]))
+  await enrolledWorker(target, east)
+  assert.equal((await allow(1000)).status, 200)
+})
+
 test('worker issuers are exported and applied, and the journal has what happened to workers', async () => {
   const { plane, east } = setUp()
   const document = (await plane.api('GET', '/v1/document')).body
@@ -270,6 +291,7 @@ test('worker issuers are exported and applied, and the journal has what happened
   for (const type of [
     'worker.enrolled',
     'worker.renewed',
+    'worker.token_bound',
     'worker.revoked',
     'worker.issuer_added',
     'worker.issuer_removed',

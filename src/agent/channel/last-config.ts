@@ -2,8 +2,8 @@
 // operator has put into the environment or the files of a service: only the agent's user can read it. Keys of the node are not in it.
 
 import * as path from 'node:path'
-import { Check } from 'typebox/value'
 import { makeFolder, readFileIfAny, removeFile, replaceFile } from '#platform/files.ts'
+import { matchesSchema } from '#platform/json-schema.ts'
 import type { PlaneConfig } from '#wire/channel/channel.ts'
 import { attempt, type Kept } from '#agent/state/identity-keeper.ts'
 import { ConfigBody } from './plane-frame.ts'
@@ -67,7 +67,7 @@ const erase = (file: string): void => {
 const readConfig = (file: string): PlaneConfig | null => {
   try {
     const value: unknown = JSON.parse(readFileIfAny(file) ?? 'null')
-    return Check(ConfigBody, value) ? value : null
+    return matchesSchema(ConfigBody, value) ? value : null
   } catch {
     return null
   }

@@ -1,7 +1,7 @@
 // Frames from the plane, parsed once. Bodies may hold fields we do not know; types we do not know are answered.
 
 import { Type, type Static, type TSchema } from 'typebox'
-import { Check } from 'typebox/value'
+import { matchesSchema } from '#platform/json-schema.ts'
 import type { PlaneFrame } from '#wire/channel/channel.ts'
 import { EnrollResponse } from '#wire/enrollment/enroll-api.ts'
 import { ConfigOverlay } from '#wire/fleet/overlay.ts'
@@ -80,7 +80,7 @@ const malformed = (why: string): ReadFrame => ({ kind: 'malformed', why })
 
 export const readPlaneFrame = (text: string): ReadFrame => {
   const value = jsonOrNull(text)
-  if (!Check(Envelope, value)) return malformed('not a frame')
+  if (!matchesSchema(Envelope, value)) return malformed('not a frame')
   switch (value.type) {
     case 'hello':
       return framed(
@@ -175,7 +175,7 @@ const framed = <S extends TSchema>(
   faultOf: (body: Static<S>) => string | null,
   tail: (body: Static<S>) => Tail,
 ): ReadFrame => {
-  if (!Check(schema, body)) return malformed(`the body of ${type} does not fit`)
+  if (!matchesSchema(schema, body)) return malformed(`the body of ${type} does not fit`)
   const fault = faultOf(body)
   if (fault !== null) return malformed(`${type}: ${fault}`)
   return { kind: 'frame', frame: { stream, seq, ack, ...tail(body) } }

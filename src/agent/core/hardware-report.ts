@@ -1,9 +1,10 @@
 // What the machine says of itself at enrollment: its identity finds the record, its facts are for operators (R-015).
 
+import * as path from 'node:path'
 import { Type } from 'typebox'
-import { Check } from 'typebox/value'
-import { readFileIfAny, replaceFile } from '#platform/files.ts'
+import { groupForFolder, readFileIfAny, replaceFile } from '#platform/files.ts'
 import { readMachineFacts, readMachineIdentity } from '#platform/hardware.ts'
+import { matchesSchema } from '#platform/json-schema.ts'
 import { HardwareFactsBody, type EnrollRequest } from '#wire/enrollment/enroll-api.ts'
 import { HardwareIdentityBody } from '#wire/core/agent-evidence.ts'
 
@@ -19,7 +20,7 @@ const HardwareFile = Type.Object(
 export const hardwareReport = (hardwareFile: string | null): HardwareReport | null => {
   if (hardwareFile === null) return systemReport()
   const report = jsonIn(hardwareFile)
-  if (!Check(HardwareFile, report)) return null
+  if (!matchesSchema(HardwareFile, report)) return null
   return {
     hardware_identity: { macs: report.macs, bmc_serial: report.bmc_serial },
     hardware_facts: report.facts ?? systemReport().hardware_facts,
@@ -34,10 +35,16 @@ const jsonIn = (file: string): unknown => {
   }
 }
 
-/** `muster agent read-hardware --out FILE`: run by root before the agent, which may not read serial numbers. */
-export const writeHardwareFile = (file: string): void => {
+/**
+ * `muster agent read-hardware --out FILE`: run by root before the agent, which may not read serial numbers. A machine can join by them, so
+ * nobody else may either. Returns who may.
+ */
+export const writeHardwareFile = (file: string): 'owner' | 'group' => {
   const { hardware_identity, hardware_facts } = systemReport()
-  replaceFile(file, JSON.stringify({ ...hardware_identity, facts: hardware_facts }, null, 1) + '\n', 0o644)
+  const group = groupForFolder(path.dirname(file))
+  const text = JSON.stringify({ ...hardware_identity, facts: hardware_facts }, null, 1) + '\n'
+  replaceFile(file, text, group === null ? 0o600 : 0o640, group)
+  return group === null ? 'owner' : 'group'
 }
 
 export const systemReport = (): HardwareReport => {

@@ -2,6 +2,7 @@
 // Bounded, and without secrets.
 
 import { Type, type Static } from 'typebox'
+import { recordOf } from '#platform/json-schema.ts'
 import { failureClasses } from '#domain/recovery/failure-class.ts'
 import { boundedEvidence, tidy } from '#agent/core/trouble.ts'
 
@@ -28,7 +29,7 @@ export const RecordedEvent = Type.Object({
   times: Type.Integer({ minimum: 1 }),
   correlation: orNull(short),
   next_try: orNull(time),
-  evidence: Type.Record(short, Type.Union([Type.String({ maxLength: 128 }), Type.Number(), Type.Null()])),
+  evidence: recordOf(short, Type.Union([Type.String({ maxLength: 128 }), Type.Number(), Type.Null()])),
 })
 export type RecordedEvent = Static<typeof RecordedEvent>
 

@@ -3,12 +3,12 @@
 
 import * as path from 'node:path'
 import { Type } from 'typebox'
-import { Check } from 'typebox/value'
 import { isoTime, type Clock } from '#platform/clock.ts'
 import { makeFolder } from '#platform/files.ts'
 import { openSlottedFile, readSlottedFile } from '#platform/slotted-file.ts'
 import type { Timers } from '#platform/timers.ts'
 import { replaceUnflushed } from '#platform/unflushed-file.ts'
+import { matchesSchema } from '#platform/json-schema.ts'
 import type { AgentCore } from '#agent/core/agent-parts.ts'
 import type { AgentStorage } from '#agent/state/storage.ts'
 import { mostEvents, RecordedEvent } from './events.ts'
@@ -120,7 +120,7 @@ export const readRecord = (stateFolder: string): readonly RecordedEvent[] => {
   const content = readSlottedFile(recordPath(stateFolder), slotBytes)
   try {
     const value: unknown = JSON.parse(content ?? 'null')
-    return Check(Stored, value) ? value.events : []
+    return matchesSchema(Stored, value) ? value.events : []
   } catch {
     return []
   }

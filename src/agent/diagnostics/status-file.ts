@@ -2,11 +2,11 @@
 
 import * as path from 'node:path'
 import { Type, type Static } from 'typebox'
-import { Check } from 'typebox/value'
 import { failureClasses } from '#domain/recovery/failure-class.ts'
 import { diskSpace, writeFaultOf } from '#platform/disk-space.ts'
 import { readFileIfAny } from '#platform/files.ts'
 import { stillRuns } from '#platform/process-mark.ts'
+import { matchesSchema, recordOf } from '#platform/json-schema.ts'
 import { diskTrouble } from '#agent/state/disk-trouble.ts'
 
 const text = Type.String({ maxLength: 1024 })
@@ -38,7 +38,7 @@ const StatusTrouble = Type.Object({
   next_try_at: orNull(text),
   // Older agents leave it out.
   class: Type.Optional(orNull(Type.Enum([...failureClasses]))),
-  evidence: Type.Optional(Type.Record(text, Type.Union([text, Type.Number(), Type.Null()]))),
+  evidence: Type.Optional(recordOf(text, Type.Union([text, Type.Number(), Type.Null()]))),
   correlation: Type.Optional(orNull(text)),
 })
 export type StatusTrouble = Static<typeof StatusTrouble>
@@ -99,7 +99,14 @@ export const StatusFile = Type.Object({
     }),
   ),
   /** The helper of this host, and what the node cannot do without it, or without more in agent.toml. */
-  helper: Type.Optional(Type.Object({ there: Type.Boolean(), lacks: Type.Array(text) })),
+  helper: Type.Optional(
+    Type.Object({
+      there: Type.Boolean(),
+      lacks: Type.Array(text),
+      /** Whether it starts what the vCluster names by a statement of the plane alone. Left out where it starts nothing. */
+      overlays: Type.Optional(Type.Enum(['signed', 'unsigned'])),
+    }),
+  ),
   /** What of tasks is under way here. Left out where there never was any. */
   tasks: Type.Optional(
     Type.Array(Type.Object({ id: text, type: text, state: Type.Enum(['received', 'running', 'ended']), since: text })),
@@ -145,7 +152,7 @@ export const readStatusFile = (stateFolder: string): StatusFile | null => {
   if (content === null) return null
   try {
     const value: unknown = JSON.parse(content)
-    return Check(StatusFile, value) ? value : null
+    return matchesSchema(StatusFile, value) ? value : null
   } catch {
     return null
   }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { StatusFile } from './status-file.ts'
-import { explain } from './status.ts'
+import { explain, overlayTroubles } from './status.ts'
 
 const nowMs = Date.UTC(2026, 10, 15, 12)
 const at = (ms: number): string => new Date(nowMs + ms).toISOString()
@@ -72,6 +72,24 @@ test('the status names the outputs of the node and what is wrong with them, and 
     'Output db is not as it should be: The disk of /run is full: make room there',
     'There is no helper on this host; it has no outputs in directories of other users, no reloads by the helper.',
   ])
+})
+
+test('a helper that starts services at the word of the agent is named, and what is refused for want of a statement has its own next step', () => {
+  const helper = { there: true, lacks: [] }
+  const said = (overlays: 'signed' | 'unsigned'): boolean =>
+    explain({ ...status, helper: { ...helper, overlays } }, true, nowMs).sentences.some((line) =>
+      /no statement keys are pinned here/.test(line),
+    )
+  assert.deepEqual([said('unsigned'), said('signed')], [true, false])
+  const next = (error: string): string => {
+    const worker = { name: 'worker', state: 'failed', restarts: 0, pid: null, error }
+    const overlay = { vcluster_revision: 3, applied: true, detail: null, services: [worker], drift: [] }
+    return overlayTroubles({ ...status, overlay })[0]?.next ?? ''
+  }
+  assert.match(next('ended with exit code 1'), /^Correct what service worker needs/)
+  assert.match(next('STATEMENT_NOT_SIGNED: by another key'), /muster agent trust --statements FILE$/)
+  assert.match(next('STATEMENT_MISSING: none yet'), /The agent fetches a statement/)
+  assert.match(next('NOT_KEPT: ENOSPC'), /See the disk/)
 })
 
 test('the status names what the node has to run, and what has drifted', () => {

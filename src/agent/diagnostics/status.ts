@@ -1,5 +1,6 @@
 // `muster agent status`: what the agent on this machine is doing, in sentences; also when it is not running.
 
+import { overlayFaultIn, type OverlayFault } from '#wire/core/overlay-statement.ts'
 import { parseIsoTime, type Clock } from '#platform/clock.ts'
 import { diskSpace } from '#platform/disk-space.ts'
 import { stillRuns } from '#platform/process-mark.ts'
@@ -125,6 +126,26 @@ const overlay = (status: StatusFile): string[] => {
   ]
 }
 
+const nextForService = (name: string, fault: OverlayFault | null): string => {
+  switch (fault) {
+    case null:
+      return `Correct what service ${name} needs on this machine, or what the vCluster asks for; the agent starts it again`
+    case 'STATEMENT_NOT_SIGNED':
+    case 'KEYS_UNREADABLE':
+      return 'Lay down the statement keys of this plane, as root: muster ca bundle --statements, then muster agent trust --statements FILE'
+    case 'STATEMENT_OF_ANOTHER':
+      return 'Correct [node] of /etc/muster/agent.toml, as root: muster agent helper --check'
+    case 'NOT_KEPT':
+      return 'See the disk and the state folder of the helper; it is tried again'
+    case 'STATEMENT_OLDER':
+      return 'If the plane was restored from a backup, remove overlay-statement from the state folder of the helper, as root'
+    case 'STATEMENT_MISSING':
+    case 'STATEMENT_REPLAYED':
+    case 'NOT_IN_STATEMENT':
+      return 'The agent fetches a statement of the plane for its helper and tries again; see that it is connected'
+  }
+}
+
 /** What is wrong with what it runs, in the words of the conditions that the plane raises for it, and what to do. */
 export const overlayTroubles = ({ overlay: state }: StatusFile): readonly { text: string; next: string }[] => {
   if (state === undefined) return []
@@ -142,7 +163,7 @@ export const overlayTroubles = ({ overlay: state }: StatusFile): readonly { text
       .filter((service) => service.state === 'failed')
       .map(({ name, error = 'not running', output = [] }) => ({
         text: `service_failed: ${name}: ${[error, ...output].join(' | ')}`,
-        next: `Correct what service ${name} needs on this machine, or what the vCluster asks for; the agent starts it again`,
+        next: nextForService(name, overlayFaultIn(error)),
       })),
     ...checks
       .filter((check) => check.state === 'failed')
@@ -204,9 +225,16 @@ const outputs = ({ outputs: all = [] }: StatusFile, nowMs: number): string[] =>
   ])
 
 const helper = ({ helper: state }: StatusFile): string[] => {
-  if (state === undefined || state.lacks.length === 0) return []
+  if (state === undefined) return []
   const why = state.there ? 'Its helper is not allowed everything' : 'There is no helper on this host'
-  return [`${why}; it has no ${state.lacks.join(', no ')}.`]
+  return [
+    ...(state.lacks.length === 0 ? [] : [`${why}; it has no ${state.lacks.join(', no ')}.`]),
+    ...(state.overlays === 'unsigned'
+      ? [
+          'Its helper starts what the vCluster names at the word of the agent: no statement keys are pinned here (muster agent trust).',
+        ]
+      : []),
+  ]
 }
 
 const taskWords = {

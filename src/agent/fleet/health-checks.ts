@@ -6,11 +6,11 @@ import { isoTime } from '#platform/clock.ts'
 import { startBounded } from '#platform/bounded-process.ts'
 import type { Cancel } from '#platform/timers.ts'
 import type { ConfigCheck } from '#wire/fleet/overlay.ts'
+import { definitionOfCheck, inPlace, isHelpersCheck, listedNameOfCheck } from '#wire/fleet/overlay-definition.ts'
 import type { HelperChecks } from './helped-runner.ts'
 import { firstLine, longestLine } from './last-lines.ts'
 import { shippedCheck, type CheckResult, type Trees } from './shipped-checks.ts'
 import { tidy } from '#agent/core/trouble.ts'
-import { inPlace } from './wanted-services.ts'
 
 export type CheckState = CheckResult & { readonly name: string; readonly since: string }
 
@@ -55,8 +55,11 @@ export const openHealthChecks = (
     const [program = '', ...args] = check.command.map((word) => inPlace(word, folder))
     const command = [program, ...args]
     const helper = await helperChecks()
-    const isHelpers = helper !== null && (program === kernelErrors || !program.startsWith('muster:'))
-    if (isHelpers) return take(life, helped(await helper.run({ name: helperName(check), arguments: args })))
+    if (helper !== null && isHelpersCheck(command)) {
+      const definition = definitionOfCheck(check)
+      const request = { name: listedNameOfCheck(definition), arguments: args, overlay: { definition, folder } }
+      return take(life, helped(await helper.run(request)))
+    }
     const shipped = shippedCheck(command, trees)
     if (shipped !== null) return take(life, shipped)
     const timeoutMs = check.timeout_ms
@@ -101,10 +104,6 @@ export const openHealthChecks = (
     },
   }
 }
-
-/** Under this name agent.toml lists the program that reads the kernel's log. */
-const kernelErrors = 'muster:kernel-errors'
-const helperName = ({ name, command }: ConfigCheck): string => (command[0] === kernelErrors ? 'kernel-errors' : name)
 
 const helped = (run: Awaited<ReturnType<HelperChecks['run']>>): CheckResult => {
   if (run.timed_out || run.exit_code === null) return { state: 'failed', line: tidy(run.how, longestLine) }

@@ -31,8 +31,12 @@ const listing = (...names: readonly string[]) => {
   return { helper, asked, becomes }
 }
 
+const shownOf = (name: string) => ({
+  definition: { name, command: [`/bin/${name}`, '-v'], terms: null },
+  folder: '/state/overlay/current',
+})
 const service = (name: string, digest: string, terms: Partial<WantedService['terms']> = {}): WantedService => ({
-  ...{ name, command: [`/bin/${name}`, '-v'], digest, formerDigest: null, needsFiles: false },
+  ...{ name, command: [`/bin/${name}`, '-v'], digest, formerDigest: null, needsFiles: false, shown: shownOf(name) },
   terms: { ...usualTerms, ...terms },
 })
 
@@ -47,6 +51,7 @@ test('the helper gets arguments, environment and folder, and neither an executab
       ...{ name: 'app', digest: 'a', arguments: ['-v'], restart: 'always', working_directory: null },
       environment: { MUSTER_NODE: 'n', A: '1' },
       limits: { memory_bytes: 2 ** 20, cpus: null, open_files: null },
+      overlay: shownOf('app'),
     },
   ])
   const unapplied = async () => (await runner.services())[0]?.unapplied

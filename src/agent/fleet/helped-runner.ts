@@ -3,6 +3,7 @@
 // its refusal is shown as the reason why the service does not run.
 
 import type { Clock } from '#platform/clock.ts'
+import type { CheckDefinition, ServiceDefinition } from '#wire/fleet/overlay-definition.ts'
 import { lastLines } from './last-lines.ts'
 import {
   failsAfter,
@@ -37,7 +38,11 @@ type StartRequest = {
     readonly cpus: number | null
     readonly open_files: number | null
   }
+  /** What the plane has signed: a helper that asks for that starts nothing else. */
+  readonly overlay: Shown<ServiceDefinition>
 }
+
+type Shown<D> = { readonly definition: D; readonly folder: string }
 
 type HelpedService = {
   readonly name: string
@@ -55,7 +60,11 @@ type HelpedService = {
 /** The verb of the helper for checks: a program that agent.toml lists under that name. */
 export type HelperChecks = {
   /** `check.run` */
-  run(request: { readonly name: string; readonly arguments: string[] }): Promise<{
+  run(request: {
+    readonly name: string
+    readonly arguments: string[]
+    readonly overlay: Shown<CheckDefinition>
+  }): Promise<{
     readonly exit_code: number | null
     readonly timed_out: boolean
     readonly line: string | null
@@ -63,10 +72,25 @@ export type HelperChecks = {
   }>
 }
 
-/** Null: no helper answers, or its agent.toml lists none. */
-export type Helped = { readonly services: HelperServices | null; readonly checks: HelperChecks | null }
+/** The verbs of the helper for the statement of what the overlay names. They throw with its refusal. */
+export type HelperStatements = {
+  /** `overlay.nonce` */
+  nonce(): Promise<{ readonly nonce: string }>
+  /** `overlay.take` */
+  take(request: { readonly statement: string }): Promise<unknown>
+}
 
-export const noHelp: Helped = { services: null, checks: null }
+export type Helped = {
+  /** False: the helper is away, or its agent.toml cannot be read. What runs stays with who runs it. */
+  readonly isKnown: boolean
+  /** Null: the agent runs them without the helper; so with the checks. */
+  readonly services: HelperServices | null
+  readonly checks: HelperChecks | null
+  /** Null: it asks for no statement. */
+  readonly statements: HelperStatements | null
+}
+
+export const noHelp: Helped = { isKnown: false, services: null, checks: null, statements: null }
 
 export const openHelperRunner = (helper: HelperServices, clock: Pick<Clock, 'monotonicMs'>): ServiceRunner => {
   const wanted = new Map<string, WantedService>()
@@ -106,13 +130,14 @@ export const openHelperRunner = (helper: HelperServices, clock: Pick<Clock, 'mon
         }
       }),
     ensure: async (service, env) => {
-      const { name, command, digest, terms } = service
+      const { name, command, digest, terms, shown } = service
       wanted.set(name, service)
       const { outcome } = await helper.start({
         ...{ name, digest, arguments: command.slice(1), restart: terms.restart },
         environment: { ...env, ...terms.environment },
         working_directory: terms.workingDirectory === '/' ? null : terms.workingDirectory,
         ...limitsOf(terms),
+        overlay: shown,
       })
       return outcome
     },

@@ -1,9 +1,9 @@
-// Who runs the services on this machine, found out once.
+// Who runs the services on this machine: found out before the first is started, and again when the helper's answer changes.
 
 import type { AgentCore } from '#agent/core/agent-parts.ts'
 import { pathExists } from '#platform/paths.ts'
 import { overlayFolder } from './apply-files.ts'
-import { openHelperRunner, type HelperServices } from './helped-runner.ts'
+import { openHelperRunner, type Helped, type HelperServices } from './helped-runner.ts'
 import { readRunning } from './running-file.ts'
 import type { ServiceRunner } from './service-runner.ts'
 import { openSupervisor } from './supervised-runner.ts'
@@ -11,11 +11,56 @@ import { mayUseSystemd, openSystemdRunner } from './systemd-runner.ts'
 
 const booted = '/run/systemd/system'
 
-/** One that says no for a moment still runs what it was given before. */
-export const runnerKind = async (
+export type RunnerChoice = {
+  /** Null: not chosen yet. */
+  kind(): ServiceRunner['kind'] | null
+  /** Null: nothing was run yet. */
+  runner(): ServiceRunner | null
+  /** Whether the helper's answer asks for another runner than the chosen one. */
+  isOutdated(): Promise<boolean>
+  /**
+   * Chooses, and opens the runner where it is needed. A runner that was chosen before ends its services first, so that none runs twice;
+   * where it cannot, this throws and the former choice stays. Returns which it has ended.
+   */
+  choose(isNeeded: boolean): Promise<readonly string[]>
+}
+
+export const openRunnerChoice = (
+  core: Pick<AgentCore, 'clock' | 'timers' | 'log'>,
   stateFolder: string,
-  helper: HelperServices | null,
-): Promise<ServiceRunner['kind']> => {
+  helped: () => Promise<Pick<Helped, 'isKnown' | 'services'>>,
+): RunnerChoice => {
+  let runner: ServiceRunner | null = null
+  let kind: ServiceRunner['kind'] | null = null
+
+  const isOther = ({ isKnown, services }: Pick<Helped, 'isKnown' | 'services'>): boolean =>
+    isKnown && kind !== null && (services !== null) !== (kind === 'helper')
+  const leave = async (): Promise<readonly string[]> => {
+    const ended = ((await runner?.services()) ?? []).map(({ name }) => name)
+    await runner?.stop(ended)
+    await runner?.close()
+    core.log.info({ before: kind, ended }, 'the services of the overlay get another runner')
+    runner = null
+    kind = null
+    return ended
+  }
+  return {
+    kind: () => kind,
+    runner: () => runner,
+    // Without one, it was left and none could be chosen in its place.
+    isOutdated: async () => kind === null || isOther(await helped()),
+    choose: async (isNeeded) => {
+      const now = await helped()
+      const ended = isOther(now) ? await leave() : []
+      kind ??= await runnerKind(stateFolder, now.services)
+      if (isNeeded) runner ??= await openRunner(core, kind, stateFolder, now.services)
+      return ended
+    },
+  }
+}
+
+/** One that says no for a moment still runs what it was given before. */
+const runnerKind = async (stateFolder: string, helper: HelperServices | null): Promise<ServiceRunner['kind']> => {
   if (helper !== null) return 'helper'
   if (!pathExists(booted)) return 'supervised'
   if (await mayUseSystemd(stateFolder)) return 'systemd'
@@ -26,7 +71,7 @@ export const runnerKind = async (
   }
 }
 
-export const openRunner = async (
+const openRunner = async (
   core: Pick<AgentCore, 'clock' | 'timers' | 'log'>,
   kind: ServiceRunner['kind'],
   stateFolder: string,

@@ -4,18 +4,22 @@
 import * as path from 'node:path'
 import type { AgentCore, AgentParts } from '#agent/core/agent-parts.ts'
 import type { AgentConfig } from '#agent/core/config.ts'
+import type { CallingAgent } from '#agent/link/plane-client.ts'
+import type { Identity } from '#agent/state/credentials.ts'
 import { pathExists } from '#platform/paths.ts'
 import { plainEnvironment } from '#platform/service-process.ts'
 import type { CapabilityReportBody } from '#wire/node/node-runs.ts'
+import { overlayFaultIn } from '#wire/core/overlay-statement.ts'
 import type { ConfigOverlay } from '#wire/fleet/overlay.ts'
 import { openOverlayFiles, overlayFolder } from './apply-files.ts'
 import { driftLines, driftOfFiles, driftOfServices } from './drift.ts'
 import { openHealthChecks } from './health-checks.ts'
 import { noHelp, type Helped } from './helped-runner.ts'
-import { openRunner, runnerKind } from './open-runner.ts'
+import { openRunnerChoice } from './open-runner.ts'
 import { openOverlayReporter, type Configured, type OverlaySender, type AppliedOverlay } from './overlay-reporter.ts'
+import { openOverlayStatements } from './overlay-statements.ts'
 import { openSecretDigest } from './secret-digest.ts'
-import type { RunningService, ServiceRunner } from './service-runner.ts'
+import type { RunningService } from './service-runner.ts'
 import { putInForce, type InForce } from './services.ts'
 import { machineTrees, type Trees } from './shipped-checks.ts'
 import { wantedServices, type WantedService } from './wanted-services.ts'
@@ -27,6 +31,8 @@ export type OverlayKeeper = {
   configChanged(): void
   /** The channel in use; null: none. Every new channel gets the whole state once. */
   use(sender: OverlaySender | null): void
+  /** The plane can be asked for statements until the agent is stopped. */
+  keep(agent: CallingAgent, identityNow: () => Identity): Promise<void>
   /**
    * The node was revoked: its services are stopped, and not started again by the next start. Nothing else is touched. False: they could
    * not all be stopped, as while the helper is away.
@@ -60,6 +66,7 @@ export const openOverlayKeeper = (
   const secretDigest = openSecretDigest(stateFolder, random)
   const files = openOverlayFiles(stateFolder, secretDigest)
   const reporter = openOverlayReporter(record)
+  const statements = openOverlayStatements(core, record, helped)
   const checks = openHealthChecks(
     core,
     async () => (await helped()).checks,
@@ -67,8 +74,7 @@ export const openOverlayKeeper = (
     () => publish(),
   )
   const waiting = new Set<string>()
-  let runner: ServiceRunner | null = null
-  let kind: ServiceRunner['kind'] | null = null
+  const runners = openRunnerChoice(core, stateFolder, helped)
   let latest: AppliedOverlay | null = null
   let busy: Promise<void> = Promise.resolve()
   let isOver = false
@@ -100,31 +106,52 @@ export const openOverlayKeeper = (
   })
   /** No overlay has ever been here: a node without one gets no folder and no runner. */
   const isBare = (): boolean => !pathExists(overlayFolder(stateFolder))
-  const services = async (): Promise<readonly RunningService[]> => (await runner?.services()) ?? []
+  const services = async (): Promise<readonly RunningService[]> => (await runners.runner()?.services()) ?? []
 
   const publish = (): void => {
     if (latest !== null) reporter.state({ ...latest, checks: checks.states() })
+    const kind = runners.kind()
     if (kind === null) return
     const vcluster = lastConfig.current()?.vcluster ?? null
     reporter.capabilities({ vcluster, services: kind, wireguard: linkKind() })
   }
 
   const apply = async (how: 'as needed' | 'anew'): Promise<void> => {
-    const helper = (await helped()).services
-    kind ??= await runnerKind(stateFolder, helper)
     const config = configured()
     const wantsNothing = config === null || config.overlay.services.length + config.overlay.files.length === 0
-    if (!wantsNothing || !isBare()) runner ??= await openRunner(core, kind, stateFolder, helper)
+    const left = await runners.choose(!wantsNothing || !isBare())
     if (config === null) return
     const inForce = wantsNothing && isBare() ? nothing : await attempted(config, how)
-    recordApplied(inForce)
+    recordApplied({ ...inForce, stopped: [...left, ...inForce.stopped] })
     // Asked now: a service that was started just now is not one that is missing.
     latest = { ...inForce, config, drift: latest?.drift ?? [], running: await services(), checks: [] }
-    checks.configure(config.overlay.checks ?? [], files.current, environment(config.vcluster))
+    const wanted = config.overlay.checks ?? []
+    // One that is refused is made again when its turn comes, which may be in a day.
+    if (wanted.length > 0) await statements.bring(config.revision, 'if-new')
+    checks.configure(wanted, files.current, environment(config.vcluster))
   }
-  const attempted = async ({ overlay, vcluster }: Configured, how: 'as needed' | 'anew'): Promise<InForce> => {
+  /** By the statement that the helper has, so that no start waits for the plane; with a new one what it refuses by that. */
+  const attempted = async (config: Configured, how: 'as needed' | 'anew'): Promise<InForce> => {
+    const first = await attemptedOnce(config, how)
+    const lacksOne = isRefused(first) || isCheckRefused()
+    if (!lacksOne || !(await statements.bring(config.revision, 'again')))
+      return withTrouble(first, statements.trouble())
+    // All that the helper has refused are made anew.
+    if (isCheckRefused()) checks.close()
+    const { stopped, started, ...second } = await attemptedOnce(config, 'as needed')
+    return { ...second, stopped: [...first.stopped, ...stopped], started: [...first.started, ...started] }
+  }
+  const isCheckRefused = (): boolean => checks.states().some(({ line }) => overlayFaultIn(line) !== null)
+  const attemptedOnce = async ({ overlay, vcluster }: Configured, how: 'as needed' | 'anew'): Promise<InForce> => {
     try {
-      return await putInForce({ files, runner, overlay, env: environment(vcluster), secretDigest, how })
+      return await putInForce({
+        files,
+        runner: runners.runner(),
+        overlay,
+        env: environment(vcluster),
+        secretDigest,
+        how,
+      })
     } catch (error) {
       return { ...nothing, applied: false, detail: error instanceof Error ? error.message : String(error) }
     }
@@ -146,6 +173,7 @@ export const openOverlayKeeper = (
   /** Looks at the services only. */
   const look = async (): Promise<void> => {
     lookedAtMs = clock.monotonicMs()
+    if (await runners.isOutdated()) return putInForceNow()
     await lookAtServices()
     publish()
   }
@@ -174,7 +202,7 @@ export const openOverlayKeeper = (
   const compare = async (): Promise<readonly string[]> => {
     if (latest === null) return []
     const { applied, config, drift: before } = latest
-    const isCompared = applied && runner !== null && config.overlay.detect_drift
+    const isCompared = applied && runners.runner() !== null && config.overlay.detect_drift
     const drift = isCompared ? await driftNow(config) : []
     if (drift.length > 0 && drift.join() !== before.join()) {
       log.warn({ drift }, 'the overlay has drifted')
@@ -186,6 +214,7 @@ export const openOverlayKeeper = (
   }
   /** Drift that is put right at once is on record here and is not reported: an alert would begin and end with it. */
   const lookForDrift = async (): Promise<void> => {
+    if (latest !== null) await statements.bring(latest.config.revision, 'if-new')
     const drift = await compare()
     if (drift.length > 0 && latest !== null && isEnforced(latest.config.overlay)) {
       await apply(drift.every((line) => line.startsWith('service ')) ? 'as needed' : 'anew')
@@ -195,6 +224,7 @@ export const openOverlayKeeper = (
     }
     publish()
   }
+  const isWhole = (): boolean => latest !== null && latest.applied && latest.unstarted.length === 0 && !isCheckRefused()
   const putInForceNow = async (): Promise<void> => {
     await apply('as needed')
     await lookForDrift()
@@ -204,13 +234,12 @@ export const openOverlayKeeper = (
     start: () => {
       queue('apply', putInForceNow)
       const tick = (): void => {
+        const runner = runners.runner()
         if (runner !== null && clock.monotonicMs() - lookedAtMs >= runner.lookEveryMs) queue('look', look)
         else publish()
       }
-      const compareOrRetry = (): void => {
-        const isWhole = latest !== null && latest.applied && latest.unstarted.length === 0
-        queue('drift', isWhole ? lookForDrift : putInForceNow)
-      }
+      const compareOrRetry = (): void =>
+        queue('drift', async () => (isWhole() && !(await runners.isOutdated()) ? lookForDrift() : putInForceNow()))
       cancels = [timers.every(lookEveryMs, tick), timers.every(driftEveryMs, compareOrRetry)]
     },
     configChanged: () => queue('apply', putInForceNow),
@@ -218,17 +247,23 @@ export const openOverlayKeeper = (
       reporter.use(next)
       publish()
     },
+    keep: (agent, identityNow) => {
+      const kept = statements.keep(agent, identityNow)
+      // What the helper has refused since the start may only have waited for the plane.
+      if (latest !== null && !isWhole()) queue('apply', putInForceNow)
+      return kept
+    },
     halt: async () => {
       let isDone = false
       queue('halt', async () => {
         lastConfig.forget()
         latest = null
         checks.close()
-        if (runner === null && isBare()) return void (isDone = true)
-        const helper = (await helped()).services
-        runner ??= await openRunner(core, kind ?? (await runnerKind(stateFolder, helper)), stateFolder, helper)
-        const stopped = (await runner.services()).map(({ name }) => name)
-        await runner.stop(stopped)
+        if (runners.runner() === null && isBare()) return void (isDone = true)
+        const left = await runners.choose(true)
+        const running = (await services()).map(({ name }) => name)
+        await runners.runner()?.stop(running)
+        const stopped = [...left, ...running]
         if (stopped.length > 0) record.changed('overlay', 'services', `Revoked: services stopped: ${listed(stopped)}.`)
         isDone = true
       })
@@ -240,14 +275,25 @@ export const openOverlayKeeper = (
       checks.close()
       for (const cancel of cancels) cancel()
       // Before `busy`: the job under way may be waiting for a service that does not end.
-      await runner?.close()
+      await runners.runner()?.close()
       await busy
-      await runner?.close()
+      await runners.runner()?.close()
     },
   }
 }
 
 const nothing: InForce = { applied: true, detail: null, unstarted: [], stopped: [], started: [] }
+
+const isRefused = ({ unstarted }: InForce): boolean => unstarted.some(({ why }) => overlayFaultIn(why) !== null)
+
+/** What the helper refuses for want of a statement says why there is none: that is what can be put right. */
+const withTrouble = (inForce: InForce, trouble: string | null): InForce => ({
+  ...inForce,
+  unstarted: inForce.unstarted.map(({ name, why }) => ({
+    name,
+    why: trouble === null || overlayFaultIn(why) === null ? why : trouble,
+  })),
+})
 
 const isEnforced = ({ policy }: ConfigOverlay): boolean => policy.enforcement_mode === 'enforce'
 

@@ -78,14 +78,15 @@ const stateOf = ({ config, applied, detail, unstarted, running, drift, checks }:
   let outputs = 0
   const services = config.overlay.services.map(({ name }): OverlayStateBody['services'][number] => {
     const here = running.find((service) => service.name === name)
-    const why = unstarted.find((one) => one.name === name)?.why ?? (here === undefined ? null : here.error)
-    const isUnstarted = unstarted.some((one) => one.name === name)
+    const refusal = unstarted.find((one) => one.name === name)?.why ?? null
+    const error = refusal === null ? tidied(here?.error ?? null) : refusalLine(refusal, here)
+    const isUnstarted = refusal !== null
     const output = here !== undefined && here.output.length > 0 && outputs++ < mostOutputs ? here.output : []
     return {
       name,
       state: here === undefined || isUnstarted ? 'failed' : here.state,
       restarts: here?.restarts ?? 0,
-      ...(why !== null && { error: tidy(why, longestDetail) }),
+      ...(error !== null && { error }),
       ...(output.length > 0 && { output: [...output] }),
       ...(here !== undefined && here.unapplied.length > 0 && { unapplied: [...here.unapplied] }),
     }
@@ -93,12 +94,20 @@ const stateOf = ({ config, applied, detail, unstarted, running, drift, checks }:
   return {
     config_revision: config.revision,
     applied,
-    detail: detail === null ? null : tidy(detail, longestDetail),
+    detail: tidied(detail),
     services,
     drift: [...drift],
     ...(checks.length > 0 && { checks: checks.map((check) => ({ ...check })) }),
   }
 }
+
+const tidied = (text: string | null): string | null => (text === null ? null : tidy(text, longestDetail))
+
+const stillRuns = '; the service it was before still runs'
+
+/** What was started before goes on while another one in its place is refused. */
+const refusalLine = (why: string, here: RunningService | undefined): string =>
+  here?.state === 'running' ? tidy(why, longestDetail - stillRuns.length) + stillRuns : tidy(why, longestDetail)
 
 /** With what only people on the machine can use. */
 const statusOf = (

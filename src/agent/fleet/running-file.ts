@@ -2,9 +2,9 @@
 
 import * as path from 'node:path'
 import { Type, type Static } from 'typebox'
-import { Check } from 'typebox/value'
 import { readFileIfAny } from '#platform/files.ts'
 import { replaceUnflushed } from '#platform/unflushed-file.ts'
+import { matchesSchema } from '#platform/json-schema.ts'
 
 const RunningFile = Type.Object({
   version: Type.Literal(1),
@@ -31,7 +31,7 @@ export const writeRunning = (folder: string, services: readonly RecordedService[
 export const readRunning = (folder: string): readonly RecordedService[] => {
   try {
     const value: unknown = JSON.parse(readFileIfAny(fileIn(folder)) ?? 'null')
-    return Check(RunningFile, value) ? value.services : []
+    return matchesSchema(RunningFile, value) ? value.services : []
   } catch {
     return []
   }

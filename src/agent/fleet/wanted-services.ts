@@ -2,6 +2,7 @@
 
 import type { OverlayFile, Service } from '#domain/fleet/overlay.ts'
 import type { ConfigService } from '#wire/fleet/overlay.ts'
+import { definitionOfService, inPlace, namesPlace, type ServiceDefinition } from '#wire/fleet/overlay-definition.ts'
 import { plainDigest, type Digest } from './secret-digest.ts'
 
 export type WantedTerms = {
@@ -26,9 +27,9 @@ export type WantedService = {
   readonly formerDigest: string | null
   /** It names files, and is not started without them. */
   readonly needsFiles: boolean
+  /** As the plane has signed it for a helper that asks for that, and the folder of the files. */
+  readonly shown: { readonly definition: ServiceDefinition; readonly folder: string }
 }
-
-const place = '{overlay}'
 
 export const usualTerms: WantedTerms = {
   user: null,
@@ -59,7 +60,8 @@ export const wantedServices = (
       terms: terms === undefined ? usualTerms : wantedTerms(terms, folder),
       digest: formerDigest !== null && isOpen ? formerDigest : secretDigest([command, plain(named), terms ?? null]),
       formerDigest,
-      needsFiles: words.some((word) => word.includes(place)),
+      needsFiles: words.some(namesPlace),
+      shown: { definition: definitionOfService({ name, command, ...(terms !== undefined && { terms }) }), folder },
     }
   })
 
@@ -68,8 +70,6 @@ export const isStartedAs = (
   digest: string,
   { digest: now, formerDigest }: Pick<WantedService, 'digest' | 'formerDigest'>,
 ): boolean => digest === now || digest === formerDigest
-
-export const inPlace = (text: string, folder: string): string => text.replaceAll(place, folder)
 
 const placesIn = ({ environment, working_directory: directory }: NonNullable<ConfigService['terms']>): string[] => [
   ...Object.values(environment),

@@ -198,3 +198,17 @@ test('what [tasks] cannot take is said with line and key', () => {
   assert.match(fault(cleanup), /takes keep_newest, older_than or both/)
   assert.match(fault(`${cleanup}older_than = "1d"\n`), /evidence: cannot be in \/var\/log, which is cleaned up/)
 })
+
+test('no task may write where the helper keeps what it believes', () => {
+  const files = (directory: string): string => `[[tasks.files]]\ndirectory = "${directory}"\n`
+  const refused = /tasks.*cannot list .*: what the helper believes and remembers is there or below/
+  for (const place of ['/etc/muster', '/etc', '/etc/muster/task-types', '/var/lib/muster-agent-helper/tasks'])
+    assert.match(fault(files(place)), refused)
+  assert.match(fault(`[tasks]\nstate = "/srv/state"\n${files('/srv')}`), refused)
+  assert.match(fault(`[tasks]\nstatement_keys = "/srv/keys/a.pem"\n${files('/srv/keys')}`), refused)
+  assert.match(fault(`[tasks]\ntypes_folder = "/srv/types"\n${files('/srv/types')}`), refused)
+  const cleanup = (directory: string, evidence: string): string =>
+    `[tasks.cleanup.a]\ndirectories = ["${directory}"]\nolder_than = "1d"\nevidence = "${evidence}"\n`
+  assert.match(fault(cleanup('/etc/muster', '/srv/evidence')), refused)
+  assert.match(fault(cleanup('/srv/dumps', '/var/lib/muster-agent-helper/tasks')), refused)
+})

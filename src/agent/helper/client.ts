@@ -2,11 +2,11 @@
 // and says so.
 
 import * as path from 'node:path'
-import { Check } from 'typebox/value'
 import { errno } from '#platform/files.ts'
 import { connectForLines, type LineConnection } from '#platform/line-server.ts'
 import { pathExists } from '#platform/paths.ts'
 import type { Timers } from '#platform/timers.ts'
+import { matchesSchema } from '#platform/json-schema.ts'
 import { longestAnswer, Reply, verbs, type AnswerOf, type HelperCode, type RequestOf, type Verb } from './verbs.ts'
 
 /** What the helper refused, or that it is not there. The message is for people, and says what to do. */
@@ -115,7 +115,7 @@ export const openHelperClient = (
         })
         open.send(JSON.stringify({ id, verb, body }))
       })
-      if (Check(verbs[verb].answer, answer)) return answer as AnswerOf<V>
+      if (matchesSchema(verbs[verb].answer, answer)) return answer as AnswerOf<V>
       throw new HelperRefusal('BAD_ANSWER', `The helper at ${socket} answered what is no answer to ${verb}`)
     },
     close: () => failAll(new HelperRefusal('NO_HELPER', 'The agent has ended')),
@@ -125,7 +125,7 @@ export const openHelperClient = (
 const replyIn = (line: string): ReplyValue | null => {
   try {
     const reply: unknown = JSON.parse(line)
-    return Check(Reply, reply) ? reply : null
+    return matchesSchema(Reply, reply) ? reply : null
   } catch {
     return null
   }

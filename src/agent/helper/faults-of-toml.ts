@@ -7,6 +7,7 @@ import { faultOfPath, readTrustedFile, type Trust } from '#platform/trusted-path
 import { allFromPem } from '#pki/pem.ts'
 import type { AgentToml, ListedDirectory, ListedProgram, ListedReload } from './agent-toml.ts'
 import { faultOfProgram, howToRun, userOf } from './run-listed.ts'
+import { defaultStatementKeys, pinsStatementKeys } from './tasks/tasks-toml.ts'
 import { longestRoots } from './write-output.ts'
 
 /** Sentences, none where all of it can be done. `agentUser`: who may open the socket; null: the user of the helper. */
@@ -14,6 +15,7 @@ export const faultsOfToml = async (
   toml: AgentToml,
   agentUser: Owner | null,
   trust: Trust,
+  statementKeys = defaultStatementKeys,
 ): Promise<readonly string[]> => {
   const { programRoots, outputs, reloads, services, checks, tasks } = toml
   // Loaded where it is needed: every helper would have it in its memory.
@@ -26,11 +28,26 @@ export const faultsOfToml = async (
     ...[...checks].flatMap(([name, listed]) => (listed.kind === 'program' ? [[`check ${name}`, listed] as const] : [])),
   ]
   return [
-    ...(programRoots === null ? [] : faultsOfRoots(programRoots, trust)),
-    ...outputs.flatMap((listed) => faultsOfDirectory(listed, trust)),
+    ...(programRoots === null ? [] : faultsOfRoots(programRoots, trust).map((fault) => `programs.roots: ${fault}`)),
+    ...outputs.flatMap((listed) => faultsOfDirectory(listed, trust)).map((fault) => `outputs: ${fault}`),
     ...[...reloads].flatMap(([name, reload]) => faultsOfReload(`reload ${name}`, reload, trust)),
     ...programs.flatMap(([what, listed]) => faultsOfListed(what, listed, agentUser, trust)),
     ...ofTasks,
+    ...(programs.length + checks.size > 0 ? await faultsOfStatements(toml, trust, statementKeys) : []),
+  ]
+}
+
+/** Those of the keys of [tasks] are named with it. */
+const faultsOfStatements = async (
+  { node, tasks }: AgentToml,
+  trust: Trust,
+  statementKeys: string,
+): Promise<readonly string[]> => {
+  if (!pinsStatementKeys({ tasks }, statementKeys)) return []
+  const { faultsOfKeys } = await import('./tasks/faults-of-tasks.ts')
+  return [
+    ...(tasks === null ? faultsOfKeys(statementKeys, trust) : []),
+    ...(node === null ? ['services and checks take a statement for this node, and agent.toml has no [node]'] : []),
   ]
 }
 

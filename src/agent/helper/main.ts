@@ -7,6 +7,7 @@ import { listenForLines, type SocketPlace } from '#platform/line-server.ts'
 import { faultOfPath } from '#platform/trusted-path.ts'
 import { openVerbs, refusalLine, type HelperHost } from './perform-verb.ts'
 import { readAgentToml } from './read-agent-toml.ts'
+import { pinsStatementKeys } from './tasks/tasks-toml.ts'
 import { mostTurns } from './turns.ts'
 import { longestRequest, refused, type Refused } from './verbs.ts'
 import { faultOfState } from './written-lists.ts'
@@ -52,6 +53,10 @@ export const startHelper = async (host: HelperHost, options: HelperOptions): Pro
     tooLong: refusalLine(null, refused('TOO_LONG', `A request has at most ${longestRequest} bytes`)),
     tooMany: refusalLine(null, refused('BUSY', `There are ${bounds.connections} connections already`)),
   })
+  if (read.toml.services.size + read.toml.checks.size > 0 && !pinsStatementKeys(read.toml))
+    host.log.warn(
+      'services and checks are started at the word of the agent: this host has pinned no statement keys (muster agent trust)',
+    )
   // An agent that asks before that is over waits for it.
   void verbs.takeUpTasks()
   return {

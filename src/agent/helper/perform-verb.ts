@@ -2,7 +2,6 @@
 // a sentence; agent.toml is read anew for each, so that nothing is begun that its owner has taken out.
 
 import * as path from 'node:path'
-import { Check } from 'typebox/value'
 import type { Clock } from '#platform/clock.ts'
 import type { Owner } from '#platform/files.ts'
 import type { Log } from '#platform/log.ts'
@@ -11,13 +10,13 @@ import { pathExists } from '#platform/paths.ts'
 import { musterVersion } from '#platform/this-process.ts'
 import type { Timers } from '#platform/timers.ts'
 import { faultOfPath, type Trust } from '#platform/trusted-path.ts'
+import { matchesSchema } from '#platform/json-schema.ts'
 import type { AgentToml } from './agent-toml.ts'
 import { checkKernelLog } from './kernel-log.ts'
-import { listingOf, openListedServices, type ServiceOrder } from './listed-services.ts'
+import { openListedServices } from './listed-services.ts'
 import { readAgentToml } from './read-agent-toml.ts'
 import {
   argumentsFor,
-  environmentFor,
   faultOfProgram,
   howToRun,
   onceUnit,
@@ -28,6 +27,8 @@ import {
   type RunsAs,
 } from './run-listed.ts'
 import { openListedTasks } from './listed-tasks.ts'
+import { orderFor, signedArguments, unsigned } from './overlay-orders.ts'
+import { openOverlayGuard, type OverlayGuard } from './overlay/overlay-guard.ts'
 import { openRunningChildren } from './running-children.ts'
 import { servicesAsChildren } from './services-as-children.ts'
 import { environmentFolder, servicesAsUnits } from './services-as-units.ts'
@@ -59,6 +60,8 @@ export type HelperConfig = {
   readonly environments?: string
   /** For tests: a machine cannot be restarted in one. */
   readonly reboot?: TaskParts['reboot']
+  /** Where root lays down statement keys, where agent.toml says nothing else. */
+  readonly statementKeys?: string | undefined
 }
 
 export type VerbPerformer = {
@@ -75,9 +78,10 @@ type Performed<V extends Verb> = AnswerOf<V> | Refused
 
 export const openVerbs = (
   { clock, timers, random, log, trust }: HelperHost,
-  { agentToml, agentUser, stateFolder, lookEveryMs, environments = environmentFolder, reboot = null }: HelperConfig,
+  config: HelperConfig,
   runs: RunsAs = howToRun(trust),
 ): VerbPerformer => {
+  const { agentToml, agentUser, stateFolder, lookEveryMs, environments = environmentFolder, reboot = null } = config
   const outputs = openOutputWriter(clock, random, trust, openWrittenLists(stateFolder, trust))
   const turns = openTurns(timers)
   const mark = unitMark(path.resolve(agentToml))
@@ -97,6 +101,11 @@ export const openVerbs = (
     { clock, timers, random, log, trust, agentUser, runs, mark, reboot },
     path.resolve(stateFolder),
   )
+  const guard = openOverlayGuard({
+    ...{ clock, random, log, trust },
+    ...config,
+    stateFolder: path.resolve(stateFolder),
+  })
 
   /** By agent.toml as it is when the turn has come, not as it was when it was asked for. */
   const inTurn = <T>(
@@ -110,7 +119,7 @@ export const openVerbs = (
     })
 
   const perform: Verbs = {
-    hello: (toml) => helloOf(toml, trust, null),
+    hello: (toml) => helloOf(toml, guard, trust, null),
     'output.write': (toml, given) => outputs.write(toml, given),
     'output.remove': (toml, given) => outputs.remove(toml, given),
     // A second reload while one runs would be for files that the first may have read.
@@ -123,19 +132,22 @@ export const openVerbs = (
     'service.start': async (_toml, given) => {
       const outcome = await services.start(given.name, () => {
         const read = readAgentToml(agentToml, trust)
-        return read.kind === 'refused' ? read : orderFor(read.toml, given, agentUser, trust)
+        return read.kind === 'refused' ? read : orderFor(read.toml, given, guard, agentUser, trust)
       })
       return typeof outcome === 'string' ? { outcome } : outcome
     },
     'service.stop': async (_toml, { name }) => (await services.stop(name)) ?? {},
     'service.status': async () => ({ services: [...(await services.status())] }),
-    'check.run': (_toml, { name, arguments: given }) =>
-      inTurn('check', name, async (toml) => {
+    'check.run': (_toml, asked) => {
+      const { name } = asked
+      return inTurn('check', name, async (toml) => {
         const listed = toml.checks.get(name)
         if (listed === undefined) return refused('NOT_ALLOWED', `agent.toml lists no check ${name}`)
+        const signed = signedArguments(toml, asked, guard)
+        if ('code' in signed) return signed
         const unit = onceUnit(mark, 'check', name)
         if (listed.kind === 'kernel-log') return checkKernelLog(listed, { unit, runs, over })
-        const words = argumentsFor(name, listed, given)
+        const words = argumentsFor(name, listed, signed.arguments)
         if ('code' in words) return words
         const user = userOf(name, listed, agentUser)
         if (user !== null && 'code' in user) return user
@@ -144,15 +156,21 @@ export const openVerbs = (
         const command = [listed.executable, ...words.words]
         const ran = await runOnce({ unit, command, user, withinMs: listed.withinMs, runs, over })
         return { exit_code: ran.code, timed_out: ran.timedOut, line: ran.lines.at(-1) ?? null, how: ran.how }
-      }),
+      })
+    },
+    'overlay.nonce': () => guard.nonce(),
+    'overlay.take': (toml, { statement }) => {
+      const taken = guard.take(toml, statement)
+      return 'fault' in taken ? unsigned(taken) : taken
+    },
     ...tasks.perform,
   }
 
   const answerOf = async <V extends Verb>(verb: V, body: unknown): Promise<Performed<Verb>> => {
     const schema = verbs[verb].request
-    if (!Check(schema, body)) return refused('BAD_REQUEST', `That is not a request of ${verb}`)
+    if (!matchesSchema(schema, body)) return refused('BAD_REQUEST', `That is not a request of ${verb}`)
     const read = readAgentToml(agentToml, trust)
-    if (read.kind === 'refused') return verb === 'hello' ? helloOf(null, trust, read.message) : read
+    if (read.kind === 'refused') return verb === 'hello' ? helloOf(null, guard, trust, read.message) : read
     // The schema of this verb has just been checked.
     const call = perform[verb] as (toml: AgentToml, body: unknown) => Performed<V> | Promise<Performed<V>>
     return call(read.toml, body)
@@ -199,40 +217,6 @@ export const openVerbs = (
   }
 }
 
-/** What is started, as far as agent.toml allows it. */
-const orderFor = (
-  toml: AgentToml,
-  given: RequestOf<'service.start'>,
-  agentUser: Owner | null,
-  trust: Trust,
-): ServiceOrder | Refused => {
-  const { name, digest, restart, environment, working_directory } = given
-  const listed = toml.services.get(name)
-  if (listed === undefined) return refused('NOT_ALLOWED', `agent.toml lists no service ${name}`)
-  const words = argumentsFor(name, listed, given.arguments)
-  if ('code' in words) return words
-  const user = userOf(name, listed, agentUser)
-  if (user !== null && 'code' in user) return user
-  const set = environmentFor(name, listed, environment)
-  if ('code' in set) return set
-  // A program may read what lies where it is started: an agent that chose the place would choose what is run.
-  if (working_directory !== null && working_directory !== listed.workingDirectory)
-    return refused(
-      'NOT_ALLOWED',
-      `agent.toml does not list ${working_directory} for service ${name}: working_directory`,
-    )
-  const fault = faultOfProgram(listed.executable, trust)
-  if (fault !== null) return fault
-  const command = [listed.executable, ...words.words]
-  const cwd = listed.workingDirectory ?? '/'
-  const limits = {
-    memoryBytes: given.limits?.memory_bytes ?? null,
-    cpus: given.limits?.cpus ?? null,
-    openFiles: given.limits?.open_files ?? null,
-  }
-  return { name, digest, restart, command, user, env: set.env, cwd, limits, listing: listingOf(listed) }
-}
-
 /** A file with an error in it starts nothing and ends nothing: an error is no decision. One that is missing lists nothing. */
 const servicesListed = (agentToml: string, trust: Trust): AgentToml['services'] | null => {
   const read = readAgentToml(agentToml, trust)
@@ -243,7 +227,7 @@ const servicesListed = (agentToml: string, trust: Trust): AgentToml['services'] 
 const requestIn = (line: string): { readonly id: number; readonly verb: string; readonly body: unknown } | null => {
   try {
     const request: unknown = JSON.parse(line)
-    return Check(Request, request) ? request : null
+    return matchesSchema(Request, request) ? request : null
   } catch {
     return null
   }
@@ -255,10 +239,15 @@ export const refusalLine = (id: number | null, { code, message }: Refused): stri
   JSON.stringify({ id, refused: { code, message: message.slice(0, longestMessage) } })
 
 /** What is wrong with a directory is said before anything is to be written there. */
-const helloOf = (toml: AgentToml | null, trust: Trust, fault: string | null): AnswerOf<'hello'> => ({
+const helloOf = (
+  toml: AgentToml | null,
+  guard: OverlayGuard,
+  trust: Trust,
+  fault: string | null,
+): AnswerOf<'hello'> => ({
   version: musterVersion,
   by_hand: trust.uid !== 0,
-  verbs: toml === null ? [] : allowedVerbs(toml),
+  verbs: toml === null ? [] : allowedVerbs(toml, guard),
   node: toml?.node ?? null,
   outputs: (toml?.outputs ?? []).map(({ directory, names }) => ({
     directory,
@@ -268,16 +257,24 @@ const helloOf = (toml: AgentToml | null, trust: Trust, fault: string | null): An
   reloads: [...(toml?.reloads.keys() ?? [])],
   services: [...(toml?.services.keys() ?? [])],
   checks: [...(toml?.checks.keys() ?? [])],
+  ...(toml !== null && { overlays: guard.holds(toml) }),
   fault,
 })
 
-const allowedVerbs = ({ node, programRoots, outputs, reloads, services, checks, tasks }: AgentToml): Verb[] => [
-  'hello',
-  ...(outputs.length > 0 && node !== null && programRoots !== null ? (['output.write', 'output.remove'] as const) : []),
-  ...(reloads.size > 0 ? (['reload'] as const) : []),
-  ...(services.size > 0 ? (['service.start', 'service.stop', 'service.status'] as const) : []),
-  ...(checks.size > 0 ? (['check.run'] as const) : []),
-  ...(tasks !== null && node !== null
-    ? (['task.nonce', 'task.begin', 'task.ended', 'task.look', 'task.forget'] as const)
-    : []),
-]
+const allowedVerbs = (toml: AgentToml, guard: OverlayGuard): Verb[] => {
+  const { node, programRoots, outputs, reloads, services, checks, tasks } = toml
+  const startsSigned = services.size + checks.size > 0 && node !== null && guard.holds(toml) === 'signed'
+  return [
+    'hello',
+    ...(outputs.length > 0 && node !== null && programRoots !== null
+      ? (['output.write', 'output.remove'] as const)
+      : []),
+    ...(reloads.size > 0 ? (['reload'] as const) : []),
+    ...(services.size > 0 ? (['service.start', 'service.stop', 'service.status'] as const) : []),
+    ...(checks.size > 0 ? (['check.run'] as const) : []),
+    ...(tasks !== null && node !== null
+      ? (['task.nonce', 'task.learn', 'task.begin', 'task.ended', 'task.look', 'task.forget'] as const)
+      : []),
+    ...(startsSigned ? (['overlay.nonce', 'overlay.take'] as const) : []),
+  ]
+}

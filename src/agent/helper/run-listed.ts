@@ -99,8 +99,8 @@ export const runOnce = async (run: ListedRun): Promise<RanInTime> => {
     withinMs,
     over,
   )
-  // What has ended is the one that waited for it.
-  if (ran.timedOut || over.aborted)
+  // What has ended is the one that waited for it; it may have been killed.
+  if (ran.timedOut || over.aborted || ran.code === null)
     await runProgram('systemctl', ['stop', unit], { withinMs: stopWithinMs, input: null })
   return ran
 }

@@ -3,12 +3,12 @@
 
 import * as path from 'node:path'
 import { Type } from 'typebox'
-import { Check } from 'typebox/value'
 import type { Log } from '#platform/log.ts'
 import { pathExists } from '#platform/paths.ts'
 import { ownMark, stillRuns, type ProcessMark } from '#platform/process-mark.ts'
 import { readTrustedFile, type Trust } from '#platform/trusted-path.ts'
 import { replaceUnflushed } from '#platform/unflushed-file.ts'
+import { matchesSchema } from '#platform/json-schema.ts'
 
 export type RunningChildren = {
   /** Never throws: a full disk stops no service. */
@@ -61,7 +61,7 @@ export const openRunningChildren = (
 const storedIn = (text: string): { readonly by: ProcessMark; readonly children: readonly ProcessMark[] } | null => {
   try {
     const value: unknown = JSON.parse(text)
-    return Check(Stored, value) ? value : null
+    return matchesSchema(Stored, value) ? value : null
   } catch {
     return null
   }

@@ -2,6 +2,7 @@
 // helper takes none of it on trust: what is allowed is in agent.toml, and what it writes it verifies.
 
 import { Type, type Static, type TSchema } from 'typebox'
+import { recordOf } from '#platform/json-schema.ts'
 import { closed, oneOf, orNull, text } from '#wire/core/shapes.ts'
 import {
   longestProgramList,
@@ -10,6 +11,8 @@ import {
   OutputFilesBody,
   OutputName,
 } from '#wire/programs/programs-api.ts'
+import { CheckDefinition, ServiceDefinition } from '#wire/fleet/overlay-definition.ts'
+import { overlayVerbs, shownDefinition } from './overlay/overlay-verbs.ts'
 import { taskVerbs } from './tasks/task-verbs.ts'
 
 export const defaultSocket = '/run/muster-agent-helper/socket'
@@ -24,7 +27,7 @@ const ListedName = Type.String({ pattern: '^[A-Za-z0-9][A-Za-z0-9._@-]{0,62}$' }
 // A program cannot be given a NUL.
 const Word = Type.String({ maxLength: 4096, pattern: '^[^\\u0000]*$' })
 const Words = Type.Array(Word, { maxItems: 64 })
-const Environment = Type.Record(Type.String({ pattern: '^[A-Za-z_][A-Za-z0-9_]{0,63}$' }), Word, { maxProperties: 64 })
+const Environment = recordOf(Type.String({ pattern: '^[A-Za-z_][A-Za-z0-9_]{0,63}$' }), Word, { maxProperties: 64 })
 
 const Limits = Type.Object(
   {
@@ -73,6 +76,8 @@ export const verbs = {
       reloads: Type.Array(Type.String()),
       services: Type.Array(Type.String()),
       checks: Type.Array(Type.String()),
+      /** Whether services and checks take a statement of the plane. Left out by helpers of 0.5, and while agent.toml is not valid. */
+      overlays: Type.Optional(oneOf(['signed', 'unsigned'] as const)),
       /** Why nothing is allowed; null: nothing is wrong with agent.toml. */
       fault: orNull(Type.String()),
     }),
@@ -124,6 +129,8 @@ export const verbs = {
         restart: oneOf(['always', 'on-failure', 'never'] as const),
         /** Left out: none. They only take from the service, so agent.toml need not list them. */
         limits: Type.Optional(Limits),
+        /** Where the host asks for a statement, what is started comes from here, and from nothing above but the name and the digest. */
+        overlay: Type.Optional(shownDefinition(ServiceDefinition)),
       },
       closed,
     ),
@@ -139,7 +146,10 @@ export const verbs = {
     answer: Type.Object({ services: Type.Array(ServiceState) }),
   },
   'check.run': {
-    request: Type.Object({ name: ListedName, arguments: Words }, closed),
+    request: Type.Object(
+      { name: ListedName, arguments: Words, overlay: Type.Optional(shownDefinition(CheckDefinition)) },
+      closed,
+    ),
     answer: Type.Object({
       /** Null: it was ended by a signal, or could not be started. */
       exit_code: orNull(Type.Integer()),
@@ -149,6 +159,7 @@ export const verbs = {
       how: Type.String(),
     }),
   },
+  ...overlayVerbs,
   ...taskVerbs,
 } as const satisfies Record<string, { readonly request: TSchema; readonly answer: TSchema }>
 
@@ -190,6 +201,8 @@ export const helperCodes = [
   'TIMED_OUT',
   /** The message begins with one of the faults of tasks (`readRefusal`). */
   'TASK_REFUSED',
+  /** What an overlay names is not started; the message begins with one of the faults of overlays (`overlayFaultIn`). */
+  'STATEMENT_REFUSED',
 ] as const
 export type HelperCode = (typeof helperCodes)[number]
 

@@ -3,11 +3,11 @@
 
 import * as path from 'node:path'
 import { Type } from 'typebox'
-import { Check } from 'typebox/value'
 import { isListAhead } from '#agent/programs/check-generation.ts'
 import { makeFolder, replaceFile } from '#platform/files.ts'
 import { pathExists } from '#platform/paths.ts'
 import { faultOfPath, readTrustedFile, type Trust } from '#platform/trusted-path.ts'
+import { matchesSchema, recordOf } from '#platform/json-schema.ts'
 import type { NewestLists } from './check-output.ts'
 import { refused, type Refused } from './verbs.ts'
 
@@ -30,7 +30,7 @@ const longestFile = 1024 * 1024
  */
 const Stored = Type.Object({
   version: Type.Literal(1),
-  lists: Type.Record(
+  lists: recordOf(
     Type.String({ pattern: '^[0-9a-f]{1,128}$' }),
     Type.Array(Type.Object({ number: Type.Number(), thisUpdateMs: Type.Number() }), { minItems: 1, maxItems: 2 }),
   ),
@@ -96,7 +96,7 @@ const highest = (marks: readonly ListMark[]): ListMark | null =>
 const storedIn = (text: string): { readonly lists: Readonly<Record<string, readonly ListMark[]>> } | null => {
   try {
     const value: unknown = JSON.parse(text)
-    return Check(Stored, value) ? value : null
+    return matchesSchema(Stored, value) ? value : null
   } catch {
     return null
   }

@@ -3,8 +3,8 @@
 
 import { exchangeOn } from '#platform/http-exchange.ts'
 import type { TlsSocket } from '#platform/tls-client.ts'
+import { matchesSchema } from '#platform/json-schema.ts'
 import { challengeApi, type ChallengeRequest } from '#wire/identity/identity-api.ts'
-import { Check } from 'typebox/value'
 import type { AgentCore } from '#agent/core/agent-parts.ts'
 import { verifyChallenge, type Expected } from './statement-check.ts'
 import { pathOf } from '#wire/core/endpoint.ts'
@@ -31,7 +31,7 @@ export const askTime = async (
   try {
     const answer = await exchangeOn(timers, socket, { ...call, timeoutMs: withinMs }, signal)
     const said: unknown = answer.status === 200 ? JSON.parse(answer.body) : null
-    if (!Check(schema, said)) return null
+    if (!matchesSchema(schema, said)) return null
     return verifyChallenge(said.challenge, { ...pinned, nonce, node: null })?.timeMs ?? null
   } catch {
     return null

@@ -3,9 +3,9 @@
 
 import * as path from 'node:path'
 import { Type, type Static } from 'typebox'
-import { Check } from 'typebox/value'
 import { isIP } from '#platform/resolve-name.ts'
 import { makeFolder, readFileIfAny, replaceFile } from '#platform/files.ts'
+import { matchesSchema } from '#platform/json-schema.ts'
 
 export type KnownAddresses = {
   /** Where this name was reached, the latest first. */
@@ -60,7 +60,7 @@ export const openKnownAddresses = (stateFolder: string): KnownAddresses => {
 const read = (file: string): readonly Known[] => {
   try {
     const value: unknown = JSON.parse(readFileIfAny(file) ?? 'null')
-    if (!Check(Stored, value)) return []
+    if (!matchesSchema(Stored, value)) return []
     return value.names.map((known) => ({ ...known, addresses: known.addresses.filter(isIP) }))
   } catch {
     return []

@@ -4,10 +4,10 @@
 
 import * as path from 'node:path'
 import { Type } from 'typebox'
-import { Check } from 'typebox/value'
 import { fingerprint } from '#pki/certificate.ts'
 import { fromPem } from '#pki/pem.ts'
 import { makeFolder, readFileIfAny, replaceFile } from '#platform/files.ts'
+import { matchesSchema } from '#platform/json-schema.ts'
 import type { Identity } from '#agent/state/credentials.ts'
 
 export type KnownMarks = {
@@ -47,7 +47,7 @@ const rootsOf = ({ roots, origin }: Pick<Identity, 'roots' | 'origin'>): readonl
 const read = (file: string): readonly string[] => {
   try {
     const value: unknown = JSON.parse(readFileIfAny(file) ?? 'null')
-    return Check(Stored, value) ? value.roots : []
+    return matchesSchema(Stored, value) ? value.roots : []
   } catch {
     return []
   }

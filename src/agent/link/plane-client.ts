@@ -1,9 +1,9 @@
 // Calls to the plane with our certificate, once there is one.
 
 import { Type } from 'typebox'
-import { Check } from 'typebox/value'
 import { parseIsoTime } from '#platform/clock.ts'
 import { exchangeOn } from '#platform/http-exchange.ts'
+import { matchesSchema } from '#platform/json-schema.ts'
 import { knownCodesHeaders } from '#wire/core/newer-codes.ts'
 import type { AgentParts } from '#agent/core/agent-parts.ts'
 import type { ConnectingAgent } from './connect-at.ts'
@@ -14,6 +14,7 @@ import type { Identity } from '#agent/state/credentials.ts'
 import { learnTime } from './learn-time.ts'
 import { failureFrom, longestAnswer, parseAnswer, type Answered, type PlaneFailure } from './plane-failure.ts'
 import { pathOf, type AnswerOf, type BodyOf, type Immutable, type ParamsOf } from '#wire/core/endpoint.ts'
+import type { overlayStatementApi } from '#wire/fleet/overlay-statement-api.ts'
 import type { identityApi } from '#wire/identity/identity-api.ts'
 import type { programsApi } from '#wire/programs/programs-api.ts'
 import type { taskNodeApi } from '#wire/tasks/task-node-api.ts'
@@ -25,6 +26,7 @@ type OwnCall =
   | (typeof programsApi)['issue' | 'lists']
   | (typeof taskNodeApi)['result']
   | (typeof taskVerifiersApi)['verifiers']
+  | (typeof overlayStatementApi)['current']
 
 export type PlaneCall<E extends OwnCall> = {
   readonly endpoint: E
@@ -120,7 +122,7 @@ const callAt = async <E extends OwnCall>(
 
 /** An answer on a verified connection also says what time it is. */
 const exchanged = (agent: CallingAgent, value: unknown, askedAt: ClockReading): void => {
-  const stated = Check(WithTime, value) ? parseIsoTime(value.server_time) : null
+  const stated = matchesSchema(WithTime, value) ? parseIsoTime(value.server_time) : null
   if (stated !== null) learnTime(agent, stated, askedAt)
   agent.record.count({ kind: 'exchanged' })
 }

@@ -2,11 +2,11 @@
 // the plane). Every failure has its class, so that nothing is tried again before it is known what is wrong (R-121).
 
 import type { TSchema } from 'typebox'
-import { Check } from 'typebox/value'
 import { refusals, type RetryClass } from '#domain/core/refusal-table.ts'
 import { classify, type Observed, type Purpose } from '#domain/recovery/failure-class.ts'
 import { isoTime } from '#platform/clock.ts'
 import type { ExchangeAnswer } from '#platform/http-exchange.ts'
+import { matchesSchema } from '#platform/json-schema.ts'
 import type { PlaneClosing } from '#wire/channel/channel.ts'
 import { ErrorBody } from '#wire/core/error-body.ts'
 import { retryClassOf } from '#wire/core/newer-codes.ts'
@@ -51,7 +51,7 @@ export const refusalFrom = (
   facts: CallFacts = bareRuntimeCall,
 ): PlaneFailure => {
   const said = parsed(body)
-  if (!Check(ErrorBody, said)) {
+  if (!matchesSchema(ErrorBody, said)) {
     const text = `The plane answered ${status} without saying why.`
     const code = `HTTP_${status}`
     return refusedWith({ code, retry: retryClassOf(null, status), text }, seconds(retryAfter), facts)
@@ -226,7 +226,7 @@ export const parseAnswer = <E extends AgentEndpoint>(
   if (status < 200 || status > 299) return refusalFrom(status, retryAfter, body, facts)
   try {
     const value: unknown = JSON.parse(body)
-    if (Check(endpoint.answer, value)) return { kind: 'answer', value: value as AnswerOf<E> }
+    if (matchesSchema(endpoint.answer, value)) return { kind: 'answer', value: value as AnswerOf<E> }
   } catch {
     // Not JSON: said below, like any other answer that is not one.
   }

@@ -3,10 +3,10 @@
 
 import * as path from 'node:path'
 import { Type } from 'typebox'
-import { Check } from 'typebox/value'
 import { revisionOf, type Peer } from '#domain/network/peer-set.ts'
 import { sha256 } from '#platform/bytes.ts'
 import { makeFolder, readFileIfAny, removeFile, replaceFile } from '#platform/files.ts'
+import { matchesSchema } from '#platform/json-schema.ts'
 import { Peer as PeerBody, peerFromWire, peerOnWire, PeerRevision } from '#wire/network/peers.ts'
 import { attempt, type Kept } from '#agent/state/identity-keeper.ts'
 import { faultOfPeer } from './peer-fault.ts'
@@ -59,7 +59,7 @@ const erase = (file: string): void => {
 const readPeers = (file: string): PeerSet | null => {
   try {
     const value: unknown = JSON.parse(readFileIfAny(file) ?? 'null')
-    if (!Check(Stored, value) || value.peers.some((peer) => faultOfPeer(peer) !== null)) return null
+    if (!matchesSchema(Stored, value) || value.peers.some((peer) => faultOfPeer(peer) !== null)) return null
     const set = peerSet(new Map(value.peers.map((peer) => [peer.public_key, peerFromWire(peer)])))
     return set.revision === value.revision ? set : null
   } catch {

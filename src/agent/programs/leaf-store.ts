@@ -3,9 +3,9 @@
 
 import * as path from 'node:path'
 import { Type } from 'typebox'
-import { Check } from 'typebox/value'
 import { keyTypes } from '#domain/core/profile.ts'
 import { makeFolder, readFileIfAny, removeFile, replaceFile } from '#platform/files.ts'
+import { matchesSchema } from '#platform/json-schema.ts'
 import { attempt, type Kept } from '#agent/state/identity-keeper.ts'
 import { OutputName } from '#wire/programs/programs-api.ts'
 import type { LeafTerms, LeafTimes } from './wanted-outputs.ts'
@@ -115,7 +115,7 @@ const Stored = Type.Object({
 const readLeaves = (file: string): Leaves => {
   try {
     const value: unknown = JSON.parse(readFileIfAny(file) ?? 'null')
-    if (!Check(Stored, value)) return noLeaves
+    if (!matchesSchema(Stored, value)) return noLeaves
     const { of, leaves, requests } = value
     return { of, leaves, requests }
   } catch {

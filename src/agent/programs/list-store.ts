@@ -3,10 +3,10 @@
 
 import * as path from 'node:path'
 import { Type, type Static } from 'typebox'
-import { Check } from 'typebox/value'
 import { parseCrl, type ParsedList } from '#pki/parse-crl.ts'
 import { fromPem } from '#pki/pem.ts'
 import { makeFolder, readFileIfAny, replaceFile } from '#platform/files.ts'
+import { matchesSchema, recordOf } from '#platform/json-schema.ts'
 import { attempt, type Kept, type NotKept } from '#agent/state/identity-keeper.ts'
 import { longestProgramList, OutputName } from '#wire/programs/programs-api.ts'
 
@@ -34,7 +34,7 @@ const ProgramLedger = Type.Object({
   /** The list of them was damaged, and those that lie in the places of this host have not been looked for since. */
   placedUnknown: Type.Optional(Type.Boolean()),
   /** By output, what its program has loaded and from where, and when it is to load newer lists: see build-generation.ts. */
-  reloaded: Type.Record(OutputName, Type.Object({ mark: Type.String(), againAtMs: Type.Number() })),
+  reloaded: recordOf(OutputName, Type.Object({ mark: Type.String(), againAtMs: Type.Number() })),
 })
 export type ProgramLedger = Static<typeof ProgramLedger>
 export type PlacedOutput = ProgramLedger['placed'][number]
@@ -136,7 +136,7 @@ const attemptToRead = (file: string): { readonly ledger: ProgramLedger } | { rea
 const ledgerIn = (text: string): ProgramLedger => {
   try {
     const value: unknown = JSON.parse(text)
-    return Check(ProgramLedger, value) ? value : damaged
+    return matchesSchema(ProgramLedger, value) ? value : damaged
   } catch {
     return damaged
   }

@@ -1,12 +1,12 @@
 // After the list of what is in place was damaged: what an earlier configuration has put somewhere must not stay there for good.
 
-import { Check } from 'typebox/value'
 import type { AgentCore, AgentParts } from '#agent/core/agent-parts.ts'
 import { tidy } from '#agent/core/trouble.ts'
 import { OutputName } from '#wire/programs/programs-api.ts'
 import { longestFailure, openEfforts } from './efforts.ts'
 import type { ListStore } from './list-store.ts'
 import { pathOf, samePlace, type FoundOutput, type NodeOfPrograms, type Publisher } from './publisher.ts'
+import { matchesSchema } from '#platform/json-schema.ts'
 
 export type Search = {
   /** Enters what is found into the list, until every place was seen. Nothing, where the list is whole. */
@@ -39,7 +39,7 @@ export const openSearch = (core: AgentCore, parts: SearchParts): Search => {
     const known = lists.current().placed
     const isKnown = (one: FoundOutput): boolean =>
       known.some((placed) => placed.output === one.output && samePlace(placed, one))
-    const unknown = found.filter((one) => Check(OutputName, one.output) && !isKnown(one))
+    const unknown = found.filter((one) => matchesSchema(OutputName, one.output) && !isKnown(one))
     if (unknown.length === 0 && !isAll) return
     const entered = unknown.map(({ output, by, directory, serial }) => {
       const withdrawn = serial === null || serialOf(output) !== serial

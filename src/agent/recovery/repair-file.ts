@@ -2,9 +2,9 @@
 // for one recovery, and deleted.
 
 import * as path from 'node:path'
-import { Check } from 'typebox/value'
 import { ownerForFolder, makeFolder, readFileIfAny, removeFile, replaceFile } from '#platform/files.ts'
 import { parseIsoTime } from '#platform/clock.ts'
+import { matchesSchema } from '#platform/json-schema.ts'
 import { RepairBundle, repairTokenShape } from '#wire/recovery/recovery-api.ts'
 import { faultOfRecoveryTrust } from '#agent/state/certificate-answer.ts'
 import type { Identity } from '#agent/state/credentials.ts'
@@ -19,7 +19,7 @@ export type ReadBundle =
 /** What is wrong is said without repeating anything of it: there is a secret inside. */
 export const parseRepairBundle = (text: string): ReadBundle => {
   const value = jsonOrNull(text)
-  if (!Check(RepairBundle, value)) return unusable('it is not a repair bundle, or not a whole one')
+  if (!matchesSchema(RepairBundle, value)) return unusable('it is not a repair bundle, or not a whole one')
   if (!repairTokenShape.test(value.recovery_token)) return unusable('its token is malformed')
   const secure = (url: string): boolean => URL.canParse(url) && new URL(url).protocol === 'https:'
   if (!value.recovery_urls.every(secure)) return unusable('an address in it is not https')

@@ -2,9 +2,9 @@
 
 import * as path from 'node:path'
 import { Type, type Static } from 'typebox'
-import { Check } from 'typebox/value'
 import { keyTypes } from '#domain/core/profile.ts'
 import { makeFolder, readFileIfAny, removeFile, replaceFile } from '#platform/files.ts'
+import { matchesSchema } from '#platform/json-schema.ts'
 import { EnrollResponse } from '#wire/enrollment/enroll-api.ts'
 import { RecoveryTrust } from '#wire/identity/identity-api.ts'
 import { noCredentials, type Credentials, type Generation, type KeyRequest } from './credentials.ts'
@@ -148,7 +148,8 @@ const stored = Type.Object({
 /** The error names the file and repeats nothing of it: there is a key inside. */
 const parseCredentials = (content: string, file: string): Credentials => {
   const value = jsonOrNull(content)
-  if (!Check(stored, value)) throw new DamagedCredentials(`${file} is damaged or of another version of the agent`)
+  if (!matchesSchema(stored, value))
+    throw new DamagedCredentials(`${file} is damaged or of another version of the agent`)
   const { identity } = value
   const kept = value.request
   const request = kept === null ? null : { ...kept, ...withDefaults(kept) }

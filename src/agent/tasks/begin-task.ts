@@ -4,7 +4,7 @@
 import { fullJitterMs, notBeforeMs } from '#agent/core/backoff.ts'
 import { pause } from '#agent/core/pause.ts'
 import { parseStatement } from '#wire/core/statement.ts'
-import type { TaskEnvelope } from '#wire/core/task-statements.ts'
+import { taskStatementLifeMs, type TaskEnvelope } from '#wire/core/task-statements.ts'
 import type { TaskFault } from '#wire/tasks/task-faults.ts'
 import type { BeginOutcome, TaskHelper } from './helped-tasks.ts'
 import type { TaskFiles } from './task-files.ts'
@@ -39,17 +39,29 @@ const newerMayHelp: ReadonlySet<TaskFault> = new Set([
 const firstRetryMs = 200
 const retryCapMs = 15_000
 
-/** Tries until the helper has decided or the task has expired. Null: the agent was stopped. */
-export const beginTask = async (
-  agent: TaskingAgent,
-  parts: BeginParts,
-  task: ReceivedTask,
-): Promise<Exclude<BeginOutcome, { kind: 'again' }> | null> => {
+export type Begun =
+  | Exclude<BeginOutcome, { kind: 'again' }>
+  /** Nothing is said of it: the plane knows best when it is over, and sends it again until then. */
+  | { readonly kind: 'left'; readonly why: string }
+
+/**
+ * Tries until the helper has decided. Once it may have begun, only its own verdict counts: a task that runs must not be reported as
+ * refused. No clock of the host decides that a task is over. Null: the agent was stopped.
+ */
+export const beginTask = async (agent: TaskingAgent, parts: BeginParts, task: ReceivedTask): Promise<Begun | null> => {
   const { clock, random, timers, log, signal } = agent
+  const lifeMs = Math.min(taskStatementLifeMs, Math.max(0, task.says.expires_ms - task.says.issued_ms))
+  const leaveAtMs = clock.monotonicMs() + lifeMs
+  let file: FetchedFile | null = null
+  let isUnsure = false
   for (let attempt = 0; !signal.aborted; attempt++) {
-    const outcome = await beginOnce(parts, task)
+    const fetched: Awaited<ReturnType<TaskFiles['fetch']>> = file ?? (await parts.files.fetch(task.says))
+    if (fetched.kind === 'file') file = fetched
+    const outcome = fetched.kind === 'file' ? await beginOnce(parts, task, fetched) : fetched
+    if (outcome.kind === 'refused' && isUnsure && outcome.isUnjudged === true) return { kind: 'left', why: outcome.why }
     if (outcome.kind !== 'again') return outcome
-    if (clock.nowMs() >= task.says.expires_ms) return { kind: 'refused', fault: 'TASK_EXPIRED', why: outcome.why }
+    isUnsure ||= outcome.isUnsure === true
+    if (clock.monotonicMs() >= leaveAtMs) return { kind: 'left', why: outcome.why }
     log.warn({ task: task.says.id, why: outcome.why }, 'a task could not be begun yet')
     const delayMs = firstRetryMs + fullJitterMs(attempt, firstRetryMs, retryCapMs, random.unit())
     await pause(timers, notBeforeMs(delayMs, outcome.afterMs ?? null, random.unit()), signal)
@@ -57,12 +69,13 @@ export const beginTask = async (
   return null
 }
 
+type FetchedFile = Extract<Awaited<ReturnType<TaskFiles['fetch']>>, { kind: 'file' }>
+
 const beginOnce = async (
-  { helper, statements, files }: BeginParts,
-  { text, says }: ReceivedTask,
+  { helper, statements }: BeginParts,
+  { text }: ReceivedTask,
+  file: FetchedFile,
 ): Promise<BeginOutcome> => {
-  const file = await files.fetch(says)
-  if (file.kind !== 'file') return file
   const statement = await statements.current()
   if (statement === null) return noStatement
   const outcome = await helper.begin(statement, text, file.path)

@@ -33,13 +33,27 @@ export type HeldTask = {
 /** `again`: the helper does not answer, or has no room now. */
 export type BeginOutcome =
   | { readonly kind: 'begun' | 'known' | 'yours' }
-  | { readonly kind: 'refused'; readonly fault: TaskFault; readonly why: string }
+  | {
+      readonly kind: 'refused'
+      readonly fault: TaskFault
+      readonly why: string
+      /** It did not look whether it has begun with the task; left out: it did. */
+      readonly isUnjudged?: true
+    }
   | {
       readonly kind: 'again'
       readonly why: string
+      /** It may have begun with the task; left out: it has not. */
+      readonly isUnsure?: true
       /** Not before; left out: soon. */
       readonly afterMs?: number
     }
+
+export type HeldTasks = {
+  /** It has taken a statement of verifiers. One that has not takes no task that was issued before the first. */
+  readonly remembers: boolean
+  readonly tasks: readonly HeldTask[]
+}
 
 export type TaskHelper = {
   /** It takes tasks, as it said last. */
@@ -50,7 +64,9 @@ export type TaskHelper = {
   begin(statement: string, task: string, file: string | null): Promise<BeginOutcome>
   /** Null: the helper does not answer now; so with the next three. */
   nonce(): Promise<string | null>
-  look(): Promise<readonly HeldTask[] | null>
+  look(): Promise<HeldTasks | null>
+  /** Gives it a statement of verifiers without a task. A refusal comes again with each task, which says so to the plane. */
+  learn(statement: string): Promise<'learned' | 'refused' | null>
   /** Says how a task ended that the agent itself carried out. */
   ended(id: string, result: HostResult): Promise<'kept' | null>
   /** The plane has its result. */

@@ -114,6 +114,8 @@ export const openResults = (
 }
 
 const stateOf = ({ begun, code }: EndedTask): 'completed' | 'failed' | 'unknown' | 'refused' => {
+  // It was begun by a helper that remembered it, or may have been: what became of it is not known here.
+  if (code === 'SEEN_BEFORE') return 'unknown'
   if (!begun) return 'refused'
   if (code === null) return 'completed'
   return code === 'INTERRUPTED' ? 'unknown' : 'failed'

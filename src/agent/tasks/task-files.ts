@@ -2,7 +2,6 @@
 // The helper digests them once more while it copies them: what lies in a folder of the agent proves nothing.
 
 import * as path from 'node:path'
-import { Check } from 'typebox/value'
 import { downloadFromPlane } from '#agent/link/plane-download.ts'
 import type { PlaneFailure } from '#agent/link/plane-failure.ts'
 import type { Identity } from '#agent/state/credentials.ts'
@@ -11,6 +10,7 @@ import { errno, letPass, letRead, makeFolder, removeFile } from '#platform/files
 import { namesIn } from '#platform/folder.ts'
 import { isFolder } from '#platform/paths.ts'
 import { sha256OfFile } from '#platform/served-file.ts'
+import { matchesSchema } from '#platform/json-schema.ts'
 import type { TaskEnvelope } from '#wire/core/task-statements.ts'
 import { taskFileApi } from '#wire/tasks/task-file-api.ts'
 import { taskParameters } from '#wire/tasks/task-parameters.ts'
@@ -62,7 +62,8 @@ export const openTaskFiles = (agent: TaskingAgent, identityNow: () => Identity):
   return {
     fetch: async ({ id, type, parameters }) => {
       // What does not fit is for the helper to refuse.
-      if (type !== 'fetch-file' || !Check(taskParameters['fetch-file'], parameters)) return { kind: 'file', path: null }
+      if (type !== 'fetch-file' || !matchesSchema(taskParameters['fetch-file'], parameters))
+        return { kind: 'file', path: null }
       try {
         return await download(id, parameters.sha256)
       } catch (error) {

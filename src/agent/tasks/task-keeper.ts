@@ -55,6 +55,11 @@ export const openTaskKeeper = (
   let sender: TasksSender | null = null
   /** What the channel in use was told last. */
   let said: number | null = null
+  /** What the plane sends before the helper has a statement would be refused as older than it. */
+  let isReady = false
+  let readying: Promise<void> | null = null
+  /** It takes no statement of this plane: the refusal of each task says so. */
+  let takesNone = false
   let begunAtMs = clock.monotonicMs()
   let wake = new AbortController()
   let shown: readonly ShownTask[] = []
@@ -74,7 +79,7 @@ export const openTaskKeeper = (
   const say = (): void => {
     const verifiers = statements.number()
     // Without a statement no task could be begun: they wait at the plane.
-    if (sender === null || verifiers === null || said === verifiers) return
+    if (sender === null || !isReady || verifiers === null || said === verifiers) return
     said = verifiers
     const ids = [...new Set([...received.keys(), ...held.map(({ id }) => id)])]
     sender.tasksState({ verifiers, held: ids.slice(0, mostHeld) })
@@ -100,6 +105,9 @@ export const openTaskKeeper = (
         break
       case 'known':
         break
+      case 'left':
+        log.warn({ task: id, type }, `a task is left to the plane: ${outcome.why}`)
+        break
     }
     received.delete(id)
     begunAtMs = clock.monotonicMs()
@@ -117,11 +125,23 @@ export const openTaskKeeper = (
     while (!signal.aborted && (await helper.ended(id, result)) === null) await pause(timers, awayLookMs, signal)
   }
 
+  const makeReady = async (): Promise<void> => {
+    const statement = await statements.fresh()
+    const outcome = statement === null ? null : await helper.learn(statement)
+    takesNone = outcome === 'refused'
+    if (outcome !== null) lookNow()
+  }
+
   /** How long until the next look. */
   const look = async (): Promise<number> => {
     const now = await helper.look()
     if (now === null) return awayLookMs
-    held = now
+    held = now.tasks
+    isReady = now.remembers || takesNone
+    if (!isReady)
+      readying ??= makeReady()
+        .catch(bugs.reject)
+        .finally(() => (readying = null))
     for (const [id, how] of carried) if (how === 'over' && !held.some((one) => one.id === id)) carried.delete(id)
     for (const { id, type, state } of held) {
       const isOurs = state === 'running' && isOwnType(type)
@@ -132,7 +152,8 @@ export const openTaskKeeper = (
     files.keepOnly([...received.keys(), ...held.filter(({ state }) => state === 'running').map(({ id }) => id)])
     say()
     show()
-    return held.some(({ state }) => state === 'running') ? paceMs(clock.monotonicMs() - begunAtMs) : idleLookMs
+    if (held.some(({ state }) => state === 'running')) return paceMs(clock.monotonicMs() - begunAtMs)
+    return isReady ? idleLookMs : awayLookMs
   }
   const keepLooking = async (): Promise<void> => {
     while (!signal.aborted) {

@@ -75,7 +75,7 @@ export const openVerifiers = (
     changed()
     return held
   }
-  /** One at a time: the helper knows one nonce, and a later one would take the place of an earlier that is still under way. */
+  /** One at a time: the helper waits for few nonces, and one statement serves all who wait for it. */
   const fetched = async (withNonce: boolean): Promise<Held | null> => {
     while (underWay !== null) {
       const { done, withNonce: carries } = underWay

@@ -64,8 +64,11 @@ export const agentReadHardware = (cli: Cli, options: GlobalOptions & { readonly 
   const report = { ...hardware_identity, facts: hardware_facts }
   const print = printer(cli, options)
   if (options.out !== undefined) {
-    write(options.out)
-    print.note(`written to ${options.out}`)
+    const readers = write(options.out)
+    print.note(
+      `written to ${options.out}, which only its ${readers === 'owner' ? 'owner' : 'owner and its group'} can read`,
+    )
+    if (readers === 'owner' && processOwner().uid === 0) print.note(forAgent)
   }
   if (options.out === undefined || print.structured) print.answer(report, () => [printableJson(report, 2)])
   if (passedOver.length > 0)
@@ -73,6 +76,9 @@ export const agentReadHardware = (cli: Cli, options: GlobalOptions & { readonly 
   if (options.out === undefined) print.note(`next: ${registration(hardware_identity)}`)
   return Promise.resolve()
 }
+
+const forAgent =
+  'an agent that is not root reads it in a folder of its group: install -d -m 0750 -g muster-agent /run/muster-agent-hardware'
 
 /** A host of containers has hundreds. */
 const mostPassedOver = 8
@@ -92,9 +98,9 @@ const registration = ({ macs, bmc_serial: serial }: HardwareIdentity): string =>
   return `muster node enroll ID --profile hpc-diskless ${recognised.join(' ')}${hint}`
 }
 
-const write = (file: string): void => {
+const write = (file: string): ReturnType<typeof writeHardwareFile> => {
   try {
-    writeHardwareFile(file)
+    return writeHardwareFile(file)
   } catch (error) {
     throw new Failure({
       exit: exitCodes.notAllowed,

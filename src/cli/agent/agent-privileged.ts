@@ -6,7 +6,8 @@ import { faultsOfToml } from '#agent/helper/faults-of-toml.ts'
 import { startHelper } from '#agent/helper/main.ts'
 import { readAgentToml } from '#agent/helper/read-agent-toml.ts'
 import { helperSettings } from '#agent/helper/settings.ts'
-import { directoriesOfTasks } from '#agent/helper/tasks/tasks-toml.ts'
+import { keysIn } from '#agent/helper/tasks/statement-file.ts'
+import { defaultStatementKeys, directoriesOfTasks, pinsStatementKeys } from '#agent/helper/tasks/tasks-toml.ts'
 import { defaultSocket, type Refused } from '#agent/helper/verbs.ts'
 import { defaultHelperState } from '#agent/helper/written-lists.ts'
 import type { Cli, GlobalOptions } from '#cli/kit/cli.ts'
@@ -22,7 +23,8 @@ import { coalesced } from '#platform/coalesced-log.ts'
 import { openLog } from '#platform/log.ts'
 import { stopSignal } from '#platform/signals.ts'
 import { findUser } from '#platform/system-users.ts'
-import { ownTrust } from '#platform/trusted-path.ts'
+import { ownTrust, readTrustedFile } from '#platform/trusted-path.ts'
+import { keyId } from '#pki/keys.ts'
 
 type PrivilegedOptions = GlobalOptions & {
   readonly printUnit?: boolean
@@ -155,6 +157,7 @@ const showAllowed = async (
     services: [...services.keys()],
     checks: [...checks.keys()],
     tasks: [...(tasks?.allow ?? [])],
+    statement_keys: pinnedBy(toml),
     faults,
   }
   const listed = (names: readonly string[]): string => (names.length === 0 ? 'none' : names.join(', '))
@@ -165,10 +168,19 @@ const showAllowed = async (
     `reloads   ${listed(allowed.reloads)}`,
     `services  ${listed(allowed.services)}`,
     `checks    ${listed(allowed.checks)}`,
-    `tasks     ${listed(allowed.tasks)}`,
+    `tasks     ${tasks === null ? 'none: there is no [tasks]' : listed(allowed.tasks)}`,
+    `keys      ${allowed.statement_keys === null ? 'none pinned: services and checks are started as the agent says' : listed(allowed.statement_keys)}`,
     ...faults.map((fault) => `wrong     ${printable(fault)}`),
   ])
   if (faults.length > 0) cli.exit.finish(exitCodes.misconfigured)
+}
+
+/** The ids of the statement keys, none where they cannot be read; null: this host pins none. */
+const pinnedBy = (toml: AgentToml): readonly string[] | null => {
+  if (!pinsStatementKeys(toml)) return null
+  const read = readTrustedFile(toml.tasks?.statementKeys ?? defaultStatementKeys, ownTrust(), 64 * 1024)
+  const keys = 'fault' in read ? null : keysIn(read.text)
+  return (keys ?? []).map((key) => keyId(Buffer.from(key, 'base64')))
 }
 
 /** Its settings, and what `--check` finds wrong. */
@@ -184,7 +196,10 @@ const checkHelper = async (
   const user = needsUser ? findUser(name) : null
   const faults =
     read === null ? [] : read.kind === 'refused' ? [read.message] : await faultsOfToml(read.toml, user, ownTrust())
-  const missing = needsUser && user === null ? [`there is no user ${name} on this host`] : []
+  const missing =
+    needsUser && user === null
+      ? [`there is no user ${name} on this host: name the user of the agent with --agent-user USER`]
+      : []
   const checked = {
     settings: helperSettings,
     follows: {},

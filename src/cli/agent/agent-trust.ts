@@ -8,7 +8,7 @@ import { Failure, usageFailure } from '#cli/kit/failure.ts'
 import { printer } from '#cli/kit/print.ts'
 import { keyId, keyTypeOfSpki } from '#pki/keys.ts'
 import { allFromPem, toPem } from '#pki/pem.ts'
-import { makeFolder, replaceFile } from '#platform/files.ts'
+import { makeFolder, processOwner, replaceFile } from '#platform/files.ts'
 import { pathExists } from '#platform/paths.ts'
 import { faultOfPath, ownTrust, type Trust } from '#platform/trusted-path.ts'
 import { mostStatementKeys } from '#wire/core/task-statements.ts'
@@ -27,7 +27,8 @@ export const agentTrust = async (cli: Cli, options: TrustOptions): Promise<void>
   const ids = keys.map(keyId)
   const print = printer(cli, options)
   print.answer({ file, keys: ids }, () => ids)
-  print.note(`${file} has ${keys.length === 1 ? 'this key' : 'these keys'}; the helper takes them when it is started`)
+  const has = `${file} has ${keys.length === 1 ? 'this key' : 'these keys'}`
+  print.note(`${has}: by them the helper verifies tasks, and starts services only as the plane has signed them`)
 }
 
 /** Null: they are there, durably. Else why not, and nothing was changed. */
@@ -62,5 +63,8 @@ const untrusted = (detail: string): Failure =>
     code: 'PLACE_UNSAFE',
     sentence: 'The keys cannot be laid down where only root can change them.',
     detail,
-    next: 'Run it as root: sudo muster agent trust --statements FILE',
+    next:
+      processOwner().uid === 0
+        ? 'Choose a folder below which only root can write: muster agent trust --statements FILE --to PATH; name PATH as statement_keys in [tasks] of agent.toml'
+        : 'Run it as root: sudo muster agent trust --statements FILE',
   })

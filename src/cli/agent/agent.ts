@@ -75,7 +75,7 @@ export const declareAgent = (agent: Command, cli: Cli): void => {
     .option('--print-unit', 'print what its systemd unit needs on this host, and end')
   loads(cli, helper, async () => (await import('./agent-privileged.ts')).agentHelper)
 
-  const trust = verb(agent, 'trust', 'Lay down, as root, the keys that this host trusts for tasks', [
+  const trust = verb(agent, 'trust', 'Lay down, as root, the keys that this host trusts for tasks and services', [
     ['muster ca bundle --statements > statement-keys.pem', 'where the plane can be reached'],
     ['sudo muster agent trust --statements statement-keys.pem', 'on the host; the helper pins them from there'],
   ])
@@ -84,8 +84,14 @@ export const declareAgent = (agent: Command, cli: Cli): void => {
   loads(cli, trust, async () => (await import('./agent-trust.ts')).agentTrust)
 
   const hardware = verb(agent, 'read-hardware', 'Print what this machine would be recognised by', [
-    ['sudo muster agent read-hardware --out /run/muster-hardware.json', 'serial numbers are for root only'],
-  ]).option('--out <file>', 'write it there, for agent run --hardware-file; all who can enter the folder can read it')
+    [
+      'sudo muster agent read-hardware --out /run/muster-agent-hardware/hardware.json',
+      'serial numbers are for root only',
+    ],
+  ]).option(
+    '--out <file>',
+    'write it there, for agent run --hardware-file; readable by its owner, and by the group of a folder that others cannot enter',
+  )
   loads(cli, hardware, async () => (await import('./agent-look.ts')).agentReadHardware)
 }
 

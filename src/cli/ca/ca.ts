@@ -14,6 +14,8 @@ import { withPlan, type PlanOptions } from '#cli/plans/plan.ts'
 import { printable, pemLines } from '#cli/kit/printable.ts'
 import { readText } from '#cli/kit/arguments.ts'
 import { renderFacts, renderHeadedTable, type Cell } from '#cli/kit/table.ts'
+import { keyId } from '#pki/keys.ts'
+import { allFromPem } from '#pki/pem.ts'
 import { replaceFile } from '#platform/files.ts'
 import { nodeNamesApi } from '#wire/programs/names-api.ts'
 import { certificateStatusApi, type CertificateStatusView } from '#wire/ca/certificate-status-api.ts'
@@ -41,7 +43,7 @@ export const declareCa = (ca: Command, cli: Cli): void => {
     ['muster ca bundle > roots.pem', ''],
     ['muster ca bundle --join > /etc/muster/join', 'into the image of machines that join by their hardware'],
     ['muster ca bundle --programs > programs.pem', 'for those who verify programs, and no node'],
-    ['muster ca bundle --statements > statement-keys.pem', 'for muster agent trust, on hosts that take tasks'],
+    ['muster ca bundle --statements > statement-keys.pem', 'for muster agent trust, on hosts with a helper'],
   ])
     .option('--join', 'print a join string without a secret instead, for machines that join by their hardware')
     .option('--programs', 'print the roots of programs instead')
@@ -199,7 +201,10 @@ const caBundle = async (cli: Cli, options: BundleOptions): Promise<void> => {
   if (options.statements === true) {
     const { statement_keys: keys = [] } = answer
     if (keys.length === 0) throw usageFailure('The plane does not say its statement keys.', 'It needs a plane of 0.6')
-    return print.answer({ statement_keys: keys }, () => keys.flatMap(pemLines))
+    print.answer({ statement_keys: keys }, () => keys.flatMap(pemLines))
+    // As `muster agent trust` prints them.
+    const ids = keys.flatMap((pem) => allFromPem('PUBLIC KEY', pem) ?? []).map(keyId)
+    return print.note(`key ids: ${ids.join(', ')}`)
   }
   print.answer(answer, () => (options.join === true ? [printable(answer.join)] : answer.roots.flatMap(pemLines)))
   print.note(`root fingerprint sha256:${answer.root_fingerprint}`)

@@ -3,8 +3,8 @@
 import type { Command } from 'commander'
 import type { Cli, GlobalOptions } from '#cli/kit/cli.ts'
 import { lists, noun, performs, verb } from '#cli/kit/verb.ts'
-import { Check } from 'typebox/value'
 import { createFile } from '#platform/folder.ts'
+import { matchesSchema } from '#platform/json-schema.ts'
 import { PeerDomainIntroduction, type PeerDomainView, peerDomainApi } from '#wire/federation/peer-domain-api.ts'
 import { usageFailure } from '#cli/kit/failure.ts'
 import { connect } from '#cli/kit/operator-client.ts'
@@ -83,7 +83,7 @@ const introductionIn = (file: string, text: string): PeerDomainIntroduction => {
   const next = 'Make it on the other side: muster peer-domain self --out FILE'
   try {
     const value: unknown = JSON.parse(text)
-    if (Check(PeerDomainIntroduction, value)) return value
+    if (matchesSchema(PeerDomainIntroduction, value)) return value
   } catch {
     throw usageFailure(`${file} is not JSON.`, next)
   }

@@ -3,11 +3,11 @@
 // written as text.
 
 import * as path from 'node:path'
-import { Check } from 'typebox/value'
 import { isScalar, isSeq } from 'yaml'
 import { readTree } from '#platform/file-tree.ts'
 import { isFolder, pathExists } from '#platform/paths.ts'
 import { errno } from '#platform/files.ts'
+import { matchesSchema } from '#platform/json-schema.ts'
 import type { OverlayRequest } from '#wire/fleet/overlay-document.ts'
 import type { Cli } from '#cli/kit/cli.ts'
 import { readText } from '#cli/kit/arguments.ts'
@@ -126,7 +126,7 @@ const valueIn = (source: Source, at: Key, given: unknown, field: Field): unknown
       const node = source.document.getIn(at, true)
       const written = isScalar(node) && typeof node.source === 'string' && node.type === 'PLAIN' ? node.source : null
       const read = field.read === undefined ? given : field.read(given, written, source.isJson)
-      if (Check(field.schema, read)) return read
+      if (matchesSchema(field.schema, read)) return read
       throw wrong(source, isSeq(node) ? firstUnfit(at, given) : at, field.takes)
     }
   }

@@ -2,7 +2,6 @@
 // Failure, or a value for commands that expect it.
 
 import type { TSchema } from 'typebox'
-import { Check } from 'typebox/value'
 import { pathExists } from '#platform/paths.ts'
 import type { HttpReply } from '#platform/http-client.ts'
 import {
@@ -23,6 +22,7 @@ import { exitCodeOf, exitCodes } from './exit-codes.ts'
 import { Failure, fillIn, type About } from './failure.ts'
 import { unreachable } from './unreachable.ts'
 import { sleep } from '#platform/timers.ts'
+import { matchesSchema } from '#platform/json-schema.ts'
 
 /** What a call is given besides its declaration; `params`, `query` and `body` are what the declaration says. */
 export type Given<E extends Endpoint> = {
@@ -130,10 +130,10 @@ const readReply = <E extends Endpoint>(reply: HttpReply, { endpoint, path, given
   const body = parseJson(reply.body)
   const call = `${endpoint.method} ${path}`
   if (isSuccess(reply)) {
-    if (endpoint.answer === undefined || Check(openAnswer(endpoint.answer), body)) return body as AnswerOf<E>
+    if (endpoint.answer === undefined || matchesSchema(openAnswer(endpoint.answer), body)) return body as AnswerOf<E>
     throw foreign(`${call} answered something else than this version of muster expects`)
   }
-  if (!Check(ErrorBody, body)) throw foreign(`${call} answered HTTP ${reply.status}`)
+  if (!matchesSchema(ErrorBody, body)) throw foreign(`${call} answered HTTP ${reply.status}`)
   if (body.code === 'NOT_FOUND') throw olderPlane(call)
   return new Failure({
     exit: exitCodeOf(body.code, reply.status),

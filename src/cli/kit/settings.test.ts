@@ -29,6 +29,18 @@ test('values are read as the schema says: durations, fractions, lists, yes and n
   assert.deepEqual(parseSettings(DomainBody, ['livenessGraceMs=300000']), { livenessGraceMs: 300_000 })
 })
 
+test('a number that may be left out is written as a number, none or null', () => {
+  const key = 'tasks.approveRunAbove'
+  for (const [text, value] of [
+    ['50', 50],
+    ['0', 0],
+    ['none', null],
+    ['null', null],
+  ] as const)
+    assert.deepEqual(parseSettings(DomainBody, [`${key}=${text}`]), { [key]: value })
+  assert.throws(() => parseSettings(DomainBody, [`${key}=many`]), /is a number, not many/)
+})
+
 test('what is a document is written as JSON, or none', () => {
   const key = 'maintenance.timeSync'
   const service = { name: 'chronyd', command: ['/usr/sbin/chronyd', '-d'] }
@@ -50,6 +62,20 @@ test('what is not a setting is refused before anything is sent', () => {
     assert.throws(() => parseSettings(ProfileBody, [pair]), Failure, pair)
   }
   assert.throws(() => parseSettings(DomainBody, ['drainMs=1m', 'drainMs=2m']), /given twice/)
+})
+
+test('a key that is written wrong, or without its group, is answered with the one that was probably meant', () => {
+  const next = (key: string): string => {
+    try {
+      parseSettings(ProfileBody, [`${key}=1`])
+    } catch (error) {
+      return error instanceof Failure ? (error.next ?? '') : ''
+    }
+    return ''
+  }
+  for (const key of ['certificate.lifetimMs', 'Certificate.lifetimems', 'certficate.lifetimeMs', 'lifetimeMs'])
+    assert.match(next(key), /^Did you mean certificate\.lifetimeMs\? All there are: /, key)
+  assert.match(next('colour'), /^These there are: /)
 })
 
 test('what profile show prints, profile set takes, for every profile that ships', () => {

@@ -1,7 +1,8 @@
 // KEY=VALUE on the command line, read as the schema says, and shown in the same words.
 
+import { closestTo } from '#platform/closest-word.ts'
 import { parseDuration, formatDuration } from '#wire/core/duration.ts'
-import { usageFailure } from './failure.ts'
+import { type Failure, usageFailure } from './failure.ts'
 
 /** As much of a JSON schema as settings use. */
 type Schema = {
@@ -19,12 +20,23 @@ export const parseSettings = (schema: Schema, pairs: readonly string[]): Record<
     if (at < 1) throw usageFailure(`${pair} is not a setting.`, 'Write KEY=VALUE')
     const key = pair.slice(0, at)
     const kind = schemaAt(schema, key.split('.'))
-    if (kind === null)
-      throw usageFailure(`There is no setting ${key}.`, `These there are: ${settingKeys(schema).join(', ')}`)
+    if (kind === null) throw unknownSetting(key, settingKeys(schema))
     if (Object.hasOwn(settings, key)) throw usageFailure(`${key} is given twice.`)
     settings[key] = parseValue(key, kind, pair.slice(at + 1))
   }
   return settings
+}
+
+/** A key without its group is meant by its last word, where one key has it. */
+const unknownSetting = (key: string, known: readonly string[]): Failure => {
+  const [sole, ...others] = known.filter((one) => one.toLowerCase().endsWith(`.${key.toLowerCase()}`))
+  const meant = sole !== undefined && others.length === 0 ? sole : closestTo(key, known)
+  return usageFailure(
+    `There is no setting ${key}.`,
+    meant === null
+      ? `These there are: ${known.join(', ')}`
+      : `Did you mean ${meant}? All there are: ${known.join(', ')}`,
+  )
 }
 
 /** Every key that can be set, with dots. */
@@ -67,8 +79,10 @@ const schemaAt = (schema: Schema, path: readonly string[]): Schema | null => {
 
 const parseValue = (key: string, kind: Schema, text: string): unknown => {
   const nullable = kind.anyOf?.some((one) => one.type === 'null') === true
-  if (nullable && text === 'none') return null
+  if (nullable && (text === 'none' || text === 'null')) return null
   if (kind.anyOf?.some((one) => one.type === 'object') === true) return jsonValue(key, text)
+  const sole = kind.anyOf?.filter((one) => one.type !== 'null') ?? []
+  if (nullable && sole.length === 1 && sole[0] !== undefined) return parseValue(key, sole[0], text)
   if (kind.items?.type === 'object') return text === '' ? [] : jsonValue(key, text)
   switch (kind.type) {
     case 'integer':

@@ -73,7 +73,16 @@ const aboutEnvironment = (nodeId: string, join: string): readonly string[] =>
         '# identity, given as --join-file or left at /etc/muster/join; from EnvironmentFile= only with MUSTER_JOIN_ENV_FILE=PATH.',
       ]
 
-const scriptPath = '/run/muster-install.sh'
+/** A restart does not remove it: a machine that could not join can be made to. cloud-init keeps the user data with the token, too. */
+const scriptPath = '/var/lib/muster-install.sh'
+
+/** The last command of a machine: its exit code is what cloud-init reports. */
+const runAndRemove = (nodeId: string): string =>
+  [
+    `if sh ${scriptPath}; then rm -f ${scriptPath}; else code=$?`,
+    `echo "muster: ${nodeId} has not joined (exit code $code); run it again: sh ${scriptPath}" >&2`,
+    'exit "$code"; fi',
+  ].join('; ')
 
 /** User data for cloud-init. `firmware`: what the machine is set up with first. */
 export const cloudInit = (
@@ -92,8 +101,7 @@ export const cloudInit = (
     ...file(scriptPath, installScript(bootstrap, service), '0700'),
     'runcmd:',
     ...(firmware === null ? [] : firmwareCommands(firmware)).map((words) => `  - ${JSON.stringify(words)}`),
-    `  - [sh, ${JSON.stringify(scriptPath)}]`,
-    `  - [rm, "-f", ${JSON.stringify(scriptPath)}]`,
+    `  - ${JSON.stringify(['sh', '-c', runAndRemove(bootstrap.nodeId)])}`,
     ...(firmware === null ? [] : firmwareRestart(firmware)),
     '',
   ].join('\n')

@@ -47,6 +47,7 @@ const nodeFacts = (node: NodeDetail, nowMs: number): Fact[] => [
         `session ${number}, ${since === null ? 'on another replica' : `since ${moment(since, nowMs)}`}`,
     ),
   ),
+  ...(node.takes_tasks === undefined ? [] : [['takes tasks', node.takes_tasks ? 'yes' : noTasks] as const]),
   ['conditions', orNone(node.conditions.map((condition) => conditionLine(condition, nowMs)))],
   ...some(
     'approvals',
@@ -66,6 +67,8 @@ const nodeFacts = (node: NodeDetail, nowMs: number): Fact[] => [
   ...(node.config_revision === null ? [] : [['configuration', `revision ${node.config_revision}`] as const]),
   ['registered', `${moment(node.registered_at, nowMs)} by ${node.registered_by}`],
 ]
+
+const noTasks = 'no: it has no helper, or its agent.toml has no [tasks]'
 
 const provisioningText = (said: NonNullable<NodeDetail['provisioning']>, nowMs: number): string =>
   `${said.state}${said.detail === null ? '' : `, ${said.detail}`}, since ${moment(said.since, nowMs)}, said ${said.by}`

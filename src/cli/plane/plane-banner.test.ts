@@ -40,6 +40,11 @@ test('a plane that is called localhost says how another machine reaches it; one 
   const local = planeBanner(planeReadyBody(ready), './muster', alone).join('\n')
   assert.match(local, /No other machine can use https:\/\/localhost:8443/)
   assert.match(local, /\.\/muster plane --node-listen 0\.0\.0\.0:8443 --server-name NAME/)
+  const elsewhere = planeReadyBody({ ...ready, nodeUrl: 'https://localhost:18443' })
+  assert.match(
+    planeBanner(elsewhere, './muster', alone).join('\n'),
+    /--node-listen 0\.0\.0\.0:18443 --server-name NAME/,
+  )
   const named = planeReadyBody({ ...ready, nodeUrl: 'https://plane.example:8443' })
   assert.doesNotMatch(planeBanner(named, './muster', alone).join('\n'), /No other machine/)
 })

@@ -1,6 +1,7 @@
 // What `muster plane` says when it is ready.
 
 import type { PlaneReady } from '#plane/main.ts'
+import { portOf } from '#cli/kit/local-address.ts'
 import { leadsToItself } from '#wire/core/join-string.ts'
 import { usualPlaneFile } from '#plane/config/settings.ts'
 import type { Resolved } from '#platform/given-settings.ts'
@@ -94,11 +95,11 @@ const howOthersReach = (
 ): string[] => {
   const none = `No other machine can use ${url}. For one, stop this plane and`
   if (file !== null) {
-    const lines = ['    node_listen = "0.0.0.0:8443"', '    server_name = ["NAME"]']
+    const lines = [`    node_listen = "0.0.0.0:${portOf(url)}"`, '    server_name = ["NAME"]']
     return [`${none} start it again with a name or address it has there in ${file}:`, '', ...lines, '']
   }
   const folder = isDefault ? '' : ` --data ${shellWord(data)}`
-  const command = `    ${program} plane${folder} --node-listen 0.0.0.0:8443 --server-name NAME`
+  const command = `    ${program} plane${folder} --node-listen 0.0.0.0:${portOf(url)} --server-name NAME`
   return [`${none} start it with a name or address it has there:`, '', command, '']
 }
 

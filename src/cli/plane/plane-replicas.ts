@@ -50,11 +50,16 @@ export const runReplicas = async (
     void child.ended.then(() => children.delete(child))
     return child
   }
+  const over = new AbortController()
+  const ends = AbortSignal.any([stop, over.signal])
   try {
-    const first = Array.from({ length: config.replicas }, (_, at) => ({ number: at + 1, child: start(at + 1) }))
-    const ready = await Promise.all(first.map(({ number, child }) => readyOf(number, child)))
+    const numbers = Array.from({ length: config.replicas }, (_, at) => at + 1)
+    const first = await Promise.all(numbers.map((number) => untilReady(cli, log, ends, number, start)))
     if (!stop.aborted) {
-      const body = bannerOf(ready, { firstRun, rootKeyFile })
+      const body = bannerOf(
+        first.map(({ ready }) => ready),
+        { firstRun, rootKeyFile },
+      )
       const isDefault = isDefaultData(values.data)
       printer(cli, options).item(body, () =>
         planeBanner(body, cli.program, { isDefault, shared: true, file: file?.file ?? null }),
@@ -64,6 +69,7 @@ export const runReplicas = async (
   } catch (error) {
     if (!stop.aborted) throw error
   } finally {
+    over.abort()
     await Promise.all([...children].map((child) => child.stop(stopWithinMs)))
   }
 }
@@ -97,19 +103,42 @@ const settledPorts = async (config: PlaneConfig): Promise<Readonly<Record<string
   }
 }
 
-const readyOf = async (number: number, child: OwnChild): Promise<PlaneReadyBody> => {
-  const line = await child.firstLine.catch(async (cause: unknown) => {
-    const detail = `plane ${number} ended ${await child.ended} before it was ready`
-    throw new Failure({
-      exit: exitCodes.misconfigured,
-      code: 'REPLICA_ENDED',
-      sentence: 'The plane cannot run like this.',
-      detail: cause instanceof Error ? detail : String(cause),
-      next: 'What it said before it ended is above',
-    })
-  })
-  return JSON.parse(line) as PlaneReadyBody
+/** A database that fails over is back long before. */
+const firstTries = 5
+
+/**
+ * A replica that cannot reach the database while it starts says `try later`. It is started again, like one that ends later: the
+ * exit code of this process would otherwise keep a service manager from starting the plane ever again.
+ */
+const untilReady = async (
+  cli: Pick<Cli, 'timers'>,
+  log: Log,
+  ends: AbortSignal,
+  number: number,
+  start: (number: number) => OwnChild,
+): Promise<{ readonly number: number; readonly child: OwnChild; readonly ready: PlaneReadyBody }> => {
+  for (let tries = 1; ; tries++) {
+    const child = start(number)
+    const line = await child.firstLine.catch(() => null)
+    if (line !== null) return { number, child, ready: JSON.parse(line) as PlaneReadyBody }
+    const { how, code } = await child.ended
+    const later = code === exitCodes.tryLater
+    if (ends.aborted || !later || tries === firstTries) throw replicaEnded(number, how, later)
+    const againMs = restartAfterMs(tries)
+    log.warn({ replica: number, ended: how, again_in_ms: againMs }, 'a plane could not start yet and is started again')
+    await Promise.race([aborted(ends), sleep(cli.timers, againMs)])
+    if (ends.aborted) throw replicaEnded(number, how, later)
+  }
 }
+
+const replicaEnded = (number: number, how: string, later: boolean): Failure =>
+  new Failure({
+    exit: later ? exitCodes.tryLater : exitCodes.misconfigured,
+    code: 'REPLICA_ENDED',
+    sentence: later ? 'The plane cannot run now.' : 'The plane cannot run like this.',
+    detail: `plane ${number} ended ${how} before it was ready`,
+    next: 'What it said before it ended is above',
+  })
 
 const bannerOf = (
   ready: readonly PlaneReadyBody[],
@@ -132,23 +161,26 @@ const keepRunning = async (
   first: OwnChild,
   start: (number: number) => OwnChild,
 ): Promise<void> => {
-  const stopped = new Promise<'stopped'>((resolve) => {
-    if (stop.aborted) resolve('stopped')
-    stop.addEventListener('abort', () => resolve('stopped'), { once: true })
-  })
+  const stopped = aborted(stop)
   let child = first
   for (let deaths = 0; ;) {
     const sinceMs = clock.monotonicMs()
-    const how = await Promise.race([stopped, child.ended])
-    if (stop.aborted) return
+    const end = await Promise.race([stopped, child.ended])
+    if (end === undefined || stop.aborted) return
     deaths = clock.monotonicMs() - sinceMs >= settledAfterMs ? 1 : deaths + 1
     const againMs = restartAfterMs(deaths)
-    log.error({ replica: number, ended: how, again_in_ms: againMs }, 'a plane has ended and is started again')
+    log.error({ replica: number, ended: end.how, again_in_ms: againMs }, 'a plane has ended and is started again')
     await Promise.race([stopped, sleep(timers, againMs)])
     if (stop.aborted) return
     child = start(number)
   }
 }
+
+const aborted = (signal: AbortSignal): Promise<void> =>
+  new Promise((resolve) => {
+    if (signal.aborted) resolve()
+    signal.addEventListener('abort', () => resolve(), { once: true })
+  })
 
 const firstMs = 1000
 const longestMs = 30_000

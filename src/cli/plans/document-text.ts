@@ -4,10 +4,12 @@ import { Document, isScalar, Scalar, visit } from 'yaml'
 import { readText } from '#cli/kit/arguments.ts'
 import type { Cli } from '#cli/kit/cli.ts'
 import { contentsOf, sourceOf, withLineOf, wrong, type Key, type Source } from '#cli/kit/document-source.ts'
-import type { Failure } from '#cli/kit/failure.ts'
+import { Failure } from '#cli/kit/failure.ts'
 import { bytes, milliseconds, mode, type Reader } from '#cli/kit/written-values.ts'
 import { formatDuration } from '#wire/core/duration.ts'
+import { closestTo } from '#platform/closest-word.ts'
 import { documentVersion, largestDocument, type DocumentBody } from '#wire/plans/document-api.ts'
+import { documentWords, type Words } from '#wire/plans/document-words.ts'
 
 type Written = { readonly read: Reader; readonly takes: string; readonly show: (value: number) => string | number }
 
@@ -56,8 +58,25 @@ export const readDocument = async (cli: Cli, file: string): Promise<ReadDocument
   return {
     // The plane holds it against its schema, and names the field that does not fit.
     document: valueIn(source, [], document) as DocumentBody,
-    withLine: (failure) => withLineOf(source, ['document'], failure),
+    withLine: (failure) => withLineOf(source, ['document'], withMeant(failure)),
   }
+}
+
+/** A refusal of a word that is unknown here too, with the one that was probably meant. */
+const withMeant = (failure: Failure): Failure => {
+  const meant = meantBy(documentWords, failure.field?.split('.').slice(1) ?? [])
+  if (meant === null) return failure
+  const { exit, code, message: sentence, next, retryAfterMs, field } = failure
+  const detail = [...(failure.detail === null ? [] : [failure.detail]), `did you mean ${meant}?`].join('; ')
+  return new Failure({ exit, code, sentence, detail, next, retryAfterMs, field })
+}
+
+const meantBy = ({ properties = {}, items }: Words, [word, ...rest]: readonly string[]): string | null => {
+  if (word === undefined) return null
+  if (items !== undefined) return meantBy(items, rest)
+  const known = Object.hasOwn(properties, word) ? properties[word] : undefined
+  if (known !== undefined) return meantBy(known, rest)
+  return closestTo(word, Object.keys(properties))
 }
 
 const valueIn = (source: Source, at: Key, given: unknown): unknown => {

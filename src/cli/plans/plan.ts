@@ -3,8 +3,10 @@
 import type { Command } from 'commander'
 import type { Cli, GlobalOptions } from '#cli/kit/cli.ts'
 import { noun, performs, verb } from '#cli/kit/verb.ts'
+import { counted } from '#domain/core/in-words.ts'
 import type { PlanAction } from '#domain/plans/plan.ts'
 import { type PlanApplied, type PlanView, type PlanActionBody, planApi } from '#wire/plans/plan-api.ts'
+import { formatSpan } from '#cli/kit/duration.ts'
 import { withElapsed } from '#cli/kit/elapsed.ts'
 import { exitCodes } from '#cli/kit/exit-codes.ts'
 import { Failure, usageFailure } from '#cli/kit/failure.ts'
@@ -12,6 +14,7 @@ import { connect, type OperatorClient } from '#cli/kit/operator-client.ts'
 import { type Paint, printer } from '#cli/kit/print.ts'
 import { receiptProgress } from '#cli/revocation/receipt-lines.ts'
 import { renderFacts, renderHeadedTable, type Cell } from '#cli/kit/table.ts'
+import { formatDuration } from '#wire/core/duration.ts'
 
 export const declarePlan = (plan: Command, cli: Cli): void => {
   noun(plan, [
@@ -171,7 +174,7 @@ const askApply = (cli: Cli, plane: OperatorClient, id: string): Promise<PlanAppl
   return withElapsed(
     cli,
     'applying',
-    () => plane.ask(planApi.apply, { params, timeoutMs }),
+    () => plane.ask(planApi.apply, { params, timeoutMs, about: { PLAN: id } }),
     async () => {
       const { done, of } = await plane.ask(planApi.progress, { params })
       return done === null ? null : `${done} of ${of}`
@@ -181,19 +184,31 @@ const askApply = (cli: Cli, plane: OperatorClient, id: string): Promise<PlanAppl
 
 const showApplied = (cli: Cli, options: GlobalOptions, applied: readonly PlanApplied[]): void => {
   const steps = applied.flatMap((one) => one.steps)
+  const rows = applied.flatMap(({ plan, steps: own }) => own.map((step) => stepRow(step, plan)))
   const print = printer(cli, options)
   print.answer(applied.length === 1 ? applied[0] : { applied }, (paint) =>
-    renderHeadedTable(['SUBJECT', 'OUTCOME', 'PROOF'], steps.map(stepRow), paint),
+    renderHeadedTable(['SUBJECT', 'OUTCOME', 'PROOF'], rows, paint),
   )
+  for (const { plan } of applied) if (isRollout(plan)) print.note(`how it goes on: muster rollout wait ${plan.id}`)
   const failed = steps.filter(({ done }) => !done).length
   if (failed === 0) return
   print.note(`${failed} of ${steps.length} were left as they are; see what is left to do with --plan`)
   cli.exit.finish(exitCodes.partly)
 }
 
-const stepRow = ({ subject, done, code, detail, receipt }: PlanApplied['steps'][number]): Cell[] => [
+/** What it does is not over when it has been applied. */
+const isRollout = ({ action }: Pick<PlanView, 'action'>): boolean => action === 'create-tasks'
+
+const stepRow = (
+  { subject, done, code, detail, receipt }: PlanApplied['steps'][number],
+  plan: Pick<PlanView, 'action'>,
+): Cell[] => [
   subject,
-  done ? 'done' : { text: `${code ?? 'refused'}${detail === null ? '' : `: ${detail}`}`, colour: 'red' },
+  done
+    ? isRollout(plan)
+      ? 'begun'
+      : 'done'
+    : { text: `${code ?? 'refused'}${detail === null ? '' : `: ${detail}`}`, colour: 'red' },
   receipt === null ? '' : `${receiptProgress(receipt)} (receipt ${receipt.id})`,
 ]
 
@@ -206,17 +221,43 @@ const planLines = (plan: PlanView, paint: Paint): string[] => [
     ['action', plan.action],
     ['computed', `${plan.computed_at} by ${plan.by}`],
     ...(plan.applied_at === null ? [] : [['applied', `${plan.applied_at} by ${plan.applied_by ?? '?'}`] as const]),
+    ...taskFacts(plan.task ?? null),
   ]),
   '',
   ...renderHeadedTable(
     ['SUBJECT', 'NOW', 'WOULD BE', 'LOSES ACCESS', 'NEEDS AN OPERATOR TO RECOVER'],
-    plan.effects.map(({ subject, facts, effect, loses, unrecoverable }): Cell[] => [
-      subject,
-      facts.join(', '),
-      effect,
-      loses === null ? '' : { text: loses, colour: 'red' },
-      unrecoverable ?? '',
-    ]),
+    plan.effects
+      .filter(isShownBelow)
+      .map(({ subject, facts, effect, loses, unrecoverable }): Cell[] => [
+        subject,
+        facts.join(', '),
+        inDurations(effect),
+        loses === null ? '' : { text: loses, colour: 'red' },
+        unrecoverable ?? '',
+      ]),
     paint,
   ),
 ]
+
+/** As files and commands have them: `certificate.lifetimeMs: 24h -> 12h`. What the end of a long text has cut off stays as it is. */
+const inDurations = (effect: string): string =>
+  effect.replaceAll(/\b(\w*Ms: )(\d+|null) -> (\d+|null)(?=;|$)/g, (_, key: string, was: string, is: string) => {
+    const [before, after] = [was, is].map((text) => (text === 'null' ? 'none' : formatDuration(Number(text))))
+    return `${key}${before} -> ${after}`
+  })
+
+/** What would run is above the table: as one cell of it, its parameters would make every line as long. */
+const isShownBelow = ({ subject }: PlanView['effects'][number]): boolean => subject !== 'task'
+
+const shortParameters = 100
+
+const taskFacts = (task: NonNullable<PlanView['task']> | null): readonly (readonly [string, string | string[]])[] => {
+  if (task === null) return []
+  const short = JSON.stringify(task.parameters)
+  return [
+    ['type', task.type],
+    ['parameters', short.length <= shortParameters ? short : JSON.stringify(task.parameters, null, 2).split('\n')],
+    ['expires', `each ${formatSpan(task.expires_in_ms)} after it was queued`],
+    ['pace', `${task.concurrency} at once, and the rest is held after ${counted(task.failure_limit, 'failure')}`],
+  ]
+}

@@ -21,7 +21,14 @@ export const awaitTask = async (
   const startedMs = cli.clock.monotonicMs()
   const leftMs = (): number => (withinMs === null ? mostTaskWaitMs : withinMs - (cli.clock.monotonicMs() - startedMs))
   let latest = task
+  let said: string | undefined
+  const sayWhy = (): void => {
+    if (latest.waits_because !== said && latest.waits_because !== undefined && !print.structured)
+      print.note(`it waits: ${latest.waits_because}`)
+    said = latest.waits_because
+  }
   while (latest.ended_at === null && leftMs() > 0) {
+    sayWhy()
     if (cli.err.isTerminal) cli.err.write(`\r\x1b[K${printable(`${latest.node}: ${latest.state}`)}`)
     const query = { wait_ms: Math.max(1, Math.min(mostTaskWaitMs, Math.floor(leftMs()))) }
     latest = await waitForPlane(cli, print.note, () => plane.ask(taskApi.show, { params: { id: task.id }, query }))

@@ -36,7 +36,7 @@ export const rolloutColumns = (nowMs: number): readonly Column<RolloutView>[] =>
 
 /** `4 completed, 1 failed`: what there is. */
 const inShort = ({ tasks, refused }: RolloutView): string =>
-  [...Object.entries(tasks), ['refused by the rules', refused] as const]
+  [...Object.entries(tasks), ['refused', refused] as const]
     .flatMap(([state, count]) => (count === 0 ? [] : [`${count} ${state}`]))
     .join(', ')
 
@@ -51,6 +51,7 @@ export const showRollout = (cli: Cli, print: Print, rollout: RolloutView): void 
       ['state', `${paint(colours[state], state)}${why === null ? '' : `: ${printable(why)}`}`],
       ['reached', `${reached} of ${nodes} nodes, ${rollout.concurrency} at once`],
       ['tasks', inShort(rollout) || 'none yet'],
+      ...(rollout.last_refused === null ? [] : [['refused last', rollout.last_refused] as const]),
       ['failures', `${rollout.failures}, and the rest is held at ${rollout.failure_limit}`],
       ['begun', `${moment(rollout.created_at, nowMs)} by ${rollout.by}`],
     ]),
@@ -59,7 +60,9 @@ export const showRollout = (cli: Cli, print: Print, rollout: RolloutView): void 
 }
 
 const hintsOf = ({ id, state, failures }: RolloutView): readonly string[] => [
-  ...(failures > 0 ? [`what failed: muster task list --rollout ${id} --state failed`] : []),
+  ...(failures > 0
+    ? [`failed, unknown and expired tasks are among: muster task list --rollout ${id} --sort state`]
+    : []),
   ...(state === 'held' ? [`to go on: muster rollout resume ${id}; to end it: muster rollout cancel ${id}`] : []),
 ]
 

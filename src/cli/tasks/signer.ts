@@ -99,7 +99,7 @@ const show = (cli: Cli, options: GlobalOptions, answer: SignerListAnswer): void 
 const reportedIn = ({ number, reported }: SignerListAnswer): string => {
   const all = reported.reduce((sum, { nodes }) => sum + nodes, 0)
   const newest = reported.reduce((sum, one) => (one.number >= number ? sum + one.nodes : sum), 0)
-  return `statement ${number}: ${newest} of ${all} nodes that take tasks have it`
+  return `statement ${number}: ${newest} of ${all} nodes that take tasks have it (as reported; it may be a minute old)`
 }
 
 const colours: Readonly<Record<SignerView['state'], 'green' | 'red' | null>> = {

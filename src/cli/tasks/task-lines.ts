@@ -24,7 +24,7 @@ export const taskColumns = (nowMs: number): readonly Column<TaskLineView>[] => [
   { name: 'type', cell: ({ type }) => type },
   { name: 'state', cell: ({ state }) => ({ text: state, colour: colours[state] ?? 'plain' }) },
   { name: 'result', cell: resultText },
-  { name: 'queued by', cell: ({ queued_by: by }) => `${by.kind}:${by.name}` },
+  { name: 'queued-by', cell: ({ queued_by: by }) => `${by.kind}:${by.name}` },
   {
     name: 'created',
     cell: ({ created_at: at }) => formatAgo(parseIsoTime(at) ?? nowMs, nowMs),
@@ -57,11 +57,14 @@ const factsOf = (task: TaskView, nowMs: number, state: string): readonly Fact[] 
     ['type', task.type],
     ['parameters', JSON.stringify(task.parameters)],
     ['state', state],
+    ...(task.waits_because === undefined ? [] : [['waits', task.waits_because] as const]),
     ...(outcome === '' ? [] : [['result', outcome] as const]),
     ...(cancelled === null ? [] : [['cancelled', `by ${cancelled.by}: ${cancelled.why}`] as const]),
     ['queued', `${moment(task.created_at, nowMs)} by ${task.queued_by.kind}:${task.queued_by.name}`],
     ...(dispatched === null
-      ? [['expires', moment(task.expires_at, nowMs)] as const]
+      ? task.ended_at === null
+        ? [['expires', moment(task.expires_at, nowMs)] as const]
+        : []
       : [['dispatched', `${moment(dispatched.at, nowMs)}, number ${dispatched.counter}`] as const]),
     ...(result === null || result.started_at === null ? [] : [['started', moment(result.started_at, nowMs)] as const]),
     ...(task.ended_at === null ? [] : [['ended', moment(task.ended_at, nowMs)] as const]),

@@ -1,7 +1,6 @@
 // Gets and renews the certificate of a worker, and lays it down for the program beside it: key, certificate and roots change together.
 
 import * as path from 'node:path'
-import { Check } from 'typebox/value'
 import { makeCsr } from '#pki/csr.ts'
 import { generateKey, loadPrivateKey, type PrivateKey } from '#pki/keys.ts'
 import { allFromPem } from '#pki/pem.ts'
@@ -10,6 +9,7 @@ import { sha256Hex } from '#platform/bytes.ts'
 import { replaceGeneration } from '#platform/file-generations.ts'
 import { makeFolder, readFileIfAny, readShortFile, replaceFile } from '#platform/files.ts'
 import type { HttpTarget } from '#platform/http-client.ts'
+import { matchesSchema } from '#platform/json-schema.ts'
 import type { Cli } from '#cli/kit/cli.ts'
 import { exitCodeOf, exitCodes } from '#cli/kit/exit-codes.ts'
 import { Failure, usageFailure } from '#cli/kit/failure.ts'
@@ -96,7 +96,7 @@ const ask = async (cli: Cli, place: WorkerPlace, held: HeldCertificate | null): 
       timeoutMs,
       mostBytes: 256 * 1024,
     })
-    return keep(place, key, answerIn(status, body))
+    return keep(place, key, answerIn(status, body, token))
   } finally {
     http.close()
   }
@@ -132,15 +132,28 @@ const addressOf = (url: string): Omit<Extract<HttpTarget, { kind: 'https' }>, 'c
   return { kind: 'https', host, port: parsed.port === '' ? 443 : Number(parsed.port) }
 }
 
-const answerIn = (status: number, text: string): WorkerCertificate => {
+const answerIn = (status: number, text: string, token: string): WorkerCertificate => {
   const body = jsonIn(text)
-  if (status === 200 && Check(WorkerCertificate, body)) return body
-  if (Check(ErrorBody, body)) {
-    const { code, message, detail, next, retry_after_ms: retryAfterMs } = body
+  if (status === 200 && matchesSchema(WorkerCertificate, body)) return body
+  if (matchesSchema(ErrorBody, body)) {
+    const { code, message, next, retry_after_ms: retryAfterMs } = body
+    const detail = code === 'WORKER_TOKEN_INVALID' ? withClaims(body.detail, token) : body.detail
     throw new Failure({ exit: exitCodeOf(code, status), code, sentence: message, detail, next, retryAfterMs })
   }
   throw new Failure({ exit: exitCodes.fault, code: 'FOREIGN_ANSWER', sentence: `The plane answered HTTP ${status}.` })
 }
+
+/** What the plane compares with its worker issuers; it does not say itself which of them differs. */
+const withClaims = (detail: string | null, token: string): string => {
+  const claims = jsonIn(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString())
+  const { iss, aud, sub } = (typeof claims === 'object' && claims !== null ? claims : {}) as Record<string, unknown>
+  const said = Object.entries({ iss, aud, sub }).map(
+    ([name, value]) => `${name} ${value === undefined ? 'missing' : JSON.stringify(value)}`,
+  )
+  return `${detail === null ? '' : `${detail}; `}the token has ${said.join(', ').slice(0, longestClaims)}`
+}
+
+const longestClaims = 512
 
 const jsonIn = (text: string): unknown => {
   try {

@@ -25,7 +25,10 @@ export const declareWorkerIssuer = (issuer: Command, cli: Cli): void => {
   ])
   const add = verb(issuer, 'add <name>', 'Add a worker issuer: bearers of its tokens become workers', [
     [added, ''],
-    ['muster worker-issuer add ci --iss https://ci.internal --aud muster --sub deploy --jwks-file ci.json', ''],
+    [
+      'muster worker-issuer add ci --iss https://ci.internal --aud muster --sub deploy --jwks-file ci.json',
+      'its tokens need the claim kubernetes.io.pod.uid',
+    ],
   ])
     .requiredOption('--iss <text>', 'the issuer, exactly as its tokens have it')
     .requiredOption('--aud <text>', 'the audience; a token that has another one as well is refused')

@@ -5,6 +5,7 @@ import type { Cli, GlobalOptions } from '#cli/kit/cli.ts'
 import type { ExitCode } from '#cli/kit/exit-codes.ts'
 import { Failure, usageFailure } from '#cli/kit/failure.ts'
 import { readText } from '#cli/kit/arguments.ts'
+import { printable } from '#cli/kit/printable.ts'
 import { isoTime } from '#platform/clock.ts'
 import { startWrapped } from '#platform/wrapped-program.ts'
 import { sleep } from '#platform/timers.ts'
@@ -52,7 +53,7 @@ const environment = ({ folder }: WorkerPlace, { id }: HeldCertificate): Readonly
   MUSTER_WORKER_ROOTS: fileOf(folder, 'roots'),
 })
 
-const say = (cli: Cli, text: string): void => cli.err.write(`muster worker: ${text}\n`)
+const say = (cli: Cli, text: string): void => cli.err.write(`muster worker: ${printable(text)}\n`)
 
 const shortestWaitMs = 2000
 const longestWaitMs = 300_000

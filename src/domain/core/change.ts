@@ -19,7 +19,8 @@ import type { Profile } from './profile.ts'
 import type { PurgedNode } from './purged-node.ts'
 import type { Receipt } from '#domain/revocation/receipt.ts'
 import type { TaskSigners } from '#domain/tasks/signers.ts'
-import type { Rollout } from '#domain/tasks/rollout.ts'
+import type { Rollout, RolloutNodes } from '#domain/tasks/rollout.ts'
+import type { RunTally } from '#domain/tasks/run-tally.ts'
 import type { Task, TaskLine } from '#domain/tasks/task.ts'
 import type { Token } from './token.ts'
 import type { VCluster } from '#domain/fleet/vcluster.ts'
@@ -89,9 +90,21 @@ export type RowTypes = {
   'task-line': TaskLine
   /** key: its id */
   'task-rollout': Rollout
+  /** key: rolloutNodesKey(part) */
+  'rollout-nodes': RolloutNodes
+  /** key: whose runs it counts */
+  'run-tally': RunTally
 }
 
 export type RowKind = keyof RowTypes
+
+/**
+ * Of rows that carry a MAC (plane/seals): no plane of this domain wrote the row as it is, or its journal has ended what the row stands for.
+ * Set where it is read, and never stored. Nothing is done because of such a row.
+ */
+export type MayBeForged = { readonly forged?: true }
+
+export const forgedWords = 'its row in the database is not as a plane of this domain wrote it'
 
 export type Row<T> = { readonly value: T; readonly version: number }
 

@@ -41,6 +41,28 @@ test('a pending order forbids certificates for what it names, and no others', ()
   assert.equal(forbids(halt, changeOf(['enrollment_token.created'], [{ put: 'token' }])), false)
 })
 
+test('a pending revocation of a worker forbids its certificates and tasks, but for the end of a task', () => {
+  const revoke: CutOffOrder = { kind: 'revoke-worker', worker: 'east.pod-1', reason: 'stolen', by }
+  const certificateOf = (worker: string) => ({
+    put: 'certificate',
+    value: { issuer: 'ca1', subject: { kind: 'worker', worker } },
+  })
+  const taskOf = (id: string, state: string, kind = 'worker') => ({
+    put: 'task',
+    value: { queuedBy: { kind, id }, state: { kind: state } },
+  })
+  const isForbidden = (write: object): boolean => forbids(revoke, changeOf(['x'], [write]))
+  assert.deepEqual([certificateOf('east.pod-1'), certificateOf('east.pod-2')].map(isForbidden), [true, false])
+  assert.deepEqual(
+    ['queued', 'dispatched', 'cancelled', 'completed'].map((state) => isForbidden(taskOf('east.pod-1', state))),
+    [true, true, false, false],
+  )
+  assert.equal(isForbidden(taskOf('east.pod-2', 'queued')), false)
+  assert.equal(isForbidden(taskOf('east.pod-1', 'queued', 'operator')), false)
+  assert.equal(forbids(revoke, changeOf(['worker.revoked'], [certificateOf('east.pod-1')])), false)
+  assert.equal(isOverruled(revoke, ['worker.enrolled', 'worker.revoked']), false)
+})
+
 test('the same order has the same key, whichever operator gives it', () => {
   const order: CutOffOrder = { kind: 'quarantine', node: 'gpu-001', reason: 'odd', by }
   assert.equal(cutOffKey(order), cutOffKey({ ...order, reason: 'other', by: { ...by, actor: 'operator:ben' } }))

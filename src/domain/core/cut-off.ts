@@ -28,6 +28,7 @@ export type CutOffOrder = { readonly by: Attribution; readonly reason: string } 
   | { readonly kind: 'quarantine'; readonly node: NodeId }
   /** `reasonCode`: left out by releases before 0.4. */
   | { readonly kind: 'revoke'; readonly node: NodeId; readonly reasonCode?: RevocationReason }
+  | { readonly kind: 'revoke-worker'; readonly worker: string }
   | { readonly kind: 'halt'; readonly renewals: boolean }
   | { readonly kind: 'withdraw'; readonly issuer: IssuerId }
 )
@@ -38,6 +39,8 @@ export const cutOffKey = (order: CutOffOrder): string => {
     case 'quarantine':
     case 'revoke':
       return `${order.kind}/${order.node}`
+    case 'revoke-worker':
+      return `revoke-worker/${order.worker}`
     case 'halt':
       return 'halt'
     case 'withdraw':
@@ -65,6 +68,8 @@ export const aboutOrder = (order: CutOffOrder): readonly EntryType[] => {
       return ['host.revoked', ...startsAgain]
     case 'halt':
       return ['issuance.resumed']
+    // Its pod never comes back: nobody can undo it.
+    case 'revoke-worker':
     case 'withdraw':
       return []
   }
@@ -94,6 +99,8 @@ export const cutOffWords = (order: CutOffOrder): string => {
       return `the quarantine of ${order.node}`
     case 'revoke':
       return `the revocation of ${order.node}`
+    case 'revoke-worker':
+      return `the revocation of the worker ${order.worker}`
     case 'halt':
       return 'the halt of issuance'
     case 'withdraw':
@@ -104,6 +111,16 @@ export const cutOffWords = (order: CutOffOrder): string => {
 /** What nodes that are in get during a halt that lets renewals go on. */
 const renewals: ReadonlySet<EntryType> = new Set<EntryType>(['node.renewed', 'program.renewed', 'worker.renewed'])
 
+/** A certificate for it, or a task of it that goes further than to its end. */
+const isForWorker = (write: Write, worker: string): boolean => {
+  if (write.put === 'certificate') return write.value.subject.kind === 'worker' && write.value.subject.worker === worker
+  if (write.put !== 'task') return false
+  const { queuedBy, state } = write.value
+  return (
+    queuedBy.kind === 'worker' && queuedBy.id === worker && (state.kind === 'queued' || state.kind === 'dispatched')
+  )
+}
+
 /** Whether an order that is not committed yet forbids this plane to commit that: a certificate for what was cut off. */
 export const forbids = (order: CutOffOrder, change: Pick<Change, 'entries' | 'writes'>): boolean => {
   if (isCutOff(change)) return false
@@ -113,6 +130,8 @@ export const forbids = (order: CutOffOrder, change: Pick<Change, 'entries' | 'wr
       : [],
   )
   switch (order.kind) {
+    case 'revoke-worker':
+      return change.writes.some((write) => isForWorker(write, order.worker))
     case 'quarantine':
     case 'revoke':
       return issued.some(({ node }) => node === order.node)

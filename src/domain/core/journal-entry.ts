@@ -110,6 +110,7 @@ export const entryTypes = [
   // workers, and who vouches for them
   'worker.enrolled',
   'worker.renewed',
+  'worker.token_bound',
   'worker.revoked',
   'worker.issuer_added',
   'worker.issuer_changed',
@@ -126,6 +127,7 @@ export const entryTypes = [
   // one task for many nodes
   'rollout.begun',
   'rollout.advanced',
+  'rollout.stalled',
   'rollout.held',
   'rollout.resumed',
   'rollout.done',

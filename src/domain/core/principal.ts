@@ -50,6 +50,11 @@ export type WorkerPrincipal = {
   readonly source: string
 }
 
+/** Neither has a dot. */
+export const workerIdOf = (issuer: string, instance: string): string => `${issuer}.${instance}`
+
+export const issuerInId = (id: string): string => id.slice(0, id.indexOf('.'))
+
 export type OperatorPrincipal = {
   readonly kind: 'operator'
   readonly id: string
@@ -92,3 +97,10 @@ export type OperatorKey = {
   /** Over all of the above, under a key the database does not have (operator-key-seal.ts). A release before 0.2.1 wrote none. */
   readonly mac?: string
 }
+
+const fromSource = 'from '
+
+/** Names the process of a long-poll without evidence, whose calls have nothing in common but their address. No instance looks like it. */
+export const sourceProcess = (source: string): string => `${fromSource}${source}`
+
+export const isSourceProcess = (process: string): boolean => process.startsWith(fromSource)

@@ -64,7 +64,7 @@ export type RefusalRow = {
   readonly fault: 'caller' | 'plane'
   readonly retry: Exclude<RetryClass, UnknownRetryClass>
   readonly message: string
-  /** What to do. Words in capitals are filled in where they are known (wire/core/error-body.ts). */
+  /** What to do. Words in capitals are filled in where they are known (wire/core/refusal-response.ts). */
   readonly next: string
 }
 

@@ -36,6 +36,8 @@ export type Refusal = {
   readonly about?: {
     readonly node?: string | null
     readonly token?: string | null
+    /** The task that is in the way. */
+    readonly task?: string
     readonly actor?: string
     /** Of the story it belongs to, where that is not the call's own. */
     readonly correlation?: string

@@ -31,7 +31,7 @@ export const noTasks: AllowedTasks = { types: [] }
 export type TaskSwitches = {
   readonly run: boolean
   readonly reboot: boolean
-  /** A rollout of `run` on more nodes is applied by another operator than the one who planned it; null: by any. */
+  /** More tasks of type `run` than this within an hour need another operator than the one who queues them; null: they do not. */
   readonly approveRunAbove: number | null
 }
 
@@ -40,15 +40,22 @@ export const tasksOff: TaskSwitches = { run: false, reboot: false, approveRunAbo
 const mostNodes = 10_000
 
 export const approveRunAboveRule: Rule = {
-  takes: `a number of nodes from 0 to ${mostNodes}, or null`,
+  takes: `a number of nodes from 0 to ${mostNodes}, or none (null)`,
   fits: (value) =>
     value === null || (typeof value === 'number' && Number.isInteger(value) && value >= 0 && value <= mostNodes),
 }
 
 const mostTypes = 64
 
+const typesTaken = `a list of at most ${mostTypes} types of tasks, each once: ${shippedTaskTypes.join(', ')}, or one that begins with x-`
+
 export const taskTypesRule: Rule = {
-  takes: `a list of at most ${mostTypes} types of tasks, each once: ${shippedTaskTypes.join(', ')}, or one that begins with x-`,
+  takes: typesTaken,
+  why: (value) => {
+    const wrong = Array.isArray(value) ? value.find((type) => typeof type !== 'string' || !isTaskType(type)) : undefined
+    const named = typeof wrong === 'string' ? `${JSON.stringify(wrong.slice(0, 64))} is no type of task; ` : ''
+    return `${named}tasks.types takes ${typesTaken}`
+  },
   fits: (value) =>
     Array.isArray(value) &&
     value.length <= mostTypes &&

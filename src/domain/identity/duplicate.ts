@@ -15,6 +15,7 @@ import { hasCondition, withCondition } from '#domain/core/conditions.ts'
 import type { DomainSettings } from '#domain/core/domain-settings.ts'
 import { hardwareWords } from '#domain/core/hardware-identity.ts'
 import type { Condition, ConditionName, Node } from '#domain/core/node.ts'
+import { isSourceProcess } from '#domain/core/principal.ts'
 import type { Profile } from '#domain/core/profile.ts'
 import { drainEnded, quarantinedNode } from '#domain/core/quarantined-node.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
@@ -22,7 +23,7 @@ import { denialOfEpoch, generationOf, slotsOf } from '#domain/core/certificate.t
 
 /** The evidence that distinguishes one holder of an identity from another. Null: not known, as of an older agent. */
 export type HolderFacts = {
-  /** Of its process. */
+  /** Of its process; of a long-poll that does not say, its `sourceProcess`. */
   readonly instance: string | null
   readonly source: string | null
   readonly macs: readonly string[]
@@ -234,7 +235,7 @@ const whereabouts = (holder: HolderFacts): string =>
   boundedText([holder.source ?? 'an unknown address', ...processWords(holder)].join(', '), 100)
 
 const processWords = ({ instance, agentVersion }: HolderFacts): readonly string[] => [
-  instance === null ? 'an agent without an instance' : `instance ${prefix(instance)}`,
+  instance === null || isSourceProcess(instance) ? 'an agent without an instance' : `instance ${prefix(instance)}`,
   ...(agentVersion === null ? [] : [`agent ${boundedText(agentVersion, 32)}`]),
 ]
 

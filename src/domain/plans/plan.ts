@@ -3,9 +3,21 @@
 import type { RevocationReason } from '#domain/core/certificate.ts'
 import type { IssuerId, NodeId } from '#domain/core/node.ts'
 import type { NodeSelector } from '#domain/fleet/node-selector.ts'
-import { readOf, type Row, boundedText, decided, entry, type Attribution, type Decided } from '#domain/core/change.ts'
+import {
+  readOf,
+  type Row,
+  boundedText,
+  decided,
+  entry,
+  forgedWords,
+  type Attribution,
+  type Decided,
+  type MayBeForged,
+} from '#domain/core/change.ts'
+import type { EntryBody } from '#domain/core/journal-entry.ts'
 import type { Role } from '#domain/core/principal.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
+import { parametersInShort } from '#domain/tasks/task-change.ts'
 import type { NodeChange } from './node-change.ts'
 
 /**
@@ -61,7 +73,7 @@ export const planActions = [
 
 /** One line: whom it concerns, what becomes of it, and the facts that follows from. Two are the same if all of it is. */
 export type PlanEffect = {
-  /** `node gpu-001`, `token 01J...`, `vcluster blue`, `profile gpu-cloud`, `authority ab12...`, `signer ab12...`, `nodes`, `name plane.example`, `domain`. */
+  /** `node gpu-001`, `token 01J...`, `vcluster blue`, `profile gpu-cloud`, `authority ab12...`, `signer ab12...`, `nodes`, `task`, `name plane.example`, `domain`. */
   readonly subject: string
   readonly effect: string
   /** When access is lost; null: it is not. */
@@ -72,7 +84,7 @@ export type PlanEffect = {
   readonly facts: readonly string[]
 }
 
-export type Plan = {
+export type Plan = MayBeForged & {
   readonly id: string
   readonly action: PlanAction
   readonly effects: readonly PlanEffect[]
@@ -110,11 +122,32 @@ export const decideKeepPlan = (facts: {
     ...decided({
       reads: [readOf('plan', id, null)],
       writes: [{ put: 'plan', value: plan }],
-      entries: [entry(by, nowMs, 'plan.computed', {}, { plan: id, action: action.kind, lines: effects.length })],
+      entries: [
+        entry(
+          by,
+          nowMs,
+          'plan.computed',
+          {},
+          {
+            ...{ plan: id, action: action.kind, lines: effects.length },
+            ...whatWouldRun(action),
+          },
+        ),
+      ],
     }),
     plan,
   }
 }
+
+/** The journal says what was planned also where the plan is never applied. */
+const whatWouldRun = (action: PlanAction): EntryBody =>
+  action.kind !== 'create-tasks'
+    ? {}
+    : {
+        type: action.type,
+        parameters: parametersInShort(action.parameters),
+        ...{ life_ms: action.lifeMs, concurrency: action.concurrency, failure_limit: action.failureLimit },
+      }
 
 export type ApplyFacts = {
   readonly plan: Row<Plan> | null
@@ -145,6 +178,7 @@ export const decideApplyPlan = ({ plan, now, by, nowMs }: ApplyFacts): PlanDecid
 /** Null: it can be applied, if nothing has changed. */
 export const planUnfit = (plan: Row<Plan> | null, nowMs: number): Refusal | null => {
   if (plan === null || nowMs >= plan.value.expiresAtMs) return refuse('PLAN_NOT_FOUND')
+  if (plan.value.forged) return refuse('PLAN_STALE', forgedWords)
   return plan.value.applied === null ? null : refuse('PLAN_USED', `by ${plan.value.applied.by}`)
 }
 

@@ -1,11 +1,30 @@
 // What a task for many nodes would mean, before it is queued: which of them take it, and which do not.
 
+import { counted, durationWords } from '#domain/core/in-words.ts'
 import type { Node, NodeId } from '#domain/core/node.ts'
-import type { Refusal } from '#domain/core/refusal.ts'
+import { refuse, type Refusal } from '#domain/core/refusal.ts'
+import { needsSecond, type TallyFacts } from '#domain/tasks/run-tally.ts'
+import type { TaskSwitches } from '#domain/core/task-types.ts'
 import { factsOf, subjectOf } from './plan-effects.ts'
 import type { Plan, PlanAction, PlanEffect } from './plan.ts'
 
 export type TasksAction = Extract<PlanAction, { kind: 'create-tasks' }>
+
+/**
+ * What each node would carry out. It is a line like the others, so that it is kept, shown to the operator who approves it, and compared
+ * when the plan is applied.
+ */
+export const taskLineOf = ({ type, parameters, lifeMs, concurrency, failureLimit }: TasksAction): PlanEffect => ({
+  subject: 'task',
+  effect: `${type} ${JSON.stringify(parameters)}`,
+  loses: null,
+  unrecoverable: null,
+  facts: [
+    `each may wait ${durationWords(lifeMs)} for its node`,
+    `${concurrency} at once`,
+    `the rest is held after ${counted(failureLimit, 'failure')}`,
+  ],
+})
 
 const takes = 'gets the task'
 
@@ -23,15 +42,30 @@ export const taskEffectOf = (node: Node, barred: Refusal | null): PlanEffect => 
 export const nodesThatTake = (effects: readonly PlanEffect[]): readonly NodeId[] =>
   effects.flatMap(({ subject, effect }) => (effect === takes ? [subject.slice('node '.length)] : []))
 
+/** `own`: the lines that the plan would have if the one who applies it had made it. Null: that operator may queue all of it. */
+export const barredForApplier = (effects: readonly PlanEffect[], own: readonly PlanEffect[]): Refusal | null => {
+  const allowed = new Set(nodesThatTake(own))
+  const barred = nodesThatTake(effects).filter((node) => !allowed.has(node))
+  const [first] = barred
+  if (first === undefined) return null
+  const why = own.find(({ subject }) => subject === `node ${first}`)?.effect ?? 'nothing'
+  const others = barred.length === 1 ? '' : `, and ${barred.length - 1} more`
+  return refuse(
+    'ROLE_FORBIDDEN',
+    `who applies a plan has to be allowed to queue its tasks: ${first} gets ${why}${others}`,
+  )
+}
+
 const approvalSubject = 'approval'
 
 /** A line that says so where another operator than the one who made the plan has to apply it. */
 export const approvalEffectOf = (
   { type }: TasksAction,
   nodes: number,
-  approveRunAbove: number | null,
+  tally: Omit<TallyFacts, 'of'>,
+  limit: Pick<TaskSwitches, 'approveRunAbove'>,
 ): readonly PlanEffect[] =>
-  type !== 'run' || approveRunAbove === null || nodes <= approveRunAbove
+  !needsSecond(tally, limit, type, nodes)
     ? []
     : [
         {
@@ -39,7 +73,8 @@ export const approvalEffectOf = (
           effect: 'another operator has to apply this plan',
           loses: null,
           unrecoverable: null,
-          facts: [`run on more than ${approveRunAbove} nodes`],
+          // Not how many: a plan is to become stale only where this line comes or goes.
+          facts: [`run on more than ${limit.approveRunAbove} nodes within an hour`],
         },
       ]
 

@@ -2,7 +2,6 @@
 
 import type { Row } from '#domain/core/change.ts'
 import { signingOf, type Signer, type TaskSigners } from '#domain/tasks/signers.ts'
-import { versionFact } from './plan-effects.ts'
 import type { PlanEffect } from './plan.ts'
 
 export type SignerPlanFacts = {
@@ -22,7 +21,7 @@ export const rotationNowOf = (facts: SignerPlanFacts): readonly PlanEffect[] => 
           harmless(
             before,
             'signs nothing more; what it has signed is accepted until it expires, 24 h at most',
-            versionFact(version),
+            listFact(version),
           ),
         ]),
     ...successorOf(facts),
@@ -31,22 +30,28 @@ export const rotationNowOf = (facts: SignerPlanFacts): readonly PlanEffect[] => 
 
 export const signerWithdrawalOf = (facts: SignerPlanFacts, signer: Signer): readonly PlanEffect[] => {
   const isOver = signer.state.kind === 'withdrawn' || signer.state.kind === 'retired'
-  if (isOver) return [harmless(signer, `nothing: it is ${signer.state.kind} already`, versionFact(facts.row.version))]
+  if (isOver) return [harmless(signer, `nothing: it is ${signer.state.kind} already`, listFact(facts.row.version))]
   return [
     {
       subject: `signer ${signer.key}`,
       effect: 'withdrawn: nothing it has signed is accepted any more, and its key is destroyed',
       loses: 'at once',
       unrecoverable: 'for good',
-      facts: [signer.state.kind, versionFact(facts.row.version)],
+      facts: [signer.state.kind, versionOf(signer), listFact(facts.row.version)],
     },
     ...(signer.state.kind === 'signing' ? successorOf(facts) : []),
   ]
 }
 
-const harmless = ({ key, state }: Signer, effect: string, ...facts: readonly string[]): PlanEffect => ({
+/** As `signer list` shows it. */
+const versionOf = ({ version }: Pick<Signer, 'version'>): string => `version ${version}`
+
+/** Of all signers: a plan is stale once any of them has changed. */
+const listFact = (version: number): string => `revision ${version} of the signers`
+
+const harmless = ({ key, state, version }: Signer, effect: string, ...facts: readonly string[]): PlanEffect => ({
   ...{ subject: `signer ${key}`, effect, loses: null, unrecoverable: null },
-  facts: [state.kind, ...facts],
+  facts: [state.kind, versionOf({ version }), ...facts],
 })
 
 /** The one that signs from then on, and the nodes that do not accept it yet. */

@@ -18,10 +18,12 @@ import {
   keyOnRecord,
   lineRow,
   nodePrincipal,
+  signersRow,
   someTaskId,
   taskRow,
 } from '../../../test/fakes/task-rows.ts'
 import { decideDispatch, type DispatchFacts } from './dispatch-task.ts'
+import type { Signer } from './signers.ts'
 import { mostDispatched } from './task.ts'
 
 const blue = (types: readonly string[]) => vclusterRow('blue', { tasks: { types } })
@@ -34,7 +36,7 @@ const dispatch = (changes: Partial<DispatchFacts> = {}) =>
       node: nodeRow('active', { assignment: 'blue' }),
       vcluster: blue(['service']),
     },
-    ...{ domain: domainRow(), queuer: keyOnRecord(), principal: nodePrincipal(), signer: 'signer-1' },
+    ...{ domain: domainRow(), queuer: keyOnRecord(), principal: nodePrincipal(), signers: signersRow() },
     ...{ by: { actor: 'node:gpu-001', source: '192.0.2.1', correlation: null }, nowMs: noonMs, ...changes },
   })
 
@@ -49,7 +51,9 @@ test('a dispatch records epoch, certificate, signer and counter, and relies on e
   assert.deepEqual(verdict.task.state, {
     ...claimed({ dispatchedAtMs: noonMs, issuedAtMs: noonMs, counter: 7 }),
   })
-  assert.deepEqual(writesOf(verdict, 'task-line'), [{ node: 'gpu-001', counter: 7, queued: 0, dispatched: 1 }])
+  assert.deepEqual(writesOf(verdict, 'task-line'), [
+    { node: 'gpu-001', counter: 7, queued: 0, dispatched: 1, queuedOf: {} },
+  ])
   assert.deepEqual(entryTypesOf(verdict), ['task.dispatched'])
   assert.equal(verdict.change.entries[0]?.correlation, 'story-of-the-task')
   assert.deepEqual(readsOf(verdict), [
@@ -57,6 +61,7 @@ test('a dispatch records epoch, certificate, signer and counter, and relies on e
     'task-line/gpu-001@9',
     'node/gpu-001@7',
     'domain/domain@3',
+    'task-signers/domain@6',
     'vcluster/blue@4',
     'operator-key/hash-of-key-1@3',
   ])
@@ -87,6 +92,12 @@ test('a halt and a store in doubt stop every dispatch, and what waits goes on wa
   assert.match(waiting({ domain: haltedDomainRow(true) }), /halted/)
   assert.match(waiting({ domain: haltedDomainRow(false) }), /halted/)
   assert.match(waiting({ domain: doubtedDomainRow() }), /in doubt/)
+})
+
+test('without a signer that signs, and with signers that no plane wrote, nothing is dispatched', () => {
+  const retired = { ...signersRow().value.signers[0], state: { kind: 'retired', sinceMs: noonMs } } as Signer
+  assert.match(waiting({ signers: signersRow({ signers: [retired] }) }), /no task signer signs/)
+  assert.match(waiting({ signers: signersRow({ forged: true }) }), /no task signer signs/)
 })
 
 test('T31: an expired task never leaves', () => {

@@ -1,12 +1,13 @@
 // The one step from `queued` to `dispatched`. It relies on every row that could forbid it, so that a revocation, a quarantine, a halt,
 // an ended key or a changed policy that is committed before it wins, and of several planes one dispatches.
 
-import { readOf, type Row } from '#domain/core/change.ts'
+import { forgedWords, readOf, type Row } from '#domain/core/change.ts'
 import { everySlot, slotsOf } from '#domain/core/certificate.ts'
 import type { DomainSettings } from '#domain/core/domain-settings.ts'
 import type { Node, Slot } from '#domain/core/node.ts'
 import type { NodePrincipal } from '#domain/core/principal.ts'
 import { cancelled, epochEnd, expired } from './end-task.ts'
+import { signersKey, signingOf, type TaskSigners } from './signers.ts'
 import { mostDispatched, type Claimed } from './task.ts'
 import { inState, taskStep, type TaskDecided, type TaskFacts } from './task-change.ts'
 import { mayQueue, type OnRecord, type TaskGround } from './task-policy.ts'
@@ -18,21 +19,22 @@ export type DispatchFacts = TaskFacts & {
   readonly queuer: OnRecord
   /** Who asks for it. */
   readonly principal: NodePrincipal
-  /** The key that is going to sign its envelope. */
-  readonly signer: string
+  /** The one of them that signs now is going to sign its envelope. */
+  readonly signers: Row<TaskSigners>
 }
 
 /** `waits`: nothing is to be written, and there is nothing for this caller now. */
 export type DispatchVerdict = TaskDecided | { readonly kind: 'waits'; readonly why: string }
 
 export const decideDispatch = (facts: DispatchFacts): DispatchVerdict => {
-  const { task: row, line, node, principal, signer, by, nowMs } = facts
+  const { task: row, line, node, principal, signers, by, nowMs } = facts
   const task = row.value
   if (task.state.kind !== 'queued') return waits('it is not to be dispatched')
   const slot = slotOfCaller(node.value, principal)
   if (slot === null) return waits('the caller does not hold the identity of the node')
   const over = epochEnd(node.value, task.epoch)
   const byPlane = { ...facts, by: { actor: 'system:tasks', source: null, correlation: null } }
+  if (task.forged) return cancelled(byPlane, forgedWords)
   if (over !== null) return cancelled(byPlane, over)
   if (nowMs >= task.expiresAtMs) return expired(byPlane)
   const stopped = stoppedBy(facts.domain.value)
@@ -41,6 +43,9 @@ export const decideDispatch = (facts: DispatchFacts): DispatchVerdict => {
   if (forbidden !== null) return cancelled(byPlane, forbidden)
   const before = line === null ? 0 : line.value.dispatched
   if (before >= mostDispatched) return waits(`${mostDispatched} tasks of this node are under way`)
+  const signing = signingOf(signers.value)
+  if (signing === null || signers.value.forged) return waits('no task signer signs')
+  const signer = signing.key
   const counter = (line === null ? 0 : line.value.counter) + 1
   const claimed: Claimed<'dispatched'> = {
     kind: 'dispatched',
@@ -57,6 +62,7 @@ export const decideDispatch = (facts: DispatchFacts): DispatchVerdict => {
     reads: [
       readOf('node', task.node, node),
       readOf('domain', 'domain', facts.domain),
+      readOf('task-signers', signersKey, signers),
       ...(node.value.assignment === null ? [] : [readOf('vcluster', node.value.assignment, facts.vcluster)]),
       ...facts.queuer.reads,
     ],
@@ -72,8 +78,8 @@ const slotOfCaller = (node: Node, { id, epoch, credential, evidenceOnly }: NodeP
   )
 }
 
-/** Null: nothing stops it. What waits is dispatched when the stop is over. */
-const stoppedBy = ({ issuance, continuity }: DomainSettings): string | null => {
+/** Null: nothing stops it. What waits is dispatched when the stop is over, and what was dispatched is not sent again before that. */
+export const stoppedBy = ({ issuance, continuity }: Pick<DomainSettings, 'issuance' | 'continuity'>): string | null => {
   if (issuance.kind === 'halted') return 'an operator has halted issuance'
   return continuity.doubt === null ? null : 'the store is in doubt'
 }

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { entryTypesOf, expectDecided, expectRefused, writesOf } from '../../../test/fakes/expect-decision.ts'
+import type { Row } from '#domain/core/change.ts'
+import type { Node } from '#domain/core/node.ts'
+import { entryTypesOf, expectDecided, expectRefused, readsOf, writesOf } from '../../../test/fakes/expect-decision.ts'
 import { alice, domainRow, nodeRow, noonMs } from '../../../test/fakes/sample-rows.ts'
 import {
   claimed,
@@ -19,7 +21,7 @@ const underWay = lineRow({ queued: 0, dispatched: 1 })
 
 const result = (changes: Partial<ResultFacts> = {}) =>
   decideResult({
-    ...{ task: dispatched, line: underWay, principal: nodePrincipal() },
+    ...{ task: dispatched, line: underWay, principal: nodePrincipal(), node: nodeRow('active') },
     ...{ reported: { state: 'completed', result: someResult() }, by: alice, nowMs: noonMs, ...changes },
   })
 
@@ -31,7 +33,9 @@ test('a result ends the task it is for, once', () => {
   const verdict = expectDecided(result())
   assert.deepEqual(verdict.task.state, endedAs('completed'))
   assert.deepEqual(entryTypesOf(verdict), ['task.completed'])
-  assert.deepEqual(writesOf(verdict, 'task-line'), [{ node: 'gpu-001', counter: 6, queued: 0, dispatched: 0 }])
+  assert.deepEqual(writesOf(verdict, 'task-line'), [
+    { node: 'gpu-001', counter: 6, queued: 0, dispatched: 0, queuedOf: {} },
+  ])
   const ended = taskRow({ state: endedAs('completed') })
   assert.deepEqual(result({ task: ended }), { kind: 'unchanged', task: ended.value })
   const other = { state: 'completed', result: someResult({ exitCode: 1 }) } as const
@@ -45,6 +49,17 @@ test('T30: a result of another epoch, or of another node, counts for nothing', (
   const ended = taskRow({ state: endedAs('completed') })
   expectRefused(result({ task: ended, principal: nodePrincipal({ epoch: 3 }) }), 'TASK_NOT_YOURS')
   expectRefused(result({ task: taskRow() }), 'TASK_NOT_YOURS', /has not been dispatched/)
+})
+
+test('T30: an epoch that is over finishes nothing, and whatever ends it is relied on', () => {
+  assert.ok(readsOf(expectDecided(result())).includes('node/gpu-001@7'))
+  const over = (node: Row<Node>) => expectRefused(result({ node }), 'TASK_NOT_YOURS', /its node/)
+  for (const kind of ['revoked', 'quarantined'] as const) over(nodeRow(kind))
+  over(nodeRow('active', { epoch: 5 }))
+  const givenUp = taskRow({ state: endedAs('unknown', noResult('it had no result')) })
+  expectRefused(result({ task: givenUp, node: nodeRow('quarantined') }), 'TASK_NOT_YOURS', /quarantined/)
+  const ended = taskRow({ state: endedAs('completed') })
+  assert.equal(result({ task: ended, node: nodeRow('quarantined') }).kind, 'unchanged', 'it was taken before')
 })
 
 test('a host that refused a task has failed it, and the journal says that it was refused', () => {
@@ -61,7 +76,9 @@ test('a result that comes after the plane has given up is the truth; what the ho
   const givenUp = taskRow({ state: endedAs('unknown', noResult('it had no result')) })
   const late = expectDecided(result({ task: givenUp, line: lineRow({ dispatched: 0 }) }))
   assert.equal(late.task.state.kind, 'completed')
-  assert.deepEqual(writesOf(late, 'task-line'), [{ node: 'gpu-001', counter: 6, queued: 1, dispatched: 0 }])
+  assert.deepEqual(writesOf(late, 'task-line'), [
+    { node: 'gpu-001', counter: 6, queued: 1, dispatched: 0, queuedOf: {} },
+  ])
   const interrupted = taskRow({ state: endedAs('unknown', someResult({ code: 'INTERRUPTED' })) })
   expectRefused(result({ task: interrupted }), 'TASK_ALREADY_ENDED')
 })
@@ -71,7 +88,9 @@ test('what waits is cancelled, what was sent is not called back, and what has en
     decideCancel({ task: taskRow({ state }), line: lineRow(), why: 'wrong node', by: alice, nowMs: noonMs })
   const verdict = expectDecided(cancel({ kind: 'queued' }))
   assert.deepEqual(verdict.task.state, { kind: 'cancelled', atMs: noonMs, by: 'operator:alice', why: 'wrong node' })
-  assert.deepEqual(writesOf(verdict, 'task-line'), [{ node: 'gpu-001', counter: 6, queued: 0, dispatched: 0 }])
+  assert.deepEqual(writesOf(verdict, 'task-line'), [
+    { node: 'gpu-001', counter: 6, queued: 0, dispatched: 0, queuedOf: {} },
+  ])
   expectRefused(cancel(claimed()), 'TASK_DISPATCHED')
   expectRefused(cancel(endedAs('failed')), 'TASK_ALREADY_ENDED')
   expectRefused(cancel({ kind: 'expired', atMs: noonMs }), 'TASK_ALREADY_ENDED')

@@ -1,6 +1,6 @@
 // How a task ends: by the result of its node, by an operator, or because its time, its node's epoch or the right to queue it is over.
 
-import { readOf, boundedText, type Read, type Row } from '#domain/core/change.ts'
+import { readOf, boundedText, forgedWords, type Read, type Row } from '#domain/core/change.ts'
 import { slotsOf } from '#domain/core/certificate.ts'
 import type { DomainSettings } from '#domain/core/domain-settings.ts'
 import type { Node } from '#domain/core/node.ts'
@@ -25,9 +25,17 @@ export type ReportedEnd = {
   readonly result: TaskResult
 }
 
-export type ResultFacts = TaskFacts & { readonly principal: NodePrincipal; readonly reported: ReportedEnd }
+export type ResultFacts = TaskFacts & {
+  readonly principal: NodePrincipal
+  /** Of the caller. */
+  readonly node: Row<Node>
+  readonly reported: ReportedEnd
+}
 
-/** Counts once, and from the epoch that it was dispatched to only; its renewed certificates are of the same epoch. */
+/**
+ * Counts once, and from the epoch that it was dispatched to only; its renewed certificates are of the same epoch. An epoch that is over
+ * finishes nothing: a revocation, a quarantine or a replacement that is committed first wins.
+ */
 export const decideResult = (facts: ResultFacts): TaskDecided | TaskUnchanged | Refusal => {
   const { task: row, principal, reported } = facts
   const { id, node, state } = row.value
@@ -39,13 +47,13 @@ export const decideResult = (facts: ResultFacts): TaskDecided | TaskUnchanged | 
     case 'cancelled':
       return alreadyEnded(id, state.kind)
     case 'dispatched':
-      return state.epoch === principal.epoch ? ended(facts, state) : ofAnother(id)
+      return state.epoch === principal.epoch ? endedByNode(facts, state) : ofAnother(id)
     case 'completed':
     case 'failed':
     case 'unknown': {
       if (state.epoch !== principal.epoch) return ofAnother(id)
       // The plane had given up on it, and learns the truth.
-      if (state.result.code === noAnswer) return ended(facts, state)
+      if (state.result.code === noAnswer) return endedByNode(facts, state)
       return stateOf(reported) === state.kind && isSame(reported.result, state.result)
         ? { kind: 'unchanged', task: row.value }
         : alreadyEnded(id, state.kind)
@@ -53,10 +61,12 @@ export const decideResult = (facts: ResultFacts): TaskDecided | TaskUnchanged | 
   }
 }
 
-const ended = (
-  { task: row, line, reported, by, nowMs }: ResultFacts,
+const endedByNode = (
+  { task: row, line, principal, node, reported, by, nowMs }: ResultFacts,
   claimed: Claimed<'dispatched'> | TaskEnded,
-): TaskDecided => {
+): TaskDecided | Refusal => {
+  const over = epochEnd(node.value, principal.epoch)
+  if (over !== null) return refuse('TASK_NOT_YOURS', `${row.value.id}: ${over}`)
   const { result } = reported
   const { dispatchedAtMs, epoch, fingerprint, signer, counter, issuedAtMs } = claimed
   const state: TaskEnded = {
@@ -67,6 +77,7 @@ const ended = (
   return taskStep({
     ...{ from: row, task: inState(row.value, state), line, by, nowMs, body },
     type: `task.${reported.state}`,
+    reads: [readOf('node', row.value.node, node)],
   })
 }
 
@@ -108,7 +119,8 @@ export type OverdueFacts = TaskFacts & {
 export const decideOverdue = (facts: OverdueFacts): TaskDecided | TaskUnchanged => {
   const { task: row, node, domain, queuer, nowMs } = facts
   const { state, epoch, expiresAtMs } = row.value
-  const over = node === null ? 'its node was purged' : epochEnd(node.value, epoch)
+  const ofEpoch = node === null ? 'its node was purged' : epochEnd(node.value, epoch)
+  const over = row.value.forged ? forgedWords : ofEpoch
   const relied = [readOf('node', row.value.node, node)]
   switch (state.kind) {
     case 'queued':

@@ -1,8 +1,18 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { entryTypesOf, expectDecided, expectRefused, readsOf, writesOf } from '../../../test/fakes/expect-decision.ts'
-import { alice, domainRow, hour, memberships, nodeRow, noonMs, vclusterRow } from '../../../test/fakes/sample-rows.ts'
-import { keyEnded, keyOnRecord, lineRow, someTaskId, taskRow } from '../../../test/fakes/task-rows.ts'
+import {
+  alice,
+  domainRow,
+  hour,
+  memberships,
+  nodeRow,
+  noonMs,
+  row,
+  vclusterRow,
+} from '../../../test/fakes/sample-rows.ts'
+import { keyEnded, keyOnRecord, lineRow, someRollout, someTaskId, taskRow } from '../../../test/fakes/task-rows.ts'
+import { decideCancel } from './end-task.ts'
 import { decideQueue, type QueueFacts } from './queue-task.ts'
 import { mostQueued, mostQueuedOfNode, taskLifeLimitMs } from './task.ts'
 
@@ -12,7 +22,8 @@ const queue = (changes: Partial<QueueFacts> = {}, wanted: Partial<Wanted> = {}) 
   decideQueue({
     ...{ existing: null, queuer: keyOnRecord(), node: nodeRow('active', { assignment: 'blue' }) },
     ...{ vcluster: vclusterRow('blue', { tasks: { types: ['service'] } }), domain: domainRow(), line: null },
-    ...{ queued: 0, correlation: 'call-7', by: alice, nowMs: noonMs, ...changes },
+    tally: { of: 'operator:key-1', row: null },
+    ...{ queued: 0, queuedOf: new Map(), correlation: 'call-7', by: alice, nowMs: noonMs, ...changes },
     wanted: {
       ...{ id: someTaskId, type: 'service', parameters: { name: 'dcgm', action: 'restart' }, lifeMs: hour },
       ...{ rollout: null, ...wanted },
@@ -34,7 +45,9 @@ test('a task is queued for the epoch of its node, and relies on everything that 
     'vcluster/blue@4',
     'operator-key/hash-of-key-1@3',
   ])
-  assert.deepEqual(writesOf(verdict, 'task-line'), [{ node: 'gpu-001', counter: 0, queued: 1, dispatched: 0 }])
+  assert.deepEqual(writesOf(verdict, 'task-line'), [
+    { node: 'gpu-001', counter: 0, queued: 1, dispatched: 0, queuedOf: {} },
+  ])
 })
 
 test('no task lives for more than a day', () => {
@@ -42,11 +55,21 @@ test('no task lives for more than a day', () => {
 })
 
 test('the same request again is the same task, and another under its key is refused', () => {
-  const existing = taskRow({ state: { kind: 'expired', atMs: noonMs } })
+  const existing = taskRow({
+    createdAtMs: noonMs - hour,
+    expiresAtMs: noonMs,
+    state: { kind: 'expired', atMs: noonMs },
+  })
   const again = queue({ existing }, { parameters: { action: 'restart', name: 'dcgm' } })
   assert.deepEqual(again, { kind: 'unchanged', task: existing.value })
   expectRefused(queue({ existing }, { parameters: { name: 'dcgm', action: 'stop' } }), 'IDEMPOTENCY_CONFLICT')
   expectRefused(queue({ existing }, { type: 'cleanup' }), 'IDEMPOTENCY_CONFLICT', /task_a+ is a task of type service/)
+  expectRefused(queue({ existing }, { lifeMs: 2 * hour }), 'IDEMPOTENCY_CONFLICT', /lives 3600000 ms/)
+  const replaced = nodeRow('active', { assignment: 'blue', epoch: 5 })
+  expectRefused(queue({ existing, node: replaced }), 'IDEMPOTENCY_CONFLICT', /for epoch 4 of gpu-001/)
+  // A leader that goes on where another stopped asks for what that one has made already.
+  const rollout = row(someRollout())
+  assert.equal(queue({ existing, node: replaced }, { rollout }).kind, 'unchanged')
 })
 
 test('a node without an identity that could take it is refused with the reason', () => {
@@ -65,6 +88,18 @@ test('a type that is not allowed there, or that there is not, is refused', () =>
   expectRefused(queue({ queuer: keyEnded }), 'OPERATOR_KEY_INVALID')
 })
 
+test('a worker is told the state of nodes in its own vClusters only', () => {
+  const ofWorker = (vclusters: readonly string[]) => ({
+    queuer: {
+      reads: [],
+      caller: { kind: 'worker', id: 'east.pod', name: 'east.pod', types: ['service'], vclusters },
+    } as const,
+    node: nodeRow('quarantined', { assignment: 'blue' }),
+  })
+  expectRefused(queue(ofWorker(['blue'])), 'NODE_QUARANTINED')
+  expectRefused(queue(ofWorker(['red'])), 'NODE_NOT_FOUND', /no node gpu-001 is in a vCluster of the issuer/)
+})
+
 test('no more wait for a node, and in a domain, than the limits', () => {
   expectRefused(
     queue({ line: lineRow({ queued: mostQueuedOfNode }) }),
@@ -73,4 +108,35 @@ test('no more wait for a node, and in a domain, than the limits', () => {
   )
   expectRefused(queue({ queued: mostQueued }), 'TASK_QUEUE_FULL', /in this domain/)
   expectDecided(queue({ line: lineRow({ queued: mostQueuedOfNode - 1 }), queued: mostQueued - 1 }))
+})
+
+test('workers take a half of the places at most, those of one issuer a quarter, and operators find the rest', () => {
+  const ofWorker = {
+    reads: [],
+    caller: { kind: 'worker', id: 'east.pod', name: 'east.pod', types: ['service'], vclusters: ['blue'] },
+  } as const
+  const line = (queuedOf: Record<string, number>) => ({ line: lineRow({ queued: 600, queuedOf }) })
+  const refused = (changes: Partial<QueueFacts>, why: RegExp) => {
+    expectRefused(queue({ queuer: ofWorker, ...changes }), 'TASK_QUEUE_FULL', why)
+    expectDecided(queue(changes))
+  }
+  refused(line({ east: 250 }), /250 tasks of workers of east wait for gpu-001/)
+  refused(line({ east: 1, west: 249, north: 250 }), /500 tasks of workers wait for gpu-001/)
+  refused({ queuedOf: new Map([['east', 25_000]]) }, /25000 tasks of workers of east wait in this domain/)
+  refused({ queuedOf: new Map([['west', 50_000]]) }, /50000 tasks of workers wait in this domain/)
+  const next = expectDecided(queue({ queuer: ofWorker, ...line({ east: 249, west: 250 }) }))
+  assert.deepEqual(writesOf(next, 'task-line'), [lineRow({ queued: 601, queuedOf: { east: 250, west: 250 } }).value])
+})
+
+test('what ends makes a place free for the workers of its issuer, whatever that is called', () => {
+  const task = taskRow({ queuedBy: { kind: 'worker', id: 'constructor.pod', name: 'constructor.pod' } })
+  const cancelled = (before: Record<string, number>, after: Record<string, number>) => {
+    const line = lineRow({ queuedOf: before })
+    const verdict = expectDecided(decideCancel({ task, line, why: '', by: alice, nowMs: noonMs }))
+    assert.deepEqual(writesOf(verdict, 'task-line'), [{ ...line.value, queued: 0, queuedOf: after }])
+  }
+  cancelled({ constructor: 2, east: 1 }, { constructor: 1, east: 1 })
+  cancelled({ constructor: 1 }, {})
+  // A line that was lost counts from nothing.
+  cancelled({}, {})
 })

@@ -3,29 +3,40 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { noonMs } from '../../../test/fakes/sample-rows.ts'
 import { someRollout } from '../../../test/fakes/task-rows.ts'
-import { nextStep, rolloutLifeMs, type Rollout, type TaskCounts } from './rollout.ts'
+import { nextStep, nodesInPart, rolloutLifeMs, type OpenAndFailed, type Rollout } from './rollout.ts'
 
-const none: TaskCounts = { queued: 0, dispatched: 0, completed: 0, failed: 0, expired: 0, cancelled: 0, unknown: 0 }
+const none: OpenAndFailed = { open: 0, failed: 0 }
 
-const step = (changes: Partial<Rollout>, counts: Partial<TaskCounts> = {}, queuerEnded: string | null = null) =>
-  nextStep({ rollout: someRollout(changes), counts: { ...none, ...counts }, queuerEnded, nowMs: noonMs })
+const step = (changes: Partial<Rollout>, counts: Partial<OpenAndFailed> = {}, keyEnded: string | null = null) =>
+  nextStep({ rollout: someRollout(changes), counts: { ...none, ...counts }, keyEnded, nowMs: noonMs })
 
 test('the next nodes get their tasks while there is room', () => {
-  assert.deepEqual(step({}), { kind: 'make', nodes: ['gpu-001', 'gpu-002'] })
-  assert.deepEqual(step({ reached: 2 }, { queued: 1, completed: 1 }), { kind: 'make', nodes: ['gpu-003'] })
-  assert.deepEqual(step({ reached: 2 }, { queued: 1, dispatched: 1 }), { kind: 'wait' })
+  assert.deepEqual(step({}), { kind: 'make', part: 0, from: 0, count: 2 })
+  assert.deepEqual(step({ reached: 2 }, { open: 1 }), { kind: 'make', part: 0, from: 2, count: 1 })
+  assert.deepEqual(step({ reached: 2 }, { open: 2 }), { kind: 'wait' })
 })
 
-test('failed, unknown, expired and refused tasks count towards the limit, and cancelled ones do not', () => {
+test('a step stays within one part of the list', () => {
+  const long = { nodes: 1000, concurrency: 500, failureLimit: 1000 }
+  assert.deepEqual(step(long), { kind: 'make', part: 0, from: 0, count: nodesInPart })
+  assert.deepEqual(step({ ...long, reached: 230 }, { open: 3 }), { kind: 'make', part: 2, from: 30, count: 70 })
+  assert.deepEqual(step({ ...long, nodes: 205, reached: 200 }), { kind: 'make', part: 2, from: 0, count: 5 })
+})
+
+test('a rollout whose row no plane wrote makes nothing', () => {
+  assert.equal(step({ forged: true }).kind, 'give-up')
+})
+
+test('failed and refused tasks count towards the limit', () => {
   assert.equal(step({ reached: 2, refused: 1 }, { failed: 1 }).kind, 'hold')
-  assert.equal(step({ reached: 2 }, { unknown: 1, expired: 1 }).kind, 'hold')
-  assert.equal(step({ reached: 2 }, { cancelled: 2 }).kind, 'make')
+  assert.equal(step({ reached: 2 }, { failed: 2 }).kind, 'hold')
+  assert.equal(step({ reached: 2 }).kind, 'make')
   assert.equal(step({ reached: 2, forgiven: 1 }, { failed: 2 }).kind, 'make')
 })
 
 test('it is done when its last task has ended, however it ended', () => {
-  assert.equal(step({ reached: 5 }, { completed: 4, dispatched: 1 }).kind, 'wait')
-  assert.equal(step({ reached: 5 }, { completed: 2, failed: 3 }).kind, 'finish')
+  assert.equal(step({ reached: 5 }, { open: 1 }).kind, 'wait')
+  assert.equal(step({ reached: 5 }, { failed: 3 }).kind, 'finish')
 })
 
 test('a held one waits for an operator, and is cancelled when its queuer has ended or after its life', () => {
@@ -40,20 +51,19 @@ test('never are more tasks open than wanted, and every node is reached once', ()
     fc.property(fc.integer({ min: 1, max: 8 }), fc.array(fc.nat(5), { maxLength: 60 }), (concurrency, endings) => {
       let rollout = someRollout({ concurrency, failureLimit: 1000 })
       let counts = none
-      const made: string[] = []
+      const made: number[] = []
       for (const ending of [...endings, ...Array.from({ length: 20 }, () => 5)]) {
-        const next = nextStep({ rollout, counts, queuerEnded: null, nowMs: noonMs })
+        const next = nextStep({ rollout, counts, keyEnded: null, nowMs: noonMs })
         if (next.kind === 'make') {
-          made.push(...next.nodes)
-          rollout = { ...rollout, reached: rollout.reached + next.nodes.length }
-          counts = { ...counts, queued: counts.queued + next.nodes.length }
+          made.push(...Array.from({ length: next.count }, (_, at) => next.part * nodesInPart + next.from + at))
+          rollout = { ...rollout, reached: rollout.reached + next.count }
+          counts = { ...counts, open: counts.open + next.count }
         }
-        assert.ok(counts.queued <= concurrency)
-        const ended = Math.min(ending, counts.queued)
-        counts = { ...counts, queued: counts.queued - ended, completed: counts.completed + ended }
+        assert.ok(counts.open <= concurrency)
+        counts = { ...counts, open: counts.open - Math.min(ending, counts.open) }
       }
-      assert.deepEqual(made, rollout.nodes)
-      assert.equal(nextStep({ rollout, counts, queuerEnded: null, nowMs: noonMs }).kind, 'finish')
+      assert.deepEqual(made, [0, 1, 2, 3, 4])
+      assert.equal(nextStep({ rollout, counts, keyEnded: null, nowMs: noonMs }).kind, 'finish')
     }),
   )
 })

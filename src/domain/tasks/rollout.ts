@@ -5,10 +5,12 @@ import {
   boundedText,
   decided,
   entry,
+  forgedWords,
   readOf,
   type Attribution,
   type ChangePart,
   type Decided,
+  type MayBeForged,
   type Row,
 } from '#domain/core/change.ts'
 import type { EntryBody, EntryType } from '#domain/core/journal-entry.ts'
@@ -17,31 +19,54 @@ import { refuse, type Refusal } from '#domain/core/refusal.ts'
 import { parametersInShort } from './task-change.ts'
 import { endedTaskKeptMs, type Task, type TaskQueuer, type TaskState } from './task.ts'
 
-export type Rollout = {
+export type Rollout = MayBeForged & {
   /** Of the plan that began it: it sorts by time. */
   readonly id: string
   readonly type: string
   readonly parameters: Task['parameters']
   /** How long each task may wait for its node. */
   readonly lifeMs: number
-  readonly nodes: readonly NodeId[]
+  /** How many; which, is in rows of their own (RolloutNodes), so that a step writes none of them. */
+  readonly nodes: number
   readonly concurrency: number
   /** So many failures since it was begun or resumed hold it. */
   readonly failureLimit: number
   /** In whose name its tasks are queued: who computed the plan. */
   readonly queuedBy: Pick<TaskQueuer, 'kind' | 'id'>
+  /** Whose key applied it; the same, or another operator's, who has to be allowed to queue its tasks too. */
+  readonly appliedBy: Pick<TaskQueuer, 'kind' | 'id'>
   /** Who applied it, as in the journal. */
   readonly by: string
   readonly createdAtMs: number
   readonly correlation: string
   /** How many of its nodes it has come to. Their tasks are in the store before this says so. */
   readonly reached: number
-  /** How many of those got no task, because the rules forbade it by then. */
+  /** How many of those got no task, because the rules forbade it by then or too many waited for the node already. */
   readonly refused: number
+  /** Which of them were the last, and why; null: none was refused. */
+  readonly lastRefused: string | null
+  /** What keeps its next task from being made; null: nothing does. */
+  readonly stalledBy: string | null
   /** Failures that an operator has seen and resumed it after. */
   readonly forgiven: number
   readonly state: RolloutState
 }
+
+/** A part of the list of a rollout, in its order. It is written with the rollout and never changed. */
+export type RolloutNodes = MayBeForged & {
+  readonly rollout: string
+  /** Its place in the list, from 0. */
+  readonly part: number
+  readonly nodes: readonly NodeId[]
+  /** When it can go; the rollout is over by then. */
+  readonly untilMs: number
+}
+
+/** Made of one rollout in a step, at most: a step reads one part. */
+export const nodesInPart = 100
+
+export const rolloutNodesKey = ({ rollout, part }: Pick<RolloutNodes, 'rollout' | 'part'>): string =>
+  `${rollout}/${String(part).padStart(4, '0')}`
 
 export type RolloutState =
   | { readonly kind: 'running' }
@@ -57,10 +82,19 @@ export type TaskCounts = Readonly<Record<TaskState['kind'], number>>
 
 export const mostAtOnce = 1000
 export const usualAtOnce = 10
+/** That are not over: the leader looks at each of them every second. May be off by what is applied within a moment. */
+export const mostOpenRollouts = 200
 export const usualFailureLimit = 1
 
 /** A rollout that is not over by then is cancelled: the first of its tasks are removed a day later, and could not be counted. */
 export const rolloutLifeMs = endedTaskKeptMs - 24 * 3_600_000
+
+/** What a step counts, however many nodes there are: `failed` at most up to what could matter (mostFailuresOf). */
+export type OpenAndFailed = { readonly open: number; readonly failed: number }
+
+/** None is made once the limit is reached, so what was open then may have failed as well, and nothing else. */
+export const mostFailuresOf = ({ failureLimit, forgiven, concurrency }: Rollout): number =>
+  forgiven + failureLimit + concurrency
 
 export const failuresOf = ({ refused }: Pick<Rollout, 'refused'>, counts: TaskCounts): number =>
   counts.failed + counts.unknown + counts.expired + refused
@@ -71,22 +105,23 @@ export const rolloutEndedAtMs = ({ state }: Pick<Rollout, 'state'>): number | nu
 
 export type NextStep =
   | { readonly kind: 'wait' }
-  | { readonly kind: 'make'; readonly nodes: readonly NodeId[] }
+  /** Of the nodes of one part, from the place `from` in it on. */
+  | { readonly kind: 'make'; readonly part: number; readonly from: number; readonly count: number }
   | { readonly kind: 'hold'; readonly why: string }
   | { readonly kind: 'finish' }
   | { readonly kind: 'give-up'; readonly why: string }
   /** What waits of a cancelled one is to be cancelled. */
   | { readonly kind: 'settle' }
 
-/** `queuerEnded`: why its tasks cannot be queued any more; null: they can. */
+/** `keyEnded`: why its tasks cannot be queued any more; null: they can. */
 export type StepFacts = {
   readonly rollout: Rollout
-  readonly counts: TaskCounts
-  readonly queuerEnded: string | null
+  readonly counts: OpenAndFailed
+  readonly keyEnded: string | null
   readonly nowMs: number
 }
 
-export const nextStep = ({ rollout, counts, queuerEnded, nowMs }: StepFacts): NextStep => {
+export const nextStep = ({ rollout, counts, keyEnded, nowMs }: StepFacts): NextStep => {
   const { state, nodes, reached, concurrency, failureLimit, forgiven, createdAtMs } = rollout
   switch (state.kind) {
     case 'done':
@@ -97,16 +132,23 @@ export const nextStep = ({ rollout, counts, queuerEnded, nowMs }: StepFacts): Ne
     case 'running':
       break
   }
-  if (queuerEnded !== null) return { kind: 'give-up', why: queuerEnded }
+  if (rollout.forged) return { kind: 'give-up', why: forgedWords }
+  if (keyEnded !== null) return { kind: 'give-up', why: keyEnded }
   if (nowMs - createdAtMs >= rolloutLifeMs) return { kind: 'give-up', why: 'it was not over after 6 days' }
   if (state.kind === 'held') return { kind: 'wait' }
-  const open = counts.queued + counts.dispatched
-  if (reached === nodes.length) return open === 0 ? { kind: 'finish' } : { kind: 'wait' }
-  const failures = failuresOf(rollout, counts)
-  if (failures - forgiven >= failureLimit)
-    return { kind: 'hold', why: `${failures} of ${reached} tasks have failed, and the limit is ${failureLimit}` }
+  const { open } = counts
+  if (reached === nodes) return open === 0 ? { kind: 'finish' } : { kind: 'wait' }
+  const failures = counts.failed + rollout.refused
+  if (failures - forgiven >= failureLimit) {
+    const refusal = rollout.lastRefused === null ? '' : `; refused last: ${rollout.lastRefused}`
+    const why = `${failures} of ${reached} tasks have failed, and the limit is ${failureLimit}${refusal}`
+    return { kind: 'hold', why }
+  }
   const room = concurrency - open
-  return room <= 0 ? { kind: 'wait' } : { kind: 'make', nodes: nodes.slice(reached, reached + room) }
+  if (room <= 0) return { kind: 'wait' }
+  const from = reached % nodesInPart
+  const count = Math.min(room, nodesInPart - from, nodes - reached)
+  return { kind: 'make', part: Math.floor(reached / nodesInPart), from, count }
 }
 
 export type RolloutDecided = Decided & { readonly rollout: Rollout }
@@ -115,18 +157,35 @@ export type RolloutUnchanged = { readonly kind: 'unchanged'; readonly rollout: R
 type ChangeFacts = { readonly rollout: Row<Rollout>; readonly by: Attribution; readonly nowMs: number }
 
 /** What begins one, as a part of the commit that applies its plan. */
-export const rolloutBegun = (rollout: Rollout, by: Attribution, nowMs: number): ChangePart => ({
-  reads: [readOf('task-rollout', rollout.id, null)],
-  writes: [{ put: 'task-rollout', value: rollout }],
+export const rolloutBegun = (
+  rollout: Rollout,
+  nodes: readonly NodeId[],
+  by: Attribution,
+  nowMs: number,
+): ChangePart => ({
+  reads: [
+    readOf('task-rollout', rollout.id, null),
+    ...partsOf(rollout, nodes).map((part) => readOf('rollout-nodes', rolloutNodesKey(part), null)),
+  ],
+  writes: [
+    { put: 'task-rollout', value: rollout },
+    ...partsOf(rollout, nodes).map((value) => ({ put: 'rollout-nodes', value }) as const),
+  ],
   entries: [
     said(rollout, by, nowMs, 'rollout.begun', {
-      nodes: rollout.nodes.length,
+      nodes: rollout.nodes,
       concurrency: rollout.concurrency,
       failure_limit: rollout.failureLimit,
       parameters: parametersInShort(rollout.parameters),
     }),
   ],
 })
+
+const partsOf = ({ id, createdAtMs }: Rollout, nodes: readonly NodeId[]): readonly RolloutNodes[] =>
+  Array.from({ length: Math.ceil(nodes.length / nodesInPart) }, (_, part) => ({
+    ...{ rollout: id, part, nodes: nodes.slice(part * nodesInPart, (part + 1) * nodesInPart) },
+    untilMs: createdAtMs + rolloutLifeMs + endedTaskKeptMs,
+  }))
 
 /** `refusals`: which of the next nodes got no task, and why. */
 export const advanced = (
@@ -135,12 +194,21 @@ export const advanced = (
   refusals: readonly { readonly node: NodeId; readonly why: string }[],
 ): RolloutDecided => {
   const { value } = facts.rollout
-  const next = { ...value, reached: value.reached + made, refused: value.refused + refusals.length }
-  return changed(facts, next, 'rollout.advanced', {
-    reached: next.reached,
-    of: next.nodes.length,
-    refused: boundedText(refusals.map(({ node, why }) => `${node}: ${why}`).join('; ')),
-  })
+  const refused = boundedText(refusals.map(({ node, why }) => `${node}: ${why}`).join('; '))
+  const next = {
+    ...value,
+    ...{ reached: value.reached + made, refused: value.refused + refusals.length, stalledBy: null },
+    lastRefused: refusals.length === 0 ? value.lastRefused : refused,
+  }
+  return changed(facts, next, 'rollout.advanced', { reached: next.reached, of: next.nodes, refused })
+}
+
+/** Said once, until it goes on: it is tried again every second. */
+export const stalled = (facts: ChangeFacts, why: string): RolloutDecided | RolloutUnchanged => {
+  const { value } = facts.rollout
+  if (value.stalledBy !== null || value.state.kind !== 'running') return { kind: 'unchanged', rollout: value }
+  const stalledBy = boundedText(why)
+  return changed(facts, { ...value, stalledBy }, 'rollout.stalled', { why: stalledBy })
 }
 
 export const held = (facts: ChangeFacts, why: string): RolloutDecided =>
@@ -180,10 +248,12 @@ export const decideResumeRollout = (
   counts: TaskCounts,
 ): RolloutDecided | RolloutUnchanged | Refusal => {
   const { value: rollout } = facts.rollout
+  if (rollout.forged) return refuse('ROLLOUT_ENDED', `${rollout.id}: ${forgedWords}`)
   switch (rollout.state.kind) {
     case 'held': {
       const forgiven = failuresOf(rollout, counts)
-      return changed(facts, { ...rollout, forgiven, state: { kind: 'running' } }, 'rollout.resumed', { forgiven })
+      const resumed: Rollout = { ...rollout, forgiven, stalledBy: null, state: { kind: 'running' } }
+      return changed(facts, resumed, 'rollout.resumed', { forgiven })
     }
     case 'running':
       return { kind: 'unchanged', rollout }

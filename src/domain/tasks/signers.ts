@@ -9,6 +9,7 @@ import {
   type Attribution,
   type Change,
   type Decided,
+  type MayBeForged,
   type Row,
 } from '#domain/core/change.ts'
 import type { EntryBody, EntryDraft } from '#domain/core/journal-entry.ts'
@@ -46,7 +47,7 @@ export type Signer = MadeKey & {
   readonly state: SignerState
 }
 
-export type TaskSigners = {
+export type TaskSigners = MayBeForged & {
   /** A time where that is higher than one more than before: a store that was restored goes on above what hosts have seen. */
   readonly number: number
   /** Newest first. */
@@ -85,6 +86,16 @@ export const decideFirstSigner = ({ made, by, nowMs }: Omit<SignerFacts, 'row' |
   const first: Signer = { ...made, version: 1, firstNumber: nowMs, state }
   const signers: TaskSigners = { number: nowMs, signers: [first] }
   return written(null, signers, [said(by, nowMs, 'signer.created', first, { why: 'first one' })])
+}
+
+/**
+ * For a row that no plane wrote: nothing of it is kept, so hosts accept what the new one signs as soon as they have its statement. A number
+ * above the present time was never handed out.
+ */
+export const decideSignersAnew = ({ row, made, by, nowMs }: SignerFacts): SignersDecided => {
+  const number = row.value.number < nowMs ? nowMs : Math.min(row.value.number + 1, nowMs + signerStepMs)
+  const first: Signer = { ...made, version: 1, firstNumber: number, state: { kind: 'signing', sinceMs: nowMs } }
+  return written(row, { number, signers: [first] }, [said(by, nowMs, 'signer.created', first, { why: 'made anew' })])
 }
 
 /** The next one is made and travels in statements; it signs when every statement without it has expired. */

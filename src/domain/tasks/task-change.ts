@@ -11,6 +11,7 @@ import {
   type Row,
 } from '#domain/core/change.ts'
 import type { EntryBody, EntryType } from '#domain/core/journal-entry.ts'
+import { issuerInId } from '#domain/core/principal.ts'
 import type { Task, TaskLine, TaskState } from './task.ts'
 import { emptyLine } from './task.ts'
 
@@ -52,6 +53,7 @@ export const taskStep = ({ from, task, line, counter, by, nowMs, type, body = {}
     // A line that was lost counts from nothing.
     queued: Math.max(0, before.queued + moved('queued')),
     dispatched: Math.max(0, before.dispatched + moved('dispatched')),
+    queuedOf: movedOf(before.queuedOf, task, moved('queued')),
   }
   const about = { node: task.node, epoch: task.epoch }
   const said = { task: task.id, type: task.type, ...body }
@@ -66,6 +68,16 @@ export const taskStep = ({ from, task, line, counter, by, nowMs, type, body = {}
     }),
     task,
   }
+}
+
+const movedOf = (before: TaskLine['queuedOf'], { queuedBy }: Task, by: number): TaskLine['queuedOf'] => {
+  if (queuedBy.kind !== 'worker' || by === 0) return before
+  const issuer = issuerInId(queuedBy.id)
+  const counts = new Map(Object.entries(before))
+  const after = (counts.get(issuer) ?? 0) + by
+  if (after > 0) counts.set(issuer, after)
+  else counts.delete(issuer)
+  return Object.fromEntries(counts)
 }
 
 export const inState = (task: Task, state: TaskState): Task => ({ ...task, state })

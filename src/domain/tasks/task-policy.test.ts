@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { roles, type Role } from '#domain/core/principal.ts'
-import { mayQueue, type PolicyFacts, type TaskCaller } from './task-policy.ts'
+import { mayQueue, outOfReach, type PolicyFacts, type TaskCaller } from './task-policy.ts'
 
 const operator = (role: Role): TaskCaller => ({ kind: 'operator', id: 'key-1', name: 'alice', role })
 const worker = (types: readonly string[], vclusters: readonly string[]): TaskCaller => ({
-  ...{ kind: 'worker', id: 'worker-1', name: 'provisioning' },
+  ...{ kind: 'worker', id: 'east.1', name: 'provisioning' },
   ...{ types, vclusters },
 })
 const blue = { name: 'blue', tasks: { types: ['service', 'run', 'reboot', 'x-led'] }, deletedAtMs: null }
@@ -44,7 +44,6 @@ test('a node in no vCluster takes what platform-admins queue, and nothing else',
   const unassigned = { node: { id: 'gpu-001', assignment: null }, vcluster: null }
   const may = roles.filter((role) => asked({ ...unassigned, caller: operator(role) }) === null)
   assert.deepEqual(may, ['platform-admin'])
-  assert.match(asked({ ...unassigned, caller: worker(['service'], ['blue']) }) ?? '', /^ROLE_FORBIDDEN/)
 })
 
 test('viewers queue nothing, and nothing is queued in a vCluster that is deleted', () => {
@@ -55,7 +54,26 @@ test('viewers queue nothing, and nothing is queued in a vCluster that is deleted
 
 test('a worker queues the types and in the vClusters of its issuer, where the vCluster allows them too', () => {
   assert.equal(asked({ caller: worker(['service'], ['blue']) }), null)
-  assert.match(asked({ caller: worker(['run'], ['blue']) }) ?? '', /may not queue service/)
-  assert.match(asked({ caller: worker(['service'], ['red']) }) ?? '', /may not queue in vCluster blue/)
+  assert.match(
+    asked({ caller: worker(['run'], ['blue']) }) ?? '',
+    /may not queue service: muster worker-issuer set east --types run,service/,
+  )
   assert.match(asked({ caller: worker(['cleanup'], ['blue']), type: 'cleanup' }) ?? '', /vCluster blue allows/)
+})
+
+test('a worker hears the same about every node outside of its vClusters, whatever is allowed there', () => {
+  const caller = worker(['service'], ['red'])
+  const none = { ...blue, tasks: { types: [] } }
+  const off = { tasks: { run: false, reboot: false, approveRunAbove: null } }
+  const answers = [
+    asked({ caller }),
+    asked({ caller, type: 'cleanup' }),
+    asked({ caller, type: 'run', domain: off }),
+    asked({ caller, vcluster: none }),
+    asked({ caller, vcluster: { ...blue, deletedAtMs: 5 } }),
+    asked({ caller, vcluster: null }),
+    asked({ caller, vcluster: null, node: { id: 'gpu-001', assignment: null } }),
+  ]
+  const refusal = outOfReach('gpu-001')
+  assert.deepEqual([...new Set(answers)], [`${refusal.code} ${refusal.detail ?? ''}`])
 })

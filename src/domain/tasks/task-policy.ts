@@ -4,8 +4,8 @@
 import type { Read } from '#domain/core/change.ts'
 import type { DomainSettings } from '#domain/core/domain-settings.ts'
 import type { AllowedTasks } from '#domain/core/task-types.ts'
-import type { Node } from '#domain/core/node.ts'
-import { roleAllows, type Role } from '#domain/core/principal.ts'
+import type { Node, NodeId } from '#domain/core/node.ts'
+import { issuerInId, roleAllows, type Role } from '#domain/core/principal.ts'
 import { refuse, refuseField, type Refusal } from '#domain/core/refusal.ts'
 import type { TaskQueuer } from './task.ts'
 
@@ -42,8 +42,18 @@ export type PolicyFacts = {
   readonly type: string
 }
 
+/** What a worker hears of a node that there is not, and of every one outside of its vClusters: all else would tell it of the fleet. */
+export const outOfReach = (node: NodeId): Refusal =>
+  refuse('NODE_NOT_FOUND', `no node ${node} is in a vCluster of the issuer of this worker`)
+
+/** Asked before anything that says more about the node. Null: it is in reach of the caller. */
+export const beyondReach = (caller: TaskCaller, { id, assignment }: PolicyFacts['node']): Refusal | null =>
+  caller.kind === 'worker' && (assignment === null || !caller.vclusters.includes(assignment)) ? outOfReach(id) : null
+
 /** Null: it may. */
 export const mayQueue = ({ caller, node, vcluster, domain, type }: PolicyFacts): Refusal | null => {
+  const beyond = beyondReach(caller, node)
+  if (beyond !== null) return beyond
   const off = switchedOff(domain.tasks, type)
   if (off !== null) return off
   if (caller.kind === 'operator' && !roleAllows(caller.role, 'operator'))
@@ -55,10 +65,7 @@ export const mayQueue = ({ caller, node, vcluster, domain, type }: PolicyFacts):
   if (vcluster === null || vcluster.deletedAtMs !== null) return refuse('VCLUSTER_NOT_FOUND', node.assignment)
   if (!vcluster.tasks.types.includes(type)) return notAllowed(listed(vcluster, type))
   if (caller.kind === 'operator') return null
-  if (!caller.types.includes(type)) return notAllowed(`workers of this issuer may not queue ${type}`)
-  return caller.vclusters.includes(vcluster.name)
-    ? null
-    : notAllowed(`workers of this issuer may not queue in vCluster ${vcluster.name}`)
+  return caller.types.includes(type) ? null : notAllowed(notOfIssuer(caller, type))
 }
 
 const switchedOff = (tasks: DomainSettings['tasks'], type: string): Refusal | null =>
@@ -69,6 +76,14 @@ const switchedOff = (tasks: DomainSettings['tasks'], type: string): Refusal | nu
 const listed = ({ name, tasks: { types } }: TaskGround, type: string): string => {
   const allowed = types.length === 0 ? 'no types' : types.join(', ')
   return `vCluster ${name} allows ${allowed}: muster vcluster set ${name} tasks.types=${[...types, type].join(',')}`
+}
+
+const notOfIssuer = (
+  { id, types }: Pick<Extract<TaskCaller, { kind: 'worker' }>, 'id' | 'types'>,
+  type: string,
+): string => {
+  const issuer = issuerInId(id)
+  return `workers of ${issuer} may not queue ${type}: muster worker-issuer set ${issuer} --types ${[...types, type].join(',')}`
 }
 
 const notAllowed = (detail: string): Refusal => refuseField('TASK_TYPE_NOT_ALLOWED', 'type', detail)

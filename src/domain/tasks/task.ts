@@ -1,6 +1,7 @@
 // A task: a typed, signed instruction to one node. Its state says what the plane knows of it: delivery is at least once, and the helper
 // on the host sees to it that it is executed at most once.
 
+import type { MayBeForged } from '#domain/core/change.ts'
 import type { NodeId } from '#domain/core/node.ts'
 
 /** No task lives longer, so that hosts can forget the ids that they have seen. */
@@ -18,11 +19,14 @@ export const resultAwaitedMs = 10 * 60_000
 export const mostDispatched = 4
 export const mostQueuedOfNode = 1000
 export const mostQueued = 100_000
+/** Of the places above, at a node and in the domain: those of all workers together, and those of one issuer. The others are for operators. */
+export const shareOfWorkers = 1 / 2
+export const shareOfIssuer = 1 / 4
 
 /** `task_` and 26 characters of lower-case base32. */
 export type TaskId = string
 
-export type Task = {
+export type Task = MayBeForged & {
   readonly id: TaskId
   readonly node: NodeId
   /** Of the node when it was queued. In another epoch it is cancelled. */
@@ -56,7 +60,7 @@ export type Claimed<K extends string> = {
   readonly epoch: number
   /** SHA-256 of the certificate that claimed it, hex. */
   readonly fingerprint: string
-  /** The key that signed its first envelope. */
+  /** The key that signed when it was dispatched. What is sent again is signed by the one that signs then. */
   readonly signer: string
   readonly counter: number
   readonly issuedAtMs: number
@@ -94,9 +98,11 @@ export type TaskLine = {
   readonly counter: number
   readonly queued: number
   readonly dispatched: number
+  /** How many of the queued ones are of workers, by the names of their issuers; an issuer without any is not in it. */
+  readonly queuedOf: Readonly<Record<string, number>>
 }
 
-export const emptyLine = (node: NodeId): TaskLine => ({ node, counter: 0, queued: 0, dispatched: 0 })
+export const emptyLine = (node: NodeId): TaskLine => ({ node, counter: 0, queued: 0, dispatched: 0, queuedOf: {} })
 
 /** The plane's own word for a result that never came. */
 export const noAnswer = 'NO_ANSWER'

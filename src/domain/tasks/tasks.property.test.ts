@@ -6,7 +6,7 @@ import fc from 'fast-check'
 import type { Row } from '#domain/core/change.ts'
 import type { Node } from '#domain/core/node.ts'
 import { alice, domainRow, nodeRow, noonMs, vclusterRow } from '../../../test/fakes/sample-rows.ts'
-import { keyEnded, keyOnRecord, nodePrincipal, someResult } from '../../../test/fakes/task-rows.ts'
+import { keyEnded, keyOnRecord, nodePrincipal, signersRow, someResult } from '../../../test/fakes/task-rows.ts'
 import { decideDispatch } from './dispatch-task.ts'
 import { decideCancel, decideOverdue, decideResult } from './end-task.ts'
 import { decideQueue } from './queue-task.ts'
@@ -66,7 +66,8 @@ const world = () => {
       return commit(
         decideQueue({
           ...{ wanted: { ...wanted, rollout: null }, existing: null, queuer, node, vcluster },
-          ...{ domain, line, queued: 0, correlation: 'story', by, nowMs },
+          ...{ domain, line, queued: 0, queuedOf: new Map(), correlation: 'story', by, nowMs },
+          tally: { of: 'operator:key-1', row: null },
         }),
       )
     }
@@ -76,10 +77,10 @@ const world = () => {
     const principal = nodePrincipal({ epoch: one.epoch })
     const reported = { state: 'completed', result: someResult({ exitCode: one.at }) } as const
     if (one.do === 'dispatch')
-      commit(decideDispatch({ ...facts, node, vcluster, domain, queuer, principal, signer: 'signer-1' }))
+      commit(decideDispatch({ ...facts, node, vcluster, domain, queuer, principal, signers: signersRow() }))
     if (one.do === 'cancel') commit(decideCancel({ ...facts, why: 'no' }))
     if (one.do === 'sweep') commit(decideOverdue({ ...facts, node, domain, queuer }))
-    if (one.do === 'answer') commit(decideResult({ ...facts, principal, reported }))
+    if (one.do === 'answer') commit(decideResult({ ...facts, node, principal, reported }))
   }
 
   const check = (): void => {

@@ -16,8 +16,14 @@ import { forbids } from '#domain/core/cut-off.ts'
 import type { WorkerPrincipal } from '#domain/core/principal.ts'
 import { decideWorker, workerIssued, type WorkerFacts } from './issue-worker.ts'
 import { decideRevokeWorker } from './revoke-worker.ts'
-import { judgeWorkerCertificate, workerEndsMs, type PresentedWorkerCertificate, type Worker } from './worker.ts'
-import type { WorkerIssuer } from './worker-issuer.ts'
+import {
+  isOfIssuer,
+  judgeWorkerCertificate,
+  workerEndsMs,
+  type PresentedWorkerCertificate,
+  type Worker,
+} from './worker.ts'
+import { decideAddWorkerIssuer, type WorkerIssuer } from './worker-issuer.ts'
 
 const pod = '5f0c5d9e-9d3a-4c64-8f1b-0a4d8f6c7b21'
 const id = `east.${pod}`
@@ -29,7 +35,15 @@ const slotAt = (serial: string, issuedAtMs: number) =>
   slot(serial, { issuer: 'wca', spki: `key of ${serial}`, issuedAtMs, notAfterMs: issuedAtMs + 24 * hour })
 
 const worker: Worker = {
-  ...{ id, issuer: 'east', instance: pod, iss: issuer.iss, sub: issuer.sub, enrolledAtMs: noonMs - hour },
+  ...{
+    id,
+    issuer: 'east',
+    instance: pod,
+    iss: issuer.iss,
+    sub: issuer.sub,
+    issuerSinceMs: 0,
+    enrolledAtMs: noonMs - hour,
+  },
   ...{ current: slotAt('b2', noonMs - hour), former: null, revoked: null },
   tokens: [{ hash: 't1', spki: 'key of b2', untilMs: noonMs + hour }],
 }
@@ -97,6 +111,29 @@ test('a token holds for the first key it is brought with, and a repeated request
   assert.equal(outcome({ ...known, key: keyOf('key of b2'), nowMs: noonMs + 12 * hour }), 'admitted')
 })
 
+test('a new token that comes with the key of before is bound to it, once', () => {
+  const verdict = decideWorker(facts({ ...known, key: keyOf('key of b2') }))
+  assert.ok(verdict.kind === 'repeat' && verdict.binding !== null)
+  const { reads, writes, entries } = verdict.binding
+  const [write] = writes
+  assert.ok(write?.put === 'worker')
+  assert.deepEqual(write.value, {
+    ...worker,
+    tokens: [...worker.tokens, { hash: 't2', spki: 'key of b2', untilMs: noonMs + hour }],
+  })
+  assert.deepEqual(
+    [reads.map(({ row: kind }) => kind), entries.map(({ type }) => type)],
+    [['worker', 'worker-issuer'], ['worker.token_bound']],
+  )
+  const after = { worker: row(write.value) }
+  assert.equal(outcome({ ...after, key: keyOf('stolen with the token') }), 'WORKER_TOKEN_USED')
+  const again = decideWorker(facts({ ...after, key: keyOf('key of b2') }))
+  assert.ok(again.kind === 'repeat' && again.binding === null)
+  // A pod that may ask for tokens at will does not make its row grow without bound either way.
+  const tokens = Array.from({ length: 48 }, (_, at) => ({ hash: `h${at}`, spki: 'k', untilMs: noonMs + hour }))
+  assert.equal(outcome({ worker: row({ ...worker, tokens }), key: keyOf('key of b2') }), 'RATE_LIMITED')
+})
+
 test('a renewal keeps the certificate before it, an enrolment denies it', () => {
   const renewed = written(renewing)
   assert.deepEqual([renewed.worker.current.serial, renewed.worker.former?.serial], ['c3', 'b2'])
@@ -131,6 +168,28 @@ test('keys that are banned, another holder has, or are of another type are refus
   assert.equal(outcome({ keyClaim: claimedBy(`worker:${id}`) }), 'admitted')
   assert.equal(outcome({ key: keyOf('new', 'p384') }), 'CSR_INVALID')
   assert.equal(outcome({ key: { kind: 'malformed', why: 'x' } }), 'CSR_INVALID')
+})
+
+test('an issuer that is added again under the name of a removed one has none of its workers', () => {
+  const add = (existing: WorkerIssuer | null, nowMs: number): WorkerIssuer =>
+    expectDecided(
+      decideAddWorkerIssuer({
+        ...{ name: 'east', existing: existing === null ? null : row(existing), all: [], asked: issuer },
+        ...{ by: alice, nowMs },
+      }),
+    ).issuer
+  const first = add(null, noonMs)
+  // Also where the clock is set back to the very time of the first one.
+  const second = add({ ...first, removedAtMs: noonMs + hour }, noonMs)
+  assert.equal(second.createdAtMs > first.createdAtMs, true)
+  const its = row({ ...worker, issuerSinceMs: first.createdAtMs })
+  assert.equal(isOfIssuer(its.value, first), true)
+  assert.equal(isOfIssuer(its.value, second), false)
+  const anew = { worker: its, issuer: row(second) }
+  assert.equal(outcome({ ...anew, renewing: principal }), 'WORKER_TOKEN_OF_ANOTHER')
+  // Its pod may enrol, and then has a certificate of the new one.
+  assert.equal(outcome({ ...anew, key: keyOf('key of b2') }), 'admitted')
+  assert.equal(written(anew).worker.issuerSinceMs, second.createdAtMs)
 })
 
 const halt = { kind: 'halt', renewals: true, reason: 'x', by: alice } as const
@@ -201,6 +260,7 @@ test('a certificate authenticates its worker only while nothing of it has ended'
     assert.equal(judged(denied), 'CLIENT_CERT_DENIED')
   assert.equal(judged({ issuer: { ...issuer, removedAtMs: 1 } }), 'CLIENT_CERT_DENIED')
   assert.equal(judged({ issuer: { ...issuer, sub: 'other' } }), 'CLIENT_CERT_DENIED')
+  assert.equal(judged({ issuer: { ...issuer, createdAtMs: 1 } }), 'CLIENT_CERT_DENIED')
   assert.equal(judged({ worker: { ...worker, current: slotAt('c3', noonMs) } }), 'SERIAL_MISMATCH')
   assert.equal(judged({ nowMs: worker.current.issuedAtMs - 2 * hour }), 'CLIENT_CERT_DENIED')
 })

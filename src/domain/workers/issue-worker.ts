@@ -11,13 +11,21 @@ import {
   type KeyBan,
   type SigningOrder,
 } from '#domain/core/certificate.ts'
-import { entry, readOf, type Attribution, type Change, type Row, type RowTypes } from '#domain/core/change.ts'
+import {
+  entry,
+  forgedWords,
+  readOf,
+  type Attribution,
+  type Change,
+  type Row,
+  type RowTypes,
+} from '#domain/core/change.ts'
 import type { DomainSettings } from '#domain/core/domain-settings.ts'
 import type { IssuerId, Slot } from '#domain/core/node.ts'
-import type { WorkerPrincipal } from '#domain/core/principal.ts'
+import { workerIdOf, type WorkerPrincipal } from '#domain/core/principal.ts'
 import { refuse, refuseField, type Refusal } from '#domain/core/refusal.ts'
 import { issuanceStopped, type IssueFacts, type KeyInRequest } from '#domain/identity/node-certificate.ts'
-import { denialOfSlot, isOfIssuer, workerHolder, workerIdOf, workerSlots, type Worker } from './worker.ts'
+import { denialOfSlot, isOfIssuer, workerHolder, workerSlots, type Worker } from './worker.ts'
 import type { WorkerIssuer } from './worker-issuer.ts'
 import type { WorkerToken } from './worker-token.ts'
 
@@ -48,15 +56,22 @@ export type WorkerAdmitted = {
 }
 
 /** Asked before for the same key: the answer is the certificate that was issued then. */
-export type WorkerRepeated = { readonly kind: 'repeat'; readonly worker: Worker; readonly slot: Slot }
+export type WorkerRepeated = {
+  readonly kind: 'repeat'
+  readonly slot: Slot
+  /** Null: its token is on record. Else it is answered once this is committed: from then on the token is bound to the key. */
+  readonly binding: Change | null
+}
 
 export const decideWorker = (facts: WorkerFacts): WorkerAdmitted | WorkerRepeated | Refusal => {
   const { issuer, token, renewing, domain, key } = facts
   const stopped = issuanceStopped(domain.value, renewing === null ? 'new' : 'known')
   if (stopped !== null) return stopped
-  if (issuer.value.removedAtMs !== null) return refuse('WORKER_TOKEN_INVALID', 'its issuer was removed')
+  if (issuer.value.forged || issuer.value.removedAtMs !== null)
+    return refuse('WORKER_TOKEN_INVALID', 'its issuer was removed')
   const worker = facts.worker?.value ?? null
   if (worker !== null && worker.revoked !== null) return refuse('WORKER_REVOKED', worker.revoked.reason)
+  if (worker?.forged) return refuse('WORKER_REVOKED', forgedWords)
   if (renewing !== null) {
     if (worker === null || worker.id !== renewing.id || !isOfIssuer(worker, issuer.value))
       return refuse('WORKER_TOKEN_OF_ANOTHER', `the certificate is of ${renewing.id}`)
@@ -71,8 +86,12 @@ export const decideWorker = (facts: WorkerFacts): WorkerAdmitted | WorkerRepeate
     }
   const seen = worker?.tokens.find(({ hash }) => hash === token.hash)
   if (seen !== undefined && seen.spki !== key.spkiHash) return refuse('WORKER_TOKEN_USED')
-  const repeated = worker === null ? null : slotToRepeat(facts, worker, key)
-  if (worker !== null && repeated !== null) return { kind: 'repeat', worker, slot: repeated }
+  // Of another issuer under the same name it has nothing that could be repeated: that authenticates nobody any more.
+  const repeated = worker === null || !isOfIssuer(worker, issuer.value) ? null : slotToRepeat(facts, worker, key)
+  if (worker !== null && repeated !== null) {
+    if (seen !== undefined) return { kind: 'repeat', slot: repeated, binding: null }
+    return tokenLimit(facts) ?? { kind: 'repeat', slot: repeated, binding: tokenBound(facts, worker, key) }
+  }
   return keyUnfit(facts, key) ?? tokenLimit(facts) ?? { kind: 'admitted', facts, key, order: orderOf(facts, key) }
 }
 
@@ -115,6 +134,23 @@ const heldTokens = ({ worker, token, domain, nowMs }: WorkerFacts): Worker['toke
     ({ hash, untilMs }) => hash !== token.hash && untilMs + domain.value.clockToleranceMs > nowMs,
   )
 
+/** A token that is not on record could be brought with another key afterwards, by somebody who has read it meanwhile. */
+const tokenBound = (facts: WorkerFacts, worker: Worker, key: KeyInRequest): Change => {
+  const { issuer, token, by, nowMs } = facts
+  const body = { worker: worker.id, worker_issuer: worker.issuer, key: `SHA256:${key.spkiHash}` }
+  return {
+    reads: [readOf('worker', worker.id, facts.worker), readOf('worker-issuer', worker.issuer, issuer)],
+    writes: [{ put: 'worker', value: { ...worker, tokens: [...heldTokens(facts), seenToken(token, key)] } }],
+    entries: [entry(by, nowMs, 'worker.token_bound', {}, body)],
+  }
+}
+
+const seenToken = ({ hash, expiresAtMs }: WorkerToken, { spkiHash }: KeyInRequest): Worker['tokens'][number] => ({
+  hash,
+  spki: spkiHash,
+  untilMs: expiresAtMs,
+})
+
 const orderOf = ({ orderId: id, issuer, token, domain, nowMs }: WorkerFacts, key: KeyInRequest): SigningOrder =>
   placeOrder({
     id,
@@ -138,7 +174,7 @@ export const workerIssued = (
 ): { readonly change: Change; readonly worker: Worker } => {
   const { issuer, token, renewing, domain, keyClaim, by, nowMs } = facts
   const before = facts.worker?.value ?? null
-  const { name, iss, sub } = issuer.value
+  const { name, iss, sub, createdAtMs: issuerSinceMs } = issuer.value
   const id = workerIdOf(name, token.instance)
   const certificate: CertificateRow = {
     ...issued,
@@ -146,11 +182,11 @@ export const workerIssued = (
     renews: renewing?.credential.serial ?? null,
   }
   const worker: Worker = {
-    ...{ id, issuer: name, instance: token.instance, iss, sub },
+    ...{ id, issuer: name, instance: token.instance, iss, sub, issuerSinceMs },
     enrolledAtMs: renewing === null ? nowMs : (before?.enrolledAtMs ?? nowMs),
     current: slotOf(certificate),
     former: renewing === null ? null : (before?.current ?? null),
-    tokens: [...heldTokens(facts), { hash: token.hash, spki: key.spkiHash, untilMs: token.expiresAtMs }],
+    tokens: [...heldTokens(facts), seenToken(token, key)],
     revoked: null,
   }
   const kept = new Set(workerSlots(worker).map(({ serial }) => serial))

@@ -1,8 +1,18 @@
 // Who vouches for workers: an issuer of service-account tokens, such as a Kubernetes cluster, and one subject of it. What its workers may
 // queue is here as well, so that a change of it applies to all of them at once.
 
-import { readOf, type Row, decided, entry, type Attribution, type Decided } from '#domain/core/change.ts'
+import {
+  readOf,
+  type Row,
+  decided,
+  entry,
+  forgedWords,
+  type Attribution,
+  type Decided,
+  type MayBeForged,
+} from '#domain/core/change.ts'
 import { refuse, refuseField, type Refusal } from '#domain/core/refusal.ts'
+import { isoTime } from '#platform/clock.ts'
 
 /** Where the public keys of the issuer come from. */
 export type KeySource =
@@ -11,7 +21,7 @@ export type KeySource =
   /** `ca`: PEM of the only roots that its server is verified with. */
   | { readonly kind: 'url'; readonly url: string; readonly ca: string }
 
-export type WorkerIssuer = {
+export type WorkerIssuer = MayBeForged & {
   readonly name: string
   /** Each is compared as a whole: no prefix and no pattern. */
   readonly iss: string
@@ -30,7 +40,7 @@ export type WorkerIssuer = {
 
 export type WorkerIssuerSettings = Pick<WorkerIssuer, 'iss' | 'aud' | 'sub' | 'keys' | 'types' | 'vclusters'>
 
-/** Every enrolment compares its token with all of them. */
+/** Every enrolment compares its token with all of them. Several that are added at once may come to a few more. */
 const mostWorkerIssuers = 64
 
 export type WorkerIssuerDecided = Decided & { readonly issuer: WorkerIssuer }
@@ -53,8 +63,10 @@ export const decideAddWorkerIssuer = (facts: WorkerIssuerFacts): WorkerIssuerDec
     return refuse('WORKER_ISSUER_LIMIT', `there are ${all.length}, and at most ${mostWorkerIssuers}`)
   const unfit = unfitSettings(facts)
   if (unfit !== null) return unfit
+  // Its workers know it by this time: also with a clock that was set back it is not that of the one before.
+  const createdAtMs = Math.max(nowMs, existing === null ? 0 : existing.value.createdAtMs + 1)
   const issuer: WorkerIssuer = {
-    ...{ name, ...sorted(facts.asked), createdAtMs: nowMs, createdBy: by.actor, removedAtMs: null },
+    ...{ name, ...sorted(facts.asked), createdAtMs, createdBy: by.actor, removedAtMs: null },
   }
   return written(existing, issuer, entry(by, nowMs, 'worker.issuer_added', {}, said(issuer)))
 }
@@ -64,6 +76,7 @@ export const decideChangeWorkerIssuer = (
   facts: WorkerIssuerFacts & { readonly existing: Row<WorkerIssuer> },
 ): WorkerIssuerDecided | { readonly kind: 'unchanged'; readonly issuer: WorkerIssuer } | Refusal => {
   const { name, existing, by, nowMs } = facts
+  if (existing.value.forged) return refuse('WORKER_ISSUER_NOT_FOUND', `${name}: ${forgedWords}; remove it`)
   if (existing.value.removedAtMs !== null) return refuse('WORKER_ISSUER_NOT_FOUND', name)
   const unfit = unfitSettings(facts)
   if (unfit !== null) return unfit
@@ -110,9 +123,11 @@ export const changedFields = (before: WorkerIssuerSettings, after: WorkerIssuerS
     (field) => JSON.stringify(before[field]) !== JSON.stringify(after[field]),
   )
 
-const said = ({ name, iss, aud, sub, keys, types, vclusters }: WorkerIssuer) => ({
+const said = ({ name, iss, aud, sub, keys, types, vclusters, createdAtMs }: WorkerIssuer) => ({
   ...{ name, iss, aud, sub, types, vclusters },
   keys: keys.kind === 'url' ? keys.url : 'file',
+  // With the name: one that is added again under it is another one.
+  since: isoTime(createdAtMs),
 })
 
 const written = (

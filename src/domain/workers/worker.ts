@@ -2,12 +2,13 @@
 // instance is the pod that its issuer names.
 
 import { isFromFuture, type CertificateRow, type Denial, type DenialReason } from '#domain/core/certificate.ts'
+import type { MayBeForged } from '#domain/core/change.ts'
 import type { Slot } from '#domain/core/node.ts'
 import type { WorkerPrincipal } from '#domain/core/principal.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
 import type { WorkerIssuer } from './worker-issuer.ts'
 
-export type Worker = {
+export type Worker = MayBeForged & {
   /** workerIdOf(issuer, instance) */
   readonly id: string
   /** The name of its worker issuer. */
@@ -16,6 +17,8 @@ export type Worker = {
   /** As its issuer had them when it enrolled. */
   readonly iss: string
   readonly sub: string
+  /** When that issuer was added: one that is added again under the name of a removed one is another one. */
+  readonly issuerSinceMs: number
   readonly enrolledAtMs: number
   readonly current: Slot
   /** The certificate before the current one: it stays good until its end, because the answer that replaces it may be lost. */
@@ -27,9 +30,6 @@ export type Worker = {
 
 export type SeenToken = { readonly hash: string; readonly spki: string; readonly untilMs: number }
 
-/** Neither has a dot. */
-export const workerIdOf = (issuer: string, instance: string): string => `${issuer}.${instance}`
-
 /** How a worker is named where nodes are named, too. No id of a node has a colon. */
 export const workerHolder = (id: string): string => `worker:${id}`
 
@@ -40,12 +40,17 @@ export const workerSlots = ({ current, former }: Worker): readonly Slot[] =>
 export const workerEndsMs = (worker: Worker): number | null =>
   worker.revoked === null ? Math.max(...workerSlots(worker).map(({ notAfterMs }) => notAfterMs)) : null
 
-export const isOfIssuer = ({ iss, sub }: Worker, issuer: WorkerIssuer | null): issuer is WorkerIssuer =>
-  issuer !== null && issuer.removedAtMs === null && issuer.iss === iss && issuer.sub === sub
+export const isOfIssuer = ({ iss, sub, issuerSinceMs }: Worker, issuer: WorkerIssuer | null): issuer is WorkerIssuer =>
+  issuer !== null &&
+  issuer.forged !== true &&
+  issuer.removedAtMs === null &&
+  issuer.createdAtMs === issuerSinceMs &&
+  issuer.iss === iss &&
+  issuer.sub === sub
 
 export type PresentedWorkerCertificate = {
   readonly row: CertificateRow
-  /** Null: it is not on record any more. */
+  /** Null: it is not on record any more. Its row has a MAC, and that of its certificate has none: both have to name the same one. */
   readonly worker: Worker | null
   readonly issuer: WorkerIssuer | null
   /** An authority of workers has signed it, and no other. */
@@ -61,16 +66,23 @@ export type PresentedWorkerCertificate = {
 /** Does a presented certificate authenticate its worker now? Decided on every request. */
 export const judgeWorkerCertificate = (facts: PresentedWorkerCertificate): WorkerPrincipal | Refusal => {
   const { row, worker, issuer, nowMs } = facts
-  if (worker === null || !facts.byWorkersAuthority) return refuse('CLIENT_CERT_UNKNOWN')
+  if (worker === null || worker.forged || !facts.byWorkersAuthority) return refuse('CLIENT_CERT_UNKNOWN')
   if (worker.revoked !== null) return refuse('WORKER_REVOKED')
   if (nowMs >= row.notAfterMs) return refuse('CLIENT_CERT_EXPIRED')
   if (facts.keyBanned || facts.denied) return refuse('CLIENT_CERT_DENIED')
   if (facts.issuerWithdrawn) return refuse('CLIENT_CERT_DENIED', 'the authority that issued it has been withdrawn')
   if (!isOfIssuer(worker, issuer))
-    return refuse('CLIENT_CERT_DENIED', 'the issuer of this worker was removed, or is now for another subject')
+    return refuse(
+      'CLIENT_CERT_DENIED',
+      'the issuer of this worker was removed or replaced, or is now for another subject',
+    )
   if (isFromFuture(row.issuedAtMs, nowMs, facts.toleranceMs))
     return refuse('CLIENT_CERT_DENIED', 'it was issued by a clock that was ahead')
-  if (!workerSlots(worker).some((slot) => slot.issuer === row.issuer && slot.serial === row.serial))
+  if (
+    !workerSlots(worker).some(
+      (slot) => slot.issuer === row.issuer && slot.serial === row.serial && slot.sha256 === row.sha256,
+    )
+  )
     return refuse('SERIAL_MISMATCH')
   return {
     kind: 'worker',

@@ -35,8 +35,9 @@ export type NodeAuthnParts = {
   readonly secondHolders: Pick<SecondHolders, 'refuseReplaced'>
   /** The issuers that sign for workers, and for no node. */
   readonly workers: Pick<WorkersAuthority, 'has' | 'withdrawnIssuers'>
-  /** Null: no order that waits for the store keeps this node out. */
+  /** Null: no order that waits for the store keeps this node, or this worker, out. */
   readonly barred: (node: NodeId) => Refusal | null
+  readonly workerBarred: (worker: string) => Refusal | null
 }
 
 /** What a connection presented never changes; everything that can change is asked anew on every request. */
@@ -109,7 +110,7 @@ type WorkerRow = { readonly row: CertificateRow; readonly id: string; readonly s
 
 const workerOf = async (
   { store, clock }: Pick<Core, 'store' | 'clock'>,
-  { denyList, workers, settings }: NodeAuthnParts,
+  { denyList, workers, settings, workerBarred }: NodeAuthnParts,
   { row, id, source }: WorkerRow,
 ): Promise<WorkerPrincipal | Refusal> => {
   const [worker, keyBan] = await Promise.all([store.get('worker', id), store.get('key-ban', row.spki)])
@@ -126,8 +127,12 @@ const workerOf = async (
     toleranceMs: settings().clockToleranceMs,
     nowMs: clock.nowMs(),
   })
+  const barred = workerBarred(id)
+  // As once the order is committed: of a worker that is revoked nothing else is said, if the certificate is its own at all.
+  const said =
+    barred === null || (verdict.kind === 'refused' && verdict.code === 'CLIENT_CERT_UNKNOWN') ? verdict : barred
   // The caller has proved the key of that worker in the handshake, also if its certificate is refused.
-  return verdict.kind === 'refused' ? { ...verdict, about: { actor: `worker:${id}` } } : verdict
+  return said.kind === 'refused' ? { ...said, about: { actor: `worker:${id}` } } : said
 }
 
 const aboutNode = (node: NodeId) => ({ node, actor: `node:${node}` })

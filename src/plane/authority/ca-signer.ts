@@ -8,6 +8,7 @@ import type { KeyCustody } from '#plane/keys/key-custody.ts'
 import type { SigningOrder, IssuedCertificate } from '#domain/core/certificate.ts'
 import { leafSpec, type StatusPlaces } from '#pki/authority-certificates.ts'
 import { buildCertificate, serialHex, fingerprint } from '#pki/certificate.ts'
+import { goOn, type MadeWith, type Signer } from '#pki/signer.ts'
 import type { Random } from '#platform/random.ts'
 import type { IssuerId } from '#domain/core/node.ts'
 
@@ -20,11 +21,15 @@ export const newSerial = (random: Pick<Random, 'bytes'>): Uint8Array => {
   return Uint8Array.of(first | 0x10, ...rest)
 }
 
-export type CaSigner = {
+/** With a key that may be elsewhere. */
+export type CaSigner<S extends Signer = Signer> = {
   readonly row: IssuerRow
   readonly certificate: ParsedCertificate
-  readonly key: PrivateKey
+  readonly key: S
 }
+
+/** Whose key was made here a moment ago. */
+export type MadeCa = CaSigner<PrivateKey>
 
 export const certificateOf = (row: IssuerRow): ParsedCertificate => {
   const parsed = parseCertificate(Buffer.from(row.der, 'base64'))
@@ -66,17 +71,17 @@ export const signerWith = (row: IssuerRow, pem: string): CaSigner => {
 }
 
 /** Durable when it resolves; a key in memory custody is never written, and one offline is not ours to keep. */
-export const keepKey = async (custody: KeyCustody, { row, key }: CaSigner): Promise<void> => {
+export const keepKey = async (custody: KeyCustody, { row, key }: MadeCa): Promise<void> => {
   if (row.custody === 'file') await custody.keep({ role: row.role, id: row.id }, key.pkcs8Pem())
 }
 
 /** The hot path: one certificate as ordered, signed and checked. */
-export const signLeaf = (
-  signer: CaSigner,
+export const signLeaf = <S extends Signer>(
+  signer: CaSigner<S>,
   order: SigningOrder,
   random: Random,
   statusUrl: string | null = null,
-): IssuedCertificate => {
+): MadeWith<S, IssuedCertificate> => {
   const { certificate: ca } = signer
   if (order.issuedAtMs >= ca.notAfterMs) throw new Error(`issuing CA ${signer.row.id} has expired`)
   // A clock set back by more than that would make certificates from before their own issuer.
@@ -84,18 +89,24 @@ export const signLeaf = (
 
   const serial = newSerial(random)
   const spec = leafSpec(order, ca, serial, statusPlacesOf(statusUrl, signer.row))
-  const der = Buffer.from(buildCertificate(spec, signer.key))
-  checkAgainstOrder(der, order)
-  return {
-    issuer: signer.row.id,
-    serial: serialHex(serial),
-    spki: spkiHash(order.publicKey),
-    sha256: fingerprint(der),
-    issuedAtMs: order.issuedAtMs,
-    notAfterMs: spec.notAfterMs,
-    der: der.toString('base64'),
-    order: order.id,
+  const issued = (certificate: Uint8Array): IssuedCertificate => {
+    const der = Buffer.from(certificate)
+    checkAgainstOrder(der, order)
+    return {
+      issuer: signer.row.id,
+      serial: serialHex(serial),
+      spki: spkiHash(order.publicKey),
+      sha256: fingerprint(der),
+      issuedAtMs: order.issuedAtMs,
+      notAfterMs: spec.notAfterMs,
+      der: der.toString('base64'),
+      order: order.id,
+    }
   }
+  return goOn<Uint8Array, IssuedCertificate>(buildCertificate<Signer>(spec, signer.key), issued) as MadeWith<
+    S,
+    IssuedCertificate
+  >
 }
 
 /** Cheap on purpose: the key and every name have to be in there, byte for byte. */

@@ -9,7 +9,7 @@ import { refuse, type Refusal } from '#domain/core/refusal.ts'
 import { toPem } from '#pki/pem.ts'
 import { makeFolder, replaceFile } from '#platform/files.ts'
 import { createFile } from '#platform/folder.ts'
-import { keepKey, type CaSigner } from './ca-signer.ts'
+import { keepKey, type MadeCa } from './ca-signer.ts'
 import { issuerEntry } from './issuer-book.ts'
 import type { KeyCustody } from '#plane/keys/key-custody.ts'
 import { makeIntermediate, makeRoot } from './make-issuer.ts'
@@ -75,7 +75,7 @@ export const createAuthority = async (
 }
 
 /** The key's file, with the certificate beside it: both are needed to sign there. A root key is never overwritten. */
-const carryOut = (root: CaSigner, folder: string): string | Refusal => {
+const carryOut = (root: MadeCa, folder: string): string | Refusal => {
   makeFolder(folder, 0o700)
   const keyFile = path.join(folder, 'root.key')
   if (createFile(keyFile, root.key.pkcs8Pem(), 0o600) === 'exists') {

@@ -17,7 +17,7 @@ import type { KeyCustody, KeyName } from '#plane/keys/key-custody.ts'
 export type ListSigner = {
   readonly issuer: IssuerId
   /** DER. */
-  readonly sign: (list: Omit<CrlSpec, 'issuer' | 'authorityKeyId'>) => Uint8Array
+  readonly sign: (list: Omit<CrlSpec, 'issuer' | 'authorityKeyId'>) => Uint8Array | Promise<Uint8Array>
 }
 
 /** One in memory has no lists; of a withdrawn one, every list would be signed by the key that is not to be trusted. */

@@ -10,7 +10,7 @@ import { commitOnce } from '#plane/core/commit-decision.ts'
 import type { Core } from '#plane/core/core.ts'
 import { everyRow } from '#plane/core/pages.ts'
 import type { KeyCustody, KeyName } from '#plane/keys/key-custody.ts'
-import { keepKey, signerFrom, type CaSigner } from './ca-signer.ts'
+import { keepKey, signerFrom, type CaSigner, type MadeCa } from './ca-signer.ts'
 import { authorityActor, issuerEntry } from './issuer-book.ts'
 import { halfLifeMs } from './issuer-life.ts'
 import { makeProgramsIssuer, makeProgramsRoot } from './make-issuer.ts'
@@ -25,7 +25,7 @@ export type ProgramsParts = {
 export type ProgramsListAuthority = {
   readonly row: IssuerRow
   /** DER; null: its key is not here, or it has ended. */
-  readonly sign: ((list: Omit<CrlSpec, 'issuer' | 'authorityKeyId'>) => Uint8Array) | null
+  readonly sign: ((list: Omit<CrlSpec, 'issuer' | 'authorityKeyId'>) => Uint8Array | Promise<Uint8Array>) | null
   /** Of its certificate, hex: how the list of the authority above it names it. */
   readonly serial: string
 }
@@ -104,7 +104,7 @@ type LeaderToken = ReturnType<ProgramsParts['core']['store']['replicas']['leader
 /** Runs exclusively. A root first, and the issuing CA below it in the next step. */
 export const makeWhatIsDue = async (parts: ProgramsParts, state: ProgramsState, token: LeaderToken): Promise<void> => {
   for (let due = whatIsDue(parts, state), made = 0; due !== null && made < 2; made++) {
-    const signer = madeFor(parts, state, due)
+    const signer = await madeFor(parts, state, due)
     if (signer === null) return
     // Durable before the commit that names it; a crash in between leaves a key that nothing names.
     await keepKey(parts.custody, signer)
@@ -120,7 +120,7 @@ export const makeWhatIsDue = async (parts: ProgramsParts, state: ProgramsState, 
   }
 }
 
-export const madeFor = (parts: ProgramsParts, state: ProgramsState, { role }: Due): CaSigner | null => {
+export const madeFor = async (parts: ProgramsParts, state: ProgramsState, { role }: Due): Promise<MadeCa | null> => {
   const { clock, random } = parts.core
   const making = { domain: parts.domain, custody: 'file', nowMs: clock.nowMs(), random } as const
   if (role === 'programs-root') return makeProgramsRoot({ ...making, lifetimeMs: programsRootLifetimeMs })

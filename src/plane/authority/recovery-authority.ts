@@ -20,8 +20,8 @@ import { findServerCertificate, renewServerCertificate, type ServerKind } from '
 import { keyMissing } from '#plane/keys/key-inventory.ts'
 import { commitOnce } from '#plane/core/commit-decision.ts'
 import { takeTurns } from '#plane/core/turns.ts'
-import { createHmac } from 'node:crypto'
-import { sha256Hex } from '#platform/bytes.ts'
+import { createHmac, createSecretKey, type KeyObject } from 'node:crypto'
+import { sameBytes, sha256Hex } from '#platform/bytes.ts'
 import type { Random } from '#platform/random.ts'
 
 export type RecoveryAuthority = {
@@ -40,6 +40,12 @@ export type RecoveryAuthority = {
   statementKeys(): readonly string[]
   signStatement(bytes: Uint8Array): Uint8Array
   isOurStatement(bytes: Uint8Array, signature: Uint8Array): boolean
+  /**
+   * What a counter is authenticated by: nobody but this domain checks one, so it is a MAC. While a replica of the release before runs,
+   * which knows no MAC, it is a signature.
+   */
+  sealCounter(bytes: Uint8Array): Uint8Array
+  isOurCounter(bytes: Uint8Array, seal: Uint8Array): boolean
   /** The bearer token that goes with this counter and key: the same question has the same answer, so nothing but its hash is stored. */
   bearerFor(about: { readonly node: string; readonly counter: number; readonly spki: string }): string
 }
@@ -84,6 +90,10 @@ export const openRecoveryAuthority = async (
     return held.identity
   }
   identityNow()
+  const counterMac = counterMacIn(parts.custody)
+  const signStatement = (bytes: Uint8Array): Uint8Array => statements.keys[0].sign(bytes)
+  const isOurStatement = (bytes: Uint8Array, signature: Uint8Array): boolean =>
+    statements.keys.some(({ spki }) => verifySignature(spki, bytes, signature))
   parts.names.onChange(() => {
     inTurn(renew).catch((error: unknown) =>
       parts.core.log.warn(
@@ -113,8 +123,11 @@ export const openRecoveryAuthority = async (
         await renew()
       }),
     statementKeys: () => statements.spkis,
-    signStatement: (bytes) => statements.keys[0].sign(bytes),
-    isOurStatement: (bytes, signature) => statements.keys.some(({ spki }) => verifySignature(spki, bytes, signature)),
+    signStatement,
+    isOurStatement,
+    sealCounter: (bytes) => (parts.core.store.unfinishedUpgrade() === null ? counterMac(bytes) : signStatement(bytes)),
+    isOurCounter: (bytes, seal) =>
+      seal.length === macBytes ? sameBytes(counterMac(bytes), seal) : isOurStatement(bytes, seal),
     bearerFor: bearerIn(parts.custody),
   }
 }
@@ -202,11 +215,23 @@ type BearerFor = (about: { readonly node: string; readonly counter: number; read
 
 /** The same question has the same answer for as long as the secret is kept. */
 export const bearerIn = (custody: KeyCustody): BearerFor => {
-  const [secret] = kept(custody, 'bearer')
-  if (secret === undefined) throw new Error('there is no secret that bearer tokens are derived from')
-  const key = Buffer.from(secret, 'hex')
+  const key = bearerSecretIn(custody)
   return ({ node, counter, spki }) =>
     `recover_${createHmac('sha256', key).update(`muster bearer\n${node}\n${counter}\n${spki}`).digest('base64url')}`
+}
+
+/** Shorter than any signature of ours. */
+const macBytes = 32
+
+const counterMacIn = (custody: KeyCustody): ((bytes: Uint8Array) => Uint8Array) => {
+  const key = bearerSecretIn(custody)
+  return (bytes) => createHmac('sha256', key).update('muster counter\n').update(bytes).digest()
+}
+
+const bearerSecretIn = (custody: KeyCustody): KeyObject => {
+  const [secret] = kept(custody, 'bearer')
+  if (secret === undefined) throw new Error('there is no secret that bearer tokens are derived from')
+  return createSecretKey(Buffer.from(secret, 'hex'))
 }
 
 const kept = (custody: KeyCustody, role: 'statement' | 'bearer'): readonly string[] =>

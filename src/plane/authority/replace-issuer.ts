@@ -60,7 +60,7 @@ const replace = (
     if (!isOwn(parts, wanted)) await dropOrphans(custody, state.book)
     const above = signerAbove(parts, state.book, role)
     if (above === null) return 'above-offline'
-    const made = makeIntermediate(role, above, {
+    const made = await makeIntermediate(role, above, {
       domain: options.domain,
       custody: inMemory ? 'memory' : 'file',
       lifetimeMs: inMemory ? memoryIssuerLifetimeMs(longestLeafMs) : options.intermediateLifetimeMs,

@@ -30,7 +30,7 @@ export const keepResponder = async (
     nowMs: clock.nowMs(),
     lifetimeMs: issuer.row.notAfterMs - clock.nowMs(),
   }
-  const certificate = buildCertificate(responderSpec(request, issuer.certificate), issuer.key)
+  const certificate = await buildCertificate(responderSpec(request, issuer.certificate), issuer.key)
   await custody.keep(name, key.pkcs8Pem() + toPem('CERTIFICATE', certificate))
 }
 

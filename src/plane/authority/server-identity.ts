@@ -127,7 +127,7 @@ const issue = async (
       lifetimeMs: options.serverLifetimeMs,
       nowMs: clock.nowMs(),
     })
-    const issued = signLeaf(signer, order, random)
+    const issued = await signLeaf(signer, order, random)
     const kept: KeyName = { role: keyRoles[purpose], id: `${issued.issuer}.${issued.serial}` }
     const text = key.pkcs8Pem() + toPem('CERTIFICATE', Buffer.from(issued.der, 'base64'))
     // Without a server certificate no operator could reach this plane to order a cut-off.

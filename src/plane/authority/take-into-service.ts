@@ -8,7 +8,7 @@ import type { IssuerRow } from '#domain/ca/issuer.ts'
 import type { FencingToken } from '#plane/store/contract/replicas.ts'
 import { readBook, type AuthorityParts, type AuthorityState } from './authority-state.ts'
 import { issuerEntry, type IssuerBook } from './issuer-book.ts'
-import { keepKey, type CaSigner } from './ca-signer.ts'
+import { keepKey, type MadeCa } from './ca-signer.ts'
 import type { KeyCustody, KeyName } from '#plane/keys/key-custody.ts'
 import { keepForLists, signsLists } from './list-signer.ts'
 import { keepResponder } from './responder.ts'
@@ -29,7 +29,7 @@ export type Story = {
 export const takeIntoService = async (
   parts: AuthorityParts,
   state: AuthorityState,
-  made: CaSigner,
+  made: MadeCa,
   story: Story,
 ): Promise<'in-service' | 'lost-race'> => {
   const change = succession(parts, state, made.row, story)

@@ -20,7 +20,7 @@ import {
   type AuthorityParts,
   type AuthorityState,
 } from './authority-state.ts'
-import { keepKey, signerFrom, type CaSigner } from './ca-signer.ts'
+import { keepKey, signerFrom, type MadeCa } from './ca-signer.ts'
 import { issuerEntry } from './issuer-book.ts'
 import { memoryIssuerLifetimeMs } from './issuer-life.ts'
 import { withRoom } from '#plane/keys/key-custody.ts'
@@ -62,7 +62,7 @@ export const withdrawIssuer = (
     if (barred !== null) return { ...barred, detail: barred.detail ?? wanted.issuer }
     const hit = rowsOf(state, wanted.issuer)
     if (hit.length === 0) return { kind: 'withdrawn', issuers, successors }
-    const made = successorsOf(parts, state, new Set(hit.map(({ value }) => value.id)))
+    const made = await successorsOf(parts, state, new Set(hit.map(({ value }) => value.id)))
     if (made === 'above-offline') return refuse('CA_ROOT_OFFLINE', 'nothing here can sign its successor')
     for (const signer of made) {
       await withRoom(parts.core.store, () => keepKey(parts.custody, signer))
@@ -100,11 +100,11 @@ const rowsOf = ({ book }: AuthorityState, issuer: IssuerId): readonly Row<Issuer
 }
 
 /** From the top down. Other replicas make new memory issuers once they receive the commit. */
-const successorsOf = (
+const successorsOf = async (
   parts: AuthorityParts,
   { book, signer, longestLeafMs }: AuthorityState,
   hit: ReadonlySet<IssuerId>,
-): readonly CaSigner[] | 'above-offline' => {
+): Promise<readonly MadeCa[] | 'above-offline'> => {
   const { clock, random } = parts.core
   const { custody, options } = parts
   const inMemory = options.issuerKey === 'memory'
@@ -120,20 +120,20 @@ const successorsOf = (
   }
   const root = domainCaHit ? signerFrom(custody, book.root) : null
   if (domainCaHit && root === null) return 'above-offline'
-  const domainCa = root === null ? null : makeIntermediate('domain-ca', root, making)
+  const domainCa = root === null ? null : await makeIntermediate('domain-ca', root, making)
   const above = domainCa ?? signerAbove(parts, book, 'issuing')
   if (above === null) return 'above-offline'
   const issuing: Making = inMemory
     ? { ...making, custody: 'memory', lifetimeMs: memoryIssuerLifetimeMs(longestLeafMs) }
     : making
-  return [...(domainCa === null ? [] : [domainCa]), makeIntermediate('issuing', above, issuing)]
+  return [...(domainCa === null ? [] : [domainCa]), await makeIntermediate('issuing', above, issuing)]
 }
 
 const changeOf = async (
   { core: { store, clock, random } }: AuthorityParts,
   { book }: AuthorityState,
   hit: readonly Row<IssuerRow>[],
-  made: readonly CaSigner[],
+  made: readonly MadeCa[],
   { issuer, by, ...wanted }: WithdrawalWanted,
 ): Promise<Change> => {
   const domain = await store.get('domain', 'domain')

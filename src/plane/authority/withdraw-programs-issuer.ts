@@ -29,7 +29,7 @@ export const withdrawProgramsIssuer = (
     const hit = state.rows.filter(({ value }) => names.has(value.id))
     if (hit.length === 0) return { kind: 'withdrawn', issuers: [], successors: [] }
     const isSigning = state.signer !== null && names.has(state.signer.row.id)
-    const made = isSigning ? madeFor(parts, state, { role: 'programs-issuing', why: 'first one' }) : null
+    const made = isSigning ? await madeFor(parts, state, { role: 'programs-issuing', why: 'first one' }) : null
     if (isSigning && made === null) return refuse('CA_ROOT_OFFLINE', 'the key of the programs root is not here')
     if (made !== null) await withRoom(parts.core.store, () => keepKey(parts.custody, made))
     const outcome = await parts.core.store.commit(await withdrawal(parts, hit, made?.row ?? null, wanted))

@@ -13,7 +13,7 @@ import { everyRow } from '#plane/core/pages.ts'
 import { takeTurns } from '#plane/core/turns.ts'
 import { withRoom, type KeyCustody } from '#plane/keys/key-custody.ts'
 import { bookTries } from './authority-state.ts'
-import { keepKey, signerFrom, signLeaf, type CaSigner } from './ca-signer.ts'
+import { keepKey, signerFrom, signLeaf, type CaSigner, type MadeCa } from './ca-signer.ts'
 import { authorityActor, issuerEntry } from './issuer-book.ts'
 import { halfLifeMs } from './issuer-life.ts'
 import { makeWorkersIssuer } from './make-issuer.ts'
@@ -188,7 +188,7 @@ const isDue = (parts: Parts, state: State): boolean => {
   return parts.core.clock.nowMs() >= halfLifeMs(row) && row.notAfterMs < above.row.notAfterMs
 }
 
-const made = (parts: Parts, state: State): CaSigner | null => {
+const made = async (parts: Parts, state: State): Promise<MadeCa | null> => {
   const above = aboveOf(parts, state)
   if (above === null) return null
   const { clock, random } = parts.core
@@ -202,7 +202,7 @@ const makeOne = async (
   state: State,
   token: ReturnType<Core['store']['replicas']['leadership']>,
 ): Promise<void> => {
-  const signer = made(parts, state)
+  const signer = await made(parts, state)
   if (signer === null) return
   await keepKey(parts.custody, signer)
   const outcome = await commitOnce(
@@ -270,7 +270,7 @@ const withdraw = (
     const hit = rows.filter(({ value }) => names.has(value.id))
     if (hit.length === 0) return { kind: 'withdrawn', issuers: [], successors: [] }
     const isSigning = state.signer !== null && names.has(state.signer.row.id)
-    const successor = isSigning ? made(parts, state) : null
+    const successor = isSigning ? await made(parts, state) : null
     if (isSigning && successor === null) return refuse('CA_ROOT_OFFLINE', 'nothing here can sign its successor')
     if (successor !== null) await withRoom(parts.core.store, () => keepKey(parts.custody, successor))
     const outcome = await parts.core.store.commit(await withdrawal(parts, hit, successor?.row ?? null, wanted))

@@ -6,6 +6,7 @@ import type { Core } from '#plane/core/core.ts'
 import { challengeLimits } from '#plane/identity/identity-routes.ts'
 import { openAdmissionQueue, type AdmissionQueue } from '#plane/limits/admission-queue.ts'
 import { openWriteLimit, type WriteLimit } from '#plane/limits/write-limit.ts'
+import { openWorkerQueueLimit, type WorkerQueueLimit } from '#plane/workers/worker-task-routes.ts'
 import { openCallerBudget, sharedLimits, type CallerBudget } from '#plane/limits/caller-budget.ts'
 
 export type NodeLimits = {
@@ -17,6 +18,8 @@ export type NodeLimits = {
   readonly admission: AdmissionQueue
   /** How much one node may make the plane write. */
   readonly writeLimit: WriteLimit
+  /** How many tasks workers may queue. */
+  readonly queueLimit: WorkerQueueLimit
 }
 
 /** Enrollments in progress at once; the others get a retry time. */
@@ -44,5 +47,6 @@ export const openNodeLimits = (
     })),
     admission: openAdmissionQueue(clock, admissionCapacity),
     writeLimit: openWriteLimit(clock, replicas),
+    queueLimit: openWorkerQueueLimit(clock, replicas),
   }
 }

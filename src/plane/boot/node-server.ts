@@ -28,7 +28,7 @@ import { followListedOutputs } from '#plane/programs/end-unlisted.ts'
 import { listLengthSource } from '#plane/programs/list-length.ts'
 import { openProgramLists, type ProgramLists } from '#plane/programs/program-lists.ts'
 import { programRoutes } from '#plane/programs/program-routes.ts'
-import { openTokenReserve, type EnrollWorkerParts } from '#plane/workers/enroll-worker.ts'
+import type { EnrollWorkerParts } from '#plane/workers/enroll-worker.ts'
 import { openKeySets } from '#plane/workers/key-sets.ts'
 import { openWorkerIssuers } from '#plane/workers/worker-issuers.ts'
 import { workerRoutes } from '#plane/workers/worker-routes.ts'
@@ -40,6 +40,7 @@ import { openRolloutUpkeep } from '#plane/tasks/rollouts.ts'
 import { openTaskSweep } from '#plane/tasks/sweep-tasks.ts'
 import { nodeTaskRoutes } from '#plane/tasks/task-routes.ts'
 import { openSteadyTime } from '#plane/core/steady-time.ts'
+import { overlayStatementRoutes } from '#plane/fleet/overlay-statement.ts'
 import { taskVerifierRoutes } from '#plane/tasks/signer-routes.ts'
 import { openTaskSigners, type TaskSignersHere } from '#plane/tasks/task-signers.ts'
 import type { KeyCustody } from '#plane/keys/key-custody.ts'
@@ -83,8 +84,9 @@ export type NodeServerParts = {
   readonly metrics: Pick<Metrics, 'refused' | 'reported' | 'agents' | 'agentSent'>
   readonly alerting: Pick<Alerting, 'onRefusal' | 'watch'>
   readonly lived: LivedTime
-  /** Null: no order that waits for the store keeps this node out. */
+  /** Null: no order that waits for the store keeps this node, or this worker, out. */
   readonly barred: (node: NodeId) => Refusal | null
+  readonly workerBarred: (worker: string) => Refusal | null
 }
 
 export type NodeRouteParts = {
@@ -100,7 +102,7 @@ export type NodeRouteParts = {
   readonly channel: Pick<ChannelParts, 'peerBook' | 'secondHolders' | 'probe'>
   readonly copiedImages: CopiedImages
   readonly agents: AgentRouteParts
-  readonly workerParts: Pick<EnrollWorkerParts, 'issuers' | 'keySets' | 'reserve'>
+  readonly workerParts: Pick<EnrollWorkerParts, 'issuers' | 'keySets'>
   readonly taskPolls: Tasks['polls']
   readonly taskFiles: TaskFileParts
 }
@@ -119,9 +121,10 @@ export const nodeRoutes = (core: Core, parts: NodeRouteParts): readonly Route[] 
     ...identityRoutes(core, issuing),
     ...programRoutes(core, { programs, lists: programLists, writeLimit }),
     ...taskVerifierRoutes(core, { taskSigners, recovery, domainName }),
+    ...overlayStatementRoutes(core, { recovery, domainName }),
     ...workerRoutes(core, { ...parts.workerParts, ...forWorkers, anonymousBudget, admission, writeLimit }),
     ...nodeTaskRoutes(core, parts.taskPolls),
-    ...workerTaskRoutes(core, { queueLength: openQueueLength(core) }),
+    ...workerTaskRoutes(core, { queueLength: openQueueLength(core), queueLimit: limits.queueLimit }),
     ...claimRoutes(core, limits.anonymousBudget),
     ...bundleRoutes(core.clock, issuer, programs, domainName),
     ...agentDownloadRoutes(agents),
@@ -175,11 +178,7 @@ export const openNodeServer = async (core: Core, parts: NodeServerParts) => {
   })
   alerting.watch(listLengthSource(programLists, domainName))
   const unlistedOutputs = followListedOutputs(core)
-  const workerParts = {
-    issuers: await openWorkerIssuers(core),
-    keySets: openKeySets(core),
-    reserve: openTokenReserve(core),
-  }
+  const workerParts = { issuers: await openWorkerIssuers(core), keySets: openKeySets(core) }
 
   const agentFiles = openAgentFiles(parts.handedOut.agents, log)
   const taskFiles = openTaskFiles(parts.handedOut.taskFiles, log)
@@ -235,6 +234,7 @@ export const openNodeServer = async (core: Core, parts: NodeServerParts) => {
       holdOff: channel.holdOff,
       secondHolders: channel.secondHolders,
       barred: parts.barred,
+      workerBarred: parts.workerBarred,
       workers,
     }),
     tokenAuthn: openTokenAuthn(core, { settings, anonymousBudget: limits.anonymousBudget }),
@@ -262,6 +262,7 @@ export const openNodeServer = async (core: Core, parts: NodeServerParts) => {
     unlistedOutputs,
     taskSigners.upkeep,
     openTaskSweep(core),
+    tasks.dispatcher.upkeep,
     { name: 'agents to hand out', where: 'each', everyMs: servedFilesEveryMs, run: () => agentFiles.look() },
     { name: 'task files', where: 'each', everyMs: servedFilesEveryMs, run: () => taskFiles.look() },
     openRolloutUpkeep(core),

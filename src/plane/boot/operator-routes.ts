@@ -56,7 +56,7 @@ import type { Receipts } from '#plane/revocation/receipts.ts'
 export type OperatorRouteParts = {
   readonly authority: Authority
   readonly programs: Pick<ProgramsAuthority, 'roots'>
-  readonly workerParts: Omit<OperatorWorkerParts, 'receipts'>
+  readonly workerParts: Omit<OperatorWorkerParts, 'receipts' | 'cutOffs'>
   readonly programLists: Pick<ProgramLists, 'lists'>
   readonly recovery: Pick<RecoveryAuthority, 'roots' | 'statementKeys'>
   readonly channels: OpenChannels
@@ -84,7 +84,7 @@ export const operatorRoutes = (core: Core, parts: OperatorRouteParts): readonly 
     parts
   const { revocationLists, journalWatch, keySeal, keyBook, planeNames, agentFiles, recoverability, health } = parts
   const { taskSigners } = parts
-  const workerParts = { ...parts.workerParts, receipts }
+  const workerParts = { ...parts.workerParts, receipts, cutOffs }
   return [
     ...operatorNodeRoutes(core, { channels, peers, recoverability }),
     ...operatorNodeActions(core, { channels, peers, receipts, recovery, urls, cutOffs }),
@@ -93,7 +93,7 @@ export const operatorRoutes = (core: Core, parts: OperatorRouteParts): readonly 
     ...operatorReceiptRoutes(core, { arrivals, receipts }),
     ...operatorSchedulingRoutes(core, { channels, peers, arrivals }),
     ...operatorAllocationRoutes(core),
-    ...operatorTaskRoutes(core, { arrivals, queueLength: openQueueLength(core) }),
+    ...operatorTaskRoutes(core, { arrivals, channels, queueLength: openQueueLength(core) }),
     ...operatorRolloutRoutes(core, { arrivals }),
     ...operatorVClusterRoutes(core, { channels, peers }),
     ...operatorTokenRoutes(core, { issuer: authority, urls }),

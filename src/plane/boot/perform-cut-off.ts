@@ -6,6 +6,7 @@ import { haltIssuance } from '#plane/identity/issuance-routes.ts'
 import { withdrawAuthority } from '#plane/ca/withdraw-authority.ts'
 import { withdrawIdentity } from '#plane/revocation/withdraw-identity.ts'
 import type { Authority } from '#plane/authority/authority.ts'
+import { revokeWorker } from '#plane/workers/revoke-worker.ts'
 import type { FlowCore } from '#plane/core/core.ts'
 import type { OpenChannels, PeerProofs } from '#plane/core/open-channels.ts'
 import type { Receipts } from '#plane/revocation/receipts.ts'
@@ -25,6 +26,8 @@ export const performCutOff = (core: FlowCore, parts: CutOffParts, order: CutOffO
       const { kind, node, reason, by } = order
       return withdrawIdentity(core, parts, node, { kind, reason, reasonCode: reasonCodeOf(order) }, by)
     }
+    case 'revoke-worker':
+      return revokeWorker(core, parts, order.worker, order)
     case 'halt':
       return haltIssuance(core, { reason: order.reason, renewals: order.renewals }, order.by)
     case 'withdraw':

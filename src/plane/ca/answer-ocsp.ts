@@ -79,7 +79,7 @@ const answer = async (core: OcspCore, responders: Responders, { asked, nonce }: 
   const thisUpdateMs = wholeSecondMs(core.clock.nowMs())
   const times = { thisUpdateMs, nextUpdateMs: Math.min(thisUpdateMs + goodForMs, responder.notAfterMs) }
   return {
-    der: buildOcspResponse({ answers, producedAtMs: thisUpdateMs, ...times, nonce }, responder.identity),
+    der: await buildOcspResponse({ answers, producedAtMs: thisUpdateMs, ...times, nonce }, responder.identity),
     outcomes: answers.map(({ status }) => status.kind),
     goodFrom: nonce === null ? times : null,
   }

@@ -146,14 +146,15 @@ export const openRevocationLists = (core: ListCore, parts: RevocationListParts):
     if (found !== null) signers.set(issuer, found)
     return found
   }
-  const publish = (signer: ListSigner, issued: Issued, kind: ListKind): PublishedList => {
+  const publish = async (signer: ListSigner, issued: Issued, kind: ListKind): Promise<PublishedList> => {
     const { full, delta } = issued.least
     const leastNumber = kind === 'full' ? full : Math.max(full, delta)
     const facts = { denied: [...issued.denied.values()], nowMs: steadyMs(), leastNumber }
     const list = (kind === 'full' ? fullList : deltaList)(facts)
     const before = issued.made.get(kind)
     if (before?.number === list.number && before.nextUpdateMs === list.nextUpdateMs) return before
-    const made = { ...list, issuer: signer.issuer, entries: list.entries.length, der: signed(parts, signer, list) }
+    const der = await signed(parts, signer, list)
+    const made = { ...list, issuer: signer.issuer, entries: list.entries.length, der }
     issued.changed = false
     issued.least = { ...issued.least, [kind]: list.number }
     issued.made.set(kind, made)
@@ -186,7 +187,11 @@ export const openRevocationLists = (core: ListCore, parts: RevocationListParts):
   }
 }
 
-const signed = (parts: RevocationListParts, { issuer, sign }: ListSigner, list: RevocationList): Uint8Array =>
+const signed = (
+  parts: RevocationListParts,
+  { issuer, sign }: ListSigner,
+  list: RevocationList,
+): ReturnType<ListSigner['sign']> =>
   sign({ ...list, thisUpdateMs: wholeSecondMs(list.thisUpdateMs), freshestUrl: parts.deltaUrlOf(issuer) })
 
 /** In the store, which those are not whose end is long past. */

@@ -66,7 +66,8 @@ export const openChannelServer = (core: ServedCore, parts: ServedParts): Channel
       const no = judgeUpgrade(request)
       if (no !== null) return no
       const evidence = evidenceIn(request.headers)
-      const outcome = await openSession(core, parts, { principal, evidence, correlation }, (number, node) => {
+      const process = evidence === null ? null : evidence.instance
+      const outcome = await openSession(core, parts, { principal, evidence, process, correlation }, (number, node) => {
         let opened: Session | null = null
         server.handleUpgrade(request, socket, head, (webSocket) => {
           presence.forget(principal.id)

@@ -13,6 +13,7 @@ import { openSession, type OpeningParts } from './open-session.ts'
 export type PollOpening = {
   readonly principal: NodePrincipal
   readonly evidence: AgentEvidence | null
+  readonly process: string
   readonly correlation: string
   readonly patience: Patience
   readonly socket: SessionSocket
@@ -26,13 +27,13 @@ export type PollParts = {
 export const openPollSession = async (
   core: FlowCore,
   parts: PollParts,
-  { principal, evidence, correlation, patience, socket }: PollOpening,
+  { principal, evidence, process, correlation, patience, socket }: PollOpening,
 ): Promise<Session | Refusal> => {
   const { sessions, presence, holders } = parts.channel
   let session: Session | null = null
-  const outcome = await openSession(core, parts, { principal, evidence, correlation }, (number, node) => {
+  const outcome = await openSession(core, parts, { principal, evidence, process, correlation }, (number, node) => {
     presence.forget(principal.id)
-    const opened = sessions.open(socket, principal, evidence, number, patience)
+    const opened = sessions.open(socket, principal, evidence, number, { patience, process })
     session = opened
     holders.opened(opened, node)
     limitToCertificate(opened, node)

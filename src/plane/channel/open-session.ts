@@ -23,6 +23,8 @@ export type OpeningParts = {
 export type Opening = {
   readonly principal: NodePrincipal
   readonly evidence: AgentEvidence | null
+  /** As `Session.process`. */
+  readonly process: string | null
   readonly correlation: string
 }
 
@@ -66,17 +68,17 @@ type HoldOrRefusal = 'opened' | 'taken-here' | Hold | Refusal
 const holdAndRegister = async (
   core: FlowCore,
   { channel, denyList }: OpeningParts,
-  { principal, evidence, correlation }: Opening,
+  { principal, process, correlation }: Opening,
   over: Hold | null,
   register: Register,
 ): Promise<HoldOrRefusal> => {
   const { id } = principal
   const { sessions, holding, gate } = channel
   // Another process was quicker: it is asked like any that was there before.
-  if (otherSessions(sessions, id, instanceOf(evidence)).length > 0) return 'taken-here'
+  if (otherSessions(sessions, id, process).length > 0) return 'taken-here'
   const number = sessions.nextNumber()
   const before = await holding.elsewhere(id)
-  const taken = await holding.take(id, { number, instance: instanceOf(evidence) }, over)
+  const taken = await holding.take(id, { number, instance: process }, over)
   if (taken !== 'held') return taken
   let opened: Session | null = null
   try {
@@ -96,7 +98,7 @@ const holdAndRegister = async (
 
 /** Null: there is no other holder any more. A process that was killed leaves a channel that does not answer. */
 const makeRoomHere = async (channel: OpeningParts['channel'], opening: Opening): Promise<Refusal | null> => {
-  const others = otherSessions(channel.sessions, opening.principal.id, instanceOf(opening.evidence))
+  const others = otherSessions(channel.sessions, opening.principal.id, opening.process)
   if (others.length === 0) return null
   const copy = await refuseSecond(channel.secondHolders, opening)
   if (copy === null) endReplaced(others)
@@ -113,18 +115,16 @@ const makeRoomElsewhere = async (
   if (hold.instance === null) return null
   const copy = await refuseSecond(channel.secondHolders, opening)
   if (copy !== null) return copy
-  const room = { node: opening.principal.id, instance: instanceOf(opening.evidence) }
+  const room = { node: opening.principal.id, instance: opening.process }
   const asked = await askReplica(channel.replicas, hold.replica, makeRoomQuestion, room, lookUpWithinMs)
   return asked.kind === 'no-answer' ? holderUnknown(room.node) : null
 }
 
 const refuseSecond = (
   secondHolders: Pick<SecondHolders, 'refuseCopy'>,
-  { principal, evidence, correlation }: Opening,
+  { principal, evidence, process, correlation }: Opening,
 ): Promise<Refusal | null> => {
   const { id: node, source, credential } = principal
-  const caller = { node, source, serial: credential.serial, evidence, correlation }
+  const caller = { node, source, serial: credential.serial, evidence, process, correlation }
   return secondHolders.refuseCopy(caller, 'second-instance')
 }
-
-const instanceOf = (evidence: AgentEvidence | null): string | null => (evidence === null ? null : evidence.instance)

@@ -50,7 +50,13 @@ export const probeQuestion = question(
   Type.Union([Type.Literal('answered'), Type.Literal('silent'), Type.Number()]),
 )
 
-const OpenSession = Type.Object({ number: Type.Integer(), sinceMs: Type.Number(), serial: Type.String() })
+const OpenSession = Type.Object({
+  number: Type.Integer(),
+  sinceMs: Type.Number(),
+  serial: Type.String(),
+  /** Left out by replicas before 0.6. */
+  takesTasks: Type.Optional(Type.Boolean()),
+})
 
 export const sessionsQuestion = question('channel.sessions', Type.Object({ node: Node }), Type.Array(OpenSession))
 

@@ -65,17 +65,22 @@ export type ConfigurationFacts = {
 }
 
 export const configurationOf = (facts: ConfigurationFacts): PlaneConfig => {
-  const { profile, domain, vcluster, wireguard, outputs, urls } = facts
+  const { profile, vcluster, wireguard, outputs, urls } = facts
   const content = {
     vcluster: vcluster === null ? null : vcluster.name,
     profile: agentProfile(profile),
     endpoints: endpointSet(urls),
-    overlay: vcluster === null ? inMaintenance(domain) : overlayOf(vcluster, facts),
+    overlay: wantedOverlay(facts),
     wireguard,
     ...(outputs === null ? {} : { outputs: [...outputs] }),
   }
   return { revision: revisionOf(content), ...content }
 }
+
+/** What the node is to run: what its agent is sent, and what is signed for its helper. */
+export const wantedOverlay = (
+  facts: Pick<ConfigurationFacts, 'domain' | 'node' | 'offers' | 'vcluster'>,
+): ConfigOverlay => (facts.vcluster === null ? inMaintenance(facts.domain) : overlayOf(facts.vcluster, facts))
 
 /** The domain's policy, time sync where it names one, and nothing that could drift. */
 const inMaintenance = ({ maintenance }: DomainSettings): ConfigOverlay => ({

@@ -11,6 +11,8 @@ import type { Committed } from '#plane/store/contract/store.ts'
 const feedOrder = [
   // First: if a later subscriber fails, the head of the journal is still kept outside the database.
   'journal witness',
+  // Before anything reads a row again: what this commit ends has ended.
+  'ended rights',
   // Read by all that follow: a commit is acted on under the settings it made.
   'domain settings',
   'store confirmations',

@@ -7,6 +7,14 @@ export type OpenSession = {
   /** Null: it is on a replica that does not say more of it. */
   readonly sinceMs: number | null
   readonly serial: string | null
+  /** Its agent has said over it that it takes tasks. Left out: a replica that does not say more of it, or one of the release before. */
+  readonly takesTasks?: boolean
+}
+
+/** Null: it is not connected, or that is not known. */
+export const takesTasks = (sessions: readonly OpenSession[]): boolean | null => {
+  if (sessions.some((session) => session.takesTasks === true)) return true
+  return sessions.length > 0 && sessions.every((session) => session.takesTasks === false) ? false : null
 }
 
 export type OpenChannels = {

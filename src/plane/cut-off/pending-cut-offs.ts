@@ -4,12 +4,10 @@
 
 import { wantedAlert } from '#domain/alerts/alert-kinds.ts'
 import { denialKey, type Denial } from '#domain/core/certificate.ts'
-import type { Change } from '#domain/core/change.ts'
 import {
   aboutOrder,
   cutOffKey,
   cutOffWords,
-  forbids,
   isOverruled,
   isSameOrder,
   reasonCodeOf,
@@ -65,24 +63,19 @@ const lookAtReplicasMs = 10_000
 /** Entries about one order that are read, the newest: enough to see how the last of its kind ended. */
 const entriesRead = 50
 
-/** Null: nothing pending keeps this node out. */
-export const barredByPending = (pending: ReadonlyMap<string, PendingCutOff>, node: NodeId): Refusal | null => {
-  if (pending.has(`revoke/${node}`)) return refuse('CLIENT_CERT_DENIED')
-  return pending.has(`quarantine/${node}`) ? refuse('NODE_QUARANTINED') : null
+const subjectOf = (order: CutOffOrder): string => {
+  switch (order.kind) {
+    case 'quarantine':
+    case 'revoke':
+      return order.node
+    case 'revoke-worker':
+      return order.worker
+    case 'withdraw':
+      return order.issuer
+    case 'halt':
+      return 'issuance'
+  }
 }
-
-/** As given, but for changes that a pending order forbids. */
-export const forbiddenByPending = (store: Store, pending: () => Iterable<PendingCutOff>): Store => ({
-  ...store,
-  commit(change: Change, fencingToken) {
-    for (const { order } of pending())
-      if (forbids(order, change))
-        return Promise.reject(
-          new StoreFault('nothing was committed', `${cutOffWords(order)} is in force here and not committed yet`),
-        )
-    return store.commit(change, fencingToken)
-  },
-})
 
 export const openPendingCutOffs = (
   core: FlowCore & Pick<Core, 'timers' | 'log'>,
@@ -115,6 +108,8 @@ export const openPendingCutOffs = (
         const reason = reasonCodeOf(order)
         return epochsHere(node).map((epoch) => ({ ...denied, kind: 'epoch', node, epoch, reason }))
       }
+      // Its certificates are refused by the order itself (workerBarredByPending).
+      case 'revoke-worker':
       case 'halt':
         return []
       case 'withdraw': {
@@ -166,7 +161,7 @@ export const openPendingCutOffs = (
   }
 
   const alertOnce = async ({ order, sinceMs }: PendingCutOff, ending: string): Promise<void> => {
-    const subject = 'node' in order ? order.node : 'issuer' in order ? order.issuer : 'issuance'
+    const subject = subjectOf(order)
     const seconds = Math.round((clock.nowMs() - sinceMs) / 1000)
     const evidence = { cutOff: cutOffWords(order), seconds, ending }
     const node = 'node' in order ? order.node : null

@@ -12,7 +12,7 @@ import { formerNode } from '#plane/core/former-node.ts'
 import type { FlowCore } from '#plane/core/core.ts'
 import { liveProfile } from '#plane/core/live-profile.ts'
 import { answer, attributionOf, type CallOf } from '#plane/http/route.ts'
-import { errorBody } from '#wire/core/error-body.ts'
+import { errorBody } from '#wire/core/refusal-response.ts'
 import { type TokenBatchAnswer, type TokenBatchLine, type tokenApi, tokenView } from '#wire/enrollment/token-api.ts'
 import { joinStringOf, mintToken, type JoinTarget } from './mint-token.ts'
 

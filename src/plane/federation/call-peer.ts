@@ -1,8 +1,8 @@
 // One call to the node listener of another domain, which is verified with the roots an operator gave for it, and no others.
 
-import { Check } from 'typebox/value'
 import type { PeerDomain } from '#domain/federation/peer-domain.ts'
 import { openHttpClient } from '#platform/http-client.ts'
+import { matchesSchema } from '#platform/json-schema.ts'
 import { pathOf, type BodyOf } from '#wire/core/endpoint.ts'
 import { claimApi, type ClaimsAnswer } from '#wire/federation/claim-api.ts'
 import { unfitText } from '#wire/core/strict-json.ts'
@@ -36,7 +36,7 @@ export const callPeer: CallPeer = async ({ url, roots }, statement, signal) => {
     })
     if (status !== 200) throw new Error(`it answered ${status}${codeIn(body)}`)
     const answer: unknown = JSON.parse(body)
-    if (!Check(schema, answer) || unfitText(answer) !== null) throw new Error('its answer is not one')
+    if (!matchesSchema(schema, answer) || unfitText(answer) !== null) throw new Error('its answer is not one')
     return answer
   } finally {
     signal.removeEventListener('abort', stop)

@@ -14,6 +14,7 @@ import { sqliteTrouble } from '#platform/sqlite.ts'
 import { systemTimers, type Timers } from '#platform/timers.ts'
 import type { KeySeal } from '#domain/operators/operator-keys.ts'
 import { openKeySeal } from '#plane/keys/operator-key-seal.ts'
+import { openRowSeal, type RowSeal } from '#plane/seals/row-seal.ts'
 import { openKeyCustody, sealedNameOf, type KeyCustody, type KeyName } from '#plane/keys/key-custody.ts'
 import { findSealingKey, refuseExposed, type FoundSealingKey } from '#plane/keys/sealing-key.ts'
 import { StoreRefused } from '#plane/store/contract/store-errors.ts'
@@ -42,6 +43,7 @@ export type Foundation = {
   readonly witness: JournalWitness
   readonly custody: KeyCustody
   readonly keySeal: KeySeal
+  readonly rowSeal: RowSeal
 }
 
 /** With a domain in it. */
@@ -83,7 +85,7 @@ export const layFoundation = async (
   // Only what a start on a new folder has made itself is ever taken back.
   let undo = (): void => {}
   try {
-    const { keySeal, ...opened } = await (config.store.kind === 'sqlite'
+    const { keySeal, rowSeal, ...opened } = await (config.store.kind === 'sqlite'
       ? openOwnStore(base, config, witness, asked, options)
       : // A plane on its own file has no use for the driver, and starts sooner without.
         (await import('./shared-store.ts')).openSharedStore(base, config, config.store.target, witness, asked, options))
@@ -98,7 +100,7 @@ export const layFoundation = async (
         await opened.store.close()
       },
     }
-    const foundation = { ...base, store, witness, custody: loggingSetAside(opened.custody, log), keySeal }
+    const foundation = { ...base, store, witness, custody: loggingSetAside(opened.custody, log), keySeal, rowSeal }
     try {
       const learnName = async (): Promise<boolean> => {
         const domain = await store.get('domain', 'domain')
@@ -165,7 +167,7 @@ const checkRows = async (
   refuseLostKeys({ issuers, names, headKey: 'here', issuerKey, nowMs: clock.nowMs() }, replacing)
 }
 
-export type OpenedStore = Pick<Foundation, 'store' | 'custody' | 'keySeal'> & {
+export type OpenedStore = Pick<Foundation, 'store' | 'custody' | 'keySeal' | 'rowSeal'> & {
   /** Takes back what was made before there is a domain; the store is closed by then. */
   undo(): void
 }
@@ -208,7 +210,8 @@ const openOwnStore = async (
     isHandedOn = true
     const store = await openSqliteStore(base, { folder: dataFolder, lock, author: { signer, domainName }, witness })
     const keySeal = openKeySeal(sealing.key, domainName)
-    return { store, custody: openKeyCustody(path.join(dataFolder, 'keys'), sealing), keySeal, undo }
+    const rowSeal = openRowSeal(sealing.key, domainName)
+    return { store, custody: openKeyCustody(path.join(dataFolder, 'keys'), sealing), keySeal, rowSeal, undo }
   } catch (error) {
     if (!isHandedOn) lock.release()
     undo()

@@ -6,6 +6,7 @@ import type { Clock } from '#platform/clock.ts'
 import { pgTrouble, type PgConnection, type PostgresTarget, type Prepared } from '#platform/postgres.ts'
 import { processName } from '#platform/this-process.ts'
 import { openKeySeal } from '#plane/keys/operator-key-seal.ts'
+import { openRowSeal } from '#plane/seals/row-seal.ts'
 import { openSharedCustody } from '#plane/keys/shared-custody.ts'
 import { findSealingKey, refuseExposed } from '#plane/keys/sealing-key.ts'
 import type { JournalWitness } from '#plane/store/journal/journal-witness.ts'
@@ -77,7 +78,8 @@ export const openSharedStore = async (
       { access, author: { signer, domainName }, witness, migrated },
       { name: processName(), clockToleranceMs: config.clockToleranceMs },
     )
-    return { store, custody, keySeal: openKeySeal(sealing.key, domainName), undo: () => {} }
+    const keySeal = openKeySeal(sealing.key, domainName)
+    return { store, custody, keySeal, rowSeal: openRowSeal(sealing.key, domainName), undo: () => {} }
   } catch (error) {
     await access.close()
     throw error instanceof StoreFault ? new DatabaseUnreachable(target, error) : error

@@ -18,7 +18,7 @@ import {
 import { readProxyHeaders, type Balancers, type HeaderReading } from '#platform/proxied-server.ts'
 import type { Timers } from '#platform/timers.ts'
 import { createTlsServer, replaceServerIdentity, type HttpsServer } from '#platform/tls-server.ts'
-import { refusalResponse, refusalText } from '#wire/core/error-body.ts'
+import { refusalResponse, refusalText } from '#wire/core/refusal-response.ts'
 import { loopbackAddress, loopbackRule, sameOriginRule, type HostRule } from './host-rule.ts'
 
 export type OperatorDoors = {

@@ -7,7 +7,7 @@ import type { SharedAddress } from '#platform/http-server.ts'
 import type { Balancers } from '#platform/proxied-server.ts'
 import { openTlsListener } from '#platform/tls-listener.ts'
 import type { ServerIdentity } from '#plane/authority/authority.ts'
-import { refusalText } from '#wire/core/error-body.ts'
+import { refusalText } from '#wire/core/refusal-response.ts'
 import { httpApp, type MachineCalls } from './http-app.ts'
 import type { Timers } from '#platform/timers.ts'
 

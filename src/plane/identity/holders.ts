@@ -1,6 +1,7 @@
 // Which processes hold an identity now. Two processes are distinguished by their instance id, which a copied folder does not have.
 // A process with an instance id always sends it, so a caller without one is another process; a channel without one may belong to
-// any process. Where the channel is on another replica, that one is asked.
+// any process. Long-polls without one are distinguished by the address that they come from. Where the channel is on another replica,
+// that one is asked.
 
 import type { Node, NodeId } from '#domain/core/node.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
@@ -124,7 +125,7 @@ const openFindOther = (
   /** A process that took the place of this one elsewhere has had the channel here ended. */
   const isHeldHere = (node: NodeId, instance: string | null): boolean =>
     instance !== null &&
-    sessions.of(node).some(({ drainedAtMs, evidence }) => drainedAtMs === null && evidence?.instance === instance)
+    sessions.of(node).some(({ drainedAtMs, process }) => drainedAtMs === null && process === instance)
 
   answerReplicas(replicas, otherHolderQuestion, async ({ node, instance }) => {
     // A channel that is being opened has been claimed already, and is there when its turn is over.
@@ -158,12 +159,20 @@ export const endReplaced = (others: readonly Session[]): number => {
   return others.length
 }
 
-/** The channels of the node that another process has open here, whether it answers or not. */
+/**
+ * The channels of the node that another process has open here, whether it answers or not. Where `instance` is null the caller may be
+ * the process of a long-poll without evidence.
+ */
 export const otherSessions = (
   sessions: Pick<SessionRegistry, 'of'>,
   node: NodeId,
   instance: string | null,
-): readonly Session[] => sessions.of(node).filter(({ evidence }) => evidence !== null && evidence.instance !== instance)
+): readonly Session[] =>
+  sessions
+    .of(node)
+    .filter(
+      ({ process, evidence }) => process !== null && process !== instance && !(instance === null && evidence === null),
+    )
 
 /** As long as a probe would wait: the silence began when the last channel ended, or the plane started. */
 const awaitReturn = async (

@@ -129,7 +129,7 @@ export const readIssueFacts = async (
 }
 
 type CounterSigner = {
-  readonly recovery: Pick<RecoveryAuthority, 'signStatement' | 'bearerFor'>
+  readonly recovery: Pick<RecoveryAuthority, 'sealCounter' | 'bearerFor'>
   readonly domainName: string
 }
 
@@ -161,13 +161,13 @@ const tokenIfCurrent = (
   return registered.hash === sha256Hex(token) ? token : null
 }
 
-/** Signed, so that a caller can only present a counter that it was given (ruling 6). request-proofs.ts reads it. */
+/** Sealed, so that a caller can only present a counter that it was given (ruling 6). request-proofs.ts reads it. */
 const signCounter = (
   { recovery, domainName }: CounterSigner,
   { id, epoch }: Pick<Node, 'id' | 'epoch'>,
   counter: number,
 ): string =>
-  formatStatement('counter', { domain: domainName, node: id, epoch, counter }, (bytes) => recovery.signStatement(bytes))
+  formatStatement('counter', { domain: domainName, node: id, epoch, counter }, (bytes) => recovery.sealCounter(bytes))
 
 /** The hash of the token that goes with the next certificate of this node, if it recovers by tokens. */
 const nextBearerHash = (recovery: Signers['recovery'], node: Pick<Node, 'id' | 'counter'>, spki: string): string =>

@@ -1,6 +1,6 @@
 // What a request brings that is checked before anything is decided on it: the counter, a challenge, and the recovery key it
-// registers or proves. Challenge and counter are statements that this domain has signed, and nothing is kept of them: each says when or
-// for which node it was made, and its signature that it is ours.
+// registers or proves. Challenge and counter are statements of this domain, and nothing is kept of them: each says when or
+// for which node it was made, and its signature or MAC that it is ours.
 
 import type { NodeId } from '#domain/core/node.ts'
 import type { PresentedCounter, RecoveryRegistrationFacts } from '#domain/core/recovery-credential.ts'
@@ -10,12 +10,18 @@ import type { RecoveryAuthority } from '#plane/authority/recovery-authority.ts'
 import type { Clock } from '#platform/clock.ts'
 import { sha256Hex } from '#platform/bytes.ts'
 import type { Core } from '#plane/core/core.ts'
-import { formatStatement, parseStatement, recoveryProofBytes, type Challenge } from '#wire/core/statement.ts'
+import {
+  formatStatement,
+  parseStatement,
+  recoveryProofBytes,
+  type Challenge,
+  type Counter,
+} from '#wire/core/statement.ts'
 import type { IdentityProof, RecoveryRegistration } from '#wire/identity/identity-api.ts'
 
-/** What checks and makes the statements of this domain. */
+/** What checks and makes the statements of this domain, and checks its counters. */
 export type StatementParts = {
-  readonly recovery: Pick<RecoveryAuthority, 'signStatement' | 'isOurStatement'>
+  readonly recovery: Pick<RecoveryAuthority, 'signStatement' | 'isOurStatement' | 'isOurCounter'>
   readonly domainName: string
 }
 
@@ -93,7 +99,7 @@ export type CheckedProof = {
 }
 
 /**
- * Null: it proves nothing, because its signature is wrong, or because its counter was signed by a key that this domain has lost. Then the
+ * Null: it proves nothing, because its signature is wrong, or because its counter was sealed by a key that this domain has lost. Then the
  * request stands as if it had brought none.
  */
 export const checkIdentityProof = (
@@ -117,7 +123,7 @@ export const checkIdentityProof = (
 }
 
 /**
- * One that another key signed is like none: keys can be lost. Serials guard a renewal, and the holder of a copy could as well
+ * One that another key sealed is like none: keys can be lost. Serials guard a renewal, and the holder of a copy could as well
  * leave its counter out. Where nothing else guards, as in a recovery, `readCounter` is asked.
  */
 export const readRenewalCounter = (
@@ -125,21 +131,30 @@ export const readRenewalCounter = (
   text: string | null,
   node: NodeId,
 ): PresentedCounter | null | Refusal => {
-  const parsed = text === null ? null : parseStatement('counter', text)
-  const foreign = parsed !== null && !parts.recovery.isOurStatement(parsed.signed, parsed.signature)
-  return foreign ? null : readCounter(parts, text, node)
+  const parsed = text === null ? null : parseCounter(parts, text)
+  if (parsed !== null && !parsed.ours) return null
+  return text === null ? null : counterOf(parts, parsed, node)
 }
 
 /** Null: none was presented. */
 export const readCounter = (
-  { recovery, domainName }: StatementParts,
+  parts: StatementParts,
   text: string | null,
   node: NodeId,
-): PresentedCounter | null | Refusal => {
-  if (text === null) return null
+): PresentedCounter | null | Refusal => (text === null ? null : counterOf(parts, parseCounter(parts, text), node))
+
+type ParsedCounter = { readonly value: Counter; readonly ours: boolean }
+
+const parseCounter = ({ recovery }: StatementParts, text: string): ParsedCounter | null => {
   const parsed = parseStatement('counter', text)
-  const ours = parsed !== null && recovery.isOurStatement(parsed.signed, parsed.signature)
-  if (!ours || parsed.value.domain !== domainName || parsed.value.node !== node)
-    return refuseField('REQUEST_INVALID', 'counter', 'the counter is not one this node was given')
-  return parsed.value
+  return parsed === null ? null : { value: parsed.value, ours: recovery.isOurCounter(parsed.signed, parsed.signature) }
 }
+
+const counterOf = (
+  { domainName }: StatementParts,
+  parsed: ParsedCounter | null,
+  node: NodeId,
+): PresentedCounter | Refusal =>
+  parsed === null || !parsed.ours || parsed.value.domain !== domainName || parsed.value.node !== node
+    ? refuseField('REQUEST_INVALID', 'counter', 'the counter is not one this node was given')
+    : parsed.value

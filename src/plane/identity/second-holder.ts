@@ -13,7 +13,7 @@ import {
   type SecondHolderFacts,
 } from '#domain/identity/duplicate.ts'
 import type { Node, NodeId } from '#domain/core/node.ts'
-import type { NodePrincipal } from '#domain/core/principal.ts'
+import { sourceProcess, type NodePrincipal } from '#domain/core/principal.ts'
 import { isRefusal, type Refusal } from '#domain/core/refusal.ts'
 import { slotsOf } from '#domain/core/certificate.ts'
 import { busyOver, commitDecision, commitOnce, retryLostRaces } from '#plane/core/commit-decision.ts'
@@ -58,6 +58,8 @@ export type Caller = {
   readonly node: NodeId
   /** Null: an agent that does not say who it is. */
   readonly evidence: AgentEvidence | null
+  /** As `Session.process`; left out: the instance of its evidence. */
+  readonly process?: string | null
   readonly source: string
   /** Of the certificate it presented; null: none. */
   readonly serial: string | null
@@ -92,7 +94,9 @@ const otherHolder = async (
 ): Promise<HolderFacts | null | Refusal> => {
   const live = await holders.other(node, instance)
   if (live === 'unknown') return holderUnknown(node)
-  return live === null ? null : callerFacts(live.evidence, live.source, live.serial)
+  if (live === null) return null
+  const facts = callerFacts(live.evidence, live.source, live.serial)
+  return live.evidence === null ? { ...facts, instance: sourceProcess(live.source) } : facts
 }
 
 const copyTries = { tries: 8, onBusy: busyOver('node') }
@@ -105,10 +109,11 @@ const refuseCopy = (
   sign: DuplicateSign,
 ): Promise<Refusal | null> => {
   const { evidence, source, serial } = caller
+  const { process = evidence === null ? null : evidence.instance } = caller
   const actor = `node:${caller.node}`
   const by: Attribution = { actor, source, correlation: caller.correlation }
   return retryLostRaces(copyTries, async () => {
-    const other = await otherHolder(holders, caller.node, evidence === null ? null : evidence.instance)
+    const other = await otherHolder(holders, caller.node, process)
     if (isRefusal(other)) return other
     const node = await core.store.get('node', caller.node)
     const profile = node === null ? null : await core.store.get('profile', node.value.profile)

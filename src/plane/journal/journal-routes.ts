@@ -7,6 +7,7 @@ import { isRefusal, refuseField, type Refusal } from '#domain/core/refusal.ts'
 import { isCursor } from '#plane/store/journal/journal-cursor.ts'
 import type { JournalWatch, Verified } from './journal-watch.ts'
 import { isoTime, parseIsoTime } from '#platform/clock.ts'
+import { closestTo } from '#platform/closest-word.ts'
 import { journalApi, type EntryView, type VerifyAnswer } from '#wire/journal/journal-api.ts'
 import type { QueryOf } from '#wire/core/endpoint.ts'
 import type { JournalReader, StoredEntry, JournalQuery } from '#plane/store/contract/store.ts'
@@ -39,8 +40,7 @@ const read = async (journal: JournalReader, arrivals: Arrivals, query: QueryOf<t
   const { after: given = null, last = null, limit = usualPage, node = null, type = null, wait_ms: waitMs = 0 } = query
   if (given !== null && !isCursor(given))
     return refuseField('REQUEST_INVALID', 'after', 'after is not a cursor of this journal')
-  if (type !== null && !isEntryType(type))
-    return refuseField('REQUEST_INVALID', 'type', `there are entries of ${entryTypes.join(', ')}`)
+  if (type !== null && !isEntryType(type)) return refuseField('REQUEST_INVALID', 'type', unknownType(type))
   const times = timesIn(query)
   if (isRefusal(times)) return times
   const after = given ?? (times.sinceMs === null ? null : await journal.placeBefore(times.sinceMs))
@@ -55,6 +55,12 @@ const read = async (journal: JournalReader, arrivals: Arrivals, query: QueryOf<t
       .map(entryView),
     next: newest === undefined || isOver ? after : newest.cursor,
   })
+}
+
+const unknownType = (type: string): string => {
+  const meant = closestTo(type, entryTypes)
+  const guess = meant === null ? '' : `did you mean ${meant}? `
+  return `${guess}there are entries of ${entryTypes.join(', ')}`
 }
 
 /** Entries of several planes are in the order of their writing; their clocks may differ. */

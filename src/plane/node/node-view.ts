@@ -12,7 +12,7 @@ import { slotsOf, type SlotName } from '#domain/core/certificate.ts'
 import type { VCluster } from '#domain/fleet/vcluster.ts'
 import { bareName } from '#domain/programs/name-claim.ts'
 import type { OutputStanding } from '#domain/programs/output-standing.ts'
-import type { OpenSession } from '#plane/core/open-channels.ts'
+import { takesTasks, type OpenSession } from '#plane/core/open-channels.ts'
 import type { Observation } from '#plane/store/contract/store.ts'
 import { isoTime, isoTimeOrNull } from '#platform/clock.ts'
 import type { CertificateView, ConditionView, NodeDetail, NodeView, ProvisioningView } from '#wire/node/node-api.ts'
@@ -78,6 +78,7 @@ export const nodeDetail = (node: Node, facts: DetailFacts): NodeDetail => ({
   source: facts.observed.source,
   config_revision: facts.observed.configRevision,
   sessions: facts.sessions.map(({ number, sinceMs, serial }) => ({ number, since: isoTimeOrNull(sinceMs), serial })),
+  ...takesTasksView(facts.sessions),
   vcluster_revision: facts.vcluster === null ? null : facts.vcluster.revision,
   overlay: facts.observed.overlay,
   not_reported: notReported(facts),
@@ -88,6 +89,11 @@ export const nodeDetail = (node: Node, facts: DetailFacts): NodeDetail => ({
   scrape_address: node.scrapeAddress,
   programs: facts.outputs.map(standingView),
 })
+
+const takesTasksView = (sessions: readonly OpenSession[]): Pick<NodeDetail, 'takes_tasks'> => {
+  const takes = takesTasks(sessions)
+  return takes === null ? {} : { takes_tasks: takes }
+}
 
 const standingView = ({ output, state, leaf, shown, why }: OutputStanding): OutputStandingView => ({
   output,

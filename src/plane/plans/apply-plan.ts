@@ -21,8 +21,8 @@ import { commitDecision } from '#plane/core/commit-decision.ts'
 import { changeAsPlanned } from './change-nodes.ts'
 import { effectsOf, type OtherAction, type PlanCore } from './compute-plan.ts'
 import { declareDocument, withSteps } from './declare-document.ts'
-import { beginRollout } from './create-tasks.ts'
-import type { TasksAction } from '#domain/plans/rollout-effects.ts'
+import { beginRollout, countedRuns, keysOfRollout, notApproved } from './create-tasks.ts'
+import { barredForApplier, type TasksAction } from '#domain/plans/rollout-effects.ts'
 import type { DocumentBody } from '#wire/plans/document-api.ts'
 import type { OnlyIf } from '#plane/core/only-if.ts'
 import type { PlaneNames } from '#plane/settings/plane-names.ts'
@@ -51,27 +51,27 @@ export type StepDone = {
 
 export type Applied = { readonly kind: 'applied'; readonly plan: Plan; readonly steps: readonly StepDone[] }
 
+/** `key`: the id of the key that it is done with. */
+export type Applier = { readonly by: Attribution; readonly key: string }
+
 export const applyPlan = async (
   core: PlanCore,
   parts: PlanParts,
   id: string,
-  by: Attribution,
+  applier: Applier,
   onStep: () => void = () => {},
 ): Promise<Applied | Refusal> => {
+  const { by } = applier
   const marked = await commitDecision(core, async () => {
     const plan = await core.store.get('plan', id)
     const unfit = planUnfit(plan, core.clock.nowMs())
     if (unfit !== null || plan === null) return unfit ?? refuse('PLAN_NOT_FOUND', id)
     const { action } = plan.value
     if (action.kind === 'apply-document') return applyDocument(core, parts, { plan, action }, by)
+    if (action.kind === 'create-tasks') return applyTasks(core, parts, { plan, action }, applier)
     const now = await effectsOf(core, parts, action)
     if (isRefusal(now)) return now
-    const nowMs = core.clock.nowMs()
-    if (action.kind === 'create-tasks') {
-      const begun = beginRollout({ plan, action, now }, by, by.correlation ?? id, nowMs)
-      return isRefusal(begun) ? begun : { ...begun, carryOut: () => Promise.resolve(one(`rollout ${id}`, null)) }
-    }
-    const verdict = decideApplyPlan({ plan, now, by, nowMs })
+    const verdict = decideApplyPlan({ plan, now, by, nowMs: core.clock.nowMs() })
     return isRefusal(verdict)
       ? verdict
       : { ...verdict, carryOut: () => stepsOf(core, parts, { action, effects: now }, by, onStep) }
@@ -79,6 +79,30 @@ export const applyPlan = async (
   if (isRefusal(marked)) return marked
   const { plan, carryOut } = marked
   return { kind: 'applied', plan, steps: await carryOut() }
+}
+
+type TasksPlan = { readonly plan: Row<Plan>; readonly action: TasksAction }
+
+const applyTasks = async (core: PlanCore, parts: PlanParts, { plan, action }: TasksPlan, { by, key }: Applier) => {
+  // Before the effects: what is queued meanwhile, or a key that is revoked, makes this commit lose its race.
+  const counted = await countedRuns(core, action)
+  const appliedBy = { kind: 'operator', id: key } as const
+  const keys = await keysOfRollout(core, action, appliedBy)
+  if (isRefusal(keys)) return keys
+  const unapproved = await notApproved(core, plan.value, appliedBy)
+  if (unapproved !== null) return unapproved
+  const now = await effectsOf(core, parts, action)
+  if (isRefusal(now)) return now
+  if (action.queuedBy.id !== key) {
+    const own = await effectsOf(core, parts, { ...action, queuedBy: appliedBy })
+    const barred = isRefusal(own) ? own : barredForApplier(now, own)
+    if (barred !== null) return barred
+  }
+  const { id } = plan.value
+  const facts = { plan, action, now, appliedBy, reads: keys.reads, ...counted }
+  const begun = beginRollout(facts, by, by.correlation ?? id, core.clock.nowMs())
+  const carryOut = async (): Promise<readonly StepDone[]> => one(`rollout ${id}`, null)
+  return isRefusal(begun) ? begun : { ...begun, carryOut }
 }
 
 type DocumentPlan = {

@@ -7,7 +7,6 @@ import { usualAtOnce, usualFailureLimit } from '#domain/tasks/rollout.ts'
 import { usualTaskLifeMs } from '#domain/tasks/task.ts'
 import { everyNodeSelected, type NodeSelector } from '#domain/fleet/node-selector.ts'
 import { applyPlan, type Applied, type PlanParts, type StepDone } from './apply-plan.ts'
-import { notApproved } from './create-tasks.ts'
 import { computePlan, type OtherAction, type PlanCore } from './compute-plan.ts'
 import { receiptView } from '#wire/revocation/receipt-api.ts'
 import { changeIn, type NodeSelection } from '#wire/plans/node-changes.ts'
@@ -43,7 +42,7 @@ const apply = async (core: PlanCore, parts: PlanParts, underWay: UnderWay, call:
   const { id } = call.params
   const plan = await core.store.get('plan', id)
   if (plan === null) return refuse('PLAN_NOT_FOUND', id)
-  const no = forbidden(call, plan.value.action) ?? (await notApproved(core, plan.value, call.principal))
+  const no = forbidden(call, plan.value.action)
   if (no !== null) return no
   const progress = { done: 0, of: plan.value.effects.length }
   const onStep = (): void => {
@@ -51,7 +50,8 @@ const apply = async (core: PlanCore, parts: PlanParts, underWay: UnderWay, call:
     underWay.set(id, progress)
   }
   try {
-    const done = await applyPlan(core, parts, id, attributionOf(call), onStep)
+    const applier = { by: attributionOf(call), key: call.principal.id }
+    const done = await applyPlan(core, parts, id, applier, onStep)
     return isRefusal(done) ? done : answer(planAppliedView(done, core.store.replicas.count()))
   } finally {
     // Of two calls only one has steps; the other must not end its count.

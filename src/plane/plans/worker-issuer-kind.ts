@@ -1,4 +1,4 @@
-import { isRefusal } from '#domain/core/refusal.ts'
+import { isRefusal, refuseField } from '#domain/core/refusal.ts'
 import { declaredOf } from '#domain/plans/plan-effects.ts'
 import {
   changedFields,
@@ -57,5 +57,21 @@ export const workerIssuerKind: DocumentKind = {
   async render(reading) {
     const section = (await listed.render(reading)) as readonly unknown[]
     return section.length === 0 ? undefined : section
+  },
+  // Each of them is decided by what is stored, where the others of the document are not yet.
+  async decide(reading, document, outlook) {
+    const names = new Map<string, string>()
+    for (const [at, { name, iss, aud, sub }] of (document.workerIssuers ?? []).entries()) {
+      const claims = JSON.stringify([iss, aud, sub])
+      const other = names.get(claims) ?? name
+      if (other !== name)
+        return refuseField(
+          'WORKER_ISSUER_EXISTS',
+          `document.workerIssuers.${at}.sub`,
+          `${other} has the same issuer, audience and subject`,
+        )
+      names.set(claims, name)
+    }
+    return listed.decide(reading, document, outlook)
   },
 }

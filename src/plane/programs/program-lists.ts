@@ -108,9 +108,10 @@ export const openProgramLists = (core: ListCore, parts: ProgramListParts): Progr
       if (made?.stamp === stamp) return made.answer
       const goodForMs = Math.max(parts.settings().programListMs, await longestLifetimeMs(store))
       const authorities = parts.programs.listAuthorities()
-      const lists = authorities.flatMap((authority) =>
+      const signed = authorities.map((authority) =>
         listOf(authority, programList({ denied: deniedUnder(authority, authorities, denied), nowMs: atMs, goodForMs })),
       )
+      const lists = (await Promise.all(signed)).flat()
       for (const ofIssuer of denied.values())
         for (const [serial, leaf] of ofIssuer) if (!isOnProgramList(leaf, atMs)) ofIssuer.delete(serial)
       const answer = { roots: [...parts.programs.roots()], lists }
@@ -152,9 +153,12 @@ const deniedUnder = (
   )
 }
 
-const listOf = ({ row, sign }: ProgramsListAuthority, list: ReturnType<typeof programList>): ListsAnswer['lists'] => {
+const listOf = async (
+  { row, sign }: ProgramsListAuthority,
+  list: ReturnType<typeof programList>,
+): Promise<ListsAnswer['lists']> => {
   if (sign === null) return []
-  const der = sign({
+  const der = await sign({
     number: list.number,
     baseNumber: null,
     thisUpdateMs: wholeSecondMs(list.thisUpdateMs),

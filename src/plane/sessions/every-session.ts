@@ -35,8 +35,9 @@ export const openEverySession = ({ sessions, holding, replicas }: EverySessionPa
   }
 }
 
-export const describeSession = ({ number, openedAtMs: sinceMs, principal }: Session) => ({
+export const describeSession = ({ number, openedAtMs: sinceMs, principal, verifiers }: Session) => ({
   number,
   sinceMs,
   serial: principal.credential.serial,
+  takesTasks: verifiers !== null,
 })

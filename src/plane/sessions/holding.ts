@@ -123,7 +123,4 @@ export const openHolding = (
   }
 }
 
-const heldAs = ({ number, evidence }: Session): HeldSession => ({
-  number,
-  instance: evidence === null ? null : evidence.instance,
-})
+const heldAs = ({ number, process }: Session): HeldSession => ({ number, instance: process })

@@ -6,7 +6,7 @@ import type { NodePrincipal } from '#domain/core/principal.ts'
 import type { Clock } from '#platform/clock.ts'
 import type { Replicas } from '#plane/store/contract/replicas.ts'
 import type { AgentEvidence } from '#wire/core/agent-evidence.ts'
-import { Session, type Patience, type SessionSocket } from './session.ts'
+import { Session, type SessionFacts, type SessionSocket } from './session.ts'
 
 export type SessionRegistry = {
   /** Unique among all replicas, and higher than any given here before. */
@@ -16,7 +16,7 @@ export type SessionRegistry = {
     principal: NodePrincipal,
     evidence: AgentEvidence | null,
     number: number,
-    patience?: Patience,
+    poll?: Pick<SessionFacts, 'patience' | 'process'>,
   ): Session
   /** Oldest first. Sessions that have ended are not among them. */
   of(node: NodeId): readonly Session[]
@@ -76,12 +76,12 @@ export const openSessionRegistry = (clock: Clock, replicas: Pick<Replicas, 'self
 
   return {
     nextNumber: () => ++round * stride + (replicas.self % stride),
-    open(socket, principal, evidence, number, patience) {
+    open(socket, principal, evidence, number, poll) {
       if (closed) throw new Error('a channel was opened while the plane stops')
       const [openedAtMs, lastReceivedMs] = [clock.nowMs(), clock.monotonicMs()]
       const session = new Session(socket, {
-        ...{ principal, evidence, number, openedAtMs, lastReceivedMs, patience },
-        ...{ mayGoOn, onEnd },
+        ...{ principal, evidence, number, openedAtMs, lastReceivedMs, mayGoOn, onEnd },
+        ...poll,
       })
       const sessions = [...of(principal.id), session]
       byNode.set(principal.id, sessions)

@@ -35,6 +35,8 @@ export type SessionFacts = {
   readonly lastReceivedMs: number
   /** Left out: that of a channel. */
   readonly patience?: Patience | undefined
+  /** Of a long-poll that brings no evidence (`sourceProcess`); left out: the instance of the evidence. */
+  readonly process?: string | undefined
   /** False: the lease of this replica is over, and the session has ended with all others. */
   readonly mayGoOn: () => boolean
   /** Called once, in the turn the session ends. */
@@ -45,6 +47,8 @@ export class Session {
   readonly number: number
   readonly principal: NodePrincipal
   readonly evidence: AgentEvidence | null
+  /** The process that opened it; null: it may be any. */
+  readonly process: string | null
   readonly openedAtMs: number
   readonly patience: Patience
   /** Wall clock: its certificate expires, or has been replaced and is drained. */
@@ -79,6 +83,7 @@ export class Session {
     this.#onEnd = facts.onEnd
     this.principal = facts.principal
     this.evidence = facts.evidence
+    this.process = facts.process ?? (facts.evidence === null ? null : facts.evidence.instance)
     this.number = facts.number
     this.openedAtMs = facts.openedAtMs
     this.patience = facts.patience ?? { pingEveryMs, pongWithinMs }

@@ -17,13 +17,12 @@ const tries = 64
 /** The next task of the caller's node, dispatched to it; null: there is none now. `busy`: there may be. */
 export const dispatchNext = (
   core: FlowCore,
-  signer: Pick<TaskSigner, 'key'>,
+  signer: Pick<TaskSigner, 'key' | 'confirmed'>,
   principal: NodePrincipal,
 ): Promise<Task | null | 'busy'> => {
   const { store, clock } = core
   const by = { actor: actorOf(principal), source: principal.source, correlation: null }
-  const key = signer.key()
-  if (key === null) return Promise.resolve('busy')
+  if (signer.key() === null) return Promise.resolve('busy')
   return retryLostRaces({ tries, onBusy: () => 'busy' as const }, async () => {
     const [task] = await store.list('task', {
       where: { node: principal.id, state: 'queued' },
@@ -33,6 +32,8 @@ export const dispatchNext = (
     })
     const node = task === undefined ? null : await store.get('node', principal.id)
     if (task === undefined || node === null) return null
+    const signers = await signer.confirmed()
+    if (signers === null) return 'busy'
     const { assignment } = node.value
     const verdict = decideDispatch({
       ...{ task, node, principal, by, nowMs: clock.nowMs() },
@@ -40,7 +41,7 @@ export const dispatchNext = (
       vcluster: assignment === null ? null : await store.get('vcluster', assignment),
       domain: await domainSettingsRow(store),
       queuer: await queuerOnRecord(core, task.value.queuedBy),
-      signer: key,
+      signers,
     })
     if (verdict.kind === 'waits') return null
     if ((await commitOnce(core, verdict.change)) === 'lost-race') return 'lost-race'
@@ -51,17 +52,25 @@ export const dispatchNext = (
 /** What this epoch was sent and has not answered yet, oldest first. */
 export const dispatchedTo = async (
   store: Pick<Store, 'list'>,
-  { id, epoch }: Pick<NodePrincipal, 'id' | 'epoch'>,
+  to: Pick<NodePrincipal, 'id' | 'epoch'>,
 ): Promise<readonly Task[]> => {
-  const where = { node: id, state: 'dispatched' }
+  const where = { node: to.id, state: 'dispatched' }
   const rows = await store.list('task', { where, order: 'sort_key', after: null, limit: mostRead })
-  return rows.map(({ value }) => value).filter(({ state }) => state.kind === 'dispatched' && state.epoch === epoch)
+  return rows.map(({ value }) => value).filter((task) => isSentTo(task, to))
 }
+
+/** It is to be sent to this epoch, once more where it was sent before. */
+export const isSentTo = ({ node, state, forged }: Task, { id, epoch }: Pick<NodePrincipal, 'id' | 'epoch'>): boolean =>
+  node === id && !forged && state.kind === 'dispatched' && state.epoch === epoch
 
 /** More than one epoch can have open. */
 const mostRead = 64
 
-export const envelopeOf = (signer: Pick<TaskSigner, 'sign'>, domain: string, task: Task): string => {
+export const envelopeOf = (
+  signer: Pick<TaskSigner, 'sign'>,
+  domain: string,
+  task: Task,
+): ReturnType<TaskSigner['sign']> => {
   const { id, node, type, parameters, expiresAtMs, state } = task
   if (state.kind !== 'dispatched') throw new Error(`${id} is signed without being dispatched`)
   return signer.sign({

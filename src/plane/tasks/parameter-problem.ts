@@ -15,11 +15,27 @@ export const parameterProblem = (
   type: string,
   parameters: Readonly<Record<string, unknown>>,
 ): ParameterProblem | null => {
+  // Before anything goes through them that calls itself for each level, here and on the host.
+  if (isDeeper(parameters, mostLevels))
+    return { path: 'parameters', why: `objects and lists in them are at most ${mostLevels} deep` }
   if (Buffer.byteLength(JSON.stringify(parameters)) > longestParameters)
     return { path: 'parameters', why: `as JSON they have at most ${longestParameters} bytes` }
   if (!isShippedType(type) || Check(schemas[type], parameters)) return null
   const [first] = Errors(schemas[type], parameters)
   const inside = (first?.instancePath ?? '').replaceAll('/', '.')
   const takes = Object.keys(schemas[type].properties).join(', ') || 'no parameters'
-  return { path: `parameters${inside}`, why: `${first?.message ?? 'they do not fit'}; ${type} takes ${takes}` }
+  const path = `parameters${inside}`
+  return { path, why: `${path} ${first === undefined ? 'do not fit' : messageOf(first)}; ${type} takes ${takes}` }
 }
+
+/** The words of the validator name no values of an enumeration. */
+const messageOf = (error: ReturnType<typeof Errors>[number]): string =>
+  error.keyword === 'enum' ? `must be one of ${error.params.allowedValues.join(', ')}` : error.message
+
+/** Themselves included. */
+const mostLevels = 32
+
+const isDeeper = (value: unknown, levels: number): boolean =>
+  typeof value === 'object' &&
+  value !== null &&
+  (levels === 0 || Object.values(value).some((inside) => isDeeper(inside, levels - 1)))

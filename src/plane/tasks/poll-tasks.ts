@@ -2,10 +2,9 @@
 // takes tasks, and when the call is answered the session stays until the next one, or until the node has been silent for too long.
 
 import type { NodeId } from '#domain/core/node.ts'
-import type { NodePrincipal } from '#domain/core/principal.ts'
+import { sourceProcess, type NodePrincipal } from '#domain/core/principal.ts'
 import { isRefusal, refuse, type Refusal } from '#domain/core/refusal.ts'
 import { refusals, type RefusalCode } from '#domain/core/refusal-table.ts'
-import type { TaskId } from '#domain/tasks/task.ts'
 import type { Core } from '#plane/core/core.ts'
 import { takeTurnsByKey } from '#plane/core/turns.ts'
 import type { Patience, Session, SessionSocket } from '#plane/sessions/session.ts'
@@ -19,9 +18,11 @@ export type Poller = {
   readonly correlation: string
 }
 
+type Opening = Poller & { readonly process: string; readonly patience: Patience; readonly socket: SessionSocket }
+
 export type PollParts = {
   readonly dispatcher: TaskDispatcher
-  open(opening: Poller & { readonly patience: Patience; readonly socket: SessionSocket }): Promise<Session | Refusal>
+  open(opening: Opening): Promise<Session | Refusal>
 }
 
 /** Envelopes, or why there are none any more. */
@@ -35,13 +36,8 @@ const patience: Patience = {
   pongWithinMs: (mostWaitSeconds + 30) * 1000,
 }
 
-/** What was handed out and has no result is handed out again after this: the answer may have been lost on its way. */
-const againAfterMs = 60_000
-
 type Poll = {
   readonly session: Session
-  /** Handed out over this session, and when. */
-  readonly sent: Map<TaskId, number>
   /** Ends the call that waits; null: none does. */
   answer: ((answer: PollAnswer) => void) | null
   readonly collected: string[]
@@ -80,11 +76,11 @@ export const openTaskPolls = ({ store, clock, timers }: Core, { dispatcher, open
       pinged: () => void (poll !== null && answerNow(poll, [])),
       over,
     })
-    const session = await open({ ...poller, patience, socket })
+    const session = await open({ ...poller, process: processOf(poller), patience, socket })
     if (isRefusal(session)) return session
     // It may have ended in the turn that it was opened in.
     if (!session.alive) return why
-    poll = { session, sent: new Map(), answer: null, collected: [] }
+    poll = { session, answer: null, collected: [] }
     const before = polls.get(poller.principal.id)
     polls.set(poller.principal.id, poll)
     before?.session.end('REPLACED', 'a newer long-poll of this node is open')
@@ -98,26 +94,20 @@ export const openTaskPolls = ({ store, clock, timers }: Core, { dispatcher, open
 
   /** In turn with other calls of the same process only: its own call is what answers the question whether it is there. */
   const pollOf = (poller: Poller): Promise<Poll | Refusal> =>
-    inTurn(`${poller.principal.id} ${poller.evidence?.instance ?? ''}`, async () => ownPoll(poller) ?? opened(poller))
-
-  const recentlySent = ({ sent }: Poll, nowMs: number): ReadonlySet<TaskId> => {
-    for (const [id, atMs] of sent) if (nowMs - atMs >= againAfterMs) sent.delete(id)
-    return new Set(sent.keys())
-  }
+    inTurn(`${poller.principal.id} ${processOf(poller)}`, async () => ownPoll(poller) ?? opened(poller))
 
   return {
     async wait(poller, waitMs) {
       const poll = await pollOf(poller)
       if (isRefusal(poll)) return poll
-      const nowMs = clock.monotonicMs()
-      poll.session.received(nowMs)
+      poll.session.received(clock.monotonicMs())
       store.observe(poller.principal.id, { lastSeenMs: clock.nowMs() })
       // Of several calls at once the newest waits.
       answerNow(poll, [])
       const { promise, resolve } = Promise.withResolvers<PollAnswer>()
       poll.answer = resolve
-      const looked = dispatcher.greeted(poll.session, recentlySent(poll, nowMs), (envelope, id) => {
-        poll.sent.set(id, clock.monotonicMs())
+      // Which tasks it has it does not say. What was handed out is handed out again after a while, since the answer may have been lost.
+      const looked = dispatcher.greeted(poll.session, new Set(), (envelope) => {
         poll.collected.push(envelope)
         handOver(poll)
       })
@@ -133,12 +123,17 @@ export const openTaskPolls = ({ store, clock, timers }: Core, { dispatcher, open
   }
 }
 
-/** A renewed certificate opens a session of its own, as with channels. */
-const isSameHolder = ({ alive, evidence, principal }: Session, poller: Poller): boolean =>
+/** Each call of a process without evidence has a connection of its own: the address is what its calls have in common. */
+const processOf = ({ principal, evidence }: Poller): string =>
+  evidence === null ? sourceProcess(principal.source) : evidence.instance
+
+/** A renewed certificate opens a session of its own, as with channels; and so does a call that comes back from another replica. */
+const isSameHolder = ({ alive, drainedAtMs, process, principal }: Session, poller: Poller): boolean =>
   alive &&
+  drainedAtMs === null &&
   principal.credential.serial === poller.principal.credential.serial &&
   principal.credential.issuer === poller.principal.credential.issuer &&
-  evidence?.instance === poller.evidence?.instance
+  process === processOf(poller)
 
 const endedBy = (code: string, detail: string | null): Refusal =>
   Object.hasOwn(refusals, code)

@@ -7,6 +7,7 @@ import { refuse, refuseField, type Refusal } from '#domain/core/refusal.ts'
 import { decideCancel } from '#domain/tasks/end-task.ts'
 import { decideQueue } from '#domain/tasks/queue-task.ts'
 import type { Rollout } from '#domain/tasks/rollout.ts'
+import { outOfReach } from '#domain/tasks/task-policy.ts'
 import { queuerKey, usualTaskLifeMs, type Task, type TaskId, type TaskQueuer } from '#domain/tasks/task.ts'
 import { commitDecision } from '#plane/core/commit-decision.ts'
 import type { FlowCore } from '#plane/core/core.ts'
@@ -15,7 +16,7 @@ import type { Random } from '#platform/random.ts'
 import type { QueueTaskRequest } from '#wire/tasks/task-api.ts'
 import { parameterProblem } from './parameter-problem.ts'
 import type { QueueLength } from './queue-length.ts'
-import { queuerOnRecord } from './queuers.ts'
+import { queuerOnRecord, tallyOf } from './queuers.ts'
 
 export type QueueParts = { readonly queueLength: QueueLength }
 
@@ -45,7 +46,7 @@ export const queueTask = async (
     if (rollout !== undefined && (await store.get('task-rollout', rollout.value.id))?.version !== rollout.version)
       return refuse('ROLLOUT_ENDED', 'it was changed meanwhile')
     const node = await store.get('node', nodeId)
-    if (node === null) return refuse('NODE_NOT_FOUND', nodeId)
+    if (node === null) return queuer.kind === 'worker' ? outOfReach(nodeId) : refuse('NODE_NOT_FOUND', nodeId)
     const { assignment } = node.value
     return decideQueue({
       ...{ node, by, correlation, nowMs: clock.nowMs() },
@@ -55,11 +56,12 @@ export const queueTask = async (
       vcluster: assignment === null ? null : await store.get('vcluster', assignment),
       domain: await domainSettingsRow(store),
       line: await store.get('task-line', nodeId),
-      queued: await queueLength.now(),
+      tally: await tallyOf(store, queuer),
+      ...(await queueLength.now()),
     })
   })
-  if (done.kind === 'refused') return { ...done, about: { node: nodeId, actor: by.actor } }
-  if (done.kind === 'committed') queueLength.added()
+  if (done.kind === 'refused') return { ...done, about: { ...done.about, node: nodeId, actor: by.actor } }
+  if (done.kind === 'committed') queueLength.added(queuer)
   return { kind: 'queued', task: done.task, fresh: done.kind === 'committed' }
 }
 

@@ -1,33 +1,39 @@
 // Rollouts at the leader: it makes the next tasks while there is room, holds a rollout that fails too often, and ends what waits of one
 // that was cancelled. A leader that dies in the middle is followed by one that finds the same tasks, since their ids are derived.
 
-import type { Attribution, Row } from '#domain/core/change.ts'
+import { forgedWords, type Attribution, type Row } from '#domain/core/change.ts'
 import type { NodeId } from '#domain/core/node.ts'
 import { isRefusal, refuse, type Refusal } from '#domain/core/refusal.ts'
+import { barredFrom } from '#domain/tasks/queue-task.ts'
 import {
   advanced,
   decideCancelRollout,
   decideResumeRollout,
   finished,
   held,
+  mostFailuresOf,
   nextStep,
+  rolloutNodesKey,
   settled,
+  stalled,
   type Rollout,
   type RolloutDecided,
   type RolloutUnchanged,
 } from '#domain/tasks/rollout.ts'
+import { mostQueuedOfNode } from '#domain/tasks/task.ts'
 import { commitDecision } from '#plane/core/commit-decision.ts'
 import { withStore, type Core, type FlowCore } from '#plane/core/core.ts'
+import { domainSettingsRow } from '#plane/core/domain-settings-row.ts'
 import type { UpkeepTask } from '#plane/core/upkeep.ts'
 import { turn } from '#platform/timers.ts'
 import { openQueueLength, type QueueLength } from './queue-length.ts'
 import { cancelTask, queueTask } from './queue-task.ts'
-import { queuerOnRecord } from './queuers.ts'
+import { applierOnRecord, queuerOnRecord } from './queuers.ts'
 
 const everyMs = 1000
-/** Rollouts that are looked at in a run, and tasks that are made of one of them. */
-const mostOpen = 100
-const madeAtOnce = 100
+/** Rollouts that are read at once. */
+const page = 100
+const cancelledAtOnce = 100
 const besides = 16
 
 const bySystem = { actor: 'system:tasks', source: null, correlation: null } as const
@@ -39,9 +45,19 @@ export const openRolloutUpkeep = (core: Core): UpkeepTask => ({
   async run(asLeader) {
     const leading = withStore(core, asLeader)
     const queueLength = openQueueLength(leading)
-    for (const { value } of await leading.store.list('task-rollout', { order: 'open', after: null, limit: mostOpen })) {
-      await goOn(leading, queueLength, value.id)
-      await turn(leading.timers)
+    // All of them: one that is held may stay for days, and must not keep later ones from going on.
+    for (let after: string | null = null; ;) {
+      const rows: readonly Row<Rollout>[] = await leading.store.list('task-rollout', {
+        ...{ order: 'open', after, limit: page },
+      })
+      for (const { value } of rows) {
+        await goOn(leading, queueLength, value.id)
+        await turn(leading.timers)
+      }
+      const last = rows.at(-1)?.value.id
+      // A row that no plane wrote may have any id: it must not lead back to where this began.
+      if (last === undefined || rows.length < page || last <= (after ?? '')) return
+      after = last
     }
   },
 })
@@ -50,18 +66,21 @@ const goOn = async (core: Core, queueLength: QueueLength, id: string): Promise<v
   const { store, clock } = core
   const row = await store.get('task-rollout', id)
   if (row === null) return
-  const { caller } = await queuerOnRecord(core, row.value.queuedBy)
   const step = nextStep({
     rollout: row.value,
-    counts: await store.countTasksOf(id),
-    queuerEnded: typeof caller === 'string' ? caller : null,
+    counts: await store.countOpenAndFailed(id, mostFailuresOf(row.value)),
+    keyEnded: await keyEnded(core, row.value),
     nowMs: clock.nowMs(),
   })
   switch (step.kind) {
     case 'wait':
       return
-    case 'make':
-      return makeTasks(core, queueLength, row, step.nodes.slice(0, madeAtOnce))
+    case 'make': {
+      const listed = await store.get('rollout-nodes', rolloutNodesKey({ rollout: id, part: step.part }))
+      if (listed === null || listed.value.forged)
+        return write(core, id, (facts) => decideCancelRollout(facts, `the list of its nodes: ${forgedWords}`))
+      return makeTasks(core, queueLength, row, listed.value.nodes.slice(step.from, step.from + step.count))
+    }
     case 'hold':
       return write(core, id, (facts) => held(facts, step.why))
     case 'finish':
@@ -72,6 +91,17 @@ const goOn = async (core: Core, queueLength: QueueLength, id: string): Promise<v
       await cancelWaiting(core, row.value)
       return write(core, id, settled)
   }
+}
+
+/** Why nothing is queued any more in the name of who planned it, or by order of who applied it; null: it is. */
+const keyEnded = async (core: Core, { forged, queuedBy, appliedBy }: Rollout): Promise<string | null> => {
+  // It may lack either of them.
+  if (forged === true) return forgedWords
+  const { caller } = await queuerOnRecord(core, queuedBy)
+  if (typeof caller === 'string') return caller
+  if (appliedBy.id === queuedBy.id) return null
+  const applier = await applierOnRecord(core, appliedBy)
+  return typeof applier.caller === 'string' ? applier.caller : null
 }
 
 type Facts = { readonly rollout: Row<Rollout>; readonly by: Attribution; readonly nowMs: number }
@@ -90,6 +120,12 @@ const write = async (
   })
 }
 
+type Made =
+  | { readonly kind: 'made' }
+  | { readonly kind: 'refused'; readonly node: NodeId; readonly why: string }
+  /** It has to wait, whatever node it is for. `why` null: not for long. */
+  | { readonly kind: 'stopped'; readonly why: string | null }
+
 /** The tasks are in the store before the row says that they are. A row that was written meanwhile keeps further ones from being made. */
 const makeTasks = async (
   core: Core,
@@ -97,26 +133,59 @@ const makeTasks = async (
   row: Row<Rollout>,
   nodes: readonly NodeId[],
 ): Promise<void> => {
-  const refusals: { readonly node: NodeId; readonly why: string }[] = []
-  const make = async (node: NodeId): Promise<'made' | 'stopped'> => {
-    const done = await makeTask(core, queueLength, row, node)
-    if (!isRefusal(done)) return 'made'
-    // It has to wait, whatever node it is for.
-    if (done.code === 'TASK_QUEUE_FULL' || done.code === 'ROLLOUT_ENDED' || done.code === 'BUSY') return 'stopped'
-    refusals.push({ node, why: done.detail ?? done.code })
-    return 'made'
+  const results: Made[] = []
+  const stop = (): number => results.findIndex(({ kind }) => kind === 'stopped')
+  while (results.length < nodes.length && stop() === -1) {
+    const next = nodes.slice(results.length, results.length + besides)
+    results.push(...(await Promise.all(next.map((node) => madeFor(core, queueLength, row, node)))))
   }
-  let reached = 0
-  for (; reached < nodes.length; reached += besides) {
-    const made = await Promise.all(nodes.slice(reached, reached + besides).map(make))
-    // Those behind the first that was stopped are found again: their ids are derived.
-    if (made.includes('stopped')) return
-  }
+  // Those behind the first that was stopped are found again: their ids are derived.
+  const stopped = results[stop()]
+  const reached = stopped === undefined ? results : results.slice(0, stop())
+  const refusals = reached.filter((one) => one.kind === 'refused')
+  const why = stopped?.kind === 'stopped' ? stopped.why : null
+  if (reached.length === 0 && why === null) return
   await commitDecision(core, async () => {
     const rollout = await core.store.get('task-rollout', row.value.id)
     if (rollout === null || rollout.version !== row.version) return { kind: 'unchanged' } as const
-    return advanced({ rollout, by: bySystem, nowMs: core.clock.nowMs() }, nodes.length, refusals)
+    const facts = { rollout, by: bySystem, nowMs: core.clock.nowMs() }
+    return reached.length === 0 && why !== null ? stalled(facts, why) : advanced(facts, reached.length, refusals)
   })
+}
+
+const madeFor = async (core: Core, queueLength: QueueLength, row: Row<Rollout>, node: NodeId): Promise<Made> => {
+  const done = (await barredForApplier(core, row.value, node)) ?? (await makeTask(core, queueLength, row, node))
+  if (!isRefusal(done)) return { kind: 'made' }
+  const why = done.detail ?? done.code
+  switch (done.code) {
+    case 'ROLLOUT_ENDED':
+    case 'BUSY':
+      return { kind: 'stopped', why: null }
+    case 'TASK_QUEUE_FULL':
+      // A node that takes nothing any more must not keep the others waiting.
+      return (await isFull(core, node)) ? { kind: 'refused', node, why } : { kind: 'stopped', why }
+    default:
+      return { kind: 'refused', node, why }
+  }
+}
+
+/** The task is queued by the rights of who planned it; who applied it needs them as well. Null: both may, or there is no such node. */
+const barredForApplier = async (core: Core, rollout: Rollout, id: NodeId): Promise<Refusal | null> => {
+  const { queuedBy, appliedBy, type } = rollout
+  if (appliedBy.id === queuedBy.id) return null
+  const { caller } = await applierOnRecord(core, appliedBy)
+  if (typeof caller === 'string') return refuse('OPERATOR_KEY_INVALID', caller)
+  const node = await core.store.get('node', id)
+  if (node === null) return null
+  const { assignment } = node.value
+  const vcluster = assignment === null ? null : await core.store.get('vcluster', assignment)
+  const { value: domain } = await domainSettingsRow(core.store)
+  return barredFrom({ caller, node: node.value, vcluster: vcluster?.value ?? null, domain, type })
+}
+
+const isFull = async ({ store }: Core, node: NodeId): Promise<boolean> => {
+  const line = await store.get('task-line', node)
+  return line !== null && line.value.queued >= mostQueuedOfNode
 }
 
 const makeTask = (core: Core, queueLength: QueueLength, rollout: Row<Rollout>, node: NodeId) => {
@@ -138,7 +207,7 @@ const cancelWaiting = async (core: Core, { id, state }: Rollout): Promise<void> 
   const why = state.kind === 'cancelled' ? `its rollout was cancelled: ${state.why}` : 'its rollout is over'
   for (;;) {
     const where = { rollout: id, state: 'queued' }
-    const waiting = await core.store.list('task', { where, order: 'sort_key', after: null, limit: madeAtOnce })
+    const waiting = await core.store.list('task', { where, order: 'sort_key', after: null, limit: cancelledAtOnce })
     if (waiting.length === 0) return
     for (const { value } of waiting) await cancelTask(core, value.id, why, bySystem)
     await turn(core.timers)

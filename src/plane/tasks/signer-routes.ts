@@ -24,7 +24,7 @@ export const taskVerifierRoutes = (
     verifiers: async ({ principal, body }) => {
       // From the store, not from memory: a replica that has not heard of a withdrawal would vouch for the signer for another day.
       const row = await taskSigners.stored()
-      if (row === null) return refuse('SIGNERS_NOT_READY')
+      if (row === null || row.value.forged) return refuse('SIGNERS_NOT_READY')
       const { id: node, epoch } = principal
       const asked = { domain: domainName, node, epoch, nonce: body.nonce, nowMs: clock.nowMs() }
       return answer({ statement: verifiersStatement(recovery, row.value, asked) })

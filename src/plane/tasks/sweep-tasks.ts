@@ -1,7 +1,6 @@
 // Ends what waits for nothing any more: tasks whose time is over, whose node has another epoch or none, or whose operator key or
 // worker has ended. Done by the leader. Which nodes have open tasks it keeps in memory, so that commits about others cost nothing.
 
-import type { Row } from '#domain/core/change.ts'
 import type { NodeId } from '#domain/core/node.ts'
 import { decideOverdue } from '#domain/tasks/end-task.ts'
 import { dueUpTo, queuerKey, resultAwaitedMs, taskDue, taskPlace, type Task, type TaskId } from '#domain/tasks/task.ts'
@@ -9,12 +8,11 @@ import { commitDecision } from '#plane/core/commit-decision.ts'
 import { withStore, type Core } from '#plane/core/core.ts'
 import { domainSettingsRow } from '#plane/core/domain-settings-row.ts'
 import type { UpkeepTask } from '#plane/core/upkeep.ts'
-import type { ListQuery } from '#plane/store/contract/store.ts'
-import { turn } from '#platform/timers.ts'
+import { StaleReplica } from '#plane/store/contract/store-errors.ts'
 import { queuerOnRecord } from './queuers.ts'
+import { firstOfEach, pagesOf } from './task-pages.ts'
 
 const everyMs = 1000
-const pageSize = 100
 
 const bySystem = { actor: 'system:tasks', source: null, correlation: null } as const
 
@@ -38,6 +36,35 @@ export const openTaskSweep = (core: Core): UpkeepTask => {
     }
   })
 
+  const findWaiting = async (leading: Core): Promise<void> => {
+    unknown = false
+    try {
+      for await (const { node } of firstOfEach(leading, 'waits_for', ({ node }) => node)) {
+        waiting.add(node)
+        touched.add(node)
+      }
+    } catch (error) {
+      unknown = true
+      throw error
+    }
+  }
+
+  /** What fails is looked at again in the next round, and keeps nothing else waiting. */
+  const lookAtTouched = async (leading: Core): Promise<readonly unknown[]> => {
+    const failures: unknown[] = []
+    for (const node of [...touched]) {
+      touched.delete(node)
+      try {
+        await lookAtNode(leading, node)
+      } catch (error) {
+        touched.add(node)
+        if (error instanceof StaleReplica) throw error
+        failures.push(error)
+      }
+    }
+    return failures
+  }
+
   const lookAtNode = async (leading: Core, node: NodeId): Promise<void> => {
     let open = 0
     for await (const tasks of pagesOf(leading, { where: { waits_for: node }, order: 'sort_key' }, taskPlace)) {
@@ -54,50 +81,12 @@ export const openTaskSweep = (core: Core): UpkeepTask => {
     everyMs,
     async run(asLeader) {
       const leading = withStore(core, asLeader)
-      if (unknown) {
-        unknown = false
-        for await (const { node } of firstOfEach(leading, 'waits_for', ({ node }) => node)) {
-          waiting.add(node)
-          touched.add(node)
-        }
-      }
-      const nodes = [...touched]
-      touched.clear()
-      for (const node of nodes) await lookAtNode(leading, node)
+      if (unknown) await findWaiting(leading)
+      const failures = await lookAtTouched(leading)
       await endOfEndedQueuers(leading)
       await endDue(leading)
+      if (failures.length > 0) throw new AggregateError(failures, 'the tasks of some nodes could not be looked at')
     },
-  }
-}
-
-/** Of each value of a column one task, by one lookup each, however many there are. */
-async function* firstOfEach(
-  { store, timers }: Core,
-  column: 'waits_for' | 'queuer',
-  valueOf: (task: Task) => string,
-): AsyncGenerator<Task, void, void> {
-  for (let after: string | null = null; ;) {
-    const [first]: readonly Row<Task>[] = await store.list('task', { order: column, after, limit: 1 })
-    if (first === undefined) return
-    yield first.value
-    after = valueOf(first.value)
-    await turn(timers)
-  }
-}
-
-async function* pagesOf(
-  { store, timers }: Core,
-  query: Pick<ListQuery, 'where' | 'order'>,
-  placeOf: (task: Task) => string | null,
-): AsyncGenerator<readonly Task[], void, void> {
-  for (let after: string | null = null; ;) {
-    const rows: readonly Row<Task>[] = await store.list('task', { ...query, after, limit: pageSize })
-    const last = rows.at(-1)
-    if (last === undefined) return
-    yield rows.map(({ value }) => value)
-    if (rows.length < pageSize) return
-    after = placeOf(last.value)
-    await turn(timers)
   }
 }
 

@@ -26,23 +26,24 @@ export const takeResult = async (
   const evidence = body.evidence === null ? '' : JSON.stringify(body.evidence)
   if (Buffer.byteLength(evidence) > longestEvidence)
     return refuseField('REQUEST_INVALID', 'evidence', `as JSON it has at most ${longestEvidence} bytes`)
-  const standing = await useCertificate(core, principal, correlation)
-  if (standing.kind === 'refused') return standing
   const { store, clock } = core
   const reported: ReportedEnd = { state: body.state, result: resultOf(body) }
   const by = { actor: actorOf(principal), source: principal.source, correlation }
   const decide = async () => {
+    // Each time: what ends the identity may have been committed since.
+    const standing = await useCertificate(core, principal, correlation)
+    if (standing.kind === 'refused') return standing
     const task = await store.get('task', id)
     if (task === null) return refuse('TASK_NOT_FOUND', id)
     const line = await store.get('task-line', task.value.node)
-    return decideResult({ task, line, principal, reported, by, nowMs: clock.nowMs() })
+    return decideResult({ task, line, node: standing.node, principal, reported, by, nowMs: clock.nowMs() })
   }
   const done = await commitDecision(core, decide, nodeTries)
   if (done.kind === 'refused') return { ...done, about: { node: principal.id, actor: by.actor } }
   return { kind: 'taken', task: done.task }
 }
 
-/** What a program printed may hold secrets of the plane, which operators must not find in a task. */
+/** What a program printed, and what a host collected, may hold secrets of the plane, which operators must not find in a task. */
 const resultOf = ({ code, exit_code: exitCode, detail, output, started_at: startedAt, evidence }: TaskResultRequest) =>
   ({
     code,
@@ -53,5 +54,6 @@ const resultOf = ({ code, exit_code: exitCode, detail, output, started_at: start
         ? null
         : { head: redactSecrets(output.head), tail: redactSecrets(output.tail), bytes: output.bytes },
     startedAtMs: startedAt === null ? null : parseIsoTime(startedAt),
-    evidence,
+    // As text, so that a name of a field is looked at as well.
+    evidence: evidence === null ? null : (JSON.parse(redactSecrets(JSON.stringify(evidence))) as typeof evidence),
   }) satisfies TaskResult

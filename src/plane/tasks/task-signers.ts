@@ -10,6 +10,7 @@ import {
   decideRotate,
   decideRotateBack,
   decideRotateNow,
+  decideSignersAnew,
   decideSignersDue,
   decideWithdraw,
   isVerifier,
@@ -21,7 +22,8 @@ import {
   type TaskSigners,
   type Withdrawal,
 } from '#domain/tasks/signers.ts'
-import { generateKey, keyId, loadPrivateKey, type PrivateKey } from '#pki/keys.ts'
+import { generateKey, keyId, loadPrivateKey } from '#pki/keys.ts'
+import type { Signer } from '#pki/signer.ts'
 import { commitDecision, commitOnce } from '#plane/core/commit-decision.ts'
 import type { Core } from '#plane/core/core.ts'
 import { takeTurns } from '#plane/core/turns.ts'
@@ -34,8 +36,13 @@ import type { TaskEnvelope } from '#wire/core/task-statements.ts'
 export type TaskSigner = {
   /** Of the one that signs. Null: nothing can be signed now, because there is none yet or its private key is not here. */
   key(): string | null
+  /**
+   * The row as it is in the store now, where the key that signs by it is the one that signs here. Null: nothing may be signed now,
+   * since this replica has not heard of a rotation or a withdrawal yet; it looks, so that the caller may ask again soon.
+   */
+  confirmed(): Promise<Row<TaskSigners> | null>
   /** A statement of kind `task`. Throws where `key` is null. */
-  sign(value: Omit<TaskEnvelope, 'key'>): string
+  sign(value: Omit<TaskEnvelope, 'key'>): string | Promise<string>
 }
 
 export type Rotation = 'usual' | 'now' | 'back'
@@ -59,6 +66,8 @@ export type TaskSignerParts = {
 }
 
 const role = 'task-signer'
+const forgedSignersText =
+  'the row of the task signers in the database is not as a plane wrote it: nothing is signed. Find out who writes to the database; then: muster signer rotate --now'
 const system: Attribution = { actor: 'system:signers', source: null, correlation: null }
 /** Cheap when nothing is due. */
 const lookEveryMs = 5000
@@ -70,15 +79,20 @@ export const openTaskSigners = async (core: Core, { custody, settings }: TaskSig
   const inTurn = takeTurns()
   const listeners: ((number: number) => void)[] = []
   let known: TaskSigners | null = null
-  let signing: { readonly id: string; readonly key: PrivateKey } | null = null
+  let signing: { readonly id: string; readonly key: Signer } | null = null
 
-  const stored = (): Promise<Row<TaskSigners> | null> => store.get('task-signers', signersKey)
   const hold = (signers: TaskSigners | null): void => {
     known = signers
-    const id = signers === null ? null : (signingOf(signers)?.key ?? null)
+    const id = signers === null || signers.forged ? null : (signingOf(signers)?.key ?? null)
     if (signing?.id === id) return
     const pem = id === null ? null : custody.find({ role, id })
     signing = id === null || pem === null ? null : { id, key: loadPrivateKey(pem) }
+  }
+  const stored = async (): Promise<Row<TaskSigners> | null> => {
+    const row = await store.get('task-signers', signersKey)
+    // Nobody says when a row is changed behind the back of the planes, or put back.
+    if (row !== null && (row.value.forged || known?.forged)) hold(row.value)
+    return row
   }
   const look = async (): Promise<void> => {
     const row = await stored()
@@ -86,6 +100,8 @@ export const openTaskSigners = async (core: Core, { custody, settings }: TaskSig
     // What was published meanwhile is newer.
     if (known === null || (row !== null && row.value.number >= known.number)) hold(row?.value ?? null)
   }
+  const lookSoon = (): void =>
+    void inTurn(look).catch((error: unknown) => log.warn({ err: error }, 'the task signers could not be looked at'))
   const make = async (isCutOff: boolean): Promise<MadeKey> => {
     const key = generateKey('ed25519')
     const made = { key: keyId(key.spki), spki: Buffer.from(key.spki).toString('base64') }
@@ -106,21 +122,28 @@ export const openTaskSigners = async (core: Core, { custody, settings }: TaskSig
     })
 
   type Verdict = SignersDecided | { readonly kind: 'unchanged' } | Refusal
-  type Wanted = { readonly by: Attribution; readonly isCutOff: boolean; decide(facts: SignerFacts): Verdict }
+  type Wanted = {
+    readonly by: Attribution
+    readonly isCutOff: boolean
+    readonly isAnew?: boolean
+    decide(facts: SignerFacts): Verdict
+  }
   const change = (wanted: Wanted): Promise<Changed | Refusal> =>
     inTurn(async () => {
-      // Replicas of the release before know no signers.
-      if (store.unfinishedUpgrade() !== null) return refuse('UPGRADE_UNFINISHED', 'task signers are changed')
+      // Replicas of 0.5 know no signers, and their schema has no place for them. In a later upgrade a signer can be withdrawn at any time.
+      if ((await stored()) === null && store.unfinishedUpgrade() !== null)
+        return refuse('UPGRADE_UNFINISHED', 'task signers are changed')
       // A replica that starts sets aside what no row names, as the key that is made here until it is committed.
       return store.exclusively(() => decideWithKey(wanted))
     })
-  const decideWithKey = async ({ by, isCutOff, decide }: Wanted): Promise<Changed | Refusal> => {
+  const decideWithKey = async ({ by, isCutOff, isAnew = false, decide }: Wanted): Promise<Changed | Refusal> => {
     const made = await make(isCutOff)
     const done = await commitDecision(core, async () => {
       const row = await stored()
       if (row === null) return refuse('SIGNERS_NOT_READY')
       const { clockToleranceMs: toleranceMs } = settings()
-      return decide({ row, made, toleranceMs, by, nowMs: clock.nowMs() })
+      if (row.value.forged && !isAnew) return refuse('SIGNERS_NOT_READY', forgedSignersText)
+      return (row.value.forged ? decideSignersAnew : decide)({ row, made, toleranceMs, by, nowMs: clock.nowMs() })
     })
     const signers = done.kind === 'committed' ? done.signers : ((await stored())?.value ?? null)
     if (signers?.signers.every(({ key }) => key !== made.key) !== false) await custody.drop({ role, id: made.key })
@@ -146,10 +169,10 @@ export const openTaskSigners = async (core: Core, { custody, settings }: TaskSig
     inTurn(async () => {
       if (store.sealedKeys !== null || known === null) await look()
       const token = store.replicas.leadership()
-      if (token === null || store.unfinishedUpgrade() !== null) return
-      if (known === null) return makeFirst()
+      if (token === null) return
+      if (known === null) return store.unfinishedUpgrade() === null ? makeFirst() : undefined
       const row = await stored()
-      if (row === null) return
+      if (row === null || row.value.forged) return
       const { clockToleranceMs: toleranceMs } = settings()
       const facts = { row, toleranceMs, by: system, nowMs: clock.nowMs() }
       const due = decideSignersDue(facts) ?? decideRenumber(facts, await highestReported())
@@ -164,8 +187,7 @@ export const openTaskSigners = async (core: Core, { custody, settings }: TaskSig
       hold(write.value)
       for (const run of listeners) run(write.value.number)
       // A key that another replica has made is not seen here before the next look.
-      if (signing === null)
-        inTurn(look).catch((error: unknown) => log.warn({ err: error }, 'the task signers could not be looked at'))
+      if (signing === null) lookSoon()
     }
   })
   await store.exclusively(async () => {
@@ -177,16 +199,24 @@ export const openTaskSigners = async (core: Core, { custody, settings }: TaskSig
 
   return {
     key: () => signing?.id ?? null,
+    async confirmed() {
+      const row = await stored()
+      if (row === null || row.value.forged || signing === null) return null
+      if (signingOf(row.value)?.key === signing.id) return row
+      lookSoon()
+      return null
+    },
     sign(value) {
       if (signing === null) throw new Error('no task can be signed: the private key of the task signer is not here')
       const { id, key } = signing
       return formatStatement('task', { ...value, key: id }, (bytes) => key.sign(bytes))
     },
     stored,
-    rotate: (how, by) => change({ by, isCutOff: false, decide: decisions[how] }),
+    rotate: (how, by) => change({ by, isCutOff: false, isAnew: how === 'now', decide: decisions[how] }),
     withdraw: (wanted, by) => change({ by, isCutOff: true, decide: (facts) => decideWithdraw(facts, wanted) }),
     onNumber: (run) => void listeners.push(run),
     warnings: () => {
+      if (known?.forged) return [forgedSignersText]
       const id = known === null ? null : (signingOf(known)?.key ?? null)
       return id === null || signing !== null ? [] : [lostSignerText(id)]
     },

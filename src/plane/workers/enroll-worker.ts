@@ -3,25 +3,23 @@
 import { certificateKey } from '#domain/core/certificate.ts'
 import type { Row } from '#domain/core/change.ts'
 import type { DomainSettings } from '#domain/core/domain-settings.ts'
-import { actorOf, type WorkerPrincipal } from '#domain/core/principal.ts'
+import { actorOf, workerIdOf, type WorkerPrincipal } from '#domain/core/principal.ts'
 import { isRefusal, refuse, type Refusal } from '#domain/core/refusal.ts'
 import { decideWorker, workerIssued, type WorkerFacts } from '#domain/workers/issue-worker.ts'
-import { workerIdOf } from '#domain/workers/worker.ts'
 import type { WorkerIssuer } from '#domain/workers/worker-issuer.ts'
 import { issuerOfClaims, judgeWorkerToken, type WorkerToken } from '#domain/workers/worker-token.ts'
-import { parseJwt, verifyJwt } from '#pki/jwt.ts'
+import { parseJwt, verifyJwt, type JwtKey, type ParsedJwt } from '#pki/jwt.ts'
 import { toPem } from '#pki/pem.ts'
 import { isoTime } from '#platform/clock.ts'
 import { sortableId } from '#platform/random.ts'
 import type { WorkersAuthority } from '#plane/authority/workers-authority.ts'
-import { nodeTries, retryLostRaces } from '#plane/core/commit-decision.ts'
+import { commitOnce, nodeTries, retryLostRaces } from '#plane/core/commit-decision.ts'
 import type { FlowCore } from '#plane/core/core.ts'
 import { domainSettingsRow } from '#plane/core/domain-settings-row.ts'
 import { commitIssued, keyInRequest } from '#plane/core/issued-certificate.ts'
 import type { Issuer } from '#plane/core/issuer.ts'
 import type { AdmissionQueue } from '#plane/limits/admission-queue.ts'
 import type { CallerBudget } from '#plane/limits/caller-budget.ts'
-import { openRateLimit, type RateLimit } from '#plane/limits/rate-limit.ts'
 import type { WriteLimit } from '#plane/limits/write-limit.ts'
 import type { WorkerCertificate } from '#wire/workers/worker-api.ts'
 import type { KeySets } from './key-sets.ts'
@@ -35,15 +33,7 @@ export type EnrollWorkerParts = {
   readonly anonymousBudget: CallerBudget
   readonly admission: AdmissionQueue
   readonly writeLimit: WriteLimit
-  /** How many tokens are looked at beyond the budget of anonymous callers. */
-  readonly reserve: RateLimit
 }
-
-/** Far more than a fleet of workers starts with, and still nothing beside the handshakes that these cost. */
-const reserveLimits = { perMinute: 1200, perMinutePerKey: 600 }
-
-export const openTokenReserve = (core: Pick<FlowCore, 'clock'>): RateLimit =>
-  openRateLimit(core.clock, () => reserveLimits)
 
 export type WorkerCall = {
   readonly token: string
@@ -53,24 +43,26 @@ export type WorkerCall = {
 }
 
 /**
- * Anonymous until its token is verified. Where failing callers have used up their budget, tokens are looked at within a reserve: what
- * they do must not keep a worker with a good token out (ruling 2), and must not be without bound either.
+ * Anonymous until its token is verified, and no failing caller may keep a worker with a good token out (ruling 2). So every token is
+ * verified, also where the budget of anonymous callers is used up: that costs less than the handshake before it. What fails is charged.
  */
 export const enrollWorker = async (
   core: FlowCore,
   parts: EnrollWorkerParts,
   call: WorkerCall,
 ): Promise<WorkerCertificate | Refusal> => {
-  const { anonymousBudget, reserve } = parts
-  if (!anonymousBudget.room(call.source) && reserve.take(call.source) === 'over')
-    return { ...refuse('RATE_LIMITED'), retryAfterMs: anonymousBudget.retryAfterMs() }
-  const leave = parts.admission.enter()
+  const { anonymousBudget, admission } = parts
+  // Outside of the queue: a key set may be waited for, and places are for those who can be served.
+  const claimed = await claimedIssuer(parts, call.token)
+  const leave = isRefusal(claimed) ? () => {} : admission.enter()
   if (typeof leave !== 'function') return leave
   try {
-    const verified = await verifyToken(core, parts, call.token)
+    const verified = isRefusal(claimed) ? claimed : await verifyToken(core, claimed)
+    if (!isRefusal(verified)) return await issueWorker(core, parts, call, verified, null)
+    const hasRoom = anonymousBudget.room(call.source)
     // Not the fault of the caller, and charged all the same: whether the token is one is not known yet.
-    if (isRefusal(verified) && verified.code === 'WORKER_KEYS_AWAY') anonymousBudget.charge(call.source)
-    return isRefusal(verified) ? verified : await issueWorker(core, parts, call, verified, null)
+    if (hasRoom && verified.code === 'WORKER_KEYS_AWAY') anonymousBudget.charge(call.source)
+    return hasRoom ? verified : { ...refuse('RATE_LIMITED'), retryAfterMs: anonymousBudget.retryAfterMs() }
   } finally {
     leave()
   }
@@ -83,17 +75,23 @@ export const renewWorker = async (
   principal: WorkerPrincipal,
   call: WorkerCall,
 ): Promise<WorkerCertificate | Refusal> => {
-  const verified = await verifyToken(core, parts, call.token)
+  const claimed = await claimedIssuer(parts, call.token)
+  const verified = isRefusal(claimed) ? claimed : await verifyToken(core, claimed)
   return isRefusal(verified) ? verified : issueWorker(core, parts, call, verified, principal)
 }
 
-type Verified = { readonly kind: 'verified'; readonly issuer: WorkerIssuer; readonly token: WorkerToken }
+/** Whose the token says it is, and the key that has to have signed it. */
+type Claimed = {
+  readonly kind: 'claimed'
+  readonly issuer: WorkerIssuer
+  readonly parsed: ParsedJwt
+  readonly key: JwtKey
+}
 
-const verifyToken = async (
-  core: FlowCore,
-  { issuers, keySets }: EnrollWorkerParts,
+const claimedIssuer = async (
+  { issuers, keySets }: Pick<EnrollWorkerParts, 'issuers' | 'keySets'>,
   text: string,
-): Promise<Verified | Refusal> => {
+): Promise<Claimed | Refusal> => {
   const parsed = parseJwt(text)
   if (parsed.kind === 'malformed') return refuse('WORKER_TOKEN_INVALID', parsed.why)
   const issuer = issuerOfClaims(parsed.claims, issuers.all())
@@ -102,6 +100,12 @@ const verifyToken = async (
   const key = await keySets.keyOf(issuer, parsed.keyId)
   if (key === 'away') return { ...refuse('WORKER_KEYS_AWAY', issuer.name), retryAfterMs: keysAgainMs }
   if (key === 'unknown') return refuse('WORKER_TOKEN_INVALID', 'it is signed by a key that its issuer does not have')
+  return { kind: 'claimed', issuer, parsed, key }
+}
+
+type Verified = { readonly kind: 'verified'; readonly issuer: WorkerIssuer; readonly token: WorkerToken }
+
+const verifyToken = async (core: FlowCore, { issuer, parsed, key }: Claimed): Promise<Verified | Refusal> => {
   if (!verifyJwt(parsed, key)) return refuse('WORKER_TOKEN_INVALID', 'its signature is not by the key that it names')
   const { clockToleranceMs } = (await domainSettingsRow(core.store)).value
   const token = judgeWorkerToken(parsed, clockToleranceMs, core.clock.nowMs())
@@ -125,7 +129,13 @@ const issueWorker = (
     const verdict = decideWorker(facts)
     if (verdict.kind === 'refused') return { ...verdict, about }
     if (verdict.kind === 'repeat') {
-      const { issuer, serial } = verdict.slot
+      const { slot, binding } = verdict
+      if (binding !== null) {
+        const limited = parts.writeLimit.take(about.actor)
+        if (limited !== null) return { ...limited, about }
+        if ((await commitOnce(core, binding)) === 'lost-race') return 'lost-race'
+      }
+      const { issuer, serial } = slot
       const stored = await core.store.get('certificate', certificateKey(issuer, serial))
       if (stored === null) return refuse('UNAVAILABLE', 'the certificate issued before is no longer on record')
       return answerOf(core, parts, id, stored.value)

@@ -15,20 +15,24 @@ const issuerWith = (keys: WorkerIssuer['keys']): WorkerIssuer => ({
 
 const setUp = () => {
   const east = cluster()
+  let published = (): string => east.jwks()
   const clock = manualClock(1_800_000_000_000)
   let fetched = 0
   let away = false
   const keySets = openKeySets({ clock, log: silentLog }, async () => {
     fetched += 1
     if (away) throw new Error('it answered 503')
-    return east.jwks()
+    return published()
   })
   const issuer = issuerWith({ kind: 'url', url: 'https://cluster.example/jwks', ca: 'PEM' })
   const outcome = async (keyId: string): Promise<string> => {
     const key = await keySets.keyOf(issuer, keyId)
     return typeof key === 'string' ? key : 'found'
   }
-  return { east, clock, keySets, issuer, outcome, fetched: () => fetched, setAway: (is: boolean) => void (away = is) }
+  return {
+    ...{ east, clock, keySets, issuer, outcome, fetched: () => fetched, setAway: (is: boolean) => void (away = is) },
+    publish: (document: string) => void (published = () => document),
+  }
 }
 
 test('a key set is fetched once for many tokens, and a key that is not known is asked for once a minute', async () => {
@@ -42,6 +46,19 @@ test('a key set is fetched once for many tokens, and a key that is not known is 
   clock.advance(minute)
   assert.equal(await outcome(east.keyId), 'found')
   assert.equal(fetched(), 2)
+})
+
+test('a withdrawn key is refused with the first token after five minutes, also where the issuer has no key left', async () => {
+  for (const document of [cluster().jwks(), '{"keys":[]}']) {
+    const { east, clock, keySets, issuer, outcome, publish } = setUp()
+    assert.equal(await outcome(east.keyId), 'found')
+    publish(document)
+    clock.advance(5 * minute)
+    assert.equal(await outcome(east.keyId), 'found')
+    clock.advance(1)
+    assert.deepEqual(await Promise.all([outcome(east.keyId), outcome(east.keyId)]), ['unknown', 'unknown'])
+    assert.equal(keySets.stateOf(issuer).trouble, null)
+  }
 })
 
 test('while a key set cannot be fetched its keys are good for an hour, and none after that', async () => {
@@ -61,9 +78,9 @@ test('while a key set cannot be fetched its keys are good for an hour, and none 
 
 test('keys that were never fetched are away, and what is no key set is named as such', async () => {
   const { keySets, issuer } = setUp()
-  const other = openKeySets({ clock: manualClock(1_800_000_000_000), log: silentLog }, async () => '{"keys":[]}')
+  const other = openKeySets({ clock: manualClock(1_800_000_000_000), log: silentLog }, async () => '{"keys":{}}')
   assert.equal(await other.keyOf(issuer, 'k'), 'away')
-  assert.match(other.stateOf(issuer).trouble ?? '', /no key for RS256 or ES256/)
+  assert.match(other.stateOf(issuer).trouble ?? '', /it has no list "keys"/)
   assert.equal((await keySets.look(issuer)).keys, 1)
 })
 

@@ -26,7 +26,7 @@ export type KeySetState = {
 /** Rejects where it is not answered in time, or not with a key set. */
 export type FetchKeySet = (url: string, ca: string) => Promise<string>
 
-/** A key that was withdrawn is good for so long, where its set can be fetched. */
+/** A key that was withdrawn is good for so long, where its set can be fetched. Then the next token waits for the set. */
 const freshMs = 5 * 60_000
 /** And for so long where it cannot: then workers that start are refused, and those that are there go on until their certificates end. */
 const staleMs = 60 * 60_000
@@ -90,18 +90,13 @@ export const openKeySets = (core: Pick<Core, 'clock' | 'log'>, fetchKeySet: Fetc
   return {
     async keyOf(issuer, keyId) {
       const set = heldFor(issuer)
-      const find = (): JwtKey | null =>
-        isGood(set, issuer) ? (set.keys.find((key) => key.keyId === keyId) ?? null) : null
+      const isFile = issuer.keys.kind === 'file'
       const ageMs = (): number => clock.monotonicMs() - set.fetchedMs
-      const isGood = ({ fetchedAtMs }: Held, { keys }: WorkerIssuer): boolean =>
-        fetchedAtMs !== null && (keys.kind === 'file' || ageMs() <= staleMs)
-      const known = find()
-      if (known !== null && issuer.keys.kind === 'file') return known
-      const refreshed = known === null || ageMs() > freshMs ? refresh(set, issuer) : null
-      // What is known is good while it is looked for anew.
-      if (known !== null) return known
-      await refreshed
-      return find() ?? (isGood(set, issuer) && set.trouble === null ? 'unknown' : 'away')
+      const isGood = (): boolean => set.fetchedAtMs !== null && (isFile || ageMs() <= staleMs)
+      const find = (): JwtKey | null => (isGood() ? (set.keys.find((key) => key.keyId === keyId) ?? null) : null)
+      // A key that is known may have been withdrawn since: it counts again only once its set has been asked for.
+      if (find() === null || (!isFile && ageMs() > freshMs)) await refresh(set, issuer)
+      return find() ?? (isGood() && set.trouble === null ? 'unknown' : 'away')
     },
     stateOf,
     async look(issuer) {

@@ -1,15 +1,9 @@
 // Workers and their issuers, as operators look after them.
 
-import type { KeyBan } from '#domain/core/certificate.ts'
-import type { Row, RowTypes } from '#domain/core/change.ts'
 import { isRefusal, refuse } from '#domain/core/refusal.ts'
-import { decideRevokeWorker } from '#domain/workers/revoke-worker.ts'
-import { workerSlots } from '#domain/workers/worker.ts'
 import type { WorkerIssuer, WorkerIssuerSettings } from '#domain/workers/worker-issuer.ts'
-import { sortableId } from '#platform/random.ts'
-import { commitDecision } from '#plane/core/commit-decision.ts'
-import type { FlowCore } from '#plane/core/core.ts'
-import { domainSettingsRow } from '#plane/core/domain-settings-row.ts'
+import { withStore, type FlowCore } from '#plane/core/core.ts'
+import type { PendingCutOffs } from '#plane/cut-off/pending-cut-offs.ts'
 import { answer, attributionOf, serve, type CallOf, type Route } from '#plane/http/route.ts'
 import { receiptView } from '#wire/revocation/receipt-api.ts'
 import {
@@ -20,6 +14,7 @@ import {
 } from '#wire/workers/worker-issuer-api.ts'
 import { workerOperatorApi, workerView } from '#wire/workers/worker-operator-api.ts'
 import type { KeySets } from './key-sets.ts'
+import { revokeWorker, type RevokeWorkerParts } from './revoke-worker.ts'
 import {
   addWorkerIssuer,
   changeWorkerIssuer,
@@ -29,10 +24,10 @@ import {
   type WorkerIssuers,
 } from './worker-issuers.ts'
 
-export type OperatorWorkerParts = {
+export type OperatorWorkerParts = RevokeWorkerParts & {
   readonly issuers: WorkerIssuers
   readonly keySets: KeySets
-  readonly receipts: { collect(receipt: RowTypes['receipt']): Promise<RowTypes['receipt']> }
+  readonly cutOffs: Pick<PendingCutOffs, 'run'>
 }
 
 const usualPage = 100
@@ -43,6 +38,9 @@ export const operatorWorkerRoutes = (core: FlowCore, parts: OperatorWorkerParts)
       const { issuer, after = null, limit = usualPage } = call.query
       const where = issuer === undefined ? {} : { issuer }
       const rows = await core.store.list('worker', { where, after, limit })
+      // Those of an issuer that was removed are listed.
+      if (issuer !== undefined && rows.length === 0 && (await core.store.get('worker-issuer', issuer)) === null)
+        return refuse('WORKER_ISSUER_NOT_FOUND', issuer)
       const last = rows.length < limit ? undefined : rows.at(-1)
       const nowMs = core.clock.nowMs()
       return answer({ workers: rows.map(({ value }) => workerView(value, nowMs)), next: last?.value.id ?? null })
@@ -55,30 +53,20 @@ export const operatorWorkerRoutes = (core: FlowCore, parts: OperatorWorkerParts)
     revoke: (call) => revoke(core, parts, call),
   })
 
-/** The commit denies; the receipt says which replicas know. */
 const revoke = async (
   core: FlowCore,
-  { receipts }: OperatorWorkerParts,
+  { receipts, cutOffs }: OperatorWorkerParts,
   call: CallOf<typeof workerOperatorApi.revoke>,
 ) => {
-  const { store, clock, random } = core
-  const { id } = call.params
-  const done = await commitDecision(core, async () => {
-    const worker = await store.get('worker', id)
-    if (worker === null) return refuse('WORKER_NOT_FOUND', id)
-    const bans = new Map<string, Row<KeyBan> | null>()
-    for (const { spki } of workerSlots(worker.value)) bans.set(spki, await store.get('key-ban', spki))
-    const { clockToleranceMs: toleranceMs } = (await domainSettingsRow(store)).value
-    const nowMs = clock.nowMs()
-    const receiptId = sortableId(nowMs, random)
-    const { reason } = call.body
-    return decideRevokeWorker({ worker, bans, reason, receiptId, toleranceMs, by: attributionOf(call), nowMs })
-  })
+  const { id: worker } = call.params
+  const wanted = { reason: call.body.reason, by: attributionOf(call) }
+  const done = await cutOffs.run({ kind: 'revoke-worker', worker, ...wanted }, (store) =>
+    revokeWorker(withStore(core, store), { receipts }, worker, wanted),
+  )
   if (isRefusal(done)) return done
-  const receipt = await receipts.collect(done.receipt)
   return answer({
-    worker: workerView(done.worker, clock.nowMs()),
-    receipt: receiptView(receipt, store.replicas.count(), null),
+    worker: workerView(done.worker, core.clock.nowMs()),
+    receipt: receiptView(done.receipt, core.store.replicas.count(), null),
   })
 }
 

@@ -30,7 +30,7 @@ export const openWorkerIssuers = async ({ store, feed }: Pick<Core, 'store' | 'f
   const take = (issuer: WorkerIssuer): void => {
     known.set(issuer.name, issuer)
     live = [...known.values()]
-      .filter(({ removedAtMs }) => removedAtMs === null)
+      .filter(({ removedAtMs, forged }) => removedAtMs === null && !forged)
       .sort((one, other) => (one.name < other.name ? -1 : 1))
   }
   // Before the rows are read: one that is removed meanwhile is not taken for one that is there.
@@ -104,5 +104,8 @@ export const keysIn = (body: Pick<ChangeWorkerIssuerRequest, 'jwks' | 'jwks_url'
       ? refuseField('REQUEST_INVALID', 'ca', 'ca holds something that is no certificate in PEM')
       : keys
   const parsed = parseJwks(keys.document)
-  return parsed.kind === 'malformed' ? refuseField('REQUEST_INVALID', 'jwks', `jwks: ${parsed.why}`) : keys
+  if (parsed.kind === 'malformed') return refuseField('REQUEST_INVALID', 'jwks', `jwks: ${parsed.why}`)
+  return parsed.keys.length === 0
+    ? refuseField('REQUEST_INVALID', 'jwks', 'jwks: it has no key for RS256 or ES256 with an id (kid)')
+    : keys
 }

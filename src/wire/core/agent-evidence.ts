@@ -2,8 +2,8 @@
 // recoveries, and as a header with every other call.
 
 import { Type, type Static } from 'typebox'
-import { Check } from 'typebox/value'
 import { redactSecrets } from '#platform/secret-shapes.ts'
+import { matchesSchema } from '#platform/json-schema.ts'
 import { closed, text } from './shapes.ts'
 import { unfitText } from './strict-json.ts'
 
@@ -40,7 +40,7 @@ export const parseEvidence = (header: string | undefined): AgentEvidence | null 
   if (header === undefined || header.length > longestHeader) return null
   try {
     const value: unknown = JSON.parse(Buffer.from(header, 'base64url').toString('utf8'))
-    return Check(AgentEvidence, value) && unfitText(value) === null ? withoutSecrets(value) : null
+    return matchesSchema(AgentEvidence, value) && unfitText(value) === null ? withoutSecrets(value) : null
   } catch {
     return null
   }

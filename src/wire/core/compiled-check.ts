@@ -2,7 +2,7 @@
 // processes need few.
 
 import type { Static, TSchema } from 'typebox'
-import { Compile } from 'typebox/compile'
+import { Compile } from 'typebox/schema'
 
 export type CompiledCheck<T extends TSchema> = { Check(value: unknown): value is Static<T> }
 

@@ -1,6 +1,7 @@
 // What the schemas here are made of, and the requests and path parameters that calls of several features share.
 
 import { Type, type TEnum, type TSchema } from 'typebox'
+import { recordOf } from '#platform/json-schema.ts'
 
 /** For requests: unknown fields are refused. */
 export const closed = { additionalProperties: false } as const
@@ -48,7 +49,7 @@ export const ShardQuery = Type.Object(
 export const ReasonRequest = Type.Object({ reason: text(256) }, closed)
 
 /** What is changed, by the dotted names of settings: {"certificate.lifetimeMs": 3600000}. */
-export const Settings = Type.Record(Type.String({ pattern: '^[A-Za-z]+(\\.[A-Za-z]+)*$' }), Type.Unknown(), {
+export const Settings = recordOf(Type.String({ pattern: '^[A-Za-z]+(\\.[A-Za-z]+)*$' }), Type.Unknown(), {
   maxProperties: 64,
 })
 export const SetRequest = Type.Object({ set: Settings }, closed)

@@ -1,13 +1,14 @@
 // Statements of the plane: short, signed, and verified by a receiver that pinned the key. They are challenges (which also carry
-// the time to a machine whose clock may be wrong by years), counters, sightings of the journal, claims to other domains, tasks, and
-// the signers of tasks.
+// the time to a machine whose clock may be wrong by years), counters, sightings of the journal, claims to other domains, tasks, the
+// signers of tasks, and what an overlay names.
 //
 //     <kind>1.<base64url of canonical JSON>.<base64url of the signature over everything before the last dot>
 
 import { mostHeads } from '#domain/continuity/sighting.ts'
 import { Type, type Static, type TSchema } from 'typebox'
-import { Check } from 'typebox/value'
+import { matchesSchema } from '#platform/json-schema.ts'
 import { Claims, longestClaims } from './claims.ts'
+import { longestOverlayStatement, OverlayStatement } from './overlay-statement.ts'
 import { closed } from './shapes.ts'
 import { unfitText } from './strict-json.ts'
 import { longestTaskEnvelope, longestVerifiers, TaskEnvelope, Verifiers } from './task-statements.ts'
@@ -53,6 +54,7 @@ const shapes = {
   claims: Claims,
   task: TaskEnvelope,
   verifiers: Verifiers,
+  overlay: OverlayStatement,
 } as const satisfies Record<string, TSchema>
 export type StatementKind = keyof typeof shapes
 export type StatementOf<K extends StatementKind> = Static<(typeof shapes)[K]>
@@ -66,17 +68,23 @@ const longest = {
   claims: longestClaims,
   task: longestTaskEnvelope,
   verifiers: longestVerifiers,
+  overlay: longestOverlayStatement,
 } as const
 
 /** `sign` gets the bytes that `parseStatement` hands out as `signed`. */
-export const formatStatement = <K extends StatementKind>(
+export const formatStatement = <K extends StatementKind, B extends Uint8Array | Promise<Uint8Array>>(
   kind: K,
   value: StatementOf<K>,
-  sign: (bytes: Uint8Array) => Uint8Array,
-): string => {
+  sign: (bytes: Uint8Array) => B,
+): Formatted<B> => {
   const head = `${kind}1.${Buffer.from(JSON.stringify(value)).toString('base64url')}`
-  return `${head}.${Buffer.from(sign(Buffer.from(head))).toString('base64url')}`
+  const whole = (signature: Uint8Array): string => `${head}.${Buffer.from(signature).toString('base64url')}`
+  const signed: Uint8Array | Promise<Uint8Array> = sign(Buffer.from(head))
+  return (signed instanceof Promise ? signed.then(whole) : whole(signed)) as Formatted<B>
 }
+
+/** There at once where the key signs at once. */
+type Formatted<B> = B extends Promise<unknown> ? Promise<string> : string
 
 export type ParsedStatement<K extends StatementKind> = {
   readonly value: StatementOf<K>
@@ -91,7 +99,7 @@ export const parseStatement = <K extends StatementKind>(kind: K, text: string): 
   if (head === undefined || body === undefined || signature === undefined || name !== `${kind}1`) return null
   try {
     const value: unknown = JSON.parse(Buffer.from(body, 'base64url').toString('utf8'))
-    if (!Check(shapes[kind], value) || unfitText(value) !== null) return null
+    if (!matchesSchema(shapes[kind], value) || unfitText(value) !== null) return null
     return {
       value,
       signed: Buffer.from(head),

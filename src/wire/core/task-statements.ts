@@ -2,6 +2,7 @@
 // signers count, signed by the statement key (docs/decisions/tasks.md).
 
 import { Type, type Static } from 'typebox'
+import { recordOf } from '#platform/json-schema.ts'
 import { closed, NodeIdText, orNull } from './shapes.ts'
 
 /** The ceilings of both, as text. */
@@ -37,7 +38,7 @@ export const TaskEnvelope = Type.Object(
     epoch: whole,
     id: Type.String({ pattern: taskIdShape }),
     type: Type.String({ pattern: taskTypeShape }),
-    parameters: Type.Record(Type.String(), Type.Unknown(), { maxProperties: 64 }),
+    parameters: recordOf(Type.String(), Type.Unknown(), { maxProperties: 64 }),
     issued_ms: whole,
     /** At most `taskStatementLifeMs` after. */
     expires_ms: whole,

@@ -5,11 +5,12 @@ import { resourceStates, type HardwareProfile } from '#domain/core/hardware-prof
 import { type Node, provisioningStates } from '#domain/core/node.ts'
 import { skuOf } from '#domain/fleet/hardware-rules.ts'
 import { isoTime } from '#platform/clock.ts'
+import { recordOf } from '#platform/json-schema.ts'
 import { endpoint } from '#wire/core/endpoint.ts'
 import { closed, EmptyRequest, NodeParams, orNull, TagText } from '#wire/core/shapes.ts'
 import { NodeDetail } from '#wire/node/node-api.ts'
 
-const Evidence = Type.Record(
+const Evidence = recordOf(
   Type.String({ pattern: '^[a-z0-9_]{1,40}$' }),
   Type.Union([Type.String({ maxLength: 128 }), Type.Number(), Type.Null()]),
   { maxProperties: 32 },

@@ -1,6 +1,7 @@
 // The overlay that an agent has to run. Its report on it: wire/node/node-runs.ts.
 
 import { Type, type Static } from 'typebox'
+import { recordOf } from '#platform/json-schema.ts'
 import { restartPolicies } from '#domain/fleet/overlay.ts'
 import { enforcementModes } from '#domain/fleet/policy.ts'
 import { orNull } from '#wire/core/shapes.ts'
@@ -23,7 +24,7 @@ export const OverlayFileBody = Type.Object({
 
 /** Root is never one of them. */
 export const UserName = Type.String({ pattern: '^(?!root$)[a-z_][a-z0-9_-]{0,31}$' })
-export const Environment = Type.Record(
+export const Environment = recordOf(
   // Those of Muster's own are set by the agent.
   Type.String({ pattern: '^(?!MUSTER_)[A-Za-z_][A-Za-z0-9_]{0,63}$' }),
   Type.String({ maxLength: 1024, pattern: '^[^\\u0000]*$' }),
@@ -37,7 +38,7 @@ export const Limits = {
   openFiles: Type.Integer({ minimum: 16, maximum: 2 ** 30 }),
 }
 
-const ConfigService = Type.Object({
+export const ConfigService = Type.Object({
   ...ServiceBody.properties,
   /** Left out where the service runs as usual. */
   terms: Type.Optional(

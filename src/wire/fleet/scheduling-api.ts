@@ -1,6 +1,7 @@
 // For schedulers: where work may be placed, and why not elsewhere. For health checkers: their reports.
 
 import { Type, type Static } from 'typebox'
+import { recordOf } from '#platform/json-schema.ts'
 import type { HardwareProfile } from '#domain/core/hardware-profile.ts'
 import { membershipKinds, type Node } from '#domain/core/node.ts'
 import { schedulingOf } from '#domain/fleet/scheduling.ts'
@@ -54,7 +55,7 @@ export const HealthRequest = Type.Object(
     reason: Type.Optional(Type.String({ minLength: 1, maxLength: 256 })),
     /** Bounded facts that support it. */
     evidence: Type.Optional(
-      Type.Record(
+      recordOf(
         Type.String({ pattern: '^[A-Za-z0-9_.-]{1,40}$' }),
         Type.Union([Type.String({ maxLength: 128 }), Type.Number(), Type.Null()]),
         { maxProperties: 8 },

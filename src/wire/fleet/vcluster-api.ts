@@ -33,40 +33,45 @@ export type ChangeVClusterRequest = Static<typeof ChangeVClusterRequest>
 /** `POST /v1/vclusters/{name}/delete`; `force` unassigns the nodes in it. */
 export const DeleteVClusterRequest = Type.Object({ force: Type.Optional(Type.Boolean()) }, closed)
 
-export const VClusterBody = Type.Object({
-  name: NameText,
+const settable = {
   description: Type.String(),
   peering: Type.Enum([...peerings]),
   /** It accepts no further nodes. */
   closed: Type.Boolean(),
+}
+
+const revised = {
+  revision: Type.Integer({ minimum: 1 }),
+  created_at: Type.String(),
+  created_by: Type.String(),
+}
+
+/** What may be queued for its nodes. Left out by planes before 0.6. */
+const tasks = Type.Optional(Type.Object({ types: Type.Array(Type.String()) }))
+
+export const VClusterBody = Type.Object({
+  name: NameText,
+  ...settable,
   policy: PolicyBody,
   /** Settings among these that nothing reads yet. Left out by planes of 0.3. */
   no_effect_yet: NoEffectYet,
   outputs: OutputsOrNone,
-  /** What may be queued for its nodes. Left out by planes before 0.6. */
-  tasks: Type.Optional(Type.Object({ types: Type.Array(Type.String()) })),
+  tasks,
   overlay: OverlayBody,
-  revision: Type.Integer({ minimum: 1 }),
-  created_at: Type.String(),
-  created_by: Type.String(),
+  ...revised,
 })
 export type VClusterBody = Static<typeof VClusterBody>
 
 /** What `set` takes, for those who write KEY=VALUE. */
-export const VClusterSettings = Type.Pick(VClusterBody, [
-  'description',
-  'peering',
-  'closed',
-  'policy',
-  'outputs',
-  'tasks',
-])
+export const VClusterSettings = Type.Object({ ...settable, policy: PolicyBody, outputs: OutputsOrNone, tasks })
 
 /** Without the fields that only `GET /v1/vclusters/{name}` has. */
 export const VClusterListAnswer = Type.Object({
   vclusters: Type.Array(
     Type.Object({
-      ...Type.Omit(VClusterBody, ['overlay', 'outputs', 'tasks', 'policy', 'no_effect_yet']).properties,
+      name: NameText,
+      ...settable,
+      ...revised,
       enforcement_mode: PolicyBody.properties.enforcementMode,
       files: Type.Integer(),
       services: Type.Array(Type.String()),

@@ -1,6 +1,7 @@
 // The journal, as operators read it and have it verified.
 
 import { Type } from 'typebox'
+import { recordOf } from '#platform/json-schema.ts'
 import { endpoint } from '#wire/core/endpoint.ts'
 import { closed, EmptyRequest, NodeIdText, orNull, text } from '#wire/core/shapes.ts'
 
@@ -10,7 +11,7 @@ export const EntryView = Type.Object({
   at: Type.Optional(Type.String()),
   hash: Type.String(),
   /** The entry as it was hashed. */
-  entry: Type.Record(Type.String(), Type.Unknown()),
+  entry: recordOf(Type.String(), Type.Unknown()),
 })
 const JournalQueryBody = Type.Object(
   {

@@ -1,6 +1,7 @@
 // The registry: looking at nodes, and registering them. Times are RFC 3339. Requests are closed; answers may grow.
 
 import { Type, type Static } from 'typebox'
+import { recordOf } from '#platform/json-schema.ts'
 import { conditionNames, membershipKinds, provisioningStates } from '#domain/core/node.ts'
 import { endpoint } from '#wire/core/endpoint.ts'
 import {
@@ -34,7 +35,7 @@ export const ConditionView = Type.Object({
   name: oneOf(conditionNames),
   since: Type.String(),
   reason: Type.String(),
-  evidence: Type.Record(Type.String(), Type.Unknown()),
+  evidence: recordOf(Type.String(), Type.Unknown()),
 })
 
 export const ProvisioningView = Type.Object({
@@ -102,6 +103,8 @@ export const NodeDetail = Type.Object({
   sessions: Type.Array(
     Type.Object({ number: Type.Integer(), since: orNull(Type.String()), serial: orNull(Type.String()) }),
   ),
+  /** Whether its agent has said over its channel that it takes tasks. Left out where that is not known, or there is no channel. */
+  takes_tasks: Type.Optional(Type.Boolean()),
   ...NodeRuns,
   evidence: NodeEvidence,
   repair: orNull(RepairView),

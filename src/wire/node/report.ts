@@ -1,6 +1,7 @@
 // What an agent reports over its channel: the read-model of 003's operator evidence. Bounded, no secrets.
 
 import { Type, type Static } from 'typebox'
+import { recordOf } from '#platform/json-schema.ts'
 import { failureClasses } from '#domain/recovery/failure-class.ts'
 import { rehearsalSteps } from '#domain/core/node.ts'
 import { reportedConditions } from '#domain/node/reported-conditions.ts'
@@ -128,7 +129,7 @@ export const ReportBody = Type.Object(
         /** Of the last write that failed: ENOSPC, EROFS, ... */
         errno: orNull(short),
         free_bytes: Type.Object({ identity: count, diagnostic: count, retry: count, runtime: count }, closed),
-        diagnostic_write_failures: Type.Record(Type.String({ pattern: '^[A-Za-z0-9_]{1,32}$' }), count, {
+        diagnostic_write_failures: recordOf(Type.String({ pattern: '^[A-Za-z0-9_]{1,32}$' }), count, {
           maxProperties: 16,
         }),
         dropped_records: Type.Array(Type.Object({ source: short, reason: short, count }, closed), { maxItems: 16 }),
@@ -141,7 +142,7 @@ export const ReportBody = Type.Object(
           name: Type.Enum([...reportedConditions]),
           since: time,
           reason: Type.String({ maxLength: 256 }),
-          evidence: Type.Record(
+          evidence: recordOf(
             Type.String({ pattern: '^[a-z0-9_]{1,40}$' }),
             Type.Union([Type.String({ maxLength: 128 }), Type.Number(), Type.Null()]),
             { maxProperties: 8 },

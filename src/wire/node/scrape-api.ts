@@ -1,6 +1,7 @@
 // Where a Prometheus may scrape machines: registered by operators, listed for its HTTP service discovery.
 
 import { Type } from 'typebox'
+import { recordOf } from '#platform/json-schema.ts'
 import { endpoint } from '#wire/core/endpoint.ts'
 import { closed, NodeParams, orNull, ShardQuery, text } from '#wire/core/shapes.ts'
 import { NodeDetail } from './node-api.ts'
@@ -13,7 +14,7 @@ const ScrapeTargets = Type.Array(
   Type.Object({
     targets: Type.Array(Type.String()),
     /** `node`, `profile`, `domain`, and `vcluster`, which is empty in maintenance mode. */
-    labels: Type.Record(Type.String(), Type.String()),
+    labels: recordOf(Type.String(), Type.String()),
   }),
 )
 

@@ -4,6 +4,7 @@ import { Type, type Static } from 'typebox'
 import { revocationReasons } from '#domain/core/certificate.ts'
 import { mostPlanned, mostSelected, planActions, type Plan } from '#domain/plans/plan.ts'
 import { isoTime } from '#platform/clock.ts'
+import { recordOf } from '#platform/json-schema.ts'
 import { endpoint } from '#wire/core/endpoint.ts'
 import {
   closed,
@@ -86,6 +87,21 @@ export const PlanView = Type.Object({
   expires_at: Type.String(),
   applied_at: orNull(Type.String()),
   applied_by: orNull(Type.String()),
+  /** Of `create-tasks`: what each node would carry out; null: the plan is for something else. A plane of 0.5 knows none. */
+  task: Type.Optional(
+    orNull(
+      Type.Object({
+        type: Type.String(),
+        parameters: recordOf(Type.String(), Type.Unknown()),
+        /** How long each may wait for its node. */
+        expires_in_ms: Type.Integer(),
+        /** How many are open at once. */
+        concurrency: Type.Integer(),
+        /** After so many failures the rest is held. */
+        failure_limit: Type.Integer(),
+      }),
+    ),
+  ),
   /** A line for each it concerns. */
   effects: Type.Array(
     Type.Object({
@@ -128,8 +144,17 @@ export const planView = ({ id, action, effects, by, computedAtMs, expiresAtMs, a
   expires_at: isoTime(expiresAtMs),
   applied_at: applied === null ? null : isoTime(applied.atMs),
   applied_by: applied === null ? null : applied.by,
+  task: taskIn(action),
   effects: effects.map((line) => ({ ...line, facts: [...line.facts] })),
 })
+
+const taskIn = (action: Plan['action']): NonNullable<PlanView['task']> | null =>
+  action.kind !== 'create-tasks'
+    ? null
+    : {
+        ...{ type: action.type, parameters: { ...action.parameters }, expires_in_ms: action.lifeMs },
+        ...{ concurrency: action.concurrency, failure_limit: action.failureLimit },
+      }
 
 export const planApi = {
   compute: endpoint({

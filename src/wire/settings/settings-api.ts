@@ -1,6 +1,7 @@
 // Profiles and the values of the domain: policy that is data.
 
 import { Type, type Static } from 'typebox'
+import { recordOf } from '#platform/json-schema.ts'
 import type { DomainSettings } from '#domain/core/domain-settings.ts'
 import { joinMethods, keyTypes, profileWithoutEffect, type Profile } from '#domain/core/profile.ts'
 import { policyWithoutEffect } from '#domain/fleet/policy.ts'
@@ -93,7 +94,7 @@ export const ProfileListAnswer = Type.Object({
   /** Without their own `no_effect_yet`. */
   profiles: Type.Array(ProfileView),
   /** By the name of the profile. */
-  no_effect_yet: Type.Optional(Type.Record(Type.String(), Type.Array(Type.String()))),
+  no_effect_yet: Type.Optional(recordOf(Type.String(), Type.Array(Type.String()))),
 })
 
 /** `POST /v1/profiles/{name}/delete` */

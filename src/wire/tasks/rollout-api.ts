@@ -4,6 +4,7 @@ import { Type, type Static } from 'typebox'
 import { failuresOf, rolloutStates, type Rollout, type TaskCounts } from '#domain/tasks/rollout.ts'
 import { taskStates } from '#domain/tasks/task.ts'
 import { isoTime } from '#platform/clock.ts'
+import { recordOf } from '#platform/json-schema.ts'
 import { endpoint } from '#wire/core/endpoint.ts'
 import { closed, EmptyRequest, IdParams, oneOf, orNull } from '#wire/core/shapes.ts'
 import { CancelTaskRequest, mostTaskWaitMs } from './task-api.ts'
@@ -11,9 +12,9 @@ import { CancelTaskRequest, mostTaskWaitMs } from './task-api.ts'
 export const RolloutView = Type.Object({
   id: Type.String(),
   type: Type.String(),
-  parameters: Type.Record(Type.String(), Type.Unknown()),
+  parameters: recordOf(Type.String(), Type.Unknown()),
   state: oneOf(rolloutStates),
-  /** Why it is held, or was cancelled. */
+  /** Why it is held, or was cancelled; of a running one, what keeps its next task from being made. */
   why: orNull(Type.String()),
   /** Who began it. */
   by: Type.String(),
@@ -23,8 +24,10 @@ export const RolloutView = Type.Object({
   nodes: Type.Integer(),
   /** How many of them it has come to. */
   reached: Type.Integer(),
-  /** How many of those got no task, because the rules forbade it by then. */
+  /** How many of those got no task, because the rules forbade it by then or too many waited for the node already. */
   refused: Type.Integer(),
+  /** Which of them were the last, and why. */
+  last_refused: orNull(Type.String()),
   /** Failed, unknown, expired and refused ones. */
   failures: Type.Integer(),
   /** Its tasks by their states. */
@@ -52,10 +55,22 @@ export const rolloutView = (rollout: Rollout, counts: TaskCounts): RolloutView =
   const { id, type, parameters, state, by, createdAtMs, concurrency, failureLimit, nodes } = rollout
   const { reached, refused, correlation } = rollout
   return {
-    ...{ id, type, parameters: { ...parameters }, state: state.kind, why: 'why' in state ? state.why : null, by },
+    ...{ id, type, parameters: { ...parameters }, state: state.kind, why: whyOf(rollout), by },
     created_at: isoTime(createdAtMs),
-    ...{ concurrency, failure_limit: failureLimit, nodes: nodes.length, reached, refused },
+    ...{ concurrency, failure_limit: failureLimit, nodes, reached, refused, last_refused: rollout.lastRefused },
     ...{ failures: failuresOf(rollout, counts), tasks: { ...counts }, correlation },
+  }
+}
+
+const whyOf = ({ state, stalledBy }: Rollout): string | null => {
+  switch (state.kind) {
+    case 'running':
+      return stalledBy
+    case 'held':
+    case 'cancelled':
+      return state.why
+    case 'done':
+      return null
   }
 }
 

@@ -3,13 +3,14 @@
 import { Type, type Static } from 'typebox'
 import { endedAtMs, taskStates, type Task, type TaskResult } from '#domain/tasks/task.ts'
 import { isoTime } from '#platform/clock.ts'
+import { recordOf } from '#platform/json-schema.ts'
 import { endpoint } from '#wire/core/endpoint.ts'
 import { closed, NodeIdText, oneOf, orNull } from '#wire/core/shapes.ts'
 import { taskIdShape, taskStatementLifeMs, taskTypeShape } from '#wire/core/task-statements.ts'
 
 export const TaskIdText = Type.String({ pattern: taskIdShape })
 const TypeText = Type.String({ pattern: taskTypeShape })
-const Parameters = Type.Record(Type.String({ maxLength: 64 }), Type.Unknown(), { maxProperties: 64 })
+const Parameters = recordOf(Type.String({ maxLength: 64 }), Type.Unknown(), { maxProperties: 64 })
 
 const leastLifeMs = 1000
 
@@ -54,8 +55,10 @@ export type TaskLineView = Static<typeof TaskLineView>
 export const TaskView = Type.Object({
   ...Line,
   epoch: Type.Integer(),
-  parameters: Type.Record(Type.String(), Type.Unknown()),
+  parameters: recordOf(Type.String(), Type.Unknown()),
   correlation: Type.String(),
+  /** Why it waits, where its node is connected and does not take tasks. */
+  waits_because: Type.Optional(Type.String()),
   /** To whom it was sent; null: it was not. */
   dispatched: orNull(
     Type.Object({
@@ -77,7 +80,7 @@ export const TaskView = Type.Object({
       detail: orNull(Type.String()),
       output: orNull(Type.Object({ head: Type.String(), tail: Type.String(), bytes: Type.Integer() })),
       started_at: orNull(Type.String()),
-      evidence: orNull(Type.Record(Type.String(), Type.Unknown())),
+      evidence: orNull(recordOf(Type.String(), Type.Unknown())),
     }),
   ),
 })

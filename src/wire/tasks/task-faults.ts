@@ -25,6 +25,8 @@ export const taskFaults = [
   'STATEMENT_EXPIRED',
   'STATEMENT_OLDER',
   'STATEMENT_OF_ANOTHER',
+  /** The statement keys that root lays down: not there, not keys, or in a file that others could change. */
+  'KEYS_UNREADABLE',
   /** The clock is in doubt, or the host remembers nothing: only a statement with its own nonce helps. */
   'FRESH_STATEMENT_NEEDED',
   'HELPER_BUSY',

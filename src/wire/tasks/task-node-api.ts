@@ -1,6 +1,7 @@
 // How a node gets its tasks where it has no channel, and how it says what became of them.
 
 import { Type, type Static } from 'typebox'
+import { recordOf } from '#platform/json-schema.ts'
 import { taskStates } from '#domain/tasks/task.ts'
 import { endpoint } from '#wire/core/endpoint.ts'
 import { closed, NodeIdText, NodeParams, oneOf, orNull } from '#wire/core/shapes.ts'
@@ -47,7 +48,7 @@ export const TaskResultRequest = Type.Object(
       ),
     ),
     started_at: orNull(Time),
-    evidence: orNull(Type.Record(Type.String({ maxLength: 64 }), Type.Unknown(), { maxProperties: 64 })),
+    evidence: orNull(recordOf(Type.String({ maxLength: 64 }), Type.Unknown(), { maxProperties: 64 })),
   },
   closed,
 )

@@ -13,22 +13,28 @@ const Jwks = text(65_536)
 const Ca = text(32_768)
 const Url = Type.String({ pattern: '^https://[^@\\s]+$', maxLength: 512 })
 
+const trusted = { iss: text(512), aud: text(256), sub: text(256) }
+const allowed = { types: TaskTypes, vclusters: VClusters }
 /** Either `jwks`, or `jwks_url` with `ca`. */
-const given = {
-  iss: text(512),
-  aud: text(256),
-  sub: text(256),
-  jwks: Type.Optional(Jwks),
-  jwks_url: Type.Optional(Url),
-  ca: Type.Optional(Ca),
-  types: TaskTypes,
-  vclusters: VClusters,
-}
+const keys = { jwks: Type.Optional(Jwks), jwks_url: Type.Optional(Url), ca: Type.Optional(Ca) }
 
-export const CreateWorkerIssuerRequest = Type.Object({ name: WorkerIssuerName, ...given }, closed)
+export const CreateWorkerIssuerRequest = Type.Object(
+  { name: WorkerIssuerName, ...trusted, ...keys, ...allowed },
+  closed,
+)
 export type CreateWorkerIssuerRequest = Static<typeof CreateWorkerIssuerRequest>
 
-export const ChangeWorkerIssuerRequest = Type.Partial(Type.Object(given), closed)
+export const ChangeWorkerIssuerRequest = Type.Object(
+  {
+    iss: Type.Optional(trusted.iss),
+    aud: Type.Optional(trusted.aud),
+    sub: Type.Optional(trusted.sub),
+    ...keys,
+    types: Type.Optional(TaskTypes),
+    vclusters: Type.Optional(VClusters),
+  },
+  closed,
+)
 export type ChangeWorkerIssuerRequest = Static<typeof ChangeWorkerIssuerRequest>
 
 export const WorkerIssuerView = Type.Object({

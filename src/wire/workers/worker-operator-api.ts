@@ -90,6 +90,7 @@ export const workerOperatorApi = {
     method: 'POST',
     path: '/v1/workers/:id/revoke',
     access: 'operator',
+    cutOff: true,
     summary: 'Takes a worker out for good: its certificates are denied at once on every replica, its keys banned',
     params: WorkerParams,
     body: ReasonRequest,

@@ -35,17 +35,21 @@ export const prepareCleanup = (
     kind: 'prepared',
     repeatable: false,
     drop: () => Promise.resolve(),
-    run: () => Promise.resolve(cleanUp(id, listed, parts)),
+    run: async () => cleanUp(id, listed, parts),
   }
 }
 
-const cleanUp = (id: string, { directories, evidence, ...rule }: ListedCleanup, parts: CleanupParts): TaskEnd => {
+const cleanUp = (
+  id: string,
+  { directories, evidence: folder, ...rule }: ListedCleanup,
+  parts: CleanupParts,
+): TaskEnd => {
   const nowMs = parts.nowMs()
   const old = directories.flatMap((directory) =>
     oldFiles(filesByAge(directory), rule, nowMs).map((file) => ({ directory, ...file })),
   )
   const chosen = old.slice(0, mostRemoved)
-  const list = path.join(evidence, `${id}.json`)
+  const list = path.join(folder, `${id}.json`)
   const write = (): void => replaceFile(list, JSON.stringify({ task: id, removed: chosen }) + '\n', 0o600)
   try {
     try {
@@ -59,16 +63,24 @@ const cleanUp = (id: string, { directories, evidence, ...rule }: ListedCleanup, 
     if (!isFull(error)) throw error
     return {
       code: 'DISK_FULL',
-      detail: shortDetail(`Nothing was removed: there is no room for the list in ${evidence}`),
+      detail: shortDetail(`Nothing was removed: there is no room for the list in ${folder}`),
     }
   }
-  let removed = 0
-  for (const directory of new Set(directories)) {
+  const outcomes = [...new Set(directories)].map((directory) => {
     const names = chosen.filter((file) => file.directory === directory).map(({ name }) => name)
-    removed += removeFiles(directory, names)
-  }
-  const bytes = chosen.reduce((sum, file) => sum + file.bytes, 0)
-  return { evidence: { removed, bytes, left: old.length - chosen.length, list } }
+    return { directory, ...removeFiles(directory, names) }
+  })
+  const stayed = outcomes.flatMap((one) => one.stayed.map(({ name, code }) => ({ name, code, from: one.directory })))
+  const isGone = (file: (typeof chosen)[number]): boolean =>
+    !stayed.some(({ name, from }) => name === file.name && from === file.directory)
+  const bytes = chosen.filter(isGone).reduce((sum, file) => sum + file.bytes, 0)
+  const removed = outcomes.reduce((sum, one) => sum + one.removed, 0)
+  const evidence = { removed, bytes, left: old.length - chosen.length + stayed.length, list }
+  const [first] = stayed
+  if (first === undefined) return { evidence }
+  const count = stayed.length === 1 ? '1 file' : `${stayed.length} files`
+  const why = `${count} could not be removed, first ${path.join(first.from, first.name)}`
+  return { code: 'NOT_DONE', detail: shortDetail(`${why}: ${first.code}`), evidence }
 }
 
 /** Pure. `files`: the newest first. The oldest first is what is removed. */

@@ -1,6 +1,6 @@
 // What is wrong on this host with what [tasks] of agent.toml lists, found before a task is sent: for `muster agent helper --check`.
 
-import type { Owner } from '#platform/files.ts'
+import { processOwner, type Owner } from '#platform/files.ts'
 import { openLimiter } from '#platform/limited-process.ts'
 import { findProgram } from '#platform/run-program.ts'
 import { findGroup, findUser } from '#platform/system-users.ts'
@@ -26,15 +26,20 @@ export const faultsOfTasks = (
   return [
     ...faultsOfKeys(tasks.statementKeys, trust),
     ...(runsPrograms && openLimiter(runs) === null
-      ? ['no program of a task is run: this host has no systemd, and no control group with limits']
+      ? [
+          'no program of a task is run: this host cannot limit one (controllers memory and pids; systemd-run, or a control group)',
+        ]
+      : []),
+    ...(runsPrograms && runs === 'child' && processOwner().uid === 0 && findProgram('setpriv') === null
+      ? ['no program of a task is run as another user: this host has no setpriv (util-linux)']
       : []),
     ...[...run].flatMap(([name, { executable, user }]) => [
       ...sentence(`tasks.run.${name}`, faultOfUser(user, agentUser)),
       ...sentence(`tasks.run.${name}`, faultOfExecutable(executable, trust)),
     ]),
     ...(services.size > 0 && findProgram('systemctl') === null ? ['tasks.services: there is no systemctl here'] : []),
-    ...files.flatMap((listed) => faultsOfDirectory(listed, trust)),
-    ...[...new Set(folders)].flatMap((folder) => unsafe(folder, trust)),
+    ...files.flatMap((listed) => faultsOfDirectory(listed, trust)).map((fault) => `tasks.files: ${fault}`),
+    ...[...new Set(folders)].flatMap((folder) => unsafe(folder, trust)).map((fault) => `tasks.cleanup: ${fault}`),
     ...ownTypes.flatMap((type) => {
       const manifest = readOwnType({ tasks, trust }, type)
       if ('kind' in manifest) return sentence(type, manifest)
@@ -54,10 +59,13 @@ const faultOfUser = (name: string, agentUser: Owner | null): TaskRefusal | null 
   return user !== null && 'kind' in user ? user : null
 }
 
-const faultsOfKeys = (file: string, trust: Trust): readonly string[] => {
+/** Of a file of statement keys. */
+export const faultsOfKeys = (file: string, trust: Trust): readonly string[] => {
   const read = readTrustedFile(file, trust, 64 * 1024)
-  if ('fault' in read) return [read.fault]
-  return keysIn(read.text) === null ? [`${file} is not a list of 1 to ${mostStatementKeys} public keys in PEM`] : []
+  if ('fault' in read) return [`statement keys: ${read.fault}`]
+  return keysIn(read.text) === null
+    ? [`statement keys: ${file} is not a list of 1 to ${mostStatementKeys} public keys in PEM`]
+    : []
 }
 
 const unsafe = (folder: string, trust: Trust): readonly string[] =>

@@ -12,7 +12,7 @@ import { isWithin, type ListedFileDirectory } from './tasks-toml.ts'
 import { refuseTask, type TaskRefusal } from './task-verbs.ts'
 
 export const prepareFetchFile = (
-  { tasks, trust }: TaskHost,
+  { tasks, trust, agentUser }: TaskHost,
   { sha256, path: place }: ParametersOf<'fetch-file'>,
   from: string | null,
 ): PreparedTask | TaskRefusal => {
@@ -35,7 +35,8 @@ export const prepareFetchFile = (
     kind: 'prepared',
     repeatable: false,
     drop: () => Promise.resolve(),
-    run: () => placed({ from, directory, name, sha256, largest, mode, owner: owner.owner }),
+    run: () =>
+      placed({ from, fromOwner: agentUser?.uid ?? null, directory, name, sha256, largest, mode, owner: owner.owner }),
   }
 }
 

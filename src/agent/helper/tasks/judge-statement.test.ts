@@ -10,7 +10,7 @@ const nowMs = Date.UTC(2027, 0, 1)
 const authority = taskAuthority(nowMs)
 const stranger = generateKey('ed25519')
 
-const before: StatementMemory = { number: 7, epoch: 3, issuedMs: nowMs - hourMs, statement: null }
+const before: StatementMemory = { number: 7, epoch: 3, issuedMs: nowMs - hourMs, rememberedSinceMs: 0, statement: null }
 
 const facts = (text: string, change: Partial<StatementFacts> = {}): StatementFacts => ({
   text,
@@ -20,6 +20,7 @@ const facts = (text: string, change: Partial<StatementFacts> = {}): StatementFac
   nonces: ['nonce-of-this-helper'],
   hostMs: nowMs,
   provenMs: null,
+  floorMs: 0,
   ...change,
 })
 

@@ -27,6 +27,8 @@ export type StatementMemory = {
   readonly epoch: number
   /** When the newest one was issued: no time before that is believed. */
   readonly issuedMs: number
+  /** When the first one was issued: which tasks were begun before that is not known here. */
+  readonly rememberedSinceMs: number
   /** Null: root has pinned other keys since. */
   readonly statement: KeptStatement | null
 }
@@ -35,6 +37,8 @@ export type TimeFacts = {
   readonly hostMs: number
   /** Proven by a statement with a nonce of this helper's, within the last hour; null: not proven. */
   readonly provenMs: number | null
+  /** It is that late at least, by a clock that cannot be set. */
+  readonly floorMs: number
 }
 
 export type StatementFacts = TimeFacts & {
@@ -48,14 +52,16 @@ export type StatementFacts = TimeFacts & {
   readonly nonces: readonly string[]
 }
 
+type Accepted = {
+  readonly kind: 'accepted'
+  readonly memory: StatementMemory
+  readonly pinned: readonly string[]
+  /** The nonce that it used up, and with it the time that it proves; null: it had none. */
+  readonly proof: { readonly nonce: string; readonly timeMs: number } | null
+}
+
 export type JudgedStatement =
-  | {
-      readonly kind: 'accepted'
-      readonly memory: StatementMemory
-      readonly pinned: readonly string[]
-      /** The nonce that it used up, and with it the time that it proves; null: it had none. */
-      readonly proof: { readonly nonce: string; readonly timeMs: number } | null
-    }
+  | Accepted
   /** It is the one that is kept, or an older one that says the same. */
   | { readonly kind: 'known' }
 
@@ -89,26 +95,30 @@ export const judgeStatement = (facts: StatementFacts): JudgedStatement | TaskRef
   if (value.nonce !== null) {
     // Made after the helper asked: it corrects a time that was too late as well as one that was too early.
     const proof = { nonce: value.nonce, timeMs: value.issued_ms }
-    return accepted(text, value, value.issued_ms, proof)
+    return accepted(text, value, { issuedMs: value.issued_ms, memory, proof })
   }
   const isNoNewer = memory !== null && value.number === memory.number && value.epoch === memory.epoch
   if (isNoNewer && memory.statement !== null && value.issued_ms <= memory.issuedMs) return { kind: 'known' }
   const late = timeFault(facts, memory, value)
   if (late !== null) return late
-  return accepted(text, value, Math.max(value.issued_ms, memory?.issuedMs ?? 0), null)
+  return accepted(text, value, { issuedMs: Math.max(value.issued_ms, memory?.issuedMs ?? 0), memory, proof: null })
 }
 
 const accepted = (
   text: string,
   { number, epoch, verifiers, withdrawn, statement_keys, issued_ms, expires_ms }: Verifiers,
-  newestMs: number,
-  proof: { readonly nonce: string; readonly timeMs: number } | null,
-): JudgedStatement => ({
+  {
+    issuedMs,
+    memory,
+    proof,
+  }: Pick<StatementMemory, 'issuedMs'> & Pick<StatementFacts, 'memory'> & Pick<Accepted, 'proof'>,
+): Accepted => ({
   kind: 'accepted',
   memory: {
     number,
     epoch,
-    issuedMs: newestMs,
+    issuedMs,
+    rememberedSinceMs: memory?.rememberedSinceMs ?? issued_ms,
     statement: { digest: sha256Hex(text), verifiers, withdrawn, issuedMs: issued_ms, expiresMs: expires_ms },
   },
   pinned: statement_keys,
@@ -121,9 +131,12 @@ const isTaskSigner = ({ key, spki }: Verifiers['verifiers'][number]): boolean =>
 }
 
 /** The time by which validity is judged; null: the host's clock is in doubt, and nothing else says what time it is. */
-export const believedTime = ({ hostMs, provenMs }: TimeFacts, memory: StatementMemory | null): number | null => {
+export const believedTime = (
+  { hostMs, provenMs, floorMs }: TimeFacts,
+  memory: StatementMemory | null,
+): number | null => {
   if (provenMs !== null) return provenMs
-  return memory !== null && hostMs < memory.issuedMs - toleranceMs ? null : hostMs
+  return hostMs < Math.max(floorMs, memory?.issuedMs ?? 0) - toleranceMs ? null : hostMs
 }
 
 const timeFault = (

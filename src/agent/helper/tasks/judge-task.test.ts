@@ -19,7 +19,7 @@ const statement: KeptStatement = {
   verifiers: [verifierOf(authority.signer)],
   withdrawn: [],
 }
-const memory = { number: 7, epoch: 3, issuedMs: nowMs, statement }
+const memory = { number: 7, epoch: 3, issuedMs: nowMs, rememberedSinceMs: nowMs, statement }
 
 const facts = (text: string, change: Partial<TaskFacts> = {}): TaskFacts => ({
   text,
@@ -29,6 +29,7 @@ const facts = (text: string, change: Partial<TaskFacts> = {}): TaskFacts => ({
   forgottenUntilMs: 0,
   hostMs: nowMs,
   provenMs: null,
+  floorMs: 0,
   ...change,
 })
 
@@ -120,4 +121,10 @@ test('a task that was seen is not verified again, and one that may have been for
   assert.equal(judgeTask(facts(text, { isSeen, hostMs: nowMs + 9 * hourMs, memory: null })).kind, 'seen')
   refusedWith('SEEN_BEFORE', text, { forgottenUntilMs: nowMs + hourMs })
   assert.equal(judgeTask(facts(text, { forgottenUntilMs: nowMs + hourMs - 1 })).kind, 'verified')
+})
+
+test('a task that was issued before this helper remembered anything is refused', () => {
+  const text = authority.task({ issued_ms: nowMs - 1 })
+  assert.equal(judgeTask(facts(text, { memory: { ...memory, rememberedSinceMs: nowMs - 1 } })).kind, 'verified')
+  refusedWith('SEEN_BEFORE', text)
 })

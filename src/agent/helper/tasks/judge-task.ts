@@ -59,5 +59,8 @@ export const judgeTask = (facts: TaskFacts): JudgedTask | TaskRefusal => {
     return isProven ? refuseTask('TASK_EXPIRED', 'The task has expired, or was issued in the future') : clockInDoubt
   if (task.expires_ms <= facts.forgottenUntilMs)
     return refuseTask('SEEN_BEFORE', 'Tasks that expire as early as this one are not remembered any more')
+  // Signed in this epoch before this helper remembered anything: it may have been begun, as the one that restarted this machine was.
+  if (task.issued_ms < memory.rememberedSinceMs)
+    return refuseTask('SEEN_BEFORE', 'This helper does not remember what was begun when the task was issued')
   return { kind: 'verified', task }
 }

@@ -1,13 +1,15 @@
 // Tasks on this host, from a request of the agent to what is run: verify, remember, start. Loaded only where agent.toml has [tasks].
 
 import type { Clock } from '#platform/clock.ts'
-import { makeFolder } from '#platform/files.ts'
+import { errno, makeFolder } from '#platform/files.ts'
+import { flockFolder, type FileLock } from '#platform/flock.ts'
 import { openLimiter } from '#platform/limited-process.ts'
 import type { Log } from '#platform/log.ts'
 import { ownMark, stillRuns } from '#platform/process-mark.ts'
 import type { Random } from '#platform/random.ts'
 import type { Timers } from '#platform/timers.ts'
 import { faultOfPath } from '#platform/trusted-path.ts'
+import { parseStatement } from '#wire/core/statement.ts'
 import { judgeStatement, type ThisNode } from './judge-statement.ts'
 import { judgeTask } from './judge-task.ts'
 import { isAgentType, prepareTask, type HandlerParts, type TaskToPrepare } from './prepare-task.ts'
@@ -37,27 +39,43 @@ type Listed = { id: string; type: string; state: 'running' | 'ended'; result: Ho
 
 export type Tasks = {
   nonce(): { nonce: string }
+  /** Believes a statement of verifiers before there is a task: which tasks are later than it is known then. */
+  learn(tasks: TasksToml, node: ThisNode, statement: string): TaskRefusal | null
   begin(tasks: TasksToml, node: ThisNode, request: TaskRequest): { outcome: 'begun' | 'known' | 'yours' } | TaskRefusal
   ended(id: string, result: HostResult): TaskRefusal | null
-  look(tasks: TasksToml): { number: number | null; epoch: number | null; tasks: Listed[] } | TaskRefusal
+  look(tasks: TasksToml, node: ThisNode): { number: number | null; epoch: number | null; tasks: Listed[] } | TaskRefusal
   forget(id: string): void
   /** What runs is ended, and is interrupted. */
   close(): Promise<void>
 }
 
 const mostRunning = 8
+/** How much later than written down it may have become. */
+const floorStepMs = 600_000
+/** Of a task that may be repeated. */
+const mostAttempts = 3
 /** In one answer: that many fit, however long they are. */
 const resultsAtOnce = 4
 
 /** Refused where the folder cannot be trusted. What an earlier helper has left is ended before anything is begun. */
-export const openTasks = async (folder: string, tasks: TasksToml, parts: TaskParts): Promise<Tasks | TaskRefusal> => {
+export const openTasks = async (
+  folder: string,
+  tasks: TasksToml,
+  node: ThisNode,
+  parts: TaskParts,
+): Promise<Tasks | TaskRefusal> => {
   const { clock, trust, log, runs, mark } = parts
   makeFolder(folder, 0o700)
   const fault = faultOfPath(folder, trust, { kind: 'folder', links: 'followed' })
   if (fault !== null) return refuseTask('PATH_UNSAFE', `Tasks cannot be remembered in ${folder}: ${fault}`)
-  const memory = openTaskMemory(folder, trust, clock.nowMs())
+  const lock = lockOf(folder, log)
+  if ('fault' in lock) return lock
+  let held: FileLock | null = lock
   const file = openStatementFile(folder, trust)
   const time = openProvenTime(clock, parts.random)
+  const atStart = file.now(tasks.statementKeys, node)
+  if (!('fault' in atStart)) time.noEarlierThan(Math.max(atStart.floorMs, atStart.memory?.issuedMs ?? 0))
+  const memory = openTaskMemory(folder, trust, Math.max(clock.nowMs(), time.floorMs()))
   const limiter = openLimiter(runs)
   const running = new Map<string, Promise<void>>()
   const ending = new AbortController()
@@ -81,10 +99,25 @@ export const openTasks = async (folder: string, tasks: TasksToml, parts: TaskPar
       file.keep(pinned)
     }
   }
-  const sweep = (pinned: Pinned): void =>
+  const noteFloor = (pinned: Pinned): void => {
+    if (time.floorMs() <= pinned.floorMs + floorStepMs) return
+    try {
+      file.keep({ ...pinned, floorMs: time.floorMs() })
+    } catch (error) {
+      // A full disk refuses no cleanup for that: it is tried again by the next look.
+      if (errno(error) === null) throw error
+    }
+  }
+  const sweep = (pinned: Pinned): void => {
+    noteFloor(pinned)
     memory.sweep(time.nowMs() ?? clock.nowMs(), (expiresMs) =>
-      keep({ ...pinned, forgottenUntilMs: Math.max(pinned.forgottenUntilMs, expiresMs) }),
+      keep({
+        ...pinned,
+        forgottenUntilMs: Math.max(pinned.forgottenUntilMs, expiresMs),
+        floorMs: Math.max(pinned.floorMs, time.floorMs()),
+      }),
     )
+  }
 
   const start = (id: string, prepared: PreparedTask): void => {
     const startedMs = clock.nowMs()
@@ -93,14 +126,26 @@ export const openTasks = async (folder: string, tasks: TasksToml, parts: TaskPar
       if (ended === null || (ending.signal.aborted && prepared.repeatable)) return
       memory.end(id, { ...emptyResult, ...ended, started_at_ms: startedMs })
     }
-    const run = prepared.run(ending.signal).then(end, (error: unknown) => {
-      log.error({ task: id, err: error }, 'a task could not be carried out')
-      end({ code: 'NOT_DONE', detail: shortDetail(error instanceof Error ? error.message : String(error)) })
-    })
+    // What is thrown before there is a promise ends the task as well: its record would say that it runs, for ever.
+    const run = Promise.resolve()
+      .then(() => prepared.run(ending.signal))
+      .then(end, (error: unknown) => {
+        log.error({ task: id, err: error }, 'a task could not be carried out')
+        end({ code: 'NOT_DONE', detail: shortDetail(error instanceof Error ? error.message : String(error)) })
+      })
     running.set(
       id,
       run.finally(() => void running.delete(id)),
     )
+  }
+
+  /** A task that ends its helper each time is not begun for ever, nor is one whose signer was withdrawn meanwhile. */
+  const mayRepeat = ({ attempts, expires_ms, key }: TaskRecord): boolean => {
+    const pinned = file.now(tasks.statementKeys, node)
+    const known = 'fault' in pinned ? null : pinned.memory
+    if (attempts >= mostAttempts || known === null || known.statement === null) return false
+    const nowMs = Math.max(time.nowMs() ?? clock.nowMs(), known.issuedMs, time.floorMs())
+    return expires_ms > nowMs && !known.statement.withdrawn.includes(key)
   }
 
   /** What an earlier helper had begun. */
@@ -109,9 +154,11 @@ export const openTasks = async (folder: string, tasks: TasksToml, parts: TaskPar
     if (isAgentType(record.type) || (record.by.birth !== null && stillRuns(record.by))) return
     await limiter?.endLeft(programName(mark, record.id))
     if (record.type === 'reboot') return memory.end(record.id, resultOfReboot(record, boot()))
-    const isInTime = record.parameters !== null && record.expires_ms > clock.nowMs()
-    const again = isInTime ? prepare(tasks, { ...record, parameters: record.parameters ?? {}, file: null }) : null
-    if (again?.kind === 'prepared' && again.repeatable) return start(record.id, again)
+    const { parameters } = record
+    const again =
+      parameters !== null && mayRepeat(record) ? prepare(tasks, { ...record, parameters, file: null }) : null
+    if (again?.kind === 'prepared' && again.repeatable && memory.beginAgain(record, ownMark()))
+      return start(record.id, again)
     if (again?.kind === 'prepared') await again.drop()
     memory.end(record.id, {
       ...emptyResult,
@@ -125,19 +172,31 @@ export const openTasks = async (folder: string, tasks: TasksToml, parts: TaskPar
   /** The statement is believed and kept, or was before. */
   const learn = (pinned: Pinned, node: ThisNode, text: string): Pinned | TaskRefusal => {
     const facts = { text, node, pinned: pinned.pinned, memory: pinned.memory, nonces: time.nonces() }
-    const judged = judgeStatement({ ...facts, hostMs: clock.nowMs(), provenMs: time.nowMs() })
+    const judged = judgeStatement({ ...facts, hostMs: clock.nowMs(), provenMs: time.nowMs(), floorMs: time.floorMs() })
     if (judged.kind !== 'accepted') return judged.kind === 'known' ? pinned : judged
-    const learned = { ...pinned, pinned: judged.pinned, memory: judged.memory }
+    const { proof } = judged
+    const issuedMs = judged.memory.statement?.issuedMs ?? 0
+    const floorMs = proof?.timeMs ?? Math.max(time.floorMs(), issuedMs)
+    const learned = { ...pinned, pinned: judged.pinned, memory: judged.memory, floorMs }
     keep(learned)
-    if (judged.proof !== null) time.prove(judged.proof)
+    if (proof === null) time.noEarlierThan(issuedMs)
+    else time.prove(proof)
     return learned
   }
 
+  const seenBefore = (id: string): { outcome: 'known' } | TaskRefusal =>
+    memory.isListed(id)
+      ? { outcome: 'known' }
+      : refuseTask('SEEN_BEFORE', 'The task was carried out before, and the plane has its result')
+
   const beginNow: Tasks['begin'] = (listed, node, { statement, task: text, file: brought }) => {
-    const before = file.now(listed.statementKeys)
+    // Before the statement that comes with it is judged: nothing is done for it, so nothing has to be believed.
+    const said = parseStatement('task', text)?.value.id
+    if (said !== undefined && memory.isSeen(said)) return seenBefore(said)
+    const before = file.now(listed.statementKeys, node)
     if ('fault' in before) return before
     sweep(before)
-    const swept = file.now(listed.statementKeys)
+    const swept = file.now(listed.statementKeys, node)
     if ('fault' in swept) return swept
     const known = statement === null ? swept : learn(swept, node, statement)
     if ('fault' in known) return known
@@ -149,13 +208,11 @@ export const openTasks = async (folder: string, tasks: TasksToml, parts: TaskPar
       forgottenUntilMs: known.forgottenUntilMs,
       hostMs: clock.nowMs(),
       provenMs: time.nowMs(),
+      floorMs: time.floorMs(),
     })
     if (judged.kind === 'task-refused') return judged
-    if (judged.kind === 'seen')
-      return memory.isListed(judged.id)
-        ? { outcome: 'known' }
-        : refuseTask('SEEN_BEFORE', 'The task was carried out before, and the plane has its result')
-    const { id, type, parameters, expires_ms } = judged.task
+    if (judged.kind === 'seen') return seenBefore(judged.id)
+    const { id, type, key, parameters, expires_ms } = judged.task
     if (running.size >= mostRunning) return refuseTask('HELPER_BUSY', `${mostRunning} tasks are being carried out`)
     const prepared = prepare(listed, { id, type, parameters, file: brought ?? null })
     if (prepared.kind === 'task-refused') return prepared
@@ -166,7 +223,8 @@ export const openTasks = async (folder: string, tasks: TasksToml, parts: TaskPar
           .catch((error: unknown) => log.warn({ task: id, err: error }, 'a control group could not be removed'))
     }
     try {
-      const record = { id, type, expires_ms, begun_ms: clock.nowMs(), by: ownMark(), boot: boot(), result: null }
+      const mark = { by: ownMark(), boot: boot(), attempts: 1 }
+      const record = { id, type, key, expires_ms, begun_ms: clock.nowMs(), ...mark, result: null }
       const begun = memory.begin(
         {
           ...record,
@@ -187,16 +245,24 @@ export const openTasks = async (folder: string, tasks: TasksToml, parts: TaskPar
     return { outcome: 'begun' }
   }
 
+  const whereThereIsRoom = <T>(act: () => T): T | TaskRefusal => {
+    try {
+      return act()
+    } catch (error) {
+      if (!isFull(error)) throw error
+      return refuseTask('DISK_FULL', `There is no room in ${folder} to remember the task`)
+    }
+  }
+
   return {
     nonce: () => ({ nonce: time.newNonce() }),
-    begin: (listed, node, request) => {
-      try {
-        return beginNow(listed, node, request)
-      } catch (error) {
-        if (!isFull(error)) throw error
-        return refuseTask('DISK_FULL', `There is no room in ${folder} to remember the task`)
-      }
-    },
+    learn: (listed, node, statement) =>
+      whereThereIsRoom(() => {
+        const before = file.now(listed.statementKeys, node)
+        const known = 'fault' in before ? before : learn(before, node, statement)
+        return 'fault' in known ? known : null
+      }),
+    begin: (listed, node, request) => whereThereIsRoom(() => beginNow(listed, node, request)),
     ended: (id, result) => {
       const task = memory.listed().find((one) => one.id === id)
       if (task === undefined || !isAgentType(task.type))
@@ -206,8 +272,8 @@ export const openTasks = async (folder: string, tasks: TasksToml, parts: TaskPar
       memory.end(id, result)
       return null
     },
-    look: (listed) => {
-      const pinned = file.now(listed.statementKeys)
+    look: (listed, node) => {
+      const pinned = file.now(listed.statementKeys, node)
       if ('fault' in pinned) return pinned
       sweep(pinned)
       let results = 0
@@ -226,6 +292,19 @@ export const openTasks = async (folder: string, tasks: TasksToml, parts: TaskPar
     close: async () => {
       ending.abort()
       await Promise.all(running.values())
+      held?.release()
+      // Once: the number of the descriptor may be another file's by then.
+      held = null
     },
   }
+}
+
+/** Two helpers on one memory would end each other's programs, and begin a task twice that may be repeated. */
+const lockOf = (folder: string, log: Log): FileLock | TaskRefusal => {
+  const lock = flockFolder(folder, 'lock')
+  if (lock === 'taken') return refuseTask('HELPER_BUSY', `Another helper remembers its tasks in ${folder}`)
+  if (lock === 'impossible') return refuseTask('NOT_DONE', `${folder} cannot be locked: its disk is full or read-only`)
+  if (lock !== 'no-program') return lock
+  log.warn({ folder }, 'this host has no program flock (util-linux), which keeps two helpers off one folder of tasks')
+  return { release: () => {} }
 }

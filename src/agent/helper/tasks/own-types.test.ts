@@ -57,6 +57,33 @@ most = 600
     assert.notEqual(faultOfParameters(parameters, wrong), null, JSON.stringify(wrong))
 })
 
+test('a parameter that does not fit is refused with what it is and what the manifest declares', () => {
+  const { parameters } = declared(`executable = "/drain"
+[parameters.queue]
+type = "string"
+one_of = ["batch", "gpu"]
+[parameters.wait]
+type = "integer"
+most = 600
+[parameters.hosts]
+type = "strings"
+most = 8
+[parameters.force]
+type = "boolean"
+`)
+  for (const [given, why] of [
+    [{ wait: '5' }, 'wait is a text; declared: an integer from 0 to 600 (--param wait:=0)'],
+    [{ wait: 601 }, 'wait is a number; declared: an integer from 0 to 600 (--param wait:=0)'],
+    [{ queue: 'all' }, 'queue takes one of: batch, gpu'],
+    [
+      { hosts: 'a' },
+      'hosts is a text; declared: a list of at most 64 texts of 0 to 8 characters (--param \'hosts:=["a"]\')',
+    ],
+    [{ force: 'yes' }, 'force is a text; declared: true or false (--param force:=true)'],
+  ] as const)
+    assert.equal(faultOfParameters(parameters, given), why)
+})
+
 test('a refusal is read by its fault, and one of a newer helper is not done', () => {
   const message = refusalMessage(refuseTask('NOT_LISTED', 'agent.toml lists no: such thing'))
   assert.deepEqual(readRefusal(message), { fault: 'NOT_LISTED', why: 'agent.toml lists no: such thing' })

@@ -80,9 +80,31 @@ export const faultOfParameters = (
   for (const [name, parameter] of declared) {
     const value = Object.hasOwn(given, name) ? given[name] : undefined
     if (value === undefined && parameter.isRequired) return `${name} is missing`
-    if (value !== undefined && !fits(parameter, value)) return `${name} is not what the manifest declares`
+    if (value !== undefined && !fits(parameter, value)) return misfit(name, parameter, value)
   }
   return null
+}
+
+/** What it is, and what it may be; the value itself may be secret. */
+const misfit = (name: string, { type, oneOf, least, most }: OwnParameter, value: unknown): string => {
+  const is = Array.isArray(value) ? 'a list' : (kindsOfValues[typeof value] ?? 'an object')
+  if (oneOf !== null) return `${name} takes ${type === 'strings' ? 'a list of these' : 'one of'}: ${oneOf.join(', ')}`
+  switch (type) {
+    case 'integer':
+      return `${name} is ${is}; declared: an integer from ${least} to ${most} (--param ${name}:=${least})`
+    case 'boolean':
+      return `${name} is ${is}; declared: true or false (--param ${name}:=true)`
+    case 'string':
+      return `${name} is ${is}; declared: a text of ${least} to ${most} characters`
+    case 'strings':
+      return `${name} is ${is}; declared: a list of at most ${mostWords} texts of ${least} to ${most} characters (--param '${name}:=["a"]')`
+  }
+}
+
+const kindsOfValues: Readonly<Record<string, string>> = {
+  string: 'a text',
+  number: 'a number',
+  boolean: 'true or false',
 }
 
 const fits = ({ type, oneOf, least, most }: OwnParameter, value: unknown): boolean => {

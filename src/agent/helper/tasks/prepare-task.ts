@@ -1,7 +1,7 @@
 // From a verified task to what it does here: its type is one that the host's own file allows, and its parameters fit.
 
-import { Check } from 'typebox/value'
 import type { Timers } from '#platform/timers.ts'
+import { matchesSchema } from '#platform/json-schema.ts'
 import { taskParameters } from '#wire/tasks/task-parameters.ts'
 import { prepareCleanup, type CleanupParts } from './cleanup-task.ts'
 import { prepareFetchFile } from './fetch-file-task.ts'
@@ -42,7 +42,7 @@ export const prepareTask = (
     return type.startsWith('x-')
       ? prepareOwnType(host, task)
       : refuseTask('TYPE_NOT_ALLOWED', `This helper does not know the type ${type}`)
-  if (!Check(taskParameters[type], parameters))
+  if (!matchesSchema(taskParameters[type], parameters))
     return refuseTask('PARAMETERS_INVALID', `The parameters are not those of ${type}`)
   switch (type) {
     case 'run':

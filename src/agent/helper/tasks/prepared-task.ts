@@ -68,10 +68,21 @@ export const taskUser = (name: string, agentUser: Owner | null): SystemUser | Ta
 }
 
 /** How the run of a program is told to the plane. */
-export const endOfRun = (what: string, { code, how, timedOut, output }: LimitedRun, withinMs: number): TaskEnd => {
+export const endOfRun = (
+  what: string,
+  { code, how, timedOut, isLost, output }: LimitedRun,
+  withinMs: number,
+): TaskEnd => {
   const end = { ...emptyResult, exit_code: code, output: output.bytes === 0 ? null : output }
   if (timedOut)
     return { ...end, code: 'TIMED_OUT', detail: shortDetail(`${what} was ended after ${withinMs / 1000} s`) }
+  if (isLost)
+    return {
+      ...end,
+      exit_code: null,
+      code: 'INTERRUPTED',
+      detail: shortDetail(`What waited for ${what} ended before it: ${how}`),
+    }
   return code === 0 ? end : { ...end, code: 'PROGRAM_FAILED', detail: shortDetail(`${what} failed: ${how}`) }
 }
 

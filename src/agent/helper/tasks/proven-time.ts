@@ -10,6 +10,10 @@ export type ProvenTime = {
   prove(proof: { readonly nonce: string; readonly timeMs: number }): void
   /** Null: nothing was proven within the last hour. */
   nowMs(): number | null
+  /** A statement that was issued then has been accepted, or an earlier helper knew that it was that late. */
+  noEarlierThan(timeMs: number): void
+  /** It is that late at least, however far back the clock of the host is held; 0: nothing says so. */
+  floorMs(): number
 }
 
 const waitedForMs = 5 * 60_000
@@ -19,6 +23,8 @@ const mostNonces = 8
 export const openProvenTime = (clock: Pick<Clock, 'monotonicMs'>, random: Random): ProvenTime => {
   const made = new Map<string, number>()
   let proven: { readonly timeMs: number; readonly atMs: number } | null = null
+  let floor: { readonly timeMs: number; readonly atMs: number } | null = null
+  const floorMs = (): number => (floor === null ? 0 : floor.timeMs + clock.monotonicMs() - floor.atMs)
   const waiting = (): readonly string[] =>
     [...made].filter(([, atMs]) => clock.monotonicMs() - atMs <= waitedForMs).map(([nonce]) => nonce)
   return {
@@ -32,7 +38,13 @@ export const openProvenTime = (clock: Pick<Clock, 'monotonicMs'>, random: Random
     prove: ({ nonce, timeMs }) => {
       made.delete(nonce)
       proven = { timeMs, atMs: clock.monotonicMs() }
+      // Also backwards: a plane whose clock was years ahead once does not close its hosts for years.
+      floor = proven
     },
+    noEarlierThan: (timeMs) => {
+      if (timeMs > floorMs()) floor = { timeMs, atMs: clock.monotonicMs() }
+    },
+    floorMs,
     nowMs: () => {
       const sinceMs = proven === null ? Infinity : clock.monotonicMs() - proven.atMs
       return proven === null || sinceMs > provenForMs ? null : proven.timeMs + sinceMs

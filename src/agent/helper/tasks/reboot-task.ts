@@ -10,15 +10,19 @@ import { shortDetail, type PreparedTask } from './prepared-task.ts'
 import { emptyResult, type TaskRecord } from './task-memory.ts'
 import { refuseTask, type HostResult, type TaskRefusal } from './task-verbs.ts'
 
-/** What tells this boot of the machine from others; null: the system does not say. */
+/**
+ * What tells this boot of the machine from others, after what says it: those of two kinds cannot be compared. Null: the system does not
+ * say.
+ */
 export const findBootId = async (runs: 'unit' | 'child'): Promise<string | null> => {
   const id = readFileIfAny('/proc/sys/kernel/random/boot_id')
-  if (id !== null) return id.trim()
+  if (id !== null) return `kernel/${id.trim()}`
   if (runs === 'child') return null
-  // The helper's unit has no such file (ProcSubset=pid). systemd knows when it was started itself.
-  const properties = '--property=UserspaceTimestamp,UserspaceTimestampMonotonic'
+  // The helper's unit has no such file (ProcSubset=pid). systemd knows when it was started itself: in microseconds since the boot, as its
+  // time of the day is written in a time zone that may change.
+  const properties = '--property=UserspaceTimestampMonotonic,InitRDTimestampMonotonic,GeneratorsStartTimestampMonotonic'
   const shown = await runProgram('systemctl', ['show', properties], { withinMs: 10_000, input: null })
-  return shown.kind === 'done' ? sha256Hex(shown.stdout) : null
+  return shown.kind === 'done' && /=[1-9]/.test(shown.stdout) ? `systemd/${sha256Hex(shown.stdout)}` : null
 }
 
 const askedWithinMs = 60_000
@@ -72,7 +76,10 @@ const usualCommand = (runs: 'unit' | 'child'): readonly string[] | null => {
 export const resultOfReboot = ({ boot, begun_ms }: TaskRecord, now: string | null): HostResult => {
   const evidence = { boot_before: boot, boot_after: now }
   const result = { ...emptyResult, started_at_ms: begun_ms, evidence }
-  return boot !== null && now !== null && boot !== now
+  const isComparable = boot !== null && now !== null && kindOf(boot) === kindOf(now)
+  return isComparable && boot !== now
     ? result
     : { ...result, code: 'INTERRUPTED', detail: 'The helper was started anew, and the machine was not' }
 }
+
+const kindOf = (boot: string): string => boot.slice(0, boot.indexOf('/') + 1)

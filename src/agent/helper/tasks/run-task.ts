@@ -61,7 +61,10 @@ export const prepareProgram = (host: TaskHost, id: string, program: ProgramTask)
   if (fault !== null) return fault
   const limited = host.limiter?.prepare(programName(host.mark, id), { memoryBytes, mostProcesses }) ?? null
   if (limited === null)
-    return refuseTask('NO_LIMITS', 'This host has no systemd, and no control group with limits of memory and processes')
+    return refuseTask(
+      'NO_LIMITS',
+      'This host limits neither memory nor processes: it has no such controllers, or no control group for this helper',
+    )
   const command = { command: [executable, ...words], cwd: workingDirectory, user, input, withinMs, keptOutput }
   return {
     kind: 'prepared',

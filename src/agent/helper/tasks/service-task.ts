@@ -28,6 +28,9 @@ export const prepareService = (
       const ran = await runInTime({ command, env: plainEnvironment(), cwd: '/', user: null }, withinMs, over)
       if (ran.timedOut || over.aborted) await cancelJobOf(listed.unit)
       if (over.aborted) return { code: 'INTERRUPTED', detail: `${action} of ${listed.unit} was ended with the helper` }
+      // systemctl was killed, and systemd goes on with what it was asked for.
+      if (ran.code === null && !ran.timedOut && !ran.how.startsWith('could not be started'))
+        return { code: 'INTERRUPTED', detail: shortDetail(`${action} of ${listed.unit}: systemctl was ${ran.how}`) }
       const said = ran.lines.join('\n')
       const end = {
         exit_code: ran.code,

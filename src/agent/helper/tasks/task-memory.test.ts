@@ -14,7 +14,7 @@ const nowMs = Date.UTC(2027, 0, 1)
 
 const record = (number: number, expiresMs = nowMs + number * hourMs): TaskRecord => ({
   ...{ id: taskId(number), type: 'run', expires_ms: expiresMs, begun_ms: nowMs + number, by: ownMark() },
-  ...{ boot: null, parameters: null, result: null, forgotten: false },
+  ...{ key: 'signer', attempts: 1, boot: null, parameters: null, result: null, forgotten: false },
 })
 
 const step = fc.oneof(
@@ -57,6 +57,7 @@ test('two helpers on one folder do not both begin a task', (t) => {
   const [one, other] = [openTaskMemory(folder, testTrust, nowMs), openTaskMemory(folder, testTrust, nowMs)]
   assert.equal(one.begin(record(1), 'as-it-is'), 'begun')
   assert.equal(other.begin(record(1), 'as-it-is'), 'known')
+  assert.deepEqual(other.listed(), [])
 })
 
 test('results that the plane has not got are kept, up to 64 of them', (t) => {
@@ -79,4 +80,31 @@ test('what is left of a crash while a record was written is no record', (t) => {
   const memory = openTaskMemory(folder, testTrust, nowMs)
   assert.equal(memory.isSeen(taskId(1)), false)
   assert.equal(memory.begin(record(1), 'as-it-is'), 'begun')
+})
+
+test('a folder that has vanished loses no result, and ends nothing', (t) => {
+  const folder = path.join(tempFolder(t), 'tasks')
+  fs.mkdirSync(folder, { mode: 0o700 })
+  const memory = openTaskMemory(folder, testTrust, nowMs)
+  memory.begin(record(1), 'as-it-is')
+  fs.rmSync(folder, { recursive: true })
+  const result = { ...emptyResult, exit_code: 3 }
+  memory.end(taskId(1), result)
+  assert.deepEqual(memory.result(taskId(1)), result)
+  memory.forget(taskId(1))
+  assert.equal(memory.isSeen(taskId(1)), true)
+})
+
+test('a damaged record stands for its id for a day, also where the clock was behind when it was found', (t) => {
+  const folder = tempFolder(t)
+  const file = path.join(folder, `${taskId(1)}.json`)
+  fs.writeFileSync(file, '{"version":1', { mode: 0o600 })
+  fs.utimesSync(file, nowMs / 1000, nowMs / 1000)
+  const memory = openTaskMemory(folder, testTrust, 0)
+  memory.forget(taskId(1))
+  memory.sweep(nowMs + 23 * hourMs, () => assert.fail('it was given up'))
+  assert.equal(memory.isSeen(taskId(1)), true)
+  let noted = 0
+  memory.sweep(nowMs + 25 * hourMs, (ms) => (noted = ms))
+  assert.deepEqual([memory.isSeen(taskId(1)), noted], [false, nowMs + 24 * hourMs])
 })

@@ -3,13 +3,13 @@
 
 import * as path from 'node:path'
 import { Type } from 'typebox'
-import { Check } from 'typebox/value'
 import { allocateFile, incompressible } from '#platform/disk-space.ts'
-import { errno, removeFile, replaceFile } from '#platform/files.ts'
+import { changedMs, errno, removeFile, replaceFile } from '#platform/files.ts'
 import { createFile, namesIn } from '#platform/folder.ts'
 import { pathExists } from '#platform/paths.ts'
 import type { ProcessMark } from '#platform/process-mark.ts'
 import { readTrustedFile, type Trust } from '#platform/trusted-path.ts'
+import { matchesSchema, recordOf } from '#platform/json-schema.ts'
 import { orNull } from '#wire/core/shapes.ts'
 import { longestTaskEnvelope, taskIdShape, taskStatementLifeMs } from '#wire/core/task-statements.ts'
 import { toleranceMs } from './judge-statement.ts'
@@ -18,9 +18,13 @@ import { HostResult, refuseTask, type TaskRefusal } from './task-verbs.ts'
 export type TaskRecord = {
   readonly id: string
   readonly type: string
+  /** The task signer that signed it. */
+  readonly key: string
   readonly expires_ms: number
   readonly begun_ms: number
-  /** The helper that began it. */
+  /** How often it was begun. */
+  readonly attempts: number
+  /** The helper that began it last. */
   readonly by: ProcessMark
   /** Of the boot in which it was begun; null: the system does not say. */
   readonly boot: string | null
@@ -35,11 +39,13 @@ const StoredRecord = Type.Object({
   version: Type.Literal(1),
   id: Type.String({ pattern: taskIdShape }),
   type: Type.String(),
+  key: Type.String(),
   expires_ms: Type.Number(),
   begun_ms: Type.Number(),
+  attempts: Type.Integer(),
   by: Type.Object({ pid: Type.Integer(), birth: orNull(Type.String()) }),
   boot: orNull(Type.String()),
-  parameters: orNull(Type.Record(Type.String(), Type.Unknown())),
+  parameters: orNull(recordOf(Type.String(), Type.Unknown())),
   result: orNull(HostResult),
   forgotten: Type.Boolean(),
 })
@@ -68,7 +74,9 @@ export type TaskMemory = {
   isListed(id: string): boolean
   /** Durable when it returns. `known`: it was begun already, by whichever helper. Throws what the disk throws. */
   begin(record: TaskRecord, room: 'as-it-is' | 'spare'): 'begun' | 'known' | TaskRefusal
-  /** Never throws: what a full disk does not take is kept in memory, and written later. */
+  /** Once more, by this helper. Durable when it returns; false: the disk does not take it. */
+  beginAgain(record: TaskRecord, by: ProcessMark): boolean
+  /** Never throws: what the disk does not take, full or gone, is kept in memory, and written later. */
   end(id: string, result: HostResult): void
   forget(id: string): void
   /** Those that have no result, with all that was written of them. */
@@ -82,6 +90,7 @@ export type TaskMemory = {
   sweep(nowMs: number, note: (expiresMs: number) => void): void
 }
 
+/** `nowMs`: no earlier than anything that is known to be over. */
 export const openTaskMemory = (folder: string, trust: Trust, nowMs: number): TaskMemory => {
   const entries = new Map<string, Entry>()
   const fileOf = (id: string): string => path.join(folder, `${id}.json`)
@@ -116,7 +125,8 @@ export const openTaskMemory = (folder: string, trust: Trust, nowMs: number): Tas
       write()
       return true
     } catch (error) {
-      if (!isFull(error) && errno(error) !== 'EROFS' && errno(error) !== 'EIO') throw error
+      // Full, read-only, or not there any more: what the system says of it must not end the helper.
+      if (errno(error) === null) throw error
       return false
     }
   }
@@ -135,7 +145,8 @@ export const openTaskMemory = (folder: string, trust: Trust, nowMs: number): Tas
     const id = name.slice(0, -'.json'.length)
     if (!name.endsWith('.json') || !idShape.test(id)) continue
     const record = read(id)
-    if (record === null) hold(damaged(id, nowMs), interrupted)
+    // The clock may be behind now, and may have been ahead then: the later of them ends later.
+    if (record === null) hold(damaged(id, Math.max(nowMs, changedMs(fileOf(id)))), interrupted)
     else hold(record, null)
   }
   keepSpare()
@@ -151,8 +162,16 @@ export const openTaskMemory = (folder: string, trust: Trust, nowMs: number): Tas
         return refuseTask('HELPER_BUSY', `This host keeps ${mostKept} results that the plane has not got`)
       const create = (): 'created' | 'exists' => createFile(fileOf(record.id), textOf(record), 0o600)
       const outcome = room === 'spare' ? withSpare(create) : create()
+      // Of another helper: how it ends is not seen here, so it is not listed as one that runs.
+      if (outcome === 'exists') return 'known'
       hold(record, null)
-      return outcome === 'created' ? 'begun' : 'known'
+      return 'begun'
+    },
+    beginAgain: (before, by) => {
+      const record = { ...before, by, attempts: before.attempts + 1 }
+      if (!tried(() => replace(record))) return false
+      hold(record, null)
+      return true
     },
     end: (id, result) => {
       const before = entries.get(id)
@@ -208,7 +227,7 @@ const textOf = (record: TaskRecord): string => JSON.stringify({ version: 1, ...r
 const recordIn = (text: string, id: string): TaskRecord | null => {
   try {
     const value: unknown = JSON.parse(text)
-    return Check(StoredRecord, value) && value.id === id ? value : null
+    return matchesSchema(StoredRecord, value) && value.id === id ? value : null
   } catch {
     return null
   }
@@ -220,10 +239,12 @@ const interrupted: HostResult = {
   detail: 'What this host remembered of the task is damaged',
 }
 
-/** Whatever it was, it expires no later than that. */
+/** Whatever it was, it expires within a day of its last change, which was no later than `nowMs`. */
 const damaged = (id: string, nowMs: number): TaskRecord => ({
   id,
   type: 'unknown',
+  key: '',
+  attempts: 1,
   expires_ms: nowMs + taskStatementLifeMs,
   begun_ms: nowMs,
   by: { pid: 0, birth: null },

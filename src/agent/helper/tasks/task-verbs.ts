@@ -2,6 +2,7 @@
 // nothing done that a task signer of this domain has not signed for this node (docs/TASKS.md).
 
 import { Type, type Static } from 'typebox'
+import { recordOf } from '#platform/json-schema.ts'
 import { closed, oneOf, orNull } from '#wire/core/shapes.ts'
 import { longestTaskEnvelope, longestVerifiers, taskIdShape } from '#wire/core/task-statements.ts'
 import { taskFaults, type TaskFault } from '#wire/tasks/task-faults.ts'
@@ -28,7 +29,7 @@ export const HostResult = Type.Object(
       ),
     ),
     started_at_ms: orNull(whole),
-    evidence: orNull(Type.Record(Type.String({ maxLength: 64 }), Type.Unknown(), { maxProperties: 64 })),
+    evidence: orNull(recordOf(Type.String({ maxLength: 64 }), Type.Unknown(), { maxProperties: 64 })),
   },
   closed,
 )
@@ -39,6 +40,11 @@ export const taskVerbs = {
   'task.nonce': {
     request: Type.Object({}, closed),
     answer: Type.Object({ nonce: Type.String() }),
+  },
+  /** A statement of verifiers without a task. A helper that remembers none takes one before it takes tasks: later ones only are its. */
+  'task.learn': {
+    request: Type.Object({ statement: Type.String({ maxLength: longestVerifiers }) }, closed),
+    answer: Type.Object({}),
   },
   'task.begin': {
     request: Type.Object(

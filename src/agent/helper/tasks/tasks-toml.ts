@@ -1,6 +1,7 @@
 // `[tasks]` of agent.toml: which tasks the owner of this host lets a plane have carried out. What is not in it is refused, signed
 // or not. Pure.
 
+import { pathExists } from '#platform/paths.ts'
 import * as path from 'node:path'
 import {
   absolutePath,
@@ -64,6 +65,15 @@ export type ListedCleanup = {
   readonly evidence: string
 }
 
+/** Where `muster agent trust` lays them down. */
+export const defaultStatementKeys = '/etc/muster/statement-keys.pem'
+
+/** Root has said so in agent.toml, or has laid the keys down where they usually are. A file that cannot be read counts. */
+export const pinsStatementKeys = (
+  { tasks }: { readonly tasks: TasksToml | null },
+  statementKeys: string = defaultStatementKeys,
+): boolean => tasks !== null || pathExists(statementKeys)
+
 /** Where seen tasks are remembered. */
 export const taskFolder = ({ state }: TasksToml, stateFolder: string): string =>
   state ?? path.join(stateFolder, 'tasks')
@@ -81,7 +91,7 @@ export const directoriesOfTasks = ({ state, files, cleanup }: TasksToml): readon
 export const readTasks = (section: Section): TasksToml => {
   const services = section.named('services', listedName, serviceOf)
   const tasks: TasksToml = {
-    statementKeys: section.optional('statement_keys', absolutePath) ?? '/etc/muster/statement-keys.pem',
+    statementKeys: section.optional('statement_keys', absolutePath) ?? defaultStatementKeys,
     state: section.optional('state', directory),
     typesFolder: section.optional('types_folder', directory) ?? '/etc/muster/task-types',
     allow: section.list('allow', taskType) ?? [],
@@ -91,8 +101,23 @@ export const readTasks = (section: Section): TasksToml => {
     cleanup: section.named('cleanup', listedName, cleanupOf),
   }
   section.end()
+  const own = tasks.files.find(({ directory }) => isOwnPlace(tasks, directory))
+  if (own !== undefined) section.wrong('files', `cannot list ${own.directory}: ${whyNotOwn}`)
+  for (const [name, { directories, evidence }] of tasks.cleanup) {
+    const listed = [...directories, evidence].find((place) => isOwnPlace(tasks, place))
+    if (listed !== undefined) section.wrong(`cleanup.${name}`, `cannot list ${listed}: ${whyNotOwn}`)
+  }
   return tasks
 }
+
+const whyNotOwn = 'what the helper believes and remembers is there or below'
+
+/** A task must not change what decides about tasks: the keys, the manifests, agent.toml, and which ids were seen. */
+const isOwnPlace = ({ statementKeys, typesFolder, state }: TasksToml, folder: string): boolean =>
+  [statementKeys, typesFolder, state ?? usualState, '/etc/muster/agent.toml'].some((place) => isWithin(place, folder))
+
+/** Of the unit of the package. */
+const usualState = '/var/lib/muster-agent-helper/tasks'
 
 const listedName = /^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/
 

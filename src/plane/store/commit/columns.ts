@@ -11,7 +11,9 @@ import { programEndsMs, programKey } from '#domain/programs/program.ts'
 import { claimKeptMs, claimKey } from '#domain/federation/peer-domain.ts'
 import type { Token } from '#domain/core/token.ts'
 import { workerEndsMs } from '#domain/workers/worker.ts'
-import { rolloutEndedAtMs } from '#domain/tasks/rollout.ts'
+import type { WorkerIssuer } from '#domain/workers/worker-issuer.ts'
+import { sha256Hex } from '#platform/bytes.ts'
+import { rolloutEndedAtMs, rolloutNodesKey } from '#domain/tasks/rollout.ts'
 import { endedAtMs, endedTaskKeptMs, queuerKey, taskDue, taskPlace } from '#domain/tasks/task.ts'
 
 type ColumnValue = string | number | null
@@ -153,7 +155,14 @@ export const tableShapes: { readonly [K in RowKind]: TableShape<RowTypes[K]> } =
     columns: { issuer: ({ issuer }) => issuer, until_ms: workerEndsMs },
     fixed: ['issuer'],
   },
-  'worker-issuer': { table: 'worker_issuer', key: ({ name }) => name, columns: {}, fixed: [] },
+  'worker-issuer': {
+    table: 'worker_issuer',
+    key: ({ name }) => name,
+    // Of those that are there: of two that are added at once for the same tokens one is.
+    columns: { live_claims: (issuer) => (issuer.removedAtMs === null ? claimsKey(issuer) : null) },
+    fixed: [],
+    unique: ['live_claims'],
+  },
   task: {
     table: 'task',
     key: ({ id }) => id,
@@ -189,6 +198,13 @@ export const tableShapes: { readonly [K in RowKind]: TableShape<RowTypes[K]> } =
     },
     fixed: [],
   },
+  'rollout-nodes': {
+    table: 'rollout_nodes',
+    key: rolloutNodesKey,
+    columns: { until_ms: ({ untilMs }) => untilMs },
+    fixed: ['until_ms'],
+  },
+  'run-tally': { table: 'run_tally', key: ({ of }) => of, columns: {}, fixed: [] },
 }
 
 const columnTypes: Readonly<Record<string, 'bigint' | 'smallint'>> = {
@@ -201,6 +217,11 @@ const columnTypes: Readonly<Record<string, 'bigint' | 'smallint'>> = {
 
 /** Of the columns above, as PostgreSQL names it. */
 export const columnTypeOf = (column: string): 'text' | 'bigint' | 'smallint' => columnTypes[column] ?? 'text'
+
+/** A digest: each of them may be longer than a database takes into an index. */
+function claimsKey({ iss, aud, sub }: WorkerIssuer): string {
+  return sha256Hex(JSON.stringify([iss, aud, sub]))
+}
 
 /** The node a token is for, or the one it let in. */
 function nodeOfToken(token: Token): string | null {

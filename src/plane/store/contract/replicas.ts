@@ -86,7 +86,7 @@ export type Holds = {
 
 export type HeldSession = {
   readonly number: number
-  /** The agent's process; null from agents that do not say. */
+  /** The agent's process, as `Session.process`; null from agents that do not say. */
   readonly instance: string | null
 }
 

@@ -10,6 +10,7 @@ import type { HardwareIdentity, Membership, Node, NodeId } from '#domain/core/no
 import type { OperatorKey } from '#domain/core/principal.ts'
 import type { Profile } from '#domain/core/profile.ts'
 import type { Token } from '#domain/core/token.ts'
+import type { OpenAndFailed } from '#domain/tasks/rollout.ts'
 import type { TaskState } from '#domain/tasks/task.ts'
 import type { OutputsReport } from '#domain/programs/outputs-shown.ts'
 import type { Clock } from '#platform/clock.ts'
@@ -50,8 +51,12 @@ export type Store = {
   alertById(id: string): Promise<Row<Alert> | null>
   /** How many tasks wait for their nodes. */
   countQueuedTasks(): Promise<number>
+  /** How many of them each worker has queued, by its id. */
+  countQueuedOfWorkers(): Promise<ReadonlyMap<string, number>>
   /** The tasks of a rollout, by their states. */
   countTasksOf(rollout: string): Promise<Readonly<Record<TaskState['kind'], number>>>
+  /** How many of them are queued or dispatched, and how many have failed, are unknown or expired: of these at most `mostFailed` are counted. */
+  countOpenAndFailed(rollout: string, mostFailed: number): Promise<OpenAndFailed>
   /** In the order of their keys or of a column, starting behind `after`. */
   list<K extends RowKind>(row: K, query: ListQuery): Promise<readonly Row<RowTypes[K]>[]>
 

@@ -3,10 +3,11 @@
 
 import * as path from 'node:path'
 import { Type, type Static } from 'typebox'
-import { Compile } from 'typebox/compile'
+import { Compile } from 'typebox/schema'
 import { isoTime } from '#platform/clock.ts'
 import { readFileIfAny, replaceFile } from '#platform/files.ts'
 import { musterVersion } from '#platform/this-process.ts'
+import { recordOf } from '#platform/json-schema.ts'
 import { canonicalJson } from '#plane/store/journal/canonical-json.ts'
 import type { HeadSigner } from '#plane/store/contract/store.ts'
 import { damagedBackup } from './copy-refusal.ts'
@@ -24,7 +25,7 @@ const ManifestSchema = Type.Object(
     domain: Type.String({ minLength: 1, maxLength: 253 }),
     release: Type.String(),
     made_at: Type.String(),
-    counts: Type.Record(Type.String(), Whole),
+    counts: recordOf(Type.String(), Whole),
     heads: Type.Array(Type.Object({ chain: Type.String(), sequence: Whole, hash: Hash }, strict)),
     /** Over every record of the store, in the order in which they are read. */
     sha256: Hash,

@@ -4,7 +4,7 @@
 import { createHash } from 'node:crypto'
 import * as path from 'node:path'
 import { Type, type Static } from 'typebox'
-import { Compile } from 'typebox/compile'
+import { Compile } from 'typebox/schema'
 import { linesOf } from '#platform/line-file.ts'
 import { makeTemporaryFolder, removeFolder } from '#platform/paths.ts'
 import { openDatabase } from '#platform/sqlite.ts'

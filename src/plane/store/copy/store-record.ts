@@ -2,7 +2,7 @@
 // record.
 
 import { Type, type Static, type TSchema } from 'typebox'
-import { Compile } from 'typebox/compile'
+import { Compile } from 'typebox/schema'
 import type { RowKind } from '#domain/core/change.ts'
 import { tableShapes } from '#plane/store/commit/columns.ts'
 

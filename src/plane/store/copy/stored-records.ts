@@ -47,6 +47,8 @@ const fewFirst: readonly RowKind[] = [
   'task',
   'task-line',
   'task-rollout',
+  'rollout-nodes',
+  'run-tally',
 ]
 
 /** Every table that is copied besides those of the journal, and the label its rows are counted under. */

@@ -81,6 +81,8 @@ const keptByNobody: ReadonlySet<RowKind> = new Set<RowKind>([
   'task',
   'task-line',
   'task-rollout',
+  'rollout-nodes',
+  'run-tally',
   'plan',
   'claim',
   'purged-node',

@@ -122,7 +122,10 @@ const assemble = (core: StoreCore, bare: PgAccess, group: GroupParts, shared: Pg
     ...lists,
     list: async (kind, query) => (schema.has(kind) ? lists.list(kind, query) : []),
     countTasksOf: async (rollout) => (schema.has('task') ? lists.countTasksOf(rollout) : noTaskCounts()),
+    countOpenAndFailed: async (rollout, most) =>
+      schema.has('task') ? lists.countOpenAndFailed(rollout, most) : { open: 0, failed: 0 },
     countQueuedTasks: async () => (schema.has('task') ? lists.countQueuedTasks() : 0),
+    countQueuedOfWorkers: async () => (schema.has('task') ? lists.countQueuedOfWorkers() : new Map()),
     commit: (change, fencingToken) =>
       standInOf(change) === null
         ? shared.commitHere(change, () => commits.commit(change, fencingToken))
@@ -140,8 +143,9 @@ const assemble = (core: StoreCore, bare: PgAccess, group: GroupParts, shared: Pg
       runs: openPgJournalRuns(access),
       ends: { known: () => commits.known(), ownEnd: () => null },
     }),
+    // Kinds have dashes, and tables the same names without.
     forget: (livedMs) =>
-      forgetEnded(timers, sql, livedMs, (table) => schema.has(table === 'task_rollout' ? 'task-rollout' : table)),
+      forgetEnded(timers, sql, livedMs, (table) => schema.has(table.replaceAll('_', '-') as RowKind)),
     ...progress,
     // As if no plane had led yet: then nothing is deleted for good.
     lived: async () => (schema.has('lived') ? progress.lived() : 0),

@@ -51,6 +51,8 @@ export const kindsSince: { readonly [K in RowKind]: KindSince } = {
   task: since(6),
   'task-line': since(6),
   'task-rollout': since(6),
+  'rollout-nodes': since(6),
+  'run-tally': since(6),
 }
 
 /** Since when rows are removed by a commit: replicas of an earlier release think that a row they have read stays. */
@@ -168,7 +170,7 @@ export const fieldsSince: { readonly [K in RowKind]: FieldsSince<RowTypes[K]> } 
     ...{ id: 2, kind: 2, node: 2, epoch: 2, reason: 2, by: 2, decidedAtMs: 2, certificates: 2, replicas: 2, peers: 2 },
     ...{ effectiveAtMs: 2, settledAtMs: 2, clocks: 2 },
   },
-  plan: { id: 2, action: 2, effects: 2, by: 2, computedAtMs: 2, expiresAtMs: 2, applied: 2 },
+  plan: { id: 2, action: 2, effects: 2, by: 2, computedAtMs: 2, expiresAtMs: 2, applied: 2, forged: 2 },
   'peer-domain': { name: 2, url: 2, roots: 2, statementKeys: 2, addedAtMs: 2, addedBy: 2, removedAtMs: 2 },
   claim: { hardware: 2, domain: 2, node: 2, state: 2, atMs: 2, receivedAtMs: 2 },
   'hardware-profile': {
@@ -178,22 +180,26 @@ export const fieldsSince: { readonly [K in RowKind]: FieldsSince<RowTypes[K]> } 
   program: { node: 4, epoch: 4, output: 4, current: 4, former: 4, ended: 4 },
   'name-claim': { name: 4, holder: 4, sinceMs: 4, by: 4, carriedUntilMs: 4 },
   'purged-node': { name: 4, epoch: 4, tenure: 4, counter: 4, version: 4, purgedAtMs: 4 },
-  'task-signers': { number: 6, signers: 6 },
+  'task-signers': { number: 6, signers: 6, forged: 6 },
   worker: {
-    ...{ id: 6, issuer: 6, instance: 6, iss: 6, sub: 6, enrolledAtMs: 6, former: 6, tokens: 6, revoked: 6 },
+    ...{ id: 6, issuer: 6, instance: 6, iss: 6, sub: 6, enrolledAtMs: 6, former: 6, tokens: 6, revoked: 6, forged: 6 },
+    issuerSinceMs: 6,
     current: { issuer: 6, serial: 6, spki: 6, sha256: 6, issuedAtMs: 6, notAfterMs: 6 },
   },
   'worker-issuer': {
     ...{ name: 6, iss: 6, aud: 6, sub: 6, keys: 6, types: 6, vclusters: 6 },
-    ...{ createdAtMs: 6, createdBy: 6, removedAtMs: 6 },
+    ...{ createdAtMs: 6, createdBy: 6, removedAtMs: 6, forged: 6 },
   },
   task: {
     ...{ id: 6, node: 6, epoch: 6, type: 6, parameters: {}, queuedBy: { kind: 6, id: 6, name: 6 }, rollout: 6 },
-    ...{ createdAtMs: 6, expiresAtMs: 6, correlation: 6, state: 6 },
+    ...{ createdAtMs: 6, expiresAtMs: 6, correlation: 6, state: 6, forged: 6 },
   },
-  'task-line': { node: 6, counter: 6, queued: 6, dispatched: 6 },
+  'task-line': { node: 6, counter: 6, queued: 6, dispatched: 6, queuedOf: {} },
   'task-rollout': {
     ...{ id: 6, type: 6, parameters: {}, lifeMs: 6, nodes: 6, concurrency: 6, failureLimit: 6, by: 6, createdAtMs: 6 },
-    ...{ queuedBy: { kind: 6, id: 6 }, correlation: 6, reached: 6, refused: 6, forgiven: 6, state: 6 },
+    ...{ queuedBy: { kind: 6, id: 6 }, correlation: 6, reached: 6, refused: 6, forgiven: 6, state: 6, forged: 6 },
+    ...{ lastRefused: 6, stalledBy: 6, appliedBy: { kind: 6, id: 6 } },
   },
+  'rollout-nodes': { rollout: 6, part: 6, nodes: 6, untilMs: 6, forged: 6 },
+  'run-tally': { of: 6, slots: 6 },
 }

@@ -11,11 +11,20 @@ const keptAfterExpiryMs = 30 * 24 * 3600 * 1000
 
 /** Each of a kind of rows of the same name. */
 type EndingTable =
-  'plan' | 'allocation' | 'claim' | 'certificate' | 'denial' | 'program' | 'worker' | 'task' | 'task_rollout'
+  | 'plan'
+  | 'allocation'
+  | 'claim'
+  | 'certificate'
+  | 'denial'
+  | 'program'
+  | 'worker'
+  | 'task'
+  | 'task_rollout'
+  | 'rollout_nodes'
 
 /** Tables and the column that says when a row ends; a row without an end stays. */
 const endingRows = (livedMs: number): readonly { table: EndingTable; end: string; before: number }[] => [
-  ...(['plan', 'allocation', 'claim', 'task', 'task_rollout'] as const).map((table) => ({
+  ...(['plan', 'allocation', 'claim', 'task', 'task_rollout', 'rollout_nodes'] as const).map((table) => ({
     ...{ table, end: 'until_ms', before: livedMs },
   })),
   { table: 'certificate', end: 'not_after_ms', before: livedMs - keptAfterExpiryMs },

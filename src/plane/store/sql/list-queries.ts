@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import type { Denial } from '#domain/core/certificate.ts'
 import type { Row, RowKind, RowTypes } from '#domain/core/change.ts'
 import { membershipKinds, type Membership, type Node } from '#domain/core/node.ts'
-import { taskStates, type TaskState } from '#domain/tasks/task.ts'
+import { queuerKey, taskStates, type TaskState } from '#domain/tasks/task.ts'
 import { hardwareValues, tableShapes } from '#plane/store/commit/columns.ts'
 import { StoreFault } from '#plane/store/contract/store-errors.ts'
 import type { ListQuery, NodeQuery, Store } from '#plane/store/contract/store.ts'
@@ -27,7 +27,9 @@ export type ListQueries = Pick<
   | 'alertById'
   | 'list'
   | 'countQueuedTasks'
+  | 'countQueuedOfWorkers'
   | 'countTasksOf'
+  | 'countOpenAndFailed'
 >
 
 export const openListQueries = (sql: Sql): ListQueries => {
@@ -76,11 +78,22 @@ export const openListQueries = (sql: Sql): ListQueries => {
       const [found] = await sql.read(countQueued)
       return found?.['count'] as number
     },
+    countQueuedOfWorkers: async () =>
+      new Map(
+        (await sql.read(countQueuedByWorker)).map((row) => [
+          (row['queuer'] as string).slice(workerPrefix.length),
+          row['count'] as number,
+        ]),
+      ),
     async countTasksOf(rollout) {
       const counts = noTaskCounts()
       for (const row of await sql.read(countOfRollout, [rollout]))
         counts[row['state'] as TaskState['kind']] = row['count'] as number
       return counts
+    },
+    async countOpenAndFailed(rollout, mostFailed) {
+      const [found] = await sql.read(countOfStep, [rollout, mostFailed])
+      return { open: found?.['open'] as number, failed: found?.['failed'] as number }
     },
   }
 }
@@ -138,9 +151,22 @@ const countQueued: SqlStatement = {
   name: 'count-queued-tasks',
   text: "SELECT count(*) AS count FROM task WHERE state = 'queued'",
 }
+const workerPrefix = queuerKey({ kind: 'worker', id: '' })
+/** From the index alone. The bound above is the character behind the colon. */
+const countQueuedByWorker: SqlStatement = {
+  name: 'count-queued-by-worker',
+  text: `SELECT queuer, count(*) AS count FROM task WHERE queuer >= '${workerPrefix}' AND queuer < 'worker;' GROUP BY queuer`,
+}
 const countOfRollout: SqlStatement = {
   name: 'count-tasks-of-rollout',
   text: 'SELECT state, count(*) AS count FROM task WHERE rollout = $1 GROUP BY state',
+}
+/** Each by its own range of the index: what has been completed is not looked at. */
+const countOfStep: SqlStatement = {
+  name: 'count-open-and-failed-of-rollout',
+  text: `SELECT (SELECT count(*) FROM task WHERE rollout = $1 AND state IN ('queued', 'dispatched')) AS open,
+    (SELECT count(*) FROM (SELECT 1 FROM task WHERE rollout = $1 AND state IN ('failed', 'unknown', 'expired')
+      LIMIT $2) AS ended) AS failed`,
 }
 const tokenById = select('token', 'token-by-id', 'WHERE id = $1')
 const denials = select('denial', 'denials', 'ORDER BY key')

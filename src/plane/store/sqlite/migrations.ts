@@ -192,7 +192,7 @@ export const migrations: readonly string[] = [
    ${documents('worker', ', issuer TEXT NOT NULL, until_ms INTEGER')}
    CREATE INDEX worker_by_issuer ON worker (issuer, key);
    CREATE INDEX worker_by_end ON worker (until_ms) WHERE until_ms IS NOT NULL;
-   ${documents('worker_issuer', '')}
+   ${documents('worker_issuer', ', live_claims TEXT UNIQUE')}
    ${documents(
      'task',
      `, node TEXT NOT NULL, type TEXT NOT NULL, rollout TEXT, sort_key TEXT NOT NULL, state TEXT NOT NULL,
@@ -204,6 +204,8 @@ export const migrations: readonly string[] = [
    CREATE INDEX task_by_state ON task (state, sort_key);
    CREATE INDEX task_by_type ON task (type, sort_key);
    CREATE INDEX task_by_rollout ON task (rollout, sort_key) WHERE rollout IS NOT NULL;
+   -- What a step of a rollout counts, whatever its length.
+   CREATE INDEX task_of_rollout ON task (rollout, state, sort_key) WHERE rollout IS NOT NULL;
    CREATE INDEX task_by_due ON task (state, due) WHERE due IS NOT NULL;
    CREATE INDEX task_waiting ON task (waits_for, sort_key) WHERE waits_for IS NOT NULL;
    CREATE INDEX task_by_queuer ON task (queuer, sort_key) WHERE queuer IS NOT NULL;
@@ -212,6 +214,9 @@ export const migrations: readonly string[] = [
    ${documents('task_rollout', ', open TEXT, until_ms INTEGER')}
    CREATE INDEX task_rollout_open ON task_rollout (open) WHERE open IS NOT NULL;
    CREATE INDEX task_rollout_by_end ON task_rollout (until_ms) WHERE until_ms IS NOT NULL;
+   ${documents('rollout_nodes', ', until_ms INTEGER NOT NULL')}
+   CREATE INDEX rollout_nodes_by_end ON rollout_nodes (until_ms);
+   ${documents('run_tally', '')}
    -- Which tasks may be queued: none, until operators say so.
    UPDATE domain SET doc = json_set(doc, '$.tasks', json('{"run":false,"reboot":false,"approveRunAbove":null}')) WHERE json_valid(doc);
    UPDATE vcluster SET doc = json_set(doc, '$.tasks', json('{"types":[]}')) WHERE json_valid(doc);`,

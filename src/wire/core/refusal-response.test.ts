@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { Check } from 'typebox/value'
 import { refuse, refuseMethod, type Refusal } from '#domain/core/refusal.ts'
-import { errorBody, ErrorBody } from './error-body.ts'
+import { ErrorBody } from './error-body.ts'
+import { errorBody } from './refusal-response.ts'
 import type { RefusalCode } from '#domain/core/refusal-table.ts'
+import { matchesSchema } from '#platform/json-schema.ts'
 
 test('a retry time is in whole milliseconds, as the schema says, and never shortened', () => {
   for (const [retryAfterMs, told] of [
@@ -13,7 +14,7 @@ test('a retry time is in whole milliseconds, as the schema says, and never short
   ] as const) {
     const body = errorBody({ ...refuse('RATE_LIMITED'), retryAfterMs })
     assert.equal(body.retry_after_ms, told)
-    assert.ok(Check(ErrorBody, body))
+    assert.ok(matchesSchema(ErrorBody, body))
   }
 })
 
@@ -39,7 +40,7 @@ test('the field at fault is named where there is one, and only then', () => {
   assert.deepEqual(fieldsOf(invalid), [undefined, undefined])
   assert.deepEqual(fieldsOf({ ...invalid, field: { path: 'a.b', unknown: false } }), ['a.b', undefined])
   assert.deepEqual(fieldsOf({ ...invalid, field: { path: 'a', unknown: true } }), ['a', true])
-  assert.ok(Check(ErrorBody, errorBody({ ...invalid, field: { path: 'a', unknown: true } })))
+  assert.ok(matchesSchema(ErrorBody, errorBody({ ...invalid, field: { path: 'a', unknown: true } })))
 })
 
 test('the profile that refuses a way of joining is named in the next step', () => {
