@@ -105,9 +105,11 @@ export const openHostPublisher = (
   }
   /** A helper of 0.5 refuses a request with it. */
   const takesOverlay = (): boolean => allows?.overlays !== undefined
+  /** An agent that is started before its helper must not start what the helper then starts again, as another user. */
+  const isExpected = (): boolean => isAway() || config.helperSocket !== null || isPinned(agentToml, trust)
   const runs = async (): Promise<HelperRuns> => {
     await ready
-    if (allows === null) return isAway() || isPinned(agentToml, trust) ? runsOf(client, takesOverlay) : noHelp
+    if (allows === null) return isExpected() ? runsOf(client, takesOverlay) : noHelp
     return allows.fault === null ? runsOf(client, takesOverlay, allows) : runsOf(client, takesOverlay)
   }
   return {

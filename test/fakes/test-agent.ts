@@ -35,7 +35,7 @@ export const testAgentConfig = (t: Scope, join: JoinString, change: Partial<Agen
   wireguard: null,
   publish: null,
   agentToml: path.join(tempFolder(t), 'agent.toml'),
-  helperSocket: path.join(tempFolder(t), 'helper'),
+  helperSocket: null,
   pinnedRoot: null,
   logLevel: 'silent',
   logFormat: 'json',

@@ -315,3 +315,12 @@ test('what the agent cannot do is said with the next step', async (t) => {
   fs.writeFileSync(path.join(host.folder, 'own', 'web'), 'mine')
   await assert.rejects(publish(generation), /web is there already and was not written by Muster/)
 })
+
+test('services wait for a helper whose socket is configured, so that none is started twice when the agent comes first', async (t) => {
+  const host = hostOfPrograms(t, systemClock.nowMs())
+  const publisher = await publisherOf(t, host)
+  const { isKnown, services, checks } = await publisher.runs()
+  assert.equal(isKnown, false)
+  assert.ok(services !== null && checks !== null)
+  await assert.rejects(services.status(), { code: 'NO_HELPER' })
+})

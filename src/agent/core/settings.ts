@@ -167,7 +167,7 @@ export const agentSettings = {
     emptyIsNone: true,
     meaning: 'Where a helper is reached',
     unset: '/run/muster-agent-helper/socket',
-    change: 'Where the helper was started by hand.',
+    change: 'Where the helper was started by hand. Services then wait until it answers.',
   }),
   agentToml: pathSetting(null, {
     value: 'file',
