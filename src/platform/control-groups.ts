@@ -135,8 +135,12 @@ const firstVersion = (homes: { readonly memory: string; readonly pids: string })
   }
 }
 
-/** What was made of them is removed where one of them cannot be. */
+/**
+ * What was made of them is removed where one of them cannot be. A process that was killed before it started anything in a group leaves
+ * it empty, and would keep its name from being used again; one that is in use is not removed by this.
+ */
 const made = (folders: readonly string[], make: () => void): boolean => {
+  folders.forEach(removeGroup)
   try {
     make()
     return true

@@ -5,6 +5,8 @@ import * as fs from 'node:fs'
 import * as path from 'node:path'
 import { test } from 'node:test'
 import { openHelperClient, type HelperClient } from '#agent/helper/client.ts'
+import { unitMark } from '#agent/helper/run-listed.ts'
+import { mostProcesses, programName } from '#agent/helper/tasks/prepared-task.ts'
 import { openLimiter } from '#platform/limited-process.ts'
 import { markOf, stillRuns } from '#platform/process-mark.ts'
 import { systemTimers } from '#platform/timers.ts'
@@ -74,3 +76,32 @@ user = "${programUser}"
   assert.deepEqual(await client.ask('task.begin', { statement: null, task }), { outcome: 'known' })
   assert.equal(fs.readFileSync(runs, 'utf8').trim().split('\n').length, 2)
 })
+
+test(
+  'a helper that was killed before it remembered a task leaves nothing that keeps the next one from beginning it',
+  limits,
+  async (t) => {
+    const authority = taskAuthority()
+    const host = hostOfPrograms(t, Date.now())
+    fs.chmodSync(host.folder, 0o755)
+    fs.writeFileSync(path.join(host.folder, 'keys.pem'), authority.pem, { mode: 0o644 })
+    host.allow(`[tasks]
+statement_keys = "${host.folder}/keys.pem"
+allow = ["run"]
+[tasks.run.quick]
+executable = "/bin/true"
+user = "${programUser}"
+`)
+    const task = authority.task({ parameters: { name: 'quick' } })
+    const group = programName(unitMark(path.resolve(host.agentToml)), idOf(task))
+    const left = openLimiter('child')?.prepare(group, { memoryBytes: 2 ** 26, mostProcesses })
+    assert.ok(left !== null && left !== undefined)
+    cleanup(t, () => left.drop())
+
+    const { client } = await startTaskedHelper(t, host.agentToml, host.folder)
+    const { nonce } = await client.ask('task.nonce', {})
+    const request = { statement: authority.statement({ nonce }), task }
+    assert.deepEqual(await client.ask('task.begin', request), { outcome: 'begun' })
+    await eventually('it to end', async () => (await client.ask('task.look', {})).tasks[0]?.result?.exit_code === 0)
+  },
+)
