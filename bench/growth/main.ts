@@ -5,6 +5,7 @@
 //     npm run bench growth
 //     npm run bench growth -- --nodes 1000,10000,100000 --entries 10000000
 //     npm run bench growth -- --nodes 1000 --entries 0 --channels 1000,5000,15000   (each is a file descriptor)
+//     npm run bench growth -- --nodes 1000 --entries 0 --channels 5000 --tls-threads 0
 
 import { spawn } from 'node:child_process'
 import * as path from 'node:path'
@@ -21,11 +22,13 @@ const { values } = parseArgs({
     denials: { type: 'string', default: '1000' },
     entries: { type: 'string', default: '1000000' },
     channels: { type: 'string', default: '' },
+    'tls-threads': { type: 'string' },
   },
 })
 const numbers = (text: string): number[] => (text === '' ? [] : text.split(',').map(Number))
 const sizes = numbers(values.nodes)
 const channels = numbers(values.channels)
+const planeOptions = values['tls-threads'] === undefined ? [] : ['--tls-threads', values['tls-threads']]
 const [denials, entries] = [Number(values.denials), Number(values.entries)]
 if (![...sizes, ...channels, denials, entries].every((one) => Number.isInteger(one) && one >= 0))
   throw new Error('--nodes, --channels, --denials and --entries take whole numbers')
@@ -75,7 +78,7 @@ const growth = async (t: Scope): Promise<void> => {
 }
 
 const planeOn = async (scope: Scope, folder: string): Promise<PlaneProcess> => {
-  const plane = await startPlane({ kind: 'sqlite' }, folder)
+  const plane = await startPlane({ kind: 'sqlite' }, folder, planeOptions)
   cleanup(scope, () => plane.stop())
   return plane
 }
