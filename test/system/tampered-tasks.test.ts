@@ -21,7 +21,7 @@ const queued = async (plane: Plane, node: string): Promise<string> => {
 }
 
 const columnsOf = ({ id, createdAtMs, node, type }: ReturnType<typeof someTask>) => ({
-  ...{ node, type, sort_key: `${String(createdAtMs).padStart(15, '0')}/${id}`, state: 'queued' },
+  ...{ node, type, sort_key: `${String(createdAtMs).padStart(15, '0')}/${id}`, state: 'queued', lane: 'operator' },
 })
 
 test('what was written into the database, or put back there, is sent to no node, also after a restart', async (t) => {
@@ -40,10 +40,10 @@ test('what was written into the database, or put back there, is sent to no node,
   })
   await insert('task', forged.id, forged, columnsOf(forged))
   const cancelled = await queued(plane, 'gpu-001')
-  const [before] = await sql(`SELECT doc, state, due, waits_for, queuer FROM task WHERE key = '${cancelled}'`)
+  const [before] = await sql(`SELECT doc, state, due, waits_for, queuer, lane FROM task WHERE key = '${cancelled}'`)
   assert.equal((await plane.api('POST', `/v1/tasks/${cancelled}/cancel`, {})).status, 200)
   await sql(
-    `UPDATE task SET doc = '${before.doc}', state = 'queued', due = '${before.due}', waits_for = 'gpu-001', queuer = '${before.queuer}'
+    `UPDATE task SET doc = '${before.doc}', state = 'queued', due = '${before.due}', waits_for = 'gpu-001', queuer = '${before.queuer}', lane = '${before.lane}'
       WHERE key = '${cancelled}'`,
   )
   const east = cluster()
