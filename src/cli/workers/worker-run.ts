@@ -3,7 +3,7 @@
 
 import type { Cli, GlobalOptions } from '#cli/kit/cli.ts'
 import { exitCodes, type ExitCode } from '#cli/kit/exit-codes.ts'
-import { Failure, usageFailure } from '#cli/kit/failure.ts'
+import { Failure, fillIn, usageFailure } from '#cli/kit/failure.ts'
 import { readText } from '#cli/kit/arguments.ts'
 import { printable } from '#cli/kit/printable.ts'
 import { isoTime } from '#platform/clock.ts'
@@ -76,7 +76,7 @@ const firstCertificate = async (cli: Cli, place: WorkerPlace): Promise<HeldCerti
     try {
       return await obtainCertificate(cli, place)
     } catch (error) {
-      if (isRevoked(error)) throw notStarted(error)
+      if (isRevoked(error)) throw notStarted(error, held?.id ?? 'ID')
       if (tried === firstTries || isFinal(error)) throw error
       const waitMs = waitAfter(error, tried)
       say(cli, `no certificate yet: ${reasonOf(error)}; again in ${Math.ceil(waitMs / 1000)} s`)
@@ -91,10 +91,11 @@ const isFinal = (error: unknown): boolean => error instanceof Failure && error.c
 const isRevoked = (error: unknown): error is Failure => error instanceof Failure && error.code === 'WORKER_REVOKED'
 
 /** With an exit code that no program of its own is likely to have: whoever starts it again and again can stop doing so. */
-const notStarted = ({ code, message, detail, next }: Failure): Failure =>
+const notStarted = ({ code, message, detail, next }: Failure, id: string): Failure =>
   new Failure({
     exit: exitCodes.agentRefused,
-    ...{ code, sentence: `${message} The program was not started.`, detail, next },
+    ...{ code, sentence: `${message} The program was not started.`, detail },
+    next: next === null ? null : fillIn(next, { ID: id }),
   })
 
 const waitAfter = (error: unknown, tried: number): number => {
