@@ -169,7 +169,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
   'plane/liveness': { domain: ['core', 'node'], plane: ['cluster', 'core', 'sessions', 'store/contract'] },
   'plane/keys': { domain: ['ca', 'core', 'operators'], plane: ['core', 'store/contract', 'store/journal'] },
   'plane/seals': {
-    domain: ['core', 'operators', 'tasks', 'workers'],
+    domain: ['core', 'fleet', 'operators', 'tasks', 'workers'],
     plane: ['core', 'keys', 'store/commit', 'store/contract', 'store/journal'],
   },
   'plane/authority': {

@@ -3,7 +3,7 @@
 
 import * as fs from 'node:fs'
 import * as path from 'node:path'
-import { errno } from './files.ts'
+import { endGroup, removeGroup, signalAll, textIn, write, writeIfAny } from './control-group-folder.ts'
 
 export type GroupLimits = { readonly memoryBytes: number; readonly mostProcesses: number }
 
@@ -135,6 +135,8 @@ const firstVersion = (homes: { readonly memory: string; readonly pids: string })
   }
 }
 
+const entranceOf = (folder: string): string => path.join(folder, 'cgroup.procs')
+
 /**
  * What was made of them is removed where one of them cannot be. A process that was killed before it started anything in a group leaves
  * it empty, and would keep its name from being used again; one that is in use is not removed by this.
@@ -150,68 +152,7 @@ const made = (folders: readonly string[], make: () => void): boolean => {
   }
 }
 
-const entranceOf = (folder: string): string => path.join(folder, 'cgroup.procs')
-
-const signalAll = (folder: string, signal: NodeJS.Signals): readonly number[] => {
-  const pids = textIn(path.join(folder, 'cgroup.procs'))
-    .split('\n')
-    .map(Number)
-    .filter((pid) => pid > 0 && pid !== process.pid)
-  for (const pid of pids) {
-    try {
-      process.kill(pid, signal)
-    } catch (error) {
-      if (errno(error) !== 'ESRCH' && errno(error) !== 'EPERM') throw error
-    }
-  }
-  return pids
-}
-
-const mostRounds = 200
-const roundMs = 25
-
-const endGroup = async (folders: readonly string[]): Promise<boolean> => {
-  for (let round = 0; round < mostRounds; round++) {
-    const left = folders.flatMap((folder) => {
-      // Nothing in it can start another from here on.
-      writeIfAny(path.join(folder, 'pids.max'), '0')
-      return signalAll(folder, 'SIGKILL')
-    })
-    if (left.length === 0 && folders.every(removeGroup)) return true
-    await new Promise((resolve) => setTimeout(resolve, roundMs))
-  }
-  return false
-}
-
-/** False: there is still something in it. */
-const removeGroup = (folder: string): boolean => {
-  try {
-    fs.rmdirSync(folder)
-    return true
-  } catch (error) {
-    return errno(error) === 'ENOENT'
-  }
-}
-
-const textIn = (file: string): string => {
-  try {
-    return fs.readFileSync(file, 'utf8')
-  } catch {
-    return ''
-  }
-}
-
 const wordsIn = (file: string): readonly string[] => textIn(file).split(/\s+/)
-
-const write = (file: string, text: string): void => fs.writeFileSync(file, text, { flag: 'r+' })
-
-const writeIfAny = (file: string, text: string): void => {
-  try {
-    write(file, text)
-  } catch {
-    // A kernel without it has nothing to limit there.
-  }
-}
 
 const readMounts = (): readonly Mount[] => mountsIn(textIn('/proc/self/mountinfo'))
 

@@ -23,15 +23,28 @@ test('a keyword that is not known is an error, and lets nothing through', () => 
   assert.throws(() => matchesSchema(Type.Object({ a: Type.Array({ oneOf: [] }) }), { a: [1] }), /oneOf/)
 })
 
-test('a record is what typebox makes of one', () => {
-  const names = Type.String({ pattern: '^[a-z]+$', maxLength: 3 })
-  const options = { maxProperties: 2, additionalProperties: false }
-  assert.deepEqual(
-    JSON.stringify(recordOf(names, Type.Integer(), options)),
-    JSON.stringify(Type.Record(names, Type.Integer(), options)),
+test('a record is what typebox makes of one, and takes no other names', () => {
+  const names = Type.String({ pattern: '^[a-z]+$' })
+  const closed = { additionalProperties: false }
+  assert.deepEqual(recordOf(names, Type.Integer()), { ...Type.Record(names, Type.Integer()), ...closed })
+  assert.deepEqual(recordOf(Type.String(), Type.Integer()), {
+    ...Type.Record(Type.String(), Type.Integer()),
+    ...closed,
+  })
+})
+
+test('a record refuses a name that misses its pattern, is longer than it may be, or has a second line', () => {
+  const byPattern = recordOf(Type.String({ pattern: '^[a-z]+$' }), Type.Integer())
+  const byLength = recordOf(Type.String({ maxLength: 3 }), Type.Integer())
+  const any = recordOf(Type.String(), Type.Integer())
+  assert.ok(
+    matchesSchema(byPattern, { abc: 1 }) && matchesSchema(byLength, { abc: 1 }) && matchesSchema(any, { '': 1 }),
   )
-  assert.deepEqual(
-    JSON.stringify(recordOf(Type.String(), Type.Integer())),
-    JSON.stringify(Type.Record(Type.String(), Type.Integer())),
-  )
+  for (const name of ['ABC', 'a b', '', '__proto__', 'a\nb'])
+    assert.ok(!matchesSchema(byPattern, JSON.parse(`{${JSON.stringify(name)}: 1}`)), name)
+  assert.ok(!matchesSchema(byLength, { abcd: 1 }))
+  assert.ok(matchesSchema(byLength, { '\u{1F600}\u{1F600}\u{1F600}': 1 }))
+  assert.ok(!matchesSchema(any, { 'a\nb': 'not even a number' }))
+  const open = recordOf(Type.String({ pattern: '^[a-z]+$' }), Type.Integer(), { additionalProperties: true })
+  assert.ok(matchesSchema(open, { ABC: 1 }))
 })

@@ -27,10 +27,22 @@ type Schema = {
   readonly description?: string
 }
 
-/** Of any names, or of those that the pattern of `names` takes. `Type.Record` makes the same of it, and loads most of typebox. */
-export const recordOf = <V extends TSchema>(names: TString, value: V, options: TObjectOptions = {}) => {
-  const { pattern = '^.*$' } = names as { readonly pattern?: string }
-  return { type: 'object', patternProperties: { [pattern]: value }, ...options } as unknown as TRecord<'^.*$', V>
+/**
+ * Of any names of one line, or of those that `names` takes: its pattern, or its longest length. Any other name is refused, unless
+ * `options` say otherwise: JSON Schema takes a name that misses the pattern with whatever value. `Type.Record` loads most of typebox.
+ */
+export const recordOf = <V extends TSchema>(names: TString, value: V, options: TObjectOptions = {}) =>
+  ({
+    type: 'object',
+    patternProperties: { [patternOf(names)]: value },
+    additionalProperties: false,
+    ...options,
+  }) as unknown as TRecord<'^.*$', V>
+
+const patternOf = (names: TString): string => {
+  const { pattern, maxLength } = names as { readonly pattern?: string; readonly maxLength?: number }
+  if (pattern !== undefined) return pattern
+  return maxLength === undefined ? '^.*$' : `^.{0,${maxLength}}$`
 }
 
 export const matchesSchema = <const T extends TSchema>(schema: T, value: unknown): value is Static<T> =>

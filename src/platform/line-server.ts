@@ -101,8 +101,8 @@ const readLines = (socket: net.Socket, bounds: LineBounds, { answer, tooLong }: 
       const line = lines.take()
       if (line === null) break
       if (line.length > bounds.longestLine) return giveUp()
-      const text = line.toString('utf8')
-      if (text.trim() !== '') begin(text)
+      // A blank one counts as well: a peer that sends nothing else would keep this process from everything else.
+      begin(line.toString('utf8'))
     }
     if (isFull()) return void socket.pause()
     if (lines.length() > bounds.longestLine) return giveUp()

@@ -19,6 +19,7 @@ export type FileToPlace = {
   readonly mode: number
   /** Null: who places it. */
   readonly owner: Owner | null
+  readonly withinMs: number
 }
 
 export type Placed =
@@ -26,15 +27,34 @@ export type Placed =
   /** Nothing is left of it. */
   | { readonly kind: 'differs'; readonly why: string }
   | { readonly kind: 'not-placed'; readonly why: string }
+  /** Its time is over, or it was called off: it is not put in place any more. */
+  | { readonly kind: 'stopped' }
 
 const chunkBytes = 256 * 1024
 
-/** Throws what the disk throws; nothing is left of it then. */
-export const placeFile = async (file: FileToPlace): Promise<Placed> => {
+/** For what is under way to notice that it is over. */
+const drainMs = 1_000
+
+/**
+ * Throws what the disk throws; nothing is left of it then. `over`: it is called off. A file system that does not answer keeps only the
+ * one copy waiting, which is removed when it goes on.
+ */
+export const placeFile = async (file: FileToPlace, over: AbortSignal): Promise<Placed> => {
+  if (over.aborted) return { kind: 'stopped' }
+  const ended = AbortSignal.any([over, AbortSignal.timeout(file.withinMs)])
+  const placing = placeBefore(ended, file)
+  placing.catch(() => {})
+  const hangs = new Promise<Placed>((resolve) =>
+    ended.addEventListener('abort', () => void setTimeout(resolve, drainMs, { kind: 'stopped' }).unref()),
+  )
+  return Promise.race([placing, hangs])
+}
+
+const placeBefore = async (ended: AbortSignal, file: FileToPlace): Promise<Placed> => {
   const from = await openToRead(file)
   if ('why' in from) return { kind: 'not-placed', why: from.why }
   try {
-    return await copyInto(from.handle, file)
+    return await copyInto(from.handle, file, ended)
   } finally {
     await from.handle.close()
   }
@@ -60,7 +80,7 @@ const openToRead = async ({
   }
 }
 
-const copyInto = async (from: fs.promises.FileHandle, file: FileToPlace): Promise<Placed> => {
+const copyInto = async (from: fs.promises.FileHandle, file: FileToPlace, ended: AbortSignal): Promise<Placed> => {
   const place = path.join(file.directory, file.name)
   const beside = path.join(file.directory, `.muster.${file.name}.new`)
   // A file of this name was left by a crash, or is being written for the same place: then one of the two is placed.
@@ -76,13 +96,15 @@ const copyInto = async (from: fs.promises.FileHandle, file: FileToPlace): Promis
     return there?.dev === dev && there.ino === ino
   }
   try {
-    const copied = await copy(from, to, file.largest)
+    const copied = await copy(from, to, file.largest, ended)
+    if (ended.aborted) return { kind: 'stopped' }
     if (copied.bytes > file.largest) return { kind: 'differs', why: `it has more than ${file.largest} bytes` }
     if (copied.sha256 !== file.sha256) return { kind: 'differs', why: 'it has another SHA-256' }
     // The mode first: a process that has given a file away may not change it any more.
     await to.chmod(file.mode)
     if (file.owner !== null) await to.chown(file.owner.uid, file.owner.gid)
     await to.sync()
+    if (ended.aborted) return { kind: 'stopped' }
     if (!isOurs()) return takenPlace(place)
     const replaced = fs.lstatSync(place, { throwIfNoEntry: false }) !== undefined
     fs.renameSync(beside, place)
@@ -100,11 +122,12 @@ const copy = async (
   from: fs.promises.FileHandle,
   to: fs.promises.FileHandle,
   largest: number,
+  ended: AbortSignal,
 ): Promise<{ readonly bytes: number; readonly sha256: string }> => {
   const hash = createHash('sha256')
   const chunk = Buffer.alloc(chunkBytes)
   let bytes = 0
-  while (bytes <= largest) {
+  while (bytes <= largest && !ended.aborted) {
     const { bytesRead } = await from.read(chunk, 0, chunk.length, null)
     if (bytesRead === 0) break
     const part = chunk.subarray(0, bytesRead)

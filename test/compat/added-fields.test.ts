@@ -11,6 +11,7 @@ import type { Json } from '../process/operator-call.ts'
 import type { Ran } from '../process/run-muster.ts'
 import { startAgent } from '../process/start-agent.ts'
 import { startPlane, type Plane } from '../process/start-plane.ts'
+import { tamperWith } from '../process/tamper.ts'
 import { tempFolder } from '../process/temp-folder.ts'
 import { commandOf, previousReleases, type NamedRelease } from './previous-release.ts'
 
@@ -158,4 +159,20 @@ test(`agents, commands and a store of ${release.version}, with what this release
   assert.equal(shown.code, 0, shown.stderr)
   assert.match(shown.stdout, /gpu-002/)
   for (const id of ['gpu-001', 'gpu-002']) assert.equal((await before('node', 'show', id)).code, 0)
+
+  // What its vCluster has nodes run was taken over, and is not changed behind the plane's back from then on.
+  const services = async () => (await plane.api('GET', '/v1/vclusters/blue')).body.overlay.services
+  const [app] = await services()
+  assert.deepEqual(app.command, ['/bin/sleep', 'infinity'])
+  assert.match((await plane.muster('journal', 'list', '--type', 'overlay.adopted')).stdout, /blue/)
+  const other = [{ name: 'app', command: ['/bin/sh', '-c', 'id'] }]
+  await tamperWith(plane.data).edit('vcluster', 'blue', ({ overlay: { mac: _, ...overlay }, ...doc }: Json) => ({
+    ...doc,
+    overlay: { ...overlay, services: other },
+  }))
+  assert.deepEqual(await services(), [])
+  await eventually('the alert', async () => {
+    const { alerts } = (await plane.api('GET', '/v1/alerts')).body
+    return alerts.some(({ kind, subject }: Json) => kind === 'rows_differ' && subject === 'vcluster blue')
+  })
 })

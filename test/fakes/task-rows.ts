@@ -4,7 +4,7 @@ import type { Row } from '#domain/core/change.ts'
 import type { NodePrincipal, Role } from '#domain/core/principal.ts'
 import type { Rollout } from '#domain/tasks/rollout.ts'
 import type { TaskSigners } from '#domain/tasks/signers.ts'
-import type { Claimed, Task, TaskLine, TaskResult } from '#domain/tasks/task.ts'
+import { emptyLine, type Claimed, type Task, type TaskLine, type TaskResult } from '#domain/tasks/task.ts'
 import type { OnRecord } from '#domain/tasks/task-policy.ts'
 import { hour, minute, noonMs, row } from './sample-rows.ts'
 
@@ -42,7 +42,7 @@ export const someRollout = (changes: Partial<Rollout> = {}): Rollout => ({
 export const taskRow = (changes: Partial<Task> = {}): Row<Task> => row(someTask(changes), 2)
 
 export const lineRow = (changes: Partial<TaskLine> = {}): Row<TaskLine> =>
-  row({ node: 'gpu-001', counter: 6, queued: 1, dispatched: 0, queuedOf: {}, ...changes }, 9)
+  row({ ...emptyLine('gpu-001'), counter: 6, queued: 1, ...changes }, 9)
 
 export const claimed = (changes: Partial<Claimed<'dispatched'>> = {}): Claimed<'dispatched'> => ({
   kind: 'dispatched',
@@ -82,6 +82,11 @@ export const keyEnded: OnRecord = {
   reads: [{ row: 'operator-key', key: 'hash-of-key-1', version: 4 }],
   caller: 'the operator key that queued it was revoked: alice',
 }
+
+export const workerOnRecord = (id = 'east.pod-1'): OnRecord => ({
+  reads: [{ row: 'worker', key: id, version: 3 }],
+  caller: { kind: 'worker', id, name: id, types: ['service'], vclusters: ['blue'] },
+})
 
 /** With the current certificate of `nodeRow`. */
 export const nodePrincipal = (changes: Partial<NodePrincipal> = {}): NodePrincipal => ({

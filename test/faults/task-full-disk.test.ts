@@ -76,3 +76,36 @@ evidence = "${evidence}"
   // Its lock is a file on that disk.
   await tasked.host.close()
 })
+
+test('a cleanup on a full disk removes as many files as its list has room for, however long their names are', async (t) => {
+  if (withPeer(t, 'tmpfs') === null) return
+  const tasked = taskedHost(t)
+  const disk = mountTmpfs(t, path.join(tasked.host.folder, 'disk'), 4 << 20)
+  const folderOf = (name: string): string => path.join(disk.folder, name)
+  const [logs, evidence, state] = [folderOf('logs'), folderOf('evidence'), folderOf('tasks')]
+  for (const folder of [logs, evidence]) fs.mkdirSync(folder, { mode: 0o755 })
+  fs.mkdirSync(state, { mode: 0o700 })
+  const old = tasked.clock.nowMs() / 1000 - 86_400
+  for (let number = 0; number < 1000; number++) {
+    // In JSON each of them takes six times as many bytes.
+    const file = path.join(logs, `${number}${'\u0001'.repeat(240)}`)
+    fs.writeFileSync(file, '')
+    fs.utimesSync(file, old, old)
+  }
+  tasked.list(`state = "${state}"
+[tasks.cleanup.logs]
+directories = ["${logs}"]
+older_than = "1h"
+evidence = "${evidence}"
+`)
+  await tasked.learn()
+  disk.fill(0)
+  const result = await tasked.carryOut({ type: 'cleanup', parameters: { name: 'logs' } })
+  const { removed, left, list } = result.evidence as { removed: number; left: number; list: string }
+  assert.equal(result.code, null)
+  assert.ok(removed >= 50 && removed + left === 1000, `${removed} and ${left}`)
+  assert.equal(fs.readdirSync(logs).length, left)
+  const listed = JSON.parse(fs.readFileSync(list, 'utf8')) as { removed: { name: string }[] }
+  assert.equal(listed.removed.length, removed)
+  await tasked.host.close()
+})

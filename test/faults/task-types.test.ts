@@ -18,6 +18,9 @@ import { tempFolder } from '../process/temp-folder.ts'
 
 const limits = { skip: openLimiter('child') === null && 'this machine has no control groups that can be used' }
 
+const never = new AbortController().signal
+const withinMs = 600_000
+
 const folderOf = (tasked: TaskedHost, name: string): string => {
   const folder = path.join(tasked.host.folder, name)
   fs.mkdirSync(folder, { mode: 0o755, recursive: true })
@@ -59,13 +62,13 @@ test('only a file of the agent is placed, and of another one nothing is told', a
   const from = path.join(folder, 'from')
   fs.writeFileSync(from, 'secret')
   const uid = process.geteuid?.() ?? 0
-  const file = { from, directory: folder, name: 'place', largest: 100, mode: 0o644, owner: null }
+  const file = { from, directory: folder, name: 'place', largest: 100, mode: 0o644, owner: null, withinMs }
   const sha256 = sha256Hex('secret')
-  const other = await placeFile({ ...file, sha256, fromOwner: uid + 1 })
+  const other = await placeFile({ ...file, sha256, fromOwner: uid + 1 }, never)
   assert.deepEqual(other, { kind: 'not-placed', why: `${from} is not the agent's own file` })
-  const differs = await placeFile({ ...file, sha256: sha256Hex('guess'), fromOwner: uid })
+  const differs = await placeFile({ ...file, sha256: sha256Hex('guess'), fromOwner: uid }, never)
   assert.ok(differs.kind === 'differs' && !differs.why.includes(sha256))
-  assert.equal((await placeFile({ ...file, sha256, fromOwner: uid })).kind, 'placed')
+  assert.equal((await placeFile({ ...file, sha256, fromOwner: uid }, never)).kind, 'placed')
 })
 
 test('two files for one place do not become one: each is placed whole, or is not', async (t) => {
@@ -74,13 +77,47 @@ test('two files for one place do not become one: each is placed whole, or is not
   const placing = contents.map((bytes, at) => {
     const from = path.join(folder, `from-${at}`)
     fs.writeFileSync(from, bytes)
-    const bounds = { largest: 4_000_000, mode: 0o644, owner: null }
-    return placeFile({ from, fromOwner: null, directory: folder, name: 'place', sha256: sha256Hex(bytes), ...bounds })
+    const bounds = { largest: 4_000_000, mode: 0o644, owner: null, withinMs }
+    const file = { from, fromOwner: null, directory: folder, name: 'place', sha256: sha256Hex(bytes), ...bounds }
+    return placeFile(file, never)
   })
   const placed = (await Promise.all(placing)).map(({ kind }) => kind)
   const found = fs.readFileSync(path.join(folder, 'place'))
   assert.ok(contents.some((bytes, at) => placed[at] === 'placed' && found.equals(bytes)))
   assert.deepEqual(fs.readdirSync(folder).sort(), ['from-0', 'from-1', 'place'])
+})
+
+test('a file that takes longer than it may is not put in place, also when its helper ends, and nothing is left of it', async (t) => {
+  const folder = fs.realpathSync(tempFolder(t))
+  const from = path.join(folder, 'from')
+  fs.writeFileSync(from, '')
+  // Without a block on the disk: only what is written of it in that time takes room.
+  fs.truncateSync(from, 2 ** 29)
+  const bounds = { largest: 2 ** 30, mode: 0o644, owner: null, withinMs: 20 }
+  const file = { from, fromOwner: null, directory: folder, name: 'place', sha256: sha256Hex('other'), ...bounds }
+  assert.deepEqual(await placeFile(file, never), { kind: 'stopped' })
+  const ending = new AbortController()
+  const placing = placeFile({ ...file, withinMs }, ending.signal)
+  setTimeout(() => ending.abort(), 20)
+  assert.deepEqual(await placing, { kind: 'stopped' })
+  assert.deepEqual(await placeFile(file, ending.signal), { kind: 'stopped' })
+  await eventually('what was written to be removed', () => fs.readdirSync(folder).length === 1)
+})
+
+test('fetch-file ends with its time, which agent.toml says, and with its helper', async (t) => {
+  const tasked = taskedHost(t)
+  await tasked.learn()
+  const models = folderOf(tasked, 'models')
+  const from = path.join(tasked.host.folder, 'fetched')
+  fs.writeFileSync(from, '')
+  fs.truncateSync(from, 2 ** 29)
+  tasked.list(`[[tasks.files]]\ndirectory = "${models}"\nlargest = "1G"\nwithin = "1h"\n`)
+  const parameters = { sha256: sha256Hex('x'), path: `${models}/x` }
+  const task = tasked.authority.task({ type: 'fetch-file', parameters })
+  done(await tasked.begin(task, null, from))
+  const again = await tasked.restart()
+  assert.equal((await again.ended(idOf(task))).code, 'INTERRUPTED')
+  assert.deepEqual(fs.readdirSync(models), [])
 })
 
 test('fetch-file reaches no directory that is not listed, nor one that others could change or that is a link', async (t) => {

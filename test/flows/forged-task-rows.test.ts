@@ -4,13 +4,16 @@
 import assert from 'node:assert/strict'
 import { test, type TestContext } from 'node:test'
 import type { Change, RowKind, RowTypes, Write } from '#domain/core/change.ts'
+import { noOverlay } from '#domain/fleet/overlay.ts'
 import { rolloutNodesKey } from '#domain/tasks/rollout.ts'
 import { openFeed } from '#plane/core/feed.ts'
+import { adoptOverlays } from '#plane/fleet/adopt-overlays.ts'
 import { sealingKeyOf } from '#plane/keys/seal.ts'
 import { openEndedRights } from '#plane/seals/ended-rights.ts'
 import { StoreFault } from '#plane/store/contract/store-errors.ts'
 import { isSealedKind, openRowSeal, sealedKinds } from '#plane/seals/row-seal.ts'
 import { sealedStore } from '#plane/seals/sealed-store.ts'
+import { kindsSince } from '#plane/store/postgres/schema-since.ts'
 import { dispatchedTo } from '#plane/tasks/dispatch.ts'
 import { openRolloutUpkeep } from '#plane/tasks/rollouts.ts'
 import { openWorkerIssuers } from '#plane/workers/worker-issuers.ts'
@@ -133,6 +136,90 @@ test('what a vCluster or the domain allows counts only as an operator set it', a
   await plane.ask('PATCH', '/v1/domain', { set: { 'tasks.reboot': true } })
   await plane.edit('vcluster', 'training', { tasks: (await plane.stored('vcluster', 'lab')).tasks })
   assert.equal(await refused('reboot', {}), 'TASK_TYPE_NOT_ALLOWED')
+})
+
+const services = (...names: string[]) => names.map((name) => ({ name, command: [`/usr/sbin/${name}`, '-d'] }))
+const overlayOf = (...names: string[]) => ({ files: [], services: services(...names), checks: [] })
+
+test('what a vCluster or the domain has hosts start counts only as an operator set it', async (t) => {
+  const plane = await setUp(t)
+  const started = async (name: string): Promise<readonly string[]> =>
+    ((await plane.store.get('vcluster', name))?.value.overlay.services ?? []).map(({ command }) => command.join(' '))
+  const timeSync = async () => (await plane.store.get('domain', 'domain'))?.value.maintenance.timeSync
+  await plane.ask('PATCH', '/v1/vclusters/training', { overlay: overlayOf('exporter') })
+  await plane.ask('POST', '/v1/vclusters', { name: 'lab', overlay: overlayOf('miner') })
+  await plane.ask('PATCH', '/v1/domain', { set: { 'maintenance.timeSync': services('chronyd')[0] } })
+  assert.deepEqual(await started('training'), ['/usr/sbin/exporter -d'])
+  assert.deepEqual(await timeSync(), services('chronyd')[0])
+  // As it came back, without a MAC in it.
+  assert.deepEqual((await plane.ask('GET', '/v1/domain')).maintenance.timeSync, services('chronyd')[0])
+  const { overlay } = await plane.stored('vcluster', 'training')
+  const { maintenance } = await plane.stored('domain', 'domain')
+  const { mac: _, ...bare } = overlay as Json
+  const argument = { ...overlay, services: [{ name: 'exporter', command: ['/usr/sbin/exporter', '--exec=/tmp/x'] }] }
+  const checked = { name: 'exporter', command: ['/usr/sbin/exporter'], intervalMs: 60_000, timeoutMs: 1000 }
+  const others = [argument, { ...overlay, checks: [checked] }, bare, (await plane.stored('vcluster', 'lab')).overlay]
+  for (const other of others) {
+    plane.forged.splice(0)
+    await plane.edit('vcluster', 'training', { overlay: other })
+    assert.deepEqual((await plane.store.get('vcluster', 'training'))?.value.overlay, noOverlay)
+    assert.deepEqual(plane.forged, ['vcluster training'])
+  }
+  const altered = { ...maintenance.timeSync, command: ['/bin/sh', '-c', 'id'] }
+  for (const other of [altered, services('chronyd')[0]]) {
+    await plane.edit('domain', 'domain', { maintenance: { ...maintenance, timeSync: other } })
+    assert.equal(await timeSync(), null)
+  }
+  await plane.ask('PATCH', '/v1/vclusters/training', { overlay: overlayOf('exporter') })
+  assert.deepEqual(await started('training'), ['/usr/sbin/exporter -d'])
+})
+
+test('overlays of a release before start what they say until they are adopted, and have a MAC from then on', async (t) => {
+  const plane = await setUp(t)
+  const { bare, keySeal } = plane
+  let adopted = false
+  const ended = { contradicts: () => false, overlaysAdopted: () => adopted }
+  const rowSeal = openRowSeal(sealingKeyOf(Buffer.alloc(32, 5), systemRandom), () => 'test')
+  const store = sealedStore(bare, { rowSeal, keySeal, ended, onForged: () => {} })
+  await plane.ask('POST', '/v1/vclusters', { name: 'late' })
+  const ofBefore = { ...noOverlay, services: services('exporter') }
+  await plane.edit('vcluster', 'training', { overlay: ofBefore })
+  const { maintenance } = await plane.stored('domain', 'domain')
+  await plane.edit('domain', 'domain', { maintenance: { ...maintenance, timeSync: services('chronyd')[0] } })
+  const seen = async () => [
+    ...(await Promise.all(
+      ['training', 'late'].map(async (name) => (await store.get('vcluster', name))?.value.overlay),
+    )),
+    (await store.get('domain', 'domain'))?.value.maintenance.timeSync,
+  ]
+  assert.deepEqual(await seen(), [ofBefore, noOverlay, services('chronyd')[0]])
+  await adoptOverlays({ ...plane.core, store })
+  adopted = true
+  assert.deepEqual(await seen(), [ofBefore, noOverlay, services('chronyd')[0]])
+  await plane.edit('vcluster', 'late', { overlay: ofBefore })
+  assert.deepEqual(await seen(), [ofBefore, noOverlay, services('chronyd')[0]])
+  const made = await openEndedRights({ store: bare, feed: openFeed(), clock: plane.clock })
+  assert.equal(made.overlaysAdopted(), true, 'the first signer was made, and the journal says so after a start')
+})
+
+test('a plan without a MAC is taken while replicas run that give none, and in no later upgrade', async (t) => {
+  const plane = await setUp(t)
+  const { bare, keySeal } = plane
+  const { id } = await plane.ask('POST', '/v1/plans', {
+    action: { kind: 'revoke-nodes', select: { names: ['gpu-001'] }, reason: 'x' },
+  })
+  const { mac: _, ...without } = (await plane.stored('plan', id)) as Json
+  await plane.write('plan', id, without as RowTypes['plan'])
+  const ended = { contradicts: () => false, overlaysAdopted: () => true }
+  const rowSeal = openRowSeal(sealingKeyOf(Buffer.alloc(32, 5), systemRandom), () => 'test')
+  const isForged = async (schema: number | null): Promise<boolean | undefined> => {
+    const upgrade = schema === null ? null : { schema, newest: 9, waitsFor: [], failure: null }
+    const from = { ...bare, unfinishedUpgrade: () => upgrade }
+    return (await sealedStore(from, { rowSeal, keySeal, ended, onForged: () => {} }).get('plan', id))?.value.forged
+  }
+  const since = kindsSince['task-signers'].schema
+  assert.equal(await isForged(since - 1), undefined)
+  for (const schema of [since, since + 1, null]) assert.equal(await isForged(schema), true, String(schema))
 })
 
 test('a row of the domain that has lost its policy allows nothing, and stops nothing else', async (t) => {

@@ -15,6 +15,7 @@ import { openPendingCutOffs } from '#plane/cut-off/pending-cut-offs.ts'
 import type { OpenChannels, OpenSession } from '#plane/core/open-channels.ts'
 import type { Authority } from '#plane/authority/authority.ts'
 import { sealingKeyOf } from '#plane/keys/seal.ts'
+import { adoptOverlays } from '#plane/fleet/adopt-overlays.ts'
 import { openEndedRights } from '#plane/seals/ended-rights.ts'
 import { openRowSeal } from '#plane/seals/row-seal.ts'
 import { sealedStore } from '#plane/seals/sealed-store.ts'
@@ -61,7 +62,7 @@ export type OperatorSetup = Setup & {
   /** Without MACs: what somebody writes who has the database alone. */
   readonly bare: Store
   /** The rows that were met without a good MAC. */
-  readonly forged: readonly string[]
+  readonly forged: string[]
   /** Over the Unix socket, with the key of a role. */
   call(role: Role | null, method: string, path: string, body?: object): Promise<Reply>
 }
@@ -125,7 +126,8 @@ export const setUpOperatorServer = async (t: TestContext): Promise<OperatorSetup
   await names.look()
   const planeNames = openPlaneNames(core, { names, urls })
   const settings = await settingsNow(store, feed)
-  const taskSigners = await openTaskSigners(core, { custody: await base.custody(), settings })
+  const beforeFirst = (): Promise<void> => adoptOverlays(core)
+  const taskSigners = await openTaskSigners(core, { custody: await base.custody(), settings, beforeFirst })
   let calls = 0
   const listener = await openOperatorServer(
     core,

@@ -6,6 +6,7 @@ import { test } from 'node:test'
 import { entry, readOf } from '#domain/core/change.ts'
 import { isRefusal } from '#domain/core/refusal.ts'
 import { applyPlan, type PlanParts } from '#plane/plans/apply-plan.ts'
+import { openRolloutUpkeep } from '#plane/tasks/rollouts.ts'
 import type { Store } from '#plane/store/contract/store.ts'
 import { operatorCall, type Json } from '../process/operator-call.ts'
 import { operator, startMs } from './authority-setup.ts'
@@ -79,6 +80,29 @@ test('a rollout ends with the key of the one who applied it, and what waits of i
   const { state, why, tasks } = await plane.rollout(id)
   assert.deepEqual([state, why], ['cancelled', 'the operator key that applied it was revoked: the-operator'])
   assert.deepEqual([tasks.queued, tasks.cancelled], [0, 2])
+})
+
+test('a key that is revoked while a task is made of the rollout that it applied makes none', async (t) => {
+  const plane = await setUpRollouts(t)
+  const { id } = await plane.plan({ concurrency: 1 })
+  assert.equal((await plane.call('operator', 'POST', `/v1/plans/${id}/apply`, {})).status, 200)
+  const { keys } = await plane.ask('GET', '/v1/keys')
+  const { id: key } = keys.find(({ name }: Json) => name === 'the-operator')
+  let revoked = false
+  const store: Store = {
+    ...plane.store,
+    commit: async (change, token) => {
+      if (!revoked && change.writes.some(({ put }) => put === 'task')) {
+        revoked = true
+        await plane.ask('POST', `/v1/keys/${key}/revoke`, {})
+      }
+      return plane.store.commit(change, token)
+    },
+  }
+  await openRolloutUpkeep({ ...plane.core, store }).run(store)
+  assert.ok(revoked)
+  assert.deepEqual(await plane.tasks(id), [])
+  assert.match((await plane.rollout(id)).last_refused, /^gpu-001: the operator key that applied it was revoked/)
 })
 
 test('a key that is revoked while it applies a plan begins no rollout', async (t) => {

@@ -173,7 +173,8 @@ test('a dispatch that nothing told of is found within a minute, and sent once', 
 test('a replica that has not heard of a withdrawal signs nothing with that signer, neither anew nor again', async (t) => {
   const plane = await setUpTasks(t, 'gpu-001')
   const feed = openFeed()
-  const parts = { custody: await plane.custody(), settings: await settingsNow(plane.store, feed) }
+  const beforeFirst = (): Promise<void> => Promise.resolve()
+  const parts = { custody: await plane.custody(), settings: await settingsNow(plane.store, feed), beforeFirst }
   const late = await openTaskSigners({ ...plane.core, feed }, parts)
   const stolen = late.key() ?? ''
   const again = await plane.queue('gpu-001')

@@ -24,7 +24,8 @@ const start = async (setup: Setup) => {
   const feed = openFeed()
   const core = { store, feed, clock, random: systemRandom, timers: manualTimers(clock), log: silentLog }
   const custody = await setup.custody()
-  return { feed, custody, signers: await openTaskSigners(core, { custody, settings: await settingsNow(store, feed) }) }
+  const parts = { custody, settings: await settingsNow(store, feed), beforeFirst: () => Promise.resolve() }
+  return { feed, custody, signers: await openTaskSigners(core, parts) }
 }
 
 const task = {

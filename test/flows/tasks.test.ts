@@ -5,6 +5,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { slotOf } from '#domain/core/certificate.ts'
 import { entry, readOf } from '#domain/core/change.ts'
+import { emptyLine } from '#domain/tasks/task.ts'
 import type { Store } from '#plane/store/contract/store.ts'
 import { openTaskSweep } from '#plane/tasks/sweep-tasks.ts'
 import { takeResult } from '#plane/tasks/take-result.ts'
@@ -50,7 +51,13 @@ test('many callers at once dispatch each task once, and never more than four of 
   const found = await Promise.all(Array.from({ length: 12 }, () => plane.dispatch('gpu-001')))
   const ids = found.flatMap((task) => (task === null ? [] : [task.id]))
   assert.deepEqual([ids.length, new Set(ids).size], [4, 4])
-  assert.deepEqual(await plane.line('gpu-001'), { node: 'gpu-001', counter: 4, queued: 2, dispatched: 4, queuedOf: {} })
+  assert.deepEqual(await plane.line('gpu-001'), {
+    ...emptyLine('gpu-001'),
+    counter: 4,
+    queued: 2,
+    dispatched: 4,
+    lastOf: 'operator',
+  })
   await plane.answer(ids[0] ?? '', principalOf('gpu-001'))
   assert.notEqual(await plane.dispatch('gpu-001'), null)
   assert.equal(await plane.dispatch('gpu-001'), null)
@@ -129,7 +136,7 @@ test('a lost answer to a result is repeated, and another result is refused', asy
   const other = await plane.answer(id, principalOf('gpu-001'), { ...completed, exit_code: 1 })
   assert.equal(other.kind === 'refused' && other.code, 'TASK_ALREADY_ENDED')
   assert.equal((await plane.story()).filter(({ type }) => type === 'task.completed').length, 1)
-  assert.deepEqual(await plane.line('gpu-001'), { node: 'gpu-001', counter: 1, queued: 0, dispatched: 0, queuedOf: {} })
+  assert.deepEqual(await plane.line('gpu-001'), { ...emptyLine('gpu-001'), counter: 1, lastOf: 'operator' })
 })
 
 test('secrets of the plane that a program has printed are not kept', async (t) => {

@@ -9,7 +9,7 @@ import { openQueueLength } from '#plane/tasks/queue-length.ts'
 import { openWorkerQueueLimit, workerTaskRoutes } from '#plane/workers/worker-task-routes.ts'
 import { fleetRows, newRowsOf } from '../fakes/fleet-rows.ts'
 import { operator } from './authority-setup.ts'
-import { setUpTasks } from './tasks-setup.ts'
+import { principalOf, setUpTasks } from './tasks-setup.ts'
 
 const minute = 60_000
 
@@ -99,6 +99,56 @@ test('a worker that loops fills a quarter of the queue of a node, and operators 
   assert.equal(await plane.queueAs(await plane.workerOf('west', 'b'), 'gpu-001'), 'queued')
   const body = { node: 'gpu-001', type: 'service', parameters: { name: 'dcgm', action: 'restart' } }
   assert.equal((await plane.call('operator', 'POST', '/v1/tasks', body)).status, 201)
+  assert.equal((await plane.dispatch('gpu-001'))?.queuedBy.kind, 'operator')
   assert.equal((await plane.dispatch('gpu-001'))?.queuedBy.id, 'east.a')
   assert.equal((await plane.line('gpu-001'))?.queuedOf['east'], 249)
+})
+
+test('an operator waits behind one task of a worker at most, and tasks of one queuer leave in their order', async (t) => {
+  const plane = await setUp(t)
+  for (const issuer of ['east', 'west']) await plane.issuerOf(issuer)
+  const [east, west] = [await plane.workerOf('east', 'a'), await plane.workerOf('west', 'b')]
+  const taken: (readonly [string, string])[] = []
+  const open: string[] = []
+  const take = async (): Promise<void> => {
+    const task = await plane.dispatch('gpu-001')
+    assert.ok(task !== null)
+    taken.push([task.queuedBy.id, task.id])
+    open.push(task.id)
+  }
+  const answer = (task: string | undefined) => plane.answer(task ?? '', principalOf('gpu-001'))
+  const ofWorkers: string[] = []
+  for (let at = 0; at < 6; at++) {
+    assert.equal(await plane.queueAs(at % 3 === 2 ? west : east, 'gpu-001'), 'queued')
+    plane.clock.advance(10)
+    ofWorkers.push(at % 3 === 2 ? west.id : east.id)
+  }
+  for (let at = 0; at < 3; at++) await take()
+  assert.equal(await plane.dispatch('gpu-001'), null, 'the last place is for operators')
+  const first = await plane.queue('gpu-001')
+  plane.clock.advance(10)
+  const second = await plane.queue('gpu-001')
+  await take()
+  assert.equal(taken.at(-1)?.[1], first.id)
+  for (let at = 0; at < 2; at++) {
+    await answer(open.shift())
+    await take()
+  }
+  assert.equal(taken.at(-1)?.[1], second.id)
+  while (taken.length < 8) {
+    await answer(open.shift())
+    await take()
+  }
+  const kinds = taken.map(([queuer]) => queuer)
+  const operator = first.queued_by.id
+  const [one, two, three, four, five, six] = ofWorkers
+  assert.deepEqual(kinds, [one, two, three, operator, four, operator, five, six])
+  for (const queuer of new Set(kinds)) {
+    const listed = await plane.store.list('task', { order: 'sort_key', after: null, limit: 100 })
+    const queued = listed.filter(({ value }) => value.queuedBy.id === queuer).map(({ value }) => value.id)
+    assert.deepEqual(
+      taken.flatMap(([of, id]) => (of === queuer ? [id] : [])),
+      queued,
+    )
+  }
 })

@@ -109,3 +109,21 @@ test('a token of no worker issuer is refused with what it says of its issuer, au
     detail: /the token has iss "https:\/\/other\.example", aud .*, sub "/,
   })
 })
+
+test('no program is started for a worker that was revoked, whose certificate is still there; while the plane is away it is', async (t) => {
+  const { options, pod } = await setUp(t)
+  const script = ['--', 'sh', '-c', 'echo started as $MUSTER_WORKER_ID']
+  const first = await runMuster(['worker', 'run', ...options, ...script])
+  assert.equal(first.code, 0, first.stderr)
+  const id = first.stdout.trim().split(' ').at(-1)
+  assert.ok(id?.endsWith(pod), first.stdout)
+  const away = options.map((word, at) => (options[at - 1] === '--plane' ? 'https://127.0.0.1:1' : word))
+  const alone = await runMuster(['worker', 'run', ...away, ...script])
+  assert.deepEqual([alone.code, alone.stdout], [0, first.stdout], alone.stderr)
+  assert.match(alone.stderr, /started without asking the plane about its certificate: /)
+  assert.equal((await shared().api('POST', `/v1/workers/${id}/revoke`, { reason: 'drill' })).status, 200)
+  const ran = await runMuster(['worker', 'run', ...options, ...script])
+  assert.deepEqual([ran.code, ran.stdout], [77, ''], ran.stderr)
+  assert.match(ran.stderr, /WORKER_REVOKED: .*The program was not started/)
+  assert.ok(ran.stderr.includes(`muster worker show ${id}; a new pod is a new worker`), ran.stderr)
+})

@@ -2,6 +2,8 @@
 
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
+import * as fs from 'node:fs'
+import * as path from 'node:path'
 import { test } from 'node:test'
 import { parseStatement } from '#wire/core/statement.ts'
 import { cluster, type Cluster } from '../fakes/service-accounts.ts'
@@ -12,6 +14,7 @@ import type { RawNode } from '../process/raw-node.ts'
 import { enrolledWorker } from '../process/raw-worker.ts'
 import { shared } from '../process/shared-plane.ts'
 import { startPlane, type Plane } from '../process/start-plane.ts'
+import { tempFolder } from '../process/temp-folder.ts'
 
 type SetUp = {
   readonly plane: Plane
@@ -42,6 +45,9 @@ const setUp = shared<SetUp>(async (scope) => {
   await ok('POST', '/v1/nodes/green-1/assign', { to: 'green' })
   return { plane, east, keys, node }
 })
+
+/** That nothing waits any longer for whose right has ended is what the documentation promises. */
+const cancelledMs = 5000
 
 const restart = (more: object = {}) => ({
   ...{ node: 'blue-1', type: 'service', parameters: { name: 'slurmd', action: 'restart' } },
@@ -110,5 +116,36 @@ test('a worker that is revoked in the middle queues and reads nothing any more, 
   assert.equal((await worker.call('POST', '/v1/workers/tasks', restart())).body.code, 'WORKER_REVOKED')
   assert.equal((await worker.call('GET', `/v1/workers/tasks/${id}`)).body.code, 'WORKER_REVOKED')
   const state = async (): Promise<string> => (await plane.api('GET', `/v1/tasks/${id}`)).body.state
-  await eventually('the task to be cancelled', async () => (await state()) === 'cancelled')
+  await eventually('the task to be cancelled', async () => (await state()) === 'cancelled', { withinMs: cancelledMs })
+})
+
+test('what was queued by a key that is revoked, or by workers whose issuer is removed, is cancelled within 5 seconds', async (t) => {
+  const { plane } = setUp()
+  const south = cluster('ES256', 'https://south.example')
+  const { iss, aud, sub } = south
+  const rights = { types: ['service'], vclusters: ['blue'] }
+  const added = await plane.api('POST', '/v1/worker-issuers', {
+    ...{ name: 'south', iss, aud, sub, jwks: south.jwks() },
+    ...rights,
+  })
+  assert.equal(added.status, 201, JSON.stringify(added.body))
+  const worker = await enrolledWorker(await plane.target(), south)
+  const ofWorker = (await worker.call('POST', '/v1/workers/tasks', restart())).body.id
+  const { key, secret } = (await plane.api('POST', '/v1/keys', { name: 'leaver', role: 'operator' })).body
+  const file = path.join(tempFolder(t), 'leaver.key')
+  fs.writeFileSync(file, secret, { mode: 0o600 })
+  const asked = ['task', 'create', '--node', 'blue-1', '--type', 'collect-diagnostics', '-o', 'json']
+  const made = await plane.musterWith({ env: { MUSTER_KEY_FILE: file } }, ...asked)
+  assert.equal(made.code, 0, made.stderr)
+  const ofKey = JSON.parse(made.stdout).id
+  const toBeCancelled = (task: string) =>
+    eventually(
+      `${task} to be cancelled`,
+      async () => (await plane.api('GET', `/v1/tasks/${task}`)).body.state === 'cancelled',
+      { withinMs: cancelledMs },
+    )
+  assert.equal((await plane.api('POST', '/v1/worker-issuers/south/remove', {})).status, 200)
+  await toBeCancelled(ofWorker)
+  assert.equal((await plane.api('POST', `/v1/keys/${key.id}/revoke`, {})).status, 200)
+  await toBeCancelled(ofKey)
 })

@@ -158,6 +158,7 @@ directory = "/srv/models"
 owner = "nobody"
 mode = 0o640
 largest = "2G"
+within = "30m"
 [tasks.cleanup.logs]
 directories = ["/var/log/app"]
 keep_newest = 3
@@ -173,7 +174,7 @@ evidence = "/var/log/cleaned"
   })
   assert.deepEqual(tasks.services.get('web'), { unit: 'nginx.service', actions: ['restart', 'reload'] })
   assert.deepEqual(tasks.files, [
-    { directory: '/srv/models', owner: 'nobody', group: null, mode: 0o640, largest: 2 ** 31 },
+    { directory: '/srv/models', owner: 'nobody', group: null, mode: 0o640, largest: 2 ** 31, withinMs: 1_800_000 },
   ])
   assert.deepEqual(tasks.cleanup.get('logs'), {
     directories: ['/var/log/app'],

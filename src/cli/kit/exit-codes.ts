@@ -44,7 +44,7 @@ export const exitCodeMeanings: Readonly<Record<keyof typeof exitCodes, string>> 
   fault: 'something broke, here or in the plane',
   tryLater: 'the plane cannot do it now; try again later',
   serverUntrusted: 'agent run: the server could not be recognised; nothing was sent to it',
-  agentRefused: 'agent run: the plane refused this node, or it was revoked',
+  agentRefused: 'agent run: the plane refused this node, or it was revoked; worker run: the worker was revoked',
   misconfigured:
     'agent run: it lacks what it needs, or its state is damaged; plane, ca replace-lost: the set-up or the data folder cannot work',
 }

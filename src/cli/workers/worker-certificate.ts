@@ -79,13 +79,43 @@ const noLongerTaken = new Set(['CLIENT_CERT_UNKNOWN', 'CLIENT_CERT_EXPIRED', 'CL
 
 const longestToken = 8192
 const timeoutMs = 30_000
+/** The program waits for it. */
+const lookTimeoutMs = 5_000
+
+/** `unasked`: no answer of the plane says so or the contrary. */
+export type Standing =
+  { readonly kind: 'taken' } | { readonly kind: 'refused' } | { readonly kind: 'unasked'; readonly why: string }
+
+/** Whether the plane takes the certificate that is held. Changes nothing. */
+export const standingOf = async (cli: Cli, place: WorkerPlace, held: HeldCertificate): Promise<Standing> => {
+  const http = openFor(cli, place, held)
+  try {
+    const { status } = await http.send({
+      method: workerApi.current.method,
+      path: pathOf(workerApi.current, { worker: held.id }),
+      headers: { accept: 'application/json' },
+      ...{ body: null, timeoutMs: lookTimeoutMs, mostBytes: 64 * 1024 },
+    })
+    if (status === 200) return { kind: 'taken' }
+    return status === 401 || status === 403
+      ? { kind: 'refused' }
+      : { kind: 'unasked', why: `it answered HTTP ${status}` }
+  } catch (error) {
+    return { kind: 'unasked', why: error instanceof Error ? error.message : String(error) }
+  } finally {
+    http.close()
+  }
+}
+
+const openFor = (cli: Cli, place: WorkerPlace, held: HeldCertificate | null) => {
+  const target = { ...addressOf(place.url), ca: held === null ? place.ca : `${place.ca}\n${held.roots}` }
+  return cli.openHttp({ ...target, ...(held === null ? {} : { identity: { key: held.key, cert: held.chain } }) })
+}
 
 const ask = async (cli: Cli, place: WorkerPlace, held: HeldCertificate | null): Promise<HeldCertificate> => {
   const token = tokenIn(place.tokenFile)
   const key = keyFor(place, token)
-  const target = { ...addressOf(place.url), ca: held === null ? place.ca : `${place.ca}\n${held.roots}` }
-  const identity = held === null ? {} : { identity: { key: held.key, cert: held.chain } }
-  const http = cli.openHttp({ ...target, ...identity })
+  const http = openFor(cli, place, held)
   const call = held === null ? workerApi.enroll : workerApi.renew
   try {
     const { status, body } = await http.send({

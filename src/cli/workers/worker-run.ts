@@ -2,8 +2,8 @@
 // and we end with it, as it did.
 
 import type { Cli, GlobalOptions } from '#cli/kit/cli.ts'
-import type { ExitCode } from '#cli/kit/exit-codes.ts'
-import { Failure, usageFailure } from '#cli/kit/failure.ts'
+import { exitCodes, type ExitCode } from '#cli/kit/exit-codes.ts'
+import { Failure, fillIn, usageFailure } from '#cli/kit/failure.ts'
 import { readText } from '#cli/kit/arguments.ts'
 import { printable } from '#cli/kit/printable.ts'
 import { isoTime } from '#platform/clock.ts'
@@ -14,6 +14,7 @@ import {
   heldIn,
   obtainCertificate,
   renewAtMs,
+  standingOf,
   type HeldCertificate,
   type WorkerPlace,
 } from './worker-certificate.ts'
@@ -60,14 +61,22 @@ const longestWaitMs = 300_000
 /** Before the program has started a supervisor decides what follows. */
 const firstTries = 6
 
-/** One that is in the first half of its life is good as it is: a container was started again in its pod. */
+/**
+ * One that is in the first half of its life is good as it is, unless the plane says otherwise: a container was started again in its pod,
+ * and does not wait for a plane that is away.
+ */
 const firstCertificate = async (cli: Cli, place: WorkerPlace): Promise<HeldCertificate> => {
   const held = heldIn(place)
-  if (held !== null && cli.clock.nowMs() < renewAtMs(held)) return held
+  if (held !== null && cli.clock.nowMs() < renewAtMs(held)) {
+    const standing = await standingOf(cli, place, held)
+    if (standing.kind === 'unasked') say(cli, `started without asking the plane about its certificate: ${standing.why}`)
+    if (standing.kind !== 'refused') return held
+  }
   for (let tried = 1; ; tried++) {
     try {
       return await obtainCertificate(cli, place)
     } catch (error) {
+      if (isRevoked(error)) throw notStarted(error, held?.id ?? 'ID')
       if (tried === firstTries || isFinal(error)) throw error
       const waitMs = waitAfter(error, tried)
       say(cli, `no certificate yet: ${reasonOf(error)}; again in ${Math.ceil(waitMs / 1000)} s`)
@@ -77,8 +86,17 @@ const firstCertificate = async (cli: Cli, place: WorkerPlace): Promise<HeldCerti
 }
 
 /** No later try changes it. */
-const isFinal = (error: unknown): boolean =>
-  error instanceof Failure && (error.code === 'WORKER_REVOKED' || error.code === 'USAGE')
+const isFinal = (error: unknown): boolean => error instanceof Failure && error.code === 'USAGE'
+
+const isRevoked = (error: unknown): error is Failure => error instanceof Failure && error.code === 'WORKER_REVOKED'
+
+/** With an exit code that no program of its own is likely to have: whoever starts it again and again can stop doing so. */
+const notStarted = ({ code, message, detail, next }: Failure, id: string): Failure =>
+  new Failure({
+    exit: exitCodes.agentRefused,
+    ...{ code, sentence: `${message} The program was not started.`, detail },
+    next: next === null ? null : fillIn(next, { ID: id }),
+  })
 
 const waitAfter = (error: unknown, tried: number): number => {
   const asked = error instanceof Failure ? (error.retryAfterMs ?? 0) : 0

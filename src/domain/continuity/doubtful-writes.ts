@@ -48,6 +48,8 @@ const permitted: ReadonlySet<EntryType> = new Set<EntryType>([
   'store.row_restored',
   // Without it no operator could confirm a store from before operator keys had MACs. The proven journal vouches for the key.
   'operator_key.adopted',
+  // As it stands, before the first task signer: without both the plane could not start.
+  'overlay.adopted',
   // the plane itself
   'ca.created',
   'ca.requested',

@@ -85,6 +85,8 @@ export const entryTypes = [
   'vcluster.created',
   'vcluster.changed',
   'vcluster.deleted',
+  // what it starts has a MAC from here on
+  'overlay.adopted',
   'node.assigned',
   'node.unassigned',
   'node.moved',

@@ -32,3 +32,9 @@ test('a value that looks like a template is not filled in again', () => {
   const { files } = fillTemplates(overlay, { ...values, id: '{domain}' })
   assert.match(files[0]?.content ?? '', /^\{domain\}\.example\.org/)
 })
+
+test('a tag that no operator could have given is filled in nowhere', () => {
+  const tags = ['h100', '--exec=/tmp/x', 'a b', 'rack:7\n', '-x', '{id}', 'r']
+  const { files } = fillTemplates(overlay, { ...values, tags })
+  assert.match(files[0]?.content ?? '', /in training: h100,r\n/)
+})

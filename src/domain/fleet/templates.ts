@@ -16,8 +16,11 @@ const shape = /\{(id|domain|vcluster|tags)\}/g
 const fill = (text: string, values: NodeValues): string =>
   text.replace(shape, (_whole, name: keyof NodeValues) => {
     const value = values[name]
-    return typeof value === 'string' ? value : value.join(',')
+    return typeof value === 'string' ? value : value.filter((tag) => tagShape.test(tag)).join(',')
   })
+
+/** As operators give them. The row of a node has no MAC: what else is written there does not become a word of a command. */
+const tagShape = /^[a-z0-9]([a-z0-9._:-]{0,61}[a-z0-9])?$/
 
 export const fillTemplates = (overlay: Overlay, values: NodeValues): Overlay => {
   const filledIn = new Set(overlay.terms.filter(({ template }) => template).map(({ service }) => service))

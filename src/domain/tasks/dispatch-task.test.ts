@@ -21,10 +21,11 @@ import {
   signersRow,
   someTaskId,
   taskRow,
+  workerOnRecord,
 } from '../../../test/fakes/task-rows.ts'
-import { decideDispatch, type DispatchFacts } from './dispatch-task.ts'
+import { decideDispatch, lanesInTurn, type DispatchFacts } from './dispatch-task.ts'
 import type { Signer } from './signers.ts'
-import { mostDispatched } from './task.ts'
+import { emptyLine, mostDispatched } from './task.ts'
 
 const blue = (types: readonly string[]) => vclusterRow('blue', { tasks: { types } })
 
@@ -52,7 +53,7 @@ test('a dispatch records epoch, certificate, signer and counter, and relies on e
     ...claimed({ dispatchedAtMs: noonMs, issuedAtMs: noonMs, counter: 7 }),
   })
   assert.deepEqual(writesOf(verdict, 'task-line'), [
-    { node: 'gpu-001', counter: 7, queued: 0, dispatched: 1, queuedOf: {} },
+    { ...emptyLine('gpu-001'), counter: 7, dispatched: 1, lastOf: 'operator' },
   ])
   assert.deepEqual(entryTypesOf(verdict), ['task.dispatched'])
   assert.equal(verdict.change.entries[0]?.correlation, 'story-of-the-task')
@@ -124,4 +125,29 @@ test('a task that was dispatched is not dispatched again', () => {
 test('no more tasks of a node are under way than the limit', () => {
   assert.match(waiting({ line: lineRow({ dispatched: mostDispatched }) }), /4 tasks of this node/)
   expectDecided(dispatch({ line: lineRow({ dispatched: mostDispatched - 1 }) }))
+})
+
+test('the last place of a node is for operators: tasks of workers leave it free, however long they run', () => {
+  const ofWorker = taskRow({ queuedBy: { kind: 'worker', id: 'east.pod-1', name: 'east.pod-1' } })
+  const worker = { task: ofWorker, queuer: workerOnRecord() }
+  const full = lineRow({ dispatched: 3, dispatchedOfWorkers: 3 })
+  assert.match(waiting({ ...worker, line: full }), /3 tasks of workers/)
+  expectDecided(dispatch({ line: full }))
+  const verdict = expectDecided(dispatch({ ...worker, line: lineRow({ dispatched: 3, dispatchedOfWorkers: 2 }) }))
+  const after = { ...emptyLine('gpu-001'), counter: 7, dispatched: 4, dispatchedOfWorkers: 3, lastOf: 'worker' }
+  assert.deepEqual(writesOf(verdict, 'task-line'), [after])
+})
+
+test('operators and workers take turns, and who waits alone has every turn', () => {
+  const first = (queued: number, ofWorkers: number, lastOf: 'operator' | 'worker' | null, dispatchedOfWorkers = 0) =>
+    lanesInTurn(lineRow({ queued, queuedOf: ofWorkers === 0 ? {} : { east: ofWorkers }, lastOf, dispatchedOfWorkers }))
+  assert.deepEqual(lanesInTurn(null), ['operator', 'worker'])
+  assert.deepEqual(first(501, 500, null), ['operator', 'worker'])
+  assert.deepEqual(first(501, 500, 'worker'), ['operator', 'worker'])
+  assert.deepEqual(first(501, 500, 'operator'), ['worker', 'operator'])
+  assert.deepEqual(first(500, 500, 'worker'), ['worker', 'operator'])
+  assert.deepEqual(first(1, 0, 'operator'), ['operator', 'worker'])
+  // A line that counts too little, since it was lost, hides nothing.
+  assert.deepEqual(first(0, 0, 'operator'), ['operator', 'worker'])
+  assert.deepEqual(first(501, 500, 'operator', 3), ['operator'])
 })

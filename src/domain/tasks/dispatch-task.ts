@@ -8,7 +8,7 @@ import type { Node, Slot } from '#domain/core/node.ts'
 import type { NodePrincipal } from '#domain/core/principal.ts'
 import { cancelled, epochEnd, expired } from './end-task.ts'
 import { signersKey, signingOf, type TaskSigners } from './signers.ts'
-import { mostDispatched, type Claimed } from './task.ts'
+import { mostDispatched, mostDispatchedOfWorkers, type Claimed, type Lane, type TaskLine } from './task.ts'
 import { inState, taskStep, type TaskDecided, type TaskFacts } from './task-change.ts'
 import { mayQueue, type OnRecord, type TaskGround } from './task-policy.ts'
 
@@ -43,6 +43,8 @@ export const decideDispatch = (facts: DispatchFacts): DispatchVerdict => {
   if (forbidden !== null) return cancelled(byPlane, forbidden)
   const before = line === null ? 0 : line.value.dispatched
   if (before >= mostDispatched) return waits(`${mostDispatched} tasks of this node are under way`)
+  if (task.queuedBy.kind === 'worker' && isFullOfWorkers(line))
+    return waits(`${mostDispatchedOfWorkers} tasks of workers are under way on this node`)
   const signing = signingOf(signers.value)
   if (signing === null || signers.value.forged) return waits('no task signer signs')
   const signer = signing.key
@@ -68,6 +70,22 @@ export const decideDispatch = (facts: DispatchFacts): DispatchVerdict => {
     ],
   })
 }
+
+/**
+ * In which lane the next task of a node is looked for, and in which one if there is none: an operator's waits behind one task of a worker
+ * at most. What the line counts says no more than where to look first.
+ */
+export const lanesInTurn = (line: Row<TaskLine> | null): readonly Lane[] => {
+  if (line === null) return ['operator', 'worker']
+  if (isFullOfWorkers(line)) return ['operator']
+  const { queued, queuedOf, lastOf } = line.value
+  const ofWorkers = Object.values(queuedOf).reduce((sum, count) => sum + count, 0)
+  const isTurnOfWorkers = ofWorkers > 0 && (lastOf === 'operator' || queued <= ofWorkers)
+  return isTurnOfWorkers ? ['worker', 'operator'] : ['operator', 'worker']
+}
+
+const isFullOfWorkers = (line: Row<TaskLine> | null): boolean =>
+  line !== null && line.value.dispatchedOfWorkers >= mostDispatchedOfWorkers
 
 /** Null: the caller holds no certificate of the node as it is now, or one that may only show evidence. */
 const slotOfCaller = (node: Node, { id, epoch, credential, evidenceOnly }: NodePrincipal): Slot | null => {

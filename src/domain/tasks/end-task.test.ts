@@ -14,7 +14,7 @@ import {
   taskRow,
 } from '../../../test/fakes/task-rows.ts'
 import { decideCancel, decideOverdue, decideResult, type OverdueFacts, type ResultFacts } from './end-task.ts'
-import { noResult, resultAwaitedMs, type TaskEnded, type TaskState } from './task.ts'
+import { emptyLine, noResult, resultAwaitedMs, type TaskEnded, type TaskState } from './task.ts'
 
 const dispatched = taskRow({ state: claimed() })
 const underWay = lineRow({ queued: 0, dispatched: 1 })
@@ -33,9 +33,7 @@ test('a result ends the task it is for, once', () => {
   const verdict = expectDecided(result())
   assert.deepEqual(verdict.task.state, endedAs('completed'))
   assert.deepEqual(entryTypesOf(verdict), ['task.completed'])
-  assert.deepEqual(writesOf(verdict, 'task-line'), [
-    { node: 'gpu-001', counter: 6, queued: 0, dispatched: 0, queuedOf: {} },
-  ])
+  assert.deepEqual(writesOf(verdict, 'task-line'), [{ ...emptyLine('gpu-001'), counter: 6, queued: 0, dispatched: 0 }])
   const ended = taskRow({ state: endedAs('completed') })
   assert.deepEqual(result({ task: ended }), { kind: 'unchanged', task: ended.value })
   const other = { state: 'completed', result: someResult({ exitCode: 1 }) } as const
@@ -76,9 +74,7 @@ test('a result that comes after the plane has given up is the truth; what the ho
   const givenUp = taskRow({ state: endedAs('unknown', noResult('it had no result')) })
   const late = expectDecided(result({ task: givenUp, line: lineRow({ dispatched: 0 }) }))
   assert.equal(late.task.state.kind, 'completed')
-  assert.deepEqual(writesOf(late, 'task-line'), [
-    { node: 'gpu-001', counter: 6, queued: 1, dispatched: 0, queuedOf: {} },
-  ])
+  assert.deepEqual(writesOf(late, 'task-line'), [{ ...emptyLine('gpu-001'), counter: 6, queued: 1, dispatched: 0 }])
   const interrupted = taskRow({ state: endedAs('unknown', someResult({ code: 'INTERRUPTED' })) })
   expectRefused(result({ task: interrupted }), 'TASK_ALREADY_ENDED')
 })
@@ -88,9 +84,7 @@ test('what waits is cancelled, what was sent is not called back, and what has en
     decideCancel({ task: taskRow({ state }), line: lineRow(), why: 'wrong node', by: alice, nowMs: noonMs })
   const verdict = expectDecided(cancel({ kind: 'queued' }))
   assert.deepEqual(verdict.task.state, { kind: 'cancelled', atMs: noonMs, by: 'operator:alice', why: 'wrong node' })
-  assert.deepEqual(writesOf(verdict, 'task-line'), [
-    { node: 'gpu-001', counter: 6, queued: 0, dispatched: 0, queuedOf: {} },
-  ])
+  assert.deepEqual(writesOf(verdict, 'task-line'), [{ ...emptyLine('gpu-001'), counter: 6, queued: 0, dispatched: 0 }])
   expectRefused(cancel(claimed()), 'TASK_DISPATCHED')
   expectRefused(cancel(endedAs('failed')), 'TASK_ALREADY_ENDED')
   expectRefused(cancel({ kind: 'expired', atMs: noonMs }), 'TASK_ALREADY_ENDED')

@@ -14,13 +14,13 @@ import {
 import { keyEnded, keyOnRecord, lineRow, someRollout, someTaskId, taskRow } from '../../../test/fakes/task-rows.ts'
 import { decideCancel } from './end-task.ts'
 import { decideQueue, type QueueFacts } from './queue-task.ts'
-import { mostQueued, mostQueuedOfNode, taskLifeLimitMs } from './task.ts'
+import { emptyLine, mostQueued, mostQueuedOfNode, taskLifeLimitMs } from './task.ts'
 
 type Wanted = QueueFacts['wanted']
 
 const queue = (changes: Partial<QueueFacts> = {}, wanted: Partial<Wanted> = {}) =>
   decideQueue({
-    ...{ existing: null, queuer: keyOnRecord(), node: nodeRow('active', { assignment: 'blue' }) },
+    ...{ existing: null, queuer: keyOnRecord(), applier: null, node: nodeRow('active', { assignment: 'blue' }) },
     ...{ vcluster: vclusterRow('blue', { tasks: { types: ['service'] } }), domain: domainRow(), line: null },
     tally: { of: 'operator:key-1', row: null },
     ...{ queued: 0, queuedOf: new Map(), correlation: 'call-7', by: alice, nowMs: noonMs, ...changes },
@@ -29,6 +29,22 @@ const queue = (changes: Partial<QueueFacts> = {}, wanted: Partial<Wanted> = {}) 
       ...{ rollout: null, ...wanted },
     },
   })
+
+test('a task of a rollout needs the rights of who applied its plan as well, and relies on that key', () => {
+  const applierOf = (role: 'viewer' | 'operator') => ({
+    ...keyOnRecord(role),
+    reads: [{ row: 'operator-key', key: 'hash-of-key-2', version: 8 } as const],
+  })
+  const verdict = expectDecided(queue({ applier: applierOf('operator') }))
+  assert.ok(readsOf(verdict).includes('operator-key/hash-of-key-2@8'))
+  assert.equal(verdict.task.queuedBy.id, 'key-1')
+  const refusalOf = (applier: QueueFacts['applier']): string => {
+    const refusal = queue({ applier })
+    return refusal.kind === 'refused' ? refusal.code : refusal.kind
+  }
+  assert.equal(refusalOf(applierOf('viewer')), 'ROLE_FORBIDDEN')
+  assert.equal(refusalOf(keyEnded), 'OPERATOR_KEY_INVALID')
+})
 
 test('a task is queued for the epoch of its node, and relies on everything that allows it', () => {
   const verdict = expectDecided(queue())
@@ -45,9 +61,7 @@ test('a task is queued for the epoch of its node, and relies on everything that 
     'vcluster/blue@4',
     'operator-key/hash-of-key-1@3',
   ])
-  assert.deepEqual(writesOf(verdict, 'task-line'), [
-    { node: 'gpu-001', counter: 0, queued: 1, dispatched: 0, queuedOf: {} },
-  ])
+  assert.deepEqual(writesOf(verdict, 'task-line'), [{ ...emptyLine('gpu-001'), counter: 0, queued: 1, dispatched: 0 }])
 })
 
 test('no task lives for more than a day', () => {

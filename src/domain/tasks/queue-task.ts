@@ -35,6 +35,8 @@ export type QueueFacts = {
   /** What is in the store under that id. */
   readonly existing: Row<Task> | null
   readonly queuer: OnRecord
+  /** Who applied the plan of its rollout, where that is another operator: the task needs the rights of both. */
+  readonly applier: OnRecord | null
   readonly node: Row<Node>
   readonly vcluster: Row<TaskGround> | null
   readonly domain: Row<DomainSettings>
@@ -50,21 +52,18 @@ export type QueueFacts = {
 }
 
 export const decideQueue = (facts: QueueFacts): TaskDecided | TaskUnchanged | Refusal => {
-  const { wanted, existing, queuer, node, vcluster, domain, line, correlation, by, nowMs } = facts
+  const { wanted, existing, queuer, applier, node, vcluster, domain, line, correlation, by, nowMs } = facts
   const { type, lifeMs } = wanted
   if (existing !== null) return repeated(facts, existing.value)
   // Those of a rollout were counted, or approved, when it began.
   const counts = wanted.rollout === null && isTallied(domain.value.tasks, type)
   if (!isTaskType(type)) return refuseField('TASK_TYPE_NOT_ALLOWED', 'type', 'there is no such type')
   if (typeof queuer.caller === 'string') return refuse('OPERATOR_KEY_INVALID', queuer.caller)
+  if (typeof applier?.caller === 'string') return refuse('OPERATOR_KEY_INVALID', applier.caller)
+  const where = { node: node.value, vcluster: vcluster === null ? null : vcluster.value, domain: domain.value, type }
   const no =
-    barredFrom({
-      caller: queuer.caller,
-      node: node.value,
-      vcluster: vcluster === null ? null : vcluster.value,
-      domain: domain.value,
-      type,
-    }) ??
+    (applier === null ? null : barredFrom({ caller: applier.caller, ...where })) ??
+    barredFrom({ caller: queuer.caller, ...where }) ??
     full(facts) ??
     overShare(facts, queuer.caller) ??
     (counts ? tooManyRuns({ ...facts.tally, nowMs }, domain.value.tasks, type) : null)
@@ -91,6 +90,7 @@ export const decideQueue = (facts: QueueFacts): TaskDecided | TaskUnchanged | Re
       readOf('domain', 'domain', domain),
       ...(node.value.assignment === null ? [] : [readOf('vcluster', node.value.assignment, vcluster)]),
       ...queuer.reads,
+      ...(applier === null ? [] : applier.reads),
       ...(wanted.rollout === null ? [] : [readOf('task-rollout', wanted.rollout.value.id, wanted.rollout)]),
     ],
   })

@@ -53,6 +53,11 @@ export const taskStep = ({ from, task, line, counter, by, nowMs, type, body = {}
     // A line that was lost counts from nothing.
     queued: Math.max(0, before.queued + moved('queued')),
     dispatched: Math.max(0, before.dispatched + moved('dispatched')),
+    dispatchedOfWorkers: Math.max(
+      0,
+      before.dispatchedOfWorkers + (task.queuedBy.kind === 'worker' ? moved('dispatched') : 0),
+    ),
+    lastOf: moved('dispatched') > 0 ? task.queuedBy.kind : before.lastOf,
     queuedOf: movedOf(before.queuedOf, task, moved('queued')),
   }
   const about = { node: task.node, epoch: task.epoch }

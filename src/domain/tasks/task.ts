@@ -17,6 +17,8 @@ export const resultAwaitedMs = 10 * 60_000
 
 /** Of a node at once. A host that hangs holds up no more than these. */
 export const mostDispatched = 4
+/** Of these: the last place is an operator's, however long tasks of workers run. */
+export const mostDispatchedOfWorkers = 3
 export const mostQueuedOfNode = 1000
 export const mostQueued = 100_000
 /** Of the places above, at a node and in the domain: those of all workers together, and those of one issuer. The others are for operators. */
@@ -43,8 +45,11 @@ export type Task = MayBeForged & {
   readonly state: TaskState
 }
 
+/** Tasks of one lane leave in the order in which they were queued, and the lanes of a node take turns. A queuer is in one of them. */
+export type Lane = 'operator' | 'worker'
+
 /** `id`: of the operator key or of the worker. */
-export type TaskQueuer = { readonly kind: 'operator' | 'worker'; readonly id: string; readonly name: string }
+export type TaskQueuer = { readonly kind: Lane; readonly id: string; readonly name: string }
 
 export type TaskState =
   | { readonly kind: 'queued' }
@@ -92,17 +97,22 @@ export const taskStates = [
   'unknown',
 ] as const satisfies readonly TaskState['kind'][]
 
-/** What was handed out to a node: the counter of its last envelope, and how many of its tasks are open. */
+/** What was handed out to a node: the counter of its last envelope, how many of its tasks are open, and whose turn it is. */
 export type TaskLine = {
   readonly node: NodeId
   readonly counter: number
   readonly queued: number
   readonly dispatched: number
+  readonly dispatchedOfWorkers: number
+  /** Whose task was dispatched last; null: none was. */
+  readonly lastOf: Lane | null
   /** How many of the queued ones are of workers, by the names of their issuers; an issuer without any is not in it. */
   readonly queuedOf: Readonly<Record<string, number>>
 }
 
-export const emptyLine = (node: NodeId): TaskLine => ({ node, counter: 0, queued: 0, dispatched: 0, queuedOf: {} })
+export const emptyLine = (node: NodeId): TaskLine => ({
+  ...{ node, counter: 0, queued: 0, dispatched: 0, dispatchedOfWorkers: 0, lastOf: null, queuedOf: {} },
+})
 
 /** The plane's own word for a result that never came. */
 export const noAnswer = 'NO_ANSWER'
@@ -148,5 +158,9 @@ export const taskDue = (task: Task): string | null =>
 
 /** Of a key that `taskDue` made: up to which one everything is due. */
 export const dueUpTo = (nowMs: number): string => timedKey(nowMs, '~')
+
+/** Of those that wait the lane, by which the next one is found. */
+export const taskLane = ({ state, queuedBy }: Pick<Task, 'state' | 'queuedBy'>): Lane | null =>
+  state.kind === 'queued' ? queuedBy.kind : null
 
 export const queuerKey = ({ kind, id }: Pick<TaskQueuer, 'kind' | 'id'>): string => `${kind}:${id}`

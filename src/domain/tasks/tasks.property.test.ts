@@ -6,11 +6,26 @@ import fc from 'fast-check'
 import type { Row } from '#domain/core/change.ts'
 import type { Node } from '#domain/core/node.ts'
 import { alice, domainRow, nodeRow, noonMs, vclusterRow } from '../../../test/fakes/sample-rows.ts'
-import { keyEnded, keyOnRecord, nodePrincipal, signersRow, someResult } from '../../../test/fakes/task-rows.ts'
+import {
+  keyEnded,
+  keyOnRecord,
+  nodePrincipal,
+  signersRow,
+  someResult,
+  workerOnRecord,
+} from '../../../test/fakes/task-rows.ts'
 import { decideDispatch } from './dispatch-task.ts'
 import { decideCancel, decideOverdue, decideResult } from './end-task.ts'
 import { decideQueue } from './queue-task.ts'
-import { endedAtMs, mostDispatched, noAnswer, type Task, type TaskLine } from './task.ts'
+import {
+  endedAtMs,
+  mostDispatched,
+  mostDispatchedOfWorkers,
+  noAnswer,
+  type Lane,
+  type Task,
+  type TaskLine,
+} from './task.ts'
 
 type Step =
   | { readonly do: 'queue' | 'dispatch' | 'cancel' | 'sweep' | 'answer'; readonly at: number; readonly epoch: number }
@@ -33,7 +48,8 @@ const world = () => {
   const tasks: Row<Task>[] = []
   let line: Row<TaskLine> | null = null
   let node: Row<Node> = nodeRow('active', { assignment: 'blue' })
-  let queuer = keyOnRecord()
+  let operator = keyOnRecord()
+  const queuerOf = (lane: Lane) => (lane === 'worker' ? workerOnRecord() : operator)
   let nowMs = noonMs
   const counters: number[] = []
   const vcluster = vclusterRow('blue', { tasks: { types: ['service'] } })
@@ -58,14 +74,15 @@ const world = () => {
   const take = (one: Step): void => {
     if (one.do === 'pass') return void (nowMs += one.ms)
     if (one.do === 'replace') return void (node = { ...node, value: { ...node.value, epoch: 5 } })
-    if (one.do === 'revoke-key') return void (queuer = keyEnded)
+    if (one.do === 'revoke-key') return void (operator = keyEnded)
     if (one.do === 'quarantine') return void (node = nodeRow('quarantined', { assignment: 'blue' }))
     if (!('at' in one)) return
     if (one.do === 'queue') {
       const wanted = { id: `task_${tasks.length}`, type: 'service', parameters: {}, lifeMs: 7_200_000 }
       return commit(
         decideQueue({
-          ...{ wanted: { ...wanted, rollout: null }, existing: null, queuer, node, vcluster },
+          ...{ wanted: { ...wanted, rollout: null }, existing: null, node, vcluster },
+          ...{ queuer: queuerOf(one.at % 2 === 0 ? 'operator' : 'worker'), applier: null },
           ...{ domain, line, queued: 0, queuedOf: new Map(), correlation: 'story', by, nowMs },
           tally: { of: 'operator:key-1', row: null },
         }),
@@ -74,6 +91,7 @@ const world = () => {
     const task = tasks[one.at % Math.max(1, tasks.length)]
     if (task === undefined) return
     const facts = { task, line, by, nowMs }
+    const queuer = queuerOf(task.value.queuedBy.kind)
     const principal = nodePrincipal({ epoch: one.epoch })
     const reported = { state: 'completed', result: someResult({ exitCode: one.at }) } as const
     if (one.do === 'dispatch')
@@ -87,6 +105,12 @@ const world = () => {
     const count = (kind: Task['state']['kind']): number => tasks.filter(({ value }) => value.state.kind === kind).length
     assert.deepEqual([line?.value.queued ?? 0, line?.value.dispatched ?? 0], [count('queued'), count('dispatched')])
     assert.ok(count('dispatched') <= mostDispatched)
+    const ofWorkers = tasks.filter(({ value }) => value.queuedBy.kind === 'worker')
+    const countOfWorkers = (kind: Task['state']['kind']): number =>
+      ofWorkers.filter(({ value }) => value.state.kind === kind).length
+    assert.equal(line?.value.dispatchedOfWorkers ?? 0, countOfWorkers('dispatched'))
+    assert.equal(line?.value.queuedOf['east'] ?? 0, countOfWorkers('queued'))
+    assert.ok(countOfWorkers('dispatched') <= mostDispatchedOfWorkers)
     assert.deepEqual(
       counters,
       counters.map((_, at) => at + 1),

@@ -40,6 +40,7 @@ import { openRolloutUpkeep } from '#plane/tasks/rollouts.ts'
 import { openTaskSweep } from '#plane/tasks/sweep-tasks.ts'
 import { nodeTaskRoutes } from '#plane/tasks/task-routes.ts'
 import { openSteadyTime } from '#plane/core/steady-time.ts'
+import { adoptOverlays } from '#plane/fleet/adopt-overlays.ts'
 import { overlayStatementRoutes } from '#plane/fleet/overlay-statement.ts'
 import { taskVerifierRoutes } from '#plane/tasks/signer-routes.ts'
 import { openTaskSigners, type TaskSignersHere } from '#plane/tasks/task-signers.ts'
@@ -148,7 +149,8 @@ export const openNodeServer = async (core: Core, parts: NodeServerParts) => {
   const { authority, recovery, programs, workers, settings, lived, urls, metrics, alerting } = parts
   const domainName = settings().name
   const limits = openNodeLimits(core, settings)
-  const taskSigners = await openTaskSigners(core, { custody: parts.custody, settings })
+  const beforeFirst = (): Promise<void> => adoptOverlays(core)
+  const taskSigners = await openTaskSigners(core, { custody: parts.custody, settings, beforeFirst })
   const denyList = await openDenyList(store, feed)
   const channel = await openChannelParts(core, {
     issuer: authority,

@@ -34,7 +34,9 @@ export const overlayStatementRoutes = (
       if (node === null || node.value.epoch !== principal.epoch) return refuse('CLIENT_CERT_DENIED')
       const vcluster = (await vclusterOf(store, node.value))?.value ?? null
       const domain = await domainSettingsRow(store)
-      const overlay = wantedOverlay({ node: node.value, vcluster, domain: domain.value, offers })
+      // By the name that its certificate says: what is filled into a command is not what the row of the node says of itself.
+      const named = { ...node.value, id: principal.id }
+      const overlay = wantedOverlay({ node: named, vcluster, domain: domain.value, offers })
       const content: OverlayStatement = {
         ...{ domain: domainName, node: principal.id, epoch: principal.epoch },
         ...{ vcluster: vcluster?.name ?? null, vcluster_revision: overlay.vcluster_revision },

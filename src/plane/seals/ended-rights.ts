@@ -1,5 +1,5 @@
-// What the journal has ended for good. An older row that is put back into the database has a good MAC, so a MAC alone does not say that a
-// right is still there. Entries need no proof here: one that an attacker adds takes a right away and gives none.
+// What the journal has ended for good, and whether overlays have MACs yet. An older row that is put back into the database has a good MAC,
+// so a MAC alone does not say that a right is still there. Entries need no proof here: one that an attacker adds takes a right away and gives none.
 
 import type { RowKind } from '#domain/core/change.ts'
 import type { EntryType, JournalEntry } from '#domain/core/journal-entry.ts'
@@ -17,6 +17,8 @@ import { isoTime } from '#platform/clock.ts'
 export type EndedRights = {
   /** The row says that something is there, and the journal has said that it ended. */
   contradicts(kind: RowKind, value: unknown): boolean
+  /** What overlays start has a MAC from here on: all that there was got one before the first task signer was made. */
+  overlaysAdopted(): boolean
 }
 
 /** What the entry ends, as `KIND KEY`. */
@@ -72,7 +74,9 @@ export const openEndedRights = async ({ store, feed, clock }: Pick<Core, 'store'
   const lasting = new Set<string>()
   /** And until when it matters. */
   const recent = new Map<string, number>()
+  let hasSigners = false
   const take = (entry: JournalEntry): void => {
+    if (entry.type === 'signer.created') hasSigners = true
     const end = endOf(entry)
     if (end === null) return
     const type = forDaysTypes.find((one) => one === entry.type)
@@ -87,6 +91,8 @@ export const openEndedRights = async ({ store, feed, clock }: Pick<Core, 'store'
     for (const { entry } of entries) take(entry)
   })
   for await (const entry of entriesSince(store.journal, forGood, null)) take(entry)
+  const [first] = await store.journal.read({ after: null, last: null, limit: 1, node: null, type: ['signer.created'] })
+  if (first !== undefined) take(first.entry)
   for (const type of forDaysTypes) {
     const since = await store.journal.placeBefore(clock.nowMs() - forDays[type])
     for await (const entry of entriesSince(store.journal, [type], since)) take(entry)
@@ -95,6 +101,7 @@ export const openEndedRights = async ({ store, feed, clock }: Pick<Core, 'store'
   const ended: EndedRights = {
     contradicts: (kind, value) =>
       (standing[kind]?.(value as never) ?? []).some((one) => lasting.has(one) || recent.has(one)),
+    overlaysAdopted: () => hasSigners,
   }
   return ended
 }

@@ -2,10 +2,12 @@
 // database does not have: all replicas have the same one, and a store that is copied or restored keeps it (docs/decisions/tasks.md).
 
 import { noTasks, tasksOff } from '#domain/core/task-types.ts'
+import { noOverlay } from '#domain/fleet/overlay.ts'
 import type { RowKind, RowTypes } from '#domain/core/change.ts'
 import { rolloutEndedAtMs } from '#domain/tasks/rollout.ts'
 import { endedAtMs } from '#domain/tasks/task.ts'
 import type { SealingKey } from '#plane/keys/seal.ts'
+import type { UnfinishedUpgrade } from '#plane/store/contract/store.ts'
 import { canonicalJson, type CanonicalValue } from '#plane/store/journal/canonical-json.ts'
 import { sameBytes } from '#platform/bytes.ts'
 
@@ -16,6 +18,13 @@ export type RowSeal = {
 }
 
 /** `domainName` is asked each time: a first start decides it after the store is open. */
+/** The schema of the first release that gives rows a MAC: replicas that run on an older one give none. */
+const sealedSince = 6
+
+/** A release before may be writing rows beside this one, without a MAC. */
+export const mayLackMac = (upgrade: UnfinishedUpgrade | null): boolean =>
+  upgrade !== null && upgrade.schema < sealedSince
+
 export const openRowSeal = (sealing: Pick<SealingKey, 'mac'>, domainName: () => string): RowSeal => {
   const macOf: RowSeal['macOf'] = (kind, value) =>
     // Through JSON, as the store keeps it: a field that is undefined is not there.
@@ -57,24 +66,70 @@ const isOver: { readonly [K in SealedKind]: (value: RowTypes[K]) => boolean } = 
 export const isRowOver = <K extends SealedKind>(kind: K, value: RowTypes[K]): boolean => isOver[kind](value)
 
 /**
- * Kinds of which one field is under the MAC: the tasks that a vCluster or the domain allows. The value that allows none needs no MAC, so
- * rows of a release before have none and allow none.
+ * A part of a row with a MAC of its own, which lies in the part: the tasks that a vCluster or the domain allows, and what they have hosts
+ * start. `nothing` allows and starts nothing. Such a part needs no MAC, so rows of a release before have none.
  */
-export const policyKinds = ['vcluster', 'domain'] as const
-export type PolicyKind = (typeof policyKinds)[number]
-
-export const isPolicyKind = (kind: RowKind): kind is PolicyKind => (policyKinds as readonly RowKind[]).includes(kind)
-
-export const nothingAllowed: { readonly [K in PolicyKind]: RowTypes[K]['tasks'] } = {
-  vcluster: noTasks,
-  domain: tasksOff,
+export type SealedPart = {
+  readonly name: string
+  in(value: object): unknown
+  replacedIn(value: object, part: unknown): object
+  readonly nothing: unknown
+  isNothing(part: object): boolean
+  /** Where it starts something: rows of a release before have it without a MAC, until they were adopted (adopt-overlays.ts). */
+  readonly isAdopted: boolean
 }
 
-export const allowsNothing = (kind: PolicyKind, tasks: object): boolean =>
-  canonicalJson(tasks as Json) === canonicalJson(nothingAllowed[kind])
+const tasksPart = (nothing: object): SealedPart => ({
+  name: 'tasks',
+  in: (value) => (value as { readonly tasks?: unknown }).tasks,
+  replacedIn: (value, tasks) => ({ ...value, tasks }),
+  nothing,
+  isNothing: (tasks) => canonicalJson(tasks as Json) === canonicalJson(nothing as Json),
+  isAdopted: false,
+})
 
-/** What the MAC of a policy binds it to: an older vCluster of the same name was another one. */
-export const policyOf = <K extends PolicyKind>(kind: K, value: RowTypes[K], tasks: object): object =>
+const overlayPart: SealedPart = {
+  name: 'overlay',
+  in: (value) => (value as { readonly overlay?: unknown }).overlay,
+  replacedIn: (value, overlay) => ({ ...value, overlay }),
+  nothing: noOverlay,
+  isNothing: (overlay) => isEmpty(overlay, 'services') && isEmpty(overlay, 'checks'),
+  isAdopted: true,
+}
+
+const isEmpty = (overlay: object, list: string): boolean => {
+  const found = (overlay as Readonly<Record<string, unknown>>)[list]
+  return Array.isArray(found) && found.length === 0
+}
+
+type WithTimeSync = { readonly maintenance?: { readonly timeSync?: unknown } }
+
+/** Runs on every node, also on those in no vCluster. */
+const timeSyncPart: SealedPart = {
+  name: 'timeSync',
+  // A damaged row may lack all of it.
+  in: (value) => (value as WithTimeSync).maintenance?.timeSync ?? null,
+  replacedIn: (value, timeSync) => ({
+    ...value,
+    maintenance: { ...(value as WithTimeSync).maintenance, timeSync },
+  }),
+  nothing: null,
+  isNothing: () => false,
+  isAdopted: true,
+}
+
+/** Kinds of rows with such parts. */
+export const sealedParts = {
+  vcluster: [tasksPart(noTasks), overlayPart],
+  domain: [tasksPart(tasksOff), timeSyncPart],
+} as const satisfies Partial<Record<RowKind, readonly SealedPart[]>>
+
+export type PartedKind = keyof typeof sealedParts
+
+export const isPartedKind = (kind: RowKind): kind is PartedKind => Object.hasOwn(sealedParts, kind)
+
+/** What the MAC of a part binds it to: an older vCluster of the same name was another one. */
+export const boundPart = <K extends PartedKind>(kind: K, value: RowTypes[K], name: string, part: object): object =>
   kind === 'vcluster'
-    ? { name: value.name, createdAtMs: (value as RowTypes['vcluster']).createdAtMs, tasks }
-    : { name: value.name, tasks }
+    ? { name: value.name, createdAtMs: (value as RowTypes['vcluster']).createdAtMs, [name]: part }
+    : { name: value.name, [name]: part }

@@ -7,15 +7,16 @@ import { tableShapes } from '#plane/store/commit/columns.ts'
 import type { Committed, Store } from '#plane/store/contract/store.ts'
 import type { EndedRights } from './ended-rights.ts'
 import {
-  allowsNothing,
-  isPolicyKind,
+  boundPart,
+  isPartedKind,
   isRowOver,
   isSealedKind,
-  nothingAllowed,
-  policyOf,
-  type PolicyKind,
+  mayLackMac,
+  sealedParts,
+  type PartedKind,
   type RowSeal,
   type SealedKind,
+  type SealedPart,
 } from './row-seal.ts'
 
 export type SealParts = {
@@ -30,33 +31,44 @@ export type SealParts = {
 export const sealedStore = (store: Store, { rowSeal, keySeal, ended, onForged }: SealParts): Store => {
   const whole = <K extends SealedKind>(kind: K, stored: RowTypes[K]): RowTypes[K] => {
     const { mac, forged: _, ...value } = stored as RowTypes[K] & { readonly mac?: unknown; readonly forged?: true }
-    // A replica of the release before writes plans without a MAC, and knows no plan that could make a host execute anything.
-    if (kind === 'plan' && store.unfinishedUpgrade() !== null) return value as RowTypes[K]
+    // A replica of 0.5 writes plans without a MAC, and knows no plan that could make a host execute anything.
+    if (kind === 'plan' && mac === undefined && mayLackMac(store.unfinishedUpgrade())) return value as RowTypes[K]
     // The MAC first: what it does not cover may lack any field.
     const isGood = rowSeal.isMac(mac, kind, value) && !ended.contradicts(kind, value)
     return (isGood ? value : { ...value, forged: true }) as RowTypes[K]
   }
   /** By the very value that the store hands out: every decision reads the row of the domain, which the store keeps in memory. */
-  const judgedPolicies = new WeakMap<object, object>()
-  const policy = <K extends PolicyKind>(kind: K, value: RowTypes[K]): RowTypes[K] => {
-    const known = judgedPolicies.get(value)
+  const judgedRows = new WeakMap<object, object>()
+  const parted = <K extends PartedKind>(kind: K, value: RowTypes[K]): RowTypes[K] => {
+    const known = judgedRows.get(value)
     if (known !== undefined) return known as RowTypes[K]
-    const judged = judgePolicy(kind, value)
+    const parts = sealedParts[kind].map((part) => ({ part, judged: judgedPart(kind, value, part) }))
+    let row = value
+    for (const { part, judged } of parts)
+      if (judged.value !== part.in(value)) row = part.replacedIn(row, judged.value) as RowTypes[K]
+    const isGood = parts.every(({ judged }) => judged.isGood)
     // One that is forged is reported each time.
-    if (judged.tasks !== nothingAllowed[kind]) judgedPolicies.set(value, judged)
-    return judged
-  }
-  const judgePolicy = <K extends PolicyKind>(kind: K, value: RowTypes[K]): RowTypes[K] => {
-    const found = value.tasks as (RowTypes[K]['tasks'] & { readonly mac?: unknown }) | null | undefined
-    const { mac, ...tasks } = found ?? { mac: 'none' }
-    if (mac === undefined && allowsNothing(kind, tasks)) return value
-    const isGood = allowsNothing(kind, tasks) || rowSeal.isMac(mac, kind, policyOf(kind, value, tasks))
     if (!isGood) onForged(kind, keyOf(kind, value))
-    return { ...value, tasks: isGood ? (tasks as RowTypes[K]['tasks']) : nothingAllowed[kind] }
+    else if (ended.overlaysAdopted()) judgedRows.set(value, row)
+    return row
+  }
+  const judgedPart = <K extends PartedKind>(
+    kind: K,
+    value: RowTypes[K],
+    part: SealedPart,
+  ): { readonly value: unknown; readonly isGood: boolean } => {
+    const found = part.in(value)
+    if (found === part.nothing) return { value: found, isGood: true }
+    if (typeof found !== 'object' || found === null) return { value: part.nothing, isGood: false }
+    const { mac, ...rest } = found as { readonly mac?: unknown }
+    const needsNone = part.isNothing(rest) || (part.isAdopted && !ended.overlaysAdopted())
+    if (mac === undefined && needsNone) return { value: found, isGood: true }
+    const isGood = part.isNothing(rest) || rowSeal.isMac(mac, kind, boundPart(kind, value, part.name, rest))
+    return { value: isGood ? rest : part.nothing, isGood }
   }
   const opened = <K extends RowKind>(kind: K, stored: RowTypes[K]): RowTypes[K] => {
     if (isSealedKind(kind)) return whole(kind, stored as never)
-    return isPolicyKind(kind) ? policy(kind, stored as never) : stored
+    return isPartedKind(kind) ? parted(kind, stored as never) : stored
   }
   const sealed = (write: Write): Write => {
     const { put, value } = write
@@ -65,11 +77,15 @@ export const sealedStore = (store: Store, { rowSeal, keySeal, ended, onForged }:
       const isTaken = forged !== true || isRowOver(put, rest as never)
       return { put, value: isTaken ? { ...rest, mac: rowSeal.macOf(put, rest) } : rest } as Write
     }
-    if (!isPolicyKind(put)) return write
-    const { tasks } = value as RowTypes[PolicyKind]
-    if (allowsNothing(put, tasks)) return write
-    const mac = rowSeal.macOf(put, policyOf(put, value as never, tasks))
-    return { put, value: { ...value, tasks: { ...tasks, mac } } } as unknown as Write
+    if (!isPartedKind(put)) return write
+    let row: object = value
+    for (const part of sealedParts[put]) {
+      const found = part.in(value)
+      if (typeof found !== 'object' || found === null || part.isNothing(found)) continue
+      const mac = rowSeal.macOf(put, boundPart(put, value as never, part.name, found))
+      row = part.replacedIn(row, { ...found, mac })
+    }
+    return { put, value: row } as Write
   }
   const openedCommit = (committed: Committed): Committed => ({
     ...committed,
@@ -88,26 +104,24 @@ export const sealedStore = (store: Store, { rowSeal, keySeal, ended, onForged }:
     const now = isMarked(first) ? await store.get(kind, key) : row
     if (now === null) return null
     const value = now === row ? first : opened(kind, now.value)
-    const isElsewhere = (isSealedKind(kind) || isPolicyKind(kind)) && keyOf(kind, value) !== key
+    const isElsewhere = (isSealedKind(kind) || isPartedKind(kind)) && keyOf(kind, value) !== key
     const isForged = isElsewhere || isMarked(value)
     if (!isForged) return value === now.value ? now : { ...now, value }
     // A plan that a replica of the release before has left has none.
     if (kind !== 'plan' || 'mac' in now.value) onForged(kind, key)
-    // Of a policy under another name only the part is good that allows nothing.
-    const shut = isPolicyKind(kind) ? { ...value, tasks: nothingAllowed[kind] } : { ...value, forged: true }
-    return { ...now, value: shut }
+    return { ...now, value: isPartedKind(kind) ? (shut(kind, value) as RowTypes[K]) : { ...value, forged: true } }
   }
 
   return {
     ...store,
     async get(kind, key) {
       const row = await store.get(kind, key)
-      return row === null || !(isSealedKind(kind) || isPolicyKind(kind)) ? row : judged(kind, row, key)
+      return row === null || !(isSealedKind(kind) || isPartedKind(kind)) ? row : judged(kind, row, key)
     },
     async list(kind, query) {
       const rows = await store.list(kind, query)
       if (kind === 'operator-key') return rows.filter(({ value }) => isKey(value as RowTypes['operator-key']))
-      if (!isSealedKind(kind) && !isPolicyKind(kind)) return rows
+      if (!isSealedKind(kind) && !isPartedKind(kind)) return rows
       const found = await Promise.all(rows.map((row) => judged(kind, row, keyOf(kind, row.value))))
       return found.filter((row) => row !== null)
     },
@@ -128,6 +142,10 @@ export const sealedStore = (store: Store, { rowSeal, keySeal, ended, onForged }:
     return key.revokedAtMs !== null || (keySeal.isSealed(key) && !ended.contradicts('operator-key', key))
   }
 }
+
+/** As a row that was filed under another name: it allows and starts nothing. */
+const shut = (kind: PartedKind, value: object): object =>
+  (sealedParts[kind] as readonly SealedPart[]).reduce((row, part) => part.replacedIn(row, part.nothing), value)
 
 const isMarked = (value: object): boolean => 'forged' in value && value.forged === true
 

@@ -2,8 +2,9 @@
 // between loses nothing, because what is dispatched and has no result is sent again to the next session of the same epoch.
 
 import { actorOf, type NodePrincipal } from '#domain/core/principal.ts'
-import { decideDispatch } from '#domain/tasks/dispatch-task.ts'
-import type { Task } from '#domain/tasks/task.ts'
+import type { Row } from '#domain/core/change.ts'
+import { decideDispatch, lanesInTurn } from '#domain/tasks/dispatch-task.ts'
+import type { Lane, Task } from '#domain/tasks/task.ts'
 import { commitOnce, retryLostRaces } from '#plane/core/commit-decision.ts'
 import type { FlowCore } from '#plane/core/core.ts'
 import { domainSettingsRow } from '#plane/core/domain-settings-row.ts'
@@ -24,20 +25,16 @@ export const dispatchNext = (
   const by = { actor: actorOf(principal), source: principal.source, correlation: null }
   if (signer.key() === null) return Promise.resolve('busy')
   return retryLostRaces({ tries, onBusy: () => 'busy' as const }, async () => {
-    const [task] = await store.list('task', {
-      where: { node: principal.id, state: 'queued' },
-      order: 'sort_key',
-      after: null,
-      limit: 1,
-    })
-    const node = task === undefined ? null : await store.get('node', principal.id)
-    if (task === undefined || node === null) return null
+    // Before the tasks: what is queued meanwhile makes the commit lose.
+    const line = await store.get('task-line', principal.id)
+    const task = await firstOf(store, principal.id, lanesInTurn(line))
+    const node = task === null ? null : await store.get('node', principal.id)
+    if (task === null || node === null) return null
     const signers = await signer.confirmed()
     if (signers === null) return 'busy'
     const { assignment } = node.value
     const verdict = decideDispatch({
-      ...{ task, node, principal, by, nowMs: clock.nowMs() },
-      line: await store.get('task-line', principal.id),
+      ...{ task, line, node, principal, by, nowMs: clock.nowMs() },
       vcluster: assignment === null ? null : await store.get('vcluster', assignment),
       domain: await domainSettingsRow(store),
       queuer: await queuerOnRecord(core, task.value.queuedBy),
@@ -47,6 +44,19 @@ export const dispatchNext = (
     if ((await commitOnce(core, verdict.change)) === 'lost-race') return 'lost-race'
     return verdict.task.state.kind === 'dispatched' ? verdict.task : 'decide-again'
   })
+}
+
+/** The oldest that waits in the first of these lanes that has one. */
+const firstOf = async (
+  store: Pick<Store, 'list'>,
+  node: NodePrincipal['id'],
+  lanes: readonly Lane[],
+): Promise<Row<Task> | null> => {
+  for (const lane of lanes) {
+    const [first] = await store.list('task', { where: { node, lane }, order: 'sort_key', after: null, limit: 1 })
+    if (first !== undefined) return first
+  }
+  return null
 }
 
 /** What this epoch was sent and has not answered yet, oldest first. */

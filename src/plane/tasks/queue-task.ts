@@ -7,7 +7,7 @@ import { refuse, refuseField, type Refusal } from '#domain/core/refusal.ts'
 import { decideCancel } from '#domain/tasks/end-task.ts'
 import { decideQueue } from '#domain/tasks/queue-task.ts'
 import type { Rollout } from '#domain/tasks/rollout.ts'
-import { outOfReach } from '#domain/tasks/task-policy.ts'
+import { outOfReach, type OnRecord } from '#domain/tasks/task-policy.ts'
 import { queuerKey, usualTaskLifeMs, type Task, type TaskId, type TaskQueuer } from '#domain/tasks/task.ts'
 import { commitDecision } from '#plane/core/commit-decision.ts'
 import type { FlowCore } from '#plane/core/core.ts'
@@ -16,7 +16,7 @@ import type { Random } from '#platform/random.ts'
 import type { QueueTaskRequest } from '#wire/tasks/task-api.ts'
 import { parameterProblem } from './parameter-problem.ts'
 import type { QueueLength } from './queue-length.ts'
-import { queuerOnRecord, tallyOf } from './queuers.ts'
+import { applierOnRecord, queuerOnRecord, tallyOf } from './queuers.ts'
 
 export type QueueParts = { readonly queueLength: QueueLength }
 
@@ -53,6 +53,7 @@ export const queueTask = async (
       wanted: { id, type, parameters, lifeMs, rollout: rollout ?? null },
       existing: await store.get('task', id),
       queuer: await queuerOnRecord(core, queuer),
+      applier: await applierOf(core, rollout),
       vcluster: assignment === null ? null : await store.get('vcluster', assignment),
       domain: await domainSettingsRow(store),
       line: await store.get('task-line', nodeId),
@@ -64,6 +65,11 @@ export const queueTask = async (
   if (done.kind === 'committed') queueLength.added(queuer)
   return { kind: 'queued', task: done.task, fresh: done.kind === 'committed' }
 }
+
+const applierOf = async (core: FlowCore, rollout: Row<Rollout> | undefined): Promise<OnRecord | null> =>
+  rollout === undefined || rollout.value.appliedBy.id === rollout.value.queuedBy.id
+    ? null
+    : applierOnRecord(core, rollout.value.appliedBy)
 
 export const cancelTask = async (
   core: FlowCore,

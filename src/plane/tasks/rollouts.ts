@@ -4,7 +4,6 @@
 import { forgedWords, type Attribution, type Row } from '#domain/core/change.ts'
 import type { NodeId } from '#domain/core/node.ts'
 import { isRefusal, refuse, type Refusal } from '#domain/core/refusal.ts'
-import { barredFrom } from '#domain/tasks/queue-task.ts'
 import {
   advanced,
   decideCancelRollout,
@@ -23,7 +22,6 @@ import {
 import { mostQueuedOfNode } from '#domain/tasks/task.ts'
 import { commitDecision } from '#plane/core/commit-decision.ts'
 import { withStore, type Core, type FlowCore } from '#plane/core/core.ts'
-import { domainSettingsRow } from '#plane/core/domain-settings-row.ts'
 import type { UpkeepTask } from '#plane/core/upkeep.ts'
 import { turn } from '#platform/timers.ts'
 import { openQueueLength, type QueueLength } from './queue-length.ts'
@@ -154,7 +152,7 @@ const makeTasks = async (
 }
 
 const madeFor = async (core: Core, queueLength: QueueLength, row: Row<Rollout>, node: NodeId): Promise<Made> => {
-  const done = (await barredForApplier(core, row.value, node)) ?? (await makeTask(core, queueLength, row, node))
+  const done = await makeTask(core, queueLength, row, node)
   if (!isRefusal(done)) return { kind: 'made' }
   const why = done.detail ?? done.code
   switch (done.code) {
@@ -167,20 +165,6 @@ const madeFor = async (core: Core, queueLength: QueueLength, row: Row<Rollout>, 
     default:
       return { kind: 'refused', node, why }
   }
-}
-
-/** The task is queued by the rights of who planned it; who applied it needs them as well. Null: both may, or there is no such node. */
-const barredForApplier = async (core: Core, rollout: Rollout, id: NodeId): Promise<Refusal | null> => {
-  const { queuedBy, appliedBy, type } = rollout
-  if (appliedBy.id === queuedBy.id) return null
-  const { caller } = await applierOnRecord(core, appliedBy)
-  if (typeof caller === 'string') return refuse('OPERATOR_KEY_INVALID', caller)
-  const node = await core.store.get('node', id)
-  if (node === null) return null
-  const { assignment } = node.value
-  const vcluster = assignment === null ? null : await core.store.get('vcluster', assignment)
-  const { value: domain } = await domainSettingsRow(core.store)
-  return barredFrom({ caller, node: node.value, vcluster: vcluster?.value ?? null, domain, type })
 }
 
 const isFull = async ({ store }: Core, node: NodeId): Promise<boolean> => {

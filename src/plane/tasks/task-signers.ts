@@ -63,6 +63,8 @@ export type TaskSignersHere = TaskSigner & {
 export type TaskSignerParts = {
   readonly custody: KeyCustody
   readonly settings: () => Pick<DomainSettings, 'clockToleranceMs'>
+  /** Done before the first signer is made: what has to be so once there is one. */
+  readonly beforeFirst: () => Promise<void>
 }
 
 const role = 'task-signer'
@@ -74,7 +76,10 @@ const lookEveryMs = 5000
 /** Reads what every node has reported; and a node that lies makes all others fetch a statement no more often than this. */
 const numbersEveryMs = 600_000
 
-export const openTaskSigners = async (core: Core, { custody, settings }: TaskSignerParts): Promise<TaskSignersHere> => {
+export const openTaskSigners = async (
+  core: Core,
+  { custody, settings, beforeFirst }: TaskSignerParts,
+): Promise<TaskSignersHere> => {
   const { store, feed, clock, log } = core
   const inTurn = takeTurns()
   const listeners: ((number: number) => void)[] = []
@@ -114,6 +119,7 @@ export const openTaskSigners = async (core: Core, { custody, settings }: TaskSig
     store.exclusively(async () => {
       await look()
       if (known !== null) return
+      await beforeFirst()
       const made = await make(false)
       const first = decideFirstSigner({ made, by: system, nowMs: clock.nowMs() })
       if ((await commitOnce(core, first.change)) !== 'lost-race') return

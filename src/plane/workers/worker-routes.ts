@@ -3,6 +3,7 @@
 import { isRefusal } from '#domain/core/refusal.ts'
 import type { FlowCore } from '#plane/core/core.ts'
 import { answer, serve, type CallOf, type Route } from '#plane/http/route.ts'
+import { isoTime } from '#platform/clock.ts'
 import { workerApi } from '#wire/workers/worker-api.ts'
 import { enrollWorker, renewWorker, type EnrollWorkerParts, type WorkerCall } from './enroll-worker.ts'
 
@@ -16,6 +17,13 @@ export const workerRoutes = (core: FlowCore, parts: EnrollWorkerParts): readonly
       const outcome = await renewWorker(core, parts, call.principal, callOf(call))
       return isRefusal(outcome) ? outcome : answer(outcome)
     },
+    // Whoever gets here was let in: a worker that is revoked is refused before.
+    current: async ({ principal }) =>
+      answer({
+        worker_id: principal.id,
+        not_after: isoTime(principal.notAfterMs),
+        server_time: isoTime(core.clock.nowMs()),
+      }),
   })
 
 const callOf = ({

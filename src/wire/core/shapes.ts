@@ -48,9 +48,12 @@ export const ShardQuery = Type.Object(
 /** Why, for the journal. */
 export const ReasonRequest = Type.Object({ reason: text(256) }, closed)
 
-/** What is changed, by the dotted names of settings: {"certificate.lifetimeMs": 3600000}. */
+/**
+ * What is changed, by the dotted names of settings: {"certificate.lifetimeMs": 3600000}. A name that is none is refused with those that
+ * there are, which a schema does not say.
+ */
 export const Settings = recordOf(Type.String({ pattern: '^[A-Za-z]+(\\.[A-Za-z]+)*$' }), Type.Unknown(), {
-  maxProperties: 64,
+  ...{ maxProperties: 64, additionalProperties: true },
 })
 export const SetRequest = Type.Object({ set: Settings }, closed)
 

@@ -21,6 +21,13 @@ export const WorkerCertificate = Type.Object({
 })
 export type WorkerCertificate = Static<typeof WorkerCertificate>
 
+/** `GET /v1/workers/ID/certificate`: of the certificate that the caller came with. */
+const WorkerStanding = Type.Object({
+  worker_id: Type.String(),
+  not_after: Type.String(),
+  server_time: Type.String(),
+})
+
 export const workerApi = {
   enroll: endpoint({
     method: 'POST',
@@ -38,5 +45,13 @@ export const workerApi = {
     params: Type.Object({ worker: WorkerIdText }, closed),
     body: WorkerCertificateRequest,
     answer: WorkerCertificate,
+  }),
+  current: endpoint({
+    method: 'GET',
+    path: '/v1/workers/:worker/certificate',
+    access: 'worker',
+    summary: 'Whether the plane takes the certificate of a worker, and until when; changes nothing',
+    params: Type.Object({ worker: WorkerIdText }, closed),
+    answer: WorkerStanding,
   }),
 }

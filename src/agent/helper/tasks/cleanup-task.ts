@@ -10,7 +10,7 @@ import { isFull } from './task-memory.ts'
 import type { ListedCleanup } from './tasks-toml.ts'
 import { refuseTask, type TaskRefusal } from './task-verbs.ts'
 
-/** In one task: the list of them fits into the room that is kept back. */
+/** In one task: the list of them, with names of a usual length, fits into the room that is kept back. */
 const mostRemoved = 1_000
 
 export type CleanupParts = {
@@ -48,24 +48,13 @@ const cleanUp = (
   const old = directories.flatMap((directory) =>
     oldFiles(filesByAge(directory), rule, nowMs).map((file) => ({ directory, ...file })),
   )
-  const chosen = old.slice(0, mostRemoved)
   const list = path.join(folder, `${id}.json`)
-  const write = (): void => replaceFile(list, JSON.stringify({ task: id, removed: chosen }) + '\n', 0o600)
-  try {
-    try {
-      write()
-    } catch (error) {
-      if (!isFull(error)) throw error
-      parts.freeRoom()
-      write()
-    }
-  } catch (error) {
-    if (!isFull(error)) throw error
+  const chosen = listedFirst(id, old.slice(0, mostRemoved), list, parts)
+  if (chosen === null)
     return {
       code: 'DISK_FULL',
       detail: shortDetail(`Nothing was removed: there is no room for the list in ${folder}`),
     }
-  }
   const outcomes = [...new Set(directories)].map((directory) => {
     const names = chosen.filter((file) => file.directory === directory).map(({ name }) => name)
     return { directory, ...removeFiles(directory, names) }
@@ -81,6 +70,36 @@ const cleanUp = (
   const count = stayed.length === 1 ? '1 file' : `${stayed.length} files`
   const why = `${count} could not be removed, first ${path.join(first.from, first.name)}`
   return { code: 'NOT_DONE', detail: shortDetail(`${why}: ${first.code}`), evidence }
+}
+
+type OldFile = AgedFile & { readonly directory: string }
+
+/**
+ * Those of them that the list names, which is on the disk then. On a full disk it takes the room that is kept back, and where that is too
+ * small for long names, fewer of them: the next task goes on. Null: not even one fits.
+ */
+const listedFirst = (
+  id: string,
+  files: readonly OldFile[],
+  list: string,
+  { freeRoom }: CleanupParts,
+): readonly OldFile[] | null => {
+  const write = (removed: readonly OldFile[]): boolean => {
+    try {
+      replaceFile(list, JSON.stringify({ task: id, removed }) + '\n', 0o600)
+      return true
+    } catch (error) {
+      if (!isFull(error)) throw error
+      return false
+    }
+  }
+  if (write(files)) return files
+  freeRoom()
+  for (let count = files.length; ; count = Math.floor(count / 2)) {
+    const fewer = files.slice(0, count)
+    if (write(fewer)) return fewer
+    if (count <= 1) return null
+  }
 }
 
 /** Pure. `files`: the newest first. The oldest first is what is removed. */

@@ -4,7 +4,7 @@
 import * as path from 'node:path'
 import { findGroup, findUser } from '#platform/system-users.ts'
 import { processOwner, type Owner } from '#platform/files.ts'
-import { placeFile } from '#platform/placed-file.ts'
+import { placeFile, type FileToPlace } from '#platform/placed-file.ts'
 import { faultOfPath } from '#platform/trusted-path.ts'
 import { shortDetail, type PreparedTask, type TaskEnd, type TaskHost, type ParametersOf } from './prepared-task.ts'
 import { isFull } from './task-memory.ts'
@@ -30,19 +30,20 @@ export const prepareFetchFile = (
   const owner = ownerOf(listed)
   if ('kind' in owner) return owner
   if (from === null) return refuseTask('NOT_DONE', 'The agent has brought no file')
-  const { mode, largest } = listed
+  const { mode, largest, withinMs } = listed
+  const fromOwner = agentUser?.uid ?? null
   return {
     kind: 'prepared',
     repeatable: false,
     drop: () => Promise.resolve(),
-    run: () =>
-      placed({ from, fromOwner: agentUser?.uid ?? null, directory, name, sha256, largest, mode, owner: owner.owner }),
+    run: (over) =>
+      placed({ from, fromOwner, directory, name, sha256, largest, withinMs, mode, owner: owner.owner }, over),
   }
 }
 
-const placed = async (file: Parameters<typeof placeFile>[0]): Promise<TaskEnd> => {
+const placed = async (file: FileToPlace, over: AbortSignal): Promise<TaskEnd> => {
   try {
-    const done = await placeFile(file)
+    const done = await placeFile(file, over)
     switch (done.kind) {
       case 'placed':
         return {
@@ -60,6 +61,10 @@ const placed = async (file: Parameters<typeof placeFile>[0]): Promise<TaskEnd> =
         }
       case 'not-placed':
         return { code: 'NOT_DONE', detail: shortDetail(done.why) }
+      case 'stopped':
+        return over.aborted
+          ? { code: 'INTERRUPTED', detail: 'The file was being put in place when the helper ended' }
+          : { code: 'TIMED_OUT', detail: `The file was not in place after ${file.withinMs / 1000} s` }
     }
   } catch (error) {
     if (isFull(error)) return { code: 'DISK_FULL', detail: shortDetail(`There is no room in ${file.directory}`) }

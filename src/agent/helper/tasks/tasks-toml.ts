@@ -53,6 +53,8 @@ export type ListedFileDirectory = {
   readonly mode: number
   /** Bytes. */
   readonly largest: number
+  /** How long putting one in place may take. */
+  readonly withinMs: number
 }
 
 export type ListedCleanup = {
@@ -157,6 +159,7 @@ const fileDirectoryOf = (section: Section): ListedFileDirectory => {
     group: section.optional('group', userName),
     mode: section.optional('mode', fileMode) ?? 0o644,
     largest: section.optional('largest', bytes('1K')) ?? 64 * 1024 ** 2,
+    withinMs: section.optional('within', durationBetween('1s', '24h')) ?? usualLimits.withinMs,
   }
   section.end()
   return listed

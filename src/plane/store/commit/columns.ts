@@ -14,7 +14,7 @@ import { workerEndsMs } from '#domain/workers/worker.ts'
 import type { WorkerIssuer } from '#domain/workers/worker-issuer.ts'
 import { sha256Hex } from '#platform/bytes.ts'
 import { rolloutEndedAtMs, rolloutNodesKey } from '#domain/tasks/rollout.ts'
-import { endedAtMs, endedTaskKeptMs, queuerKey, taskDue, taskPlace } from '#domain/tasks/task.ts'
+import { endedAtMs, endedTaskKeptMs, queuerKey, taskDue, taskLane, taskPlace } from '#domain/tasks/task.ts'
 
 type ColumnValue = string | number | null
 
@@ -177,6 +177,7 @@ export const tableShapes: { readonly [K in RowKind]: TableShape<RowTypes[K]> } =
       // Null as soon as it does not wait any more: then nobody looks for what ends it.
       waits_for: (task) => (endedAtMs(task) === null ? task.node : null),
       queuer: ({ state, queuedBy }) => (state.kind === 'queued' ? queuerKey(queuedBy) : null),
+      lane: taskLane,
       until_ms: (task) => {
         const atMs = endedAtMs(task)
         return atMs === null ? null : atMs + endedTaskKeptMs

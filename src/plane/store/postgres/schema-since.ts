@@ -194,7 +194,7 @@ export const fieldsSince: { readonly [K in RowKind]: FieldsSince<RowTypes[K]> } 
     ...{ id: 6, node: 6, epoch: 6, type: 6, parameters: {}, queuedBy: { kind: 6, id: 6, name: 6 }, rollout: 6 },
     ...{ createdAtMs: 6, expiresAtMs: 6, correlation: 6, state: 6, forged: 6 },
   },
-  'task-line': { node: 6, counter: 6, queued: 6, dispatched: 6, queuedOf: {} },
+  'task-line': { node: 6, counter: 6, queued: 6, dispatched: 6, dispatchedOfWorkers: 6, lastOf: 6, queuedOf: {} },
   'task-rollout': {
     ...{ id: 6, type: 6, parameters: {}, lifeMs: 6, nodes: 6, concurrency: 6, failureLimit: 6, by: 6, createdAtMs: 6 },
     ...{ queuedBy: { kind: 6, id: 6 }, correlation: 6, reached: 6, refused: 6, forgiven: 6, state: 6, forged: 6 },

@@ -196,7 +196,7 @@ export const migrations: readonly string[] = [
    ${documents(
      'task',
      `, node TEXT NOT NULL, type TEXT NOT NULL, rollout TEXT, sort_key TEXT NOT NULL, state TEXT NOT NULL,
-      due TEXT, waits_for TEXT, queuer TEXT, until_ms INTEGER`,
+      due TEXT, waits_for TEXT, queuer TEXT, lane TEXT, until_ms INTEGER`,
    )}
    CREATE INDEX task_by_age ON task (sort_key);
    CREATE INDEX task_by_node ON task (node, sort_key);
@@ -208,6 +208,7 @@ export const migrations: readonly string[] = [
    CREATE INDEX task_of_rollout ON task (rollout, state, sort_key) WHERE rollout IS NOT NULL;
    CREATE INDEX task_by_due ON task (state, due) WHERE due IS NOT NULL;
    CREATE INDEX task_waiting ON task (waits_for, sort_key) WHERE waits_for IS NOT NULL;
+   CREATE INDEX task_in_lane ON task (node, lane, sort_key) WHERE lane IS NOT NULL;
    CREATE INDEX task_by_queuer ON task (queuer, sort_key) WHERE queuer IS NOT NULL;
    CREATE INDEX task_by_end ON task (until_ms) WHERE until_ms IS NOT NULL;
    ${documents('task_line', '')}
