@@ -11,7 +11,7 @@ import type { Timers } from '#platform/timers.ts'
 import { faultOfPath } from '#platform/trusted-path.ts'
 import { parseStatement } from '#wire/core/statement.ts'
 import { judgeStatement, type ThisNode } from './judge-statement.ts'
-import { judgeTask } from './judge-task.ts'
+import { judgeTask, mayBeginAgain } from './judge-task.ts'
 import { openLeftTasks, type LeftTaskParts } from './left-tasks.ts'
 import { isAgentType, prepareTask, type HandlerParts, type TaskToPrepare } from './prepare-task.ts'
 import { programName, shortDetail, type PreparedTask, type TaskEnd, type TaskHost } from './prepared-task.ts'
@@ -53,8 +53,6 @@ export type Tasks = {
 const mostRunning = 8
 /** How much later than written down it may have become. */
 const floorStepMs = 600_000
-/** Of a task that may be repeated. */
-const mostAttempts = 3
 /** In one answer: that many fit, however long they are. */
 const resultsAtOnce = 4
 
@@ -159,13 +157,11 @@ const openLocked = async (
     )
   }
 
-  /** A task that ends its helper each time is not begun for ever, nor is one whose signer was withdrawn meanwhile. */
-  const mayRepeat: LeftTaskParts['mayRepeat'] = ({ attempts, expires_ms, key }, tasks, node) => {
+  const mayRepeat: LeftTaskParts['mayRepeat'] = (record, tasks, node) => {
     const pinned = file.now(tasks.statementKeys, node)
     const known = 'fault' in pinned ? null : pinned.memory
-    if (attempts >= mostAttempts || known === null || known.statement === null) return false
-    const nowMs = Math.max(time.nowMs() ?? clock.nowMs(), known.issuedMs, time.floorMs())
-    return expires_ms > nowMs && !known.statement.withdrawn.includes(key)
+    const now = { hostMs: clock.nowMs(), provenMs: time.nowMs(), floorMs: time.floorMs() }
+    return mayBeginAgain(record, known, now)
   }
   const endLeft = async (id: string): Promise<void> => limiter?.endLeft(programName(mark, id))
   const left = openLeftTasks({ memory, log, endLeft, boot, mayRepeat, prepare, start })
