@@ -263,3 +263,24 @@ test('what stands for the folder of the files is a full path that ends as that o
     )
   done(await start(host, placed))
 })
+
+test('an agent cannot put a command of its own into the words of a shell that a vCluster starts', async (t) => {
+  const { host, authority, programs, runs } = pinnedHost(t)
+  const shells = programs.replaceAll(/^executable = .*$/gm, 'executable = "/bin/sh"')
+  fs.writeFileSync(host.agentToml, fs.readFileSync(host.agentToml, 'utf8').replace(programs, shells))
+  const shell = { ...app, command: ['/bin/sh', '-c', 'exec /bin/cat {overlay}/app.conf'] }
+  const look = { ...disks, command: ['/bin/sh', '-c', 'exec /bin/cat {overlay}/limits'] }
+  done(await show(host, authority.statementKey, { services: [signedService(shell)], checks: [signedCheck(look)] }))
+  const folder = `/$(id -un > ${path.join(host.folder, 'wrote')})/overlay/current`
+  refusedWith(
+    await host.ask('check.run', { name: 'disks', arguments: [], overlay: { definition: look, folder } }),
+    'PATH_UNSAFE',
+    /not a plain path.*--state/,
+  )
+  refusedWith(
+    await host.ask('service.start', { name: 'app', ...asked, overlay: { definition: shell, folder } }),
+    'PATH_UNSAFE',
+    /not a plain path.*--state/,
+  )
+  assert.deepEqual(runs(), [])
+})

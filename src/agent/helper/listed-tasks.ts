@@ -29,12 +29,16 @@ export const openListedTasks = (parts: TaskParts, stateFolder: string): ListedTa
       opened.get(folder) ??
       import('./tasks/open-tasks.ts').then(({ openTasks }) => openTasks(folder, tasks, node, parts))
     opened.set(folder, opening)
+    // The next request tries again. One that has done so meanwhile holds the lock of the folder.
+    const giveUp = (): void => {
+      if (opened.get(folder) === opening) opened.delete(folder)
+    }
     try {
       const open = await opening
-      if ('fault' in open) opened.delete(folder)
+      if ('fault' in open) giveUp()
       return open
     } catch (error) {
-      opened.delete(folder)
+      giveUp()
       throw error
     }
   }

@@ -5,13 +5,16 @@ import type { Owner } from '#platform/files.ts'
 import type { Trust } from '#platform/trusted-path.ts'
 import type { AgentToml } from './agent-toml.ts'
 import { listingOf, type ServiceOrder } from './listed-services.ts'
-import { signedCheck, signedService } from './overlay/judge-overlay.ts'
+import { signedCheck, signedService, type UnsafeFolder } from './overlay/judge-overlay.ts'
 import type { OverlayGuard } from './overlay/overlay-guard.ts'
 import type { OverlayRefusal } from './overlay/overlay-verbs.ts'
 import { argumentsFor, environmentFor, faultOfProgram, userOf } from './run-listed.ts'
 import { refused, type Refused, type RequestOf } from './verbs.ts'
 
-export const unsigned = ({ fault, why }: OverlayRefusal): Refused => refused('STATEMENT_REFUSED', `${fault}: ${why}`)
+export const unsigned = (refusal: OverlayRefusal | UnsafeFolder): Refused =>
+  refusal.kind === 'folder-unsafe'
+    ? refused('PATH_UNSAFE', refusal.why)
+    : refused('STATEMENT_REFUSED', `${refusal.fault}: ${refusal.why}`)
 
 /** As the plane has signed it; on a host that asks for no statement as the agent asks for it. */
 const signedRequest = (
@@ -22,7 +25,7 @@ const signedRequest = (
   const statement = guard.inForce(toml)
   if (statement === null) return given
   const signed = 'fault' in statement ? statement : signedService(statement, given.name, given.overlay)
-  return 'fault' in signed ? unsigned(signed) : { ...given, ...signed }
+  return 'why' in signed ? unsigned(signed) : { ...given, ...signed }
 }
 
 /** Of a check; likewise. */
@@ -34,7 +37,7 @@ export const signedArguments = (
   const statement = guard.inForce(toml)
   if (statement === null) return given
   const signed = 'fault' in statement ? statement : signedCheck(statement, given.name, given.overlay)
-  return 'fault' in signed ? unsigned(signed) : signed
+  return 'why' in signed ? unsigned(signed) : signed
 }
 
 /** What is started, as far as agent.toml allows it and, where keys are pinned, the plane has signed it. */

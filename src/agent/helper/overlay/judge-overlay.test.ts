@@ -106,6 +106,49 @@ test('a service is started as it was signed: with the folder in its place, as th
   assert.deepEqual(signedCheck(statement(), 'disks', shown(disks)), { arguments: [`${overlayPlace}/limits`] })
 })
 
+test('what stands for {overlay} is a folder that a program which parses its words takes for nothing else', () => {
+  const startedIn = (folder: string): string => {
+    const service = signedService(statement(), 'app', { definition: app, folder })
+    const check = signedCheck(statement(), 'disks', { definition: disks, folder })
+    assert.equal('kind' in service, 'kind' in check)
+    return 'kind' in service ? service.kind : 'signed'
+  }
+  for (const folder of [
+    '/overlay/current',
+    '/srv/muster-agent.1/@a_b+c/overlay/current',
+    '/home/a/.muster/overlay/current',
+  ])
+    assert.equal(startedIn(folder), 'signed', folder)
+  const others = [
+    '$(id)',
+    '`id`',
+    'a b',
+    'a;b',
+    'a|b',
+    "a'b",
+    'a"b',
+    'a\\b',
+    'a\tb',
+    'a\nb',
+    'a=b',
+    'a,b',
+    'a:b',
+    '{overlay}',
+    'ä',
+  ]
+  for (const name of [...others, '', '.', '..', '..a'])
+    for (const folder of [`/${name}/overlay/current`, `/srv/${name}/a/overlay/current`])
+      assert.equal(startedIn(folder), 'folder-unsafe', folder)
+  for (const folder of [
+    '/srv/overlay/current\n',
+    '/srv/overlay/current/',
+    'srv/overlay/current',
+    '/srv/current',
+    '/a/xoverlay/current',
+  ])
+    assert.equal(startedIn(folder), 'folder-unsafe', folder)
+})
+
 test('another definition, another name and none at all are refused', () => {
   const refused = (name: string, definition: ServiceDefinition | null): string => {
     const signed = signedService(statement(), name, definition === null ? undefined : shown(definition))

@@ -76,6 +76,21 @@ const signedValue = (text: string, { node, pinned }: Pins): OverlayStatement | O
 /** Of a request: what the agent shows; left out by agents of 0.5. */
 type Shown<D> = { readonly definition: D; readonly folder: string } | undefined
 
+/** What the agent shows in the place of `{overlay}` is no folder that a helper puts there. */
+export type UnsafeFolder = { readonly kind: 'folder-unsafe'; readonly why: string }
+
+/**
+ * The one thing in a command that the agent chooses. A shell, or another program that parses its words, would take anything else than
+ * these characters for a command of its own, and `..` leads to another folder. As `working_directory` in agent.toml, but a name may
+ * begin with one dot.
+ */
+const plainFolder = /^(?:\/\.?[A-Za-z0-9_@+-][A-Za-z0-9._@+-]*)*\/overlay\/current$/
+
+const unsafeFolder: UnsafeFolder = {
+  kind: 'folder-unsafe',
+  why: 'What the agent shows for {overlay} is not a plain path: only letters, digits and . _ @ + - may be in the path of its state folder (--state)',
+}
+
 /** What is started in the place of what the agent asks for. */
 type SignedService = {
   readonly arguments: string[]
@@ -94,9 +109,10 @@ export const signedService = (
   statement: OverlayStatement,
   name: string,
   shown: Shown<ServiceDefinition>,
-): SignedService | OverlayRefusal => {
+): SignedService | OverlayRefusal | UnsafeFolder => {
   if (shown === undefined) return nothingShown
   const { definition, folder } = shown
+  if (!plainFolder.test(folder)) return unsafeFolder
   const { command, terms } = definition
   if (definition.name !== name || !names(statement.services, name, textOfService(definition)))
     return notNamed(statement, 'service', name)
@@ -126,9 +142,10 @@ export const signedCheck = (
   statement: OverlayStatement,
   name: string,
   shown: Shown<CheckDefinition>,
-): { readonly arguments: string[] } | OverlayRefusal => {
+): { readonly arguments: string[] } | OverlayRefusal | UnsafeFolder => {
   if (shown === undefined) return nothingShown
   const { definition, folder } = shown
+  if (!plainFolder.test(folder)) return unsafeFolder
   const isNamed = names(statement.checks, definition.name, textOfCheck(definition))
   if (listedNameOfCheck(definition) !== name || !isNamed) return notNamed(statement, 'check', name)
   return { arguments: definition.command.slice(1).map((word) => inPlace(word, folder)) }

@@ -6,7 +6,7 @@ import type { TaskFault } from '#wire/tasks/task-faults.ts'
 import { thisNode } from '../../../../test/fakes/host-of-programs.ts'
 import { hourMs, taskAuthority, taskId, verifierOf, withField } from '../../../../test/fakes/signed-tasks.ts'
 import { toleranceMs, type KeptStatement } from './judge-statement.ts'
-import { judgeTask, type TaskFacts } from './judge-task.ts'
+import { judgeTask, mayBeginAgain, type TaskFacts } from './judge-task.ts'
 
 const nowMs = Date.UTC(2027, 0, 1)
 const authority = taskAuthority(nowMs)
@@ -127,4 +127,25 @@ test('a task that was issued before this helper remembered anything is refused',
   const text = authority.task({ issued_ms: nowMs - 1 })
   assert.equal(judgeTask(facts(text, { memory: { ...memory, rememberedSinceMs: nowMs - 1 } })).kind, 'verified')
   refusedWith('SEEN_BEFORE', text)
+})
+
+test('a task that was interrupted is begun again in its time, by a signer that counts, and never by a clock in doubt', () => {
+  const record = { attempts: 2, key: verifierOf(authority.signer).key, expires_ms: nowMs + hourMs }
+  const time = { hostMs: nowMs, provenMs: null, floorMs: nowMs }
+  const known = (change: Partial<KeptStatement>) => ({ ...memory, statement: { ...statement, ...change } })
+  assert.equal(mayBeginAgain(record, memory, time), true)
+  assert.equal(mayBeginAgain(record, memory, { ...time, hostMs: nowMs - toleranceMs }), true)
+  assert.equal(mayBeginAgain(record, memory, { ...time, hostMs: 0, provenMs: nowMs }), true)
+  const inDoubt = { ...time, hostMs: nowMs - toleranceMs - 1 }
+  assert.equal(mayBeginAgain(record, memory, inDoubt), false)
+  assert.equal(mayBeginAgain(record, memory, { ...inDoubt, floorMs: 0 }), false)
+  assert.equal(mayBeginAgain({ ...record, attempts: 3 }, memory, time), false)
+  assert.equal(mayBeginAgain(record, null, time), false)
+  assert.equal(mayBeginAgain(record, { ...memory, statement: null }, time), false)
+  assert.equal(mayBeginAgain(record, known({ withdrawn: [record.key] }), time), false)
+  assert.equal(mayBeginAgain(record, known({ expiresMs: nowMs }), time), false)
+  // The clock of the host is within the tolerance, and what is known is later than the end of the task.
+  const behind = { hostMs: nowMs - toleranceMs, provenMs: null, floorMs: nowMs }
+  assert.equal(mayBeginAgain({ ...record, expires_ms: nowMs }, memory, behind), false)
+  assert.equal(mayBeginAgain({ ...record, expires_ms: nowMs }, memory, { ...behind, floorMs: 0 }), false)
 })

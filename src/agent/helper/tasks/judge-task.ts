@@ -64,3 +64,23 @@ export const judgeTask = (facts: TaskFacts): JudgedTask | TaskRefusal => {
     return refuseTask('SEEN_BEFORE', 'This helper does not remember what was begun when the task was issued')
   return { kind: 'verified', task }
 }
+
+/** Of a task that may be repeated: one that ends its helper each time is not begun for ever. */
+const mostAttempts = 3
+
+/**
+ * Whether a task that was interrupted may be begun again: in its time, under a statement that has not expired, and while its signer is
+ * not withdrawn. A clock in doubt begins none: the task may have expired long ago, and nothing is there yet to prove the time.
+ */
+export const mayBeginAgain = (
+  { attempts, key, expires_ms }: { readonly attempts: number; readonly key: string; readonly expires_ms: number },
+  memory: StatementMemory | null,
+  time: TimeFacts,
+): boolean => {
+  const nowMs = believedTime(time, memory)
+  if (attempts >= mostAttempts || nowMs === null || memory === null || memory.statement === null) return false
+  // Within the tolerance the clock of the host may be behind what is known.
+  const latestMs = Math.max(nowMs, time.floorMs, memory.issuedMs)
+  const { expiresMs, withdrawn } = memory.statement
+  return expires_ms > latestMs && expiresMs > latestMs && !withdrawn.includes(key)
+}

@@ -5,19 +5,20 @@ import { errno, makeFolder } from '#platform/files.ts'
 import { flockFolder, type FileLock } from '#platform/flock.ts'
 import { openLimiter } from '#platform/limited-process.ts'
 import type { Log } from '#platform/log.ts'
-import { ownMark, stillRuns } from '#platform/process-mark.ts'
+import { ownMark } from '#platform/process-mark.ts'
 import type { Random } from '#platform/random.ts'
 import type { Timers } from '#platform/timers.ts'
 import { faultOfPath } from '#platform/trusted-path.ts'
 import { parseStatement } from '#wire/core/statement.ts'
 import { judgeStatement, type ThisNode } from './judge-statement.ts'
-import { judgeTask } from './judge-task.ts'
+import { judgeTask, mayBeginAgain } from './judge-task.ts'
+import { openLeftTasks, type LeftTaskParts } from './left-tasks.ts'
 import { isAgentType, prepareTask, type HandlerParts, type TaskToPrepare } from './prepare-task.ts'
 import { programName, shortDetail, type PreparedTask, type TaskEnd, type TaskHost } from './prepared-task.ts'
 import { openProvenTime } from './proven-time.ts'
-import { findBootId, resultOfReboot } from './reboot-task.ts'
+import { findBootId } from './reboot-task.ts'
 import { openStatementFile, type Pinned } from './statement-file.ts'
-import { emptyResult, isFull, openTaskMemory, type TaskRecord } from './task-memory.ts'
+import { emptyResult, isFull, openTaskMemory } from './task-memory.ts'
 import type { TasksToml } from './tasks-toml.ts'
 import { longestEvidence, refuseTask, type HostResult, type TaskRefusal } from './task-verbs.ts'
 
@@ -52,24 +53,41 @@ export type Tasks = {
 const mostRunning = 8
 /** How much later than written down it may have become. */
 const floorStepMs = 600_000
-/** Of a task that may be repeated. */
-const mostAttempts = 3
 /** In one answer: that many fit, however long they are. */
 const resultsAtOnce = 4
 
-/** Refused where the folder cannot be trusted. What an earlier helper has left is ended before anything is begun. */
+/**
+ * Refused where the folder cannot be trusted. What an earlier helper has left is ended before anything is begun. Rejects with what the
+ * disk or the system says; the folder is free again then.
+ */
 export const openTasks = async (
   folder: string,
   tasks: TasksToml,
   node: ThisNode,
   parts: TaskParts,
 ): Promise<Tasks | TaskRefusal> => {
-  const { clock, trust, log, runs, mark } = parts
+  const { trust, log } = parts
   makeFolder(folder, 0o700)
   const fault = faultOfPath(folder, trust, { kind: 'folder', links: 'followed' })
   if (fault !== null) return refuseTask('PATH_UNSAFE', `Tasks cannot be remembered in ${folder}: ${fault}`)
   const lock = lockOf(folder, log)
   if ('fault' in lock) return lock
+  try {
+    return await openLocked(folder, tasks, node, parts, lock)
+  } catch (error) {
+    lock.release()
+    throw error
+  }
+}
+
+const openLocked = async (
+  folder: string,
+  tasks: TasksToml,
+  node: ThisNode,
+  parts: TaskParts,
+  lock: FileLock,
+): Promise<Tasks> => {
+  const { clock, trust, log, runs, mark } = parts
   let held: FileLock | null = lock
   const file = openStatementFile(folder, trust)
   const time = openProvenTime(clock, parts.random)
@@ -139,35 +157,15 @@ export const openTasks = async (
     )
   }
 
-  /** A task that ends its helper each time is not begun for ever, nor is one whose signer was withdrawn meanwhile. */
-  const mayRepeat = ({ attempts, expires_ms, key }: TaskRecord): boolean => {
+  const mayRepeat: LeftTaskParts['mayRepeat'] = (record, tasks, node) => {
     const pinned = file.now(tasks.statementKeys, node)
     const known = 'fault' in pinned ? null : pinned.memory
-    if (attempts >= mostAttempts || known === null || known.statement === null) return false
-    const nowMs = Math.max(time.nowMs() ?? clock.nowMs(), known.issuedMs, time.floorMs())
-    return expires_ms > nowMs && !known.statement.withdrawn.includes(key)
+    const now = { hostMs: clock.nowMs(), provenMs: time.nowMs(), floorMs: time.floorMs() }
+    return mayBeginAgain(record, known, now)
   }
-
-  /** What an earlier helper had begun. */
-  const takeUp = async (record: TaskRecord): Promise<void> => {
-    // The agent's own, or those of a helper that was started by mistake beside this one.
-    if (isAgentType(record.type) || (record.by.birth !== null && stillRuns(record.by))) return
-    await limiter?.endLeft(programName(mark, record.id))
-    if (record.type === 'reboot') return memory.end(record.id, resultOfReboot(record, boot()))
-    const { parameters } = record
-    const again =
-      parameters !== null && mayRepeat(record) ? prepare(tasks, { ...record, parameters, file: null }) : null
-    if (again?.kind === 'prepared' && again.repeatable && memory.beginAgain(record, ownMark()))
-      return start(record.id, again)
-    if (again?.kind === 'prepared') await again.drop()
-    memory.end(record.id, {
-      ...emptyResult,
-      code: 'INTERRUPTED',
-      detail: 'The helper ended in the middle: whether the task had an effect is unknown',
-      started_at_ms: record.begun_ms,
-    })
-  }
-  for (const record of memory.begun()) await takeUp(record)
+  const endLeft = async (id: string): Promise<void> => limiter?.endLeft(programName(mark, id))
+  const left = openLeftTasks({ memory, log, endLeft, boot, mayRepeat, prepare, start })
+  await left.takeUp(tasks, node)
 
   /** The statement is believed and kept, or was before. */
   const learn = (pinned: Pinned, node: ThisNode, text: string): Pinned | TaskRefusal => {
@@ -276,6 +274,7 @@ export const openTasks = async (
       const pinned = file.now(listed.statementKeys, node)
       if ('fault' in pinned) return pinned
       sweep(pinned)
+      void left.takeUp(listed, node)
       let results = 0
       return {
         number: pinned.memory?.number ?? null,
@@ -291,6 +290,7 @@ export const openTasks = async (
     forget: (id) => memory.forget(id),
     close: async () => {
       ending.abort()
+      await left.close()
       await Promise.all(running.values())
       held?.release()
       // Once: the number of the descriptor may be another file's by then.
