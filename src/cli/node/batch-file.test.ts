@@ -59,13 +59,13 @@ test('columns may be left out and stand in any order; only the id is needed', ()
 })
 
 test('a column that is not known becomes a tag, beside those of the column of that name', () => {
-  const lines = parseBatch('id,rack,Tags,zone\na,R12,h100 nvlink,eu-1\nb,,,eu-1\nc,no spaces,,\n', undefined)
+  const lines = parseBatch('id,rack,Tags,zone\na,R12,h100 NVLink=4,eu-1\nb,,,eu-1\nc,no spaces,,\n', undefined)
   assert.deepEqual(
     lines.map((line) => (line.kind === 'request' ? line.tags : line.why)),
     [
-      ['h100', 'nvlink', 'rack:r12', 'zone:eu-1'],
+      ['h100', 'nvlink:4', 'rack:r12', 'zone:eu-1'],
       ['zone:eu-1'],
-      'has rack:no spaces, which is no tag: letters, digits, dots, dashes and colons, at most 63',
+      'has rack:no spaces, which is no tag: letters, digits, dots, dashes, underscores and colons, at most 63',
     ],
   )
 })

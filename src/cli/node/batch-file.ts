@@ -4,8 +4,8 @@
 import { parse } from 'csv-parse/sync'
 import { provisioningStates, type Provisioning } from '#domain/core/node.ts'
 import { matchesSchema } from '#platform/json-schema.ts'
-import { tagShape } from '#wire/core/shapes.ts'
 import { RegisterRequest } from '#wire/node/node-api.ts'
+import { tagFrom, tagRule } from '#cli/kit/arguments.ts'
 import { usageFailure } from '#cli/kit/failure.ts'
 
 export type BatchLine =
@@ -45,13 +45,13 @@ export const parseBatch = (text: string, defaultProfile: string | undefined): Ba
     const provisioning = provisioningStates.find((state) => state === said) ?? null
     if (provisioning === null && said !== '')
       return unusable(line, id, `is ${said}; a machine is ${provisioningStates.join(', ')}`)
-    const tags = [
-      ...severalIn(cell('tags').toLowerCase()),
-      ...tagColumns.flatMap((name) => (cell(name) === '' ? [] : [`${name}:${cell(name).toLowerCase()}`])),
+    const written = [
+      ...severalIn(cell('tags')),
+      ...tagColumns.flatMap((name) => (cell(name) === '' ? [] : [`${name}:${cell(name)}`])),
     ]
-    const noTag = tags.find((one) => !tag.test(one))
-    if (noTag !== undefined)
-      return unusable(line, id, `has ${noTag}, which is no tag: letters, digits, dots, dashes and colons, at most 63`)
+    const noTag = written.find((one) => tagFrom(one) === null)
+    if (noTag !== undefined) return unusable(line, id, `has ${noTag}, which is no tag: ${tagRule}`)
+    const tags = written.flatMap((one) => tagFrom(one) ?? [])
     if (tags.length > mostTags) return unusable(line, id, `has ${tags.length} tags; a node has at most ${mostTags}`)
     const macs = severalIn(cell('mac'))
     const profile = cell('profile') || defaultProfile
@@ -91,7 +91,6 @@ const takes: Readonly<Record<keyof RegisterRequest, string>> = {
 }
 
 const isKnown = (name: string): boolean => columns.includes(name as (typeof columns)[number])
-const tag = new RegExp(tagShape)
 /** Of a call; the plane has the same bound for a node. */
 const mostTags = 64
 
