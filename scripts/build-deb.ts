@@ -22,8 +22,6 @@ export type DebOptions = {
   /** What becomes /usr/bin/muster. */
   readonly executable: string
   readonly out: string
-  /** Left out: that of package.json. */
-  readonly version?: string
   /** Of xz: a lower one is faster, and makes larger files. */
   readonly level?: number
 }
@@ -47,7 +45,7 @@ export const changelogEpoch = (): number => {
 
 export const buildDebs = (options: DebOptions): readonly BuiltDeb[] => {
   const { arch, executable, out, level = 6 } = options
-  const version = options.version ?? packageVersion()
+  const version = packageVersion()
   const epoch = Number(process.env['SOURCE_DATE_EPOCH'] ?? changelogEpoch())
   const built = {
     muster: executable,

@@ -40,12 +40,15 @@ const built = async (scope: Scope, release: NamedRelease): Promise<string> => {
   return buildCommand(folder, folder)
 }
 
-/** A folder with the sources of a release, from the history. */
-export const sourcesOf = (scope: Scope, { version, commit }: NamedRelease): string => {
+/** Of its repository, what it runs from. */
+const programFiles: readonly string[] = ['bin', 'src', 'package.json']
+
+/** A folder with the sources of a release, from the history. `parts`: none for the whole of its repository. */
+export const sourcesOf = (scope: Scope, { version, commit }: NamedRelease, parts = programFiles): string => {
   const folder = path.join(tempFolder(scope), `muster-${version}`)
   fs.mkdirSync(folder)
   const archive = path.join(folder, 'release.tar')
-  execFileSync('git', ['archive', '--output', archive, commit, 'bin', 'src', 'package.json'], { cwd: repository })
+  execFileSync('git', ['archive', '--output', archive, commit, ...parts], { cwd: repository })
   execFileSync('tar', ['-xf', archive, '-C', folder])
   fs.rmSync(archive)
   fs.symlinkSync(path.join(repository, 'node_modules'), path.join(folder, 'node_modules'))

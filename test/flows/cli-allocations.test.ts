@@ -14,6 +14,7 @@ import { setUpCli, type CliSetup } from './cli-setup.ts'
 
 const setUp = async (t: TestContext): Promise<CliSetup> => {
   const world = await setUpCli(t)
+  await world.muster('vcluster', 'create', 'training')
   const slots = { current: slotOf(someCertificate('c1')), pending: null, retired: null }
   const membership = { kind: 'active', sinceMs: startMs, slots } as const
   await world.store.commit(newNode('gpu-001', { membership, epoch: 1, assignment: 'training' }))

@@ -153,7 +153,7 @@ test('a line that cannot be is reported and the others get their tokens', async 
   await plane.muster('profile', 'create', 'gone', '--from', 'gpu-cloud')
   await plane.muster('profile', 'delete', 'gone')
   const input =
-    'id,profile,mac\ngpu-1,nope,\ngpu-2,,02:00:00:00:00:02\ngpu-3,,02:00:00:00:00:01\ngpu-4,,\ngpu-5,gone,\nhpc-1,hpc-diskless,02:00:00:00:00:09\n'
+    'id,profile,mac\ngpu-1,nope,\ngpu-2,,02:00:00:00:00:02\ngpu-3,,02:00:00:00:00:01\ngpu-4,,\ngpu-5,gone,\nhpc-1,hpc-diskless,02:00:00:00:00:09\nGPU-6,,\ngpu-7,,00:11:22:33:44:55:66:77\n'
   const options = ['--tokens', file, '--expires', '12h']
   const said = await plane.musterWith({ input }, 'node', 'enroll', '--batch', '-', ...options, '-o', 'json')
   assert.equal(said.code, exitCodes.partly)
@@ -168,6 +168,8 @@ test('a line that cannot be is reported and the others get their tokens', async 
       ['gpu-4', 'issued', null],
       ['gpu-5', 'failed', 'PROFILE_NOT_FOUND'],
       ['hpc-1', 'failed', 'JOIN_METHOD_NOT_ALLOWED'],
+      ['GPU-6', 'failed', 'USAGE'],
+      ['gpu-7', 'failed', 'USAGE'],
     ],
   )
   assert.deepEqual(

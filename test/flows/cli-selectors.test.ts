@@ -21,7 +21,7 @@ const setUp = async (t: TestContext) => {
   for (const id of ['gpu-001', 'gpu-002', 'gpu-003', 'hpc-1']) await ok('node', 'enroll', id)
   await ok('vcluster', 'create', 'blue')
   await ok('node', 'assign', 'gpu-001', 'gpu-002', '--to', 'blue')
-  await ok('node', 'tag', 'gpu-002', '--add', 'rack:7')
+  await ok('node', 'tag', 'gpu-002', '--add', 'Rack=7')
   const names = async (...filter: string[]): Promise<string[]> =>
     (await ok('node', 'list', '-o', 'name', ...filter)).split('\n').filter((line) => line !== '')
   return { ...world, ok, names }
@@ -36,6 +36,11 @@ test('nodes are listed by globs and filters that all have to hold, and a revoked
   assert.deepEqual(await names('hpc-1', 'gpu-003'), ['gpu-003', 'hpc-1'])
   assert.deepEqual(await names('--tag', 'rack=7', '--state', 'registered'), ['gpu-002'])
   assert.deepEqual(await names('--tag', 'rack', '--connected', 'yes'), [])
+  assert.match((await muster('node', 'tag', 'gpu-002', '--add', 'a b')).err, /a b is not a tag/)
+  for (const wrong of [['--tag', 'a b'], ['Bad*Name']]) {
+    const said = await muster('node', 'list', ...wrong)
+    assert.deepEqual([said.code, /is not a (tag|glob)/.test(said.err)], [exitCodes.usage, true], said.err)
+  }
   assert.deepEqual(await names('--sort', 'name:desc'), ['hpc-1', 'gpu-003', 'gpu-002', 'gpu-001'])
   assert.equal((await muster('node', 'list', '--condition', 'no_such')).code, exitCodes.usage)
   await ok('node', 'revoke', 'gpu-003', '--reason', 'sold')
@@ -145,7 +150,12 @@ test('what the rule of a verb refuses is shown in the plan, and counted as faile
   const { muster, ok } = await setUp(t)
   await ok('node', 'quarantine', 'gpu-001', '--reason', 'odd')
   const shown = await muster('node', 'release', 'gpu-*')
-  assert.match(shown.out, /node gpu-001 .* released: comes back in a new epoch.*\nnode gpu-002 .* refused: gpu-002 is /)
+  assert.match(
+    shown.out,
+    /node gpu-001 .* released: comes back in a new epoch.*\nnode gpu-002 .* refused with NODE_STATE_CONFLICT: gpu-002 is /,
+  )
+  const nowhere = await muster('node', 'assign', 'gpu-*', '--to', 'nowhere')
+  assert.match(nowhere.out, /node gpu-002 .* refused with VCLUSTER_NOT_FOUND: nowhere/)
   const released = await muster('node', 'release', 'gpu-*', '--yes')
   assert.equal(released.code, exitCodes.partly)
   assert.match(released.out, /node gpu-001 +done.*\nnode gpu-002 +NODE_STATE_CONFLICT: /)

@@ -72,6 +72,7 @@ test('all nodes come first, page by page, then each that changed, as it stands b
 
 test('a watch of one vCluster shows nodes that leave it, and no others', async (t) => {
   const world = await setUp(t, ['gpu-1', 'gpu-2'])
+  assert.equal((await world.call('platform-admin', 'POST', '/v1/vclusters', { name: 'training' })).status, 201)
   await world.change('cpu-1', { assignment: 'batch' }, 'node.assigned')
   const list = await world.watch({ vcluster: 'training' })
   assert.deepEqual(names(list), ['gpu-1', 'gpu-2'])
@@ -82,6 +83,20 @@ test('a watch of one vCluster shows nodes that leave it, and no others', async (
     nodes.map(({ node, vcluster }) => [node, vcluster]),
     [['gpu-2', 'batch']],
   )
+})
+
+test('a watch of a vCluster that is not there is refused, and one that has begun outlives its vCluster', async (t) => {
+  const world = await setUp(t, [])
+  const asked = async (query: string): Promise<unknown> => {
+    const { status, body } = await world.call('viewer', 'GET', `/v1/scheduling?vcluster=training${query}`)
+    return status === 200 ? body.next : body.code
+  }
+  assert.equal(await asked(''), 'VCLUSTER_NOT_FOUND')
+  await world.call('platform-admin', 'POST', '/v1/vclusters', { name: 'training' })
+  const next = await asked('')
+  assert.equal((await world.call('platform-admin', 'POST', '/v1/vclusters/training/delete', {})).status, 200)
+  assert.notEqual(await asked(`&after=${String(next)}`), 'VCLUSTER_NOT_FOUND')
+  assert.equal(await asked(''), 'VCLUSTER_NOT_FOUND')
 })
 
 test('a watch waits for changes, and ends without any at the time given', async (t) => {

@@ -8,10 +8,11 @@ import * as path from 'node:path'
 import { describe, test, type TestContext } from 'node:test'
 import { buildDebs, packageVersion } from '../../scripts/build-deb.ts'
 import { buildExecutable } from '../../scripts/build.ts'
-import { commandOf, previousReleases } from '../compat/previous-release.ts'
+import { previousReleases, sourcesOf } from '../compat/previous-release.ts'
 import { peer, withPeer, type PeerName } from '../peers/peer.ts'
 import { bootHost, bootstrapRoot, openChroot } from '../process/bootstrapped-root.ts'
 import { repository } from '../process/child.ts'
+import type { Scope } from '../process/cleanup.ts'
 import { eventually } from '../process/eventually.ts'
 import { openNetworks } from '../process/network-namespaces.ts'
 import type { SeparateHost } from '../process/separate-host.ts'
@@ -37,8 +38,6 @@ describe('packages', { skip: isLong ? false : 'only in the long run' }, () => {
     const packages = buildDebs({ arch: 'x64', executable, out, level: 1 }).map(({ file }) => file)
     return { debian: bootstrapRoot(scope), executable, packages }
   })
-  const previous = commandOf(release)
-
   test('docs/INSTALL.md leads from two bootstrapped roots to a second node that is active, and revoked', async (t) => {
     if (!hasAll(t)) return
     const page = 'docs/INSTALL.md'
@@ -76,13 +75,10 @@ describe('packages', { skip: isLong ? false : 'only in the long run' }, () => {
 
   test(`a plane and an agent of ${release.version} are upgraded, are not downgraded, and outlive a removal; a purge keeps the domain`, async (t) => {
     if (!hasAll(t)) return
-    const older = await previous(t)
-    if (older === null) return
-    const folder = tempFolder(t)
-    const files = [...made().packages, ...packagesOf(older, folder)]
+    if (withPeer(t, 'previous-release') === null) return
+    const files = [...made().packages, ...packagesOf(t, tempFolder(t))]
     const networks = openNetworks(t)
     const host = await bootHost(t, networks.machine('192.0.2.10'), { name: 'plane', debian: made().debian, files })
-    host.run(`mkdir /opt/previous && tar -xf previous.tar -C /opt/previous && rm previous.tar`)
     const install = `dpkg -i *_${release.version}_*.deb`
     const newer = `dpkg -i *_${packageVersion()}_*.deb`
 
@@ -91,12 +87,12 @@ describe('packages', { skip: isLong ? false : 'only in the long run' }, () => {
     await shows(host, 'muster token create --node gpu-001 > join && cat join', 'muster1,')
     host.run('install -m 0600 join /etc/muster/join && systemctl start muster-agent')
     await shows(host, showNode, connected)
-    assert.match(output(host, 'muster --version'), new RegExp(release.version))
-    const former = programOf(host)
+    for (const unit of ['muster-plane', 'muster-agent']) assert.equal(versionRun(host, unit), release.version)
     const before = output(host, showNode)
 
     host.run(newer)
-    await eventually('the plane to be the new one', () => programOf(host) !== former)
+    for (const unit of ['muster-plane', 'muster-agent'])
+      await eventually(`${unit} to be the new one`, () => versionRun(host, unit) === packageVersion())
     await shows(host, showNode, connected)
     host.run('grep -q upgraded.example /etc/muster/plane.toml')
     assert.equal(epochOf(output(host, showNode)), epochOf(before), 'the agent went on with its identity')
@@ -133,15 +129,16 @@ describe('packages', { skip: isLong ? false : 'only in the long run' }, () => {
   })
 })
 
-/** As packagesOf gives them to the release before. */
 const settings = 'domain = "upgraded.example"\nserver_name = ["192.0.2.10"]\nnode_listen = "0.0.0.0:8443"'
 
 const showNode = 'muster node show gpu-001 -o json'
 const connected = '"channel_open": ?true'
 
-/** What the plane runs. */
-const programOf = (host: SeparateHost): string =>
-  output(host, 'readlink /proc/$(systemctl show --value --property=MainPID muster-plane)/exe').trim()
+/** Of the program that a unit runs, which may have been replaced on the disk since it started. */
+const versionRun = (host: SeparateHost, unit: string): string =>
+  output(host, `/proc/$(systemctl show --value --property=MainPID ${unit})/exe --version`)
+    .trim()
+    .replace(/^muster /, '')
 
 const entered = (host: SeparateHost): string => host.wrapper(host.home).join(' ')
 
@@ -157,30 +154,19 @@ const shows = async (host: SeparateHost, command: string, wanted: string): Promi
 
 const epochOf = (node: string): unknown => (JSON.parse(node) as { readonly epoch?: unknown }).epoch
 
-/**
- * There are no packages of the release before. These have its program, which knows no settings file, in the place of the executable; the
- * program itself is in previous.tar.
- */
-const packagesOf = (command: string, out: string): string[] => {
-  const executable = path.join(out, 'executable')
-  const archive = path.join(out, 'previous.tar')
-  const script = `#!/bin/sh
-export MUSTER_DATA=/var/lib/muster
-[ "$1" != plane ] || set -- plane --domain upgraded.example --node-listen 0.0.0.0:8443 --server-name 192.0.2.10
-exec /opt/previous/node --disable-warning=ExperimentalWarning /opt/previous/lib/muster/bin/muster.js "$@"
-`
-  fs.writeFileSync(executable, script)
-  const packages = buildDebs({ arch: 'x64', executable, out, level: 1, version: release.version })
-  execFileSync('tar', [
-    '-cf',
-    archive,
-    '-C',
-    path.dirname(command),
-    'lib',
-    'package.json',
-    '-C',
-    path.dirname(process.execPath),
-    'node',
-  ])
-  return [...packages.map(({ file }) => file), archive]
+/** The packages of the release before, which its own build makes from its sources. */
+const packagesOf = (scope: Scope, out: string): string[] => {
+  const build = `
+    const { buildExecutable } = await import('./scripts/build.ts')
+    const { buildDebs } = await import('./scripts/build-deb.ts')
+    const { file: executable } = await buildExecutable('x64', ${JSON.stringify(out)})
+    buildDebs({ arch: 'x64', executable, out: ${JSON.stringify(out)}, level: 1 })`
+  execFileSync(process.execPath, ['--input-type=module', '--eval', build], {
+    cwd: sourcesOf(scope, release, []),
+    stdio: 'pipe',
+  })
+  return fs
+    .readdirSync(out)
+    .filter((name) => name.endsWith('.deb'))
+    .map((name) => path.join(out, name))
 }

@@ -3,7 +3,7 @@
 import { errno, readShortFile } from '#platform/files.ts'
 import type { Cli } from './cli.ts'
 import { usageFailure } from './failure.ts'
-import { nodeIdShape } from '#wire/core/shapes.ts'
+import { nodeIdShape, tagShape } from '#wire/core/shapes.ts'
 import { parseDuration } from '#wire/core/duration.ts'
 
 /** A file a command names, or standard input for `-`. */
@@ -38,6 +38,14 @@ export const nodeName = (text: string): string => {
     'Use lower-case letters, digits, dots, dashes and underscores, a letter or digit first and last, at most 63',
   )
 }
+
+/** As `--tag` takes it: `rack=R7` is `rack:r7`. Null: no tag. */
+export const tagFrom = (given: string): string | null => {
+  const tag = given.toLowerCase().replace(/^([^:=]+)=/, '$1:')
+  return new RegExp(tagShape).test(tag) ? tag : null
+}
+
+export const tagRule = 'letters, digits, dots, dashes, underscores and colons, at most 63'
 
 export const durationOption = (option: string, text: string): number => {
   const ms = parseDuration(text)

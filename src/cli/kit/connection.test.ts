@@ -89,4 +89,8 @@ test('a certificate that does not verify is distinguished from a plane that is a
   assert.match(failure('SELF_SIGNED_CERT_IN_CHAIN').next ?? '', /--ca FILE/)
   assert.match(failure('ERR_TLS_CERT_ALTNAME_INVALID').next ?? '', /--server-name/)
   assert.equal(failure('ECONNREFUSED').exit, 69)
+  assert.doesNotMatch(failure('ECONNRESET').next ?? '', /--operator-tls/)
+  const plain = resolve({ url: 'http://localhost:8440', keyFile: 'k' })
+  const hungUp = unreachable(plain, Object.assign(new Error('socket hang up'), { code: 'ECONNRESET' }), false)
+  assert.match(hungUp.next ?? '', /--operator-tls: --url https:\/\/localhost:8440 --ca FILE/)
 })

@@ -31,7 +31,7 @@ const thingApi = {
 }
 
 /** A plane that answers what it is told, and what it was asked. */
-const planeWith = (t: TestContext, replies: readonly { status: number; body: object }[]) => {
+const planeWith = (t: TestContext, replies: readonly { status: number; body: object }[], url?: string) => {
   const data = tempFolder(t)
   fs.writeFileSync(path.join(data, 'admin.key'), `muster_key_${'k'.repeat(43)}`)
   const asked: HttpRequest[] = []
@@ -44,7 +44,8 @@ const planeWith = (t: TestContext, replies: readonly { status: number; body: obj
     close: () => {},
   })
   const { cli } = testCli({})
-  const plane = connect({ ...cli, openHttp }, { output: 'table', data })
+  const where = url === undefined ? { data } : { url, keyFile: path.join(data, 'admin.key') }
+  const plane = connect({ ...cli, openHttp }, { output: 'table', ...where })
   return { plane, lines: () => asked.map((one) => [one.method, one.path, one.body]) }
 }
 
@@ -72,8 +73,15 @@ test('an answer that does not fit the declaration is no answer; a refusal is a v
   const refused = await plane.tryAsk(thingApi.rename, { params: { id: 'a' }, body: { to: 'b' }, about: { ID: 'a' } })
   assert.ok(refused instanceof Failure)
   assert.deepEqual([refused.code, refused.next], ['THING_NOT_FOUND', 'a'])
-  const unknown = { code: 'NOT_FOUND', message: /older version/, detail: 'GET /v1/things' }
+  const unknown = { code: 'NOT_FOUND', message: /older version\.$/, detail: 'GET /v1/things' }
   await assert.rejects(plane.tryAsk(thingApi.list), unknown)
+})
+
+test('who asks a listener for machines learns where operators ask', async (t) => {
+  const refusal = { code: 'NOT_FOUND', message: 'No.', detail: null, next: 'ID', retry_after_ms: null }
+  const { plane } = planeWith(t, [{ status: 404, body: refusal }], 'https://plane.example:8443')
+  const wrongPort = { code: 'NOT_FOUND', message: /where machines reach it/, next: /--operator-listen, port 8440/ }
+  await assert.rejects(plane.tryAsk(thingApi.list), wrongPort)
 })
 
 test('what a declaration asks for has to be given, and nothing else can be', () => {

@@ -16,7 +16,7 @@ import {
 import { ErrorBody } from '#wire/core/error-body.ts'
 import { openAnswer } from '#wire/core/open-answer.ts'
 import type { Cli, GlobalOptions } from './cli.ts'
-import { resolveConnection, targetOf } from './connection.ts'
+import { resolveConnection, targetOf, type Connection } from './connection.ts'
 import { readCa, readKey } from './credentials.ts'
 import { exitCodeOf, exitCodes } from './exit-codes.ts'
 import { Failure, fillIn, type About } from './failure.ts'
@@ -55,6 +55,7 @@ type Sent = {
   /** With its parameters filled in. */
   readonly path: string
   readonly given: AnyGiven
+  readonly by: Connection['where']['kind']
 }
 
 type AnyGiven = {
@@ -86,7 +87,7 @@ export const connect = (cli: Cli, options: GlobalOptions): OperatorClient => {
     }
   }
   const tryAsk = async <E extends Endpoint>(endpoint: E, ...[given = {}]: [AnyGiven?]) => {
-    const sent = { endpoint, path: pathOf(endpoint, given.params), given }
+    const sent = { endpoint, path: pathOf(endpoint, given.params), given, by: connection.where.kind }
     return readReply<E>(await send(sent), sent)
   }
   return {
@@ -97,7 +98,7 @@ export const connect = (cli: Cli, options: GlobalOptions): OperatorClient => {
       return answer
     },
     async askText(endpoint) {
-      const sent = { endpoint, path: pathOf(endpoint), given: {} }
+      const sent = { endpoint, path: pathOf(endpoint), given: {}, by: connection.where.kind }
       const reply = await send(sent)
       if (isSuccess(reply)) return reply.body
       const refused = readReply(reply, sent)
@@ -126,7 +127,10 @@ export const everyPage = async <P extends { readonly next: string | null }, T>(
   return items
 }
 
-const readReply = <E extends Endpoint>(reply: HttpReply, { endpoint, path, given }: Sent): AnswerOf<E> | Failure => {
+const readReply = <E extends Endpoint>(
+  reply: HttpReply,
+  { endpoint, path, given, by }: Sent,
+): AnswerOf<E> | Failure => {
   const body = parseJson(reply.body)
   const call = `${endpoint.method} ${path}`
   if (isSuccess(reply)) {
@@ -134,7 +138,7 @@ const readReply = <E extends Endpoint>(reply: HttpReply, { endpoint, path, given
     throw foreign(`${call} answered something else than this version of muster expects`)
   }
   if (!matchesSchema(ErrorBody, body)) throw foreign(`${call} answered HTTP ${reply.status}`)
-  if (body.code === 'NOT_FOUND') throw olderPlane(call)
+  if (body.code === 'NOT_FOUND') throw noSuchCall(call, by)
   return new Failure({
     exit: exitCodeOf(body.code, reply.status),
     code: body.code,
@@ -160,14 +164,14 @@ const detailOf = ({
   return `${detail === null ? '' : `${detail}; `}${others}${lost}`
 }
 
-/** A plane of this version has every call of this version. */
-const olderPlane = (call: string): Failure =>
+/** A plane of this version has every call of this version; a socket is never one of its listeners for machines. */
+const noSuchCall = (call: string, by: Sent['by']): Failure =>
   new Failure({
     exit: exitCodes.fault,
     code: 'NOT_FOUND',
-    sentence: 'The plane has no such call: it may be of an older version.',
+    sentence: `The plane has no such call: it may be of an older version${by === 'url' ? ', or this is where machines reach it' : ''}.`,
     detail: call,
-    next: 'Compare the versions: muster version, here and on the plane',
+    next: `${by === 'url' ? 'Give the address for operators (--operator-listen, port 8440 unless it says otherwise); then c' : 'C'}ompare the versions: muster version, here and on the plane`,
   })
 
 const foreign = (detail: string): Failure =>

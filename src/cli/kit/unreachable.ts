@@ -51,9 +51,14 @@ const urlFailure = (url: string, code: string | null, because: string): Failure 
     return failure(
       `${url} is not a name of the plane that answers there.`,
       because,
-      'Use a name its certificate has (muster ca show, on the plane), or start it with --server-name NAME',
+      'Use a name its certificate has (on the plane: muster ca show), or start it with --server-name NAME',
       exitCodes.notAllowed,
     )
+  }
+  // What speaks TLS hangs up on what does not.
+  if (code === 'ECONNRESET' && url.startsWith('http:')) {
+    const next = `If the plane runs with --operator-tls: --url ${url.replace('http:', 'https:')} --ca FILE (on the plane: muster ca bundle)`
+    return failure(`What listens at ${url} hangs up.`, because, next)
   }
   const untrusted = code !== null && /^(ERR_TLS|UNABLE_|SELF_SIGNED|DEPTH_ZERO|CERT_|ERR_SSL)/.test(code)
   return untrusted

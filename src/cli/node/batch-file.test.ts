@@ -59,13 +59,13 @@ test('columns may be left out and stand in any order; only the id is needed', ()
 })
 
 test('a column that is not known becomes a tag, beside those of the column of that name', () => {
-  const lines = parseBatch('id,rack,Tags,zone\na,R12,h100 nvlink,eu-1\nb,,,eu-1\nc,no spaces,,\n', undefined)
+  const lines = parseBatch('id,rack,Tags,zone\na,R12,h100 NVLink=4,eu-1\nb,,,eu-1\nc,no spaces,,\n', undefined)
   assert.deepEqual(
     lines.map((line) => (line.kind === 'request' ? line.tags : line.why)),
     [
-      ['h100', 'nvlink', 'rack:r12', 'zone:eu-1'],
+      ['h100', 'nvlink:4', 'rack:r12', 'zone:eu-1'],
       ['zone:eu-1'],
-      'has rack:no spaces, which is no tag: letters, digits, dots, dashes and colons, at most 63',
+      'has rack:no spaces, which is no tag: letters, digits, dots, dashes, underscores and colons, at most 63',
     ],
   )
 })
@@ -79,6 +79,37 @@ test('a state of a machine that there is not is a bad line', () => {
   const [line] = parseBatch('id,provisioning\na,installed\n', undefined)
   assert.ok(line?.kind === 'unusable')
   assert.match(line.why, /is installed; a machine is commissioning, .*, failed/)
+})
+
+test('a line that the plane would refuse by its schema, with all lines of the call, is a bad line', () => {
+  const tags = Array.from({ length: 65 }, (_, at) => `t${at}`).join(' ')
+  const lines = parseBatch(
+    [
+      'id,profile,mac,bmc_serial,tags',
+      'gpu 1,,,,',
+      'GPU-2,,,,',
+      `gpu-3,${'p'.repeat(65)},,,`,
+      'gpu-4,,00:11:22:33:44:55:66:77,,',
+      `gpu-5,,,${'s'.repeat(129)},`,
+      `gpu-6,,,,${tags}`,
+      'gpu-7,,02:4d:55:00:01:01,SN1,h100',
+    ].join('\n'),
+    undefined,
+  )
+  assert.deepEqual(
+    lines.map((line) =>
+      line.kind === 'request' ? line.request.id : `${line.line} ${/^has .*?(?= than|[:;]| that)/.exec(line.why)}`,
+    ),
+    [
+      '2 has a name',
+      '3 has a name',
+      '4 has a profile with a longer name',
+      '5 has a cell mac',
+      '6 has a serial number',
+      '7 has 65 tags',
+      'gpu-7',
+    ],
+  )
 })
 
 test('a bad line is reported by its number, and the others stand', () => {

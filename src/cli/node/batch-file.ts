@@ -3,8 +3,9 @@
 
 import { parse } from 'csv-parse/sync'
 import { provisioningStates, type Provisioning } from '#domain/core/node.ts'
-import { tagShape } from '#wire/core/shapes.ts'
-import type { RegisterRequest } from '#wire/node/node-api.ts'
+import { matchesSchema } from '#platform/json-schema.ts'
+import { RegisterRequest } from '#wire/node/node-api.ts'
+import { tagFrom, tagRule } from '#cli/kit/arguments.ts'
 import { usageFailure } from '#cli/kit/failure.ts'
 
 export type BatchLine =
@@ -44,24 +45,28 @@ export const parseBatch = (text: string, defaultProfile: string | undefined): Ba
     const provisioning = provisioningStates.find((state) => state === said) ?? null
     if (provisioning === null && said !== '')
       return unusable(line, id, `is ${said}; a machine is ${provisioningStates.join(', ')}`)
-    const tags = [
-      ...severalIn(cell('tags').toLowerCase()),
-      ...tagColumns.flatMap((name) => (cell(name) === '' ? [] : [`${name}:${cell(name).toLowerCase()}`])),
+    const written = [
+      ...severalIn(cell('tags')),
+      ...tagColumns.flatMap((name) => (cell(name) === '' ? [] : [`${name}:${cell(name)}`])),
     ]
-    const noTag = tags.find((one) => !tag.test(one))
-    if (noTag !== undefined)
-      return unusable(line, id, `has ${noTag}, which is no tag: letters, digits, dots, dashes and colons, at most 63`)
+    const noTag = written.find((one) => tagFrom(one) === null)
+    if (noTag !== undefined) return unusable(line, id, `has ${noTag}, which is no tag: ${tagRule}`)
+    const tags = written.flatMap((one) => tagFrom(one) ?? [])
+    if (tags.length > mostTags) return unusable(line, id, `has ${tags.length} tags; a node has at most ${mostTags}`)
     const macs = severalIn(cell('mac'))
     const profile = cell('profile') || defaultProfile
+    const request = {
+      id,
+      ...(profile === undefined ? {} : { profile }),
+      ...(macs.length === 0 ? {} : { macs }),
+      ...(cell('bmc_serial') === '' ? {} : { bmc_serial: cell('bmc_serial') }),
+    }
+    const misfit = misfitIn(request)
+    if (misfit !== null) return unusable(line, id, misfit)
     return {
       kind: 'request',
       line,
-      request: {
-        id,
-        ...(profile === undefined ? {} : { profile }),
-        ...(macs.length === 0 ? {} : { macs }),
-        ...(cell('bmc_serial') === '' ? {} : { bmc_serial: cell('bmc_serial') }),
-      },
+      request,
       tags: [...new Set(tags)],
       names: severalIn(cell('names')),
       provisioning,
@@ -69,8 +74,25 @@ export const parseBatch = (text: string, defaultProfile: string | undefined): Ba
   })
 }
 
+/** What the plane would refuse by its schema: with the whole call, and the other lines in it. */
+const misfitIn = (request: RegisterRequest): string | null => {
+  const fields = Object.keys(takes) as (keyof RegisterRequest)[]
+  const wrong = fields.find(
+    (name) => request[name] !== undefined && !matchesSchema(RegisterRequest.properties[name], request[name]),
+  )
+  return wrong === undefined ? null : `has a ${takes[wrong]}`
+}
+
+const takes: Readonly<Record<keyof RegisterRequest, string>> = {
+  id: 'name that no node can have: lower-case letters, digits, dots, dashes and underscores, at most 63',
+  profile: 'profile with a longer name than profiles have: at most 64 letters',
+  macs: 'cell mac that holds no MAC addresses: 02:4d:55:00:01:01, several with spaces, at most 64',
+  bmc_serial: 'serial number that is too long: at most 128 letters',
+}
+
 const isKnown = (name: string): boolean => columns.includes(name as (typeof columns)[number])
-const tag = new RegExp(tagShape)
+/** Of a call; the plane has the same bound for a node. */
+const mostTags = 64
 
 /** A known column that was written differently would become a tag, and its values would be missing where they belong. */
 const headerProblem = (names: readonly string[]): string | null => {

@@ -224,6 +224,10 @@ const interrupted = (trouble: unknown): unknown =>
         sentence: trouble.message,
         detail: trouble.detail,
         retryAfterMs: trouble.retryAfterMs,
-        next: 'Run the same command again: it keeps the tokens in the file, withdraws those whose answer was lost, and makes the rest',
+        next: `${stepBefore(trouble)}un the same command again: it keeps the tokens in the file, withdraws those whose answer was lost, and makes the rest`,
       })
     : trouble
+
+/** What a plane has refused it refuses again, until that is put right. */
+const stepBefore = ({ exit, next }: Failure): string =>
+  exit === exitCodes.refused && next !== null ? `${next}; then r` : 'R'

@@ -7,6 +7,7 @@ import { vclusterApi } from '#wire/fleet/vcluster-api.ts'
 import { nodeActionApi } from '#wire/node/node-action-api.ts'
 import type { NodeDetail } from '#wire/node/node-api.ts'
 import type { NodeChangeBody } from '#wire/plans/node-changes.ts'
+import { tagFrom, tagRule } from '#cli/kit/arguments.ts'
 import type { Cli, GlobalOptions } from '#cli/kit/cli.ts'
 import { Failure, usageFailure } from '#cli/kit/failure.ts'
 import { connect, type OperatorClient } from '#cli/kit/operator-client.ts'
@@ -108,7 +109,13 @@ type TagOptions = NodeVerbOptions & { readonly add?: readonly string[]; readonly
 
 const tagsIn = ({ add = [], remove = [] }: TagOptions) => {
   if (add.length + remove.length === 0) throw usageFailure('name at least one tag: --add TAG or --remove TAG')
-  return { add: [...add], remove: [...remove] }
+  return { add: add.map(checkedTag), remove: remove.map(checkedTag) }
+}
+
+const checkedTag = (given: string): string => {
+  const tag = tagFrom(given)
+  if (tag !== null) return tag
+  throw usageFailure(`${given} is not a tag.`, `Write KEY or KEY=VALUE: ${tagRule}, a letter or digit first and last`)
 }
 
 export const nodeTag = onNodes<TagOptions>({

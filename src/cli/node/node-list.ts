@@ -9,6 +9,7 @@ import { connect, everyPage, type OperatorClient } from '#cli/kit/operator-clien
 import { printer } from '#cli/kit/print.ts'
 import { nodeColumns } from './node-columns.ts'
 import { filterNames, type NodeFilter } from './select-options.ts'
+import { checkedName, checkedTag } from './target-nodes.ts'
 
 type NodeListOptions = ListOptions &
   NodeFilter & {
@@ -53,11 +54,8 @@ export const everyNode = async (
   const added = {
     condition,
     connected,
-    ...joined(
-      'tag',
-      tag.map((one) => one.toLowerCase()),
-    ),
-    ...joined('name', names),
+    ...joined('tag', tag.map(checkedTag)),
+    ...joined('name', names.map(checkedName)),
   }
   const query = { ...old, ...added, limit: 1000 }
   try {

@@ -24,6 +24,14 @@ test('what a node runs is said as of now only while it is connected, and not at 
   for (const membership of ['revoked', 'registered'] as const) assert.deepEqual(told({ membership, sessions: [] }), [])
 })
 
+test('an upgrade is advised where the agent is too old to run what its vCluster asks for, and nowhere else', () => {
+  const overlay = { applied: true, config_revision: 7, detail: null, services: [], drift: [] }
+  const told = (agent_version: string | null): string | undefined =>
+    overlayLines(node({ overlay, not_reported: ['service web'], agent_version })).at(-1)
+  assert.equal(told('0.6.0'), 'service web: not run yet')
+  for (const old of ['0.3.1', null]) assert.match(told(old) ?? '', /^service web: not run yet; .* needs an upgrade$/)
+})
+
 test('a state that is its own reason is said once', () => {
   assert.equal(schedulingText({ state: 'draining', reasons: ['draining'] }), 'draining')
   assert.equal(schedulingText({ state: 'draining', reasons: ['draining', 'unhealthy'] }), 'draining, unhealthy')

@@ -220,11 +220,13 @@ export const overlayLines = (node: NodeDetail): string[] => {
       ? `applied, configuration ${overlay.config_revision}`
       : `not applied: ${overlay.detail ?? 'its agent does not say why'}`,
     ...overlay.services.flatMap(serviceLines),
-    ...(node.not_reported ?? []).map(
-      (what) => `${what}: not run yet; an agent of 0.3 does not know how, and needs an upgrade`,
-    ),
+    ...(node.not_reported ?? []).map((what) => `${what}: not run yet${upgradeWords(node)}`),
   ]
 }
+
+/** An agent of 0.3 is not sent what it does not know, and never says anything of it. */
+const upgradeWords = ({ agent_version: version }: NodeDetail): string =>
+  version === null || /^0\.[0-3]\./.test(version) ? '; an agent of 0.3 does not know how, and needs an upgrade' : ''
 
 const serviceLines = (service: Overlay['services'][number]): string[] => {
   const { name, state, restarts, error, output = [], unapplied = [] } = service

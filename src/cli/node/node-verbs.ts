@@ -107,12 +107,12 @@ const declareReports = (node: Command, cli: Cli): void => {
   loads(cli, selects(provisioning), async () => (await acts()).nodeProvisioning)
 
   const tag = verb(node, 'tag [nodes...]', 'Put tags on machines and take them off, in one step', [
-    ['muster node tag gpu-001 --add h100 --add rack-7', ''],
+    ['muster node tag gpu-001 --add h100 --add rack=7', 'a filter finds it: --tag rack=7'],
     ['muster node tag gpu-001 --remove a100 --add h100', 'one hardware profile for another'],
-    ["muster node tag 'gpu-0*' --add rack-7", 'shows which'],
+    ["muster node tag 'gpu-0*' --add rack=7", 'shows which'],
   ])
-    .option('--add <tag>', 'may be repeated', collect)
-    .option('--remove <tag>', 'may be repeated', collect)
+    .option('--add <tag>', 'KEY or KEY=VALUE; may be repeated', collect)
+    .option('--remove <tag>', 'KEY or KEY=VALUE; may be repeated', collect)
   loads(cli, selects(tag), async () => (await acts()).nodeTag)
 }
 

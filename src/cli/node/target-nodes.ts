@@ -41,10 +41,7 @@ export const targetNodes = async (
 
 const selectionOf = (filter: NodeFilter): NodeSelection => {
   const { state, profile, vcluster, condition, connected } = filter
-  // Tags have no capitals; a rack often does.
-  const tags = (filter.tag ?? []).map((tag) => tag.toLowerCase())
-  const wrong = tags.find((tag) => !new RegExp(`^${tagFilterShape}$`).test(tag))
-  if (wrong !== undefined) throw usageFailure(`${wrong} is not a tag.`, 'Write --tag KEY or --tag KEY=VALUE')
+  const tags = (filter.tag ?? []).map(checkedTag)
   return {
     ...(state === undefined ? {} : { state }),
     ...(profile === undefined ? {} : { profile }),
@@ -55,7 +52,15 @@ const selectionOf = (filter: NodeFilter): NodeSelection => {
   }
 }
 
-const checkedName = (word: string): string => {
+/** Tags have no capitals; a rack often does. */
+export const checkedTag = (given: string): string => {
+  const tag = given.toLowerCase()
+  if (new RegExp(`^${tagFilterShape}$`).test(tag)) return tag
+  throw usageFailure(`${given} is not a tag.`, 'Write --tag KEY or --tag KEY=VALUE')
+}
+
+/** An id, or a glob over ids. */
+export const checkedName = (word: string): string => {
   if (!isGlob(word)) return nodeName(word)
   if (new RegExp(`^${nodeGlobShape}$`).test(word)) return word
   throw usageFailure(`${word} is not a glob over names of nodes.`, "Use * and ? beside what names have: 'gpu-*'")

@@ -44,8 +44,10 @@ const effectOf = (node: Node, change: NodeChange, verdict: ChangeVerdict): strin
       return changeWords(node, change)
     case 'unchanged':
       return 'nothing: it is so already'
-    case 'refused':
-      return `refused: ${verdict.refusal.detail ?? verdict.refusal.code}`
+    case 'refused': {
+      const { code, detail } = verdict.refusal
+      return `refused with ${code}${detail === null ? '' : `: ${detail}`}`
+    }
   }
 }
 

@@ -35,11 +35,20 @@ const watch = async (store: Store, arrivals: Arrivals, query: SchedulingQuery) =
   const at = after === undefined ? null : readPlace(after)
   if (after !== undefined && at === null)
     return refuseField('REQUEST_INVALID', 'after', 'after is not a cursor of this watch')
+  const unknown = vcluster === null ? null : await unknownVCluster(store, vcluster, at !== null)
+  if (unknown !== null) return unknown
   const page = await watchScheduling(store, arrivals, { vcluster, at, limit, waitMs })
   if (page.kind === 'refused') return page
   const profiles = await hardwareProfiles(store)
   const nodes = page.nodes.map((node) => schedulingView(node, profiles))
   return answer({ nodes, next: placeText(page.next), more: page.more })
+}
+
+/** `begun`: a watch goes on when its vCluster is deleted, and tells which nodes have left it. */
+const unknownVCluster = async (store: Store, name: string, begun: boolean): Promise<Refusal | null> => {
+  const row = await store.get('vcluster', name)
+  const isThere = row !== null && (begun || row.value.deletedAtMs === null)
+  return isThere ? null : refuse('VCLUSTER_NOT_FOUND', name)
 }
 
 const health = async (core: FlowCore, sources: NodeSources, call: CallOf<typeof schedulingApi.reportHealth>) => {
