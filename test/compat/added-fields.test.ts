@@ -166,10 +166,11 @@ test(`agents, commands and a store of ${release.version}, with what this release
   assert.deepEqual(app.command, ['/bin/sleep', 'infinity'])
   assert.match((await plane.muster('journal', 'list', '--type', 'overlay.adopted')).stdout, /blue/)
   const other = [{ name: 'app', command: ['/bin/sh', '-c', 'id'] }]
-  await tamperWith(plane.data).edit('vcluster', 'blue', ({ overlay: { mac: _, ...overlay }, ...doc }: Json) => ({
-    ...doc,
-    overlay: { ...overlay, services: other },
-  }))
+  await tamperWith(plane.data).edit('vcluster', 'blue', ({ overlay, ...doc }: Json) => {
+    const changed = { ...overlay, services: other }
+    delete changed.mac
+    return { ...doc, overlay: changed }
+  })
   assert.deepEqual(await services(), [])
   await eventually('the alert', async () => {
     const { alerts } = (await plane.api('GET', '/v1/alerts')).body
