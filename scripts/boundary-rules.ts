@@ -101,7 +101,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
   'wire/journal': { wire: ['core'] },
   'wire/network': { domain: ['core', 'network'], wire: ['core'] },
   'wire/node': {
-    domain: ['core', 'fleet', 'node', 'recovery'],
+    domain: ['core', 'fleet', 'node'],
     wire: ['core', 'network', 'programs', 'recovery', 'revocation'],
   },
   'wire/operators': { domain: ['core'], wire: ['core'] },
@@ -110,7 +110,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
     wire: ['core', 'fleet', 'revocation', 'settings', 'tasks', 'workers'],
   },
   'wire/programs': { domain: ['core', 'programs'], wire: ['core'] },
-  'wire/recovery': { domain: ['core', 'recovery'], wire: ['core', 'enrollment', 'identity'] },
+  'wire/recovery': { domain: ['core'], wire: ['core', 'enrollment', 'identity'] },
   'wire/revocation': { domain: ['revocation'], wire: ['core'] },
   'wire/settings': { domain: ['core', 'fleet'], wire: ['core', 'fleet', 'programs'] },
   'wire/tasks': { domain: ['tasks'], wire: ['core'] },
@@ -555,7 +555,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
       'recovery/repair.ts',
     ],
     cli: ['kit'],
-    domain: ['programs', 'recovery'],
+    domain: ['core', 'programs'],
     wire: ['core', 'recovery'],
   },
   'cli/plane': {

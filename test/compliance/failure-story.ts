@@ -1,7 +1,7 @@
 // What an agent and its plane say of a failure while it lasts, and what the journal has of it afterwards (seed 003).
 
 import assert from 'node:assert/strict'
-import type { FailureClass } from '#domain/recovery/failure-class.ts'
+import type { FailureClass } from '#domain/core/node.ts'
 import type { RecordedEvent } from '#agent/diagnostics/events.ts'
 import { readRecord } from '#agent/diagnostics/record-files.ts'
 import { readStatusFile, type Place, type StatusTrouble } from '#agent/diagnostics/status-file.ts'

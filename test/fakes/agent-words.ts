@@ -1,6 +1,6 @@
 // What an agent says of itself, for tests: evidence of a process and its machine, and reports.
 
-import { failureClasses, type FailureClass } from '#domain/recovery/failure-class.ts'
+import { failureClasses, type FailureClass } from '#domain/core/node.ts'
 import type { AgentEvidence } from '#wire/core/agent-evidence.ts'
 import type { ReportBody } from '#wire/node/report.ts'
 

@@ -1,6 +1,7 @@
 // A failure as people read it: a code to search for, a sentence, and the next step.
 
-import { classify, type FailureClass, type Observed } from '#domain/recovery/failure-class.ts'
+import type { FailureClass } from '#domain/core/node.ts'
+import { classify, type Observed } from '#domain/recovery/failure-class.ts'
 import { redactSecrets } from '#platform/secret-shapes.ts'
 
 export type Trouble = {

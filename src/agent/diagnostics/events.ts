@@ -3,7 +3,7 @@
 
 import { Type, type Static } from 'typebox'
 import { recordOf } from '#platform/json-schema.ts'
-import { failureClasses } from '#domain/recovery/failure-class.ts'
+import { failureClasses } from '#domain/core/node.ts'
 import { boundedEvidence, tidy } from '#agent/core/trouble.ts'
 
 const orNull = <T extends import('typebox').TSchema>(schema: T) => Type.Union([schema, Type.Null()])

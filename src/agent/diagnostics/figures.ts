@@ -1,7 +1,6 @@
 // What the agent counts about itself: the figures behind its metrics and its reports. Pure.
 
-import type { FailureClass } from '#domain/recovery/failure-class.ts'
-import type { RehearsalStep } from '#domain/core/node.ts'
+import type { RehearsalStep, FailureClass } from '#domain/core/node.ts'
 import type { Trouble } from '#agent/core/trouble.ts'
 
 export type FailureSeen = { readonly atMs: number; readonly trouble: Trouble }

@@ -3,7 +3,7 @@
 
 import { boundServer } from '#platform/bounded-server.ts'
 import { createHttpServer, listenTcp, stopServer, type HttpRequest, type HttpServer } from '#platform/http-server.ts'
-import { failureClasses } from '#domain/recovery/failure-class.ts'
+import { failureClasses } from '#domain/core/node.ts'
 import type { AgentParts } from '#agent/core/agent-parts.ts'
 import { parseIsoTime } from '#platform/clock.ts'
 import type { ByClass, Figures } from './figures.ts'

@@ -3,7 +3,7 @@
 
 import { isoTime } from '#platform/clock.ts'
 import { reportedConditions } from '#domain/node/reported-conditions.ts'
-import { failureClasses, type FailureClass } from '#domain/recovery/failure-class.ts'
+import { failureClasses, type FailureClass } from '#domain/core/node.ts'
 import type { ReportBody } from '#wire/node/report.ts'
 import type { AgentParts } from '#agent/core/agent-parts.ts'
 import type { Identity } from '#agent/state/credentials.ts'

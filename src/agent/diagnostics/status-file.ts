@@ -2,7 +2,7 @@
 
 import * as path from 'node:path'
 import { Type, type Static } from 'typebox'
-import { failureClasses } from '#domain/recovery/failure-class.ts'
+import { failureClasses } from '#domain/core/node.ts'
 import { diskSpace, writeFaultOf } from '#platform/disk-space.ts'
 import { readFileIfAny } from '#platform/files.ts'
 import { stillRuns } from '#platform/process-mark.ts'

@@ -2,7 +2,7 @@
 
 import { isRunning, judgedNowMs, fromNow } from '#agent/diagnostics/status.ts'
 import { readStatusFile, statusPath, type StatusFile, type StatusTrouble } from '#agent/diagnostics/status-file.ts'
-import type { FailureClass } from '#domain/recovery/failure-class.ts'
+import type { FailureClass } from '#domain/core/node.ts'
 import { sendNudge } from '#platform/signals.ts'
 import { isOfWriter } from '#platform/process-mark.ts'
 import { sleep } from '#platform/timers.ts'

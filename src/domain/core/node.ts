@@ -209,6 +209,20 @@ export type Rehearsal =
 export const rehearsalSteps = ['endpoint', 'trust', 'proof', 'counter', 'budget', 'disk', 'clock'] as const
 export type RehearsalStep = (typeof rehearsalSteps)[number]
 
+/** Why a node is not connected. domain/recovery/failure-class.ts says which it is. */
+export const failureClasses = [
+  'endpoint_unreachable',
+  'server_tls_untrusted',
+  'cert_expired',
+  'identity_revoked_or_fenced',
+  'endpoint_profile_drift',
+  'recovery_enrollment_blocked',
+  'disk_full',
+  'clock_skew',
+  'credentials_damaged',
+] as const
+export type FailureClass = (typeof failureClasses)[number]
+
 export const provisioningStates = [
   'commissioning',
   'commissioned',

@@ -1,7 +1,9 @@
 // Which nodes are meant: all conditions hold of each. The list of nodes and plans for many nodes use the same rules.
 
 import type { ConditionName, Membership, Node } from '#domain/core/node.ts'
-import { noVCluster } from './vcluster.ts'
+
+/** In a filter: nodes that are in no vCluster. No vCluster can have this name. */
+export const noVCluster = 'none'
 
 export type NodeSelector = {
   /** Ids, and globs over ids; a node matches one of them. Empty: every node. */

@@ -1,5 +1,6 @@
 // A vCluster: the logical group a node is assigned to. It never touches a certificate.
 
+import { noVCluster } from './node-selector.ts'
 import { isSameOverlay, overlayChanges, overlayProblem, noOverlay, type Overlay } from './overlay.ts'
 import { policyRules, type Policy } from './policy.ts'
 import { noOutputs, type Output } from '#domain/programs/output.ts'
@@ -22,9 +23,6 @@ import {
   type Rules,
   type Tree,
 } from '#domain/core/settings-check.ts'
-
-/** In a filter: nodes that are in no vCluster. None can have this name. */
-export const noVCluster = 'none'
 
 export const peerings = ['mesh', 'isolated'] as const
 

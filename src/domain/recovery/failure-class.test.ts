@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import * as fc from 'fast-check'
-import { classify, failureClasses, type FailureClass, type Observed } from './failure-class.ts'
+import { failureClasses, type FailureClass } from '#domain/core/node.ts'
+import { classify, type Observed } from './failure-class.ts'
 import { isRefusalCode, refusals, type RetryClass } from '#domain/core/refusal-table.ts'
 
 const nowMs = Date.UTC(2026, 5, 1)

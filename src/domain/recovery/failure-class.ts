@@ -3,20 +3,8 @@
 
 import { isoTime } from '#platform/clock.ts'
 import { durationWords } from '#domain/core/in-words.ts'
+import type { FailureClass } from '#domain/core/node.ts'
 import type { RetryClass } from '#domain/core/refusal-table.ts'
-
-export const failureClasses = [
-  'endpoint_unreachable',
-  'server_tls_untrusted',
-  'cert_expired',
-  'identity_revoked_or_fenced',
-  'endpoint_profile_drift',
-  'recovery_enrollment_blocked',
-  'disk_full',
-  'clock_skew',
-  'credentials_damaged',
-] as const
-export type FailureClass = (typeof failureClasses)[number]
 
 /** What a connection or a call was for. Enrollment counts as recovery: it is the way back in. */
 export type Purpose = 'runtime' | 'recovery'

@@ -15,8 +15,7 @@ import {
   profileRow,
   repair,
 } from '../../../test/fakes/sample-rows.ts'
-import type { ConditionName, Membership, Node } from '#domain/core/node.ts'
-import type { FailureClass } from './failure-class.ts'
+import type { ConditionName, Membership, Node, FailureClass } from '#domain/core/node.ts'
 import { decideRecover, recordRecovery, type RecoverFacts } from './recovery.ts'
 
 const story = { actor: 'node:gpu-001', source: '192.0.2.1', correlation: 'story-9' }

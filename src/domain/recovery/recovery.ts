@@ -15,7 +15,6 @@ import {
 import { readOf, type Change, type Row, boundedText, entry } from '#domain/core/change.ts'
 import { hasCondition, withoutConditions } from '#domain/core/conditions.ts'
 import { decideDuplicate, holderWords, type DuplicateVerdict, type HolderFacts } from '#domain/identity/duplicate.ts'
-import type { FailureClass } from './failure-class.ts'
 import { keyInUse, type KeyInUseFacts } from '#domain/identity/key-claim.ts'
 import {
   admit,
@@ -29,7 +28,7 @@ import {
   type Recorded,
   type Repeated,
 } from '#domain/identity/node-certificate.ts'
-import type { Membership, Node, Recovery, Slots } from '#domain/core/node.ts'
+import type { Membership, Node, Recovery, Slots, FailureClass } from '#domain/core/node.ts'
 import type { Profile } from '#domain/core/profile.ts'
 import {
   credentialMatches,

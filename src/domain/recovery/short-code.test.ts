@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { failureClasses } from './failure-class.ts'
+import { failureClasses } from '#domain/core/node.ts'
 import { codeSentences, nextStepOf } from './short-code-words.ts'
 import { decodeShortCode, encodeShortCode, nodeMark, shortPlaces, type DecodedCode, type Range } from './short-code.ts'
 

@@ -3,7 +3,7 @@
 //
 // The lists and bounds here are a promise, like wire formats: entries are only ever added, in free places.
 
-import type { FailureClass } from './failure-class.ts'
+import type { FailureClass } from '#domain/core/node.ts'
 
 export type ShortFacts = {
   readonly class: ShortClass | null

@@ -1,7 +1,7 @@
 // What agents count about themselves, as a closed list of series: a node chooses no label. Between two reports of one process of an
 // agent only the growth matters, so that sums over nodes and replicas are counters of Prometheus.
 
-import { failureClasses } from '#domain/recovery/failure-class.ts'
+import { failureClasses } from '#domain/core/node.ts'
 import type { ReportBody } from '#wire/node/report.ts'
 
 /** Named as the agent's own metrics are (agent/diagnostics/metrics.ts). */

@@ -7,8 +7,14 @@ import { isRefusal, refuse, refuseField, type Refusal } from '#domain/core/refus
 import { isSchedulable } from '#domain/fleet/scheduling.ts'
 import { outputsFor } from '#domain/programs/output.ts'
 import { outputSentences, outputStandings } from '#domain/programs/output-standing.ts'
-import { commonPrefix, isSelected, nameMatcher, placeBefore, type NodeSelector } from '#domain/fleet/node-selector.ts'
-import { noVCluster } from '#domain/fleet/vcluster.ts'
+import {
+  commonPrefix,
+  isSelected,
+  nameMatcher,
+  noVCluster,
+  placeBefore,
+  type NodeSelector,
+} from '#domain/fleet/node-selector.ts'
 import { formerNode } from '#plane/core/former-node.ts'
 import { profilesByName, recoverabilityNow, type RecoverabilityCounts } from '#plane/core/count-recoverable.ts'
 import { domainSettingsRow } from '#plane/core/domain-settings-row.ts'

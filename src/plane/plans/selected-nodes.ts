@@ -8,10 +8,10 @@ import {
   isGlob,
   isSelected,
   nameMatcher,
+  noVCluster,
   placeBefore,
   type NodeSelector,
 } from '#domain/fleet/node-selector.ts'
-import { noVCluster } from '#domain/fleet/vcluster.ts'
 import { mostSelected } from '#domain/plans/plan.ts'
 import type { Core } from '#plane/core/core.ts'
 import type { OpenChannels } from '#plane/core/open-channels.ts'

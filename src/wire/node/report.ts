@@ -2,8 +2,7 @@
 
 import { Type, type Static } from 'typebox'
 import { recordOf } from '#platform/json-schema.ts'
-import { failureClasses } from '#domain/recovery/failure-class.ts'
-import { rehearsalSteps } from '#domain/core/node.ts'
+import { rehearsalSteps, failureClasses } from '#domain/core/node.ts'
 import { reportedConditions } from '#domain/node/reported-conditions.ts'
 import { closed, orNull } from '#wire/core/shapes.ts'
 

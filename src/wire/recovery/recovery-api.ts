@@ -2,8 +2,7 @@
 // presents a client certificate there.
 
 import { Type, type Static } from 'typebox'
-import { rehearsalSteps } from '#domain/core/node.ts'
-import { failureClasses } from '#domain/recovery/failure-class.ts'
+import { rehearsalSteps, failureClasses } from '#domain/core/node.ts'
 import { AgentEvidence } from '#wire/core/agent-evidence.ts'
 import { endpoint } from '#wire/core/endpoint.ts'
 import { closed, NodeIdText, text } from '#wire/core/shapes.ts'

@@ -116,7 +116,7 @@ test('what stands for {overlay} is a folder that a program which parses its word
   for (const folder of [
     '/overlay/current',
     '/srv/muster-agent.1/@a_b+c/overlay/current',
-    '/home/a/.muster/overlay/current',
+    '/opt/a/.muster/overlay/current',
   ])
     assert.equal(startedIn(folder), 'signed', folder)
   const others = [
