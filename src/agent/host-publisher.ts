@@ -34,6 +34,8 @@ export type HostPublisher = Publisher & {
 
 /** A helper may be started later, and what agent.toml allows may change. */
 const askEveryMs = 30_000
+/** While one whose socket is configured does not answer: services wait for it. The usual socket is that of systemd, which waits itself. */
+const awaitEveryMs = 2_000
 /** When it is asked again whether it allows something else than before. */
 const confirmAfterMs = 5_000
 
@@ -60,6 +62,7 @@ export const openHostPublisher = (
   /** What it allows otherwise than before, in an answer that was not repeated yet. */
   let doubted = ''
   let cancelConfirm = (): void => {}
+  let isAsking = false
 
   /** Half of agent.toml, written by an editor or a copy, may be a whole file that lists less: outputs and services would move. */
   const isDoubtful = (next: AnswerOf<'hello'>): boolean => {
@@ -89,9 +92,18 @@ export const openHostPublisher = (
     if (features.kind === 'there') log.info(facts, 'there is a helper on this host')
     else log.info({ ...facts, why: features.why }, 'no helper of this host answers')
   }
-  const askAgain = (): void =>
-    void ask().catch((error: unknown) => log.error({ err: error }, 'the helper was not asked'))
+  const askAgain = (): void => {
+    // One that hangs is not given more to answer.
+    if (isAsking) return
+    isAsking = true
+    void ask()
+      .catch((error: unknown) => log.error({ err: error }, 'the helper was not asked'))
+      .finally(() => (isAsking = false))
+  }
   const cancel = timers.every(askEveryMs, askAgain)
+  const cancelAwait = timers.every(awaitEveryMs, () => {
+    if (allows === null && config.helperSocket !== null) askAgain()
+  })
 
   const ready = ask()
   /** Where the host has a helper, nothing falls back to the agent's own user because the helper does not answer just now. */
@@ -150,6 +162,7 @@ export const openHostPublisher = (
     reload: async (name) => (allows === null ? reloadHere(name) : helper.reload(name)),
     close: () => {
       cancel()
+      cancelAwait()
       cancelConfirm()
       ending.abort()
       client.close()

@@ -324,3 +324,14 @@ test('services wait for a helper whose socket is configured, so that none is sta
   assert.ok(services !== null && checks !== null)
   await assert.rejects(services.status(), { code: 'NO_HELPER' })
 })
+
+test('a helper whose socket is configured is known two seconds after it has come', async (t) => {
+  const clock = manualClock(systemClock.nowMs())
+  const timers = manualTimers(clock)
+  const host = hostOfPrograms(t, systemClock.nowMs())
+  const publisher = await publisherOf(t, host, true, timers)
+  await withHelper(t, host)
+  assert.equal((await publisher.runs()).isKnown, false)
+  timers.advance(2_000)
+  await eventually('its answer', async () => (await publisher.runs()).isKnown)
+})

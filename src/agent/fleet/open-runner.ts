@@ -16,7 +16,7 @@ export type RunnerChoice = {
   kind(): ServiceRunner['kind'] | null
   /** Null: nothing was run yet. */
   runner(): ServiceRunner | null
-  /** Whether the helper's answer asks for another runner than the chosen one. */
+  /** Whether the helper's answer asks for another runner than the chosen one, or is the first since one was chosen without it. */
   isOutdated(): Promise<boolean>
   /**
    * Chooses, and opens the runner where it is needed. A runner that was chosen before ends its services first, so that none runs twice;
@@ -32,6 +32,7 @@ export const openRunnerChoice = (
 ): RunnerChoice => {
   let runner: ServiceRunner | null = null
   let kind: ServiceRunner['kind'] | null = null
+  let hasAnswered = true
 
   const isOther = ({ isKnown, services }: Pick<Helped, 'isKnown' | 'services'>): boolean =>
     isKnown && kind !== null && (services !== null) !== (kind === 'helper')
@@ -48,9 +49,13 @@ export const openRunnerChoice = (
     kind: () => kind,
     runner: () => runner,
     // Without one, it was left and none could be chosen in its place.
-    isOutdated: async () => kind === null || isOther(await helped()),
+    isOutdated: async () => {
+      const now = await helped()
+      return kind === null || isOther(now) || (now.isKnown && !hasAnswered)
+    },
     choose: async (isNeeded) => {
       const now = await helped()
+      hasAnswered = now.isKnown
       const ended = isOther(now) ? await leave() : []
       kind ??= await runnerKind(stateFolder, now.services)
       if (isNeeded) runner ??= await openRunner(core, kind, stateFolder, now.services)
