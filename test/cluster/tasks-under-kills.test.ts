@@ -204,8 +204,11 @@ const checkTasks = async (
 
 const checkJournal = async (plane: Plane, queued: readonly Queued[]): Promise<void> => {
   const wanted = queued.map(({ id }) => id).toSorted()
+  // Asked again: a replica that got no processor for ten seconds says that it is behind.
+  const entriesOf = (type: string): Promise<readonly Json[]> =>
+    eventually(`the journal to answer for ${type}`, () => journalEntries(plane, { type }), { withinMs: patienceMs })
   const told = async (...types: string[]): Promise<string[]> =>
-    (await Promise.all(types.map((type) => journalEntries(plane, { type }))))
+    (await Promise.all(types.map(entriesOf)))
       .flat()
       .map(({ body }) => String(body.task))
       .toSorted()

@@ -16,7 +16,8 @@ export type TaskHost = {
   agent(): Member
   /** Ends the process at once, and starts another. */
   killAgent(): Promise<void>
-  killHelper(): Promise<void>
+  /** `meanwhile`: while there is none, before the other one is started. */
+  killHelper(meanwhile?: () => Promise<unknown>): Promise<void>
   /** Of the programs `slow` and `flood`: one line each time one was started. */
   runs(): readonly string[]
   /** Of the program `note`: its argument, each time it was started. */
@@ -192,9 +193,10 @@ export const startTaskHost = async (
       await agent.kill9()
       agent = { ...agent, ...agent.restart() }
     },
-    killHelper: async () => {
+    killHelper: async (meanwhile = async () => {}) => {
       await helper.kill9()
       fs.rmSync(socket, { force: true })
+      await meanwhile()
       helper = await startHelper(t, folder, startedCommand, env)
     },
     runs: () => linesOf(path.join(work, 'runs')),
