@@ -24,6 +24,8 @@ export type TaskHost = {
   noted(): readonly string[]
   /** What the helper remembers of the tasks it has begun. */
   remembered(): readonly RememberedTask[]
+  /** The number of the newest statement of verifiers that the helper has taken; null: it has taken none. */
+  statementNumber(): number | null
   /** Lets every `slow` and `flood` end, until they are held again. */
   letGo(): void
   hold(): void
@@ -202,6 +204,10 @@ export const startTaskHost = async (
     runs: () => linesOf(path.join(work, 'runs')),
     noted: () => linesOf(path.join(work, 'notes')),
     remembered: () => tasksRemembered(path.join(folder, 'helper')),
+    statementNumber: () => {
+      const text = readIfThere(path.join(folder, 'helper', 'tasks', 'statement.json'))
+      return text === null ? null : ((JSON.parse(text) as { memory: { number: number } | null }).memory?.number ?? null)
+    },
     letGo: () => fs.writeFileSync(path.join(work, 'go'), ''),
     hold: () => fs.rmSync(path.join(work, 'go'), { force: true }),
   }

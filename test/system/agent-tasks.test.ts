@@ -9,6 +9,7 @@ import * as path from 'node:path'
 import { after, before, test } from 'node:test'
 import { generateKey } from '#pki/keys.ts'
 import { toPem } from '#pki/pem.ts'
+import type { SignerListAnswer } from '#wire/tasks/signer-api.ts'
 import { withPeer } from '../peers/peer.ts'
 import { activeNode } from '../process/active-node.ts'
 import { eventually } from '../process/eventually.ts'
@@ -55,6 +56,48 @@ test('what a task wrote and how it ended come back, and status and metrics of th
   assert.deepEqual([task.state, task.code, task.exit_code], ['completed', null, 0], JSON.stringify(task))
   assert.equal(task.result.output.head.trim(), 'quick as it is')
   await eventually('nothing to be under way', () => host.agent().says()?.tasks?.length === 0)
+})
+
+test('a signer is rotated and withdrawn while the helper learns of it without a task, and the next task is signed by another', async () => {
+  const signers = async () => (await plane().api('GET', '/v1/task-signers')).body as SignerListAnswer
+  const reached = async () => {
+    const { number, signers: all } = await signers()
+    const signing = all.find(({ state }) => state === 'signing')?.key ?? ''
+    await eventually('the helper to have the newest statement', () => host.statementNumber() === number, {
+      withinMs: 60_000,
+    })
+    return { number, signing }
+  }
+  const change = async (...args: string[]) => {
+    const done = await plane().muster('signer', ...args)
+    assert.equal(done.code, 0, done.stderr)
+  }
+  const quick = async () => {
+    const task = await endOfTask(plane(), await queueTask(plane(), 'th-1', 'run', { name: 'quick' }))
+    assert.deepEqual([task.state, task.code], ['completed', null], JSON.stringify(task))
+  }
+
+  const first = await reached()
+  await change('rotate', '--now')
+  const rotated = await reached()
+  assert.ok(rotated.number > first.number && rotated.signing !== first.signing)
+  await quick()
+  await change('withdraw', rotated.signing, '--reason', 'its backup was stolen')
+  const withdrawn = await reached()
+  assert.ok(withdrawn.number > rotated.number && withdrawn.signing !== rotated.signing)
+  await quick()
+  const { number } = withdrawn
+  await eventually(
+    'the plane to have kept what the agent said',
+    async () => (await signers()).reported[0]?.number === number,
+    {
+      withinMs: 60_000,
+      everyMs: 200,
+    },
+  )
+  const listed = await plane().muster('signer', 'list')
+  assert.match(listed.stderr, new RegExp(`^statement ${number}: 1 of 1 nodes that take tasks have it`))
+  assert.match(listed.stdout, new RegExp(`^${withdrawn.signing} .* 1$`, 'm'))
 })
 
 test('what the host does not allow is refused with a code, and never run', async () => {
