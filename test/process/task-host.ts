@@ -45,7 +45,14 @@ const isRoot = process.geteuid?.() === 0
 /** Not the user of the agent, whose keys it could read. */
 export const programUser = isRoot ? 'nobody' : os.userInfo().username
 
-const agentToml = (folder: string, domain: string, id: string, more: string): string => {
+type Listing = {
+  readonly domain: string
+  readonly id: string
+  readonly types: readonly string[]
+  readonly more: string
+}
+
+const agentToml = (folder: string, { domain, id, types, more }: Listing): string => {
   // Waits until it may end, so that a test can do something in the middle.
   const held = 'echo run >> runs; while [ ! -e go ]; do sleep 0.05; done'
   const slow = `cd ${folder}/work; ${held}; echo it is done`
@@ -59,7 +66,7 @@ id = "${id}"
 
 [tasks]
 statement_keys = "${folder}/statement-keys.pem"
-allow = ["run", "fetch-file", "rotate-recovery", "collect-diagnostics"]
+allow = ${JSON.stringify(types)}
 
 [tasks.run.slow]
 executable = "/bin/sh"
@@ -161,15 +168,29 @@ type HostOptions = {
   readonly listed?: (folder: string, user: string) => string
   /** Of agent and helper. */
   readonly env?: Readonly<Record<string, string>>
+  /** It takes reboots: a program that writes them down is found where that of the system would be. */
+  readonly reboots?: boolean
+}
+
+const usualTypes = ['run', 'fetch-file', 'rotate-recovery', 'collect-diagnostics']
+
+/** The environment in which a helper finds no program that restarts the machine of the test. */
+const writingRebootsDown = (folder: string): Readonly<Record<string, string>> => {
+  const programs = path.join(folder, 'bin')
+  fs.mkdirSync(programs, { mode: 0o755 })
+  for (const name of ['reboot', 'systemctl'])
+    fs.writeFileSync(path.join(programs, name), `#!/bin/sh\necho "$0 $*" >> ${folder}/reboots\n`, { mode: 0o755 })
+  return { PATH: `${programs}:${process.env['PATH'] ?? ''}` }
 }
 
 export const startTaskHost = async (
   t: Scope,
   plane: Plane,
   id: string,
-  { agentArgs = [], listed = () => '', env = {} }: HostOptions = {},
+  { agentArgs = [], listed = () => '', env: given = {}, reboots = false }: HostOptions = {},
 ): Promise<TaskHost> => {
   const folder = hostFolder(t)
+  const env = reboots ? { ...given, ...writingRebootsDown(folder) } : given
   fs.mkdirSync(path.join(folder, 'files'), { mode: 0o755 })
   const work = path.join(folder, 'work')
   fs.mkdirSync(work)
@@ -178,9 +199,9 @@ export const startTaskHost = async (
   const keys = await plane.muster('ca', 'bundle', '--statements')
   if (keys.code !== 0) throw new Error(`no statement keys: ${keys.stderr}`)
   fs.writeFileSync(path.join(folder, 'statement-keys.pem'), keys.stdout, { mode: 0o644 })
-  fs.writeFileSync(path.join(folder, 'agent.toml'), agentToml(folder, plane.domain, id, listed(folder, programUser)), {
-    mode: 0o644,
-  })
+  const types = reboots ? [...usualTypes, 'reboot'] : usualTypes
+  const listing = { domain: plane.domain, id, types, more: listed(folder, programUser) }
+  fs.writeFileSync(path.join(folder, 'agent.toml'), agentToml(folder, listing), { mode: 0o644 })
   const socket = socketIn(folder)
   let helper = await startHelper(t, folder, startedCommand, env)
   const args = ['--helper-socket', socket, '--config', path.join(folder, 'none.toml'), ...agentArgs]

@@ -229,6 +229,27 @@ test('a plane whose statement key the host has not pinned has nothing done there
   assert.ok(entries.some(({ entry }: Json) => entry.body.code === 'STATEMENT_NOT_SIGNED'))
 })
 
+test('a reboot is done once the machine has another boot, which the plane hears of after it', async (t) => {
+  const turnedOn = await plane().muster('domain', 'set', 'tasks.reboot=true')
+  assert.equal(turnedOn.code, 0, turnedOn.stderr)
+  const restarting = await startTaskHost(t, plane(), 'th-4', { reboots: true })
+  const id = await queueTask(plane(), 'th-4', 'reboot')
+  const asked = path.join(restarting.folder, 'reboots')
+  await eventually('the machine to be asked to restart', () => fs.existsSync(asked))
+  assert.equal((await plane().api('GET', `/v1/tasks/${id}`)).body.state, 'dispatched')
+  const file = path.join(restarting.folder, 'helper', 'tasks', `${id}.json`)
+  const record = JSON.parse(fs.readFileSync(file, 'utf8')) as { boot: string; result: unknown }
+  assert.deepEqual([record.result, /^kernel\/./.test(record.boot)], [null, true], record.boot)
+  // To the helper after this one, the machine has been restarted: nothing else tells it.
+  fs.writeFileSync(file, JSON.stringify({ ...record, boot: 'kernel/before' }))
+  await restarting.killAgent()
+  await restarting.killHelper()
+  const task = await endOfTask(plane(), id)
+  assert.deepEqual([task.state, task.code], ['completed', null], JSON.stringify(task))
+  assert.deepEqual(task.result.evidence, { boot_before: 'kernel/before', boot_after: record.boot })
+  assert.equal(fs.readFileSync(asked, 'utf8').trim().split('\n').length, 1)
+})
+
 test('a host whose clock is set years off carries out what is signed now, by the time that a fresh statement proves', async (t) => {
   const faketime = withPeer(t, 'faketime')
   if (faketime === null) return
