@@ -3,11 +3,13 @@
 import * as fs from 'node:fs'
 import * as os from 'node:os'
 import * as path from 'node:path'
+import { readStatusFile } from '#agent/diagnostics/status-file.ts'
 import { joinMember, untilConnected, type Member } from './agent-member.ts'
 import { startChild, startedCommand, type Child } from './child.ts'
 import { cleanup, type Scope } from './cleanup.ts'
 import { eventually } from './eventually.ts'
 import type { Reply } from './operator-call.ts'
+import { startAgent } from './start-agent.ts'
 import type { Plane } from './start-plane.ts'
 
 export type TaskHost = {
@@ -22,6 +24,8 @@ export type TaskHost = {
   runs(): readonly string[]
   /** Of the program `note`: its argument, each time it was started. */
   noted(): readonly string[]
+  /** As a machine without a disk restarts: both end in order, nothing that they wrote is left, and both are started. */
+  restartWithNothing(): Promise<void>
   /** What the helper remembers of the tasks it has begun. */
   remembered(): readonly RememberedTask[]
   /** The number of the newest statement of verifiers that the helper has taken; null: it has taken none. */
@@ -170,6 +174,18 @@ type HostOptions = {
   readonly env?: Readonly<Record<string, string>>
   /** It takes reboots: a program that writes them down is found where that of the system would be. */
   readonly reboots?: boolean
+  /** It joins by this address, under the profile `hpc-diskless`, and keeps no identity; left out: by a token. */
+  readonly mac?: string
+}
+
+/** Registers a machine, and says with what each start of its agent joins. */
+const joiningByHardware = async (plane: Plane, id: string, mac: string, folder: string) => {
+  const { status, body } = await plane.api('POST', '/v1/nodes', { id, profile: 'hpc-diskless', macs: [mac] })
+  if (status >= 300) throw new Error(`${id} was not registered: ${JSON.stringify(body)}`)
+  const file = path.join(folder, 'hardware.json')
+  fs.writeFileSync(file, JSON.stringify({ macs: [mac], bmc_serial: null }), { mode: 0o600 })
+  const join = `muster1,${plane.nodeUrl},${plane.domain},sha256:${plane.rootFingerprint},-`
+  return { join, args: ['--hardware-file', file] }
 }
 
 const usualTypes = ['run', 'fetch-file', 'rotate-recovery', 'collect-diagnostics']
@@ -187,7 +203,7 @@ export const startTaskHost = async (
   t: Scope,
   plane: Plane,
   id: string,
-  { agentArgs = [], listed = () => '', env: given = {}, reboots = false }: HostOptions = {},
+  { agentArgs = [], listed = () => '', env: given = {}, reboots = false, mac }: HostOptions = {},
 ): Promise<TaskHost> => {
   const folder = hostFolder(t)
   const env = reboots ? { ...given, ...writingRebootsDown(folder) } : given
@@ -206,7 +222,15 @@ export const startTaskHost = async (
   let helper = await startHelper(t, folder, startedCommand, env)
   const args = ['--helper-socket', socket, '--config', path.join(folder, 'none.toml'), ...agentArgs]
   fs.writeFileSync(path.join(folder, 'none.toml'), '', { mode: 0o600 })
-  let agent = await joinMember(t, plane, { id, profile: 'gpu-cloud', state: path.join(folder, 'state'), args, env })
+  const state = path.join(folder, 'state')
+  const byHardware = mac === undefined ? null : await joiningByHardware(plane, id, mac, folder)
+  const joinAnew = async (): Promise<Member> => {
+    if (byHardware === null) return joinMember(t, plane, { id, profile: 'gpu-cloud', state, args, env })
+    const { join } = byHardware
+    const started = startAgent(t, { join, state, args: [...args, ...byHardware.args], env })
+    return { ...started, id, says: () => readStatusFile(state) }
+  }
+  let agent = await joinAnew()
   await untilConnected([agent])
   return {
     id,
@@ -221,6 +245,14 @@ export const startTaskHost = async (
       fs.rmSync(socket, { force: true })
       await meanwhile()
       helper = await startHelper(t, folder, startedCommand, env)
+    },
+    restartWithNothing: async () => {
+      await agent.stop()
+      await helper.stop()
+      for (const kept of [socket, state, path.join(folder, 'helper')]) fs.rmSync(kept, { recursive: true, force: true })
+      helper = await startHelper(t, folder, startedCommand, env)
+      agent = await joinAnew()
+      await untilConnected([agent])
     },
     runs: () => linesOf(path.join(work, 'runs')),
     noted: () => linesOf(path.join(work, 'notes')),

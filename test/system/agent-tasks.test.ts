@@ -250,6 +250,18 @@ test('a reboot is done once the machine has another boot, which the plane hears 
   assert.equal(fs.readFileSync(asked, 'utf8').trim().split('\n').length, 1)
 })
 
+test('a diskless node that comes back with nothing joins in a new epoch: its task is unknown, and not begun again', async (t) => {
+  const diskless = await startTaskHost(t, plane(), 'th-5', { mac: '52:54:00:00:00:75' })
+  const id = await queueTask(plane(), 'th-5', 'run', { name: 'slow' })
+  await eventually('the program to have been started', () => diskless.runs().length === 1)
+  await diskless.restartWithNothing()
+  const task = await endOfTask(plane(), id)
+  assert.deepEqual([task.state, task.code, task.dispatched.epoch], ['unknown', 'NO_ANSWER', 1], JSON.stringify(task))
+  const next = await endOfTask(plane(), await queueTask(plane(), 'th-5', 'run', { name: 'quick' }))
+  assert.deepEqual([next.state, next.dispatched.epoch], ['completed', 2], JSON.stringify(next))
+  assert.equal(diskless.runs().length, 1)
+})
+
 test('a host whose clock is set years off carries out what is signed now, by the time that a fresh statement proves', async (t) => {
   const faketime = withPeer(t, 'faketime')
   if (faketime === null) return
