@@ -1,6 +1,6 @@
 // What an agent costs the machine it runs on while it has no task: time and CPU from its start to an open channel, and memory. Beside
-// it the agent of the release before and a bare Node that opens one TLS connection to the same plane: same machine, same run, the three
-// in turns.
+// it the same agent on a host that takes tasks, with a helper that is idle, the agent of the release before, and a bare Node that opens
+// one TLS connection to the same plane: same machine, same run, all of them in turns.
 //
 //     npm run bench agent -- --rounds 15
 
@@ -9,10 +9,12 @@ import * as fs from 'node:fs'
 import * as path from 'node:path'
 import { parseArgs } from 'node:util'
 import { build } from 'esbuild'
+import { parseJoinString } from '../src/wire/core/join-string.ts'
 import { previousReleases, sourcesOf } from '../test/compat/previous-release.ts'
 import { peer } from '../test/peers/peer.ts'
 import { cleanup, type Scope } from '../test/process/cleanup.ts'
 import { residentBytes } from '../test/process/resident-memory.ts'
+import { hostFolder, socketIn, startHelper } from '../test/process/task-host.ts'
 import { tempFolder } from '../test/process/temp-folder.ts'
 import { benchRun } from './bench-run.ts'
 import { startPlane, type PlaneProcess } from './plane-process.ts'
@@ -45,6 +47,7 @@ await benchRun(async (t) => {
   const folder = tempFolder(t)
   const contenders = [
     await agentOf(plane, folder, 'this agent', root),
+    await agentBesideHelper(t, plane, folder),
     ...(await agentsBefore(t, plane, folder)),
     bareNode(plane, folder),
   ]
@@ -78,6 +81,21 @@ async function agentOf(plane: PlaneProcess, folder: string, name: string, source
   fs.writeFileSync(joinFile, join, { mode: 0o600 })
   const args = [file, 'agent', 'run', '--state', path.join(folder, place), '--join-file', joinFile]
   return { name, bundleBytes: fs.statSync(file).size, args }
+}
+
+/** The process of the helper is not measured: it starts before the first agent, and waits for tasks all the time. */
+async function agentBesideHelper(t: Scope, plane: PlaneProcess, folder: string): Promise<Contender> {
+  const agent = await agentOf(plane, folder, 'with a helper', root)
+  const host = hostFolder(t)
+  const { statement_keys: keys, join } = await plane.call('GET', '/v1/ca/bundle')
+  fs.writeFileSync(path.join(host, 'statement-keys.pem'), (keys as string[]).join(''), { mode: 0o644 })
+  const domain = parseJoinString(String(join))?.domain
+  if (domain === undefined) throw new Error(`no join string: ${String(join)}`)
+  const node = `[node]\ndomain = "${domain}"\nid = "with-a-helper"\n`
+  const tasks = `[tasks]\nstatement_keys = "${host}/statement-keys.pem"\nallow = ["collect-diagnostics"]\n`
+  fs.writeFileSync(path.join(host, 'agent.toml'), node + tasks, { mode: 0o644 })
+  await startHelper(t, host)
+  return { ...agent, args: [...agent.args, '--helper-socket', socketIn(host)] }
 }
 
 async function agentsBefore(t: Scope, plane: PlaneProcess, folder: string): Promise<readonly Contender[]> {

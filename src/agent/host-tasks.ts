@@ -40,7 +40,7 @@ export const openHostTasks = (client: HelperClient): HostTasks => {
     nonce: async () => (await orNull(client.ask('task.nonce', {})))?.nonce ?? null,
     look: async () => {
       const looked = await orNull(client.ask('task.look', {}))
-      return looked === null ? null : { remembers: looked.number !== null, tasks: looked.tasks }
+      return looked === null ? null : { number: looked.number, tasks: looked.tasks }
     },
     learn: async (statement) => {
       try {

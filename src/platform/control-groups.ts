@@ -32,20 +32,36 @@ type Mount = {
   readonly options: readonly string[]
 }
 
+/** What the kernel shows this process. */
+export type KernelGroups = {
+  /** As /proc/self/mountinfo is written. */
+  readonly mounts: string
+  /** As /proc/self/cgroup is written. */
+  readonly own: string
+  /** Throws what the system says. The kernel fills the folder with the files of a group. */
+  makeFolder(folder: string): void
+}
+
+const readKernel = (): KernelGroups => ({
+  mounts: textIn('/proc/self/mountinfo'),
+  own: textIn('/proc/self/cgroup'),
+  makeFolder: (folder) => fs.mkdirSync(folder),
+})
+
 /** Null: the host has none that this process may use. */
-export const openControlGroups = (): ControlGroups | null => {
-  const mounts = readMounts()
-  const own = ownGroups()
+export const openControlGroups = (kernel: KernelGroups = readKernel()): ControlGroups | null => {
+  const mounts = mountsIn(kernel.mounts)
+  const own = ownGroupsIn(kernel.own)
   const unified = mounts.find(({ type }) => type === 'cgroup2')
   const home = unified === undefined ? null : ownFolder(unified, own.get('') ?? '/')
-  const second = unified === undefined || home === null ? null : secondVersion(home, unified.place)
+  const second = unified === undefined || home === null ? null : secondVersion(home, unified.place, kernel)
   if (second !== null) return second
   const folderOf = (controller: string): string | null => {
     const mount = mounts.find(({ type, options }) => type === 'cgroup' && options.includes(controller))
     return mount === undefined ? null : ownFolder(mount, own.get(controller) ?? '/')
   }
   const [memory, pids] = [folderOf('memory'), folderOf('pids')]
-  return memory === null || pids === null ? null : firstVersion({ memory, pids })
+  return memory === null || pids === null ? null : firstVersion({ memory, pids }, kernel)
 }
 
 /**
@@ -68,7 +84,11 @@ const ownFolder = ({ root, place }: Mount, group: string): string | null => {
 }
 
 /** Below the group of this process, or below the topmost, which may have processes of its own and groups with limits. */
-const secondVersion = (home: string, top: string): ControlGroups | null => {
+const secondVersion = (
+  home: string,
+  top: string,
+  { makeFolder }: Pick<KernelGroups, 'makeFolder'>,
+): ControlGroups | null => {
   const usable = [...new Set([home, path.normalize(top)])].filter((parent) => {
     const controllers = wordsIn(path.join(parent, 'cgroup.controllers'))
     return controllers.includes('memory') && controllers.includes('pids')
@@ -90,7 +110,7 @@ const secondVersion = (home: string, top: string): ControlGroups | null => {
           const enabled = wordsIn(path.join(parent, 'cgroup.subtree_control'))
           if (!enabled.includes('memory') || !enabled.includes('pids'))
             write(path.join(parent, 'cgroup.subtree_control'), '+memory +pids')
-          fs.mkdirSync(folder)
+          makeFolder(folder)
           write(path.join(folder, 'memory.max'), String(limits.memoryBytes))
           writeIfAny(path.join(folder, 'memory.swap.max'), '0')
           writeIfAny(path.join(folder, 'memory.oom.group'), '1')
@@ -107,7 +127,10 @@ const secondVersion = (home: string, top: string): ControlGroups | null => {
   }
 }
 
-const firstVersion = (homes: { readonly memory: string; readonly pids: string }): ControlGroups => {
+const firstVersion = (
+  homes: { readonly memory: string; readonly pids: string },
+  { makeFolder }: Pick<KernelGroups, 'makeFolder'>,
+): ControlGroups => {
   const groupOf = (name: string): ControlGroup => {
     const [memory, pids] = [path.join(homes.memory, name), path.join(homes.pids, name)]
     return {
@@ -122,8 +145,8 @@ const firstVersion = (homes: { readonly memory: string; readonly pids: string })
     make: (name, { memoryBytes, mostProcesses }) => {
       const [memory, pids] = [path.join(homes.memory, name), path.join(homes.pids, name)]
       const isMade = made([memory, pids], () => {
-        fs.mkdirSync(memory)
-        fs.mkdirSync(pids)
+        makeFolder(memory)
+        makeFolder(pids)
         write(path.join(memory, 'memory.limit_in_bytes'), String(memoryBytes))
         writeIfAny(path.join(memory, 'memory.memsw.limit_in_bytes'), String(memoryBytes))
         write(path.join(pids, 'pids.max'), String(mostProcesses))
@@ -154,8 +177,6 @@ const made = (folders: readonly string[], make: () => void): boolean => {
 
 const wordsIn = (file: string): readonly string[] => textIn(file).split(/\s+/)
 
-const readMounts = (): readonly Mount[] => mountsIn(textIn('/proc/self/mountinfo'))
-
 /** Pure. */
 const mountsIn = (mountinfo: string): readonly Mount[] =>
   mountinfo.split('\n').flatMap((line) => {
@@ -166,15 +187,13 @@ const mountsIn = (mountinfo: string): readonly Mount[] =>
     return [{ root, place, type, options: options.split(',') }]
   })
 
-/** By controller; '' is that of version 2. */
-const ownGroups = (): ReadonlyMap<string, string> =>
+/** By controller; '' is that of version 2. Pure. */
+const ownGroupsIn = (own: string): ReadonlyMap<string, string> =>
   new Map(
-    textIn('/proc/self/cgroup')
-      .split('\n')
-      .flatMap((line) => {
-        const [, controllers, ...group] = line.split(':')
-        return controllers === undefined
-          ? []
-          : controllers.split(',').map((one): [string, string] => [one, group.join(':')])
-      }),
+    own.split('\n').flatMap((line) => {
+      const [, controllers, ...group] = line.split(':')
+      return controllers === undefined
+        ? []
+        : controllers.split(',').map((one): [string, string] => [one, group.join(':')])
+    }),
   )

@@ -5,16 +5,23 @@ import * as fs from 'node:fs'
 import * as path from 'node:path'
 import { describe, test } from 'node:test'
 import { knowsSchema } from '#plane/store/postgres/schema-gate.ts'
-import { fieldsSince, newestSchema, oldestSchema, releaseOfSchema } from '#plane/store/postgres/schema-since.ts'
+import {
+  fieldsSince,
+  kindsSince,
+  newestSchema,
+  oldestSchema,
+  releaseOfSchema,
+} from '#plane/store/postgres/schema-since.ts'
 import { formatJoinString, parseJoinString } from '#wire/core/join-string.ts'
 import { refusalIn } from '../compliance/ask-plane.ts'
+import { cluster } from '../fakes/service-accounts.ts'
 import { runTestAgent, testAgentConfig } from '../fakes/test-agent.ts'
 import { withPeer } from '../peers/peer.ts'
 import { startedCommand } from '../process/child.ts'
 import type { Scope } from '../process/cleanup.ts'
 import { eventually } from '../process/eventually.ts'
 import { freePort } from '../process/free-port.ts'
-import type { Json } from '../process/operator-call.ts'
+import type { Json, Reply } from '../process/operator-call.ts'
 import { postgresDatabase, type TestDatabase } from '../process/postgres-server.ts'
 import { startReplicaPlanes } from '../process/replica-planes.ts'
 import { startAgent } from '../process/start-agent.ts'
@@ -104,6 +111,10 @@ const besideRelease = (release: NamedRelease): void => {
     await newAgent.stop()
     newAgent.restart({ command })
     await toBeConnected(plane, 'gpu-001')
+    // It knows nothing of tasks: one waits, and says why.
+    const queued = await plane.api('POST', '/v1/tasks', someTask('gpu-001'))
+    assert.equal(queued.status, 201, JSON.stringify(queued.body))
+    assert.match(queued.body.waits_because, /^gpu-001 is connected and takes no tasks: /)
     // A machine with the agent of the release before joins.
     startAgent(t, { command, join: await plane.token('--node', 'gpu-003') })
     await Promise.all([toBeConnected(plane, 'gpu-003'), clonesOfAnImage(t, plane, command, release.version)])
@@ -174,6 +185,21 @@ const besideRelease = (release: NamedRelease): void => {
   })
 }
 
+const someTask = (node: string) => ({ node, type: 'service', parameters: { name: 'web', action: 'restart' } })
+
+/** What is refused until every replica knows tasks, and done from then on. In the order in which it can be done. */
+const taskChanges = (plane: Plane, node: string): readonly (() => Promise<Reply>)[] => {
+  const { iss, aud, sub, jwks } = cluster()
+  const issuer = { name: 'east', iss, aud, sub, jwks: jwks(), types: ['service'], vclusters: ['training'] }
+  return [
+    () => plane.api('POST', '/v1/tasks', someTask(node)),
+    () => plane.api('PATCH', '/v1/domain', { set: { 'tasks.run': true } }),
+    () => plane.api('PATCH', '/v1/vclusters/training', { set: { 'tasks.types': ['service'] } }),
+    () => plane.api('POST', '/v1/worker-issuers', issuer),
+    () => plane.api('POST', '/v1/task-signers/rotate', { how: 'now' }),
+  ]
+}
+
 type Beside = {
   readonly release: NamedRelease
   readonly command: string
@@ -209,6 +235,16 @@ const upgradedAfterLast = async (t: Scope, beside: Beside): Promise<void> => {
   // Its row names the last three keys at most, and all of them are its own for ever.
   const renewals = isGated ? 3 : 1
   for (let renewed = 0; renewed < renewals; renewed++) await renewNow(plane, kept.state, 'kept')
+  const made = await plane.api('POST', '/v1/vclusters', { name: 'training' })
+  assert.equal(made.status, 201, JSON.stringify(made.body))
+  const changes = taskChanges(plane, 'kept')
+  if (before < kindsSince.task.schema)
+    for (const change of changes) {
+      const { status, body } = await change()
+      assert.deepEqual([status, body.code], [409, 'UPGRADE_UNFINISHED'], JSON.stringify(body))
+    }
+  const noTasks = await plane.api('GET', '/v1/tasks')
+  assert.deepEqual([noTasks.status, noTasks.body.tasks], [200, []], JSON.stringify(noTasks.body))
   const first = await setNew()
   const status = JSON.parse((await storeVerb('status', '-o', 'json')).stdout) as {
     schema: number
@@ -235,6 +271,16 @@ const upgradedAfterLast = async (t: Scope, beside: Beside): Promise<void> => {
     withinMs: 60_000,
   })
   await eventually('the new setting to be accepted', async () => (await setNew()).status === 200, { withinMs: 30_000 })
+  if (before < kindsSince.task.schema)
+    for (const change of changes) {
+      // The leader makes the first signer a moment after the upgrade.
+      const done = async () => {
+        const { status, body } = await change()
+        if (status >= 300) throw new Error(JSON.stringify(body))
+        return true
+      }
+      await eventually('what tasks need to be accepted', done, { withinMs: 30_000 })
+    }
   const unclaimed = `SELECT doc FROM certificate
     WHERE node IS NOT NULL AND NOT EXISTS (SELECT FROM key_claim WHERE key_claim.key = certificate.doc::json ->> 'spki')`
   assert.deepEqual(await rowsIn(database, unclaimed), [])

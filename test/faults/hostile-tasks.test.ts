@@ -23,7 +23,7 @@ const countingHost = (t: Scope): { readonly tasked: TaskedHost; runs(): number }
   return { tasked, runs: () => fs.readFileSync(counted, 'utf8').split('\n').length - 1 }
 }
 
-test('a task is carried out once: replayed after its success, by another helper and after its expiry it is known', async (t) => {
+test('T31: a task is carried out once: replayed after its success, by another helper and after its expiry it is known', async (t) => {
   const { tasked, runs } = countingHost(t)
   await tasked.learn()
   const task = tasked.authority.task()
@@ -63,7 +63,7 @@ test('a result that the plane has is given up, and its task is not carried out a
   assert.equal(runs(), 1)
 })
 
-test('what is not signed for this node, in this epoch, by a signer that counts is not run', async (t) => {
+test('T31: what is not signed for this node, in this epoch, by a signer that counts is not run', async (t) => {
   const { tasked, runs } = countingHost(t)
   const { authority } = tasked
   refusedAs(await tasked.begin(authority.task()), 'STATEMENT_MISSING')

@@ -14,10 +14,9 @@ import { taskAuthority } from '../fakes/signed-tasks.ts'
 import { idOf, programUser } from '../fakes/tasked-host.ts'
 import { hostOfPrograms } from '../fakes/host-of-programs.ts'
 import { startChild, type Child } from '../process/child.ts'
+import { withPeer } from '../peers/peer.ts'
 import { cleanup, type Scope } from '../process/cleanup.ts'
 import { eventually } from '../process/eventually.ts'
-
-const limits = { skip: openLimiter('child') === null && 'this machine has no control groups that can be used' }
 
 const startTaskedHelper = async (
   t: Scope,
@@ -35,7 +34,8 @@ const startTaskedHelper = async (
   return { child, client }
 }
 
-test('a killed helper runs nothing twice, and leaves nothing running', limits, async (t) => {
+test('a killed helper runs nothing twice, and leaves nothing running', async (t) => {
+  if (withPeer(t, 'limits') === null) return
   const authority = taskAuthority()
   const host = hostOfPrograms(t, Date.now())
   fs.chmodSync(host.folder, 0o755)
@@ -77,31 +77,28 @@ user = "${programUser}"
   assert.equal(fs.readFileSync(runs, 'utf8').trim().split('\n').length, 2)
 })
 
-test(
-  'a helper that was killed before it remembered a task leaves nothing that keeps the next one from beginning it',
-  limits,
-  async (t) => {
-    const authority = taskAuthority()
-    const host = hostOfPrograms(t, Date.now())
-    fs.chmodSync(host.folder, 0o755)
-    fs.writeFileSync(path.join(host.folder, 'keys.pem'), authority.pem, { mode: 0o644 })
-    host.allow(`[tasks]
+test('a helper that was killed before it remembered a task leaves nothing that keeps the next one from beginning it', async (t) => {
+  if (withPeer(t, 'limits') === null) return
+  const authority = taskAuthority()
+  const host = hostOfPrograms(t, Date.now())
+  fs.chmodSync(host.folder, 0o755)
+  fs.writeFileSync(path.join(host.folder, 'keys.pem'), authority.pem, { mode: 0o644 })
+  host.allow(`[tasks]
 statement_keys = "${host.folder}/keys.pem"
 allow = ["run"]
 [tasks.run.quick]
 executable = "/bin/true"
 user = "${programUser}"
 `)
-    const task = authority.task({ parameters: { name: 'quick' } })
-    const group = programName(unitMark(path.resolve(host.agentToml)), idOf(task))
-    const left = openLimiter('child')?.prepare(group, { memoryBytes: 2 ** 26, mostProcesses })
-    assert.ok(left !== null && left !== undefined)
-    cleanup(t, () => left.drop())
+  const task = authority.task({ parameters: { name: 'quick' } })
+  const group = programName(unitMark(path.resolve(host.agentToml)), idOf(task))
+  const left = openLimiter('child')?.prepare(group, { memoryBytes: 2 ** 26, mostProcesses })
+  assert.ok(left !== null && left !== undefined)
+  cleanup(t, () => left.drop())
 
-    const { client } = await startTaskedHelper(t, host.agentToml, host.folder)
-    const { nonce } = await client.ask('task.nonce', {})
-    const request = { statement: authority.statement({ nonce }), task }
-    assert.deepEqual(await client.ask('task.begin', request), { outcome: 'begun' })
-    await eventually('it to end', async () => (await client.ask('task.look', {})).tasks[0]?.result?.exit_code === 0)
-  },
-)
+  const { client } = await startTaskedHelper(t, host.agentToml, host.folder)
+  const { nonce } = await client.ask('task.nonce', {})
+  const request = { statement: authority.statement({ nonce }), task }
+  assert.deepEqual(await client.ask('task.begin', request), { outcome: 'begun' })
+  await eventually('it to end', async () => (await client.ask('task.look', {})).tasks[0]?.result?.exit_code === 0)
+})

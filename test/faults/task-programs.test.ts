@@ -4,14 +4,13 @@ import assert from 'node:assert/strict'
 import * as fs from 'node:fs'
 import * as path from 'node:path'
 import { test } from 'node:test'
-import { openLimiter } from '#platform/limited-process.ts'
+import { prepareRun } from '#agent/helper/tasks/run-task.ts'
 import { stillRuns } from '#platform/process-mark.ts'
-import { done } from '../fakes/helped-host.ts'
+import { done, testTrust } from '../fakes/helped-host.ts'
+import { taskId } from '../fakes/signed-tasks.ts'
 import { idOf, programUser, refusedAs, taskedHost, type TaskedHost } from '../fakes/tasked-host.ts'
+import { withPeer } from '../peers/peer.ts'
 import { eventually } from '../process/eventually.ts'
-
-/** Containers without a control group of their own run no tasks: that is a test of its own. */
-const limits = { skip: openLimiter('child') === null && 'this machine has no control groups that can be used' }
 
 const listed = (tasked: TaskedHost, name: string, text: string, more = ''): string => `
 [tasks.run.${name}]
@@ -27,7 +26,8 @@ const shared = (tasked: TaskedHost, name: string): string => {
   return file
 }
 
-test('a program gets its words as they are, its user and its folder, and no shell', limits, async (t) => {
+test('a program gets its words as they are, its user and its folder, and no shell', async (t) => {
+  if (withPeer(t, 'limits') === null) return
   const tasked = taskedHost(t)
   await tasked.learn()
   tasked.list(
@@ -48,7 +48,29 @@ test('a program gets its words as they are, its user and its folder, and no shel
   assert.deepEqual((await tasked.look()).tasks, [])
 })
 
-test('what agent.toml does not list, or others could change, is not run', limits, async (t) => {
+test('a host that can limit no program runs none', () => {
+  const limits = { withinMs: 60_000, memoryBytes: 2 ** 26 }
+  const echo = {
+    ...limits,
+    executable: '/bin/echo',
+    user: programUser,
+    arguments: 'any',
+    workingDirectory: '/',
+  } as const
+  const tasks = {
+    ...{ statementKeys: '/keys', state: null, typesFolder: '/types', allow: ['run'], run: new Map([['echo', echo]]) },
+    ...{ services: new Map<never, never>(), files: [], cleanup: new Map<never, never>() },
+  }
+  const noGroup = { by: 'cgroup2', prepare: () => null, endLeft: () => Promise.resolve() } as const
+  for (const limiter of [null, noGroup]) {
+    const host = { tasks, trust: testTrust, limiter, runs: 'child', mark: 'test', agentUser: null } as const
+    const prepared = prepareRun(host, taskId(1), { name: 'echo' })
+    assert.equal(prepared.kind === 'task-refused' && prepared.fault, 'NO_LIMITS')
+  }
+})
+
+test('what agent.toml does not list, or others could change, is not run', async (t) => {
+  if (withPeer(t, 'limits') === null) return
   const tasked = taskedHost(t)
   await tasked.learn()
   const begin = (change: Parameters<typeof tasked.authority.task>[0]) => tasked.begin(tasked.authority.task(change))
@@ -71,7 +93,8 @@ test('what agent.toml does not list, or others could change, is not run', limits
   assert.deepEqual((await tasked.look()).tasks, [])
 })
 
-test('a program that hangs, forks and ignores SIGTERM ends with all it started', limits, async (t) => {
+test('a program that hangs, forks and ignores SIGTERM ends with all it started', async (t) => {
+  if (withPeer(t, 'limits') === null) return
   const tasked = taskedHost(t)
   await tasked.learn()
   const pids = shared(tasked, 'pids')
@@ -86,7 +109,8 @@ echo $$ >> ${pids}; echo $! >> ${pids}; while :; do wait; done`
   await eventually('all of it to end', () => !started.some((pid) => stillRuns({ pid, birth: null })))
 })
 
-test('what a program leaves behind ends with it', limits, async (t) => {
+test('what a program leaves behind ends with it', async (t) => {
+  if (withPeer(t, 'limits') === null) return
   const tasked = taskedHost(t)
   await tasked.learn()
   const pids = shared(tasked, 'pids')
@@ -97,7 +121,8 @@ test('what a program leaves behind ends with it', limits, async (t) => {
   await eventually('it to end', () => !stillRuns({ pid, birth: null }))
 })
 
-test('of endless output the beginning and the end are kept, and it is counted', limits, async (t) => {
+test('of endless output the beginning and the end are kept, and it is counted', async (t) => {
+  if (withPeer(t, 'limits') === null) return
   const tasked = taskedHost(t)
   await tasked.learn()
   tasked.list(
@@ -115,7 +140,8 @@ test('of endless output the beginning and the end are kept, and it is counted', 
   assert.ok((endless.output?.bytes ?? 0) > 16_384)
 })
 
-test('a program that takes more memory or processes than it may have is ended', limits, async (t) => {
+test('a program that takes more memory or processes than it may have is ended', async (t) => {
+  if (withPeer(t, 'limits') === null) return
   const tasked = taskedHost(t)
   await tasked.learn()
   const bomb = 'while :; do sleep 600 & done'
@@ -128,7 +154,8 @@ test('a program that takes more memory or processes than it may have is ended', 
   assert.match(forked.output?.head ?? '', /fork/i)
 })
 
-test('a helper that ends ends what it runs, and says that the effect is unknown', limits, async (t) => {
+test('a helper that ends ends what it runs, and says that the effect is unknown', async (t) => {
+  if (withPeer(t, 'limits') === null) return
   const tasked = taskedHost(t)
   await tasked.learn()
   const pids = shared(tasked, 'pids')
@@ -142,7 +169,8 @@ test('a helper that ends ends what it runs, and says that the effect is unknown'
   assert.deepEqual(done(await again.begin(task)), { outcome: 'known' })
 })
 
-test('more than eight tasks at a time are refused and can be sent again', limits, async (t) => {
+test('more than eight tasks at a time are refused and can be sent again', async (t) => {
+  if (withPeer(t, 'limits') === null) return
   const tasked = taskedHost(t)
   await tasked.learn()
   tasked.list(listed(tasked, 'sleep', 'exec sleep 600'))

@@ -5,7 +5,6 @@ import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import * as path from 'node:path'
 import { test } from 'node:test'
-import { openLimiter } from '#platform/limited-process.ts'
 import { sha256Hex } from '#platform/bytes.ts'
 import { placeFile } from '#platform/placed-file.ts'
 import { done, refusedWith } from '../fakes/helped-host.ts'
@@ -15,8 +14,6 @@ import { withPeer } from '../peers/peer.ts'
 import { cleanup, type Scope } from '../process/cleanup.ts'
 import { eventually } from '../process/eventually.ts'
 import { tempFolder } from '../process/temp-folder.ts'
-
-const limits = { skip: openLimiter('child') === null && 'this machine has no control groups that can be used' }
 
 const never = new AbortController().signal
 const withinMs = 600_000
@@ -290,7 +287,8 @@ most = 8
   return file
 }
 
-test('a type of the host’s own gets its parameters as JSON, as its manifest declares them', limits, async (t) => {
+test('a type of the host’s own gets its parameters as JSON, as its manifest declares them', async (t) => {
+  if (withPeer(t, 'limits') === null) return
   const tasked = taskedHost(t)
   await tasked.learn()
   const program = tasked.script('greet', 'echo "$#"; cat')
@@ -327,7 +325,8 @@ test('a type of the host’s own gets its parameters as JSON, as its manifest de
   refusedAs(await begin({ name: 'ada' }), 'PATH_UNSAFE')
 })
 
-test('what a killed helper left is unknown, and is begun again where its type may be repeated', limits, async (t) => {
+test('what a killed helper left is unknown, and is begun again where its type may be repeated', async (t) => {
+  if (withPeer(t, 'limits') === null) return
   const tasked = taskedHost(t)
   await tasked.learn()
   await tasked.host.close()
@@ -340,39 +339,37 @@ test('what a killed helper left is unknown, and is begun again where its type ma
   assert.deepEqual([result.code, result.output?.head], [null, 'again\n'])
 })
 
-test(
-  'a task that may be repeated is begun three times at most, in its time and by a signer that counts',
-  limits,
-  async (t) => {
-    const tasked = taskedHost(t)
-    await tasked.learn()
-    await tasked.host.close()
-    manifest(tasked, tasked.script('greet', 'echo again'), 'repeatable = true')
-    const nowMs = tasked.clock.nowMs()
-    leftBegun(tasked, taskId(503), 'x-greet', { name: 'ada' }, { attempts: 2 })
-    leftBegun(tasked, taskId(504), 'x-greet', { name: 'ada' }, { attempts: 3 })
-    leftBegun(tasked, taskId(505), 'x-greet', { name: 'ada' }, { expires_ms: nowMs - hourMs })
-    const first = await tasked.restart()
-    assert.equal((await first.ended(taskId(503))).code, null)
-    assert.equal((await first.ended(taskId(504))).code, 'INTERRUPTED')
-    assert.equal((await first.ended(taskId(505))).code, 'INTERRUPTED')
-    await first.host.close()
-    leftBegun(first, taskId(508), 'x-greet', { name: 'ada' })
-    // How late it is by a clock that was set back is not known, and nothing proves the time before a statement with a nonce is there.
-    first.clock.set(nowMs - 2 * hourMs)
-    const again = await first.restart()
-    assert.equal((await again.ended(taskId(508))).code, 'INTERRUPTED')
-    again.clock.set(nowMs)
-    const withdrawn = [verifierOf(again.authority.signer).key]
-    const statement = again.authority.statement({ number: 8, verifiers: [], withdrawn })
-    assert.deepEqual(done(await again.host.ask('task.learn', { statement })), {})
-    await again.host.close()
-    leftBegun(again, taskId(506), 'x-greet', { name: 'ada' })
-    assert.equal((await (await again.restart()).ended(taskId(506))).code, 'INTERRUPTED')
-  },
-)
+test('a task that may be repeated is begun three times at most, in its time and by a signer that counts', async (t) => {
+  if (withPeer(t, 'limits') === null) return
+  const tasked = taskedHost(t)
+  await tasked.learn()
+  await tasked.host.close()
+  manifest(tasked, tasked.script('greet', 'echo again'), 'repeatable = true')
+  const nowMs = tasked.clock.nowMs()
+  leftBegun(tasked, taskId(503), 'x-greet', { name: 'ada' }, { attempts: 2 })
+  leftBegun(tasked, taskId(504), 'x-greet', { name: 'ada' }, { attempts: 3 })
+  leftBegun(tasked, taskId(505), 'x-greet', { name: 'ada' }, { expires_ms: nowMs - hourMs })
+  const first = await tasked.restart()
+  assert.equal((await first.ended(taskId(503))).code, null)
+  assert.equal((await first.ended(taskId(504))).code, 'INTERRUPTED')
+  assert.equal((await first.ended(taskId(505))).code, 'INTERRUPTED')
+  await first.host.close()
+  leftBegun(first, taskId(508), 'x-greet', { name: 'ada' })
+  // How late it is by a clock that was set back is not known, and nothing proves the time before a statement with a nonce is there.
+  first.clock.set(nowMs - 2 * hourMs)
+  const again = await first.restart()
+  assert.equal((await again.ended(taskId(508))).code, 'INTERRUPTED')
+  again.clock.set(nowMs)
+  const withdrawn = [verifierOf(again.authority.signer).key]
+  const statement = again.authority.statement({ number: 8, verifiers: [], withdrawn })
+  assert.deepEqual(done(await again.host.ask('task.learn', { statement })), {})
+  await again.host.close()
+  leftBegun(again, taskId(506), 'x-greet', { name: 'ada' })
+  assert.equal((await (await again.restart()).ended(taskId(506))).code, 'INTERRUPTED')
+})
 
-test('each start of a repeated task is counted in its record', limits, async (t) => {
+test('each start of a repeated task is counted in its record', async (t) => {
+  if (withPeer(t, 'limits') === null) return
   const tasked = taskedHost(t)
   await tasked.learn()
   await tasked.host.close()

@@ -6,7 +6,6 @@ import * as path from 'node:path'
 import { test, type TestContext } from 'node:test'
 import { openTasks, type Tasks } from '#agent/helper/tasks/open-tasks.ts'
 import type { TasksToml } from '#agent/helper/tasks/tasks-toml.ts'
-import { controllersOfHost } from '#platform/control-groups.ts'
 import { silentLog } from '#platform/log.ts'
 import { systemRandom } from '#platform/random.ts'
 import { systemTimers } from '#platform/timers.ts'
@@ -15,6 +14,7 @@ import { thisNode } from '../fakes/host-of-programs.ts'
 import { manualClock } from '../fakes/manual-clock.ts'
 import { hourMs, taskAuthority, taskId } from '../fakes/signed-tasks.ts'
 import { refusedAs, taskedHost } from '../fakes/tasked-host.ts'
+import { withPeer } from '../peers/peer.ts'
 import { cleanup } from '../process/cleanup.ts'
 import { eventually } from '../process/eventually.ts'
 import { tempFolder } from '../process/temp-folder.ts'
@@ -58,71 +58,63 @@ const withSystemctl = (t: TestContext): { stuck(units: readonly string[]): void 
   return { stuck }
 }
 
-const controllers = controllersOfHost()
-const limits = {
-  skip: !(controllers.includes('memory') && controllers.includes('pids')) && 'this kernel has no such controllers',
-}
+test('a task whose program cannot be ended keeps nothing else waiting, and is taken up when it can', async (t) => {
+  if (withPeer(t, 'limits') === null) return
+  const { stuck } = withSystemctl(t)
+  const clock = manualClock(Date.UTC(2027, 0, 1))
+  const folder = tempFolder(t)
+  const statementKeys = path.join(folder, 'keys.pem')
+  fs.writeFileSync(statementKeys, taskAuthority(clock.nowMs()).pem, { mode: 0o644 })
+  const state = path.join(folder, 'tasks')
+  fs.mkdirSync(state, { mode: 0o700 })
+  for (const id of [taskId(611), taskId(612)]) {
+    const record = {
+      ...{
+        version: 1,
+        id,
+        type: 'run',
+        parameters: null,
+        result: null,
+        forgotten: false,
+        boot: 'first',
+        attempts: 1,
+      },
+      ...{ begun_ms: clock.nowMs(), expires_ms: clock.nowMs() + hourMs, key: 'k', by: { pid: 1, birth: 'gone/1' } },
+    }
+    fs.writeFileSync(path.join(state, `${id}.json`), JSON.stringify(record), { mode: 0o600 })
+  }
+  const toml: TasksToml = {
+    ...{ statementKeys, state, typesFolder: path.join(folder, 'types'), allow: ['run'] },
+    ...{ run: new Map(), services: new Map(), files: [], cleanup: new Map() },
+  }
+  const parts = {
+    ...{ clock, timers: systemTimers, random: systemRandom, log: silentLog, trust: testTrust, agentUser: null },
+    ...{ runs: 'unit' as const, mark: 'test', reboot: null },
+  }
+  const opened = async (): Promise<Tasks> => {
+    const tasks = await openTasks(state, toml, thisNode, parts)
+    return 'fault' in tasks ? assert.fail(tasks.why) : tasks
+  }
+  const statesIn = (tasks: Tasks): readonly string[] => {
+    const held = tasks.look(toml, thisNode)
+    return 'fault' in held
+      ? assert.fail(held.why)
+      : held.tasks.map(({ state: now, result }) => `${now} ${result?.code ?? ''}`)
+  }
 
-test(
-  'a task whose program cannot be ended keeps nothing else waiting, and is taken up when it can',
-  limits,
-  async (t) => {
-    const { stuck } = withSystemctl(t)
-    const clock = manualClock(Date.UTC(2027, 0, 1))
-    const folder = tempFolder(t)
-    const statementKeys = path.join(folder, 'keys.pem')
-    fs.writeFileSync(statementKeys, taskAuthority(clock.nowMs()).pem, { mode: 0o644 })
-    const state = path.join(folder, 'tasks')
-    fs.mkdirSync(state, { mode: 0o700 })
-    for (const id of [taskId(611), taskId(612)]) {
-      const record = {
-        ...{
-          version: 1,
-          id,
-          type: 'run',
-          parameters: null,
-          result: null,
-          forgotten: false,
-          boot: 'first',
-          attempts: 1,
-        },
-        ...{ begun_ms: clock.nowMs(), expires_ms: clock.nowMs() + hourMs, key: 'k', by: { pid: 1, birth: 'gone/1' } },
-      }
-      fs.writeFileSync(path.join(state, `${id}.json`), JSON.stringify(record), { mode: 0o600 })
-    }
-    const toml: TasksToml = {
-      ...{ statementKeys, state, typesFolder: path.join(folder, 'types'), allow: ['run'] },
-      ...{ run: new Map(), services: new Map(), files: [], cleanup: new Map() },
-    }
-    const parts = {
-      ...{ clock, timers: systemTimers, random: systemRandom, log: silentLog, trust: testTrust, agentUser: null },
-      ...{ runs: 'unit' as const, mark: 'test', reboot: null },
-    }
-    const opened = async (): Promise<Tasks> => {
-      const tasks = await openTasks(state, toml, thisNode, parts)
-      return 'fault' in tasks ? assert.fail(tasks.why) : tasks
-    }
-    const statesIn = (tasks: Tasks): readonly string[] => {
-      const held = tasks.look(toml, thisNode)
-      return 'fault' in held
-        ? assert.fail(held.why)
-        : held.tasks.map(({ state: now, result }) => `${now} ${result?.code ?? ''}`)
-    }
+  stuck([taskId(611)])
+  const first = await opened()
+  cleanup(t, () => first.close())
+  assert.deepEqual(statesIn(first), ['running ', 'ended INTERRUPTED'])
+  await first.close()
 
-    stuck([taskId(611)])
-    const first = await opened()
-    cleanup(t, () => first.close())
-    assert.deepEqual(statesIn(first), ['running ', 'ended INTERRUPTED'])
-    await first.close()
-
-    const second = await opened()
-    cleanup(t, () => second.close())
-    assert.deepEqual(statesIn(second), ['running ', 'ended INTERRUPTED'])
-    stuck([])
-    const after = await eventually('it to be taken up', () => {
-      const states = statesIn(second)
-      return states.includes('running ') ? null : states
-    })
-    assert.deepEqual(after, ['ended INTERRUPTED', 'ended INTERRUPTED'])
-  },
-)
+  const second = await opened()
+  cleanup(t, () => second.close())
+  assert.deepEqual(statesIn(second), ['running ', 'ended INTERRUPTED'])
+  stuck([])
+  const after = await eventually('it to be taken up', () => {
+    const states = statesIn(second)
+    return states.includes('running ') ? null : states
+  })
+  assert.deepEqual(after, ['ended INTERRUPTED', 'ended INTERRUPTED'])
+})

@@ -9,7 +9,7 @@ import { emptyLine } from '#domain/tasks/task.ts'
 import type { Store } from '#plane/store/contract/store.ts'
 import { openTaskSweep } from '#plane/tasks/sweep-tasks.ts'
 import { takeResult } from '#plane/tasks/take-result.ts'
-import type { Json } from '../process/operator-call.ts'
+import { operatorCall, type Json } from '../process/operator-call.ts'
 import { someCertificate } from '../store/harness.ts'
 import { operator, startMs } from './authority-setup.ts'
 import { completed, principalOf, setUpTasks, storeThatFails } from './tasks-setup.ts'
@@ -247,6 +247,32 @@ test('a quarantine, a revoked key and a changed policy end what waits', async (t
   await plane.ask('PATCH', '/v1/vclusters/training', { set: { 'tasks.types': [] } })
   assert.equal(await plane.dispatch('gpu-003'), null)
   assert.match((await plane.show(forbidden.id)).cancelled.why, /not allowed any more/)
+})
+
+test('what a key queued ends when that key expires, and cannot be dispatched before the leader has seen it', async (t) => {
+  const plane = await setUpTasks(t, 'gpu-001', 'gpu-002')
+  const made = await plane.ask('POST', '/v1/keys', { name: 'ci', role: 'operator', expires_ms: hour })
+  const queue = async (node: string): Promise<Json> => {
+    const body = { node, type: 'service', parameters: { name: 'dcgm', action: 'restart' }, expires_in_ms: 3 * hour }
+    const { status, body: task } = await operatorCall(
+      plane.listener.socket ?? '',
+      made.secret,
+      'POST',
+      '/v1/tasks',
+      body,
+    )
+    assert.equal(status, 201, JSON.stringify(task))
+    return task
+  }
+  const [one, other] = [await queue('gpu-001'), await queue('gpu-002')]
+  plane.clock.advance(hour - 1)
+  await plane.sweep()
+  assert.deepEqual([(await plane.show(one.id)).state, (await plane.show(other.id)).state], ['queued', 'queued'])
+  plane.clock.advance(1)
+  assert.equal(await plane.dispatch('gpu-001'), null)
+  await plane.sweep()
+  for (const { id } of [one, other])
+    assert.equal((await plane.show(id)).cancelled?.why, 'the operator key that queued it has expired: ci')
 })
 
 test('the leader expires what waited too long, gives up on what was not answered, and removes it after a week', async (t) => {

@@ -1,4 +1,5 @@
-// What one worker, and all workers of an issuer, may take of the queue: so much a minute, and so many places.
+// What one worker, and all workers of an issuer, may take of the queue: so much a minute, so many places, and as long as the certificate
+// lasts.
 
 import assert from 'node:assert/strict'
 import { test, type TestContext } from 'node:test'
@@ -8,6 +9,7 @@ import type { Worker } from '#domain/workers/worker.ts'
 import { openQueueLength } from '#plane/tasks/queue-length.ts'
 import { openWorkerQueueLimit, workerTaskRoutes } from '#plane/workers/worker-task-routes.ts'
 import { fleetRows, newRowsOf } from '../fakes/fleet-rows.ts'
+import type { Json } from '../process/operator-call.ts'
 import { operator } from './authority-setup.ts'
 import { principalOf, setUpTasks } from './tasks-setup.ts'
 
@@ -24,13 +26,13 @@ const setUp = async (t: TestContext) => {
     const entries = [entry(operator, clock.nowMs(), 'worker.issuer_added', {}, { name })] as const
     await store.commit({ reads: newRowsOf([write]), writes: [write], entries })
   }
-  const workerOf = async (issuer: string, instance: string): Promise<Worker> => {
+  const workerOf = async (issuer: string, instance: string, lifeMs = 1000 * minute): Promise<Worker> => {
     const [found, from] = [fleetRows.find(({ put }) => put === 'worker'), await store.get('worker-issuer', issuer)]
     assert(found?.put === 'worker' && from !== null)
     const { iss, sub, createdAtMs: issuerSinceMs } = from.value
-    const current = { ...found.value.current, serial: instance, notAfterMs: clock.nowMs() + 1000 * minute }
+    const current = { ...found.value.current, serial: instance, notAfterMs: clock.nowMs() + lifeMs }
     const id = `${issuer}.${instance}`
-    const value: Worker = { ...found.value, id, issuer, instance, iss, sub, issuerSinceMs, current }
+    const value: Worker = { ...found.value, id, issuer, instance, iss, sub, issuerSinceMs, current, former: null }
     const write = { put: 'worker', value } as const
     const entries = [entry(operator, clock.nowMs(), 'worker.enrolled', {}, { worker: id })] as const
     await store.commit({ reads: newRowsOf([write]), writes: [write], entries })
@@ -151,4 +153,25 @@ test('an operator waits behind one task of a worker at most, and tasks of one qu
       queued,
     )
   }
+})
+
+test('what a worker queued ends with its certificate, and that of a worker with a later one goes out', async (t) => {
+  const plane = await setUp(t)
+  await plane.issuerOf('east')
+  const [short, long] = [await plane.workerOf('east', 'a', 20 * minute), await plane.workerOf('east', 'b')]
+  for (const node of ['gpu-001', 'gpu-002']) assert.equal(await plane.queueAs(short, node), 'queued')
+  plane.clock.advance(10)
+  assert.equal(await plane.queueAs(long, 'gpu-001'), 'queued')
+  const { tasks } = await plane.ask('GET', '/v1/tasks')
+  const ofShort: readonly string[] = tasks.flatMap(({ id, queued_by: by }: Json) => (by.id === short.id ? [id] : []))
+  assert.equal(ofShort.length, 2)
+  plane.clock.advance(20 * minute - 11)
+  await plane.sweep()
+  for (const id of ofShort) assert.equal((await plane.show(id)).state, 'queued')
+  plane.clock.advance(1)
+  assert.equal(await plane.dispatch('gpu-002'), null)
+  await plane.sweep()
+  const why = `the certificate of the worker that queued it has ended: ${short.id}`
+  for (const id of ofShort) assert.equal((await plane.show(id)).cancelled?.why, why)
+  assert.equal((await plane.dispatch('gpu-001'))?.queuedBy.id, long.id)
 })

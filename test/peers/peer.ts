@@ -5,6 +5,7 @@ import { spawnSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import * as path from 'node:path'
 import type { TestContext } from 'node:test'
+import { openControlGroups } from '#platform/control-groups.ts'
 import debianPackages from './debian-packages.json' with { type: 'json' }
 
 /** Which Debian packages bring a peer. scripts/test.ts installs what is missing, where it may. */
@@ -12,7 +13,7 @@ export const packageOf: Readonly<Record<string, string>> = debianPackages
 
 /**
  * Programs are found on the PATH; `faketime` is the library to preload; `root`, `tmpfs` and `netns` are permissions; `systemd` is
- * one that may run in namespaces; `arm64` is the folder with the libraries of programs for ARM that qemu-aarch64 runs;
+ * one that may run in namespaces; `limits` are control groups in which a helper may limit what it starts; `arm64` is the folder with the libraries of programs for ARM that qemu-aarch64 runs;
  * `previous-release` is the commit that test/compat/previous names, in the history of the repository.
  */
 export const peerNames = [
@@ -42,6 +43,7 @@ export const peerNames = [
   'lintian',
   'root',
   'systemd',
+  'limits',
   'tmpfs',
   'netns',
   'previous-release',
@@ -64,6 +66,8 @@ export const peer = (name: PeerName): Peer => {
       return process.getuid?.() === 0 ? { path: '/' } : { missing: 'not running as root' }
     case 'systemd':
       return systemd()
+    case 'limits':
+      return limits()
     case 'tmpfs':
       return tmpfs()
     case 'netns':
@@ -163,6 +167,17 @@ const systemd = (): Peer => {
   if (!isAllowed(sysAdmin)) return { missing: 'not allowed to make namespaces' }
   if (controlGroups() === null) return { missing: 'there are no control groups of version 2 to write to' }
   return found(['/lib/systemd/systemd'], 'systemd is not installed')
+}
+
+/** Containers without a control group of their own have none. */
+const limits = (): Peer => {
+  const group = openControlGroups()?.make(`muster-test-peer-${process.pid}`, { memoryBytes: 1 << 26, mostProcesses: 1 })
+  const [entrance] = group?.entrances ?? []
+  // It is empty, and gone before this returns.
+  void group?.end()
+  return entrance === undefined
+    ? { missing: 'this machine has no control groups with limits that can be used' }
+    : { path: path.dirname(path.dirname(entrance)) }
 }
 
 /** Where control groups of version 2 can be made; null: nowhere. */

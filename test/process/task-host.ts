@@ -3,11 +3,13 @@
 import * as fs from 'node:fs'
 import * as os from 'node:os'
 import * as path from 'node:path'
+import { readStatusFile } from '#agent/diagnostics/status-file.ts'
 import { joinMember, untilConnected, type Member } from './agent-member.ts'
 import { startChild, startedCommand, type Child } from './child.ts'
 import { cleanup, type Scope } from './cleanup.ts'
 import { eventually } from './eventually.ts'
 import type { Reply } from './operator-call.ts'
+import { startAgent } from './start-agent.ts'
 import type { Plane } from './start-plane.ts'
 
 export type TaskHost = {
@@ -22,8 +24,12 @@ export type TaskHost = {
   runs(): readonly string[]
   /** Of the program `note`: its argument, each time it was started. */
   noted(): readonly string[]
+  /** As a machine without a disk restarts: both end in order, nothing that they wrote is left, and both are started. */
+  restartWithNothing(): Promise<void>
   /** What the helper remembers of the tasks it has begun. */
   remembered(): readonly RememberedTask[]
+  /** The number of the newest statement of verifiers that the helper has taken; null: it has taken none. */
+  statementNumber(): number | null
   /** Lets every `slow` and `flood` end, until they are held again. */
   letGo(): void
   hold(): void
@@ -43,7 +49,14 @@ const isRoot = process.geteuid?.() === 0
 /** Not the user of the agent, whose keys it could read. */
 export const programUser = isRoot ? 'nobody' : os.userInfo().username
 
-const agentToml = (folder: string, domain: string, id: string, more: string): string => {
+type Listing = {
+  readonly domain: string
+  readonly id: string
+  readonly types: readonly string[]
+  readonly more: string
+}
+
+const agentToml = (folder: string, { domain, id, types, more }: Listing): string => {
   // Waits until it may end, so that a test can do something in the middle.
   const held = 'echo run >> runs; while [ ! -e go ]; do sleep 0.05; done'
   const slow = `cd ${folder}/work; ${held}; echo it is done`
@@ -57,7 +70,7 @@ id = "${id}"
 
 [tasks]
 statement_keys = "${folder}/statement-keys.pem"
-allow = ["run", "fetch-file", "rotate-recovery", "collect-diagnostics"]
+allow = ${JSON.stringify(types)}
 
 [tasks.run.slow]
 executable = "/bin/sh"
@@ -159,15 +172,41 @@ type HostOptions = {
   readonly listed?: (folder: string, user: string) => string
   /** Of agent and helper. */
   readonly env?: Readonly<Record<string, string>>
+  /** It takes reboots: a program that writes them down is found where that of the system would be. */
+  readonly reboots?: boolean
+  /** It joins by this address, under the profile `hpc-diskless`, and keeps no identity; left out: by a token. */
+  readonly mac?: string
+}
+
+/** Registers a machine, and says with what each start of its agent joins. */
+const joiningByHardware = async (plane: Plane, id: string, mac: string, folder: string) => {
+  const { status, body } = await plane.api('POST', '/v1/nodes', { id, profile: 'hpc-diskless', macs: [mac] })
+  if (status >= 300) throw new Error(`${id} was not registered: ${JSON.stringify(body)}`)
+  const file = path.join(folder, 'hardware.json')
+  fs.writeFileSync(file, JSON.stringify({ macs: [mac], bmc_serial: null }), { mode: 0o600 })
+  const join = `muster1,${plane.nodeUrl},${plane.domain},sha256:${plane.rootFingerprint},-`
+  return { join, args: ['--hardware-file', file] }
+}
+
+const usualTypes = ['run', 'fetch-file', 'rotate-recovery', 'collect-diagnostics']
+
+/** The environment in which a helper finds no program that restarts the machine of the test. */
+const writingRebootsDown = (folder: string): Readonly<Record<string, string>> => {
+  const programs = path.join(folder, 'bin')
+  fs.mkdirSync(programs, { mode: 0o755 })
+  for (const name of ['reboot', 'systemctl'])
+    fs.writeFileSync(path.join(programs, name), `#!/bin/sh\necho "$0 $*" >> ${folder}/reboots\n`, { mode: 0o755 })
+  return { PATH: `${programs}:${process.env['PATH'] ?? ''}` }
 }
 
 export const startTaskHost = async (
   t: Scope,
   plane: Plane,
   id: string,
-  { agentArgs = [], listed = () => '', env = {} }: HostOptions = {},
+  { agentArgs = [], listed = () => '', env: given = {}, reboots = false, mac }: HostOptions = {},
 ): Promise<TaskHost> => {
   const folder = hostFolder(t)
+  const env = reboots ? { ...given, ...writingRebootsDown(folder) } : given
   fs.mkdirSync(path.join(folder, 'files'), { mode: 0o755 })
   const work = path.join(folder, 'work')
   fs.mkdirSync(work)
@@ -176,14 +215,22 @@ export const startTaskHost = async (
   const keys = await plane.muster('ca', 'bundle', '--statements')
   if (keys.code !== 0) throw new Error(`no statement keys: ${keys.stderr}`)
   fs.writeFileSync(path.join(folder, 'statement-keys.pem'), keys.stdout, { mode: 0o644 })
-  fs.writeFileSync(path.join(folder, 'agent.toml'), agentToml(folder, plane.domain, id, listed(folder, programUser)), {
-    mode: 0o644,
-  })
+  const types = reboots ? [...usualTypes, 'reboot'] : usualTypes
+  const listing = { domain: plane.domain, id, types, more: listed(folder, programUser) }
+  fs.writeFileSync(path.join(folder, 'agent.toml'), agentToml(folder, listing), { mode: 0o644 })
   const socket = socketIn(folder)
   let helper = await startHelper(t, folder, startedCommand, env)
   const args = ['--helper-socket', socket, '--config', path.join(folder, 'none.toml'), ...agentArgs]
   fs.writeFileSync(path.join(folder, 'none.toml'), '', { mode: 0o600 })
-  let agent = await joinMember(t, plane, { id, profile: 'gpu-cloud', state: path.join(folder, 'state'), args, env })
+  const state = path.join(folder, 'state')
+  const byHardware = mac === undefined ? null : await joiningByHardware(plane, id, mac, folder)
+  const joinAnew = async (): Promise<Member> => {
+    if (byHardware === null) return joinMember(t, plane, { id, profile: 'gpu-cloud', state, args, env })
+    const { join } = byHardware
+    const started = startAgent(t, { join, state, args: [...args, ...byHardware.args], env })
+    return { ...started, id, says: () => readStatusFile(state) }
+  }
+  let agent = await joinAnew()
   await untilConnected([agent])
   return {
     id,
@@ -199,9 +246,21 @@ export const startTaskHost = async (
       await meanwhile()
       helper = await startHelper(t, folder, startedCommand, env)
     },
+    restartWithNothing: async () => {
+      await agent.stop()
+      await helper.stop()
+      for (const kept of [socket, state, path.join(folder, 'helper')]) fs.rmSync(kept, { recursive: true, force: true })
+      helper = await startHelper(t, folder, startedCommand, env)
+      agent = await joinAnew()
+      await untilConnected([agent])
+    },
     runs: () => linesOf(path.join(work, 'runs')),
     noted: () => linesOf(path.join(work, 'notes')),
     remembered: () => tasksRemembered(path.join(folder, 'helper')),
+    statementNumber: () => {
+      const text = readIfThere(path.join(folder, 'helper', 'tasks', 'statement.json'))
+      return text === null ? null : ((JSON.parse(text) as { memory: { number: number } | null }).memory?.number ?? null)
+    },
     letGo: () => fs.writeFileSync(path.join(work, 'go'), ''),
     hold: () => fs.rmSync(path.join(work, 'go'), { force: true }),
   }

@@ -9,6 +9,7 @@ import * as path from 'node:path'
 import { after, before, test } from 'node:test'
 import { generateKey } from '#pki/keys.ts'
 import { toPem } from '#pki/pem.ts'
+import type { SignerListAnswer } from '#wire/tasks/signer-api.ts'
 import { withPeer } from '../peers/peer.ts'
 import { activeNode } from '../process/active-node.ts'
 import { eventually } from '../process/eventually.ts'
@@ -55,6 +56,48 @@ test('what a task wrote and how it ended come back, and status and metrics of th
   assert.deepEqual([task.state, task.code, task.exit_code], ['completed', null, 0], JSON.stringify(task))
   assert.equal(task.result.output.head.trim(), 'quick as it is')
   await eventually('nothing to be under way', () => host.agent().says()?.tasks?.length === 0)
+})
+
+test('a signer is rotated and withdrawn while the helper learns of it without a task, and the next task is signed by another', async () => {
+  const signers = async () => (await plane().api('GET', '/v1/task-signers')).body as SignerListAnswer
+  const reached = async () => {
+    const { number, signers: all } = await signers()
+    const signing = all.find(({ state }) => state === 'signing')?.key ?? ''
+    await eventually('the helper to have the newest statement', () => host.statementNumber() === number, {
+      withinMs: 60_000,
+    })
+    return { number, signing }
+  }
+  const change = async (...args: string[]) => {
+    const done = await plane().muster('signer', ...args)
+    assert.equal(done.code, 0, done.stderr)
+  }
+  const quick = async () => {
+    const task = await endOfTask(plane(), await queueTask(plane(), 'th-1', 'run', { name: 'quick' }))
+    assert.deepEqual([task.state, task.code], ['completed', null], JSON.stringify(task))
+  }
+
+  const first = await reached()
+  await change('rotate', '--now')
+  const rotated = await reached()
+  assert.ok(rotated.number > first.number && rotated.signing !== first.signing)
+  await quick()
+  await change('withdraw', rotated.signing, '--reason', 'its backup was stolen')
+  const withdrawn = await reached()
+  assert.ok(withdrawn.number > rotated.number && withdrawn.signing !== rotated.signing)
+  await quick()
+  const { number } = withdrawn
+  await eventually(
+    'the plane to have kept what the agent said',
+    async () => (await signers()).reported[0]?.number === number,
+    {
+      withinMs: 60_000,
+      everyMs: 200,
+    },
+  )
+  const listed = await plane().muster('signer', 'list')
+  assert.match(listed.stderr, new RegExp(`^statement ${number}: 1 of 1 nodes that take tasks have it`))
+  assert.match(listed.stdout, new RegExp(`^${withdrawn.signing} .* 1$`, 'm'))
 })
 
 test('what the host does not allow is refused with a code, and never run', async () => {
@@ -184,6 +227,39 @@ test('a plane whose statement key the host has not pinned has nothing done there
   assert.deepEqual([next.state, host.runs().length], ['completed', runs], JSON.stringify(next))
   const { entries } = (await plane().api('GET', '/v1/journal?node=th-1&type=task.refused')).body
   assert.ok(entries.some(({ entry }: Json) => entry.body.code === 'STATEMENT_NOT_SIGNED'))
+})
+
+test('a reboot is done once the machine has another boot, which the plane hears of after it', async (t) => {
+  const turnedOn = await plane().muster('domain', 'set', 'tasks.reboot=true')
+  assert.equal(turnedOn.code, 0, turnedOn.stderr)
+  const restarting = await startTaskHost(t, plane(), 'th-4', { reboots: true })
+  const id = await queueTask(plane(), 'th-4', 'reboot')
+  const asked = path.join(restarting.folder, 'reboots')
+  await eventually('the machine to be asked to restart', () => fs.existsSync(asked))
+  assert.equal((await plane().api('GET', `/v1/tasks/${id}`)).body.state, 'dispatched')
+  const file = path.join(restarting.folder, 'helper', 'tasks', `${id}.json`)
+  const record = JSON.parse(fs.readFileSync(file, 'utf8')) as { boot: string; result: unknown }
+  assert.deepEqual([record.result, /^kernel\/./.test(record.boot)], [null, true], record.boot)
+  // To the helper after this one, the machine has been restarted: nothing else tells it.
+  fs.writeFileSync(file, JSON.stringify({ ...record, boot: 'kernel/before' }))
+  await restarting.killAgent()
+  await restarting.killHelper()
+  const task = await endOfTask(plane(), id)
+  assert.deepEqual([task.state, task.code], ['completed', null], JSON.stringify(task))
+  assert.deepEqual(task.result.evidence, { boot_before: 'kernel/before', boot_after: record.boot })
+  assert.equal(fs.readFileSync(asked, 'utf8').trim().split('\n').length, 1)
+})
+
+test('a diskless node that comes back with nothing joins in a new epoch: its task is unknown, and not begun again', async (t) => {
+  const diskless = await startTaskHost(t, plane(), 'th-5', { mac: '52:54:00:00:00:75' })
+  const id = await queueTask(plane(), 'th-5', 'run', { name: 'slow' })
+  await eventually('the program to have been started', () => diskless.runs().length === 1)
+  await diskless.restartWithNothing()
+  const task = await endOfTask(plane(), id)
+  assert.deepEqual([task.state, task.code, task.dispatched.epoch], ['unknown', 'NO_ANSWER', 1], JSON.stringify(task))
+  const next = await endOfTask(plane(), await queueTask(plane(), 'th-5', 'run', { name: 'quick' }))
+  assert.deepEqual([next.state, next.dispatched.epoch], ['completed', 2], JSON.stringify(next))
+  assert.equal(diskless.runs().length, 1)
 })
 
 test('a host whose clock is set years off carries out what is signed now, by the time that a fresh statement proves', async (t) => {

@@ -121,6 +121,31 @@ test('an agent that came as a package is left as it is: the script brings the jo
   assert.ok(!fs.existsSync(path.join(root, 'etc/systemd')) && !fs.existsSync(path.join(root, 'usr/bin')))
 })
 
+test('a bundle brings the statement keys where it is asked to, for root to pin, and no other does', async (t) => {
+  const { muster } = plane()
+  const bundle = (format: string, ...more: string[]) =>
+    muster('node', 'bundle', 'gpu-b12', '--this-machine', '--agent', 'image', '--format', format, ...more)
+  const keys = (await muster('ca', 'bundle', '--statements')).stdout
+  assert.match(keys, /^-----BEGIN PUBLIC KEY-----\n/)
+  const made = await bundle('script', '--pin-statements')
+  assert.equal(made.code, 0, made.stderr)
+  const { root, code, stderr } = await installed(t, made.stdout, { withAgent: true })
+  assert.equal(code, 0, stderr)
+  const file = path.join(root, 'etc/muster/statement-keys.pem')
+  assert.equal(fs.readFileSync(file, 'utf8'), keys)
+  assert.deepEqual([fs.statSync(file).mode & 0o777, fs.statSync(path.dirname(file)).mode & 0o777], [0o644, 0o755])
+  const userData = await bundle('cloud-init', '--pin-statements')
+  const { write_files: files } = parseYaml(userData.stdout) as { write_files: { content: string }[] }
+  assert.ok(files[0]?.content.includes(keys), userData.stderr)
+  const without = await bundle('script')
+  assert.equal(without.code, 0, without.stderr)
+  assert.doesNotMatch(without.stdout, /statement-keys/)
+  const refused = await bundle('env', '--pin-statements')
+  assert.equal(refused.code, 2, refused.stderr)
+  const strange = { nodeId: 'gpu-b12', join, agent: null, statementKeys: [`${keys}$(id)`] }
+  assert.equal(faultOfBootstrap(strange), 'the statement keys are no PEM')
+})
+
 test('an agent with another digest is not installed, and nothing else is', async (t) => {
   const agent = path.join(tempFolder(t), 'agent.mjs')
   fs.writeFileSync(agent, 'something else')

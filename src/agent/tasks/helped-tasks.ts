@@ -50,8 +50,8 @@ export type BeginOutcome =
     }
 
 export type HeldTasks = {
-  /** It has taken a statement of verifiers. One that has not takes no task that was issued before the first. */
-  readonly remembers: boolean
+  /** Of the newest statement of verifiers that it has taken; null: none, and it takes no task that was issued before the first. */
+  readonly number: number | null
   readonly tasks: readonly HeldTask[]
 }
 

@@ -60,6 +60,8 @@ export const openTaskKeeper = (
   let readying: Promise<void> | null = null
   /** It takes no statement of this plane: the refusal of each task says so. */
   let takesNone = false
+  /** Of the statement that the helper was given last without a task for it. */
+  let given: number | null = null
   let begunAtMs = clock.monotonicMs()
   let wake = new AbortController()
   let shown: readonly ShownTask[] = []
@@ -132,16 +134,27 @@ export const openTaskKeeper = (
     if (outcome !== null) lookNow()
   }
 
+  /** A withdrawal has to reach the helper though no task comes: what was interrupted is not begun again for a signer that is withdrawn. */
+  const passOn = async (): Promise<void> => {
+    const statement = await statements.current()
+    if (statement === null || (await helper.learn(statement)) === null) given = null
+  }
+
   /** How long until the next look. */
   const look = async (): Promise<number> => {
     const now = await helper.look()
     if (now === null) return awayLookMs
     held = now.tasks
-    isReady = now.remembers || takesNone
+    isReady = now.number !== null || takesNone
     if (!isReady)
       readying ??= makeReady()
         .catch(bugs.reject)
         .finally(() => (readying = null))
+    const newest = statements.number()
+    if (now.number !== null && newest !== null && newest > now.number && newest !== given) {
+      given = newest
+      passOn().catch(bugs.reject)
+    }
     for (const [id, how] of carried) if (how === 'over' && !held.some((one) => one.id === id)) carried.delete(id)
     for (const { id, type, state } of held) {
       const isOurs = state === 'running' && isOwnType(type)

@@ -12,6 +12,8 @@ export type Bootstrap = {
   readonly join: string
   /** How the agent gets there; null: it is on the machine already. */
   readonly agent: AgentSource | null
+  /** PEM. What root pins on the machine as well; left out: nothing. */
+  readonly statementKeys?: readonly string[]
 }
 
 /** Where it comes from is not trusted: what comes has to have the digest (SHA-256, lower-case hex). */
@@ -27,21 +29,24 @@ export type AgentBuild = { readonly architecture: AgentArchitecture; readonly ur
  * Null when it can be written into any of the formats. They quote it all the same; this check keeps characters with a meaning in
  * a shell, in YAML or in systemd out, also if the plane at that address is hostile.
  */
-export const faultOfBootstrap = ({ nodeId, join, agent }: Bootstrap): string | null => {
+export const faultOfBootstrap = ({ nodeId, join, agent, statementKeys = [] }: Bootstrap): string | null => {
   if (!new RegExp(nodeIdShape).test(nodeId)) return 'the name of the node is malformed'
   const parsed = parseJoinString(join)
   if (parsed === null || !/^[A-Za-z0-9:/.,_[\]-]+$/.test(join)) {
     return 'the join string holds characters that do not belong there'
   }
+  if (!statementKeys.every((key) => pemShape('PUBLIC KEY').test(key))) return 'the statement keys are no PEM'
   if (agent === null) return null
   return agent.kind === 'plane' ? faultOfPlaneAgent(agent, parsed.url) : faultOfOtherAgent(agent)
 }
 
 const isDigest = (text: string): boolean => new RegExp(agentDigestShape).test(text)
-const pemShape = /^-----BEGIN CERTIFICATE-----\n(?:[A-Za-z0-9+/=]{1,76}\n){1,64}-----END CERTIFICATE-----\n$/
+const pemShape = (label: 'CERTIFICATE' | 'PUBLIC KEY'): RegExp =>
+  new RegExp(`^-----BEGIN ${label}-----\\n(?:[A-Za-z0-9+/=]{1,76}\\n){1,64}-----END ${label}-----\\n$`)
 
 const faultOfPlaneAgent = (agent: Extract<AgentSource, { kind: 'plane' }>, planeUrl: string): string | null => {
-  if (agent.roots.length === 0 || !agent.roots.every((root) => pemShape.test(root))) return 'the roots are no PEM'
+  if (agent.roots.length === 0 || !agent.roots.every((root) => pemShape('CERTIFICATE').test(root)))
+    return 'the roots are no PEM'
   for (const { url, sha256 } of agent.builds) {
     if (!isDigest(sha256)) return 'the digest of the agent is 64 hex digits'
     if (!isSecureUrl(url) || new URL(url).origin !== new URL(planeUrl).origin)

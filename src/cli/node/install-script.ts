@@ -7,7 +7,7 @@ import { parseJoinString } from '#wire/core/join-string.ts'
 /** Files of the service, as they are in packaging/systemd. */
 export type ServiceFiles = { readonly unit: string; readonly sysusers: string; readonly journald: string }
 
-export const installScript = ({ nodeId, join, agent }: Bootstrap, service: ServiceFiles): string =>
+export const installScript = ({ nodeId, join, agent, statementKeys = [] }: Bootstrap, service: ServiceFiles): string =>
   [
     '#!/bin/sh',
     `# Muster: brings ${nodeId} in. ${secrecyOf(join, 'keep it 0600, delete it afterwards')}`,
@@ -31,6 +31,7 @@ export const installScript = ({ nodeId, join, agent }: Bootstrap, service: Servi
     '',
     'fi',
     '',
+    ...(statementKeys.length === 0 ? [] : pinKeys(statementKeys)),
     '# The shell writes it itself: no other process sees it among its arguments.',
     `printf '%s\\n' "$join" > "$root/etc/muster/join.new"`,
     'sync "$root/etc/muster/join.new"',
@@ -50,6 +51,17 @@ export const installScript = ({ nodeId, join, agent }: Bootstrap, service: Servi
     'fi',
     '',
   ].join('\n')
+
+/** Before the agent starts, and as `muster agent trust` would: in one step, for all to read. */
+const pinKeys = (keys: readonly string[]): readonly string[] => [
+  '# By these the helper verifies tasks, and starts services only as the plane has signed them.',
+  'pinned="$root/etc/muster/statement-keys.pem"',
+  ...writes('"$pinned.new"', keys.join('')),
+  'chmod 644 "$pinned.new"',
+  'sync "$pinned.new"',
+  'mv -f "$pinned.new" "$pinned"',
+  '',
+]
 
 /** Of one that joins by its hardware there is nothing to keep secret. */
 export const secrecyOf = (join: string, care: string): string =>

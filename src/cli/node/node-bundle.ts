@@ -38,6 +38,7 @@ type BundleOptions = GlobalOptions &
     readonly expires?: string
     readonly profile?: string
     readonly thisMachine?: boolean
+    readonly pinStatements?: boolean
     readonly out?: string
     readonly firmware?: string
   }
@@ -48,7 +49,9 @@ export const nodeBundle = async (cli: Cli, options: BundleOptions, id: string): 
   const given = await givenSource(options)
   const firmware = firmwareIn(options)
   if (options.out !== undefined && readFileIfAny(options.out) !== null) throw taken(options.out)
+  if (options.pinStatements === true && options.format === 'env') throw refuseToPin()
   const plane = connect(cli, options)
+  const statementKeys = options.pinStatements === true ? await statementKeysOf(plane) : []
   if (firmware !== null) await checkFirmware(plane, nodeId, firmware)
   const local = options.thisMachine === true ? null : localAddressIn((await plane.ask(caApi.bundle)).join)
   if (local !== null) throw refuseLocal(local)
@@ -57,7 +60,7 @@ export const nodeBundle = async (cli: Cli, options: BundleOptions, id: string): 
   const invitation = byHardware
     ? await hardwareInvitation(plane, options, nodeId)
     : await tokenInvitation(plane, options, nodeId)
-  const bootstrap: Bootstrap = { nodeId, join: invitation.join, agent }
+  const bootstrap: Bootstrap = { nodeId, join: invitation.join, agent, statementKeys }
   const fault = faultOfBootstrap(bootstrap)
   if (fault !== null) throw unusable(fault)
   const content = render(options.format, bootstrap, firmware)
@@ -72,7 +75,21 @@ export const nodeBundle = async (cli: Cli, options: BundleOptions, id: string): 
   }
   for (const note of invitation.notes) print.note(note)
   if (options.format !== 'env') print.note(agentNote(agent))
+  if (statementKeys.length > 0)
+    print.note('the machine pins the statement keys: list its services and checks in agent.toml')
   if (firmware !== null) print.note(`when it runs: muster node machine ${nodeId} --firmware ${firmware.name}`)
+}
+
+const refuseToPin = (): Failure =>
+  usageFailure(
+    'An env file lays nothing down: statement keys are pinned by root.',
+    'Take --format script or cloud-init, or put the file into the image: muster ca bundle --statements',
+  )
+
+const statementKeysOf = async (plane: OperatorClient): Promise<readonly string[]> => {
+  const { statement_keys: keys = [] } = await plane.ask(caApi.bundle)
+  if (keys.length === 0) throw usageFailure('The plane does not say its statement keys.', 'It needs a plane of 0.6')
+  return keys
 }
 
 /** An env file says nothing of the agent. */

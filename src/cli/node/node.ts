@@ -101,6 +101,10 @@ export const declareNode = (node: Command, cli: Cli): void => {
     .option('--agent-url <url>', 'where else the machine gets the agent: https, or a path on it')
     .option('--agent-file <file>', 'the agent to install, for its digest')
     .option('--agent-sha256 <hex>', 'its digest')
+    .option(
+      '--pin-statements',
+      'root pins the statement keys of the plane on the machine: its helper takes tasks by them, and starts services by them alone',
+    )
     .option('--replace', 'may take the place of an active node')
     .option('--expires <duration>', 'how long the token is good, such as 30m')
     .option('--profile <name>', "profile, if the node is not registered yet (default: the domain's)")
