@@ -22,6 +22,7 @@ import {
 import { mostQueuedOfNode } from '#domain/tasks/task.ts'
 import { commitDecision } from '#plane/core/commit-decision.ts'
 import { withStore, type Core, type FlowCore } from '#plane/core/core.ts'
+import { pages } from '#plane/core/pages.ts'
 import type { UpkeepTask } from '#plane/core/upkeep.ts'
 import { turn } from '#platform/timers.ts'
 import { openQueueLength, type QueueLength } from './queue-length.ts'
@@ -44,18 +45,21 @@ export const openRolloutUpkeep = (core: Core): UpkeepTask => ({
     const leading = withStore(core, asLeader)
     const queueLength = openQueueLength(leading)
     // All of them: one that is held may stay for days, and must not keep later ones from going on.
-    for (let after: string | null = null; ;) {
-      const rows: readonly Row<Rollout>[] = await leading.store.list('task-rollout', {
-        ...{ order: 'open', after, limit: page },
-      })
+    const open = pages({
+      limit: page,
+      read: (after: string | null) => leading.store.list('task-rollout', { order: 'open', after, limit: page }),
+      placeOf: ({ value }) => value.id,
+    })
+    let reached = ''
+    for await (const rows of open) {
       for (const { value } of rows) {
         await goOn(leading, queueLength, value.id)
         await turn(leading.timers)
       }
       const last = rows.at(-1)?.value.id
       // A row that no plane wrote may have any id: it must not lead back to where this began.
-      if (last === undefined || rows.length < page || last <= (after ?? '')) return
-      after = last
+      if (last === undefined || last <= reached) return
+      reached = last
     }
   },
 })
