@@ -49,7 +49,7 @@ export const openControlGroups = (): ControlGroups | null => {
 }
 
 /**
- * Which controllers the kernel has for the groups of this host, whoever makes them: systemd takes a limit without its controller and
+ * Which controllers the kernel has for the groups of this host, made by this process or another: systemd takes a limit without its controller and
  * sets none. `mountinfo`: that of /proc. Pure but for `readText`.
  */
 export const controllersOfHost = (
@@ -156,7 +156,6 @@ const wordsIn = (file: string): readonly string[] => textIn(file).split(/\s+/)
 
 const readMounts = (): readonly Mount[] => mountsIn(textIn('/proc/self/mountinfo'))
 
-/** Pure. */
 const mountsIn = (mountinfo: string): readonly Mount[] =>
   mountinfo.split('\n').flatMap((line) => {
     const [before = '', after = ''] = line.split(' - ')

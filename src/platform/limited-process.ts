@@ -154,7 +154,6 @@ const limitedByUnits: Limiter = {
   endLeft: (name) => stopUnits([`${name}.service`]),
 }
 
-/** Pure. */
 const unitArguments = (
   name: string,
   { command, cwd, user, withinMs }: LimitedCommand,

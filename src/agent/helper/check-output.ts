@@ -1,5 +1,5 @@
 // What may be written for a program: its own leaf below a programs root that was pinned on this host, the key of that leaf, and
-// lists of authorities below that root. What is written is made anew from what was verified, so that nothing else gets in. Pure.
+// lists of authorities below that root. What is written is made anew from what was verified, so that nothing else gets in. All functions here are pure.
 
 import { checkAuthority, checkLeaf, checkList } from '#agent/programs/check-generation.ts'
 import type { Generation } from '#agent/programs/publisher.ts'

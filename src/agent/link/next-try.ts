@@ -1,4 +1,4 @@
-// What an enrollment or a recovery that failed means for the next try. Pure.
+// What an enrollment or a recovery that failed means for the next try. All functions here are pure.
 
 import { fullJitterMs, notBeforeMs } from '#agent/core/backoff.ts'
 import { doublingWaitMs } from '#platform/timers.ts'

@@ -42,7 +42,7 @@ export const openOwnPublisher = (given: string | null, keysOnDisk: () => boolean
     try {
       removeGeneration(directory, output)
     } catch (error) {
-      // What may pass is tried again; of the rest only the owner of the host can be told.
+      // What may pass is tried again; the rest can only be reported to the owner of the host.
       if (!forGood.has(errno(error) ?? '')) throw error
       throw leftBehind(output, directory, error instanceof Error ? error.message : String(error))
     }

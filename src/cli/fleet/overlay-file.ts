@@ -138,7 +138,7 @@ const firstUnfit = (at: Key, given: unknown): Key => {
   return index === -1 ? at : [...at, index]
 }
 
-/** The files of the folder, with what the document says of them besides. */
+/** The files of the folder, with what else the document says of them. */
 const withTree = (source: Source, tree: string, listed: readonly Read[]): Read[] => {
   const found = pathExists(tree) ? treeFiles(tree) : []
   const besides = listed.filter(({ path: file }) => !found.some((one) => one.path === file))

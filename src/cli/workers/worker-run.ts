@@ -90,7 +90,7 @@ const isFinal = (error: unknown): boolean => error instanceof Failure && error.c
 
 const isRevoked = (error: unknown): error is Failure => error instanceof Failure && error.code === 'WORKER_REVOKED'
 
-/** With an exit code that no program of its own is likely to have: whoever starts it again and again can stop doing so. */
+/** With an exit code that no program of its own is likely to have: a supervisor that starts it again and again can stop doing so. */
 const notStarted = ({ code, message, detail, next }: Failure, id: string): Failure =>
   new Failure({
     exit: exitCodes.agentRefused,

@@ -40,7 +40,7 @@ export const storyTypes = (): readonly (readonly EntryType[])[] => {
   ]
 }
 
-/** Of the tasks of a node only the last ones are told. */
+/** A story has only the last tasks of a node. */
 const mostTasks = 3
 
 const isOfTask = (type: EntryType): boolean => type.startsWith('task.')

@@ -32,7 +32,7 @@ export type OperatorServerParts = {
   readonly correlation: () => string
   readonly balancers: Balancers | null
   readonly turnedAway: TurnedAway
-  /** Keeps the plane from being ready besides what it sees itself; empty when nothing does. */
+  /** Further reasons why the plane is not ready; empty where there are none. */
   readonly unready: () => readonly string[]
   /** What speaks against this machine's clock. */
   readonly clockWarnings: () => readonly string[]

@@ -1,4 +1,4 @@
-// The worker issuers, held in memory as every replica hears of them, and what operators do to them.
+// The worker issuers, held in memory as every replica receives them, and what operators do to them.
 
 import type { Attribution } from '#domain/core/change.ts'
 import { isRefusal, refuse, refuseField, type Refusal } from '#domain/core/refusal.ts'
