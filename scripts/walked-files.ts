@@ -86,7 +86,7 @@ const countsOf = ({ result }: Coverage): Map<string, number> => {
 }
 
 /** The functions that ran, by file, in the order in which they stand there. One without a name is the empty text. */
-export type FunctionsRun = ReadonlyMap<string, readonly string[]>
+type FunctionsRun = ReadonlyMap<string, readonly string[]>
 
 /**
  * `settleMs`: how long the plane is left alone first, so that what it does after a start is over. `quietMs`: how long it is watched
@@ -161,7 +161,7 @@ const isFollowed = (file: string): boolean => {
 
 const isAuthority = (file: string): boolean => folderOf(file) === 'plane/authority'
 
-export type Walk = Readonly<Record<'followed' | 'elsewhere' | 'mechanics', readonly string[]>>
+type Walk = Readonly<Record<'followed' | 'elsewhere' | 'mechanics', readonly string[]>>
 
 /**
  * No import crosses the seam of the issuer, so a file of the authority is followed where a function with a name ran: the flow or the

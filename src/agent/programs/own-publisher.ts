@@ -25,7 +25,7 @@ type OwnPublisher = {
 export const openOwnPublisher = (given: string | null, keysOnDisk: () => boolean, random: Random): OwnPublisher => ({
   place: given === null ? null : { by: 'agent', directory: path.resolve(given) },
   publish: (generation, directory) =>
-    told(directory, () => {
+    withWords(directory, () => {
       makeFolder(directory, 0o755)
       const fault = faultOfOwn(directory)
       if (fault !== null)
@@ -81,7 +81,7 @@ const ownerOf = ({ owner, group }: ConfigOutput['files']): Owner | null => {
 }
 
 /** What the disk says, in words that name the place and the next step. */
-const told = <T>(directory: string, act: () => T): T => {
+const withWords = <T>(directory: string, act: () => T): T => {
   try {
     return act()
   } catch (error) {

@@ -16,7 +16,7 @@ export type RateLimit = {
   takeCounted(): { readonly count: number; readonly keys: number } | null
 }
 
-export type RateLimitOptions = {
+type RateLimitOptions = {
   /** Beyond this number in a minute, keys are not counted: limiting them all would let some lock the others out. */
   readonly mostKeys?: number
 }

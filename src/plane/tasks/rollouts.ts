@@ -33,7 +33,7 @@ const everyMs = 1000
 /** Rollouts that are read at once. */
 const page = 100
 const cancelledAtOnce = 100
-const besides = 16
+const madeAtOnce = 16
 
 const bySystem = { actor: 'system:tasks', source: null, correlation: null } as const
 
@@ -138,7 +138,7 @@ const makeTasks = async (
   const results: Made[] = []
   const stop = (): number => results.findIndex(({ kind }) => kind === 'stopped')
   while (results.length < nodes.length && stop() === -1) {
-    const next = nodes.slice(results.length, results.length + besides)
+    const next = nodes.slice(results.length, results.length + madeAtOnce)
     results.push(...(await Promise.all(next.map((node) => madeFor(core, queueLength, row, node)))))
   }
   // Those behind the first that was stopped are found again: their ids are derived.
