@@ -57,7 +57,7 @@ export const readName = (reader: DerReader): string => {
 
 /**
  * Whether a name, as `readName` has shown it, has these parts and no other. Other CAs write them in another order and as other types of string;
- * whoever reads the name finds the same in it.
+ * every reader of the name finds the same in it.
  */
 export const isNamed = (shown: string, { cn, o, ou }: Name): boolean => {
   const wanted = [...part('CN', cn), ...part('O', o), ...part('OU', ou)]

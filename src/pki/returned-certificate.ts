@@ -61,7 +61,7 @@ const mostBackdatingMs = 5 * 60_000
 /** What an issuer that dates by its own clock is asked for is a little less than was ordered. */
 const notWorthSayingMs = 2 * 60_000
 
-/** The key id of its issuer, and its serial number: what is looked up before it is judged. Null: it cannot be read, or is of nobody we know. */
+/** The key id of its issuer, and its serial number: what is looked up before it is judged. Null: it cannot be read, or its issuer is unknown. */
 export const returnedSerial = ({
   chain: [leaf, ...others],
   roots,

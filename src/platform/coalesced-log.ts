@@ -40,7 +40,7 @@ type Counted = {
   number: number
 }
 
-/** `subjects`: fields by which warnings with the same words are told apart. None that a stranger can choose. */
+/** `subjects`: fields by which warnings with the same words are distinguished. None may be one that an anonymous caller can choose. */
 export const coalesced = (
   { log, clock, timers }: { readonly log: Log; readonly clock: Clock; readonly timers: Timers },
   disk: LogDisk = roomyDisk,

@@ -3,6 +3,7 @@
 import * as fs from 'node:fs'
 import * as path from 'node:path'
 import { errno } from './files.ts'
+import { sleep, systemTimers } from './timers.ts'
 
 /** Empty where it cannot be read. */
 export const textIn = (file: string): string => {
@@ -56,7 +57,7 @@ export const endGroup = async (folders: readonly string[]): Promise<boolean> => 
       return signalAll(folder, 'SIGKILL')
     })
     if (left.length === 0 && folders.every(removeGroup)) return true
-    await new Promise((resolve) => setTimeout(resolve, roundMs))
+    await sleep(systemTimers, roundMs)
   }
   return false
 }

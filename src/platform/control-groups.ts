@@ -65,7 +65,7 @@ export const openControlGroups = (kernel: KernelGroups = readKernel()): ControlG
 }
 
 /**
- * Which controllers the kernel has for the groups of this host, whoever makes them: systemd takes a limit without its controller and
+ * Which controllers the kernel has for the groups of this host, made by this process or another: systemd takes a limit without its controller and
  * sets none. `mountinfo`: that of /proc. Pure but for `readText`.
  */
 export const controllersOfHost = (
@@ -177,7 +177,6 @@ const made = (folders: readonly string[], make: () => void): boolean => {
 
 const wordsIn = (file: string): readonly string[] => textIn(file).split(/\s+/)
 
-/** Pure. */
 const mountsIn = (mountinfo: string): readonly Mount[] =>
   mountinfo.split('\n').flatMap((line) => {
     const [before = '', after = ''] = line.split(' - ')

@@ -44,7 +44,7 @@ const deviceOf = (folder: string): number | null => {
   }
 }
 
-/** Why nothing can be written in a folder, as far as can be told without writing: EROFS, EACCES; null when it can. */
+/** Why nothing can be written in a folder, as far as this shows without writing: EROFS, EACCES; null when it can. */
 export const writeFaultOf = (folder: string): string | null => {
   try {
     fs.accessSync(folder, fs.constants.W_OK)

@@ -7,7 +7,7 @@ import { replaceFile } from './files.ts'
 export const writeEnvironmentFile = (file: string, env: Readonly<Record<string, string>>): void =>
   replaceFile(file, environmentText(env), 0o600)
 
-/** As systemd reads it (systemd.exec, EnvironmentFile=). Pure. */
+/** As systemd reads it (systemd.exec, EnvironmentFile=). */
 export const environmentText = (env: Readonly<Record<string, string>>): string =>
   Object.entries(env)
     .map(([name, value]) => `${name}="${quoted(name, value)}"\n`)

@@ -32,7 +32,7 @@ export type Replaced = 'durable' | 'in-doubt'
  * one. What it throws leaves the generation before in place. `name` has no dots. `directory` may be `/proc/self/fd/N` of one that is
  * open. It must be writable for no other user. Three generations before stay, for readers that have resolved the link: a new
  * certificate and the list that revokes an old one come within a second of each other. Older ones are removed, and what a crash
- * left, and every one whose files somebody may read who may not read the new ones. While the disk confirms nothing no more than a
+ * left, and every one whose files can be read by a user who may not read the new ones. While the disk confirms nothing no more than a
  * few pile up: then it throws. `passed` is called after every step, for tests of what a crash or a failure there leaves.
  */
 export const replaceGeneration = (
@@ -56,7 +56,7 @@ export const replaceGeneration = (
       writeNew(path.join(folder, file.name), file)
       passed()
     }
-    // Open to readers once it is whole, by which it is told from what a crash left.
+    // Open to readers once it is whole, which distinguishes it from what a crash left.
     fs.chmodSync(folder, 0o755)
     flushFolder(folder)
     flushFolder(directory)
@@ -88,7 +88,7 @@ const keptBefore = 3
 /** While the disk confirms no rename every generation since may be the one that the link leads to after a power cut. */
 const mostInDoubt = 16
 
-/** Whether every file of the older generation may be read by nobody else than the file of that name in the newer one. */
+/** Whether every file of the older generation can be read only by those who can read the file of that name in the newer one. */
 const isAsClosed = (older: string, newer: string): boolean => {
   try {
     return fs.readdirSync(older).every((name) => {

@@ -146,7 +146,7 @@ export const requireAccess = (file: string): void => {
 /** A file that root writes into a user's folder belongs to that user, who could not read it otherwise. Null: not root. */
 export const ownerForFolder = (folder: string): Owner | null => (process.geteuid?.() === 0 ? fs.statSync(folder) : null)
 
-/** Who may read what root writes there besides root: the group of a folder that others cannot enter. Null: nobody. */
+/** Who may read what root writes there, in addition to root: the group of a folder that others cannot enter. Null: no one. */
 export const groupForFolder = (folder: string): Owner | null => {
   if (process.geteuid?.() !== 0) return null
   const { mode, gid } = fs.statSync(folder)

@@ -1,5 +1,5 @@
 // What settings are, and where each value came from: an option, else an environment variable, else a settings file, else the default.
-// Every value is looked at, so that one call finds everything that is wrong. Pure.
+// Every value is looked at, so that one call finds everything that is wrong. All functions here are pure.
 
 import { listOf, optionName, keyName, Wrong, type Setting, type Settings } from './setting.ts'
 

@@ -17,7 +17,7 @@ export type MachineIdentity = {
   readonly macs: readonly string[]
   /** Null where the firmware has none, or only root may read it. */
   readonly serial: string | null
-  /** Interfaces besides those, except the loopback one, and why they are no way to recognise the machine. */
+  /** All other interfaces except the loopback one, and why they are no way to recognise the machine. */
   readonly passedOver: readonly string[]
 }
 

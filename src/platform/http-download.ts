@@ -40,13 +40,13 @@ export const downloadOn = async (
   const quiet = new AbortController()
   const ended = AbortSignal.any([signal, quiet.signal])
   let cancel = timers.after(request.silentMs, () => quiet.abort())
-  const heard = (): void => {
+  const waitAgain = (): void => {
     cancel()
     cancel = timers.after(request.silentMs, () => quiet.abort())
   }
   try {
     const response = await answerOf(connection, { ...request, headers: { ...request.headers, ...range } }, ended)
-    response.on('data', heard)
+    response.on('data', waitAgain)
     const status = response.statusCode ?? 0
     if (status !== 200 && status !== 206) {
       const body = await textOf(response)

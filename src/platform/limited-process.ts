@@ -8,6 +8,7 @@ import { whyNotStarted } from './not-started.ts'
 import { openOutputWindow, type KeptText } from './output-window.ts'
 import { findProgram } from './run-program.ts'
 import { plainEnvironment } from './service-process.ts'
+import { sleep, systemTimers } from './timers.ts'
 import { isActive, literalWords, stopUnits } from './transient-units.ts'
 
 export type LimitedCommand = {
@@ -82,7 +83,7 @@ const inGroup = (group: ControlGroup, { memoryBytes }: GroupLimits): LimitedProg
     const ran = await untilExit(() => start(enteringFirst(group, command)), command, { add: window.add, stop, over })
     const isOut = ran.code === null && group.ranOutOfMemory()
     await group.end()
-    await Promise.race([ran.closed, after(drainMs)])
+    await Promise.race([ran.closed, sleep(systemTimers, drainMs, 'background')])
     const how = isOut ? `${ran.how}: it took more than its ${memoryBytes / 1024 ** 2} MiB of memory` : ran.how
     return { code: ran.code, timedOut: ran.timedOut, isLost: false, how, output: window.text() }
   },
@@ -145,7 +146,7 @@ const limitedByUnits: Limiter = {
         () => true,
         () => false,
       )
-      await Promise.race([ran.closed, after(drainMs)])
+      await Promise.race([ran.closed, sleep(systemTimers, drainMs, 'background')])
       const { code, timedOut, how } = ran
       return { code, timedOut, isLost: isLeft || (ran.isStarted && !isStopped), how, output: window.text() }
     },
@@ -153,7 +154,6 @@ const limitedByUnits: Limiter = {
   endLeft: (name) => stopUnits([`${name}.service`]),
 }
 
-/** Pure. */
 const unitArguments = (
   name: string,
   { command, cwd, user, withinMs }: LimitedCommand,
@@ -177,8 +177,6 @@ const unitArguments = (
   '--',
   ...literalWords(command),
 ]
-
-const after = (ms: number): Promise<void> => new Promise((resolve) => void setTimeout(resolve, ms).unref())
 
 /** With the environment of its user; it takes that user's rights itself, or systemd gives them to it. */
 const start = ({ command, cwd, user, input }: LimitedCommand): ChildProcess => {

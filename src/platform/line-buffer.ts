@@ -1,5 +1,5 @@
 // Bytes as they arrive, taken out line by line. What that costs grows with the bytes and not with how they are divided: a peer that
-// sends nothing but newlines, or one byte at a time, makes nobody copy what waits behind.
+// sends nothing but newlines, or one byte at a time, does not cause what waits behind it to be copied.
 
 export type LineBuffer = {
   add(bytes: Uint8Array): void

@@ -19,7 +19,7 @@ export type LineBounds = {
 export type LineHandlers = {
   /** Never rejects. */
   answer(line: string): Promise<string>
-  /** What a peer is told before its connection is closed. */
+  /** What is sent to a peer before its connection is closed. */
   readonly tooLong: string
   readonly tooMany: string
 }

@@ -1,4 +1,4 @@
-// How a process logs, as every process of Muster is told.
+// The settings of the log, the same for every process of Muster.
 
 import { logFormats } from './log-text.ts'
 import { choiceSetting } from './setting.ts'

@@ -1,4 +1,4 @@
-// The file systems that this process sees, and which folders in them nobody changes through any of them.
+// The file systems that this process sees, and which folders in them cannot be changed through any of them.
 
 import * as fs from 'node:fs'
 

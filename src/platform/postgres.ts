@@ -1,5 +1,5 @@
 // PostgreSQL as the store needs it: connections to a primary and nothing else, statements that are parsed once, and errors
-// told apart by what can be done about them.
+// distinguished by what can be done about them.
 
 import { Socket } from 'node:net'
 import { getCACertificates, type ConnectionOptions } from 'node:tls'

@@ -25,7 +25,7 @@ export type LinesFault =
 const { O_APPEND, O_CREAT, O_EXCL, O_NOFOLLOW, O_NONBLOCK, O_RDWR } = fs.constants
 
 /**
- * Makes the file where there is none. A last line that was cut off is removed: nobody was told of it. Only one process at a time has it,
+ * Makes the file where there is none. A last line that was cut off is removed: it was never reported. Only one process at a time has it,
  * where `flock` is installed and the file system has locks; elsewhere nothing keeps two from appending to it.
  */
 export const openPrivateLines = (file: string, longest: number): PrivateLines | LinesFault => {

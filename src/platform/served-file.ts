@@ -16,7 +16,7 @@ export type ServedFile = {
   isUnchanged(): Promise<boolean>
   /** Null: it has been given up. Else it stays open until the function is called. */
   hold(): (() => void) | null
-  /** Closes it as soon as nobody holds it. */
+  /** Closes it as soon as it has no holder. */
   giveUp(): void
 }
 
@@ -26,7 +26,7 @@ export const markOfFile = (file: string): string | null => {
   return stats === undefined ? null : markOf(stats)
 }
 
-/** Null: nobody but its owner, this user or root, can put files there. */
+/** Null: only its owner, this user or root, can put files there. */
 export const faultOfServedFolder = (folder: string): string | null => {
   const stats = fs.statSync(folder, { bigint: true, throwIfNoEntry: false })
   if (stats === undefined || !stats.isDirectory()) return `${folder} is not a folder`
@@ -66,7 +66,7 @@ export const sha256OfFile = async (file: string): Promise<string> => {
 type Opened = { readonly handle: fs.promises.FileHandle; readonly stats: fs.BigIntStats }
 
 const openRegular = async (file: string): Promise<Opened | string> => {
-  // Opening a pipe that nobody writes to would wait for ever, and what a link leads to can be changed by others than the owner of
+  // Opening a pipe without a writer would wait for ever, and what a link leads to can be changed by others than the owner of
   // the link.
   const flags = fs.constants.O_RDONLY | fs.constants.O_NOFOLLOW | fs.constants.O_NONBLOCK
   let handle: fs.promises.FileHandle | null = null
@@ -83,7 +83,7 @@ const openRegular = async (file: string): Promise<Opened | string> => {
   }
 }
 
-/** Not waited for, and a failure is not told: the descriptor is free also then, and nothing was written. */
+/** Not waited for, and a failure is not reported: the descriptor is free also then, and nothing was written. */
 const close = (handle: fs.promises.FileHandle): void => void handle.close().catch(() => {})
 
 /** By the descriptor, so that what was judged is what is read. */

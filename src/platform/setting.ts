@@ -1,5 +1,5 @@
 // A setting of a process, declared once. Its option, its environment variable, its key in a settings file, its help and its entry in
-// docs/SETTINGS.md are made from the declaration. Pure.
+// docs/SETTINGS.md are made from the declaration. All functions here are pure.
 
 /** How a settings file writes it: `path` and `text` in quotes, `number` and `switch` bare, `list` in brackets. */
 export type SettingKind = 'text' | 'path' | 'number' | 'switch' | 'list'

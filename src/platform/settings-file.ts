@@ -60,7 +60,7 @@ const readTextOf = (named: string | undefined, usual: string, closedFolder: Clos
 
 /** What is checked is the file that is read: by its name it could be another one a moment later. */
 const readTrusted = (file: string): TextOrFault => {
-  // A pipe must not keep a start waiting for somebody who writes to it.
+  // A pipe must not keep a start waiting for a writer.
   const fd = fs.openSync(file, fs.constants.O_RDONLY | fs.constants.O_NONBLOCK)
   try {
     const fault = untrusted(file, fs.fstatSync(fd)) ?? replaceable(file)
@@ -101,7 +101,6 @@ const replaceable = (file: string): string | null => {
   return fault === null ? null : `could be replaced by another user: ${fault}`
 }
 
-/** Pure. */
 export const parseSettingsFile = (file: string, text: string, settings: Settings): FileSettings => {
   const root = parseToml(text)
   if (root.kind === 'invalid') return { file, entries: new Map(), problems: [`${file} line ${root.line}: ${root.why}`] }

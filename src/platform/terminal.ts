@@ -1,4 +1,4 @@
-// The whole terminal, for a command that shows something until it is told to stop. What it has changed is undone however the process ends,
+// The whole terminal, for a command that shows something until it is stopped. What it has changed is undone however the process ends,
 // but by SIGKILL.
 
 import * as fs from 'node:fs'
@@ -28,7 +28,7 @@ export const isInteractive = (term: string | undefined): boolean =>
   Boolean(process.stdin.isTTY) && Boolean(process.stdout.isTTY) && term !== 'dumb'
 
 const ctrlZ = '\x1a'
-/** Where nobody would go on with a command that has stopped, the system does not stop it: it is back after this long. */
+/** Where no shell would continue a command that has stopped, the system does not stop it: it is back after this long. */
 const notStoppedMs = 100
 
 export const openTerminal = (): Terminal => {

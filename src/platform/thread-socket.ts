@@ -92,7 +92,7 @@ export class ThreadSocket extends Duplex {
   }
 
   /**
-   * A stream also asks for more while nobody reads it, up to its high-water mark, which is of bytes: of records of one byte that
+   * A stream also asks for more while it has no reader, up to its high-water mark, which is of bytes: of records of one byte that
    * would be a great many. So reading acknowledges, and asking does not.
    */
   override _read(): void {}

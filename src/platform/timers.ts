@@ -35,3 +35,7 @@ export const sleep = (timers: Pick<Timers, 'after'>, ms: number, background?: 'b
 
 /** Lets other work run: resolves in a later turn of the event loop, after pending IO. */
 export const turn = (timers: Pick<Timers, 'soon'>): Promise<void> => new Promise((resolve) => timers.soon(resolve))
+
+/** A wait that doubles with every failure in a row, up to the longest. Without a failure it is `firstMs`. */
+export const doublingWaitMs = (failures: number, firstMs: number, longestMs: number): number =>
+  Math.min(longestMs, firstMs * 2 ** Math.min(failures, 30))

@@ -135,7 +135,7 @@ export const openTlsThreads = (parts: TlsThreadsParts): TlsThreads => {
 
   return {
     async listen({ host, port, shared }) {
-      // Threads that share a port would also share it with another plane of this user, which nobody would notice.
+      // Threads that share a port would also share it with another plane of this user, without any sign of it.
       if (!shared && wanted > 1) await (await holdPort(host, port)).release()
       // Not before: a start that fails must not leave threads behind that keep the process alive.
       while (threads.length < wanted)

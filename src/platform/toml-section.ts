@@ -1,5 +1,5 @@
-// Tables of TOML that are read key by key into values: a key that nobody asks for is unknown, and what is wrong is said with its line.
-// Also what values of files about a host may be: its users, units, paths and words for programs. Pure.
+// Tables of TOML that are read key by key into values: a key that is never read is unknown, and what is wrong is said with its line.
+// Also what values of files about a host may be: its users, units, paths and words for programs. All functions here are pure.
 
 import { parseToml, type TomlTable, type TomlValue } from './toml.ts'
 

@@ -1,5 +1,5 @@
 // The part of TOML that configuration files are written in: tables, lists of tables, strings, whole numbers, booleans and lists.
-// Anything else, and anything twice, is an error with its line: a file that bounds what root does is not guessed at. Pure.
+// Anything else, and anything twice, is an error with its line: a file that bounds what root does is not guessed at. All functions here are pure.
 
 export type TomlValue =
   | { readonly kind: 'string'; readonly line: number; readonly value: string }

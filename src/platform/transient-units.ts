@@ -44,7 +44,7 @@ const properties = [
 export const showUnits = async (prefix: string): Promise<readonly ShownUnit[]> =>
   unitsIn(await callSystemd('systemctl', ['show', `--property=${properties.join(',')}`, `${prefix}*.service`]), prefix)
 
-/** Pure: what `systemctl show` prints, a paragraph a unit. */
+/** What `systemctl show` prints, a paragraph a unit. */
 export const unitsIn = (shown: string, prefix: string): readonly ShownUnit[] =>
   shown.split(/\n\n+/).flatMap((paragraph) => {
     const said = new Map(

@@ -56,7 +56,7 @@ export const faultOfPath = (place: string, trust: Trust, { kind, links }: Expect
   }
 }
 
-/** The text of a file that nobody else can change; `fault`: why it is not read. */
+/** The text of a file that no other user can change; `fault`: why it is not read. */
 export const readTrustedFile = (
   file: string,
   trust: Trust,

@@ -7,7 +7,7 @@ import { roleAllows, roles, type Role } from '#domain/core/principal.ts'
 import { httpApp } from '#plane/http/http-app.ts'
 import { openOperatorAuthn } from '#plane/authn/operator-key.ts'
 import { openFeed } from '#plane/core/feed.ts'
-import { operatorRoutes, type OperatorRouteParts } from '#plane/boot/operator-routes.ts'
+import { operatorRoutes, type OperatorRouteParts, type OperatorRouteSources } from '#plane/boot/operator-routes.ts'
 import { answer, type Route } from '#plane/http/route.ts'
 import { systemClock } from '#platform/clock.ts'
 import { silentLog } from '#platform/log.ts'
@@ -15,7 +15,7 @@ import { setUpOperatorServer } from './operator-setup.ts'
 import type { Core } from '#plane/core/core.ts'
 
 /** Described without a plane behind them: the walk never lets a handler of theirs run. */
-const routes = operatorRoutes({} as Core, {} as OperatorRouteParts)
+const routes = operatorRoutes({} as Core, {} as OperatorRouteParts, {} as OperatorRouteSources)
 const openToAnyone = ['GET /healthz', 'GET /readyz', 'GET /openapi.json']
 const nameOf = ({ method, path }: Route): string => `${method} ${path}`
 const urlOf = ({ path }: Route): string => path.replace(':id', 'gpu-001').replace(':name', 'gpu-cloud')

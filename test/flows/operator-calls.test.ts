@@ -6,7 +6,7 @@ import { Check } from 'typebox/value'
 import { readOf, entry } from '#domain/core/change.ts'
 import { slotOf } from '#domain/core/certificate.ts'
 import type { Membership } from '#domain/core/node.ts'
-import { operatorRoutes, type OperatorRouteParts } from '#plane/boot/operator-routes.ts'
+import { operatorRoutes, type OperatorRouteParts, type OperatorRouteSources } from '#plane/boot/operator-routes.ts'
 import { tokenSecretShape } from '#domain/core/token.ts'
 import { parseJoinString } from '#wire/core/join-string.ts'
 import { someCertificate } from '../store/harness.ts'
@@ -14,7 +14,7 @@ import { hour, operator, startMs } from './authority-setup.ts'
 import { setUpOperatorServer, type OperatorSetup } from './operator-setup.ts'
 import type { Core } from '#plane/core/core.ts'
 
-const routes = operatorRoutes({} as Core, {} as OperatorRouteParts)
+const routes = operatorRoutes({} as Core, {} as OperatorRouteParts, {} as OperatorRouteSources)
 
 /** Every answer is held against the schema its route declares. */
 const ok = async (

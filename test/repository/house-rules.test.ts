@@ -67,7 +67,7 @@ test('functions of the agent and of the command line take their parts by name: n
   )
 })
 
-test('functions of the plane take the core and their parts by name: no bag of both, and no core merged into one', () => {
+test('functions of the plane take the core and their parts by name: no bag of both, neither merged into another', () => {
   const ofPlane = sources.filter((file) => /^src\/(plane|platform)\//.test(file) && !file.endsWith('.test.ts'))
   assert.deepEqual(matches(ofPlane, /\b(type \w+Deps|deps)\b/), [])
   const merging = matches(ofPlane, /\.\.\.core\b(?!\.)/)
@@ -75,6 +75,8 @@ test('functions of the plane take the core and their parts by name: no bag of bo
     merging.map((found) => found.replace(/:.*/, '')),
     ['src/plane/core/core.ts'],
   )
+  // Parts are named where they are handed on: `...parts`, `...parts.workerParts` and `...workerParts` hide what is in them.
+  assert.deepEqual(matches(ofPlane, /\.\.\.(\w+\.)*(parts|\w+Parts)\b(?![.(])/), [])
 })
 
 test('names of TypeScript files are lower case with dashes', () => {

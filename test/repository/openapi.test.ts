@@ -7,7 +7,7 @@ import { test } from 'node:test'
 import { fastify } from 'fastify'
 import { Check } from 'typebox/value'
 import { nodeRoutes, type NodeRouteParts } from '#plane/boot/node-server.ts'
-import { operatorRoutes, type OperatorRouteParts } from '#plane/boot/operator-routes.ts'
+import { operatorRoutes, type OperatorRouteParts, type OperatorRouteSources } from '#plane/boot/operator-routes.ts'
 import { recoveryRoutes, type RecoveryRouteParts } from '#plane/recovery/recovery-routes.ts'
 import { everyListener, nodeListener, operatorListener, recoveryListener } from '#wire/listeners.ts'
 import type { Endpoint } from '#wire/core/endpoint.ts'
@@ -26,7 +26,10 @@ const document = JSON.parse(openApiText()) as Document
 const bound = [
   { listener: nodeListener, routes: nodeRoutes({} as Core, { limits: {}, channel: {} } as NodeRouteParts) },
   { listener: recoveryListener, routes: recoveryRoutes({} as Core, {} as RecoveryRouteParts) },
-  { listener: operatorListener, routes: operatorRoutes({} as Core, {} as OperatorRouteParts) },
+  {
+    listener: operatorListener,
+    routes: operatorRoutes({} as Core, {} as OperatorRouteParts, {} as OperatorRouteSources),
+  },
 ]
 const routes = bound.flatMap((one) => one.routes)
 const nameOf = ({ method, path: place }: Pick<Endpoint, 'method' | 'path'>): string => `${method} ${place}`

@@ -1,8 +1,10 @@
 // How long to wait before the next try, so that ten thousand agents do not come back in the same second.
 
+import { doublingWaitMs } from '#platform/timers.ts'
+
 /** Full jitter: anywhere between nothing and a bound that doubles with every failure. */
 export const fullJitterMs = (attempt: number, firstMs: number, capMs: number, unit: number): number =>
-  Math.round(unit * Math.min(capMs, firstMs * 2 ** Math.min(attempt, 30)))
+  Math.round(unit * doublingWaitMs(attempt, firstMs, capMs))
 
 /** A retry time that the plane named is kept: never earlier, and spread a little so that equal ones do not collide. */
 export const notBeforeMs = (delayMs: number, retryAfterMs: number | null, unit: number): number =>

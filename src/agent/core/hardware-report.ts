@@ -37,7 +37,7 @@ const jsonIn = (file: string): unknown => {
 
 /**
  * `muster agent read-hardware --out FILE`: run by root before the agent, which may not read serial numbers. A machine can join by them, so
- * nobody else may either. Returns who may.
+ * no other user may either. Returns who may.
  */
 export const writeHardwareFile = (file: string): 'owner' | 'group' => {
   const { hardware_identity, hardware_facts } = systemReport()

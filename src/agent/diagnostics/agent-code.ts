@@ -1,4 +1,4 @@
-// The short code of an agent, from what it wrote of itself. Pure.
+// The short code of an agent, from what it wrote of itself. All functions here are pure.
 
 import { precedence } from '#domain/recovery/failure-class.ts'
 import { encodeShortCode, nodeMark, type ShortFacts } from '#domain/recovery/short-code.ts'

@@ -84,7 +84,6 @@ export const factsOf = (identity: Identity): IdentityFacts => ({
   recovery: identity.recovery?.credential.kind ?? 'none',
 })
 
-/** Pure. */
 export const explanationOf = (facts: ExplainFacts): Explanation => {
   const { status, running, events, nowMs } = facts
   const identity = facts.identity === 'damaged' ? null : facts.identity

@@ -1,4 +1,4 @@
-// What the agent counts about itself: the figures behind its metrics and its reports. Pure.
+// What the agent counts about itself: the figures behind its metrics and its reports. All functions here are pure.
 
 import type { RehearsalStep, FailureClass } from '#domain/core/node.ts'
 import type { Trouble } from '#agent/core/trouble.ts'

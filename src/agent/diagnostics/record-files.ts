@@ -97,7 +97,7 @@ const writesLater = (clock: Clock, timers: Timers, run: () => void): LaterWrite 
   }
 }
 
-/** Pure: the status file. */
+/** The content of the status file. */
 export const statusIn = ({ status, figures }: Recorded, writtenAt: string): StatusFile => ({
   ...status,
   written_at: writtenAt,

@@ -1,4 +1,4 @@
-// The last lines that a service or a check wrote, fit to be shown elsewhere: few, short, printable, and without secrets. Pure.
+// The last lines that a service or a check wrote, fit to be shown elsewhere: few, short, printable, and without secrets. All functions here are pure.
 
 import { tidy } from '#agent/core/trouble.ts'
 import { redactSecrets } from '#platform/secret-shapes.ts'

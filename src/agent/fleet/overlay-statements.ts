@@ -3,6 +3,7 @@
 // nothing: the helper does.
 
 import type { AgentCore } from '#agent/core/agent-parts.ts'
+import { doublingWaitMs } from '#platform/timers.ts'
 import type { AgentRecord } from '#agent/diagnostics/record.ts'
 import { callPlane, type CallingAgent } from '#agent/link/plane-client.ts'
 import type { Identity } from '#agent/state/credentials.ts'
@@ -68,7 +69,7 @@ export const openOverlayStatements = (
       if (tried.what !== what) tried = { what, times: 0, isTaken: false, notBeforeMs: -Infinity }
       if ((tried.isTaken && when === 'if-new') || clock.monotonicMs() < tried.notBeforeMs) return false
       const isTaken = await fetchAndTake(session, helper)
-      const pauseMs = Math.min(longestPauseMs, firstPauseMs * 2 ** Math.min(tried.times, 10))
+      const pauseMs = doublingWaitMs(tried.times, firstPauseMs, longestPauseMs)
       tried = { what, times: tried.times + 1, isTaken, notBeforeMs: clock.monotonicMs() + pauseMs }
       return isTaken
     },

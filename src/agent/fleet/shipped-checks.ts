@@ -15,7 +15,7 @@ export type CheckResult = { readonly state: 'passed' | 'failed' | 'not_run'; rea
 const passed = (line: string): CheckResult => ({ state: 'passed', line })
 const failed = (line: string): CheckResult => ({ state: 'failed', line })
 
-/** Null: not one of them. Without the helper nobody here may read the kernel's log. */
+/** Null: not one of them. Without the helper no process here may read the kernel's log. */
 export const shippedCheck = (command: readonly string[], trees: Trees): CheckResult | null => {
   const [name = '', ...args] = command
   switch (name) {

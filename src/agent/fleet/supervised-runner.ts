@@ -17,7 +17,7 @@ import {
   type Ending,
   type ServiceProcess,
 } from '#platform/service-process.ts'
-import type { Cancel } from '#platform/timers.ts'
+import { doublingWaitMs, type Cancel } from '#platform/timers.ts'
 import { overlayFolder } from './apply-files.ts'
 import { lastLines, readBytes } from './last-lines.ts'
 import { readRunning, writeRunning } from './running-file.ts'
@@ -55,8 +55,7 @@ const firstRestartMs = 500
 const longestRestartMs = 60_000
 const longestLog = 1 << 20
 
-const restartAfterMs = (deaths: number): number =>
-  Math.min(longestRestartMs, firstRestartMs * 2 ** Math.min(deaths - 1, 20))
+const restartAfterMs = (deaths: number): number => doublingWaitMs(deaths - 1, firstRestartMs, longestRestartMs)
 
 export const openSupervisor = (
   { clock, timers, log }: Pick<AgentCore, 'clock' | 'timers' | 'log'>,

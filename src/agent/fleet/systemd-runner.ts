@@ -88,7 +88,7 @@ export const openSystemdRunner = (stateFolder: string): ServiceRunner => {
   }
 }
 
-/** Pure but for who we are. */
+/** Reads only the ids of this process. */
 const startArguments = (
   unit: string,
   service: WantedService,
@@ -133,7 +133,6 @@ export const prefixOf = (stateFolder: string): string =>
 /** `isUp`: systemd runs it, or is about to restart it; false after it was stopped. */
 export type Unit = RunningService & { readonly isUp: boolean }
 
-/** Pure. */
 export const unitFrom = ({ name, description, active, hasExited, restarts, pid, ...end }: ShownUnit): Unit => {
   const state = hasExited ? 'ended' : stateOf(active, restarts)
   return {

@@ -1,4 +1,4 @@
-// The services of an overlay as they are to be started, and what makes two of them the same. Pure.
+// The services of an overlay as they are to be started, and what makes two of them the same. All functions here are pure.
 
 import type { OverlayFile, Service } from '#domain/fleet/overlay.ts'
 import type { ConfigService } from '#wire/fleet/overlay.ts'

@@ -1,5 +1,5 @@
 // /etc/muster/agent.toml: what the owner of this host lets its Muster agent have done, whatever a plane says (ruling 21). What is
-// not in it is off. The helper goes by it, and so does an agent without a helper where it reloads programs. Pure.
+// not in it is off. The helper goes by it, and so does an agent without a helper where it reloads programs. All functions here are pure.
 
 import {
   absolutePath,
@@ -79,7 +79,7 @@ export const parseAgentToml = (text: string): ParsedAgentToml => {
   return read.kind === 'invalid' ? read : { kind: 'allowed', toml: read.value }
 }
 
-/** Of a host that allows nothing. */
+/** The agent.toml of a host that allows nothing. */
 export const nothingAllowed: AgentToml = {
   node: null,
   programRoots: null,

@@ -1,5 +1,5 @@
 // What may be written for a program: its own leaf below a programs root that was pinned on this host, the key of that leaf, and
-// lists of authorities below that root. What is written is made anew from what was verified, so that nothing else gets in. Pure.
+// lists of authorities below that root. What is written is made anew from what was verified, so that nothing else gets in. All functions here are pure.
 
 import { checkAuthority, checkLeaf, checkList } from '#agent/programs/check-generation.ts'
 import type { Generation } from '#agent/programs/publisher.ts'
@@ -67,8 +67,8 @@ const isAmong = (der: Uint8Array, all: readonly Uint8Array[]): boolean => all.so
 
 const certificatePem = ({ der }: ParsedCertificate): string => toPem('CERTIFICATE', der)
 
-/** `strangers`: the key identifiers of those that hang below no pinned root. Their lists are left out. */
-type OtherAuthorities = { readonly known: readonly ParsedCertificate[]; readonly strangers: ReadonlySet<string> }
+/** `unpinned`: the key identifiers of those that hang below no pinned root. Their lists are left out. */
+type OtherAuthorities = { readonly known: readonly ParsedCertificate[]; readonly unpinned: ReadonlySet<string> }
 
 const otherAuthorities = (
   pem: string,
@@ -79,14 +79,14 @@ const otherAuthorities = (
   if (ders === null || ders.length > mostProgramLists)
     return refused('LIST_REFUSED', 'No list is written: the other authorities are not certificates in PEM, or too many')
   const known: ParsedCertificate[] = []
-  const strangers = new Set<string>()
+  const unpinned = new Set<string>()
   for (const der of ders) {
     const checked = checkAuthority(der, pinnedRoots, nowMs)
     const parsed = parseCertificate(der)
     if (checked.kind === 'authority') known.push(checked.authority)
-    else if (parsed.kind !== 'malformed' && parsed.subjectKeyId !== null) strangers.add(parsed.subjectKeyId)
+    else if (parsed.kind !== 'malformed' && parsed.subjectKeyId !== null) unpinned.add(parsed.subjectKeyId)
   }
-  return { known, strangers }
+  return { known, unpinned }
 }
 
 type CheckedLists = { readonly pems: readonly string[]; readonly newest: NewestLists }
@@ -95,14 +95,14 @@ type CheckedLists = { readonly pems: readonly string[]; readonly newest: NewestL
 const listsOf = (
   given: readonly string[],
   authorities: readonly ParsedCertificate[],
-  { known, strangers }: OtherAuthorities,
+  { known, unpinned }: OtherAuthorities,
   before: NewestLists,
   nowMs: number,
 ): CheckedLists | Refused => {
   const newest = new Map<string, Pick<ParsedList, 'number' | 'thisUpdateMs'>>()
   const pems = new Map<string, string>()
   for (const pem of given) {
-    if (isOfStranger(pem, strangers)) continue
+    if (isOfUnpinned(pem, unpinned)) continue
     const checked = checkList(pem, [...authorities, ...known], nowMs)
     if (checked.kind === 'unusable') return refused('LIST_REFUSED', `No list is written: ${checked.why}`)
     const { authorityKeyId, number, thisUpdateMs } = checked.list
@@ -124,8 +124,8 @@ const listsOf = (
   return { pems: [...above, ...rest].map((id) => pems.get(id) ?? ''), newest }
 }
 
-const isOfStranger = (pem: string, strangers: ReadonlySet<string>): boolean => {
+const isOfUnpinned = (pem: string, unpinned: ReadonlySet<string>): boolean => {
   const der = fromPem('X509 CRL', pem)
   const list = der === null ? null : parseCrl(der)
-  return list?.kind === 'list' && strangers.has(list.authorityKeyId)
+  return list?.kind === 'list' && unpinned.has(list.authorityKeyId)
 }

@@ -25,7 +25,7 @@ export type RunningHelper = { close(): Promise<void> }
 
 /**
  * The agent holds one connection; a second one is there while it starts anew. What waits for its turn keeps no other request from
- * being read: there is room for eight besides.
+ * being read: there is room for eight more.
  */
 const bounds = { connections: 4, longestLine: longestRequest, underWay: mostTurns + 8 }
 

@@ -28,7 +28,7 @@ const signedRequest = (
   return 'why' in signed ? unsigned(signed) : { ...given, ...signed }
 }
 
-/** Of a check; likewise. */
+/** The arguments of a check, verified in the same way. */
 export const signedArguments = (
   toml: AgentToml,
   given: RequestOf<'check.run'>,

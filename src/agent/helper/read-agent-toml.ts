@@ -1,4 +1,4 @@
-// Reads agent.toml from the host: only where nobody else than root, or the user who reads it, can have written it.
+// Reads agent.toml from the host: only where no user but root and the one who reads it can have written it.
 
 import { readTrustedFile, type Trust } from '#platform/trusted-path.ts'
 import { parseAgentToml, type AgentToml } from './agent-toml.ts'

@@ -108,7 +108,6 @@ export const runOnce = async (run: ListedRun): Promise<RanInTime> => {
 export const onceUnit = (mark: string, verb: 'reload' | 'check', name: string): string =>
   `muster-once-${mark}-${verb}-${name}.service`
 
-/** Pure. */
 const unitArguments = ({ unit, command, user, withinMs }: ListedRun): readonly string[] => [
   '--quiet',
   '--no-ask-password',

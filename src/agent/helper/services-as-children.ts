@@ -4,7 +4,7 @@
 import type { Log } from '#platform/log.ts'
 import { markOf, type ProcessMark } from '#platform/process-mark.ts'
 import { adoptServiceProcess } from '#platform/service-process.ts'
-import type { Cancel, Timers } from '#platform/timers.ts'
+import { doublingWaitMs, type Cancel, type Timers } from '#platform/timers.ts'
 import { startUserProcess, type UserProcess } from '#platform/user-process.ts'
 import type { ServiceHost, ServiceOrder } from './listed-services.ts'
 import { environmentOf } from './run-listed.ts'
@@ -69,7 +69,7 @@ export const servicesAsChildren = (timers: Timers, children: RunningChildren, lo
       life.lines = process.lastLines(shownLines)
       const { restart } = life.order
       if (life.over || restart === 'never' || (restart === 'on-failure' && code === 0)) return
-      const waitMs = Math.min(longestRestartMs, firstRestartMs * 2 ** Math.min(life.restarts, 20))
+      const waitMs = doublingWaitMs(life.restarts, firstRestartMs, longestRestartMs)
       life.restarts += 1
       life.cancelRestart = timers.after(waitMs, () => begin(life), 'background')
     })

@@ -88,7 +88,6 @@ const limitsWithin = async ({ openFiles, ...limits }: ServiceOrder['limits']): P
   openFiles: openFiles === null ? null : Math.min(openFiles, await hardOpenFiles()),
 })
 
-/** Pure. */
 const startArguments = (unit: string, order: ServiceOrder, environmentFile: string | null): readonly string[] => [
   '--quiet',
   '--no-ask-password',
@@ -113,7 +112,6 @@ const startArguments = (unit: string, order: ServiceOrder, environmentFile: stri
 /** `isKept`: it runs, is about to be started again, or has ended and is to be left so. */
 type Unit = ServiceState & StartedService & { readonly isKept: boolean }
 
-/** Pure. */
 const unitFrom = ({ name, description, active, hasExited, restarts, pid, result, exitStatus }: ShownUnit): Unit => {
   const isUp = ['active', 'reloading'].includes(active) && !hasExited
   const [, digest = '', listing = ''] = /([0-9a-f]{8,64}) ([0-9a-f]{16})$/.exec(description) ?? []

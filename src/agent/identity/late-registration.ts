@@ -36,7 +36,7 @@ export const lateRegistration = async (
   return replaced === null ? registrationOf(recoveryKey, about) : replacementOf(recoveryKey, replaced, about)
 }
 
-/** A plane of before would refuse all of the renewal. */
+/** An earlier plane would refuse all of the renewal. */
 export const mayReplace = ({ understands }: Pick<Identity, 'understands'>): boolean =>
   understands.includes('recovery_replaces')
 

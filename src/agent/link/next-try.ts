@@ -1,6 +1,7 @@
-// What an enrollment or a recovery that failed means for the next try. Pure.
+// What an enrollment or a recovery that failed means for the next try. All functions here are pure.
 
 import { fullJitterMs, notBeforeMs } from '#agent/core/backoff.ts'
+import { doublingWaitMs } from '#platform/timers.ts'
 import type { AgentOutcome } from '#agent/core/outcome.ts'
 import { isKeyType } from '#domain/core/profile.ts'
 import { afterRefusal } from './after-refusal.ts'
@@ -50,8 +51,7 @@ const rhythms: Readonly<Record<Asked, Rhythm>> = {
     soonCapMs: recoverySoonCapMs,
     longestSoonMs: recoverySoonCapMs,
     longestOperatorMs: operatorCapMs,
-    operatorMs: (attempt, unit) =>
-      Math.round(Math.min(operatorCapMs, operatorMs * 2 ** Math.min(attempt, 10)) * (1 - unit / 4)),
+    operatorMs: (attempt, unit) => Math.round(doublingWaitMs(attempt, operatorMs, operatorCapMs) * (1 - unit / 4)),
   },
 }
 

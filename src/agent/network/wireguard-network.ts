@@ -87,7 +87,7 @@ export const openWireguard = (
     const key = keys.current()
     if (planeConfig === null || key === null) return null
     const keepAlive = wireguard.endpoint === null
-    return { config: planeConfig, key, set: store.current() ?? nobody, keepAlive }
+    return { config: planeConfig, key, set: store.current() ?? noPeers, keepAlive }
   }
   const setStatus = (change: Partial<typeof status>): void => {
     status = { ...status, ...change }
@@ -103,7 +103,7 @@ export const openWireguard = (
       case 'removed':
         return log.info({ peers: what.keys.length }, 'wireguard: peers removed')
       case 'down':
-        answerAll(nobody.revision)
+        answerAll(noPeers.revision)
         return setStatus({ ...downStatus, trouble: isWithdrawn ? null : noPart })
       case 'in-force': {
         const { revision, peers } = what.wanted.set
@@ -180,7 +180,7 @@ export const openWireguard = (
     removePeers: () => {
       const had = [...(store.current()?.peers.keys() ?? [])]
       if (had.length === 0) return
-      keep(nobody)
+      keep(noPeers)
       applier.apply(had)
     },
     withdraw: async () => {
@@ -195,7 +195,7 @@ export const openWireguard = (
   }
 }
 
-const nobody = peerSet(new Map())
+const noPeers = peerSet(new Map())
 
 const downStatus = { kind: null, address: null, peers: 0, revision: null }
 

@@ -1,4 +1,4 @@
-// One generation of an output from what the agent has: its leaf, the roots, and a list for every authority above it. Pure.
+// One generation of an output from what the agent has: its leaf, the roots, and a list for every authority above it. All functions here are pure.
 
 import { sha256Hex } from '#platform/bytes.ts'
 import type { ParsedCertificate } from '#pki/parse-certificate.ts'

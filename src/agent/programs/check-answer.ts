@@ -1,4 +1,4 @@
-// What the plane hands out for a program is checked before it replaces anything. Pure.
+// What the plane hands out for a program is checked before it replaces anything. All functions here are pure.
 
 import { backdatingMs } from '#pki/authority-certificates.ts'
 import type { ParsedCertificate } from '#pki/parse-certificate.ts'

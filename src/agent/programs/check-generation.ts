@@ -1,5 +1,5 @@
 // Whether what is to be written for a program is what it claims to be. The agent asks before it keeps what a plane has sent, and
-// the helper before it writes what an agent has sent: it trusts neither. Pure.
+// the helper before it writes what an agent has sent: it trusts neither. All functions here are pure.
 
 import { isFromFuture } from '#domain/core/certificate.ts'
 import { programUri } from '#domain/core/subject-uri.ts'

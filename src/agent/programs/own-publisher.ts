@@ -25,7 +25,7 @@ type OwnPublisher = {
 export const openOwnPublisher = (given: string | null, keysOnDisk: () => boolean, random: Random): OwnPublisher => ({
   place: given === null ? null : { by: 'agent', directory: path.resolve(given) },
   publish: (generation, directory) =>
-    told(directory, () => {
+    withWords(directory, () => {
       makeFolder(directory, 0o755)
       const fault = faultOfOwn(directory)
       if (fault !== null)
@@ -42,7 +42,7 @@ export const openOwnPublisher = (given: string | null, keysOnDisk: () => boolean
     try {
       removeGeneration(directory, output)
     } catch (error) {
-      // What may pass is tried again; of the rest only the owner of the host can be told.
+      // What may pass is tried again; the rest can only be reported to the owner of the host.
       if (!forGood.has(errno(error) ?? '')) throw error
       throw leftBehind(output, directory, error instanceof Error ? error.message : String(error))
     }
@@ -81,7 +81,7 @@ const ownerOf = ({ owner, group }: ConfigOutput['files']): Owner | null => {
 }
 
 /** What the disk says, in words that name the place and the next step. */
-const told = <T>(directory: string, act: () => T): T => {
+const withWords = <T>(directory: string, act: () => T): T => {
   try {
     return act()
   } catch (error) {

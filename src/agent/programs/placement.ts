@@ -189,7 +189,7 @@ export const openPlacement = (
       const now = inPlace.get(placed.output)
       const place = publisher.placeOf(output)
       const belongsThere = place.by !== 'nobody' && samePlace(place, placed)
-      // Not before its program has been told to read what is in the new place.
+      // Not before its program has been signalled to read what is in the new place.
       return reloading === null && !belongsThere && now?.isDurable === true && !samePlace(now.place, placed)
     })
   const takeAway = async (placed: PlacedOutput): Promise<void> => {
@@ -336,7 +336,7 @@ export const openPlacement = (
 const loadMarkOf = ({ loadMark }: Pick<Built & { kind: 'built' }, 'loadMark'>, { place }: InPlace): string =>
   `${loadMark} ${place.directory}`
 
-/** Of an output without a leaf. */
+/** The state of an output without a leaf. */
 const nothing = {
   serial: null,
   not_after: null,

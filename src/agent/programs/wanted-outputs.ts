@@ -1,4 +1,4 @@
-// Which outputs need a leaf, and when. Pure.
+// Which outputs need a leaf, and when. All functions here are pure.
 
 import type { KeyType } from '#domain/core/profile.ts'
 import { jitterOf, renewAtMs } from '#agent/state/should-renew.ts'

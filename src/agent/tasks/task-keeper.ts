@@ -53,7 +53,7 @@ export const openTaskKeeper = (
   )
   let held: readonly HeldTask[] = []
   let sender: TasksSender | null = null
-  /** What the channel in use was told last. */
+  /** What was last sent on the channel in use. */
   let said: number | null = null
   /** What the plane sends before the helper has a statement would be refused as older than it. */
   let isReady = false

@@ -11,7 +11,6 @@ import { formatSpan, formatAgo } from '#cli/kit/duration.ts'
 import { exitCodes } from '#cli/kit/exit-codes.ts'
 import { Failure, usageFailure } from '#cli/kit/failure.ts'
 import { durationOption, nodeName } from '#cli/kit/arguments.ts'
-import { idFor } from '#cli/kit/id-prefix.ts'
 import { localAddressIn, localWarning } from '#cli/kit/local-address.ts'
 import { connect, type OperatorClient } from '#cli/kit/operator-client.ts'
 import { printer } from '#cli/kit/print.ts'
@@ -158,7 +157,7 @@ const tokenRevoke = withPlan(
   async (cli: Cli, options: PlanOptions, id: string | undefined) => {
     const plane = connect(cli, options)
     const known = async () => (await plane.ask(tokenApi.list)).tokens.map((one) => one.id)
-    const token = await plane.ask(tokenApi.revoke, { params: { id: await idFor(named(id), 'token', known) } })
+    const token = await plane.ask(tokenApi.revoke, { params: { id: await wholeId(named(id), known) } })
     printer(cli, options).answer(token, () => [`token ${printable(token.id)} ${token.state}`])
   },
 )
@@ -166,4 +165,18 @@ const tokenRevoke = withPlan(
 const named = (id: string | undefined): string => {
   if (id === undefined) throw usageFailure('Which token?', 'muster token revoke ID, or --apply PLAN')
   return id
+}
+
+const idLength = 26
+
+/** The id that begins with what was given. One that no token has stays as it is: the plane says that there is none. */
+const wholeId = async (given: string, known: () => Promise<readonly string[]>): Promise<string> => {
+  if (given.length >= idLength) return given
+  const [first, ...others] = (await known()).filter((id) => id.startsWith(given.toUpperCase()))
+  if (first === undefined) return given
+  if (others.length === 0) return first
+  throw usageFailure(
+    `${others.length + 1} ids begin with ${given}: ${[first, ...others].slice(0, 3).join(', ')}.`,
+    'Give more of the id; see: muster token list',
+  )
 }

@@ -138,10 +138,10 @@ const firstUnfit = (at: Key, given: unknown): Key => {
   return index === -1 ? at : [...at, index]
 }
 
-/** The files of the folder, with what the document says of them besides. */
+/** The files of the folder, with what else the document says of them. */
 const withTree = (source: Source, tree: string, listed: readonly Read[]): Read[] => {
   const found = pathExists(tree) ? treeFiles(tree) : []
-  const besides = listed.filter(({ path: file }) => !found.some((one) => one.path === file))
+  const unfound = listed.filter(({ path: file }) => !found.some((one) => one.path === file))
   return [
     ...found.map((file) => {
       const at = listed.findIndex((one) => one['path'] === file.path)
@@ -149,7 +149,7 @@ const withTree = (source: Source, tree: string, listed: readonly Read[]): Read[]
         throw wrong(source, ['files', at, 'content'], `is also in ${path.join(tree, file.path)}`)
       return { ...file, ...listed[at] }
     }),
-    ...besides,
+    ...unfound,
   ]
 }
 

@@ -11,7 +11,7 @@ type JournalPage = Static<typeof JournalAnswer>
 type JournalPlace = {
   readonly last?: number
   readonly limit?: number
-  readonly after?: string
+  readonly after?: string | undefined
   readonly wait_ms?: number
   readonly since?: string
   readonly until?: string

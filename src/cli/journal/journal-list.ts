@@ -5,7 +5,7 @@ import { parseDuration } from '#wire/core/duration.ts'
 import type { Cli } from '#cli/kit/cli.ts'
 import { Failure, usageFailure } from '#cli/kit/failure.ts'
 import { showList, type ListOptions } from '#cli/kit/list.ts'
-import { connect } from '#cli/kit/operator-client.ts'
+import { connect, eachPage } from '#cli/kit/operator-client.ts'
 import { printer } from '#cli/kit/print.ts'
 import { askJournal, countOption } from './ask-journal.ts'
 import { entryColumns, type Entry } from './journal-lines.ts'
@@ -49,17 +49,15 @@ const spanOf = async (cli: Cli, options: JournalListOptions, last: number) => {
   const plane = connect(cli, options)
   let entries: readonly Entry[] = []
   let found = 0
-  let after: string | null = null
-  for (;;) {
-    const place: { readonly after?: string } = after === null ? {} : { after }
-    const page = await askJournal(plane, options, { ...span, ...place, limit: 1000 }).catch(mindOlder)
+  let next: string | null = null
+  const pages = eachPage((after) => askJournal(plane, options, { ...span, after, limit: 1000 }).catch(mindOlder))
+  for await (const page of pages) {
     found += page.entries.length
     entries = [...entries, ...page.entries].slice(-last)
-    if (page.next === null || page.next === after) break
-    after = page.next
+    next = page.next ?? next
   }
   if (found > last) printer(cli, options).note(`the last ${last} of ${found} entries; more: --last 1000`)
-  return { entries, next: after }
+  return { entries, next }
 }
 
 const timeOption = (option: string, text: string, nowMs: number): number => {

@@ -112,18 +112,25 @@ export const connect = (cli: Cli, options: GlobalOptions): OperatorClient => {
 
 const isSuccess = ({ status }: HttpReply): boolean => status >= 200 && status < 300
 
-/** All pages of a list, one after another. */
+/** The pages of a list, one after another. A cursor that does not move ends them: more is not there yet. */
+export async function* eachPage<P extends { readonly next: string | null }>(
+  ask: (after: string | undefined) => Promise<P>,
+): AsyncGenerator<P, void, void> {
+  for (let after: string | undefined; ;) {
+    const page: P = await ask(after)
+    yield page
+    if (page.next === null || page.next === after) return
+    after = page.next
+  }
+}
+
+/** What all pages of a list have. */
 export const everyPage = async <P extends { readonly next: string | null }, T>(
   ask: (after: string | undefined) => Promise<P>,
   itemsOf: (page: P) => readonly T[],
 ): Promise<T[]> => {
   const items: T[] = []
-  let after: string | undefined
-  do {
-    const page = await ask(after)
-    items.push(...itemsOf(page))
-    after = page.next ?? undefined
-  } while (after !== undefined)
+  for await (const page of eachPage(ask)) items.push(...itemsOf(page))
   return items
 }
 

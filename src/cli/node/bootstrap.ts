@@ -18,7 +18,7 @@ export type Bootstrap = {
 
 /** Where it comes from is not trusted: what comes has to have the digest (SHA-256, lower-case hex). */
 export type AgentSource =
-  /** Of the plane in the join string, with the token in it: the machine calls nobody else (R-038). */
+  /** Of the plane in the join string, with the token in it: the machine calls no other host (R-038). */
   | { readonly kind: 'plane'; readonly roots: readonly string[]; readonly builds: readonly AgentBuild[] }
   /** `from`: an https URL, or a path on the machine. */
   | { readonly kind: 'elsewhere'; readonly from: string; readonly sha256: string }

@@ -98,7 +98,7 @@ const untilText = (notAfter: string, nowMs: number): string => {
   return `${until} (${notAfter})`
 }
 
-/** Files may be in place that the program could not be told to read. */
+/** Files may be in place that the program could not be signalled to read. */
 const standing = (why: string | null, isThere: boolean): string => {
   if (why === null) return 'is in place'
   return isThere ? 'is in place, and something FAILED' : 'is NOT in place'

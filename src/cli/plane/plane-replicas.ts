@@ -14,7 +14,7 @@ import { openLog, type Log } from '#platform/log.ts'
 import { holdPort, type HeldPort } from '#platform/http-server.ts'
 import { startOwnChild, type OwnChild } from '#platform/own-child.ts'
 import { stopSignal } from '#platform/signals.ts'
-import { sleep } from '#platform/timers.ts'
+import { doublingWaitMs, sleep } from '#platform/timers.ts'
 import type { Cli, GlobalOptions } from '#cli/kit/cli.ts'
 import { exitCodes } from '#cli/kit/exit-codes.ts'
 import { Failure } from '#cli/kit/failure.ts'
@@ -186,4 +186,4 @@ const firstMs = 1000
 const longestMs = 30_000
 
 /** How long a process that ended is left alone before it is started again; `deaths`: in a row. */
-export const restartAfterMs = (deaths: number): number => Math.min(longestMs, firstMs * 2 ** (deaths - 1))
+export const restartAfterMs = (deaths: number): number => doublingWaitMs(deaths - 1, firstMs, longestMs)

@@ -3,7 +3,7 @@
 import type { Command } from 'commander'
 import { nodeName } from '#cli/kit/arguments.ts'
 import type { Cli } from '#cli/kit/cli.ts'
-import { connect } from '#cli/kit/operator-client.ts'
+import { connect, everyPage } from '#cli/kit/operator-client.ts'
 import { showList, type Column, type ListOptions } from '#cli/kit/list.ts'
 import { lists, noun, performs, verb } from '#cli/kit/verb.ts'
 import { nodeNamesApi, type ProgramView } from '#wire/programs/names-api.ts'
@@ -27,18 +27,10 @@ const page = 500
 const programList = async (cli: Cli, options: ProgramListOptions): Promise<void> => {
   const plane = connect(cli, options)
   const where = options.node === undefined ? {} : { node: nodeName(options.node) }
-  const programs: ProgramView[] = []
-  let after: string | null = null
-  do {
-    const query: { node?: string; limit: number; after?: string } = { ...where, limit: page }
-    if (after !== null) query.after = after
-    const answer: { readonly programs: readonly ProgramView[]; readonly next: string | null } = await plane.ask(
-      nodeNamesApi.programs,
-      { query },
-    )
-    programs.push(...answer.programs)
-    after = answer.next
-  } while (after !== null)
+  const programs = await everyPage(
+    (after) => plane.ask(nodeNamesApi.programs, { query: { ...where, limit: page, after } }),
+    (answer) => answer.programs,
+  )
   showList(cli, options, { items: programs, columns, body: (shown) => ({ programs: shown }) })
 }
 

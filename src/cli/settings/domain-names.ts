@@ -1,4 +1,4 @@
-// `muster domain names` and `muster domain join-string`: what the plane is called, and what machines are told of it.
+// `muster domain names` and `muster domain join-string`: the names of the plane, and the join strings that carry them.
 
 import type { Command } from 'commander'
 import type { Cli, GlobalOptions } from '#cli/kit/cli.ts'

@@ -1,4 +1,4 @@
-// `muster task`: what nodes are told to do, and what became of it.
+// `muster task`: instructions to nodes, and what became of them.
 
 import { Option, type Command } from 'commander'
 import { shippedTaskTypes } from '#domain/core/task-types.ts'

@@ -1,4 +1,4 @@
-// One frame of `muster top`: lines that fit the terminal. Pure.
+// One frame of `muster top`: lines that fit the terminal. All functions here are pure.
 
 import { localTime, parseIsoTime } from '#platform/clock.ts'
 import type { TerminalSize } from '#platform/terminal.ts'

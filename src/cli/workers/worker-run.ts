@@ -8,7 +8,7 @@ import { readText } from '#cli/kit/arguments.ts'
 import { printable } from '#cli/kit/printable.ts'
 import { isoTime } from '#platform/clock.ts'
 import { startWrapped } from '#platform/wrapped-program.ts'
-import { sleep } from '#platform/timers.ts'
+import { doublingWaitMs, sleep } from '#platform/timers.ts'
 import {
   fileOf,
   heldIn,
@@ -90,7 +90,7 @@ const isFinal = (error: unknown): boolean => error instanceof Failure && error.c
 
 const isRevoked = (error: unknown): error is Failure => error instanceof Failure && error.code === 'WORKER_REVOKED'
 
-/** With an exit code that no program of its own is likely to have: whoever starts it again and again can stop doing so. */
+/** With an exit code that no program of its own is likely to have: a supervisor that starts it again and again can stop doing so. */
 const notStarted = ({ code, message, detail, next }: Failure, id: string): Failure =>
   new Failure({
     exit: exitCodes.agentRefused,
@@ -100,7 +100,7 @@ const notStarted = ({ code, message, detail, next }: Failure, id: string): Failu
 
 const waitAfter = (error: unknown, tried: number): number => {
   const asked = error instanceof Failure ? (error.retryAfterMs ?? 0) : 0
-  return Math.min(longestWaitMs, Math.max(asked, shortestWaitMs * 2 ** Math.min(tried - 1, 8)))
+  return Math.min(longestWaitMs, Math.max(asked, doublingWaitMs(tried - 1, shortestWaitMs, longestWaitMs)))
 }
 
 /** A machine that slept is noticed within a minute: timers count only what was lived. */

@@ -68,7 +68,7 @@ export const aboutOrder = (order: CutOffOrder): readonly EntryType[] => {
       return ['host.revoked', ...startsAgain]
     case 'halt':
       return ['issuance.resumed']
-    // Its pod never comes back: nobody can undo it.
+    // Its pod never comes back: it cannot be undone.
     case 'revoke-worker':
     case 'withdraw':
       return []

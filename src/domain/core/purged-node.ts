@@ -5,7 +5,7 @@ import { readOf, type Read, type Row } from './change.ts'
 import type { Node, NodeId } from './node.ts'
 
 export type PurgedNode = {
-  /** SHA-256 of the name, hex. It names nobody, and can be found again from the name, which the journal keeps. */
+  /** SHA-256 of the name, hex. It names no node, and can be found again from the name, which the journal keeps. */
   readonly name: string
   /** Its last ones. A new registration continues them: what was handed out before stays old. */
   readonly epoch: number

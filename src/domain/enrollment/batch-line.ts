@@ -1,5 +1,5 @@
 // One line of a batch: a node is registered and gets its token, in one change. A later attempt withdraws the token whose answer was
-// lost: an earlier one committed it, and nobody has its secret. An earlier attempt that arrives late is refused: the caller may hold
+// lost: an earlier one committed it, and its secret is lost. An earlier attempt that arrives late is refused: the caller may hold
 // the token of the later one.
 
 import { decided, type Attribution, type Change, type Decided, type Read, type Row } from '#domain/core/change.ts'

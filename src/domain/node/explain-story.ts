@@ -31,16 +31,16 @@ const routine: readonly EntryType[] = ['node.renewed', 'node.renewal_confirmed']
  */
 export const storyTypes = (): readonly (readonly EntryType[])[] => {
   const often = [...routine, 'refused'] satisfies EntryType[]
-  const told = Object.keys(sentences) as EntryType[]
-  const ofTasks = told.filter(isOfTask)
+  const explained = Object.keys(sentences) as EntryType[]
+  const ofTasks = explained.filter(isOfTask)
   return [
-    told.filter((type) => !often.includes(type) && !isOfTask(type)),
+    explained.filter((type) => !often.includes(type) && !isOfTask(type)),
     ofTasks,
     ...often.map((type): readonly EntryType[] => [type]),
   ]
 }
 
-/** Of the tasks of a node only the last ones are told. */
+/** A story has only the last tasks of a node. */
 const mostTasks = 3
 
 const isOfTask = (type: EntryType): boolean => type.startsWith('task.')

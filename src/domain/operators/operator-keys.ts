@@ -159,7 +159,7 @@ const isLastingAdmin = (key: OperatorKey): boolean =>
 export const isExpired = ({ expiresAtMs }: Pick<OperatorKey, 'expiresAtMs'>, nowMs: number): boolean =>
   expiresAtMs !== null && nowMs >= expiresAtMs
 
-/** How long before its end operators are told. A key that was made for less is meant to end soon. */
+/** How long before its end an alert is raised. A key that was made for less is meant to end soon. */
 const warnedMs = 7 * 24 * 3_600_000
 
 export const expiresSoon = ({ createdAtMs, expiresAtMs, revokedAtMs }: OperatorKey, nowMs: number): boolean =>

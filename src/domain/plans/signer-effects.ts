@@ -1,4 +1,4 @@
-// What a change of task signers would mean, before it is made: for the signers, and for nodes that have not heard of it.
+// What a change of task signers would mean, before it is made: for the signers, and for nodes that have not received it.
 
 import type { Row } from '#domain/core/change.ts'
 import { signingOf, type Signer, type TaskSigners } from '#domain/tasks/signers.ts'

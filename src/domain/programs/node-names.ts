@@ -20,7 +20,7 @@ import { programsEnded, type Program } from './program.ts'
 
 /** Registered for one node. Each gives a name for every template of an output, and all of them travel in a configuration. */
 export const mostNames = 8
-/** Of all of them, in characters. */
+/** All of them together have at most this many characters. */
 const longestNames = 512
 
 export type ClaimFact = {

@@ -106,7 +106,7 @@ const readOutputs = (value: unknown): ReadOutputs => {
 
 const wrong = (why: string): ReadOutputs => ({ kind: 'wrong', why: `outputs ${why}` })
 
-/** What it lacks is the default; null: no output at all. What it has besides is found by `outputProblem`. */
+/** What it lacks is the default; null: no output at all. Unknown fields are found by `outputProblem`. */
 const completed = (value: unknown): Output | null => {
   if (!isObject(value) || typeof value['name'] !== 'string') return null
   const files = value['files'] ?? {}

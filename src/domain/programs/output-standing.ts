@@ -1,5 +1,5 @@
 // How the outputs of a node stand: from what is listed for it, what was signed, and what its agent has said; and why one is not in
-// place. Pure.
+// place. All functions here are pure.
 
 import type { Output } from './output.ts'
 import type { OutputShown, OutputsReport } from './outputs-shown.ts'

@@ -40,7 +40,7 @@ export type ProgramListFacts = {
  * Between two moments at which a list is due entries are only added, and at such a moment the number grows by more than all of them can
  * add to it: it never goes back, whatever was denied late or by another clock.
  *
- * A replica that has not heard of every denial yet makes a list with fewer entries. Its number is lower than that of the list with all of
+ * A replica that has not received every denial yet makes a list with fewer entries. Its number is lower than that of the list with all of
  * them, which replaces it, and by the random serials nearly always another than that of a list which lacks other entries. After a change
  * of a setting two lists with one number may differ in when they end. Neither does harm: agents keep the one they have until there is a
  * higher number, which comes with the missing denial or when the next list is due.

@@ -40,7 +40,7 @@ export type NameNeeds = {
   readonly joinStrings: number
 }
 
-/** Whether a token lets in a machine by this name. One of before 0.4.0 has the name that the plane had then. */
+/** Whether a token lets in a machine by this name. One made before 0.4.0 has the name that the plane had then. */
 export const isTokenAt = (token: Token, name: string, renamedAtMs: number, nowMs: number): boolean => {
   const good = ['unused', 'bound'].includes(tokenStatus(token, nowMs))
   return good && (token.serverName === null ? token.createdAtMs < renamedAtMs : token.serverName === name)

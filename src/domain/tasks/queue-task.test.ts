@@ -91,7 +91,7 @@ test('a node without an identity that could take it is refused with the reason',
     queue({ node: nodeRow(kind, { assignment: 'blue', ...changes }) })
   expectRefused(ofNode('revoked'), 'NODE_REVOKED')
   expectRefused(ofNode('quarantined'), 'NODE_QUARANTINED')
-  expectRefused(ofNode('registered'), 'NODE_STATE_CONFLICT', /has to enrol first/)
+  expectRefused(ofNode('registered'), 'NODE_STATE_CONFLICT', /has to enroll first/)
   expectRefused(ofNode('inactive', { membership: { ...memberships.inactive, slots: null } }), 'NODE_STATE_CONFLICT')
   for (const kind of ['enrolled', 'active', 'inactive'] as const) expectDecided(ofNode(kind))
 })

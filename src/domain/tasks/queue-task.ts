@@ -113,7 +113,7 @@ const noTaskFor = (node: Node): Refusal | null => {
     case 'active':
     case 'inactive':
       return slotsOf(node) === null
-        ? refuse('NODE_STATE_CONFLICT', `${node.id} has no identity that could take a task: it has to enrol first`)
+        ? refuse('NODE_STATE_CONFLICT', `${node.id} has no identity that could take a task: it has to enroll first`)
         : null
   }
 }

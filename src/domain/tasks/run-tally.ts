@@ -1,4 +1,4 @@
-// How many tasks of type `run` somebody has queued lately without a second operator. With `tasks.approveRunAbove` they count together:
+// How many tasks of type `run` one operator has queued lately without a second operator. With `tasks.approveRunAbove` they count together:
 // else a thousand calls for one node each would do what one call for a thousand nodes may not.
 
 import { readOf, type ChangePart, type Row } from '#domain/core/change.ts'

@@ -1,4 +1,4 @@
-// The keys that sign tasks, all in one row: which of them signs, which hosts are told of before it signs, which are still accepted, and
+// The keys that sign tasks, all in one row: which of them signs, which is sent to hosts before it signs, which are still accepted, and
 // which never again. Every change raises the number, by which hosts refuse an older set (docs/decisions/tasks.md).
 
 import {

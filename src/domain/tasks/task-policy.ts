@@ -42,7 +42,7 @@ export type PolicyFacts = {
   readonly type: string
 }
 
-/** What a worker hears of a node that there is not, and of every one outside of its vClusters: all else would tell it of the fleet. */
+/** The answer to a worker about a node that does not exist or is outside of its vClusters: any other would disclose nodes of the fleet. */
 export const outOfReach = (node: NodeId): Refusal =>
   refuse('NODE_NOT_FOUND', `no node ${node} is in a vCluster of the issuer of this worker`)
 

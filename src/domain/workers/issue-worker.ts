@@ -86,7 +86,7 @@ export const decideWorker = (facts: WorkerFacts): WorkerAdmitted | WorkerRepeate
     }
   const seen = worker?.tokens.find(({ hash }) => hash === token.hash)
   if (seen !== undefined && seen.spki !== key.spkiHash) return refuse('WORKER_TOKEN_USED')
-  // Of another issuer under the same name it has nothing that could be repeated: that authenticates nobody any more.
+  // Of another issuer under the same name it has nothing that could be repeated: that authenticates no worker any more.
   const repeated = worker === null || !isOfIssuer(worker, issuer.value) ? null : slotToRepeat(facts, worker, key)
   if (worker !== null && repeated !== null) {
     if (seen !== undefined) return { kind: 'repeat', slot: repeated, binding: null }
@@ -98,7 +98,7 @@ export const decideWorker = (facts: WorkerFacts): WorkerAdmitted | WorkerRepeate
 const workerKeyTypes = ['ed25519', 'p256'] as const
 
 /**
- * At an enrolment: the certificate of this key, while more than half of its life is left. At a renewal: the successor of the certificate
+ * At an enrollment: the certificate of this key, while more than half of its life is left. At a renewal: the successor of the certificate
  * that the caller came with, whose answer was lost.
  */
 const slotToRepeat = (
@@ -134,7 +134,7 @@ const heldTokens = ({ worker, token, domain, nowMs }: WorkerFacts): Worker['toke
     ({ hash, untilMs }) => hash !== token.hash && untilMs + domain.value.clockToleranceMs > nowMs,
   )
 
-/** A token that is not on record could be brought with another key afterwards, by somebody who has read it meanwhile. */
+/** A token that is not on record could be brought with another key afterwards, by a process that has read it meanwhile. */
 const tokenBound = (facts: WorkerFacts, worker: Worker, key: KeyInRequest): Change => {
   const { issuer, token, by, nowMs } = facts
   const body = { worker: worker.id, worker_issuer: worker.issuer, key: `SHA256:${key.spkiHash}` }
@@ -167,7 +167,7 @@ const orderOf = ({ orderId: id, issuer, token, domain, nowMs }: WorkerFacts, key
     for: { kind: 'worker', worker: workerIdOf(issuer.value.name, token.instance) },
   })
 
-/** A new enrolment ends what the worker had: the pod has lost its key, or another process has it. */
+/** A new enrollment ends what the worker had: the pod has lost its key, or another process has it. */
 export const workerIssued = (
   { facts, key }: WorkerAdmitted,
   issued: IssuedCertificate,

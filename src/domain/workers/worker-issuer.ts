@@ -40,7 +40,7 @@ export type WorkerIssuer = MayBeForged & {
 
 export type WorkerIssuerSettings = Pick<WorkerIssuer, 'iss' | 'aud' | 'sub' | 'keys' | 'types' | 'vclusters'>
 
-/** Every enrolment compares its token with all of them. Several that are added at once may come to a few more. */
+/** Every enrollment compares its token with all of them. Several that are added at once may come to a few more. */
 const mostWorkerIssuers = 64
 
 export type WorkerIssuerDecided = Decided & { readonly issuer: WorkerIssuer }

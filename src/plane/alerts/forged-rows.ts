@@ -10,15 +10,15 @@ import type { Log } from '#platform/log.ts'
 const againAfterMs = 60_000
 const mostKnown = 1000
 
-/** `core`: asked when there is one to tell, since the store that meets such a row is a part of it. */
+/** `core`: asked when there is one to report, since the store that meets such a row is a part of it. */
 export const openForgedRows = (log: Log, clock: Clock, core: () => FlowCore) => {
-  const told = new Map<string, number>()
+  const reportedMs = new Map<string, number>()
   return (kind: RowKind, key: string): void => {
     const subject = boundedText(`${kind} ${key}`, 100)
     const nowMs = clock.monotonicMs()
-    if (nowMs - (told.get(subject) ?? -Infinity) < againAfterMs) return
-    if (told.size >= mostKnown) told.clear()
-    told.set(subject, nowMs)
+    if (nowMs - (reportedMs.get(subject) ?? -Infinity) < againAfterMs) return
+    if (reportedMs.size >= mostKnown) reportedMs.clear()
+    reportedMs.set(subject, nowMs)
     log.error(
       { row: kind, key: subject },
       'a row that no plane of this domain wrote is in the store: nothing is done for it',

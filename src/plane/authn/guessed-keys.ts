@@ -4,6 +4,7 @@
 
 import { isRefusal, refuse, type Refusal } from '#domain/core/refusal.ts'
 import type { OperatorPrincipal } from '#domain/core/principal.ts'
+import { openRateLimit } from '#plane/limits/rate-limit.ts'
 import { sha256Hex } from '#platform/bytes.ts'
 import type { Clock } from '#platform/clock.ts'
 import { sourceOf } from '#platform/source-shares.ts'
@@ -14,41 +15,26 @@ export type AuthenticateOperator = (
   cutOff: boolean,
 ) => Promise<OperatorPrincipal | Refusal>
 
-const windowMs = 60_000
-const triesPerWindow = 60
+const limits = { perMinute: Infinity, perMinutePerKey: 60 }
 /** Beyond this number, sources are not counted: refusing them all would let an attacker lock operators out. */
 const sourcesCounted = 16_384
 const keysRemembered = 256
 
 /** `local`: callers on the Unix socket, which only the plane's own user and group can open, are not limited. */
 export const limitGuesses = (authenticate: AuthenticateOperator, clock: Clock): AuthenticateOperator => {
-  let startedMs = clock.monotonicMs()
-  let tries = new Map<string, number>()
+  const tries = openRateLimit(clock, () => limits, { mostKeys: sourcesCounted })
   // Hashes of headers, never the keys. Least recently used first.
   const worked = new Set<string>()
-  const spent = (source: string): boolean => {
-    const nowMs = clock.monotonicMs()
-    if (nowMs - startedMs >= windowMs) {
-      startedMs = nowMs
-      tries = new Map()
-    }
-    return (tries.get(source) ?? 0) >= triesPerWindow
-  }
-  const count = (source: string): void => {
-    if (tries.has(source) || tries.size < sourcesCounted) tries.set(source, (tries.get(source) ?? 0) + 1)
-  }
   return async (authorization, address, cutOff) => {
     if (authorization === undefined || address === 'local') return authenticate(authorization, address, cutOff)
     const tried = sha256Hex(authorization)
     const source = sourceOf(address)
-    if (!worked.has(tried) && spent(source)) {
-      const retryAfterMs = Math.max(1000, startedMs + windowMs - clock.monotonicMs())
-      return { ...refuse('RATE_LIMITED', 'too many wrong operator keys'), retryAfterMs }
-    }
+    if (!worked.has(tried) && !tries.room(source))
+      return { ...refuse('RATE_LIMITED', 'too many wrong operator keys'), retryAfterMs: tries.retryAfterMs() }
     const outcome = await authenticate(authorization, address, cutOff)
     worked.delete(tried)
     if (isRefusal(outcome)) {
-      if (outcome.code === 'OPERATOR_KEY_INVALID') count(source)
+      if (outcome.code === 'OPERATOR_KEY_INVALID') tries.take(source)
       return outcome
     }
     if (worked.size >= keysRemembered) for (const oldest of worked.keys()) if (worked.delete(oldest)) break

@@ -32,7 +32,7 @@ export type RecoveryAuthority = {
   roots(): readonly string[]
   /** The same, as operators are shown them. */
   storedRoots(): readonly RecoveryRoot[]
-  /** What operators have to know besides, in sentences. */
+  /** Further warnings for operators, in sentences. */
   warnings(): readonly string[]
   /** Renews the listener's certificate at half life, and makes the successor of a recovery root at its. Cheap when nothing is due. */
   maintain(): Promise<void>
@@ -41,7 +41,7 @@ export type RecoveryAuthority = {
   signStatement(bytes: Uint8Array): Uint8Array
   isOurStatement(bytes: Uint8Array, signature: Uint8Array): boolean
   /**
-   * What a counter is authenticated by: nobody but this domain checks one, so it is a MAC. While a replica of the release before runs,
+   * What a counter is authenticated by: only this domain checks one, so it is a MAC. While a replica of the release before runs,
    * which knows no MAC, it is a signature.
    */
   sealCounter(bytes: Uint8Array): Uint8Array

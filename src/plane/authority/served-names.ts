@@ -52,7 +52,7 @@ export type NamesConfig = {
   readonly names: ServerNames
   /** In the URLs that nodes get. */
   readonly host: string
-  /** Hosts that listeners and URLs of the plane have besides. */
+  /** Further hosts of listeners and URLs of the plane. */
   readonly addresses: readonly string[]
 }
 

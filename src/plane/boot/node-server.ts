@@ -103,7 +103,8 @@ export type NodeRouteParts = {
   readonly channel: Pick<ChannelParts, 'peerBook' | 'secondHolders' | 'probe'>
   readonly copiedImages: CopiedImages
   readonly agents: AgentRouteParts
-  readonly workerParts: Pick<EnrollWorkerParts, 'issuers' | 'keySets'>
+  readonly workerIssuers: EnrollWorkerParts['issuers']
+  readonly keySets: EnrollWorkerParts['keySets']
   readonly taskPolls: Tasks['polls']
   readonly taskFiles: TaskFileParts
 }
@@ -111,19 +112,30 @@ export type NodeRouteParts = {
 /** What machines may ask of the plane. The order is that of the API's description. */
 export const nodeRoutes = (core: Core, parts: NodeRouteParts): readonly Route[] => {
   const { issuer, recovery, programs, programLists, domainName, urls, limits, channel, copiedImages, agents } = parts
-  const { taskSigners, taskFiles } = parts
+  const { taskSigners, taskFiles, workers, workerIssuers, keySets } = parts
   const { anonymousBudget, admission, writeLimit } = limits
   const { peerBook, secondHolders, probe } = channel
-  const issuing = { issuer, recovery, domainName, urls, writeLimit, secondHolders, copiedImages }
-  const forWorkers = { workers: parts.workers, roots: () => issuer.roots() }
+  const roots = () => issuer.roots()
   return [
-    ...enrollRoutes(core, { ...issuing, anonymousBudget, admission, probe, peerBook }),
+    ...enrollRoutes(core, {
+      issuer,
+      recovery,
+      domainName,
+      urls,
+      writeLimit,
+      secondHolders,
+      copiedImages,
+      anonymousBudget,
+      admission,
+      probe,
+      peerBook,
+    }),
     ...challengeRoutes(core, { recovery, domainName }, limits.challenges),
-    ...identityRoutes(core, issuing),
+    ...identityRoutes(core, { issuer, recovery, domainName, urls, writeLimit, secondHolders, copiedImages }),
     ...programRoutes(core, { programs, lists: programLists, writeLimit }),
     ...taskVerifierRoutes(core, { taskSigners, recovery, domainName }),
     ...overlayStatementRoutes(core, { recovery, domainName }),
-    ...workerRoutes(core, { ...parts.workerParts, ...forWorkers, anonymousBudget, admission, writeLimit }),
+    ...workerRoutes(core, { workers, roots, issuers: workerIssuers, keySets, anonymousBudget, admission, writeLimit }),
     ...nodeTaskRoutes(core, parts.taskPolls),
     ...workerTaskRoutes(core, { queueLength: openQueueLength(core), queueLimit: limits.queueLimit }),
     ...claimRoutes(core, limits.anonymousBudget),
@@ -180,7 +192,8 @@ export const openNodeServer = async (core: Core, parts: NodeServerParts) => {
   })
   alerting.watch(listLengthSource(programLists, domainName))
   const unlistedOutputs = followListedOutputs(core)
-  const workerParts = { issuers: await openWorkerIssuers(core), keySets: openKeySets(core) }
+  const workerIssuers = await openWorkerIssuers(core)
+  const keySets = openKeySets(core)
 
   const agentFiles = openAgentFiles(parts.handedOut.agents, log)
   const taskFiles = openTaskFiles(parts.handedOut.taskFiles, log)
@@ -210,7 +223,8 @@ export const openNodeServer = async (core: Core, parts: NodeServerParts) => {
     copiedImages,
     agents: { files: agentFiles, downloads },
     workers,
-    workerParts,
+    workerIssuers,
+    keySets,
     taskPolls: tasks.polls,
     taskFiles: { store, files: taskFiles, downloads },
   })
@@ -298,7 +312,8 @@ export const openNodeServer = async (core: Core, parts: NodeServerParts) => {
     denyList,
     programLists,
     taskSigners,
-    workerParts,
+    workerIssuers,
+    keySets,
     upkeep,
     endChannels,
   }

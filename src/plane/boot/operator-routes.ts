@@ -56,35 +56,38 @@ import type { Receipts } from '#plane/revocation/receipts.ts'
 export type OperatorRouteParts = {
   readonly authority: Authority
   readonly programs: Pick<ProgramsAuthority, 'roots'>
-  readonly workerParts: Omit<OperatorWorkerParts, 'receipts' | 'cutOffs'>
+  readonly workerIssuers: OperatorWorkerParts['issuers']
+  readonly keySets: OperatorWorkerParts['keySets']
   readonly programLists: Pick<ProgramLists, 'lists'>
   readonly recovery: Pick<RecoveryAuthority, 'roots' | 'statementKeys'>
   readonly channels: OpenChannels
   readonly peers: PeerProofs
   readonly receipts: Receipts
-  readonly cutOffs: Pick<PendingCutOffs, 'run'>
+  readonly cutOffs: Pick<PendingCutOffs, 'run' | 'warnings'>
   readonly revocationLists: Pick<RevocationLists, 'list'>
-  readonly arrivals: Arrivals
   readonly journalWatch: JournalWatch
   readonly keySeal: KeySeal
-  readonly keyBook: Pick<KeyBook, 'forged'>
-  /** Where machines find the node listener. */
-  readonly nodeUrl: () => string
-  /** Where they find all of it: what join strings and repair bundles carry, with the trust to go there. */
+  readonly keyBook: Pick<KeyBook, 'grants' | 'forged'>
+  /** Where machines find the plane: what join strings and repair bundles carry, with the trust to go there. */
   readonly urls: () => PlaneUrls
   readonly planeNames: PlaneNames
   readonly taskSigners: TaskSignersHere
   readonly agentFiles: AgentFiles
   readonly recoverability: () => Promise<RecoverabilityCounts>
-  readonly health: HealthSources
 }
 
-export const operatorRoutes = (core: Core, parts: OperatorRouteParts): readonly Route[] => {
-  const { authority, programs, programLists, recovery, channels, peers, receipts, cutOffs, arrivals, nodeUrl, urls } =
-    parts
-  const { revocationLists, journalWatch, keySeal, keyBook, planeNames, agentFiles, recoverability, health } = parts
-  const { taskSigners } = parts
-  const workerParts = { ...parts.workerParts, receipts, cutOffs }
+/** What the listener has of its own. */
+export type OperatorRouteSources = { readonly arrivals: Arrivals; readonly health: HealthSources }
+
+export const operatorRoutes = (
+  core: Core,
+  parts: OperatorRouteParts,
+  { arrivals, health }: OperatorRouteSources,
+): readonly Route[] => {
+  const { authority, programs, programLists, recovery, channels, peers, receipts, cutOffs, urls } = parts
+  const { revocationLists, journalWatch, keySeal, keyBook, planeNames, agentFiles, recoverability } = parts
+  const { taskSigners, workerIssuers, keySets } = parts
+  const workers = { issuers: workerIssuers, keySets, receipts, cutOffs }
   return [
     ...operatorNodeRoutes(core, { channels, peers, recoverability }),
     ...operatorNodeActions(core, { channels, peers, receipts, recovery, urls, cutOffs }),
@@ -107,9 +110,9 @@ export const operatorRoutes = (core: Core, parts: OperatorRouteParts): readonly 
     ...operatorPlanRoutes(core, { authority, channels, peers, receipts, planeNames, taskSigners }),
     ...operatorDocumentRoutes(core, authority),
     ...operatorHardwareRoutes(core, { channels, peers }),
-    ...operatorPeerDomainRoutes(core, { authority, recovery, nodeUrl }),
-    ...operatorWorkerRoutes(core, workerParts),
-    ...operatorWorkerIssuerRoutes(core, workerParts),
+    ...operatorPeerDomainRoutes(core, { authority, recovery, nodeUrl: () => urls().node }),
+    ...operatorWorkerRoutes(core, workers),
+    ...operatorWorkerIssuerRoutes(core, workers),
     ...operatorAlertRoutes(core),
     ...operatorJournalRoutes(core, { arrivals, journalWatch }),
     ...operatorKeyRoutes(core, { keySeal, keyBook }),

@@ -6,21 +6,10 @@ import { recordCounted } from '#plane/core/record-refusal.ts'
 import { recordOperatorRefusal } from '#plane/core/record-operator-refusal.ts'
 import { openCallerBudget } from '#plane/limits/caller-budget.ts'
 import { openArrivals } from '#plane/core/arrivals.ts'
-import type { PlaneUrls } from '#plane/core/configuration.ts'
-import type { RecoverabilityCounts } from '#plane/core/count-recoverable.ts'
-import type { OpenChannels, PeerProofs } from '#plane/core/open-channels.ts'
-import type { PendingCutOffs } from '#plane/cut-off/pending-cut-offs.ts'
-import type { Receipts } from '#plane/revocation/receipts.ts'
-import type { Authority } from '#plane/authority/authority.ts'
-import type { ProgramsAuthority } from '#plane/authority/programs-authority.ts'
-import type { RecoveryAuthority } from '#plane/authority/recovery-authority.ts'
-import type { RevocationLists } from '#plane/ca/revocation-lists.ts'
 import { limitGuesses } from '#plane/authn/guessed-keys.ts'
 import { openOperatorAuthn } from '#plane/authn/operator-key.ts'
-import type { KeyBook } from '#plane/authn/operator-key-book.ts'
-import type { KeySeal } from '#domain/operators/operator-keys.ts'
 import type { UnresolvedAlerts } from '#plane/alerts/reconcile-alerts.ts'
-import { damageInWords, type JournalWatch } from '#plane/journal/journal-watch.ts'
+import { damageInWords } from '#plane/journal/journal-watch.ts'
 import { httpApp } from '#plane/http/http-app.ts'
 import { troubleOf, type Refused } from '#plane/http/http-reply.ts'
 import { openOperatorListener, type OperatorDoors, type OperatorListener } from '#plane/http/operator-listener.ts'
@@ -29,42 +18,21 @@ import { everyListener } from '#wire/listeners.ts'
 import type { Metrics } from '#plane/metrics/open-metrics.ts'
 import { openApiDocument } from '#plane/http/openapi.ts'
 import { notReady, readyBut } from './readiness.ts'
-import type { PlaneNames } from '#plane/settings/plane-names.ts'
-import type { TaskSignersHere } from '#plane/tasks/task-signers.ts'
-import type { ProgramLists } from '#plane/programs/program-lists.ts'
-import type { AgentFiles } from '#plane/enrollment/agent-files.ts'
 import type { TurnedAway } from './turned-away.ts'
 import type { Balancers } from '#platform/proxied-server.ts'
 import type { Core } from '#plane/core/core.ts'
 
 export type OperatorServerParts = {
-  readonly authority: Authority
-  readonly programs: Pick<ProgramsAuthority, 'roots'>
-  readonly workerParts: OperatorRouteParts['workerParts']
-  readonly programLists: Pick<ProgramLists, 'lists'>
-  readonly channels: OpenChannels
-  readonly peers: PeerProofs
-  readonly receipts: Receipts
+  /** What operators call. */
+  readonly called: OperatorRouteParts
   readonly metrics: Metrics
-  readonly cutOffs: Pick<PendingCutOffs, 'run' | 'warnings'>
-  readonly revocationLists: Pick<RevocationLists, 'list'>
   readonly settings: () => DomainSettings
-  readonly journalWatch: JournalWatch
   readonly alerts: Pick<UnresolvedAlerts, 'all'>
-  readonly keySeal: KeySeal
-  readonly keyBook: Pick<KeyBook, 'grants' | 'forged'>
-  /** Where machines find the plane: what join strings and repair bundles carry. */
-  readonly urls: () => PlaneUrls
-  readonly recovery: Pick<RecoveryAuthority, 'roots' | 'statementKeys'>
-  readonly planeNames: PlaneNames
-  readonly taskSigners: TaskSignersHere
-  readonly agentFiles: AgentFiles
-  readonly recoverability: () => Promise<RecoverabilityCounts>
   readonly version: string
   readonly correlation: () => string
   readonly balancers: Balancers | null
   readonly turnedAway: TurnedAway
-  /** Keeps the plane from being ready besides what it sees itself; empty when nothing does. */
+  /** Further reasons why the plane is not ready; empty where there are none. */
   readonly unready: () => readonly string[]
   /** What speaks against this machine's clock. */
   readonly clockWarnings: () => readonly string[]
@@ -83,7 +51,8 @@ export const openOperatorServer = async (
   doors: OperatorDoors,
 ): Promise<OperatorListener> => {
   const { store, feed, clock, timers, log } = core
-  const { authority, metrics, turnedAway, settings, alerts, cutOffs, keyBook } = parts
+  const { called, metrics, turnedAway, settings, alerts } = parts
+  const { authority, cutOffs, keyBook, taskSigners } = called
   const budget = () => openCallerBudget(clock, () => journaledRefusals)
   const arrivals = openArrivals(feed, timers, mostFollowers)
   const health = {
@@ -93,35 +62,13 @@ export const openOperatorServer = async (
       ...damageInWords(alerts),
       ...parts.clockWarnings(),
       ...cutOffs.warnings(),
-      ...parts.taskSigners.warnings(),
+      ...taskSigners.warnings(),
     ],
     metrics: () => metrics.text(),
     nodeMetrics: metrics.nodes.text,
     openapi: () => openApiDocument(parts.version, everyListener),
   }
-  const routes = operatorRoutes(core, {
-    authority,
-    programs: parts.programs,
-    workerParts: parts.workerParts,
-    programLists: parts.programLists,
-    recovery: parts.recovery,
-    channels: parts.channels,
-    peers: parts.peers,
-    receipts: parts.receipts,
-    cutOffs,
-    revocationLists: parts.revocationLists,
-    arrivals,
-    journalWatch: parts.journalWatch,
-    keySeal: parts.keySeal,
-    keyBook,
-    nodeUrl: () => parts.urls().node,
-    urls: parts.urls,
-    planeNames: parts.planeNames,
-    taskSigners: parts.taskSigners,
-    agentFiles: parts.agentFiles,
-    recoverability: parts.recoverability,
-    health,
-  })
+  const routes = operatorRoutes(core, called, { arrivals, health })
   const budgets = { anonymousBudget: budget(), authenticatedBudget: budget() }
   const onRefusal = (refused: Refused): void => {
     metrics.refused(refused.refusal.code)

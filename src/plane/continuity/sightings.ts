@@ -30,7 +30,7 @@ export type SightingParts = {
   readonly sightingJudge: SightingJudge
   /**
    * How long after it was read a head is certain to outlive the database it was read from: one that reaches agents and is
-   * lost in a failover would be taken for a loss, though nobody was ever told of what it stands for.
+   * lost in a failover would be taken for a loss, though what it stands for was never answered to a caller.
    */
   readonly certainAfterMs: number
 }

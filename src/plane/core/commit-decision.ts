@@ -3,6 +3,7 @@
 
 import { type Change, type Decided, rowUnreadable, standInOf } from '#domain/core/change.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
+import type { Node } from '#domain/core/node.ts'
 import type { FencingToken } from '#plane/store/contract/replicas.ts'
 import type { Committed } from '#plane/store/contract/store.ts'
 import type { CommitCore } from './core.ts'
@@ -20,6 +21,9 @@ export const commitOnce = async (
   if (outcome !== 'lost-race') feed.publish(outcome)
   return outcome
 }
+
+/** A precondition that a decision about a node checks on the row it decides on. */
+export type OnlyIf = (node: Node) => Refusal | null
 
 /**
  * How often a flow decides. A race is lost to another flow that made progress, so this many losses in a row mean contention on

@@ -35,7 +35,7 @@ export type PlaneUrls = {
   readonly recovery: string
   /** When the plane came back to the name in them, after it had been called by another; null or absent: it has not. */
   readonly returnedAtMs?: number | null
-  /** Every server there carries the plane's mark, on every replica: agents may be told so, which they never forget. */
+  /** Every server there carries the plane's mark, on every replica: agents may be sent this, and never forget it. */
   readonly marked: boolean
 }
 

@@ -21,7 +21,7 @@ export type Core = {
 /** What a flow needs that reads, decides and commits. */
 export type FlowCore = Pick<Core, 'store' | 'clock' | 'random'> & { readonly feed: Pick<Feed, 'publish'> }
 
-/** What a commit needs: where it is written, and who hears of it. */
+/** What a commit needs: where it is written, and to whom it is published. */
 export type CommitCore = { readonly store: Pick<Store, 'commit'>; readonly feed: Pick<Feed, 'publish'> }
 
 /** The same over another store, such as that of a leader. */

@@ -20,13 +20,15 @@ export type PageReading<T, Place> = {
   /** The rows behind `after`; null: the first. */
   read(after: Place | null, limit: number): Promise<readonly T[]>
   placeOf(last: T): Place
+  /** Where to begin; left out: at the first. */
+  readonly from?: Place
   /** Reads end in the turn they are asked in. With timers, other work gets a turn between two pages. */
   readonly timers?: Pick<Timers, 'soon'>
 }
 
 /** Pages that have rows. */
 export async function* pages<T, Place>(reading: PageReading<T, Place>): AsyncGenerator<readonly T[], void, void> {
-  for (let after: Place | null = null; ;) {
+  for (let after: Place | null = reading.from ?? null; ;) {
     const page: readonly T[] = await reading.read(after, reading.limit)
     const last = page.at(-1)
     if (last === undefined) return
@@ -41,15 +43,22 @@ type WalkOptions = { readonly limit?: number; readonly timers?: Pick<Timers, 'so
 
 const usualLimit = 500
 
+type NodeWalk = WalkOptions &
+  Partial<Pick<NodeQuery, 'membership' | 'profile' | 'vcluster'>> & {
+    /** Nodes behind this id. */
+    readonly from?: string
+  }
+
 /** In the order of their ids. */
 export const nodePages = (
   store: Pick<Store, 'nodes'>,
-  { limit = usualLimit, timers, ...only }: WalkOptions & Partial<Pick<NodeQuery, 'profile' | 'vcluster'>> = {},
+  { limit = usualLimit, timers, from, ...only }: NodeWalk = {},
 ): AsyncGenerator<readonly Row<Node>[], void, void> =>
   pages({
     limit,
     read: (after: string | null) => store.nodes({ membership: null, profile: null, ...only, after, limit }),
     placeOf: ({ value }) => value.id,
+    ...(from === undefined ? {} : { from }),
     ...(timers === undefined ? {} : { timers }),
   })
 

@@ -1,4 +1,4 @@
-// What operators are told of an enrollment: of some that were refused, and of one that took an active identity by hardware alone.
+// The alerts of an enrollment: of some that were refused, and of one that took an active identity by hardware alone.
 
 import { alertKey } from '#domain/alerts/alert.ts'
 import { withAlert } from '#domain/alerts/alert-decisions.ts'

@@ -11,9 +11,8 @@ import {
 import type { Attribution, NodeDecided, NodeFacts } from '#domain/core/change.ts'
 import type { NodeId } from '#domain/core/node.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
-import { commitDecision, type Done } from '#plane/core/commit-decision.ts'
+import { commitDecision, type Done, type OnlyIf } from '#plane/core/commit-decision.ts'
 import { liveAllocations } from '#plane/core/live-allocations.ts'
-import type { OnlyIf } from '#plane/core/only-if.ts'
 import type { FlowCore } from '#plane/core/core.ts'
 
 export const assignNode = (

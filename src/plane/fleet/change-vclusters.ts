@@ -13,8 +13,7 @@ import {
 } from '#domain/fleet/vcluster.ts'
 import type { Store } from '#plane/store/contract/store.ts'
 import { unassignNode } from './assign-node.ts'
-import { commitDecision } from '#plane/core/commit-decision.ts'
-import type { OnlyIf } from '#plane/core/only-if.ts'
+import { commitDecision, type OnlyIf } from '#plane/core/commit-decision.ts'
 import { everyNode } from '#plane/core/pages.ts'
 import type { FlowCore } from '#plane/core/core.ts'
 

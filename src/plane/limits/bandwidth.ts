@@ -1,7 +1,7 @@
 // How much all of several senders may send in a second, each piece in the order in which it was asked for.
 
 import type { Clock } from '#platform/clock.ts'
-import type { Timers } from '#platform/timers.ts'
+import { sleep, type Timers } from '#platform/timers.ts'
 
 export type Bandwidth = {
   /** Waits until so many more bytes may be sent. */
@@ -24,9 +24,7 @@ export const openBandwidth = (
       const startMs = Math.max(nowMs - burstMs, sentAtMs)
       sentAtMs = startMs + (bytes * 1000) / bytesPerSecond
       const waitMs = startMs - nowMs
-      return waitMs <= 0
-        ? Promise.resolve()
-        : new Promise((resolve) => void timers.after(waitMs, resolve, 'background'))
+      return waitMs <= 0 ? Promise.resolve() : sleep(timers, waitMs, 'background')
     },
   }
 }

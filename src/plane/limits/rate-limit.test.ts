@@ -22,3 +22,10 @@ test('without a limit for all, no key is refused because of others', () => {
   for (let at = 0; at < 5000; at++) assert.equal(limit.take(`key-${at}`), 'within')
   assert.equal(limit.take('key-0'), 'over')
 })
+
+test('beyond the most keys of a minute, a key is neither counted nor limited', () => {
+  const clock = manualClock(0)
+  const limit = openRateLimit(clock, () => ({ perMinute: Infinity, perMinutePerKey: 1 }), { mostKeys: 2 })
+  for (const key of ['a', 'b', 'c', 'c', 'c']) assert.equal(limit.take(key), 'within')
+  assert.deepEqual([limit.room('a'), limit.room('b'), limit.room('c')], [false, false, true])
+})

@@ -16,16 +16,25 @@ export type RateLimit = {
   takeCounted(): { readonly count: number; readonly keys: number } | null
 }
 
+type RateLimitOptions = {
+  /** Beyond this number in a minute, keys are not counted: limiting them all would let some lock the others out. */
+  readonly mostKeys?: number
+}
+
 const windowMs = 60_000
 const shortestWaitMs = 1000
 /** Of keys over the limits only the number is reported. */
 const mostKeysCounted = 1024
 
 /** `limits` is asked each time: a change holds at once. */
-export const openRateLimit = (clock: Pick<Clock, 'monotonicMs'>, limits: () => RateLimits): RateLimit => {
+export const openRateLimit = (
+  clock: Pick<Clock, 'monotonicMs'>,
+  limits: () => RateLimits,
+  { mostKeys = Infinity }: RateLimitOptions = {},
+): RateLimit => {
   let startedMs = clock.monotonicMs()
   let taken = 0
-  // Bounded by `perMinute`: a key is only remembered while there is room for all.
+  // Bounded by `perMinute`, since a key is only remembered while there is room for all, or by `mostKeys`.
   let byKey = new Map<string, number>()
   let over = 0
   let keysOver = new Set<string>()
@@ -58,7 +67,7 @@ export const openRateLimit = (clock: Pick<Clock, 'monotonicMs'>, limits: () => R
         return 'over'
       }
       taken++
-      byKey.set(key, (byKey.get(key) ?? 0) + 1)
+      if (byKey.has(key) || byKey.size < mostKeys) byKey.set(key, (byKey.get(key) ?? 0) + 1)
       return 'within'
     },
     retryAfterMs: () => Math.max(shortestWaitMs, startedMs + windowMs - clock.monotonicMs()),

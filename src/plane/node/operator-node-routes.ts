@@ -16,6 +16,7 @@ import {
   type NodeSelector,
 } from '#domain/fleet/node-selector.ts'
 import { formerNode } from '#plane/core/former-node.ts'
+import { nodePages } from '#plane/core/pages.ts'
 import { profilesByName, recoverabilityNow, type RecoverabilityCounts } from '#plane/core/count-recoverable.ts'
 import { domainSettingsRow } from '#plane/core/domain-settings-row.ts'
 import { liveProfile } from '#plane/core/live-profile.ts'
@@ -101,27 +102,30 @@ const listNodes = async (
   const nodes: ReturnType<typeof nodeView>[] = []
   const isNamed = nameMatcher(names)
   const prefix = commonPrefix(names)
-  let after = later(query.after ?? null, placeBefore(prefix))
-  for (let looked = 0; ;) {
-    const rows = await core.store.nodes({ membership, profile, vcluster, after, limit })
+  const from = later(query.after ?? null, placeBefore(prefix))
+  const begin = from === null ? {} : { from }
+  let looked = 0
+  for await (const rows of nodePages(core.store, { limit, membership, profile, vcluster, ...begin })) {
     // All at once: where their channels are is looked up together.
     const connected = await Promise.all(rows.map(({ value }) => channels.isConnected(value.id)))
     for (const [at, { value }] of rows.entries()) {
-      after = value.id
-      if (!after.startsWith(prefix)) return answer({ nodes, next: null })
-      if (!isNamed(after) || !isSelected(value, selector)) continue
+      const { id } = value
+      if (!id.startsWith(prefix)) return answer({ nodes, next: null })
+      if (!isNamed(id) || !isSelected(value, selector)) continue
       if (selector.connected !== null && (connected[at] === true) !== selector.connected) continue
       if (schedulable !== null && isSchedulable(value) !== (schedulable === 'yes')) continue
       const recoverability = await recoverabilityNow(core.store, value, profiles, core.clock.nowMs())
       if (recoverable !== null && recoverability.recoverable !== (recoverable === 'yes')) continue
       const observed = await core.store.observation(value.id)
       nodes.push(nodeView(value, { observed, connected: connected[at] === true, recoverability }))
-      if (nodes.length === limit) return answer({ nodes, next: after })
+      if (nodes.length === limit) return answer({ nodes, next: id })
     }
     looked += rows.length
-    if (rows.length < limit) return answer({ nodes, next: null })
-    if (looked >= mostLookedAt) return answer({ nodes, next: after })
+    const last = rows.at(-1)
+    if (looked >= mostLookedAt && rows.length === limit && last !== undefined)
+      return answer({ nodes, next: last.value.id })
   }
+  return answer({ nodes, next: null })
 }
 
 const later = (one: string | null, other: string | null): string | null =>

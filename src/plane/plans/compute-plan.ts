@@ -246,7 +246,7 @@ const ofProfile = async (
   if (isRefusal(profile)) return profile
   const nowMs = clock.nowMs()
   const longestLeafMs = issuer.longestLeafMs()
-  const changed = decideChangeProfile({ profile, set, by: nobody, longestLeafMs, nowMs })
+  const changed = decideChangeProfile({ profile, set, by: byPlan, longestLeafMs, nowMs })
   if (isRefusal(changed)) return changed
   const { value: before, version } = profile
   const nodes = await nodesOfProfile(store, name)
@@ -254,7 +254,7 @@ const ofProfile = async (
 }
 
 /** Computing a plan writes nothing, so its actor is never journaled. */
-const nobody: Attribution = { actor: 'system:plan', source: null, correlation: null }
+const byPlan: Attribution = { actor: 'system:plan', source: null, correlation: null }
 
 const ofAuthority = async (
   { store, clock }: ReadingCore,

@@ -14,9 +14,9 @@ import {
 } from '#domain/fleet/node-selector.ts'
 import { mostSelected } from '#domain/plans/plan.ts'
 import type { Core } from '#plane/core/core.ts'
+import { nodePages } from '#plane/core/pages.ts'
 import type { OpenChannels } from '#plane/core/open-channels.ts'
 import type { Store } from '#plane/store/contract/store.ts'
-import { turn } from '#platform/timers.ts'
 
 type SelectingCore = Pick<Core, 'store' | 'timers'>
 
@@ -36,11 +36,11 @@ export const selectedNodes = async (
   const ids = new Set(names.filter((name) => !isGlob(name)))
   const prefix = commonPrefix(names)
   const found: Row<Node>[] = []
-  for (let after = placeBefore(prefix); ;) {
-    const rows = await store.nodes({ membership, profile, vcluster, after, limit: page })
+  const from = placeBefore(prefix)
+  const begin = from === null ? {} : { from }
+  for await (const rows of nodePages(store, { limit: page, timers, membership, profile, vcluster, ...begin })) {
     for (const row of rows) {
       const { id } = row.value
-      after = id
       if (!id.startsWith(prefix)) return found
       if (!isNamed(id) || !isSelected(row.value, selector)) continue
       if (membership === null && row.value.membership.kind === 'revoked' && !ids.has(id)) continue
@@ -48,9 +48,8 @@ export const selectedNodes = async (
       if (found.length === mostSelected) return tooMany
       found.push(row)
     }
-    if (rows.length < page) return found
-    await turn(timers)
   }
+  return found
 }
 
 const tooMany = refuseField(

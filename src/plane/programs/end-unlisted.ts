@@ -29,11 +29,11 @@ type SweepCore = FlowCore & Pick<Core, 'timers'>
 
 const assigning: ReadonlySet<EntryType> = new Set<EntryType>(['node.assigned', 'node.unassigned', 'node.moved'])
 
-/** Returns what the replica that leads does besides. Commits of other replicas are followed at once by the replica that made them. */
+/** Returns the sweep of the leader. Commits of other replicas are followed at once by the replica that made them. */
 export const followListedOutputs = (core: SweepCore & Pick<Core, 'log' | 'feed'>): UpkeepTask => {
   const inTurn = takeTurns()
   let sweeping = false
-  /** Before the first look all of them: nobody knows what was left before this start. */
+  /** Before the first look all of them: what was left before this start is not known. */
   let owesAll = true
   const owed = new Set<NodeId>()
 
@@ -96,7 +96,7 @@ export const followListedOutputs = (core: SweepCore & Pick<Core, 'log' | 'feed'>
 const nodesWithLeaves = async ({ store, timers }: SweepCore): Promise<ReadonlySet<NodeId>> => {
   const nodes = new Set<NodeId>()
   for await (const program of everyRow(store, 'program', programKey, { timers }))
-    // Also those that have expired by this clock: it may be wrong, and nobody would look again.
+    // Also those that have expired by this clock: it may be wrong, and there is no second look.
     if (leavesOf(program).length > 0) nodes.add(program.node)
   return nodes
 }

@@ -1,5 +1,5 @@
 // The revocation lists beside the leaves of programs: one for every authority of their chains, the roots included. Made when they
-// are requested and kept until something changes; agents that are connected are told at once that there are newer ones.
+// are requested and kept until something changes; a notice that there are newer ones is sent to connected agents at once.
 
 import type { DomainSettings } from '#domain/core/domain-settings.ts'
 import {

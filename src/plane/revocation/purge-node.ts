@@ -32,7 +32,7 @@ import { turn } from '#platform/timers.ts'
 type PurgeCore = FlowCore & Pick<Core, 'timers'>
 type ReadingCore = Pick<Core, 'store' | 'clock' | 'timers'>
 
-/** `onlyIf`: what has to be so besides; null: it is. */
+/** `onlyIf`: a further precondition; null: it holds. */
 export const purgeNode = async (
   core: PurgeCore,
   id: NodeId,

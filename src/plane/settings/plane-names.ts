@@ -1,5 +1,5 @@
 // The names of the plane as operators see them: which it has, who still needs one that is not configured any more, and dropping
-// it. One that nobody needs is dropped without an operator.
+// it. One that is no longer needed is dropped without an operator.
 
 import { mergeParts, type Attribution, type ChangePart } from '#domain/core/change.ts'
 import type { Node, NodeId } from '#domain/core/node.ts'
@@ -40,7 +40,7 @@ export type PlaneNames = {
   list(): Promise<readonly PlaneName[]>
   effectsOfDrop(host: string): Promise<readonly PlanEffect[] | Refusal>
   drop(host: string, by: Attribution): Promise<Done<NameDropped> | Refusal>
-  /** Drops what nobody needs any more. */
+  /** Drops what is no longer needed. */
   readonly upkeep: UpkeepTask
 }
 

@@ -140,7 +140,7 @@ const endedBy = (code: string, detail: string | null): Refusal =>
     ? refuse(code as RefusalCode, detail)
     : { ...refuse('UNAVAILABLE', detail), retryAfterMs: 1000 }
 
-type Heard = {
+type PollEvents = {
   /** Why the session ends. */
   said(code: string, detail: string | null): void
   pinged(): void
@@ -148,7 +148,7 @@ type Heard = {
 }
 
 /** A long-poll says nothing but envelopes, and why it ends. A node that is asked for a sign of life is answered: it asks again. */
-const pollSocket = ({ said, pinged, over }: Heard): SessionSocket => ({
+const pollSocket = ({ said, pinged, over }: PollEvents): SessionSocket => ({
   bufferedAmount: 0,
   send(frame: string) {
     const { type, body } = JSON.parse(frame) as { type: string; body: { code: string; detail: string | null } }

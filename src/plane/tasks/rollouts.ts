@@ -22,6 +22,7 @@ import {
 import { mostQueuedOfNode } from '#domain/tasks/task.ts'
 import { commitDecision } from '#plane/core/commit-decision.ts'
 import { withStore, type Core, type FlowCore } from '#plane/core/core.ts'
+import { pages } from '#plane/core/pages.ts'
 import type { UpkeepTask } from '#plane/core/upkeep.ts'
 import { turn } from '#platform/timers.ts'
 import { openQueueLength, type QueueLength } from './queue-length.ts'
@@ -32,7 +33,7 @@ const everyMs = 1000
 /** Rollouts that are read at once. */
 const page = 100
 const cancelledAtOnce = 100
-const besides = 16
+const madeAtOnce = 16
 
 const bySystem = { actor: 'system:tasks', source: null, correlation: null } as const
 
@@ -44,18 +45,21 @@ export const openRolloutUpkeep = (core: Core): UpkeepTask => ({
     const leading = withStore(core, asLeader)
     const queueLength = openQueueLength(leading)
     // All of them: one that is held may stay for days, and must not keep later ones from going on.
-    for (let after: string | null = null; ;) {
-      const rows: readonly Row<Rollout>[] = await leading.store.list('task-rollout', {
-        ...{ order: 'open', after, limit: page },
-      })
+    const open = pages({
+      limit: page,
+      read: (after: string | null) => leading.store.list('task-rollout', { order: 'open', after, limit: page }),
+      placeOf: ({ value }) => value.id,
+    })
+    let reached = ''
+    for await (const rows of open) {
       for (const { value } of rows) {
         await goOn(leading, queueLength, value.id)
         await turn(leading.timers)
       }
       const last = rows.at(-1)?.value.id
       // A row that no plane wrote may have any id: it must not lead back to where this began.
-      if (last === undefined || rows.length < page || last <= (after ?? '')) return
-      after = last
+      if (last === undefined || last <= reached) return
+      reached = last
     }
   },
 })
@@ -134,7 +138,7 @@ const makeTasks = async (
   const results: Made[] = []
   const stop = (): number => results.findIndex(({ kind }) => kind === 'stopped')
   while (results.length < nodes.length && stop() === -1) {
-    const next = nodes.slice(results.length, results.length + besides)
+    const next = nodes.slice(results.length, results.length + madeAtOnce)
     results.push(...(await Promise.all(next.map((node) => madeFor(core, queueLength, row, node)))))
   }
   // Those behind the first that was stopped are found again: their ids are derived.

@@ -22,7 +22,7 @@ export const taskVerifierRoutes = (
 ): readonly Route[] =>
   serve(taskVerifiersApi, {
     verifiers: async ({ principal, body }) => {
-      // From the store, not from memory: a replica that has not heard of a withdrawal would vouch for the signer for another day.
+      // From the store, not from memory: a replica that has not received a withdrawal would vouch for the signer for another day.
       const row = await taskSigners.stored()
       if (row === null || row.value.forged) return refuse('SIGNERS_NOT_READY')
       const { id: node, epoch } = principal

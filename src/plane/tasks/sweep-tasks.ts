@@ -20,7 +20,7 @@ export const openTaskSweep = (core: Core): UpkeepTask => {
   const { store, feed } = core
   const waiting = new Set<NodeId>()
   const touched = new Set<NodeId>()
-  /** The journal of before this replica led was not followed. */
+  /** The journal was not followed before this replica led. */
   let unknown = true
   store.replicas.onLeadership(() => {
     unknown = true

@@ -38,7 +38,7 @@ export type TaskSigner = {
   key(): string | null
   /**
    * The row as it is in the store now, where the key that signs by it is the one that signs here. Null: nothing may be signed now,
-   * since this replica has not heard of a rotation or a withdrawal yet; it looks, so that the caller may ask again soon.
+   * since this replica has not received a rotation or a withdrawal yet; it looks, so that the caller may ask again soon.
    */
   confirmed(): Promise<Row<TaskSigners> | null>
   /** A statement of kind `task`. Throws where `key` is null. */

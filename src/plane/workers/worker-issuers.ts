@@ -1,4 +1,4 @@
-// The worker issuers, held in memory as every replica hears of them, and what operators do to them.
+// The worker issuers, held in memory as every replica receives them, and what operators do to them.
 
 import type { Attribution } from '#domain/core/change.ts'
 import { isRefusal, refuse, refuseField, type Refusal } from '#domain/core/refusal.ts'
@@ -34,16 +34,16 @@ export const openWorkerIssuers = async ({ store, feed }: Pick<Core, 'store' | 'f
       .sort((one, other) => (one.name < other.name ? -1 : 1))
   }
   // Before the rows are read: one that is removed meanwhile is not taken for one that is there.
-  const heard = new Set<string>()
+  const published = new Set<string>()
   feed.subscribe('worker issuers', ({ writes }) => {
     for (const write of writes) {
       if (write.put !== 'worker-issuer') continue
-      heard.add(write.value.name)
+      published.add(write.value.name)
       take(write.value)
     }
   })
   for await (const issuer of everyRow(store, 'worker-issuer', ({ name }) => name))
-    if (!heard.has(issuer.name)) take(issuer)
+    if (!published.has(issuer.name)) take(issuer)
   return { all: () => live, find: (name) => live.find((issuer) => issuer.name === name) ?? null }
 }
 

@@ -145,7 +145,7 @@ export type PlaneFrame = { stream: number; seq: number; ack: number } & (
   | { type: 'unknown_type'; body: { type: string } }
 )
 
-/** What a plane says in its hello that it takes besides the frames that all of them do. */
+/** Frames that a plane takes in addition to those that every plane takes, as its hello says. */
 export const sightingCapability = 'sighting'
 export const earlierSightingsCapability = 'earlier_sightings'
 /** Of all that are sent together, in characters: far below the limit of a frame. */

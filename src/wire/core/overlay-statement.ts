@@ -44,11 +44,11 @@ export type OverlayStatement = Static<typeof OverlayStatement>
 const overlayFaults = [
   /** The host asks for a statement and has none that counts. */
   'STATEMENT_MISSING',
-  /** Not a statement of an overlay, changed, or signed by a key that the host has not pinned. */
+  /** It is no statement of an overlay, was changed, or is signed by a key that the host has not pinned. */
   'STATEMENT_NOT_SIGNED',
-  /** Of another domain or node. */
+  /** The statement is of another domain or node. */
   'STATEMENT_OF_ANOTHER',
-  /** Of an epoch that is over. */
+  /** The statement is of an epoch that is over. */
   'STATEMENT_OLDER',
   /** It does not carry a nonce that this helper waits for: an earlier one, or one that was made for another helper. */
   'STATEMENT_REPLAYED',

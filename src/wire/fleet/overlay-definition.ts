@@ -1,5 +1,5 @@
 // What of an overlay is signed for the helper of a host: the definition of each service and each check, as a text that the plane and
-// the helper digest alike. Pure.
+// the helper digest alike. All functions here are pure.
 
 import { closed, orNull } from '#wire/core/shapes.ts'
 import { Type, type Static } from 'typebox'

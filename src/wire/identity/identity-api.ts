@@ -42,7 +42,7 @@ export const RecoveryTrust = Type.Object({
 })
 export type RecoveryTrust = Static<typeof RecoveryTrust>
 
-/** What every answer with a certificate says besides. Left out by planes that know no recovery. */
+/** What else every answer with a certificate says. Left out by planes that know no recovery. */
 export const certificateExtras = {
   /** PEM: the root above the certificate. Not for verifying the plane: that is `roots`. Left out by planes before 0.4. */
   certificate_root: Type.Optional(Type.String({ maxLength: 32 * 1024 })),

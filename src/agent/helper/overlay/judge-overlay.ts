@@ -1,5 +1,5 @@
 // Whether a statement about the overlay of this node is believed, and what of a request it lets the helper start. Facts in, verdict
-// out; pure.
+// out. The functions are pure.
 
 import { sha256Hex } from '#platform/bytes.ts'
 import { verifySignature } from '#pki/keys.ts'

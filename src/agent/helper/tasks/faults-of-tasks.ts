@@ -59,7 +59,7 @@ const faultOfUser = (name: string, agentUser: Owner | null): TaskRefusal | null 
   return user !== null && 'kind' in user ? user : null
 }
 
-/** Of a file of statement keys. */
+/** What is wrong with a file of statement keys. */
 export const faultsOfKeys = (file: string, trust: Trust): readonly string[] => {
   const read = readTrustedFile(file, trust, 64 * 1024)
   if ('fault' in read) return [`statement keys: ${read.fault}`]

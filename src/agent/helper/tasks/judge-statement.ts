@@ -1,5 +1,5 @@
 // Whether a statement of verifiers is believed: which task signers count on this host, for how long, and what the time is. Facts in,
-// verdict out; pure.
+// verdict out. The functions are pure.
 
 import { sha256Hex } from '#platform/bytes.ts'
 import { keyId, keyTypeOfSpki, verifySignature } from '#pki/keys.ts'

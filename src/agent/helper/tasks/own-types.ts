@@ -41,7 +41,6 @@ const longestManifest = 16 * 1024
 const parameterName = /^[a-z][a-z0-9_-]{0,31}$/
 const mostWords = 64
 
-/** Pure. */
 export const parseManifest = (text: string): OwnType | { readonly why: string } => {
   const read = readToml(text, (section) => {
     const manifest: OwnType = {
@@ -71,7 +70,7 @@ const parameterOf = (section: Section): OwnParameter => {
   return parameter
 }
 
-/** Null where they fit. Pure. */
+/** Null where they fit. */
 export const faultOfParameters = (
   declared: OwnType['parameters'],
   given: Readonly<Record<string, unknown>>,

@@ -67,7 +67,7 @@ export const taskUser = (name: string, agentUser: Owner | null): SystemUser | Ta
     : user
 }
 
-/** How the run of a program is told to the plane. */
+/** How the run of a program is reported to the plane. */
 export const endOfRun = (
   what: string,
   { code, how, timedOut, isLost, output }: LimitedRun,

@@ -1,5 +1,5 @@
 // `[tasks]` of agent.toml: which tasks the owner of this host lets a plane have carried out. What is not in it is refused, signed
-// or not. Pure.
+// or not. All functions here are pure.
 
 import { pathExists } from '#platform/paths.ts'
 import * as path from 'node:path'
@@ -80,7 +80,7 @@ export const pinsStatementKeys = (
 export const taskFolder = ({ state }: TasksToml, stateFolder: string): string =>
   state ?? path.join(stateFolder, 'tasks')
 
-/** The directories that a helper with these tasks writes in. Pure. */
+/** The directories that a helper with these tasks writes in. */
 export const directoriesOfTasks = ({ state, files, cleanup }: TasksToml): readonly string[] => [
   ...new Set([
     ...(state === null ? [] : [state]),
@@ -181,7 +181,7 @@ const cleanupOf = (section: Section): ListedCleanup => {
   return listed
 }
 
-/** Pure: by letters. Neither place has a `..` in it. */
+/** By their letters alone: neither place has a `..` in it. */
 export const isWithin = (place: string, folder: string): boolean => place === folder || place.startsWith(`${folder}/`)
 
 const taskType = stringOf('types of tasks, e.g. "run"', new RegExp(taskTypeShape))

@@ -174,7 +174,7 @@ export const tableShapes: { readonly [K in RowKind]: TableShape<RowTypes[K]> } =
       sort_key: taskPlace,
       state: ({ state }) => state.kind,
       due: taskDue,
-      // Null as soon as it does not wait any more: then nobody looks for what ends it.
+      // Null as soon as it does not wait any more: then what ends it is no longer looked for.
       waits_for: (task) => (endedAtMs(task) === null ? task.node : null),
       queuer: ({ state, queuedBy }) => (state.kind === 'queued' ? queuerKey(queuedBy) : null),
       lane: taskLane,

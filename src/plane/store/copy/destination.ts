@@ -43,7 +43,7 @@ export type Copied = {
   readonly keys: ReadonlyMap<string, string>
   /** The chain that a store of one writer goes on with; null: there is none. */
   readonly continued: string | null
-  /** Files that a data folder gets besides, by name. */
+  /** Further files of a data folder, by name. */
   readonly secrets: ReadonlyMap<string, string>
 }
 

@@ -162,7 +162,7 @@ const aheadOfPostgres = 2
 /**
  * Reads the file to its end into a SQLite store of its own, with the schema of the release that wrote it, and brings that up
  * to date. Throws CopyRefused; then nothing is left. It is read twice: only its end says whether it is whole, and a table may
- * refuse what was altered before that, in words about a store that nobody has named.
+ * refuse what was altered before that, in words about a store that was not named.
  */
 export const unpackExport = async (file: string, sealing: SealingKey, options: UnpackOptions): Promise<Source> => {
   await readInto(file, sealing, options, 'checking the file', {

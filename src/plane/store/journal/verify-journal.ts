@@ -123,7 +123,7 @@ export const missingPlace = async (
 export const noBase = 'the record of where the journal begins is missing'
 
 /** Entries behind the newest one a chain is said to have. */
-export const strangers = (written: number, newest: number): Broken | null =>
+export const entriesBehind = (written: number, newest: number): Broken | null =>
   newest > written
     ? { from: written + 1, to: newest, why: `entries behind ${written} were not written by this plane` }
     : null

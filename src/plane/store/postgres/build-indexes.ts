@@ -7,7 +7,7 @@ import { StoreFault } from '#plane/store/contract/store-errors.ts'
 import { createIndex, documentReader, lookupIndexes } from './migrations.ts'
 
 /**
- * Held while indexes are built, and nobody waits for it: building one waits for every transaction that is under way, among them
+ * Held while indexes are built, and nothing waits for it: building one waits for every transaction that is under way, among them
  * that of a session which waits for a lock.
  */
 const buildingLock = 0x4d535452_04

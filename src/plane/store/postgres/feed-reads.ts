@@ -50,7 +50,7 @@ export const rowsOf = async (
 ): Promise<(kind: string, key: string) => FoundRow | null> => {
   const found = new Map<string, FoundRow>()
   const kinds = [...Map.groupBy(touched, ([kind]) => kind)].flatMap(([kind, places]) =>
-    isKnown(kind) && !keptByNobody.has(kind) ? [{ kind, keys: [...new Set(places.map(([, key]) => key))] }] : [],
+    isKnown(kind) && !neverCached.has(kind) ? [{ kind, keys: [...new Set(places.map(([, key]) => key))] }] : [],
   )
   await Promise.all(
     kinds.map(async ({ kind, keys }) => {
@@ -72,7 +72,7 @@ export const continuityOf = async (run: Run): Promise<Continuity> => {
 }
 
 /** Looked up when they are needed, and kept in no memory; a storm writes one of each for every node. */
-const keptByNobody: ReadonlySet<RowKind> = new Set<RowKind>([
+const neverCached: ReadonlySet<RowKind> = new Set<RowKind>([
   'certificate',
   'token',
   'wireguard-key',

@@ -29,7 +29,7 @@ export const schemaLock = 0x4d535452_03
 /** How long a migration waits: for locks that others hold, and for transactions that are in the way of its indexes. */
 export type Patience = { readonly locks: string; readonly readers: string }
 const usualPatience: Patience = { locks: '60s', readers: '60s' }
-/** While a step waits for a table, all others wait behind it, renewals of leases among them; without leases nobody does. */
+/** While a step waits for a table, all others wait behind it, renewals of leases among them; without leases nothing does. */
 const waitBesideLeases = '2s'
 /** A replica of 0.2 that starts looks at the schema, and takes its lease within this time. Later ones do both under a lock. */
 const startingMs = 1000
@@ -83,7 +83,7 @@ export const migrateDatabase = async (
 
 /**
  * What may take long, before any lock is taken that others wait for: a replica can start meanwhile. Returns the outcome where that
- * is known by now; null: the steps can be taken. On a schema that no plane runs on nobody is held up by the step itself.
+ * is known by now; null: the steps can be taken. On a schema that no plane runs on nothing is held up by the step itself.
  */
 const prepareStep = async (connection: PgConnection, { locks, readers }: Patience): Promise<Migrated | null> => {
   const { version, newest } = await schemaOf(connection)

@@ -1,4 +1,4 @@
-// The names that planes of before 0.4.0 have served. Then no row said whose a name is; the entries about their certificates did.
+// The names that planes earlier than 0.4.0 have served. Then no row said whose a name is; the entries about their certificates did.
 
 import { claimedName, type NameClaim } from '#domain/programs/name-claim.ts'
 import { parseIsoTime } from '#platform/clock.ts'

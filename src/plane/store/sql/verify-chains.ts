@@ -4,7 +4,7 @@ import { sameBytes } from '#platform/bytes.ts'
 import type { Clock } from '#platform/clock.ts'
 import { hexOf, type BaseRow, type ChainPlace, type JournalRow } from '#plane/store/journal/journal-chain.ts'
 import type { HeadSigner, JournalHead, Verification } from '#plane/store/contract/store.ts'
-import { checkChain, noBase, strangers, type Broken } from '#plane/store/journal/verify-journal.ts'
+import { checkChain, noBase, entriesBehind, type Broken } from '#plane/store/journal/verify-journal.ts'
 import type { Dialect, Sql, SqlRow } from './sql.ts'
 
 /** What this process knows of the ends of the chains, beside what the database says. */
@@ -63,7 +63,7 @@ export const verifyChains = async (
     }
     const written = Math.max(sequence, known.get(base.chain) ?? 0)
     const checked = await checkChain(clock, signer, base, written, pageAfter, rest)
-    const fault = checked.broken ?? strangers(sequence, newest) ?? altered(last, hash)
+    const fault = checked.broken ?? entriesBehind(sequence, newest) ?? altered(last, hash)
     return { entries: checked.entries, broken: fault, head: headAt(base.chain, last) }
   }
 

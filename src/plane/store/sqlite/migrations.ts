@@ -45,7 +45,7 @@ export const migrations: readonly string[] = [
      config_revision INTEGER) STRICT, WITHOUT ROWID;
    CREATE TABLE write_probe (id INTEGER PRIMARY KEY CHECK (id = 1), at_ms INTEGER NOT NULL) STRICT;`,
 
-  // Recovery, rehearsals, reports and alerts. Nodes of before have no counter to compare and nothing registered.
+  // Recovery, rehearsals, reports and alerts. Earlier nodes have no counter to compare and nothing registered.
   `UPDATE node SET doc = json_set(doc, '$.counter', 0, '$.recovery', json('null'), '$.repair', json('null'),
      '$.rehearsal', json('null'));
    UPDATE node SET doc = json_set(doc, '$.membership.slots', json('null')) WHERE membership = 'quarantined';
