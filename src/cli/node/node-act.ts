@@ -38,7 +38,7 @@ const changeState = <O extends NodeVerbOptions>(
           options,
           ids,
           (plane, one) => ask(plane, options, one),
-          (node) => [node.membership, schedulingText(node.scheduling)],
+          (node) => [node.state, schedulingText(node.scheduling)],
         )
       }
       const answer = await ask(connect(cli, options), options, id)
@@ -207,7 +207,7 @@ const showState = (cli: Cli, options: GlobalOptions, node: NodeDetail): void => 
   printer(cli, options).answer(node, () =>
     renderFacts([
       ['node', node.id],
-      ['state', node.membership],
+      ['state', node.state],
       ['scheduling', schedulingText(node.scheduling)],
       ['why', node.why],
     ]).map((line) => cli.hints.asCalled(line)),
