@@ -41,6 +41,12 @@ test('nodes are listed by globs and filters that all have to hold, and a revoked
     const said = await muster('node', 'list', ...wrong)
     assert.deepEqual([said.code, /is not a (tag|glob)/.test(said.err)], [exitCodes.usage, true], said.err)
   }
+  for (const ids of [['nope-1'], ['gpu-001', 'nope-1'], ['nope-1', 'gpu-*']]) {
+    const said = await muster('node', 'list', ...ids)
+    assert.deepEqual([said.code, said.out], [exitCodes.notFound, ''])
+    assert.match(said.err, /NODE_NOT_FOUND[^]*nope-1/)
+  }
+  assert.deepEqual(await names('nope-*'), [])
   assert.deepEqual(await names('--sort', 'name:desc'), ['hpc-1', 'gpu-003', 'gpu-002', 'gpu-001'])
   assert.equal((await muster('node', 'list', '--condition', 'no_such')).code, exitCodes.usage)
   await ok('node', 'revoke', 'gpu-003', '--reason', 'sold')
