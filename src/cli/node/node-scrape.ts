@@ -13,9 +13,10 @@ type ScrapeOptions = NodeVerbOptions & { readonly remove?: boolean }
 
 /** An address is of one node. To remove one, nodes may be chosen by a selector. */
 export const nodeScrapeAddress = async (cli: Cli, options: ScrapeOptions, words: readonly string[]): Promise<void> => {
-  if (options.remove === true || options.apply !== undefined) return removeAddresses(cli, options, words)
   const [id, address, ...more] = words
-  if (id === undefined || address === undefined || more.length > 0)
+  const removes = options.remove === true || options.apply !== undefined
+  if (removes && !words.some((word) => word.includes(':'))) return removeAddresses(cli, options, words)
+  if (removes || id === undefined || address === undefined || more.length > 0)
     throw usageFailure('Give HOST:PORT, or --remove: muster node scrape-address ID HOST:PORT')
   const node = await setAddress(connect(cli, options), id, address)
   if (node instanceof Failure) throw node
