@@ -251,7 +251,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
     wire: ['programs'],
   },
   'plane/plans': {
-    domain: ['ca', 'core', 'fleet', 'plans', 'revocation', 'settings', 'tasks', 'workers'],
+    domain: ['ca', 'core', 'fleet', 'node', 'plans', 'revocation', 'settings', 'tasks', 'workers'],
     plane: [
       'authority',
       'ca',

@@ -25,6 +25,7 @@ type Schema = {
   readonly minProperties?: number
   readonly maxProperties?: number
   readonly description?: string
+  readonly deprecated?: boolean
 }
 
 /**
@@ -92,6 +93,7 @@ const holds = (keyword: keyof Schema, schema: Schema, value: unknown): boolean =
     case 'maxProperties':
       return !isObject(value) || holdsForObject(keyword, schema, value)
     case 'description':
+    case 'deprecated':
       return true
     default:
       return unknownKeyword(keyword)

@@ -5,10 +5,13 @@ import * as fs from 'node:fs'
 import * as path from 'node:path'
 import { test, type TestContext } from 'node:test'
 import { exitCodes } from '#cli/kit/exit-codes.ts'
+import type { Node } from '#domain/core/node.ts'
 import { mostSelected } from '#domain/plans/plan.ts'
 import { registerNode } from '#plane/node/operator-node-routes.ts'
 import type { PlanApplied, PlanView } from '#wire/plans/plan-api.ts'
-import { operator } from './authority-setup.ts'
+import { newNode } from '../store/harness.ts'
+import { repository } from '../process/child.ts'
+import { operator, startMs } from './authority-setup.ts'
 import { setUpCli } from './cli-setup.ts'
 
 const setUp = async (t: TestContext) => {
@@ -41,6 +44,12 @@ test('nodes are listed by globs and filters that all have to hold, and a revoked
     const said = await muster('node', 'list', ...wrong)
     assert.deepEqual([said.code, /is not a (tag|glob)/.test(said.err)], [exitCodes.usage, true], said.err)
   }
+  for (const ids of [['nope-1'], ['gpu-001', 'nope-1'], ['nope-1', 'gpu-*']]) {
+    const said = await muster('node', 'list', ...ids)
+    assert.deepEqual([said.code, said.out], [exitCodes.notFound, ''])
+    assert.match(said.err, /NODE_NOT_FOUND[^]*nope-1/)
+  }
+  assert.deepEqual(await names('nope-*'), [])
   assert.deepEqual(await names('--sort', 'name:desc'), ['hpc-1', 'gpu-003', 'gpu-002', 'gpu-001'])
   assert.equal((await muster('node', 'list', '--condition', 'no_such')).code, exitCodes.usage)
   await ok('node', 'revoke', 'gpu-003', '--reason', 'sold')
@@ -67,8 +76,19 @@ test('a verb by selector shows a plan and does nothing; with --yes it does it', 
   assert.match(await ok('node', 'list', '--state', 'quarantined', '-o', 'name'), /^gpu-001\ngpu-002\n$/)
 })
 
+/** A machine that came back, and was not let in. */
+const waitsForApproval: Partial<Node> = {
+  conditions: [{ name: 'needs_approval', sinceMs: startMs, reason: 'it came back', evidence: {} }],
+  recovery: {
+    credential: { kind: 'key', spki: 'ab'.repeat(32), publicKey: 'AA==', registeredAtMs: startMs },
+    recoveredAtMs: [],
+    denied: null,
+    episode: null,
+  },
+}
+
 test('every verb that acts on nodes takes a selector', async (t) => {
-  const { ok, call } = await setUp(t)
+  const { ok, muster, call, store } = await setUp(t)
   const node = async (id: string) => (await call('viewer', 'GET', `/v1/nodes/${id}`)).body
   await ok('node', 'drain', 'gpu-*', '--yes')
   assert.equal((await node('gpu-003')).scheduling.state, 'drained')
@@ -94,9 +114,61 @@ test('every verb that acts on nodes takes a selector', async (t) => {
   assert.match(await ok('vcluster', 'list', '--sort', 'nodes'), /\nblue +0 .*\ngreen +4 /)
   await ok('node', 'unassign', 'hpc-?', '--yes')
   assert.equal((await node('hpc-1')).vcluster, null)
+  for (const id of ['back-1', 'back-2']) await store.commit(newNode(id, waitsForApproval))
+  await ok('node', 'deny', 'back-*', '--yes')
+  assert.match((await muster('node', 'deny', 'back-*')).out, /back-2 .*has said no to back-2 already/)
+  await ok('node', 'approve', '--profile', 'gpu-cloud', 'back-*', '--yes')
+  const [first, second] = [await store.get('node', 'back-1'), await store.get('node', 'back-2')]
+  for (const row of [first, second])
+    assert.deepEqual([row?.value.recovery?.denied, row?.value.approvals.length], [null, 1])
+  await ok('node', 'scrape-address', 'hpc-1', '10.0.0.7:9100')
+  await ok('node', 'scrape-address', 'hpc-*', '--remove', '--yes')
+  assert.equal((await node('hpc-1')).scrape_address, null)
+  assert.match(
+    (await muster('node', 'settle', 'hpc-*', '--reason', 'wiped')).out,
+    /hpc-1 .*refused with NODE_STATE_CONFLICT/,
+  )
   await ok('node', 'decommission', 'hpc-*', '--force', '--yes')
   await ok('node', 'revoke', '--profile', 'gpu-cloud', '--reason', 'sold', '--yes')
   assert.deepEqual([(await node('hpc-1')).state, (await node('gpu-001')).state], ['revoked', 'revoked'])
+})
+
+test('the commands of docs/DAY-2.md for many nodes do what they say', async (t) => {
+  const { folder, ok, muster, musterWith, names } = await setUp(t)
+  const page = fs.readFileSync(path.join(repository, 'docs', 'DAY-2.md'), 'utf8')
+  const block = /### Many nodes at once\n[^]*?\n\n((?: {4}.*\n)+)/.exec(page)?.[1] ?? ''
+  const lines = block.split('\n').flatMap((line) => {
+    const command = line.replace(/ +#.*$/, '').trim()
+    return command === '' ? [] : [command]
+  })
+  assert.equal(lines.length, 7)
+  const stolen = path.join(folder, 'stolen.txt')
+  fs.writeFileSync(stolen, '# a name a line\ngpu-003\n')
+  await ok('vcluster', 'create', 'training')
+  await ok('node', 'move', 'gpu-002', '--to', 'training')
+  await ok('node', 'tag', 'gpu-002', '--add', 'rack=7')
+  const wordsOf = (command: string): string[] =>
+    [...command.matchAll(/'([^']*)'|"([^"]*)"|(\S+)/g)].map(
+      ([, single, double, bare]) => single ?? double ?? bare ?? '',
+    )
+  const codes: number[] = []
+  for (const line of lines) {
+    let input = ''
+    for (const [at, part] of line.split(' | ').entries()) {
+      const [program, ...words] = wordsOf(part.replace('stolen.txt', stolen))
+      assert.equal(program, 'muster')
+      const said = at === 0 ? await muster(...words) : await musterWith({ input }, ...words)
+      input = said.out
+      codes.push(said.code)
+    }
+    // The plan of the fourth line is carried out, so that the fifth finds what it releases.
+    if (line.includes(' quarantine ')) await ok(...wordsOf(line).slice(1), '--yes')
+    if (line.includes(' revoke ')) await ok('node', 'health', 'gpu-001', '--unhealthy', '--reason', 'no cooling')
+  }
+  const { ok: done, onlyPlanned } = exitCodes
+  assert.deepEqual(codes, [done, onlyPlanned, done, onlyPlanned, done, done, done, done])
+  assert.deepEqual(await names('--state', 'revoked'), ['gpu-003'])
+  assert.deepEqual(await names('--condition', 'unhealthy'), ['gpu-001'])
 })
 
 test('a plan by selector is stale once another node matches, or one does not any more', async (t) => {

@@ -1,4 +1,5 @@
-// Every `muster` command that the documents tell a reader to type exists, with the options it is given there.
+// Every `muster` command that the documents tell a reader to type exists, with the options it is given there: in code spans, in indented blocks
+// and in fenced ones.
 
 import assert from 'node:assert/strict'
 import * as fs from 'node:fs'
@@ -6,18 +7,20 @@ import * as path from 'node:path'
 import { test } from 'node:test'
 import type { Command } from 'commander'
 import { refusals } from '#domain/core/refusal-table.ts'
+import { filesBelow, root } from '../../scripts/repository.ts'
 import { testCli, wholeProgram } from '../fakes/test-cli.ts'
 
-const documents = ['README.md', ...fs.readdirSync('docs').map((name) => path.join('docs', name))].filter((name) =>
-  name.endsWith('.md'),
-)
+const documents = ['README.md', ...filesBelow(path.join(root, 'docs'), root).filter((file) => file.endsWith('.md'))]
 const program = await wholeProgram(testCli({}).cli)
 
-/** From code spans and indented lines: `muster node show ID`, up to what ends a command in a shell or a sentence. */
+/** From code spans, indented lines and fenced commands: `muster node show ID`, up to what ends a command in a shell or a sentence. */
 const commandsIn = (text: string): string[] => {
   const spans = [...text.matchAll(/`([^`\n]+)`/g)].map(([, span]) => span ?? '')
   const joined = text.replaceAll(/\\\n\s+/g, ' ')
-  const lines = [...joined.matchAll(/^ {4}(.+)$/gm)].map(([, line]) => line ?? '')
+  const fenced = [...joined.matchAll(/^ *```(?:sh|bash|shell|console)\n([^]*?)^ *```$/gm)].flatMap(([, block]) =>
+    (block ?? '').split('\n'),
+  )
+  const lines = [...[...joined.matchAll(/^ {4}(.+)$/gm)].map(([, line]) => line ?? ''), ...fenced]
   return [...spans, ...lines].flatMap((code) =>
     [...code.matchAll(/(?:^|[\s|(;])(?:\.\/)?muster ((?:[a-z][\w-]*)[^|;)#>]*)/g)].map(([, command]) =>
       (command ?? '').trim(),
@@ -45,7 +48,7 @@ const fault = (command: string): string | null => {
 }
 
 for (const document of documents) {
-  test(`every command in ${document} exists`, () => {
+  test(`every command in ${document} parses: in its text, in indented blocks and in fenced ones`, () => {
     const faults = commandsIn(fs.readFileSync(document, 'utf8')).flatMap((command) => {
       const what = fault(command)
       return what === null ? [] : [`muster ${command}: ${what}`]
@@ -72,4 +75,5 @@ test('every command a refusal names as the next step exists', () => {
 test('a command that does not exist is found', () => {
   assert.deepEqual(commandsIn('run `muster node frobnicate ID`').map(fault), ['no such verb'])
   assert.deepEqual(commandsIn('    muster node show ID --loudly   # why').map(fault), ['no option --loudly'])
+  assert.deepEqual(commandsIn('```console\n$ muster node show ID --loudly\n```').map(fault), ['no option --loudly'])
 })

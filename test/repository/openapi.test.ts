@@ -135,6 +135,96 @@ test('every reference points at something', () => {
   }
 })
 
+test('a file is described with the content type that its declaration says and its handler sends', () => {
+  const files = everyListener.flatMap(({ endpoints }) => endpoints).filter(({ file }) => file !== undefined)
+  const described = files.map(({ path: place, file }) => {
+    const responses = document.paths[place.replace(/:(\w+)/g, '{$1}')]?.['get']?.responses as
+      Record<string, { readonly content: object }> | undefined
+    for (const status of ['200', '206'])
+      assert.deepEqual(Object.keys(responses?.[status]?.content ?? {}), [file?.contentType], place)
+    return `${place} ${file?.contentType}`
+  })
+  assert.deepEqual(described.toSorted(), [
+    '/v1/agent/:digest application/gzip',
+    '/v1/nodes/:id/task-files/:digest application/octet-stream',
+  ])
+})
+
+/** `old -> new` of every property and parameter that the description marks as deprecated. */
+const markedIn = (value: unknown): string[] => {
+  if (Array.isArray(value)) return value.flatMap(markedIn)
+  if (typeof value !== 'object' || value === null) return []
+  const {
+    in: where,
+    name,
+    schema,
+  } = value as { readonly in?: string; readonly name?: string; readonly schema?: object }
+  if (where === 'query' && 'deprecated' in value) return markOf(name ?? '', schema)
+  return Object.entries(value).flatMap(([key, one]) =>
+    typeof one === 'object' && one !== null && 'deprecated' in one && !('in' in one) ? markOf(key, one) : markedIn(one),
+  )
+}
+const markOf = (name: string, schema: object = {}): string[] => {
+  const { deprecated, description = '' } = schema as { readonly deprecated?: boolean; readonly description?: string }
+  assert.equal(deprecated, true, name)
+  const [, instead, release] = /^Use `(\w+)`\. Dropped in (\S+)\.$/.exec(description) ?? []
+  return [`${name} -> ${instead}, ${release}`]
+}
+
+test('what docs/API.md lists as deprecated is what the description marks, with the release that drops it', () => {
+  const [, section = ''] = fs.readFileSync(apiPage, 'utf8').split('\n### Deprecated\n')
+  const release = /until (\S+), which drops them/.exec(section)?.[1]
+  const [, , ...rows] = (section.split('\n<!--')[0] ?? '').split('\n').filter((line) => line.startsWith('|'))
+  const listed = rows.map((row) => {
+    const [, , old = '', now = ''] = row.split('|')
+    const nameIn = (cell: string) => /`(\w+)=?`/.exec(cell)?.[1]
+    return `${nameIn(old)} -> ${nameIn(now)}, ${release}`
+  })
+  assert.ok(listed.length >= 5)
+  assert.deepEqual([...new Set(markedIn(document))].toSorted(), [...new Set(listed)].toSorted())
+  // The calls that a row names have the mark.
+  for (const row of rows) {
+    const [, where = '', old = ''] = row.split('|')
+    const name = /`(\w+)=?`/.exec(old)?.[1] ?? ''
+    for (const [, called = ''] of where.matchAll(/`GET (\S+)`/g))
+      assert.ok(
+        markedIn(resolved(document.paths[called]?.['get'])).some((mark) => mark.startsWith(`${name} -> `)),
+        `${name} of ${called}`,
+      )
+  }
+})
+
+/** With the schemas that it refers to in place of their names. None of them contains itself. */
+const resolved = (value: unknown): unknown => {
+  if (Array.isArray(value)) return value.map(resolved)
+  if (typeof value !== 'object' || value === null) return value
+  const { $ref } = value as { readonly $ref?: string }
+  const name = /^#\/components\/schemas\/(\w+)$/.exec($ref ?? '')?.[1]
+  if (name !== undefined) return resolved(document.components.schemas[name])
+  return Object.fromEntries(Object.entries(value).map(([key, one]) => [key, resolved(one)]))
+}
+
+test('a field that takes the place of a deprecated one is always there, and the deprecated one need not be', () => {
+  const faults = everySchema(document).flatMap(({ properties = {}, required = [] }) =>
+    Object.entries(properties).flatMap(([name, one]) => {
+      const instead = /^Use `(\w+)`/.exec(one.description ?? '')?.[1]
+      if (one.deprecated !== true || instead === undefined) return []
+      return required.includes(instead) && !required.includes(name) ? [] : [`${name} -> ${instead}`]
+    }),
+  )
+  assert.deepEqual(faults, [])
+})
+
+type ObjectSchema = {
+  readonly properties?: Readonly<Record<string, { readonly deprecated?: boolean; readonly description?: string }>>
+  readonly required?: readonly string[]
+}
+const everySchema = (value: unknown): readonly ObjectSchema[] => {
+  if (typeof value !== 'object' || value === null) return []
+  const within = Object.values(value).flatMap(everySchema)
+  return 'properties' in value && 'type' in value ? [value as ObjectSchema, ...within] : within
+}
+
 test('the examples fit the schemas of the calls they belong to', () => {
   const shown = everyListener.flatMap(({ endpoints }) => endpoints).filter(({ example }) => example !== undefined)
   assert.ok(shown.length >= 16)

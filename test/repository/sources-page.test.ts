@@ -6,6 +6,7 @@ import * as path from 'node:path'
 import { test } from 'node:test'
 import { conditionNames, membershipKinds, provisioningStates } from '#domain/core/node.ts'
 import { entryTypes } from '#domain/core/journal-entry.ts'
+import { taskStates } from '#domain/tasks/task.ts'
 import { agentMetrics, metricPrefix } from '#agent/diagnostics/metrics.ts'
 import { everyListener } from '#wire/listeners.ts'
 import { testCli, wholeProgram } from '../fakes/test-cli.ts'
@@ -29,6 +30,7 @@ const states = new Set<string>([
   ...membershipKinds,
   ...conditionNames,
   ...provisioningStates,
+  ...taskStates,
   ...['draining', 'drained', 'unavailable'],
 ])
 const entries = new Set<string>(entryTypes)
@@ -111,8 +113,54 @@ test('a name that does not exist is found, of each kind', () => {
   for (const [section, name] of wrong) assert.equal(faultOf(section, name), `${section}: ${name}`)
 })
 
+const rowsOf = (text: string): readonly string[] => text.split('\n').filter((line) => line.startsWith('|'))
+
+/** `GET /internal/v1/nodes/{id}/tasks/wait` -> `/nodes/{}/tasks/wait`: what is left when the prefixes of each document are gone. */
+const bareCall = (call: string): string =>
+  call
+    .replace(/^[A-Z]+ /, '')
+    .replace(/\?.*$/, '')
+    .replace(/^\/(internal|api)(?=\/)/, '')
+    .replace(/^\/v1(?=\/)/, '')
+    .replace(/^\/admin(?=\/)/, '')
+    .replace(/\{\w+\}/g, '{}')
+
+/** What a row says is not here, and is: a call whose path a route ends with, or an event whose words are an entry of the journal. */
+const foundAfterAll = (row: string): string[] => {
+  const [, , there = '', here = ''] = row.split('|')
+  if (!here.includes('not here')) return []
+  const paths = [...routes].map(bareCall)
+  const calls = [...there.matchAll(/`((?:[A-Z]+ )?\/[^`]+)`/g)].map(([, call]) => call ?? '')
+  const [noun = '', ...verbs] = there.trim().split(/[ ,]+/)
+  return [
+    ...calls.filter((call) => paths.some((one) => one.endsWith(bareCall(call)))),
+    ...verbs.map((verb) => `${noun}.${verb}`).filter((entry) => entries.has(entry)),
+  ]
+}
+
+test('what the map says is not here is no route and no entry of the journal', () => {
+  assert.deepEqual(rowsOf(page).flatMap(foundAfterAll), [])
+})
+
+test('a row that says so of what exists is found', () => {
+  const calls =
+    '| 004 | `GET /internal/v1/nodes/{id}/tasks/wait`, `POST /tasks/{id}/result`, `GET /v1/none` | not here: no tasks |'
+  assert.deepEqual(foundAfterAll(calls), ['GET /internal/v1/nodes/{id}/tasks/wait', 'POST /tasks/{id}/result'])
+  assert.deepEqual(foundAfterAll('| 004 | task queued, claimed, result | not here |'), ['task.queued'])
+})
+
+test('each entry about what the source documents record has a row: tokens, hosts, recovery and tasks', () => {
+  const named = new Set(namesIn(page).flatMap(([section, name]) => (section === 'Events' ? [name] : [])))
+  const recorded = entryTypes.filter((type) => /^(enrollment_token|host|task)\.|^node\.recover(y|ed)/.test(type))
+  assert.ok(recorded.length > 12)
+  assert.deepEqual(
+    recorded.filter((type) => !named.has(type)),
+    [],
+  )
+})
+
 test('each of the eleven metrics of document 003 has a row, and so has each of its audit events', () => {
-  const rows = page.split('\n').filter((line) => line.startsWith('|'))
+  const rows = rowsOf(page)
   const eleven = agentMetrics.map(({ name }) => name).filter((name) => !/^(program_|task)/.test(name))
   assert.equal(eleven.length, 11)
   for (const name of [...eleven, 'enrollment_token.created', 'host.enrolled', 'host.revoked'])

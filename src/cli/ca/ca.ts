@@ -207,7 +207,7 @@ const caBundle = async (cli: Cli, options: BundleOptions): Promise<void> => {
     return print.note(`key ids: ${ids.join(', ')}`)
   }
   print.answer(answer, () => (options.join === true ? [printable(answer.join)] : answer.roots.flatMap(pemLines)))
-  print.note(`root fingerprint sha256:${answer.root_fingerprint}`)
+  print.note(`root fingerprint ${answer.root}`)
   const local = options.join === true ? localAddressIn(answer.join) : null
   if (local !== null) print.note(localWarning(local))
 }
@@ -218,7 +218,7 @@ const showCa = (cli: Cli, options: GlobalOptions, ca: CaView): void =>
 const caLines = (ca: CaView, nowMs: number, paint: Paint): string[] => [
   ...renderFacts([
     ['domain', ca.domain],
-    ['root', `sha256:${ca.root_fingerprint}, its key ${ca.root_online ? 'on this plane' : 'offline'}`],
+    ['root', `${ca.root}, its key ${ca.root_online ? 'on this plane' : 'offline'}`],
     [
       'sealing',
       ca.sealing_protected

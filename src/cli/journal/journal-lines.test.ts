@@ -21,6 +21,19 @@ test('an entry is one line: place, time, type, node, actor, and what else it say
   )
 })
 
+test('changed durations are shown as they are written in a command', () => {
+  const changes = [
+    'livenessGraceMs: 300000 -> 420000',
+    'certificate.lifetimeMs: 86400000 -> null',
+    'note: "1Ms: 2 -> 3" -> 4',
+  ]
+  const entry = { sequence: 1, atMs: 0, type: 'domain.changed', actor: 'operator:admin', body: { changes } }
+  assert.match(
+    journalLine({ cursor: 'c', hash: 'h', entry }),
+    /changes="livenessGraceMs: 5m -> 7m; certificate\.lifetimeMs: 24h -> null; note: '1Ms: 2 -> 3' -> 4"$/,
+  )
+})
+
 test('a list of texts is read as its texts, and a long text is cut in a table only', () => {
   const body = { changes: ['mode: "auto"', 'b'], why: 'x'.repeat(200) }
   const details = (whole: boolean) =>

@@ -5,6 +5,7 @@ import { isoTime } from '#platform/clock.ts'
 import type { EntryView } from '#wire/journal/journal-api.ts'
 import type { Column } from '#cli/kit/list.ts'
 import { printable } from '#cli/kit/printable.ts'
+import { formatDuration } from '#wire/core/duration.ts'
 
 export type Entry = Static<typeof EntryView>
 
@@ -62,7 +63,19 @@ const detailsOf = ({ entry }: Entry): string[] => {
     ...(typeof body === 'object' && body !== null ? Object.entries(body) : []),
   ]
     .filter(([, value]) => value !== null)
-    .map(([name, value]) => `${name}=${wordOf(value)}`)
+    .map(([name, value]) => `${name}=${wordOf(name === 'changes' ? asDurations(value) : value)}`)
+}
+
+/** `livenessGraceMs: 300000 -> 420000` is shown as it is written in a command: `5m -> 7m`. The entry itself stays as it was hashed. */
+const asDurations = (changes: unknown): unknown =>
+  Array.isArray(changes)
+    ? changes.map((line: unknown) => (typeof line === 'string' ? withDurations(line) : line))
+    : changes
+
+const withDurations = (line: string): string => {
+  const [, name = '', before = '', after = ''] = /^([\w.]*Ms): (\d+|null) -> (\d+|null)$/.exec(line) ?? []
+  const shown = (ms: string) => (ms === 'null' ? ms : formatDuration(Number(ms)))
+  return name === '' ? line : `${name}: ${shown(before)} -> ${shown(after)}`
 }
 
 /** One word: quoted where it has blanks. */

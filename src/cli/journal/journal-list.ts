@@ -3,6 +3,7 @@
 import { isoTime, parseIsoTime } from '#platform/clock.ts'
 import { parseDuration } from '#wire/core/duration.ts'
 import type { Cli } from '#cli/kit/cli.ts'
+import { exitCodes } from '#cli/kit/exit-codes.ts'
 import { Failure, usageFailure } from '#cli/kit/failure.ts'
 import { showList, type ListOptions } from '#cli/kit/list.ts'
 import { connect, eachPage } from '#cli/kit/operator-client.ts'
@@ -32,7 +33,11 @@ export const journalList = async (cli: Cli, options: JournalListOptions): Promis
     columns: entryColumns(options.output === 'wide'),
     body: (entries) => ({ ...page, entries }),
   })
-  if (page.entries.length === 0) printer(cli, options).note('no entries match')
+  if (page.entries.length > 0) return
+  printer(cli, options).note('no entries match')
+  // Nothing else narrows it but the time: there is no such story in it.
+  const isAlone = (options.node ?? options.type ?? actor) === undefined
+  if (correlation !== undefined && isAlone) throw noSuchStory(correlation, since)
 }
 
 /** The newest that match: pages are read from the beginning of the span to its end. */
@@ -59,6 +64,16 @@ const spanOf = async (cli: Cli, options: JournalListOptions, last: number) => {
   if (found > last) printer(cli, options).note(`the last ${last} of ${found} entries; more: --last 1000`)
   return { entries, next }
 }
+
+/** The journal has no index of correlations. All of the span has been read by then. */
+const noSuchStory = (correlation: string, since: string | undefined): Failure =>
+  new Failure({
+    exit: exitCodes.notFound,
+    code: 'CORRELATION_NOT_FOUND',
+    sentence: `No entry ${since === undefined ? 'of the last day' : 'of that time'} has the correlation ${correlation}.`,
+    detail: null,
+    next: 'Go back further: muster journal list --since 30d --correlation ID',
+  })
 
 const timeOption = (option: string, text: string, nowMs: number): number => {
   const agoMs = parseDuration(text)

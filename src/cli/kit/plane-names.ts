@@ -26,7 +26,7 @@ export const planeNames = async (
       // Nodes come in the order of their ids, so a page that starts at what was typed has the ones that matter.
       const after = new RegExp(nodeIdShape).test(typed) ? typed : undefined
       const { nodes } = await plane.ask(nodeApi.list, { query: { after, limit: 200 }, timeoutMs })
-      return nodes.map((node) => [node.id, `${node.membership}, ${node.profile}`])
+      return nodes.map((node) => [node.id, `${node.state}, ${node.profile}`])
     }
     case 'profiles': {
       const { profiles } = await plane.ask(settingsApi.profiles, { timeoutMs })

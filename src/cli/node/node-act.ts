@@ -38,7 +38,7 @@ const changeState = <O extends NodeVerbOptions>(
           options,
           ids,
           (plane, one) => ask(plane, options, one),
-          (node) => [node.membership, schedulingText(node.scheduling)],
+          (node) => [node.state, schedulingText(node.scheduling)],
         )
       }
       const answer = await ask(connect(cli, options), options, id)
@@ -192,22 +192,26 @@ export const nodeUnassign = changePlace<Force>(
     plane.tryAsk(vclusterApi.unassign, { params: { id }, body: forced(options), about: { ID: id } }),
 )
 
-/** Of one node only: a person has looked at its two machines. */
-export const nodeSettle = async (
-  cli: Cli,
-  options: GlobalOptions & { readonly reason: string },
-  id: string,
-): Promise<void> => {
-  const body = { reason: options.reason }
-  const plane = connect(cli, options)
-  showState(cli, options, await plane.ask(nodeActionApi.settle, { params: { id }, body, about: { ID: id } }))
+type SettleOptions = NodeVerbOptions & { readonly reason?: string }
+
+/** Not a required option: `--apply` takes a plan that says it. */
+const reasonIn = ({ reason }: SettleOptions): string => {
+  if (reason === undefined) throw usageFailure('Why?', 'muster node settle ID --reason REASON')
+  return reason
 }
+
+export const nodeSettle = changeState<SettleOptions>(
+  'settle',
+  (options) => ({ verb: 'settle', reason: reasonIn(options) }),
+  (plane, options, id) =>
+    plane.tryAsk(nodeActionApi.settle, { params: { id }, body: { reason: reasonIn(options) }, about: { ID: id } }),
+)
 
 const showState = (cli: Cli, options: GlobalOptions, node: NodeDetail): void => {
   printer(cli, options).answer(node, () =>
     renderFacts([
       ['node', node.id],
-      ['state', node.membership],
+      ['state', node.state],
       ['scheduling', schedulingText(node.scheduling)],
       ['why', node.why],
     ]).map((line) => cli.hints.asCalled(line)),

@@ -9,7 +9,7 @@ const day = 24 * 3600 * 1000
 
 const node: NodeView = {
   id: 'gpu-001',
-  membership: 'active',
+  state: 'active',
   since: isoTime(nowMs),
   profile: 'gpu-cloud',
   epoch: 1,
@@ -41,7 +41,7 @@ test('a node in a vCluster says which', () => {
 test('a node that fell silent, one that never came, and one whose certificate is over', () => {
   const silent = { channel_open: false, last_seen: isoTime(nowMs - 200_000) }
   assert.deepEqual(row(silent).slice(4, 7), ['no', '23h 59m', '3m ago'])
-  const registered = { membership: 'registered', cert_not_after: null, channel_open: false, last_seen: null } as const
+  const registered = { state: 'registered', cert_not_after: null, channel_open: false, last_seen: null } as const
   assert.deepEqual(row(registered), ['gpu-001', 'registered', 'gpu-cloud', '', 'no', 'none', 'never', ''])
   assert.equal(row({ cert_not_after: isoTime(nowMs - 2 * day) })[5], 'expired 2d ago')
 })

@@ -9,7 +9,7 @@ import type { Cell } from '#cli/kit/table.ts'
 
 export const nodeColumns = (nowMs: number): readonly Column<NodeView>[] => [
   { name: 'name', cell: ({ id }) => id },
-  { name: 'state', cell: stateCell, value: ({ membership }) => membership },
+  { name: 'state', cell: stateCell, value: ({ state }) => state },
   { name: 'profile', cell: ({ profile }) => profile },
   { name: 'vcluster', cell: ({ vcluster }) => vcluster ?? '' },
   { name: 'connected', cell: connectedCell },
@@ -53,7 +53,7 @@ export const nodeColumns = (nowMs: number): readonly Column<NodeView>[] => [
 
 /** `active, draining`: with what keeps work away on purpose. */
 const stateCell = (node: NodeView): Cell => {
-  const { membership, scheduling, provisioning } = node
+  const { state: membership, scheduling, provisioning } = node
   if (node.unreadable !== undefined) return { text: 'unreadable', colour: 'red' }
   const drain = ['draining', 'drained'].includes(scheduling.state) ? [scheduling.state] : []
   const { state = 'deployed' } = provisioning ?? {}

@@ -46,7 +46,7 @@ export const nodeEnroll = async (cli: Cli, options: EnrollOptions, id: string | 
   const print = printer(cli, options)
   print.answer(node, () =>
     renderFacts([
-      ['node', `${node.id} ${node.membership}`],
+      ['node', `${node.id} ${node.state}`],
       ['profile', node.profile],
       ['hardware', [...node.hardware.macs, node.hardware.bmc_serial ?? ''].join(' ').trim() || 'none'],
       ...(names.length === 0 ? [] : [['names', `${names.join(', ')} (from before it was revoked)`] as const]),

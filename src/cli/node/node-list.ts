@@ -24,7 +24,7 @@ export const nodeList = async (cli: Cli, options: NodeListOptions, names: readon
   const plane = connect(cli, options)
   const found = await everyNode(plane, options, names)
   const showsRevoked = options.all === true || options.state !== undefined
-  const nodes = showsRevoked ? found : found.filter(({ membership }) => membership !== 'revoked')
+  const nodes = showsRevoked ? found : found.filter(({ state }) => state !== 'revoked')
   showList(cli, options, {
     items: nodes,
     columns: nodeColumns(cli.clock.nowMs()),

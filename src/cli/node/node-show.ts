@@ -24,7 +24,7 @@ const nodeFacts = (node: NodeDetail, nowMs: number): Fact[] => [
   ['node', node.id],
   [
     'state',
-    node.unreadable === undefined ? `${node.membership}, since ${moment(node.since, nowMs)}` : 'unreadable, shut out',
+    node.unreadable === undefined ? `${node.state}, since ${moment(node.since, nowMs)}` : 'unreadable, shut out',
   ],
   ...some('why', node.why),
   ['profile', node.profile],

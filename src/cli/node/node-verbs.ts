@@ -70,10 +70,16 @@ const declareChanges = (node: Command, cli: Cli): void => {
   ])
   loads(cli, selects(deny), async () => (await acts()).nodeDeny)
 
-  const settle = verb(node, 'settle <id>', 'Resolve a duplicate identity: keep the machine that is connected now', [
-    ['muster node settle gpu-001 --reason "the copy was wiped"', ''],
-  ]).requiredOption('--reason <text>', 'why; goes into the journal')
-  loads(cli, settle, async () => (await acts()).nodeSettle)
+  const settle = verb(
+    node,
+    'settle [nodes...]',
+    'Resolve a duplicate identity: keep the machine that is connected now',
+    [
+      ['muster node settle gpu-001 --reason "the copy was wiped"', ''],
+      ['muster node settle --condition duplicate_identity --tag rack=7 --reason "restored twice"', 'shows which'],
+    ],
+  ).option('--reason <text>', 'why; goes into the journal')
+  loads(cli, selects(settle), async () => (await acts()).nodeSettle)
 }
 
 const declareReports = (node: Command, cli: Cli): void => {

@@ -5,7 +5,7 @@ import type { Cli } from '#cli/kit/cli.ts'
 import { collect, lists, noun, loads, verb } from '#cli/kit/verb.ts'
 import { declareActions } from './node-verbs.ts'
 import { nodeColumns } from './node-columns.ts'
-import { filters } from './select-options.ts'
+import { filters, selects } from './select-options.ts'
 
 export const declareNode = (node: Command, cli: Cli): void => {
   noun(node, [
@@ -148,9 +148,10 @@ const declareMachine = (node: Command, cli: Cli): void => {
     .option('--evidence <name=value>', 'what that was read from; may be repeated', collect)
   loads(cli, machine, async () => (await import('./node-machine.ts')).nodeMachine)
 
-  const scrape = verb(node, 'scrape-address <id> [address]', 'Register where a Prometheus may scrape a node', [
+  const scrape = verb(node, 'scrape-address [nodes...]', 'Register where a Prometheus may scrape a node', [
     ['muster node scrape-address gpu-001 10.0.0.7:9100', 'listed at GET /v1/prometheus/targets'],
     ['muster node scrape-address gpu-001 --remove', ''],
+    ['muster node scrape-address --vcluster old --remove', 'shows which'],
   ]).option('--remove', 'it is scraped no more')
-  loads(cli, scrape, async () => (await import('./node-scrape.ts')).nodeScrapeAddress)
+  loads(cli, selects(scrape), async () => (await import('./node-scrape.ts')).nodeScrapeAddress)
 }

@@ -38,7 +38,10 @@ test('a line says what becomes of the node and of its work, or why nothing does'
   assert.equal(effect({ verb: 'tag', add: ['h100'], remove: ['a100'] }), '+h100 -a100')
   for (const change of changes) {
     const refusal = refuse('NODE_STATE_CONFLICT', 'it is busy')
-    assert.equal(changeOf(node, change, { kind: 'refused', refusal }).effect, 'refused: it is busy')
+    assert.equal(
+      changeOf(node, change, { kind: 'refused', refusal }).effect,
+      'refused with NODE_STATE_CONFLICT: it is busy',
+    )
     assert.equal(changeOf(node, change, { kind: 'unchanged' }).effect, 'nothing: it is so already')
   }
 })

@@ -9,7 +9,9 @@ import type { PlanEffect } from './plan.ts'
 
 export type NodeChange =
   | { readonly verb: 'drain' | 'drained' | 'undrain' | 'release' | 'approve' | 'deny' }
-  | { readonly verb: 'quarantine'; readonly reason: string }
+  | { readonly verb: 'quarantine' | 'settle'; readonly reason: string }
+  /** Prometheus scrapes it no more. */
+  | { readonly verb: 'drop-scrape-address' }
   | { readonly verb: 'assign'; readonly to: string }
   | { readonly verb: 'move'; readonly to: string; readonly force: boolean }
   | { readonly verb: 'unassign'; readonly force: boolean }
@@ -70,6 +72,10 @@ const changeWords = ({ allocations, assignment }: Node, change: NodeChange): str
       return 'denied its recoveries, until it is approved'
     case 'quarantine':
       return 'cut off at once'
+    case 'settle':
+      return 'settled by one person more: the machine that is connected is the right one'
+    case 'drop-scrape-address':
+      return 'scraped no more'
     case 'assign':
       return `in ${change.to}; its agent starts what ${change.to} runs`
     case 'move':

@@ -18,7 +18,7 @@ export const agentDownloadRoutes = (parts: AgentRouteParts): readonly Route[] =>
 const download = (
   { files, downloads }: AgentRouteParts,
   { params, principal }: CallOf<typeof agentDownloadApi.download>,
-): FileAnswer | Refusal => {
+): FileAnswer<typeof agentDownloadApi.download.file.contentType> | Refusal => {
   const file = files.byDigest(params.digest)
   if (file === null) {
     if (!files.reading()) return refuse('AGENT_NOT_FOUND')
@@ -26,7 +26,7 @@ const download = (
   }
   return {
     kind: 'file',
-    contentType: 'application/gzip',
+    contentType: agentDownloadApi.download.file.contentType,
     etag: `"${file.content.sha256}"`,
     bytes: file.content.bytes,
     begin: () => downloads.begin(file, principal, agentDownload),

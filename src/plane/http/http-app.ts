@@ -105,7 +105,7 @@ const addRoute = (app: FastifyInstance, options: HttpAppOptions, route: Route): 
   const readQuery = route.query === undefined ? null : queryReader(route.query)
   const admitted = (request: FastifyRequest, reply: FastifyReply) => admit(options, route, request, reply)
   app.route({
-    method: route.kind === 'file' ? ['GET', 'HEAD'] : route.method,
+    method: route.file !== undefined ? ['GET', 'HEAD'] : route.method,
     url: route.path,
     ...(route.largestBody !== undefined && { bodyLimit: route.largestBody }),
     config: { always: route.always === true || route.cutOff === true } satisfies RouteConfig,
@@ -204,7 +204,7 @@ const answerCall = async (options: HttpAppOptions, route: Route, request: Fastif
 const refuseUnknown = (options: HttpAppOptions, request: FastifyRequest, reply: FastifyReply) => {
   const there = routesAt(options.routes, request.url.replace(/\?.*/s, ''))
   const [route] = there
-  const methods = there.flatMap(({ method, kind }) => (kind === 'file' ? ['GET', 'HEAD'] : [method as string]))
+  const methods = there.flatMap(({ method, file }) => (file !== undefined ? ['GET', 'HEAD'] : [method as string]))
   // The router also refuses parameters that are too long.
   if (route === undefined || methods.includes(request.method))
     return sendRefusal(options, request, reply, refuse('NOT_FOUND'))

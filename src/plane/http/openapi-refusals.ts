@@ -72,7 +72,7 @@ const canGive = (status: Status, declared: Endpoint, byOperators: boolean): bool
     case 413:
       return body !== undefined
     case 416:
-      return declared.kind === 'file'
+      return declared.file !== undefined
     case 421:
       return byOperators
     // Guessed keys, and what machines may ask for in a while.

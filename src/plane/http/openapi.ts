@@ -78,7 +78,7 @@ const operation = (declared: Endpoint, listener: DescribedListener): Json => {
 
 const success = (declared: Endpoint): Json => {
   const { example } = declared
-  if (declared.kind === 'file') return fileAnswers
+  if (declared.file !== undefined) return fileAnswers(declared.file)
   if (declared.kind === 'upgrade') return { 101: { description: 'The connection is a channel now' } }
   const described =
     declared.answer === undefined
@@ -87,11 +87,11 @@ const success = (declared: Endpoint): Json => {
   return { [example?.status ?? 200]: described, ...(declared.mayBeUnready === true && { 503: described }) }
 }
 
-const fileAnswers: Json = {
-  200: { description: 'All of it', content: { 'application/gzip': {} } },
-  206: { description: 'The range that was asked for', content: { 'application/gzip': {} } },
+const fileAnswers = ({ contentType }: { readonly contentType: string }): Json => ({
+  200: { description: 'All of it', content: { [contentType]: {} } },
+  206: { description: 'The range that was asked for', content: { [contentType]: {} } },
   304: { description: 'The caller has it already' },
-}
+})
 
 const security = (access: Access): Json => {
   switch (access) {
@@ -122,6 +122,7 @@ const parameters = (where: 'path' | 'query', schema: TSchema | undefined): Json[
     name,
     in: where,
     required: where === 'path' || required.includes(name),
+    ...('deprecated' in property && { deprecated: true }),
     schema: plain(property, null),
   }))
 }

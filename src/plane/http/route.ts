@@ -64,9 +64,10 @@ export const answer = <T extends object | string>(body: T, status: Answer['statu
 })
 
 /** A file that is sent as it is, whole or a range of it (send-file.ts). */
-export type FileAnswer = {
+export type FileAnswer<T extends string = string> = {
   readonly kind: 'file'
-  readonly contentType: string
+  /** That of the declaration. */
+  readonly contentType: T
   /** Strong: names these bytes and no others. */
   readonly etag: string
   readonly bytes: number
@@ -80,8 +81,8 @@ export type FileSending = {
   send(response: HttpResponse, from: number, end: number): Promise<SendOutcome>
 }
 
-type HandlerAnswer<E extends Endpoint> = E extends { readonly kind: 'file' }
-  ? FileAnswer
+type HandlerAnswer<E extends Endpoint> = E extends { readonly file: { readonly contentType: infer T extends string } }
+  ? FileAnswer<T>
   : Answer<Immutable<AnswerOf<E>>>
 
 type Handlers<G extends Endpoints> = {

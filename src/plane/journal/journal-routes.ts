@@ -6,6 +6,7 @@ import { roleAllows } from '#domain/core/principal.ts'
 import { isRefusal, refuseField, type Refusal } from '#domain/core/refusal.ts'
 import { isCursor } from '#plane/store/journal/journal-cursor.ts'
 import type { JournalWatch, Verified } from './journal-watch.ts'
+import { unknownFilter } from './unknown-filters.ts'
 import { isoTime, parseIsoTime } from '#platform/clock.ts'
 import { closestTo } from '#platform/closest-word.ts'
 import { journalApi, type EntryView, type VerifyAnswer } from '#wire/journal/journal-api.ts'
@@ -31,18 +32,22 @@ export const operatorJournalRoutes = (
     return last !== null && !mayRepeat && ageMs >= 0 && ageMs < freshForMs ? last : journalWatch.verify()
   }
   return serve(journalApi, {
-    read: (call) => read(store.journal, arrivals, call.query),
+    read: (call) => read(store, arrivals, call.query),
     verify: async (call) => answer(verificationView(await verify(call))),
   })
 }
 
-const read = async (journal: JournalReader, arrivals: Arrivals, query: QueryOf<typeof journalApi.read>) => {
+const read = async (store: Core['store'], arrivals: Arrivals, query: QueryOf<typeof journalApi.read>) => {
+  const { journal } = store
   const { after: given = null, last = null, limit = usualPage, node = null, type = null, wait_ms: waitMs = 0 } = query
   if (given !== null && !isCursor(given))
     return refuseField('REQUEST_INVALID', 'after', 'after is not a cursor of this journal')
   if (type !== null && !isEntryType(type)) return refuseField('REQUEST_INVALID', 'type', unknownType(type))
   const times = timesIn(query)
   if (isRefusal(times)) return times
+  // Of the first page: those behind it go on with the same filters. Who waits may wait for a node that is not registered yet.
+  const unknown = given === null && waitMs === 0 ? await unknownFilter(store, query) : null
+  if (unknown !== null) return unknown
   const after = given ?? (times.sinceMs === null ? null : await journal.placeBefore(times.sinceMs))
   const entries = await readJournal(journal, arrivals, { after, last, limit, node, type }, waitMs)
   if (isRefusal(entries)) return entries

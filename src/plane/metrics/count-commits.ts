@@ -25,7 +25,10 @@ export const countCommits = (feed: Feed, registers: Registry[]): (() => void) =>
       'host.revoked': counter('muster_revocations_total', 'Nodes revoked'),
       'node.quarantined': counter('muster_quarantines_total', 'Nodes put into quarantine'),
       'node.lapsed': counter('muster_lapses_total', 'Nodes that became inactive'),
-      'node.second_holder': counter('muster_second_holders_total', 'Identities found with a second holder'),
+      'node.second_holder': counter(
+        'muster_second_holders_total',
+        'Identities that another process was found to use as well',
+      ),
     },
     countIssued(registers),
     countRecoveries(registers),

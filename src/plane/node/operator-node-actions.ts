@@ -169,8 +169,16 @@ export const settleNode = (
   commitDecision(core, async () => {
     const node = await core.store.get('node', id)
     if (node === null) return refuse('NODE_NOT_FOUND', id)
-    const profile = await core.store.get('profile', node.value.profile)
-    if (profile === null) return refuse('PROFILE_NOT_FOUND', node.value.profile)
-    const connected = await channels.isConnected(id)
-    return decideSettle({ node, profile, connected, reason, by, nowMs: core.clock.nowMs() })
+    return decideSettling(core, channels, { node, reason, by, nowMs: core.clock.nowMs() })
   })
+
+export const decideSettling = async (
+  { store }: Pick<FlowCore, 'store'>,
+  channels: Pick<OpenChannels, 'isConnected'>,
+  facts: NodeFacts & { readonly reason: string },
+): Promise<NodeDecided | Refusal> => {
+  const { id, profile: name } = facts.node.value
+  const profile = await store.get('profile', name)
+  if (profile === null) return refuse('PROFILE_NOT_FOUND', name)
+  return decideSettle({ ...facts, profile, connected: await channels.isConnected(id) })
+}

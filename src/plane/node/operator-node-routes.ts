@@ -9,6 +9,7 @@ import { outputsFor } from '#domain/programs/output.ts'
 import { outputSentences, outputStandings } from '#domain/programs/output-standing.ts'
 import {
   commonPrefix,
+  isGlob,
   isSelected,
   nameMatcher,
   noVCluster,
@@ -99,6 +100,11 @@ const listNodes = async (
   }
   const profiles = await profilesByName(core.store)
   if (profile !== null && !profiles.has(profile)) return refuse('PROFILE_NOT_FOUND', profile)
+  // Of the first page: a node may be purged while the pages behind it are read.
+  const ids = query.after === undefined ? names.filter((name) => !isGlob(name)) : []
+  const rowsOfIds = await Promise.all(ids.map((id) => core.store.get('node', id)))
+  const missing = ids.find((_, at) => rowsOfIds[at] === null)
+  if (missing !== undefined) return refuse('NODE_NOT_FOUND', missing)
   const nodes: ReturnType<typeof nodeView>[] = []
   const isNamed = nameMatcher(names)
   const prefix = commonPrefix(names)

@@ -6,6 +6,7 @@ import type { Unchanged } from '#domain/core/conditions.ts'
 import type { Node } from '#domain/core/node.ts'
 import { isRefusal, refuse, type Refusal } from '#domain/core/refusal.ts'
 import { decideProvisioning } from '#domain/fleet/provisioning.ts'
+import { decideScrapeAddress } from '#domain/node/scrape-address.ts'
 import { changeOf, type NodeChange } from '#domain/plans/node-change.ts'
 import { factsOf } from '#domain/plans/plan-effects.ts'
 import { changesSince, type PlanEffect } from '#domain/plans/plan.ts'
@@ -13,20 +14,26 @@ import { decideQuarantine } from '#domain/revocation/quarantine.ts'
 import { commitDecision } from '#plane/core/commit-decision.ts'
 import { domainSettingsRow } from '#plane/core/domain-settings-row.ts'
 import type { FlowCore } from '#plane/core/core.ts'
+import type { OpenChannels } from '#plane/core/open-channels.ts'
 import { decideAssignment } from '#plane/fleet/assign-node.ts'
 import { decideTagging } from '#plane/fleet/change-hardware.ts'
 import { decideReportedHealth } from '#plane/fleet/scheduling-routes.ts'
-import { decideAction } from '#plane/node/operator-node-actions.ts'
+import { decideAction, decideSettling } from '#plane/node/operator-node-actions.ts'
 import { withdrawIdentity, type WithdrawParts } from '#plane/revocation/withdraw-identity.ts'
 import type { StepDone } from './apply-plan.ts'
 
 type ReadingCore = Pick<FlowCore, 'store' | 'clock'>
+type Connections = Pick<OpenChannels, 'isConnected'>
 
 /** Asks on behalf of no operator: what a plan shows does not depend on who looks. */
 const planner: Attribution = { actor: 'system:plan', source: null, correlation: null }
 
-export const effectOfChange = async (core: ReadingCore, node: Row<Node>, change: NodeChange): Promise<PlanEffect> =>
-  lineFor(node.value, change, await decide(core, node, change, planner))
+export const effectOfChange = async (
+  core: ReadingCore,
+  channels: Connections,
+  node: Row<Node>,
+  change: NodeChange,
+): Promise<PlanEffect> => lineFor(node.value, change, await decide(core, channels, node, change, planner))
 
 const lineFor = (node: Node, change: NodeChange, verdict: NodeDecided | Unchanged | Refusal): PlanEffect => {
   if (isRefusal(verdict)) return changeOf(node, change, { kind: 'refused', refusal: verdict })
@@ -35,6 +42,7 @@ const lineFor = (node: Node, change: NodeChange, verdict: NodeDecided | Unchange
 
 const decide = async (
   core: ReadingCore,
+  channels: Connections,
   node: Row<Node>,
   change: NodeChange,
   by: Attribution,
@@ -64,6 +72,10 @@ const decide = async (
         reason === null ? { state: 'healthy' as const } : { state: 'unhealthy' as const, reason, evidence: {} }
       return decideReportedHealth(core, report, facts)
     }
+    case 'settle':
+      return decideSettling(core, channels, { ...facts, reason: change.reason })
+    case 'drop-scrape-address':
+      return decideScrapeAddress({ ...facts, address: null })
     case 'quarantine':
       return decideQuarantine({ ...facts, reason: change.reason, domain: await domainSettingsRow(core.store) })
   }
@@ -72,7 +84,7 @@ const decide = async (
 /** `planned`: its line. What has changed since is left alone. */
 export const changeAsPlanned = async (
   core: FlowCore,
-  parts: WithdrawParts,
+  parts: WithdrawParts & { readonly channels: Connections },
   id: string,
   change: NodeChange,
   planned: PlanEffect,
@@ -88,7 +100,7 @@ export const changeAsPlanned = async (
   const done = await commitDecision(core, async () => {
     const node = await core.store.get('node', id)
     if (node === null) return refuse('NODE_NOT_FOUND', id)
-    const verdict = await decide(core, node, change, by)
+    const verdict = await decide(core, parts.channels, node, change, by)
     // The rule's own refusal says more than that the plan is stale.
     return isRefusal(verdict) ? verdict : (staleUnlessSame(planned, lineFor(node.value, change, verdict)) ?? verdict)
   })

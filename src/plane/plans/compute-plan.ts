@@ -94,7 +94,7 @@ const linesOf = async (core: ReadingCore, reading: PlanReading, action: OtherAct
   }
   const rows = await nodesOf(core, reading, action)
   if (isRefusal(rows)) return rows
-  const effects = await onNodes(core, action, rows)
+  const effects = await onNodes(core, reading, action, rows)
   return isRefusal(effects) ? effects : { effects, nodes: rows.map(({ value }) => value.id) }
 }
 
@@ -139,6 +139,7 @@ const nodesOf = async (
 
 const onNodes = async (
   core: ReadingCore,
+  { channels }: Pick<PlanReading, 'channels'>,
   action: NodesAction,
   rows: readonly Row<Node>[],
 ): Promise<readonly PlanEffect[] | Refusal> => {
@@ -153,7 +154,7 @@ const onNodes = async (
     case 'create-tasks':
       return effectsOfTasks(core, action, rows)
     case 'change-nodes':
-      return inTurns(core, rows, (row) => effectOfChange(core, row, action.change))
+      return inTurns(core, rows, (row) => effectOfChange(core, channels, row, action.change))
   }
 }
 

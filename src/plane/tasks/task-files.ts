@@ -37,7 +37,7 @@ export const taskFileRoutes = (parts: TaskFileParts): readonly Route[] =>
 const download = async (
   { store, files, downloads }: TaskFileParts,
   { params, principal }: CallOf<typeof taskFileApi.download>,
-): Promise<FileAnswer | Refusal> => {
+): Promise<FileAnswer<typeof taskFileApi.download.file.contentType> | Refusal> => {
   const asked = (await dispatchedTo(store, principal)).some(
     ({ type, parameters }) => type === 'fetch-file' && parameters['sha256'] === params.digest,
   )
@@ -50,7 +50,7 @@ const download = async (
   }
   return {
     kind: 'file',
-    contentType: 'application/octet-stream',
+    contentType: taskFileApi.download.file.contentType,
     etag: `"${file.content.sha256}"`,
     bytes: file.content.bytes,
     begin: () => downloads.begin(file, principal, taskFileDownload),

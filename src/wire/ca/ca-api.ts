@@ -2,16 +2,16 @@
 
 import { Type, type Static } from 'typebox'
 import { endpoint } from '#wire/core/endpoint.ts'
-import { closed, EmptyRequest, oneOf, text } from '#wire/core/shapes.ts'
+import { closed, deprecated, EmptyRequest, oneOf, text } from '#wire/core/shapes.ts'
 
-/** `sha256:` and 64 hexadecimal digits. Left out by planes before 0.5. */
-const RootFingerprint = Type.Optional(Type.String())
+/** `sha256:` and 64 hexadecimal digits. */
+const RootFingerprint = Type.String()
+const OldRootFingerprint = Type.Optional(deprecated(Type.String(), { use: 'root' }))
 
 export const CaView = Type.Object({
   domain: Type.String(),
   root: RootFingerprint,
-  /** Deprecated, until 0.8: `root`. */
-  root_fingerprint: Type.String(),
+  root_fingerprint: OldRootFingerprint,
   root_online: Type.Boolean(),
   /** False: the sealing key is stored next to the keys it seals, or other users can read it. */
   sealing_protected: Type.Boolean(),
@@ -24,10 +24,8 @@ export const CaView = Type.Object({
       not_before: Type.String(),
       not_after: Type.String(),
       signing: Type.Boolean(),
-      /** Left out by planes before 0.5. */
-      fingerprint: Type.Optional(Type.String()),
-      /** Deprecated, until 0.8: `fingerprint`. */
-      sha256: Type.String(),
+      fingerprint: Type.String(),
+      sha256: Type.Optional(deprecated(Type.String(), { use: 'fingerprint' })),
       /** When it was withdrawn because its key may be compromised: nothing it has signed is accepted since. */
       withdrawn_at: Type.Optional(Type.String()),
     }),
@@ -47,8 +45,7 @@ export const CaImportRequest = Type.Object({ certificate: text(16_384) }, closed
 export const CaBundleAnswer = Type.Object({
   roots: Type.Array(Type.String()),
   root: RootFingerprint,
-  /** Deprecated, until 0.8: `root`. */
-  root_fingerprint: Type.String(),
+  root_fingerprint: OldRootFingerprint,
   /** The roots of programs, for those who verify programs and no node. None before the first output; left out by older planes. */
   programs: Type.Optional(Type.Array(Type.String())),
   /** PEM of the keys that sign statements, for hosts whose helper pins them. The first signs. Left out by planes before 0.6. */

@@ -31,11 +31,10 @@ export type Endpoint = {
   readonly cutOff?: true
   /** A node in quarantine may call it too, once a repair bundle has given it a certificate. */
   readonly inQuarantine?: true
-  /**
-   * `upgrade`: the path is taken over by the WebSocket channel instead of being answered. `file`: it is answered with the bytes of a
-   * file, to HEAD too, and in part where a range is asked for.
-   */
-  readonly kind?: 'upgrade' | 'file'
+  /** The path is taken over by the WebSocket channel instead of being answered. */
+  readonly kind?: 'upgrade'
+  /** It is answered with the bytes of a file, to HEAD too, and in part where a range is asked for. */
+  readonly file?: { readonly contentType: string }
   /** In bytes, where a body may be longer than usual. Only of calls that need a credential, which is asked for first. */
   readonly largestBody?: number
   readonly params?: TSchema

@@ -11,6 +11,16 @@ export const text = (maxLength: number) => Type.String({ minLength: 1, maxLength
 
 export const orNull = <T extends TSchema>(schema: T) => Type.Union([schema, Type.Null()])
 
+/** The release that drops what is deprecated (docs/API.md#deprecated). */
+const droppedIn = '0.8.0'
+
+/** An old name, beside the one that takes its place. The description of the API marks it, and a test holds the list in docs/API.md against the marks. */
+export const deprecated = <T extends TSchema>(schema: T, { use }: { readonly use: string }): T => ({
+  ...schema,
+  deprecated: true,
+  description: `Use \`${use}\`. Dropped in ${droppedIn}.`,
+})
+
 /** Typed by hand: `Type.Enum` forgets which strings they were when called with a type parameter. */
 export const oneOf = <const T extends readonly string[]>(values: T) =>
   Type.Enum([...values]) as unknown as TEnum<T[number][]>

@@ -52,7 +52,7 @@ export const agentDownloadApi = {
     method: 'GET',
     path: '/v1/agent/:digest',
     access: 'machine',
-    kind: 'file',
+    file: { contentType: 'application/gzip' },
     summary: 'An executable of the agent, compressed by gzip, by the SHA-256 of these bytes',
     params: DigestParams,
   }),

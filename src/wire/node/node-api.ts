@@ -6,6 +6,7 @@ import { conditionNames, membershipKinds, provisioningStates } from '#domain/cor
 import { endpoint } from '#wire/core/endpoint.ts'
 import {
   closed,
+  deprecated,
   nodeGlobShape,
   NodeIdText,
   NodeParams,
@@ -23,10 +24,8 @@ export const CertificateView = Type.Object({
   slot: oneOf(['current', 'pending', 'retired']),
   issuer: Type.String(),
   serial: Type.String(),
-  /** Left out by planes before 0.5. */
-  fingerprint: Type.Optional(Type.String()),
-  /** Deprecated, until 0.8: `fingerprint`. */
-  sha256: Type.String(),
+  fingerprint: Type.String(),
+  sha256: Type.Optional(deprecated(Type.String(), { use: 'fingerprint' })),
   issued_at: Type.String(),
   not_after: Type.String(),
 })
@@ -48,10 +47,8 @@ export const ProvisioningView = Type.Object({
 /** One line of `node list`. */
 export const NodeView = Type.Object({
   id: Type.String(),
-  /** Left out by planes before 0.5. */
-  state: Type.Optional(oneOf(membershipKinds)),
-  /** Deprecated, until 0.8: `state`. */
-  membership: oneOf(membershipKinds),
+  state: oneOf(membershipKinds),
+  membership: Type.Optional(deprecated(oneOf(membershipKinds), { use: 'state' })),
   since: Type.String(),
   profile: Type.String(),
   epoch: Type.Integer(),
@@ -121,8 +118,7 @@ export type NodeDetail = Static<typeof NodeDetail>
 export const NodeListQuery = Type.Object(
   {
     state: Type.Optional(oneOf(membershipKinds)),
-    /** Deprecated, until 0.8: `state`. */
-    membership: Type.Optional(oneOf(membershipKinds)),
+    membership: Type.Optional(deprecated(oneOf(membershipKinds), { use: 'state' })),
     profile: Type.Optional(text(64)),
     /** `none`: nodes in no vCluster. */
     vcluster: Type.Optional(text(63)),

@@ -30,7 +30,8 @@ const verb = <const V extends string>(name: V) => Type.Literal(name)
 
 export const NodeChangeBody = Type.Union([
   Type.Object({ verb: oneOf(['drain', 'drained', 'undrain', 'release', 'approve', 'deny']) }, closed),
-  Type.Object({ verb: verb('quarantine'), reason: Reason }, closed),
+  Type.Object({ verb: oneOf(['quarantine', 'settle']), reason: Reason }, closed),
+  Type.Object({ verb: verb('drop-scrape-address') }, closed),
   Type.Object({ verb: verb('assign'), to: NameText }, closed),
   Type.Object({ verb: verb('move'), to: NameText, force: Type.Optional(Type.Boolean()) }, closed),
   Type.Object({ verb: verb('unassign'), force: Type.Optional(Type.Boolean()) }, closed),

@@ -2,7 +2,7 @@
 
 import { Type, type Static } from 'typebox'
 import { endpoint } from '#wire/core/endpoint.ts'
-import { closed, NodeIdText, NodeParams, orNull, text } from '#wire/core/shapes.ts'
+import { closed, deprecated, NodeIdText, NodeParams, orNull, text } from '#wire/core/shapes.ts'
 import { ProgramLists } from './programs-api.ts'
 
 /** `POST /v1/nodes/{id}/names/add` and `.../remove`: DNS names and addresses. */
@@ -26,10 +26,8 @@ export type NodeNames = Static<typeof NodeNames>
 const LeafView = Type.Object({
   issuer: Type.String(),
   serial: Type.String(),
-  /** Left out by planes before 0.5. */
-  fingerprint: Type.Optional(Type.String()),
-  /** Deprecated, until 0.8: `fingerprint`. */
-  sha256: Type.String(),
+  fingerprint: Type.String(),
+  sha256: Type.Optional(deprecated(Type.String(), { use: 'fingerprint' })),
   issued_at: Type.String(),
   not_after: Type.String(),
   /** DNS names and addresses. */

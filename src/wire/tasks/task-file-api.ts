@@ -12,7 +12,7 @@ export const taskFileApi = {
     method: 'GET',
     path: '/v1/nodes/:id/task-files/:digest',
     access: 'node-itself',
-    kind: 'file',
+    file: { contentType: 'application/octet-stream' },
     summary: 'A file that a task of this node asks for, by the SHA-256 of its bytes',
     params: Type.Object({ id: NodeIdText, digest: Type.String({ pattern: digestShape }) }, closed),
   }),
