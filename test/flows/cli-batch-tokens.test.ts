@@ -168,8 +168,8 @@ test('a line that cannot be is reported and the others get their tokens', async 
       ['gpu-4', 'issued', null],
       ['gpu-5', 'failed', 'PROFILE_NOT_FOUND'],
       ['hpc-1', 'failed', 'JOIN_METHOD_NOT_ALLOWED'],
-      ['GPU-6', 'failed', 'USAGE'],
-      ['gpu-7', 'failed', 'USAGE'],
+      ['GPU-6', 'failed', 'REQUEST_INVALID'],
+      ['gpu-7', 'failed', 'REQUEST_INVALID'],
     ],
   )
   assert.deepEqual(

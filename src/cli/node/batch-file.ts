@@ -19,7 +19,14 @@ export type BatchLine =
       /** Null: nothing is said of it. */
       readonly provisioning: Provisioning['state'] | null
     }
-  | { readonly kind: 'unusable'; readonly line: number; readonly id: string; readonly why: string }
+  | {
+      readonly kind: 'unusable'
+      readonly line: number
+      readonly id: string
+      /** `REQUEST_INVALID`: the plane would refuse it, with this code. `USAGE`: it cannot be made a request. */
+      readonly code: 'REQUEST_INVALID' | 'USAGE'
+      readonly why: string
+    }
 
 const columns = ['id', 'profile', 'mac', 'bmc_serial', 'names', 'provisioning', 'tags'] as const
 
@@ -52,7 +59,8 @@ export const parseBatch = (text: string, defaultProfile: string | undefined): Ba
     const noTag = written.find((one) => tagFrom(one) === null)
     if (noTag !== undefined) return unusable(line, id, `has ${noTag}, which is no tag: ${tagRule}`)
     const tags = written.flatMap((one) => tagFrom(one) ?? [])
-    if (tags.length > mostTags) return unusable(line, id, `has ${tags.length} tags; a node has at most ${mostTags}`)
+    if (tags.length > mostTags)
+      return unusable(line, id, `has ${tags.length} tags; a node has at most ${mostTags}`, 'REQUEST_INVALID')
     const macs = severalIn(cell('mac'))
     const profile = cell('profile') || defaultProfile
     const request = {
@@ -62,7 +70,7 @@ export const parseBatch = (text: string, defaultProfile: string | undefined): Ba
       ...(cell('bmc_serial') === '' ? {} : { bmc_serial: cell('bmc_serial') }),
     }
     const misfit = misfitIn(request)
-    if (misfit !== null) return unusable(line, id, misfit)
+    if (misfit !== null) return unusable(line, id, misfit, 'REQUEST_INVALID')
     return {
       kind: 'request',
       line,
@@ -129,4 +137,9 @@ const readCsv = (text: string): Parsed[] => {
   }
 }
 
-const unusable = (line: number, id: string, why: string): BatchLine => ({ kind: 'unusable', line, id, why })
+const unusable = (
+  line: number,
+  id: string,
+  why: string,
+  code: 'REQUEST_INVALID' | 'USAGE' = 'USAGE',
+): BatchLine => ({ kind: 'unusable', line, id, code, why })

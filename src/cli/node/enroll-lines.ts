@@ -39,11 +39,11 @@ export const registerAll = async (
   return done
 }
 
-export const unusable = ({ line, id, why }: Extract<BatchLine, { kind: 'unusable' }>): BatchResult => ({
+export const unusable = ({ line, id, code, why }: Extract<BatchLine, { kind: 'unusable' }>): BatchResult => ({
   line,
   id,
   result: 'failed',
-  code: 'USAGE',
+  code,
   detail: why,
 })
 
