@@ -9,8 +9,8 @@ import type { Node } from '#domain/core/node.ts'
 import { mostSelected } from '#domain/plans/plan.ts'
 import { registerNode } from '#plane/node/operator-node-routes.ts'
 import type { PlanApplied, PlanView } from '#wire/plans/plan-api.ts'
+import { root } from '../../scripts/repository.ts'
 import { newNode } from '../store/harness.ts'
-import { repository } from '../process/child.ts'
 import { operator, startMs } from './authority-setup.ts'
 import { setUpCli } from './cli-setup.ts'
 
@@ -135,7 +135,7 @@ test('every verb that acts on nodes takes a selector', async (t) => {
 
 test('the commands of docs/DAY-2.md for many nodes do what they say', async (t) => {
   const { folder, ok, muster, musterWith, names } = await setUp(t)
-  const page = fs.readFileSync(path.join(repository, 'docs', 'DAY-2.md'), 'utf8')
+  const page = fs.readFileSync(path.join(root, 'docs', 'DAY-2.md'), 'utf8')
   const block = /### Many nodes at once\n[^]*?\n\n((?: {4}.*\n)+)/.exec(page)?.[1] ?? ''
   const lines = block.split('\n').flatMap((line) => {
     const command = line.replace(/ +#.*$/, '').trim()

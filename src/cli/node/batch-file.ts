@@ -137,9 +137,10 @@ const readCsv = (text: string): Parsed[] => {
   }
 }
 
-const unusable = (
-  line: number,
-  id: string,
-  why: string,
-  code: 'REQUEST_INVALID' | 'USAGE' = 'USAGE',
-): BatchLine => ({ kind: 'unusable', line, id, code, why })
+const unusable = (line: number, id: string, why: string, code: 'REQUEST_INVALID' | 'USAGE' = 'USAGE'): BatchLine => ({
+  kind: 'unusable',
+  line,
+  id,
+  code,
+  why,
+})
