@@ -25,6 +25,7 @@ import { observedTrouble } from '#agent/core/trouble.ts'
 import type { AgentOutcome } from '#agent/core/outcome.ts'
 import { showMetrics } from '#agent/diagnostics/metrics.ts'
 import { openOverlayKeeper } from '#agent/fleet/overlay-keeper.ts'
+import { openBearerTurns } from '#agent/recovery/bearer-turns.ts'
 import { openEpisode } from '#agent/recovery/episode.ts'
 import { nudgedPause, pause } from '#agent/core/pause.ts'
 import { openRepairBundles } from '#agent/recovery/repair-file.ts'
@@ -135,6 +136,7 @@ const live = async (
     programs,
     tasks: openTaskLink(publisher.tasks, rotation),
     rotation,
+    bearerTurns: openBearerTurns(timers),
   }
   // Before the first call: the services of a node do not depend on a reachable plane.
   overlay.start()

@@ -5,9 +5,11 @@ import { test } from 'node:test'
 import type { AgentParts } from '#agent/core/agent-parts.ts'
 import { withRequest, type Identity } from '#agent/state/credentials.ts'
 import { renewWithin } from '#agent/identity/renew.ts'
+import { openBearerTurns } from '#agent/recovery/bearer-turns.ts'
 import { recoverOnce } from '#agent/recovery/recover-once.ts'
 import type { WayBack } from '#agent/recovery/way-back.ts'
 import { trouble } from '#agent/core/trouble.ts'
+import { systemTimers } from '#platform/timers.ts'
 import { isoTime, systemClock } from '#platform/clock.ts'
 import { formatStatement } from '#wire/core/statement.ts'
 import { generateKey } from '#pki/keys.ts'
@@ -50,6 +52,7 @@ const recovering = (t: Scope, plane: DatedPlane): { readonly agent: AgentParts; 
     instance: 'i',
     episode: { current: () => null },
     rotation: { wanted: () => null },
+    bearerTurns: openBearerTurns(systemTimers),
   } as unknown as AgentParts
   const identity = {
     nodeId: 'gpu-001',

@@ -14,6 +14,7 @@ import type { KnownMarks } from '#agent/link/known-marks.ts'
 import type { SightingKeeper } from '#agent/continuity/last-sighting.ts'
 import type { ProgramKeeper } from '#agent/programs/program-keeper.ts'
 import type { OverlayKeeper } from '#agent/fleet/overlay-keeper.ts'
+import type { BearerTurns } from '#agent/recovery/bearer-turns.ts'
 import type { Episode } from '#agent/recovery/episode.ts'
 import type { RepairBundles } from '#agent/recovery/repair-file.ts'
 import type { Outbox } from '#agent/diagnostics/outbox.ts'
@@ -103,6 +104,8 @@ export type AgentParts = Omit<AgentHost, 'clock' | 'log'> & {
   readonly tasks: TaskLink
   /** Whether a task has asked for a new recovery key. */
   readonly rotation: RecoveryRotation
+  /** A rehearsal and a renewal do not meet at the plane. */
+  readonly bearerTurns: BearerTurns
 }
 
 /** The same agent, stopped earlier: such as one that lasts no longer than a session or a single attempt. */

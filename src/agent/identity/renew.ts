@@ -26,7 +26,8 @@ import {
   type KeyRequest,
 } from '#agent/state/credentials.ts'
 
-export type RenewingAgent = CallingAgent & Pick<AgentParts, 'reached' | 'storage' | 'marks' | 'rotation'>
+export type RenewingAgent = CallingAgent &
+  Pick<AgentParts, 'reached' | 'storage' | 'marks' | 'rotation' | 'bearerTurns'>
 
 export type Renewed = {
   readonly kind: 'renewed'
@@ -48,7 +49,7 @@ export const renewWithin = async (
   const cancel = agent.timers.after(Math.min(withinMs, longestPatienceMs), () => late.abort(), 'background')
   agent.record.count({ kind: 'renewal-tried' })
   const signal = AbortSignal.any([agent.signal, late.signal])
-  const outcome = await renewOnce(withSignal(agent, signal), identity).finally(cancel)
+  const outcome = await agent.bearerTurns.renew(() => renewOnce(withSignal(agent, signal), identity)).finally(cancel)
   if (outcome.kind !== 'stopped' || agent.signal.aborted) return outcome
   const url = identity.endpoints.runtime[0] ?? identity.origin.url
   const seen = { kind: 'no-answer', code: 'ETIMEDOUT', url, address: null, lastGoodTried: 0 } as const

@@ -14,7 +14,7 @@ import { classified, trouble, type Trouble } from '#agent/core/trouble.ts'
 import { nudgedPause } from '#agent/core/pause.ts'
 import { ownWayBack, credentialOf } from './way-back.ts'
 
-type RehearsingAgent = AnonymousAgent & Pick<AgentParts, 'episode' | 'nudge' | 'instance' | 'storage'>
+type RehearsingAgent = AnonymousAgent & Pick<AgentParts, 'episode' | 'nudge' | 'instance' | 'storage' | 'bearerTurns'>
 
 const answerTimeoutMs = 30_000
 const lookEveryMs = 1_000
@@ -83,7 +83,9 @@ const rehearseOnce = async (agent: RehearsingAgent, identity: Identity, challeng
     clock_skew_ms: Math.round(agent.record.now().figures.clockSkewMs),
   }
   const call = { endpoint: recoveryApi.rehearse, json, timeoutMs: answerTimeoutMs }
-  const answer = await callAnonymously(agent, way.target, call)
+  const send = () => callAnonymously(agent, way.target, call)
+  const answer = await (way.credential.kind === 'bearer' ? agent.bearerTurns.rehearse(send) : send())
+  if (answer === null) return 'overtaken'
   const passed = answer.kind === 'answer' && answer.value.outcome === 'passed'
   if (!passed && isOvertaken(agent, identity)) return 'overtaken'
   if (answer.kind === 'refused' && answer.retry === 'new-challenge' && challenges < challengesAtOnce) {
