@@ -30,6 +30,8 @@ export type TaskHost = {
   remembered(): readonly RememberedTask[]
   /** The number of the newest statement of verifiers that the helper has taken; null: it has taken none. */
   statementNumber(): number | null
+  /** What the agent and the helper of now have logged, for the message of a test that fails. */
+  log(): string
   /** Lets every `slow` and `flood` end, until they are held again. */
   letGo(): void
   hold(): void
@@ -165,6 +167,9 @@ export const startHelper = async (
   return helper
 }
 
+/** Characters: the last minutes of a quiet process. */
+const shownLog = 12_000
+
 type HostOptions = {
   /** For the agent, besides what it needs. */
   readonly agentArgs?: readonly string[]
@@ -261,6 +266,7 @@ export const startTaskHost = async (
       const text = readIfThere(path.join(folder, 'helper', 'tasks', 'statement.json'))
       return text === null ? null : ((JSON.parse(text) as { memory: { number: number } | null }).memory?.number ?? null)
     },
+    log: () => `agent:\n${agent.stderr().slice(-shownLog)}\nhelper:\n${helper.stderr().slice(-shownLog)}`,
     letGo: () => fs.writeFileSync(path.join(work, 'go'), ''),
     hold: () => fs.rmSync(path.join(work, 'go'), { force: true }),
   }

@@ -57,8 +57,9 @@ test('what a vCluster names is started by a statement of the plane, again withou
   const plane = planeNow()
   const host = await startTaskHost(t, plane, 'ov-1', { listed })
   const beats = path.join(host.folder, 'work', 'beats')
-  const count = (): number => (fs.existsSync(beats) ? fs.readFileSync(beats, 'utf8').split('\n').length - 1 : 0)
-  const beat = serviceNamed('beat', { command: ['/bin/sh', '-c', `echo beat >> ${beats}; exec sleep 600`] })
+  const count = (): number => linesOf(beats).length
+  const script = `echo "beat of $$ at $(date +%T.%N)" >> ${beats}; exec sleep 600`
+  const beat = serviceNamed('beat', { command: ['/bin/sh', '-c', script] })
   const steady = { name: 'steady', command: ['/bin/sh', '-c', 'echo steady'] }
   const services = [{ name: beat.name, command: beat.command }]
   await applyVCluster(plane, host.folder, 'training', {
@@ -92,7 +93,7 @@ test('what a vCluster names is started by a statement of the plane, again withou
   }
   await Promise.all([stop(), host.killHelper(agentFirst)])
   await eventually('the service to be started without the plane', () => count() === 2, patience)
-  assert.equal(fs.readFileSync(beats, 'utf8'), 'beat\nbeat\n')
+  assert.ok(linesOf(beats).every((line) => line.startsWith('beat of ')))
   await restart()
 
   // What the plane says of the service before that is from before the kills.
@@ -106,7 +107,7 @@ test('what a vCluster names is started by a statement of the plane, again withou
     patience,
   )
   await assert.rejects(start(), { code: 'STATEMENT_REFUSED', message: /^NOT_IN_STATEMENT: .*in no vCluster/ })
-  assert.equal(count(), 2)
+  assert.equal(count(), 2, `${linesOf(beats).join('\n')}\n${host.log()}`)
 })
 
 test('a helper that refuses the statement makes the service fail with the reason, on the plane and on the machine', async (t) => {
