@@ -3,12 +3,16 @@
 import { resourceStates } from '#domain/core/hardware-profile.ts'
 import { type MachineView, type MachineRequest, hardwareApi } from '#wire/fleet/hardware-api.ts'
 import type { Cli, GlobalOptions } from '#cli/kit/cli.ts'
-import { usageFailure } from '#cli/kit/failure.ts'
-import { connect } from '#cli/kit/operator-client.ts'
+import { nodeName } from '#cli/kit/arguments.ts'
+import { Failure, usageFailure } from '#cli/kit/failure.ts'
+import { connect, type OperatorClient } from '#cli/kit/operator-client.ts'
 import { printer } from '#cli/kit/print.ts'
 import { renderFacts } from '#cli/kit/table.ts'
+import { changeAll } from './ask-each.ts'
+import { changing, onNodes, type NodeVerbOptions } from './on-nodes.ts'
+import { filterNames } from './select-options.ts'
 
-type MachineOptions = GlobalOptions & {
+type MachineOptions = NodeVerbOptions & {
   readonly firmware?: string
   readonly slot?: readonly string[]
   readonly removeSlot?: readonly string[]
@@ -16,17 +20,41 @@ type MachineOptions = GlobalOptions & {
   readonly evidence?: readonly string[]
 }
 
-/** Without options it shows; with them it reports. */
-export const nodeMachine = async (cli: Cli, options: MachineOptions, id: string): Promise<void> => {
-  const plane = connect(cli, options)
-  const body = reportOf(options)
-  const about = { ID: id }
-  const machine =
-    Object.keys(body).length === 0
-      ? await plane.ask(hardwareApi.machine, { params: { id }, about })
-      : await plane.ask(hardwareApi.reportMachine, { params: { id }, body, about })
-  showMachine(cli, options, machine)
+/** Without options it shows one machine; with them it reports. */
+export const nodeMachine = async (cli: Cli, options: MachineOptions, words: readonly string[]): Promise<void> => {
+  if (options.apply !== undefined || Object.keys(reportOf(options)).length > 0) return report(cli, options, words)
+  const [word, ...more] = words
+  if (word === undefined || more.length > 0 || isSelecting(options))
+    throw usageFailure('Which machine?', 'muster node machine ID; what to report of many: muster node machine --help')
+  const id = nodeName(word)
+  showMachine(cli, options, await connect(cli, options).ask(hardwareApi.machine, { params: { id }, about: { ID: id } }))
 }
+
+/** Nothing of it shows a machine. */
+const isSelecting = (options: MachineOptions): boolean =>
+  options.plan === true ||
+  options.yes === true ||
+  options.from !== undefined ||
+  filterNames.some((name) => options[name] !== undefined)
+
+const report = onNodes<MachineOptions>({
+  verb: 'machine',
+  kind: 'change-nodes',
+  actionOn: changing((options) => ({ verb: 'machine', report: reportOf(options) })),
+  onIds: async (cli, options, ids) => {
+    const body = reportOf(options)
+    const ask = (plane: OperatorClient, id: string) =>
+      plane.tryAsk(hardwareApi.reportMachine, { params: { id }, body, about: { ID: id } })
+    const [id, ...more] = ids
+    if (id === undefined || more.length > 0) return changeAll<MachineView>(cli, options, ids, ask, machineWords)
+    const answer = await ask(connect(cli, options), id)
+    if (answer instanceof Failure) throw answer
+    showMachine(cli, options, answer)
+  },
+})
+
+const machineWords = ({ sku, firmware }: MachineView) =>
+  [sku === null ? 'no sku' : `sku ${sku}`, firmware === null ? '' : `firmware ${firmware}`] as const
 
 const reportOf = ({ firmware, slot = [], removeSlot = [], ready, evidence = [] }: MachineOptions): MachineRequest => {
   if (evidence.length > 0 && ready === undefined) throw usageFailure('--evidence goes with --ready or --no-ready')

@@ -131,13 +131,14 @@ export const declareNode = (node: Command, cli: Cli): void => {
 const declareMachine = (node: Command, cli: Cli): void => {
   const machine = verb(
     node,
-    'machine <id>',
-    'Show tags, firmware, slots and SKU of a machine; with options, report them',
+    'machine [nodes...]',
+    'Show tags, firmware, slots and SKU of a machine; with options, report them of one or of many',
     [
       ['muster node machine gpu-001', 'its SKU, or what is missing'],
       ['muster node machine gpu-001 --firmware slice-vm --slot gpu0=approved --slot gpu1=approved', ''],
       ['muster node machine gpu-001 --ready --evidence burn_in=passed', ''],
       ['muster node machine gpu-001 --slot gpu0=cleanup_blocked:"disk not wiped"', 'keeps work off the whole machine'],
+      ['muster node machine --tag rack=7 --firmware slice-vm', 'shows which'],
     ],
   )
     .option('--firmware <name>', 'the firmware profile it runs')
@@ -146,7 +147,7 @@ const declareMachine = (node: Command, cli: Cli): void => {
     .option('--ready', 'the evidence says it is ready')
     .option('--no-ready', 'the evidence says it is not')
     .option('--evidence <name=value>', 'what that was read from; may be repeated', collect)
-  loads(cli, machine, async () => (await import('./node-machine.ts')).nodeMachine)
+  loads(cli, selects(machine), async () => (await import('./node-machine.ts')).nodeMachine)
 
   const scrape = verb(node, 'scrape-address [nodes...]', 'Register where a Prometheus may scrape a node', [
     ['muster node scrape-address gpu-001 10.0.0.7:9100', 'listed at GET /v1/prometheus/targets'],

@@ -83,6 +83,11 @@ const settled = [
     'done',
     'now',
     'back',
+    'firmware',
+    'slot',
+    'removeSlot',
+    'ready',
+    'evidence',
   ],
   ...['from', 'state', 'profile', 'vcluster', 'condition', 'tag', 'connected'],
 ]

@@ -17,6 +17,7 @@ const changes: readonly NodeChange[] = [
   { verb: 'unassign', force: true },
   { verb: 'health', unhealthy: 'no cooling' },
   { verb: 'tag', add: ['h100'], remove: ['a100'] },
+  { verb: 'machine', report: { firmware: 'slice-vm', readiness: null, slots: [], removeSlots: [] } },
   { verb: 'provisioning', state: 'deploying', detail: null },
 ]
 
@@ -36,6 +37,11 @@ test('a line says what becomes of the node and of its work, or why nothing does'
   assert.equal(effect({ verb: 'drain' }), 'draining: the owners of 2 allocations are asked to move')
   assert.equal(effect({ verb: 'move', to: 'blue', force: true }), 'moved from red to blue; 2 allocations released')
   assert.equal(effect({ verb: 'tag', add: ['h100'], remove: ['a100'] }), '+h100 -a100')
+  const report = {
+    ...{ firmware: 'slice-vm', readiness: { ready: false, evidence: {} } },
+    ...{ slots: [{ name: 'gpu0', state: 'approved' as const, detail: null }], removeSlots: ['gpu1'] },
+  }
+  assert.equal(effect({ verb: 'machine', report }), 'firmware slice-vm, not ready, slot gpu0: approved, no slot gpu1')
   for (const change of changes) {
     const refusal = refuse('NODE_STATE_CONFLICT', 'it is busy')
     assert.equal(

@@ -2,6 +2,7 @@
 // the rule of its own call: a plan shows what that rule says now.
 
 import { counted } from '#domain/core/in-words.ts'
+import type { MachineReport } from '#domain/fleet/hardware-rules.ts'
 import type { Node, Provisioning } from '#domain/core/node.ts'
 import type { Refusal } from '#domain/core/refusal.ts'
 import { factsOf, subjectOf } from './plan-effects.ts'
@@ -18,6 +19,7 @@ export type NodeChange =
   /** `unhealthy` null: it is healthy again. */
   | { readonly verb: 'health'; readonly unhealthy: string | null }
   | { readonly verb: 'tag'; readonly add: readonly string[]; readonly remove: readonly string[] }
+  | { readonly verb: 'machine'; readonly report: MachineReport }
   /** `state` null: no adapter looks after it any more. */
   | { readonly verb: 'provisioning'; readonly state: Provisioning['state'] | null; readonly detail: string | null }
 
@@ -86,7 +88,17 @@ const changeWords = ({ allocations, assignment }: Node, change: NodeChange): str
       return change.unhealthy === null ? 'healthy: may get work again' : `gets no new work: ${change.unhealthy}`
     case 'tag':
       return [...change.add.map((tag) => `+${tag}`), ...change.remove.map((tag) => `-${tag}`)].join(' ')
+    case 'machine':
+      return reportWords(change.report)
     case 'provisioning':
       return change.state === null ? 'no adapter looks after it' : change.state
   }
 }
+
+const reportWords = ({ firmware, readiness, slots, removeSlots }: MachineReport): string =>
+  [
+    ...(firmware === null ? [] : [`firmware ${firmware}`]),
+    ...(readiness === null ? [] : [readiness.ready ? 'ready' : 'not ready']),
+    ...slots.map(({ name, state }) => `slot ${name}: ${state}`),
+    ...removeSlots.map((name) => `no slot ${name}`),
+  ].join(', ')

@@ -10,7 +10,7 @@ import {
   reportProvisioning,
   tagNode,
 } from './change-hardware.ts'
-import { hardwareProfileView, machineView, hardwareApi } from '#wire/fleet/hardware-api.ts'
+import { hardwareProfileView, machineReportIn, machineView, hardwareApi } from '#wire/fleet/hardware-api.ts'
 import { attributionOf, answer, type CallOf, type Route, serve } from '#plane/http/route.ts'
 import type { FlowCore } from '#plane/core/core.ts'
 import { detailOf, type NodeSources } from '#plane/node/operator-node-routes.ts'
@@ -27,7 +27,10 @@ export const operatorHardwareRoutes = (core: FlowCore, sources: NodeSources): re
       const node = await core.store.get('node', call.params.id)
       return node === null ? refuse('NODE_NOT_FOUND', call.params.id) : viewOf(core, node.value)
     },
-    reportMachine: (call) => report(core, call),
+    reportMachine: async (call) => {
+      const done = await reportMachine(core, call.params.id, machineReportIn(call.body), attributionOf(call))
+      return done.kind === 'refused' ? done : viewOf(core, done.node)
+    },
     reportProvisioning: async (call) => {
       const { state, detail = null } = call.body
       const report = state === null ? null : { state, detail }
@@ -47,20 +50,4 @@ const create = async (core: FlowCore, call: CallOf<typeof hardwareApi.createProf
   const { description = '', tags = [], ...asked } = call.body
   const done = await createHardwareProfile(core, { ...asked, description, tags }, attributionOf(call))
   return done.kind === 'refused' ? done : answer(hardwareProfileView(done.profile), 201)
-}
-
-const report = async (core: FlowCore, call: CallOf<typeof hardwareApi.reportMachine>) => {
-  const { firmware = null, readiness, slots = [], remove_slots: removeSlots = [] } = call.body
-  const done = await reportMachine(
-    core,
-    call.params.id,
-    {
-      firmware,
-      readiness: readiness === undefined ? null : { ready: readiness.ready, evidence: readiness.evidence ?? {} },
-      slots: slots.map(({ name, state, detail = null }) => ({ name, state, detail })),
-      removeSlots,
-    },
-    attributionOf(call),
-  )
-  return done.kind === 'refused' ? done : viewOf(core, done.node)
 }

@@ -5,6 +5,7 @@ import type { Attribution, NodeDecided, Row } from '#domain/core/change.ts'
 import type { Unchanged } from '#domain/core/conditions.ts'
 import type { Node } from '#domain/core/node.ts'
 import { isRefusal, refuse, type Refusal } from '#domain/core/refusal.ts'
+import { decideMachineReport } from '#domain/fleet/hardware-rules.ts'
 import { decideProvisioning } from '#domain/fleet/provisioning.ts'
 import { decideScrapeAddress } from '#domain/node/scrape-address.ts'
 import { changeOf, type NodeChange } from '#domain/plans/node-change.ts'
@@ -62,6 +63,8 @@ const decide = async (
       return decideAssignment(core, change, facts)
     case 'tag':
       return decideTagging(core, change, facts)
+    case 'machine':
+      return decideMachineReport({ ...facts, report: change.report })
     case 'provisioning': {
       const { state, detail } = change
       return decideProvisioning({ ...facts, report: state === null ? null : { state, detail } })

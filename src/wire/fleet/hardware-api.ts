@@ -3,7 +3,7 @@
 import { Type, type Static } from 'typebox'
 import { resourceStates, type HardwareProfile } from '#domain/core/hardware-profile.ts'
 import { type Node, provisioningStates } from '#domain/core/node.ts'
-import { skuOf } from '#domain/fleet/hardware-rules.ts'
+import { skuOf, type MachineReport } from '#domain/fleet/hardware-rules.ts'
 import { isoTime } from '#platform/clock.ts'
 import { recordOf } from '#platform/json-schema.ts'
 import { endpoint } from '#wire/core/endpoint.ts'
@@ -76,6 +76,16 @@ export const MachineRequest = Type.Object(
   closed,
 )
 export type MachineRequest = Static<typeof MachineRequest>
+
+export const machineReportIn = (body: MachineRequest): MachineReport => {
+  const { firmware = null, readiness, slots = [], remove_slots: removeSlots = [] } = body
+  return {
+    firmware,
+    readiness: readiness === undefined ? null : { ready: readiness.ready, evidence: readiness.evidence ?? {} },
+    slots: slots.map(({ name, state, detail = null }) => ({ name, state, detail })),
+    removeSlots,
+  }
+}
 
 /** `POST /v1/nodes/{id}/provisioning`. `state` null: no adapter looks after the machine any more. */
 export const ProvisioningRequest = Type.Object(

@@ -3,6 +3,7 @@
 import { Type, type Static } from 'typebox'
 import { conditionNames, membershipKinds, provisioningStates } from '#domain/core/node.ts'
 import type { NodeChange } from '#domain/plans/node-change.ts'
+import { MachineRequest, machineReportIn } from '#wire/fleet/hardware-api.ts'
 import { closed, NameText, nodeGlobShape, oneOf, orNull, tagFilterShape, TagText, text } from '#wire/core/shapes.ts'
 
 /** Everything that is given has to hold of a node. Revoked nodes match only by `state` or by their very ids. */
@@ -39,6 +40,10 @@ export const NodeChangeBody = Type.Union([
   Type.Object({ verb: verb('health'), unhealthy: orNull(Reason) }, closed),
   Type.Object({ verb: verb('tag'), add: Tags, remove: Tags }, closed),
   Type.Object(
+    { verb: verb('machine'), report: Type.Object(MachineRequest.properties, { ...closed, minProperties: 1 }) },
+    closed,
+  ),
+  Type.Object(
     { verb: verb('provisioning'), state: orNull(oneOf(provisioningStates)), detail: Type.Optional(Reason) },
     closed,
   ),
@@ -50,6 +55,8 @@ export const changeIn = (body: NodeChangeBody): NodeChange => {
     case 'move':
     case 'unassign':
       return { ...body, force: body.force ?? false }
+    case 'machine':
+      return { verb: body.verb, report: machineReportIn(body.report) }
     case 'provisioning':
       return { ...body, detail: body.detail ?? null }
     default:
