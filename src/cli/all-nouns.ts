@@ -66,7 +66,7 @@ export const allNouns: readonly Noun[] = [
   {
     name: 'export',
     usage: 'export [options]',
-    summary: 'Print profiles, vClusters, hardware profiles and values of the domain as one document',
+    summary: 'Print profiles, vClusters, hardware profiles, worker issuers and values of the domain as one document',
     load: async () => (await import('./plans/document.ts')).declareExport,
   },
   {

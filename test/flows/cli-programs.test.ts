@@ -10,8 +10,8 @@ test('names are registered with a file or one by one, and belong to one node', a
   const input = 'id,names,provisioning\ngpu-001,db-1.example 10.0.0.7,ready\ngpu-002,DB-1.example.,\n'
   const batch = await musterWith({ input }, 'node', 'enroll', '--batch', '-')
   assert.equal(batch.code, exitCodes.partly)
-  assert.match(batch.out, /^line 2 +gpu-001 +registered/m)
-  assert.match(batch.out, /^line 3 +gpu-002 +failed +NAME_TAKEN db-1\.example belongs to gpu-001$/m)
+  assert.match(batch.out, /^LINE +NODE +RESULT +DETAIL\n2 +gpu-001 +registered/)
+  assert.match(batch.out, /^3 +gpu-002 +failed +NAME_TAKEN db-1\.example belongs to gpu-001$/m)
   assert.match((await muster('node', 'show', 'gpu-001')).out, /^provisioning +ready/m)
   await muster('node', 'provisioning', 'gpu-001', 'deployed')
   await musterWith({ input }, 'node', 'enroll', '--batch', '-')

@@ -28,6 +28,15 @@ const thingApi = {
     body: Type.Object({ to: Type.String() }),
     answer: Type.Object({ id: Type.String() }),
   }),
+  make: endpoint({
+    method: 'POST',
+    path: '/v1/kinds/:tag/things',
+    access: 'operator',
+    summary: 'Another thing',
+    params: Type.Object({ tag: Type.String({ pattern: '^[a-z]+$' }) }),
+    body: Type.Object({ name: Type.String({ pattern: '^[a-z]+$' }), pin: Type.String({ pattern: '^[0-9]+$' }) }),
+    answer: Type.Object({}),
+  }),
 }
 
 /** A plane that answers what it is told, and what it was asked. */
@@ -60,6 +69,24 @@ test('a call is sent as it is declared: parameters escaped, what is undefined le
     ['GET', '/v1/things?all=true', null],
     ['POST', '/v1/things/a%2Fb/rename', '{"to":"a b"}'],
   ])
+})
+
+test('a word that can name nothing is said before anything is sent, and what may be a secret is not repeated', async (t) => {
+  const refusal = { code: 'REQUEST_INVALID', message: 'No.', detail: null, next: 'ID', retry_after_ms: null }
+  const { plane, lines } = planeWith(t, [{ status: 400, body: refusal }])
+  const make = (tag: string, name: string) => plane.tryAsk(thingApi.make, { params: { tag }, body: { name, pin: 'x' } })
+  for (const [tag, name, message] of [
+    ['A b', 'c', 'A b is not a tag.'],
+    ['a', 'C\u001b[31m', 'C\\x1b[31m is not a name.'],
+  ] as const) {
+    const said = await make(tag, name)
+    assert.ok(said instanceof Failure)
+    assert.deepEqual([said.code, said.exit, said.message], ['USAGE', 2, message])
+  }
+  assert.deepEqual(lines(), [])
+  const said = await make('a', 'b')
+  assert.ok(said instanceof Failure)
+  assert.equal(said.code, 'REQUEST_INVALID')
 })
 
 test('an answer that does not fit the declaration is no answer; a refusal is a value where it is asked for', async (t) => {

@@ -19,7 +19,8 @@ import type { Cli, GlobalOptions } from './cli.ts'
 import { resolveConnection, targetOf, type Connection } from './connection.ts'
 import { readCa, readKey } from './credentials.ts'
 import { exitCodeOf, exitCodes } from './exit-codes.ts'
-import { Failure, fillIn, type About } from './failure.ts'
+import { Failure, fillIn, usageFailure, type About } from './failure.ts'
+import { printable } from './printable.ts'
 import { unreachable } from './unreachable.ts'
 import { sleep } from '#platform/timers.ts'
 import { matchesSchema } from '#platform/json-schema.ts'
@@ -87,6 +88,8 @@ export const connect = (cli: Cli, options: GlobalOptions): OperatorClient => {
     }
   }
   const tryAsk = async <E extends Endpoint>(endpoint: E, ...[given = {}]: [AnyGiven?]) => {
+    const wrong = wrongWord(endpoint, given)
+    if (wrong !== null) return wrong
     const sent = { endpoint, path: pathOf(endpoint, given.params), given, by: connection.where.kind }
     return readReply<E>(await send(sent), sent)
   }
@@ -108,6 +111,41 @@ export const connect = (cli: Cli, options: GlobalOptions): OperatorClient => {
     },
     close: () => http.close(),
   }
+}
+
+/** What a person types to name a thing. Nothing else is repeated in an error: a body may hold a secret. */
+const words: Readonly<Record<string, string>> = {
+  id: 'an id',
+  name: 'a name',
+  node: 'a name for a node',
+  tag: 'a tag',
+  task: 'the id of a task',
+  rollout: 'the id of a rollout',
+  issuer: 'the name of a worker issuer',
+}
+
+/** For a word that can name nothing: the plane would say that the request does not fit a pattern. Null: there is none. */
+const wrongWord = ({ params, query, body }: Endpoint, given: AnyGiven): Failure | null => {
+  const parts = [
+    [params, given.params],
+    [query, given.query],
+    [body, given.body],
+  ] as const
+  for (const [schema, values] of parts) {
+    for (const [key, value] of Object.entries(values ?? {})) {
+      const pattern = patternOf(schema, key)
+      const what = words[key]
+      if (what === undefined || pattern === null || typeof value !== 'string') continue
+      if (!pattern.test(value)) return usageFailure(`${printable(value)} is not ${what}.`)
+    }
+  }
+  return null
+}
+
+const patternOf = (schema: TSchema | undefined, key: string): RegExp | null => {
+  const { properties = {} } = (schema ?? {}) as { readonly properties?: Readonly<Record<string, { pattern?: string }>> }
+  const pattern = Object.hasOwn(properties, key) ? properties[key]?.pattern : undefined
+  return pattern === undefined ? null : new RegExp(pattern)
 }
 
 const isSuccess = ({ status }: HttpReply): boolean => status >= 200 && status < 300

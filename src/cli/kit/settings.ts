@@ -20,12 +20,15 @@ export const parseSettings = (schema: Schema, pairs: readonly string[]): Record<
     if (at < 1) throw usageFailure(`${pair} is not a setting.`, 'Write KEY=VALUE')
     const key = pair.slice(0, at)
     const kind = schemaAt(schema, key.split('.'))
-    if (kind === null) throw unknownSetting(key, settingKeys(schema))
+    if (kind === null) throw unknownSetting(key, settingKeys(schema).filter((one) => one !== ownName))
     if (Object.hasOwn(settings, key)) throw usageFailure(`${key} is given twice.`)
     settings[key] = parseValue(key, kind, pair.slice(at + 1))
   }
   return settings
 }
+
+/** A profile and a domain keep theirs. */
+const ownName = 'name'
 
 /** A key without its group is meant by its last word, where one key has it. */
 const unknownSetting = (key: string, known: readonly string[]): Failure => {

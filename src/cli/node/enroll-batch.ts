@@ -7,7 +7,7 @@ import { exitCodes } from '#cli/kit/exit-codes.ts'
 import { connect } from '#cli/kit/operator-client.ts'
 import { printer } from '#cli/kit/print.ts'
 import { shellWord } from '#cli/kit/printable.ts'
-import { renderTable, type Cell } from '#cli/kit/table.ts'
+import { renderHeadedTable, type Cell } from '#cli/kit/table.ts'
 import { parseBatch } from './batch-file.ts'
 import { registerAll, type BatchResult } from './enroll-lines.ts'
 import { enrollWithTokens } from './enroll-tokens.ts'
@@ -29,7 +29,9 @@ export const nodeEnrollBatch = async (cli: Cli, options: BatchOptions, file: str
       ? await registerAll(cli, plane, lines)
       : await enrollWithTokens({ cli, plane, note: print.note }, lines, options.tokens, options.expires)
   const count = (result: BatchResult['result']) => done.filter((one) => one.result === result).length
-  print.answer({ results: done }, (paint) => renderTable(done.map(resultRow), paint))
+  print.answer({ results: done }, (paint) =>
+    renderHeadedTable(['LINE', 'NODE', 'RESULT', 'DETAIL'], done.map(resultRow), paint),
+  )
   const counts =
     options.tokens === undefined
       ? `${count('registered')} registered`
@@ -47,7 +49,7 @@ export const nodeEnrollBatch = async (cli: Cli, options: BatchOptions, file: str
 }
 
 const resultRow = (result: BatchResult): Cell[] => [
-  `line ${result.line}`,
+  String(result.line),
   result.id,
   { text: result.result, colour: result.result === 'failed' ? 'red' : 'plain' },
   [result.code ?? '', result.detail ?? ''].join(' ').trim(),

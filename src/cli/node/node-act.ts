@@ -93,7 +93,8 @@ export const nodeProvisioning = (cli: Cli, options: ProvisioningOptions, words: 
   const given = options.apply === undefined ? words.at(-1) : undefined
   const state = provisioningStates.find((one) => one === given) ?? null
   if (options.apply === undefined && state === null && given !== 'none') {
-    throw usageFailure(`A machine is ${provisioningStates.join(', ')}, or none, not ${given ?? 'that'}`)
+    const states = `${provisioningStates.join(', ')}, or none`
+    throw usageFailure(given === undefined ? `Which state? ${states}.` : `${given} is not one of ${states}.`)
   }
   const detail = options.detail === undefined ? {} : { detail: options.detail }
   const change = changeState<ProvisioningOptions>(

@@ -13,7 +13,7 @@ import { printPlans, requestApply } from './plan.ts'
 
 export const declareExport = (command: Command, cli: Cli): void => {
   documented(command, [
-    ['muster export > fleet.yaml', 'profiles, vClusters, hardware profiles and the values of the domain'],
+    ['muster export > fleet.yaml', 'to keep under version control'],
     ['muster export | muster apply -f - --plan', 'changes nothing'],
     ['muster export -o json', 'the same as JSON'],
   ])
@@ -46,7 +46,9 @@ A document; what is left out of a thing that is there stays as it is:
     - {tag: h100, firmware: slice-vm, slots: 8, sku: h100-slice}
   vclusters:
     - {name: training, peering: isolated, services: [{name: worker, command: [/usr/bin/worker]}]}
-Keys are those of profile set, domain set and vcluster apply.`
+  workerIssuers:
+    - {name: east, iss: https://k8s.example, aud: muster, sub: system:serviceaccount:p:w, jwks: '{"keys": [...]}'}
+Keys are those of profile set, domain set and vcluster apply; muster export shows all of them.`
 
 const exportDocument = async (cli: Cli, options: GlobalOptions): Promise<void> => {
   const document = await connect(cli, options).ask(documentApi.export)
