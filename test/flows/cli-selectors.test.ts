@@ -229,8 +229,10 @@ test('what the rule of a verb refuses is shown in the plan, and counted as faile
     shown.out,
     /node gpu-001 .* released: comes back in a new epoch.*\nnode gpu-002 .* refused with NODE_STATE_CONFLICT: gpu-002 is /,
   )
-  const nowhere = await muster('node', 'assign', 'gpu-*', '--to', 'nowhere')
-  assert.match(nowhere.out, /node gpu-002 .* refused with VCLUSTER_NOT_FOUND: nowhere/)
+  for (const verb of ['assign', 'move']) {
+    const nowhere = await muster('node', verb, 'gpu-*', '--to', 'nowhere', '--yes')
+    assert.deepEqual([nowhere.code, /VCLUSTER_NOT_FOUND[^]*nowhere/.test(nowhere.err)], [exitCodes.notFound, true])
+  }
   const released = await muster('node', 'release', 'gpu-*', '--yes')
   assert.equal(released.code, exitCodes.partly)
   assert.match(released.out, /node gpu-001 +done.*\nnode gpu-002 +NODE_STATE_CONFLICT: /)

@@ -16,6 +16,7 @@ import {
 } from '#domain/plans/plan-effects.ts'
 import { rotationNowOf, signerWithdrawalOf } from '#domain/plans/signer-effects.ts'
 import { decideKeepPlan, mostPlanned, type PlanDecided, type PlanAction, type PlanEffect } from '#domain/plans/plan.ts'
+import type { NodeChange } from '#domain/plans/node-change.ts'
 import { purgeBarred, purgeWords } from '#domain/revocation/purge.ts'
 import { decideChangeProfile } from '#domain/settings/profile-rules.ts'
 import { isRefusal, refuse, type Refusal } from '#domain/core/refusal.ts'
@@ -154,7 +155,7 @@ const onNodes = async (
     case 'create-tasks':
       return effectsOfTasks(core, action, rows)
     case 'change-nodes':
-      return inTurns(core, rows, (row) => effectOfChange(core, channels, row, action.change))
+      return (await noDestination(core, action.change)) ?? inTurns(core, rows, (row) => effectOfChange(core, channels, row, action.change))
   }
 }
 
@@ -172,6 +173,13 @@ const inTurns = async <T, R>(
     await turn(timers)
   }
   return results
+}
+
+/** A vCluster that is not there is one mistake, and not one of each node. */
+const noDestination = async ({ store }: ReadingCore, change: NodeChange): Promise<Refusal | null> => {
+  if (change.verb !== 'assign' && change.verb !== 'move') return null
+  const vcluster = await store.get('vcluster', change.to)
+  return vcluster === null || vcluster.value.deletedAtMs !== null ? refuse('VCLUSTER_NOT_FOUND', change.to) : null
 }
 
 const ofPurge = async (core: ReadingCore, nodes: readonly Node[]): Promise<readonly PlanEffect[] | Refusal> => {
