@@ -2,6 +2,8 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { makeCsr } from '#pki/csr.ts'
+import { generateKey } from '#pki/keys.ts'
 import { activeNode } from '../process/active-node.ts'
 import { rawNode } from '../process/raw-node.ts'
 import { sharedPlane } from '../process/shared-plane.ts'
@@ -45,6 +47,17 @@ test('what is issued, refused, committed and waiting is counted', async () => {
   assert.equal(after('muster_nodes{membership="quarantined"}'), 1)
   assert.equal(after('muster_ready'), 1)
   assert.equal(after('muster_store_writable'), 1)
+})
+
+test('a certificate of a program is counted among those that were issued', async () => {
+  const { status } = await plane().api('PATCH', '/v1/profiles/gpu-cloud', { set: { outputs: [{ name: 'probe' }] } })
+  assert.equal(status, 200)
+  const node = await activeNode(plane(), 'gpu-002')
+  const before = await valuesOf()
+  const leaf = await node.call('POST', '/v1/nodes/gpu-002/programs/probe', { csr: makeCsr(generateKey('p256'), 'x') })
+  assert.equal(leaf.status, 200, JSON.stringify(leaf.body))
+  const issued = 'muster_certificates_issued_total{kind="program"}'
+  assert.deepEqual([before(issued), (await valuesOf())(issued)], [0, 1])
 })
 
 test('no label carries a name that a caller chose', async () => {

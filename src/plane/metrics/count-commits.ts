@@ -21,7 +21,7 @@ export const countCommits = (feed: Feed, registers: Registry[]): (() => void) =>
   const byEntry: readonly Counted[] = [
     {
       'host.enrolled': counter('muster_enrollments_total', 'Enrollments that succeeded'),
-      'node.renewed': counter('muster_renewals_total', 'Certificates renewed'),
+      'node.renewed': counter('muster_renewals_total', 'Certificates of nodes renewed'),
       'host.revoked': counter('muster_revocations_total', 'Nodes revoked'),
       'node.quarantined': counter('muster_quarantines_total', 'Nodes put into quarantine'),
       'node.lapsed': counter('muster_lapses_total', 'Nodes that became inactive'),
@@ -55,6 +55,7 @@ const countIssued = (registers: Registry[]): Counted => {
   })
   const recovered = counted(issued, { kind: 'recover' })
   const worker = counted(issued, { kind: 'worker' })
+  const program = counted(issued, { kind: 'program' })
   return {
     'host.enrolled': counted(issued, { kind: 'enroll' }),
     'node.renewed': counted(issued, { kind: 'renew' }),
@@ -63,6 +64,8 @@ const countIssued = (registers: Registry[]): Counted => {
     'server_certificate.issued': counted(issued, { kind: 'server' }),
     'worker.enrolled': worker,
     'worker.renewed': worker,
+    'program.issued': program,
+    'program.renewed': program,
   }
 }
 

@@ -82,7 +82,7 @@ const openRecoverability = (census: FleetCensusNow, registers: Registry[]): void
   })
   new Gauge({
     name: 'muster_nodes_unrecoverable',
-    help: 'Nodes that have not, by what is missing',
+    help: 'Nodes that have not shown that they would come back by themselves, by what is missing',
     labelNames: ['why'] as const,
     registers,
     async collect() {

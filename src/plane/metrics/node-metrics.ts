@@ -41,7 +41,7 @@ const counter = (name: AgentCounter): NodeSeries => {
   return {
     name: `${prefix}${name}`,
     type: 'counter',
-    help: `${help}; zeros of labelled series are left out`,
+    help: labels.length === 0 ? help : `${help}; zeros are left out`,
     labels: [...nodeLabels, ...labels],
     samples({ counts }) {
       const found: Sample[] = []

@@ -14,7 +14,7 @@ export const openTaskGauges = ({ store, clock }: Pick<Core, 'store' | 'clock'>, 
   })
   new Gauge({
     name: 'muster_task_queue_age_seconds',
-    help: 'How long the oldest of them has waited; 0: none waits',
+    help: 'How long the task has waited that waits longest for its node; 0: none waits',
     registers,
     async collect() {
       const [oldest] = await store.list('task', {
