@@ -86,7 +86,7 @@ test('L4: on a full disk of the database a revoked node is out at the replica th
   const channel = await stolen.openChannel()
   assert.ok('frames' in channel, JSON.stringify(channel))
   const worker = await workerOf(asked)
-  const queue = () => worker.call('POST', '/v1/workers/tasks', { node: 'honest', type: 'collect-diagnostics' })
+  const queue = () => worker.call('POST', '/v1/worker-tasks', { node: 'honest', type: 'collect-diagnostics' })
   assert.equal(
     (await queue()).body.code,
     'NODE_NOT_FOUND',

@@ -71,6 +71,29 @@ test('every parameter of a path is declared, and no two addresses differ in the 
   assert.equal(new Set(shapes).size, shapes.length)
 })
 
+const isParameter = (segment: string): boolean => segment.startsWith('{')
+
+/** Each has a parameter where the other has a word, so that one address fits both. */
+const isAmbiguous = (one: string, other: string): boolean => {
+  const [left, right] = [one.split('/'), other.split('/')]
+  if (left.length !== right.length) return false
+  const pairs = left.map((segment, at) => [segment, right[at] ?? ''] as const)
+  const fits = pairs.every(([a, b]) => a === b || isParameter(a) || isParameter(b))
+  const has = (which: 0 | 1) =>
+    pairs.some((pair) => isParameter(pair[which]) && !isParameter(pair[which === 0 ? 1 : 0]))
+  return fits && has(0) && has(1)
+}
+
+test('no address fits two paths of which neither is the more exact one', () => {
+  const paths = Object.keys(document.paths)
+  assert.deepEqual(
+    paths.flatMap((one, at) => paths.slice(at + 1).filter((other) => isAmbiguous(one, other))),
+    [],
+  )
+  assert.ok(isAmbiguous('/v1/workers/tasks/{id}', '/v1/workers/{id}/revoke'))
+  assert.ok(!isAmbiguous('/v1/workers/enroll', '/v1/workers/{id}'))
+})
+
 test('every component is used, and every way to prove oneself is defined', () => {
   for (const [group, members] of Object.entries(document.components)) {
     for (const name of Object.keys(members)) {

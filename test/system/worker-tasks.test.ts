@@ -57,17 +57,17 @@ const restart = (more: object = {}) => ({
 test('a worker queues a task, its node carries it out, and the worker reads the result', async () => {
   const { plane, east, node } = setUp()
   const worker = await enrolledWorker(await plane.target(), east)
-  const queued = await worker.call('POST', '/v1/workers/tasks', restart({ idempotency_key: 'job-17' }))
+  const queued = await worker.call('POST', '/v1/worker-tasks', restart({ idempotency_key: 'job-17' }))
   assert.equal(queued.status, 201, JSON.stringify(queued.body))
   const { id } = queued.body
   assert.deepEqual(queued.body.queued_by, { kind: 'worker', id: worker.id(), name: worker.id() })
-  assert.equal((await worker.call('POST', '/v1/workers/tasks', restart({ idempotency_key: 'job-17' }))).body.id, id)
+  assert.equal((await worker.call('POST', '/v1/worker-tasks', restart({ idempotency_key: 'job-17' }))).body.id, id)
   const { body } = await node.call('GET', '/v1/nodes/blue-1/tasks/wait?wait=30')
   assert.equal(parseStatement('task', body.tasks[0].task)?.value.id, id)
   const result = { state: 'completed', code: null, exit_code: 0, detail: null, started_at: null, evidence: null }
   const output = { head: 'done', tail: '', bytes: 4 }
   assert.equal((await node.call('POST', `/v1/nodes/blue-1/tasks/${id}/result`, { ...result, output })).status, 200)
-  const shown = (await worker.call('GET', `/v1/workers/tasks/${id}`)).body
+  const shown = (await worker.call('GET', `/v1/worker-tasks/${id}`)).body
   assert.deepEqual([shown.state, shown.result.exit_code, shown.result.output.head], ['completed', 0, 'done'])
 })
 
@@ -75,7 +75,7 @@ test('a worker may queue what its issuer, the vCluster and the domain allow, and
   const { plane, east } = setUp()
   const target = await plane.target()
   const [worker, neighbour] = [await enrolledWorker(target, east), await enrolledWorker(target, east)]
-  const answerTo = async (body: object) => (await worker.call('POST', '/v1/workers/tasks', body)).body
+  const answerTo = async (body: object) => (await worker.call('POST', '/v1/worker-tasks', body)).body
   const codeOf = async (body: object): Promise<string> => (await answerTo(body)).code
   // One answer about nodes of other vClusters, about those in none and about those that there are not.
   const outside = ['green-1', 'alone-1', 'nobody'].map(async (node) => {
@@ -88,10 +88,10 @@ test('a worker may queue what its issuer, the vCluster and the domain allow, and
   assert.equal(await codeOf({ node: 'blue-1', type: 'collect-diagnostics' }), 'TASK_TYPE_NOT_ALLOWED')
   assert.equal(await codeOf({ node: 'blue-1', type: 'run', parameters: { name: 'x' } }), 'TASK_TYPE_NOT_ALLOWED')
   assert.equal(await codeOf(restart({ parameters: { name: 'slurmd' } })), 'TASK_PARAMETERS_INVALID')
-  const { body } = await worker.call('POST', '/v1/workers/tasks', restart())
-  assert.equal((await neighbour.call('GET', `/v1/workers/tasks/${body.id}`)).body.code, 'TASK_NOT_FOUND')
+  const { body } = await worker.call('POST', '/v1/worker-tasks', restart())
+  assert.equal((await neighbour.call('GET', `/v1/worker-tasks/${body.id}`)).body.code, 'TASK_NOT_FOUND')
   const ofOperator = (await plane.api('POST', '/v1/tasks', restart())).body
-  assert.equal((await worker.call('GET', `/v1/workers/tasks/${ofOperator.id}`)).body.code, 'TASK_NOT_FOUND')
+  assert.equal((await worker.call('GET', `/v1/worker-tasks/${ofOperator.id}`)).body.code, 'TASK_NOT_FOUND')
   assert.equal((await plane.api('GET', `/v1/tasks/${body.id}`)).body.state, 'queued')
 })
 
@@ -99,22 +99,22 @@ test('while the key set of its issuer is away a worker queues, reads and renews 
   const { plane, east, keys } = setUp()
   const worker = await enrolledWorker(await plane.target(), east)
   keys.answer(503)
-  const { status, body } = await worker.call('POST', '/v1/workers/tasks', restart({ idempotency_key: randomUUID() }))
+  const { status, body } = await worker.call('POST', '/v1/worker-tasks', restart({ idempotency_key: randomUUID() }))
   assert.equal(status, 201, JSON.stringify(body))
   const renewed = await worker.renew()
   assert.equal(renewed.status, 200, JSON.stringify(renewed.body))
-  assert.equal((await worker.call('GET', `/v1/workers/tasks/${body.id}`)).body.state, 'queued')
+  assert.equal((await worker.call('GET', `/v1/worker-tasks/${body.id}`)).body.state, 'queued')
   keys.answer(null)
 })
 
 test('a worker that is revoked in the middle queues and reads nothing any more, and what it queued is cancelled', async () => {
   const { plane, east } = setUp()
   const worker = await enrolledWorker(await plane.target(), east)
-  const { id } = (await worker.call('POST', '/v1/workers/tasks', restart({ idempotency_key: randomUUID() }))).body
+  const { id } = (await worker.call('POST', '/v1/worker-tasks', restart({ idempotency_key: randomUUID() }))).body
   const revoked = await plane.api('POST', `/v1/workers/${worker.id()}/revoke`, { reason: 'token leaked' })
   assert.equal(revoked.status, 200, JSON.stringify(revoked.body))
-  assert.equal((await worker.call('POST', '/v1/workers/tasks', restart())).body.code, 'WORKER_REVOKED')
-  assert.equal((await worker.call('GET', `/v1/workers/tasks/${id}`)).body.code, 'WORKER_REVOKED')
+  assert.equal((await worker.call('POST', '/v1/worker-tasks', restart())).body.code, 'WORKER_REVOKED')
+  assert.equal((await worker.call('GET', `/v1/worker-tasks/${id}`)).body.code, 'WORKER_REVOKED')
   const state = async (): Promise<string> => (await plane.api('GET', `/v1/tasks/${id}`)).body.state
   await eventually('the task to be cancelled', async () => (await state()) === 'cancelled', { withinMs: cancelledMs })
 })
@@ -130,7 +130,7 @@ test('what was queued by a key that is revoked, or by workers whose issuer is re
   })
   assert.equal(added.status, 201, JSON.stringify(added.body))
   const worker = await enrolledWorker(await plane.target(), south)
-  const ofWorker = (await worker.call('POST', '/v1/workers/tasks', restart())).body.id
+  const ofWorker = (await worker.call('POST', '/v1/worker-tasks', restart())).body.id
   const { key, secret } = (await plane.api('POST', '/v1/keys', { name: 'leaver', role: 'operator' })).body
   const file = path.join(tempFolder(t), 'leaver.key')
   fs.writeFileSync(file, secret, { mode: 0o600 })

@@ -20,7 +20,11 @@ export const parseSettings = (schema: Schema, pairs: readonly string[]): Record<
     if (at < 1) throw usageFailure(`${pair} is not a setting.`, 'Write KEY=VALUE')
     const key = pair.slice(0, at)
     const kind = schemaAt(schema, key.split('.'))
-    if (kind === null) throw unknownSetting(key, settingKeys(schema).filter((one) => one !== ownName))
+    if (kind === null)
+      throw unknownSetting(
+        key,
+        settingKeys(schema).filter((one) => one !== ownName),
+      )
     if (Object.hasOwn(settings, key)) throw usageFailure(`${key} is given twice.`)
     settings[key] = parseValue(key, kind, pair.slice(at + 1))
   }

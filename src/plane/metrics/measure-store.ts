@@ -14,7 +14,10 @@ export const measureStore = (store: Pick<Store, 'onCommitGroup' | 'trouble'>, re
     buckets: seconds,
     registers,
   })
-  const members = counter('muster_store_group_commits_total', 'Commits that were in the groups of muster_store_commit_seconds')
+  const members = counter(
+    'muster_store_group_commits_total',
+    'Commits that were in the groups of muster_store_commit_seconds',
+  )
   const lostRaces = counter('muster_store_lost_races_total', 'Commits that were decided on what had changed meanwhile')
   const failures = counter('muster_store_failed_groups_total', 'Groups of which nothing could be committed')
   store.onCommitGroup((group) => {

@@ -56,11 +56,19 @@ export const openPlaneGauges = (parts: MeasuredParts, { ofDomain, ofReplica: reg
     'When this plane last verified the journal, as a Unix time; 0: not since it started',
     () => (last()?.finishedAtMs ?? 0) / 1000,
   )
-  gauge('muster_journal_verified_entries', 'Entries of the journal that were intact when this plane last verified it', () => last()?.journal.entries ?? 0)
+  gauge(
+    'muster_journal_verified_entries',
+    'Entries of the journal that were intact when this plane last verified it',
+    () => last()?.journal.entries ?? 0,
+  )
   gauge('muster_journal_broken', '1 where the journal was not what was written', () =>
     last()?.journal.kind === 'broken' ? 1 : 0,
   )
-  gauge('muster_rows_differing', 'Rows that differed from the journal when this plane last compared them', () => last()?.rows.differences.length ?? 0)
+  gauge(
+    'muster_rows_differing',
+    'Rows that differed from the journal when this plane last compared them',
+    () => last()?.rows.differences.length ?? 0,
+  )
   new Gauge({
     name: 'muster_issuer_not_after_seconds',
     help: 'When the authority of this role that signs now expires, as a Unix time',

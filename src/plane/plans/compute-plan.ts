@@ -155,7 +155,10 @@ const onNodes = async (
     case 'create-tasks':
       return effectsOfTasks(core, action, rows)
     case 'change-nodes':
-      return (await noDestination(core, action.change)) ?? inTurns(core, rows, (row) => effectOfChange(core, channels, row, action.change))
+      return (
+        (await noDestination(core, action.change)) ??
+        inTurns(core, rows, (row) => effectOfChange(core, channels, row, action.change))
+      )
   }
 }
 

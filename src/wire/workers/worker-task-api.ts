@@ -8,7 +8,7 @@ import { QueueTaskRequest, TaskIdText, TaskView } from '#wire/tasks/task-api.ts'
 export const workerTaskApi = {
   queue: endpoint({
     method: 'POST',
-    path: '/v1/workers/tasks',
+    path: '/v1/worker-tasks',
     access: 'worker',
     summary: 'Queues a task of a type and in a vCluster of its issuer; safe to repeat with the same idempotency key',
     body: QueueTaskRequest,
@@ -16,7 +16,7 @@ export const workerTaskApi = {
   }),
   show: endpoint({
     method: 'GET',
-    path: '/v1/workers/tasks/:id',
+    path: '/v1/worker-tasks/:id',
     access: 'worker',
     summary: 'A task that the worker has queued itself, with its result',
     params: Type.Object({ id: TaskIdText }, closed),
