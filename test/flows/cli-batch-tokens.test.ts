@@ -9,7 +9,8 @@ import { sha256Hex } from '#platform/bytes.ts'
 import { parseJoinString } from '#wire/core/join-string.ts'
 import { setUpCli, type CliSetup } from './cli-setup.ts'
 
-const many = process.env['MUSTER_LONG'] === '1' ? 10_000 : 300
+/** More than a list has in one page. */
+const many = process.env['MUSTER_LONG'] === '1' ? 10_000 : 1010
 
 const csvOf = (ids: readonly string[]): string => ['id,rack', ...ids.map((id) => `${id},R7`)].join('\n')
 const numbered = (count: number): string[] => Array.from({ length: count }, (_, at) => `gpu-${at + 1}`)
@@ -55,6 +56,10 @@ test(`${many} nodes get their tokens in one call, each registered, tagged and le
   assert.match(again.err, new RegExp(`holds the tokens of ${many} of ${many} lines`))
   assert.match(again.out, /^2 +gpu-1 +held +expires /m)
   assert.equal(tokensIn(file).length, many)
+  const listed = async (...words: string[]) => (await plane.muster('token', 'list', ...words, '-o', 'name')).out
+  assert.equal(new Set((await listed()).trim().split('\n')).size, many)
+  assert.equal((await listed('--state', 'unused', '--node', 'gpu-1')).trim().split('\n').length, 1)
+  assert.equal(await listed('--state', 'used'), '')
 })
 
 test('registration, tags and token of a line are one commit', async (t) => {

@@ -577,6 +577,12 @@ export const storeContract = (name: string, openEmpty: () => Promise<StoreUnderT
           (await store.tokens({ node, limit })).map((row) => row.value.id)
         assert.deepEqual(await ids(null, 2), ['t3', 't2'])
         assert.deepEqual(await ids('n1', 9), ['t3', 't1'])
+        const after = async (node: string | null, id: string) =>
+          (await store.tokens({ node, after: id, limit: 1 })).map((row) => row.value.id)
+        assert.deepEqual(
+          [await after(null, 't3'), await after('n1', 't3'), await after('n1', 't1')],
+          [['t2'], ['t1'], []],
+        )
         assert.equal((await store.tokenById('t2'))?.value.hash, 'hash-of-t2')
         assert.equal(await store.tokenById('t9'), null)
       })

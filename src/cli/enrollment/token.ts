@@ -1,18 +1,18 @@
 // `muster token`: what a machine is invited with.
 
-import type { Command } from 'commander'
+import { Option, type Command } from 'commander'
 import type { Cli, GlobalOptions } from '#cli/kit/cli.ts'
 import { lists, noun, performs, plans, verb } from '#cli/kit/verb.ts'
 import { counted } from '#domain/core/in-words.ts'
 import { parseJoinString } from '#wire/core/join-string.ts'
-import { type CreateTokenRequest, tokenApi, type TokenView } from '#wire/enrollment/token-api.ts'
+import { type CreateTokenRequest, tokenApi, tokenStates, type TokenView } from '#wire/enrollment/token-api.ts'
 import { parseIsoTime } from '#platform/clock.ts'
 import { formatSpan, formatAgo } from '#cli/kit/duration.ts'
 import { exitCodes } from '#cli/kit/exit-codes.ts'
 import { Failure, usageFailure } from '#cli/kit/failure.ts'
 import { durationOption, nodeName } from '#cli/kit/arguments.ts'
 import { localAddressIn, localWarning } from '#cli/kit/local-address.ts'
-import { connect, type OperatorClient } from '#cli/kit/operator-client.ts'
+import { connect, everyPage, type OperatorClient } from '#cli/kit/operator-client.ts'
 import { printer } from '#cli/kit/print.ts'
 import { showList, type Column, type ListOptions } from '#cli/kit/list.ts'
 import { withPlan, type PlanOptions } from '#cli/plans/plan.ts'
@@ -41,7 +41,10 @@ export const declareToken = (token: Command, cli: Cli): void => {
   const list = verb(token, 'list', 'List tokens, newest first; never their secrets', [
     ['muster token list', ''],
     ['muster token list --node gpu-001', ''],
-  ]).option('--node <id>', 'only tokens for this node')
+    ['muster token list --state unused', 'which can still let a machine in'],
+  ])
+    .option('--node <id>', 'only tokens for this node')
+    .addOption(new Option('--state <state>', 'only tokens in this state').choices(tokenStates))
   performs(cli, lists(list, tokenColumns(0)), tokenList)
 
   const revoke = verb(token, 'revoke [id]', 'Withdraw a token that has not been used', [
@@ -111,12 +114,26 @@ const notAJoinString = (): Failure =>
     next: 'Compare the versions: muster version, here and on the plane',
   })
 
-const tokenList = async (cli: Cli, options: ListOptions & { node?: string }): Promise<void> => {
-  const answer = await connect(cli, options).ask(tokenApi.list, { query: { node: options.node } })
-  const columns = tokenColumns(cli.clock.nowMs())
-  showList(cli, options, { items: answer.tokens, columns, body: (tokens) => ({ ...answer, tokens }) })
-  if (answer.tokens.length === 0) printer(cli, options).note('no tokens; make one: muster token create --node ID')
+const tokenList = async (
+  cli: Cli,
+  options: ListOptions & { node?: string; state?: TokenView['state'] },
+): Promise<void> => {
+  const { node, state } = options
+  const all = await everyToken(connect(cli, options), node)
+  const items = all.filter((token) => state === undefined || token.state === state)
+  showList(cli, options, { items, columns: tokenColumns(cli.clock.nowMs()), body: (tokens) => ({ tokens }) })
+  if (all.length === 0) printer(cli, options).note('no tokens; make one: muster token create --node ID')
+  else if (items.length === 0) printer(cli, options).note('no such tokens; all: muster token list')
 }
+
+const everyToken = (plane: OperatorClient, node?: string): Promise<TokenView[]> =>
+  everyPage(
+    async (after) => {
+      const { tokens, next = null } = await plane.ask(tokenApi.list, { query: { node, after } })
+      return { tokens, next }
+    },
+    ({ tokens }) => tokens,
+  )
 
 /** A code in front of a sentence says it shortly. */
 const stateOf = ({ state, why = null }: TokenView): string =>
@@ -156,7 +173,7 @@ const tokenRevoke = withPlan(
   (_options: PlanOptions, id: string | undefined) => ({ kind: 'revoke-token' as const, token: named(id) }),
   async (cli: Cli, options: PlanOptions, id: string | undefined) => {
     const plane = connect(cli, options)
-    const known = async () => (await plane.ask(tokenApi.list)).tokens.map((one) => one.id)
+    const known = async () => (await everyToken(plane)).map((one) => one.id)
     const token = await plane.ask(tokenApi.revoke, { params: { id: await wholeId(named(id), known) } })
     printer(cli, options).answer(token, () => [`token ${printable(token.id)} ${token.state}`])
   },

@@ -22,11 +22,13 @@ export const operatorTokenRoutes = (core: FlowCore, target: JoinTarget): readonl
     create: (call) => make(core, target, call),
     createBatch: (call) => createTokenBatch(core, target, call),
     list: async (call) => {
-      const { node = null } = call.query
-      const tokens = await core.store.tokens({ node, limit: mostListed })
+      const { node = null, after = null, limit = mostListed } = call.query
+      const tokens = await core.store.tokens({ node, after, limit })
       if (node !== null && tokens.length === 0 && (await core.store.get('node', node)) === null)
         return refuse('NODE_NOT_FOUND', node)
-      return answer({ tokens: tokens.map(({ value }) => tokenView(value, core.clock.nowMs())) })
+      const last = tokens.length < limit ? undefined : tokens.at(-1)
+      const views = tokens.map(({ value }) => tokenView(value, core.clock.nowMs()))
+      return answer({ tokens: views, next: last?.value.id ?? null })
     },
     revoke: async (call) => {
       const done = await revokeToken(core, call.params.id, attributionOf(call))

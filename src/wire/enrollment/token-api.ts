@@ -7,13 +7,15 @@ import { endpoint } from '#wire/core/endpoint.ts'
 import { ErrorBody } from '#wire/core/error-body.ts'
 import { closed, EmptyRequest, IdParams, NodeIdText, oneOf, orNull, TagText, text } from '#wire/core/shapes.ts'
 
+export const tokenStates = ['unused', 'bound', 'used', 'expired', 'revoked'] as const
+
 export const TokenView = Type.Object({
   id: Type.String(),
   scope: oneOf(['node', 'domain']),
   node: orNull(Type.String()),
   profile: Type.String(),
   replace: Type.Boolean(),
-  state: oneOf(['unused', 'bound', 'used', 'expired', 'revoked']),
+  state: oneOf(tokenStates),
   created_by: Type.String(),
   created_at: Type.String(),
   expires_at: Type.String(),
@@ -89,8 +91,20 @@ export const TokenBatchAnswer = Type.Object({
   ),
 })
 export type TokenBatchAnswer = Static<typeof TokenBatchAnswer>
-const TokenListQuery = Type.Object({ node: Type.Optional(NodeIdText) }, closed)
-export const TokenListAnswer = Type.Object({ tokens: Type.Array(TokenView) })
+/** A page of at most 1,000, and the one behind the token `after`. */
+const TokenListQuery = Type.Object(
+  {
+    node: Type.Optional(NodeIdText),
+    after: Type.Optional(Type.String({ pattern: '^[0-9A-Za-z_-]{1,64}$' })),
+    limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 1000 })),
+  },
+  closed,
+)
+/** `next` is not there in answers of planes before 0.6, which list the newest 1,000. */
+export const TokenListAnswer = Type.Object({
+  tokens: Type.Array(TokenView),
+  next: Type.Optional(orNull(Type.String())),
+})
 
 export const tokenView = (token: Token, nowMs: number): TokenView => {
   const used = token.state.kind === 'used' ? token.state : null

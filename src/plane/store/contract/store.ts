@@ -168,7 +168,8 @@ export type CommitGroup = {
   readonly ms: number
 }
 
-export type TokenQuery = { readonly node: NodeId | null; readonly limit: number }
+/** `after`: the id of a token; those that were made before it. */
+export type TokenQuery = { readonly node: NodeId | null; readonly after?: string | null; readonly limit: number }
 
 export type Observation = {
   readonly lastSeenMs: number | null

@@ -66,8 +66,11 @@ export const openListQueries = (sql: Sql): ListQueries => {
       return inOrderOf(addresses, found, decoded(sql.dialect, 'node', found))
     },
     tokenById: (id) => first(tokenById, id),
-    tokens: ({ node, limit }) =>
-      node === null ? rows(statements.tokens, limit) : rows(statements.tokensOfNode, limit, node),
+    tokens: ({ node, after = null, limit }) => {
+      const { tokens, tokensOfNode, tokensAfter, tokensOfNodeAfter } = statements
+      if (after === null) return node === null ? rows(tokens, limit) : rows(tokensOfNode, limit, node)
+      return node === null ? rows(tokensAfter, limit, after) : rows(tokensOfNodeAfter, limit, after, node)
+    },
     denials: async () => (await rows(denials)).map(({ value }): Denial => value),
     profiles: async () => (await rows(profiles)).filter(({ value }) => value.deletedAtMs === null),
     operatorKeys: () => rows(operatorKeys),
@@ -185,6 +188,17 @@ const statementsIn = ({ isAmong, tokenOrder }: Dialect) => ({
   },
   tokens: select('token', 'tokens', `ORDER BY ${tokenOrder} DESC LIMIT $1`),
   tokensOfNode: select('token', 'tokens-of-node', `WHERE node = $2 ORDER BY ${tokenOrder} DESC LIMIT $1`),
+  tokensAfter: select(
+    'token',
+    'tokens-after',
+    `WHERE ${tokenOrder} < (SELECT ${tokenOrder} FROM token WHERE id = $2) ORDER BY ${tokenOrder} DESC LIMIT $1`,
+  ),
+  tokensOfNodeAfter: select(
+    'token',
+    'tokens-of-node-after',
+    `WHERE node = $3 AND ${tokenOrder} < (SELECT ${tokenOrder} FROM token WHERE id = $2)
+      ORDER BY ${tokenOrder} DESC LIMIT $1`,
+  ),
 })
 
 /** A page of rows of one kind. Its name is the same for every query on the same columns: statements are parsed once. */
