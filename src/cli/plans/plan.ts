@@ -170,7 +170,15 @@ const applyAll = async (
   planned: readonly PlanView[],
 ): Promise<void> => {
   const applied: PlanApplied[] = []
-  for (const plan of planned) applied.push(await askApply(cli, plane, plan.id))
+  try {
+    for (const plan of planned) applied.push(await askApply(cli, plane, plan.id))
+  } catch (error) {
+    // What was done is done, and is said in front of the error.
+    if (applied.length > 0) showApplied(cli, options, applied)
+    const left = planned.length - applied.length
+    if (planned.length > 1) printer(cli, options).note(`${left} of ${counted(planned.length, 'plan')} not applied`)
+    throw error
+  }
   showApplied(cli, options, applied)
 }
 
