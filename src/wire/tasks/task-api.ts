@@ -64,7 +64,7 @@ export const TaskView = Type.Object({
     Type.Object({
       at: Type.String(),
       epoch: Type.Integer(),
-      /** SHA-256 of the certificate. */
+      /** `sha256:` and the SHA-256 of the certificate, in hex. */
       fingerprint: Type.String(),
       signer: Type.String(),
       counter: Type.Integer(),
@@ -140,7 +140,8 @@ export const taskView = (task: Task): TaskView => {
       'fingerprint' in state
         ? {
             at: isoTime(state.dispatchedAtMs),
-            ...{ epoch: state.epoch, fingerprint: state.fingerprint, signer: state.signer, counter: state.counter },
+            ...{ epoch: state.epoch, signer: state.signer, counter: state.counter },
+            fingerprint: `sha256:${state.fingerprint}`,
           }
         : null,
     cancelled: state.kind === 'cancelled' ? { by: state.by, why: state.why } : null,
