@@ -28,7 +28,10 @@ test('a task is queued, dispatched and answered under one correlation, and its r
   assert.deepEqual([ended, result.exit_code, result.output.head], ['completed', 0, 'done\n'])
   assert.deepEqual([dispatched.epoch, dispatched.counter], [1, 1])
   const { certificates } = await plane.ask('GET', '/v1/nodes/gpu-001')
-  assert.deepEqual([dispatched.fingerprint], certificates.map(({ fingerprint }: Json) => fingerprint))
+  assert.deepEqual(
+    [dispatched.fingerprint],
+    certificates.map(({ fingerprint }: Json) => fingerprint),
+  )
   const story = await plane.story()
   assert.deepEqual(
     story.map(({ type, node, correlation: told }) => [type, node, told === correlation]),

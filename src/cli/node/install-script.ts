@@ -140,6 +140,7 @@ const fetchFromPlane = (nodeId: string): readonly string[] => [
   '    [ "$failed" -le 8 ] || fail 69 "the agent cannot be fetched from $url; the time here is $(date -u)"',
   '    ;;',
   '  esac',
+  '  [ "$after" -ge 1 ] || after=1',
   '  waited=$((waited + after))',
   '  [ "$waited" -le 3600 ] || fail 69 "the plane has been busy for an hour: run this again later"',
   '  say "the agent is fetched again in $after s"',
