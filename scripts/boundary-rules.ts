@@ -529,7 +529,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
   'cli/programs': { cli: ['kit'], wire: ['programs'] },
   'cli/revocation': { cli: ['kit'], domain: ['core'], wire: ['revocation'] },
   'cli/settings': { cli: ['identity', 'kit', 'plans'], wire: ['core', 'enrollment', 'identity', 'settings'] },
-  'cli/tasks': { cli: ['kit', 'plans'], domain: ['core', 'fleet', 'tasks'], wire: ['plans', 'tasks'] },
+  'cli/tasks': { cli: ['kit', 'node', 'plans'], domain: ['core', 'tasks'], wire: ['plans', 'tasks'] },
   'cli/workers': { cli: ['kit', 'revocation'], wire: ['core', 'workers'] },
   'cli/node/bundle': {},
   'cli/agent': {

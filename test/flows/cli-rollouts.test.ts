@@ -4,6 +4,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { slotOf } from '#domain/core/certificate.ts'
 import { entry, readOf } from '#domain/core/change.ts'
+import type { PlanView } from '#wire/plans/plan-api.ts'
 import { exitCodes } from '#cli/kit/exit-codes.ts'
 import { putNode, someCertificate } from '../store/harness.ts'
 import { operator, startMs } from './authority-setup.ts'
@@ -38,6 +39,17 @@ test('task create with a selector shows a plan and does nothing; with --yes it b
   assert.match(planned.out, /^expires +each 1h after it was queued$/m)
   assert.match(planned.out, /^pace +10 at once, and the rest is held after 1 failure$/m)
   assert.doesNotMatch(planned.out, /^task /m)
+  const byNames = ['task', 'create', '--type', 'service', '--param', 'name=dcgm', '--param', 'action=restart']
+  const input = '# rack 7\ngpu-002\n'
+  const listed = await plane.musterWith({ input }, ...byNames, '--from', '-', '--state', 'active', '-o', 'json')
+  assert.equal(listed.code, exitCodes.onlyPlanned, listed.err)
+  assert.deepEqual(
+    (JSON.parse(listed.out) as PlanView).effects.map(({ subject }) => subject).filter((one) => one !== 'task'),
+    ['node gpu-002'],
+  )
+  for (const wrong of [['--tag', 'a b'], ['--connected', 'perhaps'], []])
+    assert.equal((await plane.muster(...byNames, ...wrong)).code, exitCodes.usage)
+  assert.match((await plane.muster(...byNames, '--condition', 'disk_full')).err, /NODES_NOT_FOUND/)
   const begun = await plane.muster(...create, '--param', 'action=restart', '--yes', '--concurrency', '1')
   assert.equal(begun.code, exitCodes.ok, begun.err)
   assert.match(begun.out, /reached +0 of 2 nodes, 1 at once/)

@@ -1,52 +1,57 @@
 // `muster task create` for many nodes: a plan first, then a rollout.
 
 import type { Command } from 'commander'
-import { isGlob } from '#domain/fleet/node-selector.ts'
 import type { Cli } from '#cli/kit/cli.ts'
 import { usageFailure } from '#cli/kit/failure.ts'
 import { connect } from '#cli/kit/operator-client.ts'
 import { printer } from '#cli/kit/print.ts'
 import { collect } from '#cli/kit/verb.ts'
+import { filterNames, filters, type SelectOptions } from '#cli/node/select-options.ts'
+import { targetNodes } from '#cli/node/target-nodes.ts'
 import { planAndDo, planOrDo, type PlanOptions } from '#cli/plans/plan.ts'
+import type { NodeSelection } from '#wire/plans/node-changes.ts'
 import type { PlanActionBody } from '#wire/plans/plan-api.ts'
 import { rolloutApi } from '#wire/tasks/rollout-api.ts'
 import { awaitRollout, showRollout } from './rollout-lines.ts'
 
-export type ManyOptions = PlanOptions & {
-  readonly node?: readonly string[]
-  readonly vcluster?: string
-  readonly profile?: string
-  readonly tag?: readonly string[]
-  readonly concurrency?: string
-  readonly failures?: string
-  readonly key?: string
-  readonly wait?: boolean
-}
+export type ManyOptions = PlanOptions &
+  SelectOptions & {
+    readonly node?: readonly string[]
+    readonly params?: string
+    readonly concurrency?: string
+    readonly failures?: string
+    readonly key?: string
+    readonly wait?: boolean
+  }
 
 export const manyOptions = (command: Command): Command =>
-  command
-    .option('--node <id>', "the node that is to carry it out; repeatable, and globs such as 'gpu-*'", collect)
-    .option('--vcluster <name>', 'every node of this vCluster')
-    .option('--profile <name>', 'every node of this profile')
-    .option('--tag <tag>', 'every node with this tag: KEY or KEY=VALUE; repeatable', collect)
+  filters(
+    command.option(
+      '--node <id>',
+      "the node that is to carry it out; repeatable, and globs such as 'gpu-*'; - for names on standard input",
+      collect,
+    ),
+  )
+    .option('--from <file>', 'nodes whose names are in this file, one a line (- for standard input)')
     .option('--concurrency <count>', 'of many nodes: how many at once (default: 10)')
     .option('--failures <count>', 'of many nodes: hold the rest after so many failures (default: 1)')
     .option('--plan', 'show which nodes would get it, and do nothing')
     .option('--yes', 'of many nodes: do it at once, without a look at the plan')
 
 /** Null: one node is named, and nothing else. */
-export const selectionIn = ({ node = [], vcluster, profile, tag, plan }: ManyOptions) => {
-  const [only] = node
-  const filtered = (vcluster ?? profile ?? tag) !== undefined
-  if (only === undefined && !filtered)
-    throw usageFailure('Which node?', 'Name it: --node ID, or select many: --vcluster NAME, --profile NAME, --tag TAG')
-  if (node.length === 1 && only !== undefined && !isGlob(only) && !filtered && plan !== true) return null
-  return {
-    ...(node.length === 0 ? {} : { names: [...node] }),
-    ...(vcluster === undefined ? {} : { vcluster }),
-    ...(profile === undefined ? {} : { profile }),
-    ...(tag === undefined ? {} : { tags: tag.map((one) => one.toLowerCase()) }),
-  }
+export const selectionIn = async (cli: Cli, options: ManyOptions): Promise<NodeSelection | null> => {
+  const { node = [], from, params, plan } = options
+  const isFiltered = filterNames.some((name) => options[name] !== undefined)
+  if (node.length === 0 && from === undefined && !isFiltered)
+    throw usageFailure('Which node?', 'Name it: --node ID, or select many: --vcluster NAME, --tag TAG, --from FILE')
+  if (params === '-' && (from === '-' || node.includes('-')))
+    throw usageFailure('Standard input has names or parameters, not both.', 'Put one of them into a file')
+  const target = await targetNodes(cli, options, node, 'list')
+  if (target.kind === 'ids') return target.ids.length === 1 && plan !== true ? null : { names: [...target.ids] }
+  const [selection, ...more] = target.selections
+  if (selection === undefined || more.length > 0)
+    throw usageFailure('These are too many names for one rollout.', 'Give the nodes a tag, and select them by it')
+  return selection
 }
 
 type ManyTasks = Pick<Extract<PlanActionBody, { kind: 'create-tasks' }>, 'type' | 'parameters' | 'expires_in_ms'>
@@ -54,7 +59,7 @@ type ManyTasks = Pick<Extract<PlanActionBody, { kind: 'create-tasks' }>, 'type' 
 export const createMany = async (
   cli: Cli,
   options: ManyOptions,
-  select: NonNullable<ReturnType<typeof selectionIn>>,
+  select: NodeSelection,
   tasks: ManyTasks,
 ): Promise<void> => {
   const { concurrency, failures, key, plan, yes } = options

@@ -83,7 +83,7 @@ type CreateOptions = ManyOptions & ParameterOptions & { readonly type: string; r
 
 const taskCreate = async (cli: Cli, options: CreateOptions): Promise<void> => {
   const { type, expires, key } = options
-  const select = selectionIn(options)
+  const select = await selectionIn(cli, options)
   const parameters = await taskParametersOf(cli, options)
   const tasks = {
     ...{ type, parameters },
