@@ -38,7 +38,7 @@ export const exitCodeMeanings: Readonly<Record<keyof typeof exitCodes, string>> 
   inForceHereOnly:
     'node revoke, node quarantine, issuance halt, ca rotate --compromised: in force at the replica that answered only, until its database commits it',
   onlyPlanned:
-    'apply, verbs on nodes that a selector chooses, node purge, and node revoke or decommission of several: nothing was done, a plan was made',
+    'apply, verbs on nodes and task create where a selector chooses, node purge, and node revoke or decommission of several: nothing was done, a plan was made',
   taskFailed: 'task wait, task create --wait: the task has ended and was not completed',
   unavailable: 'no plane answers there',
   fault: 'something broke, here or in the plane',
