@@ -14,7 +14,7 @@ export type DownloadRequest = {
   readonly headers: Readonly<Record<string, string>>
   /** Names the bytes: what was begun of others is not gone on with. */
   readonly etag: string
-  /** A larger file is not begun. In bytes. */
+  /** In bytes, beside those of it that are there already: a file that takes more is not begun. */
   readonly most: number
   /** How long nothing may come. */
   readonly silentMs: number
@@ -40,7 +40,10 @@ export const downloadOn = async (
   const quiet = new AbortController()
   const ended = AbortSignal.any([signal, quiet.signal])
   let cancel = timers.after(request.silentMs, () => quiet.abort())
+  let isOver = false
   const waitAgain = (): void => {
+    // What has come by then is handed out after the end, too.
+    if (isOver) return
     cancel()
     cancel = timers.after(request.silentMs, () => quiet.abort())
   }
@@ -48,13 +51,14 @@ export const downloadOn = async (
     const response = await answerOf(connection, { ...request, headers: { ...request.headers, ...range } }, ended)
     response.on('data', waitAgain)
     const status = response.statusCode ?? 0
+    if (status === 416 && begun > 0) return beyondItsEnd(response, begun, file)
     if (status !== 200 && status !== 206) {
       const body = await textOf(response)
       return { kind: 'refused', status, retryAfter: response.headers['retry-after'] ?? null, body }
     }
     const from = status === 206 ? begun : 0
     const bytes = from + Number(response.headers['content-length'] ?? 0)
-    if (bytes > request.most) return { kind: 'too-large', bytes }
+    if (bytes - begun > request.most) return { kind: 'too-large', bytes }
     const fd = fs.openSync(file, openFlags, 0o600)
     await pipeline(response, fs.createWriteStream('', { fd, start: from }), { signal: ended })
     fs.truncateSync(file, bytes)
@@ -64,9 +68,18 @@ export const downloadOn = async (
     if (quiet.signal.aborted) throw Object.assign(new Error('nothing came for too long'), { code: 'ETIMEDOUT' })
     throw error
   } finally {
+    isOver = true
     cancel()
     connection.destroy()
   }
+}
+
+/** All of it is there. More than all of it are other bytes: they are given up, and the next attempt begins anew. */
+const beyondItsEnd = (response: http.IncomingMessage, begun: number, file: string): DownloadAnswer => {
+  const [, length] = /^bytes \*\/(\d+)$/.exec(response.headers['content-range'] ?? '') ?? []
+  if (Number(length) === begun) return { kind: 'downloaded' }
+  fs.rmSync(file, { force: true })
+  throw Object.assign(new Error('the file that was begun is longer than the one of the server'), { code: 'ECONNRESET' })
 }
 
 /** Not through a link that another process of this user may have put there. */

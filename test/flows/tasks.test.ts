@@ -319,6 +319,59 @@ test('a round of the sweep that the database fails drops nothing: the next one e
   assert.deepEqual(await states(), ['cancelled', 'cancelled'])
 })
 
+test('a step of one task has the leader look at no other task of its node', async (t) => {
+  const plane = await setUpTasks(t, 'gpu-001')
+  for (let count = 0; count < 6; count++) await plane.queue('gpu-001')
+  const sweep = openTaskSweep(plane.core)
+  await sweep.run(plane.store)
+  let reads = 0
+  const counting = new Proxy(plane.store, {
+    get(from, name) {
+      const found: unknown = Reflect.get(from, name)
+      if (typeof found !== 'function') return found
+      return (...args: unknown[]): unknown => {
+        if (args[0] === 'task' && (name === 'get' || 'waits_for' in ((args[1] as Json).where ?? {}))) reads += 1
+        return Reflect.apply(found, from, args)
+      }
+    },
+  })
+  await plane.queue('gpu-001')
+  const task = await plane.dispatch('gpu-001')
+  await plane.answer(task?.id ?? '', principalOf('gpu-001'))
+  await sweep.run(counting)
+  assert.equal(reads, 0)
+  await plane.ask('POST', '/v1/nodes/gpu-001/quarantine', { reason: 'odd traffic' })
+  await sweep.run(counting)
+  const { tasks } = await plane.ask('GET', '/v1/tasks?state=cancelled')
+  assert.equal(tasks.length, 6)
+})
+
+test('a task that is queued while the leader finds none of its node is found when the node ends', async (t) => {
+  const plane = await setUpTasks(t, 'gpu-001')
+  const sweep = openTaskSweep(plane.core)
+  const { id: first } = await plane.queue('gpu-001')
+  await plane.ask('POST', `/v1/tasks/${first}/cancel`, {})
+  let id = ''
+  const queuesOne = new Proxy(plane.store, {
+    get(from, name) {
+      const found: unknown = Reflect.get(from, name)
+      if (typeof found !== 'function') return found
+      return async (...args: unknown[]): Promise<unknown> => {
+        const answer: unknown = await Reflect.apply(found, from, args)
+        const isLook = name === 'list' && 'waits_for' in ((args[1] as Json).where ?? {})
+        if (isLook && id === '') id = (await plane.queue('gpu-001')).id
+        return answer
+      }
+    },
+  })
+  await sweep.run(queuesOne)
+  assert.notEqual(id, '')
+  await sweep.run(plane.store)
+  await plane.ask('POST', '/v1/nodes/gpu-001/quarantine', { reason: 'odd traffic' })
+  await sweep.run(plane.store)
+  assert.equal((await plane.show(id)).state, 'cancelled')
+})
+
 test('what waited when this replica began to lead is found though the first look fails', async (t) => {
   const plane = await setUpTasks(t, 'gpu-001')
   const { id } = await plane.queue('gpu-001')

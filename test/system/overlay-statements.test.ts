@@ -72,6 +72,8 @@ test('what a vCluster names is started by a statement of the plane, again withou
     return overlay?.services?.[0]?.state === 'running' && overlay.checks?.[0]?.state === 'passed'
   }
   await eventually('the service to run and the check to pass', runsIt, patience)
+  // The plane may hear that its process is there before the shell has come to its first command.
+  await eventually('the service to have written its line', () => count() > 0, patience)
   assert.deepEqual([count(), await conditionsOf(plane, 'ov-1')], [1, []])
 
   const client = openHelperClient(systemTimers, socketIn(host.folder), () => null)

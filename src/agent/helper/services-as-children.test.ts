@@ -46,6 +46,24 @@ test('a service whose start the system refuses is tried again by its policy, and
   await services.close()
 })
 
+test('the log says when a service is started, ends by itself, and is stopped', async () => {
+  const said: string[] = []
+  const say = ({ how }: { readonly how?: string }, text: string): void => void said.push(`${text} ${how ?? ''}`.trim())
+  const clock = manualClock(0)
+  const log = { ...silentLog, info: say, warn: say } as unknown as Log
+  const services = servicesAsChildren(manualTimers(clock), noChildren, log)
+  await services.start(order(['/bin/sh', '-c', 'exit 3'], 'always'))
+  await ended(services)
+  await services.start({ ...order(['/bin/sleep', '600'], 'always'), digest: 'fedcba9876543210' })
+  await services.close()
+  assert.deepEqual(said, [
+    'a service was started',
+    'a service has ended; it is started again exit code 3',
+    'a service was started',
+    'a service was stopped ended by SIGTERM',
+  ])
+})
+
 test('one that is left as it ended is not started by being asked for again, and one that waits for its restart is not hurried', async () => {
   const services = servicesAsChildren(manualTimers(manualClock(0)), noChildren, silentLog)
   await services.start(order(['/bin/true'], 'never'))

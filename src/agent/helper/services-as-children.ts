@@ -61,15 +61,19 @@ export const servicesAsChildren = (timers: Timers, children: RunningChildren, lo
     const mark = process.pid === null ? null : markOf(process.pid)
     if (mark !== null) marks.add(mark)
     note()
+    const { name: service, restart } = life.order
+    if (process.pid !== null) log.info({ service, pid: process.pid }, 'a service was started')
     void process.ended.then(({ code, how }) => {
       if (mark !== null) marks.delete(mark)
       note()
       life.process = null
       life.ended = how
       life.lines = process.lastLines(shownLines)
-      const { restart } = life.order
-      if (life.over || restart === 'never' || (restart === 'on-failure' && code === 0)) return
+      if (life.over) return log.info({ service, pid: process.pid, how }, 'a service was stopped')
+      if (restart === 'never' || (restart === 'on-failure' && code === 0))
+        return log.info({ service, pid: process.pid, how }, 'a service has ended, and is left so')
       const waitMs = doublingWaitMs(life.restarts, firstRestartMs, longestRestartMs)
+      log.warn({ service, pid: process.pid, how, waitMs }, 'a service has ended; it is started again')
       life.restarts += 1
       life.cancelRestart = timers.after(waitMs, () => begin(life), 'background')
     })

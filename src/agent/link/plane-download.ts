@@ -18,7 +18,7 @@ export type PlaneFile<E extends FileCall> = {
   readonly endpoint: E
   readonly params: Omit<ParamsOf<E>, 'id'>
   readonly etag: string
-  /** In bytes. */
+  /** In bytes, beside those of it that are there already. */
   readonly most: number
   readonly file: string
 }

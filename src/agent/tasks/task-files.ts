@@ -32,20 +32,31 @@ const folderName = 'task-files'
 /** What a download leaves free: renewals and everything else on that disk go first. */
 const leftFreeBytes = 64 * 1024 * 1024
 
-export const openTaskFiles = (agent: TaskingAgent, identityNow: () => Identity): TaskFiles => {
+export const openTaskFiles = (
+  agent: TaskingAgent,
+  identityNow: () => Identity,
+  fetchFile: typeof downloadFromPlane = downloadFromPlane,
+): TaskFiles => {
   const folder = path.join(path.resolve(agent.config.stateFolder), folderName)
+  /** One after the other: two at once would take the same free room for theirs, and fill the disk together. */
+  let before: Promise<unknown> = Promise.resolve()
+  const inTurn = <T>(run: () => Promise<T>): Promise<T> => {
+    const mine = before.then(run)
+    before = mine.catch(() => {})
+    return mine
+  }
 
   const download = async (id: string, sha256: string): Promise<Awaited<ReturnType<TaskFiles['fetch']>>> => {
     makeFolder(folder, 0o700)
     const file = path.join(folder, id)
     const most = Math.max(0, (diskSpace(folder)?.availableBytes ?? 0) - leftFreeBytes)
     const call = { endpoint: taskFileApi.download, params: { digest: sha256 }, etag: `"${sha256}"`, most, file }
-    const outcome = await downloadFromPlane(agent, identityNow(), call)
+    const outcome = await fetchFile(agent, identityNow(), call)
     if (outcome.kind === 'too-large')
       return {
         kind: 'refused',
         fault: 'DISK_FULL',
-        why: `The file has ${outcome.bytes} bytes, and ${most} may be written`,
+        why: `The file has ${outcome.bytes} bytes, and there is room for ${most} more`,
       }
     if (outcome.kind !== 'downloaded') return notFetched(outcome)
     if ((await sha256OfFile(file)) === sha256) {
@@ -65,7 +76,7 @@ export const openTaskFiles = (agent: TaskingAgent, identityNow: () => Identity):
       if (type !== 'fetch-file' || !matchesSchema(taskParameters['fetch-file'], parameters))
         return { kind: 'file', path: null }
       try {
-        return await download(id, parameters.sha256)
+        return await inTurn(() => download(id, parameters.sha256))
       } catch (error) {
         const code = errno(error)
         if (code === null) throw error

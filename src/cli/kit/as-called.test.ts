@@ -9,6 +9,14 @@ test('a hint is called as its reader calls us; a file of that name is left alone
   )
 })
 
+test('the value of an option is not taken for the command', () => {
+  const given = { plane: [['--data', 'd']] as const, state: null }
+  assert.equal(
+    asCalled('muster worker-issuer add ci --aud muster --sub deploy', './muster', given),
+    './muster --data d worker-issuer add ci --aud muster --sub deploy',
+  )
+})
+
 test('a hint names the plane that its command was given, before the noun', () => {
   const given = {
     plane: [

@@ -31,11 +31,11 @@ export const openHints = (program: string, nouns: readonly string[] | null = nul
   }
 }
 
-// Not a file or a folder of that name. A command that says itself which plane or agent it is for is left as it is, and so is one for
+// Not a file or a folder of that name, nor the value of an option, such as an audience. A command that says itself which plane or agent it is for is left as it is, and so is one for
 // another machine.
-const any = /(?<![./\w])muster(?= [a-z-])/g
+const any = /(?<![./\w]|--[a-z-]+ )muster(?= [a-z-])/g
 const ofPlane =
-  /(?<![./\w]|\b(?:there|machine|plane|side): )muster(?= (?!agent |version\b|completion\b|demo\b)(?<noun>[a-z-]+))(?![^;,()]* --(?:data|url|help)\b)/g
+  /(?<![./\w]|--[a-z-]+ |\b(?:there|machine|plane|side): )muster(?= (?!agent |version\b|completion\b|demo\b)(?<noun>[a-z-]+))(?![^;,()]* --(?:data|url|help)\b)/g
 const ofAgent =
   /(?<![./\w])muster agent (?:run|status|explain|renew|repair|cert (?:list|show|path))\b(?![^;,()]* --(?:state|help)\b)/g
 

@@ -2,7 +2,7 @@
 // worker has ended. Done by the leader. Which nodes have open tasks it keeps in memory, so that commits about others cost nothing.
 
 import type { NodeId } from '#domain/core/node.ts'
-import { decideOverdue } from '#domain/tasks/end-task.ts'
+import { decideOverdue, epochEnd } from '#domain/tasks/end-task.ts'
 import { dueUpTo, queuerKey, resultAwaitedMs, taskDue, taskPlace, type Task, type TaskId } from '#domain/tasks/task.ts'
 import { commitDecision } from '#plane/core/commit-decision.ts'
 import { withStore, type Core } from '#plane/core/core.ts'
@@ -20,6 +20,7 @@ export const openTaskSweep = (core: Core): UpkeepTask => {
   const { store, feed } = core
   const waiting = new Set<NodeId>()
   const touched = new Set<NodeId>()
+  let lookedAt: NodeId | null = null
   /** The journal was not followed before this replica led. */
   let unknown = true
   store.replicas.onLeadership(() => {
@@ -30,9 +31,15 @@ export const openTaskSweep = (core: Core): UpkeepTask => {
   feed.subscribe('tasks', ({ entries }) => {
     if (store.replicas.leadership() === null) return
     for (const { entry } of entries) {
-      if (entry.node === null) continue
-      if (entry.type === 'task.queued') waiting.add(entry.node)
-      if (waiting.has(entry.node)) touched.add(entry.node)
+      const { node, type } = entry
+      if (node === null) continue
+      // What becomes of a task ends no other one: a node with a thousand of them is not looked at for each of its steps.
+      if (!type.startsWith('task.')) {
+        if (waiting.has(node)) touched.add(node)
+      } else if (type === 'task.queued' && (!waiting.has(node) || node === lookedAt)) {
+        waiting.add(node)
+        touched.add(node)
+      }
     }
   })
 
@@ -60,16 +67,22 @@ export const openTaskSweep = (core: Core): UpkeepTask => {
         touched.add(node)
         if (error instanceof StaleReplica) throw error
         failures.push(error)
+      } finally {
+        lookedAt = null
       }
     }
     return failures
   }
 
   const lookAtNode = async (leading: Core, node: NodeId): Promise<void> => {
+    lookedAt = node
     let open = 0
+    const row = await leading.store.get('node', node)
+    const isOver = ({ forged, epoch }: Task): boolean =>
+      forged === true || row === null || epochEnd(row.value, epoch) !== null
     for await (const tasks of pagesOf(leading, { where: { waits_for: node }, order: 'sort_key' }, taskPlace)) {
       open += tasks.length
-      await endEach(leading, tasks)
+      await endEach(leading, tasks.filter(isOver))
     }
     // Tasks are queued meanwhile: then it is touched, and looked at again.
     if (open === 0 && !touched.has(node)) waiting.delete(node)
