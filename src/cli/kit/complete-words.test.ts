@@ -38,6 +38,7 @@ test('names that only the plane knows are asked of it', () => {
 
 test('where a file is meant, or nothing more fits, the shell is left to itself', () => {
   assert.deepEqual(next('ca import '), [])
+  assert.deepEqual([next('node drain --from '), next('profile create x --from ')], [[], 'profiles'])
   assert.deepEqual(next('agent run --state '), [])
   assert.deepEqual(next('node show gpu-001 '), [])
 })

@@ -53,6 +53,8 @@ export const placeOf = (program: Command, words: readonly string[]): Place => {
 export const candidates = (place: Place, typed: string): readonly Candidate[] | KnownNames => {
   const { command, option } = place
   if (option !== null) {
+    // `--from` is a file of names for verbs on nodes, and a profile for profile create.
+    if (/<(file|folder)>/.test(option.flags)) return []
     // Columns are named once for both options of a list.
     const named =
       option.long === '--sort' ? (command.options.find(({ long }) => long === '--columns') ?? option) : option
