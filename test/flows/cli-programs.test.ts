@@ -57,7 +57,8 @@ test('outputs are set as JSON, shown as they can be set again, and what is wrong
   assert.match(wrong.err, /PROFILE_INVALID[\s\S]*dns takes/)
   const blue = await muster('vcluster', 'create', 'blue', 'outputs=[{"name":"probe"}]')
   assert.match(blue.out, /^outputs +probe: client \(p256 for \S+, key 0600\)$/m)
-  assert.equal((await muster('program', 'list')).out, '')
+  const none = await muster('program', 'list')
+  assert.deepEqual([none.out, /^no certificates for programs; .*muster program --help$/m.test(none.err)], ['', true])
 })
 
 test('there are no lists of programs before the first output, and no deltas of them', async (t) => {

@@ -5,6 +5,7 @@ import { nodeName } from '#cli/kit/arguments.ts'
 import type { Cli } from '#cli/kit/cli.ts'
 import { connect, everyPage } from '#cli/kit/operator-client.ts'
 import { showList, type Column, type ListOptions } from '#cli/kit/list.ts'
+import { printer } from '#cli/kit/print.ts'
 import { lists, noun, performs, verb } from '#cli/kit/verb.ts'
 import { nodeNamesApi, type ProgramView } from '#wire/programs/names-api.ts'
 
@@ -32,6 +33,9 @@ const programList = async (cli: Cli, options: ProgramListOptions): Promise<void>
     (answer) => answer.programs,
   )
   showList(cli, options, { items: programs, columns, body: (shown) => ({ programs: shown }) })
+  if (programs.length > 0) return
+  const whose = options.node === undefined ? '' : `${options.node} has `
+  printer(cli, options).note(`${whose}no certificates for programs; an output makes them: muster program --help`)
 }
 
 const columns: readonly Column<ProgramView>[] = [
