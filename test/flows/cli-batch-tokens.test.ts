@@ -151,6 +151,23 @@ test('a token of the file that has expired is made anew', async (t) => {
   assert.equal(tokensIn(file).length, 2)
 })
 
+test('a life that no token can have, or that is for none, is refused before a line is sent', async (t) => {
+  const plane = await setUpCli(t)
+  const file = path.join(plane.folder, 'tokens')
+  const batch = (...options: string[]) =>
+    plane.musterWith({ input: csvOf(['gpu-1']) }, 'node', 'enroll', '--batch', '-', ...options)
+  for (const [options, why] of [
+    [['--tokens', file, '--expires', '48h'], /48h: a token is good for 24h at most/],
+    [['--tokens', file, '--expires', '0s'], /0s: a token is good for/],
+    [['--expires', '3h'], /--expires goes with --tokens/],
+  ] as const) {
+    const said = await batch(...options)
+    assert.deepEqual([said.code, why.test(said.err)], [exitCodes.usage, true], said.err)
+  }
+  assert.equal(fs.existsSync(file), false)
+  assert.equal(await plane.store.get('node', 'gpu-1'), null)
+})
+
 test('a line that cannot be is reported and the others get their tokens', async (t) => {
   const plane = await setUpCli(t)
   const file = path.join(plane.folder, 'tokens')

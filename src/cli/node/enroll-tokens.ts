@@ -5,11 +5,13 @@ import { parseIsoTime } from '#platform/clock.ts'
 import type { Cli } from '#cli/kit/cli.ts'
 import { durationOption } from '#cli/kit/arguments.ts'
 import { exitCodes } from '#cli/kit/exit-codes.ts'
-import { Failure } from '#cli/kit/failure.ts'
+import { Failure, usageFailure } from '#cli/kit/failure.ts'
 import { inParallel } from '#cli/kit/in-parallel.ts'
 import { localAddressIn, localWarning } from '#cli/kit/local-address.ts'
 import type { OperatorClient } from '#cli/kit/operator-client.ts'
 import { counted } from '#domain/core/in-words.ts'
+import { longestTokenTtlMs } from '#domain/core/profile.ts'
+import { formatDuration } from '#wire/core/duration.ts'
 import { mostBatchLines, type TokenBatchAnswer, type TokenBatchLine, tokenApi } from '#wire/enrollment/token-api.ts'
 import { nodeApi } from '#wire/node/node-api.ts'
 import type { BatchLine } from './batch-file.ts'
@@ -34,7 +36,7 @@ export const enrollWithTokens = async (
   file: string,
   expires: string | undefined,
 ): Promise<BatchResult[]> => {
-  const expiresMs = expires === undefined ? null : durationOption('--expires', expires)
+  const expiresMs = expires === undefined ? null : tokenLifeIn(expires)
   const tokens = openTokensFile(tools.cli, file)
   try {
     const { cli, note } = tools
@@ -62,6 +64,13 @@ export const enrollWithTokens = async (
   } finally {
     tokens.close()
   }
+}
+
+/** Checked before a line is sent: each would be refused for it. */
+const tokenLifeIn = (text: string): number => {
+  const ms = durationOption('--expires', text)
+  if (ms > 0 && ms <= longestTokenTtlMs) return ms
+  throw usageFailure(`--expires ${text}: a token is good for ${formatDuration(longestTokenTtlMs)} at most.`)
 }
 
 const isGood = (token: IssuedToken | undefined, nowMs: number): boolean =>

@@ -25,6 +25,8 @@ export const nodeEnroll = async (cli: Cli, options: EnrollOptions, id: string | 
     if (id !== undefined || options.mac !== undefined || options.bmcSerial !== undefined) {
       throw usageFailure('--batch takes nodes from its file only.', 'muster node enroll --help')
     }
+    if (options.expires !== undefined && options.tokens === undefined)
+      throw usageFailure('--expires goes with --tokens: without it no token is made.', 'muster node enroll --help')
     return nodeEnrollBatch(cli, options, options.batch)
   }
   if (options.tokens !== undefined || options.expires !== undefined)
