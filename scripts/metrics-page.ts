@@ -8,6 +8,7 @@ import { agentMetrics, metricPrefix } from '#agent/diagnostics/metrics.ts'
 import { openFeed } from '#plane/core/feed.ts'
 import { nodeSeries } from '#plane/metrics/node-metrics.ts'
 import { openMetrics } from '#plane/metrics/open-metrics.ts'
+import { mostOutputs } from '#wire/programs/programs-api.ts'
 import type { Core } from '#plane/core/core.ts'
 import type { DeclaredMetric, MetricScope } from '#plane/metrics/declared-metrics.ts'
 import type { MeasuredParts } from '#plane/metrics/plane-gauges.ts'
@@ -48,7 +49,8 @@ Every metric of a plane and of an agent. How to scrape them, with the rules and 
 [DAY-2.md](DAY-2.md#monitoring).
 
 The labels \`vcluster\` and \`profile\` have at most 64 pairs of values. Nodes of further pairs are counted under \`_other\`, and nodes in
-no vCluster under \`_none\`. No other label has values that a caller can choose.
+no vCluster under \`_none\`. No other label of \`/metrics\` has values that a caller can choose. At \`/metrics/nodes\` the labels \`node\` and \`output\` are names:
+one for each node, and at most ${mostOutputs} outputs of it.
 
 ## The plane, about the domain
 
