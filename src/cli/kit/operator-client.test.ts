@@ -34,7 +34,10 @@ const thingApi = {
     access: 'operator',
     summary: 'Another thing',
     params: Type.Object({ tag: Type.String({ pattern: '^[a-z]+$' }) }),
-    body: Type.Object({ name: Type.String({ pattern: '^[a-z]+$' }), pin: Type.String({ pattern: '^[0-9]+$' }) }),
+    body: Type.Object({
+      name: Type.String({ pattern: '^[a-z]+$', description: 'Letters' }),
+      pin: Type.String({ pattern: '^[0-9]+$' }),
+    }),
     answer: Type.Object({}),
   }),
 }
@@ -77,7 +80,7 @@ test('a word that can name nothing is said before anything is sent, and what may
   const make = (tag: string, name: string) => plane.tryAsk(thingApi.make, { params: { tag }, body: { name, pin: 'x' } })
   for (const [tag, name, message] of [
     ['A b', 'c', 'A b is not a tag.'],
-    ['a', 'C\u001b[31m', 'C\\x1b[31m is not a name.'],
+    ['a', 'C\u001b[31m', 'C\\x1b[31m is not a name: letters.'],
   ] as const) {
     const said = await make(tag, name)
     assert.ok(said instanceof Failure)

@@ -133,19 +133,21 @@ const wrongWord = ({ params, query, body }: Endpoint, given: AnyGiven): Failure 
   ] as const
   for (const [schema, values] of parts) {
     for (const [key, value] of Object.entries(values ?? {})) {
-      const pattern = patternOf(schema, key)
+      const { pattern, description } = propertyOf(schema, key)
       const what = words[key]
-      if (what === undefined || pattern === null || typeof value !== 'string') continue
-      if (!pattern.test(value)) return usageFailure(`${printable(value)} is not ${what}.`)
+      if (what === undefined || pattern === undefined || typeof value !== 'string') continue
+      const rule = description === undefined ? '' : `: ${description.charAt(0).toLowerCase()}${description.slice(1)}`
+      if (!new RegExp(pattern).test(value)) return usageFailure(`${printable(value)} is not ${what}${rule}.`)
     }
   }
   return null
 }
 
-const patternOf = (schema: TSchema | undefined, key: string): RegExp | null => {
-  const { properties = {} } = (schema ?? {}) as { readonly properties?: Readonly<Record<string, { pattern?: string }>> }
-  const pattern = Object.hasOwn(properties, key) ? properties[key]?.pattern : undefined
-  return pattern === undefined ? null : new RegExp(pattern)
+type Property = { readonly pattern?: string; readonly description?: string }
+
+const propertyOf = (schema: TSchema | undefined, key: string): Property => {
+  const { properties = {} } = (schema ?? {}) as { readonly properties?: Readonly<Record<string, Property>> }
+  return (Object.hasOwn(properties, key) ? properties[key] : undefined) ?? {}
 }
 
 const isSuccess = ({ status }: HttpReply): boolean => status >= 200 && status < 300

@@ -134,7 +134,7 @@ test('a new token that comes with the key of before is bound to it, once', () =>
   assert.equal(outcome({ worker: row({ ...worker, tokens }), key: keyOf('key of b2') }), 'RATE_LIMITED')
 })
 
-test('a renewal keeps the certificate before it, an enrolment denies it', () => {
+test('a renewal keeps the certificate before it, an enrollment denies it', () => {
   const renewed = written(renewing)
   assert.deepEqual([renewed.worker.current.serial, renewed.worker.former?.serial], ['c3', 'b2'])
   assert.equal(renewed.change.entries[0]?.type, 'worker.renewed')
@@ -187,7 +187,7 @@ test('an issuer that is added again under the name of a removed one has none of 
   assert.equal(isOfIssuer(its.value, second), false)
   const anew = { worker: its, issuer: row(second) }
   assert.equal(outcome({ ...anew, renewing: principal }), 'WORKER_TOKEN_OF_ANOTHER')
-  // Its pod may enrol, and then has a certificate of the new one.
+  // Its pod may enroll, and then has a certificate of the new one.
   assert.equal(outcome({ ...anew, key: keyOf('key of b2') }), 'admitted')
   assert.equal(written(anew).worker.issuerSinceMs, second.createdAtMs)
 })

@@ -36,12 +36,19 @@ export const NodeIdText = Type.String({
 export const nodeGlobShape = '[a-z0-9.*?_-]{1,63}'
 export const tagShape = '^[a-z0-9]([a-z0-9._:-]{0,61}[a-z0-9])?$'
 /** On a machine. */
-export const TagText = Type.String({ pattern: tagShape, maxLength: 63 })
+export const TagText = Type.String({
+  pattern: tagShape,
+  maxLength: 63,
+  description: 'Lower-case letters, digits, dots, dashes, underscores and colons',
+})
 /** KEY or KEY=VALUE. */
 export const tagFilterShape = '[a-z0-9._:-]{1,63}(=[a-z0-9._:-]{1,63})?'
 
 /** Of profiles and vClusters. */
-export const NameText = Type.String({ pattern: '^[a-z0-9][a-z0-9-]{0,62}$' })
+export const NameText = Type.String({
+  pattern: '^[a-z0-9][a-z0-9-]{0,62}$',
+  description: 'Lower-case letters, digits and dashes, at most 63',
+})
 
 export const NodeParams = Type.Object({ id: NodeIdText }, closed)
 export const IdParams = Type.Object({ id: Type.String({ pattern: '^[0-9A-Za-z_-]{1,64}$' }) }, closed)
