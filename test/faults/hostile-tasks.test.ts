@@ -208,6 +208,25 @@ test('a clock that is years off decides nothing: a statement with the nonce of t
   assert.equal(runs(), 1)
 })
 
+test('a plane whose clock was years ahead closes a host until root removes statement.json', async (t) => {
+  const { tasked, runs } = countingHost(t)
+  const { authority, clock } = tasked
+  const rightMs = clock.nowMs()
+  const yearMs = 365 * 24 * hourMs
+  await tasked.learn({ issued_ms: rightMs + yearMs, expires_ms: rightMs + yearMs + hourMs })
+  // The clock of the plane is right again, and the host believes that at once; which tasks it began before its first statement it still does not know.
+  await tasked.learn({ issued_ms: rightMs + 1 })
+  const task = authority.task({ issued_ms: rightMs + 2 })
+  refusedAs(await tasked.begin(task), 'SEEN_BEFORE')
+  fs.rmSync(path.join(tasked.host.folder, 'state', 'tasks', 'statement.json'))
+  refusedAs(await tasked.begin(task), 'STATEMENT_MISSING')
+  await tasked.learn({ issued_ms: rightMs + 2 })
+  done(await tasked.begin(task))
+  await tasked.ended(idOf(task))
+  assert.deepEqual(done(await tasked.begin(task)), { outcome: 'known' })
+  assert.equal(runs(), 1)
+})
+
 test('a statement lapses though the clock of the host is held back, also over a restart', async (t) => {
   const { tasked, runs } = countingHost(t)
   const { authority, clock } = tasked
