@@ -20,6 +20,20 @@ export const ownCpuMs = (pid: number): number =>
     .map((thread) => Number(fs.readFileSync(`/proc/${pid}/task/${thread}/schedstat`, 'utf8').split(' ')[0]) / 1e6)
     .reduce((sum, ms) => sum + ms, 0)
 
+/**
+ * A server has work of its start to do when it is ready already: a plane verifies its journal whenever it has nothing else to do, from
+ * two seconds after its start on. It would be counted as the cost of whatever is called meanwhile.
+ */
+export const untilIdle = async (cpuMs: () => number): Promise<void> => {
+  const [lookMs, mostLooks, busyMs] = [3000, 600, 300]
+  for (let look = 0; look < mostLooks; look++) {
+    const before = cpuMs()
+    await new Promise((resolve) => setTimeout(resolve, lookMs))
+    if (look > 0 && cpuMs() - before < busyMs) return
+  }
+  throw new Error('the server is busy although nothing is asked of it')
+}
+
 /** Of the whole machine, by all processes. */
 export const machineCpuMs = (): number => {
   const [user = 0, nice = 0, system = 0, , , irq = 0, softIrq = 0] = (

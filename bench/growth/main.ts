@@ -15,6 +15,7 @@ import { tempFolder } from '../../test/process/temp-folder.ts'
 import { benchRun } from '../bench-run.ts'
 import { startLoadClient } from '../load-client.ts'
 import { startPlane, type PlaneProcess } from '../plane-process.ts'
+import { untilIdle } from '../process-cost.ts'
 
 const { values } = parseArgs({
   options: {
@@ -83,24 +84,10 @@ const planeOn = async (scope: Scope, folder: string): Promise<PlaneProcess> => {
   return plane
 }
 
-/**
- * A plane that starts verifies its journal whenever it has nothing else to do, from two seconds after its start on. That is work of
- * the start, minutes of it with a long journal, and would be counted as the cost of whatever is called meanwhile.
- */
-const untilIdle = async (plane: PlaneProcess): Promise<void> => {
-  const [lookMs, mostLooks, busyMs] = [3000, 600, 300]
-  for (let look = 0; look < mostLooks; look++) {
-    const before = plane.cpuMs()
-    await new Promise((resolve) => setTimeout(resolve, lookMs))
-    if (look > 0 && plane.cpuMs() - before < busyMs) return
-  }
-  throw new Error('the plane is busy although nothing is asked of it')
-}
-
 const measure = async (scope: Scope, folder: string, run: number): Promise<Costs> => {
   const plane = await planeOn(scope, folder)
   const memory = (await plane.settledBytes()) / 2 ** 20
-  await untilIdle(plane)
+  await untilIdle(plane.cpuMs)
   const { client, names } = await machines(scope, plane, `run${run}`, warmUp + each)
   const cost = async (calls: number, work: () => Promise<unknown>): Promise<number> => {
     const before = plane.cpuMs()

@@ -8,7 +8,15 @@ import { bits, constructed, encode, raw, sequence, smallNumber } from './der-wri
 import type { PrivateKey } from './keys.ts'
 import { encodeName, readName } from './name.ts'
 import { fromPem, toPem } from './pem.ts'
-import { algorithmIdentifier, algorithmOf, readSignatureAlgorithm, suits, verifyAs } from './signature.ts'
+import {
+  algorithmIdentifier,
+  algorithmOf,
+  readSignatureAlgorithm,
+  suits,
+  verifyAs,
+  verifyAside,
+  type SignatureAlgorithm,
+} from './signature.ts'
 import { readSpki, readSpkiToImport } from './spki.ts'
 
 const label = 'CERTIFICATE REQUEST'
@@ -19,15 +27,42 @@ export type ParsedCsr = { readonly kind: 'csr'; readonly spki: Uint8Array; reado
 
 /** A request whose sender has shown to hold the private key. Cheap checks first, the signature last. */
 export const parseCsr = (pem: string): ParsedCsr | Malformed => {
-  if (pem.length > largestPem) return { kind: 'malformed', why: `more than ${largestPem} characters` }
-  const der = fromPem(label, pem)
-  if (der === null) return { kind: 'malformed', why: `not one PEM block ${label}` }
-  return parseCsrDer(der)
+  const der = derOf(pem)
+  return der instanceof Uint8Array ? parseCsrDer(der) : der
 }
 
-export const parseCsrDer = (der: Uint8Array): ParsedCsr | Malformed => orMalformed(() => readDer(der, readCsr))
+export const parseCsrDer = (der: Uint8Array): ParsedCsr | Malformed => {
+  const read = readUnproven(der)
+  return read.kind === 'malformed' ? read : judged(read, verifyAs(read.algorithm, read.spki, read.info, read.signature))
+}
 
-const readCsr = (top: DerReader): ParsedCsr => {
+/** The same, with the signature checked on a thread of its own: that is most of the work, and other callers need this thread. */
+export const parseCsrAside = async (pem: string): Promise<ParsedCsr | Malformed> => {
+  const der = derOf(pem)
+  if (!(der instanceof Uint8Array)) return der
+  const read = readUnproven(der)
+  if (read.kind === 'malformed') return read
+  return judged(read, await verifyAside(read.algorithm, read.spki, read.info, read.signature))
+}
+
+const derOf = (pem: string): Uint8Array | Malformed => {
+  if (pem.length > largestPem) return { kind: 'malformed', why: `more than ${largestPem} characters` }
+  return fromPem(label, pem) ?? { kind: 'malformed', why: `not one PEM block ${label}` }
+}
+
+/** Whose signature has not been checked. */
+type UnprovenCsr = {
+  readonly kind: 'unproven'
+  readonly spki: Uint8Array
+  readonly keyType: KeyType
+  readonly algorithm: SignatureAlgorithm
+  readonly info: Uint8Array
+  readonly signature: Uint8Array
+}
+
+const readUnproven = (der: Uint8Array): UnprovenCsr | Malformed => orMalformed(() => readDer(der, readCsr))
+
+const readCsr = (top: DerReader): UnprovenCsr => {
   const request = top.inside(tags.sequence)
   const info = request.whole(tags.sequence)
   const algorithm = readSignatureAlgorithm(request)
@@ -36,13 +71,17 @@ const readCsr = (top: DerReader): ParsedCsr => {
 
   const { spki, keyType } = readInfo(request.over(info).inside(tags.sequence))
   if (!suits(keyType, algorithm)) malformed(`a signature of ${algorithm}, which a key of ${keyType} cannot make`)
-  if (!verifyAs(algorithm, spki, info, signature)) {
+  return { kind: 'unproven', spki, keyType, algorithm, info, signature }
+}
+
+const judged = ({ spki, keyType }: UnprovenCsr, isProven: boolean): ParsedCsr | Malformed => {
+  // A copy: the key outlives the request it came in.
+  if (isProven) return { kind: 'csr', spki: new Uint8Array(spki), keyType }
+  return orMalformed(() => {
     // Only now, to say which of the two is wrong: OpenSSL takes no point that is off its curve.
     readSpki(spki)
-    malformed('the signature is not by the key in the request')
-  }
-  // A copy: the key outlives the request it came in.
-  return { kind: 'csr', spki: new Uint8Array(spki), keyType }
+    return malformed('the signature is not by the key in the request')
+  })
 }
 
 const readInfo = (info: DerReader): { spki: Uint8Array; keyType: KeyType } => {

@@ -1,15 +1,16 @@
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
-import { parseCsr } from '#pki/csr.ts'
+import { parseCsr, parseCsrAside } from '#pki/csr.ts'
 import { generateKey } from '#pki/keys.ts'
 import { goodCsr, hostileCsrs, largestGoodCsr } from './pki-hostile-csrs.ts'
 
 suite('a request is refused when', () => {
   for (const { wrong, pem, why } of hostileCsrs()) {
-    test(wrong, () => {
+    test(wrong, async () => {
       const answer = parseCsr(pem)
       assert.equal(answer.kind, 'malformed')
       assert.match(answer.why, why)
+      assert.deepEqual(await parseCsrAside(pem), answer)
     })
   }
 })
@@ -29,6 +30,14 @@ test('no hostile request costs more than a few good ones', () => {
 
 const goodCsrText = goodCsr(generateKey('p256'))
 const goodP384Text = goodCsr(generateKey('p384'))
+
+test('a good request is the same where another thread checks its signature, also of an Ed25519 key', async () => {
+  for (const pem of [goodCsrText, goodP384Text, goodCsr(generateKey('ed25519'))]) {
+    const answer = parseCsr(pem)
+    assert.equal(answer.kind, 'csr')
+    assert.deepEqual(await parseCsrAside(pem), answer)
+  }
+})
 
 /** The best of so many that some run undisturbed also on a busy machine: a call is far shorter than its turn at the processor. */
 const bestMs = (run: () => unknown): number => {

@@ -149,7 +149,7 @@ const enrollWith = async (
   call: EnrollCall,
   credential: Credential,
 ): Promise<Issued | Refusal> => {
-  const checked = checkRequest(core, parts, call)
+  const checked = await checkRequest(core, parts, call)
   if (isRefusal(checked)) return checked
   const by = { actor: aboutCredential(credential).actor, source: call.source, correlation: call.correlation }
   // After a lost race it is looked up again: it may have changed.
@@ -188,18 +188,18 @@ type Checked = {
   readonly brought: WireguardBrought | null
 }
 
-const checkRequest = (
+const checkRequest = async (
   core: FlowCore,
   parts: EnrollParts,
   { recovery, identityProof, wireguard, csr }: EnrollCall,
-): Checked | Refusal => {
+): Promise<Checked | Refusal> => {
   const registration = recovery === null ? null : checkRegistration(core.clock, parts, recovery, csr)
   if (isRefusal(registration)) return registration
   const proof = identityProof === null ? null : checkIdentityProof(core.clock, parts, identityProof, csr)
   if (isRefusal(proof)) return proof
   const brought = wireguard === null ? null : checkWireguard(wireguard)
   if (isRefusal(brought)) return brought
-  return { kind: 'checked', key: keyInRequest(csr), registration, proof, brought }
+  return { kind: 'checked', key: await keyInRequest(csr), registration, proof, brought }
 }
 
 type Probed = { readonly kind: 'probed'; readonly epoch: number; readonly answer: ProbeOutcome }

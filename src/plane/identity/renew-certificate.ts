@@ -78,7 +78,7 @@ const attemptRenewal = async (
   if (isRefusal(counter)) return counter
   const registration = registrationIn(core, parts, principal, call)
   if (isRefusal(registration)) return registration
-  const key = keyInRequest(call.csr)
+  const key = await keyInRequest(call.csr)
   const read = async (): Promise<RenewFacts | Refusal> => {
     // Asked before the node is read: what is decided on has to be at least as new.
     const holders = await holdersOf(parts.secondHolders, principal, call.evidence)

@@ -64,7 +64,7 @@ const read = async (
   { output, csr, correlation }: ProgramCall,
 ): Promise<ProgramFacts | Refusal> => {
   const { store, clock, random } = core
-  const key = keyInRequest(csr)
+  const key = await keyInRequest(csr)
   // Before the node: a claim that its own commit wrote is never newer than its row.
   const keyClaim = key.kind === 'key' ? await store.get('key-claim', key.spkiHash) : null
   const inUse = await useCertificate(core, principal, correlation)

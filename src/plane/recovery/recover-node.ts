@@ -105,7 +105,7 @@ const recoverWith = async (
   call: RecoverCall,
   credential: PresentedRecovery,
 ): Promise<Issued | Refusal> => {
-  const brought = bring(core.clock, parts, call, credential)
+  const brought = await bring(core.clock, parts, call, credential)
   if (isRefusal(brought)) return brought
   return issue(core, parts, {
     async decide() {
@@ -117,12 +117,12 @@ const recoverWith = async (
   })
 }
 
-const bring = (
+const bring = async (
   clock: Clock,
   parts: RecoverParts,
   call: RecoverCall,
   credential: PresentedRecovery,
-): Brought | Refusal => {
+): Promise<Brought | Refusal> => {
   const counter = readCounter(parts, call.counter, call.node)
   if (isRefusal(counter)) return counter
   const checked = call.register === null ? null : checkRegistration(clock, parts, call.register, call.csr)
@@ -132,7 +132,7 @@ const bring = (
   return {
     credential,
     counter,
-    key: keyInRequest(call.csr),
+    key: await keyInRequest(call.csr),
     register: checked === null ? null : checked.facts,
     by: { actor: `node:${call.node}`, source: call.source, correlation: call.correlation },
   }

@@ -158,7 +158,7 @@ const readFacts = async (
   { issuer: verifiedBy, token }: Verified,
   renewing: WorkerPrincipal | null,
 ): Promise<WorkerFacts | Refusal> => {
-  const key = keyInRequest(call.csr)
+  const key = await keyInRequest(call.csr)
   const spki = key.kind === 'key' ? key.spkiHash : null
   const id = workerIdOf(verifiedBy.name, token.instance)
   const [keyClaim, keyBan, worker, issuer] = await Promise.all([

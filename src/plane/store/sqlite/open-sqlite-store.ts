@@ -41,6 +41,17 @@ export type SqliteStoreParts = {
 
 const activeNodes = { name: 'active-nodes', text: "SELECT key FROM node WHERE membership = 'active'" }
 
+/**
+ * A page that is written by many commits in a row is folded into the database once. Of 4 KiB each: the log takes 16 MiB before it is
+ * folded, and begins anew.
+ */
+const foldEveryPages = 4000
+/**
+ * Enough for the inner pages of every table and index of a large fleet; the system keeps the leaves. Not more: a commit that has split
+ * a page makes SQLite look at every page of its cache.
+ */
+const cacheKiB = 8192
+
 const observationsEveryMs = 5000
 const probeEveryMs = 1000
 /** A backup or a curious operator may hold the file for a moment. Waiting for them blocks everything, so not long. */
@@ -194,7 +205,8 @@ const prepareFile = (database: Database, folder: string, log: Log): void => {
     // FULL: a commit is on the disk before it is answered. The limit gives a WAL that once grew its room back.
     database.exec(`
       PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA fullfsync = 1;
-      PRAGMA journal_size_limit = 67108864; PRAGMA cache_size = -32768; PRAGMA temp_store = MEMORY`)
+      PRAGMA journal_size_limit = 67108864; PRAGMA wal_autocheckpoint = ${foldEveryPages};
+      PRAGMA cache_size = -${cacheKiB}; PRAGMA temp_store = MEMORY`)
     foldLog(database, log)
     migrate(database)
     flushFolder(folder)
