@@ -23,6 +23,7 @@ export const features = [
   'federation',
   'fleet',
   'identity',
+  'issuers',
   'journal',
   'network',
   'node',
@@ -54,6 +55,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
       'federation',
       'fleet',
       'identity',
+      'issuers',
       'plans',
       'programs',
       'revocation',
@@ -143,7 +145,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
   'plane/store/contract': { domain: ['alerts', 'ca', 'core', 'programs', 'tasks'], wire: ['core', 'node'] },
   'plane/store/journal': { domain: ['continuity', 'core'], plane: ['store/contract'] },
   'plane/store/commit': {
-    domain: ['alerts', 'core', 'federation', 'fleet', 'identity', 'journal', 'programs', 'tasks', 'workers'],
+    domain: ['alerts', 'core', 'federation', 'fleet', 'identity', 'issuers', 'journal', 'programs', 'tasks', 'workers'],
     plane: ['store/journal'],
   },
   'plane/store/sql': {
@@ -229,6 +231,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
     ],
     wire: ['core', 'enrollment', 'identity'],
   },
+  'plane/issuers': { domain: ['core', 'issuers'] },
   'plane/journal': {
     domain: ['alerts', 'core', 'enrollment', 'fleet', 'journal', 'revocation'],
     plane: ['alerts', 'core', 'http', 'store/contract', 'store/journal'],

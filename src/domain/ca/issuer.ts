@@ -17,15 +17,27 @@ export type IssuerRow = {
   /**
    * `recovery`: a root of its own, for the recovery listener only; no leaf of the runtime hangs under it. `programs-root`: another,
    * with `programs-issuing` below it, for the leaves of programs; no agent trusts it for a plane. `workers-issuing`: below the
-   * root of the domain, for the certificates of workers; nothing that it signs is a node's.
+   * root of the domain, for the certificates of workers; nothing that it signs is a node's. `outside-root` and `outside-issuing`: of an
+   * outside issuer, whose leaves some nodes have; no agent trusts them for a plane. `renewal-root`: signs the one certificate that the
+   * plane asks a step-ca for renewals with, and nothing else.
    */
   readonly role:
-    'root' | 'domain-ca' | 'issuing' | 'recovery' | 'programs-root' | 'programs-issuing' | 'workers-issuing'
+    | 'root'
+    | 'domain-ca'
+    | 'issuing'
+    | 'recovery'
+    | 'programs-root'
+    | 'programs-issuing'
+    | 'workers-issuing'
+    | 'outside-root'
+    | 'outside-issuing'
+    | 'renewal-root'
   /** DER, base64. */
   readonly der: string
   /** The id of the CA that signed it; its own for a root. */
   readonly parent: IssuerId
-  readonly custody: 'file' | 'memory' | 'offline'
+  /** Where the key is. `offline`: not here, as is that of every authority of an outside issuer. */
+  readonly custody: 'file' | 'memory' | 'offline' | 'pkcs11' | 'transit'
   readonly notBeforeMs: number
   readonly notAfterMs: number
   /** An issuing CA that no longer signs. */
@@ -50,10 +62,14 @@ export const withdrawalBarred = (issuer: IssuerRow | null): Refusal | null => {
         'ISSUER_NOT_WITHDRAWABLE',
         'it is the root of programs: no authority is above it, so those who verify programs have to stop trusting it themselves',
       )
+    case 'renewal-root':
+      return refuse('ISSUER_NOT_WITHDRAWABLE', 'no node has a certificate below it')
     case 'domain-ca':
     case 'issuing':
     case 'programs-issuing':
     case 'workers-issuing':
+    case 'outside-root':
+    case 'outside-issuing':
       return null
   }
 }

@@ -2,7 +2,7 @@
 // is durable before anything is sent, and each attempt keeps what is needed to revoke what it may have caused
 // (docs/decisions/issuers.md). Each function is one step: the caller commits what it returns, against the version that it read.
 
-import type { CertificateSubject } from '#domain/core/certificate.ts'
+import { certificateHolder, type CertificateSubject } from '#domain/core/certificate.ts'
 
 export type Order = {
   readonly id: string
@@ -192,7 +192,8 @@ const settled = (
   return { attempts, revoke }
 }
 
-const hasOrphans = ({ attempts }: Pick<Order, 'attempts'>): boolean =>
+/** Something that no node got was signed for it, or may have been. */
+export const hasOrphans = ({ attempts }: Pick<Order, 'attempts'>): boolean =>
   attempts.some(({ fate }) => fate.kind === 'orphan' || fate.kind === 'may-exist')
 
 /** Whatever was signed for it has ended then. A longer life would be a violation, and is never kept. */
@@ -206,6 +207,13 @@ export const lastPossibleMs = ({
 /** Nothing can come of it any more. Null: it is still under way, or waits for its node. */
 export const forgettableFromMs = (order: Order, toleranceMs: number): number | null =>
   order.state.kind === 'intended' || order.state.kind === 'lost' ? null : lastPossibleMs(order) + toleranceMs
+
+/** Of orders that are not over there is one for each certificate that somebody can hold. Null: it is over. */
+export const openFor = ({ subject, state }: Pick<Order, 'subject' | 'state'>): string | null => {
+  if (state.kind !== 'intended' && state.kind !== 'lost') return null
+  const holder = certificateHolder(subject) ?? subject.kind
+  return subject.kind === 'program' ? `${holder}/${subject.output}` : holder
+}
 
 /** What a repeated request with the same key does with the order that is there. */
 export type ForRepeat =

@@ -2,6 +2,7 @@
 // replicas share a store, in the store (shared-custody.ts). A key in memory custody is never given to it.
 
 import * as path from 'node:path'
+import type { IssuerRow } from '#domain/ca/issuer.ts'
 import { errno, makeFolder, readFileIfAny, removeFile, replaceFile } from '#platform/files.ts'
 import { createFile, namesIn } from '#platform/folder.ts'
 import type { Store } from '#plane/store/contract/store.ts'
@@ -23,11 +24,15 @@ const roles = [
   'programs-issuing',
   'task-signer',
   'workers-issuing',
+  'renewal-root',
 ] as const
 
 export type KeyName = {
-  /** That of an authority in the store, or what else the key is for. `retired`: only for lists (authority/list-signer.ts). */
-  readonly role: (typeof roles)[number]
+  /**
+   * That of an authority in the store, or what else the key is for. `retired`: only for lists (authority/list-signer.ts). Keys of outside
+   * issuers are never here.
+   */
+  readonly role: (typeof roles)[number] | IssuerRow['role']
   /** The key id; for a responder that of its issuer; for a server certificate its issuer and serial, joined by a dot; for a secret what its hash begins with. */
   readonly id: string
 }

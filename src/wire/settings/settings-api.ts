@@ -119,9 +119,11 @@ export const profileListView = (profiles: readonly Profile[]): Static<typeof Pro
 const settingsOf = ({
   outputs,
   deletedAtMs: _live,
+  certificate: { issuer: _signs, minLifetimeMs: _least, ...certificate },
   ...settings
 }: Profile): Omit<Static<typeof ProfileView>, 'no_effect_yet'> => ({
-  ...(settings as Omit<Static<typeof ProfileBody>, 'outputs'>),
+  ...(settings as Omit<Static<typeof ProfileBody>, 'outputs' | 'certificate'>),
+  certificate: certificate as Static<typeof ProfileBody>['certificate'],
   ...(outputs.length === 0 ? {} : { outputs: outputsView(outputs) }),
 })
 
