@@ -73,7 +73,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
   'domain/enrollment': { domain: ['alerts', 'core', 'fleet', 'identity', 'network'] },
   'domain/federation': { domain: ['core'] },
   'domain/fleet': { domain: ['core', 'programs'] },
-  'domain/identity': { domain: ['alerts', 'core'] },
+  'domain/identity': { domain: ['alerts', 'core', ...types('issuers')] },
   'domain/issuers': { domain: ['core'] },
   'domain/journal': { domain: ['core'] },
   'domain/network': { domain: ['core', 'fleet'] },
@@ -216,7 +216,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
     wire: ['core', 'fleet', 'node'],
   },
   'plane/identity': {
-    domain: ['alerts', 'core', 'fleet', 'identity'],
+    domain: ['alerts', 'core', 'fleet', 'identity', 'issuers'],
     plane: [
       'alerts',
       'authority',
@@ -224,6 +224,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
       'core',
       'cut-off',
       'http',
+      'issuers',
       'limits',
       'liveness',
       'sessions',
@@ -231,7 +232,10 @@ export const mayKnow: Readonly<Record<string, Row>> = {
     ],
     wire: ['core', 'enrollment', 'identity'],
   },
-  'plane/issuers': { domain: ['core', 'issuers'] },
+  'plane/issuers': {
+    domain: [...types('ca'), 'core', ...types('identity'), 'issuers'],
+    plane: ['core', 'store/contract'],
+  },
   'plane/journal': {
     domain: ['alerts', 'core', 'enrollment', 'fleet', 'journal', 'revocation'],
     plane: ['alerts', 'core', 'http', 'store/contract', 'store/journal'],
@@ -378,6 +382,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
       'foundation',
       'http',
       'identity',
+      'issuers',
       'journal',
       'keys',
       'limits',

@@ -105,7 +105,7 @@ const openPlane = async (config: PlaneConfig, laid: LaidFoundation) => {
   recordLosses(core, witness, processName())
   const names = await openServedNames(core, namesConfig(config))
   const authorities = await openAuthorities(core, config, { custody, names, domain: settings().name })
-  const { recovery, programs, workers, authority, maintainAuthority } = authorities
+  const { recovery, programs, workers, authority, issuance, maintainAuthority } = authorities
 
   const ports = { node: config.nodeListen.port, recovery: config.recoveryListen.port, status: 0 }
   const urls = (): PlaneUrls => ({
@@ -140,6 +140,7 @@ const openPlane = async (config: PlaneConfig, laid: LaidFoundation) => {
   const connections = connectionShares(openFileLimit())
   const nodeServer = await openNodeServer(core, {
     authority,
+    issuance,
     recovery,
     programs,
     workers,
@@ -161,7 +162,7 @@ const openPlane = async (config: PlaneConfig, laid: LaidFoundation) => {
   const { receipts, agentFiles, channel } = nodeServer
   const { channels, peerProofs } = channel
   const recoveryServer = await openRecoveryServer(core, {
-    authority,
+    issuance,
     recovery,
     domainName: settings().name,
     urls,

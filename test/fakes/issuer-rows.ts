@@ -50,6 +50,6 @@ export const revocationThere = (serial: string, changes: Partial<IssuerRevocatio
   receipt: null,
   atMs,
   untilMs: atMs + 86_400_000,
-  state: { kind: 'waiting', tries: 0, nextAtMs: atMs, error: null },
+  state: { kind: 'waiting' },
   ...changes,
 })

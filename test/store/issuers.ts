@@ -3,7 +3,6 @@
 import assert from 'node:assert/strict'
 import { afterEach, beforeEach, describe, test } from 'node:test'
 import type { Write } from '#domain/core/change.ts'
-import { revocationsDueUpTo } from '#domain/issuers/issuer-revocation.ts'
 import { complete, replace, settle, type Order, type OrderStep } from '#domain/issuers/order.ts'
 import type { Store } from '#plane/store/contract/store.ts'
 import { keyOf, newRowsOf } from '../fakes/fleet-rows.ts'
@@ -15,7 +14,7 @@ const atMs = signingOrder().issuedAtMs
 const dayMs = 86_400_000
 
 const taken = (step: OrderStep | null): Order => (step ?? assert.fail('no step')).order
-const lost = (order: Order): Order => taken(settle(order, { leased: new Set(), found: null, nowMs: atMs }))
+const lost = (order: Order): Order => taken(settle(order, { others: new Set(), found: null, nowMs: atMs }))
 const issued = (order: Order, serial: string): Order => taken(complete(order, { holder: 1, serial, nowMs: atMs }))
 
 export const issuerRowsContract = (name: string, openEmpty: () => Promise<StoreUnderTest>): void => {
@@ -70,11 +69,8 @@ export const issuerRowsContract = (name: string, openEmpty: () => Promise<StoreU
       assert.deepEqual(await idsOf({ orphaned: 1, issuer: 'c0ffee' }), ['o2'])
     })
 
-    test('revocations of an issuer are found when they are due, the oldest first', async () => {
-      const waiting = (nextAtMs: number) => ({
-        state: { kind: 'waiting', tries: 1, nextAtMs, error: null } as const,
-        receipt: 'r1',
-      })
+    test('revocations of an issuer that wait are found, the oldest first', async () => {
+      const waiting = (sinceMs: number) => ({ atMs: sinceMs, receipt: 'r1' })
       const done = { state: { kind: 'done', how: 'revoked', atMs } as const }
       const all = [
         revocationThere('1', waiting(atMs + 9)),
@@ -90,7 +86,6 @@ export const issuerRowsContract = (name: string, openEmpty: () => Promise<StoreU
         due.map(({ value }) => value.serial),
         ['2', '1'],
       )
-      assert.ok(revocationsDueUpTo(atMs + 5) < revocationsDueUpTo(atMs + 9))
       assert.equal((await list({}, { receipt: 'r1' })).length, 3)
     })
 

@@ -109,6 +109,12 @@ export const entryTypes = [
   'peer_domain.added',
   'peer_domain.removed',
   'claim.received',
+  // orders to outside issuers
+  'order.placed',
+  'order.lost',
+  'order.abandoned',
+  'issuer.violation',
+  'issuer.authority_recorded',
   // workers, and who vouches for them
   'worker.enrolled',
   'worker.renewed',

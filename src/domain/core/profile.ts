@@ -80,7 +80,7 @@ const muster = { o: '{domain}', ou: 'nodes' }
 const every: readonly KeyType[] = keyTypes
 
 /** The name of the authority of the domain itself, which signs where nothing else is named. No outside issuer has it. */
-const builtIn = 'built-in'
+export const builtIn = 'built-in'
 
 /** Profiles that a release before 0.7.0 has stored get it, too. */
 export const signedHere = { issuer: builtIn, minLifetimeMs: null } as const

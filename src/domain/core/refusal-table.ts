@@ -3,6 +3,7 @@
 
 import { fleetRefusals } from './fleet-refusals.ts'
 import { taskRefusals } from './task-refusals.ts'
+import { issuerRefusals } from './issuer-refusals.ts'
 import { workerRefusals } from './worker-refusals.ts'
 
 /**
@@ -270,6 +271,7 @@ export const refusals = {
     message: 'The plane could not finish this.', next: 'Try again; the log of the plane says why' },
   ...taskRefusals,
   ...workerRefusals,
+  ...issuerRefusals,
 } as const satisfies Record<string, RefusalRow>
 
 export type RefusalCode = keyof typeof refusals

@@ -20,7 +20,8 @@ export type IssuerRevocation = {
 }
 
 export type RevocationState =
-  | { readonly kind: 'waiting'; readonly tries: number; readonly nextAtMs: number; readonly error: string | null }
+  /** An attempt is no change of it: each would be an entry of the journal. The leader knows in memory when the next one is. */
+  | { readonly kind: 'waiting' }
   | { readonly kind: 'done'; readonly how: 'revoked' | 'unknown there'; readonly atMs: number }
   | { readonly kind: 'given-up'; readonly atMs: number }
 
@@ -29,11 +30,10 @@ export const issuerRevocationKey = ({ issuer, serial }: Pick<IssuerRevocation, '
 
 const digits = String(Number.MAX_SAFE_INTEGER).length
 
-/** When it is to be sent, as a key that sorts; null: it is over. */
-export const revocationDue = ({ serial, state }: Pick<IssuerRevocation, 'serial' | 'state'>): string | null =>
-  state.kind === 'waiting' ? dueKey(state.nextAtMs, serial) : null
-
-/** Up to this key all of an issuer are due. */
-export const revocationsDueUpTo = (nowMs: number): string => dueKey(nowMs, '~')
-
-const dueKey = (atMs: number, serial: string): string => `${String(atMs).padStart(digits, '0')}/${serial}`
+/** The oldest first, as a key that sorts; null: it is over. */
+export const revocationPlace = ({
+  serial,
+  state,
+  atMs,
+}: Pick<IssuerRevocation, 'serial' | 'state' | 'atMs'>): string | null =>
+  state.kind === 'waiting' ? `${String(atMs).padStart(digits, '0')}/${serial}` : null

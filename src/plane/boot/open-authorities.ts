@@ -7,6 +7,7 @@ import type { ServedNames } from '#plane/authority/served-names.ts'
 import { openWorkersAuthority } from '#plane/authority/workers-authority.ts'
 import type { PlaneConfig } from '#plane/config/config.ts'
 import type { Core } from '#plane/core/core.ts'
+import { noIssuers, openIssuance } from '#plane/issuers/open-issuance.ts'
 import type { KeyCustody } from '#plane/keys/key-custody.ts'
 
 type Given = { readonly custody: KeyCustody; readonly names: ServedNames; readonly domain: string }
@@ -37,5 +38,6 @@ export const openAuthorities = async (core: Core, config: PlaneConfig, { custody
   await maintainAuthority()
   await programs.maintain()
   await workers.maintain()
-  return { recovery, programs, workers, authority, maintainAuthority }
+  const issuance = await openIssuance(core, { own: authority, door: noIssuers })
+  return { recovery, programs, workers, authority, issuance, maintainAuthority }
 }

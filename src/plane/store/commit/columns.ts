@@ -11,7 +11,7 @@ import { programEndsMs, programKey } from '#domain/programs/program.ts'
 import { claimKeptMs, claimKey } from '#domain/federation/peer-domain.ts'
 import type { Token } from '#domain/core/token.ts'
 import { workerEndsMs } from '#domain/workers/worker.ts'
-import { issuerRevocationKey, revocationDue } from '#domain/issuers/issuer-revocation.ts'
+import { issuerRevocationKey, revocationPlace } from '#domain/issuers/issuer-revocation.ts'
 import { forgettableFromMs, hasOrphans, openFor } from '#domain/issuers/order.ts'
 import type { WorkerIssuer } from '#domain/workers/worker-issuer.ts'
 import { sha256Hex } from '#platform/bytes.ts'
@@ -229,7 +229,7 @@ export const tableShapes: { readonly [K in RowKind]: TableShape<RowTypes[K]> } =
     key: issuerRevocationKey,
     columns: {
       issuer: ({ issuer }) => issuer,
-      due: revocationDue,
+      due: revocationPlace,
       receipt: ({ receipt }) => receipt,
       // Null as long as it is not over.
       until_ms: ({ state, untilMs }) => (state.kind === 'waiting' ? null : untilMs),
