@@ -229,7 +229,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
     ],
     wire: ['core', 'enrollment', 'identity'],
   },
-  'plane/issuers': { domain: ['core'] },
+  'plane/issuers': { domain: ['core', 'issuers'] },
   'plane/journal': {
     domain: ['alerts', 'core', 'enrollment', 'fleet', 'journal', 'revocation'],
     plane: ['alerts', 'core', 'http', 'store/contract', 'store/journal'],

@@ -7,7 +7,13 @@ import * as https from 'node:https'
 import * as net from 'node:net'
 import * as tls from 'node:tls'
 import { test, type TestContext } from 'node:test'
-import { type IssuerFaultCode, IssuerFault, type IssuerServer, openIssuerClient } from '#plane/issuers/issuer-client.ts'
+import {
+  type IssuerFaultCode,
+  IssuerFault,
+  type IssuerServer,
+  mostBytesOfList,
+  openIssuerClient,
+} from '#plane/issuers/issuer-client.ts'
 import { systemTimers } from '#platform/timers.ts'
 import { cleanup } from '../process/cleanup.ts'
 import { eventually } from '../process/eventually.ts'
@@ -131,6 +137,14 @@ test('an answer of 10 MiB is cut off at its limit', async (t) => {
     await eventually('the connection to be closed', () => isSent !== null && { isSent }).then((it) => it.isSent),
     false,
   )
+})
+
+test('a list may have 10 MiB', async (t) => {
+  const names = Array.from({ length: 200_000 }, (_, at) => `serial-${at}`)
+  const { client } = await pair(t, sends(JSON.stringify(names)))
+  await fails(client.ask(ask, never), 'too-long', false, /more than 1048576 bytes/)
+  const { json } = await client.ask({ ...ask, mostBytes: mostBytesOfList }, never)
+  assert.deepEqual(json, names)
 })
 
 test('a request whose connection dies after it was sent may have been carried out', async (t) => {

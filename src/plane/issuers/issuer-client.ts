@@ -40,8 +40,9 @@ export type IssuerClient = {
   close(): void
 }
 
+/** `failed`: the issuer says that it cannot answer now. The client does not look at that; its callers do. */
 export type IssuerFaultCode =
-  'unreachable' | 'untrusted' | 'timeout' | 'cut' | 'too-long' | 'not-json' | 'redirect' | 'stopped'
+  'unreachable' | 'untrusted' | 'timeout' | 'cut' | 'too-long' | 'not-json' | 'redirect' | 'stopped' | 'failed'
 
 /** Its message names the server and is fit for logs and alerts: nothing that was sent is in it. */
 export class IssuerFault extends Error {
