@@ -223,7 +223,7 @@ test('what waits for a connection of others ends unsent, and a place is free aga
   let isSilent = true
   const { client, seen } = await pair(t, (request, response) => void (isSilent || sends('{}')(request, response)), {
     mostConnections: 1,
-    limits: { connectMs: 1_000, answerMs: 20_000 },
+    limits: { connectMs: 2_000, answerMs: 20_000 },
   })
   const given = new AbortController()
   const first = fails(client.ask(ask, given.signal), 'stopped', false, /stopped/)

@@ -18,7 +18,6 @@ import { systemTimers } from '#platform/timers.ts'
 import { manualClock } from '../fakes/manual-clock.ts'
 import { type Lie, type LyingIssuer, says, startLyingIssuer } from '../fakes/lying-issuer.ts'
 import { cleanup } from '../process/cleanup.ts'
-import { shared } from '../process/shared-plane.ts'
 import { authority, day, type Held, hierarchy, hold, nodeOrder, nowMs } from '../vectors/pki-hierarchy.ts'
 
 const never = new AbortController().signal
@@ -190,11 +189,10 @@ const violations: readonly {
 ]
 
 describe('a certificate comes back as it was sent, and is found to be', () => {
-  const issuer = shared(startLyingIssuer)
   for (const { lie, chain, field } of violations)
     test(lie, async (t) => {
-      issuer().answer(says(201, { certChain: chain.map((der) => toPem('CERTIFICATE', der)) }))
-      const returned = await signerAt(t, issuer()).sign(attempt, never)
+      const { signer } = await told(t, says(201, { certChain: chain.map((der) => toPem('CERTIFICATE', der)) }))
+      const returned = await signer.sign(attempt, never)
       assert.ok(returned.kind === 'returned')
       const verdict = judgeReturned({
         order: attempt.order,

@@ -180,6 +180,21 @@ test('renewal by nodes, and no database', async (t) => {
     renews.map(({ setting, fix }) => [setting, fix]),
     [['authority.provisioners[muster].claims.disableRenewal', '"disableRenewal": true']],
   )
+  // With neither a database nor its own extension it does not find the setting again.
+  const blind = await after(t, server, (config) => {
+    delete config.db
+    config.authority.provisioners[1].claims['disableSmallstepExtensions'] = true
+  })
+  assert.deepEqual(
+    blind.map(({ setting, fix }) => [setting, fix]),
+    [
+      [
+        'authority.provisioners[muster-renewal].claims.disableSmallstepExtensions',
+        '"disableSmallstepExtensions": false',
+      ],
+      ['db', '"db": { "type": "badgerv2", "dataSource": "/var/lib/step-ca/db" }'],
+    ],
+  )
   await server.configure((config) => void delete config.db)
   const signer = signerOf(t, server)
   assert.deepEqual(settingsIn(await signer.test(never)), ['db'])

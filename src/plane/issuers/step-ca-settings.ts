@@ -164,11 +164,16 @@ const ofTemplate = (name: string, field: ViolatedField, why: string): SettingFau
   fix: templateLines[field] ?? templateFile,
 })
 
-export const renewsByItself = (name: string): SettingFault => ({
-  setting: settingOf(name, 'claims.disableRenewal'),
-  why: 'it renews the certificate of a node for the node alone, past this plane',
-  fix: disableRenewal,
-})
+export const renewsByItself = (name: string, listed: readonly unknown[]): SettingFault => {
+  const claims = partOf(listed.find((one) => textOf(one, 'name') === name) ?? null, 'claims')
+  // Without a database step-ca knows by this extension alone whose settings hold for a certificate.
+  const isTold = partOf(claims, 'disableRenewal') === true
+  return {
+    setting: settingOf(name, `claims.${isTold ? 'disableSmallstepExtensions' : 'disableRenewal'}`),
+    why: 'it renews the certificate of a node for the node alone, past this plane',
+    fix: isTold ? '"disableSmallstepExtensions": false' : disableRenewal,
+  }
+}
 
 export const takesLeaves = ({ renewal }: WantedSettings): SettingFault => ({
   setting: settingOf(renewal.name, 'roots'),

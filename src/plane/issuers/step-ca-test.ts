@@ -60,7 +60,7 @@ export const testStepCa = async (
   const listedFaults = [...found.enrollment, ...found.renewal]
   // Without that provisioner nothing could be revoked.
   if (found.enrollment.length > 0) return listedFaults
-  const trial = openTrial(tested, wanted, signal)
+  const trial = openTrial(tested, wanted, listed ?? [], signal)
   try {
     for (const sample of samples) {
       await trial.run({ sample, by: tested.ca.enrollment })
@@ -107,7 +107,7 @@ const provisionersOf = async ({ client }: StepCa, signal: AbortSignal): Promise<
   return all
 }
 
-const openTrial = (tested: Tested, wanted: WantedSettings, signal: AbortSignal) => {
+const openTrial = (tested: Tested, wanted: WantedSettings, listed: readonly unknown[], signal: AbortSignal) => {
   const { ca, timers, server, roots, revoke } = tested
   const faults: SettingFault[] = []
   const serials: string[] = []
@@ -167,7 +167,7 @@ const openTrial = (tested: Tested, wanted: WantedSettings, signal: AbortSignal) 
       const { status, json } = await client.ask({ method: 'POST', path: '/1.0/renew', json: {} }, signal)
       if (status !== 201 && status !== 200) return
       serials.push(...serialsOf(chainOf(json) ?? [], null))
-      note([renewsByItself(name)])
+      note([renewsByItself(name, listed)])
     } finally {
       client.close()
     }
