@@ -6,13 +6,14 @@ import * as fs from 'node:fs'
 import * as path from 'node:path'
 import type { TestContext } from 'node:test'
 import { openControlGroups } from '#platform/control-groups.ts'
+import { placeOfBuilt } from './built-peer.ts'
 import debianPackages from './debian-packages.json' with { type: 'json' }
 
 /** Which Debian packages bring a peer. scripts/test.ts installs what is missing, where it may. */
 export const packageOf: Readonly<Record<string, string>> = debianPackages
 
 /**
- * Programs are found on the PATH; `faketime` is the library to preload; `root`, `tmpfs` and `netns` are permissions; `systemd` is
+ * Programs are found on the PATH; `step-ca` and `vault` are built from their sources (built-peer.ts); `faketime` is the library to preload; `root`, `tmpfs` and `netns` are permissions; `systemd` is
  * one that may run in namespaces; `limits` are control groups in which a helper may limit what it starts; `arm64` is the folder with the libraries of programs for ARM that qemu-aarch64 runs;
  * `previous-release` is the commit that test/compat/previous names, in the history of the repository.
  */
@@ -48,6 +49,8 @@ export const peerNames = [
   'netns',
   'previous-release',
   'arm64',
+  'step-ca',
+  'vault',
 ] as const
 export type PeerName = (typeof peerNames)[number]
 
@@ -76,6 +79,12 @@ export const peer = (name: PeerName): Peer => {
       return previousRelease()
     case 'arm64':
       return arm64()
+    case 'step-ca':
+    case 'vault':
+      return found(
+        [placeOfBuilt(name)],
+        'path' in go() ? `${name} is not built: npm test does that` : `${name} is not built, which takes Go`,
+      )
     case 'openssl':
     case 'strace':
     case 'curl':
@@ -110,6 +119,9 @@ export const withPeer = (t: Pick<TestContext, 'skip'>, name: PeerName): string |
   t.skip(it.missing)
   return null
 }
+
+/** What peers that Debian does not have are built with. */
+export const go = (): Peer => found(onPath('go'), 'Go is not on the PATH')
 
 const found = (candidates: readonly string[], missing: string): Peer => {
   const first = candidates.find((candidate) => fs.existsSync(candidate))

@@ -2,7 +2,7 @@
 // breaker, time limits, the check of what comes back, and the rows are around it.
 
 import type { RevocationReason, SigningOrder } from '#domain/core/certificate.ts'
-import type { IssuerAbilities } from '#domain/issuers/outside-issuer.ts'
+import type { KeyType } from '#domain/core/profile.ts'
 
 export type OutsideSigner = {
   /** What it can do, probed: does it take our serial, can it revoke, can serials be listed? */
@@ -17,7 +17,7 @@ export type OutsideSigner = {
   test(signal: AbortSignal): Promise<readonly SettingFault[]>
 }
 
-export type Abilities = Pick<IssuerAbilities, 'takesSerial' | 'revokes' | 'lists'>
+export type Abilities = { readonly takesSerial: boolean; readonly revokes: boolean; readonly lists: boolean }
 
 export type Attempt = {
   readonly order: SigningOrder
@@ -38,3 +38,21 @@ export type Unsigned = { readonly kind: 'unsigned'; readonly why: string }
 
 /** `setting`: as the issuer calls it. `fix`: the line or command that makes it right. */
 export type SettingFault = { readonly setting: string; readonly why: string; readonly fix: string }
+
+/** What is ordered under a profile, for a throw-away leaf. */
+export type TestSample = {
+  readonly profile: string
+  readonly keyTypes: readonly KeyType[]
+  readonly leastLifetimeMs: number
+  /** For a node that does not exist. */
+  readonly order: (publicKey: Uint8Array) => SigningOrder
+}
+
+/** The issuer has answered a revocation with another certificate: that is no answer, and `issuer.violation` says so. */
+export class AnotherSerial extends Error {
+  override readonly name = 'AnotherSerial'
+
+  constructor(asked: string, answered: string) {
+    super(`it was asked about the serial ${asked} and answered about ${answered}`)
+  }
+}
