@@ -12,10 +12,24 @@ import type { OutsideSigner, Returned } from '#plane/issuers/outside-signer.ts'
 import type { Vault } from '#plane/issuers/vault-server.ts'
 import { tempFolder } from '../process/temp-folder.ts'
 import { builtPeer } from './built-peer.ts'
+import { documentedCommands } from './documented-block.ts'
 import { peer, suiteWith, withPeer } from './peer.ts'
 import { runOpenssl } from './run-openssl.ts'
+import { runVaultCommands } from './vault-commands.ts'
 import { startVault, type VaultPeer } from './vault-server.ts'
-import { askFor, connectByToken, dataOf, issuerAt, judged, mount, never, setUpPki, signed } from './vault-set-up.ts'
+import {
+  askFor,
+  connectByToken,
+  dataOf,
+  issuerAt,
+  judged,
+  mount,
+  never,
+  page,
+  sampleOf,
+  setUpPki,
+  signed,
+} from './vault-set-up.ts'
 
 describe('Vault signs, revokes and finds', suiteWith(peer('vault')), () => {
   const ends: (() => unknown)[] = []
@@ -88,6 +102,44 @@ describe('Vault signs, revokes and finds', suiteWith(peer('vault')), () => {
         assert.match(text, /X509v3 Extended Key Usage: *\n +TLS Web Client Authentication\n/)
       })
     }
+
+    test('with names, addresses and both usages, as programs have them, by the role that is printed for that', async (t) => {
+      if (withPeer(t, 'openssl') === null) return
+      const asked = askFor()
+      const order = {
+        ...asked.attempt.order,
+        uriSans: ['spiffe://example.org/node/gpu-001/program/db'],
+        dnsSans: ['www.example.org', 'db.example.org'],
+        ipSans: ['192.0.2.1', '2001:db8::1'],
+        usage: 'both',
+      } as const
+      const sample = { ...sampleOf(), order: (publicKey: Uint8Array) => ({ ...order, publicKey }) }
+      const policy = documentedCommands(page, 'policy write muster-issuer')
+      await runVaultCommands(server, policy.replaceAll('/gpu-cloud', '/programs'))
+      const programs = issuerAt(vault, root, {
+        roles: { '*': 'programs' },
+        samples: () => Promise.resolve([sample]),
+      })
+      const [missing] = await programs.test(never)
+      await runVaultCommands(server, missing!.fix)
+      assert.deepEqual(await programs.test(never), [])
+      const returned = await signed(programs, { ...asked, attempt: { ...asked.attempt, order } })
+      const files = written(t, { leaf: toPem('CERTIFICATE', returned.chain[0]!) })
+      const { text } = runOpenssl(['x509', '-in', files['leaf']!, '-noout', '-ext', 'subjectAltName,extendedKeyUsage'])
+      const names = (/Alternative Name: *\n? +(.*)\n/.exec(text)?.[1] ?? '').split(', ').toSorted()
+      assert.deepEqual(names, [
+        'DNS:db.example.org',
+        'DNS:www.example.org',
+        'IP Address:192.0.2.1',
+        'IP Address:2001:DB8:0:0:0:0:0:1',
+        'URI:spiffe://example.org/node/gpu-001/program/db',
+      ])
+      assert.match(
+        text,
+        /TLS Web Server Authentication, TLS Web Client Authentication|TLS Web Client Authentication, TLS Web Server/,
+      )
+      await runVaultCommands(server, policy)
+    })
 
     test('whatever the request of the node asks for', async (t) => {
       if (withPeer(t, 'openssl') === null) return
