@@ -120,6 +120,13 @@ export const withPeer = (t: Pick<TestContext, 'skip'>, name: PeerName): string |
   return null
 }
 
+/** For a suite that needs a peer: `describe(name, suiteWith(peer('vault')), ...)`. */
+export const suiteWith = (it: Peer): { readonly skip: string | false } => {
+  if ('path' in it) return { skip: false }
+  if (process.env['CI'] === '1') throw new Error(`CI has to have every peer: ${it.missing}`)
+  return { skip: it.missing }
+}
+
 /** What peers that Debian does not have are built with. */
 export const go = (): Peer => found(onPath('go'), 'Go is not on the PATH')
 
