@@ -11,7 +11,4 @@ if (isMainThread)
     globalThis.gc?.()
     orders.postMessage(null)
   })
-else
-  orders.onmessage = () => {
-    globalThis.gc?.()
-  }
+else orders.onmessage = () => globalThis.gc?.()
