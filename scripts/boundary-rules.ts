@@ -74,7 +74,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
   'domain/federation': { domain: ['core'] },
   'domain/fleet': { domain: ['core', 'programs'] },
   'domain/identity': { domain: ['alerts', 'core', ...types('issuers')] },
-  'domain/issuers': { domain: ['core'] },
+  'domain/issuers': { domain: [...types('ca'), 'core'] },
   'domain/journal': { domain: ['core'] },
   'domain/network': { domain: ['core', 'fleet'] },
   'domain/node': { domain: ['core', 'fleet', 'recovery'] },
@@ -83,7 +83,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
   'domain/programs': { domain: ['core', 'identity'] },
   'domain/recovery': { domain: ['core', 'identity'] },
   'domain/revocation': { domain: ['alerts', 'core', 'programs', 'recovery'] },
-  'domain/settings': { domain: ['core', 'fleet', 'programs'] },
+  'domain/settings': { domain: ['core', 'fleet', 'issuers', 'programs'] },
   'domain/tasks': { domain: ['core'] },
   'domain/workers': { domain: ['core', 'identity'] },
 
@@ -100,6 +100,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
   'wire/federation': { domain: ['federation'], wire: ['core'] },
   'wire/fleet': { domain: ['core', 'fleet'], wire: ['core', 'node', 'programs'] },
   'wire/identity': { domain: ['identity'], wire: ['core'] },
+  'wire/issuers': { domain: ['issuers'], wire: ['core'] },
   'wire/journal': { wire: ['core'] },
   'wire/network': { domain: ['core', 'network'], wire: ['core'] },
   'wire/node': {
@@ -109,12 +110,12 @@ export const mayKnow: Readonly<Record<string, Row>> = {
   'wire/operators': { domain: ['core'], wire: ['core'] },
   'wire/plans': {
     domain: ['core', 'plans', 'tasks'],
-    wire: ['core', 'fleet', 'revocation', 'settings', 'tasks', 'workers'],
+    wire: ['core', 'fleet', 'issuers', 'revocation', 'settings', 'tasks', 'workers'],
   },
   'wire/programs': { domain: ['core', 'programs'], wire: ['core'] },
   'wire/recovery': { domain: ['core'], wire: ['core', 'enrollment', 'identity'] },
   'wire/revocation': { domain: ['revocation'], wire: ['core'] },
-  'wire/settings': { domain: ['core', 'fleet'], wire: ['core', 'fleet', 'programs'] },
+  'wire/settings': { domain: ['core', 'fleet', 'issuers'], wire: ['core', 'fleet', 'issuers', 'programs'] },
   'wire/tasks': { domain: ['tasks'], wire: ['core'] },
   'wire/workers': { domain: ['workers'], wire: ['core', 'revocation', 'tasks'] },
   // Every call there is.
@@ -128,6 +129,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
       'federation',
       'fleet',
       'identity',
+      'issuers',
       'journal',
       'node',
       'operators',
@@ -162,7 +164,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
   },
   'plane/limits': { domain: ['core'] },
   'plane/core': {
-    domain: ['core', 'fleet', 'identity', 'journal', 'node', 'programs'],
+    domain: ['core', 'fleet', 'identity', ...types('issuers'), 'journal', 'node', 'programs'],
     plane: ['limits', 'store/contract'],
     wire: ['channel', 'fleet', 'identity', 'network', 'programs'],
   },
@@ -171,7 +173,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
   'plane/liveness': { domain: ['core', 'node'], plane: ['cluster', 'core', 'sessions', 'store/contract'] },
   'plane/keys': { domain: ['ca', 'core', 'operators'], plane: ['core', 'store/contract', 'store/journal'] },
   'plane/seals': {
-    domain: ['core', 'fleet', 'operators', 'tasks', 'workers'],
+    domain: ['core', 'fleet', ...types('issuers'), 'operators', 'tasks', 'workers'],
     plane: ['core', 'keys', 'store/commit', 'store/contract', 'store/journal'],
   },
   'plane/authority': {
@@ -233,8 +235,9 @@ export const mayKnow: Readonly<Record<string, Row>> = {
     wire: ['core', 'enrollment', 'identity'],
   },
   'plane/issuers': {
-    domain: [...types('ca'), 'core', ...types('identity'), 'issuers'],
-    plane: ['core', 'store/contract'],
+    domain: ['alerts', 'ca', 'core', 'identity', 'issuers'],
+    plane: ['alerts', 'cluster', 'core', 'http', 'keys', 'limits', 'store/contract'],
+    wire: ['issuers'],
   },
   'plane/journal': {
     domain: ['alerts', 'core', 'enrollment', 'fleet', 'journal', 'revocation'],
@@ -247,7 +250,18 @@ export const mayKnow: Readonly<Record<string, Row>> = {
     wire: ['channel', 'network'],
   },
   'plane/node': {
-    domain: ['core', 'enrollment', 'fleet', 'identity', 'node', 'programs', 'recovery', 'revocation'],
+    domain: [
+      'alerts',
+      'core',
+      'enrollment',
+      'fleet',
+      'identity',
+      'issuers',
+      'node',
+      'programs',
+      'recovery',
+      'revocation',
+    ],
     plane: ['authority', 'core', 'cut-off', 'http', 'limits', 'recovery', 'revocation', 'store/contract'],
     wire: ['core', 'network', 'node', 'programs', 'recovery', 'revocation'],
   },
@@ -258,7 +272,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
     wire: ['programs'],
   },
   'plane/plans': {
-    domain: ['ca', 'core', 'fleet', 'node', 'plans', 'revocation', 'settings', 'tasks', 'workers'],
+    domain: ['ca', 'core', 'fleet', 'issuers', 'node', 'plans', 'revocation', 'settings', 'tasks', 'workers'],
     plane: [
       'authority',
       'ca',
@@ -266,6 +280,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
       'enrollment',
       'fleet',
       'http',
+      'issuers',
       'node',
       'revocation',
       'settings',
@@ -273,7 +288,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
       'tasks',
       'workers',
     ],
-    wire: ['fleet', 'plans', 'revocation', 'workers'],
+    wire: ['fleet', 'issuers', 'plans', 'revocation', 'workers'],
   },
   'plane/recovery': {
     domain: ['core', 'fleet', 'identity', 'recovery'],
@@ -414,6 +429,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
       'cut-off',
       'foundation',
       'http',
+      'issuers',
       'journal',
       'metrics',
       'seals',
@@ -516,6 +532,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
   'cli/federation': { cli: ['kit'], wire: ['federation'] },
   'cli/fleet': { cli: ['kit', 'plans'], domain: ['core', 'fleet'], wire: ['core', 'fleet'] },
   'cli/identity': { cli: ['kit'], wire: ['identity'] },
+  'cli/issuers': { cli: ['kit'], domain: ['core'], wire: ['issuers'] },
   'cli/journal': {
     cli: ['kit'],
     domain: ['core'],
@@ -608,6 +625,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
       'federation',
       'fleet',
       'identity',
+      'issuers',
       'journal',
       'kit',
       'node',

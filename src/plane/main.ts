@@ -5,6 +5,8 @@ import { openLog } from '#platform/log.ts'
 import { pathExists } from '#platform/paths.ts'
 import { processName, openFileLimit, musterVersion } from '#platform/this-process.ts'
 import { sortableId } from '#platform/random.ts'
+import { issuerKinds } from '#plane/issuers/issuer-kinds.ts'
+import { openIssuers } from '#plane/issuers/open-issuers.ts'
 import { openAlerting } from '#plane/alerts/alerting.ts'
 import { openAuthorities } from '#plane/boot/open-authorities.ts'
 import { openBalancers } from '#plane/boot/balancers.ts'
@@ -104,7 +106,11 @@ const openPlane = async (config: PlaneConfig, laid: LaidFoundation) => {
   followConfirmations(witness, feed)
   recordLosses(core, witness, processName())
   const names = await openServedNames(core, namesConfig(config))
-  const authorities = await openAuthorities(core, config, { custody, names, domain: settings().name })
+  const issuers = await openIssuers(core, { custody, kinds: issuerKinds(core, settings().name) })
+  const authorities = await openAuthorities(core, config, {
+    ...{ custody, names, domain: settings().name },
+    door: issuers.outside,
+  })
   const { recovery, programs, workers, authority, issuance, maintainAuthority } = authorities
 
   const ports = { node: config.nodeListen.port, recovery: config.recoveryListen.port, status: 0 }
@@ -202,6 +208,7 @@ const openPlane = async (config: PlaneConfig, laid: LaidFoundation) => {
     journalWatch,
     admission: nodeServer.limits.admission,
     alerting,
+    issuers: () => issuers.known.all().map((one) => ({ name: one.name, health: issuers.outside.health(one) })),
     notReady: () => notReady({ store, authority, clock, alsoUnready: unready }),
   })
   const statusServer = openStatusServer(core, {
@@ -234,6 +241,7 @@ const openPlane = async (config: PlaneConfig, laid: LaidFoundation) => {
           programLists: nodeServer.programLists,
           workerIssuers: nodeServer.workerIssuers,
           keySets: nodeServer.keySets,
+          issuers,
           recovery,
           channels,
           peers: peerProofs,
@@ -275,7 +283,8 @@ const openPlane = async (config: PlaneConfig, laid: LaidFoundation) => {
     throw error
   })
   const background = startBackground(core, {
-    tasks: [...nodeServer.upkeep, ...statusServer.upkeep, planeNames.upkeep],
+    tasks: [...nodeServer.upkeep, ...statusServer.upkeep, planeNames.upkeep, ...issuers.upkeep(alerts)],
+    issuers: { lead: (leading) => issuers.lead(leading, issuance.book) },
     performCutOff: (order) => performCutOff(core, { authority, channels, receipts, peers: peerProofs }, order),
     maintainAuthority,
     recovery,
@@ -316,6 +325,7 @@ const openPlane = async (config: PlaneConfig, laid: LaidFoundation) => {
       nodeServer.endChannels()
       await Promise.all([stopMachineDoors(drainWithinMs), operators.stop(drainWithinMs)])
       await background.stop()
+      issuers.outside.close()
       await alerting.stop()
       metrics.close()
       socket.release()

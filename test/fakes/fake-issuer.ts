@@ -65,8 +65,7 @@ export const fakeIssuer = (nowMs: number, { takesSerial = true, name = 'corp' } 
     name,
     roots: [keyId(root.key.spki)],
     abilities: {
-      ...{ testedAtMs: nowMs, takesSerial, revokes: true, lists: !takesSerial, longestMs: null },
-      ...{ ocspUrls: [], crlUrls: [] },
+      ...{ testedAtMs: nowMs, takesSerial, revokes: true, lists: !takesSerial, longestMs: 365 * 86_400_000 },
     },
   })
   const rows: readonly IssuerRow[] = [authorityRow(root, root), authorityRow(issuing, root)]

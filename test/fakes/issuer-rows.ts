@@ -15,8 +15,7 @@ export const outsideIssuer = (changes: Partial<OutsideIssuer> = {}): OutsideIssu
   access: { kind: 'step-ca', provisioner: 'muster', renewalProvisioner: 'muster-renewals' },
   secrets: { key: 'e1', names: ['provisioner_key'] },
   abilities: {
-    ...{ testedAtMs: atMs, takesSerial: true, revokes: true, lists: false, longestMs: null },
-    ...{ ocspUrls: [], crlUrls: [] },
+    ...{ testedAtMs: atMs, takesSerial: true, revokes: true, lists: false, longestMs: 90 * 86_400_000 },
   },
   state: { kind: 'enabled' },
   addedAtMs: atMs,

@@ -4,6 +4,9 @@
 import type { MayBeForged } from '#domain/core/change.ts'
 import type { IssuerId } from '#domain/core/node.ts'
 
+/** What signs where nothing else is named. No outside issuer has this name. */
+export const builtIn = 'built-in'
+
 export type OutsideIssuer = MayBeForged & {
   /** Never given to another one; the name can be. */
   readonly id: string
@@ -62,11 +65,8 @@ export type IssuerAbilities = {
   readonly revokes: boolean
   /** What it has signed can be listed. */
   readonly lists: boolean
-  /** The longest lifetime it gives. Null: it does not say, and gave what it was asked for. */
-  readonly longestMs: number | null
-  /** Who answers for its leaves, as the test's leaf named it; empty: nobody. */
-  readonly ocspUrls: readonly string[]
-  readonly crlUrls: readonly string[]
+  /** The longest lifetime that it was tested with. */
+  readonly longestMs: number
 }
 
 export type IssuerState =

@@ -1,6 +1,5 @@
 // Who signs for nodes, as one part of a plane: the authority of the domain, and the issuers outside.
 
-import { refuse } from '#domain/core/refusal.ts'
 import type { Core } from '#plane/core/core.ts'
 import type { Issuer } from '#plane/core/issuer.ts'
 import type { UpkeepTask } from '#plane/core/upkeep.ts'
@@ -23,10 +22,4 @@ export const openIssuance = async (
   const book = await openOutsideBook(core)
   const orders = openOutsideOrders(core, { own, book, door })
   return { issuer: withOutside(own, book), orders, book, upkeep: sweepOrders(core, { door, book, orders }) }
-}
-
-/** Of a plane that knows no outside issuer. */
-export const noIssuers: IssuerDoor = {
-  enter: async (name) => refuse('ISSUER_UNAVAILABLE', `there is no issuer ${name}`),
-  signerOf: async () => null,
 }

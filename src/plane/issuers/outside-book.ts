@@ -13,6 +13,8 @@ import type { OutsideIssuer } from '#domain/issuers/outside-issuer.ts'
 
 export type OutsideBook = {
   find(id: IssuerId): Row<IssuerRow> | null
+  /** There is none, and never was. */
+  isEmpty(): boolean
   /**
    * The id of the authority that a leaf names by this identifier. An authority outside has chosen its own; where none did, it is the id.
    * One of ours is never taken for one of theirs.
@@ -69,6 +71,7 @@ export const openOutsideBook = async ({ store, feed }: Pick<Core, 'store' | 'fee
   }
   return {
     find: (id) => known.get(id)?.row ?? null,
+    isEmpty: () => known.size === 0,
     idOf: (subjectKeyId) =>
       ours.has(subjectKeyId) ? subjectKeyId : (bySubjectKeyId.get(subjectKeyId) ?? subjectKeyId),
     rootsOf: ({ roots }) =>

@@ -25,6 +25,7 @@ const roles = [
   'task-signer',
   'workers-issuing',
   'renewal-root',
+  'issuer-secret',
 ] as const
 
 export type KeyName = {
