@@ -8,7 +8,7 @@ import type { IssuerAnswer } from './issuer-client.ts'
 
 export type VaultRequest = {
   readonly method: 'GET' | 'POST' | 'LIST'
-  /** Behind `/v1/`. */
+  /** Behind the version of the API. */
   readonly path: string
   readonly json?: object
   readonly mostBytes?: number

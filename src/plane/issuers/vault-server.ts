@@ -37,6 +37,9 @@ export type Vault = {
 /** A login so young has not ended by itself: Vault means what it says. */
 const youngLoginMs = 10_000
 
+/** Its version, with which each path there begins. */
+const vaultApi = 'v1'
+
 export const openVault = (
   { clock, timers }: { readonly clock: Clock; readonly timers: Timers },
   { address, roots, namespace, login, mostConnections, limits }: VaultServer,
@@ -50,7 +53,7 @@ export const openVault = (
     const answer = await client.ask(
       {
         ...rest,
-        path: `/v1/${path.split('/').map(encodeURIComponent).join('/')}`,
+        path: `/${vaultApi}/${path.split('/').map(encodeURIComponent).join('/')}`,
         headers: {
           'x-vault-request': 'true',
           ...(token === null ? {} : { 'x-vault-token': token }),
