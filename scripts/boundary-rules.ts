@@ -740,7 +740,7 @@ const noTestCode: Rule = ({ file, imports }) =>
     : []
 
 const withEffects =
-  /^node:(fs|net|tls|https?|http2|dns|dgram|child_process|sqlite|timers|worker_threads|cluster|perf_hooks|readline|repl|inspector)(\/.*)?$/
+  /^node:(fs|net|tls|https?|http2|dns|dgram|child_process|ffi|sqlite|timers|worker_threads|cluster|perf_hooks|readline|repl|inspector)(\/.*)?$/
 
 const effects: Rule = ({ file, imports }) => {
   if (!inSource(file) || isTest(file) || file.startsWith('src/platform/')) return []

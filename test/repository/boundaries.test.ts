@@ -189,7 +189,7 @@ const planted: Planted[] = [
       ...['fs', 'fs/promises', 'net', 'tls', 'http', 'https', 'http2', 'dns', 'dgram', 'child_process', 'sqlite'].map(
         (name) => `import * as y from 'node:${name}'`,
       ),
-      ...['timers', 'timers/promises', 'worker_threads', 'perf_hooks'].map(
+      ...['timers', 'timers/promises', 'worker_threads', 'ffi', 'perf_hooks'].map(
         (name) => `import { y } from 'node:${name}'`,
       ),
       `import { readFileSync } from 'fs'`,
