@@ -182,7 +182,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
   'plane/http': { domain: ['continuity', 'core'], plane: ['authority', 'store/contract'], wire: ['.', 'core'] },
   'plane/files': { domain: ['core'], plane: ['http', 'limits'] },
   'plane/webhook': { domain: ['alerts', 'core'], plane: ['core', 'store/contract'] },
-  'plane/config': { plane: ['http', 'webhook'], wire: ['core'] },
+  'plane/config': { plane: ['http', 'keys', 'webhook'], wire: ['core'] },
 
   // The plane, by feature.
   'plane/alerts': {
@@ -499,11 +499,15 @@ export const mayKnow: Readonly<Record<string, Row>> = {
   'cli/alerts': { cli: ['kit'], domain: ['alerts'], wire: ['alerts'] },
   'cli/ca': {
     cli: ['kit', 'plane', 'plans'],
+    domain: types('core'),
     plane: [
+      'authority/root-key.ts',
       'authority/sign-intermediate.ts',
       'config/config.ts',
-      'foundation/foundation.ts',
+      'foundation/first-ceremony.ts',
+      'foundation/initialise-plane.ts',
       'foundation/replace-lost-key.ts',
+      'keys/keys-elsewhere.ts',
     ],
     wire: ['ca', 'programs'],
   },
@@ -567,7 +571,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
       'config/config.ts',
       'config/settings.ts',
       'foundation/check-set-up.ts',
-      'foundation/foundation.ts',
+      'foundation/initialise-plane.ts',
       'foundation/store-damage.ts',
       'main.ts',
     ],

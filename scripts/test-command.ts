@@ -104,5 +104,4 @@ const bundled = (head: string, foot = ''): BuildOptions => ({
 })
 
 /** The file of a thread has to lie beside the code that starts it. Releases before this one have fewer. */
-const threadsIn = (sources: string): string[] =>
-  threadFiles.filter((file) => fs.existsSync(path.join(sources, file)))
+const threadsIn = (sources: string): string[] => threadFiles.filter((file) => fs.existsSync(path.join(sources, file)))

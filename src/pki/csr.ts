@@ -5,7 +5,6 @@ import type { KeyType } from '#domain/core/profile.ts'
 import { contextOf, type DerReader, type Malformed, malformed, orMalformed, readDer, tags } from './der.ts'
 import { readAny, readOid, readSmallNumber, readWholeBits } from './der-values.ts'
 import { bits, constructed, encode, raw, sequence, smallNumber } from './der-writer.ts'
-import type { PrivateKey } from './keys.ts'
 import { encodeName, readName } from './name.ts'
 import { fromPem, toPem } from './pem.ts'
 import {
@@ -17,6 +16,7 @@ import {
   verifyAside,
   type SignatureAlgorithm,
 } from './signature.ts'
+import { type MadeWith, type Signer, signedWith } from './signer.ts'
 import { readSpki, readSpkiToImport } from './spki.ts'
 
 const label = 'CERTIFICATE REQUEST'
@@ -111,7 +111,7 @@ const readAttributes = (info: DerReader): void => {
 }
 
 /** PEM. The name is for people who handle the request: the signer takes only the key. */
-export const makeCsr = (key: PrivateKey, commonName: string): string => {
+export const makeCsr = <S extends Signer>(key: S, commonName: string): MadeWith<S, string> => {
   const info = encode(
     sequence(
       smallNumber(0),
@@ -121,5 +121,7 @@ export const makeCsr = (key: PrivateKey, commonName: string): string => {
     ),
   )
   const algorithm = algorithmIdentifier[algorithmOf[key.type]]
-  return toPem(label, encode(sequence(raw(info), raw(algorithm), bits(key.sign(info)))))
+  return signedWith(key, info, (signature) =>
+    toPem(label, encode(sequence(raw(info), raw(algorithm), bits(signature)))),
+  )
 }

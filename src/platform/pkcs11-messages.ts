@@ -20,8 +20,11 @@ type What =
   /** Answers with its SubjectPublicKeyInfo. */
   | { readonly kind: 'make'; readonly key: KeyPlace & { readonly label: string }; readonly curve: Curve }
 
+/** No token is asked: whether the module is there, and says that it works. */
+export type LoadOrder = { readonly kind: 'load'; readonly key: KeyPlace }
+
 /** `pin`: null before the thread has asked for it. */
-export type Order = What & { readonly pin: string | null }
+export type Order = (What | LoadOrder) & { readonly pin: string | null }
 
 export type Outcome =
   | { readonly kind: 'done'; readonly bytes: Uint8Array }

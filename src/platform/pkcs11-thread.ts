@@ -112,6 +112,7 @@ const refusedPin: ReadonlySet<number> = new Set([0xa0, 0xa1, 0xa2, 0xa3, 0xa4])
 
 const once = (order: Order): Uint8Array => {
   const of = opened()
+  if (order.kind === 'load') return new Uint8Array()
   const session = sessionFor(of, order)
   const { handle } = session
   switch (order.kind) {

@@ -31,6 +31,8 @@ export type Pkcs11 = {
   make(key: KeyPlace & { readonly label: string }, curve: Curve): Promise<Uint8Array>
   /** ECDSA, with the digest that goes with the curve: r and s. */
   sign(key: KeyPlace, spki: Uint8Array, data: Uint8Array): Promise<Uint8Array>
+  /** Rejects where there is no module that could be used. */
+  load(): Promise<void>
   /** What is wrong with tokens now, in sentences. */
   troubles(): readonly string[]
   close(): void
@@ -209,6 +211,8 @@ export const openPkcs11 = (parts: Pkcs11Parts): Pkcs11 => {
     find: (key) => ask({ kind: 'find', key }),
     make: (key, curve) => ask({ kind: 'make', key, curve }),
     sign: (key, spki, data) => ask({ kind: 'sign', key, spki, data }),
+    load: async () =>
+      void (await ask({ kind: 'load', key: { token: wholeModule, serial: null, label: null, id: null } })),
     troubles: () => [
       ...[...failing.values()].map(({ error }) => `${error.message}. ${error.next}`),
       ...[...refusedPins.values()].map(({ error }) => `${error.message}. ${error.next}`),

@@ -94,7 +94,7 @@ const planted: Planted[] = [
       `import { runAgent } from '#agent/main.ts'`,
       `import { y } from '#agent/channel/y.ts'`,
     ],
-    allowed: [`import { runPlane } from '#plane/main.ts'`, `import { y } from '#plane/foundation/foundation.ts'`],
+    allowed: [`import { runPlane } from '#plane/main.ts'`, `import { y } from '#plane/foundation/initialise-plane.ts'`],
   },
   {
     boundary: 'a feature of the domain knows the core and what is listed for it',

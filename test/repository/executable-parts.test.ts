@@ -116,7 +116,9 @@ test('the same sources make the same parts, and V8 compiles them to the same byt
 const digest = (folder: string, { texts, partOf, threads }: Parts): string => {
   for (const [name, text] of texts) fs.writeFileSync(path.join(folder, name), text)
   compileParts(folder, partOf)
-  const hash = createHash('sha256').update(JSON.stringify(partOf)).update(JSON.stringify([...threads]))
+  const hash = createHash('sha256')
+    .update(JSON.stringify(partOf))
+    .update(JSON.stringify([...threads]))
   for (const name of fs.readdirSync(folder).toSorted()) {
     hash.update(name).update(fs.readFileSync(path.join(folder, name)))
   }
