@@ -11,6 +11,7 @@ import { enrollNode } from '#plane/enrollment/enroll-node.ts'
 import { openCopiedImages } from '#plane/identity/copied-images.ts'
 import { openSecondHolders } from '#plane/identity/second-holder.ts'
 import { noHolders } from '../test/fakes/no-holders.ts'
+import { noOrders } from '../test/fakes/no-orders.ts'
 import { openWriteLimit } from '#plane/limits/write-limit.ts'
 import { openCallerBudget } from '#plane/limits/caller-budget.ts'
 import { layFoundation } from '#plane/foundation/foundation.ts'
@@ -44,6 +45,7 @@ export const openEnrollingPlane = async (folder: string) => {
   const flow = { store, feed, clock, random }
   const parts = {
     issuer: authority,
+    orders: noOrders,
     recovery,
     domainName: 'muster.local',
     urls: () => ({ node: 'https://localhost:1', marked: true }),

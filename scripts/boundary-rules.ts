@@ -23,6 +23,7 @@ export const features = [
   'federation',
   'fleet',
   'identity',
+  'issuers',
   'journal',
   'network',
   'node',
@@ -54,6 +55,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
       'federation',
       'fleet',
       'identity',
+      'issuers',
       'plans',
       'programs',
       'revocation',
@@ -71,8 +73,8 @@ export const mayKnow: Readonly<Record<string, Row>> = {
   'domain/enrollment': { domain: ['alerts', 'core', 'fleet', 'identity', 'network'] },
   'domain/federation': { domain: ['core'] },
   'domain/fleet': { domain: ['core', 'programs'] },
-  'domain/identity': { domain: ['alerts', 'core'] },
-  'domain/issuers': { domain: ['core'] },
+  'domain/identity': { domain: ['alerts', 'core', ...types('issuers')] },
+  'domain/issuers': { domain: [...types('ca'), 'core'] },
   'domain/journal': { domain: ['core'] },
   'domain/network': { domain: ['core', 'fleet'] },
   'domain/node': { domain: ['core', 'fleet', 'recovery'] },
@@ -81,7 +83,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
   'domain/programs': { domain: ['core', 'identity'] },
   'domain/recovery': { domain: ['core', 'identity'] },
   'domain/revocation': { domain: ['alerts', 'core', 'programs', 'recovery'] },
-  'domain/settings': { domain: ['core', 'fleet', 'programs'] },
+  'domain/settings': { domain: ['core', 'fleet', 'issuers', 'programs'] },
   'domain/tasks': { domain: ['core'] },
   'domain/workers': { domain: ['core', 'identity'] },
 
@@ -98,6 +100,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
   'wire/federation': { domain: ['federation'], wire: ['core'] },
   'wire/fleet': { domain: ['core', 'fleet'], wire: ['core', 'node', 'programs'] },
   'wire/identity': { domain: ['identity'], wire: ['core'] },
+  'wire/issuers': { domain: ['issuers'], wire: ['core'] },
   'wire/journal': { wire: ['core'] },
   'wire/network': { domain: ['core', 'network'], wire: ['core'] },
   'wire/node': {
@@ -107,12 +110,12 @@ export const mayKnow: Readonly<Record<string, Row>> = {
   'wire/operators': { domain: ['core'], wire: ['core'] },
   'wire/plans': {
     domain: ['core', 'plans', 'tasks'],
-    wire: ['core', 'fleet', 'revocation', 'settings', 'tasks', 'workers'],
+    wire: ['core', 'fleet', 'issuers', 'revocation', 'settings', 'tasks', 'workers'],
   },
   'wire/programs': { domain: ['core', 'programs'], wire: ['core'] },
   'wire/recovery': { domain: ['core'], wire: ['core', 'enrollment', 'identity'] },
   'wire/revocation': { domain: ['revocation'], wire: ['core'] },
-  'wire/settings': { domain: ['core', 'fleet'], wire: ['core', 'fleet', 'programs'] },
+  'wire/settings': { domain: ['core', 'fleet', 'issuers'], wire: ['core', 'fleet', 'issuers', 'programs'] },
   'wire/tasks': { domain: ['tasks'], wire: ['core'] },
   'wire/workers': { domain: ['workers'], wire: ['core', 'revocation', 'tasks'] },
   // Every call there is.
@@ -126,6 +129,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
       'federation',
       'fleet',
       'identity',
+      'issuers',
       'journal',
       'node',
       'operators',
@@ -143,7 +147,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
   'plane/store/contract': { domain: ['alerts', 'ca', 'core', 'programs', 'tasks'], wire: ['core', 'node'] },
   'plane/store/journal': { domain: ['continuity', 'core'], plane: ['store/contract'] },
   'plane/store/commit': {
-    domain: ['alerts', 'core', 'federation', 'fleet', 'identity', 'journal', 'programs', 'tasks', 'workers'],
+    domain: ['alerts', 'core', 'federation', 'fleet', 'identity', 'issuers', 'journal', 'programs', 'tasks', 'workers'],
     plane: ['store/journal'],
   },
   'plane/store/sql': {
@@ -160,7 +164,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
   },
   'plane/limits': { domain: ['core'] },
   'plane/core': {
-    domain: ['core', 'fleet', 'identity', 'journal', 'node', 'programs'],
+    domain: ['core', 'fleet', 'identity', ...types('issuers'), 'journal', 'node', 'programs'],
     plane: ['limits', 'store/contract'],
     wire: ['channel', 'fleet', 'identity', 'network', 'programs'],
   },
@@ -169,7 +173,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
   'plane/liveness': { domain: ['core', 'node'], plane: ['cluster', 'core', 'sessions', 'store/contract'] },
   'plane/keys': { domain: ['ca', 'core', 'operators'], plane: ['core', 'store/contract', 'store/journal'] },
   'plane/seals': {
-    domain: ['core', 'fleet', 'operators', 'tasks', 'workers'],
+    domain: ['core', 'fleet', ...types('issuers'), 'operators', 'tasks', 'workers'],
     plane: ['core', 'keys', 'store/commit', 'store/contract', 'store/journal'],
   },
   'plane/authority': {
@@ -180,7 +184,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
   'plane/http': { domain: ['continuity', 'core'], plane: ['authority', 'store/contract'], wire: ['.', 'core'] },
   'plane/files': { domain: ['core'], plane: ['http', 'limits'] },
   'plane/webhook': { domain: ['alerts', 'core'], plane: ['core', 'store/contract'] },
-  'plane/config': { plane: ['http', 'webhook'], wire: ['core'] },
+  'plane/config': { plane: ['http', 'keys', 'webhook'], wire: ['core'] },
 
   // The plane, by feature.
   'plane/alerts': {
@@ -214,7 +218,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
     wire: ['core', 'fleet', 'node'],
   },
   'plane/identity': {
-    domain: ['alerts', 'core', 'fleet', 'identity'],
+    domain: ['alerts', 'core', 'fleet', 'identity', 'issuers'],
     plane: [
       'alerts',
       'authority',
@@ -222,12 +226,18 @@ export const mayKnow: Readonly<Record<string, Row>> = {
       'core',
       'cut-off',
       'http',
+      'issuers',
       'limits',
       'liveness',
       'sessions',
       'store/contract',
     ],
     wire: ['core', 'enrollment', 'identity'],
+  },
+  'plane/issuers': {
+    domain: ['alerts', 'ca', 'core', 'identity', 'issuers'],
+    plane: ['alerts', 'cluster', 'core', 'http', 'keys', 'limits', 'store/contract'],
+    wire: ['issuers'],
   },
   'plane/journal': {
     domain: ['alerts', 'core', 'enrollment', 'fleet', 'journal', 'revocation'],
@@ -240,7 +250,18 @@ export const mayKnow: Readonly<Record<string, Row>> = {
     wire: ['channel', 'network'],
   },
   'plane/node': {
-    domain: ['core', 'enrollment', 'fleet', 'identity', 'node', 'programs', 'recovery', 'revocation'],
+    domain: [
+      'alerts',
+      'core',
+      'enrollment',
+      'fleet',
+      'identity',
+      'issuers',
+      'node',
+      'programs',
+      'recovery',
+      'revocation',
+    ],
     plane: ['authority', 'core', 'cut-off', 'http', 'limits', 'recovery', 'revocation', 'store/contract'],
     wire: ['core', 'network', 'node', 'programs', 'recovery', 'revocation'],
   },
@@ -251,7 +272,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
     wire: ['programs'],
   },
   'plane/plans': {
-    domain: ['ca', 'core', 'fleet', 'node', 'plans', 'revocation', 'settings', 'tasks', 'workers'],
+    domain: ['ca', 'core', 'fleet', 'issuers', 'node', 'plans', 'revocation', 'settings', 'tasks', 'workers'],
     plane: [
       'authority',
       'ca',
@@ -259,6 +280,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
       'enrollment',
       'fleet',
       'http',
+      'issuers',
       'node',
       'revocation',
       'settings',
@@ -266,7 +288,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
       'tasks',
       'workers',
     ],
-    wire: ['fleet', 'plans', 'revocation', 'workers'],
+    wire: ['fleet', 'issuers', 'plans', 'revocation', 'workers'],
   },
   'plane/recovery': {
     domain: ['core', 'fleet', 'identity', 'recovery'],
@@ -375,6 +397,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
       'foundation',
       'http',
       'identity',
+      'issuers',
       'journal',
       'keys',
       'limits',
@@ -406,6 +429,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
       'cut-off',
       'foundation',
       'http',
+      'issuers',
       'journal',
       'metrics',
       'seals',
@@ -496,11 +520,15 @@ export const mayKnow: Readonly<Record<string, Row>> = {
   'cli/alerts': { cli: ['kit'], domain: ['alerts'], wire: ['alerts'] },
   'cli/ca': {
     cli: ['kit', 'plane', 'plans'],
+    domain: types('core'),
     plane: [
+      'authority/root-key.ts',
       'authority/sign-intermediate.ts',
       'config/config.ts',
-      'foundation/foundation.ts',
+      'foundation/first-ceremony.ts',
+      'foundation/initialise-plane.ts',
       'foundation/replace-lost-key.ts',
+      'keys/keys-elsewhere.ts',
     ],
     wire: ['ca', 'programs'],
   },
@@ -508,6 +536,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
   'cli/federation': { cli: ['kit'], wire: ['federation'] },
   'cli/fleet': { cli: ['kit', 'plans'], domain: ['core', 'fleet'], wire: ['core', 'fleet'] },
   'cli/identity': { cli: ['kit'], wire: ['identity'] },
+  'cli/issuers': { cli: ['kit'], domain: ['core'], wire: ['issuers'] },
   'cli/journal': {
     cli: ['kit'],
     domain: ['core'],
@@ -564,7 +593,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
       'config/config.ts',
       'config/settings.ts',
       'foundation/check-set-up.ts',
-      'foundation/foundation.ts',
+      'foundation/initialise-plane.ts',
       'foundation/store-damage.ts',
       'main.ts',
     ],
@@ -600,6 +629,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
       'federation',
       'fleet',
       'identity',
+      'issuers',
       'journal',
       'kit',
       'node',
@@ -737,7 +767,7 @@ const noTestCode: Rule = ({ file, imports }) =>
     : []
 
 const withEffects =
-  /^node:(fs|net|tls|https?|http2|dns|dgram|child_process|sqlite|timers|worker_threads|cluster|perf_hooks|readline|repl|inspector)(\/.*)?$/
+  /^node:(fs|net|tls|https?|http2|dns|dgram|child_process|ffi|sqlite|timers|worker_threads|cluster|perf_hooks|readline|repl|inspector)(\/.*)?$/
 
 const effects: Rule = ({ file, imports }) => {
   if (!inSource(file) || isTest(file) || file.startsWith('src/platform/')) return []

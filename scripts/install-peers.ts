@@ -1,8 +1,9 @@
-// Makes the real peers available where that is possible (root on Debian), and says in one line what is not.
+// Makes the real peers available where that is possible (packages: root on Debian; what is built: Go), and says in one line what is not.
 
 import * as fs from 'node:fs'
 import * as path from 'node:path'
-import { packageOf, peer, peerNames, peersOfTheLongRun, type PeerName } from '../test/peers/peer.ts'
+import { builtPeer, isBuilt, type BuiltPeer } from '../test/peers/built-peer.ts'
+import { go, packageOf, peer, peerNames, peersOfTheLongRun, type PeerName } from '../test/peers/peer.ts'
 import { runCommand } from './run-command.ts'
 
 const missingPeers = (long: boolean): PeerName[] =>
@@ -12,9 +13,14 @@ const missingPeers = (long: boolean): PeerName[] =>
 export const installPeers = async (root: string, testFiles: readonly string[], long: boolean): Promise<boolean> => {
   const packages = missingPeers(long).flatMap((name) => packageOf[name]?.split(' ') ?? [])
   if (packages.length > 0 && mayInstall()) await install(packages)
+  const asking = (names: readonly PeerName[]): readonly string[] =>
+    testFiles.filter((file) => asksFor(fs.readFileSync(path.join(root, file), 'utf8'), names))
+  // Before the tests and one after the other: a build takes minutes of every processor, once on a machine.
+  if ('path' in go())
+    for (const name of missingPeers(long).filter(isBuilt)) if (asking([name]).length > 0) await build(name)
   const missing = missingPeers(long)
   if (missing.length === 0) return true
-  const skipped = testFiles.filter((file) => asksFor(fs.readFileSync(path.join(root, file), 'utf8'), missing))
+  const skipped = asking(missing)
   console.log(
     `missing: ${missing.join(', ')}; ${skipped.length === 0 ? 'no test needs them' : `skipped: ${skipped.join(', ')}`}`,
   )
@@ -26,6 +32,14 @@ export const installPeer = async (name: PeerName): Promise<boolean> => {
   const wanted = packageOf[name]
   if ('missing' in peer(name) && wanted !== undefined && mayInstall()) await install(wanted.split(' '))
   return 'path' in peer(name)
+}
+
+const build = async (name: BuiltPeer): Promise<void> => {
+  try {
+    await builtPeer(name)
+  } catch (error) {
+    console.log(`${name} could not be built: ${error instanceof Error ? error.message : String(error)}`)
+  }
 }
 
 const mayInstall = (): boolean => process.getuid?.() === 0 && fs.existsSync('/etc/debian_version')

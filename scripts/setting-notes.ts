@@ -24,6 +24,17 @@ export const profileNotes: Readonly<Record<string, Note>> = {
     change:
       'Longer where nodes may be without the plane for longer than what `renewTo` leaves of it; shorter where those who verify it read no revocation lists. Nodes take a change up at their next renewal.',
   },
+  'certificate.issuer': {
+    meaning:
+      'Who signs the certificates of nodes: `built-in`, the authority of the domain, or an outside issuer by its name ([ISSUERS.md](ISSUERS.md)). Shown only where it is an outside one.',
+    change:
+      'To the name of a step-ca or a Vault that has passed `muster issuer test`. Nodes take it up at their next renewal.',
+  },
+  'certificate.minLifetimeMs': {
+    meaning:
+      'A certificate of an outside issuer that lives shorter is not taken. Null: half of `lifetimeMs`. Shown only where it is set.',
+    change: 'Lower where the issuer gives less than was asked for, and renewals that come as often can be served.',
+  },
   'certificate.renewFrom': {
     meaning:
       'The fraction of the lifetime from which on a node renews. The moment is chosen at random between this and `renewTo`.',

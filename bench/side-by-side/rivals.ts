@@ -8,11 +8,10 @@ import * as https from 'node:https'
 import * as path from 'node:path'
 import { createInterface } from 'node:readline'
 import { makeIntermediate, makeRoot } from '#plane/authority/make-issuer.ts'
-import { buildCertificate } from '#pki/certificate.ts'
-import { generateKey, keyId } from '#pki/keys.ts'
 import { toPem } from '#pki/pem.ts'
 import { systemRandom } from '#platform/random.ts'
 import { builtPeer } from '../../test/peers/built-peer.ts'
+import { startVault as startVaultServer } from '../../test/peers/vault-server.ts'
 import { cleanup, type Scope } from '../../test/process/cleanup.ts'
 import { eventually, within } from '../../test/process/eventually.ts'
 import { freePort } from '../../test/process/free-port.ts'
@@ -67,40 +66,26 @@ export const startStepCa = async (t: Scope): Promise<Rival> => {
     roots: rootPem,
     provisioner: { name: 'bench', kid, audience: `https://localhost:${port}/1.0/sign`, d: d! },
   }
-  await answering('step-ca', () => call(target, 'GET', '/health'))
+  await answering('step-ca', () => health(target))
   return { pid: child.pid!, target }
 }
 
 /** PKI on file storage, a role that keeps every certificate, and the root token: the least that its policies can cost. */
 export const startVault = async (t: Scope): Promise<Rival> => {
-  const binary = await builtPeer('vault')
-  const folder = tempFolder(t)
-  const port = await freePort()
-  const server = serverCertificate()
-  const [certificate, key] = [path.join(folder, 'tls.crt'), path.join(folder, 'tls.key')]
-  fs.writeFileSync(certificate, server.chainPem)
-  fs.writeFileSync(key, server.keyPem, { mode: 0o600 })
-  const token = 'bench'
-  const files = ['-tls-cert', certificate, '-tls-key', key, '-file', path.join(folder, 'data')]
-  const child = spawn(binary, ['-listen', `127.0.0.1:${port}`, ...files, '-root-token', token], {
-    stdio: ['ignore', 'ignore', 'inherit'],
-  })
-  cleanup(t, () => void child.kill('SIGKILL'))
-  const at = { address: `127.0.0.1:${port}`, name: 'localhost', roots: server.chainPem }
-  await answering('Vault', () => call(at, 'GET', '/v1/sys/mounts', undefined, token))
-  await call(at, 'POST', '/v1/sys/mounts/pki', { type: 'pki', config: { max_lease_ttl: '87600h' } }, token)
-  const made = await call(
-    at,
-    'POST',
-    '/v1/pki/root/generate/internal',
-    { common_name: 'bench', key_type: 'ec', key_bits: 256, ttl: '8760h' },
-    token,
-  )
-  const role = { allow_any_name: true, key_type: 'ec', key_bits: 256, ttl: '24h', no_store: false }
-  await call(at, 'POST', '/v1/pki/roles/node', role, token)
+  const vault = await startVaultServer(t, await builtPeer('vault'))
+  const asked = async (route: string, json: object): Promise<Readonly<Record<string, unknown>>> => {
+    const { status, body } = await vault.call('POST', route, json)
+    if (status >= 300) throw new Error(`${route}: ${status} ${JSON.stringify(body)}`)
+    return body
+  }
+  await asked('sys/mounts/pki', { type: 'pki', config: { max_lease_ttl: '87600h' } })
+  const ca = { common_name: 'bench', key_type: 'ec', key_bits: 256, ttl: '8760h' }
+  const made = await asked('pki/root/generate/internal', ca)
+  await asked('pki/roles/node', { allow_any_name: true, key_type: 'ec', key_bits: 256, ttl: '24h', no_store: false })
   const { certificate: root } = made['data'] as { certificate: string }
-  const roots = `${server.chainPem}${root}\n`
-  return { pid: child.pid!, target: { ...at, roots, server: 'vault', token, path: '/v1/pki/sign/node' } }
+  const { host: address } = new URL(vault.address)
+  const at = { address, name: 'localhost', roots: `${vault.roots}${root}\n` }
+  return { pid: vault.pid(), target: { ...at, server: 'vault', token: vault.rootToken, path: '/v1/pki/sign/node' } }
 }
 
 /** Not rivals: Node itself, and the smallest CA on it. */
@@ -116,52 +101,13 @@ export const startOnNode = async (t: Scope, program: 'node-alone' | 'smallest-ca
 const answering = (name: string, ask: () => Promise<unknown>): Promise<unknown> =>
   eventually(`${name} to answer`, ask, { withinMs: 60_000 })
 
-const serverCertificate = () => {
-  const key = generateKey('p256')
-  const name = { cn: 'vault', o: null, ou: null }
-  const der = buildCertificate(
-    {
-      serial: systemRandom.bytes(16),
-      subject: name,
-      issuer: name,
-      notBeforeMs: Date.now() - hour,
-      notAfterMs: Date.now() + 1000 * hour,
-      spki: key.spki,
-      extensions: {
-        ca: { pathLen: 0 },
-        keyUsage: ['digitalSignature', 'keyCertSign'],
-        extendedKeyUsage: ['serverAuth'],
-        uris: [],
-        dnsNames: ['localhost'],
-        ips: ['127.0.0.1'],
-        authorityKeyId: keyId(key.spki),
-        aiaUrl: null,
-        cdpUrl: null,
-      },
-    },
-    key,
-  )
-  return { keyPem: key.pkcs8Pem(), chainPem: toPem('CERTIFICATE', der) }
-}
-
-const call = (
-  { address, name, roots }: Pick<Target, 'address' | 'name' | 'roots'>,
-  method: string,
-  route: string,
-  body?: object,
-  token?: string,
-): Promise<Record<string, unknown>> =>
+const health = ({ address, name, roots }: Target): Promise<void> =>
   new Promise((resolve, reject) => {
-    const headers = token === undefined ? {} : { 'x-vault-token': token }
-    const options = { method, headers, ca: roots, servername: name, agent: false as const }
-    const request = https.request(`https://${address}${route}`, options, (response) => {
-      let text = ''
-      response.on('data', (chunk: Buffer) => (text += chunk.toString()))
-      response.on('end', () => {
-        if (response.statusCode! >= 300) return reject(new Error(`${method} ${route}: ${response.statusCode} ${text}`))
-        resolve(text === '' ? {} : (JSON.parse(text) as Record<string, unknown>))
-      })
+    const options = { ca: roots, servername: name, agent: false as const }
+    const request = https.get(`https://${address}/health`, options, (response) => {
+      response.resume()
+      if (response.statusCode === 200) resolve()
+      else reject(new Error(`/health: ${response.statusCode}`))
     })
     request.on('error', reject)
-    request.end(body === undefined ? undefined : JSON.stringify(body))
   })

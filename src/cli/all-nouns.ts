@@ -121,6 +121,11 @@ export const allNouns: readonly Noun[] = [
     load: async () => (await import('./workers/worker-issuer.ts')).declareWorkerIssuer,
   },
   {
+    name: 'issuer',
+    summary: 'Who signs certificates: the built-in authority, step-ca, Vault',
+    load: async () => (await import('./issuers/issuer.ts')).declareIssuer,
+  },
+  {
     name: 'ca',
     summary: 'The certificate authority of the domain',
     load: async () => (await import('./ca/ca.ts')).declareCa,

@@ -18,6 +18,8 @@ export const intermediateLifetimeMs = 1826 * day
 export const recoveryRootLifetimeMs = 7305 * day
 /** Those who verify programs have it in a file, and people replace such files seldom. */
 export const programsRootLifetimeMs = 7305 * day
+/** A step-ca has it in its configuration, where an operator has to replace it. */
+export const renewalRootLifetimeMs = 7305 * day
 
 export type AuthorityRequest = {
   /** The trust domain. */
@@ -39,6 +41,30 @@ export const recoveryRootSpec = (request: AuthorityRequest): CertificateSpec => 
 
 /** Of the leaves of programs. Whoever trusts it trusts programs, and neither nodes nor the plane. */
 export const programsRootSpec = (request: AuthorityRequest): CertificateSpec => selfSigned('programs root', 1, request)
+
+/** Signs the one certificate that a step-ca gives renewals for. Whatever else hung under it could get certificates there for any name. */
+export const renewalRootSpec = (request: AuthorityRequest): CertificateSpec => selfSigned('renewal root', 0, request)
+
+/** That one certificate. It never outlives the root above it. */
+export const renewalCredentialSpec = (request: AuthorityRequest, root: ParsedCertificate): CertificateSpec => ({
+  serial: request.serial,
+  subject: authorityName('renewals', request),
+  issuer: root.subjectName,
+  notBeforeMs: wholeSecondMs(Math.max(request.nowMs - backdatingMs, root.notBeforeMs)),
+  notAfterMs: wholeSecondMs(Math.min(request.nowMs + request.lifetimeMs, root.notAfterMs)),
+  spki: request.spki,
+  extensions: {
+    ca: null,
+    keyUsage: ['digitalSignature'],
+    extendedKeyUsage: ['clientAuth'],
+    uris: [],
+    dnsNames: [],
+    ips: [],
+    authorityKeyId: keyIdOf(root),
+    aiaUrl: null,
+    cdpUrl: null,
+  },
+})
 
 const selfSigned = (role: string, pathLen: number, request: AuthorityRequest): CertificateSpec => {
   const subject = authorityName(role, request)

@@ -5,8 +5,8 @@ import type { KeyType } from '#domain/core/profile.ts'
 import { contextOf, type DerReader, type Malformed, malformed, orMalformed, readDer, tags } from './der.ts'
 import { readAny, readOid, readSmallNumber, readWholeBits } from './der-values.ts'
 import { bits, constructed, encode, raw, sequence, smallNumber } from './der-writer.ts'
-import type { PrivateKey } from './keys.ts'
 import { encodeName, readName } from './name.ts'
+import { oids } from './oids.ts'
 import { fromPem, toPem } from './pem.ts'
 import {
   algorithmIdentifier,
@@ -17,6 +17,7 @@ import {
   verifyAside,
   type SignatureAlgorithm,
 } from './signature.ts'
+import { type MadeWith, type Signer, signedWith } from './signer.ts'
 import { readSpki, readSpkiToImport } from './spki.ts'
 
 const label = 'CERTIFICATE REQUEST'
@@ -110,8 +111,55 @@ const readAttributes = (info: DerReader): void => {
   }
 }
 
+/** What a request asks for beside its key. An outside issuer may compare it with what we order. */
+export type RequestNames = {
+  readonly kind: 'names'
+  /** As others read it: the last one. Null: there is none. */
+  readonly commonName: string | null
+  readonly hasAltNames: boolean
+}
+
+/** Of a request that `parseCsr` has taken. */
+export const readRequestNames = (der: Uint8Array): RequestNames | Malformed =>
+  orMalformed(() =>
+    readDer(der, (top) => {
+      const request = top.inside(tags.sequence)
+      const info = request.inside(tags.sequence)
+      readSmallNumber(info)
+      const subject = info.whole(tags.sequence)
+      info.whole(tags.sequence)
+      const commonName = lastCommonName(info.over(subject))
+      const hasAltNames = info.setOf(contextOf(0)).some((attribute) => asksForAltNames(info.over(attribute)))
+      request.whole(tags.sequence)
+      readWholeBits(request)
+      return { kind: 'names', commonName, hasAltNames }
+    }),
+  )
+
+const lastCommonName = (reader: DerReader): string | null => {
+  const name = reader.inside(tags.sequence)
+  let last: string | null = null
+  while (!name.atEnd)
+    for (const member of name.setOf(tags.set)) {
+      const attribute = name.over(member).inside(tags.sequence)
+      if (readOid(attribute) === oids.commonName) last = Buffer.from(attribute.content(attribute.next)).toString('utf8')
+    }
+  return last
+}
+
+/** Whether an attribute is the request for extensions (RFC 2985, 5.4.2) and names the one for alternative names. */
+const asksForAltNames = (member: DerReader): boolean => {
+  const attribute = member.inside(tags.sequence)
+  if (readOid(attribute) !== oids.extensionRequest) return false
+  for (const value of attribute.setOf(tags.set)) {
+    const extensions = attribute.over(value).inside(tags.sequence)
+    while (!extensions.atEnd) if (readOid(extensions.inside(tags.sequence)) === oids.subjectAltName) return true
+  }
+  return false
+}
+
 /** PEM. The name is for people who handle the request: the signer takes only the key. */
-export const makeCsr = (key: PrivateKey, commonName: string): string => {
+export const makeCsr = <S extends Signer>(key: S, commonName: string): MadeWith<S, string> => {
   const info = encode(
     sequence(
       smallNumber(0),
@@ -121,5 +169,7 @@ export const makeCsr = (key: PrivateKey, commonName: string): string => {
     ),
   )
   const algorithm = algorithmIdentifier[algorithmOf[key.type]]
-  return toPem(label, encode(sequence(raw(info), raw(algorithm), bits(key.sign(info)))))
+  return signedWith(key, info, (signature) =>
+    toPem(label, encode(sequence(raw(info), raw(algorithm), bits(signature)))),
+  )
 }

@@ -24,6 +24,8 @@ export const oids = {
   ocspNoCheck: '1.3.6.1.5.5.7.48.1.5',
   caIssuers: '1.3.6.1.5.5.7.48.2',
 
+  /** An attribute of requests. */
+  extensionRequest: '1.2.840.113549.1.9.14',
   /** Which provisioner of step-ca a certificate came by. */
   stepProvisioner: '1.3.6.1.4.1.37476.9000.64.1',
 

@@ -24,6 +24,9 @@ export type ParsedExtensions = {
   /** Hex. */
   subjectKeyId: string | null
   authorityKeyId: string | null
+  /** Who says whether it is revoked. */
+  ocspUrls: readonly string[]
+  crlUrls: readonly string[]
   /** Object identifiers of critical extensions we do not know: such a certificate must not be trusted. */
   unknownCritical: readonly string[]
   /** Object identifiers of all extensions, in their order. */
@@ -44,6 +47,8 @@ export const readExtensions = (reader: DerReader): ParsedExtensions => {
     otherNames: 0,
     subjectKeyId: null,
     authorityKeyId: null,
+    ocspUrls: [],
+    crlUrls: [],
     unknownCritical: [],
     extensionIds: [],
   }
@@ -143,10 +148,49 @@ const readKeyId = (reader: DerReader, tag: number): string => {
   return Buffer.from(bytes).toString('hex')
 }
 
-// Where more can be had is for others to read.
-const wellFormed: Read = (value) => {
-  readAny(value)
-  return {}
+const authorityInfoAccess: Read = (value) => {
+  const list = value.inside(tags.sequence)
+  const ocspUrls: string[] = []
+  while (!list.atEnd) {
+    const access = list.inside(tags.sequence)
+    const method = readOid(access)
+    const url = urlOrNull(access)
+    access.finish()
+    if (method === oids.ocsp && url !== null) ocspUrls.push(url)
+  }
+  return { ocspUrls }
+}
+
+const crlDistributionPoints: Read = (value) => {
+  const list = value.inside(tags.sequence)
+  const crlUrls: string[] = []
+  while (!list.atEnd) {
+    const point = list.inside(tags.sequence)
+    if (point.next === contextOf(0)) crlUrls.push(...fullName(point.inside(contextOf(0))))
+    // For which reasons, and who signs the list.
+    while (!point.atEnd) readAny(point)
+  }
+  return { crlUrls }
+}
+
+const fullName = (name: DerReader): string[] => {
+  const urls: string[] = []
+  if (name.next === contextOf(0)) {
+    const names = name.inside(contextOf(0))
+    while (!names.atEnd) {
+      const url = urlOrNull(names)
+      if (url !== null) urls.push(url)
+    }
+  } else readAny(name)
+  name.finish()
+  return urls
+}
+
+/** Of a general name; null: it is another one. */
+const urlOrNull = (names: DerReader): string | null => {
+  if (names.next === context(6)) return readAscii(names, context(6))
+  readAny(names)
+  return null
 }
 
 const readers: Readonly<Record<string, Read>> = {
@@ -156,6 +200,6 @@ const readers: Readonly<Record<string, Read>> = {
   [oids.subjectAltName]: subjectAltName,
   [oids.subjectKeyId]: subjectKeyId,
   [oids.authorityKeyId]: authorityKeyId,
-  [oids.authorityInfoAccess]: wellFormed,
-  [oids.crlDistributionPoints]: wellFormed,
+  [oids.authorityInfoAccess]: authorityInfoAccess,
+  [oids.crlDistributionPoints]: crlDistributionPoints,
 }

@@ -39,10 +39,15 @@ const byOid: ReadonlyMap<string, SignatureAlgorithm> = new Map([
   [oids.ecdsaWithSha512, 'ecdsa-sha512'],
 ])
 
+/** PKCS#1, with any digest. */
+const rsaSignatures = '1.2.840.113549.1.1.'
+
 export const readSignatureAlgorithm = (reader: DerReader): SignatureAlgorithm => {
   const inside = reader.inside(tags.sequence)
   const found = readOid(inside)
   const algorithm = byOid.get(found)
+  if (algorithm === undefined && found.startsWith(rsaSignatures))
+    return malformed('a signature by an RSA key; use Ed25519, P-256 or P-384')
   if (algorithm === undefined) return malformed(`an unknown signature algorithm ${found}`)
   if (!inside.atEnd) malformed('a signature algorithm with parameters')
   return algorithm

@@ -5,6 +5,7 @@ import type { KeyType } from '#domain/core/profile.ts'
 import { isEd25519Key, isPointOf, isUncompressed, p256, p384 } from './curve.ts'
 import { type DerReader, malformed, orMalformed, readDer, tags } from './der.ts'
 import { readOid, readWholeBits } from './der-values.ts'
+import { bits, encode, oid, sequence } from './der-writer.ts'
 import { oids } from './oids.ts'
 
 export type PublicKeyInfo = { readonly type: KeyType; readonly bits: Uint8Array }
@@ -57,6 +58,10 @@ const readKeyType = (algorithm: DerReader): KeyType => {
   if (curve === oids.p384) return 'p384'
   return malformed(`a key on the unknown curve ${curve}; use P-256 or P-384`)
 }
+
+/** Of the 32 bytes of a public key; null: it is none. */
+export const ed25519Spki = (key: Uint8Array): Uint8Array | null =>
+  isEd25519Key(key) ? encode(sequence(sequence(oid(oids.ed25519)), bits(key))) : null
 
 export const keyTypeOfSpki = (spki: Uint8Array): KeyType | null => {
   const info = orMalformed(() => readSpki(spki))

@@ -5,6 +5,8 @@ import { openLog } from '#platform/log.ts'
 import { pathExists } from '#platform/paths.ts'
 import { processName, openFileLimit, musterVersion } from '#platform/this-process.ts'
 import { sortableId } from '#platform/random.ts'
+import { issuerKinds } from '#plane/issuers/issuer-kinds.ts'
+import { openIssuers } from '#plane/issuers/open-issuers.ts'
 import { openAlerting } from '#plane/alerts/alerting.ts'
 import { openAuthorities } from '#plane/boot/open-authorities.ts'
 import { openBalancers } from '#plane/boot/balancers.ts'
@@ -38,6 +40,8 @@ import { openOperatorServer } from '#plane/boot/operator-server.ts'
 import { soleSocket, takeSocket } from '#plane/foundation/operator-socket.ts'
 import { openRecoveryServer } from '#plane/boot/recovery-server.ts'
 import { keptWarning, notReady, readyBut } from '#plane/boot/readiness.ts'
+import { refuseWithoutCa } from '#plane/foundation/first-ceremony.ts'
+import { refuseWithoutModule } from '#plane/foundation/token-module.ts'
 import { endFirstStart } from '#plane/foundation/first-start.ts'
 import { openEndedRights } from '#plane/seals/ended-rights.ts'
 import { openForgedRows } from '#plane/alerts/forged-rows.ts'
@@ -75,6 +79,8 @@ export const runPlane = async (
   const beforeFirst = (): Promise<void> => refuseTakenPorts(config)
   const foundation = await layFoundation(config, log, { ...asUsual, beforeFirst })
   try {
+    await refuseWithoutCa(config, foundation)
+    await refuseWithoutModule(config, foundation)
     const plane = await openPlane(config, foundation)
     endFirstStart(config.dataFolder)
     onReady(plane.ready)
@@ -104,8 +110,12 @@ const openPlane = async (config: PlaneConfig, laid: LaidFoundation) => {
   followConfirmations(witness, feed)
   recordLosses(core, witness, processName())
   const names = await openServedNames(core, namesConfig(config))
-  const authorities = await openAuthorities(core, config, { custody, names, domain: settings().name })
-  const { recovery, programs, workers, authority, maintainAuthority } = authorities
+  const issuers = await openIssuers(core, { custody, kinds: issuerKinds(core, settings().name) })
+  const authorities = await openAuthorities(core, config, {
+    ...{ custody, names, domain: settings().name },
+    door: issuers.outside,
+  })
+  const { recovery, programs, workers, authority, issuance, maintainAuthority } = authorities
 
   const ports = { node: config.nodeListen.port, recovery: config.recoveryListen.port, status: 0 }
   const urls = (): PlaneUrls => ({
@@ -140,6 +150,7 @@ const openPlane = async (config: PlaneConfig, laid: LaidFoundation) => {
   const connections = connectionShares(openFileLimit())
   const nodeServer = await openNodeServer(core, {
     authority,
+    issuance,
     recovery,
     programs,
     workers,
@@ -161,7 +172,7 @@ const openPlane = async (config: PlaneConfig, laid: LaidFoundation) => {
   const { receipts, agentFiles, channel } = nodeServer
   const { channels, peerProofs } = channel
   const recoveryServer = await openRecoveryServer(core, {
-    authority,
+    issuance,
     recovery,
     domainName: settings().name,
     urls,
@@ -201,6 +212,7 @@ const openPlane = async (config: PlaneConfig, laid: LaidFoundation) => {
     journalWatch,
     admission: nodeServer.limits.admission,
     alerting,
+    issuers: () => issuers.known.all().map((one) => ({ name: one.name, health: issuers.outside.health(one) })),
     notReady: () => notReady({ store, authority, clock, alsoUnready: unready }),
   })
   const statusServer = openStatusServer(core, {
@@ -233,6 +245,7 @@ const openPlane = async (config: PlaneConfig, laid: LaidFoundation) => {
           programLists: nodeServer.programLists,
           workerIssuers: nodeServer.workerIssuers,
           keySets: nodeServer.keySets,
+          issuers,
           recovery,
           channels,
           peers: peerProofs,
@@ -274,7 +287,8 @@ const openPlane = async (config: PlaneConfig, laid: LaidFoundation) => {
     throw error
   })
   const background = startBackground(core, {
-    tasks: [...nodeServer.upkeep, ...statusServer.upkeep, planeNames.upkeep],
+    tasks: [...nodeServer.upkeep, ...statusServer.upkeep, planeNames.upkeep, ...issuers.upkeep(alerts)],
+    issuers: { lead: (leading) => issuers.lead(leading, issuance.book) },
     performCutOff: (order) => performCutOff(core, { authority, channels, receipts, peers: peerProofs }, order),
     maintainAuthority,
     recovery,
@@ -315,6 +329,7 @@ const openPlane = async (config: PlaneConfig, laid: LaidFoundation) => {
       nodeServer.endChannels()
       await Promise.all([stopMachineDoors(drainWithinMs), operators.stop(drainWithinMs)])
       await background.stop()
+      issuers.outside.close()
       await alerting.stop()
       metrics.close()
       socket.release()

@@ -13,6 +13,13 @@ test('every token and key of Muster is taken out, and what stands around it stay
   }
 })
 
+test('tokens of Vault are taken out', () => {
+  for (const kind of ['hvs', 'hvb', 'hvr']) {
+    assert.equal(redactSecrets(`"${kind}.CAESI${random}" (${kind}.${random})`), '"[secret]" ([secret])')
+    assert.equal(redactSecrets(`${kind}.short and my${kind}.${random}`), `${kind}.short and my${kind}.${random}`)
+  }
+})
+
 test('a private key in PEM is taken out: whole, on one line, in JSON, encrypted, and cut off', () => {
   assert.equal(redactSecrets(`a ${pem}b`), 'a [secret]\nb')
   assert.equal(redactSecrets(`a ${pem.replaceAll('\n', ' ')}b`), 'a [secret] b')

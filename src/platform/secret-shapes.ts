@@ -2,13 +2,14 @@
 // reasons, and programs put keys into error messages.
 
 /**
- * Tokens and keys of Muster's own; tokens of service accounts (JWT); private keys in PEM, also those that were cut off before their end; and the password
+ * Tokens and keys of Muster's own; tokens of Vault, and of service accounts (JWT); private keys in PEM, also those that were cut off before their end; and the password
  * in the address of a database. A body ends at five dashes whatever follows them, so that no text takes longer than its
  * length.
  */
 const secretShapes = new RegExp(
   [
     '(?:enroll|recover|repair|muster_key)_[A-Za-z0-9_-]{43}',
+    '(?<![A-Za-z0-9_.-])hv[sbr]\\.[A-Za-z0-9_-]{24,}',
     '(?<![A-Za-z0-9_-])eyJ[A-Za-z0-9_-]{8,}\\.eyJ[A-Za-z0-9_-]{8,}\\.[A-Za-z0-9_-]{8,}',
     '-----BEGIN [A-Z ]{0,32}PRIVATE KEY-----' +
       '(?:[^"-]*(?:-{1,4}[^"-]+)*-----END [A-Z ]{0,32}PRIVATE KEY-----|(?:[A-Za-z0-9+/=\\s]|\\\\[nr])*)',

@@ -1,4 +1,4 @@
-// A TLS 1.3 connection that is handed out only when it may be used.
+// A TLS connection that is handed out only when it may be used.
 
 import * as net from 'node:net'
 import * as tls from 'node:tls'
@@ -13,6 +13,8 @@ export type TlsTarget = {
   readonly address?: string
   readonly port: number
   readonly timeoutMs: number
+  /** Left out: TLS 1.3, which all of Muster's own servers speak. */
+  readonly minVersion?: 'TLSv1.2'
   /** What decides whether the server is trusted, and who we are. Said outright: an environment variable could turn it off. */
   readonly credentials: Pick<tls.ConnectionOptions, 'ca' | 'cert' | 'key'> & { readonly rejectUnauthorized: boolean }
   /**
@@ -31,7 +33,7 @@ export const connectTls = (timers: Timers, target: TlsTarget, signal: AbortSigna
       host: target.address ?? target.host,
       port: target.port,
       ...(net.isIP(target.host) === 0 ? { servername: target.host } : {}),
-      minVersion: 'TLSv1.3',
+      minVersion: target.minVersion ?? 'TLSv1.3',
       ALPNProtocols: ['http/1.1'],
     })
     const fail = (error: Error): void => {

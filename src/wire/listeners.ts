@@ -17,6 +17,7 @@ import { schedulingApi } from '#wire/fleet/scheduling-api.ts'
 import { vclusterApi } from '#wire/fleet/vcluster-api.ts'
 import { challengeApi, identityApi } from '#wire/identity/identity-api.ts'
 import { issuanceApi } from '#wire/identity/issuance-api.ts'
+import { issuerApi } from '#wire/issuers/issuer-api.ts'
 import { journalApi } from '#wire/journal/journal-api.ts'
 import { nodeActionApi } from '#wire/node/node-action-api.ts'
 import { nodeApi } from '#wire/node/node-api.ts'
@@ -116,6 +117,7 @@ export const operatorListener: DescribedListener = {
     peerDomainApi,
     workerOperatorApi,
     workerIssuerApi,
+    issuerApi,
     alertApi,
     journalApi,
     keyApi,

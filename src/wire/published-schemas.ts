@@ -57,6 +57,15 @@ import {
   VClusterListAnswer,
 } from '#wire/fleet/vcluster-api.ts'
 import {
+  AddIssuerRequest,
+  ChangeIssuerRequest,
+  IssuerList,
+  IssuerTest,
+  IssuerView,
+  OrphanList,
+  TestIssuerRequest,
+} from '#wire/issuers/issuer-api.ts'
+import {
   ChallengeRequest,
   ChallengeResponse,
   ConfirmRequest,
@@ -238,4 +247,11 @@ export const publishedSchemas = {
   WorkerListAnswer,
   WorkerRevokedAnswer,
   WorkerView,
+  AddIssuerRequest,
+  ChangeIssuerRequest,
+  IssuerList,
+  IssuerTest,
+  IssuerView,
+  OrphanList,
+  TestIssuerRequest,
 }

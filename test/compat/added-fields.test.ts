@@ -11,7 +11,6 @@ import type { Json } from '../process/operator-call.ts'
 import type { Ran } from '../process/run-muster.ts'
 import { startAgent } from '../process/start-agent.ts'
 import { startPlane, type Plane } from '../process/start-plane.ts'
-import { tamperWith } from '../process/tamper.ts'
 import { tempFolder } from '../process/temp-folder.ts'
 import { commandOf, previousReleases, type NamedRelease } from './previous-release.ts'
 
@@ -63,12 +62,6 @@ const everydayWorks = async (run: (...args: string[]) => Promise<Ran>): Promise<
   }
 }
 
-const refusedBy = async ({ muster }: Plane, words: RegExp, ...args: string[]): Promise<void> => {
-  const { code, stderr } = await muster(...args)
-  assert.notEqual(code, 0, args.join(' '))
-  assert.match(stderr, words, args.join(' '))
-}
-
 const document = `name: blue
 files: [{path: etc/app.conf, content: x}]
 services: [{name: app, command: [/bin/sleep, infinity]}]
@@ -97,17 +90,6 @@ test(`agents, commands and a store of ${release.version}, with what this release
   const assigned = await old.muster('node', 'assign', 'gpu-002', '--to', 'blue')
   assert.equal(assigned.code, 0, assigned.stderr)
   await everydayWorks(old.muster)
-  // What is new needs a plane of this release, and says so; documents of the release before work as ever.
-  for (const args of [
-    ['task', 'list'],
-    ['task', 'create', '--node', 'gpu-002', '--type', 'collect-diagnostics'],
-    ['rollout', 'list'],
-    ['signer', 'list'],
-    ['worker', 'list'],
-    ['worker-issuer', 'list'],
-  ])
-    await refusedBy(old, /compare the versions/i, ...args)
-  await refusedBy(old, /tasks/, 'domain', 'set', 'tasks.reboot=true')
   const exported = await old.muster('export')
   assert.equal(exported.code, 0, exported.stderr)
   assert.equal((await old.muster('apply', '-f', fleet, '--yes')).code, 0)
@@ -128,16 +110,6 @@ test(`agents, commands and a store of ${release.version}, with what this release
   assert.equal((await plane.api('GET', '/v1/profiles/meshed')).body.certificate.lifetimeMs, 43_200_000)
   await everydayWorks(plane.muster)
   await everydayWorks(before)
-  for (const args of [
-    ['domain', 'set', 'tasks.reboot=true'],
-    ['vcluster', 'set', 'blue', 'tasks.types=collect-diagnostics'],
-    ['task', 'create', '--node', 'gpu-002', '--type', 'collect-diagnostics'],
-    ['signer', 'list'],
-  ]) {
-    const { code, stderr } = await plane.muster(...args)
-    assert.equal(code, 0, `${args.join(' ')}: ${stderr}`)
-  }
-  assert.match((await plane.muster('vcluster', 'show', 'blue')).stdout, /^tasks\.types +collect-diagnostics$/m)
   // The command of the release before shows what it knows.
   for (const args of [
     ['domain', 'show'],
@@ -150,30 +122,5 @@ test(`agents, commands and a store of ${release.version}, with what this release
   }
   await renewed(plane, oldAgent.state, 'gpu-001')
   assert.deepEqual((await nodeOf(plane, 'gpu-001')).conditions, [])
-  // A plan of a kind that only this release has is shown by the command of the release before.
-  const planned = await plane.muster(
-    ...['task', 'create', '--vcluster', 'blue', '--type', 'collect-diagnostics', '-o', 'json'],
-  )
-  assert.equal(planned.code, 10, planned.stderr)
-  const shown = await before('plan', 'show', JSON.parse(planned.stdout).id)
-  assert.equal(shown.code, 0, shown.stderr)
-  assert.match(shown.stdout, /gpu-002/)
   for (const id of ['gpu-001', 'gpu-002']) assert.equal((await before('node', 'show', id)).code, 0)
-
-  // What its vCluster has nodes run was taken over, and is not changed behind the plane's back from then on.
-  const services = async () => (await plane.api('GET', '/v1/vclusters/blue')).body.overlay.services
-  const [app] = await services()
-  assert.deepEqual(app.command, ['/bin/sleep', 'infinity'])
-  assert.match((await plane.muster('journal', 'list', '--type', 'overlay.adopted')).stdout, /blue/)
-  const other = [{ name: 'app', command: ['/bin/sh', '-c', 'id'] }]
-  await tamperWith(plane.data).edit('vcluster', 'blue', ({ overlay, ...doc }: Json) => {
-    const changed = { ...overlay, services: other }
-    delete changed.mac
-    return { ...doc, overlay: changed }
-  })
-  assert.deepEqual(await services(), [])
-  await eventually('the alert', async () => {
-    const { alerts } = (await plane.api('GET', '/v1/alerts')).body
-    return alerts.some(({ kind, subject }: Json) => kind === 'rows_differ' && subject === 'vcluster blue')
-  })
 })

@@ -111,7 +111,7 @@ const besideRelease = (release: NamedRelease): void => {
     await newAgent.stop()
     newAgent.restart({ command })
     await toBeConnected(plane, 'gpu-001')
-    // It knows nothing of tasks: one waits, and says why.
+    // It has no helper, or knows nothing of tasks: one waits, and says why.
     const queued = await plane.api('POST', '/v1/tasks', someTask('gpu-001'))
     assert.equal(queued.status, 201, JSON.stringify(queued.body))
     assert.match(queued.body.waits_because, /^gpu-001 is connected and takes no tasks: /)

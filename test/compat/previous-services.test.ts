@@ -2,13 +2,11 @@
 
 import assert from 'node:assert/strict'
 import * as fs from 'node:fs'
-import * as os from 'node:os'
 import * as path from 'node:path'
 import { describe, test } from 'node:test'
 import { conditionsOf, nodeOf, succeeded } from '../compliance/ask-plane.ts'
 import { startedCommand } from '../process/child.ts'
 import { eventually } from '../process/eventually.ts'
-import { runMuster } from '../process/run-muster.ts'
 import { startAgent } from '../process/start-agent.ts'
 import { startPlane } from '../process/start-plane.ts'
 import { hostFolder, programUser, socketIn, startHelper } from '../process/task-host.ts'
@@ -49,18 +47,6 @@ const besideRelease = (release: NamedRelease): void => {
       await eventually('the service to run', runsByHelper, { withinMs: 60_000 })
       assert.deepEqual(await conditionsOf(plane, 'served'), [])
     })
-
-  test('a helper of that release refuses a file with [tasks] as a whole, and does not start', async (t) => {
-    const before = await commandBefore(t)
-    if (before === null) return
-    const folder = hostFolder(t)
-    const node = '[node]\ndomain = "example.test"\nid = "tasked"\n'
-    fs.writeFileSync(path.join(folder, 'agent.toml'), `${node}[tasks]\nallow = ["run"]\n`, { mode: 0o644 })
-    const places = ['--config', path.join(folder, 'agent.toml'), '--state', path.join(folder, 'helper')]
-    const args = ['agent', 'helper', ...places, '--socket', socketIn(folder), '--agent-user', os.userInfo().username]
-    const { code, stderr } = await runMuster(args, { command: before })
-    assert.deepEqual([code, /tasks/.test(stderr), fs.existsSync(socketIn(folder))], [78, true, false], stderr)
-  })
 }
 
 /** Older ones have no helper. */

@@ -6,6 +6,7 @@ import type { Allocation } from '#domain/fleet/allocation.ts'
 import type { Read, Write } from '#domain/core/change.ts'
 import type { Receipt } from '#domain/revocation/receipt.ts'
 import { tableShapes } from '#plane/store/commit/columns.ts'
+import { outsideIssuer, signingOrder, revocationThere } from './issuer-rows.ts'
 import { lineRow, someRollout, someTask } from './task-rows.ts'
 
 const atMs = 1_700_000_000_000
@@ -153,6 +154,22 @@ export const fleetRows: readonly Write[] = [
   { put: 'task-rollout', value: someRollout() },
   { put: 'rollout-nodes', value: { rollout: someRollout().id, part: 0, nodes: ['gpu-001'], untilMs: atMs + 1e12 } },
   { put: 'run-tally', value: { of: 'operator:key-1', slots: [{ atMs, runs: 3 }] } },
+  { put: 'outside-issuer', value: outsideIssuer() },
+  { put: 'order', value: signingOrder() },
+  { put: 'issuer-revocation', value: revocationThere('a9') },
+  {
+    put: 'issuer-migration',
+    value: {
+      id: 'm1',
+      profile: 'gpu-cloud',
+      from: 'built-in',
+      to: 'corp',
+      stage: { kind: 'prepare' },
+      excluded: [],
+      by: 'operator:carol',
+      sinceMs: atMs,
+    },
+  },
 ]
 
 export const keyOf = (write: Write): string => (tableShapes[write.put].key as (value: unknown) => string)(write.value)

@@ -138,6 +138,7 @@ const recover = (world: World, node: Row<Node>, event: Extract<RecoveryEvent, { 
       certified: world.table.get('key-claim', event.key),
       registered: register?.kind === 'key' ? world.table.get('key-claim', register.spki) : null,
       registeredBan: null,
+      ordered: null,
     },
     credentialBan: null,
     claimant: { ...claimant, ...hardwareOf(event.node) },

@@ -163,6 +163,7 @@ export const startLife = (profile: Profile, startMs: number): Life => {
     certified: table.get('key-claim', key),
     registered: register?.kind === 'key' ? table.get('key-claim', register.spki) : null,
     registeredBan: register?.kind === 'key' ? table.get('key-ban', register.spki) : null,
+    ordered: null,
   })
 
   const enroll = (credential: Credential, nodeId: string, key: string, probe: 'answered' | 'silent'): Change | null => {

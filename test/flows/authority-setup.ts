@@ -23,6 +23,7 @@ import { createAuthority, type NewAuthority } from '#plane/authority/create-auth
 import { openKeyCustody, type KeyCustody } from '#plane/keys/key-custody.ts'
 import { openRecoveryAuthority, type RecoveryAuthority } from '#plane/authority/recovery-authority.ts'
 import { openServedNames } from '#plane/authority/served-names.ts'
+import type { KeysElsewhere } from '#plane/keys/keys-elsewhere.ts'
 import { findSealingKey } from '#plane/keys/sealing-key.ts'
 import { openSharedCustody } from '#plane/keys/shared-custody.ts'
 import type { ReplaceableKey } from '#plane/keys/key-inventory.ts'
@@ -61,6 +62,8 @@ export type Setup = {
   journal(type: EntryType): Promise<readonly JournalEntry[]>
   /** The roles of the keys that are kept, but for responders, which outlive the keys of their issuers. */
   keyFiles(): readonly string[]
+  /** The same domain on its store, opened once more. */
+  on(store: Store): Setup
 }
 
 export const setUp = async (t: TestContext, wanted: Partial<NewAuthority> = {}): Promise<Setup> => {
@@ -69,19 +72,28 @@ export const setUp = async (t: TestContext, wanted: Partial<NewAuthority> = {}):
 }
 
 /** On the embedded store, whichever the run is about: these keys lie in files, and one plane has them for itself. */
-export const setUpWithFiles = async (t: TestContext, wanted: Partial<NewAuthority> = {}): Promise<Setup> => {
+export const setUpWithFiles = async (
+  t: TestContext,
+  wanted: Partial<NewAuthority> = {},
+  elsewhere?: KeysElsewhere,
+): Promise<Setup> => {
   const folder = tempFolder(t)
   const store = await openStore(folder, makeSigner())
   cleanup(t, () => store.close())
-  return setUpOn(folder, store, wanted)
+  return setUpOn(folder, store, wanted, elsewhere)
 }
 
-export const setUpOn = async (folder: string, store: Store, wanted: Partial<NewAuthority>): Promise<Setup> => {
+export const setUpOn = async (
+  folder: string,
+  first: Store,
+  wanted: Partial<NewAuthority>,
+  elsewhere?: KeysElsewhere,
+): Promise<Setup> => {
   const clock = manualClock(startMs)
-  const custodyWith = async (keyFile: string | null): Promise<KeyCustody> => {
+  const custodyOn = async (store: Store, keyFile: string | null): Promise<KeyCustody> => {
     const sealing = findSealingKey({ dataFolder: folder, keyFile, credentialsFolder: null }, systemRandom)
     return store.sealedKeys === null
-      ? openKeyCustody(path.join(folder, 'keys'), sealing)
+      ? openKeyCustody(path.join(folder, 'keys'), sealing, elsewhere)
       : openSharedCustody(store.sealedKeys, sealing)
   }
   const settings: NewAuthority = {
@@ -93,8 +105,14 @@ export const setUpOn = async (folder: string, store: Store, wanted: Partial<NewA
     intermediateLifetimeMs,
     ...wanted,
   }
-  const created = await createAuthority({ clock, random: systemRandom }, await custodyWith(null), settings, operator)
+  const created = await createAuthority(
+    { clock, random: systemRandom },
+    await custodyOn(first, null),
+    settings,
+    operator,
+  )
   if (isRefusal(created)) throw new Error(created.detail ?? created.code)
+  const { rootKeyFile } = created
   const writes = [
     { put: 'domain', value: defaultDomainSettings('test.example') } as const,
     ...shippedProfiles.map((value) => ({ put: 'profile', value }) as const),
@@ -105,51 +123,58 @@ export const setUpOn = async (folder: string, store: Store, wanted: Partial<NewA
     ...shippedProfiles.map(({ name }) => ({ row: 'profile', key: name, version: 0 }) as const),
     ...created.rows.map(({ id }) => ({ row: 'issuer', key: id, version: 0 }) as const),
   ]
-  await store.commit({ reads, writes, entries: created.entries })
-  const coreNow = () => ({ store, feed: openFeed(), clock, random: systemRandom, log: silentLog })
+  await first.commit({ reads, writes, entries: created.entries })
+  return setupOn(first)
 
-  return {
-    folder,
-    clock,
-    store,
-    rootKeyFile: created.rootKeyFile,
-    open: async (given = {}, sealKeyFile, recovery = { storedRoots: () => [], warnings: () => [] }) => {
-      const { serverNames = localNames, ...options } = given
-      const core = coreNow()
-      return openAuthority(core, {
-        custody: await custodyWith(sealKeyFile ?? null),
-        names: await openServedNames(core, { names: serverNames, host: 'localhost', addresses: [] }),
-        recovery,
-        programs: noPrograms,
-        workers: noWorkers,
-        options: {
-          domain: 'test.example',
-          issuerKey: settings.issuerKey,
-          intermediateLifetimeMs: settings.intermediateLifetimeMs,
-          serverLifetimeMs: 90 * day,
-          ...options,
-        },
-      })
-    },
-    openRecovery: async (replacing = []) => {
-      const core = coreNow()
-      return openRecoveryAuthority(core, {
-        custody: await custodyWith(null),
-        names: await openServedNames(core, { names: localNames, host: 'localhost', addresses: [] }),
-        replacing,
-        options: { domain: 'test.example', serverLifetimeMs: 90 * day },
-      })
-    },
-    custody: () => custodyWith(null),
-    async journal(type) {
-      const found = await store.journal.read({ after: null, last: null, limit: 1000, node: null, type })
-      return found.map(({ entry }) => entry)
-    },
-    keyFiles: () =>
-      fs
-        .readdirSync(path.join(folder, 'keys'))
-        .map((name) => name.replace(/\..*/, ''))
-        .filter((role) => role !== 'responder'),
+  function setupOn(store: Store): Setup {
+    const custodyWith = (keyFile: string | null) => custodyOn(store, keyFile)
+    const coreNow = () => ({ store, feed: openFeed(), clock, random: systemRandom, log: silentLog })
+
+    return {
+      folder,
+      clock,
+      store,
+      rootKeyFile,
+      open: async (given = {}, sealKeyFile, recovery = { storedRoots: () => [], warnings: () => [] }) => {
+        const { serverNames = localNames, ...options } = given
+        const core = coreNow()
+        return openAuthority(core, {
+          custody: await custodyWith(sealKeyFile ?? null),
+          names: await openServedNames(core, { names: serverNames, host: 'localhost', addresses: [] }),
+          recovery,
+          programs: noPrograms,
+          workers: noWorkers,
+          options: {
+            domain: 'test.example',
+            issuerKey: settings.issuerKey,
+            caToken: settings.caToken ?? null,
+            intermediateLifetimeMs: settings.intermediateLifetimeMs,
+            serverLifetimeMs: 90 * day,
+            ...options,
+          },
+        })
+      },
+      openRecovery: async (replacing = []) => {
+        const core = coreNow()
+        return openRecoveryAuthority(core, {
+          custody: await custodyWith(null),
+          names: await openServedNames(core, { names: localNames, host: 'localhost', addresses: [] }),
+          replacing,
+          options: { domain: 'test.example', serverLifetimeMs: 90 * day },
+        })
+      },
+      custody: () => custodyWith(null),
+      async journal(type) {
+        const found = await store.journal.read({ after: null, last: null, limit: 1000, node: null, type })
+        return found.map(({ entry }) => entry)
+      },
+      keyFiles: () =>
+        fs
+          .readdirSync(path.join(folder, 'keys'))
+          .map((name) => name.replace(/\..*/, ''))
+          .filter((role) => role !== 'responder'),
+      on: setupOn,
+    }
   }
 }
 

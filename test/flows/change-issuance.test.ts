@@ -11,6 +11,7 @@ import { createToken } from '#plane/enrollment/token-routes.ts'
 import { enrollNode } from '#plane/enrollment/enroll-node.ts'
 import { openCopiedImages } from '#plane/identity/copied-images.ts'
 import { openSecondHolders } from '#plane/identity/second-holder.ts'
+import { noOrders } from '../fakes/no-orders.ts'
 import { noHolders } from '../fakes/no-holders.ts'
 import { openWriteLimit } from '#plane/limits/write-limit.ts'
 import { openCallerBudget } from '#plane/limits/caller-budget.ts'
@@ -110,6 +111,7 @@ test('a halt that is committed at one replica beats what another has decided and
   const made = await createToken(atOne, atOne, { node: 'n1', profile: null, replace: false, ttlMs: null }, operator)
   assert(made.kind === 'made')
   const atOther = {
+    orders: noOrders,
     ...base,
     store: other,
     issuer: { ...issuer, ...slowly(issuer, () => haltIssuance(atOne, why, operator)) },

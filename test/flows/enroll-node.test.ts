@@ -17,6 +17,7 @@ import { openCopiedImages } from '#plane/identity/copied-images.ts'
 import { openSecondHolders } from '#plane/identity/second-holder.ts'
 import { systemRandom } from '#platform/random.ts'
 import { noHolders } from '../fakes/no-holders.ts'
+import { noOrders } from '../fakes/no-orders.ts'
 import { operator, setUp } from './authority-setup.ts'
 
 const mac = '02:00:00:00:00:01'
@@ -32,6 +33,7 @@ const setUpEnrollment = async (t: TestContext, profile: string, probe: EnrollPar
     clock,
     random: systemRandom,
     issuer: await open(),
+    orders: noOrders,
     recovery: await openRecovery(),
     domainName: 'test.example',
     anonymousBudget: openCallerBudget(clock, () => ({ perMinute: 2, perMinutePerSource: 2 })),

@@ -22,13 +22,15 @@ import { sealedStore } from '#plane/seals/sealed-store.ts'
 import type { Store } from '#plane/store/contract/store.ts'
 import { openServedNames } from '#plane/authority/served-names.ts'
 import { openTaskSigners, type TaskSignersHere } from '#plane/tasks/task-signers.ts'
+import { openIssuers, type Issuers } from '#plane/issuers/open-issuers.ts'
+import type { Core } from '#plane/core/core.ts'
 import { openKeySets } from '#plane/workers/key-sets.ts'
 import { openWorkerIssuers } from '#plane/workers/worker-issuers.ts'
 import { openPlaneNames, type PlaneNames } from '#plane/settings/plane-names.ts'
 import { openAgentFiles } from '#plane/enrollment/agent-files.ts'
 import { openReceipts, type Receipts } from '#plane/revocation/receipts.ts'
 import type { OperatorListener } from '#plane/http/operator-listener.ts'
-import { openUnresolvedAlerts } from '#plane/alerts/reconcile-alerts.ts'
+import { openUnresolvedAlerts, type UnresolvedAlerts } from '#plane/alerts/reconcile-alerts.ts'
 import { openJournalWatch } from '#plane/journal/journal-watch.ts'
 import { openMetrics } from '#plane/metrics/open-metrics.ts'
 import { openOperatorServer } from '#plane/boot/operator-server.ts'
@@ -37,6 +39,7 @@ import { systemRandom, type Random } from '#platform/random.ts'
 import { confirmingPeers, type ConfirmingPeers } from '../fakes/confirming-peers.ts'
 import { settingsNow } from '../fakes/settings-now.ts'
 import { manualTimers, type ManualTimers } from '../fakes/manual-timers.ts'
+import { scriptedIssuers, type ScriptedIssuers } from '../fakes/scripted-issuers.ts'
 import { noneTurnedAway } from '../fakes/wide-limits.ts'
 import { cleanup } from '../process/cleanup.ts'
 import { operatorCall, type Reply } from '../process/operator-call.ts'
@@ -55,6 +58,10 @@ export type OperatorSetup = Setup & {
   readonly receipts: Receipts
   readonly planeNames: PlaneNames
   readonly taskSigners: TaskSignersHere
+  readonly scripted: ScriptedIssuers
+  readonly issuers: Issuers
+  readonly alerts: UnresolvedAlerts
+  readonly core: Core
   /** What keeps the plane from being ready. */
   readonly unready: string[]
   readonly keyBook: KeyBook
@@ -115,6 +122,7 @@ export const setUpOperatorServer = async (t: TestContext): Promise<OperatorSetup
     journalWatch,
     admission: { waiting: () => 0 },
     alerting: { waitingDeliveries: () => 0 },
+    issuers: () => [],
     notReady: () => unready,
   })
   const urls = () => ({ node: 'https://plane.example:8443', recovery: 'https://plane.example:8442', marked: true })
@@ -126,8 +134,11 @@ export const setUpOperatorServer = async (t: TestContext): Promise<OperatorSetup
   await names.look()
   const planeNames = openPlaneNames(core, { names, urls })
   const settings = await settingsNow(store, feed)
+  const custody = await base.custody()
   const beforeFirst = (): Promise<void> => adoptOverlays(core)
-  const taskSigners = await openTaskSigners(core, { custody: await base.custody(), settings, beforeFirst })
+  const taskSigners = await openTaskSigners(core, { custody, settings, beforeFirst })
+  const scripted = scriptedIssuers()
+  const issuers = await openIssuers(core, { custody, kinds: scripted.kinds })
   let calls = 0
   const listener = await openOperatorServer(
     core,
@@ -139,6 +150,7 @@ export const setUpOperatorServer = async (t: TestContext): Promise<OperatorSetup
         programLists: { lists: async () => ({ roots: [], lists: [] }) },
         workerIssuers: await openWorkerIssuers(core),
         keySets: openKeySets(core),
+        issuers,
         channels,
         peers,
         receipts,
@@ -205,6 +217,10 @@ export const setUpOperatorServer = async (t: TestContext): Promise<OperatorSetup
     receipts,
     planeNames,
     taskSigners,
+    scripted,
+    issuers,
+    alerts,
+    core,
     unready,
     keyBook,
     keySeal,

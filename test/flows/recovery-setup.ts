@@ -13,7 +13,7 @@ import { createToken } from '#plane/enrollment/token-routes.ts'
 import { enrollNode, type EnrollCall } from '#plane/enrollment/enroll-node.ts'
 import { issueChallenge } from '#plane/identity/request-proofs.ts'
 import { openSightingJudge } from '#plane/continuity/judge-sighting.ts'
-import { counterAndToken, type Issued } from '#plane/identity/issue.ts'
+import { counterAndToken, type Issued, type Signers } from '#plane/identity/issue.ts'
 import type { LiveHolder } from '#plane/identity/holders.ts'
 import { openCopiedImages } from '#plane/identity/copied-images.ts'
 import { openSecondHolders } from '#plane/identity/second-holder.ts'
@@ -24,13 +24,18 @@ import { renewCertificate, type RenewCall } from '#plane/identity/renew-certific
 import { openCallerBudget } from '#plane/limits/caller-budget.ts'
 import { useCertificate } from '#plane/core/use-certificate.ts'
 import { sha256Hex } from '#platform/bytes.ts'
+import { systemTimers } from '#platform/timers.ts'
+import type { Authority } from '#plane/authority/authority.ts'
+import type { Core } from '#plane/core/core.ts'
+import type { Store } from '#plane/store/contract/store.ts'
 import { silentLog } from '#platform/log.ts'
 import { systemRandom } from '#platform/random.ts'
 import type { AgentEvidence } from '#wire/core/agent-evidence.ts'
 import type { IdentityProof, RecoveryRegistration } from '#wire/identity/identity-api.ts'
 import { recoveryProofBytes } from '#wire/core/statement.ts'
+import { noOrders } from '../fakes/no-orders.ts'
 import { settingsNow } from '../fakes/settings-now.ts'
-import { operator, setUp } from './authority-setup.ts'
+import { operator, setUp, type Setup } from './authority-setup.ts'
 
 export const source = '192.0.2.9'
 const nonce = 'n'.repeat(22)
@@ -46,7 +51,12 @@ export const newCsr = (): string => makeCsr(generateKey('p256'), 'any')
 
 /** `profile`: what differs from gpu-cloud. */
 export const setUpRecovery = async (t: TestContext, profile: Partial<Profile> = {}) => {
-  const { store, clock, open, openRecovery, journal, folder } = await setUp(t)
+  const setup = await setUp(t)
+  await changeProfile(setup.store, profile)
+  return openRecoverySetup(setup)
+}
+
+export const changeProfile = async (store: Store, profile: Partial<Profile>): Promise<void> => {
   const [standard] = shippedProfiles
   assert(standard !== undefined)
   const row = await store.get('profile', standard.name)
@@ -59,6 +69,16 @@ export const setUpRecovery = async (t: TestContext, profile: Partial<Profile> = 
       { type: 'profile.changed', atMs: 0, actor: 'operator:test', source: null, correlation: null, body: {}, ...none },
     ],
   })
+}
+
+/** As at a start of a plane. `wrapped`: who signs besides the authority of the domain; nobody unless given. */
+export const openRecoverySetup = async (
+  { store, clock, open, openRecovery, journal, folder }: Setup,
+  wrapped: (core: Core, authority: Authority) => Promise<{ issuer: Authority; orders: Signers['orders'] }> = async (
+    _core,
+    issuer,
+  ) => ({ issuer, orders: noOrders }),
+) => {
   const live = {
     holder: null as LiveHolder | null,
     channelOf: null as string | null,
@@ -70,12 +90,15 @@ export const setUpRecovery = async (t: TestContext, profile: Partial<Profile> = 
   const feed = openFeed()
   const recovery = await openRecovery()
   const settings = await settingsNow(store, feed)
+  const core = { store, feed, clock, random: systemRandom, log: silentLog, timers: systemTimers }
+  const { issuer, orders } = await wrapped(core, await open())
   const deps = {
     store,
     feed,
     clock,
     random: systemRandom,
-    issuer: await open(),
+    issuer,
+    orders,
     recovery,
     sightingJudge: await openSightingJudge(
       { store, feed, clock, random: systemRandom, log: silentLog },

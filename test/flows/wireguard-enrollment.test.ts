@@ -19,6 +19,7 @@ import { openCopiedImages } from '#plane/identity/copied-images.ts'
 import { openSecondHolders } from '#plane/identity/second-holder.ts'
 import { systemRandom } from '#platform/random.ts'
 import { noHolders } from '../fakes/no-holders.ts'
+import { noOrders } from '../fakes/no-orders.ts'
 import { change, read } from '../store/harness.ts'
 import { operator, setUp } from './authority-setup.ts'
 
@@ -30,6 +31,7 @@ const setUpNetwork = async (t: TestContext, mode: WireguardPolicy['mode'], overl
   const feed = openFeed()
   const deps: FlowCore & EnrollParts = {
     ...{ store, clock, issuer, feed, random: systemRandom, recovery: await openRecovery() },
+    orders: noOrders,
     domainName: 'test.example',
     anonymousBudget: openCallerBudget(clock, () => ({ perMinute: 100, perMinutePerSource: 100 })),
     admission: openAdmissionQueue(clock, 10),

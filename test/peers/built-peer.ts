@@ -36,11 +36,15 @@ const recipes = {
 
 export type BuiltPeer = keyof typeof recipes
 
+export const isBuilt = (name: string): name is BuiltPeer => Object.hasOwn(recipes, name)
+
+const fileOf = (name: BuiltPeer): string => `${name}-${recipes[name].version}`
+
 /** The path of its binary. The first call on a machine takes minutes and says so. */
-export const builtPeer = (name: BuiltPeer): Promise<string> => {
-  const { version, ...recipe } = recipes[name]
-  return cached(`${name}-${version}`, { version, ...recipe }, name)
-}
+export const builtPeer = (name: BuiltPeer): Promise<string> => cached(fileOf(name), recipes[name], name)
+
+/** Where its binary is, or will be. */
+export const placeOfBuilt = (name: BuiltPeer): string => path.join(cache(), fileOf(name))
 
 /** A program of our own in Go, by what is in its folder now. */
 export const builtHere = (folder: string): Promise<string> => {

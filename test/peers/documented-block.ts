@@ -11,6 +11,10 @@ type Here = Readonly<Record<string, string>>
 export const documentedBlock = (page: string, language: string, here: Here = {}): string =>
   changed(page, here, blocksOf(page, language)[0] ?? missing(page, language))
 
+/** The block of a shell that has this text in it. */
+export const documentedCommands = (page: string, text: string, here: Here = {}): string =>
+  changed(page, here, blocksOf(page, 'sh').find((block) => block.includes(text)) ?? missing(page, text))
+
 /** The words behind the program in the block of a shell that begins with it; of quotes only plain double ones. */
 export const documentedArguments = (page: string, program: string, here: Here = {}): string[] => {
   const block = blocksOf(page, 'sh').find((text) => text.startsWith(`${program} `)) ?? missing(page, program)

@@ -6,15 +6,16 @@ import * as fs from 'node:fs'
 import * as path from 'node:path'
 import type { TestContext } from 'node:test'
 import { openControlGroups } from '#platform/control-groups.ts'
+import { placeOfBuilt } from './built-peer.ts'
 import debianPackages from './debian-packages.json' with { type: 'json' }
 
 /** Which Debian packages bring a peer. scripts/test.ts installs what is missing, where it may. */
 export const packageOf: Readonly<Record<string, string>> = debianPackages
 
 /**
- * Programs are found on the PATH; `faketime` is the library to preload; `root`, `tmpfs` and `netns` are permissions; `systemd` is
+ * Programs are found on the PATH; `step-ca` and `vault` are built from their sources (built-peer.ts); `faketime` is the library to preload; `root`, `tmpfs` and `netns` are permissions; `systemd` is
  * one that may run in namespaces; `limits` are control groups in which a helper may limit what it starts; `arm64` is the folder with the libraries of programs for ARM that qemu-aarch64 runs;
- * `previous-release` is the commit that test/compat/previous names, in the history of the repository.
+ * `softhsm` is the PKCS#11 module; `previous-release` is the commit that test/compat/previous names, in the history of the repository.
  */
 export const peerNames = [
   'openssl',
@@ -41,6 +42,9 @@ export const peerNames = [
   'dpkg-deb',
   'mmdebstrap',
   'lintian',
+  'softhsm2-util',
+  'pkcs11-tool',
+  'softhsm',
   'root',
   'systemd',
   'limits',
@@ -48,6 +52,8 @@ export const peerNames = [
   'netns',
   'previous-release',
   'arm64',
+  'step-ca',
+  'vault',
 ] as const
 export type PeerName = (typeof peerNames)[number]
 
@@ -62,6 +68,8 @@ export const peer = (name: PeerName): Peer => {
       return found(fakeTimeLibraries(), 'libfaketime is not installed')
     case 'postgres':
       return found([...debianPostgres(), ...onPath('postgres')], 'PostgreSQL is not installed')
+    case 'softhsm':
+      return found(softHsmModules(), 'SoftHSM is not installed')
     case 'root':
       return process.getuid?.() === 0 ? { path: '/' } : { missing: 'not running as root' }
     case 'systemd':
@@ -76,6 +84,12 @@ export const peer = (name: PeerName): Peer => {
       return previousRelease()
     case 'arm64':
       return arm64()
+    case 'step-ca':
+    case 'vault':
+      return found(
+        [placeOfBuilt(name)],
+        'path' in go() ? `${name} is not built: npm test does that` : `${name} is not built, which takes Go`,
+      )
     case 'openssl':
     case 'strace':
     case 'curl':
@@ -98,6 +112,8 @@ export const peer = (name: PeerName): Peer => {
     case 'dpkg-deb':
     case 'mmdebstrap':
     case 'lintian':
+    case 'softhsm2-util':
+    case 'pkcs11-tool':
       return found(onPath(name), `${name} is not installed`)
   }
 }
@@ -110,6 +126,16 @@ export const withPeer = (t: Pick<TestContext, 'skip'>, name: PeerName): string |
   t.skip(it.missing)
   return null
 }
+
+/** For a suite that needs a peer: `describe(name, suiteWith(peer('vault')), ...)`. */
+export const suiteWith = (it: Peer): { readonly skip: string | false } => {
+  if ('path' in it) return { skip: false }
+  if (process.env['CI'] === '1') throw new Error(`CI has to have every peer: ${it.missing}`)
+  return { skip: it.missing }
+}
+
+/** What peers that Debian does not have are built with. */
+export const go = (): Peer => found(onPath('go'), 'Go is not on the PATH')
 
 const found = (candidates: readonly string[], missing: string): Peer => {
   const first = candidates.find((candidate) => fs.existsSync(candidate))
@@ -134,6 +160,12 @@ const debianPostgres = (): string[] => {
 const fakeTimeLibraries = (): string[] =>
   ['/usr/lib/x86_64-linux-gnu', '/usr/lib/aarch64-linux-gnu', '/usr/lib64', '/usr/lib'].map((folder) =>
     path.join(folder, 'faketime', 'libfaketimeMT.so.1'),
+  )
+
+/** The PKCS#11 module itself. */
+const softHsmModules = (): string[] =>
+  ['/usr/lib/softhsm', '/usr/lib64', '/usr/lib/x86_64-linux-gnu/softhsm', '/usr/lib/aarch64-linux-gnu/softhsm'].map(
+    (folder) => path.join(folder, 'libsofthsm2.so'),
   )
 
 /** Mounting takes root and the capability: a container may have the one without the other. */

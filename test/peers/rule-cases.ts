@@ -53,6 +53,18 @@ export const firing: readonly Case[] = [
     silent: '4m',
     fires: '8m',
   },
+  {
+    alert: 'MusterIssuerAway',
+    series: { [plane('issuer_away', ',issuer="corp"')]: '1x20' },
+    silent: '3m',
+    fires: '6m',
+  },
+  {
+    alert: 'MusterIssuerSlow',
+    series: { [plane('issuer_waiting', ',issuer="corp"')]: '4x40' },
+    silent: '10m',
+    fires: '20m',
+  },
   { alert: 'MusterAdmissionQueueLong', series: { [plane('admission_queue')]: '900x20' }, silent: '3m', fires: '6m' },
   {
     alert: 'MusterRefusalsBurst',

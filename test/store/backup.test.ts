@@ -102,6 +102,7 @@ test('an older schema is reported, migrated when asked, and left alone before', 
   database.exec(`DROP VIEW chain; DROP VIEW every_entry; DROP TABLE closed_chain; DROP TABLE closed_entry; DROP TABLE lived; DROP TABLE key_claim; DROP INDEX node_by_vcluster; ALTER TABLE node DROP COLUMN vcluster; DROP INDEX certificate_by_node;
     ALTER TABLE observation DROP COLUMN capabilities; ALTER TABLE observation DROP COLUMN overlay;
     ALTER TABLE observation DROP COLUMN outputs; ALTER TABLE observation DROP COLUMN task_verifiers;
+    ALTER TABLE observation DROP COLUMN issuer_roots;
     DROP TABLE alert; DROP TABLE webhook_progress; ALTER TABLE observation DROP COLUMN report;
     ALTER TABLE observation DROP COLUMN rehearsed_at_ms; ALTER TABLE observation DROP COLUMN evidence;
     PRAGMA user_version = 1`)

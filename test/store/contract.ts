@@ -718,6 +718,7 @@ export const storeContract = (name: string, openEmpty: () => Promise<StoreUnderT
           overlay: null,
           outputs: null,
           taskVerifiers: null,
+          issuerRoots: null,
         }
         assert.deepEqual(await store.observation('n1'), nothing)
         store.observe('n1', { lastSeenMs: 5, agentVersion: '1' })
@@ -768,6 +769,7 @@ export const storeContract = (name: string, openEmpty: () => Promise<StoreUnderT
           overlay: null,
           outputs: null,
           taskVerifiers: null,
+          issuerRoots: null,
         }
         assert.deepEqual(await store.observation('n1'), { ...seen, ...others, evidence })
         assert.equal((await store.journal.read(everything)).length, 0)

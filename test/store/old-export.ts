@@ -14,10 +14,10 @@ import { countStored, storedRecords } from '#plane/store/copy/stored-records.ts'
 import { kindsSince } from '#plane/store/postgres/schema-since.ts'
 import type { PlaneConfig } from '#plane/config/config.ts'
 
-/** Outputs are of 0.4, verifiers of 0.6. */
+/** Outputs are of 0.4, verifiers of 0.6, roots of issuers of 0.7. */
 const asBefore = (stored: StoreRecord): StoreRecord => {
   if (stored.kind !== 'observation') return stored
-  const { outputs: _later, task_verifiers: _last, ...record } = stored.record
+  const { outputs: _later, task_verifiers: _verifiers, issuer_roots: _last, ...record } = stored.record
   return { kind: 'observation', record }
 }
 

@@ -20,6 +20,7 @@ import {
   steppedTimers,
 } from './harness.ts'
 import { fleetRowsContract } from './fleet.ts'
+import { issuerRowsContract } from './issuers.ts'
 import { storeModel } from './model.ts'
 
 const openEmpty = async (): Promise<StoreUnderTest> => {
@@ -48,6 +49,7 @@ if ('missing' in peer('postgres')) {
   storeContract('PostgreSQL', openEmpty)
   storeModel('PostgreSQL', openEmpty)
   fleetRowsContract('PostgreSQL', openEmpty)
+  issuerRowsContract('PostgreSQL', openEmpty)
 }
 
 type Pair = { readonly one: Store; readonly other: Store; readonly published: readonly Committed[] }

@@ -18,6 +18,7 @@ import {
   workplace,
 } from './harness.ts'
 import { fleetRowsContract } from './fleet.ts'
+import { issuerRowsContract } from './issuers.ts'
 import { storeModel } from './model.ts'
 
 const openEmpty = async (): Promise<StoreUnderTest> => {
@@ -41,6 +42,7 @@ const openEmpty = async (): Promise<StoreUnderTest> => {
 storeContract('SQLite', openEmpty)
 storeModel('SQLite', openEmpty)
 fleetRowsContract('SQLite', openEmpty)
+issuerRowsContract('SQLite', openEmpty)
 
 const opened = async (t: TestContext, more: StoreOptions = {}) => {
   const { folder, atEnd } = workplace(t)

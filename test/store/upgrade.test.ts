@@ -48,9 +48,14 @@ const rows: readonly Write[] = [
   },
 ]
 
-const oldDocument = ({ put, value }: Write): string => {
+const oldDocument = (write: Write): string => {
+  const { put, value } = write
   const old: Record<string, unknown> = { ...value }
   for (const field of added[put] ?? []) delete old[field]
+  if (write.put === 'profile') {
+    const { issuer: _signs, minLifetimeMs: _least, ...certificate } = write.value.certificate
+    old['certificate'] = certificate
+  }
   return JSON.stringify(old)
 }
 

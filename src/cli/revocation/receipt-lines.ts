@@ -71,6 +71,7 @@ const receiptLines = (receipt: ReceiptView): string[] =>
     ['replicas', replicaLines(receipt)],
     ['channels cut', channelsText(receipt)],
     ...peerFacts(receipt),
+    ...issuerFacts(receipt),
     ['settled', receipt.settled_at ?? 'not yet'],
     ...(receipt.latency.clocks === 'of the plane that decided'
       ? []
@@ -114,6 +115,16 @@ const hows: Readonly<Record<ReceiptView['replicas'][number]['how'], string>> = {
 
 const channelsText = ({ channels_cut: cut, latency }: ReceiptView): string =>
   latency.last_channel_cut_ms === null ? String(cut) : `${cut}, the last after ${ms(latency.last_channel_cut_ms)}`
+
+const issuerFacts = ({ at_issuers: at }: ReceiptView): readonly Fact[] => {
+  if (at === undefined) return []
+  const parts = [
+    `${at.passed_on} revoked there`,
+    ...(at.waiting === 0 ? [] : [`${at.waiting} on the way: muster issuer list`]),
+    ...(at.given_up === 0 ? [] : [`${at.given_up} ended before the issuer answered`]),
+  ]
+  return [['at issuers', parts.join(', ')]]
+}
 
 /** The number of stragglers that are listed. */
 const mostListed = 20

@@ -12,7 +12,17 @@ export type AlertSeverity = (typeof alertSeverities)[number]
 type Rule<Evidence> = {
   /** What the subject names. With the kind it is the key of the alert: at most one is unresolved. */
   readonly subject:
-    'node' | 'token' | 'listener' | 'authority' | 'domain' | 'replica' | 'operator key' | 'key' | 'row' | 'cut-off'
+    | 'issuer'
+    | 'node'
+    | 'token'
+    | 'listener'
+    | 'authority'
+    | 'domain'
+    | 'replica'
+    | 'operator key'
+    | 'key'
+    | 'row'
+    | 'cut-off'
   readonly severity: AlertSeverity | ((evidence: Evidence) => AlertSeverity)
   /**
    * `cause`: it is resolved once its source no longer names it. `acknowledgement`: it is about what has happened, so an
@@ -262,6 +272,22 @@ const rules = {
     endedBy: 'cause',
     reason: ({ machines, times, minutes, hardware, source }) =>
       `${machines} asked to join by hardware that is not registered, each ${times} times within ${minutes} minutes; the last from ${source}: ${hardware}`,
+  }),
+  /** Opens when a replica stops asking an outside issuer; ends when the issuer has answered, or is not asked any more. */
+  issuer_unavailable: declare<{ readonly issuer: string; readonly why: string }>({
+    subject: 'issuer',
+    severity: 'critical',
+    endedBy: 'cause',
+    reason: ({ issuer, why }) =>
+      `the issuer ${issuer} does not answer: ${why}. Nothing is enrolled or renewed under its profiles; their nodes go on until their certificates end`,
+  }),
+  /** Opens when a third of the life of a login is left and it could not be renewed, or none can be had. */
+  issuer_login_ending: declare<{ readonly issuer: string; readonly untilMs: number | null; readonly why: string }>({
+    subject: 'issuer',
+    severity: ({ untilMs }) => (untilMs === null ? 'critical' : 'warning'),
+    endedBy: 'cause',
+    reason: ({ issuer, untilMs, why }) =>
+      `the login at the issuer ${issuer} ${untilMs === null ? 'fails' : `ends ${isoTime(untilMs)}`}: ${boundedText(why, 200)}`,
   }),
   /** Opens well before the revocation lists of programs are longer than agents accept. */
   program_lists_long: declare<ListLength>({

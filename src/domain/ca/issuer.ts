@@ -17,15 +17,30 @@ export type IssuerRow = {
   /**
    * `recovery`: a root of its own, for the recovery listener only; no leaf of the runtime hangs under it. `programs-root`: another,
    * with `programs-issuing` below it, for the leaves of programs; no agent trusts it for a plane. `workers-issuing`: below the
-   * root of the domain, for the certificates of workers; nothing that it signs is a node's.
+   * root of the domain, for the certificates of workers; nothing that it signs is a node's. `outside-root` and `outside-issuing`: of an
+   * outside issuer, whose leaves some nodes have; no agent trusts them for a plane. `renewal-root`: signs the one certificate that the
+   * plane asks a step-ca for renewals with, and nothing else.
    */
   readonly role:
-    'root' | 'domain-ca' | 'issuing' | 'recovery' | 'programs-root' | 'programs-issuing' | 'workers-issuing'
+    | 'root'
+    | 'domain-ca'
+    | 'issuing'
+    | 'recovery'
+    | 'programs-root'
+    | 'programs-issuing'
+    | 'workers-issuing'
+    | 'outside-root'
+    | 'outside-issuing'
+    | 'renewal-root'
   /** DER, base64. */
   readonly der: string
   /** The id of the CA that signed it; its own for a root. */
   readonly parent: IssuerId
-  readonly custody: 'file' | 'memory' | 'offline'
+  /**
+   * Where the key is. `pkcs11`: in a token that does not let it out. `offline`: not here, as is that of every authority of an outside
+   * issuer, and of a root that no plane ever had.
+   */
+  readonly custody: 'file' | 'memory' | 'offline' | 'pkcs11' | 'transit'
   readonly notBeforeMs: number
   readonly notAfterMs: number
   /** An issuing CA that no longer signs. */
@@ -33,6 +48,10 @@ export type IssuerRow = {
   /** When it was withdrawn because its key may be compromised: nothing it has signed, or will, is accepted. */
   readonly compromisedAtMs: number | null
 }
+
+/** Whether the domain has its key for good, here or in a token: every replica signs with it. */
+export const isKept = ({ custody }: Pick<IssuerRow, 'custody'>): boolean =>
+  custody !== 'memory' && custody !== 'offline'
 
 // The key of an intermediate may be compromised (R-039): nothing it has signed is accepted any more, nor anything below it. Its
 // nodes have done nothing wrong and come back through recovery, which has its own root.
@@ -50,10 +69,14 @@ export const withdrawalBarred = (issuer: IssuerRow | null): Refusal | null => {
         'ISSUER_NOT_WITHDRAWABLE',
         'it is the root of programs: no authority is above it, so those who verify programs have to stop trusting it themselves',
       )
+    case 'renewal-root':
+      return refuse('ISSUER_NOT_WITHDRAWABLE', 'no node has a certificate below it')
     case 'domain-ca':
     case 'issuing':
     case 'programs-issuing':
     case 'workers-issuing':
+    case 'outside-root':
+    case 'outside-issuing':
       return null
   }
 }

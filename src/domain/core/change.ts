@@ -8,6 +8,10 @@ import type { DomainSettings } from './domain-settings.ts'
 import type { HardwareProfile } from './hardware-profile.ts'
 import type { KeyClaim } from '#domain/identity/key-claim.ts'
 import type { IssuerRow } from '#domain/ca/issuer.ts'
+import type { IssuerRevocation } from '#domain/issuers/issuer-revocation.ts'
+import type { IssuerMigration } from '#domain/issuers/migration.ts'
+import type { Order } from '#domain/issuers/order.ts'
+import type { OutsideIssuer } from '#domain/issuers/outside-issuer.ts'
 import type { EntryDraft } from './journal-entry.ts'
 import type { Node, NodeId } from './node.ts'
 import type { Claim, PeerDomain } from '#domain/federation/peer-domain.ts'
@@ -94,6 +98,14 @@ export type RowTypes = {
   'rollout-nodes': RolloutNodes
   /** key: whose runs it counts */
   'run-tally': RunTally
+  /** key: its name */
+  'outside-issuer': OutsideIssuer
+  /** key: its id, which certificates name */
+  order: Order
+  /** key: issuerRevocationKey(revocation) */
+  'issuer-revocation': IssuerRevocation
+  /** key: the name of the profile */
+  'issuer-migration': IssuerMigration
 }
 
 export type RowKind = keyof RowTypes

@@ -109,6 +109,22 @@ export const entryTypes = [
   'peer_domain.added',
   'peer_domain.removed',
   'claim.received',
+  // outside issuers, and what is revoked there
+  'issuer.added',
+  'issuer.changed',
+  'issuer.tested',
+  'issuer.disabled',
+  'issuer.enabled',
+  'issuer.retired',
+  'issuer.revocation_queued',
+  'issuer.revoked',
+  'issuer.revocation_given_up',
+  // orders to outside issuers
+  'order.placed',
+  'order.lost',
+  'order.abandoned',
+  'issuer.violation',
+  'issuer.authority_recorded',
   // workers, and who vouches for them
   'worker.enrolled',
   'worker.renewed',

@@ -24,6 +24,10 @@ export type Profile = {
   }
   readonly certificate: {
     readonly lifetimeMs: number
+    /** The name of the issuer that signs: `built-in`, or an outside one. */
+    readonly issuer: string
+    /** A certificate of an outside issuer that lives shorter is not taken. Null: half of the lifetime. */
+    readonly minLifetimeMs: number | null
     /** Renewal starts between these fractions of the lifetime; jitter only makes it earlier than the later one. */
     readonly renewFrom: number
     readonly renewTo: number
@@ -75,6 +79,12 @@ const day = 24 * hour
 const muster = { o: '{domain}', ou: 'nodes' }
 const every: readonly KeyType[] = keyTypes
 
+/** The name of the authority of the domain itself, which signs where nothing else is named. No outside issuer has it. */
+export const builtIn = 'built-in'
+
+/** Profiles that a release before 0.7.0 has stored get it, too. */
+export const signedHere = { issuer: builtIn, minLifetimeMs: null } as const
+
 /** Profiles that 0.2.0 has stored get it, too. */
 export const defaultProbeSilenceMs = 30_000
 
@@ -85,6 +95,7 @@ export const shippedProfiles: readonly Profile[] = [
     join: { allOf: ['token'], tokenScope: 'node', tokenTtlMs: 30 * minute },
     certificate: {
       lifetimeMs: day,
+      ...signedHere,
       renewFrom: 1 / 2,
       renewTo: 2 / 3,
       keyTypes: every,
@@ -109,6 +120,7 @@ export const shippedProfiles: readonly Profile[] = [
     join: { allOf: ['hardware'], tokenScope: 'node', tokenTtlMs: 15 * minute },
     certificate: {
       lifetimeMs: 3 * day,
+      ...signedHere,
       renewFrom: 0.6,
       renewTo: 2 / 3,
       keyTypes: every,
@@ -133,6 +145,7 @@ export const shippedProfiles: readonly Profile[] = [
     join: { allOf: ['token'], tokenScope: 'domain', tokenTtlMs: hour },
     certificate: {
       lifetimeMs: 90 * day,
+      ...signedHere,
       renewFrom: 0.6,
       renewTo: 2 / 3,
       keyTypes: every,
@@ -158,6 +171,7 @@ export const shippedProfiles: readonly Profile[] = [
     join: { allOf: ['token', 'tpm'], tokenScope: 'node', tokenTtlMs: 15 * minute },
     certificate: {
       lifetimeMs: day,
+      ...signedHere,
       renewFrom: 0.45,
       renewTo: 1 / 2,
       keyTypes: ['p256', 'p384'],

@@ -3,6 +3,7 @@
 
 import { fleetRefusals } from './fleet-refusals.ts'
 import { taskRefusals } from './task-refusals.ts'
+import { issuerRefusals } from './issuer-refusals.ts'
 import { workerRefusals } from './worker-refusals.ts'
 
 /**
@@ -223,6 +224,10 @@ export const refusals = {
     message: "The root's key is not on this plane.",
     next: 'Carry a request to it: muster ca request, then muster ca sign where the key is, then muster ca import' },
 
+  PKCS11_UNAVAILABLE: { status: 503, fault: 'plane', retry: 'later',
+    message: 'A key that is in a PKCS#11 token cannot be used now.',
+    next: 'Look at the token and at the module on the host of the plane: muster ca show says what is wrong' },
+
   // the fleet
   ...fleetRefusals,
 
@@ -270,6 +275,7 @@ export const refusals = {
     message: 'The plane could not finish this.', next: 'Try again; the log of the plane says why' },
   ...taskRefusals,
   ...workerRefusals,
+  ...issuerRefusals,
 } as const satisfies Record<string, RefusalRow>
 
 export type RefusalCode = keyof typeof refusals

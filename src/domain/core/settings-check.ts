@@ -39,6 +39,11 @@ export const duration = (leastMs: number, mostMs: number): Rule => {
   return { takes: `${shortWords(leastMs)} to ${shortWords(mostMs)} (in milliseconds ${takes})`, fits }
 }
 
+export const orNull = ({ takes, fits }: Rule): Rule => ({
+  takes: `${takes}, or null`,
+  fits: (value) => value === null || fits(value),
+})
+
 const shortWords = (ms: number): string =>
   ms === 0 ? '0s' : durationWords(ms).replaceAll('min', 'm').replaceAll(' ', '')
 

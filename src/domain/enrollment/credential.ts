@@ -2,10 +2,10 @@
 // anonymous callers are charged before they cost anything (ruling 2). What a token still allows, and what uses it up, is
 // decided with the rest of the enrollment.
 
-import { readOf, type Change, type Row, entry } from '#domain/core/change.ts'
+import { readOf, type Change, type Read, type Row, type Write, entry } from '#domain/core/change.ts'
 import { isFromFuture } from '#domain/core/certificate.ts'
 import { hardwareMatches } from '#domain/core/hardware-identity.ts'
-import type { HardwareIdentity, Node, Slot } from '#domain/core/node.ts'
+import type { HardwareIdentity, Node, NodeId, Slot } from '#domain/core/node.ts'
 import type { Profile } from '#domain/core/profile.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
 import type { EnrollFacts, EnrollVerdict } from './enrollment.ts'
@@ -92,6 +92,18 @@ export const tokenAnswers = ({ credential }: EnrollFacts, spki: string): boolean
   return state.kind === 'unused' || ((state.kind === 'used' || state.kind === 'bound') && state.spki === spki)
 }
 
+/** A token that is bound stays so: it is unused again for nobody. */
+export const boundToKey = (credential: Credential, spki: string, node: NodeId): readonly Write[] => {
+  if (credential.method !== 'token' || credential.token.value.state.kind !== 'unused') return []
+  return [{ put: 'token', value: { ...credential.token.value, state: { kind: 'bound', spki, node } } }]
+}
+
+export const credentialReads = ({ credential, proof }: EnrollFacts): readonly Read[] => [
+  ...(credential.method === 'token' ? [readOf('token', credential.token.value.hash, credential.token)] : []),
+  // A revocation of another node with the same key bans it, and does not write this node.
+  ...(proof === null ? [] : [readOf('key-ban', proof.spki, proof.ban)]),
+]
+
 export const tokenTaken = ({ credential, node, key, nowMs }: EnrollFacts): Refusal | null => {
   if (credential.method !== 'token' || credential.state !== 'taken') return null
   const { state, expiresAtMs } = credential.token.value
@@ -99,6 +111,7 @@ export const tokenTaken = ({ credential, node, key, nowMs }: EnrollFacts): Refus
   // Its own machine asks again: the state of the node keeps it out, so the refusal names that state.
   if (byThisKey && node?.value.membership.kind === 'quarantined') return refuse('NODE_QUARANTINED')
   if (byThisKey && node?.value.membership.kind === 'revoked') return refuse('NODE_REVOKED')
+  if (byThisKey && state.kind === 'bound') return nowMs < expiresAtMs ? null : refuse('TOKEN_EXPIRED')
   if (byThisKey && nowMs < expiresAtMs && neverAnswered(node, state.spki)) return null
   return refuse('TOKEN_USED')
 }

@@ -10,7 +10,7 @@ import {
   slotForKey,
   slotsOf,
 } from '#domain/core/certificate.ts'
-import { readOf, type Change, type Row, type Write, boundedText, entry } from '#domain/core/change.ts'
+import { type Change, type Row, type Write, boundedText, entry } from '#domain/core/change.ts'
 import type { HolderFacts } from '#domain/identity/duplicate.ts'
 import type { EntryBody, EntryDraft } from '#domain/core/journal-entry.ts'
 import { keyInUse, type KeyInUseFacts } from '#domain/identity/key-claim.ts'
@@ -18,10 +18,12 @@ import {
   admit,
   certificateOf,
   certificateWords,
+  intended,
   issuanceStopped,
   keyUnfit,
   recorded,
   type Admitted,
+  type Intended,
   type IssueFacts,
   type KeyInRequest,
   type Recorded,
@@ -51,6 +53,8 @@ import {
 } from '#domain/network/wireguard-part.ts'
 import { hardwareMatches } from '#domain/core/hardware-identity.ts'
 import {
+  boundToKey,
+  credentialReads,
   spentByAnswer,
   spentByRefusal,
   tokenAnswers,
@@ -215,6 +219,15 @@ const admitted = (facts: EnrollFacts, before: Node, supersedes: Admission['super
   return admission.kind === 'refused' ? admission : { ...admission, supersedes }
 }
 
+/** What is committed with the order to an outside issuer: from then on the token answers this key only. */
+export const intendEnrollment = (admission: Admission, spki: string): Intended => {
+  const { facts, before } = admission
+  return intended(admission, facts.node ?? formerOf(facts), keyInUseFacts(facts, spki), {
+    reads: credentialReads(facts),
+    writes: boundToKey(facts.credential, spki, before.id),
+  })
+}
+
 /** `nextBearerHash` is used where the node registers a bearer token. */
 export const recordEnrollment = (
   admission: Admission,
@@ -258,12 +271,7 @@ export const recordEnrollment = (
     const state = { kind: 'used', spki: issued.spki, node: node.id, atMs: nowMs } as const
     writes.push({ put: 'token', value: { ...credential.token.value, state } })
   }
-  const reads = [
-    ...(joined.part.reads ?? []),
-    ...(credential.method === 'token' ? [readOf('token', credential.token.value.hash, credential.token)] : []),
-    // A revocation of another node with the same key bans it, and does not write this node.
-    ...(facts.proof === null ? [] : [readOf('key-ban', facts.proof.spki, facts.proof.ban)]),
-  ]
+  const reads = [...(joined.part.reads ?? []), ...credentialReads(facts)]
   const entries = entriesOf(admission, certificate, node)
   const keys = keyInUseFacts(facts, issued.spki)
   return recorded(admission, { before: facts.node ?? formerOf(facts), node, certificate }, keys, {

@@ -6,6 +6,7 @@ import { readOf, type Read, type Row, type Write } from '#domain/core/change.ts'
 import type { Node, NodeId, Recovery } from '#domain/core/node.ts'
 import type { RecoveryRegistrationFacts } from '#domain/core/recovery-credential.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
+import type { Order } from '#domain/issuers/order.ts'
 
 export type KeyOwner = {
   readonly node: NodeId
@@ -26,9 +27,11 @@ export type KeyClaimFacts = {
   /** Of the recovery key that is to be registered. */
   readonly registered: Row<KeyClaim> | null
   readonly registeredBan: Row<KeyBan> | null
+  /** The order to an outside issuer that is open for this node, where its key is claimed; null: none is. */
+  readonly ordered: Row<Order> | null
 }
 
-export const noKeyClaims: KeyClaimFacts = { certified: null, registered: null, registeredBan: null }
+export const noKeyClaims: KeyClaimFacts = { certified: null, registered: null, registeredBan: null, ordered: null }
 
 export const isShared = ({ holders }: KeyClaim): boolean => new Set(holders.map(({ node }) => node)).size > 1
 
@@ -48,12 +51,14 @@ export type KeyInUseFacts = {
 
 /**
  * A node's own keys are refused as well: a new certificate needs a new key. The exception is a key whose certificate was
- * never used: its answer was lost, and the same request is repeated after that certificate has expired (ruling 4).
+ * never used: its answer was lost, and the same request is repeated after that certificate has expired (ruling 4). So is a key that
+ * an outside issuer has been asked to sign for.
  */
 export const keyInUse = ({ nodeId, node, spki, register, claims }: KeyInUseFacts): Refusal | null => {
   if (otherOwners(claims.certified, nodeId).length > 0) return refuse('KEY_IN_USE', fingerprint(spki))
   const known = (claims.certified?.value.holders ?? []).length > 0 || (node !== null && heldKeys(node).includes(spki))
-  if (known && !(node !== null && isUnanswered(node, spki))) {
+  const isRepeated = spki === claims.ordered?.value.spki || (node !== null && isUnanswered(node, spki))
+  if (known && !isRepeated) {
     return refuse('KEY_IN_USE', `${fingerprint(spki)} is an earlier key of this node`)
   }
   if (register?.kind !== 'key') return null
@@ -100,7 +105,7 @@ export const keysClaimed = (
   facts: KeyInUseFacts & { readonly recovery: Recovery | null; readonly nowMs: number },
 ): { readonly reads: readonly Read[]; readonly writes: readonly Write[] } => {
   const { nodeId, spki, register, claims, recovery, nowMs } = facts
-  const certified = claimed(spki, claims.certified, { node: nodeId, use: 'tls', sinceMs: nowMs })
+  const certified = certifiedKeyClaimed({ nodeId, spki, claims, nowMs })
   const registers =
     register?.kind === 'key' && recovery?.credential.kind === 'key' && recovery.credential.spki === register.spki
   if (!registers) return certified
@@ -110,6 +115,15 @@ export const keysClaimed = (
     writes: [...certified.writes, ...registered.writes],
   }
 }
+
+/** In the commit before an outside issuer is asked: from then on no other node gets a certificate for this key. */
+export const certifiedKeyClaimed = ({
+  nodeId,
+  spki,
+  claims,
+  nowMs,
+}: Pick<KeyInUseFacts, 'nodeId' | 'spki' | 'claims'> & { readonly nowMs: number }) =>
+  claimed(spki, claims.certified, { node: nodeId, use: 'tls', sinceMs: nowMs })
 
 const claimed = (spki: string, row: Row<KeyClaim> | null, holder: KeyOwner) => {
   const value = withOwner(row?.value ?? { spki, holders: [] }, holder)

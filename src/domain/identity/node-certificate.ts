@@ -10,7 +10,7 @@ import {
   placeOrder,
   type SigningOrder,
 } from '#domain/core/certificate.ts'
-import { readOf, type Change, type Row, type Attribution, type ChangePart } from '#domain/core/change.ts'
+import { readOf, type Change, type Read, type Row, type Attribution, type ChangePart } from '#domain/core/change.ts'
 import type { DomainSettings } from '#domain/core/domain-settings.ts'
 import type { EntryBody } from '#domain/core/journal-entry.ts'
 import type { IssuerId, Node, NodeId, Recovery, Slot } from '#domain/core/node.ts'
@@ -19,7 +19,7 @@ import type { RecoveryRegistrationFacts } from '#domain/core/recovery-credential
 import { type FormerNode, readsOfAbsent } from '#domain/core/purged-node.ts'
 import { refuse, refuseField, type Refusal } from '#domain/core/refusal.ts'
 import { nodeUri } from '#domain/core/subject-uri.ts'
-import { keysClaimed, type KeyClaimFacts, type KeyInUseFacts } from './key-claim.ts'
+import { certifiedKeyClaimed, keysClaimed, type KeyClaimFacts, type KeyInUseFacts } from './key-claim.ts'
 
 /** The only thing taken from a certificate request. */
 export type KeyInRequest = {
@@ -168,25 +168,46 @@ export const certificateOf = (
   renews: string | null,
 ): CertificateRow => ({ ...issued, subject: { kind: 'node', node: before.id, epoch }, renews })
 
+export type Intended = Required<Pick<ChangePart, 'reads' | 'writes'>>
+
+type Before = Row<Node> | FormerNode
+
+/** A revocation, a halt or a ban must beat an issuance that it did not touch. */
+const reliedOn = ({ profile, domain }: IssueFacts, node: NodeId, before: Before, spki: string): readonly Read[] => [
+  ...('key' in before ? readsOfAbsent(node, before) : [readOf('node', node, before)]),
+  readOf('profile', profile.value.name, profile),
+  readOf('domain', 'domain', domain),
+  readOf('key-ban', spki, null),
+]
+
 /**
- * The rows that go with every certificate, and what the decision itself adds. A revocation, a halt or a ban must beat an
- * issuance that it did not touch, so the commit relies on profile, domain and the absence of a ban, too.
+ * What is committed with the order before an outside issuer is asked: it relies on all that the certificate will rely on, claims the key,
+ * and writes no node.
+ */
+export const intended = (
+  { facts }: Pick<Admitted, 'facts'>,
+  before: Before,
+  keys: KeyInUseFacts,
+  extra: Intended,
+): Intended => {
+  const claim = certifiedKeyClaimed({ ...keys, nowMs: facts.nowMs })
+  return {
+    reads: [...reliedOn(facts, keys.nodeId, before, keys.spki), ...extra.reads, ...claim.reads],
+    writes: [...extra.writes, ...claim.writes],
+  }
+}
+
+/**
+ * The rows that go with every certificate, and what the decision itself adds. The commit relies on profile, domain and the absence of a ban, too.
  */
 export const recorded = (
   { facts }: Pick<Admitted, 'facts'>,
-  { before, node, certificate }: { before: Row<Node> | FormerNode; node: Node; certificate: CertificateRow },
+  { before, node, certificate }: { before: Before; node: Node; certificate: CertificateRow },
   keys: KeyInUseFacts,
   extra: Required<Pick<ChangePart, 'reads' | 'writes'>> & Pick<Change, 'entries'>,
 ): Recorded => {
   const claims = keysClaimed({ ...keys, recovery: node.recovery, nowMs: facts.nowMs })
-  const reads = [
-    ...('key' in before ? readsOfAbsent(node.id, before) : [readOf('node', node.id, before)]),
-    readOf('profile', facts.profile.value.name, facts.profile),
-    readOf('domain', 'domain', facts.domain),
-    readOf('key-ban', certificate.spki, null),
-    ...extra.reads,
-    ...claims.reads,
-  ]
+  const reads = [...reliedOn(facts, node.id, before, certificate.spki), ...extra.reads, ...claims.reads]
   const writes: Change['writes'] = [
     { put: 'node', value: node },
     { put: 'certificate', value: certificate },

@@ -25,10 +25,12 @@ import {
   admit,
   certificateOf,
   certificateWords,
+  intended,
   issuanceStopped,
   keyUnfit,
   recorded,
   type Admitted,
+  type Intended,
   type IssueFacts,
   type Recorded,
   type Repeated,
@@ -164,6 +166,13 @@ const signOf = (
   if (old) return 'old-counter'
   return otherHolder === null ? null : 'second-instance'
 }
+
+/** What is committed with the order to an outside issuer. */
+export const intendRenewal = (renewal: Renewal, spki: string): Intended =>
+  intended(renewal, renewal.facts.node, keyInUseFacts(renewal.facts, spki), {
+    reads: [readOf('key-ban', renewal.slots.current.spki, null)],
+    writes: [],
+  })
 
 /** The successor waits in the pending slot until it is used. `nextBearerHash` is used where the node recovers by a token. */
 export const recordRenewal = (renewal: Renewal, issued: IssuedCertificate, nextBearerHash: string | null): Recorded => {

@@ -15,6 +15,9 @@ export type Migration = {
   readonly excluded: readonly NodeId[]
 }
 
+/** As it is stored: who took it to its stage, and when. */
+export type IssuerMigration = Migration & { readonly by: string; readonly sinceMs: number }
+
 export type Stage =
   /** The root of the new issuer is delivered. */
   | { readonly kind: 'prepare' }

@@ -86,12 +86,14 @@ test('an order is tried a few times only', () => {
   assert.equal(tryAgain(order, { holder: 1, serial: '99', nowMs: startMs }), null)
 })
 
-test('an order that its issuer refused is over, and its key stays good', () => {
-  const { order, revoke, bansKey } = taken(refusedThere(ordered('11'), { holder: 1, why: '403', nowMs: startMs }))
-  assert.deepEqual([order.state.kind, fates(order), revoke, bansKey], ['abandoned', ['unsigned'], [], false])
+test('an order that its issuer refused waits for its node, and its key stays good', () => {
+  const refused = taken(refusedThere(ordered('11'), { holder: 1, why: '403', nowMs: startMs }))
+  assert.deepEqual([refused.order.state.kind, fates(refused.order), refused.revoke], ['lost', ['unsigned'], []])
+  const { bansKey } = taken(abandon(refused.order, 'another key', startMs))
+  assert.equal(bansKey, false, 'nothing was signed for it')
 })
 
-test('an order that was refused after an attempt without an answer can still be repeated', () => {
+test('an order that was refused after an attempt without an answer keeps the orphan', () => {
   const second = taken(tryAgain(ordered('11'), { holder: 1, serial: '12', nowMs: startMs })).order
   const { order } = taken(refusedThere(second, { holder: 1, why: '403', nowMs: startMs }))
   assert.deepEqual([order.state.kind, fates(order)], ['lost', ['orphan', 'unsigned']])
@@ -102,40 +104,46 @@ test('a certificate that is a lie is revoked under the serial that it has, and u
   assert.deepEqual([order.state.kind, revoke], ['lost', ['11', '99']])
 })
 
-test('a live holder is waited for; a process joins what it holds itself', () => {
+test('a live holder is waited for; a request joins what is under way in its own process', () => {
   const order = ordered('11', 1)
-  assert.equal(forRepeat(order, 1, new Set([1, 2])), 'join')
-  assert.equal(forRepeat(order, 2, new Set([1, 2])), 'wait')
-  assert.equal(forRepeat(order, 2, new Set([2])), 'settle')
-  assert.equal(settle(order, { leased: new Set([1]), found: null, nowMs: startMs }), null)
+  assert.equal(forRepeat(order, true, new Set([2])), 'join')
+  assert.equal(forRepeat(order, false, new Set([1])), 'wait')
+  assert.equal(forRepeat(order, false, new Set([2])), 'settle')
+  assert.equal(settle(order, { others: new Set([1]), found: null, nowMs: startMs }), null)
 })
 
 test('an order whose holder is gone becomes lost, with its serial in the outbox', () => {
-  const { order, revoke, bansKey } = taken(settle(ordered('11'), { leased: new Set([2]), found: null, nowMs: startMs }))
+  const { order, revoke, bansKey } = taken(settle(ordered('11'), { others: new Set([2]), found: null, nowMs: startMs }))
   assert.deepEqual([order.state.kind, fates(order), revoke, bansKey], ['lost', ['orphan'], ['11'], false])
-  assert.equal(forRepeat(order, 2, new Set([2])), 'replace')
+  assert.equal(forRepeat(order, false, new Set([2])), 'replace')
 })
 
 test('where the issuer chooses serials, what is not found may exist until its last possible end', () => {
   assert.ok(isToBeFound(ordered(null)) && !isToBeFound(ordered('11')))
-  const { order, revoke } = taken(settle(ordered(null), { leased: new Set(), found: null, nowMs: startMs + 9 }))
+  const { order, revoke } = taken(settle(ordered(null), { others: new Set(), found: null, nowMs: startMs + 9 }))
   assert.deepEqual(order.attempts[0]?.fate, { kind: 'may-exist', untilMs: startMs + day })
   assert.deepEqual(revoke, [])
-  const found = taken(settle(ordered(null), { leased: new Set(), found: '77', nowMs: startMs }))
+  const found = taken(settle(ordered(null), { others: new Set(), found: '77', nowMs: startMs }))
   assert.deepEqual([fates(found.order), found.revoke], [['orphan'], ['77']])
 })
 
 test('a repeat with the same key replaces a lost order and bans nothing', () => {
-  const lost = taken(settle(ordered('11'), { leased: new Set(), found: null, nowMs: startMs })).order
+  const lost = taken(settle(ordered('11'), { others: new Set(), found: null, nowMs: startMs })).order
   const { order, revoke, bansKey } = taken(replace(lost, 'order-2', startMs + 1))
   assert.deepEqual([order.state, revoke, bansKey], [{ kind: 'replaced', by: 'order-2', atMs: startMs + 1 }, [], false])
   assert.equal(abandon(order, 'another key', startMs), null)
 })
 
 test('a lost order that is not repeated bans its key', () => {
-  const lost = taken(settle(ordered('11'), { leased: new Set(), found: null, nowMs: startMs })).order
+  const lost = taken(settle(ordered('11'), { others: new Set(), found: null, nowMs: startMs })).order
   const { order, bansKey } = taken(abandon(lost, 'another key was enrolled', startMs))
   assert.deepEqual([order.state.kind, bansKey], ['abandoned', true])
+})
+
+test('an order whose time is over bans nothing: what may have been signed has ended', () => {
+  const lost = taken(settle(ordered('11'), { others: new Set(), found: null, nowMs: startMs })).order
+  const { order, bansKey } = taken(abandon(lost, 'its time is over', lastPossibleMs(lost)))
+  assert.deepEqual([order.state.kind, bansKey], ['abandoned', false])
 })
 
 test('an order that is over is forgotten when nothing of it can be valid, an open one never', () => {
@@ -197,7 +205,7 @@ const run = (chosen: boolean, happened: readonly string[]): World => {
     if (event === 'refuse' && alive && answer === null) take(refusedThere(order, { ...by, why: 'no' }))
     if (event === 'lie' && alive && answer !== null) take(decline(order, { ...by, why: 'a lie', serial: answer }))
     if (event === 'crash') world.leased.delete(1)
-    if (event === 'settle') take(settle(order, { leased: world.leased, found: chosen ? null : answer, nowMs }))
+    if (event === 'settle') take(settle(order, { others: world.leased, found: chosen ? null : answer, nowMs }))
     if (event === 'replace') take(replace(order, 'order-2', nowMs))
     if (event === 'abandon' && order.state.kind === 'lost') take(abandon(order, 'revoked', nowMs))
   }

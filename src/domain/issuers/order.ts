@@ -2,7 +2,7 @@
 // is durable before anything is sent, and each attempt keeps what is needed to revoke what it may have caused
 // (docs/decisions/issuers.md). Each function is one step: the caller commits what it returns, against the version that it read.
 
-import type { CertificateSubject } from '#domain/core/certificate.ts'
+import { certificateHolder, type CertificateSubject } from '#domain/core/certificate.ts'
 
 export type Order = {
   readonly id: string
@@ -23,7 +23,7 @@ export type Order = {
 }
 
 export type OrderState =
-  /** The replica of this number may ask the issuer, and no other. */
+  /** The replica of this number may ask the issuer, and no other. Within a replica: the request that placed it. */
   | { readonly kind: 'intended'; readonly holder: number; readonly sinceMs: number }
   | { readonly kind: 'issued'; readonly serial: string; readonly atMs: number }
   /** Nobody holds it. Its attempts are settled, and the node may repeat its request. */
@@ -59,8 +59,8 @@ export type OrderStep = {
 
 const step = (order: Order, revoke: readonly string[] = [], bansKey = false): OrderStep => ({ order, revoke, bansKey })
 
-/** In one order. The caller then gives up, and the node repeats its request. */
-export const mostAttempts = 4
+/** In one order: a connection that had died may be all that was wrong. The caller then gives up, and the node repeats its request. */
+export const mostAttempts = 2
 
 export type Intent = Omit<Order, 'attempts' | 'state'> & {
   readonly holder: number
@@ -110,7 +110,7 @@ export const complete = (
   return step({ ...order, attempts, state: { kind: 'issued', serial, atMs: nowMs } })
 }
 
-/** The issuer has said that it did not sign, and would not sign if it were asked again. */
+/** It was not signed: the issuer has said so, or was not reached. The node may repeat its request, with the same key. */
 export const refusedThere = (
   order: Order,
   { holder, nowMs, why }: ByHolder & { readonly why: string },
@@ -119,11 +119,7 @@ export const refusedThere = (
   const attempts = order.attempts.map((one) =>
     one.fate.kind === 'open' ? { ...one, fate: { kind: 'unsigned', why } as const } : one,
   )
-  // Earlier attempts may have been signed: they do not make the key a bad one, and the node may repeat.
-  const state = hasOrphans({ attempts })
-    ? ({ kind: 'lost', why, sinceMs: nowMs } as const)
-    : ({ kind: 'abandoned', why, atMs: nowMs } as const)
-  return step({ ...order, attempts, state })
+  return step({ ...order, attempts, state: { kind: 'lost', why, sinceMs: nowMs } })
 }
 
 /** What came back is not to be kept: not what was ordered, or its node may not have it any more. The node may repeat. */
@@ -137,16 +133,16 @@ export const decline = (
 }
 
 export type SettleFacts = {
-  /** Replicas with a lease. */
-  readonly leased: ReadonlySet<number>
+  /** Other replicas, with a lease. */
+  readonly others: ReadonlySet<number>
   /** Where the issuer chooses serials: the one that was found for this key; null: none was found, or none was looked for. */
   readonly found: string | null
   readonly nowMs: number
 }
 
 /** Of an order whose holder is gone. Null: nothing is to be done. */
-export const settle = (order: Order, { leased, found, nowMs }: SettleFacts): OrderStep | null => {
-  if (order.state.kind !== 'intended' || leased.has(order.state.holder)) return null
+export const settle = (order: Order, { others, found, nowMs }: SettleFacts): OrderStep | null => {
+  if (order.state.kind !== 'intended' || others.has(order.state.holder)) return null
   const { attempts, revoke } = settled(order, found)
   return step(
     { ...order, attempts, state: { kind: 'lost', why: 'the plane that held it is gone', sinceMs: nowMs } },
@@ -162,12 +158,15 @@ export const isToBeFound = ({ attempts }: Order): boolean =>
 export const replace = (order: Order, by: string, nowMs: number): OrderStep | null =>
   order.state.kind === 'lost' ? step({ ...order, state: { kind: 'replaced', by, atMs: nowMs } }) : null
 
-/** The node has another key now, or may have none: what may have been signed for this one is not to be used by anyone. */
+/**
+ * The node has another key now, or may have none: what may have been signed for this one is not to be used by anyone. When all of that has
+ * ended nothing is left to be barred.
+ */
 export const abandon = (order: Order, why: string, nowMs: number): OrderStep | null => {
   if (order.state.kind !== 'lost' && order.state.kind !== 'intended') return null
   const { attempts, revoke } = settled(order, null)
   const abandoned: Order = { ...order, attempts, state: { kind: 'abandoned', why, atMs: nowMs } }
-  return step(abandoned, revoke, hasOrphans(abandoned))
+  return step(abandoned, revoke, hasOrphans(abandoned) && nowMs < lastPossibleMs(order))
 }
 
 /**
@@ -192,7 +191,8 @@ const settled = (
   return { attempts, revoke }
 }
 
-const hasOrphans = ({ attempts }: Pick<Order, 'attempts'>): boolean =>
+/** Something that no node got was signed for it, or may have been. */
+export const hasOrphans = ({ attempts }: Pick<Order, 'attempts'>): boolean =>
   attempts.some(({ fate }) => fate.kind === 'orphan' || fate.kind === 'may-exist')
 
 /** Whatever was signed for it has ended then. A longer life would be a violation, and is never kept. */
@@ -207,7 +207,14 @@ export const lastPossibleMs = ({
 export const forgettableFromMs = (order: Order, toleranceMs: number): number | null =>
   order.state.kind === 'intended' || order.state.kind === 'lost' ? null : lastPossibleMs(order) + toleranceMs
 
-/** What a repeated request with the same key does with the order that is there. */
+/** Of orders that are not over there is one for each certificate that somebody can hold. Null: it is over. */
+export const openFor = ({ subject, state }: Pick<Order, 'subject' | 'state'>): string | null => {
+  if (state.kind !== 'intended' && state.kind !== 'lost') return null
+  const holder = certificateHolder(subject) ?? subject.kind
+  return subject.kind === 'program' ? `${holder}/${subject.output}` : holder
+}
+
+/** What a request does with an order that is there for the same certificate. */
 export type ForRepeat =
   /** It is under way in this process: wait for that. */
   | 'join'
@@ -215,16 +222,20 @@ export type ForRepeat =
   | 'wait'
   /** Its holder is gone: `settle`, and look again. */
   | 'settle'
-  /** A new order takes its place: `replace`, in the commit of the new one. */
+  /** A new order takes its place: `replace` or `abandon`, in the commit of the new one. */
   | 'replace'
   /** It is over, and the rows of its node say what is answered. */
   | 'over'
 
-export const forRepeat = ({ state }: Order, self: number, leased: ReadonlySet<number>): ForRepeat => {
+/** `underWay`: in this process. An order of its own number that it does not know was left by the process before, or by a fault. */
+export const forRepeat = (
+  { state }: Pick<Order, 'state'>,
+  underWay: boolean,
+  others: ReadonlySet<number>,
+): ForRepeat => {
   switch (state.kind) {
     case 'intended':
-      // A number that is not among those with a lease is not this process either: it has a new one since.
-      return state.holder === self ? 'join' : leased.has(state.holder) ? 'wait' : 'settle'
+      return underWay ? 'join' : others.has(state.holder) ? 'wait' : 'settle'
     case 'lost':
       return 'replace'
     case 'issued':

@@ -12,7 +12,7 @@ import {
   slotsOf,
   livesBy,
 } from '#domain/core/certificate.ts'
-import { readOf, type Change, type Row, boundedText, entry } from '#domain/core/change.ts'
+import { readOf, type Change, type Read, type Row, boundedText, entry } from '#domain/core/change.ts'
 import { hasCondition, withoutConditions } from '#domain/core/conditions.ts'
 import { decideDuplicate, holderWords, type DuplicateVerdict, type HolderFacts } from '#domain/identity/duplicate.ts'
 import { keyInUse, type KeyInUseFacts } from '#domain/identity/key-claim.ts'
@@ -20,10 +20,12 @@ import {
   admit,
   certificateOf,
   certificateWords,
+  intended,
   issuanceStopped,
   keyUnfit,
   recorded,
   type Admitted,
+  type Intended,
   type IssueFacts,
   type Recorded,
   type Repeated,
@@ -198,6 +200,16 @@ const ended = [
   'not_recoverable',
 ] as const
 
+/** What is committed with the order to an outside issuer. */
+export const intendRecovery = (recovery: AdmittedRecovery, spki: string): Intended => {
+  const { facts } = recovery
+  return intended(recovery, facts.node, keyInUseFacts(facts, spki), { reads: bansReliedOn(facts), writes: [] })
+}
+
+/** A revocation of another node with the same recovery key bans it, and does not write this node. */
+const bansReliedOn = ({ credential }: RecoverFacts): readonly Read[] =>
+  credential.by === 'key' ? [readOf('key-ban', credential.spki, null)] : []
+
 /**
  * A new epoch, and the end of the old one, in one change. `nextBearerHash` is used where the node recovers by a bearer token.
  */
@@ -229,8 +241,7 @@ export const recordRecovery = (
     reason: 'superseded',
   })
   return recorded(recovery, { before: facts.node, node, certificate }, keyInUseFacts(facts, issued.spki), {
-    // A revocation of another node with the same recovery key bans it, and does not write this node.
-    reads: credential.by === 'key' ? [readOf('key-ban', credential.spki, null)] : [],
+    reads: bansReliedOn(facts),
     writes: denial === null ? [] : [{ put: 'denial', value: denial }],
     entries: entriesOf(recovery, certificate, node),
   })

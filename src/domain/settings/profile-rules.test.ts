@@ -6,7 +6,7 @@ import { shippedProfiles } from '#domain/core/profile.ts'
 import { alice, hour, noonMs, profileRow } from '../../../test/fakes/sample-rows.ts'
 
 const longestLeafMs = 365 * 24 * hour
-const facts = { profile: profileRow('gpu-cloud'), longestLeafMs, by: alice, nowMs: noonMs }
+const facts = { profile: profileRow('gpu-cloud'), longestLeafMs, issuers: [], by: alice, nowMs: noonMs }
 const change = (set: Record<string, unknown>) => decideChangeProfile({ ...facts, set })
 
 test('every profile that ships works', () => {

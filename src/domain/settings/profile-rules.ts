@@ -1,14 +1,24 @@
 // What makes a profile one that works. Profiles are data; operators copy and change them.
 
-import { readOf, type Row, boundedText, decided, entry, type Attribution, type Decided } from '#domain/core/change.ts'
+import {
+  readOf,
+  type Row,
+  boundedText,
+  decided,
+  entry,
+  type Attribution,
+  type Decided,
+  type Read,
+} from '#domain/core/change.ts'
 import { joinMethods, keyTypes, longestTokenTtlMs, type Profile } from '#domain/core/profile.ts'
-import { refuse, type Refusal } from '#domain/core/refusal.ts'
+import { isRefusal, refuse, type Refusal } from '#domain/core/refusal.ts'
 import {
   changesOf,
   duration,
   fraction,
   keptValue,
   oneOf,
+  orNull,
   printable,
   settingAt,
   settingProblem,
@@ -25,6 +35,9 @@ import {
   type Tree,
 } from '#domain/core/settings-check.ts'
 import { wireguardModes } from '#domain/core/wireguard.ts'
+import { issuerNameShape } from '#domain/issuers/change-issuer.ts'
+import { unfitForProfile } from '#domain/issuers/profile-issuer.ts'
+import { builtIn, type OutsideIssuer } from '#domain/issuers/outside-issuer.ts'
 import { outputsRule } from '#domain/programs/output-rules.ts'
 
 const day = 24 * 3_600_000
@@ -44,6 +57,11 @@ export const profileRules: Rules = {
   'join.tokenScope': oneOf(['node', 'domain']),
   'join.tokenTtlMs': duration(1000, longestTokenTtlMs),
   'certificate.lifetimeMs': duration(1000, 3650 * day),
+  'certificate.issuer': {
+    takes: `${builtIn}, or the name of an outside issuer`,
+    fits: (value) => typeof value === 'string' && issuerNameShape.test(value),
+  },
+  'certificate.minLifetimeMs': orNull(duration(1000, 3650 * day)),
   'certificate.renewFrom': fraction,
   'certificate.renewTo': fraction,
   'certificate.keyTypes': someOf(keyTypes),
@@ -73,7 +91,18 @@ export const profileRules: Rules = {
 }
 
 /** A profile as a document has it, without its name. */
-export const profileDocument = (profile: Profile): Tree => settingsTree(profileRules, profile)
+export const profileDocument = (profile: Profile): Tree => {
+  const { certificate, ...others } = settingsTree(profileRules, profile)
+  return { ...others, certificate: signedAsUsual(profile, certificate as Tree) }
+}
+
+/** Left out: planes of 0.6 refuse a document with settings that they do not know. */
+const signedAsUsual = ({ certificate }: Profile, { issuer, minLifetimeMs, ...settings }: Tree): Tree => ({
+  ...settings,
+  ...(certificate.issuer !== builtIn && { issuer }),
+  ...(certificate.minLifetimeMs !== null && { minLifetimeMs }),
+})
+
 export const settingsOfProfile = (document: Tree) => settingsIn(profileRules, document)
 
 const nameShape = /^[a-z0-9][a-z0-9-]{0,62}$/
@@ -93,9 +122,11 @@ const contradiction = (
   { join, certificate, keyStorage, comeback, recovery }: Profile,
   longestLeafMs: number,
 ): string | null => {
-  if (certificate.lifetimeMs > longestLeafMs) {
+  if (certificate.issuer === builtIn && certificate.lifetimeMs > longestLeafMs) {
     return `certificate.lifetimeMs is longer than any issuer on record can give: at most ${longestLeafMs}`
   }
+  if (certificate.minLifetimeMs !== null && certificate.minLifetimeMs > certificate.lifetimeMs)
+    return 'certificate.minLifetimeMs must not be longer than certificate.lifetimeMs'
   if (certificate.renewFrom > certificate.renewTo)
     return 'certificate.renewFrom must not be later than certificate.renewTo'
   if (keyStorage === 'tpm' && certificate.keyTypes.every((type) => type === 'ed25519')) {
@@ -120,7 +151,10 @@ export type CreateProfileFacts = {
   readonly from: Row<Profile>
   readonly existing: Row<Profile> | null
   readonly set: Readonly<Record<string, unknown>>
+  /** Of the built-in authority. */
   readonly longestLeafMs: number
+  /** Every outside issuer there is or was. */
+  readonly issuers: readonly Row<OutsideIssuer>[]
   readonly by: Attribution
   readonly nowMs: number
 }
@@ -130,10 +164,12 @@ export const decideCreateProfile = (facts: CreateProfileFacts): ProfileDecided |
   if (existing !== null && existing.value.deletedAtMs === null) return refuse('PROFILE_EXISTS')
   const profile = changed({ ...from.value, name }, facts)
   if ('kind' in profile) return profile
+  const signed = signedBy(profile, facts.issuers)
+  if (isRefusal(signed)) return signed
   const body = { profile: name, from: from.value.name, changes: changeLines(from.value, profile, facts.set) }
   return {
     ...decided({
-      reads: [readOf('profile', name, existing), readOf('profile', from.value.name, from)],
+      reads: [readOf('profile', name, existing), readOf('profile', from.value.name, from), ...signed],
       writes: [{ put: 'profile', value: profile }],
       entries: [entry(by, nowMs, 'profile.created', {}, body)],
     }),
@@ -149,15 +185,29 @@ export const decideChangeProfile = (facts: ChangeProfileFacts): ProfileDecided |
   const before = facts.profile.value
   const profile = changed(before, facts)
   if ('kind' in profile) return profile
+  // Everything else can be changed while the issuer is disabled.
+  const asBefore = (['issuer', 'lifetimeMs'] as const).every(
+    (key) => profile.certificate[key] === before.certificate[key],
+  )
+  const signed = asBefore ? [] : signedBy(profile, facts.issuers)
+  if (isRefusal(signed)) return signed
   const body = { profile: before.name, changes: changeLines(before, profile, facts.set) }
   return {
     ...decided({
-      reads: [readOf('profile', before.name, facts.profile)],
+      reads: [readOf('profile', before.name, facts.profile), ...signed],
       writes: [{ put: 'profile', value: profile }],
       entries: [entry(facts.by, facts.nowMs, 'profile.changed', {}, body)],
     }),
     profile,
   }
+}
+
+/** What it relies on, where an outside issuer signs. */
+const signedBy = (profile: Profile, issuers: CreateProfileFacts['issuers']): readonly Read[] | Refusal => {
+  const { issuer } = profile.certificate
+  if (issuer === builtIn) return []
+  const row = issuers.find(({ value }) => value.name === issuer) ?? null
+  return unfitForProfile(profile, row?.value ?? null) ?? [readOf('outside-issuer', issuer, row)]
 }
 
 /** Outputs are long. */

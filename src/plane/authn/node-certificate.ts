@@ -3,7 +3,7 @@
 
 import { certificateKey, type CertificateRow } from '#domain/core/certificate.ts'
 import type { DomainSettings } from '#domain/core/domain-settings.ts'
-import type { NodeId } from '#domain/core/node.ts'
+import type { IssuerId, NodeId } from '#domain/core/node.ts'
 import type { Anonymous, NodePrincipal, WorkerPrincipal } from '#domain/core/principal.ts'
 import { judgeCertificate } from '#domain/identity/presented-certificate.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
@@ -33,6 +33,8 @@ export type NodeAuthnParts = {
   readonly holdOff: HoldOff
   /** A caller that is a copy is written down, or fenced, before it is refused. */
   readonly secondHolders: Pick<SecondHolders, 'refuseReplaced'>
+  /** The id of an authority by what its leaves name it by. Only one outside has another. */
+  readonly issuerIdOf: (subjectKeyId: string) => IssuerId
   /** The issuers that sign for workers, and for no node. */
   readonly workers: Pick<WorkersAuthority, 'has' | 'withdrawnIssuers'>
   /** Null: no order that waits for the store keeps this node, or this worker, out. */
@@ -41,7 +43,8 @@ export type NodeAuthnParts = {
 }
 
 /** What a connection presented never changes; everything that can change is asked anew on every request. */
-type Presented = { readonly key: string; readonly sha256: string } | 'nothing' | 'unreadable'
+type Presented =
+  { readonly issuer: string; readonly serial: string; readonly sha256: string } | 'nothing' | 'unreadable'
 
 export const openNodeAuthn = (core: Pick<Core, 'store' | 'clock'>, parts: NodeAuthnParts): NodeAuthn => {
   const presented = new WeakMap<SecuredSocket, Presented>()
@@ -59,7 +62,8 @@ export const openNodeAuthn = (core: Pick<Core, 'store' | 'clock'>, parts: NodeAu
     if (certificate === 'nothing') return { kind: 'anonymous', source }
     if (certificate === 'unreadable') return refuse('CLIENT_CERT_UNKNOWN')
 
-    const stored = await core.store.get('certificate', certificate.key)
+    const key = certificateKey(parts.issuerIdOf(certificate.issuer), certificate.serial)
+    const stored = await core.store.get('certificate', key)
     const row = stored !== null && stored.value.sha256 === certificate.sha256 ? stored.value : null
     if (row !== null && row.subject.kind === 'worker')
       return workerOf(core, parts, { row, id: row.subject.worker, source })
@@ -141,5 +145,5 @@ const readCertificate = (socket: SecuredSocket): Presented => {
   const der = peerCertificate(socket)
   if (der === null) return 'nothing'
   const id = issuerAndSerial(der)
-  return id === null ? 'unreadable' : { key: certificateKey(id.issuer, id.serial), sha256: sha256Hex(der) }
+  return id === null ? 'unreadable' : { ...id, sha256: sha256Hex(der) }
 }

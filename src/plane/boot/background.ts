@@ -6,7 +6,7 @@ import type { RecoveryAuthority } from '#plane/authority/recovery-authority.ts'
 import type { Alerting } from '#plane/alerts/alerting.ts'
 import type { UnresolvedAlerts } from '#plane/alerts/reconcile-alerts.ts'
 import type { KeyBook } from '#plane/authn/operator-key-book.ts'
-import { startLeading } from '#plane/cluster/leading.ts'
+import { startLeading, type Led } from '#plane/cluster/leading.ts'
 import { withStore, type Core } from '#plane/core/core.ts'
 import { startUpkeep, type UpkeepTask } from '#plane/core/upkeep.ts'
 import type { PendingCutOffs } from '#plane/cut-off/pending-cut-offs.ts'
@@ -27,6 +27,7 @@ export type BackgroundParts = {
   readonly alerts: UnresolvedAlerts
   readonly alerting: Pick<Alerting, 'lead'>
   readonly journalWatch: Pick<JournalWatch, 'lead'>
+  readonly issuers: { lead(leading: Core): Led }
   readonly domainName: string
 }
 
@@ -55,6 +56,7 @@ export const startBackground = (core: Core, parts: BackgroundParts) => {
     const alertsLed = parts.alerting.lead(leader)
     const keysLed = leadSharedKeys(leader, alerts)
     const journalLed = parts.journalWatch.lead()
+    const outboxLed = parts.issuers.lead(leader)
     const claimsLed = publishClaims(leader, { domainName: parts.domainName, recovery, call: callPeer })
     return {
       async stop() {
@@ -63,6 +65,7 @@ export const startBackground = (core: Core, parts: BackgroundParts) => {
         await alertsLed.stop()
         await keysLed.stop()
         await claimsLed.stop()
+        await outboxLed.stop()
       },
     }
   })

@@ -61,6 +61,7 @@ import type { LivedTime } from '#plane/core/lived-time.ts'
 import type { TurnedAway } from './turned-away.ts'
 import type { UpkeepTask } from '#plane/core/upkeep.ts'
 import type { Issuer } from '#plane/core/issuer.ts'
+import type { Issuance } from '#plane/issuers/open-issuance.ts'
 import type { MachineCalls } from '#plane/http/http-app.ts'
 import { openTaskFiles, taskFileRoutes, type TaskFileParts } from '#plane/tasks/task-files.ts'
 import type { PlaneConfig } from '#plane/config/config.ts'
@@ -71,6 +72,7 @@ import { followRefusals } from './machine-refusals.ts'
 export type NodeServerParts = {
   readonly custody: KeyCustody
   readonly authority: Authority
+  readonly issuance: Issuance
   readonly recovery: RecoveryAuthority
   readonly programs: ProgramsAuthority
   readonly workers: WorkersAuthority
@@ -92,6 +94,7 @@ export type NodeServerParts = {
 
 export type NodeRouteParts = {
   readonly issuer: Issuer
+  readonly orders: Issuance['orders']
   readonly recovery: RecoveryAuthority
   readonly programs: ProgramsAuthority
   readonly workers: WorkersAuthority
@@ -111,7 +114,8 @@ export type NodeRouteParts = {
 
 /** What machines may ask of the plane. The order is that of the API's description. */
 export const nodeRoutes = (core: Core, parts: NodeRouteParts): readonly Route[] => {
-  const { issuer, recovery, programs, programLists, domainName, urls, limits, channel, copiedImages, agents } = parts
+  const { issuer, orders, recovery, programs, programLists, domainName, urls, limits, channel, copiedImages, agents } =
+    parts
   const { taskSigners, taskFiles, workers, workerIssuers, keySets } = parts
   const { anonymousBudget, admission, writeLimit } = limits
   const { peerBook, secondHolders, probe } = channel
@@ -119,6 +123,7 @@ export const nodeRoutes = (core: Core, parts: NodeRouteParts): readonly Route[] 
   return [
     ...enrollRoutes(core, {
       issuer,
+      orders,
       recovery,
       domainName,
       urls,
@@ -131,7 +136,7 @@ export const nodeRoutes = (core: Core, parts: NodeRouteParts): readonly Route[] 
       peerBook,
     }),
     ...challengeRoutes(core, { recovery, domainName }, limits.challenges),
-    ...identityRoutes(core, { issuer, recovery, domainName, urls, writeLimit, secondHolders, copiedImages }),
+    ...identityRoutes(core, { issuer, orders, recovery, domainName, urls, writeLimit, secondHolders, copiedImages }),
     ...programRoutes(core, { programs, lists: programLists, writeLimit }),
     ...taskVerifierRoutes(core, { taskSigners, recovery, domainName }),
     ...overlayStatementRoutes(core, { recovery, domainName }),
@@ -158,14 +163,14 @@ const livedEveryMs = 300_000
 
 export const openNodeServer = async (core: Core, parts: NodeServerParts) => {
   const { store, feed, clock, timers, log } = core
-  const { authority, recovery, programs, workers, settings, lived, urls, metrics, alerting } = parts
+  const { authority, issuance, recovery, programs, workers, settings, lived, urls, metrics, alerting } = parts
   const domainName = settings().name
   const limits = openNodeLimits(core, settings)
   const beforeFirst = (): Promise<void> => adoptOverlays(core)
   const taskSigners = await openTaskSigners(core, { custody: parts.custody, settings, beforeFirst })
   const denyList = await openDenyList(store, feed)
   const channel = await openChannelParts(core, {
-    issuer: authority,
+    issuer: issuance.issuer,
     urls,
     writeLimit: limits.writeLimit,
     agentFigures: metrics.agents,
@@ -211,7 +216,8 @@ export const openNodeServer = async (core: Core, parts: NodeServerParts) => {
   const taskSessions = openTaskSessions(channel.sessions, tasks.dispatcher)
   taskSigners.onNumber((number) => taskSessions.announce(number))
   const routes = nodeRoutes(core, {
-    issuer: authority,
+    issuer: issuance.issuer,
+    orders: issuance.orders,
     recovery,
     programs,
     programLists,
@@ -252,6 +258,7 @@ export const openNodeServer = async (core: Core, parts: NodeServerParts) => {
       barred: parts.barred,
       workerBarred: parts.workerBarred,
       workers,
+      issuerIdOf: (subjectKeyId) => issuance.book.idOf(subjectKeyId),
     }),
     tokenAuthn: openTokenAuthn(core, { settings, anonymousBudget: limits.anonymousBudget }),
     channels: openChannelServer(core, { channel, sightings, tasks: taskSessions, denyList, urls }),
@@ -275,6 +282,7 @@ export const openNodeServer = async (core: Core, parts: NodeServerParts) => {
     },
     { name: 'workers authority', where: 'each', everyMs: workersAuthorityEveryMs, run: () => workers.maintain() },
     { name: 'program lists', where: 'each', everyMs: programListsEveryMs, run: () => programLists.settle() },
+    issuance.upkeep,
     unlistedOutputs,
     taskSigners.upkeep,
     openTaskSweep(core),

@@ -7,12 +7,19 @@ import type { ServedNames } from '#plane/authority/served-names.ts'
 import { openWorkersAuthority } from '#plane/authority/workers-authority.ts'
 import type { PlaneConfig } from '#plane/config/config.ts'
 import type { Core } from '#plane/core/core.ts'
+import { openIssuance } from '#plane/issuers/open-issuance.ts'
+import type { IssuerDoor } from '#plane/issuers/outside-orders.ts'
 import type { KeyCustody } from '#plane/keys/key-custody.ts'
 
-type Given = { readonly custody: KeyCustody; readonly names: ServedNames; readonly domain: string }
+type Given = {
+  readonly custody: KeyCustody
+  readonly names: ServedNames
+  readonly domain: string
+  readonly door: IssuerDoor
+}
 
 /** When it resolves, what is due has been made and replaced once. */
-export const openAuthorities = async (core: Core, config: PlaneConfig, { custody, names, domain }: Given) => {
+export const openAuthorities = async (core: Core, config: PlaneConfig, { custody, names, domain, door }: Given) => {
   const certificates = { domain, serverLifetimeMs: config.serverCertificateLifetimeMs }
   const recovery = await openRecoveryAuthority(core, { custody, names, options: certificates })
   const programs = await openProgramsAuthority(core, { custody, domain })
@@ -26,6 +33,7 @@ export const openAuthorities = async (core: Core, config: PlaneConfig, { custody
     options: {
       ...certificates,
       issuerKey: config.issuerKey,
+      caToken: config.caToken,
       intermediateLifetimeMs: config.intermediateLifetimeMs,
       statusUrl: config.statusUrl,
     },
@@ -37,5 +45,6 @@ export const openAuthorities = async (core: Core, config: PlaneConfig, { custody
   await maintainAuthority()
   await programs.maintain()
   await workers.maintain()
-  return { recovery, programs, workers, authority, maintainAuthority }
+  const issuance = await openIssuance(core, { own: authority, door })
+  return { recovery, programs, workers, authority, issuance, maintainAuthority }
 }

@@ -6,6 +6,7 @@ import { operatorCaRoutes } from '#plane/ca/ca-routes.ts'
 import { operatorHardwareRoutes } from '#plane/fleet/hardware-routes.ts'
 import { operatorHealthRoutes, type HealthSources } from './health-routes.ts'
 import { operatorIssuanceRoutes } from '#plane/identity/issuance-routes.ts'
+import { operatorIssuerRoutes, type IssuerRouteParts } from '#plane/issuers/issuer-routes.ts'
 import { operatorJournalRoutes } from '#plane/journal/journal-routes.ts'
 import { operatorKeyRoutes } from '#plane/operators/key-routes.ts'
 import { operatorNodeActions } from '#plane/node/operator-node-actions.ts'
@@ -59,6 +60,7 @@ export type OperatorRouteParts = {
   readonly workerIssuers: OperatorWorkerParts['issuers']
   readonly keySets: OperatorWorkerParts['keySets']
   readonly programLists: Pick<ProgramLists, 'lists'>
+  readonly issuers: Omit<IssuerRouteParts, 'builtIn'>
   readonly recovery: Pick<RecoveryAuthority, 'roots' | 'statementKeys'>
   readonly channels: OpenChannels
   readonly peers: PeerProofs
@@ -113,6 +115,7 @@ export const operatorRoutes = (
     ...operatorPeerDomainRoutes(core, { authority, recovery, nodeUrl: () => urls().node }),
     ...operatorWorkerRoutes(core, workers),
     ...operatorWorkerIssuerRoutes(core, workers),
+    ...operatorIssuerRoutes(core, { ...parts.issuers, builtIn: authority }),
     ...operatorAlertRoutes(core),
     ...operatorJournalRoutes(core, { arrivals, journalWatch }),
     ...operatorKeyRoutes(core, { keySeal, keyBook }),

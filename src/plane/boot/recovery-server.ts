@@ -2,12 +2,12 @@
 // budget for calling both.
 
 import type { Balancers } from '#platform/proxied-server.ts'
-import type { Authority } from '#plane/authority/authority.ts'
 import type { ChannelParts } from '#plane/channel/channel-parts.ts'
 import type { SightingJudge } from '#plane/continuity/judge-sighting.ts'
 import type { PlaneUrls } from '#plane/core/configuration.ts'
 import type { Core } from '#plane/core/core.ts'
 import type { NodeLimits } from './node-limits.ts'
+import type { Issuance } from '#plane/issuers/open-issuance.ts'
 import type { RecoveryAuthority } from '#plane/authority/recovery-authority.ts'
 import { troubleOf } from '#plane/http/http-reply.ts'
 import { openRecoveryListener, type RecoveryListener } from '#plane/http/recovery-listener.ts'
@@ -20,7 +20,7 @@ import type { Alerting } from '#plane/alerts/alerting.ts'
 import { followRefusals } from './machine-refusals.ts'
 
 export type RecoveryServerParts = {
-  readonly authority: Authority
+  readonly issuance: Pick<Issuance, 'issuer' | 'orders'>
   readonly recovery: RecoveryAuthority
   readonly domainName: string
   readonly urls: () => PlaneUrls
@@ -47,7 +47,8 @@ export const openRecoveryServer = async (core: Core, parts: RecoveryServerParts)
     challenges: limits.challenges,
     admission: limits.admission,
     writeLimit: limits.writeLimit,
-    issuer: parts.authority,
+    issuer: parts.issuance.issuer,
+    orders: parts.issuance.orders,
     recovery,
     domainName: parts.domainName,
     urls: parts.urls,

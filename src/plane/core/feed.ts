@@ -6,7 +6,7 @@ import type { Committed } from '#plane/store/contract/store.ts'
 /**
  * Every subscriber, in the order in which they act, independent of the order in which they were opened. Subscribers that decide
  * about access come before those that notify others, so that a caller that reacts at once finds the new state in force. Only
- * the leader has the last three.
+ * the leader has the last four.
  */
 const feedOrder = [
   // First: if a later subscriber fails, the head of the journal is still kept outside the database.
@@ -25,6 +25,10 @@ const feedOrder = [
   'workers authority',
   // Before any caller: whose tokens are taken.
   'worker issuers',
+  // Before any caller: who signs.
+  'outside issuers',
+  // Before any caller: who signed the certificate that it presents.
+  'outside authorities',
   // Before channels: a node whose channel is cut and that comes back at once meets its denial.
   'deny-list',
   // Peers are sent in this turn what they are to drop; neither this nor the channels depend on each other.
@@ -48,6 +52,7 @@ const feedOrder = [
   'node alerts',
   'alert delivery',
   'claims',
+  'issuer outbox',
 ] as const
 
 export type FeedSubscriber = (typeof feedOrder)[number]

@@ -66,18 +66,22 @@ export async function* everyNode(...walk: Parameters<typeof nodePages>): AsyncGe
   for await (const page of nodePages(...walk)) for (const { value } of page) yield value
 }
 
-type RowWalk = WalkOptions & { readonly where?: NonNullable<ListQuery['where']> }
+type RowWalk = WalkOptions & {
+  readonly where?: NonNullable<ListQuery['where']>
+  /** A column that sorts them; `keyOf` is then its value. */
+  readonly order?: string
+}
 
 /** Rows of one kind, in the order of their keys. `keyOf` has to be the key the store has them by. */
 export const rowPages = <K extends RowKind>(
   store: Pick<Store, 'list'>,
   kind: K,
   keyOf: (value: RowTypes[K]) => string,
-  { limit = usualLimit, timers, ...where }: RowWalk = {},
+  { limit = usualLimit, timers, ...only }: RowWalk = {},
 ): AsyncGenerator<readonly Row<RowTypes[K]>[], void, void> =>
   pages({
     limit,
-    read: (after: string | null) => store.list(kind, { ...where, after, limit }),
+    read: (after: string | null) => store.list(kind, { ...only, after, limit }),
     placeOf: ({ value }) => keyOf(value),
     ...(timers === undefined ? {} : { timers }),
   })

@@ -11,13 +11,14 @@ import {
 } from '#domain/enrollment/credential.ts'
 import {
   decideEnroll,
+  intendEnrollment,
   recordEnrollment,
   type Admission,
   type EnrollFacts,
   type ProbeOutcome,
 } from '#domain/enrollment/enrollment.ts'
 import { provenBy } from '#domain/enrollment/supersession.ts'
-import { tokenSecretShape } from '#domain/core/token.ts'
+import { tokenSecretShape, type Token } from '#domain/core/token.ts'
 import type { HardwareFacts, HardwareIdentity, Node, NodeId } from '#domain/core/node.ts'
 import type { Profile } from '#domain/core/profile.ts'
 import { isRefusal, refuse, refuseField, type Refusal } from '#domain/core/refusal.ts'
@@ -35,7 +36,7 @@ import type { AgentEvidence } from '#wire/core/agent-evidence.ts'
 import type { WireguardRequest } from '#wire/network/peers.ts'
 import type { IdentityProof, RecoveryRegistration } from '#wire/identity/identity-api.ts'
 import type { AdmissionQueue } from '#plane/limits/admission-queue.ts'
-import { issue, readIssueFacts, type Issued, readKeyClaims } from '#plane/identity/issue.ts'
+import { issue, readIssueFacts, type Issued, readKeyClaims, type Signers } from '#plane/identity/issue.ts'
 import { keyInRequest } from '#plane/core/issued-certificate.ts'
 import { holderUnknown } from '#plane/identity/holders.ts'
 import type { WriteLimit } from '#plane/limits/write-limit.ts'
@@ -54,6 +55,7 @@ import type { FlowCore } from '#plane/core/core.ts'
 
 export type EnrollParts = {
   readonly issuer: Issuer
+  readonly orders: Signers['orders']
   readonly recovery: RecoveryAuthority
   readonly domainName: string
   readonly anonymousBudget: CallerBudget
@@ -170,6 +172,7 @@ const enrollWith = async (
     },
     limit: async ({ facts, before }) =>
       facts.credential.method === 'hardware' ? joinLimit(core, parts.writeLimit, call, before.id) : null,
+    ...{ intend: intendEnrollment, csr: call.csr, purpose: 'enrollment' },
     record: async (admission, signed, nextBearerHash) =>
       withSupersessionAlert(
         core,
@@ -285,14 +288,14 @@ const readFacts = async (
   const nodeId = nodeIdOf(core, call, found)
   const provenFor = registration === null ? null : registration.node
   if (provenFor !== null && provenFor !== nodeId) return refuse('CHALLENGE_INVALID', 'it was made for another node')
-  const keyClaims = await readKeyClaims(core.store, key, registration === null ? null : registration.facts)
+  const keyClaims = await readKeyClaims(core.store, nodeId, key, registration === null ? null : registration.facts)
   // A proof for another node is of no use here: the machine had that identity before.
   const proven = proof?.node === nodeId ? await readProof(core, proof) : null
   // What was found by hardware was read before the claims, and may be older than a claim of the same commit.
   const isRead =
     found.method === 'hardware' && keyClaims.certified === null && keyClaims.registered === null && proven === null
   const node = isRead ? found.node : await core.store.get('node', nodeId)
-  if (found.method === 'token' && found.state === 'unused' && found.token.value.scope.kind === 'domain' && node) {
+  if (found.method === 'token' && node !== null && registersNew(found.token.value)) {
     return refuse('NODE_ALREADY_ENROLLED', 'a token of the domain registers a new node and cannot speak for one')
   }
   const profileName = node === null && found.method === 'token' ? found.token.value.profile : node?.value.profile
@@ -321,6 +324,10 @@ const readFacts = async (
     by,
   }
 }
+
+/** One that is bound has registered nothing yet: its node comes with the certificate. */
+const registersNew = ({ scope, state }: Token): boolean =>
+  scope.kind === 'domain' && (state.kind === 'unused' || state.kind === 'bound')
 
 const readProof = async ({ store }: FlowCore, { spki, counter }: CheckedProof): Promise<EnrollFacts['proof']> => {
   const [claim, ban] = await Promise.all([store.get('key-claim', spki), store.get('key-ban', spki)])

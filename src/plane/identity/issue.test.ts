@@ -4,6 +4,7 @@ import { type Change, entry } from '#domain/core/change.ts'
 import type { Node } from '#domain/core/node.ts'
 import { placeOrder, type SigningOrder } from '#domain/core/certificate.ts'
 import { refuse } from '#domain/core/refusal.ts'
+import { noKeyClaims } from '#domain/identity/key-claim.ts'
 import type { Admitted, Repeated } from '#domain/identity/node-certificate.ts'
 import { openFeed } from '#plane/core/feed.ts'
 import type { Committed } from '#plane/store/contract/store.ts'
@@ -15,7 +16,7 @@ import { issue, type Signers } from './issue.ts'
 const change: Change = { reads: [], writes: [], entries: [entry(alice, 0, 'node.renewed', {}, {})] }
 const committed: Committed = { kind: 'committed', origin: 'here', writes: [], entries: [] }
 const before: Node = nodeRow('active', { counter: 5 }).value
-const facts = { profile: profileRow('gpu-cloud'), domain: domainRow() }
+const facts = { profile: profileRow('gpu-cloud'), domain: domainRow(), keyClaims: noKeyClaims }
 const order = placeOrder({ id: 'o1' } as SigningOrder)
 const admitted = { kind: 'admitted', facts, before, epoch: 4, order } as unknown as Admitted
 const signed = { issuer: 'ca1', serial: 'b1', spki: 'new-key', der: 'AA==' }
@@ -53,6 +54,8 @@ const setUp = (races = 0) => {
       return admitted
     },
     limit: async () => null,
+    intend: () => ({ reads: [], writes: [] }),
+    ...{ csr: '', purpose: 'renewal' as const },
     async record() {
       steps.push('record')
       return { change, node: { ...before, counter: 6 } }

@@ -3,21 +3,28 @@
 
 import { markedWord } from '#domain/core/plane-mark.ts'
 import { certificateKey, type IssuedCertificate, slotsOf } from '#domain/core/certificate.ts'
+import { withPart, type Change } from '#domain/core/change.ts'
 import type { DomainSettings } from '#domain/core/domain-settings.ts'
-import type { Node } from '#domain/core/node.ts'
-import type { Profile } from '#domain/core/profile.ts'
+import type { Node, NodeId } from '#domain/core/node.ts'
+import { builtIn, type Profile } from '#domain/core/profile.ts'
 import type { RecoveryRegistrationFacts } from '#domain/core/recovery-credential.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
 import type { KeyClaimFacts } from '#domain/identity/key-claim.ts'
-import type { Admitted, IssueFacts, Recorded, Repeated } from '#domain/identity/node-certificate.ts'
+import type { Admitted, Intended, IssueFacts, Recorded, Repeated } from '#domain/identity/node-certificate.ts'
+import { stepPart } from '#domain/issuers/order-changes.ts'
+import { replace } from '#domain/issuers/order.ts'
 import type { RecoveryAuthority } from '#plane/authority/recovery-authority.ts'
 import { commitOnce, nodeTries, retryLostRaces } from '#plane/core/commit-decision.ts'
 import type { Issuer } from '#plane/core/issuer.ts'
+import { openOrderOf } from '#plane/issuers/order-steps.ts'
+import type { OutsideOrders, SignedOrder } from '#plane/issuers/outside-orders.ts'
+import type { Attempt } from '#plane/issuers/outside-signer.ts'
 import type { Store } from '#plane/store/contract/store.ts'
 import { sha256Hex } from '#platform/bytes.ts'
 import { sortableId } from '#platform/random.ts'
 import { isoTime, type Clock } from '#platform/clock.ts'
-import { toPem } from '#pki/pem.ts'
+import { fromPem, toPem } from '#pki/pem.ts'
+import { spkiHash } from '#pki/spki.ts'
 import { agentProfile, endpointSet, withdrawnPart, type PlaneUrls } from '#plane/core/configuration.ts'
 import type { FlowCore } from '#plane/core/core.ts'
 import { commitIssued } from '#plane/core/issued-certificate.ts'
@@ -26,7 +33,11 @@ import { understoodFields } from '#wire/enrollment/enroll-api.ts'
 import type { RenewResponse } from '#wire/identity/identity-api.ts'
 
 /** What the pipeline signs with. */
-export type Signers = { readonly issuer: Issuer; readonly recovery: Pick<RecoveryAuthority, 'bearerFor'> }
+export type Signers = {
+  readonly issuer: Issuer
+  readonly recovery: Pick<RecoveryAuthority, 'bearerFor'>
+  readonly orders: Pick<OutsideOrders, 'place'>
+}
 
 export type IssueRequest<A extends Admitted> = {
   /**
@@ -36,6 +47,11 @@ export type IssueRequest<A extends Admitted> = {
   decide(): Promise<A | Repeated | Refusal | 'lost-race' | 'decide-again'>
   /** The rate limit of what was admitted, asked before anything is signed. */
   limit(admission: A): Promise<Refusal | null>
+  /** What is committed with an order to an outside issuer. */
+  intend(admission: A, spki: string): Intended
+  /** The request as it came, PEM, and what it asks for: outside issuers see it. */
+  readonly csr: string
+  readonly purpose: Attempt['purpose']
   /** What is written with the certificate. `nextBearerHash`: of the bearer token that goes out with it. */
   record(admission: A, issued: IssuedCertificate, nextBearerHash: string): Promise<Recorded>
 }
@@ -52,32 +68,99 @@ export type Issued = {
 /** `der`: base64; the answer makes the chain of it. */
 export type HandedOut = Pick<IssuedCertificate, 'issuer' | 'serial' | 'spki' | 'der'>
 
-export const issue = <A extends Admitted>(
+export const issue = async <A extends Admitted>(
+  core: FlowCore,
+  signers: Signers,
+  request: IssueRequest<A>,
+): Promise<Issued | Refusal> => {
+  /** Of an outside issuer: its certificate is here, and not handed out yet. */
+  let signed: SignedOrder | null = null
+  const declined = async (why: string): Promise<void> => {
+    const before = signed
+    signed = null
+    await before?.decline(why)
+  }
+  try {
+    return await retryLostRaces(nodeTries, async () => {
+      const verdict = await request.decide()
+      if (verdict === 'lost-race' || verdict === 'decide-again') return verdict
+      if (verdict.kind !== 'admitted') {
+        await declined(verdict.kind === 'refused' ? `refused: ${verdict.code}` : 'another one was issued meanwhile')
+        return verdict.kind === 'repeat' ? repeated(core, verdict) : verdict
+      }
+      if (signed !== null && !(await signed.answers(verdict))) await declined('what is ordered has changed')
+      if (signed !== null) {
+        const outcome = await handedOut(core, signers, request, verdict, signed)
+        if (outcome !== 'lost-race') signed = null
+        return outcome
+      }
+      const limited = await request.limit(verdict)
+      if (limited !== null) return limited
+      if (isSignedHere(verdict)) return signedHere(core, signers, request, verdict)
+      const placed = await placeOrderOutside(signers, request, verdict)
+      if (placed === 'lost-race' || placed === 'decide-again' || placed.kind === 'refused') return placed
+      signed = placed
+      // Decided once more on what is there by now: it may have been revoked or halted meanwhile.
+      return 'decide-again'
+    })
+  } finally {
+    await declined('its request was given up')
+  }
+}
+
+const isSignedHere = ({ facts }: Admitted): boolean => facts.profile.value.certificate.issuer === builtIn
+
+/** The built-in issuer answers at once, and its order and certificate are one commit. */
+const signedHere = async <A extends Admitted>(
   core: FlowCore,
   { issuer, recovery }: Signers,
   request: IssueRequest<A>,
-): Promise<Issued | Refusal> =>
-  retryLostRaces(nodeTries, async () => {
-    const verdict = await request.decide()
-    if (verdict === 'lost-race' || verdict === 'decide-again' || verdict.kind === 'refused') return verdict
-    if (verdict.kind === 'repeat') return repeated(core, verdict)
-    const limited = await request.limit(verdict)
-    if (limited !== null) return limited
-    const signed = await sign(issuer, verdict)
-    const { change, node } = await request.record(
-      verdict,
-      signed,
-      nextBearerHash(recovery, verdict.before, signed.spki),
-    )
-    const outcome = await commitIssued(core, issuer, signed, change)
-    return outcome === 'lost-race' ? outcome : issued(verdict, node, signed)
-  })
+  verdict: A,
+): Promise<Issued | 'lost-race'> => {
+  const signed = await issuer.sign(verdict.order)
+  const { change, node } = await request.record(verdict, signed, nextBearerHash(recovery, verdict.before, signed.spki))
+  const outcome = await commitIssued(core, issuer, signed, withOrderedEnded(verdict, change))
+  return outcome === 'lost-race' ? outcome : issued(verdict, node, signed)
+}
+
+/** The node was on its way to an outside issuer before, with the same key. */
+const withOrderedEnded = ({ facts: { keyClaims, by, nowMs }, order }: Admitted, change: Change): Change => {
+  const { ordered } = keyClaims
+  const step = ordered === null ? null : replace(ordered.value, order.id, nowMs)
+  if (ordered === null || step === null) return change
+  return withPart(change, stepPart({ row: ordered, step, why: 'orphan', spared: new Set(), by, nowMs }))
+}
 
 /**
- * The built-in issuer answers at once, and its order and certificate are one commit. An issuer outside may be slow, and may
- * sign what this process does not live to record: an order for it is to be committed as `intended` here, before it is sent.
+ * An issuer outside may be slow, and may sign what this process does not live to record: its order is committed before it is asked, and
+ * this commit completes it.
  */
-const sign = (issuer: Issuer, { order }: Admitted): Promise<IssuedCertificate> => issuer.sign(order)
+const handedOut = async <A extends Admitted>(
+  core: FlowCore,
+  { issuer, recovery }: Signers,
+  request: IssueRequest<A>,
+  verdict: A,
+  signed: SignedOrder,
+): Promise<Issued | 'lost-race'> => {
+  const { certificate } = signed
+  const hash = nextBearerHash(recovery, verdict.before, certificate.spki)
+  const { change, node } = await request.record(verdict, certificate, hash)
+  const completed = withPart(change, signed.completion(verdict.facts.nowMs))
+  const outcome = await commitIssued(core, issuer, certificate, completed)
+  if (outcome === 'lost-race') return outcome
+  signed.done()
+  return issued(verdict, node, certificate)
+}
+
+const placeOrderOutside = <A extends Admitted>(
+  { orders }: Signers,
+  { intend, csr, purpose }: IssueRequest<A>,
+  verdict: A,
+): ReturnType<OutsideOrders['place']> => {
+  const request = fromPem('CERTIFICATE REQUEST', csr)
+  if (request === null) throw new Error('a request that was read before cannot be read')
+  return orders.place(verdict, { purpose, request, intent: intend(verdict, spkiHash(verdict.order.publicKey)) })
+}
 
 const repeated = async (core: FlowCore, verdict: Repeated): Promise<Issued | Refusal | 'lost-race'> => {
   const { slot, spends } = verdict
@@ -96,10 +179,12 @@ const issued = (
 
 /**
  * Read before the node: a claim that the node's own commit wrote is then never newer than the node's row, and a request that
- * is repeated at the same time is not taken for one that brings an earlier key.
+ * is repeated at the same time is not taken for one that brings an earlier key. An order that is completed meanwhile is then seen in the
+ * node as well.
  */
 export const readKeyClaims = async (
-  store: Pick<Store, 'get'>,
+  store: Pick<Store, 'get' | 'list'>,
+  node: NodeId,
   key: IssueFacts['key'],
   register: RecoveryRegistrationFacts | null,
 ): Promise<KeyClaimFacts> => {
@@ -109,7 +194,8 @@ export const readKeyClaims = async (
     recoveryKey === null ? null : store.get('key-claim', recoveryKey),
     recoveryKey === null ? null : store.get('key-ban', recoveryKey),
   ])
-  return { certified, registered, registeredBan }
+  const ordered = certified === null ? null : await openOrderOf(store, node)
+  return { certified, registered, registeredBan, ordered }
 }
 
 /** What every decision to issue is given besides the node and what the request brings. */

@@ -8,6 +8,7 @@ import { isRefusal, refuse, type Refusal } from '#domain/core/refusal.ts'
 import type { Repeated } from '#domain/identity/node-certificate.ts'
 import {
   decideRenew,
+  intendRenewal,
   recordRenewal,
   type Renewal,
   type RenewFacts,
@@ -20,7 +21,7 @@ import type { AgentEvidence } from '#wire/core/agent-evidence.ts'
 import type { RecoveryRegistration } from '#wire/identity/identity-api.ts'
 import { useCertificate } from '#plane/core/use-certificate.ts'
 import type { WriteLimit } from '#plane/limits/write-limit.ts'
-import { issue, readIssueFacts, type Issued, readKeyClaims } from './issue.ts'
+import { issue, readIssueFacts, type Issued, readKeyClaims, type Signers } from './issue.ts'
 import { keyInRequest } from '#plane/core/issued-certificate.ts'
 import type { CopiedImages } from './copied-images.ts'
 import { checkRegistration, readRenewalCounter } from './request-proofs.ts'
@@ -29,6 +30,7 @@ import type { FlowCore } from '#plane/core/core.ts'
 
 export type RenewParts = {
   readonly issuer: Issuer
+  readonly orders: Signers['orders']
   readonly recovery: RecoveryAuthority
   readonly domainName: string
   readonly writeLimit: WriteLimit
@@ -83,7 +85,7 @@ const attemptRenewal = async (
     // Asked before the node is read: what is decided on has to be at least as new.
     const holders = await holdersOf(parts.secondHolders, principal, call.evidence)
     if (isRefusal(holders)) return holders
-    const keyClaims = await readKeyClaims(core.store, key, registration.facts)
+    const keyClaims = await readKeyClaims(core.store, principal.id, key, registration.facts)
     const inUse = await useCertificate(core, principal, call.correlation)
     if (inUse.kind === 'refused') return inUse
     const { node, profile, domain } = inUse
@@ -98,6 +100,7 @@ const attemptRenewal = async (
       return isRefusal(facts) ? facts : decide(core, parts, facts)
     },
     limit: async ({ before }) => parts.writeLimit.take(before.id),
+    ...{ intend: intendRenewal, csr: call.csr, purpose: 'renewal' },
     record: async (renewal, signed, nextBearerHash) => recordRenewal(renewal, signed, nextBearerHash),
   })
 }

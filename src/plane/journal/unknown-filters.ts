@@ -7,11 +7,23 @@ import { everyRow } from '#plane/core/pages.ts'
 
 /** The parts of a plane that write entries in their own name, `system:PART`, those of earlier releases included. A test finds each in the sources. */
 export const systemParts: ReadonlySet<string> = new Set([
-  ...['admission', 'alerts', 'authority', 'claims', 'enrollment-service', 'first-start', 'journal', 'keys', 'lineage'],
+  ...[
+    'admission',
+    'alerts',
+    'authority',
+    'claims',
+    'enrollment-service',
+    'first-start',
+    'issuers',
+    'journal',
+    'keys',
+    'lineage',
+  ],
   ...[
     'liveness',
     'names',
     'operator-keys',
+    'orders',
     'plan',
     'programs',
     'receipts',

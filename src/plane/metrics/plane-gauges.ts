@@ -12,6 +12,8 @@ import type { Replicas, Standing } from '#plane/store/contract/replicas.ts'
 import type { Alerting } from '#plane/alerts/alerting.ts'
 import type { AdmissionQueue } from '#plane/limits/admission-queue.ts'
 
+type IssuerHealth = { readonly away: object | null; readonly waiting: number }
+
 export type MeasuredParts = {
   readonly channels: Pick<OpenChannels, 'count'>
   readonly authority: Pick<Authority, 'view'>
@@ -19,6 +21,8 @@ export type MeasuredParts = {
   readonly journalWatch: Pick<JournalWatch, 'last'>
   readonly admission: Pick<AdmissionQueue, 'waiting'>
   readonly alerting: Pick<Alerting, 'waitingDeliveries'>
+  /** Outside ones. */
+  readonly issuers: () => readonly { readonly name: string; readonly health: IssuerHealth }[]
   /** Empty when the plane can do its work. */
   readonly notReady: () => readonly string[]
 }
@@ -81,7 +85,30 @@ export const openPlaneGauges = (parts: MeasuredParts, { ofDomain, ofReplica: reg
       }
     },
   })
+  openIssuerGauges(parts.issuers, registers)
   openAlertGauge(parts.alerts, ofDomain)
+}
+
+/** As this replica finds them: breakers and slots are its own. */
+const openIssuerGauges = (issuers: MeasuredParts['issuers'], registers: Registry[]): void => {
+  const gauge = (name: string, help: string, value: (health: IssuerHealth) => number): void => {
+    new Gauge({
+      name,
+      help,
+      labelNames: ['issuer'] as const,
+      registers,
+      collect() {
+        this.reset()
+        for (const { name: issuer, health } of issuers()) this.set({ issuer }, value(health))
+      },
+    })
+  }
+  gauge(
+    'muster_issuer_away',
+    '1 while this replica does not ask an outside issuer, but for a probe now and then',
+    ({ away }) => (away === null ? 0 : 1),
+  )
+  gauge('muster_issuer_waiting', 'Requests that wait for a slot of an outside issuer', ({ waiting }) => waiting)
 }
 
 const unresolvedStates = ['open', 'acknowledged'] as const

@@ -2,6 +2,7 @@
 
 import { endpointSet, type PlaneUrls } from '#plane/core/configuration.ts'
 import { issueRepairBundle } from '#plane/recovery/issue-repair-bundle.ts'
+import { atIssuersIfRead } from '#plane/revocation/at-issuers.ts'
 import type { PendingCutOffs } from '#plane/cut-off/pending-cut-offs.ts'
 import { withdrawIdentity, type Withdrawal } from '#plane/revocation/withdraw-identity.ts'
 import type { RecoveryAuthority } from '#plane/authority/recovery-authority.ts'
@@ -70,7 +71,9 @@ const settle = async (core: FlowCore, parts: NodeActionParts, call: CallOf<typeo
 
 const withdraw = async (core: FlowCore, parts: NodeActionParts, call: CallOf<ActionOnNode>, withdrawal: Withdrawal) => {
   const done = await withdrawIdentity(core, parts, call.params.id, withdrawal, attributionOf(call))
-  return done.kind === 'refused' ? done : answer(receiptView(done.receipt, core.store.replicas.count(), done.entry))
+  if (done.kind === 'refused') return done
+  const atIssuers = await atIssuersIfRead(core.store, done.receipt)
+  return answer(receiptView(done.receipt, core.store.replicas.count(), done.entry, atIssuers))
 }
 
 /** Where the store cannot commit it, it is in force here, and the refusal says so. */

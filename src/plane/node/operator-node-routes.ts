@@ -1,6 +1,10 @@
 // The registry: looking at nodes, and registering them.
 
 import type { Static } from 'typebox'
+import { alertKey } from '#domain/alerts/alert.ts'
+import { builtIn } from '#domain/issuers/outside-issuer.ts'
+import { issuerSentences } from '#domain/node/explain-issuer.ts'
+import type { Store } from '#plane/store/contract/store.ts'
 import type { Node, NodeId } from '#domain/core/node.ts'
 import { recoverabilityOf } from '#domain/core/recoverability.ts'
 import { isRefusal, refuse, refuseField, type Refusal } from '#domain/core/refusal.ts'
@@ -196,7 +200,16 @@ const explain = async (core: FlowCore, sources: NodeSources, node: Node): Promis
   const entries = read.flat().map(({ entry }) => entry)
   // As they were written, also those of one commit: the chain keeps the order of what happened at the same time.
   entries.sort((a, b) => a.atMs - b.atMs || a.sequence - b.sequence)
-  return explanationView(node, await factsOf(core, sources, node), entries)
+  const facts = await factsOf(core, sources, node)
+  const awaySinceMs = await issuerAwaySince(core.store, facts.profile.certificate.issuer)
+  return explanationView(node, { ...facts, awaySinceMs }, entries)
+}
+
+/** Null: it answers, as far as any replica knows. */
+const issuerAwaySince = async (store: Pick<Store, 'get'>, subject: string): Promise<number | null> => {
+  if (subject === builtIn) return null
+  const alert = await store.get('alert', alertKey({ kind: 'issuer_unavailable', subject }))
+  return alert === null || alert.value.state.kind === 'resolved' ? null : alert.value.sinceMs
 }
 
 export type Registration = {
@@ -228,12 +241,22 @@ export const registerNode = async (
 
 // `node explain`: the state of a node, what led there, and what an operator could do about it.
 
-const explanationView = (node: Node, facts: DetailFacts, entries: readonly StoryEntry[]): NodeExplanation => {
+const explanationView = (
+  node: Node,
+  facts: DetailFacts & { readonly awaySinceMs: number | null },
+  entries: readonly StoryEntry[],
+): NodeExplanation => {
   const { report } = facts.observed
   const events = report === null ? [] : report.story.flatMap(agentEventOf)
   return {
     node: node.id,
-    sentences: [...whyOf(node, facts), ...outputSentences(facts.outputs), recoverySentence(facts), ...lastWord(report)],
+    sentences: [
+      ...whyOf(node, facts),
+      ...issuerSentences(node, facts.profile, facts.awaySinceMs, facts.nowMs),
+      ...outputSentences(facts.outputs),
+      recoverySentence(facts),
+      ...lastWord(report),
+    ],
     chain: causalChain(entries, events).map(({ atMs, ...link }) => ({ at: isoTime(atMs), ...link })),
     last_report_at: report === null ? null : boundedText(report.at, 32),
     next: nextCommands(node, facts.profile, facts.nowMs),

@@ -29,6 +29,7 @@ import { readPurge } from '#plane/revocation/purge-node.ts'
 import { keysOf } from '#plane/revocation/withdraw-identity.ts'
 import { everySlot, slotsOf } from '#domain/core/certificate.ts'
 import { profilesByName } from '#plane/core/count-recoverable.ts'
+import { readIssuers } from '#plane/core/outside-issuer-rows.ts'
 import { liveProfile } from '#plane/core/live-profile.ts'
 import { everyNode } from '#plane/core/pages.ts'
 import type { PlaneNames } from '#plane/settings/plane-names.ts'
@@ -258,7 +259,8 @@ const ofProfile = async (
   if (isRefusal(profile)) return profile
   const nowMs = clock.nowMs()
   const longestLeafMs = issuer.longestLeafMs()
-  const changed = decideChangeProfile({ profile, set, by: byPlan, longestLeafMs, nowMs })
+  const issuers = await readIssuers(store)
+  const changed = decideChangeProfile({ profile, set, by: byPlan, longestLeafMs, issuers, nowMs })
   if (isRefusal(changed)) return changed
   const { value: before, version } = profile
   const nodes = await nodesOfProfile(store, name)

@@ -8,6 +8,7 @@ import { domainSettingsRow } from '#plane/core/domain-settings-row.ts'
 import { anyAddressHeld } from '#plane/settings/policy-routes.ts'
 import { changesIn, soleKind, type DocumentKind } from './document-kind.ts'
 import { hardwareProfileKind } from './hardware-profile-kind.ts'
+import { issuerKind } from './issuer-kind.ts'
 import { profileKind } from './profile-kind.ts'
 import { vclusterKind } from './vcluster-kind.ts'
 import { workerIssuerKind } from './worker-issuer-kind.ts'
@@ -35,6 +36,7 @@ const domainKind = soleKind({
 })
 
 export const documentKinds: readonly DocumentKind[] = [
+  issuerKind,
   profileKind,
   domainKind,
   hardwareProfileKind,

@@ -11,6 +11,7 @@ import {
 } from '#domain/settings/profile-rules.ts'
 import { domainSettingsRow } from '#plane/core/domain-settings-row.ts'
 import { liveProfile } from '#plane/core/live-profile.ts'
+import { readIssuers } from '#plane/core/outside-issuer-rows.ts'
 import { usersOfProfile } from '#plane/settings/delete-profile.ts'
 import { nodesOfProfile } from './compute-plan.ts'
 import { changesIn, documentKind, type DocumentStep, type Outlook, type Reading } from './document-kind.ts'
@@ -30,7 +31,7 @@ export const profileKind = documentKind<Item, Wanted, Profile>({
     const row = await reading.core.store.get('profile', wanted.name)
     if (row === null || row.value.deletedAtMs !== null) return create(reading, wanted, outlook)
     const { value: before, version } = row
-    const verdict = decideChangeProfile({ profile: row, ...circumstances(reading, wanted, outlook) })
+    const verdict = decideChangeProfile({ profile: row, ...(await circumstances(reading, wanted, outlook)) })
     if (isRefusal(verdict)) return verdict
     if (changesIn(verdict.change).length === 0) return null
     const nodes = await nodesOfProfile(reading.core.store, wanted.name)
@@ -55,7 +56,12 @@ const create = async (reading: Reading, wanted: Wanted, outlook: Outlook): Promi
   const existing = await store.get('profile', wanted.name)
   const from = await liveProfile(store, (await domainSettingsRow(store)).value.defaultProfile)
   if (isRefusal(from)) return from
-  const verdict = decideCreateProfile({ name: wanted.name, from, existing, ...circumstances(reading, wanted, outlook) })
+  const verdict = decideCreateProfile({
+    name: wanted.name,
+    from,
+    existing,
+    ...(await circumstances(reading, wanted, outlook)),
+  })
   if (isRefusal(verdict)) return verdict
   outlook.profiles.set(wanted.name, existing?.version ?? 0)
   const changes = changesIn(verdict.change)
@@ -69,7 +75,8 @@ const create = async (reading: Reading, wanted: Wanted, outlook: Outlook): Promi
   }
 }
 
-const circumstances = ({ authority }: Reading, { set }: Wanted, { by, nowMs }: Outlook) => ({
+const circumstances = async ({ core, authority }: Reading, { set }: Wanted, { by, nowMs }: Outlook) => ({
   ...{ set, by, nowMs },
   longestLeafMs: authority.longestLeafMs(),
+  issuers: await readIssuers(core.store),
 })

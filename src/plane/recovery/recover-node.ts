@@ -9,14 +9,20 @@ import type {
 } from '#domain/core/recovery-credential.ts'
 import { isRefusal, refuse, type Refusal } from '#domain/core/refusal.ts'
 import type { Repeated } from '#domain/identity/node-certificate.ts'
-import { decideRecover, recordRecovery, type AdmittedRecovery, type RecoverFacts } from '#domain/recovery/recovery.ts'
+import {
+  decideRecover,
+  intendRecovery,
+  recordRecovery,
+  type AdmittedRecovery,
+  type RecoverFacts,
+} from '#domain/recovery/recovery.ts'
 import { decideRecoveryWaits } from '#domain/recovery/recovery-waits.ts'
 import type { SightingJudge } from '#plane/continuity/judge-sighting.ts'
 import type { Clock } from '#platform/clock.ts'
 import { commitOnce } from '#plane/core/commit-decision.ts'
 import type { RecoveryAuthority } from '#plane/authority/recovery-authority.ts'
 import type { Issuer } from '#plane/core/issuer.ts'
-import { issue, readIssueFacts, type Issued, readKeyClaims } from '#plane/identity/issue.ts'
+import { issue, readIssueFacts, type Issued, readKeyClaims, type Signers } from '#plane/identity/issue.ts'
 import { keyInRequest } from '#plane/core/issued-certificate.ts'
 import { credentialBan, proveRecovery } from './prove-recovery.ts'
 import type { CopiedImages } from '#plane/identity/copied-images.ts'
@@ -32,6 +38,7 @@ import type { FlowCore } from '#plane/core/core.ts'
 
 export type RecoverParts = {
   readonly issuer: Issuer
+  readonly orders: Signers['orders']
   readonly recovery: RecoveryAuthority
   readonly domainName: string
   readonly anonymousBudget: CallerBudget
@@ -113,6 +120,7 @@ const recoverWith = async (
       return isRefusal(facts) ? facts : decide(core, parts, facts)
     },
     limit: async ({ before }) => parts.writeLimit.take(before.id),
+    ...{ intend: intendRecovery, csr: call.csr, purpose: 'recovery' },
     record: async (recovery, signed, nextBearerHash) => recordRecovery(recovery, signed, nextBearerHash),
   })
 }
@@ -149,7 +157,7 @@ const readFacts = async (
   const otherHolder = await parts.secondHolders.other(call.node, call.evidence.instance)
   if (isRefusal(otherHolder)) return otherHolder
   const { key } = brought
-  const keyClaims = await readKeyClaims(store, key, brought.register)
+  const keyClaims = await readKeyClaims(store, call.node, key, brought.register)
   const node = await store.get('node', call.node)
   if (node === null) return refuse('RECOVERY_UNKNOWN')
   // Nothing is signed for a stand-in: the store would not write it.

@@ -9,6 +9,7 @@ import type { EntryType } from '#domain/core/journal-entry.ts'
 import type { Receipt } from '#domain/revocation/receipt.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
 import type { Arrivals } from '#plane/core/arrivals.ts'
+import { outsideAuthoritiesIn, receiptAtIssuers } from './at-issuers.ts'
 import type { Receipts } from './receipts.ts'
 
 const usualPage = 100
@@ -26,8 +27,12 @@ const listReceipts = async (store: Store, query: QueryOf<typeof receiptApi.list>
   if (node !== undefined && rows.length === 0 && (await store.get('node', node)) === null)
     return refuse('NODE_NOT_FOUND', node)
   const last = rows.at(-1)
+  const outside = await outsideAuthoritiesIn(store)
+  const views = rows.map(async ({ value }) =>
+    receiptView(value, store.replicas.count(), null, await receiptAtIssuers(store, value, outside)),
+  )
   return answer({
-    receipts: rows.map(({ value }) => receiptView(value, store.replicas.count(), null)),
+    receipts: await Promise.all(views),
     next: rows.length < limit || last === undefined ? null : last.value.id,
   })
 }
@@ -36,7 +41,8 @@ const showReceipt = async (store: Store, reading: ReceiptReading, call: CallOf<t
   const { wait_ms: waitMs = 0 } = call.query
   const found = await readReceipt(store, reading, call.params.id, waitMs)
   if (found.kind === 'refused') return found
-  return answer(receiptView(found.receipt, store.replicas.count(), found.entry))
+  const atIssuers = await receiptAtIssuers(store, found.receipt, await outsideAuthoritiesIn(store))
+  return answer(receiptView(found.receipt, store.replicas.count(), found.entry, atIssuers))
 }
 
 // Looking at receipts, and waiting for one: how `muster node revoke` and `muster receipt show --wait` work.

@@ -3,6 +3,7 @@
 
 import type { RowKind } from '#domain/core/change.ts'
 import type { EntryType, JournalEntry } from '#domain/core/journal-entry.ts'
+import type { OutsideIssuer } from '#domain/issuers/outside-issuer.ts'
 import type { OperatorKey } from '#domain/core/principal.ts'
 import { rolloutLifeMs, type Rollout } from '#domain/tasks/rollout.ts'
 import { isVerifier, type TaskSigners } from '#domain/tasks/signers.ts'
@@ -30,6 +31,8 @@ const endOf = ({ type, body }: Pick<JournalEntry, 'type' | 'body'>): string | nu
       return `worker ${String(body['worker'])}`
     case 'worker.issuer_removed':
       return `worker-issuer ${String(body['name'])} ${String(body['since'])}`
+    case 'issuer.retired':
+      return `outside-issuer ${String(body['issuer'])}`
     case 'signer.withdrawn':
       return `task-signers ${String(body['key'])}`
     case 'task.cancelled':
@@ -46,6 +49,7 @@ const forGood = [
   'worker.revoked',
   'worker.issuer_removed',
   'signer.withdrawn',
+  'issuer.retired',
 ] as const satisfies readonly EntryType[]
 
 const hourMs = 3_600_000
@@ -64,6 +68,7 @@ const standing: { readonly [K in RowKind]?: (value: never) => readonly string[] 
   worker: ({ id, revoked }: Worker) => (revoked === null ? [`worker ${id}`] : []),
   'worker-issuer': ({ name, createdAtMs, removedAtMs }: WorkerIssuer) =>
     removedAtMs === null ? [`worker-issuer ${name} ${isoTime(createdAtMs)}`] : [],
+  'outside-issuer': ({ id, state }: OutsideIssuer) => (state.kind === 'retired' ? [] : [`outside-issuer ${id}`]),
   'task-signers': ({ signers }: TaskSigners) => signers.filter(isVerifier).map(({ key }) => `task-signers ${key}`),
   task: ({ id, state }: Task) => (state.kind === 'queued' || state.kind === 'dispatched' ? [`task ${id}`] : []),
   'task-rollout': ({ id, state }: Rollout) =>

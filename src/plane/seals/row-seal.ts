@@ -1,4 +1,4 @@
-// The MAC of rows that make hosts execute something, or that grant the right to. The key is derived from the sealing key, which the
+// The MAC of rows that make hosts execute something, that grant the right to, or that say whose certificates are trusted. The key is derived from the sealing key, which the
 // database does not have: all replicas have the same one, and a store that is copied or restored keeps it (docs/decisions/tasks.md).
 
 import { noTasks, tasksOff } from '#domain/core/task-types.ts'
@@ -47,6 +47,7 @@ export const sealedKinds = [
   'worker',
   'worker-issuer',
   'plan',
+  'outside-issuer',
 ] as const
 export type SealedKind = (typeof sealedKinds)[number]
 
@@ -61,6 +62,7 @@ const isOver: { readonly [K in SealedKind]: (value: RowTypes[K]) => boolean } = 
   worker: ({ revoked }) => revoked !== null,
   'worker-issuer': ({ removedAtMs }) => removedAtMs !== null,
   plan: ({ applied }) => applied !== null,
+  'outside-issuer': ({ state }) => state.kind === 'retired',
 }
 
 export const isRowOver = <K extends SealedKind>(kind: K, value: RowTypes[K]): boolean => isOver[kind](value)

@@ -13,6 +13,7 @@ import type { Issuer } from '#plane/core/issuer.ts'
 import { commitDecision } from '#plane/core/commit-decision.ts'
 import type { DomainSettings } from '#domain/core/domain-settings.ts'
 import { decideChangeSettings } from '#domain/settings/settings-rules.ts'
+import { readIssuers } from '#plane/core/outside-issuer-rows.ts'
 import type { Store } from '#plane/store/contract/store.ts'
 import { everyRow } from '#plane/core/pages.ts'
 import { deleteProfile } from './delete-profile.ts'
@@ -64,7 +65,12 @@ export const createProfile = async (
     const from = await liveProfile(core.store, model)
     if (isRefusal(from)) return from
     const existing = await core.store.get('profile', asked.name)
-    return decideCreateProfile({ name: asked.name, from, existing, ...circumstances(core, issuer, asked.set, by) })
+    return decideCreateProfile({
+      name: asked.name,
+      from,
+      existing,
+      ...(await circumstances(core, issuer, asked.set, by)),
+    })
   })
   return done.kind === 'refused' ? done : { kind: 'written', profile: done.profile }
 }
@@ -83,15 +89,16 @@ export const changeProfile = async (
     if (isRefusal(profile)) return profile
     const no = onlyIf(profile)
     if (no !== null) return no
-    return decideChangeProfile({ profile, ...circumstances(core, issuer, set, by) })
+    return decideChangeProfile({ profile, ...(await circumstances(core, issuer, set, by)) })
   })
   return done.kind === 'refused' ? done : { kind: 'written', profile: done.profile }
 }
 
-const circumstances = (core: FlowCore, issuer: LeafLimit, set: ProfileSettings, by: Attribution) => ({
+const circumstances = async (core: FlowCore, issuer: LeafLimit, set: ProfileSettings, by: Attribution) => ({
   set,
   by,
   longestLeafMs: issuer.longestLeafMs(),
+  issuers: await readIssuers(core.store),
   nowMs: core.clock.nowMs(),
 })
 

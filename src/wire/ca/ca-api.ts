@@ -18,8 +18,19 @@ export const CaView = Type.Object({
   authorities: Type.Array(
     Type.Object({
       id: Type.String(),
-      role: oneOf(['root', 'domain-ca', 'issuing', 'recovery', 'programs-root', 'programs-issuing', 'workers-issuing']),
-      custody: oneOf(['file', 'memory', 'offline']),
+      role: oneOf([
+        ...([
+          'root',
+          'domain-ca',
+          'issuing',
+          'recovery',
+          'programs-root',
+          'programs-issuing',
+          'workers-issuing',
+        ] as const),
+        ...(['outside-root', 'outside-issuing', 'renewal-root'] as const),
+      ]),
+      custody: oneOf(['file', 'memory', 'offline', 'pkcs11', 'transit']),
       subject: Type.String(),
       not_before: Type.String(),
       not_after: Type.String(),

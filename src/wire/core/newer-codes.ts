@@ -14,6 +14,7 @@ const knownCodesHeader = 'muster-knows-codes'
 const newerCodes: Partial<Readonly<Record<RefusalCode, RefusalCode>>> = {
   KEY_IN_USE: 'KEY_BLOCKED',
   UPGRADE_UNFINISHED: 'UNAVAILABLE',
+  ISSUER_UNAVAILABLE: 'UNAVAILABLE',
 }
 
 export const knownCodesHeaders: Readonly<Record<string, string>> = {

@@ -6,6 +6,7 @@ import { endpoint } from '#wire/core/endpoint.ts'
 import { closed, NameText, orNull } from '#wire/core/shapes.ts'
 import { CreateHardwareProfileRequest } from '#wire/fleet/hardware-api.ts'
 import { OverlayRequest } from '#wire/fleet/overlay-document.ts'
+import { DeclaredIssuer } from '#wire/issuers/issuer-api.ts'
 import { CreateWorkerIssuerRequest } from '#wire/workers/worker-issuer-api.ts'
 import { PlanView } from './plan-api.ts'
 
@@ -32,6 +33,7 @@ export const DocumentBody = Type.Object(
     hardwareProfiles: Type.Optional(Type.Array(CreateHardwareProfileRequest, most)),
     vclusters: Type.Optional(Type.Array(VClusterInDocument, most)),
     workerIssuers: Type.Optional(Type.Array(CreateWorkerIssuerRequest, most)),
+    issuers: Type.Optional(Type.Array(DeclaredIssuer, most)),
   },
   closed,
 )
@@ -55,7 +57,7 @@ export const documentApi = {
     path: '/v1/document',
     access: 'viewer',
     summary:
-      'Profiles, vClusters, hardware profiles, worker issuers and the values of the domain, as the document that plans take',
+      'Profiles, vClusters, hardware profiles, issuers, worker issuers and the values of the domain, as the document that plans take',
     answer: DocumentBody,
   }),
   plan: endpoint({

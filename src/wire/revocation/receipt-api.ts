@@ -50,6 +50,10 @@ export const ReceiptView = Type.Object({
   replicas_unconfirmed: Type.Integer(),
   /** Null: the node had no WireGuard key. */
   peers: orNull(PeersView),
+  /** Certificates of outside issuers: how many are revoked there, and how many still wait. Left out where there were none. */
+  at_issuers: Type.Optional(
+    Type.Object({ passed_on: Type.Integer(), waiting: Type.Integer(), given_up: Type.Integer() }),
+  ),
   latency: Type.Object({
     effective_ms: orNull(Type.Integer()),
     /** When the last replica that had a channel of it said so. */
@@ -86,8 +90,13 @@ const ReceiptQuery = Type.Object(
   closed,
 )
 
-/** `replicas`: how many there are now. `entry`: of the withdrawal, where it is at hand. */
-export const receiptView = (receipt: Receipt, replicas: number, entry: string | null): ReceiptView => {
+/** `replicas`: how many there are now. `entry`: of the withdrawal, where it is at hand. `atIssuers`: null where nothing was signed outside. */
+export const receiptView = (
+  receipt: Receipt,
+  replicas: number,
+  entry: string | null,
+  atIssuers: { readonly passedOn: number; readonly waiting: number; readonly givenUp: number } | null = null,
+): ReceiptView => {
   const { effectiveMs, lastCutMs, lastPeerMs } = latencyOf(receipt)
   const { peers } = receipt
   return {
@@ -120,6 +129,9 @@ export const receiptView = (receipt: Receipt, replicas: number, entry: string | 
             ended: [...peers.ended],
             stragglers: peers.stragglers.map(({ node, deadlineMs }) => ({ node, deadline: isoTimeOrNull(deadlineMs) })),
           },
+    ...(atIssuers !== null && {
+      at_issuers: { passed_on: atIssuers.passedOn, waiting: atIssuers.waiting, given_up: atIssuers.givenUp },
+    }),
     latency: {
       effective_ms: effectiveMs,
       last_channel_cut_ms: lastCutMs,

@@ -3,6 +3,7 @@
 import { Type, type Static } from 'typebox'
 import { recordOf } from '#platform/json-schema.ts'
 import type { DomainSettings } from '#domain/core/domain-settings.ts'
+import { builtIn } from '#domain/issuers/outside-issuer.ts'
 import { joinMethods, keyTypes, profileWithoutEffect, type Profile } from '#domain/core/profile.ts'
 import { policyWithoutEffect } from '#domain/fleet/policy.ts'
 import { wireguardModes } from '#domain/core/wireguard.ts'
@@ -19,6 +20,7 @@ import {
   Settings,
   text,
 } from '#wire/core/shapes.ts'
+import { IssuerName } from '#wire/issuers/issuer-api.ts'
 import { ServiceBody } from '#wire/fleet/overlay.ts'
 import { PolicyBody, policyView, serviceView } from '#wire/fleet/vcluster-api.ts'
 import { OutputsBody, OutputsOrNone, outputsView } from '#wire/programs/output-document.ts'
@@ -38,6 +40,10 @@ export const ProfileBody = Type.Object(
     certificate: Type.Object(
       {
         lifetimeMs: Type.Integer({ minimum: 1000 }),
+        /** Left out where it is the built-in one: the commands of 0.6 refuse a profile with a field that they do not know. */
+        issuer: Type.Optional(IssuerName),
+        /** Null, or left out: half of the lifetime. */
+        minLifetimeMs: Type.Optional(orNull(Type.Integer({ minimum: 1000 }))),
         renewFrom: Type.Number({ exclusiveMinimum: 0, exclusiveMaximum: 1 }),
         renewTo: Type.Number({ exclusiveMinimum: 0, exclusiveMaximum: 1 }),
         keyTypes: Type.Array(oneOf(keyTypes), { minItems: 1, maxItems: 3 }),
@@ -119,9 +125,15 @@ export const profileListView = (profiles: readonly Profile[]): Static<typeof Pro
 const settingsOf = ({
   outputs,
   deletedAtMs: _live,
+  certificate: { issuer, minLifetimeMs, ...certificate },
   ...settings
 }: Profile): Omit<Static<typeof ProfileView>, 'no_effect_yet'> => ({
-  ...(settings as Omit<Static<typeof ProfileBody>, 'outputs'>),
+  ...(settings as Omit<Static<typeof ProfileBody>, 'outputs' | 'certificate'>),
+  certificate: {
+    ...(certificate as Static<typeof ProfileBody>['certificate']),
+    ...(issuer !== builtIn && { issuer }),
+    ...(minLifetimeMs !== null && { minLifetimeMs }),
+  },
   ...(outputs.length === 0 ? {} : { outputs: outputsView(outputs) }),
 })
 

@@ -11,6 +11,8 @@ import { programEndsMs, programKey } from '#domain/programs/program.ts'
 import { claimKeptMs, claimKey } from '#domain/federation/peer-domain.ts'
 import type { Token } from '#domain/core/token.ts'
 import { workerEndsMs } from '#domain/workers/worker.ts'
+import { issuerRevocationKey, revocationPlace } from '#domain/issuers/issuer-revocation.ts'
+import { forgettableFromMs, hasOrphans, openFor } from '#domain/issuers/order.ts'
 import type { WorkerIssuer } from '#domain/workers/worker-issuer.ts'
 import { sha256Hex } from '#platform/bytes.ts'
 import { rolloutEndedAtMs, rolloutNodesKey } from '#domain/tasks/rollout.ts'
@@ -206,6 +208,35 @@ export const tableShapes: { readonly [K in RowKind]: TableShape<RowTypes[K]> } =
     fixed: ['until_ms'],
   },
   'run-tally': { table: 'run_tally', key: ({ of }) => of, columns: {}, fixed: [] },
+  'outside-issuer': { table: 'outside_issuer', key: ({ name }) => name, columns: {}, fixed: [] },
+  order: {
+    // ORDER is a word of SQL.
+    table: 'signing_order',
+    key: ({ id }) => id,
+    columns: {
+      issuer: ({ issuer }) => issuer,
+      state: ({ state }) => state.kind,
+      // Of two that are placed at once for the same certificate one is. A change that replaces one writes that one first.
+      open_for: openFor,
+      orphaned: (order) => (hasOrphans(order) ? 1 : 0),
+      until_ms: (order) => forgettableFromMs(order, 0),
+    },
+    fixed: ['issuer'],
+    unique: ['open_for'],
+  },
+  'issuer-revocation': {
+    table: 'issuer_revocation',
+    key: issuerRevocationKey,
+    columns: {
+      issuer: ({ issuer }) => issuer,
+      due: revocationPlace,
+      receipt: ({ receipt }) => receipt,
+      // Null as long as it is not over.
+      until_ms: ({ state, untilMs }) => (state.kind === 'waiting' ? null : untilMs),
+    },
+    fixed: ['issuer'],
+  },
+  'issuer-migration': { table: 'issuer_migration', key: ({ profile }) => profile, columns: {}, fixed: [] },
 }
 
 const columnTypes: Readonly<Record<string, 'bigint' | 'smallint'>> = {
@@ -214,6 +245,7 @@ const columnTypes: Readonly<Record<string, 'bigint' | 'smallint'>> = {
   unresolved: 'smallint',
   unsettled: 'smallint',
   shared: 'smallint',
+  orphaned: 'smallint',
 }
 
 /** Of the columns above, as PostgreSQL names it. */

@@ -190,6 +190,8 @@ export type Observation = {
   readonly outputs: OutputsReport | null
   /** The number of the statement of task verifiers that its helper has taken. */
   readonly taskVerifiers: number | null
+  /** The revision of the roots of outside issuers that its agent has confirmed. */
+  readonly issuerRoots: number | null
 }
 
 export const nothingObserved: Observation = {
@@ -204,6 +206,7 @@ export const nothingObserved: Observation = {
   overlay: null,
   outputs: null,
   taskVerifiers: null,
+  issuerRoots: null,
 }
 
 export type Committed = {

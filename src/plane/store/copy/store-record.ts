@@ -47,6 +47,8 @@ const schemas = {
       outputs: Type.Optional(orNull(Type.Array(Document))),
       /** Backups of 0.5 have none. */
       task_verifiers: Type.Optional(orNull(Whole)),
+      /** Backups of 0.6 have none. */
+      issuer_roots: Type.Optional(orNull(Whole)),
     },
     strict,
   ),

@@ -49,6 +49,10 @@ const fewFirst: readonly RowKind[] = [
   'task-rollout',
   'rollout-nodes',
   'run-tally',
+  'outside-issuer',
+  'order',
+  'issuer-revocation',
+  'issuer-migration',
 ]
 
 /** Every table that is copied besides those of the journal, and the label its rows are counted under. */
@@ -100,7 +104,7 @@ async function* rowsOf(store: ReadableStore, kind: RowKind): AsyncGenerator<Stor
 
 async function* observationsOf(store: ReadableStore): AsyncGenerator<StoreRecord, void, void> {
   const select = `SELECT node AS place, last_seen_ms, agent_version, source, config_revision, report, rehearsed_at_ms,
-    evidence, capabilities, overlay, outputs, task_verifiers FROM observation`
+    evidence, capabilities, overlay, outputs, task_verifiers, issuer_roots FROM observation`
   for await (const row of pages(store, select, 'node', '')) {
     const seen = row as Omit<
       RecordOf<'observation'>,
@@ -121,6 +125,7 @@ async function* observationsOf(store: ReadableStore): AsyncGenerator<StoreRecord
         overlay: jsonOrNull(row, 'overlay'),
         outputs: jsonOrNull(row, 'outputs') as object[] | null,
         task_verifiers: seen.task_verifiers ?? null,
+        issuer_roots: seen.issuer_roots ?? null,
       },
     }
   }

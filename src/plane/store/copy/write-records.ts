@@ -149,13 +149,20 @@ const observationColumns: readonly SqlColumn[] = [
 const observations = (records: readonly RecordOf<'observation'>[]): Insertion => {
   const outputs = records.every((seen) => seen.outputs !== undefined)
   const verifiers = records.every((seen) => seen.task_verifiers !== undefined)
+  const roots = records.every((seen) => seen.issuer_roots !== undefined)
   return into(
     'observation',
-    [...observationColumns, ...(outputs ? [text('outputs')] : []), ...(verifiers ? [bigint('task_verifiers')] : [])],
+    [
+      ...observationColumns,
+      ...(outputs ? [text('outputs')] : []),
+      ...(verifiers ? [bigint('task_verifiers')] : []),
+      ...(roots ? [bigint('issuer_roots')] : []),
+    ],
     records.map((seen) => [
       ...observationRow(seen),
       ...(outputs ? [json(seen.outputs ?? null)] : []),
       ...(verifiers ? [seen.task_verifiers ?? null] : []),
+      ...(roots ? [seen.issuer_roots ?? null] : []),
     ]),
   )
 }

@@ -86,6 +86,8 @@ const neverCached: ReadonlySet<RowKind> = new Set<RowKind>([
   'plan',
   'claim',
   'purged-node',
+  'order',
+  'issuer-revocation',
 ])
 
 /** A newer plane may write kinds of rows that this one does not know. */

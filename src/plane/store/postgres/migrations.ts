@@ -218,4 +218,20 @@ export const migrations: readonly string[] = [
    ${documents('rollout_nodes', ', until_ms BIGINT NOT NULL')}
    CREATE INDEX rollout_nodes_by_end ON rollout_nodes (until_ms);
    ${documents('run_tally', '')}`,
+
+  // 0.7.0
+  `-- Outside issuers (docs/decisions/issuers.md). What a row of before lacks is read as older-rows.ts has it.
+   ${documents('outside_issuer', '')}
+   ${documents('signing_order', `, issuer ${text} NOT NULL, state ${text} NOT NULL, open_for ${text} UNIQUE DEFERRABLE, orphaned SMALLINT NOT NULL, until_ms BIGINT`)}
+   CREATE INDEX signing_order_by_state ON signing_order (state, key);
+   CREATE INDEX signing_order_orphaned ON signing_order (issuer, orphaned, key) WHERE orphaned = 1;
+   CREATE INDEX signing_order_by_end ON signing_order (until_ms) WHERE until_ms IS NOT NULL;
+   ${documents('issuer_revocation', `, issuer ${text} NOT NULL, due ${text}, receipt ${text}, until_ms BIGINT`)}
+   CREATE INDEX issuer_revocation_by_issuer ON issuer_revocation (issuer, key);
+   CREATE INDEX issuer_revocation_due ON issuer_revocation (issuer, due) WHERE due IS NOT NULL;
+   CREATE INDEX issuer_revocation_of_receipt ON issuer_revocation (receipt, key) WHERE receipt IS NOT NULL;
+   CREATE INDEX issuer_revocation_by_end ON issuer_revocation (until_ms) WHERE until_ms IS NOT NULL;
+   ${documents('issuer_migration', '')}
+   -- The revision of the roots of issuers that the agent of the node has confirmed.
+   ALTER TABLE observation ADD COLUMN issuer_roots BIGINT;`,
 ]

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import type { IssuerRow } from '#domain/ca/issuer.ts'
 import { entry, type Write } from '#domain/core/change.ts'
 import { defaultProbeSilenceMs, shippedProfiles, type Profile } from '#domain/core/profile.ts'
 import { planCommit } from '#plane/store/commit/plan-commit.ts'
@@ -59,6 +60,25 @@ const changeOf = (write: Write) => ({
   entries: [entry({ actor: 'system:test', source: null, correlation: null }, 1, 'profile.changed', {}, {})] as const,
 })
 
+test('a profile that an outside issuer signs for is refused beside replicas that would sign for it themselves', () => {
+  const { certificate, ...value } = shippedProfiles[0] as Profile
+  const plan = (issuer: string) =>
+    planOf({ put: 'profile', value: { ...value, certificate: { ...certificate, issuer } } })
+  assert.deepEqual(
+    [refusedOn(6, plan('corp')), refusedOn(6, plan('built-in')), refusedOn(7, plan('corp'))],
+    ['certificate.issuer of a profile', null, null],
+  )
+})
+
+test('a value that is younger than its field is refused beside replicas that do not know it', () => {
+  const row = { id: 'x', der: '', parent: 'x', notBeforeMs: 0, notAfterMs: 1, retiredAtMs: null, compromisedAtMs: null }
+  const plan = (role: IssuerRow['role'], custody: IssuerRow['custody']) =>
+    planCommit(changeOf({ put: 'issuer', value: { ...row, role, custody } }))
+  assert.equal(refusedOn(6, plan('outside-root', 'offline')), 'role outside-root of a issuer')
+  assert.equal(refusedOn(6, plan('issuing', 'pkcs11')), 'custody pkcs11 of a issuer')
+  assert.deepEqual([refusedOn(6, plan('issuing', 'file')), refusedOn(7, plan('outside-root', 'transit'))], [null, null])
+})
+
 test('on the older schema claims are left out, and documents are written as the release before writes them', () => {
   const plan = planOf({ put: 'profile', value: profile(defaultProbeSilenceMs) }, claim)
   const older = writableOn(2, plan)
@@ -66,9 +86,11 @@ test('on the older schema claims are left out, and documents are written as the 
     older.reads.map(({ row }) => row),
     ['profile'],
   )
-  const { probeSilenceMs: _, outputs: __, deletedAtMs: ___, ...known } = profile(defaultProbeSilenceMs)
+  const { probeSilenceMs: _, outputs: __, deletedAtMs: ___, certificate, ...others } = profile(defaultProbeSilenceMs)
+  const { issuer: ____, minLifetimeMs: _____, ...certificateBefore } = certificate
+  const known = { ...others, certificate: certificateBefore }
   assert.deepEqual(
-    older.writes.map(({ row }) => [row.kind, JSON.parse(row.doc)]),
+    older.writes.map(({ row }) => [row.kind, JSON.parse(row.doc) as unknown]),
     [['profile', known]],
   )
   assert.deepEqual(older.entries, plan.entries)
@@ -82,6 +104,7 @@ test('what is left out of a document is there again when it is read', () => {
     Object.keys(value).filter((name) => !(name in (JSON.parse(older) as object))),
     ['probeSilenceMs', 'wireguard', 'outputs', 'deletedAtMs'],
   )
+  assert.ok(!older.includes('minLifetimeMs'))
   const read = (doc: string) => decodeShared('profile', { key: value.name, version: 1, doc }).value
   assert.deepEqual(read(older), value)
   const own = { ...value, wireguard: { mode: 'required', listenPort: 1, mtu: 1280 } }
@@ -94,4 +117,7 @@ test('a field that is younger than the object it is in is filled; an object of o
   assert.deepEqual(filled({ mixed: { old: 5 } }, values, since), { young: { a: 0, b: 0 }, mixed: { old: 5, new: 0 } })
   const damaged = { young: { a: 5 }, mixed: { old: 5, new: 5 } }
   assert.equal(filled(damaged, values, since), damaged)
+  // What is known of an object is a part of it.
+  const withoutObject = { young: { a: 5, b: 5 } }
+  assert.equal(filled(withoutObject, { ...values, mixed: { new: 0 } }, since), withoutObject)
 })

@@ -6,17 +6,25 @@ import type { Row, RowKind, RowTypes } from '#domain/core/change.ts'
 import { defaultProgramListMs, maintenancePolicy, openIssuance } from '#domain/core/domain-settings.ts'
 import { noOverlay } from '#domain/fleet/overlay.ts'
 import { nothingTagged } from '#domain/core/hardware-profile.ts'
-import { defaultProbeSilenceMs } from '#domain/core/profile.ts'
+import { defaultProbeSilenceMs, signedHere } from '#domain/core/profile.ts'
 import { noTasks, tasksOff } from '#domain/core/task-types.ts'
 import { noWireguard } from '#domain/core/wireguard.ts'
 import type { CommitPlan, PlannedWrite } from '#plane/store/commit/plan-commit.ts'
 import { decodeRow } from '#plane/store/commit/row-tables.ts'
-import { fieldsSince, kindsSince, removalsSince } from './schema-since.ts'
+import { fieldsSince, kindsSince, removalsSince, valuesSince } from './schema-since.ts'
+
+type Lacking<T> = { readonly [F in keyof T]?: T[F] | Partial<T[F]> }
 
 /** For every field that is younger than its kind (schema-since.ts). */
-const lacking: { readonly [K in RowKind]?: Partial<RowTypes[K]> } = {
+const lacking: { readonly [K in RowKind]?: Lacking<RowTypes[K]> } = {
   node: { allocations: 0, wireguard: null, machine: nothingTagged, provisioning: null, scrapeAddress: null },
-  profile: { wireguard: noWireguard, probeSilenceMs: defaultProbeSilenceMs, outputs: [], deletedAtMs: null },
+  profile: {
+    certificate: signedHere,
+    wireguard: noWireguard,
+    probeSilenceMs: defaultProbeSilenceMs,
+    outputs: [],
+    deletedAtMs: null,
+  },
   domain: {
     issuance: openIssuance,
     overlayPrefix: null,
@@ -40,6 +48,8 @@ export const filled = (document: object, values: object, since: Since): object =
   for (const [name, value] of Object.entries(values)) {
     const found: unknown = (document as Record<string, unknown>)[name]
     const inside = typeof since === 'number' ? since : (since[name] ?? 1)
+    // A damaged row may lack an object that this release has added to: a part of it would look like the whole.
+    if (found === undefined && isPartOf(value, inside)) continue
     const part =
       found === undefined
         ? value
@@ -54,6 +64,9 @@ export const filled = (document: object, values: object, since: Since): object =
 /** An object of one schema is in an older row whole or not at all. A row that lost a part of it is damaged, and stays visibly so. */
 const isOfSeveralSchemas = (since: Since): boolean =>
   typeof since !== 'number' && new Set(fieldsIn(since).map((field) => field.since)).size > 1
+
+const isPartOf = (value: unknown, since: Since): boolean =>
+  isObject(value) && typeof since !== 'number' && Object.keys(since).some((name) => !Object.hasOwn(value, name))
 
 const isObject = (value: unknown): value is object =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
@@ -96,6 +109,10 @@ export const refusedOn = (
     if (kindSince > schema && before === 'refused') return `a row of the kind ${write.put}`
     const field = absentOn(schema, write.put).find(({ path, value }) => !isSame(at(write.value, path), value))
     if (field !== undefined) return `${field.path.join('.')} of a ${write.put}`
+    for (const [name, since] of Object.entries(valuesSince[write.put] ?? {})) {
+      const value = String((write.value as unknown as Readonly<Record<string, unknown>>)[name])
+      if ((since[value] ?? 1) > schema) return `${name} ${value} of a ${write.put}`
+    }
   }
   return null
 }

@@ -144,8 +144,7 @@ const assemble = (core: StoreCore, bare: PgAccess, group: GroupParts, shared: Pg
       ends: { known: () => commits.known(), ownEnd: () => null },
     }),
     // Kinds have dashes, and tables the same names without.
-    forget: (livedMs) =>
-      forgetEnded(timers, sql, livedMs, (table) => schema.has(table.replaceAll('_', '-') as RowKind)),
+    forget: (livedMs) => forgetEnded(timers, sql, livedMs, (kind) => schema.has(kind)),
     ...progress,
     // As if no plane had led yet: then nothing is deleted for good.
     lived: async () => (schema.has('lived') ? progress.lived() : 0),

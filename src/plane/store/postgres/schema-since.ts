@@ -5,11 +5,19 @@
 import type { RowKind, RowTypes } from '#domain/core/change.ts'
 
 /** Every schema, and the release that brought it: a replica of an earlier release does not know it. */
-export const releaseOfSchema = { 1: '0.1.0', 2: '0.2.0', 3: '0.2.1', 4: '0.4.0', 5: '0.5.0', 6: '0.6.0' } as const
+export const releaseOfSchema = {
+  1: '0.1.0',
+  2: '0.2.0',
+  3: '0.2.1',
+  4: '0.4.0',
+  5: '0.5.0',
+  6: '0.6.0',
+  7: '0.7.0',
+} as const
 
 export type Schema = keyof typeof releaseOfSchema
 
-export const newestSchema: Schema = 6
+export const newestSchema: Schema = 7
 /** That of the oldest release in test/compat/previous. A plane does not run on an older one: it takes the steps when it starts. */
 export const oldestSchema: Schema = 2
 
@@ -53,6 +61,10 @@ export const kindsSince: { readonly [K in RowKind]: KindSince } = {
   'task-rollout': since(6),
   'rollout-nodes': since(6),
   'run-tally': since(6),
+  'outside-issuer': since(7),
+  order: since(7),
+  'issuer-revocation': since(7),
+  'issuer-migration': since(7),
 }
 
 /** Since when rows are removed by a commit: replicas of an earlier release think that a row they have read stays. */
@@ -64,9 +76,18 @@ export const partsSince = {
   'replica.clock_offset_ms': 3,
   'observation.outputs': 4,
   'observation.task_verifiers': 6,
+  'observation.issuer_roots': 7,
 } as const satisfies Readonly<Record<string, Schema>>
 
 export type SchemaPart = keyof typeof partsSince
+
+/** Values that are younger than their field. A row that has one is refused on an older schema: replicas of that release would misread it. */
+export const valuesSince: { readonly [K in RowKind]?: Readonly<Record<string, Readonly<Record<string, Schema>>>> } = {
+  issuer: {
+    role: { 'outside-root': 7, 'outside-issuing': 7, 'renewal-root': 7 },
+    custody: { pkcs11: 7, transit: 7 },
+  },
+}
 
 type Leaf = string | number | boolean | null | undefined | readonly unknown[]
 type IsUnion<T, All = T> = T extends unknown ? ([All] extends [T] ? false : true) : never
@@ -128,7 +149,7 @@ export const fieldsSince: { readonly [K in RowKind]: FieldsSince<RowTypes[K]> } 
     ...{ name: 1, description: 1, join: { allOf: 1, tokenScope: 1, tokenTtlMs: 1 } },
     certificate: {
       ...{ lifetimeMs: 1, renewFrom: 1, renewTo: 1, keyTypes: 1, subject: { cn: 1, o: 1, ou: 1 } },
-      ...{ uriSan: 1, aiaUrl: 1, cdpUrl: 1 },
+      ...{ uriSan: 1, aiaUrl: 1, cdpUrl: 1, issuer: 7, minLifetimeMs: 7 },
     },
     ...{ keyStorage: 1, onActiveConflict: 1, probeSilenceMs: 3, comeback: { by: 1, people: 1 } },
     ...{ recovery: { mode: 1, limit: 1, windowMs: 1, rehearseEveryMs: 1 }, onDuplicate: 1 },
@@ -202,4 +223,26 @@ export const fieldsSince: { readonly [K in RowKind]: FieldsSince<RowTypes[K]> } 
   },
   'rollout-nodes': { rollout: 6, part: 6, nodes: 6, untilMs: 6, forged: 6 },
   'run-tally': { of: 6, slots: 6 },
+  'outside-issuer': {
+    ...{ id: 7, name: 7, url: 7, serverRoots: 7, roots: 7, access: 7, secrets: 7, abilities: 7, state: 7 },
+    ...{ addedAtMs: 7, addedBy: 7, forged: 7 },
+  },
+  order: {
+    ...{
+      id: 7,
+      issuer: 7,
+      subject: 7,
+      spki: 7,
+      request: 7,
+      issuedAtMs: 7,
+      lifetimeMs: 7,
+      token: 7,
+      attempts: 7,
+      state: 7,
+    },
+  },
+  'issuer-revocation': {
+    ...{ issuer: 7, serial: 7, reason: 7, why: 7, order: 7, receipt: 7, atMs: 7, untilMs: 7, state: 7 },
+  },
+  'issuer-migration': { id: 7, profile: 7, from: 7, to: 7, stage: 7, excluded: 7, by: 7, sinceMs: 7 },
 }

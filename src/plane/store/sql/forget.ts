@@ -4,33 +4,24 @@
 //
 // The time given is never the wall clock of a process, which may be wrong: see lived-time.ts.
 
+import type { RowKind } from '#domain/core/change.ts'
+import { tableShapes } from '#plane/store/commit/columns.ts'
 import { turn, type Timers } from '#platform/timers.ts'
 import type { LeaderStatement, Sql } from './sql.ts'
 
 const keptAfterExpiryMs = 30 * 24 * 3600 * 1000
 
-/** Each of a kind of rows of the same name. */
-type EndingTable =
-  | 'plan'
-  | 'allocation'
-  | 'claim'
-  | 'certificate'
-  | 'denial'
-  | 'program'
-  | 'worker'
-  | 'task'
-  | 'task_rollout'
-  | 'rollout_nodes'
+type EndingRows = { readonly kind: RowKind; readonly end: string; readonly before: number }
 
-/** Tables and the column that says when a row ends; a row without an end stays. */
-const endingRows = (livedMs: number): readonly { table: EndingTable; end: string; before: number }[] => [
-  ...(['plan', 'allocation', 'claim', 'task', 'task_rollout', 'rollout_nodes'] as const).map((table) => ({
-    ...{ table, end: 'until_ms', before: livedMs },
+/** Kinds of rows and the column that says when a row ends; a row without an end stays. */
+const endingRows = (livedMs: number): readonly EndingRows[] => [
+  ...(['plan', 'allocation', 'claim', 'task', 'task-rollout', 'rollout-nodes'] as const).map((kind) => ({
+    ...{ kind, end: 'until_ms', before: livedMs },
   })),
-  { table: 'certificate', end: 'not_after_ms', before: livedMs - keptAfterExpiryMs },
-  { table: 'denial', end: 'until_ms', before: livedMs - keptAfterExpiryMs },
-  { table: 'program', end: 'until_ms', before: livedMs - keptAfterExpiryMs },
-  { table: 'worker', end: 'until_ms', before: livedMs - keptAfterExpiryMs },
+  { kind: 'certificate', end: 'not_after_ms', before: livedMs - keptAfterExpiryMs },
+  ...(['denial', 'program', 'worker', 'order', 'issuer-revocation'] as const).map((kind) => ({
+    ...{ kind, end: 'until_ms', before: livedMs - keptAfterExpiryMs },
+  })),
 ]
 
 const slice = 500
@@ -40,12 +31,13 @@ export const forgetEnded = async (
   timers: Timers,
   sql: Sql,
   livedMs: number,
-  has: (table: EndingTable) => boolean = () => true,
+  has: (kind: RowKind) => boolean = () => true,
 ): Promise<number> => {
   const { ifUnlocked } = sql.dialect
   let total = 0
-  for (const { table, end, before } of endingRows(livedMs)) {
-    if (!has(table)) continue
+  for (const { kind, end, before } of endingRows(livedMs)) {
+    if (!has(kind)) continue
+    const { table } = tableShapes[kind]
     // A row that another replica is about to write is left alone: it may be about to last longer.
     const ended = `SELECT key FROM ${table} WHERE ${end} < $1 LIMIT ${slice}${ifUnlocked}`
     const removal: LeaderStatement = {

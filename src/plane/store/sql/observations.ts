@@ -94,9 +94,10 @@ const columnOf: Readonly<Record<Field, SqlColumn>> = {
   overlay: { name: 'overlay', type: 'text' },
   outputs: { name: 'outputs', type: 'text' },
   taskVerifiers: { name: 'task_verifiers', type: 'bigint' },
+  issuerRoots: { name: 'issuer_roots', type: 'bigint' },
 }
 /** Columns that the schema of a release before does not have. */
-const youngColumns = ['outputs', 'task_verifiers'] as const
+const youngColumns = ['outputs', 'task_verifiers', 'issuer_roots'] as const
 type YoungColumn = (typeof youngColumns)[number]
 const everyField = Object.keys(columnOf) as readonly Field[]
 const documents: ReadonlySet<Field> = new Set<Field>(['report', 'evidence', 'capabilities', 'overlay', 'outputs'])

@@ -221,6 +221,25 @@ export const migrations: readonly string[] = [
    -- Which tasks may be queued: none, until operators say so.
    UPDATE domain SET doc = json_set(doc, '$.tasks', json('{"run":false,"reboot":false,"approveRunAbove":null}')) WHERE json_valid(doc);
    UPDATE vcluster SET doc = json_set(doc, '$.tasks', json('{"types":[]}')) WHERE json_valid(doc);`,
+
+  // 0.7.0
+  `-- Outside issuers (docs/decisions/issuers.md). The key of an order is its id; ORDER is a word of SQL.
+   ${documents('outside_issuer', '')}
+   ${documents('signing_order', ', issuer TEXT NOT NULL, state TEXT NOT NULL, open_for TEXT UNIQUE, orphaned INTEGER NOT NULL, until_ms INTEGER')}
+   CREATE INDEX signing_order_by_state ON signing_order (state, key);
+   CREATE INDEX signing_order_orphaned ON signing_order (issuer, orphaned, key) WHERE orphaned = 1;
+   CREATE INDEX signing_order_by_end ON signing_order (until_ms) WHERE until_ms IS NOT NULL;
+   ${documents('issuer_revocation', ', issuer TEXT NOT NULL, due TEXT, receipt TEXT, until_ms INTEGER')}
+   CREATE INDEX issuer_revocation_by_issuer ON issuer_revocation (issuer, key);
+   CREATE INDEX issuer_revocation_due ON issuer_revocation (issuer, due) WHERE due IS NOT NULL;
+   CREATE INDEX issuer_revocation_of_receipt ON issuer_revocation (receipt, key) WHERE receipt IS NOT NULL;
+   CREATE INDEX issuer_revocation_by_end ON issuer_revocation (until_ms) WHERE until_ms IS NOT NULL;
+   ${documents('issuer_migration', '')}
+   -- The revision of the roots of issuers that the agent of the node has confirmed.
+   ALTER TABLE observation ADD COLUMN issuer_roots INTEGER;
+   -- Who signs: the built-in authority, until operators say otherwise.
+   UPDATE profile SET doc = json_set(doc, '$.certificate.issuer', 'built-in', '$.certificate.minLifetimeMs', json('null'))
+     WHERE json_valid(doc);`,
 ]
 
 export const newestSchema = migrations.length

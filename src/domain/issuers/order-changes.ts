@@ -1,0 +1,170 @@
+// What the steps of an order write beside it: revocations for the outbox, the ban of a key, and the entries that say so.
+
+import { entry, readOf, type Attribution, type Change, type ChangePart, type Row } from '#domain/core/change.ts'
+import type { EntryBody, EntryDraft } from '#domain/core/journal-entry.ts'
+import { everySlot, slotsOf, type SigningOrder } from '#domain/core/certificate.ts'
+import type { Node } from '#domain/core/node.ts'
+import { issuerRevocationKey, type IssuerRevocation } from './issuer-revocation.ts'
+import { abandon, lastPossibleMs, replace, type Order, type OrderStep } from './order.ts'
+
+/** Of steps that no request asked for. */
+export const ordersActor: Attribution = { actor: 'system:orders', source: null, correlation: null }
+
+export type StepFacts = {
+  readonly row: Row<Order>
+  readonly step: OrderStep
+  /** Why something is to be revoked. */
+  readonly why: Extract<IssuerRevocation['why'], 'orphan' | 'violation'>
+  /** Serials that have a row in the outbox already. */
+  readonly spared: ReadonlySet<string>
+  readonly by: Attribution
+  readonly nowMs: number
+}
+
+/** Without an entry where the order goes on, or another change says what became of it. */
+export const stepPart = ({ row, step, why, spared, by, nowMs }: StepFacts): Required<ChangePart> => {
+  const { order, revoke, bansKey } = step
+  const revocations = revoke
+    .filter((serial) => !spared.has(serial))
+    .map((serial) => waitingRevocation(order, { serial, why, nowMs }))
+  return {
+    reads: [
+      readOf('order', order.id, row),
+      ...revocations.map((one) => readOf('issuer-revocation', issuerRevocationKey(one), null)),
+    ],
+    writes: [
+      { put: 'order', value: order },
+      ...revocations.map((value) => ({ put: 'issuer-revocation', value }) as const),
+      ...(bansKey
+        ? [
+            {
+              put: 'key-ban',
+              value: { spki: order.spki, why: 'something may have been signed for it that no node got', atMs: nowMs },
+            } as const,
+          ]
+        : []),
+    ],
+    entries: entriesOf(order, bansKey, by, nowMs),
+  }
+}
+
+/** Of a certificate that has come back to a request which does not hold the order any more. */
+export const revocationChange = (order: Order, serial: string, by: Attribution, nowMs: number): Change => {
+  const value = waitingRevocation(order, { serial, why: 'orphan', nowMs })
+  return {
+    reads: [readOf('issuer-revocation', issuerRevocationKey(value), null)],
+    writes: [{ put: 'issuer-revocation', value }],
+    entries: [orderEntry(order, 'order.lost', by, nowMs, { why: 'it was settled elsewhere', returned_serial: serial })],
+  }
+}
+
+const waitingRevocation = (
+  order: Order,
+  about: Pick<IssuerRevocation, 'serial' | 'why'> & { readonly nowMs: number },
+): IssuerRevocation => ({
+  issuer: order.issuer,
+  serial: about.serial,
+  reason: 'unspecified',
+  why: about.why,
+  order: order.id,
+  receipt: null,
+  atMs: about.nowMs,
+  untilMs: lastPossibleMs(order),
+  state: { kind: 'waiting' },
+})
+
+const entriesOf = (order: Order, bansKey: boolean, by: Attribution, nowMs: number): readonly EntryDraft[] => {
+  const { state } = order
+  if (state.kind !== 'lost' && state.kind !== 'abandoned') return []
+  return [orderEntry(order, `order.${state.kind}`, by, nowMs, { why: state.why, key_banned: bansKey })]
+}
+
+export const orderEntry = (
+  order: Order,
+  type: 'order.placed' | 'order.lost' | 'order.abandoned' | 'issuer.violation',
+  by: Attribution,
+  nowMs: number,
+  body: EntryBody,
+): EntryDraft => {
+  const { subject } = order
+  const about = 'node' in subject ? { node: subject.node, epoch: subject.epoch } : {}
+  return entry(by, nowMs, type, about, {
+    order: order.id,
+    outside_issuer: order.issuer,
+    key: `SHA256:${order.spki}`,
+    serials: order.attempts.flatMap(({ serial, fate }) => ('serial' in fate ? fate.serial : (serial ?? []))),
+    ...body,
+  })
+}
+
+export type PlacedFacts = {
+  readonly order: Order
+  /** The order that it takes the place of, or that ends because of it; null: none is there. */
+  readonly former: Row<Order> | null
+  /** As it was, or as it is about to be registered. */
+  readonly node: Node
+  readonly spared: ReadonlySet<string>
+  /** What the decision relied on, and what it binds. */
+  readonly intent: Required<Pick<ChangePart, 'reads' | 'writes'>>
+  /** The name of the issuer, for people. */
+  readonly issuerName: string
+  readonly by: Attribution
+  readonly nowMs: number
+}
+
+/** The first of the two commits. The former order is written first: of one certificate there is one open order, also on the way. */
+export const placed = (facts: PlacedFacts): Change => {
+  const { order, former, intent, issuerName, by, nowMs } = facts
+  const ended = former === null ? null : formerPart(former, facts)
+  return {
+    reads: [readOf('order', order.id, null), ...(ended?.reads ?? []), ...intent.reads],
+    writes: [...(ended?.writes ?? []), { put: 'order', value: order }, ...intent.writes],
+    entries: [
+      orderEntry(order, 'order.placed', by, nowMs, { issuer_name: issuerName, replaces: former?.value.id ?? null }),
+      ...(ended?.entries ?? []),
+    ],
+  }
+}
+
+const formerPart = (
+  row: Row<Order>,
+  { order, node, spared, by, nowMs }: Pick<PlacedFacts, 'order' | 'node' | 'spared' | 'by' | 'nowMs'>,
+): Required<ChangePart> => {
+  const step =
+    row.value.spki === order.spki
+      ? replace(row.value, order.id, nowMs)
+      : abandon(row.value, 'another key was brought', nowMs)
+  if (step === null) throw new Error('an order was about to take the place of one that is over')
+  return stepPart({ row, step: sparingKey(step, node), why: 'orphan', spared, by, nowMs })
+}
+
+/** The key of a certificate that is in use is not banned: another issuer may have signed for it meanwhile. */
+export const sparingKey = (step: OrderStep, node: Node | null): OrderStep =>
+  step.bansKey && node !== null && isCertified(node, step.order.spki) ? { ...step, bansKey: false } : step
+
+const isCertified = (node: Node, spki: string): boolean => {
+  const slots = slotsOf(node)
+  return slots !== null && everySlot(slots).some((slot) => slot.spki === spki)
+}
+
+/** Why a lost order is not waited for any longer; null: its node may still repeat its request. `node`: null where there is none. */
+export const abandonedBecause = (
+  order: Order,
+  node: Node | null,
+  nowMs: number,
+  toleranceMs: number,
+): string | null => {
+  if (order.state.kind !== 'lost') return null
+  if (nowMs >= lastPossibleMs(order) + toleranceMs) return 'its time is over'
+  if (node === null) return null
+  if (node.membership.kind === 'revoked') return 'its node was revoked'
+  const slots = slotsOf(node)
+  const later = slots !== null && everySlot(slots).some(({ issuedAtMs }) => issuedAtMs > order.issuedAtMs)
+  return later ? 'its node has another certificate' : null
+}
+
+/** Whether what was signed for the one is what the other orders: everything but when, and under which id. */
+export const isSameOrder = (one: SigningOrder, other: SigningOrder): boolean => wordsOf(one) === wordsOf(other)
+
+const wordsOf = ({ id: _id, issuedAtMs: _at, publicKey, ...order }: SigningOrder): string =>
+  JSON.stringify({ ...order, publicKey: Buffer.from(publicKey).toString('base64') })

@@ -1,0 +1,294 @@
+// Orders to outside issuers, for the pipeline that hands out certificates (identity/issue.ts): placed in a commit before anything is sent,
+// signed and checked, and completed in the commit that hands the certificate out (docs/decisions/issuers.md).
+
+import type { IssuedCertificate } from '#domain/core/certificate.ts'
+import { readOf, type ChangePart, type Row } from '#domain/core/change.ts'
+import { refuse, type Refusal } from '#domain/core/refusal.ts'
+import type { Admitted, Intended } from '#domain/identity/node-certificate.ts'
+import type { Outcome } from '#domain/issuers/issuer-breaker.ts'
+import { isSameOrder, orderEntry, ordersActor, placed, stepPart } from '#domain/issuers/order-changes.ts'
+import {
+  complete,
+  decline,
+  forRepeat,
+  intend,
+  isToBeFound,
+  refusedThere,
+  settle,
+  tryAgain,
+  type Order,
+} from '#domain/issuers/order.ts'
+import type { OutsideIssuer } from '#domain/issuers/outside-issuer.ts'
+import { serialBytes, serialOf } from '#domain/issuers/serial.ts'
+import { spkiHash } from '#pki/spki.ts'
+import { commitOnce } from '#plane/core/commit-decision.ts'
+import type { Core } from '#plane/core/core.ts'
+import { askToSign } from './ask-to-sign.ts'
+import { judgeAnswer, type JudgeParts } from './judge-answer.ts'
+import { commitStep, inOutbox, openOrderOf, revokeReturned } from './order-steps.ts'
+import type { Attempt, OutsideSigner, Returned } from './outside-signer.ts'
+
+/** What stands before the issuers: slots, breakers, and a signer for each. */
+export type IssuerDoor = {
+  /** For one certificate, by the name of the issuer: waits for a slot. Refused where the issuer cannot sign now. */
+  enter(name: string): Promise<EnteredIssuer | Refusal>
+  /** By its id, to look for what was signed; without a slot. Null: it is gone, or its secrets are not here. */
+  signerOf(id: string): Promise<OutsideSigner | null>
+}
+
+export type EnteredIssuer = {
+  readonly kind: 'entered'
+  readonly issuer: OutsideIssuer
+  readonly signer: OutsideSigner
+  /** Once, with what became of it: a further call changes nothing. */
+  leave(outcome: Outcome): void
+}
+
+export type OrderRequest = {
+  readonly purpose: Attempt['purpose']
+  /** The node's request, DER. */
+  readonly request: Uint8Array
+  readonly intent: Intended
+}
+
+/** An order of this request whose certificate has come back. It ends by `completion` in a commit and `done`, or by `decline`. */
+export type SignedOrder = {
+  readonly kind: 'signed'
+  readonly certificate: IssuedCertificate
+  /** Whether it is held here as before, and is what is ordered now. */
+  answers(admission: Admitted): Promise<boolean>
+  completion(nowMs: number): Required<ChangePart>
+  done(): void
+  /** The certificate is not handed out: it is revoked there, and the node may repeat its request. */
+  decline(why: string): Promise<void>
+}
+
+export type OutsideOrders = {
+  /** Places an order for what was admitted, and has it signed. `decide-again`: what was in the way of it has ended. */
+  place(admission: Admitted, request: OrderRequest): Promise<SignedOrder | Refusal | 'lost-race' | 'decide-again'>
+  /** It is under way in this process. */
+  isUnderWay(order: string): boolean
+}
+
+export type OutsideOrderParts = JudgeParts & { readonly door: Pick<IssuerDoor, 'enter'> }
+
+/** By then the leader has looked for what an issuer with serials of its own has signed. */
+const lookedForMs = 5000
+const unavailableForMs = 5000
+
+export const openOutsideOrders = (core: Core, parts: OutsideOrderParts): OutsideOrders => {
+  const underWay = new Map<string, { readonly over: Promise<void>; readonly end: () => void }>()
+  const holds: OrdersHere = {
+    has: (id) => underWay.has(id),
+    begin(id) {
+      const { promise: over, resolve: end } = Promise.withResolvers<void>()
+      underWay.set(id, { over, end })
+    },
+    end(id) {
+      underWay.get(id)?.end()
+      underWay.delete(id)
+    },
+  }
+
+  /** Null: nothing is in the way of a new order. */
+  const makeWay = async (row: Row<Order>): Promise<Refusal | 'decide-again' | null> => {
+    const { id } = row.value
+    const others = await otherReplicas(core)
+    switch (forRepeat(row.value, holds.has(id), others)) {
+      case 'join':
+        await underWay.get(id)?.over
+        return 'decide-again'
+      case 'wait':
+        return busy('another plane has asked the issuer for this certificate')
+      case 'settle':
+        // A search can take long: the leader makes it.
+        if (isToBeFound(row.value)) return busy('what the issuer has signed for it is being looked for')
+        await commitStep(core, row, (now, nowMs) => settle(now, { others, found: null, nowMs }), { by: ordersActor })
+        return 'decide-again'
+      case 'replace':
+        return null
+      case 'over':
+        return 'decide-again'
+    }
+  }
+
+  return {
+    isUnderWay: holds.has,
+    async place(admission, request) {
+      const { keyClaims, profile } = admission.facts
+      // Of the same key, or of another one: then the claims say nothing of it.
+      const ordered = keyClaims.ordered ?? (await openOrderOf(core.store, admission.before.id))
+      const inTheWay = ordered === null ? null : await makeWay(ordered)
+      if (inTheWay !== null) return inTheWay
+      const entered = await parts.door.enter(profile.value.certificate.issuer)
+      if (entered.kind === 'refused') return entered
+      try {
+        return await placeAt(core, parts, holds, entered, admission, ordered, request)
+      } finally {
+        entered.leave({ kind: 'not-asked' })
+      }
+    },
+  }
+}
+
+type OrdersHere = { has(id: string): boolean; begin(id: string): void; end(id: string): void }
+
+const busy = (why: string): Refusal => ({ ...refuse('BUSY', why), retryAfterMs: lookedForMs })
+
+const unavailable = ({ name }: OutsideIssuer, why: string): Refusal => ({
+  ...refuse('ISSUER_UNAVAILABLE', `${name}: ${why}`),
+  retryAfterMs: unavailableForMs,
+})
+
+/** With a lease. */
+export const otherReplicas = async ({ store: { replicas } }: Pick<Core, 'store'>): Promise<ReadonlySet<number>> => {
+  const { self } = replicas
+  return new Set((await replicas.leased()).map(({ number }) => number).filter((number) => number !== self))
+}
+
+const placeAt = async (
+  core: Core,
+  parts: OutsideOrderParts,
+  holds: OrdersHere,
+  { issuer, signer, leave }: EnteredIssuer,
+  admission: Admitted,
+  ordered: Row<Order> | null,
+  { purpose, request, intent }: OrderRequest,
+): Promise<SignedOrder | Refusal | 'lost-race'> => {
+  const { store, clock, random, log } = core
+  const { facts, order: wanted } = admission
+  const { by, nowMs } = facts
+  const profile = facts.profile.value
+  const issuerRow = await store.get('outside-issuer', issuer.name)
+  if (issuerRow?.value.id !== issuer.id || issuerRow.value.state.kind !== 'enabled')
+    return unavailable(issuer, 'it was changed a moment ago')
+
+  const newSerial = (): string | null => (signer.abilities.takesSerial ? serialOf(random.bytes(serialBytes)) : null)
+  const holder = store.replicas.self
+  const order = intend({
+    ...{ id: wanted.id, issuer: issuer.id, subject: wanted.for, spki: spkiHash(wanted.publicKey) },
+    request: Buffer.from(request).toString('base64'),
+    ...{ issuedAtMs: wanted.issuedAtMs, lifetimeMs: wanted.lifetimeMs, token: tokenIn(intent) },
+    ...{ holder, serial: newSerial(), nowMs },
+  })
+  const relied = [...intent.reads, readOf('outside-issuer', issuer.name, issuerRow)]
+  const change = placed({
+    ...{ order, former: ordered, node: admission.before, issuerName: issuer.name, by, nowMs },
+    spared:
+      ordered === null
+        ? new Set()
+        : await inOutbox(store, { order: ordered.value, revoke: openSerials(ordered.value) }),
+    intent: { reads: relied, writes: intent.writes },
+  })
+
+  let row: Row<Order> = { value: order, version: 1 }
+  const take = (...step: TakenStep): Promise<Row<Order> | null> => commitStep(core, row, ...step)
+
+  const returned = async (): Promise<Returned | Refusal> => {
+    const [{ serial }] = order.attempts as [Order['attempts'][number]]
+    const answer = await askToSign(
+      core,
+      signer,
+      { order: wanted, profile: profile.name, purpose, request, serial },
+      async (why) => {
+        const next = newSerial()
+        const entries = [
+          orderEntry(order, 'order.placed', by, clock.nowMs(), { issuer_name: issuer.name, again_after: why }),
+        ]
+        const taken = await take((now, atMs) => tryAgain(now, { holder, serial: next, nowMs: atMs }), { by, entries })
+        row = taken ?? row
+        return taken === null ? null : { serial: next }
+      },
+    )
+    if (answer.kind === 'returned') return answer
+    const { kind, why } = answer
+    leave(kind === 'unsigned' ? { kind: 'answered' } : { kind: 'fault', why })
+    await take(
+      (now, atMs) =>
+        kind === 'fault'
+          ? decline(now, { holder, why, serial: null, nowMs: atMs })
+          : refusedThere(now, { holder, why, nowMs: atMs }),
+      { by },
+    )
+    return unavailable(issuer, why)
+  }
+
+  const signed = async (): Promise<SignedOrder | Refusal> => {
+    const answer = await returned()
+    if (answer.kind === 'refused') return answer
+    const leastLifetimeMs = profile.certificate.minLifetimeMs ?? profile.certificate.lifetimeMs / 2
+    const judged = await judgeAnswer(core, parts, {
+      issuer,
+      wanted,
+      order: row.value,
+      chain: answer.chain,
+      leastLifetimeMs,
+    })
+    if (judged.kind === 'violates') {
+      const { fields, why, serial } = judged
+      leave({ kind: 'fault', why })
+      log.warn(
+        { issuer: issuer.name, order: order.id, fields },
+        'an outside issuer has returned something else than was ordered',
+      )
+      const entries = [judged.entry(by, clock.nowMs())]
+      await take((now, atMs) => decline(now, { holder, why, serial, nowMs: atMs }), { by, why: 'violation', entries })
+      return unavailable(issuer, `what it returned is not what was ordered (${fields.join(', ')})`)
+    }
+    leave({ kind: 'answered' })
+    const { certificate, authorities, shortByMs } = judged
+    if (shortByMs > 0)
+      log.warn(
+        { issuer: issuer.name, profile: profile.name, shortByMs },
+        'an outside issuer gives less time than the profile asks for: allow more there, or shorten certificate.lifetimeMs',
+      )
+    const { serial } = certificate
+    return {
+      kind: 'signed',
+      certificate,
+      async answers({ facts: now, order: orderedNow }) {
+        const found = await store.get('order', order.id)
+        const isHeld = found?.version === row.version
+        return isHeld && now.profile.value.certificate.issuer === issuer.name && isSameOrder(orderedNow, wanted)
+      },
+      completion(atMs) {
+        const step = complete(row.value, { holder, serial, nowMs: atMs })
+        if (step === null) throw new Error('an order was about to be completed that is not held here')
+        const part = stepPart({ row, step, why: 'orphan', spared: new Set(), by, nowMs: atMs })
+        return {
+          reads: [...part.reads, readOf('outside-issuer', issuer.name, issuerRow), ...authorities.reads],
+          writes: [...part.writes, ...authorities.writes],
+          entries: [...part.entries, ...authorities.entries],
+        }
+      },
+      done: () => holds.end(order.id),
+      async decline(why) {
+        try {
+          const taken = await take((now, atMs) => decline(now, { holder, why, serial, nowMs: atMs }), { by })
+          if (taken === null) await revokeReturned(core, row.value, serial)
+        } finally {
+          holds.end(order.id)
+        }
+      },
+    }
+  }
+
+  holds.begin(order.id)
+  let isOpen = false
+  try {
+    if ((await commitOnce(core, change)) === 'lost-race') return 'lost-race'
+    const outcome = await signed()
+    isOpen = outcome.kind === 'signed'
+    return outcome
+  } finally {
+    if (!isOpen) holds.end(order.id)
+  }
+}
+
+type TakenStep = Parameters<typeof commitStep> extends [unknown, unknown, ...infer Rest] ? Rest : never
+
+/** The one that it binds; null: it came without one. */
+const tokenIn = ({ reads }: Intended): string | null => reads.find(({ row }) => row === 'token')?.key ?? null
+
+const openSerials = ({ attempts }: Order): readonly string[] =>
+  attempts.flatMap(({ serial, fate }) => (fate.kind === 'open' && serial !== null ? [serial] : []))

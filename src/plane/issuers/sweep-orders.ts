@@ -1,0 +1,105 @@
+// What the leader does about orders that nobody goes on with: those of a replica that is gone are settled, and those that no node will
+// repeat are abandoned.
+
+import type { Row } from '#domain/core/change.ts'
+import { abandonedBecause, ordersActor, sparingKey } from '#domain/issuers/order-changes.ts'
+import { abandon, isToBeFound, settle, type Order } from '#domain/issuers/order.ts'
+import { certificateKey } from '#domain/core/certificate.ts'
+import { withStore, type Core } from '#plane/core/core.ts'
+import { domainSettingsRow } from '#plane/core/domain-settings-row.ts'
+import { rowPages } from '#plane/core/pages.ts'
+import type { UpkeepTask } from '#plane/core/upkeep.ts'
+import { everyRow } from '#plane/core/pages.ts'
+import type { Store } from '#plane/store/contract/store.ts'
+import { commitStep } from './order-steps.ts'
+import type { OutsideBook } from './outside-book.ts'
+import { otherReplicas, type IssuerDoor, type OutsideOrders } from './outside-orders.ts'
+
+export type SweepParts = {
+  readonly door: Pick<IssuerDoor, 'signerOf'>
+  readonly book: Pick<OutsideBook, 'authoritiesOf'>
+  readonly orders: Pick<OutsideOrders, 'isUnderWay'>
+}
+
+const everyMs = 5000
+/** To look for one certificate. */
+const findWithinMs = 60_000
+
+export const sweepOrders = (core: Core, parts: SweepParts): UpkeepTask => ({
+  name: 'orders to issuers',
+  where: 'leader',
+  everyMs,
+  async run(asLeader) {
+    const leading = withStore(core, asLeader)
+    await settleLeft(leading, parts)
+    await abandonLost(leading)
+  },
+})
+
+const ordersIn = (store: Store, state: Order['state']['kind']) =>
+  rowPages(store, 'order', ({ id }) => id, { where: { state } })
+
+const settleLeft = async (core: Core, parts: SweepParts): Promise<void> => {
+  for await (const page of ordersIn(core.store, 'intended')) {
+    const others = await otherReplicas(core)
+    for (const row of page) {
+      const { id, state } = row.value
+      if (state.kind !== 'intended' || others.has(state.holder) || parts.orders.isUnderWay(id)) continue
+      const found = isToBeFound(row.value) ? await lookedFor(core, parts, row.value) : null
+      await commitStep(core, row, (now, nowMs) => settle(now, { others, found, nowMs }), { by: ordersActor })
+    }
+  }
+}
+
+/** Once: what is not found may exist, and ends by itself. */
+const lookedFor = async (core: Core, { door, book }: SweepParts, order: Order): Promise<string | null> => {
+  const { store, timers, log } = core
+  const stop = new AbortController()
+  const cancel = timers.after(findWithinMs, () => stop.abort(), 'background')
+  try {
+    const signer = await door.signerOf(order.issuer)
+    const authorities = await authoritiesOf(store, book, order.issuer)
+    const isOnRecord = async (serial: string): Promise<boolean> => {
+      for (const id of authorities)
+        if ((await store.get('certificate', certificateKey(id, serial))) !== null) return true
+      return false
+    }
+    return signer === null ? null : await signer.find(order.spki, isOnRecord, stop.signal)
+  } catch (error) {
+    log.warn({ err: error, order: order.id }, 'what an outside issuer may have signed could not be looked for')
+    return null
+  } finally {
+    cancel()
+  }
+}
+
+const authoritiesOf = async (store: Store, book: SweepParts['book'], issuer: string): Promise<readonly string[]> => {
+  for await (const row of everyRow(store, 'outside-issuer', ({ name }) => name))
+    if (row.id === issuer) return book.authoritiesOf(row)
+  return []
+}
+
+const abandonLost = async (core: Core): Promise<void> => {
+  for await (const page of ordersIn(core.store, 'lost')) {
+    const { clockToleranceMs } = (await domainSettingsRow(core.store)).value
+    for (const row of page) await abandonIfOver(core, row, clockToleranceMs)
+  }
+}
+
+const abandonIfOver = async (core: Core, row: Row<Order>, toleranceMs: number): Promise<void> => {
+  const { store, clock } = core
+  const { subject } = row.value
+  const node = 'node' in subject ? await store.get('node', subject.node) : null
+  const of = node?.value ?? null
+  const why = abandonedBecause(row.value, of, clock.nowMs(), toleranceMs)
+  if (why === null) return
+  await commitStep(
+    core,
+    row,
+    (now, nowMs) => {
+      const step = abandon(now, why, nowMs)
+      return step === null ? null : sparingKey(step, of)
+    },
+    { by: ordersActor },
+  )
+}

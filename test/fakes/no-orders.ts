@@ -1,0 +1,9 @@
+// Of planes whose profiles are all signed by the authority of the domain.
+
+import type { Signers } from '#plane/identity/issue.ts'
+
+export const noOrders: Signers['orders'] = {
+  place: async () => {
+    throw new Error('nothing is ordered from an outside issuer here')
+  },
+}
