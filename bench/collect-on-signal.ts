@@ -11,4 +11,7 @@ if (isMainThread)
     globalThis.gc?.()
     orders.postMessage(null)
   })
-else orders.onmessage = () => globalThis.gc?.()
+else
+  orders.onmessage = () => {
+    globalThis.gc?.()
+  }

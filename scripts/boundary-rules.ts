@@ -184,7 +184,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
   'plane/http': { domain: ['continuity', 'core'], plane: ['authority', 'store/contract'], wire: ['.', 'core'] },
   'plane/files': { domain: ['core'], plane: ['http', 'limits'] },
   'plane/webhook': { domain: ['alerts', 'core'], plane: ['core', 'store/contract'] },
-  'plane/config': { plane: ['http', 'webhook'], wire: ['core'] },
+  'plane/config': { plane: ['http', 'keys', 'webhook'], wire: ['core'] },
 
   // The plane, by feature.
   'plane/alerts': {
@@ -520,11 +520,15 @@ export const mayKnow: Readonly<Record<string, Row>> = {
   'cli/alerts': { cli: ['kit'], domain: ['alerts'], wire: ['alerts'] },
   'cli/ca': {
     cli: ['kit', 'plane', 'plans'],
+    domain: types('core'),
     plane: [
+      'authority/root-key.ts',
       'authority/sign-intermediate.ts',
       'config/config.ts',
-      'foundation/foundation.ts',
+      'foundation/first-ceremony.ts',
+      'foundation/initialise-plane.ts',
       'foundation/replace-lost-key.ts',
+      'keys/keys-elsewhere.ts',
     ],
     wire: ['ca', 'programs'],
   },
@@ -589,7 +593,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
       'config/config.ts',
       'config/settings.ts',
       'foundation/check-set-up.ts',
-      'foundation/foundation.ts',
+      'foundation/initialise-plane.ts',
       'foundation/store-damage.ts',
       'main.ts',
     ],
@@ -763,7 +767,7 @@ const noTestCode: Rule = ({ file, imports }) =>
     : []
 
 const withEffects =
-  /^node:(fs|net|tls|https?|http2|dns|dgram|child_process|sqlite|timers|worker_threads|cluster|perf_hooks|readline|repl|inspector)(\/.*)?$/
+  /^node:(fs|net|tls|https?|http2|dns|dgram|child_process|ffi|sqlite|timers|worker_threads|cluster|perf_hooks|readline|repl|inspector)(\/.*)?$/
 
 const effects: Rule = ({ file, imports }) => {
   if (!inSource(file) || isTest(file) || file.startsWith('src/platform/')) return []

@@ -6,7 +6,7 @@ import * as fs from 'node:fs'
 import * as path from 'node:path'
 import { build, transform, type BuildOptions, type Metafile, type Plugin } from 'esbuild'
 import { awaitingPrograms } from './awaiting-programs.ts'
-import { root } from './repository.ts'
+import { root, threadFiles } from './repository.ts'
 
 export type ChunkModule = { exports: object }
 
@@ -27,8 +27,8 @@ export type Parts = {
   readonly texts: ReadonlyMap<string, string>
   /** The part that a chunk is in; `muster.js` is the first chunk. */
   readonly partOf: Readonly<Record<string, string>>
-  /** `tls-thread.js`, which a plane starts threads with. */
-  readonly thread: string
+  /** `tls-thread.js` and its like, which a plane starts threads with; by file name. */
+  readonly threads: ReadonlyMap<string, string>
   readonly metafile: Metafile
 }
 
@@ -71,7 +71,7 @@ export const buildParts = async (): Promise<Parts> => {
     chunks.set(part, [...(chunks.get(part) ?? []), `${JSON.stringify(name)}: ${await asFunction(text)}`])
   }
   const texts = new Map([...chunks].map(([part, functions]) => [part, `({\n${functions.join(',\n')}\n})\n`]))
-  return { texts, partOf, thread: await threadText(), metafile }
+  return { texts, partOf, threads: await threadTexts(), metafile }
 }
 
 /** So many commands need a chunk that it is cheaper to read all such chunks at once: `node list` needs those of the first part alone. */
@@ -210,9 +210,9 @@ const lazy = (code: string): string => {
 }
 
 /** A thread loads one file. */
-const threadText = async (): Promise<string> => {
-  const { outputFiles } = await build({ ...common, entryPoints: ['src/platform/tls-thread.ts'], format: 'cjs' })
-  return outputFiles[0]?.text ?? ''
+const threadTexts = async (): Promise<ReadonlyMap<string, string>> => {
+  const { outputFiles } = await build({ ...common, entryPoints: [...threadFiles], outdir: 'dist', format: 'cjs' })
+  return new Map(outputFiles.map(({ path: file, text }) => [path.basename(file), text]))
 }
 
 /** Sources that a process may load that starts with `entries`, by static import. */

@@ -21,3 +21,6 @@ export const filesBelow = (folder: string, from: string): string[] => {
   if (fs.existsSync(folder)) walk(folder)
   return found.sort()
 }
+
+/** What `startOwnThread` starts: each is bundled for itself. */
+export const threadFiles = ['src/platform/pkcs11-thread.ts', 'src/platform/tls-thread.ts'] as const

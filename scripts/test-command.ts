@@ -11,7 +11,7 @@ import { eventually } from '../test/process/eventually.ts'
 import { startAgent } from '../test/process/start-agent.ts'
 import { startPlane } from '../test/process/start-plane.ts'
 import { awaitingPrograms } from './awaiting-programs.ts'
-import { root } from './repository.ts'
+import { root, threadFiles } from './repository.ts'
 
 /** V8 gives a process that lives so long this much anyway. Collecting it while it starts is a tenth of a start. */
 const wholeYoungGeneration = ['--min-semi-space-size=16']
@@ -103,6 +103,5 @@ const bundled = (head: string, foot = ''): BuildOptions => ({
   },
 })
 
-/** The file of a thread has to lie beside the code that starts it. A release before 0.3.1 has none. */
-const threadsIn = (sources: string): string[] =>
-  ['src/platform/tls-thread.ts'].filter((file) => fs.existsSync(path.join(sources, file)))
+/** The file of a thread has to lie beside the code that starts it. Releases before this one have fewer. */
+const threadsIn = (sources: string): string[] => threadFiles.filter((file) => fs.existsSync(path.join(sources, file)))

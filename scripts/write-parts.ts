@@ -12,7 +12,7 @@ import { root } from './repository.ts'
 export const writeParts = async (folder: string, parts: Parts, compiled: boolean): Promise<void> => {
   for (const [name, text] of parts.texts) fs.writeFileSync(path.join(folder, name), text)
   if (compiled) compileParts(folder, parts.partOf)
-  fs.writeFileSync(path.join(folder, 'tls-thread.js'), parts.thread)
+  for (const [name, text] of parts.threads) fs.writeFileSync(path.join(folder, name), text)
   fs.writeFileSync(
     path.join(folder, 'start.js'),
     await startScript({ partsAreCompiled: compiled, partOf: parts.partOf }),

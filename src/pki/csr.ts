@@ -5,7 +5,6 @@ import type { KeyType } from '#domain/core/profile.ts'
 import { contextOf, type DerReader, type Malformed, malformed, orMalformed, readDer, tags } from './der.ts'
 import { readAny, readOid, readSmallNumber, readWholeBits } from './der-values.ts'
 import { bits, constructed, encode, raw, sequence, smallNumber } from './der-writer.ts'
-import type { PrivateKey } from './keys.ts'
 import { encodeName, readName } from './name.ts'
 import { oids } from './oids.ts'
 import { fromPem, toPem } from './pem.ts'
@@ -18,6 +17,7 @@ import {
   verifyAside,
   type SignatureAlgorithm,
 } from './signature.ts'
+import { type MadeWith, type Signer, signedWith } from './signer.ts'
 import { readSpki, readSpkiToImport } from './spki.ts'
 
 const label = 'CERTIFICATE REQUEST'
@@ -159,7 +159,7 @@ const asksForAltNames = (member: DerReader): boolean => {
 }
 
 /** PEM. The name is for people who handle the request: the signer takes only the key. */
-export const makeCsr = (key: PrivateKey, commonName: string): string => {
+export const makeCsr = <S extends Signer>(key: S, commonName: string): MadeWith<S, string> => {
   const info = encode(
     sequence(
       smallNumber(0),
@@ -169,5 +169,7 @@ export const makeCsr = (key: PrivateKey, commonName: string): string => {
     ),
   )
   const algorithm = algorithmIdentifier[algorithmOf[key.type]]
-  return toPem(label, encode(sequence(raw(info), raw(algorithm), bits(key.sign(info)))))
+  return signedWith(key, info, (signature) =>
+    toPem(label, encode(sequence(raw(info), raw(algorithm), bits(signature)))),
+  )
 }

@@ -40,6 +40,8 @@ import { openOperatorServer } from '#plane/boot/operator-server.ts'
 import { soleSocket, takeSocket } from '#plane/foundation/operator-socket.ts'
 import { openRecoveryServer } from '#plane/boot/recovery-server.ts'
 import { keptWarning, notReady, readyBut } from '#plane/boot/readiness.ts'
+import { refuseWithoutCa } from '#plane/foundation/first-ceremony.ts'
+import { refuseWithoutModule } from '#plane/foundation/token-module.ts'
 import { endFirstStart } from '#plane/foundation/first-start.ts'
 import { openEndedRights } from '#plane/seals/ended-rights.ts'
 import { openForgedRows } from '#plane/alerts/forged-rows.ts'
@@ -77,6 +79,8 @@ export const runPlane = async (
   const beforeFirst = (): Promise<void> => refuseTakenPorts(config)
   const foundation = await layFoundation(config, log, { ...asUsual, beforeFirst })
   try {
+    await refuseWithoutCa(config, foundation)
+    await refuseWithoutModule(config, foundation)
     const plane = await openPlane(config, foundation)
     endFirstStart(config.dataFolder)
     onReady(plane.ready)

@@ -1,11 +1,10 @@
 // Connections that other threads accept and decrypt, as sockets of this thread. A handshake is most of what a machine costs
 // that comes in, and needs nothing the main thread knows; who may connect, and what a connection may do, is decided here.
 
-import { getAsset, isSea } from 'node:sea'
 import { createSecureContext } from 'node:tls'
-import { Worker } from 'node:worker_threads'
 import { holdPort, type SharedAddress } from './http-server.ts'
 import { setProxiedCaller } from './caller-address.ts'
+import { startOwnThread } from './own-thread.ts'
 import type { Balancers } from './proxied-server.ts'
 import { ThreadSocket } from './thread-socket.ts'
 import { secureOptions, type TlsServerOptions } from './tls-server.ts'
@@ -43,14 +42,6 @@ export type TlsThreads = {
   stopListening(): void
   /** Cuts every connection that is left, and ends the threads. */
   close(): Promise<void>
-}
-
-/** The file of a thread lies beside this one, in the sources and in a bundle; the executable carries its text. */
-const startWorker = (start: TlsThreadStart): Worker => {
-  const options = { workerData: start, name: 'tls' }
-  if (isSea()) return new Worker(getAsset('tls-thread.js', 'utf8'), { ...options, eval: true })
-  const file = import.meta.url.endsWith('.ts') ? './tls-thread.ts' : './tls-thread.js'
-  return new Worker(new URL(file, import.meta.url), options)
 }
 
 export const openTlsThreads = (parts: TlsThreadsParts): TlsThreads => {
@@ -172,7 +163,7 @@ type Thread = {
 }
 
 const startThread = (start: TlsThreadStart, receive: (thread: Thread, message: FromTlsThread) => void): Thread => {
-  const worker = startWorker(start)
+  const worker = startOwnThread('tls-thread', 'tls', start)
   let answer: { resolve(port: number): void; reject(error: Error): void } | null = null
   let ending = false
   const thread: Thread = {

@@ -32,16 +32,16 @@ const year = 365 * day
 type Offline = {
   readonly setup: Setup
   readonly safe: string
-  sign(requestPem: string, lifetimeMs?: number): string | Refusal
+  sign(requestPem: string, lifetimeMs?: number): Promise<string | Refusal>
 }
 
 /** A domain whose root was carried out of the data folder, into `safe`. */
 const offline = async (t: TestContext, wanted: Partial<NewAuthority> = {}): Promise<Offline> => {
   const safe = path.join(tempFolder(t), 'safe')
   const setup = await setUpWithFiles(t, { ...wanted, rootOut: safe })
-  const sign = (requestPem: string, lifetimeMs = 5 * year): string | Refusal =>
+  const sign = (requestPem: string, lifetimeMs = 5 * year): Promise<string | Refusal> =>
     signIntermediate({
-      rootKeyPem: fs.readFileSync(path.join(safe, 'root.key'), 'utf8'),
+      rootKey: loadPrivateKey(fs.readFileSync(path.join(safe, 'root.key'), 'utf8')),
       rootCertificatePem: fs.readFileSync(path.join(safe, 'root.crt'), 'utf8'),
       requestPem,
       lifetimeMs,
@@ -82,7 +82,7 @@ test('request, sign and import put a new intermediate into service, and old leav
     const old = await authority.sign(leafOrder(startMs))
     setup.clock.advance(day)
     const request = text(await authority.request(operator))
-    assert.equal(await authority.importIssued(text(sign(request)), operator), undefined)
+    assert.equal(await authority.importIssued(text(await sign(request)), operator), undefined)
     const leaf = await authority.sign(leafOrder(setup.clock.nowMs()))
     assert.notEqual(leaf.issuer, old.issuer)
     for (const one of [leaf, old]) {
@@ -107,7 +107,7 @@ test('a repeated request is the same request, after a restart too', async (t) =>
 test('an import that is repeated changes nothing and is no error', async (t) => {
   const { setup, sign } = await offline(t)
   const authority = await setup.open()
-  const certificate = text(sign(text(await authority.request(operator))))
+  const certificate = text(await sign(text(await authority.request(operator))))
   await authority.importIssued(certificate, operator)
   assert.equal(await authority.importIssued(certificate, operator), undefined)
   assert.equal((await setup.journal('ca.rotated')).length, 1)
@@ -120,7 +120,7 @@ test('a crash between import and clean-up leaves no request that was answered al
   const [pending] = fs.readdirSync(path.join(setup.folder, 'keys')).filter((name) => name.startsWith('request'))
   const file = path.join(setup.folder, 'keys', pending!)
   const content = fs.readFileSync(file)
-  await authority.importIssued(text(sign(request)), operator)
+  await authority.importIssued(text(await sign(request)), operator)
   fs.writeFileSync(file, content)
   assert.notEqual(await (await setup.open()).request(operator), request)
 })
@@ -142,7 +142,7 @@ test('an operator rotates memory issuers though the root is offline', async (t) 
 test('what does not answer the request is refused, each for its own reason', async (t) => {
   const { setup, safe, sign } = await offline(t)
   const authority = await setup.open()
-  const good = text(sign(text(await authority.request(operator))))
+  const good = text(await sign(text(await authority.request(operator))))
   const csr = parseCsr(text(await authority.request(operator)))
   assert.ok(csr.kind === 'csr')
   const root = parseCertificate(fromPem('CERTIFICATE', fs.readFileSync(path.join(safe, 'root.crt'), 'utf8'))!)
@@ -190,15 +190,15 @@ test('an import that was not requested is refused', async (t) => {
   const { setup, sign } = await offline(t)
   const other = await offline(t)
   const request = text(await (await other.setup.open()).request(operator))
-  const refusal = await (await setup.open()).importIssued(text(sign(request)), operator)
+  const refusal = await (await setup.open()).importIssued(text(await sign(request)), operator)
   assert.ok(isRefusal(refusal) && /made no request/.test(refusal.detail ?? ''))
 })
 
 test('the offline half refuses a key of another root, a request that is none, and a root without room', async (t) => {
   const [one, other] = [await offline(t), await offline(t, { rootPathLen: 1 })]
   const request = text(await (await one.setup.open()).request(operator))
-  const mixed = signIntermediate({
-    rootKeyPem: fs.readFileSync(path.join(other.safe, 'root.key'), 'utf8'),
+  const mixed = await signIntermediate({
+    rootKey: loadPrivateKey(fs.readFileSync(path.join(other.safe, 'root.key'), 'utf8')),
     rootCertificatePem: fs.readFileSync(path.join(one.safe, 'root.crt'), 'utf8'),
     requestPem: request,
     lifetimeMs: year,
@@ -206,10 +206,10 @@ test('the offline half refuses a key of another root, a request that is none, an
     random: systemRandom,
   })
   assert.ok(isRefusal(mixed) && /not that of the root certificate/.test(mixed.detail ?? ''))
-  const none = one.sign('nonsense')
+  const none = await one.sign('nonsense')
   assert.ok(isRefusal(none) && /the request/.test(none.detail ?? ''))
   const memory = await offline(t, { issuerKey: 'memory' })
-  const room = other.sign(text(await (await memory.setup.open()).request(operator)))
+  const room = await other.sign(text(await (await memory.setup.open()).request(operator)))
   assert.ok(isRefusal(room) && /leaves no room for a domain-ca/.test(room.detail ?? ''))
 })
 
@@ -235,7 +235,7 @@ test('with an offline root the warnings start at half life, are journaled once a
     assert.ok((await setup.journal('ca.aging')).length <= 3)
 
     const current = await setup.open()
-    await current.importIssued(text(sign(text(await current.request(operator)))), operator)
+    await current.importIssued(text(await sign(text(await current.request(operator)))), operator)
     assert.deepEqual(
       current.view().warnings.filter((warning) => warning.includes('offline')),
       [],
@@ -256,7 +256,7 @@ test('a plane whose only intermediate has ended still starts, says so, and is re
 
   let presented = 0
   authority.onServerIdentity(() => presented++)
-  await authority.importIssued(text(sign(text(await authority.request(operator)))), operator)
+  await authority.importIssued(text(await sign(text(await authority.request(operator)))), operator)
   assert.equal(presented, 1)
   assert.ok(authority.serverIdentity().notAfterMs > setup.clock.nowMs() + 89 * day)
   assert.equal(

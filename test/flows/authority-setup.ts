@@ -23,6 +23,7 @@ import { createAuthority, type NewAuthority } from '#plane/authority/create-auth
 import { openKeyCustody, type KeyCustody } from '#plane/keys/key-custody.ts'
 import { openRecoveryAuthority, type RecoveryAuthority } from '#plane/authority/recovery-authority.ts'
 import { openServedNames } from '#plane/authority/served-names.ts'
+import type { KeysElsewhere } from '#plane/keys/keys-elsewhere.ts'
 import { findSealingKey } from '#plane/keys/sealing-key.ts'
 import { openSharedCustody } from '#plane/keys/shared-custody.ts'
 import type { ReplaceableKey } from '#plane/keys/key-inventory.ts'
@@ -71,19 +72,28 @@ export const setUp = async (t: TestContext, wanted: Partial<NewAuthority> = {}):
 }
 
 /** On the embedded store, whichever the run is about: these keys lie in files, and one plane has them for itself. */
-export const setUpWithFiles = async (t: TestContext, wanted: Partial<NewAuthority> = {}): Promise<Setup> => {
+export const setUpWithFiles = async (
+  t: TestContext,
+  wanted: Partial<NewAuthority> = {},
+  elsewhere?: KeysElsewhere,
+): Promise<Setup> => {
   const folder = tempFolder(t)
   const store = await openStore(folder, makeSigner())
   cleanup(t, () => store.close())
-  return setUpOn(folder, store, wanted)
+  return setUpOn(folder, store, wanted, elsewhere)
 }
 
-export const setUpOn = async (folder: string, first: Store, wanted: Partial<NewAuthority>): Promise<Setup> => {
+export const setUpOn = async (
+  folder: string,
+  first: Store,
+  wanted: Partial<NewAuthority>,
+  elsewhere?: KeysElsewhere,
+): Promise<Setup> => {
   const clock = manualClock(startMs)
   const custodyOn = async (store: Store, keyFile: string | null): Promise<KeyCustody> => {
     const sealing = findSealingKey({ dataFolder: folder, keyFile, credentialsFolder: null }, systemRandom)
     return store.sealedKeys === null
-      ? openKeyCustody(path.join(folder, 'keys'), sealing)
+      ? openKeyCustody(path.join(folder, 'keys'), sealing, elsewhere)
       : openSharedCustody(store.sealedKeys, sealing)
   }
   const settings: NewAuthority = {
@@ -137,6 +147,7 @@ export const setUpOn = async (folder: string, first: Store, wanted: Partial<NewA
           options: {
             domain: 'test.example',
             issuerKey: settings.issuerKey,
+            caToken: settings.caToken ?? null,
             intermediateLifetimeMs: settings.intermediateLifetimeMs,
             serverLifetimeMs: 90 * day,
             ...options,

@@ -6,7 +6,7 @@ import * as fs from 'node:fs'
 import { test } from 'node:test'
 import { readOf, type Change } from '#domain/core/change.ts'
 import { isRefusal, type Refusal } from '#domain/core/refusal.ts'
-import { generateKey } from '#pki/keys.ts'
+import { generateKey, loadPrivateKey } from '#pki/keys.ts'
 import { allFromPem } from '#pki/pem.ts'
 import { parseCertificate } from '#pki/parse-certificate.ts'
 import { openDenyList } from '#plane/authn/deny-list.ts'
@@ -130,8 +130,8 @@ test('below an offline root it waits for the ceremony: refused before anything i
 
   const requestPem = await authority.request(operator)
   if (typeof requestPem !== 'string' || setup.rootKeyFile === null) assert.fail(JSON.stringify(requestPem))
-  const signed = signIntermediate({
-    rootKeyPem: fs.readFileSync(setup.rootKeyFile, 'utf8'),
+  const signed = await signIntermediate({
+    rootKey: loadPrivateKey(fs.readFileSync(setup.rootKeyFile, 'utf8')),
     rootCertificatePem: fs.readFileSync(setup.rootKeyFile.replace(/key$/, 'crt'), 'utf8'),
     requestPem,
     lifetimeMs: 10 * longestProfileMs,

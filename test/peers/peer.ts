@@ -15,7 +15,7 @@ export const packageOf: Readonly<Record<string, string>> = debianPackages
 /**
  * Programs are found on the PATH; `step-ca` and `vault` are built from their sources (built-peer.ts); `faketime` is the library to preload; `root`, `tmpfs` and `netns` are permissions; `systemd` is
  * one that may run in namespaces; `limits` are control groups in which a helper may limit what it starts; `arm64` is the folder with the libraries of programs for ARM that qemu-aarch64 runs;
- * `previous-release` is the commit that test/compat/previous names, in the history of the repository.
+ * `softhsm` is the PKCS#11 module; `previous-release` is the commit that test/compat/previous names, in the history of the repository.
  */
 export const peerNames = [
   'openssl',
@@ -42,6 +42,9 @@ export const peerNames = [
   'dpkg-deb',
   'mmdebstrap',
   'lintian',
+  'softhsm2-util',
+  'pkcs11-tool',
+  'softhsm',
   'root',
   'systemd',
   'limits',
@@ -65,6 +68,8 @@ export const peer = (name: PeerName): Peer => {
       return found(fakeTimeLibraries(), 'libfaketime is not installed')
     case 'postgres':
       return found([...debianPostgres(), ...onPath('postgres')], 'PostgreSQL is not installed')
+    case 'softhsm':
+      return found(softHsmModules(), 'SoftHSM is not installed')
     case 'root':
       return process.getuid?.() === 0 ? { path: '/' } : { missing: 'not running as root' }
     case 'systemd':
@@ -107,6 +112,8 @@ export const peer = (name: PeerName): Peer => {
     case 'dpkg-deb':
     case 'mmdebstrap':
     case 'lintian':
+    case 'softhsm2-util':
+    case 'pkcs11-tool':
       return found(onPath(name), `${name} is not installed`)
   }
 }
@@ -153,6 +160,12 @@ const debianPostgres = (): string[] => {
 const fakeTimeLibraries = (): string[] =>
   ['/usr/lib/x86_64-linux-gnu', '/usr/lib/aarch64-linux-gnu', '/usr/lib64', '/usr/lib'].map((folder) =>
     path.join(folder, 'faketime', 'libfaketimeMT.so.1'),
+  )
+
+/** The PKCS#11 module itself. */
+const softHsmModules = (): string[] =>
+  ['/usr/lib/softhsm', '/usr/lib64', '/usr/lib/x86_64-linux-gnu/softhsm', '/usr/lib/aarch64-linux-gnu/softhsm'].map(
+    (folder) => path.join(folder, 'libsofthsm2.so'),
   )
 
 /** Mounting takes root and the capability: a container may have the one without the other. */

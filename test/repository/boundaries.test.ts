@@ -94,7 +94,7 @@ const planted: Planted[] = [
       `import { runAgent } from '#agent/main.ts'`,
       `import { y } from '#agent/channel/y.ts'`,
     ],
-    allowed: [`import { runPlane } from '#plane/main.ts'`, `import { y } from '#plane/foundation/foundation.ts'`],
+    allowed: [`import { runPlane } from '#plane/main.ts'`, `import { y } from '#plane/foundation/initialise-plane.ts'`],
   },
   {
     boundary: 'a feature of the domain knows the core and what is listed for it',
@@ -189,7 +189,7 @@ const planted: Planted[] = [
       ...['fs', 'fs/promises', 'net', 'tls', 'http', 'https', 'http2', 'dns', 'dgram', 'child_process', 'sqlite'].map(
         (name) => `import * as y from 'node:${name}'`,
       ),
-      ...['timers', 'timers/promises', 'worker_threads', 'perf_hooks'].map(
+      ...['timers', 'timers/promises', 'worker_threads', 'ffi', 'perf_hooks'].map(
         (name) => `import { y } from 'node:${name}'`,
       ),
       `import { readFileSync } from 'fs'`,

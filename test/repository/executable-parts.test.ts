@@ -113,10 +113,12 @@ test('the same sources make the same parts, and V8 compiles them to the same byt
   assert.equal(digest(tempFolder(t), await buildParts()), digest(tempFolder(t), await buildParts()))
 })
 
-const digest = (folder: string, { texts, partOf, thread }: Parts): string => {
+const digest = (folder: string, { texts, partOf, threads }: Parts): string => {
   for (const [name, text] of texts) fs.writeFileSync(path.join(folder, name), text)
   compileParts(folder, partOf)
-  const hash = createHash('sha256').update(JSON.stringify(partOf)).update(thread)
+  const hash = createHash('sha256')
+    .update(JSON.stringify(partOf))
+    .update(JSON.stringify([...threads]))
   for (const name of fs.readdirSync(folder).toSorted()) {
     hash.update(name).update(fs.readFileSync(path.join(folder, name)))
   }

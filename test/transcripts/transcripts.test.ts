@@ -16,6 +16,8 @@ import { shortSleeps } from './short-sleeps.ts'
 const here = import.meta.dirname
 /** Begins with the clone, and is run from its sources. The others need not pay for that with every command. */
 const fromSources = 'what-a-stranger-sees.md'
+/** Its commands make tokens of SoftHSM. */
+const withTokens = 'root-in-a-token.md'
 /** Waits for certificates to end. */
 const overMinutes = 'sixty-nodes.md'
 
@@ -26,6 +28,11 @@ for (const name of fs.readdirSync(here).filter((file) => file.endsWith('.md'))) 
     const steps = parseTranscript(text)
     assert.ok(steps.length > 0)
     const command = name === fromSources ? musterCommand : startedCommand
+    if (name === withTokens) {
+      const module = withPeer(t, 'softhsm')
+      if (module === null || withPeer(t, 'softhsm2-util') === null || withPeer(t, 'openssl') === null) return
+      return runTranscript(t, name, steps, cloneFolder(t, command), undefined, { MUSTER_PKCS11_MODULE: module })
+    }
     if (name !== overMinutes) return runTranscript(t, name, steps, cloneFolder(t, command))
     const fakeTime = withPeer(t, 'faketime')
     if (fakeTime === null) return

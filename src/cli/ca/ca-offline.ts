@@ -1,31 +1,35 @@
 // The verbs of `muster ca` that ask no plane: they work on the keys and the data folder of this machine.
 
 import { readPlaneConfig, type PlaneConfig } from '#plane/config/config.ts'
-import { initialisePlane } from '#plane/foundation/foundation.ts'
+import { initialisePlane } from '#plane/foundation/initialise-plane.ts'
 import { openLog } from '#platform/log.ts'
 import type { Cli, GlobalOptions } from '#cli/kit/cli.ts'
 import { planeTrouble, asPlaneRan } from '#cli/plane/plane-trouble.ts'
 import { printer } from '#cli/kit/print.ts'
 import { renderFacts } from '#cli/kit/table.ts'
-import { signIntermediate } from '#plane/authority/sign-intermediate.ts'
-import { durationOption, readText } from '#cli/kit/arguments.ts'
 import { exitCodes } from '#cli/kit/exit-codes.ts'
-import { Failure, usageFailure } from '#cli/kit/failure.ts'
-import { pemLines } from '#cli/kit/printable.ts'
+import { usageFailure } from '#cli/kit/failure.ts'
 import { replaceLostKeys, type Replaced, type ReplaceOrder } from '#plane/foundation/replace-lost-key.ts'
 import { callerName } from '#platform/this-process.ts'
 import { costOfReplacing } from './ca.ts'
 
 export const caInit = async (cli: Cli, options: GlobalOptions): Promise<void> => {
-  const { config, firstRun, rootKeyFile } = await initialise(options, cli.env)
-  const made = { data: config.dataFolder, made: firstRun, root_key: rootKeyFile }
+  const { config, firstRun, rootKeyFile, rootFingerprint, request } = await initialise(options, cli.env)
+  const root = `sha256:${rootFingerprint}`
+  const made = { data: config.dataFolder, made: firstRun, root, root_key: rootKeyFile, request }
   const print = printer(cli, options)
   print.answer(made, () =>
     renderFacts([
       ['data', `${config.dataFolder} ${firstRun ? 'made' : 'was there already; nothing was changed'}`],
+      ['root', root],
       ...(rootKeyFile === null ? [] : [['root key', `${rootKeyFile}: move it to a safe place`] as const]),
+      ...(request === null ? [] : [['request', `${request}: carry it to the key of the root`] as const]),
     ]),
   )
+  if (request !== null) {
+    print.note('next: where the root key is: muster ca sign --root-key KEY --root-cert FILE --request FILE')
+    return print.note('then: on the plane: muster ca import FILE')
+  }
   print.note(`next: muster plane --data ${config.dataFolder}`)
 }
 
@@ -37,39 +41,6 @@ const initialise = async (options: GlobalOptions, env: Cli['env']) => {
   } catch (error) {
     throw planeTrouble(error, config === undefined ? {} : { config })
   }
-}
-
-type Options = GlobalOptions & {
-  readonly rootKey: string
-  readonly rootCert: string
-  readonly request: string
-  readonly lifetime: string
-}
-
-const longestFile = 64 * 1024
-
-/** The half of the ceremony that happens where the root key is; no plane is asked. */
-export const caSign = async (cli: Cli, options: Options): Promise<void> => {
-  const signed = signIntermediate({
-    rootKeyPem: await readText(cli, options.rootKey, longestFile),
-    rootCertificatePem: await readText(cli, options.rootCert, longestFile),
-    requestPem: await readText(cli, options.request, longestFile),
-    lifetimeMs: durationOption('--lifetime', options.lifetime),
-    nowMs: cli.clock.nowMs(),
-    random: cli.random,
-  })
-  if (typeof signed !== 'string') {
-    throw new Failure({
-      exit: exitCodes.refused,
-      code: signed.code,
-      sentence: 'The request was not signed.',
-      detail: signed.detail,
-      next: 'Make a new request on the plane: muster ca request',
-    })
-  }
-  const print = printer(cli, options)
-  print.answer({ certificate: signed }, () => pemLines(signed))
-  print.note('next: on the plane: muster ca import FILE')
 }
 
 type ReplaceOptions = GlobalOptions & { readonly reason?: string }

@@ -8,6 +8,7 @@ import { parseIsoTime } from '#platform/clock.ts'
 import { type CaView, caApi } from '#wire/ca/ca-api.ts'
 import { formatAgo, formatSpan } from '#cli/kit/duration.ts'
 import { localAddressIn, localWarning } from '#cli/kit/local-address.ts'
+import { resolveConnection } from '#cli/kit/connection.ts'
 import { connect } from '#cli/kit/operator-client.ts'
 import { type Paint, printer } from '#cli/kit/print.ts'
 import { withPlan, type PlanOptions } from '#cli/plans/plan.ts'
@@ -16,10 +17,21 @@ import { readText } from '#cli/kit/arguments.ts'
 import { renderFacts, renderHeadedTable, type Cell } from '#cli/kit/table.ts'
 import { keyId } from '#pki/keys.ts'
 import { allFromPem } from '#pki/pem.ts'
-import { replaceFile } from '#platform/files.ts'
-import { nodeNamesApi } from '#wire/programs/names-api.ts'
-import { certificateStatusApi, type CertificateStatusView } from '#wire/ca/certificate-status-api.ts'
+import { pathExists } from '#platform/paths.ts'
 import { usageFailure } from '#cli/kit/failure.ts'
+import { caCrl, caStatus, noProgramsYet } from './certificate-status.ts'
+
+/** As a plane that waits for its first CA names it (plane/foundation/first-ceremony.ts). */
+const firstRequestFile = 'intermediate.csr'
+
+/** The tokens of this machine, as a plane names them. */
+const tokenOptions = (command: Command): Command =>
+  command
+    .option('--pkcs11-module <file>', 'PKCS#11 module of the token (MUSTER_PKCS11_MODULE)')
+    .option(
+      '--pkcs11-pin <path>',
+      'file of mode 0600 with its PIN, or a folder with one for each token (MUSTER_PKCS11_PIN)',
+    )
 
 export const declareCa = (ca: Command, cli: Cli): void => {
   noun(ca, [
@@ -30,6 +42,8 @@ export const declareCa = (ca: Command, cli: Cli): void => {
     verb(ca, 'init', 'Make the data folder, the root and the first keys, without starting a plane', [
       ['muster ca init', 'root key sealed in ./data'],
       ['muster ca init --root-out /media/usb', 'root key kept off the plane'],
+      ['muster ca init --root pkcs11:token=vault;object=root --pkcs11-module /usr/lib/vault.so', 'in a token'],
+      ['muster ca init --root-certificate root.crt', 'root key on another machine (muster ca root)'],
     ]),
   )
   loads(cli, init, async () => (await import('./ca-offline.ts')).caInit)
@@ -93,14 +107,32 @@ export const declareCa = (ca: Command, cli: Cli): void => {
   ]).option('--workers', 'for the issuing CA of workers instead of that of nodes')
   performs(cli, request, caRequest)
 
-  const sign = verb(ca, 'sign', 'Sign a request of ca request on the machine with the root key; needs no plane', [
-    ['muster ca sign --root-key root.key --root-cert root.crt --request intermediate.csr > intermediate.pem', ''],
-  ])
-    .requiredOption('--root-key <file>', 'private key of the root (PEM)')
+  const root = tokenOptions(
+    verb(ca, 'root', 'Make a root on a machine of its own, with its key in a token or a file; needs no plane', [
+      ['muster ca root --domain gpu.example --root-key pkcs11:token=vault;object=root > root.crt', 'key in a token'],
+      ['muster ca root --domain gpu.example --root-key root.key > root.crt', 'key in a file that is taken away'],
+    ]),
+  )
+    .requiredOption('--root-key <key>', 'where its key is made: pkcs11:token=LABEL;object=LABEL, or a new file')
+    .requiredOption('--domain <name>', 'the trust domain')
+    .addOption(new Option('--path-length <number>', 'how many CAs may be below it').choices(['1', '2']).default('2'))
+    .addOption(new Option('--lifetime <duration>', 'how long it is good for').default('3653d'))
+  loads(cli, root, async () => (await import('./ca-ceremony.ts')).caRoot)
+
+  const sign = tokenOptions(
+    verb(ca, 'sign', 'Sign a request of a plane on the machine with the root key; needs no plane', [
+      ['muster ca sign --root-key root.key --root-cert root.crt --request intermediate.csr > intermediate.pem', ''],
+      [
+        'muster ca sign --root-key pkcs11:token=vault;object=root --root-cert root.crt --request plane.csr > plane.pem',
+        'key in a token',
+      ],
+    ]),
+  )
+    .requiredOption('--root-key <key>', 'private key of the root: a file (PEM), or pkcs11:token=LABEL;object=LABEL')
     .requiredOption('--root-cert <file>', 'certificate of the root (PEM)')
-    .requiredOption('--request <file>', 'what ca request printed (- for standard input)')
+    .requiredOption('--request <file>', 'what ca request or ca init has made (- for standard input)')
     .addOption(new Option('--lifetime <duration>', 'how long the intermediate is good for').default('1826d'))
-  loads(cli, sign, async () => (await import('./ca-offline.ts')).caSign)
+  loads(cli, sign, async () => (await import('./ca-ceremony.ts')).caSign)
 
   const replaceLost = planeOptions(
     verb(
@@ -126,9 +158,13 @@ export const declareCa = (ca: Command, cli: Cli): void => {
     )
   loads(cli, replaceLost, async () => (await import('./ca-offline.ts')).caReplaceLost)
 
-  const imported = verb(ca, 'import <file>', 'Import the output of ca sign into the plane', [
-    ['muster ca import intermediate.pem', 'on the plane'],
-  ])
+  const imported = planeOptions(
+    verb(ca, 'import <file>', 'Import the output of ca sign into the plane', [
+      ['muster ca import intermediate.pem', 'on the plane; before its first start, too'],
+    ]),
+  )
+  // Where the plane runs, none of them makes a difference.
+  for (const option of imported.options) option.hideHelp(!['--store', '--seal-key'].includes(option.long ?? ''))
   performs(cli, imported, caImport)
 }
 
@@ -171,6 +207,9 @@ const withdraw = async (cli: Cli, options: RotateOptions, issuer: string): Promi
 }
 
 const caImport = async (cli: Cli, options: GlobalOptions, file: string): Promise<void> => {
+  const { where } = resolveConnection(options, cli.env)
+  if (where.kind === 'socket' && pathExists(`${where.dataFolder}/${firstRequestFile}`))
+    return (await import('./ca-ceremony.ts')).caImportFirst(cli, options, file)
   const certificate = await readText(cli, file, 16_384)
   const plane = connect(cli, options)
   showCa(cli, options, await plane.ask(caApi.importIssued, { body: { certificate } }))
@@ -253,72 +292,6 @@ const until = (notAfter: string, nowMs: number): string => {
   if (ms === null) return notAfter
   return ms > nowMs ? `for ${formatSpan(ms - nowMs)}` : `expired ${formatAgo(ms, nowMs)}`
 }
-
-type CrlOptions = GlobalOptions & {
-  readonly issuer?: string
-  readonly delta?: boolean
-  readonly programs?: boolean
-  readonly out?: string
-}
-
-const caCrl = async (cli: Cli, options: CrlOptions): Promise<void> => {
-  if (options.programs === true) return programLists(cli, options)
-  const query = {
-    ...(options.issuer === undefined ? {} : { issuer: options.issuer }),
-    ...(options.delta === true ? { delta: true } : {}),
-  }
-  const list = await connect(cli, options).ask(certificateStatusApi.crl, { query })
-  const print = printer(cli, options)
-  // Fetched repeatedly into the same file: a reader sees either the old list or the new one.
-  if (options.out !== undefined) replaceFile(options.out, list.crl, 0o644)
-  print.answer(list, () => (options.out === undefined ? pemLines(list.crl) : []))
-  const kind = list.base_number === null ? 'full list' : `delta to ${list.base_number}`
-  print.note(`${kind} ${list.number} of ${list.issuer}: ${list.entries} revoked, good until ${list.next_update}`)
-}
-
-/** OpenSSL asks for a list of every authority of a chain, so all of them go into one file. */
-const programLists = async (cli: Cli, options: CrlOptions): Promise<void> => {
-  if (options.issuer !== undefined || options.delta === true)
-    throw usageFailure('--programs prints the full lists of all authorities.', 'Leave --issuer and --delta out')
-  const { lists } = await connect(cli, options).ask(nodeNamesApi.programLists)
-  if (lists.length === 0) throw noProgramsYet()
-  const print = printer(cli, options)
-  if (options.out !== undefined) replaceFile(options.out, lists.map(({ list }) => list).join(''), 0o644)
-  print.answer({ lists }, () => (options.out === undefined ? lists.flatMap(({ list }) => pemLines(list)) : []))
-  for (const { role, number, issuer, next_update: until } of lists)
-    print.note(`list ${number} of the ${role} ${issuer}: good until ${until}`)
-}
-
-const noProgramsYet = () => usageFailure('There is no programs root yet.', 'It is made with the first output')
-
-const caStatus = async (cli: Cli, options: GlobalOptions, given: string): Promise<void> => {
-  // As tools print it: with colons, in capitals, with zeros in front.
-  const serial = given
-    .replaceAll(':', '')
-    .toLowerCase()
-    .replace(/^0+(?=.)/, '')
-  if (!/^[0-9a-f]{1,40}$/.test(serial)) throw usageFailure('SERIAL is a serial number in hexadecimal digits.')
-  const status = await connect(cli, options).ask(certificateStatusApi.show, { params: { serial } })
-  printer(cli, options).answer(status, () => renderFacts(factsOf(status)))
-}
-
-const factsOf = (status: CertificateStatusView): readonly (readonly [string, string])[] => [
-  ['serial', status.serial],
-  [
-    'status',
-    status.revoked_at === null
-      ? status.status
-      : `revoked since ${status.revoked_at} (${status.reason ?? 'unspecified'})`,
-  ],
-  ...(status.issuer === null || status.issued_at === null || status.not_after === null
-    ? [['on record', 'no: not one of ours, or long expired'] as const]
-    : [
-        ['of', status.node === null ? 'the plane itself' : `${status.node}, epoch ${status.epoch ?? ''}`] as const,
-        ['issuer', status.issuer] as const,
-        ['issued', status.issued_at] as const,
-        ['ends', status.not_after] as const,
-      ]),
-]
 
 /** What it costs to have a lost key made anew. Here, so that the help can be printed without loading a plane. */
 export const costOfReplacing = {

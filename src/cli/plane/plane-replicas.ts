@@ -9,7 +9,7 @@ import {
   type PlaneValues,
 } from '#plane/config/config.ts'
 import type { ListenAddress } from '#plane/config/settings.ts'
-import { initialisePlane } from '#plane/foundation/foundation.ts'
+import { initialisePlane } from '#plane/foundation/initialise-plane.ts'
 import { openLog, type Log } from '#platform/log.ts'
 import { holdPort, type HeldPort } from '#platform/http-server.ts'
 import { startOwnChild, type OwnChild } from '#platform/own-child.ts'

@@ -36,7 +36,10 @@ export type IssuerRow = {
   readonly der: string
   /** The id of the CA that signed it; its own for a root. */
   readonly parent: IssuerId
-  /** Where the key is. `offline`: not here, as is that of every authority of an outside issuer. */
+  /**
+   * Where the key is. `pkcs11`: in a token that does not let it out. `offline`: not here, as is that of every authority of an outside
+   * issuer, and of a root that no plane ever had.
+   */
   readonly custody: 'file' | 'memory' | 'offline' | 'pkcs11' | 'transit'
   readonly notBeforeMs: number
   readonly notAfterMs: number
@@ -45,6 +48,10 @@ export type IssuerRow = {
   /** When it was withdrawn because its key may be compromised: nothing it has signed, or will, is accepted. */
   readonly compromisedAtMs: number | null
 }
+
+/** Whether the domain has its key for good, here or in a token: every replica signs with it. */
+export const isKept = ({ custody }: Pick<IssuerRow, 'custody'>): boolean =>
+  custody !== 'memory' && custody !== 'offline'
 
 // The key of an intermediate may be compromised (R-039): nothing it has signed is accepted any more, nor anything below it. Its
 // nodes have done nothing wrong and come back through recovery, which has its own root.

@@ -224,6 +224,10 @@ export const refusals = {
     message: "The root's key is not on this plane.",
     next: 'Carry a request to it: muster ca request, then muster ca sign where the key is, then muster ca import' },
 
+  PKCS11_UNAVAILABLE: { status: 503, fault: 'plane', retry: 'later',
+    message: 'A key that is in a PKCS#11 token cannot be used now.',
+    next: 'Look at the token and at the module on the host of the plane: muster ca show says what is wrong' },
+
   // the fleet
   ...fleetRefusals,
 

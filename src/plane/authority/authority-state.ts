@@ -4,17 +4,22 @@ import type { Tries } from '#plane/core/commit-decision.ts'
 import { signerFrom, type CaSigner } from './ca-signer.ts'
 import { bookOf, type IssuerBook } from './issuer-book.ts'
 import { longestLeaf } from './issuer-life.ts'
+import { newKey, type NewKey } from './new-key.ts'
+import type { TokenPlace } from '#plane/keys/key-reference.ts'
 import type { KeyCustody } from '#plane/keys/key-custody.ts'
 import type { ProgramsTrust } from './programs-authority.ts'
 import type { WorkersTrust } from './workers-authority.ts'
 import type { RecoveryAuthority } from './recovery-authority.ts'
 import type { HeldServerCertificate, ServerCertificateParts } from './server-identity.ts'
 import type { Core } from '#plane/core/core.ts'
+import { UpgradeUnfinished } from '#plane/store/contract/store-errors.ts'
 
 export type AuthorityOptions = {
   readonly domain: string
   /** `memory`: the key that signs leaves is made at every start and never written; each replica has its own. */
   readonly issuerKey: 'file' | 'memory'
+  /** The token in which the keys of new CAs are made that are kept; left out or null: none, they are sealed here. */
+  readonly caToken?: TokenPlace | null
   readonly intermediateLifetimeMs: number
   readonly serverLifetimeMs: number
   /** Where others find the status listener; what is signed says so. Left out: nowhere. */
@@ -64,6 +69,21 @@ export const signerAbove = (
   return signerFrom(custody, above)
 }
 
+/** The key of a new CA, which is kept. A replica of the release before could not use one that is in a token, nor start with it. */
+export const newCaKey = async (
+  { core, custody, options }: KeyMakingParts,
+  role: 'domain-ca' | 'issuing',
+): Promise<NewKey> => {
+  const token = options.caToken ?? null
+  if (token !== null && core.store.unfinishedUpgrade() !== null)
+    throw new UpgradeUnfinished('the key of a CA in a token is new in this release')
+  return newKey(token, role, { elsewhere: custody.elsewhere, random: core.random })
+}
+
+type KeyMakingParts = Pick<AuthorityParts, 'core' | 'custody'> & {
+  readonly options: Pick<AuthorityOptions, 'caToken'>
+}
+
 /** What other replicas change too: the root, the CAs below it and their keys, but for an issuer in memory. */
 export const isShared = ({ core: { store }, options }: AuthorityParts, role: 'domain-ca' | 'issuing'): boolean =>
   store.sealedKeys !== null && !(role === 'issuing' && options.issuerKey === 'memory')
@@ -89,7 +109,7 @@ export const lookAgain = async (parts: AuthorityParts, state: AuthorityState): P
   reopenSigner(parts, state)
 }
 
-export const readBook = async (parts: AuthorityParts, state: AuthorityState): Promise<void> => {
+export const readBook = async (parts: Pick<AuthorityParts, 'core'>, state: AuthorityState): Promise<void> => {
   state.book = bookOf(await parts.core.store.issuers())
 }
 

@@ -97,6 +97,7 @@ export const authorityView = (parts: AuthorityParts, state: AuthorityState): CaV
       ...parts.recovery.warnings(),
       ...parts.programs.warnings(),
       ...parts.workers.warnings(),
+      ...custody.elsewhere.troubles(),
       ...lostNow(parts, state).map(({ text }) => text),
       ...agingNow(parts, state).map(({ text }) => text),
     ],

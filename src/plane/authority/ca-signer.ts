@@ -1,10 +1,11 @@
 // A certificate authority that can sign: its row, its key, and the leaves it signs.
 
-import type { IssuerRow } from '#domain/ca/issuer.ts'
-import { keyId, loadPrivateKey, type PrivateKey, spkiHash } from '#pki/keys.ts'
+import { isKept, type IssuerRow } from '#domain/ca/issuer.ts'
+import { keyId, spkiHash } from '#pki/keys.ts'
 import { parseCertificate, type ParsedCertificate } from '#pki/parse-certificate.ts'
-import { sameBytes } from '#platform/bytes.ts'
 import type { KeyCustody } from '#plane/keys/key-custody.ts'
+import { signerOfKept, type KeysElsewhere } from '#plane/keys/keys-elsewhere.ts'
+import type { NewKey } from './new-key.ts'
 import type { SigningOrder, IssuedCertificate } from '#domain/core/certificate.ts'
 import { leafSpec, type StatusPlaces } from '#pki/authority-certificates.ts'
 import { buildCertificate, serialHex, fingerprint } from '#pki/certificate.ts'
@@ -28,8 +29,8 @@ export type CaSigner<S extends Signer = Signer> = {
   readonly key: S
 }
 
-/** Whose key was made here a moment ago. */
-export type MadeCa = CaSigner<PrivateKey>
+/** Whose key is new here. */
+export type MadeCa<S extends Signer = Signer> = CaSigner<S> & Pick<NewKey, 'kept'>
 
 export const certificateOf = (row: IssuerRow): ParsedCertificate => {
   const parsed = parseCertificate(Buffer.from(row.der, 'base64'))
@@ -56,23 +57,23 @@ export const issuerRow = (
   compromisedAtMs: null,
 })
 
-/** Null: its key is not here. */
+/** Null: neither its key nor a reference to it is here. */
 export const signerFrom = (custody: KeyCustody, row: IssuerRow): CaSigner | null => {
-  const pem = custody.find({ role: row.role, id: row.id })
-  return pem === null ? null : signerWith(row, pem)
+  const kept = custody.find({ role: row.role, id: row.id })
+  return kept === null ? null : signerWith(row, kept, custody.elsewhere)
 }
 
-/** Throws where it is another's key. */
-export const signerWith = (row: IssuerRow, pem: string): CaSigner => {
+/** Throws where a key is another's. What is signed by one in a token is verified with the key of the row. */
+export const signerWith = (row: IssuerRow, kept: string, elsewhere: KeysElsewhere): CaSigner => {
   const certificate = certificateOf(row)
-  const key = loadPrivateKey(pem)
-  if (!sameBytes(key.spki, certificate.spki)) throw new Error(`the key kept for issuer ${row.id} is not its key`)
+  const key = signerOfKept(elsewhere, kept, certificate.spki)
+  if (key === null) throw new Error(`the key kept for issuer ${row.id} is not its key`)
   return { row, certificate, key }
 }
 
 /** Durable when it resolves; a key in memory custody is never written, and one offline is not ours to keep. */
-export const keepKey = async (custody: KeyCustody, { row, key }: MadeCa): Promise<void> => {
-  if (row.custody === 'file') await custody.keep({ role: row.role, id: row.id }, key.pkcs8Pem())
+export const keepKey = async (custody: KeyCustody, { row, kept }: Pick<MadeCa, 'row' | 'kept'>): Promise<void> => {
+  if (isKept(row)) await custody.keep({ role: row.role, id: row.id }, kept)
 }
 
 /** The hot path: one certificate as ordered, signed and checked. */
@@ -125,7 +126,7 @@ const fullListPath = (issuer: IssuerId): string => `/crl/${issuer}.crl`
 export const deltaListPath = (issuer: IssuerId): string => `/crl/${issuer}-delta.crl`
 
 /** An issuer in memory has no lists: who would sign them when its plane is gone? */
-const statusPlacesOf = (url: string | null, { id, custody }: Pick<IssuerRow, 'id' | 'custody'>): StatusPlaces => ({
+const statusPlacesOf = (url: string | null, row: Pick<IssuerRow, 'id' | 'custody'>): StatusPlaces => ({
   ocspUrl: url === null ? null : `${url}${ocspPath}`,
-  crlUrl: url === null || custody !== 'file' ? null : `${url}${fullListPath(id)}`,
+  crlUrl: url === null || !isKept(row) ? null : `${url}${fullListPath(row.id)}`,
 })

@@ -3,29 +3,45 @@
 
 import { type Attribution, entry } from '#domain/core/change.ts'
 import { refuse, refuseField, type Refusal } from '#domain/core/refusal.ts'
-import { generateKey, keyId, loadPrivateKey, spkiHash, type PrivateKey } from '#pki/keys.ts'
+import { keyId, spkiHash } from '#pki/keys.ts'
+import type { Signer } from '#pki/signer.ts'
 import { parseCertificate, isSignedBy, type ParsedCertificate } from '#pki/parse-certificate.ts'
 import { fromPem } from '#pki/pem.ts'
 import { sameBytes } from '#platform/bytes.ts'
-import { bookTries, type AuthorityParts, type AuthorityState } from './authority-state.ts'
+import {
+  bookTries,
+  newCaKey,
+  type AuthorityOptions,
+  type AuthorityParts,
+  type AuthorityState,
+} from './authority-state.ts'
 import { certificateOf, keepKey, issuerRow } from './ca-signer.ts'
 import { makeRequest, readRequest, type RequestedRole, pathLenOf } from './sign-intermediate.ts'
 import type { IssuerBook } from './issuer-book.ts'
 import { commitOnce, retryLostRaces } from '#plane/core/commit-decision.ts'
 import type { KeyName } from '#plane/keys/key-custody.ts'
-import { takeIntoService } from './take-into-service.ts'
+import { isReference } from '#plane/keys/key-reference.ts'
+import { signerOfKept } from '#plane/keys/keys-elsewhere.ts'
+import { keyHere } from './new-key.ts'
+import { takeIntoService, type SucceedingParts } from './take-into-service.ts'
 import { isoTime } from '#platform/clock.ts'
 
 type Pending = {
   readonly name: KeyName
-  readonly key: PrivateKey
+  readonly key: Signer
+  /** As the custody keeps it. */
+  readonly kept: string
   readonly requestPem: string
   readonly role: RequestedRole
 }
 
+export type RequestParts = Pick<AuthorityParts, 'core' | 'custody'> & {
+  readonly options: Pick<AuthorityOptions, 'issuerKey' | 'caToken'>
+}
+
 /** Runs exclusively: two replicas must not show two requests. */
 export const requestIntermediate = async (
-  parts: AuthorityParts,
+  parts: RequestParts,
   by: Attribution,
   wanted: 'runtime' | 'workers',
 ): Promise<string> => {
@@ -39,19 +55,21 @@ export const requestIntermediate = async (
   return pending.requestPem
 }
 
-const runtimeRole = ({ options }: AuthorityParts): RequestedRole =>
+const runtimeRole = ({ options }: Pick<RequestParts, 'options'>): 'domain-ca' | 'issuing' =>
   options.issuerKey === 'memory' ? 'domain-ca' : 'issuing'
+
+export type ImportParts = SucceedingParts & { readonly workers: Pick<AuthorityParts['workers'], 'stored' | 'take'> }
 
 /** Runs exclusively, after the book has just been read. */
 export const importIntermediate = (
-  parts: AuthorityParts,
+  parts: ImportParts,
   state: AuthorityState,
   certificatePem: string,
   by: Attribution,
 ): Promise<'imported' | Refusal> => retryLostRaces(bookTries, () => attemptImport(parts, state, certificatePem, by))
 
 const attemptImport = async (
-  parts: AuthorityParts,
+  parts: ImportParts,
   state: AuthorityState,
   certificatePem: string,
   by: Attribution,
@@ -76,10 +94,11 @@ const attemptImport = async (
   })
   if (problem !== null) return refuseField('CA_REQUEST_INVALID', 'certificate', problem)
 
-  const row = issuerRow(certificate, { role, custody: 'file', parent: state.book.root.id })
+  const custody = isReference(pending.kept) ? 'pkcs11' : 'file'
+  const row = issuerRow(certificate, { role, custody, parent: state.book.root.id })
   if (state.book.find(row.id) !== null)
     return refuseField('CA_REQUEST_INVALID', 'certificate', 'its key identifier is on record already')
-  const made = { row, certificate, key: pending.key }
+  const made = { row, certificate, key: pending.key, kept: pending.kept }
   await keepKey(parts.custody, made)
   const story = { why: 'imported', by, fencingToken: null, everywhere: false }
   const outcome =
@@ -98,32 +117,35 @@ export const dropAnsweredRequests = async (parts: AuthorityParts, book: IssuerBo
   }
 }
 
-const isInService = ({ workers }: AuthorityParts, book: IssuerBook, der: Uint8Array): boolean => {
+const isInService = ({ workers }: ImportParts, book: IssuerBook, der: Uint8Array): boolean => {
   const text = Buffer.from(der).toString('base64')
   return [...book.rows.map(({ value }) => value), ...workers.stored().map(({ row }) => row)].some(
-    (row) => row.retiredAtMs === null && row.der === text,
+    (row) => row.role !== 'root' && row.retiredAtMs === null && row.der === text,
   )
 }
 
-const newPending = async ({ custody }: AuthorityParts, role: RequestedRole): Promise<Pending> => {
-  const key = generateKey('p256')
-  const requestPem = makeRequest(key, role)
+const newPending = async (parts: RequestParts, role: RequestedRole): Promise<Pending> => {
+  const { key, kept } = role === 'workers-issuing' ? keyHere() : await newCaKey(parts, role)
+  const requestPem = await makeRequest(key, role)
   const name: KeyName = { role: 'request', id: keyId(key.spki) }
-  await custody.keep(name, key.pkcs8Pem() + requestPem)
-  return { name, key, requestPem, role }
+  await parts.custody.keep(name, `${kept.trimEnd()}\n${requestPem}`)
+  return { name, key, kept, requestPem, role }
 }
 
-const findPending = (parts: AuthorityParts, role: RequestedRole): Pending | null =>
+const findPending = (parts: Pick<AuthorityParts, 'custody'>, role: RequestedRole): Pending | null =>
   allPending(parts).find((pending) => pending.role === role) ?? null
 
-const allPending = ({ custody }: AuthorityParts): readonly Pending[] =>
+const allPending = ({ custody }: Pick<AuthorityParts, 'custody'>): readonly Pending[] =>
   custody.names().flatMap((name) => {
     const text = name.role === 'request' ? custody.find(name) : null
     if (text === null) return []
     const border = text.indexOf('-----BEGIN CERTIFICATE REQUEST-----')
-    const [key, requestPem] = [loadPrivateKey(text.slice(0, border)), text.slice(border)]
+    const [before, requestPem] = [text.slice(0, border), text.slice(border)]
     const request = readRequest(requestPem)
-    return request.kind === 'malformed' ? [] : [{ name, key, requestPem, role: request.role }]
+    if (request.kind === 'malformed') return []
+    const kept = isReference(before) ? before.trimEnd() : before
+    const key = signerOfKept(custody.elsewhere, kept, request.spki)
+    return key === null ? [] : [{ name, key, kept, requestPem, role: request.role }]
   })
 
 // Whether a certificate that came back from the root is the CA that was asked for.

@@ -2,7 +2,7 @@
 // The roots of recovery and of programs are not among them: nothing of the runtime may be signed by one, nor lead to one.
 
 import { type Row, entry, type Attribution } from '#domain/core/change.ts'
-import { isOfRuntime, type IssuerRow } from '#domain/ca/issuer.ts'
+import { isKept, isOfRuntime, type IssuerRow } from '#domain/ca/issuer.ts'
 import type { IssuerId } from '#domain/core/node.ts'
 import type { EntryBody, EntryDraft } from '#domain/core/journal-entry.ts'
 import { fingerprint } from '#pki/certificate.ts'
@@ -48,7 +48,7 @@ export const bookOf = (all: readonly Row<IssuerRow>[]): IssuerBook => {
     root,
     roots,
     domainCa: serving('domain-ca')[0] ?? null,
-    issuing: serving('issuing').find(({ custody }) => custody === 'file') ?? serving('issuing')[0] ?? null,
+    issuing: serving('issuing').find(isKept) ?? serving('issuing')[0] ?? null,
     withdrawn: rows
       .map(({ value }) => value)
       .filter(({ compromisedAtMs }) => compromisedAtMs !== null)

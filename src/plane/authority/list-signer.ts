@@ -4,7 +4,7 @@
 
 import { certificateKey, type CertificateRow } from '#domain/core/certificate.ts'
 import type { Row } from '#domain/core/change.ts'
-import type { IssuerRow } from '#domain/ca/issuer.ts'
+import { isKept, type IssuerRow } from '#domain/ca/issuer.ts'
 import type { IssuerId } from '#domain/core/node.ts'
 import { isListed } from '#domain/ca/revocation-list.ts'
 import { buildCrl, type CrlSpec } from '#pki/crl.ts'
@@ -21,8 +21,8 @@ export type ListSigner = {
 }
 
 /** One in memory has no lists; of a withdrawn one, every list would be signed by the key that is not to be trusted. */
-export const signsLists = ({ role, custody, compromisedAtMs }: IssuerRow): boolean =>
-  role === 'issuing' && custody === 'file' && compromisedAtMs === null
+export const signsLists = (row: IssuerRow): boolean =>
+  row.role === 'issuing' && isKept(row) && row.compromisedAtMs === null
 
 const retiredName = (id: IssuerId): KeyName => ({ role: 'retired', id })
 
@@ -36,9 +36,9 @@ export const hasListKey = (custody: KeyCustody, row: IssuerRow): boolean =>
 /** Null: its key is not here, or is not to sign a list. */
 export const findListSigner = (custody: KeyCustody, row: IssuerRow): ListSigner | null => {
   const name = signsLists(row) ? namesOf(row).find((one) => custody.has(one)) : undefined
-  const pem = name === undefined ? null : custody.find(name)
-  if (pem === null) return null
-  const { certificate, key } = signerWith(row, pem)
+  const kept = name === undefined ? null : custody.find(name)
+  if (kept === null) return null
+  const { certificate, key } = signerWith(row, kept, custody.elsewhere)
   return {
     issuer: row.id,
     sign: (list) => buildCrl({ ...list, issuer: certificate.subjectName, authorityKeyId: row.id }, key),

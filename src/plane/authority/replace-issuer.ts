@@ -7,6 +7,7 @@ import { retryLostRaces } from '#plane/core/commit-decision.ts'
 import {
   bookTries,
   isShared,
+  newCaKey,
   signerAbove,
   lookAgain,
   type AuthorityParts,
@@ -15,7 +16,8 @@ import {
 import { keepKey } from './ca-signer.ts'
 import { authorityActor } from './issuer-book.ts'
 import { isReplacementDue, memoryIssuerLifetimeMs } from './issuer-life.ts'
-import { makeIntermediate } from './make-issuer.ts'
+import { makeIntermediateWith, type Making } from './make-issuer.ts'
+import { keyHere } from './new-key.ts'
 import { dropOrphans, takeIntoService } from './take-into-service.ts'
 
 export type Replacement = {
@@ -60,13 +62,15 @@ const replace = (
     if (!isOwn(parts, wanted)) await dropOrphans(custody, state.book)
     const above = signerAbove(parts, state.book, role)
     if (above === null) return 'above-offline'
-    const made = await makeIntermediate(role, above, {
+    const key = inMemory ? keyHere() : await newCaKey(parts, role)
+    const making: Making = {
       domain: options.domain,
-      custody: inMemory ? 'memory' : 'file',
+      custody: inMemory ? 'memory' : key.custody,
       lifetimeMs: inMemory ? memoryIssuerLifetimeMs(longestLeafMs) : options.intermediateLifetimeMs,
       nowMs: parts.core.clock.nowMs(),
       random: parts.core.random,
-    })
+    }
+    const made = await makeIntermediateWith(key, role, above, making)
     await keepKey(custody, made)
     const outcome = await takeIntoService(parts, state, made, wanted)
     if (outcome === 'lost-race') return outcome

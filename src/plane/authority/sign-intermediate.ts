@@ -1,21 +1,22 @@
 // The offline half of the ceremony (R-035): where the root's key is, without a plane, a request becomes a CA.
 
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
-import { domainCaSpec, issuingSpec, workersIssuingSpec } from '#pki/authority-certificates.ts'
-import { buildCertificate } from '#pki/certificate.ts'
-import { loadPrivateKey, type PrivateKey } from '#pki/keys.ts'
-import { isSignedBy, parseCertificate } from '#pki/parse-certificate.ts'
+import { domainCaSpec, issuingSpec, rootSpec, workersIssuingSpec } from '#pki/authority-certificates.ts'
+import { buildCertificate, fingerprint } from '#pki/certificate.ts'
+import type { Signer } from '#pki/signer.ts'
+import { isSignedBy, parseCertificate, type ParsedCertificate } from '#pki/parse-certificate.ts'
 import { fromPem, toPem } from '#pki/pem.ts'
 import { sameBytes } from '#platform/bytes.ts'
 import type { Random } from '#platform/random.ts'
 import { newSerial } from './ca-signer.ts'
-import { DerReader, orMalformed, tags } from '#pki/der.ts'
+import { DerReader, type Malformed, orMalformed, tags } from '#pki/der.ts'
 import { readSmallNumber } from '#pki/der-values.ts'
 import { makeCsr, parseCsr } from '#pki/csr.ts'
 import { readName } from '#pki/name.ts'
 
 export type Ceremony = {
-  readonly rootKeyPem: string
+  /** Null: what was given is no key. */
+  readonly rootKey: Signer | null
   readonly rootCertificatePem: string
   readonly requestPem: string
   readonly lifetimeMs: number
@@ -23,18 +24,28 @@ export type Ceremony = {
   readonly random: Random
 }
 
+export type RootOrder = {
+  readonly key: Signer
+  readonly domain: string
+  readonly pathLen: 1 | 2
+  readonly lifetimeMs: number
+  readonly nowMs: number
+  readonly random: Random
+}
+
+/** A root for a domain whose planes never have its key. */
+export const makeRootCertificate = async ({ key, random, ...order }: RootOrder) => {
+  const spec = rootSpec({ ...order, spki: key.spki, serial: newSerial(random) })
+  const der = await buildCertificate(spec, key)
+  return { pem: toPem('CERTIFICATE', der), sha256: fingerprint(der) }
+}
+
 /** PEM of the new CA's certificate, for `ca import`. */
-export const signIntermediate = (ceremony: Ceremony): string | Refusal => {
-  const { nowMs, lifetimeMs } = ceremony
-  const rootDer = fromPem('CERTIFICATE', ceremony.rootCertificatePem)
-  const root = rootDer === null ? null : parseCertificate(rootDer)
-  if (root === null || root.kind === 'malformed' || !root.ca || !isSignedBy(root, root)) {
-    return no('what was given as the root certificate is none')
-  }
-  const key = privateKey(ceremony.rootKeyPem)
+export const signIntermediate = async (ceremony: Ceremony): Promise<string | Refusal> => {
+  const { nowMs, lifetimeMs, rootKey: key } = ceremony
+  const root = readRoot(ceremony.rootCertificatePem, nowMs)
+  if (root.kind === 'malformed') return no(`the root certificate: ${root.why}`)
   if (key === null || !sameBytes(key.spki, root.spki)) return no('the key is not that of the root certificate')
-  if (nowMs < root.notBeforeMs || nowMs >= root.notAfterMs)
-    return no("the root is not valid now by this machine's clock")
   if (!(lifetimeMs > 0)) return no('the lifetime has to be longer than nothing')
 
   const request = readRequest(ceremony.requestPem)
@@ -46,17 +57,24 @@ export const signIntermediate = (ceremony: Ceremony): string | Refusal => {
   const domain = organizationIn(root.subject)
   const serial = newSerial(ceremony.random)
   const spec = specOf({ domain, spki: request.spki, serial, nowMs, lifetimeMs }, root)
-  return toPem('CERTIFICATE', buildCertificate(spec, key))
+  return toPem('CERTIFICATE', await buildCertificate(spec, key))
 }
 
 const no = (why: string): Refusal => refuse('CA_REQUEST_INVALID', why)
 
-const privateKey = (pem: string): PrivateKey | null => {
-  try {
-    return loadPrivateKey(pem)
-  } catch {
-    return null
-  }
+/** A root that is good now, and that everything here can read. */
+export const readRoot = (pem: string, nowMs: number): ParsedCertificate | Malformed => {
+  const der = fromPem('CERTIFICATE', pem)
+  if (der === null) return { kind: 'malformed', why: 'not one PEM block CERTIFICATE' }
+  const root = parseCertificate(der)
+  if (root.kind === 'malformed') return root
+  const isRoot = root.ca && root.keyUsage.includes('keyCertSign') && isSignedBy(root, root)
+  if (!isRoot) return { kind: 'malformed', why: 'it is no CA that has signed itself' }
+  if (root.unknownCritical.length > 0)
+    return { kind: 'malformed', why: 'it has critical extensions that are not known' }
+  if (nowMs < root.notBeforeMs || nowMs >= root.notAfterMs)
+    return { kind: 'malformed', why: "it is not valid now by this machine's clock" }
+  return root
 }
 
 /** A root of ours has the domain there; one from elsewhere may have none. */
@@ -82,7 +100,7 @@ const nameOf: Readonly<Record<RequestedRole, string>> = {
   'workers-issuing': 'Muster workers issuing CA request',
 }
 
-export const makeRequest = (key: PrivateKey, role: RequestedRole): string => makeCsr(key, nameOf[role])
+export const makeRequest = async (key: Signer, role: RequestedRole): Promise<string> => makeCsr(key, nameOf[role])
 
 export type IntermediateRequest = { readonly kind: 'request'; readonly role: RequestedRole; readonly spki: Uint8Array }
 

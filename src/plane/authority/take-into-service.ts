@@ -4,7 +4,7 @@
 // on for their revocation lists (list-signer.ts), before it goes from where it was.
 
 import { readOf, type Change, type Attribution } from '#domain/core/change.ts'
-import type { IssuerRow } from '#domain/ca/issuer.ts'
+import { isKept, type IssuerRow } from '#domain/ca/issuer.ts'
 import type { FencingToken } from '#plane/store/contract/replicas.ts'
 import { readBook, type AuthorityParts, type AuthorityState } from './authority-state.ts'
 import { issuerEntry, type IssuerBook } from './issuer-book.ts'
@@ -22,12 +22,14 @@ export type Story = {
   readonly everywhere: boolean
 }
 
+export type SucceedingParts = Pick<AuthorityParts, 'core' | 'custody' | 'options'>
+
 /**
  * `made` has its key kept already; where replicas share keys, this runs exclusively. After `lost-race` the book has been read
  * again, and nothing else has changed.
  */
 export const takeIntoService = async (
-  parts: AuthorityParts,
+  parts: SucceedingParts,
   state: AuthorityState,
   made: MadeCa,
   story: Story,
@@ -53,7 +55,7 @@ export const takeIntoService = async (
 }
 
 const succession = (
-  parts: AuthorityParts,
+  parts: SucceedingParts,
   { book, signer }: AuthorityState,
   made: IssuerRow,
   { why, by, everywhere }: Story,
@@ -64,7 +66,7 @@ const succession = (
     // The issuers in memory of other replicas go on signing until they are asked not to.
     if (made.custody === 'memory')
       return other.custody === 'memory' && other.role === 'issuing' && (everywhere || other.id === signer?.row.id)
-    return other.role === made.role && other.custody === 'file'
+    return other.role === made.role && isKept(other)
   }
   const replaced = book.rows.filter(({ value }) => value.retiredAtMs === null && takesThePlaceOf(value))
   return {
@@ -86,7 +88,7 @@ const succession = (
 
 /** With an issuing key in a file the domain CA has no task. */
 const takesThePlace = (made: IssuerRow, other: IssuerRow): boolean =>
-  other.role === made.role || (made.role === 'issuing' && made.custody === 'file' && other.role === 'domain-ca')
+  other.role === made.role || (made.role === 'issuing' && isKept(made) && other.role === 'domain-ca')
 
 /**
  * Removes keys without a task. A key whose row says that it has ended is dropped. A key without a row is set aside: this database

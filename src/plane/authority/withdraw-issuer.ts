@@ -14,17 +14,18 @@ import type { Committed } from '#plane/store/contract/store.ts'
 import { retryLostRaces } from '#plane/core/commit-decision.ts'
 import {
   bookTries,
+  newCaKey,
   signerAbove,
   lookAgain,
   readBook,
   type AuthorityParts,
   type AuthorityState,
 } from './authority-state.ts'
-import { keepKey, signerFrom, type MadeCa } from './ca-signer.ts'
+import { keepKey, signerFrom, type CaSigner, type MadeCa } from './ca-signer.ts'
 import { issuerEntry } from './issuer-book.ts'
 import { memoryIssuerLifetimeMs } from './issuer-life.ts'
 import { withRoom } from '#plane/keys/key-custody.ts'
-import { makeIntermediate, type Making } from './make-issuer.ts'
+import { makeIntermediate, makeIntermediateWith, type Making } from './make-issuer.ts'
 import { keepResponder } from './responder.ts'
 import { dropOrphans } from './take-into-service.ts'
 
@@ -118,15 +119,18 @@ const successorsOf = async (
     nowMs: clock.nowMs(),
     random,
   }
+  const made = async (role: 'domain-ca' | 'issuing', by: CaSigner): Promise<MadeCa> => {
+    const key = await newCaKey(parts, role)
+    return makeIntermediateWith(key, role, by, { ...making, custody: key.custody })
+  }
   const root = domainCaHit ? signerFrom(custody, book.root) : null
   if (domainCaHit && root === null) return 'above-offline'
-  const domainCa = root === null ? null : await makeIntermediate('domain-ca', root, making)
+  const domainCa = root === null ? null : await made('domain-ca', root)
   const above = domainCa ?? signerAbove(parts, book, 'issuing')
   if (above === null) return 'above-offline'
-  const issuing: Making = inMemory
-    ? { ...making, custody: 'memory', lifetimeMs: memoryIssuerLifetimeMs(longestLeafMs) }
-    : making
-  return [...(domainCa === null ? [] : [domainCa]), await makeIntermediate('issuing', above, issuing)]
+  const inMemoryOnly: Making = { ...making, custody: 'memory', lifetimeMs: memoryIssuerLifetimeMs(longestLeafMs) }
+  const issuing = inMemory ? await makeIntermediate('issuing', above, inMemoryOnly) : await made('issuing', above)
+  return [...(domainCa === null ? [] : [domainCa]), issuing]
 }
 
 const changeOf = async (

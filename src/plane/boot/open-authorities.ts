@@ -33,6 +33,7 @@ export const openAuthorities = async (core: Core, config: PlaneConfig, { custody
     options: {
       ...certificates,
       issuerKey: config.issuerKey,
+      caToken: config.caToken,
       intermediateLifetimeMs: config.intermediateLifetimeMs,
       statusUrl: config.statusUrl,
     },

@@ -1,6 +1,8 @@
 // How a plane is set up: options first, then environment variables, then a settings file, then defaults; parsed once into a complete
 // value.
 
+import type { TokenPlace } from '#plane/keys/key-reference.ts'
+import type { ElsewherePlaces } from '#plane/keys/keys-elsewhere.ts'
 import * as path from 'node:path'
 import {
   asEnvironment,
@@ -63,6 +65,14 @@ export type PlaneConfig = {
   readonly sealKeyFile: string | null
   /** systemd's $CREDENTIALS_DIRECTORY. */
   readonly credentialsFolder: string | null
+  /** Where the tokens are that keys are in. */
+  readonly tokens: Omit<ElsewherePlaces, 'credentialsFolder'>
+  /** Where keys of CAs are made that are kept; null: sealed here. */
+  readonly caToken: TokenPlace | null
+  /** The reference of a key in a token, for the root of a new domain. */
+  readonly rootKey: string | null
+  /** The file of the certificate of a root that was made elsewhere. */
+  readonly rootCertificateFile: string | null
   readonly rootOut: string | null
   readonly rootPathLen: 1 | 2
   readonly rootLifetimeMs: number
@@ -135,6 +145,8 @@ const givenConfig = (given: Given): GivenConfig => {
   usable(samePort(values, listeners))
   usable(openToOthers(values))
   usable(replicasOnOneFile(values))
+  usable(oneRoot(values))
+  usable(moduleForTokens(values))
   const alertWebhook = usable(webhookIn(values))
   if (store === null || problems.length > 0) return { config: null, values, problems, file }
   const replica = store.kind === 'postgres' ? replicaNumber(given.env[replicaVariable]) : null
@@ -156,6 +168,10 @@ const givenConfig = (given: Given): GivenConfig => {
     issuerKey: values.issuerKey.value,
     sealKeyFile: values.sealKey.value,
     credentialsFolder: given.env['CREDENTIALS_DIRECTORY'] ?? null,
+    tokens: { module: values.pkcs11Module.value, pin: values.pkcs11Pin.value },
+    caToken: values.caKey.value === 'file' ? null : values.caKey.value,
+    rootKey: values.root.value,
+    rootCertificateFile: values.rootCertificate.value,
     rootOut: values.rootOut.value,
     rootPathLen: values.rootPathLength.value === 1 ? 1 : 2,
     rootLifetimeMs: values.rootLifetime.value,
@@ -189,6 +205,20 @@ const replicasOnOneFile = ({ replicas, store }: PlaneValues): Problem | null =>
   replicas.value > 1 && store.value === 'sqlite'
     ? { problem: `${replicas.label} needs --store postgres: the embedded store has one plane` }
     : null
+
+const oneRoot = ({ root, rootOut, rootCertificate }: PlaneValues): Problem | null => {
+  const [given, other] = [root, rootOut, rootCertificate].filter(({ value }) => value !== null)
+  return given === undefined || other === undefined
+    ? null
+    : { problem: `${given.label} and ${other.label} say two things about the key of the root: leave one of them out` }
+}
+
+const moduleForTokens = ({ root, caKey, pkcs11Module }: PlaneValues): Problem | null => {
+  const needs = [root.value === null ? null : root, caKey.value === 'file' ? null : caKey].find((one) => one !== null)
+  return needs === undefined || needs === null || pkcs11Module.value !== null
+    ? null
+    : { problem: `${needs.label} needs the module of the token: --pkcs11-module FILE` }
+}
 
 const replicaNumber = (text: string | undefined): number | null =>
   text !== undefined && /^\d{1,2}$/.test(text) ? Number(text) : null

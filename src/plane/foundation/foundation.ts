@@ -16,6 +16,7 @@ import type { KeySeal } from '#domain/operators/operator-keys.ts'
 import { openKeySeal } from '#plane/keys/operator-key-seal.ts'
 import { openRowSeal, type RowSeal } from '#plane/seals/row-seal.ts'
 import { openKeyCustody, sealedNameOf, type KeyCustody, type KeyName } from '#plane/keys/key-custody.ts'
+import { openKeysElsewhere } from '#plane/keys/keys-elsewhere.ts'
 import { findSealingKey, refuseExposed, type FoundSealingKey } from '#plane/keys/sealing-key.ts'
 import { StoreRefused } from '#plane/store/contract/store-errors.ts'
 import { lockDataFolder, refuseLocked } from '#plane/store/sqlite/data-folder-lock.ts'
@@ -31,7 +32,7 @@ import { keepWitness, verifiedAgainst, type WitnessKeeping } from './keep-witnes
 import { openHeadSigner } from './journal-key.ts'
 import { refuseRunningPlane } from './operator-socket.ts'
 import { checkKeys, examineFolder, firstRootOf, keepDomainOfFolder, refuseOtherDomain } from './data-folder.ts'
-import { endFirstStart, noteFirstStart, setLeftoversAside, watchFolder } from './first-start.ts'
+import { noteFirstStart, setLeftoversAside, watchFolder } from './first-start.ts'
 import { refuseLostKeys, type LostKey, type ReplaceableKey } from '#plane/keys/key-inventory.ts'
 
 export type Foundation = {
@@ -97,6 +98,7 @@ export const layFoundation = async (
       warnings: () => [...opened.store.warnings(), ...damagedWitnesses(dataFolder)],
       async close() {
         keeping?.stop()
+        opened.custody.elsewhere.close()
         await opened.store.close()
       },
     }
@@ -211,7 +213,9 @@ const openOwnStore = async (
     const store = await openSqliteStore(base, { folder: dataFolder, lock, author: { signer, domainName }, witness })
     const keySeal = openKeySeal(sealing.key, domainName)
     const rowSeal = openRowSeal(sealing.key, domainName)
-    return { store, custody: openKeyCustody(path.join(dataFolder, 'keys'), sealing), keySeal, rowSeal, undo }
+    const elsewhere = openKeysElsewhere({ ...config.tokens, credentialsFolder }, base)
+    const custody = openKeyCustody(path.join(dataFolder, 'keys'), sealing, elsewhere)
+    return { store, custody, keySeal, rowSeal, undo }
   } catch (error) {
     if (!isHandedOn) lock.release()
     undo()
@@ -256,12 +260,4 @@ const keyIdOf = (pem: string): string => keyId(loadPrivateKey(pem).spki)
 
 const removeEmpty = (folder: string): void => {
   if (namesIn(folder).length === 0) removeFolder(folder)
-}
-
-/** `muster ca init`: makes the domain without starting a plane on it. */
-export const initialisePlane = async (config: PlaneConfig, log: Log): Promise<Initialised> => {
-  const { store, firstRun, rootKeyFile } = await layFoundation(config, log)
-  await store.close()
-  endFirstStart(config.dataFolder)
-  return { firstRun, rootKeyFile }
 }

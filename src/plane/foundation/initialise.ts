@@ -8,7 +8,7 @@ import { decided, entry, type Attribution, type Write } from '#domain/core/chang
 import { defaultDomainSettings } from '#domain/core/domain-settings.ts'
 import { keyBody } from '#domain/operators/operator-keys.ts'
 import { shippedProfiles } from '#domain/core/profile.ts'
-import { readFileIfAny } from '#platform/files.ts'
+import { readFileIfAny, readShortFile } from '#platform/files.ts'
 import { createFile } from '#platform/folder.ts'
 import { sortableId } from '#platform/random.ts'
 import { hashOfSecret, newOperatorSecret } from '#plane/operators/change-operator-keys.ts'
@@ -75,6 +75,9 @@ const makeDomain = async (foundation: Foundation, config: PlaneConfig): Promise<
       rootLifetimeMs: config.rootLifetimeMs,
       rootPathLen: config.rootPathLen,
       rootOut: config.rootOut,
+      rootKey: config.rootKey,
+      rootCertificate: rootCertificateIn(config),
+      caToken: config.caToken,
       issuerKey: config.issuerKey,
       intermediateLifetimeMs: config.intermediateLifetimeMs,
     },
@@ -130,6 +133,16 @@ const makeDomain = async (foundation: Foundation, config: PlaneConfig): Promise<
   })
   if ((await store.commit(change)) === 'lost-race') throw new Error('another process has just made the domain')
   return { firstRun: true, rootKeyFile: authority.rootKeyFile }
+}
+
+const longestCertificate = 16_384
+
+const rootCertificateIn = ({ rootCertificateFile: file }: PlaneConfig): string | null => {
+  if (file === null) return null
+  const read = readShortFile(file, longestCertificate)
+  if (read === null || read === 'too-long')
+    throw new ConfigProblem(`--root-certificate: ${file} is ${read === null ? 'not there' : 'no certificate'}`)
+  return read.text
 }
 
 export const adminKeyFile = (dataFolder: string): string => path.join(dataFolder, 'admin.key')

@@ -67,8 +67,8 @@ export const replaceLostKeys = async (
     const certificates = { domain, serverLifetimeMs: config.serverCertificateLifetimeMs }
     const recovery = await openRecoveryAuthority(core, { custody, names, options: certificates, replacing: roles })
     if (roles.includes('issuing')) {
-      const { issuerKey, intermediateLifetimeMs, statusUrl } = config
-      const options = { ...certificates, issuerKey, intermediateLifetimeMs, statusUrl }
+      const { issuerKey, caToken, intermediateLifetimeMs, statusUrl } = config
+      const options = { ...certificates, issuerKey, caToken, intermediateLifetimeMs, statusUrl }
       // Below a root that is here it is made by opening; below an offline one the ceremony has to follow.
       const programs = await openProgramsAuthority(core, { custody, domain })
       const workers = await openWorkersAuthority(core, { custody, domain })

@@ -8,6 +8,7 @@ import { processName } from '#platform/this-process.ts'
 import { openKeySeal } from '#plane/keys/operator-key-seal.ts'
 import { openRowSeal } from '#plane/seals/row-seal.ts'
 import { openSharedCustody } from '#plane/keys/shared-custody.ts'
+import { openKeysElsewhere } from '#plane/keys/keys-elsewhere.ts'
 import { findSealingKey, refuseExposed } from '#plane/keys/sealing-key.ts'
 import type { JournalWitness } from '#plane/store/journal/journal-witness.ts'
 import { openPostgresStore } from '#plane/store/postgres/open-postgres-store.ts'
@@ -72,7 +73,8 @@ export const openSharedStore = async (
       sealing.key,
       hasDomain && !replacing.includes('journal') ? 'refuse' : 'make',
     )
-    const custody = await openSharedCustody(keys, sealing)
+    const elsewhere = openKeysElsewhere({ ...config.tokens, credentialsFolder }, base)
+    const custody = await openSharedCustody(keys, sealing, elsewhere)
     const store = await openPostgresStore(
       base,
       { access, author: { signer, domainName }, witness, migrated },

@@ -6,6 +6,7 @@ import type { IssuerRow } from '#domain/ca/issuer.ts'
 import { errno, makeFolder, readFileIfAny, removeFile, replaceFile } from '#platform/files.ts'
 import { createFile, namesIn } from '#platform/folder.ts'
 import type { Store } from '#plane/store/contract/store.ts'
+import { nothingElsewhere, type KeysElsewhere } from './keys-elsewhere.ts'
 import type { FoundSealingKey, SealingProtection } from './sealing-key.ts'
 
 const roles = [
@@ -40,7 +41,12 @@ export type KeyName = {
 
 export type KeyCustody = {
   readonly protection: SealingProtection
-  /** Durable when it resolves. The text is PEM, a private key and what belongs to it; or a secret that is no key. */
+  /** Where those keys are that do not leave a token. */
+  readonly elsewhere: KeysElsewhere
+  /**
+   * Durable when it resolves. The text is PEM, a private key and what belongs to it; or a secret that is no key; or a reference to
+   * a key that is elsewhere.
+   */
   keep(name: KeyName, text: string): Promise<void>
   /** Null: it is not here. Throws where it is here and cannot be opened. */
   find(name: KeyName): string | null
@@ -74,7 +80,11 @@ export const sealedNameOf = ({ role, id: of }: KeyName): string => `${role}/${of
 /** Null: not the name of a key. */
 export const keyNameOfSealed = (sealedName: string): KeyName | null => nameFrom(sealedShape.exec(sealedName))
 
-export const openKeyCustody = (folder: string, sealing: FoundSealingKey): KeyCustody => {
+export const openKeyCustody = (
+  folder: string,
+  sealing: FoundSealingKey,
+  elsewhere: KeysElsewhere = nothingElsewhere,
+): KeyCustody => {
   makeFolder(folder, 0o700)
   const fileOf = (name: KeyName): string => path.join(folder, `${name.role}.${name.id}.key`)
   const aside = path.join(folder, 'set-aside')
@@ -95,6 +105,7 @@ export const openKeyCustody = (folder: string, sealing: FoundSealingKey): KeyCus
 
   return {
     protection: sealing.protection,
+    elsewhere,
     async keep(name, text) {
       replaceFile(fileOf(name), sealing.key.seal(sealedNameOf(name), text), 0o600)
       made.add(sealedNameOf(name))

@@ -1,7 +1,7 @@
 // Which keys a domain needs, and which of them are lost. A plane never replaces a lost key on its own: machines trust the lost
 // one, and a backup may still have it.
 
-import type { IssuerRow } from '#domain/ca/issuer.ts'
+import { isKept, type IssuerRow } from '#domain/ca/issuer.ts'
 import { sealedNameOf, type KeyName } from './key-custody.ts'
 import { StoreRefused } from '#plane/store/contract/store-errors.ts'
 
@@ -25,7 +25,7 @@ export const lostKeys = ({ issuers, names, headKey, issuerKey, nowMs }: Inventor
   const held = new Set(names.map(sealedNameOf))
   const serving = (role: IssuerRow['role']) =>
     issuers
-      .filter((one) => one.role === role && one.custody === 'file' && one.retiredAtMs === null)
+      .filter((one) => one.role === role && isKept(one) && one.retiredAtMs === null)
       .filter(({ notAfterMs }) => notAfterMs > nowMs)
       .sort((a, b) => b.notBeforeMs - a.notBeforeMs)
   const gone = (role: 'root' | 'domain-ca' | 'issuing', id: string): LostKey[] =>

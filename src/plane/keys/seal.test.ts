@@ -43,3 +43,9 @@ test('a file of an unknown format is distinguished from an altered one', () => {
     /not a sealed file of a format this version knows/,
   )
 })
+
+test('where a key is that is not here is not sealed: people may read and correct it', () => {
+  const reference = 'pkcs11:token=vault;object=root\n'
+  assert.equal(keyOf(1).seal('root/ab', reference), reference)
+  assert.equal(keyOf(1).unseal('root/ab', reference), reference)
+})

@@ -1,12 +1,14 @@
 // Private keys at rest are sealed: AES-256-GCM, bound to the name of the file they lie in, so that two sealed files
-// cannot be swapped for one another.
+// cannot be swapped for one another. A reference to a key in a token is not: which key it leads to is seen by its signatures.
 
 import { createCipheriv, createDecipheriv, createHmac } from 'node:crypto'
 import type { Random } from '#platform/random.ts'
+import { isReference } from './key-reference.ts'
 
 export type SealingKey = {
   /** Identifies a key without revealing anything of it. */
   readonly id: string
+  /** What says where a key is that is not here stays as it is: it is no secret, and people may correct it. */
   seal(name: string, text: string): string
   /** Throws, naming the cause, when this is not what was sealed under that name with this key. */
   unseal(name: string, sealed: string): string
@@ -61,6 +63,7 @@ export const sealingKeyOf = (secret: Uint8Array, random: Random): SealingKey => 
   return {
     id,
     seal(name, text) {
+      if (isReference(text)) return text
       const nonce = random.bytes(12)
       const cipher = createCipheriv('aes-256-gcm', cipherKey, nonce)
       cipher.setAAD(context(name))
@@ -68,6 +71,7 @@ export const sealingKeyOf = (secret: Uint8Array, random: Random): SealingKey => 
       return `${format}:${id}:${[nonce, cipher.getAuthTag(), body].map(base64url).join(':')}\n`
     },
     unseal(name, sealed) {
+      if (isReference(sealed)) return sealed
       const parts = shape.exec(sealed)
       if (parts === null) throw new KeyDamaged(name, 'is not a sealed file of a format this version knows')
       const [, sealedWith, nonce, tag, body] = parts as unknown as [string, string, string, string, string]

@@ -3,6 +3,7 @@
 
 import type { SealedKeys } from '#plane/store/contract/store.ts'
 import { keyNameOfSealed, sealedNameOf, type KeyCustody, type KeyName } from './key-custody.ts'
+import { nothingElsewhere, type KeysElsewhere } from './keys-elsewhere.ts'
 import type { FoundSealingKey } from './sealing-key.ts'
 import { takeTurns } from '#plane/core/turns.ts'
 
@@ -11,7 +12,11 @@ const asidePrefix = 'set-aside/'
 
 const itsOwn: readonly KeyName['role'][] = ['server', 'recovery-server']
 
-export const openSharedCustody = async (keys: SealedKeys, sealing: FoundSealingKey): Promise<KeyCustody> => {
+export const openSharedCustody = async (
+  keys: SealedKeys,
+  sealing: FoundSealingKey,
+  elsewhere: KeysElsewhere = nothingElsewhere,
+): Promise<KeyCustody> => {
   let shared = new Map(await keys.all())
   /** Not sealed: it never leaves this process. */
   const own = new Map<string, string>()
@@ -41,6 +46,7 @@ export const openSharedCustody = async (keys: SealedKeys, sealing: FoundSealingK
 
   return {
     protection: sealing.protection,
+    elsewhere,
     async keep(name, text) {
       if (itsOwn.includes(name.role)) own.set(sealedNameOf(name), text)
       else await inTurn(() => keepShared(name, text))

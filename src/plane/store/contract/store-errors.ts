@@ -16,6 +16,8 @@ export type StoreRefusedCode =
   | 'KEY_MISSING'
   /** By the clock of this machine an authority is over that nothing here can replace. */
   | 'AUTHORITY_EXPIRED'
+  /** The root is on another machine, and has not signed the first CA yet. */
+  | 'CEREMONY_UNFINISHED'
   | 'SEALING_KEY_EXPOSED'
   /** A name that the plane is to have belongs to a node. */
   | 'NAME_HELD'

@@ -1,0 +1,264 @@
+// Keys in PKCS#11 tokens, for code that must never wait: a thread of its own calls the module, which may take its time, and may
+// never return. What it signs has been verified with the public key.
+
+import type { Worker } from 'node:worker_threads'
+import type { Clock } from './clock.ts'
+import { errno } from './files.ts'
+import { startOwnThread } from './own-thread.ts'
+import type { Curve, KeyPlace, Order, Outcome, ThreadStart, Trouble } from './pkcs11-messages.ts'
+import { doublingWaitMs, type Timers } from './timers.ts'
+
+export type { Curve, KeyPlace } from './pkcs11-messages.ts'
+
+/** The key cannot be used now. The message says why and holds no secret. */
+export class Pkcs11Unavailable extends Error {
+  readonly code = 'PKCS11_UNAVAILABLE'
+  readonly next: string
+  readonly trouble: Trouble | 'busy'
+
+  constructor(trouble: Trouble | 'busy', message: string, next: string) {
+    super(message)
+    this.name = 'Pkcs11Unavailable'
+    this.trouble = trouble
+    this.next = next
+  }
+}
+
+export type Pkcs11 = {
+  /** SubjectPublicKeyInfo, DER, of a pair that is there. */
+  find(key: KeyPlace): Promise<Uint8Array>
+  /** Makes a pair that the token does not let out; its SubjectPublicKeyInfo. */
+  make(key: KeyPlace & { readonly label: string }, curve: Curve): Promise<Uint8Array>
+  /** ECDSA, with the digest that goes with the curve: r and s. */
+  sign(key: KeyPlace, spki: Uint8Array, data: Uint8Array): Promise<Uint8Array>
+  /** Rejects where there is no module that could be used. */
+  load(): Promise<void>
+  /** What is wrong with tokens now, in sentences. */
+  troubles(): readonly string[]
+  close(): void
+}
+
+export type Pkcs11Parts = {
+  /** The file of the module. */
+  readonly library: string
+  /** Read each time that a token has to be logged in to. Throws `Pkcs11Unavailable` where there is none. */
+  readonly pinOf: (token: string) => string
+  readonly clock: Pick<Clock, 'monotonicMs'>
+  readonly timers: Pick<Timers, 'after'>
+  /** For tests; left out: the usual. */
+  readonly limits?: { readonly callMs?: number; readonly delayMs?: number }
+}
+
+/** More than a burst of enrollments, and no more than a token serves while a caller waits. */
+const mostWaiting = 64
+const callMs = 10_000
+const firstWaitMs = 1000
+const longestWaitMs = 30_000
+/** Each costs the memory of a thread until the process ends. */
+const mostHanging = 4
+
+type What = Order extends infer O ? (O extends Order ? Omit<O, 'pin'> : never) : never
+
+type Call = {
+  readonly what: What
+  /** Null: the thread has not asked for one. */
+  pin: string | null
+  readonly resolve: (bytes: Uint8Array) => void
+  readonly reject: (error: Pkcs11Unavailable) => void
+}
+
+/** A token that has failed is left alone for a while, the longer the more often it fails. */
+type Failing = { readonly error: Pkcs11Unavailable; readonly times: number; readonly untilMs: number }
+
+export const openPkcs11 = (parts: Pkcs11Parts): Pkcs11 => {
+  const { clock, timers, limits = {} } = parts
+  const waiting: Call[] = []
+  const failing = new Map<string, Failing>()
+  const refusedPins = new Map<string, { readonly pin: string | null; readonly error: Pkcs11Unavailable }>()
+  let running: { readonly call: Call; readonly cancel: () => void } | null = null
+  let thread: Worker | null = null
+  let hanging = 0
+  let isClosed = false
+
+  /** What keeps the token from being asked now; null: nothing. */
+  const barred = (token: string): Pkcs11Unavailable | null => {
+    if (isClosed) return new Pkcs11Unavailable('busy', 'the plane is stopping', 'Try again when it runs')
+    const failed = failing.get(wholeModule) ?? failing.get(token)
+    if (failed !== undefined && clock.monotonicMs() < failed.untilMs) return failed.error
+    const refused = refusedPins.get(token)
+    if (refused === undefined) return null
+    if (pinOr(token) === refused.pin) return refused.error
+    refusedPins.delete(token)
+    return null
+  }
+  const pinOr = (token: string): string | null => {
+    try {
+      return parts.pinOf(token)
+    } catch {
+      return null
+    }
+  }
+  const failed = (name: string, error: Pkcs11Unavailable): void => {
+    const times = (failing.get(name)?.times ?? 0) + 1
+    const untilMs = clock.monotonicMs() + doublingWaitMs(times - 1, firstWaitMs, longestWaitMs)
+    failing.set(name, { error, times, untilMs })
+  }
+  const worker = (): Worker => {
+    if (thread !== null) return thread
+    const start: ThreadStart = { library: parts.library, delayMs: limits.delayMs ?? 0 }
+    const started = startOwnThread('pkcs11-thread', 'pkcs11', start)
+    started.unref()
+    started.on('message', (outcome: Outcome) => {
+      if (thread === started) ended(outcome)
+    })
+    const lost = (trouble: Trouble, why: string, next: string): void => {
+      if (thread !== started) return
+      thread = null
+      ended({ kind: 'failed', trouble, why, next })
+    }
+    started.on('error', (error: Error) => {
+      if (errno(error) === 'ERR_UNKNOWN_BUILTIN_MODULE')
+        return lost('library', `Node ${process.version} cannot call PKCS#11 modules`, 'Run it with Node 26.1 or newer')
+      lost('token', `the thread of the PKCS#11 module has failed: ${error.message}`, 'Restart the plane')
+    })
+    started.on('exit', () => lost('token', 'the thread of the PKCS#11 module has ended', 'Restart the plane'))
+    thread = started
+    return started
+  }
+  const pump = (): void => {
+    while (running === null) {
+      const call = waiting.shift()
+      if (call === undefined) return
+      const no = barred(call.what.key.token)
+      if (no === null) carryOut(call)
+      else call.reject(no)
+    }
+  }
+  const carryOut = (call: Call): void => {
+    running = { call, cancel: timers.after(limits.callMs ?? callMs, () => hangs(call)) }
+    const order: Order = { ...call.what, pin: call.pin }
+    worker().postMessage(order)
+  }
+  const ended = (outcome: Outcome): void => {
+    if (running === null) return
+    const { call, cancel } = running
+    running = null
+    cancel()
+    settle(call, outcome)
+    pump()
+  }
+  const settle = (call: Call, outcome: Outcome): void => {
+    const { token } = call.what.key
+    switch (outcome.kind) {
+      case 'done':
+        failing.delete(wholeModule)
+        failing.delete(token)
+        return call.resolve(outcome.bytes)
+      case 'pin wanted':
+        return logIn(call)
+      case 'failed': {
+        const error = new Pkcs11Unavailable(outcome.trouble, outcome.why, outcome.next)
+        if (outcome.trouble === 'pin') refusedPins.set(token, { pin: call.pin, error })
+        // Who makes a key looks first whether there is one.
+        else if (outcome.trouble !== 'key' || call.what.kind === 'sign') failed(token, error)
+        return call.reject(error)
+      }
+    }
+  }
+  const logIn = (call: Call): void => {
+    try {
+      call.pin = parts.pinOf(call.what.key.token)
+      waiting.unshift(call)
+    } catch (error) {
+      call.reject(error instanceof Pkcs11Unavailable ? error : noPin(call.what.key.token, error))
+    }
+  }
+  /** The call may come back in an hour, or never: its thread is given up, and whatever waits is told. */
+  const hangs = (call: Call): void => {
+    const seconds = (limits.callMs ?? callMs) / 1000
+    const why = `the PKCS#11 module has not answered within ${seconds} s`
+    const left = hanging + 1
+    const next = left < mostHanging ? 'It is tried again with a new thread' : 'Restart the plane once the token answers'
+    const error = new Pkcs11Unavailable('token', why, next)
+    running = null
+    giveUpThread()
+    failed(wholeModule, error)
+    call.reject(error)
+    pump()
+  }
+  const giveUpThread = (): void => {
+    const lost = thread
+    thread = null
+    if (lost === null) return
+    hanging++
+    // Node waits for its threads when it ends, and one that hangs in a module would keep it for ever.
+    const mayEnd = endAtOnce()
+    void lost.terminate().then(() => {
+      hanging--
+      mayEnd()
+    })
+  }
+
+  const ask = (what: What): Promise<Uint8Array> =>
+    new Promise((resolve, reject) => {
+      const no = barred(what.key.token) ?? tooMuch(waiting.length, hanging)
+      if (no !== null) return reject(no)
+      waiting.push({ what, pin: null, resolve, reject })
+      pump()
+    })
+
+  return {
+    find: (key) => ask({ kind: 'find', key }),
+    make: (key, curve) => ask({ kind: 'make', key, curve }),
+    sign: (key, spki, data) => ask({ kind: 'sign', key, spki, data }),
+    load: async () =>
+      void (await ask({ kind: 'load', key: { token: wholeModule, serial: null, label: null, id: null } })),
+    troubles: () => [
+      ...[...failing.values()].map(({ error }) => `${error.message}. ${error.next}`),
+      ...[...refusedPins.values()].map(({ error }) => `${error.message}. ${error.next}`),
+    ],
+    close() {
+      isClosed = true
+      running?.cancel()
+      const no = new Pkcs11Unavailable('busy', 'the plane is stopping', 'Try again when it runs')
+      for (const call of [...(running === null ? [] : [running.call]), ...waiting.splice(0)]) call.reject(no)
+      running = null
+      const last = thread
+      thread = null
+      last?.postMessage('end')
+    },
+  }
+}
+
+/** No token has this name. */
+const wholeModule = '\0'
+
+const tooMuch = (waiting: number, hanging: number): Pkcs11Unavailable | null => {
+  if (waiting >= mostWaiting)
+    return new Pkcs11Unavailable('busy', `${waiting} signatures wait for a token`, 'Try again in a moment')
+  if (hanging >= mostHanging)
+    return new Pkcs11Unavailable(
+      'token',
+      `${hanging} calls of the PKCS#11 module have never returned`,
+      'Restart the plane once the token answers',
+    )
+  return null
+}
+
+const noPin = (token: string, error: unknown): Pkcs11Unavailable =>
+  new Pkcs11Unavailable(
+    'pin',
+    `the PIN of the token ${token} cannot be read: ${error instanceof Error ? error.message : String(error)}`,
+    'Name its file with --pkcs11-pin, or hand over the systemd credential muster-pkcs11-pin',
+  )
+
+/** From now on the process ends without its threads; returns how that ends. */
+const endAtOnce = (): (() => void) => {
+  let exitAtOnce: ((code: number) => void) | null = null
+  void import('node:ffi').then(({ dlopen }) => {
+    exitAtOnce = dlopen(null, { _exit: { arguments: ['int32'], return: 'void' } }).functions._exit
+  })
+  const end = (code: number): void => exitAtOnce?.(code)
+  process.on('exit', end)
+  return () => void process.off('exit', end)
+}
