@@ -2,7 +2,8 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { shippedProfiles, type Profile } from '#domain/core/profile.ts'
+import type { Profile } from '#domain/core/profile.ts'
+import { shippedProfiles } from '#domain/core/shipped-profiles.ts'
 import { generateKey } from '#pki/keys.ts'
 import { changeNode } from '#plane/node/operator-node-actions.ts'
 import { issueChallenge } from '#plane/identity/request-proofs.ts'

@@ -2,7 +2,7 @@
 
 import * as fs from 'node:fs'
 import * as path from 'node:path'
-import { shippedProfiles } from '#domain/core/profile.ts'
+import { shippedProfiles } from '#domain/core/shipped-profiles.ts'
 import { type OrderDraft, placeOrder, type SigningOrder } from '#domain/core/certificate.ts'
 import { makeIntermediate, makeRoot } from '#plane/authority/make-issuer.ts'
 import type { TestSample } from '#plane/issuers/outside-signer.ts'

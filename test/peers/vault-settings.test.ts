@@ -2,7 +2,8 @@
 
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
-import { keyTypes, shippedProfiles } from '#domain/core/profile.ts'
+import { keyTypes } from '#domain/core/profile.ts'
+import { shippedProfiles } from '#domain/core/shipped-profiles.ts'
 import { roleLine } from '#domain/issuers/vault-role.ts'
 import { spkiHash } from '#pki/keys.ts'
 import { parseCertificate } from '#pki/parse-certificate.ts'

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { shippedProfiles } from '#domain/core/profile.ts'
+import { shippedProfiles } from '#domain/core/shipped-profiles.ts'
 import { DomainBody, ProfileBody } from '#wire/settings/settings-api.ts'
 import { Failure } from './failure.ts'
 import { parseSettings, settingKeys, settingLines } from './settings.ts'

@@ -1,7 +1,7 @@
 // A profile is policy as data: what a node of this kind may do, and how long things last.
 
 import type { Output } from '#domain/programs/output.ts'
-import { noWireguard, type WireguardPolicy } from './wireguard.ts'
+import type { WireguardPolicy } from './wireguard.ts'
 
 export const keyTypes = ['ed25519', 'p256', 'p384'] as const
 export type KeyType = (typeof keyTypes)[number]
@@ -72,13 +72,6 @@ export const profileWithoutEffect = (profile: Pick<Profile, 'join' | 'keyStorage
   ...(profile.keyStorage === 'tpm' ? ['keyStorage'] : []),
 ]
 
-const minute = 60_000
-const hour = 60 * minute
-const day = 24 * hour
-
-const muster = { o: '{domain}', ou: 'nodes' }
-const every: readonly KeyType[] = keyTypes
-
 /** The name of the authority of the domain itself, which signs where nothing else is named. No outside issuer has it. */
 export const builtIn = 'built-in'
 
@@ -88,108 +81,4 @@ export const signedHere = { issuer: builtIn, minLifetimeMs: null } as const
 /** Profiles that 0.2.0 has stored get it, too. */
 export const defaultProbeSilenceMs = 30_000
 
-export const shippedProfiles: readonly Profile[] = [
-  {
-    name: 'gpu-cloud',
-    description: 'GPU hosts with disks: a token bound to the node, a key in a file',
-    join: { allOf: ['token'], tokenScope: 'node', tokenTtlMs: 30 * minute },
-    certificate: {
-      lifetimeMs: day,
-      ...signedHere,
-      renewFrom: 1 / 2,
-      renewTo: 2 / 3,
-      keyTypes: every,
-      subject: { cn: 'node-{id}', ...muster },
-      uriSan: true,
-      aiaUrl: null,
-      cdpUrl: null,
-    },
-    keyStorage: 'file',
-    onActiveConflict: 'prove',
-    probeSilenceMs: defaultProbeSilenceMs,
-    comeback: { by: 'certificate', people: 0 },
-    recovery: { mode: 'auto', limit: 3, windowMs: day, rehearseEveryMs: day },
-    onDuplicate: 'keep-live',
-    wireguard: noWireguard,
-    outputs: [],
-    deletedAtMs: null,
-  },
-  {
-    name: 'hpc-diskless',
-    description: 'Diskless nodes of a trusted machine room: hardware identity, a key in memory',
-    join: { allOf: ['hardware'], tokenScope: 'node', tokenTtlMs: 15 * minute },
-    certificate: {
-      lifetimeMs: 3 * day,
-      ...signedHere,
-      renewFrom: 0.6,
-      renewTo: 2 / 3,
-      keyTypes: every,
-      subject: { cn: 'pact-service-agent/{id}@{domain}', ...muster },
-      uriSan: true,
-      aiaUrl: null,
-      cdpUrl: null,
-    },
-    keyStorage: 'memory',
-    onActiveConflict: 'probe',
-    probeSilenceMs: defaultProbeSilenceMs,
-    comeback: { by: 'join', people: 0 },
-    recovery: { mode: 'deny', limit: 0, windowMs: day, rehearseEveryMs: day },
-    onDuplicate: 'keep-live',
-    wireguard: noWireguard,
-    outputs: [],
-    deletedAtMs: null,
-  },
-  {
-    name: 'mesh-paas',
-    description: 'Hosts of a platform mesh: a token of the domain, an operator approves a return',
-    join: { allOf: ['token'], tokenScope: 'domain', tokenTtlMs: hour },
-    certificate: {
-      lifetimeMs: 90 * day,
-      ...signedHere,
-      renewFrom: 0.6,
-      renewTo: 2 / 3,
-      keyTypes: every,
-      subject: { cn: 'node-{id}', ...muster },
-      uriSan: true,
-      aiaUrl: null,
-      cdpUrl: null,
-    },
-    keyStorage: 'file',
-    onActiveConflict: 'prove',
-    probeSilenceMs: defaultProbeSilenceMs,
-    comeback: { by: 'approve', people: 1 },
-    recovery: { mode: 'approve', limit: 3, windowMs: day, rehearseEveryMs: day },
-    onDuplicate: 'keep-live',
-    wireguard: { ...noWireguard, mode: 'offered' },
-    outputs: [],
-    deletedAtMs: null,
-  },
-  {
-    name: 'high-assurance',
-    description:
-      'Token and TPM, a key the TPM holds, two people approve a return (not usable yet: no agent uses a TPM)',
-    join: { allOf: ['token', 'tpm'], tokenScope: 'node', tokenTtlMs: 15 * minute },
-    certificate: {
-      lifetimeMs: day,
-      ...signedHere,
-      renewFrom: 0.45,
-      renewTo: 1 / 2,
-      keyTypes: ['p256', 'p384'],
-      subject: { cn: 'node-{id}', ...muster },
-      uriSan: true,
-      aiaUrl: null,
-      cdpUrl: null,
-    },
-    keyStorage: 'tpm',
-    onActiveConflict: 'prove',
-    probeSilenceMs: defaultProbeSilenceMs,
-    comeback: { by: 'approve', people: 2 },
-    recovery: { mode: 'approve', limit: 3, windowMs: day, rehearseEveryMs: day },
-    onDuplicate: 'fence',
-    wireguard: noWireguard,
-    outputs: [],
-    deletedAtMs: null,
-  },
-]
-
-export const longestTokenTtlMs = 24 * hour
+export const longestTokenTtlMs = 24 * 3_600_000

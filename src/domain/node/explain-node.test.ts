@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { durationWords } from '#domain/core/in-words.ts'
 import { explainNode, type ExplainFacts } from './explain-node.ts'
 import { conditionNames, membershipKinds, type Node, type Recovery, type RepairEvidence } from '#domain/core/node.ts'
-import { shippedProfiles } from '#domain/core/profile.ts'
+import { shippedProfiles } from '#domain/core/shipped-profiles.ts'
 import {
   domainRow,
   hour,

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { entryTypesOf, expectDecided, expectRefused, readsOf, writesOf } from '../../../test/fakes/expect-decision.ts'
 import { decideChangeProfile, decideCreateProfile, profileProblem } from './profile-rules.ts'
-import { shippedProfiles } from '#domain/core/profile.ts'
+import { shippedProfiles } from '#domain/core/shipped-profiles.ts'
 import { alice, hour, noonMs, profileRow } from '../../../test/fakes/sample-rows.ts'
 
 const longestLeafMs = 365 * 24 * hour

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Condition, Node } from '#domain/core/node.ts'
-import { shippedProfiles } from '#domain/core/profile.ts'
+import { shippedProfiles } from '#domain/core/shipped-profiles.ts'
 import { manualClock } from '../../../test/fakes/manual-clock.ts'
 import { manualTimers } from '../../../test/fakes/manual-timers.ts'
 import { hour, memberships, nodeRow, noonMs, row, slot, slots } from '../../../test/fakes/sample-rows.ts'
