@@ -14,6 +14,7 @@ import type { Scope } from '../../test/process/cleanup.ts'
 import { benchRun } from '../bench-run.ts'
 import { startDatabaseServer } from '../database.ts'
 import { noPhase, startContender, together, type Contender, type Entrant } from './contender.ts'
+import { untilIdle } from '../process-cost.ts'
 import { printAgainst, printOutcome, type Outcome } from './print-storm.ts'
 
 // npm takes `--nodes N` without a `--` before it for its own, and passes on the number alone.
@@ -36,8 +37,8 @@ if (!Number.isInteger(replicas) || replicas < 1 || replicas > 8)
 if (replicas > 1 && store === 'sqlite') throw new Error('--replicas needs --store postgres')
 
 const atOnce = 64
-/** The first of each pay for compilation, which a plane does once and a storm does not repeat. */
-const warmUpEach = 300
+/** The first of each pay for compilation, which a plane does once and a storm does not repeat. They go the whole way. */
+const warmUpEach = 1500
 const steps = 4
 
 await benchRun(async (t) => {
@@ -76,18 +77,21 @@ async function storm(contenders: readonly Contender[]): Promise<readonly Outcome
   const part = (count: number, step: number): number => Math.floor((count * step) / steps)
 
   const keep = false
+  const afterEnrolling = values.confirm ? (['confirm', 'channel'] as const) : (['channel'] as const)
   for (const { contender, warmUp } of running) {
     await contender.run({ do: 'handshakes', count: warmUp, at_once: atOnce })
     await contender.run({ do: 'enroll', from: 0, to: warmUp, at_once: atOnce, keep })
+    for (const what of afterEnrolling) await contender.run({ do: what, from: 0, to: warmUp, at_once: atOnce })
   }
+  for (const { contender } of running) await untilIdle(contender.plane.cpuMs)
   await inTurns(async (one, step) => {
     const [from, to] = [one.warmUp + part(nodes, step), one.warmUp + part(nodes, step + 1)]
     one.bare = together(one.bare, await one.contender.run({ do: 'handshakes', count: to - from, at_once: atOnce }))
     one.enroll = together(one.enroll, await one.contender.run({ do: 'enroll', from, to, at_once: atOnce, keep }))
   })
-  for (const what of values.confirm ? (['confirm', 'channel'] as const) : (['channel'] as const))
+  for (const what of afterEnrolling)
     await inTurns(async (one, step) => {
-      const [from, to] = [part(one.warmUp + nodes, step), part(one.warmUp + nodes, step + 1)]
+      const [from, to] = [one.warmUp + part(nodes, step), one.warmUp + part(nodes, step + 1)]
       one[what] = together(one[what], await one.contender.run({ do: what, from, to, at_once: atOnce }))
     })
   return running.map(({ contender, bare, enroll, confirm, channel }) => ({
