@@ -45,6 +45,8 @@ test('what is written is read as it was, whatever texts are in it, and has nothi
   const lines = fc
     .array(fc.constantFrom('a', ' ', '\t', '# b', '- c', 'd: e', '"', "'", '0x1f', '', '\r', '|'))
     .map((all) => all.join('\n'))
+  // No document says -0, and 0 is written for it.
+  const number = fc.double({ noNaN: true, noDefaultInfinity: true }).map((drawn) => (drawn === 0 ? 0 : drawn))
   const value = fc.oneof(
     text,
     lines,
@@ -54,7 +56,7 @@ test('what is written is read as it was, whatever texts are in it, and has nothi
     profiles: fc.array(
       fc.record({
         name: value,
-        n: fc.oneof(fc.double({ noNaN: true, noDefaultInfinity: true }), fc.boolean(), fc.constant(null)),
+        n: fc.oneof(number, fc.boolean(), fc.constant(null)),
       }),
       few,
     ),
