@@ -144,6 +144,8 @@ test('what is not what was ordered is refused with its field, revoked there, and
     signed.filter((serial) => !outbox.some((one) => one.serial === serial)),
     [],
   )
+  const [alert] = await plane.rows('alert')
+  assert.match(`${alert?.kind} ${alert?.reason}`, /^issuer_violation the issuer corp has answered/)
   assert.ok(outbox.every(({ why, state }) => why === 'violation' && state.kind === 'waiting'))
   assert.deepEqual(await plane.certified(), [])
   assert.equal((await plane.nodeNow('n1')).membership.kind, 'registered')

@@ -1,6 +1,7 @@
 // Orders to outside issuers, for the pipeline that hands out certificates (identity/issue.ts): placed in a commit before anything is sent,
 // signed and checked, and completed in the commit that hands the certificate out (docs/decisions/issuers.md).
 
+import { wantedAlert } from '#domain/alerts/alert-kinds.ts'
 import type { IssuedCertificate } from '#domain/core/certificate.ts'
 import { readOf, type ChangePart, type Row } from '#domain/core/change.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
@@ -21,6 +22,7 @@ import {
 import type { OutsideIssuer } from '#domain/issuers/outside-issuer.ts'
 import { serialBytes, serialOf } from '#domain/issuers/serial.ts'
 import { spkiHash } from '#pki/spki.ts'
+import { raiseAlert } from '#plane/alerts/reconcile-alerts.ts'
 import { commitOnce } from '#plane/core/commit-decision.ts'
 import type { Core } from '#plane/core/core.ts'
 import { askToSign } from './ask-to-sign.ts'
@@ -234,6 +236,7 @@ const placeAt = async (
       const story: StepStory = { by, why: 'violation', entries }
       const taken = await take((now, atMs) => decline(now, { holder, why, serial, nowMs: atMs }), story)
       if (taken === null && serial !== null) await revokeReturned(core, order, serial, story)
+      await raiseAlert(core, wantedAlert('issuer_violation', issuer.name, { issuer: issuer.name, why }))
       return unavailable(issuer, `what it returned is not what was ordered (${fields.join(', ')})`)
     }
     leave({ kind: 'answered' })
