@@ -226,11 +226,13 @@ export const recordTest = (
 
 export const retireFacts = async (store: Store, issuer: OutsideIssuer, nowMs: number) => {
   const all = (await readIssuers(store)).map(({ value }) => value)
+  // Before the orders: one that is placed meanwhile relies on a profile that names the issuer, and that is on this list then.
+  const profiles = await store.profiles()
   return {
     ...(await unexpiredOf(store, issuer, nowMs)),
     others: all.filter(({ id, state }) => id !== issuer.id && state.kind !== 'retired'),
     known: await knownAuthorities(store),
-    profiles: await store.profiles(),
+    profiles,
   }
 }
 
