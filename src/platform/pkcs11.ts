@@ -105,6 +105,7 @@ export const openPkcs11 = (parts: Pkcs11Parts): Pkcs11 => {
   }
   const worker = (): Worker => {
     if (thread !== null) return thread
+    loadExit()
     const start: ThreadStart = { library: parts.library, delayMs: limits.delayMs ?? 0 }
     const started = startOwnThread('pkcs11-thread', 'pkcs11', start)
     started.unref()
@@ -191,12 +192,13 @@ export const openPkcs11 = (parts: Pkcs11Parts): Pkcs11 => {
     thread = null
     if (lost === null) return
     hanging++
-    // Node waits for its threads when it ends, and one that hangs in a module would keep it for ever.
     const mayEnd = endAtOnce()
     void lost.terminate().then(() => {
       hanging--
       mayEnd()
     })
+    // Who terminates a thread waits for it, unless told otherwise.
+    lost.unref()
   }
 
   const ask = (what: What): Promise<Uint8Array> =>
@@ -222,10 +224,11 @@ export const openPkcs11 = (parts: Pkcs11Parts): Pkcs11 => {
       running?.cancel()
       const no = new Pkcs11Unavailable('busy', 'the plane is stopping', 'Try again when it runs')
       for (const call of [...(running === null ? [] : [running.call]), ...waiting.splice(0)]) call.reject(no)
+      // It may hang: nobody waits for it to find that out.
+      if (running !== null) giveUpThread()
       running = null
-      const last = thread
+      thread?.postMessage('end')
       thread = null
-      last?.postMessage('end')
     },
   }
 }
@@ -252,13 +255,27 @@ const noPin = (token: string, error: unknown): Pkcs11Unavailable =>
     'Name its file with --pkcs11-pin, or hand over the systemd credential muster-pkcs11-pin',
   )
 
-/** From now on the process ends without its threads; returns how that ends. */
+type Exit = (code: number) => void
+let exitAtOnce: Exit | null = null
+
+/** When the first thread starts: at the end of a process nothing is loaded any more. */
+const loadExit = (): void => {
+  if (exitAtOnce !== null) return
+  // Where it is not there, no thread calls a module.
+  void import('node:ffi').then(
+    ({ dlopen }) => {
+      exitAtOnce = dlopen(null, { _exit: { arguments: ['int32'], return: 'void' } }).functions._exit
+    },
+    () => undefined,
+  )
+}
+
+/**
+ * From now on the process ends without its threads; returns how that ends. Node waits for them otherwise, and one that hangs in a module would
+ * keep it for ever.
+ */
 const endAtOnce = (): (() => void) => {
-  let exitAtOnce: ((code: number) => void) | null = null
-  void import('node:ffi').then(({ dlopen }) => {
-    exitAtOnce = dlopen(null, { _exit: { arguments: ['int32'], return: 'void' } }).functions._exit
-  })
-  const end = (code: number): void => exitAtOnce?.(code)
+  const end: Exit = (code) => exitAtOnce?.(code)
   process.on('exit', end)
   return () => void process.off('exit', end)
 }

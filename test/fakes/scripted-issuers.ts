@@ -18,7 +18,7 @@ export type ScriptedIssuers = {
   /** `ISSUER SERIAL`, in the order in which they were revoked. */
   readonly revoked: string[]
   /** Serials whose revocation fails, with the reason. */
-  readonly failing: Map<string, string>
+  readonly failing: Map<string, string | Error>
   /** What the next tests find. */
   readonly faults: SettingFault[]
   /** Of every signer. */
@@ -56,7 +56,7 @@ export const scriptedIssuers = (): ScriptedIssuers => {
           async revoke(serial) {
             await all.onRevoke()
             const why = all.failing.get(serial)
-            if (why !== undefined) throw new Error(why)
+            if (why !== undefined) throw why instanceof Error ? why : new Error(why)
             all.revoked.push(`${issuer.name} ${serial}`)
             return 'revoked'
           },

@@ -7,6 +7,7 @@ import { certificateKey, slotOf, type CertificateRow, type Denial } from '#domai
 import type { Write } from '#domain/core/change.ts'
 import { issuerRevocationKey, type IssuerRevocation } from '#domain/issuers/issuer-revocation.ts'
 import { commitOnce } from '#plane/core/commit-decision.ts'
+import { AnotherSerial } from '#plane/issuers/outside-signer.ts'
 import { openOutsideBook } from '#plane/issuers/outside-book.ts'
 import { tableShapes } from '#plane/store/commit/columns.ts'
 import { signingOrder } from '../fakes/issuer-rows.ts'
@@ -108,13 +109,30 @@ test('one that the issuer does not take is tried again later and holds up none o
   await ask('POST', '/v1/nodes/gpu-001/revoke', { reason: 'stolen' })
   await after('the others', () => scripted.revoked.length === 2)
   assert.deepEqual(scripted.revoked.toSorted(), ['corp a6', 'corp a7'])
-  assert.equal((await ask('GET', '/v1/issuers/corp')).body.revocations_waiting, 5)
+  await after('five left', async () => (await ask('GET', '/v1/issuers/corp')).body.revocations_waiting === 5)
   scripted.failing.delete('a1')
   await after('the one that works again', () => scripted.revoked.includes('corp a1'))
   clock.advance(2 * hour)
   await after('given up', async () => (await revocation('a5'))?.state.kind === 'given-up')
   // An issuer that cannot revoke can still sign.
   assert.equal((await ask('GET', '/v1/issuers/corp')).body.health.away_since, null)
+})
+
+test('an answer about another serial revokes nothing: it is a violation, journaled once, with an alert', async (t) => {
+  const { plane, ask, signed, active, lead, after, scripted, revocation } = await setUp(t)
+  await active('gpu-001', await signed('a1', 'gpu-001'))
+  scripted.failing.set('a1', new AnotherSerial('a1', 'b2'))
+  lead()
+  await ask('POST', '/v1/nodes/gpu-001/revoke', { reason: 'stolen' })
+  const said = async () => (await plane.journal('issuer.violation')).map(({ body }) => body['violations'])
+  await after('the violation', async () => (await said()).length > 0)
+  assert.equal((await revocation('a1'))?.state.kind, 'waiting')
+  const alert = async () => (await plane.store.get('alert', 'issuer_violation/corp'))?.value
+  await after('the alert', async () => (await alert()) !== undefined)
+  assert.match((await alert())?.reason ?? '', /asked about the serial a1 and answered about b2/)
+  scripted.failing.delete('a1')
+  await after('revoked', async () => (await revocation('a1'))?.state.kind === 'done')
+  assert.equal((await said()).length, 1)
 })
 
 test('a leader that dies between denial, row and answer leaves it to the next one, and no serial is lost', async (t) => {

@@ -155,6 +155,10 @@ test('what does not fit together is refused with the field at fault, and nothing
     [{ vault }, 'REQUEST_INVALID', 'vault'],
     [{ step_ca: undefined }, 'REQUEST_INVALID', 'step_ca'],
     [{ step_ca: undefined, vault: { ...vault, auth: 'token' } }, 'REQUEST_INVALID', 'vault.role_id'],
+    [{ step_ca: { ...corp.step_ca, provisioner: 'Admin JWK' } }, 'REQUEST_INVALID', 'step_ca.provisioner'],
+    [{ step_ca: undefined, vault: { ...vault, mount: 'pki/../sys' } }, 'REQUEST_INVALID', 'vault.mount'],
+    [{ step_ca: undefined, vault: { ...vault, mount: '..' } }, 'REQUEST_INVALID', 'vault.mount'],
+    [{ step_ca: undefined, vault: { ...vault, auth_mount: './x' } }, 'REQUEST_INVALID', 'vault.auth_mount'],
     [{ secrets: {} }, 'REQUEST_INVALID', 'secrets.provisioner_key'],
     [{ secrets: { ...corp.secrets, token: 'x' } }, 'REQUEST_INVALID', 'secrets.token'],
     [{ secrets: { provisioner_key: 'broken' } }, 'REQUEST_INVALID', 'secrets.provisioner_key'],
@@ -206,6 +210,31 @@ test('a secret is in no answer, no journal entry and no file as it is, and a new
     assert.ok(!JSON.stringify(text).includes('canary'), JSON.stringify(text))
   for (const file of fs.readdirSync(plane.folder, { recursive: true, withFileTypes: true }))
     if (file.isFile()) assert.ok(!fs.readFileSync(path.join(file.parentPath, file.name)).includes('canary'), file.name)
+})
+
+test('a secret that is sent as it is goes to no other server without being given again', async (t) => {
+  const { plane, root, ask, add, show } = await setUp(t)
+  const vault = { mount: 'pki.d', roles: [{ profile: '*', role: 'node' }], auth: 'approle', role_id: 'r1' }
+  const other = outsideRoot('Other Root', plane.clock.nowMs())
+  const at = 'https://vault.corp.example'
+  assert.equal((await add({ url: at, step_ca: undefined, vault, secrets: { secret_id: 's1' } })).status, 201)
+  const refused = async (changes: object): Promise<void> => {
+    const { body } = await ask('PATCH', '/v1/issuers/corp', changes)
+    assert.deepEqual([body.code, body.field], ['REQUEST_INVALID', 'secrets.secret_id'], JSON.stringify(body))
+  }
+  await refused({ url: 'https://vault.evil.example' })
+  await refused({ server_roots: [root.pem, other.pem] })
+  const [declared] = (await ask('GET', '/v1/document')).body.issuers
+  const moved = { ...declared, url: 'https://vault.evil.example' }
+  const planned = await ask('POST', '/v1/document/plan', {
+    document: { apiVersion: 'muster/v1', issuers: [moved] },
+    prune: false,
+  })
+  assert.equal(planned.body.field, 'document.issuers.0.secrets.secret_id', JSON.stringify(planned.body))
+  assert.equal((await show()).url, at)
+  assert.equal((await ask('PATCH', '/v1/issuers/corp', { vault: { ...vault, mount: 'pki2' } })).status, 200)
+  const given = { url: 'https://vault2.corp.example', server_roots: [other.pem], secrets: { secret_id: 's2' } }
+  assert.equal((await ask('PATCH', '/v1/issuers/corp', given)).status, 200)
 })
 
 test('a row that somebody has changed in the database is not used, raises an alert, and can be retired and added anew', async (t) => {

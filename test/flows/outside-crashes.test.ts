@@ -239,6 +239,32 @@ for (const takesSerial of [true, false])
     assert.deepEqual(await plane.toBeRevoked(), [fake.signed[0]?.serial])
   })
 
+for (const takesSerial of [true, false])
+  test(`a lie that comes back after its order was taken over is journaled, and revoked, under an issuer that ${takesSerial ? 'takes our serials' : 'chooses serials'}`, async (t) => {
+    const { plane, fake } = await setUpOutside(t, { takesSerial })
+    fake.answer = async (attempt) => {
+      const answer = fake.sign(attempt, { order: { publicKey: generateKey('p256').spki } })
+      await takeOver(plane)
+      return answer
+    }
+    assert.equal(codeOf(await plane.enroll(await plane.invite('n1'), newCsr(), null)), 'ISSUER_UNAVAILABLE')
+    assert.deepEqual(await plane.toBeRevoked(), [fake.signed[0]?.serial])
+    assert.deepEqual((await plane.journal('issuer.violation')).at(-1)?.body['fields'], ['publicKey'])
+  })
+
+test('a certificate whose commit came through, though the store said that it failed, is not revoked: the node gets it when it asks again', async (t) => {
+  const { plane, fake } = await setUpOutside(t)
+  const [secret, csr] = [await plane.invite('n1'), newCsr()]
+  plane.crash.next = { at: writes('certificate'), commits: 'failed' }
+  await assert.rejects(plane.enroll(secret, csr, null), /the connection was lost/)
+  plane.crash.next = null
+  assert.deepEqual(await plane.toBeRevoked(), [])
+  const again = await plane.enroll(secret, csr, null)
+  assert.equal(again.kind, 'issued', JSON.stringify(again))
+  assert.equal((again as Issued).certificate.serial, fake.signed[0]?.serial)
+  assert.equal(fake.signed.length, 1)
+})
+
 test('of two replicas one holds an order; the other waits for it while it lives, and goes on when it is gone', async (t) => {
   if (withPeer(t, 'postgres') === null || !onPostgres()) return
   await twoReplicas(t)

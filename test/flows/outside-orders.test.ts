@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { certificateKey, slotsOf } from '#domain/core/certificate.ts'
+import type { OutsideIssuer } from '#domain/issuers/outside-issuer.ts'
 import type { Issued } from '#plane/identity/issue.ts'
 import { generateKey } from '#pki/keys.ts'
 import { allFromPem, fromPem } from '#pki/pem.ts'
@@ -143,6 +144,8 @@ test('what is not what was ordered is refused with its field, revoked there, and
     signed.filter((serial) => !outbox.some((one) => one.serial === serial)),
     [],
   )
+  const [alert] = await plane.rows('alert')
+  assert.match(`${alert?.kind} ${alert?.reason}`, /^issuer_violation the issuer corp has answered/)
   assert.ok(outbox.every(({ why, state }) => why === 'violation' && state.kind === 'waiting'))
   assert.deepEqual(await plane.certified(), [])
   assert.equal((await plane.nodeNow('n1')).membership.kind, 'registered')
@@ -220,6 +223,28 @@ test('a halt that comes while the issuer signs is obeyed, and the node goes on a
   fake.answer = async (attempt) => fake.sign(attempt)
   issuedTo(await plane.enroll(secret, csr, null))
   assert.deepEqual(await plane.rows('key-ban'), [])
+})
+
+test('an issuer that is tested while it signs costs no certificate; one that is disabled signs none', async (t) => {
+  const { plane, fake } = await setUpOutside(t)
+  const { store } = plane
+  let state: OutsideIssuer['state'] = { kind: 'enabled' }
+  fake.answer = async (attempt) => {
+    const answer = fake.sign(attempt)
+    const row = (await store.get('outside-issuer', fake.issuer.name)) ?? assert.fail()
+    const written = await store.commit({
+      reads: [{ row: 'outside-issuer', key: fake.issuer.name, version: row.version }],
+      writes: [{ put: 'outside-issuer', value: { ...row.value, state } }],
+      entries: [{ ...(await plane.journal('order.placed'))[0], type: 'issuer.tested' } as never],
+    })
+    assert.notEqual(written, 'lost-race')
+    return answer
+  }
+  issuedTo(await plane.enroll(await plane.invite('n1'), newCsr(), null))
+  assert.deepEqual([fake.asked.length, await plane.toBeRevoked()], [1, []])
+  state = { kind: 'disabled', sinceMs: 0, by: 'operator', why: 'it is moved' }
+  assert.equal(codeOf(await plane.enroll(await plane.invite('n2'), newCsr(), null)), 'ISSUER_UNAVAILABLE')
+  assert.deepEqual([fake.asked.length, await plane.toBeRevoked()], [2, [fake.signed[1]?.serial]])
 })
 
 test('a profile that asks for other names meanwhile gets a certificate with those', async (t) => {

@@ -30,15 +30,17 @@ const signedBy = (issuer: string): Partial<Profile> => ({
 
 /**
  * What becomes of the next commit that writes this. `never`: the process is gone before it; `unheard`: after it, before anybody hears of it.
+ * `failed`: it is written, and the store says that it failed, as where a connection dies with the answer.
  */
-export type Crash = { readonly at: (change: Change) => boolean; readonly commits: 'never' | 'unheard' }
+export type Crash = { readonly at: (change: Change) => boolean; readonly commits: 'never' | 'unheard' | 'failed' }
 
 const crashing = (store: Store, crash: () => Crash | null): Store => ({
   ...store,
   async commit(asked, token) {
     const now = crash()
     if (now?.at(asked) !== true) return store.commit(asked, token)
-    if (now.commits === 'unheard') await store.commit(asked, token)
+    if (now.commits !== 'never') await store.commit(asked, token)
+    if (now.commits === 'failed') throw new Error('the connection was lost')
     return new Promise(() => {})
   },
 })

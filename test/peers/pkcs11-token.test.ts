@@ -6,6 +6,7 @@ import { createPublicKey, verify } from 'node:crypto'
 import { once } from 'node:events'
 import * as fs from 'node:fs'
 import * as path from 'node:path'
+import { text } from 'node:stream/consumers'
 import { test, type TestContext } from 'node:test'
 import { systemClock } from '#platform/clock.ts'
 import { openPkcs11, Pkcs11Unavailable, type Pkcs11Parts } from '#platform/pkcs11.ts'
@@ -198,23 +199,45 @@ test('a call that hangs costs its thread: the next one has another', async (t) =
   assert.deepEqual(found, spki)
 })
 
-test('a process ends although a call of its token never returns', async (t) => {
+/** A process of its own whose token does not return. `meanwhile` runs when the token is asked. */
+const endsWhileAsked = async (t: TestContext, callMs: number, meanwhile: string, said: RegExp): Promise<void> => {
   const tokens = softTokens(t, 'vault')
   if (tokens === null) return
   const spki = await opened(t, tokens.module, {}).make(place('root'), 'P-256')
   const source = (name: string): string => JSON.stringify(path.resolve(import.meta.dirname, '../../src/platform', name))
-  const script = `
+  // In a file: flags for a text on the command line would go to the thread as well, which then would not start.
+  const script = path.join(tempFolder(t), 'asks.mjs')
+  fs.writeFileSync(
+    script,
+    `
     import { openPkcs11 } from ${source('pkcs11.ts')}
     import { systemClock } from ${source('clock.ts')}
     import { systemTimers } from ${source('timers.ts')}
     const parts = { library: ${JSON.stringify(tokens.module)}, pinOf: () => '271828', clock: systemClock, timers: systemTimers }
-    const pkcs11 = openPkcs11({ ...parts, limits: { callMs: 100, delayMs: 120_000 } })
+    const pkcs11 = openPkcs11({ ...parts, limits: { callMs: ${callMs}, delayMs: 600_000 } })
     const key = ${JSON.stringify(place('root'))}
-    await pkcs11.sign(key, Buffer.from('${Buffer.from(spki).toString('hex')}', 'hex'), Buffer.of(1)).catch(() => (process.exitCode = 3))
-  `
-  const flags = ['--disable-warning=ExperimentalWarning', '--input-type=module', '-e', script]
-  const child = spawn(process.execPath, flags, { stdio: 'inherit' })
+    await pkcs11.find(key)
+    const signing = pkcs11.sign(key, Buffer.from('${Buffer.from(spki).toString('hex')}', 'hex'), Buffer.of(1))
+    ${meanwhile}
+    await signing.catch((error) => {
+      console.log(error.message)
+      process.exitCode = 3
+    })
+  `,
+  )
+  const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', script], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
   cleanup(t, () => void child.kill('SIGKILL'))
+  const heard = text(child.stdout)
   const [code] = await within('the process to end', 30_000, once(child, 'exit'))
   assert.equal(code, 3)
-})
+  assert.match(await heard, said)
+}
+
+test('a process ends although a call of its token never returns', (t) =>
+  endsWhileAsked(t, 300, '', /has not answered within 0\.3 s/))
+
+// As a plane that is stopped while a token thinks: the time limit of the call is not over yet.
+test('a process that is stopped while a call of its token is under way ends', (t) =>
+  endsWhileAsked(t, 60_000, 'setTimeout(() => pkcs11.close(), 500)', /the plane is stopping/))

@@ -12,13 +12,14 @@ test('an alert about a node names it; any other names a node only where its sour
   assert.deepEqual(about(wantedAlert('rows_differ', 'a row', 'differs', { node: 'gpu-001' })), ['a row', 'gpu-001'])
 })
 
-test('four kinds are about what has happened and end with an acknowledgement; two more need one before they end', () => {
+test('five kinds are about what has happened and end with an acknowledgement; two more need one before they end', () => {
   const endedBy = (how: string) => alertKinds.filter((kind) => alertRule(kind).endedBy === how)
   assert.deepEqual(endedBy('acknowledgement'), [
     'store_put_back',
     'cut_off_delayed',
     'superseded_by_hardware',
     'token_reused',
+    'issuer_violation',
   ])
   assert.deepEqual(endedBy('both'), ['rows_differ', 'copied_image'])
 })

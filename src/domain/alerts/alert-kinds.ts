@@ -281,6 +281,14 @@ const rules = {
     reason: ({ issuer, why }) =>
       `the issuer ${issuer} does not answer: ${why}. Nothing is enrolled or renewed under its profiles; their nodes go on until their certificates end`,
   }),
+  /** Opens when an outside issuer has signed, or answered about, something else than it was asked. */
+  issuer_violation: declare<{ readonly issuer: string; readonly why: string }>({
+    subject: 'issuer',
+    severity: 'critical',
+    endedBy: 'acknowledgement',
+    reason: ({ issuer, why }) =>
+      `the issuer ${issuer} has answered with something else than was asked: ${boundedText(why, 300)}. It was not used. Next: find out why, or muster issuer disable ${issuer}`,
+  }),
   /** Opens when a third of the life of a login is left and it could not be renewed, or none can be had. */
   issuer_login_ending: declare<{ readonly issuer: string; readonly untilMs: number | null; readonly why: string }>({
     subject: 'issuer',

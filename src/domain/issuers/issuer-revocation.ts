@@ -78,6 +78,17 @@ export const revocationDone = (row: Row<IssuerRevocation>, how: 'revoked' | 'unk
 export const revocationGivenUp = (row: Row<IssuerRevocation>, nowMs: number): Decided =>
   over(row, { kind: 'given-up', atMs: nowMs }, 'issuer.revocation_given_up', nowMs)
 
+/** The issuer has answered about another certificate. That is no answer: the row stays as it is. */
+export const revocationMisanswered = (row: Row<IssuerRevocation>, why: string, nowMs: number): Decided => {
+  const { issuer, serial } = row.value
+  const body = { security_event: true, outside_issuer: issuer, fields: ['serial'], violations: [why], serial }
+  return decided({
+    reads: [readOf('issuer-revocation', issuerRevocationKey(row.value), row)],
+    writes: [],
+    entries: [entry(outbox, nowMs, 'issuer.violation', {}, body)],
+  })
+}
+
 const over = (
   row: Row<IssuerRevocation>,
   state: RevocationState,

@@ -49,12 +49,19 @@ export const stepPart = ({ row, step, why, spared, by, nowMs }: StepFacts): Requ
 }
 
 /** Of a certificate that has come back to a request which does not hold the order any more. */
-export const revocationChange = (order: Order, serial: string, by: Attribution, nowMs: number): Change => {
-  const value = waitingRevocation(order, { serial, why: 'orphan', nowMs })
+export const revocationChange = (
+  row: Row<Order>,
+  about: Pick<IssuerRevocation, 'serial'> & Pick<StepFacts, 'why'>,
+  by: Attribution,
+  nowMs: number,
+): Change => {
+  const order = row.value
+  const value = waitingRevocation(order, { ...about, nowMs })
+  const body = { why: 'it was settled elsewhere', returned_serial: about.serial }
   return {
-    reads: [readOf('issuer-revocation', issuerRevocationKey(value), null)],
+    reads: [readOf('order', order.id, row), readOf('issuer-revocation', issuerRevocationKey(value), null)],
     writes: [{ put: 'issuer-revocation', value }],
-    entries: [orderEntry(order, 'order.lost', by, nowMs, { why: 'it was settled elsewhere', returned_serial: serial })],
+    entries: [orderEntry(order, 'order.lost', by, nowMs, body)],
   }
 }
 

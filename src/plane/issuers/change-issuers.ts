@@ -23,6 +23,7 @@ import {
   accessOf,
   declaredIssuer,
   secretsNeeded,
+  secretsShown,
   type AddIssuerRequest,
   type ChangeIssuerRequest,
   type DeclaredIssuer,
@@ -173,12 +174,22 @@ const merged = (now: DeclaredIssuer, set: Omit<ChangeIssuerRequest, 'secrets'>):
   return { ...rest, ...(isSet ? {} : { ...(stepCa && { step_ca: stepCa }), ...(vault && { vault }) }), ...set }
 }
 
-/** Another way of proving ourselves needs other secrets. */
-export const staleSecrets = (asked: AskedIssuer, { secrets }: OutsideIssuer): Refusal | null => {
+/**
+ * Another way of proving ourselves needs other secrets. What is sent to the server as it is goes to no other server, and to none that other
+ * roots make trusted: who may change an issuer could have it sent to himself.
+ */
+export const staleSecrets = (
+  asked: AskedIssuer,
+  { url, serverRoots, secrets }: Pick<OutsideIssuer, 'url' | 'serverRoots' | 'secrets'>,
+): Refusal | null => {
+  const no = (name: string, why: string): Refusal => refuseField('REQUEST_INVALID', `secrets.${name}`, why)
   const missing = secretsNeeded(asked.access).find((name) => secrets?.names.includes(name) !== true)
-  return missing === undefined
+  if (missing !== undefined) return no(missing, `with this way of proving ourselves ${missing} is needed`)
+  const [shown] = secretsShown(asked.access)
+  const isSame = asked.url === url && asked.serverRoots.every((root) => serverRoots.includes(root))
+  return shown === undefined || isSame
     ? null
-    : refuseField('REQUEST_INVALID', `secrets.${missing}`, `with this way of proving ourselves ${missing} is needed`)
+    : no(shown, `${shown} would be sent to another server: give it again, with muster issuer set`)
 }
 
 type Decide = (facts: {
@@ -215,11 +226,13 @@ export const recordTest = (
 
 export const retireFacts = async (store: Store, issuer: OutsideIssuer, nowMs: number) => {
   const all = (await readIssuers(store)).map(({ value }) => value)
+  // Before the orders: one that is placed meanwhile relies on a profile that names the issuer, and that is on this list then.
+  const profiles = await store.profiles()
   return {
     ...(await unexpiredOf(store, issuer, nowMs)),
     others: all.filter(({ id, state }) => id !== issuer.id && state.kind !== 'retired'),
     known: await knownAuthorities(store),
-    profiles: await store.profiles(),
+    profiles,
   }
 }
 

@@ -24,7 +24,11 @@ export const readAuthorities = (pems: readonly string[]): readonly GivenAuthorit
           : `a certificate cannot be read: ${certificate.why}`,
       )
     if (!certificate.ca) return no(`${certificate.subject} is not a CA`)
-    if (!parsed.some((one) => sameBytes(one.der, der))) parsed.push(certificate)
+    const same = parsed.find((one) => sameBytes(one.spki, certificate.spki))
+    if (same === undefined) parsed.push(certificate)
+    // An authority is its key, and has one certificate on record.
+    else if (!sameBytes(same.der, der))
+      return no(`two certificates have the key of ${certificate.subject}: leave one out, and not a self-signed one`)
   }
   if (parsed.length === 0) return no('roots holds something that is no certificate in PEM')
   const authorities: GivenAuthority[] = []
@@ -42,7 +46,19 @@ export const readAuthorities = (pems: readonly string[]): readonly GivenAuthorit
       subjectKeyId: certificate.subjectKeyId,
     })
   }
-  return authorities
+  const astray = authorities.find(({ id }) => !leadsToRoot(id, authorities))
+  return astray === undefined ? authorities : no(`${astray.id} does not lead to a self-signed certificate among roots`)
+}
+
+/** Authorities that have signed each other lead nowhere. */
+const leadsToRoot = (from: string, authorities: readonly GivenAuthority[]): boolean => {
+  let id = from
+  for (const _ of authorities) {
+    const parent = authorities.find((one) => one.id === id)?.parent ?? id
+    if (parent === id) return true
+    id = parent
+  }
+  return false
 }
 
 /** Node verifies with them, so they may have keys that Muster does not read. */

@@ -16,6 +16,7 @@ import {
   queueRevocations,
   revocationDone,
   revocationGivenUp,
+  revocationMisanswered,
   revocationPlace,
   type DeniedOutside,
   type IssuerRevocation,
@@ -26,7 +27,10 @@ import { everyRow, rowPages } from '#plane/core/pages.ts'
 import { startUpkeep } from '#plane/core/upkeep.ts'
 import type { Led } from '#plane/cluster/leading.ts'
 import { doublingWaitMs } from '#platform/timers.ts'
+import { raiseAlert } from '#plane/alerts/reconcile-alerts.ts'
+import { wantedAlert } from '#domain/alerts/alert-kinds.ts'
 import type { KnownIssuers } from './known-issuers.ts'
+import { AnotherSerial } from './outside-signer.ts'
 import type { OutsideBook } from './outside-book.ts'
 import type { OutsideIssuers } from './open-outside-issuers.ts'
 
@@ -114,8 +118,16 @@ export const leadIssuerOutbox = (core: Core, { known, book, outside }: OutboxPar
       await commitOnce(core, revocationDone(row, outcome, clock.nowMs()).change)
       failures.delete(key)
     } catch (error) {
+      if (error instanceof AnotherSerial && !failures.has(key)) await misanswered(row, error)
       later(error)
     }
+  }
+  /** Said once by each leader, and not with each try. */
+  const misanswered = async (row: Row<IssuerRevocation>, { message }: AnotherSerial): Promise<void> => {
+    await commitOnce(core, revocationMisanswered(row, message, clock.nowMs()).change)
+    const issuer = known.all().find(({ id }) => id === row.value.issuer)?.name ?? row.value.issuer
+    const why = `asked to revoke, ${message}`
+    await raiseAlert(core, wantedAlert('issuer_violation', issuer, { issuer, why }))
   }
 
   const sendDue = async (issuer: string): Promise<void> => {

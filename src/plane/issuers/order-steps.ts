@@ -4,7 +4,7 @@ import type { Attribution, Change, Row } from '#domain/core/change.ts'
 import type { NodeId } from '#domain/core/node.ts'
 import type { EntryDraft } from '#domain/core/journal-entry.ts'
 import { issuerRevocationKey, type IssuerRevocation } from '#domain/issuers/issuer-revocation.ts'
-import { ordersActor, revocationChange, stepPart } from '#domain/issuers/order-changes.ts'
+import { revocationChange, stepPart } from '#domain/issuers/order-changes.ts'
 import type { Order, OrderStep } from '#domain/issuers/order.ts'
 import { commitOnce, retryLostRaces } from '#plane/core/commit-decision.ts'
 import type { FlowCore } from '#plane/core/core.ts'
@@ -45,16 +45,23 @@ export const commitStep = async (
   })
 }
 
-/** Of an order that somebody else has settled meanwhile, without knowing that this serial has come back. */
+/**
+ * Of an order that is not held here any more: somebody else has settled it without knowing that this serial has come back. Where the order
+ * says that its node has this very certificate, its own commit came through, and nobody was told: it stays.
+ */
 export const revokeReturned = async (
   core: Pick<FlowCore, 'store' | 'clock' | 'feed'>,
-  order: Order,
+  { id }: Pick<Order, 'id'>,
   serial: string,
+  { by, why = 'orphan', entries = [] }: StepStory,
 ): Promise<void> =>
   retryLostRaces({ tries, onBusy: () => undefined }, async () => {
-    const change = revocationChange(order, serial, ordersActor, core.clock.nowMs())
-    if ((await inOutbox(core.store, { order, revoke: [serial] })).has(serial)) return
-    return (await commitOnce(core, change)) === 'lost-race' ? 'lost-race' : undefined
+    const row = await core.store.get('order', id)
+    if (row === null || (row.value.state.kind === 'issued' && row.value.state.serial === serial)) return
+    if ((await inOutbox(core.store, { order: row.value, revoke: [serial] })).has(serial)) return
+    const change = revocationChange(row, { serial, why }, by, core.clock.nowMs())
+    const told = { ...change, entries: [...change.entries, ...entries] } as unknown as Change
+    return (await commitOnce(core, told)) === 'lost-race' ? 'lost-race' : undefined
   })
 
 /** Of a node; null: none is open. */

@@ -1,6 +1,7 @@
 // Orders to outside issuers, for the pipeline that hands out certificates (identity/issue.ts): placed in a commit before anything is sent,
 // signed and checked, and completed in the commit that hands the certificate out (docs/decisions/issuers.md).
 
+import { wantedAlert } from '#domain/alerts/alert-kinds.ts'
 import type { IssuedCertificate } from '#domain/core/certificate.ts'
 import { readOf, type ChangePart, type Row } from '#domain/core/change.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
@@ -21,11 +22,12 @@ import {
 import type { OutsideIssuer } from '#domain/issuers/outside-issuer.ts'
 import { serialBytes, serialOf } from '#domain/issuers/serial.ts'
 import { spkiHash } from '#pki/spki.ts'
+import { raiseAlert } from '#plane/alerts/reconcile-alerts.ts'
 import { commitOnce } from '#plane/core/commit-decision.ts'
 import type { Core } from '#plane/core/core.ts'
 import { askToSign } from './ask-to-sign.ts'
 import { judgeAnswer, type JudgeParts } from './judge-answer.ts'
-import { commitStep, inOutbox, openOrderOf, revokeReturned } from './order-steps.ts'
+import { commitStep, inOutbox, openOrderOf, revokeReturned, type StepStory } from './order-steps.ts'
 import type { Attempt, OutsideSigner, Returned } from './outside-signer.ts'
 
 /** What stands before the issuers: slots, breakers, and a signer for each. */
@@ -159,9 +161,8 @@ const placeAt = async (
   const { facts, order: wanted } = admission
   const { by, nowMs } = facts
   const profile = facts.profile.value
-  const issuerRow = await store.get('outside-issuer', issuer.name)
-  if (issuerRow?.value.id !== issuer.id || issuerRow.value.state.kind !== 'enabled')
-    return unavailable(issuer, 'it was changed a moment ago')
+  let issuerRow = await signingRow(store, issuer)
+  if (issuerRow === null) return unavailable(issuer, 'it was changed a moment ago')
 
   const newSerial = (): string | null => (signer.abilities.takesSerial ? serialOf(random.bytes(serialBytes)) : null)
   const holder = store.replicas.self
@@ -232,7 +233,10 @@ const placeAt = async (
         'an outside issuer has returned something else than was ordered',
       )
       const entries = [judged.entry(by, clock.nowMs())]
-      await take((now, atMs) => decline(now, { holder, why, serial, nowMs: atMs }), { by, why: 'violation', entries })
+      const story: StepStory = { by, why: 'violation', entries }
+      const taken = await take((now, atMs) => decline(now, { holder, why, serial, nowMs: atMs }), story)
+      if (taken === null && serial !== null) await revokeReturned(core, order, serial, story)
+      await raiseAlert(core, wantedAlert('issuer_violation', issuer.name, { issuer: issuer.name, why }))
       return unavailable(issuer, `what it returned is not what was ordered (${fields.join(', ')})`)
     }
     leave({ kind: 'answered' })
@@ -249,6 +253,10 @@ const placeAt = async (
       async answers({ facts: now, order: orderedNow }) {
         const found = await store.get('order', order.id)
         const isHeld = found?.version === row.version
+        // A test, or a new credential, changes nothing about what was signed.
+        const issuerNow = await signingRow(store, issuer)
+        if (issuerNow === null) return false
+        issuerRow = issuerNow
         return isHeld && now.profile.value.certificate.issuer === issuer.name && isSameOrder(orderedNow, wanted)
       },
       completion(atMs) {
@@ -265,7 +273,7 @@ const placeAt = async (
       async decline(why) {
         try {
           const taken = await take((now, atMs) => decline(now, { holder, why, serial, nowMs: atMs }), { by })
-          if (taken === null) await revokeReturned(core, row.value, serial)
+          if (taken === null) await revokeReturned(core, order, serial, { by })
         } finally {
           holds.end(order.id)
         }
@@ -286,6 +294,15 @@ const placeAt = async (
 }
 
 type TakenStep = Parameters<typeof commitStep> extends [unknown, unknown, ...infer Rest] ? Rest : never
+
+/** Null: nothing is to be signed there any more. */
+const signingRow = async (
+  store: Pick<Core['store'], 'get'>,
+  { id, name }: OutsideIssuer,
+): Promise<Row<OutsideIssuer> | null> => {
+  const row = await store.get('outside-issuer', name)
+  return row?.value.id === id && row.value.state.kind === 'enabled' && row.value.forged !== true ? row : null
+}
 
 /** The one that it binds; null: it came without one. */
 const tokenIn = ({ reads }: Intended): string | null => reads.find(({ row }) => row === 'token')?.key ?? null

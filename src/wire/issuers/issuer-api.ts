@@ -14,10 +14,15 @@ const IssuerParams = Type.Object({ name: IssuerName }, closed)
 const Url = Type.String({ pattern: '^https://[^@/?#\\s]+$', maxLength: 300 })
 const Certificates = Type.Array(Type.String({ minLength: 1, maxLength: 32_768 }), { minItems: 1, maxItems: 8 })
 /** As paths and names of Vault and step-ca are written, without what would lead to another path. */
-const PathText = Type.String({ pattern: '^[A-Za-z0-9_.@-]+(/[A-Za-z0-9_.@-]+)*$', maxLength: 128 })
+const PathText = Type.String({
+  pattern: '^(?!(.*/)?\\.{1,2}(/|$))[A-Za-z0-9_.@-]+(/[A-Za-z0-9_.@-]+)*$',
+  maxLength: 128,
+})
 const NamedThere = Type.String({ pattern: '^[\\x20-\\x7e]+$', minLength: 1, maxLength: 128 })
+/** step-ca writes them into addresses as they are. */
+const ProvisionerName = Type.String({ pattern: '^[A-Za-z0-9][A-Za-z0-9._@-]{0,63}$' })
 
-const StepCaRequest = Type.Object({ provisioner: NamedThere, renewal_provisioner: NamedThere }, closed)
+const StepCaRequest = Type.Object({ provisioner: ProvisionerName, renewal_provisioner: ProvisionerName }, closed)
 
 /** `profile`: its name, or `*` for all others. */
 const VaultRole = Type.Object({ profile: Type.Union([NameText, Type.Literal('*')]), role: PathText }, closed)
@@ -292,6 +297,10 @@ export const secretsNeeded = (access: IssuerAccess): readonly (keyof SecretsRequ
       return ['token']
   }
 }
+
+/** Those that go to the server as they are, and not only what was made with them. */
+export const secretsShown = (access: IssuerAccess): readonly (keyof SecretsRequest)[] =>
+  access.kind === 'vault' && access.login.kind !== 'certificate' ? secretsNeeded(access) : []
 
 export const IssuerList = Type.Object({ issuers: Type.Array(IssuerView) })
 
