@@ -207,6 +207,23 @@ test('a renewal and a recovery that were under way are repeated as well', async 
   assert.deepEqual(await next.toBeRevoked(), [fake.signed[1]?.serial, fake.signed[3]?.serial].toSorted())
 })
 
+for (const commits of ['fails', 'fails-after'] as const)
+  test(`a fault of the store ${commits === 'fails' ? 'before' : 'behind'} the second commit consumes nothing, and revokes nothing that was kept`, async (t) => {
+    const { plane, fake } = await setUpOutside(t)
+    const [secret, csr] = [await plane.invite('n1'), newCsr()]
+    plane.crash.next = { at: writes('certificate'), commits }
+    await assert.rejects(plane.enroll(secret, csr, null), /the store has a fault/)
+    const outcome = await plane.enroll(secret, csr, null)
+    assert.equal(outcome.kind, 'issued', JSON.stringify(outcome))
+    const [first, second] = fake.signed
+    const kept = commits === 'fails-after' ? first : second
+    assert.equal(outcome.certificate.serial, kept?.serial)
+    assert.deepEqual(await plane.certified(), [kept?.serial])
+    assert.deepEqual(await plane.toBeRevoked(), commits === 'fails' ? [first?.serial] : [])
+    const [token] = await plane.rows('token')
+    assert.equal(token?.state.kind, 'used')
+  })
+
 /** What another replica does when the lease of the holder is over. */
 const takeOver = async ({ store, orders }: OutsidePlane): Promise<void> => {
   const [order] = await orders()

@@ -45,13 +45,19 @@ export const commitStep = async (
   })
 }
 
-/** Of an order that somebody else has settled meanwhile, without knowing that this serial has come back. */
+/**
+ * Of an order that somebody else has settled meanwhile, without knowing that this serial has come back. A certificate that has been kept
+ * after all, in a commit whose end was not heard of, stays.
+ */
 export const revokeReturned = async (
   core: Pick<FlowCore, 'store' | 'clock' | 'feed'>,
   order: Order,
   serial: string,
 ): Promise<void> =>
   retryLostRaces({ tries, onBusy: () => undefined }, async () => {
+    const now = await core.store.get('order', order.id)
+    const state = now === null ? order.state : now.value.state
+    if (state.kind === 'issued' && state.serial === serial) return
     const change = revocationChange(order, serial, ordersActor, core.clock.nowMs())
     if ((await inOutbox(core.store, { order, revoke: [serial] })).has(serial)) return
     return (await commitOnce(core, change)) === 'lost-race' ? 'lost-race' : undefined
