@@ -207,6 +207,23 @@ test('a renewal and a recovery that were under way are repeated as well', async 
   assert.deepEqual(await next.toBeRevoked(), [fake.signed[1]?.serial, fake.signed[3]?.serial].toSorted())
 })
 
+for (const commits of ['fails', 'fails-after'] as const)
+  test(`a fault of the store ${commits === 'fails' ? 'before' : 'behind'} the second commit consumes nothing, and revokes nothing that was kept`, async (t) => {
+    const { plane, fake } = await setUpOutside(t)
+    const [secret, csr] = [await plane.invite('n1'), newCsr()]
+    plane.crash.next = { at: writes('certificate'), commits }
+    await assert.rejects(plane.enroll(secret, csr, null), /the store has a fault/)
+    const outcome = await plane.enroll(secret, csr, null)
+    assert.equal(outcome.kind, 'issued', JSON.stringify(outcome))
+    const [first, second] = fake.signed
+    const kept = commits === 'fails-after' ? first : second
+    assert.equal(outcome.certificate.serial, kept?.serial)
+    assert.deepEqual(await plane.certified(), [kept?.serial])
+    assert.deepEqual(await plane.toBeRevoked(), commits === 'fails' ? [first?.serial] : [])
+    const [token] = await plane.rows('token')
+    assert.equal(token?.state.kind, 'used')
+  })
+
 /** What another replica does when the lease of the holder is over. */
 const takeOver = async ({ store, orders }: OutsidePlane): Promise<void> => {
   const [order] = await orders()
@@ -251,19 +268,6 @@ for (const takesSerial of [true, false])
     assert.deepEqual(await plane.toBeRevoked(), [fake.signed[0]?.serial])
     assert.deepEqual((await plane.journal('issuer.violation')).at(-1)?.body['fields'], ['publicKey'])
   })
-
-test('a certificate whose commit came through, though the store said that it failed, is not revoked: the node gets it when it asks again', async (t) => {
-  const { plane, fake } = await setUpOutside(t)
-  const [secret, csr] = [await plane.invite('n1'), newCsr()]
-  plane.crash.next = { at: writes('certificate'), commits: 'failed' }
-  await assert.rejects(plane.enroll(secret, csr, null), /the connection was lost/)
-  plane.crash.next = null
-  assert.deepEqual(await plane.toBeRevoked(), [])
-  const again = await plane.enroll(secret, csr, null)
-  assert.equal(again.kind, 'issued', JSON.stringify(again))
-  assert.equal((again as Issued).certificate.serial, fake.signed[0]?.serial)
-  assert.equal(fake.signed.length, 1)
-})
 
 test('of two replicas one holds an order; the other waits for it while it lives, and goes on when it is gone', async (t) => {
   if (withPeer(t, 'postgres') === null || !onPostgres()) return

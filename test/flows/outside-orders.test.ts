@@ -1,6 +1,8 @@
 // A node whose profile is signed by an outside issuer: its whole life, what is refused meanwhile, and what becomes of lies.
 
 import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
+import * as path from 'node:path'
 import { test } from 'node:test'
 import { certificateKey, slotsOf } from '#domain/core/certificate.ts'
 import type { OutsideIssuer } from '#domain/issuers/outside-issuer.ts'
@@ -12,6 +14,8 @@ import { keyId } from '#pki/spki.ts'
 import { verifyIssuedChain } from '#pki/verify-chain.ts'
 import { haltIssuance, resumeIssuance } from '#plane/identity/issuance-routes.ts'
 import { issuingBelow, type Lie } from '../fakes/fake-issuer.ts'
+import { withPeer } from '../peers/peer.ts'
+import { tempFolder } from '../process/temp-folder.ts'
 import { operator } from './authority-setup.ts'
 import { setUpOutside, type OutsidePlane } from './outside-setup.ts'
 import { codeOf, newCsr } from './recovery-setup.ts'
@@ -80,6 +84,20 @@ test('the request of the node goes to the issuer as it came', async (t) => {
   issuedTo(await plane.enroll(await plane.invite('n1'), csr, null))
   const [attempt] = fake.asked
   assert.deepEqual(Buffer.from(attempt?.request ?? []), Buffer.from(fromPem('CERTIFICATE REQUEST', csr) ?? []))
+})
+
+test('a request that asks for names itself is refused before anything is written for it', async (t) => {
+  const openssl = withPeer(t, 'openssl')
+  if (openssl === null) return
+  const { plane, fake } = await setUpOutside(t)
+  const asked = ['req', '-new', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-subj', '/CN=any']
+  const names = ['-addext', 'subjectAltName=DNS:plane.example']
+  const csr = execFileSync(openssl, [...asked, ...names, '-keyout', path.join(tempFolder(t), 'key.pem')], {
+    encoding: 'utf8',
+    stdio: ['ignore', 'pipe', 'ignore'],
+  })
+  const outcome = await plane.enroll(await plane.invite('n1'), csr, null)
+  assert.deepEqual([codeOf(outcome), fake.asked.length, await plane.orders()], ['CSR_INVALID', 0, []])
 })
 
 test('the same request at the same time is signed once, and both get the same certificate', async (t) => {

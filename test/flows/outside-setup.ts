@@ -30,25 +30,29 @@ const signedBy = (issuer: string): Partial<Profile> => ({
 
 /**
  * What becomes of the next commit that writes this. `never`: the process is gone before it; `unheard`: after it, before anybody hears of it.
- * `failed`: it is written, and the store says that it failed, as where a connection dies with the answer.
+ * `fails`, `fails-after`: the store has a fault, before it or behind it; the process goes on.
  */
-export type Crash = { readonly at: (change: Change) => boolean; readonly commits: 'never' | 'unheard' | 'failed' }
+export type Crash = {
+  readonly at: (change: Change) => boolean
+  readonly commits: 'never' | 'unheard' | 'fails' | 'fails-after'
+}
 
-const crashing = (store: Store, crash: () => Crash | null): Store => ({
+const crashing = (store: Store, crash: { next: Crash | null }): Store => ({
   ...store,
   async commit(asked, token) {
-    const now = crash()
+    const now = crash.next
     if (now?.at(asked) !== true) return store.commit(asked, token)
-    if (now.commits !== 'never') await store.commit(asked, token)
-    if (now.commits === 'failed') throw new Error('the connection was lost')
-    return new Promise(() => {})
+    if (now.commits === 'unheard' || now.commits === 'fails-after') await store.commit(asked, token)
+    if (now.commits === 'never' || now.commits === 'unheard') return new Promise(() => {})
+    crash.next = null
+    throw new Error('the store has a fault')
   },
 })
 
 /** A plane of the domain: what a start makes. */
 const openPlane = async (on: Setup, fake: FakeIssuer) => {
   const crash: { next: Crash | null } = { next: null }
-  const setup = on.on(crashing(on.store, () => crash.next))
+  const setup = on.on(crashing(on.store, crash))
   const opened: Issuance[] = []
   const flows = await openRecoverySetup(setup, async (core, own) => {
     const issuance = await openIssuance(core, { own, door: fake.door })

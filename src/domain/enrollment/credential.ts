@@ -92,6 +92,10 @@ export const tokenAnswers = ({ credential }: EnrollFacts, spki: string): boolean
   return state.kind === 'unused' || ((state.kind === 'used' || state.kind === 'bound') && state.spki === spki)
 }
 
+/** One of the domain that is bound has registered nothing yet: its node comes with the certificate. */
+export const registersNew = ({ scope, state }: Token): boolean =>
+  scope.kind === 'domain' && (state.kind === 'unused' || state.kind === 'bound')
+
 /** A token that is bound stays so: it is unused again for nobody. */
 export const boundToKey = (credential: Credential, spki: string, node: NodeId): readonly Write[] => {
   if (credential.method !== 'token' || credential.token.value.state.kind !== 'unused') return []

@@ -7,6 +7,7 @@ import {
   isProven,
   judgeHardware,
   judgeToken,
+  registersNew,
   type Credential,
 } from '#domain/enrollment/credential.ts'
 import {
@@ -18,7 +19,7 @@ import {
   type ProbeOutcome,
 } from '#domain/enrollment/enrollment.ts'
 import { provenBy } from '#domain/enrollment/supersession.ts'
-import { tokenSecretShape, type Token } from '#domain/core/token.ts'
+import { tokenSecretShape } from '#domain/core/token.ts'
 import type { HardwareFacts, HardwareIdentity, Node, NodeId } from '#domain/core/node.ts'
 import type { Profile } from '#domain/core/profile.ts'
 import { isRefusal, refuse, refuseField, type Refusal } from '#domain/core/refusal.ts'
@@ -324,10 +325,6 @@ const readFacts = async (
     by,
   }
 }
-
-/** One that is bound has registered nothing yet: its node comes with the certificate. */
-const registersNew = ({ scope, state }: Token): boolean =>
-  scope.kind === 'domain' && (state.kind === 'unused' || state.kind === 'bound')
 
 const readProof = async ({ store }: FlowCore, { spki, counter }: CheckedProof): Promise<EnrollFacts['proof']> => {
   const [claim, ban] = await Promise.all([store.get('key-claim', spki), store.get('key-ban', spki)])

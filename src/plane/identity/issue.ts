@@ -126,8 +126,10 @@ const signedHere = async <A extends Admitted>(
 /** The node was on its way to an outside issuer before, with the same key. */
 const withOrderedEnded = ({ facts: { keyClaims, by, nowMs }, order }: Admitted, change: Change): Change => {
   const { ordered } = keyClaims
-  const step = ordered === null ? null : replace(ordered.value, order.id, nowMs)
-  if (ordered === null || step === null) return change
+  // What was ordered for another key is abandoned by the leader.
+  if (ordered === null || ordered.value.spki !== spkiHash(order.publicKey)) return change
+  const step = replace(ordered.value, order.id, nowMs)
+  if (step === null) return change
   return withPart(change, stepPart({ row: ordered, step, why: 'orphan', spared: new Set(), by, nowMs }))
 }
 

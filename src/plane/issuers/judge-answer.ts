@@ -5,7 +5,7 @@ import { certificateKey, type IssuedCertificate, type SigningOrder } from '#doma
 import { boundedText, entry, readOf, type Attribution, type ChangePart } from '#domain/core/change.ts'
 import type { IssuerRow } from '#domain/ca/issuer.ts'
 import type { EntryDraft } from '#domain/core/journal-entry.ts'
-import { orderEntry } from '#domain/issuers/order-changes.ts'
+import { orderEntry, ordersActor } from '#domain/issuers/order-changes.ts'
 import type { Order } from '#domain/issuers/order.ts'
 import type { OutsideIssuer } from '#domain/issuers/outside-issuer.ts'
 import type { ParsedCertificate } from '#pki/parse-certificate.ts'
@@ -147,7 +147,7 @@ const recordedPart = (
   writes: rows.map((value) => ({ put: 'issuer', value }) as const),
   entries: rows.map(({ id, parent }) =>
     entry(
-      { actor: 'system:orders', source: null, correlation: null },
+      ordersActor,
       nowMs,
       'issuer.authority_recorded',
       { issuer: id },

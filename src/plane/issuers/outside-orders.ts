@@ -4,7 +4,7 @@
 import { wantedAlert } from '#domain/alerts/alert-kinds.ts'
 import type { IssuedCertificate } from '#domain/core/certificate.ts'
 import { readOf, type ChangePart, type Row } from '#domain/core/change.ts'
-import { refuse, type Refusal } from '#domain/core/refusal.ts'
+import { refuse, refuseField, type Refusal } from '#domain/core/refusal.ts'
 import type { Admitted, Intended } from '#domain/identity/node-certificate.ts'
 import type { Outcome } from '#domain/issuers/issuer-breaker.ts'
 import { isSameOrder, orderEntry, ordersActor, placed, stepPart } from '#domain/issuers/order-changes.ts'
@@ -21,6 +21,7 @@ import {
 } from '#domain/issuers/order.ts'
 import type { OutsideIssuer } from '#domain/issuers/outside-issuer.ts'
 import { serialBytes, serialOf } from '#domain/issuers/serial.ts'
+import { readRequestNames } from '#pki/csr.ts'
 import { spkiHash } from '#pki/spki.ts'
 import { raiseAlert } from '#plane/alerts/reconcile-alerts.ts'
 import { commitOnce } from '#plane/core/commit-decision.ts'
@@ -117,6 +118,11 @@ export const openOutsideOrders = (core: Core, parts: OutsideOrderParts): Outside
   return {
     isUnderWay: holds.has,
     async place(admission, request) {
+      // step-ca compares what a request says beside its key with the order; nobody here asks for names by it.
+      const names = readRequestNames(request.request)
+      if (names.kind === 'malformed') return refuseField('CSR_INVALID', 'csr', names.why)
+      if (names.hasAltNames)
+        return refuseField('CSR_INVALID', 'csr', 'an outside issuer signs no request that asks for names itself')
       const { keyClaims, profile } = admission.facts
       // Of the same key, or of another one: then the claims say nothing of it.
       const ordered = keyClaims.ordered ?? (await openOrderOf(core.store, admission.before.id))
@@ -274,6 +280,9 @@ const placeAt = async (
         try {
           const taken = await take((now, atMs) => decline(now, { holder, why, serial, nowMs: atMs }), { by })
           if (taken === null) await revokeReturned(core, order, serial, { by })
+        } catch (error) {
+          // The leader settles what cannot be written now.
+          log.warn({ err: error, order: order.id }, 'an order to an outside issuer could not be ended')
         } finally {
           holds.end(order.id)
         }
