@@ -207,6 +207,23 @@ test('an issuing CA that is new below a root on record is recorded with the firs
   assert.equal((await plane.journal('issuer.authority_recorded')).length, 1)
 })
 
+test('two orders at once are signed by an issuing CA that nobody has seen: one records it, and both nodes have their certificates', async (t) => {
+  const { plane, fake, clock } = await setUpOutside(t)
+  const next = issuingBelow(fake.root, clock.nowMs())
+  const both = Promise.withResolvers<void>()
+  fake.answer = async (attempt) => {
+    const answer = fake.sign(attempt, { by: next })
+    if (fake.signed.length === 2) both.resolve()
+    await both.promise
+    return answer
+  }
+  const secrets = [await plane.invite('n1'), await plane.invite('n2')]
+  const outcomes = await Promise.all(secrets.map((secret) => plane.enroll(secret, newCsr(), null)))
+  for (const outcome of outcomes) await isGood(plane, issuedTo(outcome), clock.nowMs())
+  assert.equal((await plane.journal('issuer.authority_recorded')).length, 1)
+  assert.deepEqual([fake.signed.length, await plane.toBeRevoked()], [2, []])
+})
+
 // What is refused between the intent and the certificate.
 
 test('a node that is revoked while its issuer signs gets nothing, and what was signed is revoked there', async (t) => {

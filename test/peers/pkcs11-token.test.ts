@@ -17,12 +17,12 @@ import { cleanup } from '../process/cleanup.ts'
 import { eventually, within } from '../process/eventually.ts'
 import { tempFolder } from '../process/temp-folder.ts'
 import { withPeer } from './peer.ts'
-import { softTokens } from './soft-token.ts'
+import { pin as pinOfTest, softTokens } from './soft-token.ts'
 
 const place = (label: string, token = 'vault') => ({ token, serial: null, label, id: null })
 
 const opened = (t: TestContext, library: string, more: Partial<Pkcs11Parts>) => {
-  const pkcs11 = openPkcs11({ library, pinOf: () => '271828', clock: systemClock, timers: systemTimers, ...more })
+  const pkcs11 = openPkcs11({ library, pinOf: () => pinOfTest, clock: systemClock, timers: systemTimers, ...more })
   cleanup(t, () => pkcs11.close())
   return pkcs11
 }
@@ -213,7 +213,7 @@ const endsWhileAsked = async (t: TestContext, callMs: number, meanwhile: string,
     import { openPkcs11 } from ${source('pkcs11.ts')}
     import { systemClock } from ${source('clock.ts')}
     import { systemTimers } from ${source('timers.ts')}
-    const parts = { library: ${JSON.stringify(tokens.module)}, pinOf: () => '271828', clock: systemClock, timers: systemTimers }
+    const parts = { library: ${JSON.stringify(tokens.module)}, pinOf: () => '${pinOfTest}', clock: systemClock, timers: systemTimers }
     const pkcs11 = openPkcs11({ ...parts, limits: { callMs: ${callMs}, delayMs: 600_000 } })
     const key = ${JSON.stringify(place('root'))}
     await pkcs11.find(key)

@@ -4,7 +4,7 @@ import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import * as path from 'node:path'
 import type { TestContext } from 'node:test'
-import { cleanup } from '../process/cleanup.ts'
+import { cleanup, type Scope } from '../process/cleanup.ts'
 import { tempFolder } from '../process/temp-folder.ts'
 import { withPeer } from './peer.ts'
 
@@ -20,18 +20,25 @@ export type SoftTokens = {
   putBack(): void
 }
 
+/** Long enough that it is nowhere by chance. */
+export const pin = 'of-the-test-271828'
+
 /** Null after the test has been skipped. */
 export const softTokens = (t: TestContext, ...labels: readonly string[]): SoftTokens | null => {
   const module = withPeer(t, 'softhsm')
   const tool = withPeer(t, 'softhsm2-util')
-  if (module === null || tool === null) return null
+  return module === null || tool === null ? null : makeTokens(t, { module, tool }, labels)
+}
+
+type Programs = { readonly module: string; readonly tool: string }
+
+export const makeTokens = (t: Scope, { module, tool }: Programs, labels: readonly string[]): SoftTokens => {
   const folder = tempFolder(t)
   const [tokens, away] = [path.join(folder, 'tokens'), path.join(folder, 'away')]
   fs.mkdirSync(tokens)
   const conf = path.join(folder, 'softhsm2.conf')
   fs.writeFileSync(conf, `directories.tokendir = ${tokens}\nobjectstore.backend = file\nlog.level = ERROR\n`)
   const env = { SOFTHSM2_CONF: conf }
-  const pin = '271828'
   const pinFile = path.join(folder, 'pin')
   fs.writeFileSync(pinFile, `${pin}\n`, { mode: 0o600 })
   for (const label of labels) {

@@ -147,7 +147,7 @@ const handedOut = async <A extends Admitted>(
   const { certificate } = signed
   const hash = nextBearerHash(recovery, verdict.before, certificate.spki)
   const { change, node } = await request.record(verdict, certificate, hash)
-  const completed = withPart(change, signed.completion(verdict.facts.nowMs))
+  const completed = withPart(change, await signed.completion(verdict.facts.nowMs))
   const outcome = await commitIssued(core, issuer, certificate, completed)
   if (outcome === 'lost-race') return outcome
   signed.done()

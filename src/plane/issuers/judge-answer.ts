@@ -28,8 +28,8 @@ export type JudgedAnswer =
   | {
       readonly kind: 'good'
       readonly certificate: IssuedCertificate
-      /** Rows of issuing CAs that sign for the first time. */
-      readonly authorities: Required<ChangePart>
+      /** Rows of issuing CAs that sign for the first time. Read again each time: another order may have recorded them meanwhile. */
+      authorities(nowMs: number): Promise<Required<ChangePart>>
       readonly shortByMs: number
     }
   | {
@@ -80,7 +80,7 @@ export const judgeAnswer = async (
       der: Buffer.from(leaf.der).toString('base64'),
       order: order.id,
     },
-    authorities: recordedPart(authorities.rows, facts, clock.nowMs()),
+    authorities: async (nowMs) => recordedPart(await notOnRecord(store, authorities.rows), facts, nowMs),
   }
 }
 
@@ -112,7 +112,7 @@ const authoritiesOf = async (
     const known = await store.get('issuer', id)
     if (known !== null) {
       // Also where it hangs under one of theirs: what it signs would be taken for signed here.
-      if (known.value.role !== 'outside-root' && known.value.role !== 'outside-issuing')
+      if (!isOutside(known.value))
         return { field: 'chain', why: `${certificate.subject} is an authority of this domain` }
       continue
     }
@@ -124,6 +124,18 @@ const authoritiesOf = async (
     rows.push(authorityRow(certificate, above[place + 1]))
   }
   return { rows: rows.toReversed() }
+}
+
+const isOutside = ({ role }: IssuerRow): boolean => role === 'outside-root' || role === 'outside-issuing'
+
+/** One that has become an authority of this domain stays among them, so that the commit fails. */
+const notOnRecord = async (store: Core['store'], rows: readonly IssuerRow[]): Promise<readonly IssuerRow[]> => {
+  const left: IssuerRow[] = []
+  for (const row of rows) {
+    const known = await store.get('issuer', row.id)
+    if (known === null || !isOutside(known.value)) left.push(row)
+  }
+  return left
 }
 
 const authorityRow = (certificate: ParsedCertificate, above: ParsedCertificate | undefined): IssuerRow => ({

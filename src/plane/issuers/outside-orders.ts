@@ -60,7 +60,7 @@ export type SignedOrder = {
   readonly certificate: IssuedCertificate
   /** Whether it is held here as before, and is what is ordered now. */
   answers(admission: Admitted): Promise<boolean>
-  completion(nowMs: number): Required<ChangePart>
+  completion(nowMs: number): Promise<Required<ChangePart>>
   done(): void
   /** The certificate is not handed out: it is revoked there, and the node may repeat its request. */
   decline(why: string): Promise<void>
@@ -265,14 +265,15 @@ const placeAt = async (
         issuerRow = issuerNow
         return isHeld && now.profile.value.certificate.issuer === issuer.name && isSameOrder(orderedNow, wanted)
       },
-      completion(atMs) {
+      async completion(atMs) {
         const step = complete(row.value, { holder, serial, nowMs: atMs })
         if (step === null) throw new Error('an order was about to be completed that is not held here')
+        const above = await authorities(atMs)
         const part = stepPart({ row, step, why: 'orphan', spared: new Set(), by, nowMs: atMs })
         return {
-          reads: [...part.reads, readOf('outside-issuer', issuer.name, issuerRow), ...authorities.reads],
-          writes: [...part.writes, ...authorities.writes],
-          entries: [...part.entries, ...authorities.entries],
+          reads: [...part.reads, readOf('outside-issuer', issuer.name, issuerRow), ...above.reads],
+          writes: [...part.writes, ...above.writes],
+          entries: [...part.entries, ...above.entries],
         }
       },
       done: () => holds.end(order.id),
