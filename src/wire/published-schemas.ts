@@ -56,15 +56,8 @@ import {
   VClusterDeleted,
   VClusterListAnswer,
 } from '#wire/fleet/vcluster-api.ts'
-import {
-  AddIssuerRequest,
-  ChangeIssuerRequest,
-  IssuerList,
-  IssuerTest,
-  IssuerView,
-  OrphanList,
-  TestIssuerRequest,
-} from '#wire/issuers/issuer-api.ts'
+import { IssuerList, IssuerTest, IssuerView, OrphanList, TestIssuerRequest } from '#wire/issuers/issuer-api.ts'
+import { AddIssuerRequest, ChangeIssuerRequest } from '#wire/issuers/issuer-settings.ts'
 import {
   ChallengeRequest,
   ChallengeResponse,

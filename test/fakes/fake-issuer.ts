@@ -151,7 +151,7 @@ const withOtherKeyId = (der: Uint8Array, key: PrivateKey, signer: PrivateKey): H
   return { key, certificate: parsed(encode(sequence(raw(changed), algorithm, bits(signer.sign(changed))))) }
 }
 
-const authorityRow = ({ key, certificate }: Held, above: Held): IssuerRow => ({
+export const authorityRow = ({ key, certificate }: Held, above: Held): IssuerRow => ({
   id: keyId(key.spki),
   role: above.key === key ? 'outside-root' : 'outside-issuing',
   der: Buffer.from(certificate.der).toString('base64'),

@@ -13,9 +13,10 @@ import { issuerAndSerial } from '#pki/parse-certificate.ts'
 import { keyId } from '#pki/spki.ts'
 import { verifyIssuedChain } from '#pki/verify-chain.ts'
 import { haltIssuance, resumeIssuance } from '#plane/identity/issuance-routes.ts'
-import { issuingBelow, type Lie } from '../fakes/fake-issuer.ts'
+import { authorityRow, issuingBelow, type Lie } from '../fakes/fake-issuer.ts'
 import { withPeer } from '../peers/peer.ts'
 import { tempFolder } from '../process/temp-folder.ts'
+import { change } from '../store/harness.ts'
 import { operator } from './authority-setup.ts'
 import { setUpOutside, type OutsidePlane } from './outside-setup.ts'
 import { codeOf, newCsr } from './recovery-setup.ts'
@@ -222,6 +223,22 @@ test('two orders at once are signed by an issuing CA that nobody has seen: one r
   for (const outcome of outcomes) await isGood(plane, issuedTo(outcome), clock.nowMs())
   assert.equal((await plane.journal('issuer.authority_recorded')).length, 1)
   assert.deepEqual([fake.signed.length, await plane.toBeRevoked()], [2, []])
+})
+
+test('an issuer that has an authority for every leaf is stopped at the 64th', async (t) => {
+  const { plane, fake, clock } = await setUpOutside(t)
+  const more = Array.from({ length: 62 }, () => authorityRow(issuingBelow(fake.root, clock.nowMs()), fake.root))
+  await plane.store.commit({
+    reads: more.map(({ id }) => ({ row: 'issuer', key: id, version: 0 }) as const),
+    writes: more.map((value) => ({ put: 'issuer', value }) as const),
+    entries: change([], []).entries,
+  })
+  await plane.book.lookAgain()
+  fake.answer = async (attempt) => fake.sign(attempt, { by: issuingBelow(fake.root, clock.nowMs()) })
+  assert.equal(codeOf(await plane.enroll(await plane.invite('n1'), newCsr(), null)), 'ISSUER_UNAVAILABLE')
+  assert.deepEqual((await plane.journal('issuer.violation')).at(-1)?.body['fields'], ['chain'])
+  fake.answer = async (attempt) => fake.sign(attempt)
+  issuedTo(await plane.enroll(await plane.invite('n2'), newCsr(), null))
 })
 
 // What is refused between the intent and the certificate.

@@ -102,7 +102,7 @@ const killAt = async (point: Point, plane: Plane, between: Between, node: string
   if (point === 'committed') {
     const before = (await storedCertificates(plane, node)).length
     const isThere = async () => (await storedCertificates(plane, node)).length > before
-    void eventually('the row', isThere, { withinMs: 30_000, everyMs: 2 }).then(reached.resolve, reached.reject)
+    void eventually('the row', isThere, { withinMs: 30_000, everyMs: 2 }).then(() => reached.resolve(), reached.reject)
   }
   await reached.promise
   if (point === 'early' || point === 'answered') await later(momentMs)

@@ -6,7 +6,7 @@ import type { Cli, GlobalOptions } from '#cli/kit/cli.ts'
 import { usageFailure } from '#cli/kit/failure.ts'
 import { collect } from '#cli/kit/verb.ts'
 import { allFromPem, toPem } from '#pki/pem.ts'
-import type { ChangeIssuerRequest, SecretsRequest, VaultRequest } from '#wire/issuers/issuer-api.ts'
+import type { ChangeIssuerRequest, SecretsRequest, VaultRequest } from '#wire/issuers/issuer-settings.ts'
 import { readSecret, sourceForms } from './secret-source.ts'
 
 export type IssuerOptions = GlobalOptions & {

@@ -27,7 +27,7 @@ import {
   type AddIssuerRequest,
   type ChangeIssuerRequest,
   type DeclaredIssuer,
-} from '#wire/issuers/issuer-api.ts'
+} from '#wire/issuers/issuer-settings.ts'
 import { knownAuthorities, readAuthorities, unfitServerRoots } from './given-authorities.ts'
 import type { IssuerKinds } from './open-outside-issuers.ts'
 import type { IssuerSecrets, Secrets } from './issuer-secrets.ts'

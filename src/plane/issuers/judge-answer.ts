@@ -62,7 +62,7 @@ export const judgeAnswer = async (
     answeredAtMs: clock.nowMs(),
   })
   if (verdict.kind === 'violates') return violated(facts, verdict.violations, isOnRecord ? null : verdict.serial)
-  const authorities = await authoritiesOf(store, book, verdict)
+  const authorities = await authoritiesOf(store, book, issuer, verdict)
   if ('why' in authorities) return violated(facts, [authorities], verdict.leaf.serial)
   const { leaf, shortByMs } = verdict
   const [signedBy] = verdict.above
@@ -100,10 +100,14 @@ const violated = (
   }
 }
 
+/** Each is on record for good, and in the memory of every replica: an issuer that makes one for each leaf is not well. */
+const mostAuthorities = 64
+
 /** Those above the leaf that are not on record, from the root downwards. */
 const authoritiesOf = async (
   store: Core['store'],
   book: OutsideBook,
+  issuer: OutsideIssuer,
   { above }: Extract<ReturnedVerdict, { kind: 'as-ordered' }>,
 ): Promise<{ readonly rows: readonly IssuerRow[] } | Violation> => {
   const rows: IssuerRow[] = []
@@ -123,6 +127,11 @@ const authoritiesOf = async (
       return { field: 'chain', why: `${certificate.subject} has the key identifier of an authority with another key` }
     rows.push(authorityRow(certificate, above[place + 1]))
   }
+  if (rows.length > 0 && book.authoritiesOf(issuer).length + rows.length > mostAuthorities)
+    return {
+      field: 'chain',
+      why: `it is of an authority that is new, and ${mostAuthorities} of this issuer are on record`,
+    }
   return { rows: rows.toReversed() }
 }
 

@@ -11,7 +11,7 @@ import {
   staleSecrets,
   standing,
 } from '#plane/issuers/change-issuers.ts'
-import type { DeclaredIssuer } from '#wire/issuers/issuer-api.ts'
+import type { DeclaredIssuer } from '#wire/issuers/issuer-settings.ts'
 import { documentKind, type DocumentKind } from './document-kind.ts'
 
 type Found = { readonly name: string; readonly issuer: OutsideIssuer; readonly declared: DeclaredIssuer }

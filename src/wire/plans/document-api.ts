@@ -6,7 +6,7 @@ import { endpoint } from '#wire/core/endpoint.ts'
 import { closed, NameText, orNull } from '#wire/core/shapes.ts'
 import { CreateHardwareProfileRequest } from '#wire/fleet/hardware-api.ts'
 import { OverlayRequest } from '#wire/fleet/overlay-document.ts'
-import { DeclaredIssuer } from '#wire/issuers/issuer-api.ts'
+import { DeclaredIssuer } from '#wire/issuers/issuer-settings.ts'
 import { CreateWorkerIssuerRequest } from '#wire/workers/worker-issuer-api.ts'
 import { PlanView } from './plan-api.ts'
 

@@ -5,7 +5,7 @@ import { CreateHardwareProfileRequest } from '#wire/fleet/hardware-api.ts'
 import { OverlayRequest } from '#wire/fleet/overlay-document.ts'
 import { VClusterSettings } from '#wire/fleet/vcluster-api.ts'
 import { DomainBody, ProfileBody } from '#wire/settings/settings-api.ts'
-import { DeclaredIssuer } from '#wire/issuers/issuer-api.ts'
+import { DeclaredIssuer } from '#wire/issuers/issuer-settings.ts'
 import { CreateWorkerIssuerRequest } from '#wire/workers/worker-issuer-api.ts'
 import type { DocumentBody } from './document-api.ts'
 

@@ -20,7 +20,7 @@ import {
   Settings,
   text,
 } from '#wire/core/shapes.ts'
-import { IssuerName } from '#wire/issuers/issuer-api.ts'
+import { IssuerName } from '#wire/issuers/issuer-settings.ts'
 import { ServiceBody } from '#wire/fleet/overlay.ts'
 import { PolicyBody, policyView, serviceView } from '#wire/fleet/vcluster-api.ts'
 import { OutputsBody, OutputsOrNone, outputsView } from '#wire/programs/output-document.ts'
