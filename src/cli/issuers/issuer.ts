@@ -15,7 +15,7 @@ import { issuerApi, type IssuerTest, type IssuerView, type OrphanView } from '#w
 import { requestFrom, withIssuerOptions, type IssuerOptions } from './issuer-options.ts'
 
 const stepCa =
-  'muster issuer add corp --at https://ca.internal:9000 --server-ca root_ca.crt --roots root_ca.crt --provisioner muster --renewal-provisioner muster-renewals --provisioner-key file:muster.jwk'
+  'muster issuer add corp --at https://ca.internal:9000 --server-ca root_ca.crt --roots root_ca.crt --provisioner muster --renewal-provisioner muster-renewal --provisioner-key file:muster.jwk'
 const vault =
   "muster issuer add vault --at https://vault.internal:8200 --server-ca vault-ca.pem --roots pki-ca.pem --mount pki --role '*=muster-node' --auth approle --role-id 5a1c... --secret-id env:VAULT_SECRET_ID"
 

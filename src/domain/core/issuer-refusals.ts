@@ -21,8 +21,8 @@ export const issuerRefusals = {
   ISSUER_STATE_CONFLICT: { status: 409, fault: 'caller', retry: 'operator',
     message: 'The issuer is in a state that does not allow that.', next: 'See its state: muster issuer show NAME' },
   ISSUER_NOT_READY: { status: 409, fault: 'caller', retry: 'operator',
-    message: 'This issuer cannot be used yet.', next: 'Test it, and do what the test says: muster issuer test NAME' },
+    message: 'This issuer cannot be used yet.', next: 'Test it, and do what the test says: muster issuer test ISSUER' },
   ISSUER_ROW_FORGED: { status: 409, fault: 'caller', retry: 'operator',
     message: 'The row of this issuer is not one that a plane of this domain wrote.',
-    next: 'Find out who writes to the database; then: muster issuer retire NAME, and add it again' },
+    next: 'Find out who writes to the database; then: muster issuer retire ISSUER, and add it again' },
 } as const satisfies Record<string, RefusalRow>

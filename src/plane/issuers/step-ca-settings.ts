@@ -49,10 +49,11 @@ export const faultsOfListing = (
   }
 }
 
-const missing = (type: 'JWK' | 'X5C', { enrollment, renewal }: WantedSettings): SettingFault => {
+const missing = (type: 'JWK' | 'X5C', { enrollment, renewal, longestMs }: WantedSettings): SettingFault => {
   const { name } = type === 'JWK' ? enrollment : renewal
   const line = type === 'JWK' ? keyLine(enrollment) : rootsLine(renewal)
-  const fix = `{ "type": "${type}", "name": "${name}", ${line}, "claims": { ${disableRenewal} }, ${templateFile} }`
+  const claims = `"claims": { "maxTLSCertDuration": "${goDuration(longestMs + tenMinutesMs)}", ${disableRenewal} }`
+  const fix = `{ "type": "${type}", "name": "${name}", ${line}, ${claims}, ${templateFile} }`
   return { setting: 'authority.provisioners', why: `there is no ${type} provisioner named ${name}`, fix }
 }
 
