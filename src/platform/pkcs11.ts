@@ -81,10 +81,13 @@ export const openPkcs11 = (parts: Pkcs11Parts): Pkcs11 => {
   let isClosed = false
 
   /** What keeps the token from being asked now; null: nothing. */
-  const barred = (token: string): Pkcs11Unavailable | null => {
+  const barred = (key: KeyPlace): Pkcs11Unavailable | null => {
     if (isClosed) return new Pkcs11Unavailable('busy', 'the plane is stopping', 'Try again when it runs')
-    const failed = failing.get(wholeModule) ?? failing.get(token)
-    if (failed !== undefined && clock.monotonicMs() < failed.untilMs) return failed.error
+    const { token } = key
+    for (const name of [wholeModule, token, nameOf(key)]) {
+      const failed = failing.get(name)
+      if (failed !== undefined && clock.monotonicMs() < failed.untilMs) return failed.error
+    }
     const refused = refusedPins.get(token)
     if (refused === undefined) return null
     if (pinOr(token) === refused.pin) return refused.error
@@ -130,7 +133,7 @@ export const openPkcs11 = (parts: Pkcs11Parts): Pkcs11 => {
     while (running === null) {
       const call = waiting.shift()
       if (call === undefined) return
-      const no = barred(call.what.key.token)
+      const no = barred(call.what.key)
       if (no === null) carryOut(call)
       else call.reject(no)
     }
@@ -149,19 +152,20 @@ export const openPkcs11 = (parts: Pkcs11Parts): Pkcs11 => {
     pump()
   }
   const settle = (call: Call, outcome: Outcome): void => {
-    const { token } = call.what.key
+    const { key } = call.what
+    const { token } = key
     switch (outcome.kind) {
       case 'done':
-        failing.delete(wholeModule)
-        failing.delete(token)
+        for (const name of [wholeModule, token, nameOf(key)]) failing.delete(name)
         return call.resolve(outcome.bytes)
       case 'pin wanted':
         return logIn(call)
       case 'failed': {
         const error = new Pkcs11Unavailable(outcome.trouble, outcome.why, outcome.next)
         if (outcome.trouble === 'pin') refusedPins.set(token, { pin: call.pin, error })
-        // Who makes a key looks first whether there is one.
-        else if (outcome.trouble !== 'key' || call.what.kind === 'sign') failed(token, error)
+        else if (outcome.trouble !== 'key') failed(token, error)
+        // The token is well, and so are its other keys. Who makes a key looks first whether there is one.
+        else if (call.what.kind === 'sign') failed(nameOf(key), error)
         return call.reject(error)
       }
     }
@@ -203,7 +207,7 @@ export const openPkcs11 = (parts: Pkcs11Parts): Pkcs11 => {
 
   const ask = (what: What): Promise<Uint8Array> =>
     new Promise((resolve, reject) => {
-      const no = barred(what.key.token) ?? tooMuch(waiting.length, hanging)
+      const no = barred(what.key) ?? tooMuch(waiting.length, hanging)
       if (no !== null) return reject(no)
       waiting.push({ what, pin: null, resolve, reject })
       pump()
@@ -235,6 +239,7 @@ export const openPkcs11 = (parts: Pkcs11Parts): Pkcs11 => {
 
 /** No token has this name. */
 const wholeModule = '\0'
+const nameOf = ({ token, serial, label, id }: KeyPlace): string => [token, serial, label, id].join('\0')
 
 const tooMuch = (waiting: number, hanging: number): Pkcs11Unavailable | null => {
   if (waiting >= mostWaiting)

@@ -143,6 +143,20 @@ test('a token that is away does not keep another from signing', async (t) => {
   assert.ok(isSigned(spki, await pkcs11.sign(place('issuing', 'plane'), spki, data)))
 })
 
+test('a key that is gone does not keep the others in its token from signing', async (t) => {
+  const tokens = softTokens(t, 'vault')
+  if (tokens === null) return
+  const clock = manualClock(0)
+  const pkcs11 = opened(t, tokens.module, { clock })
+  const spki = await pkcs11.make(place('issuing'), 'P-256')
+  const gone = unavailable(/no EC private key root in the token vault/)
+  await assert.rejects(pkcs11.sign(place('root'), spki, data), gone)
+  assert.ok(isSigned(spki, await pkcs11.sign(place('issuing'), spki, data)))
+  // It is left alone for a second, and still said, though another one works.
+  assert.match(pkcs11.troubles().join(), /no EC private key root/)
+  await assert.rejects(pkcs11.sign(place('root'), spki, data), gone)
+})
+
 test('a PIN that was refused is not tried again before it has changed', async (t) => {
   const tokens = softTokens(t, 'vault')
   if (tokens === null) return
