@@ -72,6 +72,8 @@ export type SignerRequest = {
 type Held = { readonly made: string; readonly signer: OpenSigner }
 
 const testWithinMs = 60_000
+/** Two attempts, each with its three tries to send. */
+const longestUseMs = 150_000
 const testConnections = 2
 
 export const openOutsideIssuers = (
@@ -92,9 +94,17 @@ export const openOutsideIssuers = (
     gates.set(id, gate)
     return gate
   }
+  /** Signers that were replaced, until what they had under way is over: cut off, each would be a fault of the issuer, and an orphan there. */
+  const leaving = new Map<OpenSigner, () => void>()
   const drop = (id: string): void => {
-    held.get(id)?.signer.close()
+    const signer = held.get(id)?.signer
     held.delete(id)
+    if (signer === undefined) return
+    const close = (): void => {
+      leaving.delete(signer)
+      signer.close()
+    }
+    leaving.set(signer, core.timers.after(longestUseMs, close, 'background'))
   }
   /** One at a time for each issuer: two would log in twice. */
   const signerFor = (issuer: OutsideIssuer): Promise<OpenSigner | null> =>
@@ -190,6 +200,11 @@ export const openOutsideIssuers = (
     health: (issuer) => gateOf(issuer).view(),
     close() {
       for (const id of held.keys()) drop(id)
+      for (const [signer, cancel] of leaving) {
+        cancel()
+        signer.close()
+      }
+      leaving.clear()
     },
   }
 }
