@@ -61,13 +61,16 @@ export const queueRevocations = (
       untilMs: certificate.notAfterMs,
       state: { kind: 'waiting' },
     }))
-  const [first] = rows
+  // A node that has moved from one issuer to another has certificates of both.
+  const [first, ...others] = [...Map.groupBy(rows, (row) => row.issuer).entries()].map(([issuer, queued]) => {
+    const body = { issuer, serials: queued.map(({ serial }) => serial), why: queued[0]?.why ?? null }
+    return entry(outbox, nowMs, 'issuer.revocation_queued', {}, body)
+  })
   if (first === undefined) return null
-  const serials = rows.map(({ serial }) => serial)
   return decided({
     reads: rows.map((row) => readOf('issuer-revocation', issuerRevocationKey(row), null)),
     writes: rows.map((value): Write => ({ put: 'issuer-revocation', value })),
-    entries: [entry(outbox, nowMs, 'issuer.revocation_queued', {}, { issuer: first.issuer, serials, why: first.why })],
+    entries: [first, ...others],
   })
 }
 
