@@ -19,6 +19,14 @@ test('as many wait as the issuer answers in the longest wait, and the next is to
   })
 })
 
+test('however fast it was, 128 wait at most: one that falls silent holds them all', () => {
+  const fast = { ...busy, perSecond: 1000 }
+  assert.deepEqual(
+    [admission({ ...fast, waiting: 127 }).kind, admission({ ...fast, waiting: 128 }).kind],
+    ['wait', 'come-back'],
+  )
+})
+
 test('a slower issuer has a shorter line', () => {
   assert.equal(admission({ ...busy, waiting: 20, perSecond: 1 }).kind, 'come-back')
 })

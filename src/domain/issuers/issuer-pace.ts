@@ -13,6 +13,11 @@ export type Pace = {
 export const slots = 16
 /** Nobody waits longer for a slot, if the rate holds. Callers have time limits of their own, and other profiles need the memory. */
 export const longestWaitMs = 10_000
+/**
+ * However fast it was: one that falls silent keeps all of them for that long, and they take places of the admission that other profiles
+ * share.
+ */
+const mostWaiting = 128
 /** Assumed of an issuer that has not been busy yet. */
 const firstGuessPerSecond = 20
 
@@ -28,7 +33,9 @@ export const admission = ({ asking, waiting, perSecond }: Pace): PaceVerdict => 
   if (asking < slots && waiting === 0) return { kind: 'ask' }
   const apartMs = 1000 / perSecond
   const waitMs = (waiting + 1) * apartMs
-  return waitMs <= longestWaitMs ? { kind: 'wait' } : { kind: 'come-back', afterMs: Math.ceil(waitMs), apartMs }
+  return waitMs <= longestWaitMs && waiting < mostWaiting
+    ? { kind: 'wait' }
+    : { kind: 'come-back', afterMs: Math.ceil(waitMs), apartMs }
 }
 
 /** A rate of nothing would let nobody in again: its measure needs callers. */
