@@ -12,7 +12,7 @@ import type { OrphanView } from '#wire/issuers/issuer-api.ts'
 import { makeToken, succeeded } from '../compliance/ask-plane.ts'
 import { type Asked, says, startLyingIssuer } from '../fakes/lying-issuer.ts'
 import type { Scope } from '../process/cleanup.ts'
-import { eventually } from '../process/eventually.ts'
+import { eventually, within } from '../process/eventually.ts'
 import type { Identity } from '../process/node-call.ts'
 import type { Json } from '../process/operator-call.ts'
 import { storedCertificates } from '../process/plane-records.ts'
@@ -104,7 +104,7 @@ const killAt = async (point: Point, plane: Plane, between: Between, node: string
     const isThere = async () => (await storedCertificates(plane, node)).length > before
     void eventually('the row', isThere, { withinMs: 30_000, everyMs: 2 }).then(() => reached.resolve(), reached.reject)
   }
-  await reached.promise
+  await within(`the plane to come to '${point}'`, 30_000, reached.promise)
   if (point === 'early' || point === 'answered') await later(momentMs)
   await plane.kill9()
   Object.assign(between, { onAsked: () => null, onSigned: () => null, onAnswered: () => {} })
@@ -165,10 +165,9 @@ test(`a plane that is killed ${rounds} times while a step-ca signs: one certific
     plane = await plane.restart()
     const ofKey = async () => (await storedCertificates(plane, life.id)).filter(({ spki }) => spki === life.spki)
     const before = await ofKey()
-    await eventually(`${life.id} to be answered after a death at '${point}'`, async () => {
-      const { certificate_chain: chain } = await life.ask()
-      return chain !== undefined
-    })
+    // On PostgreSQL the lease of the dead plane has to end first.
+    const isAnswered = async (): Promise<boolean> => (await life.ask()).certificate_chain !== undefined
+    await eventually(`${life.id} to be answered after a death at '${point}'`, isAnswered, { withinMs: 60_000 })
     const [certificate, ...more] = await ofKey()
     assert.deepEqual(more, [], 'one certificate')
     assert.ok(

@@ -11,6 +11,7 @@ import { act, journalOf, makeToken, succeeded, tokenOf } from '../compliance/ask
 import { says, type Lie } from '../fakes/lying-issuer.ts'
 import { startLyingStepCa, type Instead, type LyingStepCa, type StepCaLie } from '../fakes/lying-step-ca.ts'
 import { eventually } from '../process/eventually.ts'
+import type { Json } from '../process/operator-call.ts'
 import { storedCertificates } from '../process/plane-records.ts'
 import { rawNode, type RawNode } from '../process/raw-node.ts'
 import { shared } from '../process/shared-plane.ts'
@@ -118,11 +119,13 @@ describe('a certificate comes back', { concurrency: false }, () => {
   for (const [at, [lie, [field, how]]] of Object.entries(certificates).entries())
     test(lie, async () => void lost.push(...(await lieTo(`lie-${at}`, how, field)).lost))
 
-  test('each of them is revoked at the issuer, but the one that has the serial of another', async () => {
-    const { there } = setUp()
+  test('each of them is revoked at the issuer, but the one that has the serial of another, and there is an alert', async () => {
+    const { there, plane } = setUp()
     const [first] = there.signed
     for (const serial of lost.filter((one) => one !== first?.serial))
       await eventually(`${serial} to be revoked`, () => there.revoked.includes(serial))
+    const { alerts } = succeeded(await plane.api('GET', '/v1/alerts'))
+    assert.ok(alerts.some(({ kind, subject }: Json) => kind === 'issuer_violation' && subject === 'corp'))
   })
 })
 
