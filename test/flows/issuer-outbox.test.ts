@@ -118,6 +118,23 @@ test('one that the issuer does not take is tried again later and holds up none o
   assert.equal((await ask('GET', '/v1/issuers/corp')).body.health.away_since, null)
 })
 
+test('a denial whose certificates cannot be queued yet is looked at again', async (t) => {
+  const { plane, ask, signed, active, lead, after, scripted, store } = await setUp(t)
+  await active('gpu-001', await signed('a1', 'gpu-001'))
+  let lost = 0
+  const { commit } = store
+  const losing = t.mock.method(plane.core.store, 'commit', (...asked: Parameters<typeof commit>) => {
+    if (!asked[0].writes.some(({ put }) => put === 'issuer-revocation')) return commit(...asked)
+    lost++
+    return Promise.resolve('lost-race' as const)
+  })
+  lead()
+  await ask('POST', '/v1/nodes/gpu-001/revoke', { reason: 'stolen' })
+  await after('eight lost races', () => lost >= 8)
+  losing.mock.restore()
+  await after('revoked', () => scripted.revoked.includes('corp a1'))
+})
+
 test('an answer about another serial revokes nothing: it is a violation, journaled once, with an alert', async (t) => {
   const { plane, ask, signed, active, lead, after, scripted, revocation } = await setUp(t)
   await active('gpu-001', await signed('a1', 'gpu-001'))

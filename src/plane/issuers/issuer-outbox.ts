@@ -40,6 +40,8 @@ export type OutboxParts = {
   readonly outside: Pick<OutsideIssuers, 'revoke'>
 }
 
+type Denied = { readonly denial: Denial; readonly receipt: string | null }
+
 const atOnce = 4
 const firstWaitMs = 1000
 const longestWaitMs = 600_000
@@ -51,7 +53,7 @@ export const leadIssuerOutbox = (core: Core, { known, book, outside }: OutboxPar
   const { store, feed, clock, log } = core
   const stopped = new AbortController()
   /** Denials to be looked at; a receipt that came with one is the one that it belongs to. */
-  const denials = new Map<string, { readonly denial: Denial; readonly receipt: string | null }>()
+  const denials = new Map<string, Denied>()
   const failures = new Map<string, { readonly times: number; readonly nextMs: number }>()
   const sending = new Map<string, Set<string>>()
   let lookedAtAll = false
@@ -81,26 +83,24 @@ export const leadIssuerOutbox = (core: Core, { known, book, outside }: OutboxPar
     // Nothing was ever signed outside: a storm of denials costs nothing.
     if (book.isEmpty()) return denials.clear()
     if (!lookedAtAll) await lookAtAll()
-    for (const [key, { denial, receipt }] of denials) {
+    for (const [key, one] of denials) {
       if (stopped.signal.aborted) return
-      await commitDecision(core, async () => {
-        const outsideOnes: DeniedOutside[] = []
-        for (const certificate of await deniedBy(store, denial)) {
-          if (book.find(certificate.issuer) === null) continue
-          const order = await store.get('order', certificate.order)
-          if (order === null) continue
-          const { issuer } = order.value
-          const there = await store.get(
-            'issuer-revocation',
-            issuerRevocationKey({ issuer, serial: certificate.serial }),
-          )
-          if (there === null) outsideOnes.push({ certificate, issuer })
-        }
-        return queueRevocations(denial, outsideOnes, receipt, clock.nowMs()) ?? { kind: 'nothing' as const }
-      })
-      denials.delete(key)
+      if (!isRefusal(await queueOf(one)) && denials.get(key) === one) denials.delete(key)
     }
   }
+  const queueOf = ({ denial, receipt }: Denied) =>
+    commitDecision(core, async () => {
+      const outsideOnes: DeniedOutside[] = []
+      for (const certificate of await deniedBy(store, denial)) {
+        if (book.find(certificate.issuer) === null) continue
+        const order = await store.get('order', certificate.order)
+        if (order === null) continue
+        const { issuer } = order.value
+        const there = await store.get('issuer-revocation', issuerRevocationKey({ issuer, serial: certificate.serial }))
+        if (there === null) outsideOnes.push({ certificate, issuer })
+      }
+      return queueRevocations(denial, outsideOnes, receipt, clock.nowMs()) ?? { kind: 'nothing' as const }
+    })
 
   const send = async (row: Row<IssuerRevocation>): Promise<void> => {
     const { issuer, serial, reason, untilMs } = row.value
