@@ -41,6 +41,8 @@ export type FakeIssuer = {
   sign(attempt: Attempt, lie?: Lie): Returned
   /** Says what it signed for a key; null: it cannot be searched. */
   canBeSearched: boolean
+  /** Runs before it says so. */
+  look: (known: (serial: string) => Promise<boolean>) => Promise<void>
 }
 
 export type Lie = {
@@ -71,6 +73,7 @@ export const fakeIssuer = (nowMs: number, { takesSerial = true, name = 'corp' } 
   const rows: readonly IssuerRow[] = [authorityRow(root, root), authorityRow(issuing, root)]
   const fake: FakeIssuer = {
     ...{ issuer, root, issuing, asked: [], signed: [], revoked: new Set(), left: [], canBeSearched: true },
+    look: async () => {},
     writes: [{ put: 'outside-issuer', value: issuer }, ...rows.map((value): Write => ({ put: 'issuer', value }))],
     reads: [
       { row: 'outside-issuer', key: name, version: 0 },
@@ -107,6 +110,7 @@ export const fakeIssuer = (nowMs: number, { takesSerial = true, name = 'corp' } 
       return fake.signed.some((one) => one.serial === serial) ? 'revoked' : 'unknown there'
     },
     async find(spki, known) {
+      await fake.look(known)
       if (!fake.canBeSearched) return null
       for (const one of fake.signed) if (one.spki === spki && !(await known(one.serial))) return one.serial
       return null

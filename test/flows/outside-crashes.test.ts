@@ -174,6 +174,28 @@ test('what cannot be looked for may exist until its last possible end, and is na
   assert.equal(found?.value.state.kind, 'replaced')
 })
 
+test('a search among many serials leaves turns to others', async (t) => {
+  const setup = await setUpOutside(t, { takesSerial: false })
+  const { plane, fake } = setup
+  fake.answer = () => forever()
+  void plane.enroll(await plane.invite('n1'), newCsr(), null)
+  await isAsked(setup)
+  const next = await setup.restart()
+  let turns = 0
+  fake.look = async (known) => {
+    let isOver = false
+    const tick = (): void => {
+      turns++
+      if (!isOver) setImmediate(tick)
+    }
+    setImmediate(tick)
+    for (let serial = 0; serial < 1000; serial++) await known(serial.toString(16).padStart(32, '1'))
+    isOver = true
+  }
+  await next.sweep()
+  assert.ok(turns >= 10, `${turns} turns`)
+})
+
 test('a renewal and a recovery that were under way are repeated as well', async (t) => {
   const setup = await setUpOutside(t)
   const { plane, fake } = setup

@@ -11,6 +11,7 @@ import { rowPages } from '#plane/core/pages.ts'
 import type { UpkeepTask } from '#plane/core/upkeep.ts'
 import { everyRow } from '#plane/core/pages.ts'
 import type { Store } from '#plane/store/contract/store.ts'
+import { turn } from '#platform/timers.ts'
 import { commitStep } from './order-steps.ts'
 import type { OutsideBook } from './outside-book.ts'
 import { otherReplicas, type IssuerDoor, type OutsideOrders } from './outside-orders.ts'
@@ -24,6 +25,7 @@ export type SweepParts = {
 const everyMs = 5000
 /** To look for one certificate. */
 const findWithinMs = 60_000
+const lookedInATurn = 50
 
 export const sweepOrders = (core: Core, parts: SweepParts): UpkeepTask => ({
   name: 'orders to issuers',
@@ -59,7 +61,10 @@ const lookedFor = async (core: Core, { door, book }: SweepParts, order: Order): 
   try {
     const signer = await door.signerOf(order.issuer)
     const authorities = await authoritiesOf(store, book, order.issuer)
+    let looked = 0
     const isOnRecord = async (serial: string): Promise<boolean> => {
+      // A mount can have a hundred thousand, and SQLite answers within the same turn: others are served in between.
+      if (++looked % lookedInATurn === 0) await turn(timers)
       for (const id of authorities)
         if ((await store.get('certificate', certificateKey(id, serial))) !== null) return true
       return false
