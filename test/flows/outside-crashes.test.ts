@@ -9,8 +9,10 @@ import { settle } from '#domain/issuers/order.ts'
 import type { Issued } from '#plane/identity/issue.ts'
 import { generateKey } from '#pki/keys.ts'
 import { keyId } from '#pki/spki.ts'
+import { signingOrder } from '../fakes/issuer-rows.ts'
 import { eventually } from '../process/eventually.ts'
 import { onPostgres } from '../process/store-under-test.ts'
+import { change } from '../store/harness.ts'
 import { setUpOutside, type OutsidePlane } from './outside-setup.ts'
 import { codeOf, newCsr } from './recovery-setup.ts'
 
@@ -183,18 +185,47 @@ test('a search among many serials leaves turns to others', async (t) => {
   const next = await setup.restart()
   let turns = 0
   fake.look = async (known) => {
-    let isOver = false
-    const tick = (): void => {
-      turns++
-      if (!isOver) setImmediate(tick)
-    }
-    setImmediate(tick)
-    for (let serial = 0; serial < 1000; serial++) await known(serial.toString(16).padStart(32, '1'))
-    isOver = true
+    turns = await turnsDuring(async () => {
+      for (let serial = 0; serial < 1000; serial++) await known(serial.toString(16).padStart(32, '1'))
+    })
   }
   await next.sweep()
   assert.ok(turns >= 10, `${turns} turns`)
 })
+
+test('a sweep of the orders of a whole fleet leaves turns to others', async (t) => {
+  const { plane, clock } = await setUpOutside(t)
+  const orders = Array.from({ length: 600 }, (_, at) =>
+    signingOrder({
+      ...{ id: `order-${1000 + at}`, issuedAtMs: clock.nowMs(), subject: { kind: 'node', node: `n${at}`, epoch: 1 } },
+      ...{ attempts: [], state: { kind: 'lost', why: 'no', sinceMs: clock.nowMs() } },
+    }),
+  )
+  const reads = orders.map(({ id }) => ({ row: 'order', key: id, version: 0 }) as const)
+  const outcome = await plane.store.commit(
+    change(
+      reads,
+      orders.map((value) => ({ put: 'order', value })),
+    ),
+  )
+  assert.notEqual(outcome, 'lost-race')
+  const turns = await turnsDuring(() => plane.sweep())
+  assert.ok(turns >= 5, `${turns} turns`)
+})
+
+const turnsDuring = async (run: () => Promise<void>): Promise<number> => {
+  let turns = 0
+  let isOver = false
+  const tick = (): void => {
+    if (isOver) return
+    turns++
+    setImmediate(tick)
+  }
+  setImmediate(tick)
+  await run()
+  isOver = true
+  return turns
+}
 
 test('a renewal and a recovery that were under way are repeated as well', async (t) => {
   const setup = await setUpOutside(t)

@@ -38,11 +38,12 @@ export const sweepOrders = (core: Core, parts: SweepParts): UpkeepTask => ({
   },
 })
 
-const ordersIn = (store: Store, state: Order['state']['kind']) =>
-  rowPages(store, 'order', ({ id }) => id, { where: { state } })
+/** An issuer that refuses a whole fleet leaves an order of each node: others are served in between. */
+const ordersIn = ({ store, timers }: Core, state: Order['state']['kind']) =>
+  rowPages(store, 'order', ({ id }) => id, { where: { state }, limit: 100, timers })
 
 const settleLeft = async (core: Core, parts: SweepParts): Promise<void> => {
-  for await (const page of ordersIn(core.store, 'intended')) {
+  for await (const page of ordersIn(core, 'intended')) {
     const others = await otherReplicas(core)
     for (const row of page) {
       const { id, state } = row.value
@@ -85,7 +86,7 @@ const authoritiesOf = async (store: Store, book: SweepParts['book'], issuer: str
 }
 
 const abandonLost = async (core: Core): Promise<void> => {
-  for await (const page of ordersIn(core.store, 'lost')) {
+  for await (const page of ordersIn(core, 'lost')) {
     const { clockToleranceMs } = (await domainSettingsRow(core.store)).value
     for (const row of page) await abandonIfOver(core, row, clockToleranceMs)
   }
