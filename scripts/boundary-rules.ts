@@ -173,7 +173,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
   'plane/liveness': { domain: ['core', 'node'], plane: ['cluster', 'core', 'sessions', 'store/contract'] },
   'plane/keys': { domain: ['ca', 'core', 'operators'], plane: ['core', 'store/contract', 'store/journal'] },
   'plane/seals': {
-    domain: ['core', 'fleet', ...types('issuers'), 'operators', 'tasks', 'workers'],
+    domain: ['core', 'fleet', 'issuers', 'operators', 'tasks', 'workers'],
     plane: ['core', 'keys', 'store/commit', 'store/contract', 'store/journal'],
   },
   'plane/authority': {
@@ -237,7 +237,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
   'plane/issuers': {
     domain: ['alerts', 'ca', 'core', 'identity', 'issuers'],
     plane: ['alerts', 'cluster', 'core', 'http', 'keys', 'limits', 'store/contract'],
-    wire: ['issuers'],
+    wire: ['identity', 'issuers'],
   },
   'plane/journal': {
     domain: ['alerts', 'core', 'enrollment', 'fleet', 'journal', 'revocation'],

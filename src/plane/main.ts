@@ -114,6 +114,7 @@ const openPlane = async (config: PlaneConfig, laid: LaidFoundation) => {
   const authorities = await openAuthorities(core, config, {
     ...{ custody, names, domain: settings().name },
     door: issuers.outside,
+    known: issuers.known,
   })
   const { recovery, programs, workers, authority, issuance, maintainAuthority } = authorities
 
@@ -246,6 +247,7 @@ const openPlane = async (config: PlaneConfig, laid: LaidFoundation) => {
           workerIssuers: nodeServer.workerIssuers,
           keySets: nodeServer.keySets,
           issuers,
+          issuance,
           recovery,
           channels,
           peers: peerProofs,

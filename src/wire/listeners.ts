@@ -18,6 +18,7 @@ import { vclusterApi } from '#wire/fleet/vcluster-api.ts'
 import { challengeApi, identityApi } from '#wire/identity/identity-api.ts'
 import { issuanceApi } from '#wire/identity/issuance-api.ts'
 import { issuerApi } from '#wire/issuers/issuer-api.ts'
+import { migrationApi } from '#wire/issuers/migration-api.ts'
 import { journalApi } from '#wire/journal/journal-api.ts'
 import { nodeActionApi } from '#wire/node/node-action-api.ts'
 import { nodeApi } from '#wire/node/node-api.ts'
@@ -118,6 +119,7 @@ export const operatorListener: DescribedListener = {
     workerOperatorApi,
     workerIssuerApi,
     issuerApi,
+    migrationApi,
     alertApi,
     journalApi,
     keyApi,

@@ -58,6 +58,7 @@ import {
 } from '#wire/fleet/vcluster-api.ts'
 import { IssuerList, IssuerTest, IssuerView, OrphanList, TestIssuerRequest } from '#wire/issuers/issuer-api.ts'
 import { AddIssuerRequest, ChangeIssuerRequest } from '#wire/issuers/issuer-settings.ts'
+import { MigrationPlan, MigrationView } from '#wire/issuers/migration-api.ts'
 import {
   ChallengeRequest,
   ChallengeResponse,
@@ -245,6 +246,8 @@ export const publishedSchemas = {
   IssuerList,
   IssuerTest,
   IssuerView,
+  MigrationPlan,
+  MigrationView,
   OrphanList,
   TestIssuerRequest,
 }

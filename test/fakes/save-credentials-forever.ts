@@ -16,6 +16,7 @@ for (let serial = 1; ; serial++) {
       roots: [],
       trustRevision: 0,
       withdrawnIssuers: [],
+      issuerRoots: { revision: 0, roots: [] },
       graceMs: 1,
       understands: [],
       marked: false,

@@ -25,6 +25,7 @@ const credentials = (serial: number, storage: 'file' | 'memory' = 'file'): Crede
     roots: [`root ${serial}`],
     trustRevision: 0,
     withdrawnIssuers: [],
+    issuerRoots: { revision: 0, roots: [] },
     graceMs: 1,
     understands: [],
     marked: true,

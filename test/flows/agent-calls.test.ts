@@ -31,6 +31,7 @@ const identityOf = (plane: DatedPlane, times: Times, change: Partial<Identity> =
   roots: times.trust.kind === 'roots' ? times.trust.roots : [],
   trustRevision: 0,
   withdrawnIssuers: [],
+  issuerRoots: { revision: 0, roots: [] },
   graceMs: 300_000,
   understands: ['counter', 'evidence'],
   marked: false,

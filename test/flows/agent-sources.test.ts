@@ -40,6 +40,7 @@ const identityBy = (small: SmallPlane, endpoints: Identity['endpoints']): Identi
   roots: [pemOf(small.authorities.root)],
   trustRevision: 0,
   withdrawnIssuers: [],
+  issuerRoots: { revision: 0, roots: [] },
   graceMs: 300_000,
   understands: [],
   marked: false,

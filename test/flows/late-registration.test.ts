@@ -58,7 +58,7 @@ test('repeated with another challenge it is answered the same and registers noth
   const csr = newCsr()
   const principal = await setup.principal('n1')
   const call = () => ({
-    ...{ csr, counter: setup.counter, evidence, correlation: 'renewal' },
+    ...{ csr, counter: setup.counter, issuerRoots: null, evidence, correlation: 'renewal' },
     recovery: setup.registrationOf(key, csr, 'n1'),
   })
   const first = await renewCertificate(setup.deps, setup.deps, principal, call())

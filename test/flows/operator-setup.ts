@@ -22,6 +22,7 @@ import { sealedStore } from '#plane/seals/sealed-store.ts'
 import type { Store } from '#plane/store/contract/store.ts'
 import { openServedNames } from '#plane/authority/served-names.ts'
 import { openTaskSigners, type TaskSignersHere } from '#plane/tasks/task-signers.ts'
+import { openIssuance } from '#plane/issuers/open-issuance.ts'
 import { openIssuers, type Issuers } from '#plane/issuers/open-issuers.ts'
 import type { Core } from '#plane/core/core.ts'
 import { openKeySets } from '#plane/workers/key-sets.ts'
@@ -139,6 +140,7 @@ export const setUpOperatorServer = async (t: TestContext): Promise<OperatorSetup
   const taskSigners = await openTaskSigners(core, { custody, settings, beforeFirst })
   const scripted = scriptedIssuers()
   const issuers = await openIssuers(core, { custody, kinds: scripted.kinds })
+  const issuance = await openIssuance(core, { own: authority, door: issuers.outside, known: issuers.known })
   let calls = 0
   const listener = await openOperatorServer(
     core,
@@ -151,6 +153,7 @@ export const setUpOperatorServer = async (t: TestContext): Promise<OperatorSetup
         workerIssuers: await openWorkerIssuers(core),
         keySets: openKeySets(core),
         issuers,
+        issuance,
         channels,
         peers,
         receipts,

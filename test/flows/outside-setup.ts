@@ -10,6 +10,9 @@ import { commitDecision } from '#plane/core/commit-decision.ts'
 import { domainSettingsRow } from '#plane/core/domain-settings-row.ts'
 import type { Profile } from '#domain/core/profile.ts'
 import { shippedProfiles } from '#domain/core/shipped-profiles.ts'
+import type { Core } from '#plane/core/core.ts'
+import type { MigrationParts } from '#plane/issuers/migration-progress.ts'
+import { openKnownIssuers, type KnownIssuers } from '#plane/issuers/known-issuers.ts'
 import { openIssuance, type Issuance } from '#plane/issuers/open-issuance.ts'
 import { leaderStore } from '#plane/cluster/leading.ts'
 import type { Store } from '#plane/store/contract/store.ts'
@@ -53,13 +56,17 @@ const crashing = (store: Store, crash: { next: Crash | null }): Store => ({
 const openPlane = async (on: Setup, fake: FakeIssuer) => {
   const crash: { next: Crash | null } = { next: null }
   const setup = on.on(crashing(on.store, crash))
-  const opened: Issuance[] = []
+  const opened: { readonly issuance: Issuance; readonly core: Core; readonly known: KnownIssuers }[] = []
   const flows = await openRecoverySetup(setup, async (core, own) => {
-    const issuance = await openIssuance(core, { own, door: fake.door })
-    opened.push(issuance)
+    const known = await openKnownIssuers(core)
+    const issuance = await openIssuance(core, { own, door: fake.door, known })
+    opened.push({ issuance, core, known })
     return { issuer: { ...own, ...issuance.issuer }, orders: issuance.orders }
   })
-  const { upkeep, book } = opened[0] ?? assert.fail()
+  const { issuance, core, known } = opened[0] ?? assert.fail()
+  const { upkeep, book, roots } = issuance
+  const health = () => ({ asking: 0, waiting: 0, perSecond: 1, away: null, answeredAtMs: null })
+  const migrating: MigrationParts = { known, book, roots, outside: { health } }
   const { store } = setup
   const rows = async <K extends RowKind>(kind: K): Promise<readonly RowTypes[K][]> =>
     (await store.list(kind, { after: null, limit: 1000 })).map(({ value }) => value)
@@ -67,6 +74,9 @@ const openPlane = async (on: Setup, fake: FakeIssuer) => {
     ...flows,
     crash,
     book,
+    core,
+    issuance,
+    migrating,
     rows,
     orders: () => rows('order'),
     /** The serials of the certificates of nodes. */

@@ -293,7 +293,7 @@ test('a repeated renewal has the same certificate, counter and token, and counts
   const { counter } = await setup.recoverable('n1', 'bearer')
   const csr = newCsr()
   const principal = await setup.principal('n1')
-  const call = { csr, counter, recovery: null, evidence: evidenceOf('a') }
+  const call = { csr, counter, recovery: null, issuerRoots: null, evidence: evidenceOf('a') }
   const first = await setup.renew('n1', call)
   assert(first.kind === 'issued')
   const { renewCertificate } = await import('#plane/identity/renew-certificate.ts')

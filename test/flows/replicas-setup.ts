@@ -81,7 +81,7 @@ export const setUpReplicas = async (t: TestContext, count: number, nodes: readon
     const denyList = await openDenyList(store, feed)
     const parts = await openChannelParts(core, {
       writeLimit: openWriteLimit(clock, () => 1),
-      issuer: { roots: () => ['root'], withdrawnIssuers: () => [] },
+      issuer: { roots: () => ['root'], withdrawnIssuers: () => [], issuerRoots: () => ({ revision: 0, roots: [] }) },
       urls: () => ({ node: 'https://plane.example', recovery: 'https://plane.example:8442', marked: true }),
       agentFigures: openAgentFigures(clock, () => {}),
       onReport: () => {},

@@ -191,7 +191,14 @@ test('a successor that is of a withdrawn authority is no successor: its holder r
   const second = await setup.renew('n1')
   assert(second.kind === 'issued' && second.certificate.issuer !== outcome.certificate.issuer)
   await withdrawn(authority, second.certificate.issuer)
-  const call = { csr: newCsr(), counter: null, recovery: null, evidence: null, correlation: 'renewal' }
+  const call = {
+    csr: newCsr(),
+    counter: null,
+    recovery: null,
+    issuerRoots: null,
+    evidence: null,
+    correlation: 'renewal',
+  }
   const third = await renewCertificate(deps, deps, holder, call)
   assert(third.kind === 'issued', JSON.stringify(third))
   assert.notEqual(third.certificate.issuer, second.certificate.issuer)

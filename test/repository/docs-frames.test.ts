@@ -17,6 +17,7 @@ const fromPlane: Readonly<Record<PlaneFrame['type'], true>> = {
   program_lists: true,
   task: true,
   task_verifiers: true,
+  issuer_roots: true,
   unknown_type: true,
 }
 

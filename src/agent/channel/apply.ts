@@ -2,6 +2,7 @@
 // and tried again (identity/report-storage.ts).
 
 import type { PlaneTrust } from '#wire/channel/channel.ts'
+import { keptIssuerRoots } from '#agent/state/identity-keeper.ts'
 import type { AgentParts } from '#agent/core/agent-parts.ts'
 import { faultOfNewRoots } from '#agent/state/certificate-answer.ts'
 import { mergeWithdrawn, type Identity } from '#agent/state/credentials.ts'
@@ -61,6 +62,12 @@ export const channelUser = (agent: ApplyingAgent): ChannelUser => {
     takesTasks: () => agent.tasks.takes(),
     task: ({ task }) => agent.tasks.received(task),
     taskVerifiers: ({ number }) => agent.tasks.announced(number),
+    issuerRootsState: () => ({ revision: keptIssuerRoots(keeper) }),
+    issuerRoots: ({ revision, roots }) => {
+      if (revision === keeper.credentials().identity?.issuerRoots.revision) return keeper.isPersisted()
+      log.info({ revision, roots: roots.length }, 'new roots of outside issuers')
+      return amend(agent, { issuerRoots: { revision, roots } }).persisted
+    },
     unknown: (type) => {
       // An older plane has taken the place of the one that understood them: they wait for the next channel.
       if (type === 'report') outbox.use(null)

@@ -10,6 +10,7 @@ import {
   pingEveryMs,
   pongWithinMs,
   earlierSightingsCapability,
+  issuerRootsCapability,
   sightingCapability,
   type AgentFrame,
   type PlaneClosing,
@@ -29,6 +30,7 @@ import {
   type OverlayStateBody,
 } from '#wire/node/node-runs.ts'
 import { peersCapability, type PlanePeers } from '#wire/network/peers.ts'
+import type { IssuerRoots } from '#wire/identity/identity-api.ts'
 import { connectionCapability, type ReportBody } from '#wire/node/report.ts'
 import { outputsCapability, type OutputsStateBody, type PlaneProgramLists } from '#wire/programs/programs-api.ts'
 import {
@@ -73,6 +75,10 @@ export type ChannelUser = {
   takesTasks(): boolean
   task(task: PlaneTask): void
   taskVerifiers(verifiers: PlaneTaskVerifiers): void
+  /** The set that is on the disk. */
+  issuerRootsState(): { readonly revision: number }
+  /** True: it is on the disk. */
+  issuerRoots(roots: IssuerRoots): boolean
   /** The plane does not have frames of this type. */
   unknown(type: string): void
   /** A frame that could not be used; it is skipped. */
@@ -114,6 +120,7 @@ const mostWaitingBytes = 1 << 20
 
 const offered = ({ config }: CallingAgent, user: ChannelUser): string[] => [
   outputsCapability,
+  issuerRootsCapability,
   ...(user.takesTasks() ? [tasksCapability] : []),
   ...(config.wireguard === null ? [] : [peersCapability]),
   ...[termsCapability, checksCapability],
@@ -255,6 +262,7 @@ export const openChannel = (agent: CallingAgent, identity: Identity, url: string
       send('sighting', { statement: user.sighting(), ...(earlier.length > 0 && { earlier: [...earlier] }) })
     }
     if (said.capabilities.includes(peersCapability)) void user.peersHave()?.then(peersSender.have)
+    if (said.capabilities.includes(issuerRootsCapability)) send('issuer_roots_state', user.issuerRootsState())
     opened.resolve(said)
   }
 
@@ -291,6 +299,10 @@ export const openChannel = (agent: CallingAgent, identity: Identity, url: string
         return user.task(frame.body)
       case 'task_verifiers':
         return user.taskVerifiers(frame.body)
+      case 'issuer_roots':
+        // What is not on the disk is not confirmed: the next channel says it.
+        if (user.issuerRoots(frame.body)) send('issuer_roots_state', user.issuerRootsState())
+        return
       case 'closing':
         closing = frame.body
         return

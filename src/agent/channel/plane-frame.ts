@@ -5,11 +5,12 @@ import { matchesSchema } from '#platform/json-schema.ts'
 import type { PlaneFrame } from '#wire/channel/channel.ts'
 import { EnrollResponse } from '#wire/enrollment/enroll-api.ts'
 import { ConfigOverlay } from '#wire/fleet/overlay.ts'
+import { IssuerRoots } from '#wire/identity/identity-api.ts'
 import { Peer, PeerRevision, WireguardConfig, WireguardKeyText } from '#wire/network/peers.ts'
 import { ConfigOutput, mostOutputs } from '#wire/programs/programs-api.ts'
 import { longestSighting } from '#wire/core/statement.ts'
 import { longestTaskEnvelope } from '#wire/core/task-statements.ts'
-import { faultOfEndpoints, faultOfProfile, faultOfRoots } from '#agent/state/certificate-answer.ts'
+import { faultOfEndpoints, faultOfIssuerRoots, faultOfProfile, faultOfRoots } from '#agent/state/certificate-answer.ts'
 import { faultOfPeers, faultOfWireguard } from '#agent/network/peer-fault.ts'
 import { faultOfOutputs } from '#agent/programs/wanted-outputs.ts'
 
@@ -151,6 +152,8 @@ export const readPlaneFrame = (text: string): ReadFrame => {
         () => null,
         (body) => ({ type: 'task_verifiers', body }),
       )
+    case 'issuer_roots':
+      return framed(value, IssuerRoots, faultOfIssuerRoots, (body) => ({ type: 'issuer_roots', body }))
     case 'unknown_type':
       return framed(
         value,

@@ -76,6 +76,7 @@ const identity: Identity = {
   roots: [],
   trustRevision: 0,
   withdrawnIssuers: [],
+  issuerRoots: { revision: 0, roots: [] },
   graceMs: 1,
   understands: [],
   marked: false,

@@ -3,6 +3,7 @@
 import { markedWord } from '#domain/core/plane-mark.ts'
 import { afterRefusal } from '#agent/link/after-refusal.ts'
 import { withSignal, type AgentParts } from '#agent/core/agent-parts.ts'
+import { keptIssuerRoots } from '#agent/state/identity-keeper.ts'
 import { keyChoice, keyTypeFor, newKeyRequest, newRecoveryKey } from '#agent/state/key-request.ts'
 import { callPlane, type CallingAgent } from '#agent/link/plane-client.ts'
 import { noAnswer, unusableAnswer, type PlaneFailure } from '#agent/link/plane-failure.ts'
@@ -13,6 +14,7 @@ import {
   faultOfNewRoots,
   faultOfProfile,
   generationFrom,
+  issuerRootsFrom,
   recoveryFrom,
 } from '#agent/state/certificate-answer.ts'
 import { heldAfter, lacksRecovery, lateRegistration } from './late-registration.ts'
@@ -66,7 +68,7 @@ const renewOnce = async (agent: RenewingAgent, identity: Identity): Promise<Rene
   const registration = hurried ? null : await lateRegistration(agent, identity, request.request)
   const answer = await callPlane(agent, identity, {
     endpoint: identityApi.renew,
-    json: renewBody(identity, request.request, registration),
+    json: renewBody(agent, identity, request.request, registration),
   })
   if (answer.kind !== 'answer') {
     // A key that is of no use for a recovery is of none for a renewal either.
@@ -95,6 +97,7 @@ const renewOnce = async (agent: RenewingAgent, identity: Identity): Promise<Rene
     endpoints,
     roots,
     withdrawnIssuers: mergeWithdrawn(latest.withdrawnIssuers, answer.value.withdrawn_issuers),
+    issuerRoots: issuerRootsFrom(answer.value.issuer_roots, latest.issuerRoots),
     understands: answer.value.understands ?? latest.understands,
     marked: latest.marked || answer.value.understands?.includes(markedWord) === true,
     counter: answer.value.counter ?? null,
@@ -119,6 +122,7 @@ const renewOnce = async (agent: RenewingAgent, identity: Identity): Promise<Rene
 
 /** The counter shows that no copy of us has been here before; an older plane would not know what to make of it. */
 const renewBody = (
+  { keeper }: Pick<RenewingAgent, 'keeper'>,
   { counter, understands }: Identity,
   request: KeyRequest,
   recovery: RecoveryRegistration | null,
@@ -126,6 +130,7 @@ const renewBody = (
   csr: request.csrPem,
   ...(counter !== null && understands.includes('counter') ? { counter } : {}),
   ...(recovery === null ? {} : { recovery }),
+  ...(understands.includes('issuer_roots') ? { issuer_roots: keptIssuerRoots(keeper) } : {}),
 })
 
 const openRequest = (

@@ -6,8 +6,14 @@ import type { Immutable } from '#wire/core/endpoint.ts'
 import { enrollApi, type EnrollRequest, type EnrollResponse } from '#wire/enrollment/enroll-api.ts'
 import { recoveryApi, type RecoverRequest } from '#wire/recovery/recovery-api.ts'
 import type { AgentParts } from '#agent/core/agent-parts.ts'
-import { faultOfEndpoints, faultOfProfile, faultOfRoots, generationFrom } from '#agent/state/certificate-answer.ts'
-import { mergeWithdrawn, type Identity, type KeyRequest } from '#agent/state/credentials.ts'
+import {
+  faultOfEndpoints,
+  faultOfProfile,
+  faultOfRoots,
+  generationFrom,
+  issuerRootsFrom,
+} from '#agent/state/certificate-answer.ts'
+import { mergeWithdrawn, noIssuerRoots, type Identity, type KeyRequest } from '#agent/state/credentials.ts'
 import { callAnonymously, type CallTarget, type AnonymousAgent } from './anonymous-call.ts'
 import type { Asked } from './next-try.ts'
 import { unusableAnswer, type PlaneFailure } from './plane-failure.ts'
@@ -67,6 +73,7 @@ export const askIdentity = async (agent: AskingAgent, call: IdentityCall): Promi
       answer.withdrawn_issuers,
     ),
     trustRevision: 0,
+    issuerRoots: issuerRootsFrom(answer.issuer_roots, noIssuerRoots),
     graceMs: answer.liveness_grace_ms,
     understands: answer.understands,
     marked: target.plane.marked || answer.understands.includes(markedWord),

@@ -7,6 +7,7 @@ import { fromPem } from '#pki/pem.ts'
 import type { EnrollResponse } from '#wire/enrollment/enroll-api.ts'
 import type { RecoverRequest } from '#wire/recovery/recovery-api.ts'
 import type { RecoveryRegistration } from '#wire/identity/identity-api.ts'
+import { keptIssuerRoots } from '#agent/state/identity-keeper.ts'
 import type { AgentParts } from '#agent/core/agent-parts.ts'
 import type { Trouble } from '#agent/core/trouble.ts'
 import { classFor } from '#agent/diagnostics/report.ts'
@@ -126,7 +127,9 @@ const recoverBody = (
   const current = identity?.current ?? null
   const failureClass = trouble.class ?? 'endpoint_unreachable'
   const sighting = identity?.understands.includes('sighting') === true ? agent.sightings.newest(way.domain) : null
+  const saysRoots = identity?.understands.includes('issuer_roots') === true
   return {
+    ...(saysRoots && { issuer_roots: keptIssuerRoots(agent.keeper) }),
     node_id: node,
     credential: credentialOf(way, { node, challenge, csrPem: request.csrPem, counter }),
     ...(counter === null ? {} : { counter }),

@@ -4,7 +4,14 @@ import { generateKey } from '#pki/keys.ts'
 import { toPem } from '#pki/pem.ts'
 import { formatStatement } from '#wire/core/statement.ts'
 import { hierarchy } from '../../../test/vectors/pki-hierarchy.ts'
-import { faultOfRecoveryFields, faultOfNewRoots, recoveryFrom, type RecoveryFields } from './certificate-answer.ts'
+import {
+  faultOfIssuerRoots,
+  faultOfNewRoots,
+  faultOfRecoveryFields,
+  issuerRootsFrom,
+  recoveryFrom,
+  type RecoveryFields,
+} from './certificate-answer.ts'
 
 const rootPem = (): string => toPem('CERTIFICATE', hierarchy('p256', 1_800_000_000_000).root.certificate.der)
 const [old, next, stranger] = [rootPem(), rootPem(), rootPem()]
@@ -19,6 +26,24 @@ test('a set with none of the roots in use is not taken: it would lock the machin
   assert.equal(faultOfNewRoots([old], [stranger]), 'none of the roots in use')
   assert.equal(faultOfNewRoots([old], []), 'no roots, or too many')
   assert.equal(faultOfNewRoots([old], ['x', old]), 'a root is malformed')
+})
+
+test('a set of roots of issuers is kept whole, and one that is unfit costs nothing but itself', () => {
+  const kept = { revision: 5, roots: [old] }
+  const given = { revision: 6, roots: [next, stranger] }
+  assert.deepEqual(issuerRootsFrom(given, kept), given)
+  assert.deepEqual(issuerRootsFrom({ revision: 0, roots: [] }, kept), { revision: 0, roots: [] })
+  assert.deepEqual(issuerRootsFrom(undefined, kept), kept)
+  for (const unfit of [
+    { revision: 6, roots: [] },
+    { revision: 0, roots: [next] },
+    { revision: 6, roots: ['x'] },
+    { revision: 6, roots: Array.from({ length: 33 }, () => next) },
+    { revision: 6, roots: [`${next}${' '.repeat(48_000)}`] },
+  ]) {
+    assert.notEqual(faultOfIssuerRoots(unfit), null)
+    assert.deepEqual(issuerRootsFrom(unfit, kept), kept)
+  }
 })
 
 const about = { domain: 'example.test', nodeId: 'gpu-001' }

@@ -2,7 +2,14 @@
 
 import { bearerShape } from '#wire/recovery/recovery-api.ts'
 import { parseStatement } from '#wire/core/statement.ts'
-import type { AgentProfile, EndpointSet, RecoveryTrust } from '#wire/identity/identity-api.ts'
+import {
+  longestIssuerRoots,
+  mostIssuerRoots,
+  type AgentProfile,
+  type EndpointSet,
+  type IssuerRoots,
+  type RecoveryTrust,
+} from '#wire/identity/identity-api.ts'
 import type { EnrollResponse } from '#wire/enrollment/enroll-api.ts'
 import { sameBytes } from '#platform/bytes.ts'
 import { backdatingMs } from '#pki/authority-certificates.ts'
@@ -50,6 +57,18 @@ export const generationFrom = (
     },
   }
 }
+
+/** Null when the set can be kept as it is. Only the empty one has revision 0. */
+export const faultOfIssuerRoots = ({ revision, roots }: IssuerRoots): string | null => {
+  if ((revision === 0) !== (roots.length === 0)) return 'a revision that is not of these roots'
+  if (roots.length > mostIssuerRoots) return 'too many roots'
+  if (roots.reduce((sum, { length }) => sum + length, 0) > longestIssuerRoots) return 'roots that are too long'
+  return roots.length === 0 ? null : faultOfRoots(roots)
+}
+
+/** A set that cannot be kept costs nobody the certificate that it came with: the agent stays with the one it has, and says so. */
+export const issuerRootsFrom = (given: IssuerRoots | undefined, kept: IssuerRoots): IssuerRoots =>
+  given === undefined || faultOfIssuerRoots(given) !== null ? kept : { revision: given.revision, roots: given.roots }
 
 /** Null when the roots can be trusted as they are, else what is wrong with them. */
 export const faultOfRoots = (roots: readonly string[]): string | null => {

@@ -6,8 +6,8 @@ import { keyTypes } from '#domain/core/profile.ts'
 import { makeFolder, readFileIfAny, removeFile, replaceFile } from '#platform/files.ts'
 import { matchesSchema } from '#platform/json-schema.ts'
 import { EnrollResponse } from '#wire/enrollment/enroll-api.ts'
-import { RecoveryTrust } from '#wire/identity/identity-api.ts'
-import { noCredentials, type Credentials, type Generation, type KeyRequest } from './credentials.ts'
+import { IssuerRoots, RecoveryTrust } from '#wire/identity/identity-api.ts'
+import { noCredentials, noIssuerRoots, type Credentials, type Generation, type KeyRequest } from './credentials.ts'
 import { rootOfChain } from './trust.ts'
 
 export type CredentialStore = {
@@ -118,6 +118,8 @@ const stored = Type.Object({
       recovery: Type.Optional(Type.Union([Type.Null(), recovery])),
       clockToleranceMs: Type.Optional(whole),
       withdrawnIssuers: Type.Optional(Type.Array(text)),
+      // Agents before 0.7 leave it out.
+      issuerRoots: Type.Optional(IssuerRoots),
       current: generation,
       previous: Type.Union([Type.Null(), generation]),
     }),
@@ -155,10 +157,20 @@ const parseCredentials = (content: string, file: string): Credentials => {
   const request = kept === null ? null : { ...kept, ...withDefaults(kept) }
   if (identity === null) return { identity, request }
   const { source = 'plane', counter = null, recovery = null, clockToleranceMs = 300_000 } = identity
-  const { withdrawnIssuers = [], marked = false, roots } = identity
+  const { withdrawnIssuers = [], issuerRoots = noIssuerRoots, marked = false, roots } = identity
   const current = withRoot(identity.current, roots)
   const previous = identity.previous === null ? null : withRoot(identity.previous, roots)
-  const filled = { source, counter, recovery, clockToleranceMs, withdrawnIssuers, marked, current, previous }
+  const filled = {
+    source,
+    counter,
+    recovery,
+    clockToleranceMs,
+    withdrawnIssuers,
+    issuerRoots,
+    marked,
+    current,
+    previous,
+  }
   return { identity: { ...identity, ...filled }, request }
 }
 

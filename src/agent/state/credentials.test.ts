@@ -35,6 +35,7 @@ const identity: Identity = {
   roots: ['root'],
   trustRevision: 0,
   withdrawnIssuers: [],
+  issuerRoots: { revision: 0, roots: [] },
   graceMs: 1,
   understands: [],
   marked: false,

@@ -1,7 +1,7 @@
 // What the agent keeps, as one unit: who it is, the certificate that works, and the one it is about to replace it with.
 
 import type { KeyType } from '#domain/core/profile.ts'
-import type { AgentProfile, EndpointSet, RecoveryTrust } from '#wire/identity/identity-api.ts'
+import type { AgentProfile, EndpointSet, IssuerRoots, RecoveryTrust } from '#wire/identity/identity-api.ts'
 import type { MadeFor } from './made-for.ts'
 import type { CertificateTimes } from './should-renew.ts'
 
@@ -32,6 +32,8 @@ export type Identity = {
   readonly trustRevision: number
   /** Subject key identifiers of authorities below them that the plane has withdrawn. */
   readonly withdrawnIssuers: readonly string[]
+  /** What certificates of nodes hang under besides; no server is verified with them. */
+  readonly issuerRoots: IssuerRoots
   readonly graceMs: number
   /** Fields of requests the plane understands, beyond which nothing is sent. */
   readonly understands: readonly string[]
@@ -83,6 +85,8 @@ export type KeyRequest = {
 
 export type Credentials = { readonly identity: Identity | null; readonly request: KeyRequest | null }
 
+export const noIssuerRoots: IssuerRoots = { revision: 0, roots: [] }
+
 export const noCredentials: Credentials = { identity: null, request: null }
 
 export const withRequest = (credentials: Credentials, request: KeyRequest | null): Credentials => ({
@@ -98,6 +102,7 @@ export type Renewal = Pick<
   | 'endpoints'
   | 'roots'
   | 'withdrawnIssuers'
+  | 'issuerRoots'
   | 'understands'
   | 'marked'
   | 'counter'

@@ -79,6 +79,13 @@ export const openKeeper = (store: CredentialStore): IdentityKeeper => {
   }
 }
 
+/** The revision of the roots of issuers that are on the disk: nothing is confirmed that the next start may not have. */
+export const keptIssuerRoots = ({
+  credentials,
+  isPersisted,
+}: Pick<IdentityKeeper, 'credentials' | 'isPersisted'>): number =>
+  isPersisted() ? (credentials().identity?.issuerRoots.revision ?? 0) : 0
+
 /** A key meant for a TPM this agent cannot use yet is not put in a file instead. */
 const profileForbidsDisk = (identity: Identity | null): boolean =>
   identity !== null && identity.profile.key_storage !== 'file'

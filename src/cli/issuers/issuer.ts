@@ -12,6 +12,7 @@ import { durationOption } from '#cli/kit/arguments.ts'
 import { collect, lists, noun, performs, verb } from '#cli/kit/verb.ts'
 import { counted, durationWords } from '#domain/core/in-words.ts'
 import { issuerApi, type IssuerTest, type IssuerView, type OrphanView } from '#wire/issuers/issuer-api.ts'
+import { declareMigrate } from './migrate.ts'
 import { requestFrom, withIssuerOptions, type IssuerOptions } from './issuer-options.ts'
 
 const stepCa =
@@ -74,6 +75,8 @@ export const declareIssuer = (issuer: Command, cli: Cli): void => {
     [['muster issuer orphans', '']],
   )
   performs(cli, lists(orphans, orphanColumns), issuerOrphans)
+
+  declareMigrate(issuer, cli)
 }
 
 const issuerList = async (cli: Cli, options: ListOptions): Promise<void> => {

@@ -141,6 +141,7 @@ test('an issuer retires with those of its authorities that no other issuer needs
     others: [],
     known,
     profiles: [profileRow('gpu-cloud')],
+    migrations: [],
     unexpired: 0,
     lastMs: null,
     ...by,

@@ -18,6 +18,8 @@ import type { IssuerId } from '#domain/core/node.ts'
 import { refuse, refuseField, type Refusal } from '#domain/core/refusal.ts'
 import type { Profile } from '#domain/core/profile.ts'
 import { isoTime } from '#platform/clock.ts'
+import { migrationsWith } from './change-migration.ts'
+import type { IssuerMigration } from './migration.ts'
 import { profilesNaming } from './profile-issuer.ts'
 import {
   builtIn,
@@ -244,6 +246,8 @@ export type RetireFacts = Facts & {
   readonly known: readonly KnownAuthority[]
   /** All of them: one that names it meanwhile wins the race. */
   readonly profiles: readonly Row<Profile>[]
+  /** All of them, also those that are over. */
+  readonly migrations: readonly Row<IssuerMigration>[]
   /** Certificates, and attempts that may have become one, that have not expired and are not revoked there. */
   readonly unexpired: number
   /** Until when the last of them may last. */
@@ -252,11 +256,14 @@ export type RetireFacts = Facts & {
 
 /** A row that is not ours can be retired: that takes trust away, and is the way to add it anew. */
 export const decideRetire = (facts: RetireFacts): IssuerDecided | Refusal => {
-  const { issuer, others, known, profiles, unexpired, lastMs, by, nowMs } = facts
+  const { issuer, others, known, profiles, migrations, unexpired, lastMs, by, nowMs } = facts
   const { name, state, roots, forged } = issuer.value
   if (state.kind === 'retired') return refuse('OUTSIDE_ISSUER_NOT_FOUND', name)
   const namedBy = profilesNaming(name, profiles)
   if (namedBy.length > 0) return refuse('ISSUER_IN_USE', `the profiles that name it: ${namedBy.slice(0, 8).join(', ')}`)
+  const moving = migrationsWith(name, migrations)
+  if (moving.length > 0)
+    return refuse('ISSUER_IN_USE', `the profiles that are on their way from or to it: ${moving.slice(0, 8).join(', ')}`)
   if (unexpired > 0)
     return refuse(
       'ISSUER_IN_USE',
@@ -282,7 +289,10 @@ export const decideRetire = (facts: RetireFacts): IssuerDecided | Refusal => {
     { roots, writes, rows },
     entry(by, nowMs, 'issuer.retired', {}, said(retired)),
   )
-  const reads = profiles.map((profile) => readOf('profile', profile.value.name, profile))
+  const reads = [
+    ...profiles.map((profile) => readOf('profile', profile.value.name, profile)),
+    ...migrations.map((one) => readOf('issuer-migration', one.value.profile, one)),
+  ]
   return { ...decision, change: withPart(decision.change, { reads }) }
 }
 

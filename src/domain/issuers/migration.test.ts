@@ -3,6 +3,7 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import {
   beginMigration,
+  endWithdrawn,
   exclude,
   finish,
   goBack,
@@ -20,11 +21,11 @@ import {
 const ready: Progress = { unconfirmed: [], underOld: [], newAnswers: true }
 const wanted = { id: 'm1', profile: 'gpu-cloud', from: 'built-in', to: 'step' }
 
-const moved = (verdict: Moved | Barred | { readonly kind: 'ended' }): Migration => {
+const moved = (verdict: Moved | Barred): Migration => {
   assert.ok(verdict.kind === 'moved', JSON.stringify(verdict))
   return verdict.migration
 }
-const barred = (verdict: Moved | Barred | { readonly kind: 'ended' }): Barred => {
+const barred = (verdict: Moved | Barred): Barred => {
   assert.ok(verdict.kind === 'barred', JSON.stringify(verdict))
   return verdict
 }
@@ -77,9 +78,13 @@ test('the old root stays while a certificate hangs under it, a node has not conf
 test('each step is undone until the old root is gone', () => {
   assert.deepEqual(moved(goBack(finished)).stage, { kind: 'share', percent: 100 })
   assert.deepEqual(moved(goBack(shared(40))).stage, { kind: 'prepare' })
-  assert.deepEqual(goBack(begun), { kind: 'ended' })
+  const ended = moved(goBack(begun))
+  assert.deepEqual(ended.stage, { kind: 'ended', why: 'it was taken back' })
+  barred(goBack(ended))
   barred(goBack(retired))
   barred(exclude(retired, ['gpu-1']))
+  barred(include(ended, ['gpu-1']))
+  moved(beginMigration({ ...wanted, id: 'm2' }, ended))
 })
 
 test('a percentage moves that many of the nodes, give or take a few', () => {
@@ -125,4 +130,10 @@ test('a node without the new root, an excluded one, and all while the new issuer
     assert.deepEqual(whoSigns(without, { ...asking, node: 'gpu-1' }), { by: 'built-in', because: 'excluded' })
   }
   assert.equal(whoSigns(retired, { node: 'gpu-1', hasRoot: false, newAnswers: false }).by, 'step')
+})
+
+test('of two issuers the one that was not withdrawn is left', () => {
+  const of = (withdrawn: string) => endWithdrawn(shared(40), withdrawn)
+  assert.deepEqual([of('step').left, of('built-in').left], ['built-in', 'step'])
+  assert.deepEqual(of('step').stage, { kind: 'ended', why: 'step was withdrawn' })
 })

@@ -1,6 +1,7 @@
 // The way of a profile from one issuer to another while its nodes keep working (docs/decisions/issuers.md). Who signs a certificate is
 // decided for each request, from the state of the migration and from what the request itself shows; nothing is remembered of a node.
 
+import type { MayBeForged } from '#domain/core/change.ts'
 import type { NodeId } from '#domain/core/node.ts'
 
 export type Migration = {
@@ -16,7 +17,7 @@ export type Migration = {
 }
 
 /** As it is stored: who took it to its stage, and when. */
-export type IssuerMigration = Migration & { readonly by: string; readonly sinceMs: number }
+export type IssuerMigration = Migration & MayBeForged & { readonly by: string; readonly sinceMs: number }
 
 export type Stage =
   /** The root of the new issuer is delivered. */
@@ -27,6 +28,12 @@ export type Stage =
   | { readonly kind: 'finish' }
   /** The root of the old issuer is delivered no more. */
   | { readonly kind: 'retire' }
+  /** It was taken back, or one of its issuers was withdrawn. */
+  | { readonly kind: 'ended'; readonly why: string }
+
+/** Whoever signs is what the profile says. */
+export const isOver = ({ stage }: Pick<Migration, 'stage'>): boolean =>
+  stage.kind === 'retire' || stage.kind === 'ended'
 
 /** How far the nodes are, counted now. */
 export type Progress = {
@@ -53,7 +60,7 @@ export const beginMigration = (
   present: Migration | null,
 ): Moved | Barred => {
   if (wanted.from === wanted.to) return barred(`profile ${wanted.profile} is signed by ${wanted.to} already`)
-  if (present !== null && present.stage.kind !== 'retire')
+  if (present !== null && !isOver(present))
     return barred(`profile ${wanted.profile} is on its way from ${present.from} to ${present.to}`)
   return moved({ ...wanted, stage: { kind: 'prepare' }, excluded: [] }, { kind: 'prepare' })
 }
@@ -91,31 +98,43 @@ export const retire = (migration: Migration, { unconfirmed, underOld }: Progress
   return moved(migration, { kind: 'retire' })
 }
 
+/** The certificates above one of them are not trusted any more: what is left signs, and its nodes recover (R-039). */
+export const endWithdrawn = (migration: Migration, withdrawn: string): Migration & { readonly left: string } => ({
+  ...migration,
+  stage: { kind: 'ended', why: `${withdrawn} was withdrawn` },
+  left: withdrawn === migration.to ? migration.from : migration.to,
+})
+
 /** One step back. Nodes that have moved go back with their next certificate. */
-export const goBack = (migration: Migration): Moved | Barred | { readonly kind: 'ended' } => {
+export const goBack = (migration: Migration): Moved | Barred => {
   switch (migration.stage.kind) {
     case 'prepare':
-      return { kind: 'ended' }
+      return moved(migration, { kind: 'ended', why: 'it was taken back' })
     case 'share':
       return moved(migration, { kind: 'prepare' })
     case 'finish':
       return moved(migration, { kind: 'share', percent: 100 })
     case 'retire':
       return barred('it is over: the root of the old issuer is not delivered any more')
+    case 'ended':
+      return barred('it is over')
   }
 }
 
 export const exclude = (migration: Migration, nodes: readonly NodeId[]): Moved | Barred => {
-  if (migration.stage.kind === 'retire') return barred('it is over')
+  if (isOver(migration)) return barred('it is over')
   const excluded = [...new Set([...migration.excluded, ...nodes])].sort()
   if (excluded.length > mostExcluded) return barred(`at most ${mostExcluded} nodes can be excluded`)
   return { kind: 'moved', migration: { ...migration, excluded } }
 }
 
-export const include = (migration: Migration, nodes: readonly NodeId[]): Moved => ({
-  kind: 'moved',
-  migration: { ...migration, excluded: migration.excluded.filter((node) => !nodes.includes(node)) },
-})
+export const include = (migration: Migration, nodes: readonly NodeId[]): Moved | Barred =>
+  isOver(migration)
+    ? barred('it is over')
+    : {
+        kind: 'moved',
+        migration: { ...migration, excluded: migration.excluded.filter((node) => !nodes.includes(node)) },
+      }
 
 export type Asking = {
   readonly node: NodeId
@@ -131,7 +150,11 @@ export type Signs = { readonly by: string; readonly because: null | 'excluded' |
 export const whoSigns = (migration: Migration, { node, hasRoot, newAnswers }: Asking): Signs => {
   const { from, to, stage, excluded } = migration
   if (stage.kind === 'retire') return { by: to, because: null }
-  if (stage.kind === 'prepare' || (stage.kind === 'share' && placeOf(migration.id, node) >= stage.percent))
+  if (
+    stage.kind === 'ended' ||
+    stage.kind === 'prepare' ||
+    (stage.kind === 'share' && placeOf(migration.id, node) >= stage.percent)
+  )
     return { by: from, because: null }
   if (excluded.includes(node)) return { by: from, because: 'excluded' }
   if (!hasRoot) return { by: from, because: 'no-root' }

@@ -6,7 +6,7 @@ import { decideDeleteProfile, type DeleteProfileFacts } from './profile-deletion
 
 const remove = (facts: Partial<DeleteProfileFacts> = {}) =>
   decideDeleteProfile({
-    ...{ profile: profileRow('mesh-paas'), domain: domainRow(), nodes: 0, tokens: 0 },
+    ...{ profile: profileRow('mesh-paas'), migration: null, domain: domainRow(), nodes: 0, tokens: 0 },
     ...{ by: alice, nowMs: noonMs, ...facts },
   })
 
@@ -14,7 +14,7 @@ test('an unused profile becomes a tombstone, only if no node comes under it mean
   const verdict = expectDecided(remove())
   assert.equal(verdict.profile.deletedAtMs, noonMs)
   assert.deepEqual(entryTypesOf(verdict), ['profile.deleted'])
-  assert.deepEqual(readsOf(verdict), ['profile/mesh-paas@5', 'domain/domain@3'])
+  assert.deepEqual(readsOf(verdict), ['profile/mesh-paas@5', 'domain/domain@3', 'issuer-migration/mesh-paas@0'])
   assert.deepEqual(verdict.change.unused, [{ kind: 'profile', name: 'mesh-paas' }])
 })
 

@@ -35,6 +35,7 @@ import {
   type Tree,
 } from '#domain/core/settings-check.ts'
 import { wireguardModes } from '#domain/core/wireguard.ts'
+import { isOver, type IssuerMigration } from '#domain/issuers/migration.ts'
 import { issuerNameShape } from '#domain/issuers/change-issuer.ts'
 import { unfitForProfile } from '#domain/issuers/profile-issuer.ts'
 import { builtIn, type OutsideIssuer } from '#domain/issuers/outside-issuer.ts'
@@ -177,14 +178,20 @@ export const decideCreateProfile = (facts: CreateProfileFacts): ProfileDecided |
   }
 }
 
+/** `migration`: of its certificates from one issuer to another. */
 export type ChangeProfileFacts = Omit<CreateProfileFacts, 'name' | 'from' | 'existing'> & {
   readonly profile: Row<Profile>
+  /** Null: it never was in one. */
+  readonly migration: Row<IssuerMigration> | null
 }
 
 export const decideChangeProfile = (facts: ChangeProfileFacts): ProfileDecided | Refusal => {
   const before = facts.profile.value
   const profile = changed(before, facts)
   if ('kind' in profile) return profile
+  const moves = profile.certificate.issuer !== before.certificate.issuer
+  const onItsWay = moves ? migrationBars(before.name, facts.migration) : null
+  if (onItsWay !== null) return onItsWay
   // Everything else can be changed while the issuer is disabled.
   const asBefore = (['issuer', 'lifetimeMs'] as const).every(
     (key) => profile.certificate[key] === before.certificate[key],
@@ -194,12 +201,23 @@ export const decideChangeProfile = (facts: ChangeProfileFacts): ProfileDecided |
   const body = { profile: before.name, changes: changeLines(before, profile, facts.set) }
   return {
     ...decided({
-      reads: [readOf('profile', before.name, facts.profile), ...signed],
+      reads: [
+        readOf('profile', before.name, facts.profile),
+        ...(moves ? [readOf('issuer-migration', before.name, facts.migration)] : []),
+        ...signed,
+      ],
       writes: [{ put: 'profile', value: profile }],
       entries: [entry(facts.by, facts.nowMs, 'profile.changed', {}, body)],
     }),
     profile,
   }
+}
+
+/** Who signs is decided by the migration, step by step. */
+export const migrationBars = (profile: string, migration: Row<IssuerMigration> | null): Refusal | null => {
+  if (migration === null || migration.value.forged || isOver(migration.value)) return null
+  const { from, to } = migration.value
+  return { ...refuse('MIGRATION_UNDER_WAY', `${profile} is on its way from ${from} to ${to}`), about: { profile } }
 }
 
 /** What it relies on, where an outside issuer signs. */

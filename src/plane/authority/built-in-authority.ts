@@ -109,6 +109,8 @@ export const openAuthority = async (
     },
     rootOf: (issuer) => toPem('CERTIFICATE', Buffer.from(state.book.pathOf(issuer).root.der, 'base64')),
     roots: () => anchors(state.book).pems,
+    // Its roots are among those that nodes verify the plane by.
+    issuerRoots: () => ({ revision: 0, roots: [] }),
     withdrawnIssuers() {
       const nowMs = parts.core.clock.nowMs()
       const stored = state.book.withdrawn.filter(({ notAfterMs }) => notAfterMs > nowMs).map(({ id }) => id)

@@ -59,9 +59,10 @@ export const withdrawIssuer = (
   return retryLostRaces(bookTries, async () => {
     await lookAgain(parts, state)
     await withRoom(parts.core.store, () => dropOrphans(parts.custody, state.book))
-    const barred = withdrawalBarred(findOf(parts, state, wanted.issuer))
+    const outside = await outsideRows(parts)
+    const barred = withdrawalBarred(findOf(parts, state, outside, wanted.issuer))
     if (barred !== null) return { ...barred, detail: barred.detail ?? wanted.issuer }
-    const hit = rowsOf(state, wanted.issuer)
+    const hit = rowsOf(state, outside, wanted.issuer)
     if (hit.length === 0) return { kind: 'withdrawn', issuers, successors }
     const made = await successorsOf(parts, state, new Set(hit.map(({ value }) => value.id)))
     if (made === 'above-offline') return refuse('CA_ROOT_OFFLINE', 'nothing here can sign its successor')
@@ -89,15 +90,32 @@ export const withdrawIssuer = (
   })
 }
 
-const findOf = ({ recovery }: AuthorityParts, { book }: AuthorityState, id: IssuerId): IssuerRow | null =>
-  book.find(id)?.value ?? recovery.storedRoots().find(({ row }) => row.id === id)?.row ?? null
+/** Above the leaves of outside issuers: nothing here signs with their keys, so they have no successor here. */
+const outsideRows = async ({ core: { store } }: AuthorityParts): Promise<readonly Row<IssuerRow>[]> =>
+  (await store.issuers()).filter(({ value: { role } }) => role === 'outside-root' || role === 'outside-issuing')
 
-const rowsOf = ({ book }: AuthorityState, issuer: IssuerId): readonly Row<IssuerRow>[] => {
+const findOf = (
+  { recovery }: AuthorityParts,
+  { book }: AuthorityState,
+  outside: readonly Row<IssuerRow>[],
+  id: IssuerId,
+): IssuerRow | null =>
+  book.find(id)?.value ??
+  outside.find(({ value }) => value.id === id)?.value ??
+  recovery.storedRoots().find(({ row }) => row.id === id)?.row ??
+  null
+
+const rowsOf = (
+  { book }: AuthorityState,
+  outside: readonly Row<IssuerRow>[],
+  issuer: IssuerId,
+): readonly Row<IssuerRow>[] => {
+  const all = [...book.rows, ...outside]
   const rows = withdrawnWith(
     issuer,
-    book.rows.map(({ value }) => value),
+    all.map(({ value }) => value),
   )
-  return book.rows.filter(({ value }) => rows.includes(value))
+  return all.filter(({ value }) => rows.includes(value))
 }
 
 /** From the top down. Other replicas make new memory issuers once they receive the commit. */

@@ -283,6 +283,7 @@ export const openNodeServer = async (core: Core, parts: NodeServerParts) => {
     { name: 'workers authority', where: 'each', everyMs: workersAuthorityEveryMs, run: () => workers.maintain() },
     { name: 'program lists', where: 'each', everyMs: programListsEveryMs, run: () => programLists.settle() },
     issuance.upkeep,
+    issuance.endsWithdrawn,
     unlistedOutputs,
     taskSigners.upkeep,
     openTaskSweep(core),

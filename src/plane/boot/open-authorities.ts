@@ -8,6 +8,7 @@ import { openWorkersAuthority } from '#plane/authority/workers-authority.ts'
 import type { PlaneConfig } from '#plane/config/config.ts'
 import type { Core } from '#plane/core/core.ts'
 import { openIssuance } from '#plane/issuers/open-issuance.ts'
+import type { KnownIssuers } from '#plane/issuers/known-issuers.ts'
 import type { IssuerDoor } from '#plane/issuers/outside-orders.ts'
 import type { KeyCustody } from '#plane/keys/key-custody.ts'
 
@@ -16,10 +17,15 @@ type Given = {
   readonly names: ServedNames
   readonly domain: string
   readonly door: IssuerDoor
+  readonly known: Pick<KnownIssuers, 'find'>
 }
 
 /** When it resolves, what is due has been made and replaced once. */
-export const openAuthorities = async (core: Core, config: PlaneConfig, { custody, names, domain, door }: Given) => {
+export const openAuthorities = async (
+  core: Core,
+  config: PlaneConfig,
+  { custody, names, domain, door, known }: Given,
+) => {
   const certificates = { domain, serverLifetimeMs: config.serverCertificateLifetimeMs }
   const recovery = await openRecoveryAuthority(core, { custody, names, options: certificates })
   const programs = await openProgramsAuthority(core, { custody, domain })
@@ -45,6 +51,6 @@ export const openAuthorities = async (core: Core, config: PlaneConfig, { custody
   await maintainAuthority()
   await programs.maintain()
   await workers.maintain()
-  const issuance = await openIssuance(core, { own: authority, door })
+  const issuance = await openIssuance(core, { own: authority, door, known })
   return { recovery, programs, workers, authority, issuance, maintainAuthority }
 }

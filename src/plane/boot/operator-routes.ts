@@ -7,6 +7,8 @@ import { operatorHardwareRoutes } from '#plane/fleet/hardware-routes.ts'
 import { operatorHealthRoutes, type HealthSources } from './health-routes.ts'
 import { operatorIssuanceRoutes } from '#plane/identity/issuance-routes.ts'
 import { operatorIssuerRoutes, type IssuerRouteParts } from '#plane/issuers/issuer-routes.ts'
+import { operatorMigrationRoutes } from '#plane/issuers/migration-routes.ts'
+import type { Issuance } from '#plane/issuers/open-issuance.ts'
 import { operatorJournalRoutes } from '#plane/journal/journal-routes.ts'
 import { operatorKeyRoutes } from '#plane/operators/key-routes.ts'
 import { operatorNodeActions } from '#plane/node/operator-node-actions.ts'
@@ -61,6 +63,7 @@ export type OperatorRouteParts = {
   readonly keySets: OperatorWorkerParts['keySets']
   readonly programLists: Pick<ProgramLists, 'lists'>
   readonly issuers: Omit<IssuerRouteParts, 'builtIn'>
+  readonly issuance: Pick<Issuance, 'book' | 'roots'>
   readonly recovery: Pick<RecoveryAuthority, 'roots' | 'statementKeys'>
   readonly channels: OpenChannels
   readonly peers: PeerProofs
@@ -116,6 +119,7 @@ export const operatorRoutes = (
     ...operatorWorkerRoutes(core, workers),
     ...operatorWorkerIssuerRoutes(core, workers),
     ...operatorIssuerRoutes(core, { ...parts.issuers, builtIn: authority }),
+    ...operatorMigrationRoutes(core, { ...parts.issuers, ...parts.issuance }),
     ...operatorAlertRoutes(core),
     ...operatorJournalRoutes(core, { arrivals, journalWatch }),
     ...operatorKeyRoutes(core, { keySeal, keyBook }),

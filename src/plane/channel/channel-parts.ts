@@ -32,7 +32,7 @@ import { openUpdates } from './updates.ts'
 import type { WriteLimit } from '#plane/limits/write-limit.ts'
 
 type ChannelNeeds = {
-  readonly issuer: Pick<Issuer, 'roots' | 'withdrawnIssuers'>
+  readonly issuer: Pick<Issuer, 'roots' | 'withdrawnIssuers' | 'issuerRoots'>
   readonly urls: () => PlaneUrls
   readonly writeLimit: WriteLimit
   readonly agentFigures: AgentFigures

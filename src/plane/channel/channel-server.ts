@@ -9,6 +9,7 @@ import { isoTime } from '#platform/clock.ts'
 import { destroyWhenSent, type Duplex, type IncomingMessage } from '#platform/tls-server.ts'
 import { evidenceIn } from '#wire/core/agent-evidence.ts'
 import {
+  issuerRootsCapability,
   channelFrameLimit,
   channelProtocol,
   earlierSightingsCapability,
@@ -131,6 +132,7 @@ const attend = (core: ServedCore, parts: ServedParts, session: Session, socket: 
       capabilities: [
         ...[sightingCapability, earlierSightingsCapability, peersCapability, connectionCapability],
         ...[overlayCapability, overlayDetailsCapability, outputsCapability, tasksCapability],
+        issuerRootsCapability,
         ...(parts.urls().marked ? [markedWord] : []),
       ],
       ping_every_ms: pingEveryMs,

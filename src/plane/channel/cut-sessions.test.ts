@@ -174,7 +174,13 @@ test('a node that was revoked elsewhere is cut by the denial, also when its row 
   const follow = followCommits({
     sessions: registry,
     presence: openPresence(clock),
-    updates: { greeted: () => {}, changed: () => {}, changedFor: () => {}, changedIn: () => {} },
+    updates: {
+      greeted: () => {},
+      hasIssuerRoots: () => {},
+      changed: () => {},
+      changedFor: () => {},
+      changedIn: () => {},
+    },
     cuts: { count: (_, channels) => void cut.push(channels) },
     retryTimes,
   })

@@ -45,6 +45,8 @@ const followConfiguration = (updates: Updates, { writes, entries }: Committed): 
 
 const concernsEverybody = (write: Committed['writes'][number]): boolean =>
   write.put === 'profile' ||
+  write.put === 'outside-issuer' ||
+  write.put === 'issuer-migration' ||
   (write.put === 'issuer' && (write.value.role === 'root' || write.value.compromisedAtMs !== null))
 
 const assigning: ReadonlySet<EntryType> = new Set([

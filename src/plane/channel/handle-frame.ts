@@ -109,6 +109,10 @@ const handle = async (
       if (principal.evidenceOnly) return
       core.store.observe(principal.id, { taskVerifiers: frame.body.verifiers })
       return tasks.reported(session, frame.body)
+    case 'issuer_roots_state':
+      if (principal.evidenceOnly) return
+      core.store.observe(principal.id, { issuerRoots: frame.body.revision })
+      return channel.updates.hasIssuerRoots(session, frame.body.revision)
     case 'sighting':
       return sightings.shown(session, frame.body.statement, frame.body.earlier)
     case 'unknown_type':

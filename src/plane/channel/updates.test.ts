@@ -18,7 +18,10 @@ const turns = async (count: number): Promise<void> => {
 const setUp = () => {
   const clock = manualClock(0)
   const sessions = openSessionRegistry(clock, oneReplica())
-  const set = { lifetimeMs: 1000, roots: ['root'], revision: 1, within: new Map<string, string>() }
+  const set = {
+    ...{ lifetimeMs: 1000, roots: ['root'], revision: 1, within: new Map<string, string>() },
+    issuerRoots: { revision: 0, roots: [] as string[] },
+  }
   const gate = { serves: true, opened: Promise.resolve() }
   const state = { reads: 0, mostAtOnce: 0, atOnce: 0 }
   const get = async (kind: string, key: string) => {
@@ -35,7 +38,7 @@ const setUp = () => {
   }
   const core = { store: { get } as unknown as Store, timers: manualTimers(clock), log: silentLog }
   const updates = openUpdates(core, {
-    issuer: { roots: () => set.roots, withdrawnIssuers: () => [] },
+    issuer: { roots: () => set.roots, withdrawnIssuers: () => [], issuerRoots: () => set.issuerRoots },
     sessions,
     gate: { serves: () => gate.serves, opened: () => gate.opened },
     urls: () => ({ node: 'https://plane.example', recovery: 'https://plane.example:8442', marked: true }),
@@ -71,6 +74,25 @@ test('an agent is sent what it lacks, and after a reconnect nothing', async () =
   updates.greeted(second.session, has)
   await turns(5)
   assert.deepEqual(second.socket.sent, [])
+})
+
+test('roots of issuers go to agents that have said which they have, once each', async () => {
+  const { updates, open, set } = setUp()
+  const [older, newer] = [open('a'), open('b')]
+  for (const { session } of [older, newer]) updates.greeted(session, nothing)
+  updates.hasIssuerRoots(newer.session, 0)
+  await turns(5)
+  const sent = ({ socket }: typeof older) =>
+    socket.sent.filter(({ type }) => type === 'issuer_roots').map(({ body }) => body)
+  assert.deepEqual([sent(older), sent(newer)], [[], []], 'the empty set is what agents begin with')
+  set.issuerRoots = { revision: 7, roots: ['of corp'] }
+  updates.changed()
+  await turns(5)
+  // One that could not keep it goes on saying the former revision: it is not sent the same again and again.
+  updates.hasIssuerRoots(newer.session, 0)
+  updates.changed()
+  await turns(5)
+  assert.deepEqual([sent(older), sent(newer)], [[], [{ revision: 7, roots: ['of corp'] }]])
 })
 
 test('a change while one is being sent arrives after it, so that the last sent is what holds', async () => {

@@ -19,7 +19,7 @@ import type { Core } from '#plane/core/core.ts'
 type UpdateCore = Pick<Core, 'store' | 'timers' | 'log'>
 
 export type UpdateParts = {
-  readonly issuer: Pick<Issuer, 'roots' | 'withdrawnIssuers'>
+  readonly issuer: Pick<Issuer, 'roots' | 'withdrawnIssuers' | 'issuerRoots'>
   readonly sessions: Pick<SessionRegistry, 'all' | 'of'>
   readonly gate: Pick<Gate, 'serves' | 'opened'>
   readonly urls: () => PlaneUrls
@@ -28,6 +28,8 @@ export type UpdateParts = {
 export type Updates = {
   /** The agent has said what it has. */
   greeted(session: Session, has: Revisions): void
+  /** The agent knows roots of issuers, and has said which it has. */
+  hasIssuerRoots(session: Session, revision: number): void
   /** A commit that may concern all sessions. */
   changed(): void
   /** Something was committed that concerns this node. */
@@ -73,6 +75,12 @@ export const openUpdates = (core: UpdateCore, parts: UpdateParts): Updates => {
       outdated.add(session)
       start()
     },
+    hasIssuerRoots(session, revision) {
+      // What it says later confirms what it was sent, which may not be the newest.
+      if (session.issuerRoots !== null) return
+      session.issuerRoots = revision
+      look([session])
+    },
     changed: () => look(sessions.all()),
     changedFor: (node) => look(sessions.of(node)),
     changedIn: (vcluster) => look(sessions.all(), (session) => within.get(session) === vcluster),
@@ -104,6 +112,10 @@ const bringUpToDate = async (store: Store, parts: UpdateParts, session: Session,
   if (trust.revision !== has.trust) session.send({ type: 'trust', body: trust })
   if (config.revision !== has.config) session.send({ type: 'config', body: config })
   session.revisions = { config: config.revision, trust: trust.revision }
+  const roots = issuer.issuerRoots()
+  if (session.issuerRoots === null || session.issuerRoots === roots.revision) return
+  session.send({ type: 'issuer_roots', body: roots })
+  session.issuerRoots = roots.revision
 }
 
 const vclusterOf = async (store: Store, { value }: Row<Node>): Promise<VCluster | null> => {

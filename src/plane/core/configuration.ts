@@ -17,7 +17,7 @@ import type { ConfigOutput } from '#wire/programs/programs-api.ts'
 import type { Issuer } from './issuer.ts'
 
 /** From 1: 0 is what an agent says that has none. */
-const revisionOf = (content: object): number => Math.max(1, sha256(JSON.stringify(content)).readUInt32BE(0))
+export const revisionOf = (content: object): number => Math.max(1, sha256(JSON.stringify(content)).readUInt32BE(0))
 
 export const agentProfile = (profile: Profile): AgentProfile => ({
   name: profile.name,

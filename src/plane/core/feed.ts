@@ -25,10 +25,12 @@ const feedOrder = [
   'workers authority',
   // Before any caller: whose tokens are taken.
   'worker issuers',
-  // Before any caller: who signs.
+  // Before any caller: who signs, and before channels: which roots they send.
   'outside issuers',
+  'issuer migrations',
   // Before any caller: who signed the certificate that it presents.
   'outside authorities',
+  'roots of issuers',
   // Before channels: a node whose channel is cut and that comes back at once meets its denial.
   'deny-list',
   // Peers are sent in this turn what they are to drop; neither this nor the channels depend on each other.

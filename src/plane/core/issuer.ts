@@ -3,6 +3,7 @@
 import type { IssuedCertificate, SigningOrder } from '#domain/core/certificate.ts'
 import type { Read } from '#domain/core/change.ts'
 import type { IssuerId } from '#domain/core/node.ts'
+import type { IssuerRoots } from '#wire/identity/identity-api.ts'
 
 export type Issuer = {
   /**
@@ -16,6 +17,8 @@ export type Issuer = {
   rootOf(issuer: IssuerId): string
   /** PEM of the roots nodes verify the plane by, newest first. */
   roots(): readonly string[]
+  /** What certificates of nodes hang under besides, for those who verify nodes; nobody verifies a plane by them. */
+  issuerRoots(): IssuerRoots
   /** Authorities whose key may be compromised and that could still be valid, the latest first. */
   withdrawnIssuers(): readonly IssuerId[]
   /**

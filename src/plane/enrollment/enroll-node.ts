@@ -173,7 +173,7 @@ const enrollWith = async (
     },
     limit: async ({ facts, before }) =>
       facts.credential.method === 'hardware' ? joinLimit(core, parts.writeLimit, call, before.id) : null,
-    ...{ intend: intendEnrollment, csr: call.csr, purpose: 'enrollment' },
+    ...{ intend: intendEnrollment, roots: 'with-answer', csr: call.csr, purpose: 'enrollment' },
     record: async (admission, signed, nextBearerHash) =>
       withSupersessionAlert(
         core,

@@ -45,9 +45,14 @@ export const identityRoutes = (core: FlowCore, parts: RenewParts & AnswerParts):
       return answer({ node_id: id, membership: membership.kind, server_time: isoTime(core.clock.nowMs()) })
     },
     renew: async (call) => {
-      const { csr, counter = null, recovery = null } = call.body
+      const { csr, counter = null, recovery = null, issuer_roots: issuerRoots = null } = call.body
       const { principal, evidence, correlation } = call
-      const outcome = await renewCertificate(core, parts, principal, { csr, counter, recovery, evidence, correlation })
+      if (issuerRoots !== null) core.store.observe(principal.id, { issuerRoots })
+      const outcome = await renewCertificate(core, parts, principal, {
+        ...{ csr, counter, recovery, issuerRoots },
+        evidence,
+        correlation,
+      })
       return outcome.kind === 'refused' ? outcome : answer(identityAnswer(core.clock, parts, outcome))
     },
     // Reached only without `Upgrade: websocket`; the listener takes upgrades over before this.

@@ -3,6 +3,7 @@ import { test } from 'node:test'
 import { type Change, entry } from '#domain/core/change.ts'
 import type { Node } from '#domain/core/node.ts'
 import { placeOrder, type SigningOrder } from '#domain/core/certificate.ts'
+import { noOrders } from '../../../test/fakes/no-orders.ts'
 import { refuse } from '#domain/core/refusal.ts'
 import { noKeyClaims } from '#domain/identity/key-claim.ts'
 import type { Admitted, Repeated } from '#domain/identity/node-certificate.ts'
@@ -46,6 +47,7 @@ const setUp = (races = 0) => {
       lookAgain: async () => void steps.push('look again'),
       withdrawnIssuers: () => [],
     },
+    orders: noOrders,
     recovery: { bearerFor: ({ counter, spki }: { counter: number; spki: string }) => `${counter} ${spki}` },
   } as unknown as FlowCore & Signers
   const request = {
@@ -55,7 +57,7 @@ const setUp = (races = 0) => {
     },
     limit: async () => null,
     intend: () => ({ reads: [], writes: [] }),
-    ...{ csr: '', purpose: 'renewal' as const },
+    ...{ csr: '', purpose: 'renewal' as const, roots: null },
     async record() {
       steps.push('record')
       return { change, node: { ...before, counter: 6 } }

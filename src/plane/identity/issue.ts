@@ -16,6 +16,7 @@ import { replace } from '#domain/issuers/order.ts'
 import type { RecoveryAuthority } from '#plane/authority/recovery-authority.ts'
 import { commitOnce, nodeTries, retryLostRaces } from '#plane/core/commit-decision.ts'
 import type { Issuer } from '#plane/core/issuer.ts'
+import type { ChosenIssuer, SaidRoots } from '#plane/issuers/choose-issuer.ts'
 import { openOrderOf } from '#plane/issuers/order-steps.ts'
 import type { OutsideOrders, SignedOrder } from '#plane/issuers/outside-orders.ts'
 import type { Attempt } from '#plane/issuers/outside-signer.ts'
@@ -36,7 +37,7 @@ import type { RenewResponse } from '#wire/identity/identity-api.ts'
 export type Signers = {
   readonly issuer: Issuer
   readonly recovery: Pick<RecoveryAuthority, 'bearerFor'>
-  readonly orders: Pick<OutsideOrders, 'place'>
+  readonly orders: Pick<OutsideOrders, 'choose' | 'place'>
 }
 
 export type IssueRequest<A extends Admitted> = {
@@ -49,6 +50,8 @@ export type IssueRequest<A extends Admitted> = {
   limit(admission: A): Promise<Refusal | null>
   /** What is committed with an order to an outside issuer. */
   intend(admission: A, spki: string): Intended
+  /** What it says about the roots of issuers. */
+  readonly roots: SaidRoots
   /** The request as it came, PEM, and what it asks for: outside issuers see it. */
   readonly csr: string
   readonly purpose: Attempt['purpose']
@@ -75,6 +78,8 @@ export const issue = async <A extends Admitted>(
 ): Promise<Issued | Refusal> => {
   /** Of an outside issuer: its certificate is here, and not handed out yet. */
   let signed: SignedOrder | null = null
+  /** The issuer that a migration leads to, and that has failed for this request: the one before it signs. */
+  let away: string | null = null
   const declined = async (why: string): Promise<void> => {
     const before = signed
     signed = null
@@ -94,10 +99,22 @@ export const issue = async <A extends Admitted>(
         if (outcome !== 'lost-race') signed = null
         return outcome
       }
-      const limited = await request.limit(verdict)
+      const limited = away === null ? await request.limit(verdict) : null
       if (limited !== null) return limited
-      if (isSignedHere(verdict)) return signedHere(core, signers, request, verdict)
-      const placed = await placeOrderOutside(signers, request, verdict)
+      const asked = { node: verdict.before.id, roots: request.roots, away }
+      const chosen = await signers.orders.choose(verdict.facts.profile.value, asked)
+      if (chosen.issuer === builtIn) return signedHere(core, signers, request, verdict, chosen)
+      const placed = await placeOrderOutside(signers, request, verdict, chosen)
+      if (
+        placed !== 'lost-race' &&
+        placed !== 'decide-again' &&
+        placed.kind === 'refused' &&
+        fallsBack.has(placed.code) &&
+        chosen.hasOther
+      ) {
+        away = chosen.issuer
+        return 'decide-again'
+      }
       if (placed === 'lost-race' || placed === 'decide-again' || placed.kind === 'refused') return placed
       signed = placed
       // Decided once more on what is there by now: it may have been revoked or halted meanwhile.
@@ -108,7 +125,8 @@ export const issue = async <A extends Admitted>(
   }
 }
 
-const isSignedHere = ({ facts }: Admitted): boolean => facts.profile.value.certificate.issuer === builtIn
+/** The request is in order, and this issuer alone does not sign it: an outside one takes no request that asks for names itself. */
+const fallsBack: ReadonlySet<Refusal['code']> = new Set(['ISSUER_UNAVAILABLE', 'CSR_INVALID'])
 
 /** The built-in issuer answers at once, and its order and certificate are one commit. */
 const signedHere = async <A extends Admitted>(
@@ -116,10 +134,11 @@ const signedHere = async <A extends Admitted>(
   { issuer, recovery }: Signers,
   request: IssueRequest<A>,
   verdict: A,
+  { reads }: ChosenIssuer,
 ): Promise<Issued | 'lost-race'> => {
   const signed = await issuer.sign(verdict.order)
   const { change, node } = await request.record(verdict, signed, nextBearerHash(recovery, verdict.before, signed.spki))
-  const outcome = await commitIssued(core, issuer, signed, withOrderedEnded(verdict, change))
+  const outcome = await commitIssued(core, issuer, signed, withPart(withOrderedEnded(verdict, change), { reads }))
   return outcome === 'lost-race' ? outcome : issued(verdict, node, signed)
 }
 
@@ -158,10 +177,11 @@ const placeOrderOutside = <A extends Admitted>(
   { orders }: Signers,
   { intend, csr, purpose }: IssueRequest<A>,
   verdict: A,
+  issuer: ChosenIssuer,
 ): ReturnType<OutsideOrders['place']> => {
   const request = fromPem('CERTIFICATE REQUEST', csr)
   if (request === null) throw new Error('a request that was read before cannot be read')
-  return orders.place(verdict, { purpose, request, intent: intend(verdict, spkiHash(verdict.order.publicKey)) })
+  return orders.place(verdict, { issuer, purpose, request, intent: intend(verdict, spkiHash(verdict.order.publicKey)) })
 }
 
 const repeated = async (core: FlowCore, verdict: Repeated): Promise<Issued | Refusal | 'lost-race'> => {
@@ -292,6 +312,7 @@ export const identityAnswer = (
     certificate_root: parts.issuer.rootOf(certificate.issuer),
     roots: [...parts.issuer.roots()],
     ...withdrawnPart(parts.issuer),
+    ...issuerRootsPart(parts.issuer),
     profile: agentProfile(profile),
     endpoints: endpointSet(parts.urls()),
     server_time: isoTime(clock.nowMs()),
@@ -303,6 +324,11 @@ export const identityAnswer = (
     ...(node.recovery?.credential.kind === 'key' && { recovery_key: node.recovery.credential.spki }),
     clock_tolerance_ms: domain.clockToleranceMs,
   }
+}
+
+const issuerRootsPart = (issuer: Pick<Issuer, 'issuerRoots'>): Pick<RenewResponse, 'issuer_roots'> => {
+  const { revision, roots } = issuer.issuerRoots()
+  return revision === 0 ? {} : { issuer_roots: { revision, roots: [...roots] } }
 }
 
 /** The leaf, then its issuers, without the root. */

@@ -44,6 +44,8 @@ export type RenewCall = {
   readonly counter: string | null
   /** By what it will recover; null: it does not say. */
   readonly recovery: RecoveryRegistration | null
+  /** The revision that its agent has; null: it does not say. */
+  readonly issuerRoots: number | null
   readonly evidence: AgentEvidence | null
   readonly correlation: string
 }
@@ -100,7 +102,7 @@ const attemptRenewal = async (
       return isRefusal(facts) ? facts : decide(core, parts, facts)
     },
     limit: async ({ before }) => parts.writeLimit.take(before.id),
-    ...{ intend: intendRenewal, csr: call.csr, purpose: 'renewal' },
+    ...{ intend: intendRenewal, roots: call.issuerRoots, csr: call.csr, purpose: 'renewal' },
     record: async (renewal, signed, nextBearerHash) => recordRenewal(renewal, signed, nextBearerHash),
   })
 }

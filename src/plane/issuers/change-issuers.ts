@@ -31,6 +31,7 @@ import {
 import { knownAuthorities, readAuthorities, unfitServerRoots } from './given-authorities.ts'
 import type { IssuerKinds } from './open-outside-issuers.ts'
 import type { IssuerSecrets, Secrets } from './issuer-secrets.ts'
+import { rowPages } from '#plane/core/pages.ts'
 import { readIssuers } from '#plane/core/outside-issuer-rows.ts'
 import { unexpiredOf } from './orders-of-issuer.ts'
 
@@ -233,6 +234,7 @@ export const retireFacts = async (store: Store, issuer: OutsideIssuer, nowMs: nu
     others: all.filter(({ id, state }) => id !== issuer.id && state.kind !== 'retired'),
     known: await knownAuthorities(store),
     profiles,
+    migrations: (await Array.fromAsync(rowPages(store, 'issuer-migration', ({ profile }) => profile))).flat(),
   }
 }
 

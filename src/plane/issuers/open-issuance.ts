@@ -3,6 +3,11 @@
 import type { Core } from '#plane/core/core.ts'
 import type { Issuer } from '#plane/core/issuer.ts'
 import type { UpkeepTask } from '#plane/core/upkeep.ts'
+import { openIssuerChoice } from './choose-issuer.ts'
+import { openIssuerRoots, type IssuerRootSet } from './issuer-roots.ts'
+import type { KnownIssuers } from './known-issuers.ts'
+import { endWithdrawnMigrations } from './migrate-profile.ts'
+import { openKnownMigrations, type KnownMigrations } from './known-migrations.ts'
 import { openOutsideBook, withOutside, type OutsideBook } from './outside-book.ts'
 import { openOutsideOrders, type IssuerDoor, type OutsideOrders } from './outside-orders.ts'
 import { sweepOrders } from './sweep-orders.ts'
@@ -12,14 +17,23 @@ export type Issuance = {
   readonly issuer: Issuer
   readonly orders: OutsideOrders
   readonly book: OutsideBook
+  readonly migrations: KnownMigrations
+  readonly roots: IssuerRootSet
   readonly upkeep: UpkeepTask
+  /** Ends migrations whose issuer was withdrawn. */
+  readonly endsWithdrawn: UpkeepTask
 }
 
 export const openIssuance = async (
   core: Core,
-  { own, door }: { readonly own: Issuer; readonly door: IssuerDoor },
+  { own, door, known }: { readonly own: Issuer; readonly door: IssuerDoor; readonly known: Pick<KnownIssuers, 'find'> },
 ): Promise<Issuance> => {
   const book = await openOutsideBook(core)
-  const orders = openOutsideOrders(core, { own, book, door })
-  return { issuer: withOutside(own, book), orders, book, upkeep: sweepOrders(core, { door, book, orders }) }
+  const migrations = await openKnownMigrations(core)
+  const roots = await openIssuerRoots(core, { known, book, own, migrations })
+  const choice = openIssuerChoice(core, { migrations, roots })
+  const orders = openOutsideOrders(core, { own, book, door, choice })
+  const issuer = withOutside(own, book, () => roots.current())
+  const endsWithdrawn = endWithdrawnMigrations(core, { known, book, migrations })
+  return { issuer, orders, book, migrations, roots, upkeep: sweepOrders(core, { door, book, orders }), endsWithdrawn }
 }

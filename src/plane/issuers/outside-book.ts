@@ -105,8 +105,9 @@ export const openOutsideBook = async ({ store, feed }: Pick<Core, 'store' | 'fee
 }
 
 /** The same, over the authorities of outside issuers as well: what is handed out with their leaves. */
-export const withOutside = <I extends Issuer>(own: I, book: OutsideBook): I => ({
+export const withOutside = <I extends Issuer>(own: I, book: OutsideBook, issuerRoots: I['issuerRoots']): I => ({
   ...own,
+  issuerRoots,
   chainOf(id) {
     const path = book.pathOf(id)
     return path.length === 0 ? own.chainOf(id) : path.slice(0, -1)

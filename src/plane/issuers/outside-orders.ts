@@ -3,7 +3,7 @@
 
 import { wantedAlert } from '#domain/alerts/alert-kinds.ts'
 import type { IssuedCertificate } from '#domain/core/certificate.ts'
-import { readOf, type ChangePart, type Row } from '#domain/core/change.ts'
+import { readOf, type ChangePart, type Read, type Row } from '#domain/core/change.ts'
 import { refuse, refuseField, type Refusal } from '#domain/core/refusal.ts'
 import type { Admitted, Intended } from '#domain/identity/node-certificate.ts'
 import type { Outcome } from '#domain/issuers/issuer-breaker.ts'
@@ -26,6 +26,7 @@ import { spkiHash } from '#pki/spki.ts'
 import { raiseAlert } from '#plane/alerts/reconcile-alerts.ts'
 import { commitOnce } from '#plane/core/commit-decision.ts'
 import type { Core } from '#plane/core/core.ts'
+import type { ChosenIssuer, IssuerChoice } from './choose-issuer.ts'
 import { askToSign } from './ask-to-sign.ts'
 import { judgeAnswer, type JudgeParts } from './judge-answer.ts'
 import { commitStep, inOutbox, openOrderOf, revokeReturned, type StepStory } from './order-steps.ts'
@@ -48,6 +49,7 @@ export type EnteredIssuer = {
 }
 
 export type OrderRequest = {
+  readonly issuer: ChosenIssuer
   readonly purpose: Attempt['purpose']
   /** The node's request, DER. */
   readonly request: Uint8Array
@@ -69,11 +71,16 @@ export type SignedOrder = {
 export type OutsideOrders = {
   /** Places an order for what was admitted, and has it signed. `decide-again`: what was in the way of it has ended. */
   place(admission: Admitted, request: OrderRequest): Promise<SignedOrder | Refusal | 'lost-race' | 'decide-again'>
+  /** Who is to sign. */
+  readonly choose: IssuerChoice['choose']
   /** It is under way in this process. */
   isUnderWay(order: string): boolean
 }
 
-export type OutsideOrderParts = JudgeParts & { readonly door: Pick<IssuerDoor, 'enter'> }
+export type OutsideOrderParts = JudgeParts & {
+  readonly door: Pick<IssuerDoor, 'enter'>
+  readonly choice: IssuerChoice
+}
 
 /** By then the leader has looked for what an issuer with serials of its own has signed. */
 const lookedForMs = 5000
@@ -116,6 +123,7 @@ export const openOutsideOrders = (core: Core, parts: OutsideOrderParts): Outside
   }
 
   return {
+    choose: parts.choice.choose,
     isUnderWay: holds.has,
     async place(admission, request) {
       // step-ca compares what a request says beside its key with the order; nobody here asks for names by it.
@@ -123,12 +131,12 @@ export const openOutsideOrders = (core: Core, parts: OutsideOrderParts): Outside
       if (names.kind === 'malformed') return refuseField('CSR_INVALID', 'csr', names.why)
       if (names.hasAltNames)
         return refuseField('CSR_INVALID', 'csr', 'an outside issuer signs no request that asks for names itself')
-      const { keyClaims, profile } = admission.facts
+      const { keyClaims } = admission.facts
       // Of the same key, or of another one: then the claims say nothing of it.
       const ordered = keyClaims.ordered ?? (await openOrderOf(core.store, admission.before.id))
       const inTheWay = ordered === null ? null : await makeWay(ordered)
       if (inTheWay !== null) return inTheWay
-      const entered = await parts.door.enter(profile.value.certificate.issuer)
+      const entered = await parts.door.enter(request.issuer.issuer)
       if (entered.kind === 'refused') return entered
       try {
         return await placeAt(core, parts, holds, entered, admission, ordered, request)
@@ -161,7 +169,7 @@ const placeAt = async (
   { issuer, signer, leave }: EnteredIssuer,
   admission: Admitted,
   ordered: Row<Order> | null,
-  { purpose, request, intent }: OrderRequest,
+  { purpose, request, intent, issuer: chosen }: OrderRequest,
 ): Promise<SignedOrder | Refusal | 'lost-race'> => {
   const { store, clock, random, log } = core
   const { facts, order: wanted } = admission
@@ -178,7 +186,7 @@ const placeAt = async (
     ...{ issuedAtMs: wanted.issuedAtMs, lifetimeMs: wanted.lifetimeMs, token: tokenIn(intent) },
     ...{ holder, serial: newSerial(), nowMs },
   })
-  const relied = [...intent.reads, readOf('outside-issuer', issuer.name, issuerRow)]
+  const relied = [...intent.reads, ...chosen.reads, readOf('outside-issuer', issuer.name, issuerRow)]
   const change = placed({
     ...{ order, former: ordered, node: admission.before, issuerName: issuer.name, by, nowMs },
     spared:
@@ -253,6 +261,8 @@ const placeAt = async (
         'an outside issuer gives less time than the profile asks for: allow more there, or shorten certificate.lifetimeMs',
       )
     const { serial } = certificate
+    /** As it was looked at last: a migration that has ended since loses this commit its race. */
+    let stillSigns: readonly Read[] | null = null
     return {
       kind: 'signed',
       certificate,
@@ -263,7 +273,8 @@ const placeAt = async (
         const issuerNow = await signingRow(store, issuer)
         if (issuerNow === null) return false
         issuerRow = issuerNow
-        return isHeld && now.profile.value.certificate.issuer === issuer.name && isSameOrder(orderedNow, wanted)
+        stillSigns = await parts.choice.stillSigns(now.profile.value, issuer.name)
+        return isHeld && stillSigns !== null && isSameOrder(orderedNow, wanted)
       },
       async completion(atMs) {
         const step = complete(row.value, { holder, serial, nowMs: atMs })
@@ -271,7 +282,12 @@ const placeAt = async (
         const above = await authorities(atMs)
         const part = stepPart({ row, step, why: 'orphan', spared: new Set(), by, nowMs: atMs })
         return {
-          reads: [...part.reads, readOf('outside-issuer', issuer.name, issuerRow), ...above.reads],
+          reads: [
+            ...part.reads,
+            ...(stillSigns ?? []),
+            readOf('outside-issuer', issuer.name, issuerRow),
+            ...above.reads,
+          ],
           writes: [...part.writes, ...above.writes],
           entries: [...part.entries, ...above.entries],
         }

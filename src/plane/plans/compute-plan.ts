@@ -260,7 +260,10 @@ const ofProfile = async (
   const nowMs = clock.nowMs()
   const longestLeafMs = issuer.longestLeafMs()
   const issuers = await readIssuers(store)
-  const changed = decideChangeProfile({ profile, set, by: byPlan, longestLeafMs, issuers, nowMs })
+  const changed = decideChangeProfile({
+    ...{ profile, migration: await store.get('issuer-migration', name) },
+    ...{ set, by: byPlan, longestLeafMs, issuers, nowMs },
+  })
   if (isRefusal(changed)) return changed
   const { value: before, version } = profile
   const nodes = await nodesOfProfile(store, name)

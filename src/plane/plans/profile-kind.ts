@@ -31,7 +31,8 @@ export const profileKind = documentKind<Item, Wanted, Profile>({
     const row = await reading.core.store.get('profile', wanted.name)
     if (row === null || row.value.deletedAtMs !== null) return create(reading, wanted, outlook)
     const { value: before, version } = row
-    const verdict = decideChangeProfile({ profile: row, ...(await circumstances(reading, wanted, outlook)) })
+    const migration = await reading.core.store.get('issuer-migration', wanted.name)
+    const verdict = decideChangeProfile({ profile: row, migration, ...(await circumstances(reading, wanted, outlook)) })
     if (isRefusal(verdict)) return verdict
     if (changesIn(verdict.change).length === 0) return null
     const nodes = await nodesOfProfile(reading.core.store, wanted.name)
@@ -42,7 +43,8 @@ export const profileKind = documentKind<Item, Wanted, Profile>({
   async remove({ core }, row, { domain, profiles, unusedTokens, by, nowMs }) {
     const { name } = row.value
     const users = await usersOfProfile(core.store, name, await unusedTokens())
-    const verdict = decideDeleteProfile({ profile: row, domain, ...users, by, nowMs })
+    const migration = await core.store.get('issuer-migration', name)
+    const verdict = decideDeleteProfile({ profile: row, migration, domain, ...users, by, nowMs })
     if (isRefusal(verdict)) return verdict
     profiles.delete(name)
     const effects = [declaredOf(subjectOf(name), { effect: 'deleted', version: row.version })]

@@ -59,6 +59,8 @@ export type RecoverCall = {
   readonly register: RecoveryRegistration | null
   /** The newest it has seen of the journal; null: it does not say. */
   readonly sighting: string | null
+  /** The revision of the roots of issuers that its agent has; null: it does not say. */
+  readonly issuerRoots: number | null
   readonly source: string
   /** Of the story, not of the call. */
   readonly correlation: string
@@ -120,7 +122,7 @@ const recoverWith = async (
       return isRefusal(facts) ? facts : decide(core, parts, facts)
     },
     limit: async ({ before }) => parts.writeLimit.take(before.id),
-    ...{ intend: intendRecovery, csr: call.csr, purpose: 'recovery' },
+    ...{ intend: intendRecovery, roots: call.issuerRoots, csr: call.csr, purpose: 'recovery' },
     record: async (recovery, signed, nextBearerHash) => recordRecovery(recovery, signed, nextBearerHash),
   })
 }

@@ -56,6 +56,7 @@ const recover = async (core: FlowCore, parts: RecoveryRouteParts, call: CallOf<t
     evidence: body.evidence,
     register: body.register ?? null,
     sighting: body.sighting ?? null,
+    issuerRoots: body.issuer_roots ?? null,
     source: call.principal.source,
     correlation: body.correlation,
   })

@@ -3,6 +3,7 @@
 
 import type { RowKind } from '#domain/core/change.ts'
 import type { EntryType, JournalEntry } from '#domain/core/journal-entry.ts'
+import { isOver, type IssuerMigration } from '#domain/issuers/migration.ts'
 import type { OutsideIssuer } from '#domain/issuers/outside-issuer.ts'
 import type { OperatorKey } from '#domain/core/principal.ts'
 import { rolloutLifeMs, type Rollout } from '#domain/tasks/rollout.ts'
@@ -33,6 +34,8 @@ const endOf = ({ type, body }: Pick<JournalEntry, 'type' | 'body'>): string | nu
       return `worker-issuer ${String(body['name'])} ${String(body['since'])}`
     case 'issuer.retired':
       return `outside-issuer ${String(body['issuer'])}`
+    case 'issuer.migration_ended':
+      return `issuer-migration ${String(body['migration'])}`
     case 'signer.withdrawn':
       return `task-signers ${String(body['key'])}`
     case 'task.cancelled':
@@ -50,6 +53,7 @@ const forGood = [
   'worker.issuer_removed',
   'signer.withdrawn',
   'issuer.retired',
+  'issuer.migration_ended',
 ] as const satisfies readonly EntryType[]
 
 const hourMs = 3_600_000
@@ -69,6 +73,7 @@ const standing: { readonly [K in RowKind]?: (value: never) => readonly string[] 
   'worker-issuer': ({ name, createdAtMs, removedAtMs }: WorkerIssuer) =>
     removedAtMs === null ? [`worker-issuer ${name} ${isoTime(createdAtMs)}`] : [],
   'outside-issuer': ({ id, state }: OutsideIssuer) => (state.kind === 'retired' ? [] : [`outside-issuer ${id}`]),
+  'issuer-migration': (migration: IssuerMigration) => (isOver(migration) ? [] : [`issuer-migration ${migration.id}`]),
   'task-signers': ({ signers }: TaskSigners) => signers.filter(isVerifier).map(({ key }) => `task-signers ${key}`),
   task: ({ id, state }: Task) => (state.kind === 'queued' || state.kind === 'dispatched' ? [`task ${id}`] : []),
   'task-rollout': ({ id, state }: Rollout) =>

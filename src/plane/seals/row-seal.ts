@@ -2,6 +2,7 @@
 // database does not have: all replicas have the same one, and a store that is copied or restored keeps it (docs/decisions/tasks.md).
 
 import { noTasks, tasksOff } from '#domain/core/task-types.ts'
+import { isOver } from '#domain/issuers/migration.ts'
 import { noOverlay } from '#domain/fleet/overlay.ts'
 import type { RowKind, RowTypes } from '#domain/core/change.ts'
 import { rolloutEndedAtMs } from '#domain/tasks/rollout.ts'
@@ -48,13 +49,14 @@ export const sealedKinds = [
   'worker-issuer',
   'plan',
   'outside-issuer',
+  'issuer-migration',
 ] as const
 export type SealedKind = (typeof sealedKinds)[number]
 
 export const isSealedKind = (kind: RowKind): kind is SealedKind => (sealedKinds as readonly RowKind[]).includes(kind)
 
 /** Nothing acts on such a row any more. One that was forged gets its MAC when a plane has ended it. */
-const isOver: { readonly [K in SealedKind]: (value: RowTypes[K]) => boolean } = {
+const isRowOfKindOver: { readonly [K in SealedKind]: (value: RowTypes[K]) => boolean } = {
   task: (task) => endedAtMs(task) !== null,
   'task-rollout': (rollout) => rolloutEndedAtMs(rollout) !== null,
   'rollout-nodes': () => false,
@@ -63,9 +65,10 @@ const isOver: { readonly [K in SealedKind]: (value: RowTypes[K]) => boolean } = 
   'worker-issuer': ({ removedAtMs }) => removedAtMs !== null,
   plan: ({ applied }) => applied !== null,
   'outside-issuer': ({ state }) => state.kind === 'retired',
+  'issuer-migration': isOver,
 }
 
-export const isRowOver = <K extends SealedKind>(kind: K, value: RowTypes[K]): boolean => isOver[kind](value)
+export const isRowOver = <K extends SealedKind>(kind: K, value: RowTypes[K]): boolean => isRowOfKindOver[kind](value)
 
 /**
  * A part of a row with a MAC of its own, which lies in the part: the tasks that a vCluster or the domain allows, and what they have hosts

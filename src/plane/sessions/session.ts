@@ -65,6 +65,8 @@ export class Session {
   offers: ReadonlySet<string> = new Set()
   /** Its hello asked for outputs in the configuration. */
   takesOutputs = false
+  /** The revision of the roots of issuers that its agent has or was sent; null: it has not said, and does not know them. */
+  issuerRoots: number | null = null
   /** The number of the statement of verifiers that its agent holds; null: it takes no tasks. */
   verifiers: number | null = null
   /** The node has said over the channel that it closes it. A connection that broke, or was cut, says no such thing. */

@@ -22,6 +22,7 @@ export const deleteProfile = async (
     const domain = await domainSettingsRow(core.store)
     return decideDeleteProfile({
       profile,
+      migration: await core.store.get('issuer-migration', name),
       domain,
       ...(await usersOfProfile(core.store, name, await unusedTokens(core))),
       by,

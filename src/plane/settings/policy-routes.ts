@@ -89,7 +89,8 @@ export const changeProfile = async (
     if (isRefusal(profile)) return profile
     const no = onlyIf(profile)
     if (no !== null) return no
-    return decideChangeProfile({ profile, ...(await circumstances(core, issuer, set, by)) })
+    const migration = await core.store.get('issuer-migration', name)
+    return decideChangeProfile({ profile, migration, ...(await circumstances(core, issuer, set, by)) })
   })
   return done.kind === 'refused' ? done : { kind: 'written', profile: done.profile }
 }

@@ -7,6 +7,7 @@ import { Type, type Static } from 'typebox'
 import { CapabilityReport, OverlayState } from '#wire/node/node-runs.ts'
 import { PeersApplied, PeersHave, type PlanePeers } from '#wire/network/peers.ts'
 import { OutputsState, type ConfigOutput, type PlaneProgramLists } from '#wire/programs/programs-api.ts'
+import { IssuerRootsRevision, type IssuerRoots } from '#wire/identity/identity-api.ts'
 import { ReportBody } from '#wire/node/report.ts'
 import { TasksState, type PlaneTask, type PlaneTaskVerifiers } from '#wire/tasks/task-frames.ts'
 import { mostEarlier } from '#domain/continuity/sighting.ts'
@@ -75,6 +76,9 @@ const AgentOutputsState = frame('outputs_state', OutputsState)
 /** Only to a plane that offers `tasks`, while the helper takes tasks: after the hello, and when the statement held is another. */
 const AgentTasksState = frame('tasks_state', TasksState.properties)
 
+/** Only to a plane that offers `issuer-roots`: once after the hello, and again when another set is on the disk. */
+const AgentIssuerRoots = frame('issuer_roots_state', { revision: IssuerRootsRevision })
+
 const UnknownType = frame('unknown_type', { type: Type.String({ maxLength: 64 }) })
 
 export const AgentFrame = Type.Union([
@@ -88,6 +92,7 @@ export const AgentFrame = Type.Union([
   AgentPeersApplied,
   AgentOutputsState,
   AgentTasksState,
+  AgentIssuerRoots,
   UnknownType,
 ])
 export type AgentFrame = Static<typeof AgentFrame>
@@ -142,12 +147,15 @@ export type PlaneFrame = { stream: number; seq: number; ack: number } & (
   | { type: 'program_lists'; body: PlaneProgramLists }
   | { type: 'task'; body: PlaneTask }
   | { type: 'task_verifiers'; body: PlaneTaskVerifiers }
+  | { type: 'issuer_roots'; body: IssuerRoots }
   | { type: 'unknown_type'; body: { type: string } }
 )
 
 /** Frames that a plane takes in addition to those that every plane takes, as its hello says. */
 export const sightingCapability = 'sighting'
 export const earlierSightingsCapability = 'earlier_sightings'
+/** Both sides: the plane sends the set, and the agent says which one it has. */
+export const issuerRootsCapability = 'issuer-roots'
 /** Of all that are sent together, in characters: far below the limit of a frame. */
 export const longestEarlier = 40_960
 

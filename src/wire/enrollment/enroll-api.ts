@@ -61,6 +61,8 @@ export const understoodFields: readonly string[] = [
   'sighting',
   // The failure class, in a recovery and in reports.
   'credentials_damaged',
+  // Of a renewal and a recovery.
+  'issuer_roots',
 ]
 
 /** Agents take fields they do not know: a newer plane may say more. Hence no `closed` on answers. */

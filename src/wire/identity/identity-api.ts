@@ -42,12 +42,30 @@ export const RecoveryTrust = Type.Object({
 })
 export type RecoveryTrust = Static<typeof RecoveryTrust>
 
+export const IssuerRootsRevision = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })
+/** So many, and so many characters in all: a frame of the channel has to take them. */
+export const mostIssuerRoots = 32
+export const longestIssuerRoots = 48_000
+
+/**
+ * What certificates of nodes hang under besides the root of the domain: for those who verify nodes, and trusted for no server (R-101). A set replaces
+ * the one before it whole. Revision 0: there are none.
+ */
+export const IssuerRoots = Type.Object({
+  revision: IssuerRootsRevision,
+  /** PEM, one certificate each. */
+  roots: Type.Array(Type.String({ maxLength: 32 * 1024 }), { maxItems: mostIssuerRoots }),
+})
+export type IssuerRoots = Static<typeof IssuerRoots>
+
 /** What else every answer with a certificate says. Left out by planes that know no recovery. */
 export const certificateExtras = {
   /** PEM: the root above the certificate. Not for verifying the plane: that is `roots`. Left out by planes before 0.4. */
   certificate_root: Type.Optional(Type.String({ maxLength: 32 * 1024 })),
   /** Key identifiers of authorities that are no longer trusted; left out where there are none. */
   withdrawn_issuers: Type.Optional(Type.Array(Type.String({ maxLength: 64 }), { maxItems: 64 })),
+  /** Left out where there are none, and by planes before 0.7. */
+  issuer_roots: Type.Optional(IssuerRoots),
   counter: Type.Optional(Type.String({ maxLength: longestStatement })),
   recovery_trust: Type.Optional(RecoveryTrust),
   /** The next bearer token, in compatibility mode; the one before is worth nothing once the certificate is used. */
@@ -115,6 +133,8 @@ export const RenewRequest = Type.Object(
     counter: Type.Optional(text(longestStatement)),
     /** From a node with nothing registered, to a plane that understands `renewal_recovery`. */
     recovery: Type.Optional(RecoveryRegistration),
+    /** The revision of the roots of issuers that the agent has on its disk; to a plane that understands it. */
+    issuer_roots: Type.Optional(IssuerRootsRevision),
   },
   closed,
 )

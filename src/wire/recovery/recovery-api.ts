@@ -8,7 +8,7 @@ import { endpoint } from '#wire/core/endpoint.ts'
 import { closed, NodeIdText, text } from '#wire/core/shapes.ts'
 import { longestSighting, longestStatement } from '#wire/core/statement.ts'
 import { EnrollResponse } from '#wire/enrollment/enroll-api.ts'
-import { proof, RecoveryRegistration } from '#wire/identity/identity-api.ts'
+import { IssuerRootsRevision, proof, RecoveryRegistration } from '#wire/identity/identity-api.ts'
 
 const statement = text(longestStatement)
 const correlationShape = '^[A-Za-z0-9-]{8,64}$'
@@ -47,6 +47,8 @@ export const RecoverRequest = Type.Object(
     register: Type.Optional(RecoveryRegistration),
     /** The newest sighting the machine has kept: no channel opens over which it could show it. */
     sighting: Type.Optional(text(longestSighting)),
+    /** As in a renewal. */
+    issuer_roots: Type.Optional(IssuerRootsRevision),
     /** Made by the agent when the failure began; all entries of the story carry it. */
     correlation: Type.String({ pattern: correlationShape }),
   },

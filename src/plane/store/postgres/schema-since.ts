@@ -244,5 +244,5 @@ export const fieldsSince: { readonly [K in RowKind]: FieldsSince<RowTypes[K]> } 
   'issuer-revocation': {
     ...{ issuer: 7, serial: 7, reason: 7, why: 7, order: 7, receipt: 7, atMs: 7, untilMs: 7, state: 7 },
   },
-  'issuer-migration': { id: 7, profile: 7, from: 7, to: 7, stage: 7, excluded: 7, by: 7, sinceMs: 7 },
+  'issuer-migration': { id: 7, profile: 7, from: 7, to: 7, stage: 7, excluded: 7, by: 7, sinceMs: 7, forged: 7 },
 }
