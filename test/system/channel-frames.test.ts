@@ -24,7 +24,7 @@ test('both sides begin with a hello, and what the agent says of itself is in the
   const said = channel.frames[0]
   const offered = [
     ...['sighting', 'earlier_sightings', 'peers', 'report_connection'],
-    ...['overlay', 'overlay_details', 'outputs', 'tasks', 'marked'],
+    ...['overlay', 'overlay_details', 'outputs', 'tasks', 'issuer-roots', 'marked'],
   ]
   assert.deepEqual([said.type, said.stream, said.seq, said.body.capabilities], ['hello', 0, 1, offered])
   assert.ok(Math.abs(Date.parse(said.body.server_time) - Date.now()) < 60_000)
