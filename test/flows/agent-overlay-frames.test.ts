@@ -55,7 +55,7 @@ test('a plane of 0.3 hears that a service fails, and only one that offers the de
   const on = (channel: number, type: string): Record<string, unknown>[] =>
     (small.channels[channel]?.frames ?? []).filter((frame) => frame.type === type).map(({ body }) => body)
   await eventually('a channel', () => on(0, 'hello').length === 1)
-  assert.deepEqual(on(0, 'hello')[0]?.['capabilities'], ['outputs', 'service_terms', 'health_checks'])
+  assert.deepEqual(on(0, 'hello')[0]?.['capabilities'], ['outputs', 'issuer-roots', 'service_terms', 'health_checks'])
   const endpoints = keptIdentity(config.stateFolder)?.endpoints
   const overlay = {
     ...{ vcluster_revision: 4, policy, files: [], detect_drift: true },
