@@ -101,12 +101,12 @@ export const startOnNode = async (t: Scope, program: 'node-alone' | 'smallest-ca
 const answering = (name: string, ask: () => Promise<unknown>): Promise<unknown> =>
   eventually(`${name} to answer`, ask, { withinMs: 60_000 })
 
-const health = ({ address, name, roots }: Target): Promise<void> =>
+const health = ({ address, name, roots }: Target): Promise<true> =>
   new Promise((resolve, reject) => {
     const options = { ca: roots, servername: name, agent: false as const }
     const request = https.get(`https://${address}/health`, options, (response) => {
       response.resume()
-      if (response.statusCode === 200) resolve()
+      if (response.statusCode === 200) resolve(true)
       else reject(new Error(`/health: ${response.statusCode}`))
     })
     request.on('error', reject)
