@@ -34,6 +34,8 @@ test('a Vault needs a role for the profile, or one for all', () => {
   assert.equal(unfitForProfile(profile, vault({ 'gpu-cloud': 'node' })), null)
   assert.equal(unfitForProfile(profile, vault({ '*': 'node' })), null)
   expectRefused(unfitForProfile(profile, vault({ other: 'node' })) ?? assert.fail(), 'ISSUER_NOT_READY', /no role/)
+  const named = { ...profile, name: 'constructor' }
+  expectRefused(unfitForProfile(named, vault({ other: 'node' })) ?? assert.fail(), 'ISSUER_NOT_READY', /no role/)
 })
 
 test('the profiles that name an issuer are those that are there', () => {

@@ -24,7 +24,7 @@ export const unfitForProfile = (
     return refuse('ISSUER_NOT_READY', `${issuer.name} is disabled: muster issuer enable ${issuer.name}`)
   const { abilities, access } = issuer
   if (abilities === null) return refuse('ISSUER_NOT_READY', `${issuer.name} has not passed a test`)
-  if (access.kind === 'vault' && access.roles[name] === undefined && access.roles['*'] === undefined)
+  if (access.kind === 'vault' && !['*', name].some((profile) => Object.hasOwn(access.roles, profile)))
     return refuse(
       'ISSUER_NOT_READY',
       `${issuer.name} has no role for profile ${name}: muster issuer set ${issuer.name} --role ${name}=ROLE ...`,
