@@ -11,7 +11,7 @@ export type Answered = Returned | Unsent | Unsigned | { readonly kind: 'fault'; 
 
 /** To connect and to be answered. */
 const withinMs = 20_000
-/** A fault that shows sooner is a connection that died, and not an issuer that is slow. */
+/** A fault that shows sooner is mostly a connection that died, and never an issuer that is slow. */
 const soonMs = 2000
 const sendTries = 3
 const apartMs = 200
