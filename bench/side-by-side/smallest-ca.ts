@@ -1,17 +1,20 @@
 // The least that a CA on Node can do for an identity: TLS as the plane speaks it, a request that is parsed, its proof of possession,
-// a signature, one row that is durable before the answer, in groups of whoever asks at that time. No registry, no token, no
+// a signature, one row that is durable before the answer, in groups that gather as those of the plane do. No registry, no token, no
 // journal, no limits: what Muster costs beyond it is Muster's own.
 
 import type { ServerResponse } from 'node:http'
 import * as path from 'node:path'
 import { placeOrder } from '#domain/core/certificate.ts'
+import { systemClock } from '#platform/clock.ts'
 import { listenTcp } from '#platform/http-server.ts'
 import { systemRandom } from '#platform/random.ts'
 import { openDatabase } from '#platform/sqlite.ts'
+import { systemTimers } from '#platform/timers.ts'
 import { createTlsServer } from '#platform/tls-server.ts'
 import { parseCsr } from '#pki/csr.ts'
 import { toPem } from '#pki/pem.ts'
 import { signLeaf } from '#plane/authority/ca-signer.ts'
+import { gatherCommits } from '#plane/store/commit/gather-commits.ts'
 import { makeIntermediate, makeRoot } from '#plane/authority/make-issuer.ts'
 import { localServerIdentity } from '../../test/process/local-tls-server.ts'
 
@@ -64,7 +67,7 @@ const sign = (csr: string, response: ServerResponse): void => {
   })
   const { serial, der } = signLeaf(issuing, order, systemRandom)
   waiting.push({ response, serial, der })
-  if (waiting.length === 1) setImmediate(commit)
+  if (waiting.length === 1) gatherCommits({ clock: systemClock, timers: systemTimers }, () => false, commit)
 }
 
 const identity = localServerIdentity()

@@ -6,14 +6,24 @@ import { isSignedBy, parseCertificate } from '#pki/parse-certificate.ts'
 import type { Signer } from '#pki/signer.ts'
 import { seededRandom } from '../../../test/fakes/seeded-random.ts'
 import { day, nodeOrder, nowMs } from '../../../test/vectors/pki-hierarchy.ts'
-import { newSerial, signLeaf, type CaSigner } from './ca-signer.ts'
+import { leafSerial, newSerial, signLeaf, type CaSigner } from './ca-signer.ts'
 import { makeIntermediate, makeRoot } from './make-issuer.ts'
 
 test('a serial number has all of its digits, as OpenSSL prints them', () => {
   for (const byte of [0, 0x0a, 0x7f, 0xff]) {
     const random = { bytes: (count: number) => Buffer.alloc(count, byte) }
     assert.equal(serialHex(newSerial(random)).length, 32)
+    for (const at of [0, nowMs, 2 ** 44 - 1]) assert.equal(serialHex(leafSerial(at, random)).length, 32)
   }
+})
+
+test('serial numbers of leaves sort by the time of their issue, and those of one millisecond differ', () => {
+  const times = [0, 1, 2 ** 32 - 1, 2 ** 32, nowMs, nowMs + 1, 2 ** 44 - 1]
+  const serials = times.map((at) => serialHex(leafSerial(at, random)))
+  assert.deepEqual(serials.toSorted(), serials)
+  const together = Array.from({ length: 1000 }, () => serialHex(leafSerial(nowMs, random)))
+  assert.equal(new Set(together).size, 1000)
+  assert.equal(new Set(together.map((serial) => serial.slice(0, 12))).size, 1)
 })
 
 const random = seededRandom(17)

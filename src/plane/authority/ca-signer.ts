@@ -13,13 +13,27 @@ import { goOn, type MadeWith, type Signer } from '#pki/signer.ts'
 import type { Random } from '#platform/random.ts'
 import type { IssuerId } from '#domain/core/node.ts'
 
-/** The number of random bytes of a serial number. */
 const serialBytes = 16
 
-/** Its first digit is not 0: OpenSSL prints a serial number as whole bytes, we print it without leading zeros, and both are to be the same. */
+/**
+ * The serial number of a CA or a responder: random. Its first digit is not 0: OpenSSL prints a serial number as whole bytes, we print it without
+ * leading zeros, and both are to be the same.
+ */
 export const newSerial = (random: Pick<Random, 'bytes'>): Uint8Array => {
   const [first = 0, ...rest] = random.bytes(serialBytes)
   return Uint8Array.of(first | 0x10, ...rest)
+}
+
+/**
+ * The serial number of a leaf: milliseconds of its issue (44 bits, which last until the year 2527) after a digit that is not 0, then 80 random
+ * bits. Leaves that are issued together are neighbours in the indexes of the store, so that a group of commits writes a page for all of them and
+ * not one for each (docs/decisions/store/sorted-serials.md).
+ */
+export const leafSerial = (issuedAtMs: number, random: Pick<Random, 'bytes'>): Uint8Array => {
+  const serial = random.bytes(serialBytes)
+  serial.writeUInt16BE(0x1000 | (Math.floor(issuedAtMs / 2 ** 32) & 0xfff), 0)
+  serial.writeUInt32BE(issuedAtMs % 2 ** 32, 2)
+  return serial
 }
 
 /** With a key that may be elsewhere. */
@@ -88,7 +102,7 @@ export const signLeaf = <S extends Signer>(
   // A clock set back by more than that would make certificates from before their own issuer.
   if (order.issuedAtMs < ca.notBeforeMs) throw new Error(`the clock is behind the start of issuing CA ${signer.row.id}`)
 
-  const serial = newSerial(random)
+  const serial = leafSerial(order.issuedAtMs, random)
   const spec = leafSpec(order, ca, serial, statusPlacesOf(statusUrl, signer.row))
   const issued = (certificate: Uint8Array): IssuedCertificate => {
     const der = Buffer.from(certificate)
