@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
 import { Duplex } from 'node:stream'
 import { test } from 'node:test'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import type { Denial } from '#domain/core/certificate.ts'
 import type { Change, RowKind } from '#domain/core/change.ts'
 import { silentLog } from '#platform/log.ts'
@@ -103,13 +105,13 @@ const setUp = async (onRead: (row: RowKind) => void = () => {}) => {
   const credential = { by: 'certificate', issuer: 'ca1', serial: 'a1', spki: 'key-of-a1' } as const
   const principal = testPrincipal('gpu-001', { epoch: 4, credential, notAfterMs: noonMs * 2 })
   /** By a process of that name; null: one that does not name itself. */
-  const open = (process: string | null = null) => {
+  const open = (process: string | null = null, head = Buffer.alloc(0)) => {
     const socket = new Duplex({ read: () => {}, write: (_chunk, _encoding, done) => done() })
     // ws asks a socket for these two.
     Object.assign(socket, { setTimeout: () => {}, setNoDelay: () => {} })
     const said = process === null ? {} : { 'muster-evidence': formatEvidence(evidenceOf(process)) }
     const request = { method: 'GET', headers: { ...headers, ...said } } as unknown as Parameters<typeof server.open>[1]
-    return server.open(principal, request, socket, Buffer.alloc(0), 'c1')
+    return server.open(principal, request, socket, head, 'c1')
   }
   /** A channel of another process, which answers when told to. */
   const openOther = (process: string) => {
@@ -120,6 +122,12 @@ const setUp = async (onRead: (row: RowKind) => void = () => {}) => {
   return { feed, sessions, commits, timers, open, openOther }
 }
 
+/** Full and at once, which Node offers under a flag alone. */
+const collectGarbage = (): void => {
+  setFlagsFromString('--expose-gc')
+  ;(runInNewContext('gc') as () => void)()
+}
+
 const turns = async (count = 8): Promise<void> => {
   for (let i = 0; i < count; i++) await new Promise((resolve) => setImmediate(resolve))
 }
@@ -128,6 +136,19 @@ test('a node in good standing gets its channel', async () => {
   const { open, sessions } = await setUp()
   assert.equal(await open(), 'opened')
   assert.equal(sessions.count(), 1)
+  sessions.close('DONE', 'the test is over')
+})
+
+test('an open channel does not keep what its request was read into', async () => {
+  const { open, sessions } = await setUp()
+  let head: Buffer<ArrayBuffer> | null = Buffer.alloc(0)
+  const kept = new WeakRef(head)
+  assert.equal(await open(null, head), 'opened')
+  head = null
+  // A WeakRef holds its target until the turn in which it was made or read is over.
+  await turns()
+  collectGarbage()
+  assert.equal(kept.deref(), undefined)
   sessions.close('DONE', 'the test is over')
 })
 

@@ -26,7 +26,7 @@ import { handleFrame, type FrameParts } from './handle-frame.ts'
 import { openInbox } from './inbox.ts'
 import { judgeUpgrade } from './judge-upgrade.ts'
 import { openSession, type OpeningParts } from './open-session.ts'
-import type { Session } from '#plane/sessions/session.ts'
+import type { Session, SessionSocket } from '#plane/sessions/session.ts'
 import type { ChannelParts } from './channel-parts.ts'
 import type { Core, FlowCore } from '#plane/core/core.ts'
 
@@ -72,8 +72,7 @@ export const openChannelServer = (core: ServedCore, parts: ServedParts): Channel
         let opened: Session | null = null
         server.handleUpgrade(request, socket, head, (webSocket) => {
           presence.forget(principal.id)
-          const cut = (): void => destroyWhenSent(core.timers, socket, lastWordsMs)
-          const session = sessions.open(Object.assign(webSocket, { cut }), principal, evidence, number)
+          const session = sessions.open(withCut(core.timers, webSocket, socket), principal, evidence, number)
           opened = session
           holders.opened(session, node)
           limitToCertificate(session, node)
@@ -88,6 +87,13 @@ export const openChannelServer = (core: ServedCore, parts: ServedParts): Channel
 
 /** How long the other side has to read why its channel ends. */
 const lastWordsMs = 1000
+
+/**
+ * Apart from where a channel is opened: it lives as long as the channel, and would keep the request, the node's row and the buffer they were
+ * read into.
+ */
+const withCut = (timers: Core['timers'], webSocket: WebSocket, socket: Duplex): WebSocket & SessionSocket =>
+  Object.assign(webSocket, { cut: () => destroyWhenSent(timers, socket, lastWordsMs) })
 
 /** As an agent that stops closes it. */
 const orderlyClose = 1000
