@@ -27,11 +27,11 @@ import { withPeer } from './peer.ts'
 import { softTokens, type SoftTokens } from './soft-token.ts'
 
 const rootKey = 'pkcs11:token=vault;object=root'
-const caToken = { token: 'plane', serial: null }
+const caKeyPlace = { token: 'plane', serial: null }
 
 const opened = (t: TestContext, { module, pinFile }: SoftTokens, clock: ManualClock) => {
   const elsewhere = openKeysElsewhere(
-    { module, pin: pinFile, credentialsFolder: null },
+    { module, vault: null, pin: pinFile, credentialsFolder: null },
     { clock, timers: systemTimers },
   )
   cleanup(t, () => elsewhere.close())
@@ -44,7 +44,7 @@ const inTokens = async (t: TestContext, wanted: Partial<NewAuthority> = {}) => {
   const openssl = withPeer(t, 'openssl')
   if (tokens === null || openssl === null) return null
   const pace = manualClock(0)
-  const setup = await setUpWithFiles(t, { rootKey, caToken, ...wanted }, opened(t, tokens, pace))
+  const setup = await setUpWithFiles(t, { rootKey, caKeyPlace, ...wanted }, opened(t, tokens, pace))
   return { tokens, openssl, pace, setup }
 }
 
@@ -139,7 +139,7 @@ test('a PIN that is put right in its file is taken without a restart', async (t)
   fs.writeFileSync(tokens.pinFile, '000000')
   const refused = (error: unknown) => error instanceof Pkcs11Unavailable && /refuses the PIN/.test(error.message)
   await assert.rejects(elsewhere.make(rootKey, 'p256'), refused)
-  assert.match(elsewhere.troubles().join(), /Put the right PIN into the file/)
+  assert.match(JSON.stringify(elsewhere.troubles()), /Put the right PIN into the file/)
   fs.writeFileSync(tokens.pinFile, tokens.pin)
   const { spki, sign } = await elsewhere.make(rootKey, 'p256')
   assert.ok(verifySignature(spki, Buffer.of(1), await sign(Buffer.of(1))))
@@ -152,7 +152,7 @@ test('while an older release runs, no key of a CA is made in a token', async (t)
   const { store } = made.setup
   const core = { ...(made.setup as unknown as { clock: ManualClock }), random: systemRandom }
   const unfinished = { ...store, unfinishedUpgrade: () => ({ schema: 6, waitsFor: ['0.6.0'] }) }
-  const parts = { core: { ...core, store: unfinished }, custody: await made.setup.custody(), options: { caToken } }
+  const parts = { core: { ...core, store: unfinished }, custody: await made.setup.custody(), options: { caKeyPlace } }
   await assert.rejects(newCaKey(parts as unknown as Parameters<typeof newCaKey>[0], 'issuing'), UpgradeUnfinished)
 })
 

@@ -39,7 +39,7 @@ export const openAuthorities = async (
     options: {
       ...certificates,
       issuerKey: config.issuerKey,
-      caToken: config.caToken,
+      caKeyPlace: config.caKeyPlace,
       intermediateLifetimeMs: config.intermediateLifetimeMs,
       statusUrl: config.statusUrl,
     },

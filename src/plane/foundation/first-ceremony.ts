@@ -95,7 +95,7 @@ const partsOf = (config: PlaneConfig, { store, clock, random, log, custody }: Fo
   options: {
     domain: config.domainName,
     issuerKey: config.issuerKey,
-    caToken: config.caToken,
+    caKeyPlace: config.caKeyPlace,
     intermediateLifetimeMs: config.intermediateLifetimeMs,
     serverLifetimeMs: config.serverCertificateLifetimeMs,
     statusUrl: config.statusUrl,
