@@ -198,7 +198,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
   // The plane, by feature.
   'plane/alerts': {
     domain: ['alerts', 'core'],
-    plane: ['authority', 'cluster', 'config', 'core', 'foundation', 'http', 'store/contract', 'webhook'],
+    plane: ['authority', 'cluster', 'config', 'core', 'foundation', 'http', 'keys', 'store/contract', 'webhook'],
     wire: ['alerts', 'core'],
   },
   'plane/ca': {
@@ -534,9 +534,11 @@ export const mayKnow: Readonly<Record<string, Row>> = {
       'authority/root-key.ts',
       'authority/sign-intermediate.ts',
       'config/config.ts',
+      'config/key-settings.ts',
       'foundation/first-ceremony.ts',
       'foundation/initialise-plane.ts',
       'foundation/replace-lost-key.ts',
+      'keys/key-unavailable.ts',
       'keys/keys-elsewhere.ts',
     ],
     wire: ['ca', 'programs'],
@@ -604,6 +606,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
       'foundation/check-set-up.ts',
       'foundation/initialise-plane.ts',
       'foundation/store-damage.ts',
+      'keys/key-unavailable.ts',
       'main.ts',
     ],
     wire: ['core'],

@@ -21,6 +21,7 @@ type Rule<Evidence> = {
     | 'replica'
     | 'operator key'
     | 'key'
+    | 'key store'
     | 'row'
     | 'cut-off'
   readonly severity: AlertSeverity | ((evidence: Evidence) => AlertSeverity)
@@ -296,6 +297,14 @@ const rules = {
     endedBy: 'cause',
     reason: ({ issuer, untilMs, why }) =>
       `the login at the issuer ${issuer} ${untilMs === null ? 'fails' : `ends ${isoTime(untilMs)}`}: ${boundedText(why, 200)}`,
+  }),
+  /** Opens when a key that is in a token or in Vault was needed and could not be used; ends when it can, or its replica is gone. */
+  key_unavailable: declare<{ readonly place: string; readonly replica: string; readonly text: string }>({
+    subject: 'key store',
+    severity: 'critical',
+    endedBy: 'cause',
+    reason: ({ place, replica, text }) =>
+      `the plane ${replica} cannot use keys in ${place}: ${boundedText(text, 300)}. What they sign waits`,
   }),
   /** Opens well before the revocation lists of programs are longer than agents accept. */
   program_lists_long: declare<ListLength>({

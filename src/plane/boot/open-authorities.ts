@@ -40,6 +40,7 @@ export const openAuthorities = async (
       ...certificates,
       issuerKey: config.issuerKey,
       caKeyPlace: config.caKeyPlace,
+      responderKeyPlace: config.responderKeyPlace,
       intermediateLifetimeMs: config.intermediateLifetimeMs,
       statusUrl: config.statusUrl,
     },

@@ -96,6 +96,7 @@ const partsOf = (config: PlaneConfig, { store, clock, random, log, custody }: Fo
     domain: config.domainName,
     issuerKey: config.issuerKey,
     caKeyPlace: config.caKeyPlace,
+    responderKeyPlace: config.responderKeyPlace,
     intermediateLifetimeMs: config.intermediateLifetimeMs,
     serverLifetimeMs: config.serverCertificateLifetimeMs,
     statusUrl: config.statusUrl,

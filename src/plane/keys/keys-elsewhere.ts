@@ -5,16 +5,19 @@ import { keyTypeOfSpki, loadPrivateKey, type KeyType } from '#pki/keys.ts'
 import type { Signer } from '#pki/signer.ts'
 import { sameBytes } from '#platform/bytes.ts'
 import { systemClock, type Clock } from '#platform/clock.ts'
-import { openPkcs11, Pkcs11Unavailable, type Curve, type Pkcs11 } from '#platform/pkcs11.ts'
+import type { Random } from '#platform/random.ts'
+import { openPkcs11, Pkcs11Unavailable, type Curve, type Pkcs11, type Pkcs11Parts } from '#platform/pkcs11.ts'
 import { systemTimers, type Timers } from '#platform/timers.ts'
 import {
   elsewhereOf,
+  formatReference,
   formatTransitReference,
   isReference,
   parseReference,
   parseTransitReference,
   type BadReference,
   type Elsewhere,
+  type NewKeyPlace,
 } from './key-reference.ts'
 import { TransitUnavailable, troubleText, type PlaceTrouble } from './key-unavailable.ts'
 import { pinOf, type PinPlaces } from './token-pin.ts'
@@ -47,7 +50,7 @@ export type ElsewherePlaces = PinPlaces & {
   readonly vault: TransitHost | null
 }
 
-type Ticking = { readonly clock: Clock; readonly timers: Timers }
+type Ticking = { readonly clock: Clock; readonly timers: Timers } & Pick<Pkcs11Parts, 'limits'>
 
 /** Nothing is loaded, and no connection made, before it is needed. */
 export const openKeysElsewhere = ({ module, vault, ...places }: ElsewherePlaces, ticking: Ticking): KeysElsewhere => {
@@ -152,6 +155,23 @@ const noVault = (): TransitUnavailable =>
     'a key is in Vault (Transit), and no Vault is named',
     'Name it: --vault-address URL --vault-roots FILE --vault-login LOGIN --vault-secret FILE',
   )
+
+export type KeyMaking = { readonly elsewhere: KeysElsewhere; readonly random: Pick<Random, 'bytes'> }
+
+/** Nothing removes a key from where it is: what an operator finds there has the role in its name. */
+export const makeKeyElsewhere = (
+  place: NewKeyPlace,
+  role: string,
+  type: KeyType,
+  { elsewhere, random }: KeyMaking,
+): Promise<KeyElsewhere> => {
+  const name = `muster-${role}-${random.bytes(8).toString('hex')}`
+  const reference =
+    place === 'transit'
+      ? formatTransitReference({ key: name, version: null })
+      : formatReference({ ...place, label: name, id: null })
+  return elsewhere.make(reference, type)
+}
 
 /** What a custody keeps, as a signer: the key itself, or where it is. Null: it is another key. */
 export const signerOfKept = (elsewhere: KeysElsewhere, text: string, spki: Uint8Array): Signer | null => {

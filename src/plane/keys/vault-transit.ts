@@ -55,11 +55,13 @@ export const makeTransitKey = async (
   signal: AbortSignal,
 ): Promise<TransitKey> => {
   const path = `${key.mount}/keys/${key.name}`
+  // Vault answers the same where it has made none.
+  if ((await vault.ask({ method: 'GET', path }, signal)).status === 200)
+    throw keyFault(key, 'there is one already: choose another name')
   const reply = await vault.ask({ method: 'POST', path, json: { type: typeThere[type] } }, signal)
   if (reply.status === 403)
     throw keyFault(key, `permission denied: ${policyLine(path, 'update')}; or make it: ${vaultWrite(path, { type: typeThere[type] })}`)
   if (reply.status >= 300) throw keyFault(key, refusalOf(reply, path, 'update'))
-  if (reply.said.includes('already existed')) throw keyFault(key, 'there is one already: choose another name')
   return readTransitKey(vault, { ...key, version: null }, signal)
 }
 
