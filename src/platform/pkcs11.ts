@@ -241,9 +241,7 @@ export const openPkcs11 = (parts: Pkcs11Parts): Pkcs11 => {
     load: async () =>
       void (await ask({ kind: 'load', key: { token: wholeModule, serial: null, label: null, id: null } })),
     async lookAgain() {
-      const due = [...failing].filter(
-        ([name, { untilMs }]) => name !== wholeModule && clock.monotonicMs() >= untilMs,
-      )
+      const due = [...failing].filter(([name, { untilMs }]) => name !== wholeModule && clock.monotonicMs() >= untilMs)
       for (const [name, { key, spki, error }] of due) {
         // What it finds is among the troubles.
         const found = await ask({ kind: 'find', key }).catch(() => null)

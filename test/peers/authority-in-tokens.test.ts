@@ -14,11 +14,14 @@ import { newCaKey } from '#plane/authority/authority-state.ts'
 import type { NewAuthority } from '#plane/authority/create-authority.ts'
 import { findListSigner } from '#plane/authority/list-signer.ts'
 import { findResponder } from '#plane/authority/responder.ts'
+import { createToken } from '#plane/enrollment/token-routes.ts'
 import { openKeysElsewhere } from '#plane/keys/keys-elsewhere.ts'
 import { UpgradeUnfinished } from '#plane/store/contract/store-errors.ts'
 import { systemRandom } from '#platform/random.ts'
 import { day, leafOrder, opensslVerify, operator, setUpWithFiles, startMs } from '../flows/authority-setup.ts'
 import { manualClock, type ManualClock } from '../fakes/manual-clock.ts'
+import { newCsr } from '../flows/recovery-setup.ts'
+import { setUpOutside } from '../flows/outside-setup.ts'
 import { startPlaneHere } from '../process/plane-in-process.ts'
 import { cleanup } from '../process/cleanup.ts'
 import { startPlane } from '../process/start-plane.ts'
@@ -29,10 +32,10 @@ import { softTokens, type SoftTokens } from './soft-token.ts'
 const rootKey = 'pkcs11:token=vault;object=root'
 const caKeyPlace = { token: 'plane', serial: null }
 
-const opened = (t: TestContext, { module, pinFile }: SoftTokens, clock: ManualClock) => {
+const opened = (t: TestContext, { module, pinFile }: SoftTokens, clock: ManualClock, delayMs = 0) => {
   const elsewhere = openKeysElsewhere(
     { module, vault: null, pin: pinFile, credentialsFolder: null },
-    { clock, timers: systemTimers },
+    { clock, timers: systemTimers, limits: { delayMs } },
   )
   cleanup(t, () => elsewhere.close())
   return elsewhere
@@ -130,6 +133,27 @@ test('with its tokens pulled the plane goes on and says so; back again they sign
   tokens.putBack()
   pace.advance(30_000)
   assert.equal((await authority.sign(leafOrder(startMs))).issuer, issuer)
+})
+
+test('with a token that takes 50 ms a signature, the storm of a profile that another issuer signs is over before its own', async (t) => {
+  const tokens = softTokens(t, 'vault', 'plane')
+  if (tokens === null) return
+  const elsewhere = opened(t, tokens, manualClock(0), 50)
+  const { plane } = await setUpOutside(t, { keys: { wanted: { rootKey, caKeyPlace }, elsewhere } })
+  const ended: string[] = []
+  const enroll = async (node: string, profile: string): Promise<void> => {
+    const made = await createToken(plane.deps, plane.deps, { node, profile, replace: false, ttlMs: null }, operator)
+    assert.ok(made.kind === 'made', JSON.stringify(made))
+    const outcome = await plane.enroll(made.secret, newCsr(), null)
+    assert.equal(outcome.kind, 'issued', JSON.stringify(outcome))
+    ended.push(profile)
+  }
+  const storm = (profile: string): Promise<unknown> =>
+    Promise.all(Array.from({ length: 24 }, (_, index) => enroll(`${profile}-${index}`, profile)))
+  await Promise.all([storm('mesh-paas'), storm('gpu-cloud')])
+  // 24 signatures of the token take 1.2 s at least. Were they made on the event loop, those of the other issuer would have waited for them.
+  const before = ended.slice(0, ended.lastIndexOf('gpu-cloud')).filter((profile) => profile === 'mesh-paas').length
+  assert.ok(before < 18, `${before} of 24 certificates by the token before the last one of the other issuer`)
 })
 
 test('a PIN that is put right in its file is taken without a restart', async (t) => {

@@ -138,7 +138,10 @@ describe('keys of a plane in Transit', suiteWith(peer('vault')), () => {
     const other = elsewhere.signer(key.reference, (await elsewhere.make('transit:key=twice', 'p256')).spki)
     await assert.rejects(async () => other.sign(Buffer.of(1)), refused('key', /not by the key that is on record/))
     fs.chmodSync(secretFile, 0o644)
-    await assert.rejects(opened(t, clock, { ...host, secretFile }).find('transit:key=once'), refused('settings', /chmod/))
+    await assert.rejects(
+      opened(t, clock, { ...host, secretFile }).find('transit:key=once'),
+      refused('settings', /chmod/),
+    )
     const elsewhereMount = opened(t, clock, { ...host, mount: 'sys' })
     await assert.rejects(elsewhereMount.make('transit:key=x', 'p256'), refused('key', /permission denied/))
   })
@@ -157,8 +160,11 @@ describe('keys of a plane in Transit', suiteWith(peer('vault')), () => {
     const secret = ['--vault-secret', host.secretFile ?? '', '--task-signer-key', 'transit']
     const plane = await startPlane(t, { args: [...places, ...vault, ...secret] })
     const listed = await server.call('LIST', 'muster-transit/keys')
-    const names = (listed.body as { data: { keys: string[] } }).data.keys.map((name) => name.replace(/-[0-9a-f]{16}$/, ''))
-    for (const name of ['muster-issuing', 'muster-responder', 'muster-task-signer']) assert.ok(names.includes(name), name)
+    const names = (listed.body as { data: { keys: string[] } }).data.keys.map((name) =>
+      name.replace(/-[0-9a-f]{16}$/, ''),
+    )
+    for (const name of ['muster-issuing', 'muster-responder', 'muster-task-signer'])
+      assert.ok(names.includes(name), name)
     const rotated = await plane.api('POST', '/v1/ca/rotate')
     assert.equal(rotated.status, 200, JSON.stringify(rotated.body))
     const token = fs.readFileSync(host.secretFile ?? '', 'utf8').trim()

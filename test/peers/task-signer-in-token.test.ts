@@ -54,7 +54,10 @@ test('a task signer in a token is Ed25519, and what it signs is verified with th
   const rotated = await signers.rotate('now', operator)
   assert.ok(!isRefusal(rotated))
   const signing = signingOf(rotated.signers) ?? assert.fail()
-  assert.match(custody.find({ role: 'task-signer', id: signing.key }) ?? '', /^pkcs11:token=tasks;object=muster-task-signer-/)
+  assert.match(
+    custody.find({ role: 'task-signer', id: signing.key }) ?? '',
+    /^pkcs11:token=tasks;object=muster-task-signer-/,
+  )
   const spki = Buffer.from(signing.spki, 'base64')
   assert.equal(keyTypeOfSpki(spki), 'ed25519')
   await plane.queue('gpu-001')

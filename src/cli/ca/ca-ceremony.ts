@@ -43,7 +43,8 @@ const withTokens = async <T>(
   } catch (error) {
     if (!isKeyUnavailable(error)) throw error
     const { code, message, next } = error
-    const sentence = code === 'PKCS11_UNAVAILABLE' ? 'The key in the token cannot be used.' : 'The key in Vault cannot be used.'
+    const sentence =
+      code === 'PKCS11_UNAVAILABLE' ? 'The key in the token cannot be used.' : 'The key in Vault cannot be used.'
     const exit = mayPass(error) ? exitCodes.tryLater : exitCodes.misconfigured
     throw new Failure({ exit, code, sentence, detail: message, next })
   } finally {

@@ -38,7 +38,8 @@ export const watchKeys = (core: Core, { elsewhere, alerts }: WatchedKeys): Upkee
           await raiseAlert(core, wantedAlert(kind, subjectOf(place), { place, replica: self, text }))
       const wanted = new Set([...troubles.keys()].map(subjectOf))
       const others = leased.filter(({ name }) => name !== self)
-      const isSaidByAnother = ({ subject }: Alert): boolean => others.some(({ name }) => subject.endsWith(` at ${name}`))
+      const isSaidByAnother = ({ subject }: Alert): boolean =>
+        others.some(({ name }) => subject.endsWith(` at ${name}`))
       for (const alert of opened()) if (!wanted.has(alert.subject) && !isSaidByAnother(alert)) await end(alert)
     },
   }

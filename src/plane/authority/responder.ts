@@ -30,7 +30,10 @@ export const keepResponder = async (parts: KeepingParts, issuer: CaSigner): Prom
     await makeResponder(parts, issuer)
   } catch (error) {
     if (!isKeyUnavailable(error)) throw error
-    parts.core.log.warn({ err: error, issuer: issuer.row.id }, 'the OCSP responder could not be made; it is tried again')
+    parts.core.log.warn(
+      { err: error, issuer: issuer.row.id },
+      'the OCSP responder could not be made; it is tried again',
+    )
   }
 }
 

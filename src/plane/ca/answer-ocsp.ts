@@ -112,10 +112,11 @@ const answerKept = async (
   return stateOf(since.status) === stateOf(status) ? keptReply(made, status) : failed('tryLater')
 }
 
-const keptReply = (
-  { der, thisUpdateMs, nextUpdateMs }: KeptAnswer,
-  { kind }: SingleAnswer['status'],
-): OcspReply => ({ der, outcomes: [kind], goodFrom: { thisUpdateMs, nextUpdateMs } })
+const keptReply = ({ der, thisUpdateMs, nextUpdateMs }: KeptAnswer, { kind }: SingleAnswer['status']): OcspReply => ({
+  der,
+  outcomes: [kind],
+  goodFrom: { thisUpdateMs, nextUpdateMs },
+})
 
 const onlyResponder = async (
   responders: Responders,

@@ -2,7 +2,13 @@
 
 import type { Problem, Values } from '#platform/given-settings.ts'
 import { pathSetting, textSetting, Wrong } from '#platform/setting.ts'
-import { elsewhereOf, elsewhereOfPlace, faultOfReference, parseTokenReference, type NewKeyPlace } from '#plane/keys/key-reference.ts'
+import {
+  elsewhereOf,
+  elsewhereOfPlace,
+  faultOfReference,
+  parseTokenReference,
+  type NewKeyPlace,
+} from '#plane/keys/key-reference.ts'
 import type { ElsewherePlaces } from '#plane/keys/keys-elsewhere.ts'
 import type { TransitHost, TransitLogin } from '#plane/keys/transit-host.ts'
 
@@ -47,8 +53,7 @@ export const keyHostSettings = {
     variable: 'MUSTER_PKCS11_MODULE',
     meaning: 'PKCS#11 module (a shared library) of the tokens that keys are in',
     unset: 'no key is in a token',
-    change:
-      'With keys in tokens. It is loaded into the process: it must be one that you trust.',
+    change: 'With keys in tokens. It is loaded into the process: it must be one that you trust.',
   }),
   pkcs11Pin: pathSetting(null, {
     value: 'path',
@@ -63,7 +68,8 @@ export const keyHostSettings = {
     takes: 'an address such as https://vault.example:8200',
     meaning: 'The Vault whose Transit engine has keys',
     unset: 'no key is in Vault',
-    change: 'With keys in Transit. A Vault that signs certificates itself is an issuer, and is not named here (`muster issuer add`).',
+    change:
+      'With keys in Transit. A Vault that signs certificates itself is an issuer, and is not named here (`muster issuer add`).',
   }),
   vaultRoots: pathSetting(null, {
     value: 'file',

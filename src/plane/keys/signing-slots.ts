@@ -6,7 +6,13 @@ export type SigningSlots = {
   run<T>(sign: () => Promise<T>): Promise<T | null>
 }
 
-export const openSigningSlots = ({ most, mostWaiting }: { readonly most: number; readonly mostWaiting: number }): SigningSlots => {
+export const openSigningSlots = ({
+  most,
+  mostWaiting,
+}: {
+  readonly most: number
+  readonly mostWaiting: number
+}): SigningSlots => {
   const waiting: (() => void)[] = []
   let running = 0
   const turn = (): Promise<void> =>

@@ -81,10 +81,12 @@ const filesOf = ({ rootsFile, secretFile, credentialsFolder }: TransitPlaces): F
   const roots = readFile(rootsFile, 'the roots of Vault')
   const certificates = allFromPem('CERTIFICATE', roots)
   if (certificates === null || certificates.length === 0)
-    throw unusable(`${rootsFile} holds no certificate in PEM`, 'Put the roots there that the server of Vault hangs under')
+    throw unusable(
+      `${rootsFile} holds no certificate in PEM`,
+      'Put the roots there that the server of Vault hangs under',
+    )
   const file = secretFile ?? credentialFile(credentialsFolder)
-  if (secretFile !== null && othersMayReadIt(file))
-    throw unusable(`others may read ${file}`, `chmod 600 ${file}`)
+  if (secretFile !== null && othersMayReadIt(file)) throw unusable(`others may read ${file}`, `chmod 600 ${file}`)
   const secret = readFile(file, 'the secret of the login at Vault').trim()
   if (secret === '') throw unusable(`${file} is empty`, 'Put the secret of the login at Vault there')
   return { roots: certificates.map((der) => toPem('CERTIFICATE', der)).join(''), secretFile: file, secret }
@@ -124,7 +126,8 @@ const loginWith = ({ login }: TransitPlaces, { secretFile, secret }: Files): Vau
     case 'token':
       return tokenInFile(secretFile)
     case 'approle':
-      if (!/^[\x21-\x7e]+$/.test(secret)) throw unusable(`${secretFile} does not hold one secret ID`, 'Put it there alone')
+      if (!/^[\x21-\x7e]+$/.test(secret))
+        throw unusable(`${secretFile} does not hold one secret ID`, 'Put it there alone')
       return { ...login, secretId: secret }
     case 'certificate':
       return { kind: 'certificate', role: login.role, mount: login.mount, ...pairIn(secretFile, secret) }

@@ -40,7 +40,12 @@ const firstWaitMs = 1000
 const longestWaitMs = 30_000
 
 type Named = { readonly name: string; readonly version: number | null; readonly spki: Uint8Array | null }
-type Failing = { readonly error: TransitUnavailable; readonly times: number; readonly untilMs: number; readonly key: Named }
+type Failing = {
+  readonly error: TransitUnavailable
+  readonly times: number
+  readonly untilMs: number
+  readonly key: Named
+}
 
 export const openTransitKeys = (parts: Parts, places: TransitPlaces): TransitKeys => {
   const { clock, timers, vault = openTransitHost(parts, places) } = parts

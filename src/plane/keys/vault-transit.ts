@@ -60,7 +60,10 @@ export const makeTransitKey = async (
     throw keyFault(key, 'there is one already: choose another name')
   const reply = await vault.ask({ method: 'POST', path, json: { type: typeThere[type] } }, signal)
   if (reply.status === 403)
-    throw keyFault(key, `permission denied: ${policyLine(path, 'update')}; or make it: ${vaultWrite(path, { type: typeThere[type] })}`)
+    throw keyFault(
+      key,
+      `permission denied: ${policyLine(path, 'update')}; or make it: ${vaultWrite(path, { type: typeThere[type] })}`,
+    )
   if (reply.status >= 300) throw keyFault(key, refusalOf(reply, path, 'update'))
   return readTransitKey(vault, { ...key, version: null }, signal)
 }
@@ -123,7 +126,8 @@ const inTime = async <T>(
   try {
     return await run(late.signal)
   } catch (error) {
-    if (late.signal.aborted) throw new IssuerFault(`${nameOf(key)}: no signature within ${mostWaitMs / 1000} s`, 'timeout', false)
+    if (late.signal.aborted)
+      throw new IssuerFault(`${nameOf(key)}: no signature within ${mostWaitMs / 1000} s`, 'timeout', false)
     // Vault answers with a fault of its own where a version may not be used.
     if (error instanceof VaultFault && error.code === 'broken') throw keyFault(key, whyNot(key, error.message))
     throw error

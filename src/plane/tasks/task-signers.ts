@@ -99,7 +99,8 @@ export const openTaskSigners = async (
     const id = of?.key ?? null
     if (signing?.id === id) return
     const kept = id === null ? null : custody.find({ role, id })
-    const key = kept === null || of === null ? null : signerOfKept(custody.elsewhere, kept, Buffer.from(of.spki, 'base64'))
+    const key =
+      kept === null || of === null ? null : signerOfKept(custody.elsewhere, kept, Buffer.from(of.spki, 'base64'))
     signing = id === null || key === null ? null : { id, key: isReference(kept ?? '') ? sparingSigner(key) : key }
   }
   const stored = async (): Promise<Row<TaskSigners> | null> => {
