@@ -48,6 +48,8 @@ export type AuthorityState = {
   server: HeldServerCertificate | null
   /** The longest lifetime any leaf is to have, the plane's own included. */
   longestLeafMs: number
+  /** Was made elsewhere for a CA that could not be signed then. */
+  spareKey: { readonly role: 'domain-ca' | 'issuing'; readonly key: NewKey } | null
   /** When aging authorities were last journaled; null before it was looked up. */
   agingJournaledAtMs: number | null
 }

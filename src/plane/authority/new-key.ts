@@ -22,11 +22,7 @@ export const keyHere = (): NewKey<PrivateKey> => {
 export const custodyOf = (kept: string): NewKey['custody'] => elsewhereOf(kept) ?? 'file'
 
 /** `place` null: here. */
-export const newKey = async (
-  place: NewKeyPlace | null,
-  role: IssuerRow['role'] | 'responder',
-  parts: KeyMaking,
-): Promise<NewKey> => {
+export const newKey = async (place: NewKeyPlace | null, role: IssuerRow['role'], parts: KeyMaking): Promise<NewKey> => {
   if (place === null) return keyHere()
   const key = await makeKeyElsewhere(place, role, 'p256', parts)
   return { key, kept: `${key.reference}\n`, custody: custodyOf(key.reference) }

@@ -14,8 +14,9 @@ import { type CaSigner, newSerial } from './ca-signer.ts'
 import type { KeyCustody, KeyName } from '#plane/keys/key-custody.ts'
 import { isReference } from '#plane/keys/key-reference.ts'
 import { isKeyUnavailable } from '#plane/keys/key-unavailable.ts'
-import { signerOfKept } from '#plane/keys/keys-elsewhere.ts'
-import { keyHere, newKey, type NewKey } from './new-key.ts'
+import { referenceAt, signerOfKept } from '#plane/keys/keys-elsewhere.ts'
+import { custodyOf, keyHere, type NewKey } from './new-key.ts'
+import { findOrMake } from './root-key.ts'
 
 const nameOf = (issuer: IssuerId): KeyName => ({ role: 'responder', id: issuer })
 
@@ -60,8 +61,10 @@ const makeResponder = async (parts: KeepingParts, issuer: CaSigner): Promise<voi
  */
 const responderKey = async ({ core, custody, options }: KeepingParts, { row }: CaSigner): Promise<NewKey> => {
   const place = options.responderKeyPlace ?? null
-  if (row.custody === 'memory' || core.store.unfinishedUpgrade() !== null) return keyHere()
-  return newKey(place, 'responder', { elsewhere: custody.elsewhere, random: core.random })
+  if (place === null || row.custody === 'memory' || core.store.unfinishedUpgrade() !== null) return keyHere()
+  // One name for each issuer: an attempt that was cut off, or whose issuer could not sign, has made it already.
+  const { key } = await findOrMake(referenceAt(place, `muster-responder-${row.id}`), custody.elsewhere)
+  return { key, kept: `${key.reference}\n`, custody: custodyOf(key.reference) }
 }
 
 /** An issuer from before there were responders gets one, as long as its key is here. */

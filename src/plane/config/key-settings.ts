@@ -81,6 +81,8 @@ export const keyHostSettings = {
   vaultLogin: textSetting(login, 'token', {
     value: 'token|approle:role-id|cert:role',
     variable: 'MUSTER_VAULT_LOGIN',
+    // A token that was given here by mistake is not repeated.
+    isPrivate: true,
     takes: 'token, approle:ROLE-ID or cert:ROLE, the last two with @MOUNT where the auth method is mounted elsewhere',
     meaning: 'How to log in at `vault_address`',
     change: 'To an AppRole or a TLS certificate, which log in anew where a token would have ended.',

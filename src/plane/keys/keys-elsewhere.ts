@@ -164,14 +164,13 @@ export const makeKeyElsewhere = (
   role: string,
   type: KeyType,
   { elsewhere, random }: KeyMaking,
-): Promise<KeyElsewhere> => {
-  const name = `muster-${role}-${random.bytes(8).toString('hex')}`
-  const reference =
-    place === 'transit'
-      ? formatTransitReference({ key: name, version: null })
-      : formatReference({ ...place, label: name, id: null })
-  return elsewhere.make(reference, type)
-}
+): Promise<KeyElsewhere> =>
+  elsewhere.make(referenceAt(place, `muster-${role}-${random.bytes(8).toString('hex')}`), type)
+
+export const referenceAt = (place: NewKeyPlace, name: string): string =>
+  place === 'transit'
+    ? formatTransitReference({ key: name, version: null })
+    : formatReference({ ...place, label: name, id: null })
 
 /** What a custody keeps, as a signer: the key itself, or where it is. Null: it is another key. */
 export const signerOfKept = (elsewhere: KeysElsewhere, text: string, spki: Uint8Array): Signer | null => {
