@@ -171,7 +171,12 @@ export const mayKnow: Readonly<Record<string, Row>> = {
   'plane/cluster': { domain: ['continuity', 'core'], plane: ['core', 'store/contract'], wire: ['core'] },
   'plane/sessions': { domain: ['core'], plane: ['cluster', 'core', 'store/contract'], wire: ['channel', 'core'] },
   'plane/liveness': { domain: ['core', 'node'], plane: ['cluster', 'core', 'sessions', 'store/contract'] },
-  'plane/keys': { domain: ['ca', 'core', 'operators'], plane: ['core', 'store/contract', 'store/journal'] },
+  // Servers outside the domain, asked over HTTPS: the client, and logins at Vault.
+  'plane/outside': { domain: ['issuers'] },
+  'plane/keys': {
+    domain: ['ca', 'core', 'issuers', 'operators'],
+    plane: ['core', 'outside', 'store/contract', 'store/journal'],
+  },
   'plane/seals': {
     domain: ['core', 'fleet', 'issuers', 'operators', 'tasks', 'workers'],
     plane: ['core', 'keys', 'store/commit', 'store/contract', 'store/journal'],
@@ -181,7 +186,11 @@ export const mayKnow: Readonly<Record<string, Row>> = {
     plane: ['core', 'keys', 'store/contract'],
     wire: ['ca'],
   },
-  'plane/http': { domain: ['continuity', 'core'], plane: ['authority', 'store/contract'], wire: ['.', 'core'] },
+  'plane/http': {
+    domain: ['continuity', 'core'],
+    plane: ['authority', 'keys', 'store/contract'],
+    wire: ['.', 'core'],
+  },
   'plane/files': { domain: ['core'], plane: ['http', 'limits'] },
   'plane/webhook': { domain: ['alerts', 'core'], plane: ['core', 'store/contract'] },
   'plane/config': { plane: ['http', 'keys', 'webhook'], wire: ['core'] },
@@ -189,7 +198,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
   // The plane, by feature.
   'plane/alerts': {
     domain: ['alerts', 'core'],
-    plane: ['authority', 'cluster', 'config', 'core', 'foundation', 'http', 'store/contract', 'webhook'],
+    plane: ['authority', 'cluster', 'config', 'core', 'foundation', 'http', 'keys', 'store/contract', 'webhook'],
     wire: ['alerts', 'core'],
   },
   'plane/ca': {
@@ -236,7 +245,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
   },
   'plane/issuers': {
     domain: ['alerts', 'ca', 'core', 'identity', 'issuers'],
-    plane: ['alerts', 'cluster', 'core', 'http', 'keys', 'limits', 'store/contract'],
+    plane: ['alerts', 'cluster', 'core', 'http', 'keys', 'limits', 'outside', 'store/contract'],
     wire: ['identity', 'issuers'],
   },
   'plane/journal': {
@@ -525,9 +534,11 @@ export const mayKnow: Readonly<Record<string, Row>> = {
       'authority/root-key.ts',
       'authority/sign-intermediate.ts',
       'config/config.ts',
+      'config/key-settings.ts',
       'foundation/first-ceremony.ts',
       'foundation/initialise-plane.ts',
       'foundation/replace-lost-key.ts',
+      'keys/key-unavailable.ts',
       'keys/keys-elsewhere.ts',
     ],
     wire: ['ca', 'programs'],
@@ -595,6 +606,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
       'foundation/check-set-up.ts',
       'foundation/initialise-plane.ts',
       'foundation/store-damage.ts',
+      'keys/key-unavailable.ts',
       'main.ts',
     ],
     wire: ['core'],

@@ -1,4 +1,4 @@
-// EC keys in a token: found by label and id, made, and signed with.
+// Keys on elliptic curves in a token, Ed25519 among them: found by label and id, made, and signed with.
 
 import { createHash, createPublicKey, verify } from 'node:crypto'
 import type { Curve, KeyPlace, Order } from './pkcs11-messages.ts'
@@ -39,13 +39,32 @@ const yes = Buffer.of(1)
 const no = Buffer.of(0)
 const publicKeys: Attribute = [attribute.class, number(2)]
 const privateKeys: Attribute = [attribute.class, number(3)]
-const ecKeys: Attribute = [attribute.keyType, number(3)]
 
-/** The curves by their names in DER, and the length of a coordinate. */
-const curves: Readonly<Record<Curve, { readonly params: Buffer; readonly bytes: number }>> = {
-  'P-256': { params: Buffer.from('06082a8648ce3d030107', 'hex'), bytes: 32 },
-  'P-384': { params: Buffer.from('06052b81040022', 'hex'), bytes: 48 },
+export type Family = 'ecdsa' | 'eddsa'
+
+/** CKK, and the mechanisms that make such keys and sign with them. Ed25519 signs the data itself. */
+const families: Readonly<Record<Family, { readonly keys: Attribute; readonly make: number; readonly sign: number }>> = {
+  ecdsa: { keys: [attribute.keyType, number(0x3)], make: 0x1040, sign: 0x1041 },
+  eddsa: { keys: [attribute.keyType, number(0x40)], make: 0x1055, sign: 0x1057 },
 }
+
+type OnCurve = { readonly family: Family; readonly params: readonly Buffer[]; readonly bytes: number }
+
+/** The curves by their names in DER, the first as we give it, and the length of a coordinate. */
+const curves: Readonly<Record<Curve, OnCurve>> = {
+  'P-256': { family: 'ecdsa', params: [Buffer.from('06082a8648ce3d030107', 'hex')], bytes: 32 },
+  'P-384': { family: 'ecdsa', params: [Buffer.from('06052b81040022', 'hex')], bytes: 48 },
+  Ed25519: {
+    family: 'eddsa',
+    params: [Buffer.from('06032b6570', 'hex'), Buffer.from('130c656477617264733235353139', 'hex')],
+    bytes: 32,
+  },
+}
+
+export const familyOf = (spki: Uint8Array): Family =>
+  publicKeyOf(spki).asymmetricKeyType === 'ed25519' ? 'eddsa' : 'ecdsa'
+
+const publicKeyOf = (spki: Uint8Array) => createPublicKey({ key: Buffer.from(spki), format: 'der', type: 'spki' })
 
 const namesOf = ({ label, id }: Pick<KeyPlace, 'label' | 'id'>): readonly Attribute[] => [
   ...(label === null ? [] : [[attribute.label, Buffer.from(label)] as const]),
@@ -56,8 +75,15 @@ const wordsOf = ({ token, label, id }: KeyPlace): string =>
   `${[label, id === null ? null : `id ${id}`].filter((one) => one !== null).join(', ')} in the token ${token}`
 
 /** Throws `KeyTrouble` where there is none, or more than one. */
-export const privateKeyOf = (library: Pkcs11Library, session: bigint, place: KeyPlace): bigint => {
-  const [key, other] = library.find(session, [privateKeys, ecKeys, ...namesOf(place)])
+export const privateKeyOf = (
+  library: Pkcs11Library,
+  session: bigint,
+  place: KeyPlace,
+  wanted: readonly Family[] = ['ecdsa', 'eddsa'],
+): bigint => {
+  const [key, other] = wanted.flatMap((family) =>
+    library.find(session, [privateKeys, families[family].keys, ...namesOf(place)]),
+  )
   if (key === undefined)
     throw new KeyTrouble(
       `there is no EC private key ${wordsOf(place)}`,
@@ -74,7 +100,7 @@ export const findPair = (library: Pkcs11Library, session: bigint, place: KeyPlac
   // The two halves of a pair have the same id; their labels may differ.
   const id = library.attribute(session, key, attribute.id)
   const same: readonly Attribute[] = id.length > 0 ? [[attribute.id, id]] : namesOf(place)
-  const [publicKey] = library.find(session, [publicKeys, ecKeys, ...same])
+  const [publicKey] = Object.values(families).flatMap(({ keys }) => library.find(session, [publicKeys, keys, ...same]))
   if (publicKey === undefined)
     throw new KeyTrouble(`there is no public key beside ${wordsOf(place)}`, 'Put the public half into the token, too')
   return spkiOf(library, session, publicKey, wordsOf(place))
@@ -96,9 +122,11 @@ export const makePair = (
     [attribute.label, Buffer.from(place.label)],
     [attribute.id, id],
   ]
+  const { family, params } = curves[curve]
   const publicKey = library.generateKeyPair(
     session,
-    [...both, [attribute.verify, yes], [attribute.ecParams, curves[curve].params]],
+    families[family].make,
+    [...both, [attribute.verify, yes], [attribute.ecParams, params[0] ?? Buffer.alloc(0)]],
     [...both, [attribute.private, yes], [attribute.sensitive, yes], [attribute.extractable, no], [attribute.sign, yes]],
   )
   return spkiOf(library, session, publicKey, wordsOf(place))
@@ -107,10 +135,18 @@ export const makePair = (
 const spkiOf = (library: Pkcs11Library, session: bigint, publicKey: bigint, words: string): Uint8Array => {
   const params = library.attribute(session, publicKey, attribute.ecParams)
   const point = library.attribute(session, publicKey, attribute.ecPoint)
-  const curve = (['P-256', 'P-384'] as const).find((one) => curves[one].params.equals(params))
+  const curve = (['P-256', 'P-384', 'Ed25519'] as const).find((one) =>
+    curves[one].params.some((name) => name.equals(params)),
+  )
   if (curve === undefined)
     throw new KeyTrouble(`the key ${words} is on a curve that is not used here`, 'Make a P-256 or a P-384 key')
-  const { bytes } = curves[curve]
+  const { family, bytes } = curves[curve]
+  if (family === 'eddsa') {
+    const bare = point.subarray(point.length - bytes)
+    if (bare.length !== bytes) throw new KeyTrouble(`the public key of ${words} is none of Ed25519`, 'Make another key')
+    const okp = { kty: 'OKP', crv: curve, x: bare.toString('base64url') }
+    return createPublicKey({ format: 'jwk', key: okp }).export({ type: 'spki', format: 'der' })
+  }
   // An OCTET STRING around an uncompressed point; some tokens leave the OCTET STRING out.
   const bare = point.subarray(point.length - 1 - 2 * bytes)
   if (bare.length !== 1 + 2 * bytes || bare[0] !== 4)
@@ -121,17 +157,24 @@ const spkiOf = (library: Pkcs11Library, session: bigint, publicKey: bigint, word
   return key.export({ type: 'spki', format: 'der' })
 }
 
-/** r and s, as long as the curve has it. Throws where it is not by the key that it should be by. */
+/** Of ECDSA r and s, as long as the curve has it. Throws where it is not by the key that it should be by. */
 export const rawSignature = (
   library: Pkcs11Library,
   session: bigint,
   key: bigint,
   { data, spki, key: place }: Extract<Order, { kind: 'sign' }>,
 ): Uint8Array => {
-  const publicKey = createPublicKey({ key: Buffer.from(spki), format: 'der', type: 'spki' })
+  const publicKey = publicKeyOf(spki)
+  const family = familyOf(spki)
   const digest = publicKey.asymmetricKeyDetails?.namedCurve === 'secp384r1' ? 'sha384' : 'sha256'
-  const signature = library.sign(session, key, createHash(digest).update(data).digest())
-  const isGood = verify(digest, data, { key: publicKey, dsaEncoding: 'ieee-p1363' }, signature)
+  const input = family === 'eddsa' ? Buffer.from(data) : createHash(digest).update(data).digest()
+  const signature = library.sign(session, key, families[family].sign, input)
+  const isGood = verify(
+    family === 'eddsa' ? null : digest,
+    data,
+    { key: publicKey, dsaEncoding: 'ieee-p1363' },
+    signature,
+  )
   if (!isGood)
     throw new KeyTrouble(
       `a signature of ${wordsOf(place)} is not by the key that is on record: it was not used`,

@@ -161,8 +161,13 @@ export const openLibrary = (file: string) => {
       const length = query.readBigUInt64LE(16)
       return rv !== 0n || length > 256n ? Buffer.alloc(0) : value.subarray(0, Number(length))
     },
-    generateKeyPair(session: bigint, isPublic: readonly Attribute[], isPrivate: readonly Attribute[]): bigint {
-      const [how, forPublic, forPrivate] = [mechanism(0x1040), template(isPublic), template(isPrivate)]
+    generateKeyPair(
+      session: bigint,
+      type: number,
+      isPublic: readonly Attribute[],
+      isPrivate: readonly Attribute[],
+    ): bigint {
+      const [how, forPublic, forPrivate] = [mechanism(type), template(isPublic), template(isPrivate)]
       const [publicKey, privateKey] = [number(0), number(0)]
       const rv = f.C_GenerateKeyPair(
         session,
@@ -177,16 +182,15 @@ export const openLibrary = (file: string) => {
       done('C_GenerateKeyPair', rv)
       return publicKey.readBigUInt64LE()
     },
-    /** ECDSA over a digest: r and s, one after the other. */
-    sign(session: bigint, key: bigint, digest: Buffer): Buffer {
-      const how = mechanism(0x1041)
+    sign(session: bigint, key: bigint, type: number, data: Buffer): Buffer {
+      const how = mechanism(type)
       const signature = Buffer.alloc(256)
       const length = number(signature.length)
       done('C_SignInit', f.C_SignInit(session, getRawPointer(how), key))
       const rv = f.C_Sign(
         session,
-        getRawPointer(digest),
-        BigInt(digest.length),
+        getRawPointer(data),
+        BigInt(data.length),
         getRawPointer(signature),
         getRawPointer(length),
       )

@@ -10,10 +10,10 @@ export type KeyPlace = {
   readonly id: string | null
 }
 
-export type Curve = 'P-256' | 'P-384'
+export type Curve = 'P-256' | 'P-384' | 'Ed25519'
 
 type What =
-  /** Answers with the signature, r and s. `spki`: verified with it before it is used. */
+  /** Answers with the signature: ECDSA as r and s. `spki`: verified with it before it is used. */
   | { readonly kind: 'sign'; readonly key: KeyPlace; readonly data: Uint8Array; readonly spki: Uint8Array }
   /** Answers with its SubjectPublicKeyInfo. */
   | { readonly kind: 'find'; readonly key: KeyPlace }

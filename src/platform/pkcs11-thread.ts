@@ -5,7 +5,7 @@ import { dlopen } from 'node:ffi'
 import { parentPort, workerData } from 'node:worker_threads'
 import type { Order, Outcome, ThreadStart, Trouble } from './pkcs11-messages.ts'
 import { CallFailed, NoLibrary, openLibrary, type Pkcs11Library } from './pkcs11-library.ts'
-import { KeyTrouble, findPair, makePair, privateKeyOf, rawSignature } from './pkcs11-keys.ts'
+import { KeyTrouble, familyOf, findPair, makePair, privateKeyOf, rawSignature } from './pkcs11-keys.ts'
 
 const port = parentPort
 if (port === null) throw new Error('this file is started as a thread')
@@ -127,8 +127,9 @@ const once = (order: Order): Uint8Array => {
       }
     }
     case 'sign': {
-      const name = `${order.key.label ?? ''}\0${order.key.id ?? ''}`
-      const key = session.keys.get(name) ?? privateKeyOf(of, handle, order.key)
+      const family = familyOf(order.spki)
+      const name = `${family}\0${order.key.label ?? ''}\0${order.key.id ?? ''}`
+      const key = session.keys.get(name) ?? privateKeyOf(of, handle, order.key, [family])
       session.keys.set(name, key)
       dawdle()
       return rawSignature(of, handle, key, order)

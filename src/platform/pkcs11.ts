@@ -29,14 +29,21 @@ export type Pkcs11 = {
   find(key: KeyPlace): Promise<Uint8Array>
   /** Makes a pair that the token does not let out; its SubjectPublicKeyInfo. */
   make(key: KeyPlace & { readonly label: string }, curve: Curve): Promise<Uint8Array>
-  /** ECDSA, with the digest that goes with the curve: r and s. */
+  /** ECDSA, with the digest that goes with the curve: r and s. Ed25519 as it is. */
   sign(key: KeyPlace, spki: Uint8Array, data: Uint8Array): Promise<Uint8Array>
   /** Rejects where there is no module that could be used. */
   load(): Promise<void>
-  /** What is wrong with tokens now, in sentences. */
-  troubles(): readonly string[]
+  /**
+   * Looks whether what has failed works again, where it is not left alone. A module that hangs is not called for that: each call costs a
+   * thread.
+   */
+  lookAgain(): Promise<void>
+  /** What is wrong with tokens now. `token` null: with the module. */
+  troubles(): readonly TokenTrouble[]
   close(): void
 }
+
+export type TokenTrouble = { readonly token: string | null; readonly error: Pkcs11Unavailable }
 
 export type Pkcs11Parts = {
   /** The file of the module. */
@@ -68,13 +75,22 @@ type Call = {
 }
 
 /** A token that has failed is left alone for a while, the longer the more often it fails. */
-type Failing = { readonly error: Pkcs11Unavailable; readonly times: number; readonly untilMs: number }
+type Failing = {
+  readonly error: Pkcs11Unavailable
+  readonly times: number
+  readonly untilMs: number
+  /** The key that was asked for, and its public half where that is known. */
+  readonly key: KeyPlace
+  readonly spki: Uint8Array | null
+}
+
+type RefusedPin = { readonly pin: string | null; readonly error: Pkcs11Unavailable; readonly key: KeyPlace }
 
 export const openPkcs11 = (parts: Pkcs11Parts): Pkcs11 => {
   const { clock, timers, limits = {} } = parts
   const waiting: Call[] = []
   const failing = new Map<string, Failing>()
-  const refusedPins = new Map<string, { readonly pin: string | null; readonly error: Pkcs11Unavailable }>()
+  const refusedPins = new Map<string, RefusedPin>()
   let running: { readonly call: Call; readonly cancel: () => void } | null = null
   let thread: Worker | null = null
   let hanging = 0
@@ -101,10 +117,10 @@ export const openPkcs11 = (parts: Pkcs11Parts): Pkcs11 => {
       return null
     }
   }
-  const failed = (name: string, error: Pkcs11Unavailable): void => {
+  const failed = (name: string, error: Pkcs11Unavailable, what: What): void => {
     const times = (failing.get(name)?.times ?? 0) + 1
     const untilMs = clock.monotonicMs() + doublingWaitMs(times - 1, firstWaitMs, longestWaitMs)
-    failing.set(name, { error, times, untilMs })
+    failing.set(name, { error, times, untilMs, key: what.key, spki: what.kind === 'sign' ? what.spki : null })
   }
   const worker = (): Worker => {
     if (thread !== null) return thread
@@ -162,10 +178,13 @@ export const openPkcs11 = (parts: Pkcs11Parts): Pkcs11 => {
         return logIn(call)
       case 'failed': {
         const error = new Pkcs11Unavailable(outcome.trouble, outcome.why, outcome.next)
-        if (outcome.trouble === 'pin') refusedPins.set(token, { pin: call.pin, error })
-        else if (outcome.trouble !== 'key') failed(token, error)
-        // The token is well, and so are its other keys. Who makes a key looks first whether there is one.
-        else if (call.what.kind === 'sign') failed(nameOf(key), error)
+        if (outcome.trouble === 'pin') refusedPins.set(token, { pin: call.pin, error, key })
+        else if (outcome.trouble !== 'key') failed(token, error, call.what)
+        else {
+          // The token is well, and so are its other keys. Who makes a key looks first whether there is one.
+          for (const name of [wholeModule, token]) failing.delete(name)
+          if (call.what.kind === 'sign') failed(nameOf(key), error, call.what)
+        }
         return call.reject(error)
       }
     }
@@ -174,8 +193,10 @@ export const openPkcs11 = (parts: Pkcs11Parts): Pkcs11 => {
     try {
       call.pin = parts.pinOf(call.what.key.token)
       waiting.unshift(call)
-    } catch (error) {
-      call.reject(error instanceof Pkcs11Unavailable ? error : noPin(call.what.key.token, error))
+    } catch (thrown) {
+      const error = thrown instanceof Pkcs11Unavailable ? thrown : noPin(call.what.key.token, thrown)
+      failed(call.what.key.token, error, call.what)
+      call.reject(error)
     }
   }
   /** The call may come back in an hour, or never: its thread is given up, and whatever waits is told. */
@@ -187,7 +208,7 @@ export const openPkcs11 = (parts: Pkcs11Parts): Pkcs11 => {
     const error = new Pkcs11Unavailable('token', why, next)
     running = null
     giveUpThread()
-    failed(wholeModule, error)
+    failed(wholeModule, error, call.what)
     call.reject(error)
     pump()
   }
@@ -219,9 +240,20 @@ export const openPkcs11 = (parts: Pkcs11Parts): Pkcs11 => {
     sign: (key, spki, data) => ask({ kind: 'sign', key, spki, data }),
     load: async () =>
       void (await ask({ kind: 'load', key: { token: wholeModule, serial: null, label: null, id: null } })),
+    async lookAgain() {
+      const due = [...failing].filter(([name, { untilMs }]) => name !== wholeModule && clock.monotonicMs() >= untilMs)
+      for (const [name, { key, spki, error }] of due) {
+        // What it finds is among the troubles.
+        const found = await ask({ kind: 'find', key }).catch(() => null)
+        if (found === null || spki === null || Buffer.compare(found, spki) === 0) continue
+        failed(name, error, { kind: 'sign', key, spki, data: new Uint8Array() })
+      }
+      for (const { key, pin } of refusedPins.values())
+        if (pinOr(key.token) !== pin) await ask({ kind: 'find', key }).catch(() => null)
+    },
     troubles: () => [
-      ...[...failing.values()].map(({ error }) => `${error.message}. ${error.next}`),
-      ...[...refusedPins.values()].map(({ error }) => `${error.message}. ${error.next}`),
+      ...[...failing].map(([name, { error, key }]) => ({ token: name === wholeModule ? null : key.token, error })),
+      ...[...refusedPins.values()].map(({ error, key }) => ({ token: key.token, error })),
     ],
     close() {
       isClosed = true

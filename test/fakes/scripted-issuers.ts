@@ -6,7 +6,7 @@ import { generateKey } from '#pki/keys.ts'
 import { buildCertificate } from '#pki/certificate.ts'
 import { keyId } from '#pki/spki.ts'
 import type { IssuerKinds, SignerRequest } from '#plane/issuers/open-outside-issuers.ts'
-import type { LoginCondition } from '#plane/issuers/vault-login.ts'
+import type { LoginCondition } from '#plane/outside/vault-login.ts'
 import type { SettingFault } from '#plane/issuers/outside-signer.ts'
 
 export type ScriptedIssuers = {

@@ -147,7 +147,7 @@ export const setUpOn = async (
           options: {
             domain: 'test.example',
             issuerKey: settings.issuerKey,
-            caToken: settings.caToken ?? null,
+            caKeyPlace: settings.caKeyPlace ?? null,
             intermediateLifetimeMs: settings.intermediateLifetimeMs,
             serverLifetimeMs: 90 * day,
             ...options,

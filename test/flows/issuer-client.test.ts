@@ -13,7 +13,7 @@ import {
   type IssuerServer,
   mostBytesOfList,
   openIssuerClient,
-} from '#plane/issuers/issuer-client.ts'
+} from '#plane/outside/issuer-client.ts'
 import { systemTimers } from '#platform/timers.ts'
 import { cleanup } from '../process/cleanup.ts'
 import { eventually } from '../process/eventually.ts'

@@ -11,6 +11,8 @@ import { domainSettingsRow } from '#plane/core/domain-settings-row.ts'
 import type { Profile } from '#domain/core/profile.ts'
 import { shippedProfiles } from '#domain/core/shipped-profiles.ts'
 import type { Core } from '#plane/core/core.ts'
+import type { NewAuthority } from '#plane/authority/create-authority.ts'
+import type { KeysElsewhere } from '#plane/keys/keys-elsewhere.ts'
 import type { MigrationParts } from '#plane/issuers/migration-progress.ts'
 import { openKnownIssuers, type KnownIssuers } from '#plane/issuers/known-issuers.ts'
 import { openIssuance, type Issuance } from '#plane/issuers/open-issuance.ts'
@@ -110,7 +112,13 @@ const openPlane = async (on: Setup, fake: FakeIssuer) => {
 
 export type OutsidePlane = Awaited<ReturnType<typeof openPlane>>
 
-export const setUpOutside = async (t: TestContext, options: { readonly takesSerial?: boolean } = {}) => {
+type OutsideOptions = {
+  readonly takesSerial?: boolean
+  /** Of the built-in authority; left out: sealed here. */
+  readonly keys?: { readonly wanted: Partial<NewAuthority>; readonly elsewhere: KeysElsewhere }
+}
+
+export const setUpOutside = async (t: TestContext, options: OutsideOptions = {}) => {
   const folder = tempFolder(t)
   const signer = makeSigner()
   const target = onPostgres() ? (await postgresDatabase(t, 'migrated')).target : null
@@ -119,7 +127,7 @@ export const setUpOutside = async (t: TestContext, options: { readonly takesSeri
     cleanup(t, () => store.close())
     return store
   }
-  const first = await setUpOn(folder, await openOne(), {})
+  const first = await setUpOn(folder, await openOne(), options.keys?.wanted ?? {}, options.keys?.elsewhere)
   const fake = fakeIssuer(startMs, options)
   await first.store.commit(change(fake.reads, fake.writes))
   await changeProfile(first.store, signedBy(fake.issuer.name))

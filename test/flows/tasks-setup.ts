@@ -94,7 +94,7 @@ export const setUpTasks = async (t: TestContext, ...ids: string[]) => {
     dispatch: async (id: string, principal = principalOf(id)): Promise<Task | null> => {
       const found = await dispatchNext(core, plane.taskSigners, principal)
       assert(found !== 'busy')
-      return found
+      return found === null ? null : found.task
     },
     answer: (task: string, principal: NodePrincipal, body = completed) =>
       takeResult(core, { principal, task, body, correlation: 'call' }),

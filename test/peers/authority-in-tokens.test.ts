@@ -14,11 +14,14 @@ import { newCaKey } from '#plane/authority/authority-state.ts'
 import type { NewAuthority } from '#plane/authority/create-authority.ts'
 import { findListSigner } from '#plane/authority/list-signer.ts'
 import { findResponder } from '#plane/authority/responder.ts'
+import { createToken } from '#plane/enrollment/token-routes.ts'
 import { openKeysElsewhere } from '#plane/keys/keys-elsewhere.ts'
 import { UpgradeUnfinished } from '#plane/store/contract/store-errors.ts'
 import { systemRandom } from '#platform/random.ts'
 import { day, leafOrder, opensslVerify, operator, setUpWithFiles, startMs } from '../flows/authority-setup.ts'
 import { manualClock, type ManualClock } from '../fakes/manual-clock.ts'
+import { newCsr } from '../flows/recovery-setup.ts'
+import { setUpOutside } from '../flows/outside-setup.ts'
 import { startPlaneHere } from '../process/plane-in-process.ts'
 import { cleanup } from '../process/cleanup.ts'
 import { startPlane } from '../process/start-plane.ts'
@@ -27,12 +30,12 @@ import { withPeer } from './peer.ts'
 import { softTokens, type SoftTokens } from './soft-token.ts'
 
 const rootKey = 'pkcs11:token=vault;object=root'
-const caToken = { token: 'plane', serial: null }
+const caKeyPlace = { token: 'plane', serial: null }
 
-const opened = (t: TestContext, { module, pinFile }: SoftTokens, clock: ManualClock) => {
+const opened = (t: TestContext, { module, pinFile }: SoftTokens, clock: ManualClock, delayMs = 0) => {
   const elsewhere = openKeysElsewhere(
-    { module, pin: pinFile, credentialsFolder: null },
-    { clock, timers: systemTimers },
+    { module, vault: null, pin: pinFile, credentialsFolder: null },
+    { clock, timers: systemTimers, limits: { delayMs } },
   )
   cleanup(t, () => elsewhere.close())
   return elsewhere
@@ -44,7 +47,7 @@ const inTokens = async (t: TestContext, wanted: Partial<NewAuthority> = {}) => {
   const openssl = withPeer(t, 'openssl')
   if (tokens === null || openssl === null) return null
   const pace = manualClock(0)
-  const setup = await setUpWithFiles(t, { rootKey, caToken, ...wanted }, opened(t, tokens, pace))
+  const setup = await setUpWithFiles(t, { rootKey, caKeyPlace, ...wanted }, opened(t, tokens, pace))
   return { tokens, openssl, pace, setup }
 }
 
@@ -132,6 +135,27 @@ test('with its tokens pulled the plane goes on and says so; back again they sign
   assert.equal((await authority.sign(leafOrder(startMs))).issuer, issuer)
 })
 
+test('with a token that takes 50 ms a signature, the storm of a profile that another issuer signs is over before its own', async (t) => {
+  const tokens = softTokens(t, 'vault', 'plane')
+  if (tokens === null) return
+  const elsewhere = opened(t, tokens, manualClock(0), 50)
+  const { plane } = await setUpOutside(t, { keys: { wanted: { rootKey, caKeyPlace }, elsewhere } })
+  const ended: string[] = []
+  const enroll = async (node: string, profile: string): Promise<void> => {
+    const made = await createToken(plane.deps, plane.deps, { node, profile, replace: false, ttlMs: null }, operator)
+    assert.ok(made.kind === 'made', JSON.stringify(made))
+    const outcome = await plane.enroll(made.secret, newCsr(), null)
+    assert.equal(outcome.kind, 'issued', JSON.stringify(outcome))
+    ended.push(profile)
+  }
+  const storm = (profile: string): Promise<unknown> =>
+    Promise.all(Array.from({ length: 24 }, (_, index) => enroll(`${profile}-${index}`, profile)))
+  await Promise.all([storm('mesh-paas'), storm('gpu-cloud')])
+  // 24 signatures of the token take 1.2 s at least. Were they made on the event loop, those of the other issuer would have waited for them.
+  const before = ended.slice(0, ended.lastIndexOf('gpu-cloud')).filter((profile) => profile === 'mesh-paas').length
+  assert.ok(before < 18, `${before} of 24 certificates by the token before the last one of the other issuer`)
+})
+
 test('a PIN that is put right in its file is taken without a restart', async (t) => {
   const tokens = softTokens(t, 'vault')
   if (tokens === null) return
@@ -139,7 +163,7 @@ test('a PIN that is put right in its file is taken without a restart', async (t)
   fs.writeFileSync(tokens.pinFile, '000000')
   const refused = (error: unknown) => error instanceof Pkcs11Unavailable && /refuses the PIN/.test(error.message)
   await assert.rejects(elsewhere.make(rootKey, 'p256'), refused)
-  assert.match(elsewhere.troubles().join(), /Put the right PIN into the file/)
+  assert.match(JSON.stringify(elsewhere.troubles()), /Put the right PIN into the file/)
   fs.writeFileSync(tokens.pinFile, tokens.pin)
   const { spki, sign } = await elsewhere.make(rootKey, 'p256')
   assert.ok(verifySignature(spki, Buffer.of(1), await sign(Buffer.of(1))))
@@ -152,7 +176,7 @@ test('while an older release runs, no key of a CA is made in a token', async (t)
   const { store } = made.setup
   const core = { ...(made.setup as unknown as { clock: ManualClock }), random: systemRandom }
   const unfinished = { ...store, unfinishedUpgrade: () => ({ schema: 6, waitsFor: ['0.6.0'] }) }
-  const parts = { core: { ...core, store: unfinished }, custody: await made.setup.custody(), options: { caToken } }
+  const parts = { core: { ...core, store: unfinished }, custody: await made.setup.custody(), options: { caKeyPlace } }
   await assert.rejects(newCaKey(parts as unknown as Parameters<typeof newCaKey>[0], 'issuing'), UpgradeUnfinished)
 })
 

@@ -20,7 +20,7 @@ import { cleanup, type Scope } from '../process/cleanup.ts'
 import { eventually } from '../process/eventually.ts'
 import { freePort } from '../process/free-port.ts'
 import { tempFolder } from '../process/temp-folder.ts'
-import { openIssuerClient } from '#plane/issuers/issuer-client.ts'
+import { openIssuerClient } from '#plane/outside/issuer-client.ts'
 import { documentedBlock } from './documented-block.ts'
 
 const page = 'issuers/STEP-CA.md'

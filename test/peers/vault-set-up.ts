@@ -13,8 +13,9 @@ import { fromPem } from '#pki/pem.ts'
 import { judgeReturned, type ReturnedVerdict } from '#pki/returned-certificate.ts'
 import type { Attempt, OutsideSigner, Returned, TestSample } from '#plane/issuers/outside-signer.ts'
 import { openVaultIssuer, type VaultIssuer } from '#plane/issuers/vault-issuer.ts'
-import { tokenInFile, type VaultLogin } from '#plane/issuers/vault-login.ts'
-import { openVault, type Vault } from '#plane/issuers/vault-server.ts'
+import type { TransitHost } from '#plane/keys/transit-host.ts'
+import { tokenInFile, type VaultLogin } from '#plane/outside/vault-login.ts'
+import { openVault, type Vault } from '#plane/outside/vault-server.ts'
 import { systemClock } from '#platform/clock.ts'
 import { systemTimers } from '#platform/timers.ts'
 import { cleanup, type Scope } from '../process/cleanup.ts'
@@ -57,6 +58,20 @@ export const connect = (t: Scope, peer: Pick<VaultPeer, 'address' | 'roots'>, lo
   )
   cleanup(t, () => vault.close())
   return vault
+}
+
+/** The mount and the login of a plane as the page has them; what a plane is told of them. */
+export const transitHost = async (t: Scope, peer: VaultPeer): Promise<TransitHost> => {
+  await runVaultCommands(peer, documentedCommands(page, 'path=muster-transit'))
+  const folder = tempFolder(t)
+  fs.writeFileSync(path.join(folder, 'roots.pem'), peer.roots)
+  return {
+    address: peer.address,
+    rootsFile: path.join(folder, 'roots.pem'),
+    login: { kind: 'token' },
+    secretFile: await tokenFile(t, peer, { 'muster-issuer': 'muster-plane' }),
+    mount: 'muster-transit',
+  }
 }
 
 export const connectByToken = async (t: Scope, peer: VaultPeer): Promise<Vault> =>

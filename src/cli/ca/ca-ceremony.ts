@@ -11,45 +11,48 @@ import { planeTrouble } from '#cli/plane/plane-trouble.ts'
 import type { Refusal } from '#domain/core/refusal.ts'
 import { isoTime, systemClock } from '#platform/clock.ts'
 import { openLog } from '#platform/log.ts'
-import { Pkcs11Unavailable } from '#platform/pkcs11.ts'
+import { isProblem, resolveSettings } from '#platform/given-settings.ts'
 import { systemTimers } from '#platform/timers.ts'
 import { openRootKey, writeRootKey, type RootKey } from '#plane/authority/root-key.ts'
 import { makeRootCertificate, signIntermediate } from '#plane/authority/sign-intermediate.ts'
 import { readPlaneConfig, type PlaneConfig } from '#plane/config/config.ts'
+import { keyHostIn, keyHostSettings } from '#plane/config/key-settings.ts'
 import { importFirstCa } from '#plane/foundation/first-ceremony.ts'
+import { isKeyUnavailable, mayPass } from '#plane/keys/key-unavailable.ts'
 import { openKeysElsewhere, type KeysElsewhere } from '#plane/keys/keys-elsewhere.ts'
-
-type TokenOptions = GlobalOptions & { readonly pkcs11Module?: string; readonly pkcs11Pin?: string }
 
 const longestFile = 64 * 1024
 
-/** The tokens of this machine, closed again after `run`. */
+/** The tokens and the Vault of this machine, closed again after `run`. */
 const withTokens = async <T>(
-  cli: Cli,
-  { pkcs11Module, pkcs11Pin }: TokenOptions,
+  { env }: Cli,
+  options: GlobalOptions,
   run: (elsewhere: KeysElsewhere) => Promise<T>,
 ): Promise<T> => {
-  const { env } = cli
-  const places = {
-    module: pkcs11Module ?? env['MUSTER_PKCS11_MODULE'] ?? null,
-    pin: pkcs11Pin ?? env['MUSTER_PKCS11_PIN'] ?? null,
-    credentialsFolder: env['CREDENTIALS_DIRECTORY'] ?? null,
-  }
-  const elsewhere = openKeysElsewhere(places, { clock: systemClock, timers: systemTimers })
+  const { values, problems } = resolveSettings(keyHostSettings, { options, env, file: null })
+  const [problem] = problems
+  if (problem !== undefined) throw usageFailure(`${problem}.`)
+  const places = keyHostIn(values)
+  if (isProblem(places)) throw usageFailure(`${places.problem}.`)
+  const elsewhere = openKeysElsewhere(
+    { ...places, credentialsFolder: env['CREDENTIALS_DIRECTORY'] ?? null },
+    { clock: systemClock, timers: systemTimers },
+  )
   try {
     return await run(elsewhere)
   } catch (error) {
-    if (!(error instanceof Pkcs11Unavailable)) throw error
+    if (!isKeyUnavailable(error)) throw error
     const { code, message, next } = error
-    const sentence = 'The key in the token cannot be used.'
-    const exit = error.trouble === 'token' ? exitCodes.tryLater : exitCodes.misconfigured
+    const sentence =
+      code === 'PKCS11_UNAVAILABLE' ? 'The key in the token cannot be used.' : 'The key in Vault cannot be used.'
+    const exit = mayPass(error) ? exitCodes.tryLater : exitCodes.misconfigured
     throw new Failure({ exit, code, sentence, detail: message, next })
   } finally {
     elsewhere.close()
   }
 }
 
-type RootOptions = TokenOptions & {
+type RootOptions = GlobalOptions & {
   readonly rootKey: string
   readonly domain: string
   readonly pathLength: string
@@ -78,7 +81,7 @@ export const caRoot = async (cli: Cli, options: RootOptions): Promise<void> => {
   print.note('next: on the plane: muster ca init --root-certificate FILE')
 }
 
-type SignOptions = TokenOptions & {
+type SignOptions = GlobalOptions & {
   readonly rootKey: string
   readonly rootCert: string
   readonly request: string

@@ -3,7 +3,9 @@
 import { Option, type Command } from 'commander'
 import type { Cli, GlobalOptions } from '#cli/kit/cli.ts'
 import { noun, loads, performs, plans, verb } from '#cli/kit/verb.ts'
+import { settingOptions } from '#cli/kit/setting-options.ts'
 import { planeOptions } from '#cli/plane/plane.ts'
+import { keyHostSettings } from '#plane/config/key-settings.ts'
 import { parseIsoTime } from '#platform/clock.ts'
 import { type CaView, caApi } from '#wire/ca/ca-api.ts'
 import { formatAgo, formatSpan } from '#cli/kit/duration.ts'
@@ -24,14 +26,8 @@ import { caCrl, caStatus, noProgramsYet } from './certificate-status.ts'
 /** As a plane that waits for its first CA names it (plane/foundation/first-ceremony.ts). */
 const firstRequestFile = 'intermediate.csr'
 
-/** The tokens of this machine, as a plane names them. */
-const tokenOptions = (command: Command): Command =>
-  command
-    .option('--pkcs11-module <file>', 'PKCS#11 module of the token (MUSTER_PKCS11_MODULE)')
-    .option(
-      '--pkcs11-pin <path>',
-      'file of mode 0600 with its PIN, or a folder with one for each token (MUSTER_PKCS11_PIN)',
-    )
+/** The tokens and the Vault of this machine, as a plane names them. */
+const tokenOptions = (command: Command): Command => settingOptions(command, keyHostSettings)
 
 export const declareCa = (ca: Command, cli: Cli): void => {
   noun(ca, [
@@ -43,6 +39,10 @@ export const declareCa = (ca: Command, cli: Cli): void => {
       ['muster ca init', 'root key sealed in ./data'],
       ['muster ca init --root-out /media/usb', 'root key kept off the plane'],
       ['muster ca init --root pkcs11:token=vault;object=root --pkcs11-module /usr/lib/vault.so', 'in a token'],
+      [
+        'muster ca init --root transit:key=root --vault-address URL --vault-roots vault.pem --vault-secret token',
+        'in Vault',
+      ],
       ['muster ca init --root-certificate root.crt', 'root key on another machine (muster ca root)'],
     ]),
   )
@@ -108,12 +108,24 @@ export const declareCa = (ca: Command, cli: Cli): void => {
   performs(cli, request, caRequest)
 
   const root = tokenOptions(
-    verb(ca, 'root', 'Make a root on a machine of its own, with its key in a token or a file; needs no plane', [
-      ['muster ca root --domain gpu.example --root-key pkcs11:token=vault;object=root > root.crt', 'key in a token'],
-      ['muster ca root --domain gpu.example --root-key root.key > root.crt', 'key in a file that is taken away'],
-    ]),
+    verb(
+      ca,
+      'root',
+      'Make a root on a machine of its own, with its key in a token, in Vault or in a file; needs no plane',
+      [
+        ['muster ca root --domain gpu.example --root-key pkcs11:token=vault;object=root > root.crt', 'key in a token'],
+        [
+          'muster ca root --domain gpu.example --root-key transit:key=root > root.crt',
+          'key in Vault (MUSTER_VAULT_ADDRESS, ...)',
+        ],
+        ['muster ca root --domain gpu.example --root-key root.key > root.crt', 'key in a file that is taken away'],
+      ],
+    ),
   )
-    .requiredOption('--root-key <key>', 'where its key is made: pkcs11:token=LABEL;object=LABEL, or a new file')
+    .requiredOption(
+      '--root-key <key>',
+      'where its key is made: pkcs11:token=LABEL;object=LABEL, transit:key=NAME, or a new file',
+    )
     .requiredOption('--domain <name>', 'the trust domain')
     .addOption(new Option('--path-length <number>', 'how many CAs may be below it').choices(['1', '2']).default('2'))
     .addOption(new Option('--lifetime <duration>', 'how long it is good for').default('3653d'))
@@ -128,7 +140,10 @@ export const declareCa = (ca: Command, cli: Cli): void => {
       ],
     ]),
   )
-    .requiredOption('--root-key <key>', 'private key of the root: a file (PEM), or pkcs11:token=LABEL;object=LABEL')
+    .requiredOption(
+      '--root-key <key>',
+      'private key of the root: a file (PEM), pkcs11:token=LABEL;object=LABEL or transit:key=NAME',
+    )
     .requiredOption('--root-cert <file>', 'certificate of the root (PEM)')
     .requiredOption('--request <file>', 'what ca request or ca init has made (- for standard input)')
     .addOption(new Option('--lifetime <duration>', 'how long the intermediate is good for').default('1826d'))

@@ -4,7 +4,7 @@ import * as path from 'node:path'
 import { ConfigProblem, listenersOf, type PlaneConfig } from '#plane/config/config.ts'
 import { damageOf } from '#plane/foundation/store-damage.ts'
 import { errno } from '#platform/files.ts'
-import { Pkcs11Unavailable } from '#platform/pkcs11.ts'
+import { isKeyUnavailable, mayPass } from '#plane/keys/key-unavailable.ts'
 import { sqliteTrouble } from '#platform/sqlite.ts'
 import { exitCodes } from '#cli/kit/exit-codes.ts'
 import { Failure, usageFailure } from '#cli/kit/failure.ts'
@@ -40,8 +40,8 @@ export const planeTrouble = (
     const sentence = 'The plane has stopped: its disk did not keep what was written.'
     return new Failure({ exit: exitCodes.fault, code: 'DISK_FAILED', sentence, detail: error.message, next })
   }
-  // A supervisor should try again once the token may be back; and never with a PIN that was refused.
-  if (error instanceof Pkcs11Unavailable && (error.trouble === 'token' || error.trouble === 'busy')) {
+  // A supervisor should try again once token or Vault may be back; and never with a PIN or a login that was refused.
+  if (isKeyUnavailable(error) && mayPass(error)) {
     const { code, message: detail, next } = error
     return new Failure({ exit: exitCodes.tryLater, code, sentence: 'The plane cannot run now.', detail, next })
   }

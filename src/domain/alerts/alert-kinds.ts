@@ -5,6 +5,7 @@ import { isoTime } from '#platform/clock.ts'
 import { boundedText } from '#domain/core/change.ts'
 import { durationWords } from '#domain/core/in-words.ts'
 import type { Condition, FormerRevocation, Membership, NodeId } from '#domain/core/node.ts'
+import { isListUrgent, type ListLength } from './list-length.ts'
 
 export const alertSeverities = ['warning', 'critical'] as const
 export type AlertSeverity = (typeof alertSeverities)[number]
@@ -21,6 +22,7 @@ type Rule<Evidence> = {
     | 'replica'
     | 'operator key'
     | 'key'
+    | 'key store'
     | 'row'
     | 'cut-off'
   readonly severity: AlertSeverity | ((evidence: Evidence) => AlertSeverity)
@@ -84,21 +86,6 @@ const ageOf = ({ notBeforeMs, notAfterMs, nowMs }: CertificateLife & { readonly 
   (nowMs - notBeforeMs) / (notAfterMs - notBeforeMs)
 
 export const isOverdue = (life: CertificateLife, nowMs: number): boolean => ageOf({ ...life, nowMs }) >= overdueAt
-
-/** `list`: the authority whose list it is; null: all lists together. */
-export type ListLength = { readonly list: string | null; readonly bytes: number; readonly mostBytes: number }
-
-/** A withdrawal of many nodes can double a list: half of what is left is room for one. */
-const listsLongFrom = 1 / 2
-const listsUrgentFrom = 4 / 5
-/** Lower than where it opens: entries come and go, and an alert must not open and end with each of them. */
-const listsShortBelow = 2 / 5
-
-const shareOf = ({ bytes, mostBytes }: ListLength): number => bytes / mostBytes
-
-export const isListLong = (length: ListLength): boolean => shareOf(length) >= listsLongFrom
-
-export const isListShort = (length: ListLength): boolean => shareOf(length) < listsShortBelow
 
 /** The order is that of the API. */
 const rules = {
@@ -297,10 +284,18 @@ const rules = {
     reason: ({ issuer, untilMs, why }) =>
       `the login at the issuer ${issuer} ${untilMs === null ? 'fails' : `ends ${isoTime(untilMs)}`}: ${boundedText(why, 200)}`,
   }),
+  /** Opens when a key that is in a token or in Vault was needed and could not be used; ends when it can, or its replica is gone. */
+  key_unavailable: declare<{ readonly place: string; readonly replica: string; readonly text: string }>({
+    subject: 'key store',
+    severity: 'critical',
+    endedBy: 'cause',
+    reason: ({ place, replica, text }) =>
+      `the plane ${replica} cannot use keys in ${place}: ${boundedText(text, 300)}. What they sign waits`,
+  }),
   /** Opens well before the revocation lists of programs are longer than agents accept. */
   program_lists_long: declare<ListLength>({
     subject: 'domain',
-    severity: (length) => (shareOf(length) < listsUrgentFrom ? 'warning' : 'critical'),
+    severity: (length) => (isListUrgent(length) ? 'critical' : 'warning'),
     endedBy: 'cause',
     reason: ({ list, bytes, mostBytes }) =>
       `${list === null ? 'the revocation lists of programs have' : `the revocation list of ${list} has`} ${bytes} bytes, and agents take ${mostBytes}: beyond that they keep the last one, by which programs accept what is denied after it, and refuse everybody once it has ended`,

@@ -227,6 +227,9 @@ export const refusals = {
   PKCS11_UNAVAILABLE: { status: 503, fault: 'plane', retry: 'later',
     message: 'A key that is in a PKCS#11 token cannot be used now.',
     next: 'Look at the token and at the module on the host of the plane: muster ca show says what is wrong' },
+  TRANSIT_UNAVAILABLE: { status: 503, fault: 'plane', retry: 'later',
+    message: 'A key that is in Vault (Transit) cannot be used now.',
+    next: 'Look at Vault and at the login of the plane there: muster ca show says what is wrong' },
 
   // the fleet
   ...fleetRefusals,

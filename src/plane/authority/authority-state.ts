@@ -5,7 +5,7 @@ import { signerFrom, type CaSigner } from './ca-signer.ts'
 import { bookOf, type IssuerBook } from './issuer-book.ts'
 import { longestLeaf } from './issuer-life.ts'
 import { newKey, type NewKey } from './new-key.ts'
-import type { TokenPlace } from '#plane/keys/key-reference.ts'
+import type { NewKeyPlace } from '#plane/keys/key-reference.ts'
 import type { KeyCustody } from '#plane/keys/key-custody.ts'
 import type { ProgramsTrust } from './programs-authority.ts'
 import type { WorkersTrust } from './workers-authority.ts'
@@ -18,8 +18,10 @@ export type AuthorityOptions = {
   readonly domain: string
   /** `memory`: the key that signs leaves is made at every start and never written; each replica has its own. */
   readonly issuerKey: 'file' | 'memory'
-  /** The token in which the keys of new CAs are made that are kept; left out or null: none, they are sealed here. */
-  readonly caToken?: TokenPlace | null
+  /** Where the keys of new CAs are made that are kept; left out or null: they are sealed here. */
+  readonly caKeyPlace?: NewKeyPlace | null
+  /** Where those of new OCSP responders are made, but for issuers in memory; left out or null: they are sealed here. */
+  readonly responderKeyPlace?: NewKeyPlace | null
   readonly intermediateLifetimeMs: number
   readonly serverLifetimeMs: number
   /** Where others find the status listener; what is signed says so. Left out: nowhere. */
@@ -46,6 +48,8 @@ export type AuthorityState = {
   server: HeldServerCertificate | null
   /** The longest lifetime any leaf is to have, the plane's own included. */
   longestLeafMs: number
+  /** Was made elsewhere for a CA that could not be signed then. */
+  spareKey: { readonly role: 'domain-ca' | 'issuing'; readonly key: NewKey } | null
   /** When aging authorities were last journaled; null before it was looked up. */
   agingJournaledAtMs: number | null
 }
@@ -69,19 +73,19 @@ export const signerAbove = (
   return signerFrom(custody, above)
 }
 
-/** The key of a new CA, which is kept. A replica of the release before could not use one that is in a token, nor start with it. */
+/** The key of a new CA, which is kept. A replica of the release before could not use one that is elsewhere, nor start with it. */
 export const newCaKey = async (
   { core, custody, options }: KeyMakingParts,
   role: 'domain-ca' | 'issuing',
 ): Promise<NewKey> => {
-  const token = options.caToken ?? null
-  if (token !== null && core.store.unfinishedUpgrade() !== null)
-    throw new UpgradeUnfinished('the key of a CA in a token is new in this release')
-  return newKey(token, role, { elsewhere: custody.elsewhere, random: core.random })
+  const place = options.caKeyPlace ?? null
+  if (place !== null && core.store.unfinishedUpgrade() !== null)
+    throw new UpgradeUnfinished('the key of a CA in a token or in Transit is new in this release')
+  return newKey(place, role, { elsewhere: custody.elsewhere, random: core.random })
 }
 
 type KeyMakingParts = Pick<AuthorityParts, 'core' | 'custody'> & {
-  readonly options: Pick<AuthorityOptions, 'caToken'>
+  readonly options: Pick<AuthorityOptions, 'caKeyPlace'>
 }
 
 /** What other replicas change too: the root, the CAs below it and their keys, but for an issuer in memory. */

@@ -97,7 +97,7 @@ export const authorityView = (parts: AuthorityParts, state: AuthorityState): CaV
       ...parts.recovery.warnings(),
       ...parts.programs.warnings(),
       ...parts.workers.warnings(),
-      ...custody.elsewhere.troubles(),
+      ...custody.elsewhere.troubles().map(({ text }) => text),
       ...lostNow(parts, state).map(({ text }) => text),
       ...agingNow(parts, state).map(({ text }) => text),
     ],

@@ -231,6 +231,7 @@ const openState = async (parts: AuthorityParts): Promise<AuthorityState> => {
     signer: book.issuing === null || options.issuerKey === 'memory' ? null : signerFrom(custody, book.issuing),
     server: await findServerCertificate(parts, serverKind(book)),
     longestLeafMs: Math.max(options.serverLifetimeMs, ...profiles.map(({ value }) => value.certificate.lifetimeMs)),
+    spareKey: null,
     agingJournaledAtMs: null,
   }
   await replaceWhatIsDue(parts, state, state.longestLeafMs, 'starting')

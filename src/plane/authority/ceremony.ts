@@ -22,7 +22,7 @@ import { commitOnce, retryLostRaces } from '#plane/core/commit-decision.ts'
 import type { KeyName } from '#plane/keys/key-custody.ts'
 import { isReference } from '#plane/keys/key-reference.ts'
 import { signerOfKept } from '#plane/keys/keys-elsewhere.ts'
-import { keyHere } from './new-key.ts'
+import { custodyOf, keyHere } from './new-key.ts'
 import { takeIntoService, type SucceedingParts } from './take-into-service.ts'
 import { isoTime } from '#platform/clock.ts'
 
@@ -36,7 +36,7 @@ type Pending = {
 }
 
 export type RequestParts = Pick<AuthorityParts, 'core' | 'custody'> & {
-  readonly options: Pick<AuthorityOptions, 'issuerKey' | 'caToken'>
+  readonly options: Pick<AuthorityOptions, 'issuerKey' | 'caKeyPlace'>
 }
 
 /** Runs exclusively: two replicas must not show two requests. */
@@ -94,8 +94,7 @@ const attemptImport = async (
   })
   if (problem !== null) return refuseField('CA_REQUEST_INVALID', 'certificate', problem)
 
-  const custody = isReference(pending.kept) ? 'pkcs11' : 'file'
-  const row = issuerRow(certificate, { role, custody, parent: state.book.root.id })
+  const row = issuerRow(certificate, { role, custody: custodyOf(pending.kept), parent: state.book.root.id })
   if (state.book.find(row.id) !== null)
     return refuseField('CA_REQUEST_INVALID', 'certificate', 'its key identifier is on record already')
   const made = { row, certificate, key: pending.key, kept: pending.kept }

@@ -13,10 +13,10 @@ import { issuerRow, keepKey, type MadeCa } from './ca-signer.ts'
 import { issuerEntry } from './issuer-book.ts'
 import type { KeyCustody } from '#plane/keys/key-custody.ts'
 import { makeIntermediateWith, makeRootWith } from './make-issuer.ts'
-import { keyHere, newKey, type NewKey } from './new-key.ts'
+import { custodyOf, keyHere, newKey, type NewKey } from './new-key.ts'
 import { findOrMake } from './root-key.ts'
 import { readRoot } from './sign-intermediate.ts'
-import type { TokenPlace } from '#plane/keys/key-reference.ts'
+import type { NewKeyPlace } from '#plane/keys/key-reference.ts'
 import { keyId } from '#pki/keys.ts'
 import type { Core } from '#plane/core/core.ts'
 
@@ -27,12 +27,12 @@ export type NewAuthority = {
   readonly rootPathLen: 1 | 2
   /** Where the root's key goes instead of the data folder, unsealed, to be taken offline; or null. */
   readonly rootOut: string | null
-  /** The reference of a key in a token, which is the root's instead: made there, or there already; or null. */
+  /** The reference of a key in a token or in Transit, which is the root's instead: made there, or there already; or null. */
   readonly rootKey?: string | null
   /** PEM of a root whose key was made elsewhere and stays there: only a request for the CA below it is made here; or null. */
   readonly rootCertificate?: string | null
-  /** The token in which the key of the CA below the root is made; left out or null: it is sealed here. */
-  readonly caToken?: TokenPlace | null
+  /** Where the key of the CA below the root is made; left out or null: it is sealed here. */
+  readonly caKeyPlace?: NewKeyPlace | null
   readonly issuerKey: 'file' | 'memory'
   readonly intermediateLifetimeMs: number
 }
@@ -66,7 +66,7 @@ export const createAuthority = async (
     pathLen: wanted.rootPathLen,
   })
   const role = issuerKey === 'memory' ? 'domain-ca' : 'issuing'
-  const key = await newKey(wanted.caToken ?? null, role, { elsewhere: custody.elsewhere, random })
+  const key = await newKey(wanted.caKeyPlace ?? null, role, { elsewhere: custody.elsewhere, random })
   const lifetimeMs = wanted.intermediateLifetimeMs
   const below = await makeIntermediateWith(key, role, root, { ...making, custody: key.custody, lifetimeMs })
 
@@ -88,7 +88,8 @@ export const createAuthority = async (
 
 const keyOfRoot = async ({ elsewhere }: KeyCustody, reference: string | null): Promise<NewKey> => {
   if (reference === null) return keyHere()
-  return { key: (await findOrMake(reference, elsewhere)).key, kept: `${reference}\n`, custody: 'pkcs11' }
+  const { key } = await findOrMake(reference, elsewhere)
+  return { key, kept: `${key.reference}\n`, custody: custodyOf(key.reference) }
 }
 
 /** The ceremony makes what is below it. */

@@ -1,17 +1,16 @@
-// The key of a new authority: made here, or in the token that is set for the keys of CAs.
+// A new key: made here, or where the host says that such keys are made: in a token, or in Transit.
 
 import type { IssuerRow } from '#domain/ca/issuer.ts'
 import { generateKey, type PrivateKey } from '#pki/keys.ts'
 import type { Signer } from '#pki/signer.ts'
-import type { Random } from '#platform/random.ts'
-import { formatReference, type TokenPlace } from '#plane/keys/key-reference.ts'
-import type { KeysElsewhere } from '#plane/keys/keys-elsewhere.ts'
+import { elsewhereOf, type NewKeyPlace } from '#plane/keys/key-reference.ts'
+import { makeKeyElsewhere, type KeyMaking } from '#plane/keys/keys-elsewhere.ts'
 
 export type NewKey<S extends Signer = Signer> = {
   readonly key: S
   /** What the custody keeps of it: the key itself, or where it is. */
   readonly kept: string
-  readonly custody: Extract<IssuerRow['custody'], 'file' | 'pkcs11'>
+  readonly custody: Extract<IssuerRow['custody'], 'file' | 'pkcs11' | 'transit'>
 }
 
 export const keyHere = (): NewKey<PrivateKey> => {
@@ -19,14 +18,12 @@ export const keyHere = (): NewKey<PrivateKey> => {
   return { key, kept: key.pkcs8Pem(), custody: 'file' }
 }
 
-/** `token` null: here. Nothing removes a key from a token: what an operator finds there has the role in its label. */
-export const newKey = async (
-  token: TokenPlace | null,
-  role: IssuerRow['role'],
-  { elsewhere, random }: { readonly elsewhere: KeysElsewhere; readonly random: Pick<Random, 'bytes'> },
-): Promise<NewKey> => {
-  if (token === null) return keyHere()
-  const label = `muster-${role}-${random.bytes(8).toString('hex')}`
-  const kept = `${formatReference({ ...token, label, id: null })}\n`
-  return { key: await elsewhere.make(kept, 'p256'), kept, custody: 'pkcs11' }
+/** Of what a custody keeps. */
+export const custodyOf = (kept: string): NewKey['custody'] => elsewhereOf(kept) ?? 'file'
+
+/** `place` null: here. */
+export const newKey = async (place: NewKeyPlace | null, role: IssuerRow['role'], parts: KeyMaking): Promise<NewKey> => {
+  if (place === null) return keyHere()
+  const key = await makeKeyElsewhere(place, role, 'p256', parts)
+  return { key, kept: `${key.reference}\n`, custody: custodyOf(key.reference) }
 }

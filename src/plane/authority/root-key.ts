@@ -1,17 +1,17 @@
-// The key of a root on a machine of its own: in a token, or in a file that is not sealed, because no plane is there.
+// The key of a root on a machine of its own: in a token, in Transit, or in a file that is not sealed, because no plane is there.
 
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
 import { loadPrivateKey } from '#pki/keys.ts'
 import type { Signer } from '#pki/signer.ts'
 import { createFile } from '#platform/folder.ts'
-import { Pkcs11Unavailable } from '#platform/pkcs11.ts'
 import { isReference } from '#plane/keys/key-reference.ts'
-import type { KeysElsewhere } from '#plane/keys/keys-elsewhere.ts'
+import { isKeyMissing } from '#plane/keys/key-unavailable.ts'
+import type { KeyElsewhere, KeysElsewhere } from '#plane/keys/keys-elsewhere.ts'
 import { keyHere } from './new-key.ts'
 
 export type RootKey = { readonly kind: 'key'; readonly key: Signer; readonly wasThere: boolean } | Refusal
 
-/** `place`: a reference, or a file. A key that is in the token already is taken; a file is never overwritten, and never taken. */
+/** `place`: a reference, or a file. A key that is there already is taken; a file is never overwritten, and never taken. */
 export const writeRootKey = async (place: string, elsewhere: KeysElsewhere): Promise<RootKey> => {
   if (isReference(place)) return findOrMake(place, elsewhere)
   const { key, kept } = keyHere()
@@ -24,9 +24,9 @@ export const writeRootKey = async (place: string, elsewhere: KeysElsewhere): Pro
 export const findOrMake = async (
   reference: string,
   elsewhere: KeysElsewhere,
-): Promise<Extract<RootKey, { kind: 'key' }>> => {
+): Promise<{ readonly kind: 'key'; readonly key: KeyElsewhere; readonly wasThere: boolean }> => {
   const found = await elsewhere.find(reference).catch((error: unknown) => {
-    if (error instanceof Pkcs11Unavailable && error.trouble === 'key') return null
+    if (isKeyMissing(error)) return null
     throw error
   })
   if (found !== null) return { kind: 'key', key: found, wasThere: true }

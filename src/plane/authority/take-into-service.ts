@@ -42,7 +42,7 @@ export const takeIntoService = async (
   if (outcome === 'lost-race') return outcome
   parts.core.feed.publish(outcome)
   if (made.row.role === 'issuing') {
-    // Before it signs anything; were this to fail, `maintain` makes up for it.
+    // Before it signs anything, where its key can be used.
     await keepResponder(parts, made)
     state.signer = made
   }

@@ -5,6 +5,7 @@ import type { ProgramsAuthority } from '#plane/authority/programs-authority.ts'
 import type { RecoveryAuthority } from '#plane/authority/recovery-authority.ts'
 import type { Alerting } from '#plane/alerts/alerting.ts'
 import type { UnresolvedAlerts } from '#plane/alerts/reconcile-alerts.ts'
+import { watchKeys, type WatchedKeys } from '#plane/alerts/watch-keys.ts'
 import type { KeyBook } from '#plane/authn/operator-key-book.ts'
 import { startLeading, type Led } from '#plane/cluster/leading.ts'
 import { withStore, type Core } from '#plane/core/core.ts'
@@ -25,6 +26,7 @@ export type BackgroundParts = {
   readonly cutOffs: Pick<PendingCutOffs, 'repeat'>
   readonly keyBook: Pick<KeyBook, 'lookAtAll'>
   readonly alerts: UnresolvedAlerts
+  readonly elsewhere: WatchedKeys['elsewhere']
   readonly alerting: Pick<Alerting, 'lead'>
   readonly journalWatch: Pick<JournalWatch, 'lead'>
   readonly issuers: { lead(leading: Core): Led }
@@ -41,6 +43,7 @@ export const startBackground = (core: Core, parts: BackgroundParts) => {
   const { recovery, programs, cutOffs, keyBook, alerts } = parts
   const upkeep: readonly UpkeepTask[] = [
     ...parts.tasks,
+    watchKeys(core, { elsewhere: parts.elsewhere, alerts }),
     { name: 'operator keys', where: 'leader', everyMs: operatorKeysEveryMs, run: () => keyBook.lookAtAll() },
     { name: 'pending cut-offs', where: 'each', everyMs: 1000, run: () => cutOffs.repeat(parts.performCutOff) },
     { name: 'authority', where: 'each', everyMs: authorityEveryMs, run: parts.maintainAuthority },

@@ -45,6 +45,7 @@ import { overlayStatementRoutes } from '#plane/fleet/overlay-statement.ts'
 import { taskVerifierRoutes } from '#plane/tasks/signer-routes.ts'
 import { openTaskSigners, type TaskSignersHere } from '#plane/tasks/task-signers.ts'
 import type { KeyCustody } from '#plane/keys/key-custody.ts'
+import type { NewKeyPlace } from '#plane/keys/key-reference.ts'
 import { bundleRoutes } from '#plane/ca/ca-routes.ts'
 import { openAgentFiles } from '#plane/enrollment/agent-files.ts'
 import { agentDownload, openDownloads } from '#plane/files/downloads.ts'
@@ -71,6 +72,7 @@ import { followRefusals } from './machine-refusals.ts'
 
 export type NodeServerParts = {
   readonly custody: KeyCustody
+  readonly taskSignerKeyPlace: NewKeyPlace | null
   readonly authority: Authority
   readonly issuance: Issuance
   readonly recovery: RecoveryAuthority
@@ -167,7 +169,8 @@ export const openNodeServer = async (core: Core, parts: NodeServerParts) => {
   const domainName = settings().name
   const limits = openNodeLimits(core, settings)
   const beforeFirst = (): Promise<void> => adoptOverlays(core)
-  const taskSigners = await openTaskSigners(core, { custody: parts.custody, settings, beforeFirst })
+  const { custody, taskSignerKeyPlace: keyPlace } = parts
+  const taskSigners = await openTaskSigners(core, { custody, keyPlace, settings, beforeFirst })
   const denyList = await openDenyList(store, feed)
   const channel = await openChannelParts(core, {
     issuer: issuance.issuer,

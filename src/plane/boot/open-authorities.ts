@@ -39,7 +39,8 @@ export const openAuthorities = async (
     options: {
       ...certificates,
       issuerKey: config.issuerKey,
-      caToken: config.caToken,
+      caKeyPlace: config.caKeyPlace,
+      responderKeyPlace: config.responderKeyPlace,
       intermediateLifetimeMs: config.intermediateLifetimeMs,
       statusUrl: config.statusUrl,
     },

@@ -5,13 +5,12 @@ import type { IssuerRow } from '#domain/ca/issuer.ts'
 import type { IssuerId } from '#domain/core/node.ts'
 import { keyHash } from '#pki/keys.ts'
 import type { CertId } from '#pki/ocsp-request.ts'
-import type { ResponderIdentity } from '#pki/ocsp-response.ts'
 import type { Core } from '#plane/core/core.ts'
 import { certificateOf } from '#plane/authority/ca-signer.ts'
 import type { KeyCustody } from '#plane/keys/key-custody.ts'
-import { findResponder } from '#plane/authority/responder.ts'
+import { findResponder, type FoundResponder } from '#plane/authority/responder.ts'
 
-export type Responder = { readonly issuer: IssuerId; readonly notAfterMs: number; readonly identity: ResponderIdentity }
+export type Responder = { readonly issuer: IssuerId; readonly notAfterMs: number; readonly identity: FoundResponder }
 
 /** Null: there is no responder for such an issuer. */
 export type Responders = (asked: Pick<CertId, 'hash' | 'issuerNameHash' | 'issuerKeyHash'>) => Promise<Responder | null>
@@ -26,6 +25,7 @@ export const openResponders = (
   let byName = new Map<string, IssuerRow>()
   const opened = new Map<IssuerId, Responder>()
   let lookedAtMs = -Infinity
+  let looking: Promise<void> | null = null
   const look = async (): Promise<void> => {
     lookedAtMs = clock.monotonicMs()
     const issuing = (await store.issuers()).filter(({ value }) => value.role === 'issuing')
@@ -51,8 +51,13 @@ export const openResponders = (
     if (asked.hash === null) return null
     const name = `${asked.hash}/${asked.issuerNameHash}/${asked.issuerKeyHash}`
     const found = known(name)
-    if (found !== null || clock.monotonicMs() - lookedAtMs < lookEveryMs) return found
-    await look()
+    if (found !== null) return found
+    if (looking === null && clock.monotonicMs() - lookedAtMs < lookEveryMs) return null
+    // What is asked at the same time waits for the same look.
+    looking ??= look().finally(() => {
+      looking = null
+    })
+    await looking
     return known(name)
   }
 }

@@ -140,3 +140,29 @@ test('every setting has a default that it takes', () => {
     assert.ok(parsed !== null && !(parsed instanceof Wrong), name)
   }
 })
+
+test('keys in Vault need its address and its roots, and nothing but the host says where that is and how to log in', () => {
+  const vault = { vaultAddress: 'https://vault.example:8200/', vaultRoots: 'ca.pem' }
+  const config = planeConfig(
+    { ...vault, caKey: 'transit', root: 'transit:key=root', vaultLogin: 'approle:r-1@team/x' },
+    {},
+  )
+  assert.deepEqual([config.caKeyPlace, config.rootKey, config.responderKeyPlace], ['transit', 'transit:key=root', null])
+  assert.deepEqual(config.tokens.vault, {
+    ...{ address: 'https://vault.example:8200', rootsFile: 'ca.pem', secretFile: null, mount: 'transit' },
+    login: { kind: 'approle', roleId: 'r-1', mount: 'team/x' },
+  })
+  for (const option of ['caKey', 'responderKey', 'taskSignerKey'])
+    assert.throws(
+      () => planeConfig({ [option]: 'transit' }, {}),
+      /needs the Vault: --vault-address URL --vault-roots FILE/,
+    )
+  assert.throws(() => planeConfig({ taskSignerKey: 'pkcs11:token=a' }, {}), /--task-signer-key needs the module/)
+  assert.throws(() => planeConfig({ vaultAddress: 'https://vault.example' }, {}), /needs the roots of its server/)
+  const wrong = [
+    ...[{ vaultAddress: 'http://vault.example' }, { vaultAddress: 'https://a:b@vault.example' }],
+    ...[{ vaultLogin: 'hvs.secret' }, { vaultLogin: 'cert:plane@../sys' }, { vaultTransit: '../sys' }],
+    ...[{ root: 'transit:key=root;mount=pki' }, { root: 'transit:key=a/b' }],
+  ]
+  for (const one of wrong) assert.throws(() => planeConfig({ ...vault, ...one }, {}), / takes /, JSON.stringify(one))
+})

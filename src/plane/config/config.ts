@@ -1,8 +1,6 @@
 // How a plane is set up: options first, then environment variables, then a settings file, then defaults; parsed once into a complete
 // value.
 
-import type { TokenPlace } from '#plane/keys/key-reference.ts'
-import type { ElsewherePlaces } from '#plane/keys/keys-elsewhere.ts'
 import * as path from 'node:path'
 import {
   asEnvironment,
@@ -23,12 +21,13 @@ import { processors, programFolder } from '#platform/this-process.ts'
 import { leadsToItself } from '#wire/core/join-string.ts'
 import { loopbackAddress } from '#plane/http/host-rule.ts'
 import { webhookTarget, type WebhookTarget } from '#plane/webhook/webhook-target.ts'
+import { keyPlacesIn, type KeyPlaces } from './key-settings.ts'
 import { planeSettings, usualPlaneFile, type ListenAddress } from './settings.ts'
 import { storeTarget } from './store-target.ts'
 
 export type StoreChoice = { readonly kind: 'sqlite' } | { readonly kind: 'postgres'; readonly target: PostgresTarget }
 
-export type PlaneConfig = {
+export type PlaneConfig = KeyPlaces & {
   readonly dataFolder: string
   readonly store: StoreChoice
   /** How many processes share the ports; more than one only on PostgreSQL. */
@@ -65,12 +64,6 @@ export type PlaneConfig = {
   readonly sealKeyFile: string | null
   /** systemd's $CREDENTIALS_DIRECTORY. */
   readonly credentialsFolder: string | null
-  /** Where the tokens are that keys are in. */
-  readonly tokens: Omit<ElsewherePlaces, 'credentialsFolder'>
-  /** Where keys of CAs are made that are kept; null: sealed here. */
-  readonly caToken: TokenPlace | null
-  /** The reference of a key in a token, for the root of a new domain. */
-  readonly rootKey: string | null
   /** The file of the certificate of a root that was made elsewhere. */
   readonly rootCertificateFile: string | null
   readonly rootOut: string | null
@@ -146,9 +139,9 @@ const givenConfig = (given: Given): GivenConfig => {
   usable(openToOthers(values))
   usable(replicasOnOneFile(values))
   usable(oneRoot(values))
-  usable(moduleForTokens(values))
+  const keyPlaces = usable(keyPlacesIn(values))
   const alertWebhook = usable(webhookIn(values))
-  if (store === null || problems.length > 0) return { config: null, values, problems, file }
+  if (store === null || keyPlaces === null || problems.length > 0) return { config: null, values, problems, file }
   const replica = store.kind === 'postgres' ? replicaNumber(given.env[replicaVariable]) : null
   const dataFolder = path.resolve(values.data.value)
   const config: PlaneConfig = {
@@ -168,9 +161,7 @@ const givenConfig = (given: Given): GivenConfig => {
     issuerKey: values.issuerKey.value,
     sealKeyFile: values.sealKey.value,
     credentialsFolder: given.env['CREDENTIALS_DIRECTORY'] ?? null,
-    tokens: { module: values.pkcs11Module.value, pin: values.pkcs11Pin.value },
-    caToken: values.caKey.value === 'file' ? null : values.caKey.value,
-    rootKey: values.root.value,
+    ...keyPlaces,
     rootCertificateFile: values.rootCertificate.value,
     rootOut: values.rootOut.value,
     rootPathLen: values.rootPathLength.value === 1 ? 1 : 2,
@@ -211,13 +202,6 @@ const oneRoot = ({ root, rootOut, rootCertificate }: PlaneValues): Problem | nul
   return given === undefined || other === undefined
     ? null
     : { problem: `${given.label} and ${other.label} say two things about the key of the root: leave one of them out` }
-}
-
-const moduleForTokens = ({ root, caKey, pkcs11Module }: PlaneValues): Problem | null => {
-  const needs = [root.value === null ? null : root, caKey.value === 'file' ? null : caKey].find((one) => one !== null)
-  return needs === undefined || needs === null || pkcs11Module.value !== null
-    ? null
-    : { problem: `${needs.label} needs the module of the token: --pkcs11-module FILE` }
 }
 
 const replicaNumber = (text: string | undefined): number | null =>

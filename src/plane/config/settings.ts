@@ -14,7 +14,7 @@ import {
 } from '#platform/setting.ts'
 import { parseDuration } from '#wire/core/duration.ts'
 import { domainNameShape } from '#wire/core/join-string.ts'
-import { parseReference, parseTokenReference, type TokenPlace } from '#plane/keys/key-reference.ts'
+import { keySettings } from './key-settings.ts'
 import { balancerNetwork } from './proxy-from.ts'
 
 export type ListenAddress = { readonly host: string; readonly port: number }
@@ -51,17 +51,6 @@ const serverName = (text: string): string | null =>
 const balancer = (text: string): Network | Wrong => {
   const network = balancerNetwork(text)
   return typeof network === 'string' ? new Wrong(network) : network
-}
-
-const caKeyPlace = (text: string): 'file' | TokenPlace | Wrong => {
-  if (text === 'file') return 'file'
-  const place = parseTokenReference(text)
-  return 'kind' in place ? new Wrong(`takes file or pkcs11:token=LABEL; ${place.why}`) : place
-}
-
-const keyPlace = (text: string): string | Wrong => {
-  const place = parseReference(text)
-  return 'kind' in place ? new Wrong(`takes a key such as pkcs11:token=vault;object=root; ${place.why}`) : text
 }
 
 /** It goes into certificates, of which it must not be a large part. */
@@ -212,37 +201,7 @@ export const planeSettings = {
     unset: 'the systemd credential muster-seal-key, else seal.key in the data folder',
     change: 'In production: a file that is not in the data folder. A key beside the data it seals protects nothing.',
   }),
-  pkcs11Module: pathSetting(null, {
-    value: 'file',
-    variable: 'MUSTER_PKCS11_MODULE',
-    meaning: 'PKCS#11 module (a shared library) of the tokens that keys are in',
-    unset: 'no key is in a token',
-    change:
-      'With `root`, `ca_key` or a key that is in a token already. It is loaded into the plane: it must be one that you trust.',
-  }),
-  pkcs11Pin: pathSetting(null, {
-    value: 'path',
-    variable: 'MUSTER_PKCS11_PIN',
-    meaning: 'File of mode 0600 with the PIN of the tokens, or a folder with a file for each token, named by its label',
-    unset: 'the systemd credential muster-pkcs11-pin',
-    change: 'With `pkcs11_module`. A PIN that a token has refused is not tried again before this file has changed.',
-  }),
-  caKey: textSetting(caKeyPlace, 'file', {
-    value: 'file|pkcs11:token=label',
-    variable: 'MUSTER_CA_KEY',
-    takes: 'file, or pkcs11:token=LABEL',
-    meaning: 'Where the keys of CAs below the root are made that are kept: the issuing CA, and the domain CA',
-    change:
-      'To keep them in a token. It holds for keys that are made from then on: `muster ca rotate` makes a new issuing key at once.',
-  }),
-  root: textSetting(keyPlace, null, {
-    value: 'pkcs11:token=label;object=label',
-    variable: 'MUSTER_ROOT',
-    takes: 'a key in a token, such as pkcs11:token=vault;object=root',
-    meaning: 'At the first start: the key of the root, made in that token or taken from it',
-    unset: 'the root key is sealed in the data folder',
-    change: 'Before the first start, to have the root in hardware that can be pulled.',
-  }),
+  ...keySettings,
   rootCertificate: pathSetting(null, {
     value: 'file',
     variable: 'MUSTER_ROOT_CERTIFICATE',

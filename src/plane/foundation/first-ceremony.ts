@@ -68,7 +68,7 @@ export const importFirstCa = async (
     const outcome = await store.exclusively(async () => {
       const state: AuthorityState = {
         book: bookOf(await store.issuers()),
-        ...{ rootOnline: false, signer: null, server: null, agingJournaledAtMs: null },
+        ...{ rootOnline: false, signer: null, server: null, spareKey: null, agingJournaledAtMs: null },
         longestLeafMs: Math.max(config.serverCertificateLifetimeMs, ...lifetimes),
       }
       return importIntermediate(partsOf(config, foundation), state, certificatePem, byHand())
@@ -95,7 +95,8 @@ const partsOf = (config: PlaneConfig, { store, clock, random, log, custody }: Fo
   options: {
     domain: config.domainName,
     issuerKey: config.issuerKey,
-    caToken: config.caToken,
+    caKeyPlace: config.caKeyPlace,
+    responderKeyPlace: config.responderKeyPlace,
     intermediateLifetimeMs: config.intermediateLifetimeMs,
     serverLifetimeMs: config.serverCertificateLifetimeMs,
     statusUrl: config.statusUrl,

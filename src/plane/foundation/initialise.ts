@@ -77,7 +77,7 @@ const makeDomain = async (foundation: Foundation, config: PlaneConfig): Promise<
       rootOut: config.rootOut,
       rootKey: config.rootKey,
       rootCertificate: rootCertificateIn(config),
-      caToken: config.caToken,
+      caKeyPlace: config.caKeyPlace,
       issuerKey: config.issuerKey,
       intermediateLifetimeMs: config.intermediateLifetimeMs,
     },

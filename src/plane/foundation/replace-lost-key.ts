@@ -67,8 +67,8 @@ export const replaceLostKeys = async (
     const certificates = { domain, serverLifetimeMs: config.serverCertificateLifetimeMs }
     const recovery = await openRecoveryAuthority(core, { custody, names, options: certificates, replacing: roles })
     if (roles.includes('issuing')) {
-      const { issuerKey, caToken, intermediateLifetimeMs, statusUrl } = config
-      const options = { ...certificates, issuerKey, caToken, intermediateLifetimeMs, statusUrl }
+      const { issuerKey, caKeyPlace, intermediateLifetimeMs, statusUrl } = config
+      const options = { ...certificates, issuerKey, caKeyPlace, intermediateLifetimeMs, statusUrl }
       // Below a root that is here it is made by opening; below an offline one the ceremony has to follow.
       const programs = await openProgramsAuthority(core, { custody, domain })
       const workers = await openWorkersAuthority(core, { custody, domain })

@@ -11,7 +11,7 @@ import { refusalResponse } from '#wire/core/refusal-response.ts'
 import { inKnownWords } from '#wire/core/newer-codes.ts'
 import type { Standing } from '#plane/store/contract/replicas.ts'
 import type { Store } from '#plane/store/contract/store.ts'
-import { Pkcs11Unavailable } from '#platform/pkcs11.ts'
+import { isKeyUnavailable, type KeyUnavailable } from '#plane/keys/key-unavailable.ts'
 import { StoreInDoubt, UpgradeUnfinished } from '#plane/store/contract/store-errors.ts'
 import { isAborted, requestError } from './request-error.ts'
 import type { Answer } from './route.ts'
@@ -61,8 +61,8 @@ const upgradeUnfinished = (what: string): Refusal => ({
   retryAfterMs: retryUpgradeAfterMs,
 })
 
-const tokenUnavailable = (why: string): Refusal => ({
-  ...refuse('PKCS11_UNAVAILABLE', why),
+const keyUnavailable = ({ code, message }: KeyUnavailable): Refusal => ({
+  ...refuse(code, message),
   retryAfterMs: retryFaultAfterMs,
 })
 
@@ -177,11 +177,11 @@ export const fail = (options: ReplyOptions, request: FastifyRequest, reply: Fast
   if (mistake !== null) return sendRefusal(options, request, reply, mistake)
   if (error instanceof StoreInDoubt) return sendRefusal(options, request, reply, storeInDoubt(error.message))
   if (error instanceof UpgradeUnfinished) return sendRefusal(options, request, reply, upgradeUnfinished(error.what))
-  if (error instanceof Pkcs11Unavailable) {
-    options.log.warn({ err: error, correlation: request.id }, 'a key in a token could not be used')
+  if (isKeyUnavailable(error)) {
+    options.log.warn({ err: error, correlation: request.id }, 'a key that is not here could not be used')
     // Where keys are is the business of operators.
     const isOperator = principalOf(request)?.kind === 'operator'
-    return sendRefusal(options, request, reply, isOperator ? tokenUnavailable(error.message) : faultRefusal(null))
+    return sendRefusal(options, request, reply, isOperator ? keyUnavailable(error) : faultRefusal(null))
   }
   options.log.error(
     { err: error, correlation: request.id, method: request.method, path: request.routeOptions.url },

@@ -18,8 +18,8 @@ import {
 } from './renewal-credential.ts'
 import { openStepCa } from './step-ca.ts'
 import { openVaultIssuer } from './vault-issuer.ts'
-import type { VaultLogin } from './vault-login.ts'
-import { openVault } from './vault-server.ts'
+import type { VaultLogin } from '#plane/outside/vault-login.ts'
+import { openVault } from '#plane/outside/vault-server.ts'
 
 type KindParts = Pick<Core, 'store' | 'clock' | 'random' | 'timers'>
 

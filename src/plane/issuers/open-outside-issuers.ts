@@ -12,7 +12,7 @@ import { faultOf, openIssuerGate, type GateView, type IssuerGate } from './issue
 import type { IssuerSecrets, Secrets } from './issuer-secrets.ts'
 import type { KnownIssuers } from './known-issuers.ts'
 import type { IssuerDoor } from './outside-orders.ts'
-import type { LoginCondition } from './vault-login.ts'
+import type { LoginCondition } from '#plane/outside/vault-login.ts'
 import type { OutsideSigner, SettingFault, TestSample } from './outside-signer.ts'
 import type { Samples } from './test-samples.ts'
 

@@ -3,7 +3,7 @@
 import { serialOfDecimal } from '#domain/issuers/serial.ts'
 import { allFromPem } from '#pki/pem.ts'
 import { printableText } from '#platform/printable-text.ts'
-import type { IssuerAnswer } from './issuer-client.ts'
+import type { IssuerAnswer } from '#plane/outside/issuer-client.ts'
 
 const longestMessage = 400
 const mostCertificates = 8

@@ -3,10 +3,10 @@
 import { colonSerial } from '#domain/issuers/serial.ts'
 import { toPem } from '#pki/pem.ts'
 import type { Clock } from '#platform/clock.ts'
-import { IssuerFault } from './issuer-client.ts'
+import { IssuerFault } from '#plane/outside/issuer-client.ts'
 import { AnotherSerial, type Attempt, type Returned, type Unsent, type Unsigned } from './outside-signer.ts'
-import { certificateIn, refusalOf, textsOf, VaultFault, type VaultReply } from './vault-reply.ts'
-import type { Vault } from './vault-server.ts'
+import { certificateIn, refusalOf, textsOf, VaultFault, type VaultReply } from '#plane/outside/vault-reply.ts'
+import type { Vault } from '#plane/outside/vault-server.ts'
 
 export type VaultPki = {
   readonly vault: Pick<Vault, 'ask'>

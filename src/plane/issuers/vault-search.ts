@@ -3,8 +3,8 @@
 
 import { colonSerial, serialOfColons } from '#domain/issuers/serial.ts'
 import { spkiHash } from '#pki/spki.ts'
-import { IssuerFault, mostBytesOfList } from './issuer-client.ts'
-import { certificateIn, textsOf, VaultFault } from './vault-reply.ts'
+import { IssuerFault, mostBytesOfList } from '#plane/outside/issuer-client.ts'
+import { certificateIn, textsOf, VaultFault } from '#plane/outside/vault-reply.ts'
 import type { VaultPki } from './vault-pki.ts'
 
 const mostSerials = 100_000

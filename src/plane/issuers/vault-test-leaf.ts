@@ -9,8 +9,8 @@ import { fromPem } from '#pki/pem.ts'
 import { judgeReturned, type ViolatedField } from '#pki/returned-certificate.ts'
 import type { SettingFault, TestSample, Unsent, Unsigned } from './outside-signer.ts'
 import { revokeThere, signThere, type VaultPki } from './vault-pki.ts'
-import { isDenied, VaultFault } from './vault-reply.ts'
-import type { Vault } from './vault-server.ts'
+import { isDenied, VaultFault } from '#plane/outside/vault-reply.ts'
+import type { Vault } from '#plane/outside/vault-server.ts'
 
 export type TestedVault = VaultPki & {
   readonly vault: Pick<Vault, 'ask' | 'login'>

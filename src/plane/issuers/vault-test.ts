@@ -3,10 +3,10 @@
 
 import { faultsOfRole, roleLine, type RoleNeeds, type VaultRole } from '#domain/issuers/vault-role.ts'
 import { generateKey } from '#pki/keys.ts'
-import { IssuerFault } from './issuer-client.ts'
+import { IssuerFault } from '#plane/outside/issuer-client.ts'
 import type { Abilities, SettingFault, TestSample } from './outside-signer.ts'
 import { roleFor, type VaultPki } from './vault-pki.ts'
-import { textsOf, VaultFault, type VaultReply } from './vault-reply.ts'
+import { textsOf, VaultFault, type VaultReply } from '#plane/outside/vault-reply.ts'
 import { type LeafTested, type Permission, policyFault, type TestedVault, testLeaf } from './vault-test-leaf.ts'
 
 /** `abilities`: null where nothing was learned of them. */

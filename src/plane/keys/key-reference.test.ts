@@ -1,7 +1,15 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { formatReference, isReference, parseReference, parseTokenReference } from './key-reference.ts'
+import {
+  elsewhereOf,
+  formatReference,
+  formatTransitReference,
+  isReference,
+  parseReference,
+  parseTokenReference,
+  parseTransitReference,
+} from './key-reference.ts'
 
 test('a reference names a key by its label, its id or both', () => {
   assert.deepEqual(parseReference('pkcs11:token=vault;object=root%20ca;type=private'), {
@@ -49,4 +57,21 @@ test('what is formatted is read again as the same', () => {
     id: fc.option(fc.uint8Array({ minLength: 1, maxLength: 20 }).map((bytes) => Buffer.from(bytes).toString('hex'))),
   })
   fc.assert(fc.property(places, (place) => assert.deepEqual(parseReference(formatReference(place)), { ...place })))
+})
+
+test('a reference to Transit names a key and its version, and no mount, path or server', () => {
+  assert.deepEqual(parseTransitReference('transit:key=muster-root.1;version=3'), { key: 'muster-root.1', version: 3 })
+  assert.deepEqual(parseTransitReference('transit:key=r'), { key: 'r', version: null })
+  for (const place of [
+    { key: 'muster-root', version: 12 },
+    { key: 'r', version: null },
+  ])
+    assert.deepEqual(parseTransitReference(formatTransitReference(place)), place)
+  assert.deepEqual(['transit:key=a', 'pkcs11:token=a', 'PEM'].map(elsewhereOf), ['transit', 'pkcs11', null])
+  const wrong = [
+    ...['pkcs11:token=a', 'transit:', 'transit:key=', 'transit:key=../sys', 'transit:key=a/b', 'transit:key=-a'],
+    ...['transit:key=a;version=0', 'transit:key=a;version=x', 'transit:key=a;mount=pki', 'transit:key=a\n'],
+    ...['transit:key=a;version=1?x', `transit:key=${'a'.repeat(200)}`, 'transit:key=a%2Fb'],
+  ]
+  for (const text of wrong) assert.ok('kind' in parseTransitReference(text), text)
 })

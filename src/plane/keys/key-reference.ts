@@ -1,17 +1,36 @@
-// Where a key is that does not leave a token, as a URI (RFC 7512): pkcs11:token=vault;object=root. It is no secret. The module and
-// the PIN are settings of the machine: what is written in a shared database must not make a plane load a library.
+// Where a key is that is not here: in a token, as a URI (RFC 7512), pkcs11:token=vault;object=root; or in Vault's Transit engine,
+// transit:key=root;version=1. It is no secret. The module, the PIN, the Vault, its mount and the login are settings of the machine: what is
+// written in a shared database must not make a plane load a library, nor send requests elsewhere.
 
 import type { KeyPlace } from '#platform/pkcs11.ts'
 
-const scheme = 'pkcs11:'
+const schemes = { pkcs11: 'pkcs11:', transit: 'transit:' } as const
+const scheme = schemes.pkcs11
+
+/** Where a reference leads. */
+export type Elsewhere = keyof typeof schemes
+
+/** Of a text that is kept in the place of a key: where it says that the key is. Null: the text is the key itself. */
+export const elsewhereOf = (text: string): Elsewhere | null => {
+  if (text.startsWith(schemes.pkcs11)) return 'pkcs11'
+  return text.startsWith(schemes.transit) ? 'transit' : null
+}
 
 /** Whether a text that is kept in the place of a key says where it is. What belongs to the key follows in further lines. */
-export const isReference = (text: string): boolean => text.startsWith(scheme)
+export const isReference = (text: string): boolean => elsewhereOf(text) !== null
 
 export type BadReference = { readonly kind: 'malformed'; readonly why: string }
 
 /** Where new keys are made: `object` and `id` are chosen then. */
 export type TokenPlace = Pick<KeyPlace, 'token' | 'serial'>
+
+/** `transit`: in the mount that is set. */
+export type NewKeyPlace = TokenPlace | 'transit'
+
+export const elsewhereOfPlace = (place: NewKeyPlace): Elsewhere => (place === 'transit' ? 'transit' : 'pkcs11')
+
+/** `version` null: the newest one, when it is found. */
+export type TransitPlace = { readonly key: string; readonly version: number | null }
 
 const longest = 512
 const known = ['token', 'serial', 'object', 'id', 'type'] as const
@@ -52,10 +71,30 @@ export const formatReference = ({ token, serial, label, id }: KeyPlace): string 
   return `${scheme}${parts.map((part) => part.join('=')).join(';')}`
 }
 
+/** As Vault names keys; a slash would lead to another path there. */
+const keyShape = /^\w(?:[\w.-]{0,126}\w)?$/
+
+export const parseTransitReference = (text: string): TransitPlace | BadReference => {
+  if (elsewhereOf(text) !== 'transit') return bad('it does not begin with transit:')
+  const [, key, version] = /^key=([^;]*)(?:;version=([1-9]\d{0,8}))?$/.exec(text.slice(schemes.transit.length)) ?? []
+  if (key === undefined) return bad('it is not of the form transit:key=NAME or transit:key=NAME;version=1')
+  if (!keyShape.test(key)) return bad('the name of the key is not one of Vault: letters, digits, and _ . - within')
+  return { key, version: version === undefined ? null : Number(version) }
+}
+
+export const formatTransitReference = ({ key, version }: TransitPlace): string =>
+  `${schemes.transit}key=${key}${version === null ? '' : `;version=${version}`}`
+
+/** Null: it can be used. Of a reference to either. */
+export const faultOfReference = (text: string): BadReference | null => {
+  const parsed = elsewhereOf(text) === 'transit' ? parseTransitReference(text) : parseReference(text)
+  return 'kind' in parsed ? parsed : null
+}
+
 const bad = (why: string): BadReference => ({ kind: 'malformed', why })
 
 const partsOf = (text: string): Partial<Record<Name, Buffer>> | BadReference => {
-  if (!isReference(text)) return bad('it does not begin with pkcs11:')
+  if (elsewhereOf(text) !== 'pkcs11') return bad('it does not begin with pkcs11:')
   if (text.length > longest) return bad(`it is longer than ${longest} characters`)
   // Among what may follow are a PIN, and a library that is loaded.
   if (text.includes('?'))

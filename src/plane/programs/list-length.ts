@@ -1,7 +1,8 @@
 // The alert before the revocation lists of programs become longer than agents accept. Nothing else would show it: an agent that gets
 // a list that is too long keeps the one it has.
 
-import { isListLong, isListShort, wantedAlert, type ListLength } from '#domain/alerts/alert-kinds.ts'
+import { wantedAlert } from '#domain/alerts/alert-kinds.ts'
+import { isListLong, isListShort, type ListLength } from '#domain/alerts/list-length.ts'
 import type { AlertSource } from '#plane/alerts/reconcile-alerts.ts'
 import {
   longestProgramList,

@@ -1,5 +1,6 @@
-// Hands queued tasks to the node that they are for. The commit comes first and the envelope leaves after it: a plane that dies in
-// between loses nothing, because what is dispatched and has no result is sent again to the next session of the same epoch.
+// Hands queued tasks to the node that they are for. An envelope is signed, the dispatch is committed, and the envelope leaves: a task whose signer is
+// away stays queued, and a plane that dies before it was sent loses nothing, because what is dispatched and has no result is sent again to
+// the next session of the same epoch.
 
 import { actorOf, type NodePrincipal } from '#domain/core/principal.ts'
 import type { Row } from '#domain/core/change.ts'
@@ -7,6 +8,7 @@ import { decideDispatch, lanesInTurn } from '#domain/tasks/dispatch-task.ts'
 import type { Lane, Task } from '#domain/tasks/task.ts'
 import { commitOnce, retryLostRaces } from '#plane/core/commit-decision.ts'
 import type { FlowCore } from '#plane/core/core.ts'
+import { isKeyUnavailable } from '#plane/keys/key-unavailable.ts'
 import { domainSettingsRow } from '#plane/core/domain-settings-row.ts'
 import type { Store } from '#plane/store/contract/store.ts'
 import { queuerOnRecord } from './queuers.ts'
@@ -15,12 +17,14 @@ import type { TaskSigner } from './task-signers.ts'
 /** Each is a race that was lost to progress, or a task that was found to have ended. */
 const tries = 64
 
+export type Dispatched = { readonly task: Task; readonly envelope: string }
+
 /** The next task of the caller's node, dispatched to it; null: there is none now. `busy`: there may be. */
 export const dispatchNext = (
   core: FlowCore,
-  signer: Pick<TaskSigner, 'key' | 'confirmed'>,
+  signer: TaskSigner,
   principal: NodePrincipal,
-): Promise<Task | null | 'busy'> => {
+): Promise<Dispatched | null | 'busy'> => {
   const { store, clock } = core
   const by = { actor: actorOf(principal), source: principal.source, correlation: null }
   if (signer.key() === null) return Promise.resolve('busy')
@@ -33,16 +37,20 @@ export const dispatchNext = (
     const signers = await signer.confirmed()
     if (signers === null) return 'busy'
     const { assignment } = node.value
+    const domain = await domainSettingsRow(store)
     const verdict = decideDispatch({
       ...{ task, line, node, principal, by, nowMs: clock.nowMs() },
       vcluster: assignment === null ? null : await store.get('vcluster', assignment),
-      domain: await domainSettingsRow(store),
+      domain,
       queuer: await queuerOnRecord(core, task.value.queuedBy),
       signers,
     })
     if (verdict.kind === 'waits') return null
+    const isDispatched = verdict.task.state.kind === 'dispatched'
+    const envelope = isDispatched ? await envelopeOf(signer, domain.value.name, verdict.task) : null
+    if (isDispatched && envelope === null) return 'busy'
     if ((await commitOnce(core, verdict.change)) === 'lost-race') return 'lost-race'
-    return verdict.task.state.kind === 'dispatched' ? verdict.task : 'decide-again'
+    return envelope === null ? 'decide-again' : { task: verdict.task, envelope }
   })
 }
 
@@ -76,15 +84,24 @@ export const isSentTo = ({ node, state, forged }: Task, { id, epoch }: Pick<Node
 /** More than one epoch can have open. */
 const mostRead = 64
 
-export const envelopeOf = (
-  signer: Pick<TaskSigner, 'sign'>,
+/** Null: not now. The key of the signer is elsewhere and cannot be used, or another signer has taken its place while it was waited for. */
+export const envelopeOf = async (
+  signer: Pick<TaskSigner, 'key' | 'sign'>,
   domain: string,
   task: Task,
-): ReturnType<TaskSigner['sign']> => {
+): Promise<string | null> => {
   const { id, node, type, parameters, expiresAtMs, state } = task
   if (state.kind !== 'dispatched') throw new Error(`${id} is signed without being dispatched`)
-  return signer.sign({
-    ...{ domain, node, epoch: state.epoch, id, type, parameters: { ...parameters } },
-    ...{ issued_ms: state.issuedAtMs, expires_ms: expiresAtMs, counter: state.counter },
-  })
+  const by = signer.key()
+  try {
+    const envelope = await signer.sign({
+      ...{ domain, node, epoch: state.epoch, id, type, parameters: { ...parameters } },
+      ...{ issued_ms: state.issuedAtMs, expires_ms: expiresAtMs, counter: state.counter },
+    })
+    return signer.key() === by ? envelope : null
+  } catch (error) {
+    // There is an alert for it.
+    if (isKeyUnavailable(error)) return null
+    throw error
+  }
 }

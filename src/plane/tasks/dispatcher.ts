@@ -94,14 +94,12 @@ export const openTaskDispatcher = (core: Core, domainName: string, signer: TaskS
   }
 
   /** Where the session has ended or is drained meanwhile, the one that took its place looks. */
-  const sendOver = async (node: NodeId, served: Served, task: Task): Promise<void> => {
-    if (!isServed(node, served)) return
-    const envelope = await envelopeOf(signer, domainName, task)
+  const sendOver = (node: NodeId, served: Served, { id }: Task, envelope: string): void => {
     if (!isServed(node, served)) return
     served.send(envelope)
-    served.sent.set(task.id, clock.monotonicMs())
-    served.unheld.delete(task.id)
-    served.awaited.delete(task.id)
+    served.sent.set(id, clock.monotonicMs())
+    served.unheld.delete(id)
+    served.awaited.delete(id)
   }
 
   const sendMissing = async (node: NodeId, served: Served): Promise<'sent' | 'busy'> => {
@@ -117,7 +115,15 @@ export const openTaskDispatcher = (core: Core, domainName: string, signer: TaskS
       served.isLookDue = true
       return isStopped ? 'sent' : 'busy'
     }
-    for (const task of missing) await sendOver(node, served, task)
+    for (const task of missing) {
+      if (!isServed(node, served)) return 'sent'
+      const envelope = await envelopeOf(signer, domainName, task)
+      if (envelope === null) {
+        served.isLookDue = true
+        return 'busy'
+      }
+      sendOver(node, served, task, envelope)
+    }
     return 'sent'
   }
 
@@ -126,10 +132,10 @@ export const openTaskDispatcher = (core: Core, domainName: string, signer: TaskS
     if (served === undefined) return
     if ((await sendMissing(node, served)) === 'busy') return serveLater(node)
     while (isServed(node, served)) {
-      const task = await dispatchNext(core, signer, served.taker.principal)
-      if (task === 'busy') return serveLater(node)
-      if (task === null) return
-      await sendOver(node, served, task)
+      const next = await dispatchNext(core, signer, served.taker.principal)
+      if (next === 'busy') return serveLater(node)
+      if (next === null) return
+      sendOver(node, served, next.task, next.envelope)
     }
   }
 

@@ -22,14 +22,19 @@ import {
   type TaskSigners,
   type Withdrawal,
 } from '#domain/tasks/signers.ts'
-import { generateKey, keyId, loadPrivateKey } from '#pki/keys.ts'
+import { generateKey, keyId } from '#pki/keys.ts'
 import type { Signer } from '#pki/signer.ts'
+import { sparingSigner } from './sparing-signer.ts'
 import { commitDecision, commitOnce } from '#plane/core/commit-decision.ts'
 import type { Core } from '#plane/core/core.ts'
 import { takeTurns } from '#plane/core/turns.ts'
 import type { UpkeepTask } from '#plane/core/upkeep.ts'
 import { withRoom, type KeyCustody } from '#plane/keys/key-custody.ts'
 import { lostSignerText } from '#plane/keys/key-inventory.ts'
+import { isReference, type NewKeyPlace } from '#plane/keys/key-reference.ts'
+import { isKeyUnavailable } from '#plane/keys/key-unavailable.ts'
+import { makeKeyElsewhere, signerOfKept } from '#plane/keys/keys-elsewhere.ts'
+import { UpgradeUnfinished } from '#plane/store/contract/store-errors.ts'
 import { formatStatement } from '#wire/core/statement.ts'
 import type { TaskEnvelope } from '#wire/core/task-statements.ts'
 
@@ -62,6 +67,8 @@ export type TaskSignersHere = TaskSigner & {
 
 export type TaskSignerParts = {
   readonly custody: KeyCustody
+  /** Where keys of signers are made; left out or null: they are sealed here. */
+  readonly keyPlace?: NewKeyPlace | null
   readonly settings: () => Pick<DomainSettings, 'clockToleranceMs'>
   /** Done before the first signer is made: what has to be so once there is one. */
   readonly beforeFirst: () => Promise<void>
@@ -78,7 +85,7 @@ const numbersEveryMs = 600_000
 
 export const openTaskSigners = async (
   core: Core,
-  { custody, settings, beforeFirst }: TaskSignerParts,
+  { custody, keyPlace = null, settings, beforeFirst }: TaskSignerParts,
 ): Promise<TaskSignersHere> => {
   const { store, feed, clock, log } = core
   const inTurn = takeTurns()
@@ -88,10 +95,13 @@ export const openTaskSigners = async (
 
   const hold = (signers: TaskSigners | null): void => {
     known = signers
-    const id = signers === null || signers.forged ? null : (signingOf(signers)?.key ?? null)
+    const of = signers === null || signers.forged ? null : signingOf(signers)
+    const id = of?.key ?? null
     if (signing?.id === id) return
-    const pem = id === null ? null : custody.find({ role, id })
-    signing = id === null || pem === null ? null : { id, key: loadPrivateKey(pem) }
+    const kept = id === null ? null : custody.find({ role, id })
+    const key =
+      kept === null || of === null ? null : signerOfKept(custody.elsewhere, kept, Buffer.from(of.spki, 'base64'))
+    signing = id === null || key === null ? null : { id, key: isReference(kept ?? '') ? sparingSigner(key) : key }
   }
   const stored = async (): Promise<Row<TaskSigners> | null> => {
     const row = await store.get('task-signers', signersKey)
@@ -107,10 +117,32 @@ export const openTaskSigners = async (
   }
   const lookSoon = (): void =>
     void inTurn(look).catch((error: unknown) => log.warn({ err: error }, 'the task signers could not be looked at'))
+  /** Ed25519 wherever it is: agents of every release that may run know it. A withdrawal waits for no token. */
+  const newSignerKey = async (isCutOff: boolean): Promise<{ readonly spki: Uint8Array; readonly kept: string }> => {
+    const here = () => {
+      const key = generateKey('ed25519')
+      return { spki: key.spki, kept: key.pkcs8Pem() }
+    }
+    if (keyPlace === null) return here()
+    try {
+      // A replica of the release before could not sign with it, nor start.
+      if (store.unfinishedUpgrade() !== null)
+        throw new UpgradeUnfinished('the key of a task signer in a token or in Transit is new in this release')
+      const { spki, reference } = await makeKeyElsewhere(keyPlace, role, 'ed25519', {
+        elsewhere: custody.elsewhere,
+        random: core.random,
+      })
+      return { spki, kept: `${reference}\n` }
+    } catch (error) {
+      if (!isCutOff) throw error
+      log.warn({ err: error }, 'the key of the next task signer is made here: what takes rights away does not wait')
+      return here()
+    }
+  }
   const make = async (isCutOff: boolean): Promise<MadeKey> => {
-    const key = generateKey('ed25519')
-    const made = { key: keyId(key.spki), spki: Buffer.from(key.spki).toString('base64') }
-    const keep = (): Promise<void> => custody.keep({ role, id: made.key }, key.pkcs8Pem())
+    const { spki, kept } = await newSignerKey(isCutOff)
+    const made = { key: keyId(spki), spki: Buffer.from(spki).toString('base64') }
+    const keep = (): Promise<void> => custody.keep({ role, id: made.key }, kept)
     // Durable before the commit that names it; a crash in between leaves a key that no row names.
     await (isCutOff ? withRoom(store, keep) : keep())
     return made
@@ -201,7 +233,12 @@ export const openTaskSigners = async (
     await sortKeys(custody, known)
     hold(known)
   })
-  if (known === null && store.unfinishedUpgrade() === null) await makeFirst()
+  if (known === null && store.unfinishedUpgrade() === null)
+    await makeFirst().catch((error: unknown) => {
+      // The leader tries again; until then no task is sent.
+      if (!isKeyUnavailable(error)) throw error
+      log.warn({ err: error }, 'the first task signer could not be made')
+    })
 
   return {
     key: () => signing?.id ?? null,

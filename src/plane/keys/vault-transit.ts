@@ -9,8 +9,9 @@ import { algorithmOf, digestOf, verifyAs } from '#pki/signature.ts'
 import type { Signer } from '#pki/signer.ts'
 import type { Timers } from '#platform/timers.ts'
 import { ed25519Spki, keyTypeOfSpki } from '#pki/spki.ts'
-import { refusalOf, VaultFault, type VaultReply } from './vault-reply.ts'
-import type { Vault } from './vault-server.ts'
+import { IssuerFault } from '#plane/outside/issuer-client.ts'
+import { refusalOf, VaultFault, type VaultReply } from '#plane/outside/vault-reply.ts'
+import type { Vault } from '#plane/outside/vault-server.ts'
 
 export type TransitKeyName = {
   /** Of the secrets engine: `transit`. */
@@ -42,6 +43,29 @@ export const readTransitKey = async (
   const spki = spkiIn(keys, wanted)
   if (spki === null) throw keyFault(key, `it has no version ${wanted}`)
   return { ...key, version: wanted, spki }
+}
+
+const typeThere: Readonly<Record<KeyType, string>> = { p256: 'ecdsa-p256', p384: 'ecdsa-p384', ed25519: 'ed25519' }
+
+/** Makes a key that Vault does not let out. Rejects where the name is taken: no one could say afterwards which key has signed. */
+export const makeTransitKey = async (
+  vault: Pick<Vault, 'ask'>,
+  key: Named,
+  type: KeyType,
+  signal: AbortSignal,
+): Promise<TransitKey> => {
+  const path = `${key.mount}/keys/${key.name}`
+  // Vault answers the same where it has made none.
+  if ((await vault.ask({ method: 'GET', path }, signal)).status === 200)
+    throw keyFault(key, 'there is one already: choose another name')
+  const reply = await vault.ask({ method: 'POST', path, json: { type: typeThere[type] } }, signal)
+  if (reply.status === 403)
+    throw keyFault(
+      key,
+      `permission denied: ${policyLine(path, 'update')}; or make it: ${vaultWrite(path, { type: typeThere[type] })}`,
+    )
+  if (reply.status >= 300) throw keyFault(key, refusalOf(reply, path, 'update'))
+  return readTransitKey(vault, { ...key, version: null }, signal)
 }
 
 const unfit = (key: Readonly<Record<'type' | 'exportable' | 'backup' | 'derived', unknown>>): string | null => {
@@ -102,7 +126,8 @@ const inTime = async <T>(
   try {
     return await run(late.signal)
   } catch (error) {
-    if (late.signal.aborted) throw keyFault(key, `no signature within ${mostWaitMs / 1000} s`)
+    if (late.signal.aborted)
+      throw new IssuerFault(`${nameOf(key)}: no signature within ${mostWaitMs / 1000} s`, 'timeout', false)
     // Vault answers with a fault of its own where a version may not be used.
     if (error instanceof VaultFault && error.code === 'broken') throw keyFault(key, whyNot(key, error.message))
     throw error
@@ -137,9 +162,10 @@ const whyNot = ({ mount, name, version }: TransitKeyName, said: string): string 
     ? `it may not sign any more: ${vaultWrite(`${mount}/keys/${name}/config`, { min_encryption_version: version })}`
     : said
 
-const keyFault = ({ mount, name, version }: Named & { readonly version?: number }, why: string): VaultFault =>
-  new VaultFault(
-    'key',
-    `the key ${mount}/keys/${name}${version === undefined ? '' : ` version ${version}`}: ${why}`,
-    true,
-  )
+const keyFault = (key: PerhapsVersioned, why: string): VaultFault =>
+  new VaultFault('key', `${nameOf(key)}: ${why}`, true)
+
+type PerhapsVersioned = Named & { readonly version?: number }
+
+const nameOf = ({ mount, name, version }: PerhapsVersioned): string =>
+  `the key ${mount}/keys/${name}${version === undefined ? '' : ` version ${version}`}`
