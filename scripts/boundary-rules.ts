@@ -536,7 +536,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
   'cli/federation': { cli: ['kit'], wire: ['federation'] },
   'cli/fleet': { cli: ['kit', 'plans'], domain: ['core', 'fleet'], wire: ['core', 'fleet'] },
   'cli/identity': { cli: ['kit'], wire: ['identity'] },
-  'cli/issuers': { cli: ['kit'], domain: ['core'], wire: ['issuers'] },
+  'cli/issuers': { cli: ['kit'], domain: ['core', 'issuers'], wire: ['issuers'] },
   'cli/journal': {
     cli: ['kit'],
     domain: ['core'],

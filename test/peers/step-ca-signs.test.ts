@@ -64,6 +64,7 @@ const judged = (server: StepCaServer, { attempt: { order }, serial }: Ordered, {
     serial,
     isOnRecord: false,
     answeredAtMs: Date.now(),
+    clock: { aheadMs: null, toleranceMs: 0 },
     leastLifetimeMs: lifetimeMs / 2,
   })
 

@@ -82,6 +82,7 @@ export const sampleOf = (profile: Profile = gpuCloud): TestSample => ({
   profile: profile.name,
   keyTypes: profile.certificate.keyTypes,
   leastLifetimeMs: profile.certificate.lifetimeMs / 2,
+  toleranceMs: 0,
   order: (publicKey) => orderFor(publicKey, 'ed25519', profile),
 })
 
@@ -126,5 +127,6 @@ export const judged = ({ attempt }: Asked, { chain }: Returned, root: Uint8Array
     serial: null,
     isOnRecord: false,
     answeredAtMs: Date.now() + 1000,
+    clock: { aheadMs: null, toleranceMs: 0 },
     leastLifetimeMs: attempt.order.lifetimeMs / 2,
   })

@@ -15,8 +15,7 @@ import type { Attribution, Row } from '#domain/core/change.ts'
 import { isRefusal, refuse, refuseField, type Refusal } from '#domain/core/refusal.ts'
 import type { IssuerAbilities, OutsideIssuer, SecretsHeld } from '#domain/issuers/outside-issuer.ts'
 import { commitDecision } from '#plane/core/commit-decision.ts'
-import type { FlowCore } from '#plane/core/core.ts'
-import type { Store } from '#plane/store/contract/store.ts'
+import type { Core, FlowCore } from '#plane/core/core.ts'
 import { toPem } from '#pki/pem.ts'
 import { sortableId } from '#platform/random.ts'
 import {
@@ -225,12 +224,15 @@ export const recordTest = (
       : refuse('ISSUER_STATE_CONFLICT', `${tested.value.name} was changed while it was tested`),
   )
 
-export const retireFacts = async (store: Store, issuer: OutsideIssuer, nowMs: number) => {
+type RetireCore = Pick<Core, 'store' | 'timers'>
+
+export const retireFacts = async (core: RetireCore, issuer: OutsideIssuer, nowMs: number) => {
+  const { store } = core
   const all = (await readIssuers(store)).map(({ value }) => value)
   // Before the orders: one that is placed meanwhile relies on a profile that names the issuer, and that is on this list then.
   const profiles = await store.profiles()
   return {
-    ...(await unexpiredOf(store, issuer, nowMs)),
+    ...(await unexpiredOf(core, issuer, nowMs)),
     others: all.filter(({ id, state }) => id !== issuer.id && state.kind !== 'retired'),
     known: await knownAuthorities(store),
     profiles,
@@ -239,7 +241,7 @@ export const retireFacts = async (store: Store, issuer: OutsideIssuer, nowMs: nu
 }
 
 export const retireIssuer = async (
-  core: FlowCore,
+  core: FlowCore & RetireCore,
   parts: ChangeParts,
   name: string,
   by: Attribution,
@@ -247,7 +249,7 @@ export const retireIssuer = async (
   const before = await readIssuer(core, name)
   if (isRefusal(before)) return before
   const done = await onIssuer(core, name, by, async (facts) =>
-    decideRetire({ ...facts, ...(await retireFacts(core.store, facts.issuer.value, facts.nowMs)) }),
+    decideRetire({ ...facts, ...(await retireFacts(core, facts.issuer.value, facts.nowMs)) }),
   )
   if (isRefusal(done)) return done
   // Of a row that is not ours the name of the key is not either; the next start sets the key aside.

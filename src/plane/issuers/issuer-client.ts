@@ -28,8 +28,13 @@ export type IssuerRequest = {
   readonly mostBytes?: number
 }
 
-/** `json`: null where the answer has no body. */
-export type IssuerAnswer = { readonly status: number; readonly json: unknown }
+export type IssuerAnswer = {
+  readonly status: number
+  /** Null where the answer has no body. */
+  readonly json: unknown
+  /** When it was answered by the clock of the server, to the second; null: it does not say. */
+  readonly dateMs: number | null
+}
 
 export type IssuerClient = {
   /**
@@ -103,16 +108,22 @@ export const openIssuerClient = (
         throw error instanceof HttpsFault ? faulty(...sentenceOf(error, limits), error.isUnsent) : error
       })
     if (status >= 300 && status < 400) throw faulty(`it answers with a redirect (${status})`, 'redirect')
-    if (body === '') return { status, json: null }
+    const dateMs = dateIn(headers.date)
+    if (body === '') return { status, json: null, dateMs }
     if (!/^application\/json\s*(;|$)/i.test(headers['content-type'] ?? ''))
       throw faulty(`it answers with something else than JSON (${status})`, 'not-json')
     try {
-      return { status, json: JSON.parse(body) as unknown }
+      return { status, json: JSON.parse(body) as unknown, dateMs }
     } catch {
       throw faulty(`what it calls JSON is none (${status})`, 'not-json')
     }
   }
   return { ask, close: () => https.close() }
+}
+
+const dateIn = (header: string | undefined): number | null => {
+  const ms = header === undefined ? Number.NaN : Date.parse(header)
+  return Number.isFinite(ms) ? ms : null
 }
 
 const sentenceOf = ({ code, message, isUnsent }: HttpsFault, limits: IssuerLimits): [string, IssuerFaultCode] => {

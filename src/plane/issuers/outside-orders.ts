@@ -13,6 +13,7 @@ import {
   decline,
   forRepeat,
   intend,
+  isTakenOver,
   isToBeFound,
   refusedThere,
   settle,
@@ -90,6 +91,7 @@ export const openOutsideOrders = (core: Core, parts: OutsideOrderParts): Outside
   const underWay = new Map<string, { readonly over: Promise<void>; readonly end: () => void }>()
   const holds: OrdersHere = {
     has: (id) => underWay.has(id),
+    over: async (id) => underWay.get(id)?.over,
     begin(id) {
       const { promise: over, resolve: end } = Promise.withResolvers<void>()
       underWay.set(id, { over, end })
@@ -106,7 +108,7 @@ export const openOutsideOrders = (core: Core, parts: OutsideOrderParts): Outside
     const others = await otherReplicas(core)
     switch (forRepeat(row.value, holds.has(id), others)) {
       case 'join':
-        await underWay.get(id)?.over
+        await holds.over(id)
         return 'decide-again'
       case 'wait':
         return busy('another plane has asked the issuer for this certificate')
@@ -116,7 +118,10 @@ export const openOutsideOrders = (core: Core, parts: OutsideOrderParts): Outside
         await commitStep(core, row, (now, nowMs) => settle(now, { others, found: null, nowMs }), { by: ordersActor })
         return 'decide-again'
       case 'replace':
-        return null
+        // Another request is about to take its row.
+        if (!holds.has(id)) return null
+        await holds.over(id)
+        return 'decide-again'
       case 'over':
         return 'decide-again'
     }
@@ -147,7 +152,13 @@ export const openOutsideOrders = (core: Core, parts: OutsideOrderParts): Outside
   }
 }
 
-type OrdersHere = { has(id: string): boolean; begin(id: string): void; end(id: string): void }
+type OrdersHere = {
+  has(id: string): boolean
+  /** Resolves when it is not under way here. */
+  over(id: string): Promise<void>
+  begin(id: string): void
+  end(id: string): void
+}
 
 const busy = (why: string): Refusal => ({ ...refuse('BUSY', why), retryAfterMs: lookedForMs })
 
@@ -170,9 +181,11 @@ const placeAt = async (
   admission: Admitted,
   ordered: Row<Order> | null,
   { purpose, request, intent, issuer: chosen }: OrderRequest,
-): Promise<SignedOrder | Refusal | 'lost-race'> => {
+): Promise<SignedOrder | Refusal | 'lost-race' | 'decide-again'> => {
   const { store, clock, random, log } = core
-  const { facts, order: wanted } = admission
+  const { facts } = admission
+  const former = ordered !== null && isTakenOver(ordered.value, issuer.id) ? ordered : null
+  const wanted = former === null ? admission.order : { ...admission.order, id: former.value.id }
   const { by, nowMs } = facts
   const profile = facts.profile.value
   let issuerRow = await signingRow(store, issuer)
@@ -196,7 +209,7 @@ const placeAt = async (
     intent: { reads: relied, writes: intent.writes },
   })
 
-  let row: Row<Order> = { value: order, version: 1 }
+  let row: Row<Order> = { value: order, version: (former?.version ?? 0) + 1 }
   const take = (...step: TakenStep): Promise<Row<Order> | null> => commitStep(core, row, ...step)
 
   const returned = async (): Promise<Returned | Refusal> => {
@@ -238,6 +251,7 @@ const placeAt = async (
       order: row.value,
       chain: answer.chain,
       leastLifetimeMs,
+      clock: { aheadMs: signer.aheadMs, toleranceMs: facts.domain.value.clockToleranceMs },
     })
     if (judged.kind === 'violates') {
       const { fields, why, serial } = judged
@@ -307,6 +321,12 @@ const placeAt = async (
     }
   }
 
+  if (holds.has(order.id)) {
+    // Another request has taken the row meanwhile. A slot is not kept for the wait.
+    leave({ kind: 'not-asked' })
+    await holds.over(order.id)
+    return 'decide-again'
+  }
   holds.begin(order.id)
   let isOpen = false
   try {

@@ -9,7 +9,7 @@ import { certificateIn, refusalOf, textsOf, VaultFault, type VaultReply } from '
 import type { Vault } from './vault-server.ts'
 
 export type VaultPki = {
-  readonly vault: Pick<Vault, 'ask'>
+  readonly vault: Pick<Vault, 'ask' | 'aheadMs'>
   readonly clock: Pick<Clock, 'nowMs'>
   /** Of the secrets engine: `pki`. */
   readonly mount: string

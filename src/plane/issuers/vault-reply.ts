@@ -52,7 +52,10 @@ export class VaultFault extends Error {
 const longestSaid = 400
 
 /** `secrets`: Vault repeats what it was sent in some of its messages. */
-export const readReply = ({ status, json }: IssuerAnswer, secrets: readonly string[]): VaultReply => {
+export const readReply = (
+  { status, json }: Pick<IssuerAnswer, 'status' | 'json'>,
+  secrets: readonly string[],
+): VaultReply => {
   const body = objectOf(json) ?? {}
   const lines = [...textsOf(body['errors']), ...textsOf(body['warnings'])]
   const said = lines
