@@ -187,7 +187,12 @@ const orphanColumns: readonly Column<OrphanView>[] = [
 ]
 
 const testLines = ({ passed, faults, issuer }: IssuerTest): string[] => {
-  if (!passed) return faults.flatMap(({ setting, why, fix }) => [`${setting}: ${why}`, `  ${fix}`])
+  // One command often makes several settings right.
+  if (!passed)
+    return [...Map.groupBy(faults, ({ fix }) => fix)].flatMap(([fix, all]) => [
+      ...all.map(({ setting, why }) => `${setting}: ${why}`),
+      `  ${fix}`,
+    ])
   const clock = clockWords(issuer.health?.clock_ahead_ms ?? null)
   return [
     `${issuer.name} signed and revoked a leaf; a profile may name it: muster profile set PROFILE certificate.issuer=${issuer.name}`,
