@@ -4,6 +4,9 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { FakeIssuer } from '../fakes/fake-issuer.ts'
 import { IssuerFault, type IssuerFaultCode } from '#plane/issuers/issuer-client.ts'
+import type { Committed } from '#plane/store/contract/store.ts'
+import { keyId } from '#pki/spki.ts'
+import { operator } from './authority-setup.ts'
 import { setUpOutside, type OutsidePlane } from './outside-setup.ts'
 import { codeOf, newCsr } from './recovery-setup.ts'
 
@@ -17,8 +20,11 @@ test('an issuer that refuses on and on leaves one order of a node, whichever key
   const { answer } = fake
   const [secret, csr] = [await plane.invite('n1'), newCsr()]
   fake.answer = refuses
-  for (let times = 0; times < 5; times++)
-    assert.equal(codeOf(await plane.enroll(secret, csr, null)), 'ISSUER_UNAVAILABLE')
+  for (let times = 0; times < 5; times++) {
+    const refused = await plane.enroll(secret, csr, null)
+    assert.ok(refused.kind === 'refused' && refused.code === 'ISSUER_UNAVAILABLE')
+    assert.equal(refused.retryAfterMs, minute, 'somebody has to set it right first')
+  }
   assert.deepEqual(await states(plane), ['lost'])
   assert.equal((await plane.journal('order.placed')).length, 5, 'the journal has each of them')
   assert.equal(new Set(fake.asked.map(({ serial }) => serial)).size, 5, 'a serial goes to an issuer once')
@@ -140,3 +146,13 @@ for (const [code, times] of Object.entries(asked))
     assert.equal(codeOf(outcome), 'ISSUER_UNAVAILABLE')
     assert.equal(new Set(fake.asked.map(({ serial }) => serial)).size, times)
   })
+
+test('an issuer whose roots were withdrawn is asked for nothing', async (t) => {
+  const { plane, fake } = await setUpOutside(t)
+  const publish = (committed: Committed): void => plane.core.feed.publish(committed)
+  const wanted = { issuer: keyId(fake.root.key.spki), reason: 'its key is known', by: operator, publish }
+  assert.equal((await plane.deps.issuer.withdraw(wanted)).kind, 'withdrawn')
+  const outcome = await plane.enroll(await plane.invite('n1'), newCsr(), null)
+  assert.equal(codeOf(outcome), 'ISSUER_UNAVAILABLE')
+  assert.deepEqual([fake.asked.length, await plane.orders()], [0, []])
+})

@@ -32,7 +32,7 @@ import type { IssuerKinds } from './open-outside-issuers.ts'
 import type { IssuerSecrets, Secrets } from './issuer-secrets.ts'
 import { rowPages } from '#plane/core/pages.ts'
 import { readIssuers } from '#plane/core/outside-issuer-rows.ts'
-import { unexpiredOf } from './orders-of-issuer.ts'
+import { unexpiredOf, waitingRevocations } from './orders-of-issuer.ts'
 
 export type ChangeParts = { readonly secrets: IssuerSecrets; readonly kinds: Pick<IssuerKinds, 'unfit' | 'make'> }
 
@@ -233,6 +233,7 @@ export const retireFacts = async (core: RetireCore, issuer: OutsideIssuer, nowMs
   const profiles = await store.profiles()
   return {
     ...(await unexpiredOf(core, issuer, nowMs)),
+    waiting: (await waitingRevocations(store, issuer)).count,
     others: all.filter(({ id, state }) => id !== issuer.id && state.kind !== 'retired'),
     known: await knownAuthorities(store),
     profiles,

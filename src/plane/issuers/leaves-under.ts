@@ -6,7 +6,7 @@ import type { NodeId } from '#domain/core/node.ts'
 import type { CertificateRow } from '#domain/core/certificate.ts'
 import type { Core } from '#plane/core/core.ts'
 import { unexpiredPages } from '#plane/core/pages.ts'
-import { signedBy, type MigrationParts } from './migration-progress.ts'
+import { underOnly, type MigrationParts } from './migration-progress.ts'
 
 export const noLeaves: Progress['leaves'] = { count: 0, lastMs: 0 }
 
@@ -14,10 +14,10 @@ export const noLeaves: Progress['leaves'] = { count: 0, lastMs: 0 }
 export const leavesUnder = async (
   core: Pick<Core, 'store' | 'clock' | 'timers'>,
   parts: Pick<MigrationParts, 'known' | 'book'>,
-  { profile, from }: Pick<Migration, 'profile' | 'from'>,
+  { profile, from, to }: Pick<Migration, 'profile' | 'from' | 'to'>,
 ): Promise<Progress['leaves']> => {
   const { store, clock, timers } = core
-  const isOld = signedBy(parts, from)
+  const isOld = underOnly(parts, from, to)
   /** By node, the epoch that its certificates count with; null: none do. */
   const epochs = new Map<NodeId, number | null>()
   const epochOf = async (id: NodeId): Promise<number | null> => {

@@ -32,7 +32,7 @@ export const nodesOnTheWay = async (
 ): Promise<NodesOnTheWay> => {
   const nowMs = clock.nowMs()
   const { revision } = parts.roots.current()
-  const [isOld, isNew] = [signedBy(parts, from), signedBy(parts, to)]
+  const [isOld, isNew] = [underOnly(parts, from, to), underOnly(parts, to, from)]
   const found = {
     unconfirmed: [] as NodeId[],
     older: [] as NodeId[],
@@ -59,8 +59,18 @@ export const nodesOnTheWay = async (
   return { ...found, active, away, newAnswers: to === builtIn || (issuer !== null && away === null) }
 }
 
+/** Two issuers may hang under the same CA: what is under both stays good whichever of them signs. */
+export const underOnly = (
+  parts: Pick<MigrationParts, 'known' | 'book'>,
+  name: string,
+  other: string,
+): ((issuer: IssuerId) => boolean) => {
+  const [is, isOther] = [signedBy(parts, name), signedBy(parts, other)]
+  return (id) => is(id) && !isOther(id)
+}
+
 /** What is not of an outside issuer is of the authority of the domain. */
-export const signedBy = (
+const signedBy = (
   { known, book }: Pick<MigrationParts, 'known' | 'book'>,
   name: string,
 ): ((issuer: IssuerId) => boolean) => {

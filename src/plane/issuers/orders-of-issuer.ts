@@ -53,6 +53,19 @@ const canBeValid = async (store: Pick<Store, 'get'>, order: Order): Promise<bool
 const isRevoked = async (store: Pick<Store, 'get'>, issuer: string, serial: string): Promise<boolean> =>
   (await store.get('issuer-revocation', issuerRevocationKey({ issuer, serial })))?.value.state.kind === 'done'
 
+/** More are not counted one by one. */
+const mostCounted = 1000
+
+export const waitingRevocations = async (store: Pick<Store, 'list'>, { id }: Pick<OutsideIssuer, 'id'>) => {
+  const rows = await store.list('issuer-revocation', {
+    where: { issuer: id },
+    order: 'due',
+    after: null,
+    limit: mostCounted,
+  })
+  return { count: rows.length, sinceMs: rows[0]?.value.atMs ?? null }
+}
+
 /** Of a page of orders, those attempts that no node got anything of. */
 export const orphansIn = async (
   store: Pick<Store, 'get'>,

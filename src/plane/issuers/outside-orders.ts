@@ -86,6 +86,8 @@ export type OutsideOrderParts = JudgeParts & {
 /** By then the leader has looked for what an issuer with serials of its own has signed. */
 const lookedForMs = 5000
 const unavailableForMs = 5000
+/** What an issuer refuses it refuses until somebody has set it right, and each time costs two commits. */
+const refusedForMs = 60_000
 
 export const openOutsideOrders = (core: Core, parts: OutsideOrderParts): OutsideOrders => {
   const underWay = new Map<string, { readonly over: Promise<void>; readonly end: () => void }>()
@@ -143,6 +145,11 @@ export const openOutsideOrders = (core: Core, parts: OutsideOrderParts): Outside
       if (inTheWay !== null) return inTheWay
       const entered = await parts.door.enter(request.issuer.issuer)
       if (entered.kind === 'refused') return entered
+      // All of them were withdrawn: what it signs would be a violation, each time.
+      if (parts.book.rootsOf(entered.issuer).length === 0) {
+        entered.leave({ kind: 'not-asked' })
+        return unavailable(entered.issuer, 'none of its roots is trusted any more')
+      }
       try {
         return await placeAt(core, parts, holds, entered, admission, ordered, request)
       } finally {
@@ -162,9 +169,9 @@ type OrdersHere = {
 
 const busy = (why: string): Refusal => ({ ...refuse('BUSY', why), retryAfterMs: lookedForMs })
 
-const unavailable = ({ name }: OutsideIssuer, why: string): Refusal => ({
+const unavailable = ({ name }: OutsideIssuer, why: string, retryAfterMs = unavailableForMs): Refusal => ({
   ...refuse('ISSUER_UNAVAILABLE', `${name}: ${why}`),
-  retryAfterMs: unavailableForMs,
+  retryAfterMs,
 })
 
 /** With a lease. */
@@ -238,7 +245,7 @@ const placeAt = async (
           : refusedThere(now, { holder, why, nowMs: atMs }),
       { by },
     )
-    return unavailable(issuer, why)
+    return unavailable(issuer, why, kind === 'unsigned' ? refusedForMs : unavailableForMs)
   }
 
   const signed = async (): Promise<SignedOrder | Refusal> => {
