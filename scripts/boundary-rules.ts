@@ -82,7 +82,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
   'domain/plans': { domain: ['ca', 'core', 'fleet', 'settings', 'tasks'] },
   'domain/programs': { domain: ['core', 'identity'] },
   'domain/recovery': { domain: ['core', 'identity'] },
-  'domain/revocation': { domain: ['alerts', 'core', 'programs', 'recovery'] },
+  'domain/revocation': { domain: ['alerts', 'core', 'issuers', 'programs', 'recovery'] },
   'domain/settings': { domain: ['core', 'fleet', 'issuers', 'programs'] },
   'domain/tasks': { domain: ['core'] },
   'domain/workers': { domain: ['core', 'identity'] },

@@ -58,14 +58,14 @@ const sends =
   (_request, response) =>
     void response.writeHead(status, { 'content-type': type }).end(body)
 
-const fails = async (asked: Promise<unknown>, code: IssuerFaultCode, isUnsent: boolean, shape: RegExp) => {
+const fails = async (asked: Promise<unknown>, code: IssuerFaultCode, isUndone: boolean, shape: RegExp) => {
   const error = await asked.then(
     () => assert.fail('it was answered'),
     (reason: unknown) => reason,
   )
   assert.ok(error instanceof IssuerFault, String(error))
   assert.match(error.message, shape)
-  assert.deepEqual([error.code, error.isUnsent], [code, isUnsent], error.message)
+  assert.deepEqual([error.code, error.isUndone], [code, isUndone], error.message)
 }
 
 test('what is asked arrives as JSON, and any status is an answer', async (t) => {

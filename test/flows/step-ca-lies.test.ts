@@ -63,7 +63,7 @@ const told = async (t: TestContext, lie: Lie, more: Partial<StepCaOptions> = {})
 }
 
 const isFault = (code: IssuerFaultCode) => (error: unknown) =>
-  error instanceof IssuerFault && error.code === code && !error.isUnsent
+  error instanceof IssuerFault && error.code === code && !error.isUndone
 
 const megabytes = Buffer.alloc(10 * 1024 * 1024, ' ').toString()
 const noAnswers: readonly { readonly lie: string; readonly answer: Lie; readonly code: IssuerFaultCode }[] = [

@@ -7,6 +7,8 @@ import { describe, test, type TestContext } from 'node:test'
 import { keyTypes } from '#domain/core/profile.ts'
 import { generateKey, loadPrivateKey, spkiHash } from '#pki/keys.ts'
 import { fromPem, toPem } from '#pki/pem.ts'
+import { judgeReturned } from '#pki/returned-certificate.ts'
+import { systemClock } from '#platform/clock.ts'
 import { tempFolder } from '../process/temp-folder.ts'
 import { documentedCommands } from './documented-block.ts'
 import { peer, suiteWith, withPeer } from './peer.ts'
@@ -14,6 +16,7 @@ import { runOpenssl } from './run-openssl.ts'
 import { runVaultCommands } from './vault-commands.ts'
 import {
   askFor,
+  connectByToken,
   dataOf,
   issuerAt,
   judged,
@@ -136,6 +139,25 @@ describe('Vault signs, revokes and finds', suiteWith(peer('vault')), () => {
       const verdict = judged(asked, await signed(there.issuer, asked), there.root)
       assert.equal(verdict.kind, 'as-ordered', JSON.stringify(verdict))
     })
+  })
+
+  test('a plane whose clock is 90 s behind that of Vault takes what it signs, and knows how far the clocks are apart', async (t) => {
+    const behindMs = 90_000
+    const clock = { ...systemClock, nowMs: () => Date.now() - behindMs }
+    const issuer = issuerAt(await connectByToken(t, there.server, clock), there.root, { clock })
+    const { attempt } = askFor()
+    const order = { ...attempt.order, issuedAtMs: clock.nowMs() }
+    const { chain } = await signed(issuer, { ...askFor(), attempt: { ...attempt, order } })
+    const judge = (aheadMs: number | null, toleranceMs: number) =>
+      judgeReturned({
+        ...{ order, chain, roots: [there.root], withdrawn: [], serial: null, isOnRecord: false },
+        answeredAtMs: clock.nowMs(),
+        clock: { aheadMs, toleranceMs },
+        leastLifetimeMs: order.lifetimeMs / 2,
+      })
+    assert.ok(issuer.aheadMs !== null && Math.abs(issuer.aheadMs - behindMs) < 30_000, String(issuer.aheadMs))
+    assert.equal(judge(issuer.aheadMs, 300_000).kind, 'as-ordered', JSON.stringify(judge(issuer.aheadMs, 300_000)))
+    assert.equal(judge(issuer.aheadMs, 0).kind, 'violates')
   })
 
   test('a revocation is confirmed by what Vault has on record, is safe to repeat, and is in its list', async (t) => {

@@ -18,7 +18,7 @@ import type { Attempt, OutsideSigner, Returned, TestSample } from '#plane/issuer
 import { openVaultIssuer, type VaultIssuer } from '#plane/issuers/vault-issuer.ts'
 import { tokenInFile, type VaultLogin } from '#plane/issuers/vault-login.ts'
 import { openVault, type Vault } from '#plane/issuers/vault-server.ts'
-import { systemClock } from '#platform/clock.ts'
+import { systemClock, type Clock } from '#platform/clock.ts'
 import { systemTimers } from '#platform/timers.ts'
 import { cleanup, type Scope } from '../process/cleanup.ts'
 import { tempFolder } from '../process/temp-folder.ts'
@@ -98,18 +98,23 @@ export const tokenFile = async (t: Scope, peer: VaultPeer, here: Record<string, 
   return file
 }
 
-export const connect = (t: Scope, peer: Pick<VaultPeer, 'address' | 'roots'>, login: VaultLogin): Vault => {
+export const connect = (
+  t: Scope,
+  peer: Pick<VaultPeer, 'address' | 'roots'>,
+  login: VaultLogin,
+  clock: Clock = systemClock,
+): Vault => {
   const server = { address: peer.address, roots: [peer.roots], namespace: null, login, mostConnections: 4 }
   const vault = openVault(
-    { clock: systemClock, timers: systemTimers },
+    { clock, timers: systemTimers },
     { ...server, limits: { connectMs: 20_000, answerMs: 20_000 } },
   )
   cleanup(t, () => vault.close())
   return vault
 }
 
-export const connectByToken = async (t: Scope, peer: VaultPeer): Promise<Vault> =>
-  connect(t, peer, tokenInFile(await tokenFile(t, peer)))
+export const connectByToken = async (t: Scope, peer: VaultPeer, clock?: Clock): Promise<Vault> =>
+  connect(t, peer, tokenInFile(await tokenFile(t, peer)), clock)
 
 const gpuCloud = shippedProfiles.find(({ name }) => name === 'gpu-cloud')!
 

@@ -207,7 +207,7 @@ export const hasOrphans = ({ attempts }: Pick<Order, 'attempts'>): boolean =>
   attempts.some(({ fate }) => fate.kind === 'orphan' || fate.kind === 'may-exist')
 
 /** The issuer has refused each attempt: no certificate of it exists, and none can come. */
-export const isUnsigned = ({ attempts }: Pick<Order, 'attempts'>): boolean =>
+const isUnsigned = ({ attempts }: Pick<Order, 'attempts'>): boolean =>
   attempts.every(({ fate }) => fate.kind === 'unsigned')
 
 /** Whatever was signed for it has ended then. A longer life would be a violation, and is never kept. */

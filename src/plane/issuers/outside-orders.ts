@@ -31,6 +31,7 @@ import type { ChosenIssuer, IssuerChoice } from './choose-issuer.ts'
 import { askToSign } from './ask-to-sign.ts'
 import { judgeAnswer, type JudgeParts } from './judge-answer.ts'
 import { commitStep, inOutbox, openOrderOf, revokeReturned, type StepStory } from './order-steps.ts'
+import { openOrdersUnderWay, type OrdersUnderWay } from './orders-under-way.ts'
 import type { Attempt, OutsideSigner, Returned } from './outside-signer.ts'
 
 /** What stands before the issuers: slots, breakers, and a signer for each. */
@@ -90,19 +91,7 @@ const unavailableForMs = 5000
 const refusedForMs = 60_000
 
 export const openOutsideOrders = (core: Core, parts: OutsideOrderParts): OutsideOrders => {
-  const underWay = new Map<string, { readonly over: Promise<void>; readonly end: () => void }>()
-  const holds: OrdersHere = {
-    has: (id) => underWay.has(id),
-    over: async (id) => underWay.get(id)?.over,
-    begin(id) {
-      const { promise: over, resolve: end } = Promise.withResolvers<void>()
-      underWay.set(id, { over, end })
-    },
-    end(id) {
-      underWay.get(id)?.end()
-      underWay.delete(id)
-    },
-  }
+  const holds = openOrdersUnderWay()
 
   /** Null: nothing is in the way of a new order. */
   const makeWay = async (row: Row<Order>): Promise<Refusal | 'decide-again' | null> => {
@@ -159,14 +148,6 @@ export const openOutsideOrders = (core: Core, parts: OutsideOrderParts): Outside
   }
 }
 
-type OrdersHere = {
-  has(id: string): boolean
-  /** Resolves when it is not under way here. */
-  over(id: string): Promise<void>
-  begin(id: string): void
-  end(id: string): void
-}
-
 const busy = (why: string): Refusal => ({ ...refuse('BUSY', why), retryAfterMs: lookedForMs })
 
 const unavailable = ({ name }: OutsideIssuer, why: string, retryAfterMs = unavailableForMs): Refusal => ({
@@ -183,7 +164,7 @@ export const otherReplicas = async ({ store: { replicas } }: Pick<Core, 'store'>
 const placeAt = async (
   core: Core,
   parts: OutsideOrderParts,
-  holds: OrdersHere,
+  holds: OrdersUnderWay,
   { issuer, signer, leave }: EnteredIssuer,
   admission: Admitted,
   ordered: Row<Order> | null,
