@@ -82,7 +82,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
   'domain/plans': { domain: ['ca', 'core', 'fleet', 'settings', 'tasks'] },
   'domain/programs': { domain: ['core', 'identity'] },
   'domain/recovery': { domain: ['core', 'identity'] },
-  'domain/revocation': { domain: ['alerts', 'core', 'programs', 'recovery'] },
+  'domain/revocation': { domain: ['alerts', 'core', 'issuers', 'programs', 'recovery'] },
   'domain/settings': { domain: ['core', 'fleet', 'issuers', 'programs'] },
   'domain/tasks': { domain: ['core'] },
   'domain/workers': { domain: ['core', 'identity'] },
@@ -547,7 +547,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
   'cli/federation': { cli: ['kit'], wire: ['federation'] },
   'cli/fleet': { cli: ['kit', 'plans'], domain: ['core', 'fleet'], wire: ['core', 'fleet'] },
   'cli/identity': { cli: ['kit'], wire: ['identity'] },
-  'cli/issuers': { cli: ['kit'], domain: ['core'], wire: ['issuers'] },
+  'cli/issuers': { cli: ['kit'], domain: ['core', 'issuers'], wire: ['issuers'] },
   'cli/journal': {
     cli: ['kit'],
     domain: ['core'],

@@ -27,6 +27,13 @@ export type ViolatedField =
 
 export type Violation = { readonly field: ViolatedField; readonly why: string }
 
+/** Clocks that are apart are no lie, as far as the domain tolerates it. */
+export type IssuerClock = {
+  /** By how much the clock of the issuer was ahead of ours at its answer, below 0 behind; null: it has not said. */
+  readonly aheadMs: number | null
+  readonly toleranceMs: number
+}
+
 export type ReturnedFacts = {
   readonly order: SigningOrder
   /** As returned: DER, the leaf first. The root may be the last. */
@@ -40,6 +47,7 @@ export type ReturnedFacts = {
   /** A certificate with this serial number of this issuer is on record. */
   readonly isOnRecord: boolean
   readonly answeredAtMs: number
+  readonly clock: IssuerClock
   /** Below it renewals would come faster than they can be served. */
   readonly leastLifetimeMs: number
 }
@@ -139,15 +147,21 @@ const usageViolations = (order: SigningOrder, leaf: ParsedCertificate): Violatio
 const said = (usages: readonly string[]): string =>
   usages.length === 0 ? 'it does not say' : `it is for ${usages.join(', ')}`
 
-const timeViolations = (
-  { order, answeredAtMs, leastLifetimeMs }: ReturnedFacts,
-  leaf: ParsedCertificate,
-): Violation[] => {
+/**
+ * How far the clock of the issuer is seen to be ahead: it says so, or its certificate begins in our future. What begins later may end as much
+ * later, and lives no longer than was ordered.
+ */
+const seenAheadMs = ({ answeredAtMs, clock }: ReturnedFacts, { notBeforeMs }: ParsedCertificate): number =>
+  Math.min(clock.toleranceMs, Math.max(0, clock.aheadMs ?? 0, notBeforeMs - answeredAtMs))
+
+const timeViolations = (facts: ReturnedFacts, leaf: ParsedCertificate): Violation[] => {
+  const { order, answeredAtMs, leastLifetimeMs, clock } = facts
   const { notBeforeMs, notAfterMs } = leaf
-  const early = notBeforeMs < order.issuedAtMs - mostBackdatingMs
-  const late = notBeforeMs > answeredAtMs
+  const behindMs = Math.min(clock.toleranceMs, Math.max(0, -(clock.aheadMs ?? 0)))
+  const early = notBeforeMs < order.issuedAtMs - mostBackdatingMs - behindMs
+  const late = notBeforeMs > answeredAtMs + clock.toleranceMs
   // The issuer counts from when it signs, which is not later than its answer.
-  const long = notAfterMs > answeredAtMs + order.lifetimeMs
+  const long = notAfterMs > answeredAtMs + seenAheadMs(facts, leaf) + order.lifetimeMs
   const short = notAfterMs < answeredAtMs + leastLifetimeMs
   return [
     ...violation(
@@ -194,17 +208,16 @@ const serialViolations = ({ serial, isOnRecord }: ReturnedFacts, leaf: ParsedCer
 
 type PathFound = { readonly above: readonly ParsedCertificate[]; readonly violations: readonly Violation[] }
 
-const pathOf = (
-  { chain, roots, order, withdrawn, answeredAtMs }: ReturnedFacts,
-  leaf: ParsedCertificate,
-): PathFound => {
+const pathOf = (facts: ReturnedFacts, leaf: ParsedCertificate): PathFound => {
+  const { chain, roots, order, withdrawn, answeredAtMs } = facts
+  const atMs = answeredAtMs + seenAheadMs(facts, leaf)
   const purposes: readonly Purpose[] = order.usage === 'both' ? ['clientAuth', 'serverAuth'] : [`${order.usage}Auth`]
-  const verified = verifyIssuedChain({ chain, roots, purposes, nowMs: answeredAtMs })
+  const verified = verifyIssuedChain({ chain, roots, purposes, nowMs: atMs })
   if (verified.kind === 'untrusted') {
     // The times of the leaf itself are said under their own names.
     const isLeaf =
       (verified.code === 'expired' || verified.code === 'not-yet-valid') &&
-      (leaf.notAfterMs <= answeredAtMs || leaf.notBeforeMs > answeredAtMs)
+      (leaf.notAfterMs <= atMs || leaf.notBeforeMs > atMs)
     const isCritical = verified.code === 'critical-extension' && leaf.unknownCritical.length > 0
     return { above: [], violations: violation(!isLeaf && !isCritical, 'chain', () => verified.why) }
   }

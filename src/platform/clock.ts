@@ -20,6 +20,12 @@ export const isoTimeOrNull = (ms: number | null): string | null => (ms === null 
 /** As HTTP writes it. */
 export const httpDate = (ms: number): string => new Date(ms).toUTCString()
 
+/** Null: it is none. */
+export const parseHttpDate = (text: string): number | null => {
+  const ms = Date.parse(text)
+  return Number.isNaN(ms) ? null : ms
+}
+
 /** By the clock on the wall of the reader: `2026-11-17 12:03:45`. */
 export const localTime = (ms: number): string => {
   const at = new Date(ms)

@@ -5,6 +5,7 @@
 import * as http from 'node:http'
 import type { Duplex } from 'node:stream'
 import type { Timers } from './timers.ts'
+import { RequestFault } from './request-fault.ts'
 import { connectTls } from './tls-client.ts'
 
 export type PinnedServer = {
@@ -36,18 +37,9 @@ export type PinnedAnswer = {
   readonly body: string
 }
 
-export class HttpsFault extends Error {
+/** Its code is Node's, or ETIMEDOUT, EMSGSIZE, ABORT_ERR. Undone is what no byte was written of. */
+export class HttpsFault extends RequestFault {
   override readonly name = 'HttpsFault'
-  /** Node's, or ETIMEDOUT, EMSGSIZE, ABORT_ERR. */
-  readonly code: string
-  /** No byte of the request was written. */
-  readonly isUnsent: boolean
-
-  constructor(message: string, code: string, isUnsent: boolean) {
-    super(message)
-    this.code = code
-    this.isUnsent = isUnsent
-  }
 }
 
 export type PinnedHttps = {

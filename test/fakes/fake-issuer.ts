@@ -35,6 +35,8 @@ export type FakeIssuer = {
   readonly signed: Signature[]
   readonly revoked: Set<string>
   readonly left: Outcome[]
+  /** What it says of its clock. */
+  aheadMs: number | null
   /** How it answers; the usual answer until a test says otherwise. */
   answer: (attempt: Attempt, signal: AbortSignal) => Promise<Answer>
   /** What it does when nothing is wrong. `lie`: changes what was ordered, or what is signed. */
@@ -72,7 +74,17 @@ export const fakeIssuer = (nowMs: number, { takesSerial = true, name = 'corp' } 
   })
   const rows: readonly IssuerRow[] = [authorityRow(root, root), authorityRow(issuing, root)]
   const fake: FakeIssuer = {
-    ...{ issuer, root, issuing, asked: [], signed: [], revoked: new Set(), left: [], canBeSearched: true },
+    ...{
+      issuer,
+      root,
+      issuing,
+      asked: [],
+      signed: [],
+      revoked: new Set(),
+      left: [],
+      canBeSearched: true,
+      aheadMs: null,
+    },
     look: async () => {},
     writes: [{ put: 'outside-issuer', value: issuer }, ...rows.map((value): Write => ({ put: 'issuer', value }))],
     reads: [
@@ -101,6 +113,9 @@ export const fakeIssuer = (nowMs: number, { takesSerial = true, name = 'corp' } 
   const fakeLeft = (outcome: Outcome): void => void fake.left.push(outcome)
   const signer: OutsideSigner = {
     abilities: { takesSerial, revokes: true, lists: !takesSerial },
+    get aheadMs() {
+      return fake.aheadMs
+    },
     async sign(attempt, signal) {
       fake.asked.push(attempt)
       return fake.answer(attempt, signal)

@@ -51,6 +51,7 @@ export const scriptedIssuers = (): ScriptedIssuers => {
         const { issuer, secrets } = request
         return {
           abilities: { takesSerial: issuer.access.kind === 'step-ca', revokes: true, lists: false },
+          aheadMs: null,
           renewalRoot: secrets['renewal_root'] ?? null,
           sign: () => Promise.reject(new Error('nothing is signed here')),
           async revoke(serial) {

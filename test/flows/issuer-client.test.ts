@@ -8,6 +8,7 @@ import * as net from 'node:net'
 import * as tls from 'node:tls'
 import { test, type TestContext } from 'node:test'
 import {
+  type IssuerAnswer,
   type IssuerFaultCode,
   IssuerFault,
   type IssuerServer,
@@ -58,14 +59,20 @@ const sends =
   (_request, response) =>
     void response.writeHead(status, { 'content-type': type }).end(body)
 
-const fails = async (asked: Promise<unknown>, code: IssuerFaultCode, isUnsent: boolean, shape: RegExp) => {
+/** It has one, within seconds of ours. */
+const withoutDate = ({ dateMs, ...answer }: IssuerAnswer): Omit<IssuerAnswer, 'dateMs'> => {
+  assert.ok(dateMs !== null && Math.abs(dateMs - Date.now()) < 60_000, String(dateMs))
+  return answer
+}
+
+const fails = async (asked: Promise<unknown>, code: IssuerFaultCode, isUndone: boolean, shape: RegExp) => {
   const error = await asked.then(
     () => assert.fail('it was answered'),
     (reason: unknown) => reason,
   )
   assert.ok(error instanceof IssuerFault, String(error))
   assert.match(error.message, shape)
-  assert.deepEqual([error.code, error.isUnsent], [code, isUnsent], error.message)
+  assert.deepEqual([error.code, error.isUndone], [code, isUndone], error.message)
 }
 
 test('what is asked arrives as JSON, and any status is an answer', async (t) => {
@@ -81,13 +88,13 @@ test('what is asked arrives as JSON, and any status is an answer', async (t) => 
     })
   })
   const answer = await client.ask({ ...ask, headers: { 'x-token': 's.1' } }, never)
-  assert.deepEqual(answer, { status: 401, json: { message: 'no such provisioner' } })
+  assert.deepEqual(withoutDate(answer), { status: 401, json: { message: 'no such provisioner' } })
   assert.deepEqual(bodies, [`POST /1.0/sign ${new URL(target.url).host} s.1 {"csr":"request"}`])
 })
 
 test('an answer without a body is one, whatever its type', async (t) => {
   const { client } = await pair(t, (_request, response) => void response.writeHead(204).end())
-  assert.deepEqual(await client.ask(ask, never), { status: 204, json: null })
+  assert.deepEqual(withoutDate(await client.ask(ask, never)), { status: 204, json: null })
 })
 
 test('a redirect to another host is not followed', async (t) => {
@@ -183,7 +190,7 @@ test('TLS 1.2 is spoken with, TLS 1.1 is not', async (t) => {
     options: { minVersion: version, maxVersion: version, ciphers: 'DEFAULT@SECLEVEL=0' },
   })
   const newer = await pair(t, sends('{}'), of('TLSv1.2'))
-  assert.deepEqual(await newer.client.ask(ask, never), { status: 200, json: {} })
+  assert.deepEqual(withoutDate(await newer.client.ask(ask, never)), { status: 200, json: {} })
   const older = await pair(t, sends('{}'), of('TLSv1.1'))
   await fails(older.client.ask(ask, never), 'unreachable', true, /no connection/)
   // The server does speak it.
@@ -232,7 +239,7 @@ test('what waits for a connection of others ends unsent, and a place is free aga
   isSilent = false
   given.abort()
   await first
-  assert.deepEqual(await client.ask(ask, never), { status: 200, json: {} })
+  assert.deepEqual(withoutDate(await client.ask(ask, never)), { status: 200, json: {} })
   assert.equal(seen.requests, 2)
 })
 
@@ -263,7 +270,7 @@ test('a client certificate is presented where there is one', async (t) => {
       identity: { key: identity.keyPem, cert: identity.chainPem },
     },
   )
-  assert.deepEqual(await client.ask(ask, never), { status: 200, json: { cn: 'muster' } })
+  assert.deepEqual(withoutDate(await client.ask(ask, never)), { status: 200, json: { cn: 'muster' } })
 })
 
 test('what cannot be sent over HTTP is refused, with nothing of it in the message', async (t) => {

@@ -105,6 +105,7 @@ test('twelve nodes go to an outside issuer and back, with that issuer away in th
   )
   assert.equal(codeOf(await step({ kind: 'back' })), 'migrated')
   assert.equal(codeOf(await step({ kind: 'back' })), 'migrated')
+  assert.match(((await step({ kind: 'back' })) as { detail?: string }).detail ?? '', /have certificates of corp/)
   await Promise.all(names.map((id) => fleet.renew(id)))
   assert.equal(count(await fleet.signers(), 'corp'), 0, 'nodes that have moved go back with their next certificate')
   assert.equal(codeOf(await step({ kind: 'back' })), 'migrated')
@@ -131,6 +132,24 @@ test('the old root goes once nothing hangs under it, and then nothing leads back
   assert.equal(codeOf(await step({ kind: 'retire' })), 'migrated')
   assert.deepEqual([plane.issuance.roots.current().roots.length, plane.issuance.roots.holds('corp')], [1, true])
   assert.equal(codeOf(await fleet.begin('built-in')), 'migrated')
+})
+
+test('the old root stays while a certificate of it that was replaced twice has not expired', async (t) => {
+  const fleet = await setUp(t, ['n1', 'n2'])
+  const { clock, step } = fleet
+  await fleet.begin('corp')
+  fleet.confirm()
+  await step({ kind: 'share', percent: 100 })
+  await step({ kind: 'finish' })
+  for (let hour = 0; hour < 2; hour++) {
+    clock.advance(3_600_000)
+    for (const id of ['n1', 'n2']) await fleet.renew(id)
+  }
+  assert.deepEqual((await fleet.progress()).underOld, [], 'no slot has one')
+  const refused = await step({ kind: 'retire' })
+  assert.match('detail' in refused ? (refused.detail ?? '') : '', /^2 certificates of built-in .* the last ends \d{4}-/)
+  clock.advance(23 * 3_600_000)
+  assert.equal(codeOf(await step({ kind: 'retire' })), 'migrated')
 })
 
 test('an agent that does not say the set that is delivered stays with the issuer it had, and an excluded node too', async (t) => {

@@ -193,6 +193,35 @@ test('a search among many serials leaves turns to others', async (t) => {
   assert.ok(turns >= 10, `${turns} turns`)
 })
 
+test('a search that takes its time holds up no other one, and four go on at once', async (t) => {
+  const setup = await setUpOutside(t, { takesSerial: false })
+  const { plane, fake } = setup
+  fake.answer = (attempt) => {
+    fake.sign(attempt)
+    return forever()
+  }
+  for (let at = 0; at < 8; at++) untilDeath(plane.enroll(await plane.invite(`n${at}`), newCsr(), null))
+  await eventually('the issuer to be asked', () => fake.asked.length === 8)
+  const next = await setup.restart()
+  const [slow, four] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+  const seen = { begun: 0, ended: 0, most: 0 }
+  fake.look = async () => {
+    const isFirst = seen.begun++ === 0
+    seen.most = Math.max(seen.most, seen.begun - seen.ended)
+    if (seen.begun === 4) four.resolve()
+    await (isFirst ? slow.promise : four.promise)
+    seen.ended++
+  }
+  const swept = next.sweep()
+  const open = async () => (await next.orders()).filter(({ state }) => state.kind === 'intended').length
+  await eventually('the other seven to be settled', async () => (await open()) === 1)
+  assert.deepEqual([seen.ended, seen.most], [7, 4])
+  slow.resolve()
+  await swept
+  assert.ok((await next.orders()).every(({ state }) => state.kind === 'lost'))
+  assert.deepEqual((await next.toBeRevoked()).toSorted(), fake.signed.map(({ serial }) => serial).toSorted())
+})
+
 test('a sweep of the orders of a whole fleet leaves turns to others', async (t) => {
   const { plane, clock } = await setUpOutside(t)
   const orders = Array.from({ length: 600 }, (_, at) =>

@@ -7,6 +7,7 @@ import { test } from 'node:test'
 import { certificateKey, slotsOf } from '#domain/core/certificate.ts'
 import type { OutsideIssuer } from '#domain/issuers/outside-issuer.ts'
 import type { Issued } from '#plane/identity/issue.ts'
+import { IssuerFault } from '#plane/outside/issuer-client.ts'
 import { generateKey } from '#pki/keys.ts'
 import { allFromPem, fromPem } from '#pki/pem.ts'
 import { issuerAndSerial } from '#pki/parse-certificate.ts'
@@ -327,7 +328,7 @@ test('another key ends an order that was lost, and the key of it is banned', asy
   const { answer } = fake
   fake.answer = async (attempt) => {
     fake.sign(attempt)
-    throw new Error('the connection died')
+    throw new IssuerFault('the connection died', 'cut', false)
   }
   assert.equal(codeOf(await plane.renew('n1')), 'ISSUER_UNAVAILABLE')
   const lost = fake.signed.at(-1)

@@ -19,6 +19,7 @@ import { silentLog } from '#platform/log.ts'
 import { systemRandom } from '#platform/random.ts'
 import { systemTimers, turn } from '#platform/timers.ts'
 import type { PlanApplied, PlanView } from '#wire/plans/plan-api.ts'
+import { signingOrder } from '../fakes/issuer-rows.ts'
 import { manualClock, type ManualClock } from '../fakes/manual-clock.ts'
 import { cleanup } from '../process/cleanup.ts'
 import { databaseOf, storeEnvironment } from '../process/store-under-test.ts'
@@ -51,6 +52,14 @@ const leaf = someCertificate('b2', {
   notAfterMs: startMs + 3 * day,
 })
 
+/** At an outside issuer, with a certificate that no node got. */
+const lost = signingOrder({
+  subject: { kind: 'node', node: 'gpu-001', epoch: 1 },
+  ...{ issuedAtMs: startMs, lifetimeMs: 2 * day },
+  attempts: [{ serial: 'c3', atMs: startMs, fate: { kind: 'orphan', serial: 'c3' } }],
+  state: { kind: 'abandoned', why: 'its node was revoked', atMs: startMs },
+})
+
 /** As an enrollment, a WireGuard key and a first use leave it. */
 const active = ({ value, version }: { readonly value: Node; readonly version: number }): Change => {
   const { issuer, serial, spki, sha256, issuedAtMs, notAfterMs } = certificate
@@ -69,6 +78,7 @@ const active = ({ value, version }: { readonly value: Node; readonly version: nu
     { put: 'key-claim', value: { spki: leaf.spki, holders: [{ ...holder, use: 'program' }] } },
     { put: 'wireguard-key', value: { publicKey, ...holder, endedAtMs: null } },
     { put: 'overlay-address', value: { address: 'fd00::7', ...holder, releasedAtMs: null } },
+    { put: 'order', value: lost },
     { put: 'token', value: someToken('t1', { state: { kind: 'used', spki, node: value.id, atMs: startMs } }) },
   ]
   const said = (type: 'host.enrolled' | 'node.confirmed') =>

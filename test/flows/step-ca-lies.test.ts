@@ -63,7 +63,7 @@ const told = async (t: TestContext, lie: Lie, more: Partial<StepCaOptions> = {})
 }
 
 const isFault = (code: IssuerFaultCode) => (error: unknown) =>
-  error instanceof IssuerFault && error.code === code && !error.isUnsent
+  error instanceof IssuerFault && error.code === code && !error.isUndone
 
 const megabytes = Buffer.alloc(10 * 1024 * 1024, ' ').toString()
 const noAnswers: readonly { readonly lie: string; readonly answer: Lie; readonly code: IssuerFaultCode }[] = [
@@ -202,6 +202,7 @@ describe('a certificate comes back as it was sent, and is found to be', () => {
         serial,
         isOnRecord: false,
         answeredAtMs: nowMs + 1000,
+        clock: { aheadMs: null, toleranceMs: 0 },
         leastLifetimeMs: day / 2,
       })
       assert.ok(verdict.kind === 'violates')
@@ -242,15 +243,21 @@ test('a revocation is one only if it says so of this serial', async (t) => {
   assert.deepEqual([sent.serial, sent.passive], [decimalSerial(serial), true])
 })
 
+const sample = {
+  profile: 'nodes',
+  keyTypes: ['p256'],
+  leastLifetimeMs: day / 2,
+  toleranceMs: 0,
+  order: () => attempt.order,
+} as const
+
 test('the test of one that lists no provisioners goes by what it signs', async (t) => {
-  const sample = { profile: 'nodes', keyTypes: ['p256'], leastLifetimeMs: day / 2, order: () => attempt.order } as const
   const { signer } = await told(t, says(401, { message: 'no' }), { samples: async () => [sample] })
   const faults = await signer.test(never)
   assert.deepEqual([...new Set(faults.map(({ setting }) => setting))], ['dnsNames'])
 })
 
 test('a revocation that is answered with another serial ends the test', async (t) => {
-  const sample = { profile: 'nodes', keyTypes: ['p256'], leastLifetimeMs: day / 2, order: () => attempt.order } as const
   const certChain = signedAs({}).map((der) => toPem('CERTIFICATE', der))
   const answers: Readonly<Record<string, Lie>> = {
     '/1.0/sign': says(201, { certChain }),

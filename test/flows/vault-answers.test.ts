@@ -36,6 +36,7 @@ const issuerOf = (ask: (request: VaultRequest) => VaultReply) => {
       asked.push(request)
       return ask(request)
     },
+    aheadMs: () => null,
     login: { condition: () => ({ kind: 'none' }) as const, fix: '' },
   }
   const issuer = openVaultIssuer({

@@ -64,6 +64,7 @@ const judged = (server: StepCaServer, { attempt: { order }, serial }: Ordered, {
     serial,
     isOnRecord: false,
     answeredAtMs: Date.now(),
+    clock: { aheadMs: null, toleranceMs: 0 },
     leastLifetimeMs: lifetimeMs / 2,
   })
 
@@ -280,4 +281,28 @@ test('while step-ca is away nothing is sent, and when it is back the same attemp
   await assert.rejects(signer.revoke(it.serial, 'unspecified', never), /no connection/)
   await server.start()
   assert.equal(judged(server, it, await signed(signer, it)).kind, 'as-ordered')
+})
+
+test('a plane whose clock is 90 s behind that of step-ca takes what it signs, and knows how far the clocks are apart', async (t) => {
+  const server = await started(t)
+  if (server === null) return
+  // Right after its start it takes no token that was made before.
+  await server.configure((config) => {
+    config.authority['disableIssuedAtCheck'] = true
+  })
+  const behindMs = 90_000
+  const nowMs = (): number => Date.now() - behindMs
+  const signer = signerOf(t, server, { clock: { nowMs } })
+  const { attempt, serial } = ordered('enrollment', { change: { issuedAtMs: nowMs() } })
+  const returned = await signer.sign(attempt, never)
+  assert.ok(returned.kind === 'returned', JSON.stringify(returned))
+  const judge = (aheadMs: number | null, toleranceMs: number) =>
+    judgeReturned({
+      ...{ order: attempt.order, chain: returned.chain, roots: [rootOf(server)], withdrawn: [], serial },
+      ...{ isOnRecord: false, answeredAtMs: nowMs(), leastLifetimeMs: lifetimeMs / 2 },
+      clock: { aheadMs, toleranceMs },
+    })
+  assert.ok(signer.aheadMs !== null && Math.abs(signer.aheadMs - behindMs) < 20_000, String(signer.aheadMs))
+  assert.equal(judge(signer.aheadMs, 300_000).kind, 'as-ordered', JSON.stringify(judge(signer.aheadMs, 300_000)))
+  assert.equal(judge(signer.aheadMs, 0).kind, 'violates')
 })

@@ -184,6 +184,7 @@ const sampleLeaf: TestSample = {
   profile: Object.keys(shippedProfiles)[0] ?? 'profile',
   keyTypes: ['p256'],
   leastLifetimeMs: lifetimeMs / 2,
+  toleranceMs: 0,
   order: (publicKey) => orderFor(publicKey),
 }
 

@@ -3,20 +3,17 @@
 import assert from 'node:assert/strict'
 import * as fs from 'node:fs'
 import * as path from 'node:path'
-import { after, before, describe, test, type TestContext } from 'node:test'
+import { describe, test, type TestContext } from 'node:test'
 import { keyTypes } from '#domain/core/profile.ts'
 import { generateKey, loadPrivateKey, spkiHash } from '#pki/keys.ts'
-import { parseCertificate } from '#pki/parse-certificate.ts'
 import { fromPem, toPem } from '#pki/pem.ts'
-import type { OutsideSigner, Returned } from '#plane/issuers/outside-signer.ts'
-import type { Vault } from '#plane/outside/vault-server.ts'
+import { judgeReturned } from '#pki/returned-certificate.ts'
+import { systemClock } from '#platform/clock.ts'
 import { tempFolder } from '../process/temp-folder.ts'
-import { builtPeer } from './built-peer.ts'
 import { documentedCommands } from './documented-block.ts'
 import { peer, suiteWith, withPeer } from './peer.ts'
 import { runOpenssl } from './run-openssl.ts'
 import { runVaultCommands } from './vault-commands.ts'
-import { startVault, type VaultPeer } from './vault-server.ts'
 import {
   askFor,
   connectByToken,
@@ -27,33 +24,14 @@ import {
   never,
   page,
   sampleOf,
-  setUpPki,
+  serialOf,
   signed,
+  vaultOfSuite,
 } from './vault-set-up.ts'
 
 describe('Vault signs, revokes and finds', suiteWith(peer('vault')), () => {
-  const ends: (() => unknown)[] = []
-  const scope = { after: (end: () => unknown) => void ends.push(end) }
-  let server: VaultPeer
-  let root: Uint8Array
-  let vault: Vault
-  let issuer: OutsideSigner
+  const there = vaultOfSuite()
 
-  before(async () => {
-    server = await startVault(scope, await builtPeer('vault'))
-    root = await setUpPki(server)
-    vault = await connectByToken(scope, server)
-    issuer = issuerAt(vault, root)
-  })
-  after(async () => {
-    for (const end of ends) await end()
-  })
-
-  const serialOf = ({ chain: [leaf] }: Returned): string => {
-    const certificate = parseCertificate(leaf!)
-    assert.ok(certificate.kind === 'certificate')
-    return certificate.serial
-  }
   const written = (t: TestContext, files: Readonly<Record<string, string>>): Readonly<Record<string, string>> => {
     const folder = tempFolder(t)
     return Object.fromEntries(
@@ -69,13 +47,13 @@ describe('Vault signs, revokes and finds', suiteWith(peer('vault')), () => {
       test(`for a key of type ${type}: as ordered, and OpenSSL verifies it`, async (t) => {
         if (withPeer(t, 'openssl') === null) return
         const asked = askFor(generateKey(type))
-        const returned = await signed(issuer, asked)
-        const verdict = judged(asked, returned, root)
+        const returned = await signed(there.issuer, asked)
+        const verdict = judged(asked, returned, there.root)
         assert.ok(verdict.kind === 'as-ordered', JSON.stringify(verdict))
         assert.equal(verdict.shortByMs, 0)
         const files = written(t, {
           leaf: toPem('CERTIFICATE', returned.chain[0]!),
-          roots: toPem('CERTIFICATE', root),
+          roots: toPem('CERTIFICATE', there.root),
         })
         const verified = runOpenssl([
           'verify',
@@ -115,13 +93,13 @@ describe('Vault signs, revokes and finds', suiteWith(peer('vault')), () => {
       } as const
       const sample = { ...sampleOf(), order: (publicKey: Uint8Array) => ({ ...order, publicKey }) }
       const policy = documentedCommands(page, 'policy write muster-issuer')
-      await runVaultCommands(server, policy.replaceAll('/gpu-cloud', '/programs'))
-      const programs = issuerAt(vault, root, {
+      await runVaultCommands(there.server, policy.replaceAll('/gpu-cloud', '/programs'))
+      const programs = issuerAt(there.vault, there.root, {
         roles: { '*': 'programs' },
         samples: () => Promise.resolve([sample]),
       })
       const [missing] = await programs.test(never)
-      await runVaultCommands(server, missing!.fix)
+      await runVaultCommands(there.server, missing!.fix)
       assert.deepEqual(await programs.test(never), [])
       const returned = await signed(programs, { ...asked, attempt: { ...asked.attempt, order } })
       const files = written(t, { leaf: toPem('CERTIFICATE', returned.chain[0]!) })
@@ -138,7 +116,7 @@ describe('Vault signs, revokes and finds', suiteWith(peer('vault')), () => {
         text,
         /TLS Web Server Authentication, TLS Web Client Authentication|TLS Web Client Authentication, TLS Web Server/,
       )
-      await runVaultCommands(server, policy)
+      await runVaultCommands(there.server, policy)
     })
 
     test('whatever the request of the node asks for', async (t) => {
@@ -158,22 +136,41 @@ describe('Vault signs, revokes and finds', suiteWith(peer('vault')), () => {
         'basicConstraints=CA:TRUE',
       ])
       const asked = askFor(loadPrivateKey(key.pkcs8Pem()), fromPem('CERTIFICATE REQUEST', made.text)!)
-      const verdict = judged(asked, await signed(issuer, asked), root)
+      const verdict = judged(asked, await signed(there.issuer, asked), there.root)
       assert.equal(verdict.kind, 'as-ordered', JSON.stringify(verdict))
     })
   })
 
+  test('a plane whose clock is 90 s behind that of Vault takes what it signs, and knows how far the clocks are apart', async (t) => {
+    const behindMs = 90_000
+    const clock = { ...systemClock, nowMs: () => Date.now() - behindMs }
+    const issuer = issuerAt(await connectByToken(t, there.server, clock), there.root, { clock })
+    const { attempt } = askFor()
+    const order = { ...attempt.order, issuedAtMs: clock.nowMs() }
+    const { chain } = await signed(issuer, { ...askFor(), attempt: { ...attempt, order } })
+    const judge = (aheadMs: number | null, toleranceMs: number) =>
+      judgeReturned({
+        ...{ order, chain, roots: [there.root], withdrawn: [], serial: null, isOnRecord: false },
+        answeredAtMs: clock.nowMs(),
+        clock: { aheadMs, toleranceMs },
+        leastLifetimeMs: order.lifetimeMs / 2,
+      })
+    assert.ok(issuer.aheadMs !== null && Math.abs(issuer.aheadMs - behindMs) < 30_000, String(issuer.aheadMs))
+    assert.equal(judge(issuer.aheadMs, 300_000).kind, 'as-ordered', JSON.stringify(judge(issuer.aheadMs, 300_000)))
+    assert.equal(judge(issuer.aheadMs, 0).kind, 'violates')
+  })
+
   test('a revocation is confirmed by what Vault has on record, is safe to repeat, and is in its list', async (t) => {
     if (withPeer(t, 'openssl') === null) return
-    const returned = await signed(issuer)
+    const returned = await signed(there.issuer)
     const serial = serialOf(returned)
-    assert.equal(await issuer.revoke(serial, 'key-compromise', never), 'revoked')
-    assert.equal(await issuer.revoke(serial, 'key-compromise', never), 'revoked')
-    assert.equal(await issuer.revoke('1f2e3d', 'superseded', never), 'unknown there')
-    const crl = dataOf((await server.call('GET', `${mount}/cert/crl`)).body)['certificate']
+    assert.equal(await there.issuer.revoke(serial, 'key-compromise', never), 'revoked')
+    assert.equal(await there.issuer.revoke(serial, 'key-compromise', never), 'revoked')
+    assert.equal(await there.issuer.revoke('1f2e3d', 'superseded', never), 'unknown there')
+    const crl = dataOf((await there.server.call('GET', `${mount}/cert/crl`)).body)['certificate']
     const files = written(t, {
       leaf: toPem('CERTIFICATE', returned.chain[0]!),
-      trusted: `${toPem('CERTIFICATE', root)}${String(crl)}\n`,
+      trusted: `${toPem('CERTIFICATE', there.root)}${String(crl)}\n`,
     })
     const verified = runOpenssl(['verify', '-crl_check', '-CAfile', files['trusted']!, files['leaf']!])
     assert.match(verified.text, /certificate revoked/)
@@ -182,50 +179,50 @@ describe('Vault signs, revokes and finds', suiteWith(peer('vault')), () => {
   test('a certificate that has expired is not revoked any more, and that is said', async () => {
     const asked = askFor()
     const order = { ...asked.attempt.order, lifetimeMs: 2500 }
-    const serial = serialOf(await signed(issuer, { ...asked, attempt: { ...asked.attempt, order } }))
+    const serial = serialOf(await signed(there.issuer, { ...asked, attempt: { ...asked.attempt, order } }))
     await assert.rejects(
-      issuer.revoke(serial, 'superseded', never),
+      there.issuer.revoke(serial, 'superseded', never),
       /has not revoked .*already expired; refusing to add to CRL/,
     )
   })
 
   test('a certificate that nobody got is found by its key among the serials that are not on record', async () => {
     const [lost, kept] = [askFor(), askFor()]
-    const serial = serialOf(await signed(issuer, lost))
-    const onRecord = serialOf(await signed(issuer, kept))
+    const serial = serialOf(await signed(there.issuer, lost))
+    const onRecord = serialOf(await signed(there.issuer, kept))
     const looked: string[] = []
     const known = (one: string): Promise<boolean> => {
       looked.push(one)
       return Promise.resolve(one === onRecord)
     }
-    assert.equal(await issuer.find(spkiHash(lost.key.spki), known, never), serial)
-    assert.equal(await issuer.find(spkiHash(kept.key.spki), known, never), null)
+    assert.equal(await there.issuer.find(spkiHash(lost.key.spki), known, never), serial)
+    assert.equal(await there.issuer.find(spkiHash(kept.key.spki), known, never), null)
     assert.ok(looked.includes(onRecord))
   })
 
   test('a Vault that is sealed, unsealed, stopped and started again: each is said, nothing is signed, and it goes on by itself', async () => {
-    await signed(issuer)
-    await server.seal()
-    const sealed = await issuer.sign(askFor().attempt, never)
+    await signed(there.issuer)
+    await there.server.seal()
+    const sealed = await there.issuer.sign(askFor().attempt, never)
     assert.ok(sealed.kind === 'unsent')
     assert.match(sealed.why, /Vault is sealed: unseal it \(vault operator unseal\)/)
     assert.deepEqual(
-      (await issuer.test(never)).map(({ setting, fix }) => [setting, fix]),
+      (await there.issuer.test(never)).map(({ setting, fix }) => [setting, fix]),
       [['address', 'vault operator unseal']],
     )
-    await assert.rejects(issuer.revoke('1f', 'superseded', never), /Vault is sealed/)
-    await server.unseal()
-    await signed(issuer)
-    await server.stop()
-    const stopped = await issuer.sign(askFor().attempt, never)
+    await assert.rejects(there.issuer.revoke('1f', 'superseded', never), /Vault is sealed/)
+    await there.server.unseal()
+    await signed(there.issuer)
+    await there.server.stop()
+    const stopped = await there.issuer.sign(askFor().attempt, never)
     assert.ok(stopped.kind === 'unsent')
     assert.match(stopped.why, /no connection \(ECONNREFUSED\)/)
     assert.deepEqual(
-      (await issuer.test(never)).map(({ setting }) => setting),
+      (await there.issuer.test(never)).map(({ setting }) => setting),
       ['address'],
     )
-    await server.start()
-    await signed(issuer)
-    assert.deepEqual(await issuer.test(never), [])
+    await there.server.start()
+    await signed(there.issuer)
+    assert.deepEqual(await there.issuer.test(never), [])
   })
 })

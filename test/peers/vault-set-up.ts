@@ -1,7 +1,9 @@
 // Vault as docs/issuers/VAULT.md sets it up, and what a plane makes of it.
 
+import assert from 'node:assert/strict'
 import * as fs from 'node:fs'
 import * as path from 'node:path'
+import { after, before } from 'node:test'
 import { defaultDomainSettings } from '#domain/core/domain-settings.ts'
 import type { KeyType, Profile } from '#domain/core/profile.ts'
 import { shippedProfiles } from '#domain/core/shipped-profiles.ts'
@@ -9,6 +11,7 @@ import type { SigningOrder } from '#domain/core/certificate.ts'
 import { orderNodeCertificate } from '#domain/identity/node-certificate.ts'
 import { generateKey, type PrivateKey, spkiHash } from '#pki/keys.ts'
 import { makeCsr } from '#pki/csr.ts'
+import { parseCertificate } from '#pki/parse-certificate.ts'
 import { fromPem } from '#pki/pem.ts'
 import { judgeReturned, type ReturnedVerdict } from '#pki/returned-certificate.ts'
 import type { Attempt, OutsideSigner, Returned, TestSample } from '#plane/issuers/outside-signer.ts'
@@ -16,13 +19,14 @@ import { openVaultIssuer, type VaultIssuer } from '#plane/issuers/vault-issuer.t
 import type { TransitHost } from '#plane/keys/transit-host.ts'
 import { tokenInFile, type VaultLogin } from '#plane/outside/vault-login.ts'
 import { openVault, type Vault } from '#plane/outside/vault-server.ts'
-import { systemClock } from '#platform/clock.ts'
+import { systemClock, type Clock } from '#platform/clock.ts'
 import { systemTimers } from '#platform/timers.ts'
 import { cleanup, type Scope } from '../process/cleanup.ts'
 import { tempFolder } from '../process/temp-folder.ts'
+import { builtPeer } from './built-peer.ts'
 import { documentedCommands } from './documented-block.ts'
 import { runVaultCommands } from './vault-commands.ts'
-import type { VaultPeer } from './vault-server.ts'
+import { startVault, type VaultPeer } from './vault-server.ts'
 
 export const page = 'issuers/VAULT.md'
 export const mount = 'muster-pki'
@@ -34,6 +38,51 @@ export const setUpPki = async (peer: VaultPeer): Promise<Uint8Array> => {
   for (const block of ['allowed_uri_sans=', 'policy write muster-issuer'])
     await runVaultCommands(peer, documentedCommands(page, block))
   return fromPem('CERTIFICATE', String(dataOf(made?.body)['certificate']))!
+}
+
+/** One Vault for the tests of a suite. In force when they run. */
+export const vaultOfSuite = (): VaultOfSuite => {
+  const ends: (() => unknown)[] = []
+  const scope = { after: (end: () => unknown) => void ends.push(end) }
+  let opened: VaultOfSuite | null = null
+  before(async () => {
+    const server = await startVault(scope, await builtPeer('vault'))
+    const root = await setUpPki(server)
+    const vault = await connectByToken(scope, server)
+    opened = { server, root, vault, issuer: issuerAt(vault, root) }
+  })
+  after(async () => {
+    for (const end of ends) await end()
+  })
+  const there = (): VaultOfSuite => opened ?? assert.fail('the Vault of this suite has not started')
+  return {
+    get server() {
+      return there().server
+    },
+    get root() {
+      return there().root
+    },
+    get vault() {
+      return there().vault
+    },
+    get issuer() {
+      return there().issuer
+    },
+  }
+}
+
+type VaultOfSuite = {
+  readonly server: VaultPeer
+  /** DER. */
+  readonly root: Uint8Array
+  readonly vault: Vault
+  readonly issuer: OutsideSigner
+}
+
+export const serialOf = ({ chain: [leaf] }: Returned): string => {
+  const certificate = parseCertificate(leaf!)
+  assert.ok(certificate.kind === 'certificate')
+  return certificate.serial
 }
 
 export const dataOf = (body: unknown): Readonly<Record<string, unknown>> =>
@@ -50,10 +99,15 @@ export const tokenFile = async (t: Scope, peer: VaultPeer, here: Record<string, 
   return file
 }
 
-export const connect = (t: Scope, peer: Pick<VaultPeer, 'address' | 'roots'>, login: VaultLogin): Vault => {
+export const connect = (
+  t: Scope,
+  peer: Pick<VaultPeer, 'address' | 'roots'>,
+  login: VaultLogin,
+  clock: Clock = systemClock,
+): Vault => {
   const server = { address: peer.address, roots: [peer.roots], namespace: null, login, mostConnections: 4 }
   const vault = openVault(
-    { clock: systemClock, timers: systemTimers },
+    { clock, timers: systemTimers },
     { ...server, limits: { connectMs: 20_000, answerMs: 20_000 } },
   )
   cleanup(t, () => vault.close())
@@ -74,8 +128,8 @@ export const transitHost = async (t: Scope, peer: VaultPeer): Promise<TransitHos
   }
 }
 
-export const connectByToken = async (t: Scope, peer: VaultPeer): Promise<Vault> =>
-  connect(t, peer, tokenInFile(await tokenFile(t, peer)))
+export const connectByToken = async (t: Scope, peer: VaultPeer, clock?: Clock): Promise<Vault> =>
+  connect(t, peer, tokenInFile(await tokenFile(t, peer)), clock)
 
 const gpuCloud = shippedProfiles.find(({ name }) => name === 'gpu-cloud')!
 
@@ -97,6 +151,7 @@ export const sampleOf = (profile: Profile = gpuCloud): TestSample => ({
   profile: profile.name,
   keyTypes: profile.certificate.keyTypes,
   leastLifetimeMs: profile.certificate.lifetimeMs / 2,
+  toleranceMs: 0,
   order: (publicKey) => orderFor(publicKey, 'ed25519', profile),
 })
 
@@ -141,5 +196,6 @@ export const judged = ({ attempt }: Asked, { chain }: Returned, root: Uint8Array
     serial: null,
     isOnRecord: false,
     answeredAtMs: Date.now() + 1000,
+    clock: { aheadMs: null, toleranceMs: 0 },
     leastLifetimeMs: attempt.order.lifetimeMs / 2,
   })

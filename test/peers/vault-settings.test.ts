@@ -1,23 +1,17 @@
 // What `issuer test` finds at a real Vault: each fault of roles, policies, mounts and CAs is named, and the command that is printed makes it right.
 
 import assert from 'node:assert/strict'
-import { after, before, describe, test } from 'node:test'
+import { describe, test } from 'node:test'
 import { keyTypes } from '#domain/core/profile.ts'
 import { shippedProfiles } from '#domain/core/shipped-profiles.ts'
 import { roleLine } from '#domain/issuers/vault-role.ts'
 import { spkiHash } from '#pki/keys.ts'
-import { parseCertificate } from '#pki/parse-certificate.ts'
 import { fromPem } from '#pki/pem.ts'
-import type { OutsideSigner, Returned } from '#plane/issuers/outside-signer.ts'
-import type { Vault } from '#plane/outside/vault-server.ts'
 import { documentedCommands } from './documented-block.ts'
-import { builtPeer } from './built-peer.ts'
 import { peer, suiteWith } from './peer.ts'
 import { runVaultCommands } from './vault-commands.ts'
-import { startVault, type VaultPeer } from './vault-server.ts'
 import {
   askFor,
-  connectByToken,
   dataOf,
   issuerAt,
   judged,
@@ -25,44 +19,25 @@ import {
   never,
   page,
   sampleOf,
-  setUpPki,
+  serialOf,
   signed,
+  vaultOfSuite,
 } from './vault-set-up.ts'
 
 describe('the settings of Vault', suiteWith(peer('vault')), () => {
-  const ends: (() => unknown)[] = []
-  const scope = { after: (end: () => unknown) => void ends.push(end) }
-  let server: VaultPeer
-  let root: Uint8Array
-  let vault: Vault
-  let issuer: OutsideSigner
-
-  before(async () => {
-    server = await startVault(scope, await builtPeer('vault'))
-    root = await setUpPki(server)
-    vault = await connectByToken(scope, server)
-    issuer = issuerAt(vault, root)
-  })
-  after(async () => {
-    for (const end of ends) await end()
-  })
+  const there = vaultOfSuite()
 
   const rolePath = `${mount}/roles/gpu-cloud`
   const documentedRole = documentedCommands(page, 'allowed_uri_sans=')
-  const serialOf = ({ chain: [leaf] }: Returned): string => {
-    const certificate = parseCertificate(leaf!)
-    assert.ok(certificate.kind === 'certificate')
-    return certificate.serial
-  }
   const certs = async (): Promise<number> =>
-    (dataOf((await server.call('LIST', `${mount}/certs`)).body)['keys'] as readonly string[]).length
+    (dataOf((await there.server.call('LIST', `${mount}/certs`)).body)['keys'] as readonly string[]).length
 
-  const right = (): Promise<unknown> => runVaultCommands(server, documentedRole)
+  const right = (): Promise<unknown> => runVaultCommands(there.server, documentedRole)
 
   /** Vault replaces a role as a whole. */
   const changeRole = async (change: object): Promise<void> => {
-    const { body } = await server.call('GET', rolePath)
-    const changed = await server.call('POST', rolePath, { ...dataOf(body), ...change })
+    const { body } = await there.server.call('GET', rolePath)
+    const changed = await there.server.call('POST', rolePath, { ...dataOf(body), ...change })
     assert.ok(changed.status < 300, JSON.stringify(changed))
   }
 
@@ -71,8 +46,8 @@ describe('the settings of Vault', suiteWith(peer('vault')), () => {
     const [page, line] = [documentedRole, roleLine(rolePath, null, needs)].map((text) => wordsOf(text).toSorted())
     assert.deepEqual(page, line)
     const before = await certs()
-    assert.deepEqual(await issuer.test(never), [])
-    assert.deepEqual(issuer.abilities, { takesSerial: false, revokes: true, lists: true })
+    assert.deepEqual(await there.issuer.test(never), [])
+    assert.deepEqual(there.issuer.abilities, { takesSerial: false, revokes: true, lists: true })
     assert.equal(await certs(), before + 1)
   })
 
@@ -113,25 +88,25 @@ describe('the settings of Vault', suiteWith(peer('vault')), () => {
       for (const [setting, change] of wrong) {
         await right()
         await changeRole(change)
-        const faults = await issuer.test(never)
+        const faults = await there.issuer.test(never)
         assert.deepEqual(
           faults.map((one) => one.setting),
           [`${setting} of ${rolePath}`],
           JSON.stringify(change),
         )
-        await runVaultCommands(server, faults[0]!.fix)
-        assert.deepEqual(await issuer.test(never), [], `${setting}: ${faults[0]!.fix}`)
+        await runVaultCommands(there.server, faults[0]!.fix)
+        assert.deepEqual(await there.issuer.test(never), [], `${setting}: ${faults[0]!.fix}`)
       }
     })
 
     test('several of one role at once, and what else was set there stays', async () => {
-      await server.call('POST', rolePath, { allowed_domains: ['a.example', 'b.example'], ttl: '2h' })
-      const faults = await issuer.test(never)
+      await there.server.call('POST', rolePath, { allowed_domains: ['a.example', 'b.example'], ttl: '2h' })
+      const faults = await there.issuer.test(never)
       assert.ok(faults.length > 8)
       assert.equal(new Set(faults.map(({ fix }) => fix)).size, 1)
-      await runVaultCommands(server, faults[0]!.fix)
-      assert.deepEqual(await issuer.test(never), [])
-      const role = dataOf((await server.call('GET', rolePath)).body)
+      await runVaultCommands(there.server, faults[0]!.fix)
+      assert.deepEqual(await there.issuer.test(never), [])
+      const role = dataOf((await there.server.call('GET', rolePath)).body)
       assert.deepEqual([role['allowed_domains'], role['ttl']], [['a.example', 'b.example'], 7200])
       await right()
     })
@@ -139,55 +114,55 @@ describe('the settings of Vault', suiteWith(peer('vault')), () => {
     test('a name with a comma in it is written as JSON', async () => {
       const profile = structuredClone(shippedProfiles.find(({ name }) => name === 'gpu-cloud')!)
       Object.assign(profile.certificate.subject, { o: "Example's, Inc." })
-      const other = issuerAt(vault, root, { samples: () => Promise.resolve([sampleOf(profile)]) })
+      const other = issuerAt(there.vault, there.root, { samples: () => Promise.resolve([sampleOf(profile)]) })
       const [fault] = await other.test(never)
       assert.equal(fault?.setting, `organization of ${rolePath}`)
-      await runVaultCommands(server, fault.fix)
+      await runVaultCommands(there.server, fault.fix)
       assert.deepEqual(await other.test(never), [])
       await right()
     })
 
     test('a mount that allows no such lifetime, where the role does not say one', async () => {
       await changeRole({ max_ttl: 0 })
-      await server.call('POST', `sys/mounts/${mount}/tune`, { max_lease_ttl: '20h' })
-      const [fault, ...others] = await issuer.test(never)
+      await there.server.call('POST', `sys/mounts/${mount}/tune`, { max_lease_ttl: '20h' })
+      const [fault, ...others] = await there.issuer.test(never)
       assert.deepEqual([fault?.setting, others], [`max_ttl of ${rolePath}`, []])
       assert.match(fault!.why, /239 minutes shorter|240 minutes shorter|241 minutes shorter/)
-      await runVaultCommands(server, fault!.fix)
-      assert.deepEqual(await issuer.test(never), [])
-      await server.call('POST', `sys/mounts/${mount}/tune`, { max_lease_ttl: '87600h' })
+      await runVaultCommands(there.server, fault!.fix)
+      assert.deepEqual(await there.issuer.test(never), [])
+      await there.server.call('POST', `sys/mounts/${mount}/tune`, { max_lease_ttl: '87600h' })
     })
 
     test('another CA of the same mount, which nobody has put on record', async () => {
-      const other = await server.call('POST', `${mount}/root/generate/internal`, {
+      const other = await there.server.call('POST', `${mount}/root/generate/internal`, {
         ...{ common_name: 'another', key_type: 'ec', key_bits: 256, issuer_name: 'another', ttl: '8760h' },
       })
       assert.equal(other.status, 200, JSON.stringify(other))
       await changeRole({ issuer_ref: 'another' })
       assert.deepEqual(
-        (await issuer.test(never)).map(({ setting }) => setting),
+        (await there.issuer.test(never)).map(({ setting }) => setting),
         [`issuer_ref of ${rolePath}`],
       )
       await right()
-      assert.deepEqual(await issuer.test(never), [])
+      assert.deepEqual(await there.issuer.test(never), [])
     })
 
     test('a role that keeps nothing: it signs, and can neither revoke nor find', async () => {
       await changeRole({ no_store: true })
-      assert.deepEqual(await issuer.test(never), [])
-      assert.deepEqual(issuer.abilities, { takesSerial: false, revokes: false, lists: false })
+      assert.deepEqual(await there.issuer.test(never), [])
+      assert.deepEqual(there.issuer.abilities, { takesSerial: false, revokes: false, lists: false })
       const asked = askFor()
-      const serial = serialOf(await signed(issuer, asked))
-      assert.equal(await issuer.find(spkiHash(asked.key.spki), () => Promise.resolve(false), never), null)
-      assert.equal(await issuer.revoke(serial, 'superseded', never), 'unknown there')
+      const serial = serialOf(await signed(there.issuer, asked))
+      assert.equal(await there.issuer.find(spkiHash(asked.key.spki), () => Promise.resolve(false), never), null)
+      assert.equal(await there.issuer.revoke(serial, 'superseded', never), 'unknown there')
       await right()
-      assert.deepEqual(await issuer.test(never), [])
-      assert.equal(issuer.abilities.lists, true)
+      assert.deepEqual(await there.issuer.test(never), [])
+      assert.equal(there.issuer.abilities.lists, true)
     })
   })
 
   describe('a CA', () => {
-    const urls = (json: object): Promise<unknown> => server.call('POST', `${mount}/config/urls`, json)
+    const urls = (json: object): Promise<unknown> => there.server.call('POST', `${mount}/config/urls`, json)
 
     test('that names who answers for it is taken; where changes to its list are is named as a setting', async () => {
       await urls({
@@ -195,27 +170,34 @@ describe('the settings of Vault', suiteWith(peer('vault')), () => {
         crl_distribution_points: 'http://c.example',
         issuing_certificates: 'http://i.example',
       })
-      assert.deepEqual(await issuer.test(never), [])
+      assert.deepEqual(await there.issuer.test(never), [])
       await urls({ delta_crl_distribution_points: 'http://d.example' })
-      const [fault] = await issuer.test(never)
+      const [fault] = await there.issuer.test(never)
       assert.equal(fault?.setting, `${mount}/config/urls`)
-      await runVaultCommands(server, fault.fix)
-      assert.deepEqual(await issuer.test(never), [])
+      await runVaultCommands(there.server, fault.fix)
+      assert.deepEqual(await there.issuer.test(never), [])
     })
 
     test('below a root that Vault does not have, with the whole chain in the mount', async () => {
-      await runVaultCommands(server, 'vault secrets enable -path=above -max-lease-ttl=87600h pki')
+      await runVaultCommands(there.server, 'vault secrets enable -path=above -max-lease-ttl=87600h pki')
       const ca = { key_type: 'ec', key_bits: 384, ttl: '8760h' }
-      const above = await server.call('POST', 'above/root/generate/internal', { common_name: 'above', ...ca })
+      const above = await there.server.call('POST', 'above/root/generate/internal', { common_name: 'above', ...ca })
       const rootPem = String(dataOf(above.body)['certificate'])
-      const made = await server.call('POST', `${mount}/intermediate/generate/internal`, { common_name: 'below', ...ca })
+      const made = await there.server.call('POST', `${mount}/intermediate/generate/internal`, {
+        common_name: 'below',
+        ...ca,
+      })
       const csr = dataOf(made.body)['csr']
-      const below = await server.call('POST', 'above/root/sign-intermediate', { csr, ttl: '4380h', max_path_length: 0 })
+      const below = await there.server.call('POST', 'above/root/sign-intermediate', {
+        csr,
+        ttl: '4380h',
+        max_path_length: 0,
+      })
       const certificate = `${String(dataOf(below.body)['certificate'])}\n${rootPem}`
-      const imported = await server.call('POST', `${mount}/intermediate/set-signed`, { certificate })
+      const imported = await there.server.call('POST', `${mount}/intermediate/set-signed`, { certificate })
       const [first] = dataOf(imported.body)['imported_issuers'] as readonly string[]
       await changeRole({ issuer_ref: first })
-      const other = issuerAt(vault, fromPem('CERTIFICATE', rootPem)!)
+      const other = issuerAt(there.vault, fromPem('CERTIFICATE', rootPem)!)
       assert.deepEqual(await other.test(never), [])
       const asked = askFor()
       const verdict = judged(asked, await signed(other, asked), fromPem('CERTIFICATE', rootPem)!)
@@ -226,9 +208,9 @@ describe('the settings of Vault', suiteWith(peer('vault')), () => {
 
     test('with an RSA key is refused with a sentence', async () => {
       const ca = { common_name: 'rsa', key_type: 'rsa', key_bits: 2048, issuer_name: 'rsa', ttl: '8760h' }
-      assert.equal((await server.call('POST', `${mount}/root/generate/internal`, ca)).status, 200)
+      assert.equal((await there.server.call('POST', `${mount}/root/generate/internal`, ca)).status, 200)
       await changeRole({ issuer_ref: 'rsa' })
-      const [fault, ...others] = await issuer.test(never)
+      const [fault, ...others] = await there.issuer.test(never)
       assert.deepEqual([fault?.setting, others], [`issuer_ref of ${rolePath}`, []])
       assert.match(fault!.why, /its CA needs a key on P-256 or P-384, or an Ed25519 key/)
       await right()
@@ -243,14 +225,14 @@ describe('the settings of Vault', suiteWith(peer('vault')), () => {
     for (const profile of [...shippedProfiles, bare]) {
       const role = `made-for-${profile.name}`
       policies.push(`path "${mount}/+/${role}" { capabilities = ["read", "update"] }`)
-      await runVaultCommands(server, withPolicies(policies))
-      const one = issuerAt(vault, root, {
+      await runVaultCommands(there.server, withPolicies(policies))
+      const one = issuerAt(there.vault, there.root, {
         roles: { [profile.name]: role },
         samples: () => Promise.resolve([sampleOf(profile)]),
       })
       const [missing, ...others] = await one.test(never)
       assert.deepEqual([missing?.why, others], ['there is no such role', []])
-      await runVaultCommands(server, missing!.fix)
+      await runVaultCommands(there.server, missing!.fix)
       assert.deepEqual(await one.test(never), [], profile.name)
     }
   })
@@ -266,29 +248,29 @@ describe('the settings of Vault', suiteWith(peer('vault')), () => {
       const lines = block.split('\n').filter((line) => line.startsWith('path '))
       assert.equal(lines.length, 4)
       for (const line of lines) {
-        await runVaultCommands(server, block.replace(`${line}\n`, ''))
-        const faults = await issuer.test(never)
+        await runVaultCommands(there.server, block.replace(`${line}\n`, ''))
+        const faults = await there.issuer.test(never)
         assert.ok(faults.length > 0, line)
         assert.deepEqual([...new Set(faults.map(({ fix }) => fix))], [line])
       }
-      await runVaultCommands(server, block)
-      assert.deepEqual(await issuer.test(never), [])
+      await runVaultCommands(there.server, block)
+      assert.deepEqual(await there.issuer.test(never), [])
     })
 
     test('permission to sign, in the answer to a request', async () => {
       const block = documentedCommands(page, policy)
-      await runVaultCommands(server, block.replace('capabilities = ["update"]', 'capabilities = ["deny"]'))
-      const answer = await issuer.sign(askFor().attempt, never)
+      await runVaultCommands(there.server, block.replace('capabilities = ["update"]', 'capabilities = ["deny"]'))
+      const answer = await there.issuer.sign(askFor().attempt, never)
       assert.deepEqual(answer, {
         kind: 'unsigned',
         why: `permission denied: the policy of the login has to allow update on ${mount}/sign/gpu-cloud`,
       })
-      await runVaultCommands(server, block)
+      await runVaultCommands(there.server, block)
     })
 
     test('a role, and the command that makes it is that of the page', async () => {
-      const other = issuerAt(vault, new Uint8Array(), { roles: { '*': 'missing' } })
-      await runVaultCommands(server, documentedCommands(page, policy).replaceAll('gpu-cloud', 'missing'))
+      const other = issuerAt(there.vault, new Uint8Array(), { roles: { '*': 'missing' } })
+      await runVaultCommands(there.server, documentedCommands(page, policy).replaceAll('gpu-cloud', 'missing'))
       const [fault] = await other.test(never)
       assert.equal(fault?.setting, `${mount}/roles/missing`)
       assert.deepEqual(
@@ -298,24 +280,24 @@ describe('the settings of Vault', suiteWith(peer('vault')), () => {
       const answer = await other.sign(askFor().attempt, never)
       assert.ok(answer.kind === 'unsigned')
       assert.match(answer.why, /sign\/missing: unknown role: missing/)
-      await runVaultCommands(server, documentedCommands(page, policy))
+      await runVaultCommands(there.server, documentedCommands(page, policy))
     })
 
     test('a secrets engine', async () => {
       const policies = documentedCommands(page, policy).replaceAll(mount, 'nothing')
-      await runVaultCommands(server, policies)
-      const other = issuerAt(vault, root, { mount: 'nothing' })
+      await runVaultCommands(there.server, policies)
+      const other = issuerAt(there.vault, there.root, { mount: 'nothing' })
       assert.deepEqual(
         (await other.test(never)).map(({ setting }) => setting),
         ['mount'],
       )
       const answer = await other.sign(askFor().attempt, never)
       assert.deepEqual(answer, { kind: 'unsigned', why: 'there is no secrets engine at nothing' })
-      await runVaultCommands(server, documentedCommands(page, policy))
+      await runVaultCommands(there.server, documentedCommands(page, policy))
     })
 
     test('a role for the profile', async () => {
-      const other = issuerAt(vault, root, { roles: { 'hpc-diskless': 'gpu-cloud' } })
+      const other = issuerAt(there.vault, there.root, { roles: { 'hpc-diskless': 'gpu-cloud' } })
       assert.deepEqual(
         (await other.test(never)).map(({ setting, fix }) => [setting, fix]),
         [['role', 'name a role for it: --role gpu-cloud=ROLE']],

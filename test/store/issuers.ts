@@ -2,13 +2,14 @@
 
 import assert from 'node:assert/strict'
 import { afterEach, beforeEach, describe, test } from 'node:test'
-import type { Write } from '#domain/core/change.ts'
-import { complete, replace, settle, type Order, type OrderStep } from '#domain/issuers/order.ts'
-import type { Store } from '#plane/store/contract/store.ts'
+import { certificateKey, type CertificateRow } from '#domain/core/certificate.ts'
+import type { Row, Write } from '#domain/core/change.ts'
+import { complete, refusedThere, replace, settle, type Order, type OrderStep } from '#domain/issuers/order.ts'
+import type { CertificatePlace, Store } from '#plane/store/contract/store.ts'
 import { keyOf, newRowsOf } from '../fakes/fleet-rows.ts'
 import { revocationThere, signingOrder } from '../fakes/issuer-rows.ts'
 import type { StoreUnderTest } from './contract.ts'
-import { change, read } from './harness.ts'
+import { change, read, someCertificate } from './harness.ts'
 
 const atMs = signingOrder().issuedAtMs
 const dayMs = 86_400_000
@@ -67,6 +68,45 @@ export const issuerRowsContract = (name: string, openEmpty: () => Promise<StoreU
       assert.deepEqual(await idsOf({ state: 'intended' }), ['o1'])
       assert.deepEqual(await idsOf({ state: 'lost' }), ['o2', 'o4'])
       assert.deepEqual(await idsOf({ orphaned: 1, issuer: 'c0ffee' }), ['o2'])
+    })
+
+    test('the orders of an issuer come by what may last longest, without those that were refused, and those of a node by its name', async () => {
+      const of = (id: string, changes: Partial<Order> = {}) =>
+        signingOrder({ id, subject: { kind: 'node', node: id, epoch: 1 }, ...changes })
+      const refused = refusedThere(of('o3'), { holder: 1, why: 'no', nowMs: atMs }) ?? assert.fail()
+      await keep(
+        { put: 'order', value: of('o1') },
+        { put: 'order', value: of('o2', { lifetimeMs: 9 * dayMs }) },
+        { put: 'order', value: refused.order },
+        { put: 'order', value: of('o4', { issuer: 'other' }) },
+      )
+      const lasting = await store.list('order', {
+        where: { issuer: 'c0ffee' },
+        ...{ order: 'lasting', after: null, limit: 10 },
+      })
+      assert.deepEqual(
+        lasting.map(({ value }) => value.id),
+        ['o2', 'o1'],
+      )
+      assert.deepEqual(await idsOf({ node: 'o3' }), ['o3'])
+    })
+
+    test('certificates that have not ended come by page, the last to end first', async () => {
+      const ends = [5, 3, 3, 3, 1, 0].map((day) => atMs + day * dayMs)
+      const all = ends.map((notAfterMs, at) => someCertificate(`a${at}`, { notAfterMs }))
+      await keep(...all.map((value): Write => ({ put: 'certificate', value })))
+      const found: string[] = []
+      for (let before: CertificatePlace | null = null; ;) {
+        const page: readonly Row<CertificateRow>[] = await store.unexpiredCertificates({
+          ...{ afterMs: atMs, before, limit: 2 },
+        })
+        const last = page.at(-1)
+        if (last === undefined) break
+        found.push(...page.map(({ value }) => value.serial))
+        const { notAfterMs, issuer, serial } = last.value
+        before = { notAfterMs, key: certificateKey(issuer, serial) }
+      }
+      assert.deepEqual(found, ['a0', 'a3', 'a2', 'a1', 'a4'])
     })
 
     test('revocations of an issuer that wait are found, the oldest first', async () => {

@@ -36,6 +36,7 @@ const facts = (more: Partial<ReturnedFacts>): ReturnedFacts => ({
   serial: null,
   isOnRecord: false,
   answeredAtMs: nowMs + 2000,
+  clock: { aheadMs: null, toleranceMs: 0 },
   leastLifetimeMs: 12 * hour,
   ...more,
 })
@@ -237,6 +238,43 @@ const lies: readonly Lie[] = [
     more: { withdrawn: [keyId(outside.issuing.certificate.spki)] },
   },
 ]
+
+/** Dated by the clock of an issuer that is so far ahead, or behind; it lives as long as was ordered, or longer. */
+const datedBy = (aheadMs: number, longerMs = 0): Uint8Array =>
+  signed({ issuedAtMs: nowMs + aheadMs, lifetimeMs: day + longerMs })
+const apart = (aheadMs: number | null): Partial<ReturnedFacts> => ({ clock: { aheadMs, toleranceMs: 5 * minute } })
+const fieldsOf = (verdict: ReturnedVerdict): readonly string[] =>
+  verdict.kind === 'violates' ? verdict.violations.map((one) => one.field).toSorted() : []
+
+describe('clocks that are apart are no lie', () => {
+  for (const aheadMs of [30_000, minute, 4 * minute]) {
+    test(`ahead by ${aheadMs / 1000} s, as the issuer says, or as the beginning of the certificate shows`, () => {
+      assert.deepEqual(fieldsOf(judge(datedBy(aheadMs), apart(aheadMs))), [])
+      // Backdated by a minute: what is less is not seen, and allows no more.
+      assert.deepEqual(fieldsOf(judge(datedBy(aheadMs, -minute), apart(null))), [])
+    })
+  }
+
+  test('behind by as much, also where it dates back besides', () => {
+    assert.deepEqual(fieldsOf(judge(datedBy(-8 * minute), apart(-4 * minute))), [])
+    assert.deepEqual(fieldsOf(judge(datedBy(-8 * minute), apart(null))), ['notBefore'])
+    assert.deepEqual(fieldsOf(judge(datedBy(-11 * minute), apart(-60 * minute))), ['notBefore'], 'and no further')
+  })
+
+  test('a longer life is one whatever the clock says', () => {
+    assert.deepEqual(fieldsOf(judge(datedBy(0, minute), apart(0))), ['notAfter'])
+    assert.deepEqual(fieldsOf(judge(datedBy(4 * minute, minute), apart(4 * minute))), ['notAfter'])
+    assert.deepEqual(fieldsOf(judge(datedBy(0, 6 * minute), apart(60 * minute))), ['notAfter'])
+  })
+
+  test('beyond the tolerance they are', () => {
+    assert.deepEqual(fieldsOf(judge(datedBy(7 * minute), apart(7 * minute))), ['notAfter', 'notBefore'])
+    assert.deepEqual(fieldsOf(judge(datedBy(2 * minute), { clock: { aheadMs: 0, toleranceMs: 0 } })), [
+      'notAfter',
+      'notBefore',
+    ])
+  })
+})
 
 describe('a lie is found in the field that lies', () => {
   for (const { lie, fields, more, ...returned } of lies) {

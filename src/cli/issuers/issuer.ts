@@ -11,6 +11,7 @@ import { renderFacts } from '#cli/kit/table.ts'
 import { durationOption } from '#cli/kit/arguments.ts'
 import { collect, lists, noun, performs, verb } from '#cli/kit/verb.ts'
 import { counted, durationWords } from '#domain/core/in-words.ts'
+import { clockWords } from '#domain/issuers/issuer-clock.ts'
 import { issuerApi, type IssuerTest, type IssuerView, type OrphanView } from '#wire/issuers/issuer-api.ts'
 import { declareMigrate } from './migrate.ts'
 import { requestFrom, withIssuerOptions, type IssuerOptions } from './issuer-options.ts'
@@ -156,7 +157,8 @@ const healthText = ({ health }: IssuerView): string => {
   if (health.away_since !== null) return `away since ${health.away_since}: ${health.away_because ?? ''}`
   if (health.answered_at === null) return 'not asked yet'
   const wait = health.waiting === 0 ? '' : `, ${health.waiting} wait`
-  return `${health.answers_per_second} a second${wait}`
+  const clock = clockWords(health.clock_ahead_ms)
+  return `${health.answers_per_second} a second${wait}${clock === null ? '' : `; ${clock}`}`
 }
 
 const columns: readonly Column<IssuerView>[] = [
@@ -184,12 +186,19 @@ const orphanColumns: readonly Column<OrphanView>[] = [
   { name: 'order', cell: ({ order }) => order, wide: true },
 ]
 
-const testLines = ({ passed, faults, issuer }: IssuerTest): string[] =>
-  passed
-    ? [
-        `${issuer.name} signed and revoked a leaf; a profile may name it: muster profile set PROFILE certificate.issuer=${issuer.name}`,
-      ]
-    : faults.flatMap(({ setting, why, fix }) => [`${setting}: ${why}`, `  ${fix}`])
+const testLines = ({ passed, faults, issuer }: IssuerTest): string[] => {
+  // One command often makes several settings right.
+  if (!passed)
+    return [...Map.groupBy(faults, ({ fix }) => fix)].flatMap(([fix, all]) => [
+      ...all.map(({ setting, why }) => `${setting}: ${why}`),
+      `  ${fix}`,
+    ])
+  const clock = clockWords(issuer.health?.clock_ahead_ms ?? null)
+  return [
+    `${issuer.name} signed and revoked a leaf; a profile may name it: muster profile set PROFILE certificate.issuer=${issuer.name}`,
+    ...(clock === null ? [] : [`${clock}: set the one right that is wrong`]),
+  ]
+}
 
 const yesNo = (value: boolean | null, yes: string, no: string): string =>
   value === null ? 'not known yet' : value ? yes : no

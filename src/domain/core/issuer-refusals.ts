@@ -29,7 +29,7 @@ export const issuerRefusals = {
     next: 'See where it stands: muster issuer migrations; finish it, or take it back with muster issuer migrate PROFILE --back' },
   MIGRATION_NOT_READY: { status: 409, fault: 'caller', retry: 'operator',
     message: 'The migration cannot take this step yet.',
-    next: 'See who is in the way: muster issuer migrate PROFILE; leave nodes with the old issuer: --exclude NODE' },
+    next: 'See who is in the way: muster issuer migrate PROFILE; before --finish, nodes can be left with the old issuer: --exclude NODE' },
   ISSUER_ROW_FORGED: { status: 409, fault: 'caller', retry: 'operator',
     message: 'The row of this issuer is not one that a plane of this domain wrote.',
     next: 'Find out who writes to the database; then: muster issuer retire ISSUER, and add it again' },

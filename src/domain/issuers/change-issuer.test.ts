@@ -143,6 +143,7 @@ test('an issuer retires with those of its authorities that no other issuer needs
     profiles: [profileRow('gpu-cloud')],
     migrations: [],
     unexpired: 0,
+    waiting: 0,
     lastMs: null,
     ...by,
   }
@@ -164,6 +165,7 @@ test('an issuer retires with those of its authorities that no other issuer needs
   ]
   expectRefused(decideRetire({ ...retire, profiles }), 'ISSUER_IN_USE', /gpu-cloud/)
   expectRefused(decideRetire({ ...retire, unexpired: 2, lastMs: noonMs }), 'ISSUER_IN_USE', /2 certificates/)
+  expectRefused(decideRetire({ ...retire, waiting: 1 }), 'ISSUER_IN_USE', /1 revocation .* wait/)
   // Its roots may be forged, too: they are left to the issuers that have them.
   assert.equal(
     writesOf(expectDecided(decideRetire({ ...retire, issuer: rowOf({ forged: true }) })), 'issuer').length,

@@ -252,11 +252,13 @@ export type RetireFacts = Facts & {
   readonly unexpired: number
   /** Until when the last of them may last. */
   readonly lastMs: number | null
+  /** Revocations on their way there, also of certificates that have ended a moment ago. */
+  readonly waiting: number
 }
 
 /** A row that is not ours can be retired: that takes trust away, and is the way to add it anew. */
 export const decideRetire = (facts: RetireFacts): IssuerDecided | Refusal => {
-  const { issuer, others, known, profiles, migrations, unexpired, lastMs, by, nowMs } = facts
+  const { issuer, others, known, profiles, migrations, unexpired, lastMs, waiting, by, nowMs } = facts
   const { name, state, roots, forged } = issuer.value
   if (state.kind === 'retired') return refuse('OUTSIDE_ISSUER_NOT_FOUND', name)
   const namedBy = profilesNaming(name, profiles)
@@ -268,6 +270,12 @@ export const decideRetire = (facts: RetireFacts): IssuerDecided | Refusal => {
     return refuse(
       'ISSUER_IN_USE',
       `${counted(unexpired, 'certificate')} of it can still be valid${lastMs === null ? '' : `; the last ends ${isoTime(lastMs)}`}`,
+    )
+  // Nobody would end them once it has retired. Those of a row that is not ours are not sent.
+  if (waiting > 0 && !forged)
+    return refuse(
+      'ISSUER_IN_USE',
+      `${counted(waiting, 'revocation')} of certificates that have ended wait to be given up`,
     )
   const retired: OutsideIssuer = {
     ...withoutMark(issuer.value),

@@ -25,7 +25,10 @@ const naming = (issuer: string): Row<Profile> => {
 const standing = { issuers: [corp()], by: alice, nowMs: noonMs }
 const begin = (more: Partial<Parameters<typeof decideBegin>[0]> = {}) =>
   decideBegin({ id: 'm1', to: 'corp', present: null, profile: naming('built-in'), ...standing, ...more })
-const ready: Progress = { unconfirmed: [], underOld: [], newAnswers: true }
+const ready: Progress = {
+  ...{ unconfirmed: [], underOld: [], underNew: [], newAnswers: true },
+  leaves: { count: 0, lastMs: 0 },
+}
 const row = ({ migration }: MigrationDecided, version = 1): Row<IssuerMigration> => ({ value: migration, version })
 const step = (migration: Row<IssuerMigration>, taken: MigrationStep, more: object = {}) =>
   decideStep({ migration, profile: naming('built-in'), progress: ready, ...standing, ...more }, taken)

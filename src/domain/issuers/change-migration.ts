@@ -109,7 +109,7 @@ const taken = (migration: Migration, step: MigrationStep, progress: Progress): M
     case 'retire':
       return retire(migration, progress)
     case 'back':
-      return goBack(migration)
+      return goBack(migration, progress)
     case 'exclude':
       return exclude(migration, step.nodes)
     case 'include':

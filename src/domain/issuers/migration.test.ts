@@ -18,7 +18,10 @@ import {
   type Progress,
 } from './migration.ts'
 
-const ready: Progress = { unconfirmed: [], underOld: [], newAnswers: true }
+const ready: Progress = {
+  ...{ unconfirmed: [], underOld: [], underNew: [], newAnswers: true },
+  leaves: { count: 0, lastMs: 0 },
+}
 const wanted = { id: 'm1', profile: 'gpu-cloud', from: 'built-in', to: 'step' }
 
 const moved = (verdict: Moved | Barred): Migration => {
@@ -76,15 +79,28 @@ test('the old root stays while a certificate hangs under it, a node has not conf
 })
 
 test('each step is undone until the old root is gone', () => {
-  assert.deepEqual(moved(goBack(finished)).stage, { kind: 'share', percent: 100 })
-  assert.deepEqual(moved(goBack(shared(40))).stage, { kind: 'prepare' })
-  const ended = moved(goBack(begun))
+  const back = (migration: Migration) => goBack(migration, ready)
+  assert.deepEqual(moved(back(finished)).stage, { kind: 'share', percent: 100 })
+  assert.deepEqual(moved(back(shared(40))).stage, { kind: 'prepare' })
+  const ended = moved(back(begun))
   assert.deepEqual(ended.stage, { kind: 'ended', why: 'it was taken back' })
-  barred(goBack(ended))
-  barred(goBack(retired))
+  barred(back(ended))
+  barred(back(retired))
   barred(exclude(retired, ['gpu-1']))
   barred(include(ended, ['gpu-1']))
   moved(beginMigration({ ...wanted, id: 'm2' }, ended))
+})
+
+test('the new root is delivered until no node has its newest certificate under it', () => {
+  assert.deepEqual(barred(goBack(begun, { underNew: ['gpu-3'] })).nodes, ['gpu-3'])
+  moved(goBack(shared(40), { underNew: ['gpu-3'] }))
+})
+
+test('the old root stays while a certificate of it can be valid, also one that its node has replaced', () => {
+  const leaves = { count: 2, lastMs: Date.UTC(2026, 1, 3, 4, 5, 6) }
+  const { why } = barred(retire(finished, { ...ready, leaves }))
+  assert.match(why, /^2 certificates of built-in that nodes have replaced .* the last ends 2026-02-03T04:05:06/)
+  assert.match(barred(retire(finished, { ...ready, leaves: { ...leaves, count: 1000 } })).why, /^at least 1000 /)
 })
 
 test('a percentage moves that many of the nodes, give or take a few', () => {

@@ -2,7 +2,9 @@
 // decided for each request, from the state of the migration and from what the request itself shows; nothing is remembered of a node.
 
 import type { MayBeForged } from '#domain/core/change.ts'
+import { counted } from '#domain/core/in-words.ts'
 import type { NodeId } from '#domain/core/node.ts'
+import { isoTime } from '#platform/clock.ts'
 
 export type Migration = {
   /** Made when it begins: another migration of the same profile shares its nodes out differently. */
@@ -41,6 +43,10 @@ export type Progress = {
   readonly unconfirmed: readonly NodeId[]
   /** Nodes that have an unexpired certificate under the old issuer, revoked ones left out. */
   readonly underOld: readonly NodeId[]
+  /** Nodes whose newest certificate is of the new issuer. */
+  readonly underNew: readonly NodeId[]
+  /** Unexpired certificates of the old issuer on record, also those that their nodes have replaced. `lastMs`: the end of the last one. */
+  readonly leaves: { readonly count: number; readonly lastMs: number }
   /** The new issuer answers. */
   readonly newAnswers: boolean
 }
@@ -53,6 +59,8 @@ const moved = (migration: Migration, stage: Stage): Moved => ({ kind: 'moved', m
 const barred = (why: string, nodes: readonly NodeId[] = []): Barred => ({ kind: 'barred', why, nodes })
 
 const mostExcluded = 1000
+/** A step is refused for one as for a thousand. */
+export const mostLeavesCounted = 1000
 
 export const beginMigration = (
   wanted: Pick<Migration, 'id' | 'profile' | 'from' | 'to'>,
@@ -89,11 +97,15 @@ const notReady = ({ excluded, to }: Migration, { unconfirmed, newAnswers }: Prog
 }
 
 /** Nothing leads back from here. */
-export const retire = (migration: Migration, { unconfirmed, underOld }: Progress): Moved | Barred => {
+export const retire = (migration: Migration, { unconfirmed, underOld, leaves }: Progress): Moved | Barred => {
   const { stage, from, to, excluded } = migration
   if (stage.kind !== 'finish') return barred(`it is at ${stage.kind}`)
   if (excluded.length > 0) return barred(`they are excluded, and would be left with ${from}`, excluded)
   if (underOld.length > 0) return barred(`they have certificates of ${from} that have not expired`, underOld)
+  if (leaves.count > 0)
+    return barred(
+      `${leaves.count >= mostLeavesCounted ? 'at least ' : ''}${counted(leaves.count, 'certificate')} of ${from} that nodes have replaced can still be valid; the last ends ${isoTime(leaves.lastMs)}`,
+    )
   if (unconfirmed.length > 0) return barred(`they have not confirmed the root of ${to}`, unconfirmed)
   return moved(migration, { kind: 'retire' })
 }
@@ -105,10 +117,12 @@ export const endWithdrawn = (migration: Migration, withdrawn: string): Migration
   left: withdrawn === migration.to ? migration.from : migration.to,
 })
 
-/** One step back. Nodes that have moved go back with their next certificate. */
-export const goBack = (migration: Migration): Moved | Barred => {
+/** One step back. Nodes that have moved go back with their next certificate; until then the new root is delivered. */
+export const goBack = (migration: Migration, { underNew }: Pick<Progress, 'underNew'>): Moved | Barred => {
   switch (migration.stage.kind) {
     case 'prepare':
+      if (underNew.length > 0)
+        return barred(`they have certificates of ${migration.to}, until their next renewal`, underNew)
       return moved(migration, { kind: 'ended', why: 'it was taken back' })
     case 'share':
       return moved(migration, { kind: 'prepare' })

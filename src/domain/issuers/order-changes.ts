@@ -119,13 +119,14 @@ export type PlacedFacts = {
   readonly nowMs: number
 }
 
-/** The first of the two commits. The former order is written first: of one certificate there is one open order, also on the way. */
+/** The first of the two commits. Where its id is that of the former order, which left nothing behind, it takes its row. Else the former order is written first: of one certificate there is one open order, also on the way. */
 export const placed = (facts: PlacedFacts): Change => {
   const { order, former, intent, issuerName, by, nowMs } = facts
+  const isSameRow = former !== null && former.value.id === order.id
   const ended = former === null ? null : formerPart(former, facts)
   return {
-    reads: [readOf('order', order.id, null), ...(ended?.reads ?? []), ...intent.reads],
-    writes: [...(ended?.writes ?? []), { put: 'order', value: order }, ...intent.writes],
+    reads: [...(isSameRow ? [] : [readOf('order', order.id, null)]), ...(ended?.reads ?? []), ...intent.reads],
+    writes: [...(isSameRow ? [] : (ended?.writes ?? [])), { put: 'order', value: order }, ...intent.writes],
     entries: [
       orderEntry(order, 'order.placed', by, nowMs, { issuer_name: issuerName, replaces: former?.value.id ?? null }),
       ...(ended?.entries ?? []),

@@ -68,6 +68,13 @@ export type Intent = Omit<Order, 'attempts' | 'state'> & {
   readonly nowMs: number
 }
 
+/**
+ * The next order of the same certificate takes the row of this one: an issuer that refuses on and on leaves one row, and not one for each
+ * time that a node asks.
+ */
+export const isTakenOver = (former: Order, issuer: string): boolean =>
+  former.state.kind === 'lost' && isUnsigned(former) && former.issuer === issuer
+
 export const intend = ({ holder, serial, nowMs, ...order }: Intent): Order => ({
   ...order,
   attempts: [openAttempt(serial, nowMs)],
@@ -191,9 +198,17 @@ const settled = (
   return { attempts, revoke }
 }
 
+/** What becomes of an attempt is not known yet. */
+export const isToBeSettled = ({ attempts }: Pick<Order, 'attempts'>): boolean =>
+  attempts.some(({ fate }) => fate.kind === 'open')
+
 /** Something that no node got was signed for it, or may have been. */
 export const hasOrphans = ({ attempts }: Pick<Order, 'attempts'>): boolean =>
   attempts.some(({ fate }) => fate.kind === 'orphan' || fate.kind === 'may-exist')
+
+/** The issuer has refused each attempt: no certificate of it exists, and none can come. */
+const isUnsigned = ({ attempts }: Pick<Order, 'attempts'>): boolean =>
+  attempts.every(({ fate }) => fate.kind === 'unsigned')
 
 /** Whatever was signed for it has ended then. A longer life would be a violation, and is never kept. */
 export const lastPossibleMs = ({
@@ -203,9 +218,18 @@ export const lastPossibleMs = ({
 }: Pick<Order, 'issuedAtMs' | 'lifetimeMs' | 'attempts'>): number =>
   Math.max(issuedAtMs, ...attempts.map(({ atMs }) => atMs)) + lifetimeMs
 
-/** Nothing can come of it any more. Null: it is still under way, or waits for its node. */
-export const forgettableFromMs = (order: Order, toleranceMs: number): number | null =>
-  order.state.kind === 'intended' || order.state.kind === 'lost' ? null : lastPossibleMs(order) + toleranceMs
+const latest = Number.MAX_SAFE_INTEGER
+const digits = String(latest).length
+
+/** What may last longest first, as a key that sorts; null: nothing was signed for it. */
+export const lastingPlace = (order: Order): string | null =>
+  isUnsigned(order) ? null : `${String(latest - lastPossibleMs(order)).padStart(digits, '0')}/${order.id}`
+
+/** Nothing can come of it any more. Null: it is still under way, or waits for its node. Where nothing was signed it is long over. */
+export const forgettableFromMs = (order: Order, toleranceMs: number): number | null => {
+  if (order.state.kind === 'intended' || order.state.kind === 'lost') return null
+  return isUnsigned(order) ? 0 : lastPossibleMs(order) + toleranceMs
+}
 
 /** Of orders that are not over there is one for each certificate that somebody can hold. Null: it is over. */
 export const openFor = ({ subject, state }: Pick<Order, 'subject' | 'state'>): string | null => {

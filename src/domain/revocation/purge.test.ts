@@ -1,11 +1,13 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { expectDecided, expectRefused, readsOf, writesOf } from '../../../test/fakes/expect-decision.ts'
+import { signingOrder } from '../../../test/fakes/issuer-rows.ts'
 import { alice, hour, neverKnown, nodeRow, noonMs, row } from '../../../test/fakes/sample-rows.ts'
 import type { Alert } from '#domain/alerts/alert.ts'
 import type { RowTypes } from '#domain/core/change.ts'
 import type { CertificateRow } from '#domain/core/certificate.ts'
 import { membershipKinds, type Slot } from '#domain/core/node.ts'
+import type { Fate } from '#domain/issuers/order.ts'
 import type { Receipt } from './receipt.ts'
 import {
   addPurging,
@@ -52,6 +54,20 @@ test('only a tombstone is purged', () => {
     if (kind !== 'revoked')
       expectRefused(decidePurge(facts({ node: nodeRow(kind) }), nothingPurged), 'NODE_STATE_CONFLICT', /only a rev/)
   expectDecided(decidePurge(facts(), nothingPurged))
+})
+
+test('an orphan at an outside issuer is waited for, and an order that was refused is not', () => {
+  const attempts = (fate: Fate) => [{ serial: 'a9', atMs: noonMs, fate }]
+  const ordered = (fate: Fate) =>
+    decidePurge(facts({ survey: survey(step('order', signingOrder({ attempts: attempts(fate) }))) }), nothingPurged)
+  const later = { untilMs: noonMs + hour }
+  for (const fate of [{ kind: 'open' }, { kind: 'orphan', serial: 'a9' }, { kind: 'may-exist', ...later }] as const)
+    expectRefused(ordered(fate), 'NODE_STATE_CONFLICT', /is good until/)
+  for (const fate of [
+    { kind: 'unsigned', why: 'no' },
+    { kind: 'kept', serial: 'a9' },
+  ] as const)
+    assert.deepEqual(expectDecided(ordered(fate)).change.removes?.at(-1), { row: 'order', key: 'order-1' })
 })
 
 test('nothing that was given to it may still be good: a certificate, a leaf of a program, a denial', () => {

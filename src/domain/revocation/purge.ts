@@ -19,6 +19,7 @@ import {
 import { counted } from '#domain/core/in-words.ts'
 import { purgedHolder, type FormerNode } from '#domain/core/purged-node.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
+import { hasOrphans, isToBeSettled, lastPossibleMs } from '#domain/issuers/order.ts'
 import { leavesOf, programKey } from '#domain/programs/program.ts'
 import { isoTime } from '#platform/clock.ts'
 
@@ -35,6 +36,7 @@ export type PurgedKind =
   | 'wireguard-key'
   | 'overlay-address'
   | 'name-claim'
+  | 'order'
 
 /** What becomes of one row that names the node. */
 export type PurgeStep = {
@@ -104,6 +106,11 @@ const stepsByKind: StepsByKind = {
   'name-claim': (row) => {
     const value = { ...row.value, holder: { kind: 'nobody' as const } }
     return keeping('name-claim', value.name, row, { put: 'name-claim', value })
+  },
+  // What was signed for it and never delivered is a certificate of the node, too. The one that was kept has a row of its own.
+  order: (row) => {
+    const endMs = isToBeSettled(row.value) || hasOrphans(row.value) ? lastPossibleMs(row.value) : -Infinity
+    return removal('order', row.value.id, row, { endMs })
   },
 }
 

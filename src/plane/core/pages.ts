@@ -5,6 +5,7 @@ import { certificateKey, type CertificateRow } from '#domain/core/certificate.ts
 import type { Row, RowKind, RowTypes } from '#domain/core/change.ts'
 import type { Node, NodeId } from '#domain/core/node.ts'
 import type {
+  CertificatePlace,
   JournalQuery,
   JournalReader,
   ListQuery,
@@ -98,6 +99,19 @@ export async function* everyRow<K extends RowKind>(
 /** Of one node and not of its programs, in the order of issuer and serial, which says nothing about their age. */
 export const certificatesOf = (store: Pick<Store, 'list'>, node: NodeId): AsyncGenerator<CertificateRow, void, void> =>
   everyRow(store, 'certificate', ({ issuer, serial }) => certificateKey(issuer, serial), { where: { node } })
+
+/** Certificates that end later, the last to end first; other work gets a turn between two pages. */
+export const unexpiredPages = (
+  store: Pick<Store, 'unexpiredCertificates'>,
+  nowMs: number,
+  timers: Pick<Timers, 'soon'>,
+): AsyncGenerator<readonly Row<CertificateRow>[], void, void> =>
+  pages({
+    limit: usualLimit,
+    timers,
+    read: (before: CertificatePlace | null, limit) => store.unexpiredCertificates({ afterMs: nowMs, before, limit }),
+    placeOf: ({ value }) => ({ notAfterMs: value.notAfterMs, key: certificateKey(value.issuer, value.serial) }),
+  })
 
 /** Entries of the journal, oldest first. */
 export const entryPages = (

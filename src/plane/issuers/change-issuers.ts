@@ -15,8 +15,7 @@ import type { Attribution, Row } from '#domain/core/change.ts'
 import { isRefusal, refuse, refuseField, type Refusal } from '#domain/core/refusal.ts'
 import type { IssuerAbilities, OutsideIssuer, SecretsHeld } from '#domain/issuers/outside-issuer.ts'
 import { commitDecision } from '#plane/core/commit-decision.ts'
-import type { FlowCore } from '#plane/core/core.ts'
-import type { Store } from '#plane/store/contract/store.ts'
+import type { Core, FlowCore } from '#plane/core/core.ts'
 import { toPem } from '#pki/pem.ts'
 import { sortableId } from '#platform/random.ts'
 import {
@@ -33,7 +32,7 @@ import type { IssuerKinds } from './open-outside-issuers.ts'
 import type { IssuerSecrets, Secrets } from './issuer-secrets.ts'
 import { rowPages } from '#plane/core/pages.ts'
 import { readIssuers } from '#plane/core/outside-issuer-rows.ts'
-import { unexpiredOf } from './orders-of-issuer.ts'
+import { unexpiredOf, waitingRevocations } from './orders-of-issuer.ts'
 
 export type ChangeParts = { readonly secrets: IssuerSecrets; readonly kinds: Pick<IssuerKinds, 'unfit' | 'make'> }
 
@@ -225,12 +224,16 @@ export const recordTest = (
       : refuse('ISSUER_STATE_CONFLICT', `${tested.value.name} was changed while it was tested`),
   )
 
-export const retireFacts = async (store: Store, issuer: OutsideIssuer, nowMs: number) => {
+type RetireCore = Pick<Core, 'store' | 'timers'>
+
+export const retireFacts = async (core: RetireCore, issuer: OutsideIssuer, nowMs: number) => {
+  const { store } = core
   const all = (await readIssuers(store)).map(({ value }) => value)
   // Before the orders: one that is placed meanwhile relies on a profile that names the issuer, and that is on this list then.
   const profiles = await store.profiles()
   return {
-    ...(await unexpiredOf(store, issuer, nowMs)),
+    ...(await unexpiredOf(core, issuer, nowMs)),
+    waiting: (await waitingRevocations(store, issuer)).count,
     others: all.filter(({ id, state }) => id !== issuer.id && state.kind !== 'retired'),
     known: await knownAuthorities(store),
     profiles,
@@ -239,7 +242,7 @@ export const retireFacts = async (store: Store, issuer: OutsideIssuer, nowMs: nu
 }
 
 export const retireIssuer = async (
-  core: FlowCore,
+  core: FlowCore & RetireCore,
   parts: ChangeParts,
   name: string,
   by: Attribution,
@@ -247,7 +250,7 @@ export const retireIssuer = async (
   const before = await readIssuer(core, name)
   if (isRefusal(before)) return before
   const done = await onIssuer(core, name, by, async (facts) =>
-    decideRetire({ ...facts, ...(await retireFacts(core.store, facts.issuer.value, facts.nowMs)) }),
+    decideRetire({ ...facts, ...(await retireFacts(core, facts.issuer.value, facts.nowMs)) }),
   )
   if (isRefusal(done)) return done
   // Of a row that is not ours the name of the key is not either; the next start sets the key aside.

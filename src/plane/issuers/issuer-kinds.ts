@@ -117,6 +117,9 @@ const openStep = (
     get abilities() {
       return signer.abilities
     },
+    get aheadMs() {
+      return signer.aheadMs
+    },
     sign: signer.sign,
     revoke: signer.revoke,
     find: signer.find,
@@ -144,6 +147,9 @@ const openPki = (
   return {
     get abilities() {
       return signer.abilities
+    },
+    get aheadMs() {
+      return signer.aheadMs
     },
     sign: signer.sign,
     revoke: signer.revoke,

@@ -105,7 +105,10 @@ export const leadIssuerOutbox = (core: Core, { known, book, outside }: OutboxPar
   const send = async (row: Row<IssuerRevocation>): Promise<void> => {
     const { issuer, serial, reason, untilMs } = row.value
     const key = issuerRevocationKey(row.value)
-    if (untilMs <= clock.nowMs()) return void (await commitOnce(core, revocationGivenUp(row, clock.nowMs()).change))
+    if (untilMs <= clock.nowMs()) {
+      await commitOnce(core, revocationGivenUp(row, clock.nowMs()).change)
+      return void failures.delete(key)
+    }
     const later = (why: unknown, afterMs = 0): void => {
       const times = (failures.get(key)?.times ?? 0) + 1
       const waitMs = Math.max(afterMs, doublingWaitMs(times - 1, firstWaitMs, longestWaitMs))

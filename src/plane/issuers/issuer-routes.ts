@@ -29,7 +29,7 @@ import type { OutsideIssuers } from './open-outside-issuers.ts'
 import { domainSettingsRow } from '#plane/core/domain-settings-row.ts'
 import { certificateKey } from '#domain/core/certificate.ts'
 import { testSamples } from './test-samples.ts'
-import { orphansIn } from './orders-of-issuer.ts'
+import { orphansIn, waitingRevocations } from './orders-of-issuer.ts'
 
 export type IssuerRouteParts = ChangeParts & {
   readonly known: KnownIssuers
@@ -153,17 +153,4 @@ const statusOf = async (store: Pick<Core['store'], 'get' | 'list' | 'issuers'>, 
     return leaf.kind === 'certificate' ? { ocsp: leaf.ocspUrls, crl: leaf.crlUrls } : null
   }
   return null
-}
-
-/** More are not counted one by one. */
-const mostCounted = 1000
-
-const waitingRevocations = async (store: Pick<Core['store'], 'list'>, { id }: Pick<OutsideIssuer, 'id'>) => {
-  const rows = await store.list('issuer-revocation', {
-    where: { issuer: id },
-    order: 'due',
-    after: null,
-    limit: mostCounted,
-  })
-  return { count: rows.length, sinceMs: rows[0]?.value.atMs ?? null }
 }

@@ -9,7 +9,13 @@ import { orderEntry, ordersActor } from '#domain/issuers/order-changes.ts'
 import type { Order } from '#domain/issuers/order.ts'
 import type { OutsideIssuer } from '#domain/issuers/outside-issuer.ts'
 import type { ParsedCertificate } from '#pki/parse-certificate.ts'
-import { judgeReturned, returnedSerial, type ReturnedVerdict, type Violation } from '#pki/returned-certificate.ts'
+import {
+  judgeReturned,
+  returnedSerial,
+  type IssuerClock,
+  type ReturnedVerdict,
+  type Violation,
+} from '#pki/returned-certificate.ts'
 import { keyId } from '#pki/spki.ts'
 import type { Core } from '#plane/core/core.ts'
 import type { Issuer } from '#plane/core/issuer.ts'
@@ -22,6 +28,7 @@ export type JudgeFacts = {
   /** DER, the leaf first. */
   readonly chain: readonly Uint8Array[]
   readonly leastLifetimeMs: number
+  readonly clock: IssuerClock
 }
 
 export type JudgedAnswer =
@@ -48,7 +55,7 @@ export const judgeAnswer = async (
   { book, own }: JudgeParts,
   facts: JudgeFacts,
 ): Promise<JudgedAnswer> => {
-  const { issuer, wanted, order, chain, leastLifetimeMs } = facts
+  const { issuer, wanted, order, chain } = facts
   const roots = book.rootsOf(issuer)
   const returned = returnedSerial({ chain, roots })
   const onRecord =
@@ -56,7 +63,7 @@ export const judgeAnswer = async (
   const isOnRecord = onRecord !== null
   const verdict = judgeReturned({
     order: wanted,
-    ...{ chain, roots, isOnRecord, leastLifetimeMs },
+    ...{ chain, roots, isOnRecord, leastLifetimeMs: facts.leastLifetimeMs, clock: facts.clock },
     withdrawn: [...own.withdrawnIssuers(), ...book.withdrawn()],
     serial: order.attempts.at(-1)?.serial ?? null,
     answeredAtMs: clock.nowMs(),

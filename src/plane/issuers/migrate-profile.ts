@@ -18,6 +18,7 @@ import { readIssuers } from '#plane/core/outside-issuer-rows.ts'
 import type { UpkeepTask } from '#plane/core/upkeep.ts'
 import { sortableId } from '#platform/random.ts'
 import type { KnownMigrations } from './known-migrations.ts'
+import { leavesUnder, noLeaves } from './leaves-under.ts'
 import { nodesOnTheWay, type MigrationParts } from './migration-progress.ts'
 
 export type Migrated = { readonly kind: 'migrated'; readonly migration: IssuerMigration }
@@ -78,14 +79,17 @@ export const stepMigration = async (
       if (isRefusal(profile)) return profile
       const unknown = step.kind === 'exclude' ? await notOfProfile(core, name, step.nodes) : null
       if (unknown !== null) return unknown
-      const progress = counts.has(step.kind) ? await nodesOnTheWay(core, parts, migration.value) : uncounted
+      const nodes = counts.has(step.kind) ? await nodesOnTheWay(core, parts, migration.value) : uncounted
+      // Last: what is signed while they are counted is seen.
+      const leaves = step.kind === 'retire' ? await leavesUnder(core, parts, migration.value) : noLeaves
+      const progress = { ...nodes, leaves }
       return decideStep({ migration, profile, progress, ...(await standing(core, by)) }, step)
     }),
   )
 
 /** Only these depend on how far the nodes are. */
-const counts: ReadonlySet<MigrationStep['kind']> = new Set(['share', 'finish', 'retire'])
-const uncounted: Progress = { unconfirmed: [], underOld: [], newAnswers: true }
+const counts: ReadonlySet<MigrationStep['kind']> = new Set(['share', 'finish', 'retire', 'back'])
+const uncounted: Omit<Progress, 'leaves'> = { unconfirmed: [], underOld: [], underNew: [], newAnswers: true }
 
 const notOfProfile = async (core: Core, profile: string, nodes: readonly string[]): Promise<Refusal | null> => {
   for (const id of nodes) {

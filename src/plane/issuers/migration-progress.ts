@@ -19,11 +19,9 @@ export type MigrationParts = {
 }
 
 /** `older`: of those that have not confirmed, those whose agents have never said that they know such a set, as those of 0.6. */
-export type NodesOnTheWay = Progress & {
+export type NodesOnTheWay = Omit<Progress, 'leaves'> & {
   readonly active: number
   readonly older: readonly NodeId[]
-  /** Whose newest certificate is of the new issuer. */
-  readonly moved: number
   readonly away: { readonly sinceMs: number; readonly why: string } | null
 }
 
@@ -34,15 +32,19 @@ export const nodesOnTheWay = async (
 ): Promise<NodesOnTheWay> => {
   const nowMs = clock.nowMs()
   const { revision } = parts.roots.current()
-  const [isOld, isNew] = [signedBy(parts, from), signedBy(parts, to)]
-  const found = { unconfirmed: [] as NodeId[], older: [] as NodeId[], underOld: [] as NodeId[] }
+  const [isOld, isNew] = [underOnly(parts, from, to), underOnly(parts, to, from)]
+  const found = {
+    unconfirmed: [] as NodeId[],
+    older: [] as NodeId[],
+    underOld: [] as NodeId[],
+    underNew: [] as NodeId[],
+  }
   let active = 0
-  let moved = 0
   for await (const node of everyNode(store, { profile, timers })) {
     const slots = slotsOf(node)
     if (slots === null || node.membership.kind === 'revoked') continue
     const newest = slots.pending ?? slots.current
-    if (isNew(newest.issuer)) moved += 1
+    if (isNew(newest.issuer)) found.underNew.push(node.id)
     if (everySlot(slots).some(({ issuer, notAfterMs }) => notAfterMs > nowMs && isOld(issuer)))
       found.underOld.push(node.id)
     if (node.membership.kind !== 'active') continue
@@ -54,11 +56,24 @@ export const nodesOnTheWay = async (
   }
   const issuer = to === builtIn ? null : parts.known.find(to)
   const away = issuer === null ? null : parts.outside.health(issuer).away
-  return { ...found, active, moved, away, newAnswers: to === builtIn || (issuer !== null && away === null) }
+  return { ...found, active, away, newAnswers: to === builtIn || (issuer !== null && away === null) }
+}
+
+/** Two issuers may hang under the same CA: what is under both stays good whichever of them signs. */
+export const underOnly = (
+  parts: Pick<MigrationParts, 'known' | 'book'>,
+  name: string,
+  other: string,
+): ((issuer: IssuerId) => boolean) => {
+  const [is, isOther] = [signedBy(parts, name), signedBy(parts, other)]
+  return (id) => is(id) && !isOther(id)
 }
 
 /** What is not of an outside issuer is of the authority of the domain. */
-const signedBy = ({ known, book }: MigrationParts, name: string): ((issuer: IssuerId) => boolean) => {
+const signedBy = (
+  { known, book }: Pick<MigrationParts, 'known' | 'book'>,
+  name: string,
+): ((issuer: IssuerId) => boolean) => {
   if (name === builtIn) return (id) => book.find(id) === null
   const issuer: OutsideIssuer | null = known.find(name)
   const theirs = new Set(issuer === null ? [] : book.authoritiesOf(issuer))

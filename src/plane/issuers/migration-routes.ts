@@ -52,11 +52,17 @@ export const operatorMigrationRoutes = (core: Core, parts: MigrationParts): read
 
 const viewOf = async (core: Core, parts: MigrationParts, migration: IssuerMigration): Promise<MigrationView> => {
   if (isOver(migration) || migration.forged) return migrationView(migration, { away: null, progress: null })
-  const { away, active, moved, unconfirmed, older, underOld } = await nodesOnTheWay(core, parts, migration)
+  const { away, active, underNew, unconfirmed, older, underOld } = await nodesOnTheWay(core, parts, migration)
   return migrationView(migration, {
     away,
     progress: {
-      ...{ active, moved, unconfirmed: [...unconfirmed], older_agents: [...older], under_old: [...underOld] },
+      ...{
+        active,
+        moved: underNew.length,
+        unconfirmed: [...unconfirmed],
+        older_agents: [...older],
+        under_old: [...underOld],
+      },
       roots_revision: parts.roots.current().revision,
       roots_delivered: parts.roots.holds(migration.to),
     },

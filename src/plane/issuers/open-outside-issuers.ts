@@ -4,6 +4,7 @@
 import type { IssuerAbilities, IssuerAccess, OutsideIssuer } from '#domain/issuers/outside-issuer.ts'
 import type { RevocationReason } from '#domain/core/certificate.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
+import { clockWords } from '#domain/issuers/issuer-clock.ts'
 import { slots } from '#domain/issuers/issuer-pace.ts'
 import type { Core } from '#plane/core/core.ts'
 import { takeTurnsByKey } from '#plane/core/turns.ts'
@@ -30,9 +31,12 @@ export type OutsideIssuers = IssuerDoor & {
   /** Null: this replica has no login there, or the issuer needs none. */
   login(issuer: Pick<OutsideIssuer, 'id'>): LoginCondition | null
   /** Of the issuer as this replica finds it. */
-  health(issuer: Pick<OutsideIssuer, 'id' | 'name'>): GateView
+  health(issuer: Pick<OutsideIssuer, 'id' | 'name'>): IssuerHealth
   close(): void
 }
+
+/** `aheadMs`: of its clock, at its last answer; null: it has not said. */
+export type IssuerHealth = GateView & { readonly aheadMs: number | null }
 
 /** `abilities`: null where it has a fault. */
 export type TestedIssuer = {
@@ -88,6 +92,7 @@ export const openOutsideIssuers = (
   const gates = new Map<string, IssuerGate>()
   const held = new Map<string, Held>()
   const inTurn = takeTurnsByKey()
+  const aheadAtTest = new Map<string, number | null>()
 
   const gateOf = ({ id, name }: Pick<OutsideIssuer, 'id' | 'name'>): IssuerGate => {
     const gate = gates.get(id) ?? openIssuerGate(core, name)
@@ -123,6 +128,7 @@ export const openOutsideIssuers = (
     if (issuer.state.kind === 'retired') {
       drop(issuer.id)
       gates.delete(issuer.id)
+      aheadAtTest.delete(issuer.id)
     } else if (held.get(issuer.id)?.made !== madeOf(issuer)) drop(issuer.id)
   })
 
@@ -176,7 +182,10 @@ export const openOutsideIssuers = (
       let signer: OpenSigner | null = null
       try {
         signer = await kinds.open({ issuer, secrets: found, mostConnections: testConnections, samples })
-        const faults = await signer.test(AbortSignal.timeout(testWithinMs))
+        const noted = await signer.test(AbortSignal.timeout(testWithinMs))
+        aheadAtTest.set(issuer.id, signer.aheadMs)
+        // First: what else is wrong may follow from it.
+        const faults = [...clockFault(signer.aheadMs, samples), ...noted]
         const { takesSerial, revokes, lists } = signer.abilities
         return {
           kind: 'tested',
@@ -197,7 +206,10 @@ export const openOutsideIssuers = (
         () => null,
       ),
     login: ({ id }) => held.get(id)?.signer.login() ?? null,
-    health: (issuer) => gateOf(issuer).view(),
+    health: (issuer) => ({
+      ...gateOf(issuer).view(),
+      aheadMs: held.get(issuer.id)?.signer.aheadMs ?? aheadAtTest.get(issuer.id) ?? null,
+    }),
     close() {
       for (const id of held.keys()) drop(id)
       for (const [signer, cancel] of leaving) {
@@ -207,6 +219,12 @@ export const openOutsideIssuers = (
       leaving.clear()
     },
   }
+}
+
+const clockFault = (aheadMs: number | null, samples: Samples['samples']): readonly SettingFault[] => {
+  const toleranceMs = Math.min(...samples.map((sample) => sample.toleranceMs))
+  const why = aheadMs !== null && Math.abs(aheadMs) > toleranceMs ? clockWords(aheadMs) : null
+  return why === null ? [] : [{ setting: 'clock', why, fix: 'chronyc tracking' }]
 }
 
 /** What a signer is made of. */

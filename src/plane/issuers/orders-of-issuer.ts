@@ -2,8 +2,9 @@
 
 import type { Row } from '#domain/core/change.ts'
 import { issuerRevocationKey } from '#domain/issuers/issuer-revocation.ts'
-import { lastPossibleMs, type Order } from '#domain/issuers/order.ts'
+import { lastingPlace, lastPossibleMs, type Order } from '#domain/issuers/order.ts'
 import type { OutsideIssuer } from '#domain/issuers/outside-issuer.ts'
+import type { Core } from '#plane/core/core.ts'
 import { everyRow } from '#plane/core/pages.ts'
 import type { Store } from '#plane/store/contract/store.ts'
 import { isoTime } from '#platform/clock.ts'
@@ -13,19 +14,21 @@ import type { KnownIssuers } from './known-issuers.ts'
 /** A retirement is refused for one as for a thousand. */
 const enough = 1000
 
-/** Not revoked there, and not expired. */
+/** Not revoked there, and not expired. Those that last longest come first, so that what has expired is not read. */
 export const unexpiredOf = async (
-  store: Pick<Store, 'get' | 'list'>,
+  { store, timers }: Pick<Core, 'store' | 'timers'>,
   { id }: Pick<OutsideIssuer, 'id'>,
   nowMs: number,
 ): Promise<{ readonly unexpired: number; readonly lastMs: number | null }> => {
   let unexpired = 0
   let lastMs: number | null = null
-  for await (const order of everyRow(store, 'order', (one) => one.id, { where: { issuer: id } })) {
+  const placeOf = (order: Order): string => lastingPlace(order) ?? ''
+  for await (const order of everyRow(store, 'order', placeOf, { where: { issuer: id }, order: 'lasting', timers })) {
     const untilMs = lastPossibleMs(order)
-    if (untilMs <= nowMs || !(await canBeValid(store, order))) continue
+    if (untilMs <= nowMs) break
+    if (!(await canBeValid(store, order))) continue
     unexpired += 1
-    lastMs = Math.max(lastMs ?? 0, untilMs)
+    lastMs ??= untilMs
     if (unexpired === enough) break
   }
   return { unexpired, lastMs }
@@ -49,6 +52,19 @@ const canBeValid = async (store: Pick<Store, 'get'>, order: Order): Promise<bool
 
 const isRevoked = async (store: Pick<Store, 'get'>, issuer: string, serial: string): Promise<boolean> =>
   (await store.get('issuer-revocation', issuerRevocationKey({ issuer, serial })))?.value.state.kind === 'done'
+
+/** More are not counted one by one. */
+const mostCounted = 1000
+
+export const waitingRevocations = async (store: Pick<Store, 'list'>, { id }: Pick<OutsideIssuer, 'id'>) => {
+  const rows = await store.list('issuer-revocation', {
+    where: { issuer: id },
+    order: 'due',
+    after: null,
+    limit: mostCounted,
+  })
+  return { count: rows.length, sinceMs: rows[0]?.value.atMs ?? null }
+}
 
 /** Of a page of orders, those attempts that no node got anything of. */
 export const orphansIn = async (

@@ -13,6 +13,7 @@ import {
   decline,
   forRepeat,
   intend,
+  isTakenOver,
   isToBeFound,
   refusedThere,
   settle,
@@ -30,6 +31,7 @@ import type { ChosenIssuer, IssuerChoice } from './choose-issuer.ts'
 import { askToSign } from './ask-to-sign.ts'
 import { judgeAnswer, type JudgeParts } from './judge-answer.ts'
 import { commitStep, inOutbox, openOrderOf, revokeReturned, type StepStory } from './order-steps.ts'
+import { openOrdersUnderWay, type OrdersUnderWay } from './orders-under-way.ts'
 import type { Attempt, OutsideSigner, Returned } from './outside-signer.ts'
 
 /** What stands before the issuers: slots, breakers, and a signer for each. */
@@ -85,20 +87,11 @@ export type OutsideOrderParts = JudgeParts & {
 /** By then the leader has looked for what an issuer with serials of its own has signed. */
 const lookedForMs = 5000
 const unavailableForMs = 5000
+/** What an issuer refuses it refuses until somebody has set it right, and each time costs two commits. */
+const refusedForMs = 60_000
 
 export const openOutsideOrders = (core: Core, parts: OutsideOrderParts): OutsideOrders => {
-  const underWay = new Map<string, { readonly over: Promise<void>; readonly end: () => void }>()
-  const holds: OrdersHere = {
-    has: (id) => underWay.has(id),
-    begin(id) {
-      const { promise: over, resolve: end } = Promise.withResolvers<void>()
-      underWay.set(id, { over, end })
-    },
-    end(id) {
-      underWay.get(id)?.end()
-      underWay.delete(id)
-    },
-  }
+  const holds = openOrdersUnderWay()
 
   /** Null: nothing is in the way of a new order. */
   const makeWay = async (row: Row<Order>): Promise<Refusal | 'decide-again' | null> => {
@@ -106,7 +99,7 @@ export const openOutsideOrders = (core: Core, parts: OutsideOrderParts): Outside
     const others = await otherReplicas(core)
     switch (forRepeat(row.value, holds.has(id), others)) {
       case 'join':
-        await underWay.get(id)?.over
+        await holds.over(id)
         return 'decide-again'
       case 'wait':
         return busy('another plane has asked the issuer for this certificate')
@@ -116,7 +109,10 @@ export const openOutsideOrders = (core: Core, parts: OutsideOrderParts): Outside
         await commitStep(core, row, (now, nowMs) => settle(now, { others, found: null, nowMs }), { by: ordersActor })
         return 'decide-again'
       case 'replace':
-        return null
+        // Another request is about to take its row.
+        if (!holds.has(id)) return null
+        await holds.over(id)
+        return 'decide-again'
       case 'over':
         return 'decide-again'
     }
@@ -138,6 +134,11 @@ export const openOutsideOrders = (core: Core, parts: OutsideOrderParts): Outside
       if (inTheWay !== null) return inTheWay
       const entered = await parts.door.enter(request.issuer.issuer)
       if (entered.kind === 'refused') return entered
+      // All of them were withdrawn: what it signs would be a violation, each time.
+      if (parts.book.rootsOf(entered.issuer).length === 0) {
+        entered.leave({ kind: 'not-asked' })
+        return unavailable(entered.issuer, 'none of its roots is trusted any more')
+      }
       try {
         return await placeAt(core, parts, holds, entered, admission, ordered, request)
       } finally {
@@ -147,13 +148,11 @@ export const openOutsideOrders = (core: Core, parts: OutsideOrderParts): Outside
   }
 }
 
-type OrdersHere = { has(id: string): boolean; begin(id: string): void; end(id: string): void }
-
 const busy = (why: string): Refusal => ({ ...refuse('BUSY', why), retryAfterMs: lookedForMs })
 
-const unavailable = ({ name }: OutsideIssuer, why: string): Refusal => ({
+const unavailable = ({ name }: OutsideIssuer, why: string, retryAfterMs = unavailableForMs): Refusal => ({
   ...refuse('ISSUER_UNAVAILABLE', `${name}: ${why}`),
-  retryAfterMs: unavailableForMs,
+  retryAfterMs,
 })
 
 /** With a lease. */
@@ -165,14 +164,16 @@ export const otherReplicas = async ({ store: { replicas } }: Pick<Core, 'store'>
 const placeAt = async (
   core: Core,
   parts: OutsideOrderParts,
-  holds: OrdersHere,
+  holds: OrdersUnderWay,
   { issuer, signer, leave }: EnteredIssuer,
   admission: Admitted,
   ordered: Row<Order> | null,
   { purpose, request, intent, issuer: chosen }: OrderRequest,
-): Promise<SignedOrder | Refusal | 'lost-race'> => {
+): Promise<SignedOrder | Refusal | 'lost-race' | 'decide-again'> => {
   const { store, clock, random, log } = core
-  const { facts, order: wanted } = admission
+  const { facts } = admission
+  const former = ordered !== null && isTakenOver(ordered.value, issuer.id) ? ordered : null
+  const wanted = former === null ? admission.order : { ...admission.order, id: former.value.id }
   const { by, nowMs } = facts
   const profile = facts.profile.value
   let issuerRow = await signingRow(store, issuer)
@@ -196,7 +197,7 @@ const placeAt = async (
     intent: { reads: relied, writes: intent.writes },
   })
 
-  let row: Row<Order> = { value: order, version: 1 }
+  let row: Row<Order> = { value: order, version: (former?.version ?? 0) + 1 }
   const take = (...step: TakenStep): Promise<Row<Order> | null> => commitStep(core, row, ...step)
 
   const returned = async (): Promise<Returned | Refusal> => {
@@ -225,7 +226,7 @@ const placeAt = async (
           : refusedThere(now, { holder, why, nowMs: atMs }),
       { by },
     )
-    return unavailable(issuer, why)
+    return unavailable(issuer, why, kind === 'unsigned' ? refusedForMs : unavailableForMs)
   }
 
   const signed = async (): Promise<SignedOrder | Refusal> => {
@@ -238,6 +239,7 @@ const placeAt = async (
       order: row.value,
       chain: answer.chain,
       leastLifetimeMs,
+      clock: { aheadMs: signer.aheadMs, toleranceMs: facts.domain.value.clockToleranceMs },
     })
     if (judged.kind === 'violates') {
       const { fields, why, serial } = judged
@@ -307,6 +309,12 @@ const placeAt = async (
     }
   }
 
+  if (holds.has(order.id)) {
+    // Another request has taken the row meanwhile. A slot is not kept for the wait.
+    leave({ kind: 'not-asked' })
+    await holds.over(order.id)
+    return 'decide-again'
+  }
   holds.begin(order.id)
   let isOpen = false
   try {

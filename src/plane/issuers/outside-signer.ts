@@ -7,6 +7,8 @@ import type { KeyType } from '#domain/core/profile.ts'
 export type OutsideSigner = {
   /** What it can do, probed: does it take our serial, can it revoke, can serials be listed? */
   readonly abilities: Abilities
+  /** By how much its clock was ahead of ours at its last answer, below 0 behind; null: it has not said. */
+  readonly aheadMs: number | null
   /** One request to sign. `unsent`: no byte was written. `unsigned`: the issuer refused, and says why. Rejects on everything else. */
   sign(attempt: Attempt, signal: AbortSignal): Promise<Returned | Unsent | Unsigned>
   /** `revoked` also where it was revoked before. Rejects where that is unknown. */
@@ -44,6 +46,8 @@ export type TestSample = {
   readonly profile: string
   readonly keyTypes: readonly KeyType[]
   readonly leastLifetimeMs: number
+  /** By how much the clock of the issuer may differ from ours. */
+  readonly toleranceMs: number
   /** For a node that does not exist. */
   readonly order: (publicKey: Uint8Array) => SigningOrder
 }

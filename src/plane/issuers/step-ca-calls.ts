@@ -40,7 +40,7 @@ export const signThere = async (
   try {
     answer = await client.ask({ method: 'POST', path: '/1.0/sign', json }, signal)
   } catch (error) {
-    if (error instanceof IssuerFault && error.isUnsent) return { kind: 'unsent', why: error.message }
+    if (error instanceof IssuerFault && error.isUndone) return { kind: 'unsent', why: error.message }
     throw error
   }
   const { status } = answer

@@ -35,6 +35,7 @@ export type Tested = {
   readonly enrollment: { readonly name: string; readonly keyId: string }
   readonly renewal: { readonly name: string; readonly root: Uint8Array }
   readonly revoke: OutsideSigner['revoke']
+  aheadMs(): number | null
 }
 
 type Leaf = { readonly key: PrivateKey; readonly chain: readonly Uint8Array[] }
@@ -151,6 +152,7 @@ const openTrial = (tested: Tested, wanted: WantedSettings, listed: readonly unkn
       serial,
       isOnRecord: false,
       answeredAtMs: ca.minting.clock.nowMs(),
+      clock: { aheadMs: tested.aheadMs(), toleranceMs: trial.sample.toleranceMs },
       leastLifetimeMs: trial.sample.leastLifetimeMs,
     })
     if (verdict.kind === 'violates') note(faultsOfLeaf(name, verdict.violations))

@@ -6,6 +6,7 @@ import type { Clock } from '#platform/clock.ts'
 import type { Random } from '#platform/random.ts'
 import type { Timers } from '#platform/timers.ts'
 import { type IssuerLimits, openIssuerClient } from '#plane/outside/issuer-client.ts'
+import { measuringClock } from '#plane/outside/issuer-clock.ts'
 import type { Abilities, OutsideSigner, TestSample } from './outside-signer.ts'
 import type { RenewalCredential } from './renewal-credential.ts'
 import { NoDatabase, revokeThere, signThere, type StepCa } from './step-ca-calls.ts'
@@ -43,7 +44,8 @@ export const openStepCa = (options: StepCaOptions): OutsideSigner & { close(): v
   for (const { name } of [enrollment, renewal])
     if (!provisionerName.test(name)) throw new Error('a name of a provisioner that cannot be in an address')
   const server = { ...options, roots: options.serverRoots, identity: null }
-  const client = openIssuerClient(timers, server)
+  const watched = measuringClock(options.clock, openIssuerClient(timers, server))
+  const { client } = watched
   const ca: StepCa = {
     client,
     minting: {
@@ -73,12 +75,16 @@ export const openStepCa = (options: StepCaOptions): OutsideSigner & { close(): v
     get abilities(): Abilities {
       return { takesSerial: true, revokes, lists: false }
     },
+    get aheadMs() {
+      return watched.aheadMs()
+    },
     sign: (attempt, signal) =>
       signThere(ca, attempt, attempt.purpose === 'renewal' ? ca.renewal() : ca.enrollment, signal),
     revoke,
     // Serials are chosen here: nothing has to be looked for.
     find: async () => null,
-    test: async (signal) => testStepCa({ ...options, ca, server, revoke }, await options.samples(), signal),
+    test: async (signal) =>
+      testStepCa({ ...options, ca, server, revoke, aheadMs: watched.aheadMs }, await options.samples(), signal),
     close: () => client.close(),
   }
 }

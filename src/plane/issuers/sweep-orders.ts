@@ -25,6 +25,11 @@ export type SweepParts = {
 const everyMs = 5000
 /** To look for one certificate. */
 const findWithinMs = 60_000
+/** At one issuer: most of its slots stay for those who want a signature. */
+const searchesAtOnce = 4
+/** A look begins no search later than that, so that an issuer that is slow to answer holds up the others, and what else is to be done, for two minutes at most. */
+const searchForMs = 60_000
+const mostInALook = 100
 const lookedInATurn = 50
 
 export const sweepOrders = (core: Core, parts: SweepParts): UpkeepTask => ({
@@ -43,16 +48,38 @@ const ordersIn = ({ store, timers }: Core, state: Order['state']['kind']) =>
   rowPages(store, 'order', ({ id }) => id, { where: { state }, limit: 100, timers })
 
 const settleLeft = async (core: Core, parts: SweepParts): Promise<void> => {
+  const untilMs = core.clock.monotonicMs() + searchForMs
+  const isLate = (): boolean => core.clock.monotonicMs() >= untilMs
+  const searches = new Map<string, Search>()
+  const settled = async (row: Row<Order>, found: string | null): Promise<void> => {
+    const others = await otherReplicas(core)
+    await commitStep(core, row, (now, nowMs) => settle(now, { others, found, nowMs }), { by: ordersActor })
+  }
   for await (const page of ordersIn(core, 'intended')) {
     const others = await otherReplicas(core)
     for (const row of page) {
-      const { id, state } = row.value
+      const { id, state, issuer } = row.value
       if (state.kind !== 'intended' || others.has(state.holder) || parts.orders.isUnderWay(id)) continue
-      const found = isToBeFound(row.value) ? await lookedFor(core, parts, row.value) : null
-      await commitStep(core, row, (now, nowMs) => settle(now, { others, found, nowMs }), { by: ordersActor })
+      if (!isToBeFound(row.value)) {
+        await settled(row, null)
+        continue
+      }
+      const search = searches.get(issuer) ?? { waiting: [] }
+      searches.set(issuer, search)
+      // The others are found again by the next look.
+      if (search.waiting.length < mostInALook) search.waiting.push(row)
     }
   }
+  const lane = async ({ waiting }: Search): Promise<void> => {
+    for (let row = waiting.shift(); row !== undefined && !isLate(); row = waiting.shift())
+      await settled(row, await lookedFor(core, parts, row.value))
+  }
+  const lanes = [...searches.values()].flatMap((search) => Array.from({ length: searchesAtOnce }, () => lane(search)))
+  for (const ended of await Promise.allSettled(lanes)) if (ended.status === 'rejected') throw ended.reason
 }
+
+/** Orders at one issuer. */
+type Search = { readonly waiting: Row<Order>[] }
 
 /** Once: what is not found may exist, and ends by itself. */
 const lookedFor = async (core: Core, { door, book }: SweepParts, order: Order): Promise<string | null> => {

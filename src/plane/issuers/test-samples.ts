@@ -47,6 +47,7 @@ export const testSamples = async (
       profile: name,
       keyTypes: certificate.keyTypes,
       leastLifetimeMs: certificate.minLifetimeMs ?? lasts / 2,
+      toleranceMs: domain.clockToleranceMs,
       order: (spki) => {
         const ordered = orderFor(spki)
         if (ordered.kind === 'refused')

@@ -17,6 +17,9 @@ export const openVaultIssuer = (issuer: VaultIssuer): OutsideSigner => {
     get abilities() {
       return abilities
     },
+    get aheadMs() {
+      return issuer.vault.aheadMs()
+    },
     sign: (attempt, signal) => signThere(issuer, attempt, signal),
     // Vault takes no reason.
     revoke: (serial, _reason, signal) => revokeThere(issuer, serial, signal),

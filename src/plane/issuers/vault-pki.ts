@@ -3,13 +3,13 @@
 import { colonSerial } from '#domain/issuers/serial.ts'
 import { toPem } from '#pki/pem.ts'
 import type { Clock } from '#platform/clock.ts'
-import { IssuerFault } from '#plane/outside/issuer-client.ts'
+import { RequestFault } from '#platform/request-fault.ts'
 import { AnotherSerial, type Attempt, type Returned, type Unsent, type Unsigned } from './outside-signer.ts'
 import { certificateIn, refusalOf, textsOf, VaultFault, type VaultReply } from '#plane/outside/vault-reply.ts'
 import type { Vault } from '#plane/outside/vault-server.ts'
 
 export type VaultPki = {
-  readonly vault: Pick<Vault, 'ask'>
+  readonly vault: Pick<Vault, 'ask' | 'aheadMs'>
   readonly clock: Pick<Clock, 'nowMs'>
   /** Of the secrets engine: `pki`. */
   readonly mount: string
@@ -56,8 +56,7 @@ export const signThere = async (
 export const roleFor = (roles: Readonly<Record<string, string>>, profile: string): string | null =>
   (Object.hasOwn(roles, profile) ? roles[profile] : roles['*']) ?? null
 
-const wasNothingDone = (error: unknown): error is Error =>
-  (error instanceof IssuerFault && error.isUnsent) || (error instanceof VaultFault && error.isUndone)
+const wasNothingDone = (error: unknown): error is RequestFault => error instanceof RequestFault && error.isUndone
 
 const mostInChain = 8
 const longestCertificate = 32 * 1024

@@ -13,7 +13,7 @@ import { isDenied, VaultFault } from '#plane/outside/vault-reply.ts'
 import type { Vault } from '#plane/outside/vault-server.ts'
 
 export type TestedVault = VaultPki & {
-  readonly vault: Pick<Vault, 'ask' | 'login'>
+  readonly vault: Pick<Vault, 'ask' | 'login' | 'aheadMs'>
   /** DER: what its leaves have to hang under. */
   readonly outsideRoots: readonly Uint8Array[]
   /** Of the profiles that name this issuer. */
@@ -63,6 +63,7 @@ export const testLeaf = async (
     serial: null,
     isOnRecord: false,
     answeredAtMs: pki.clock.nowMs(),
+    clock: { aheadMs: pki.vault.aheadMs(), toleranceMs: sample.toleranceMs },
     leastLifetimeMs: stores ? sample.leastLifetimeMs : lifetimeMs / 2,
   })
   const fixOf = (shown: string[]): string => roleLine(path, role, needs, shown)

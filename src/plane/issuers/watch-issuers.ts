@@ -3,6 +3,7 @@
 
 import type { Alert } from '#domain/alerts/alert.ts'
 import { wantedAlert } from '#domain/alerts/alert-kinds.ts'
+import { clockWords } from '#domain/issuers/issuer-clock.ts'
 import type { OutsideIssuer } from '#domain/issuers/outside-issuer.ts'
 import { raiseAlert, reconcileAlert, type UnresolvedAlerts } from '#plane/alerts/reconcile-alerts.ts'
 import type { Core } from '#plane/core/core.ts'
@@ -26,6 +27,18 @@ export const watchIssuers = (core: Core, { known, outside, alerts }: WatchParts)
     if (issuer === null || issuer.state.kind !== 'enabled') return true
     const { away, answeredAtMs } = outside.health(issuer)
     return away === null && answeredAtMs !== null && answeredAtMs >= sinceMs
+  }
+  const saidOfClock = new Set<string>()
+  /** Once while it lasts. */
+  const lookAtClock = (issuer: OutsideIssuer): void => {
+    const words = clockWords(outside.health(issuer).aheadMs)
+    if (words === null) return void saidOfClock.delete(issuer.id)
+    if (saidOfClock.has(issuer.id)) return
+    saidOfClock.add(issuer.id)
+    core.log.warn(
+      { issuer: issuer.name },
+      `of an outside issuer: ${words}; what it signs may not be valid yet for others`,
+    )
   }
   const end = (alert: Pick<Alert, 'kind' | 'subject'>) =>
     reconcileAlert(core, alert, () => ({ wanted: null, reliedOn: [] }))
@@ -53,7 +66,10 @@ export const watchIssuers = (core: Core, { known, outside, alerts }: WatchParts)
         if (alert.kind !== kind || !isOver(known.find(alert.subject), alert.sinceMs)) continue
         await end(alert)
       }
-      for (const issuer of known.all()) await lookAtLogin(issuer)
+      for (const issuer of known.all()) {
+        lookAtClock(issuer)
+        await lookAtLogin(issuer)
+      }
       for (const alert of alerts.all())
         if (alert.kind === loginKind && known.find(alert.subject)?.state.kind !== 'enabled') await end(alert)
       // A row that somebody has changed in the database is noticed by reading it: its alert is raised by the store (plane/seals).

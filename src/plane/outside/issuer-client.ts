@@ -1,7 +1,9 @@
 // The one way to a server of an outside issuer: JSON over HTTPS, with a trust of its own. What it answers is bounded, and whatever
 // it is, it has been checked for nothing but being JSON.
 
+import { parseHttpDate } from '#platform/clock.ts'
 import type { Timers } from '#platform/timers.ts'
+import { RequestFault } from '#platform/request-fault.ts'
 import { HttpsFault, openPinnedHttps } from '#platform/pinned-https.ts'
 import { targetOf } from '#platform/tls-client.ts'
 
@@ -28,13 +30,18 @@ export type IssuerRequest = {
   readonly mostBytes?: number
 }
 
-/** `json`: null where the answer has no body. */
-export type IssuerAnswer = { readonly status: number; readonly json: unknown }
+export type IssuerAnswer = {
+  readonly status: number
+  /** Null where the answer has no body. */
+  readonly json: unknown
+  /** When it was answered by the clock of the server, to the second; null: it does not say. */
+  readonly dateMs: number | null
+}
 
 export type IssuerClient = {
   /**
    * Any status but a redirect is an answer. Rejects with an IssuerFault: nothing is known then about what the issuer did,
-   * unless `isUnsent`.
+   * unless `isUndone`.
    */
   ask(request: IssuerRequest, signal: AbortSignal): Promise<IssuerAnswer>
   close(): void
@@ -44,18 +51,9 @@ export type IssuerClient = {
 export type IssuerFaultCode =
   'unreachable' | 'untrusted' | 'timeout' | 'cut' | 'too-long' | 'not-json' | 'redirect' | 'stopped' | 'failed'
 
-/** Its message names the server and is fit for logs and alerts: nothing that was sent is in it. */
-export class IssuerFault extends Error {
+/** Its message names the server and is fit for logs and alerts: nothing that was sent is in it. Undone is what no byte was written of. */
+export class IssuerFault extends RequestFault<IssuerFaultCode> {
   override readonly name = 'IssuerFault'
-  readonly code: IssuerFaultCode
-  /** No byte of the request was written: it may be sent again as it is. */
-  readonly isUnsent: boolean
-
-  constructor(message: string, code: IssuerFaultCode, isUnsent: boolean) {
-    super(message)
-    this.code = code
-    this.isUnsent = isUnsent
-  }
 }
 
 const usualLimits: IssuerLimits = { connectMs: 5_000, answerMs: 15_000 }
@@ -78,8 +76,8 @@ export const openIssuerClient = (
     mostConnections,
     connectMs: limits.connectMs,
   })
-  const faulty = (why: string, code: IssuerFaultCode, isUnsent = false): IssuerFault =>
-    new IssuerFault(`${url.host}: ${why}`, code, isUnsent)
+  const faulty = (why: string, code: IssuerFaultCode, isUndone = false): IssuerFault =>
+    new IssuerFault(`${url.host}: ${why}`, code, isUndone)
 
   const ask: IssuerClient['ask'] = async (request, signal) => {
     const { status, headers, body } = await https
@@ -100,14 +98,15 @@ export const openIssuerClient = (
         signal,
       )
       .catch((error: unknown) => {
-        throw error instanceof HttpsFault ? faulty(...sentenceOf(error, limits), error.isUnsent) : error
+        throw error instanceof HttpsFault ? faulty(...sentenceOf(error, limits), error.isUndone) : error
       })
     if (status >= 300 && status < 400) throw faulty(`it answers with a redirect (${status})`, 'redirect')
-    if (body === '') return { status, json: null }
+    const dateMs = headers.date === undefined ? null : parseHttpDate(headers.date)
+    if (body === '') return { status, json: null, dateMs }
     if (!/^application\/json\s*(;|$)/i.test(headers['content-type'] ?? ''))
       throw faulty(`it answers with something else than JSON (${status})`, 'not-json')
     try {
-      return { status, json: JSON.parse(body) as unknown }
+      return { status, json: JSON.parse(body) as unknown, dateMs }
     } catch {
       throw faulty(`what it calls JSON is none (${status})`, 'not-json')
     }
@@ -115,14 +114,14 @@ export const openIssuerClient = (
   return { ask, close: () => https.close() }
 }
 
-const sentenceOf = ({ code, message, isUnsent }: HttpsFault, limits: IssuerLimits): [string, IssuerFaultCode] => {
+const sentenceOf = ({ code, message, isUndone }: HttpsFault, limits: IssuerLimits): [string, IssuerFaultCode] => {
   switch (code) {
     case 'ABORT_ERR':
       return ['stopped', 'stopped']
     case 'EMSGSIZE':
       return [message, 'too-long']
     case 'ETIMEDOUT':
-      return isUnsent
+      return isUndone
         ? [`no connection within ${limits.connectMs / 1000} s`, 'timeout']
         : [`no answer within ${limits.answerMs / 1000} s`, 'timeout']
     case 'ERR_TLS_CERT_ALTNAME_INVALID':
@@ -137,7 +136,7 @@ const sentenceOf = ({ code, message, isUnsent }: HttpsFault, limits: IssuerLimit
       return [`its certificate does not hang under a pinned root (${code})`, 'untrusted']
     default:
       if (code.startsWith('HPE_')) return [`what it answers is not HTTP (${code})`, 'not-json']
-      return isUnsent
+      return isUndone
         ? [`no connection (${code})`, 'unreachable']
         : [`the connection was lost before the answer was complete (${code})`, 'cut']
   }

@@ -3,6 +3,7 @@
 import { parseCertificate, type ParsedCertificate } from '#pki/parse-certificate.ts'
 import { fromPem } from '#pki/pem.ts'
 import { printableText } from '#platform/printable-text.ts'
+import { RequestFault } from '#platform/request-fault.ts'
 import { redactSecrets } from '#platform/secret-shapes.ts'
 import type { IssuerAnswer } from './issuer-client.ts'
 
@@ -36,23 +37,21 @@ export type VaultFaultCode =
   | 'broken'
 
 /** Its message is fit for logs and alerts. */
-export class VaultFault extends Error {
+export class VaultFault extends RequestFault<VaultFaultCode> {
   override readonly name = 'VaultFault'
-  readonly code: VaultFaultCode
-  /** Vault has not done what was asked: it may be asked again as it is. */
-  readonly isUndone: boolean
 
   constructor(code: VaultFaultCode, message: string, isUndone: boolean) {
-    super(message)
-    this.code = code
-    this.isUndone = isUndone
+    super(message, code, isUndone)
   }
 }
 
 const longestSaid = 400
 
 /** `secrets`: Vault repeats what it was sent in some of its messages. */
-export const readReply = ({ status, json }: IssuerAnswer, secrets: readonly string[]): VaultReply => {
+export const readReply = (
+  { status, json }: Pick<IssuerAnswer, 'status' | 'json'>,
+  secrets: readonly string[],
+): VaultReply => {
   const body = objectOf(json) ?? {}
   const lines = [...textsOf(body['errors']), ...textsOf(body['warnings'])]
   const said = lines

@@ -3,6 +3,7 @@
 import type { Clock } from '#platform/clock.ts'
 import type { Timers } from '#platform/timers.ts'
 import { IssuerFault, type IssuerLimits, openIssuerClient } from './issuer-client.ts'
+import { measuringClock } from './issuer-clock.ts'
 import { type LoginCondition, loginFix, type VaultLogin } from './vault-login.ts'
 import { readReply, VaultFault, type VaultReply, type VaultRequest } from './vault-reply.ts'
 import { openVaultSession } from './vault-session.ts'
@@ -25,6 +26,8 @@ export type Vault = {
    * where it says itself that it cannot.
    */
   ask(request: VaultRequest, signal: AbortSignal): Promise<VaultReply>
+  /** Of its clock, at its last answer; null: none has said. */
+  aheadMs(): number | null
   readonly login: {
     /** For alerts and for `issuer show`. */
     condition(): LoginCondition
@@ -45,7 +48,11 @@ export const openVault = (
   { address, roots, namespace, login, mostConnections, limits }: VaultServer,
 ): Vault => {
   const identity = login.kind === 'certificate' ? { key: login.key, cert: login.cert } : null
-  const client = openIssuerClient(timers, { address, roots, identity, mostConnections, ...(limits && { limits }) })
+  const measured = measuringClock(
+    clock,
+    openIssuerClient(timers, { address, roots, identity, mostConnections, ...(limits && { limits }) }),
+  )
+  const { client } = measured
   const ended = new AbortController()
 
   const exchange = async (request: VaultRequest, token: string | null, signal: AbortSignal): Promise<VaultReply> => {
@@ -89,6 +96,7 @@ export const openVault = (
       session.reject(token)
       return exchange(request, await withSignal(session.token(), signal), signal)
     },
+    aheadMs: measured.aheadMs,
     login: { condition: () => session.condition(), fix: loginFix(login) },
     close: () => {
       ended.abort()

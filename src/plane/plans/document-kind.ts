@@ -13,7 +13,7 @@ import type { LeafLimit } from '#plane/settings/policy-routes.ts'
 import type { DocumentBody, Section } from '#wire/plans/document-api.ts'
 
 /** What decisions read. */
-export type Reading = { readonly core: Pick<Core, 'store' | 'clock'>; readonly authority: LeafLimit }
+export type Reading = { readonly core: Pick<Core, 'store' | 'clock' | 'timers'>; readonly authority: LeafLimit }
 
 /** The domain as it is once the things before in the document are committed, for decisions that rely on them. */
 export type Outlook = {

@@ -51,7 +51,7 @@ const listed = documentKind<DeclaredIssuer, DeclaredIssuer, Found>({
   },
   async remove({ core }, { value: { issuer: value }, version }, { by, nowMs }) {
     const issuer = { value, version }
-    const verdict = decideRetire({ issuer, by, nowMs, ...(await retireFacts(core.store, value, nowMs)) })
+    const verdict = decideRetire({ issuer, by, nowMs, ...(await retireFacts(core, value, nowMs)) })
     if (isRefusal(verdict)) return verdict
     const subject = subjectOf(value.name)
     return { subject, effects: [declaredOf(subject, { effect: 'retired', version })], change: verdict.change }

@@ -122,6 +122,7 @@ async function* stepsOf(
     yield denials.flatMap((row) => (row === null ? [] : [purgeStep('denial', row, id, hash)]))
     await turn(timers)
   }
+  yield* every('order', ({ id }) => id)
   yield* every('program', programKey)
   yield* every('token', (token) => token.hash)
   yield* every('receipt', (receipt) => receipt.id)

@@ -35,6 +35,8 @@ const HealthView = Type.Object({
   /** Null: it is asked. Else since when it is not, but for a probe now and then. */
   away_since: orNull(Type.String()),
   away_because: orNull(Type.String()),
+  /** By how much its clock was ahead of this replica's at its last answer, below 0 behind. Null: it has not said. */
+  clock_ahead_ms: orNull(Type.Integer()),
 })
 
 export const IssuerView = Type.Object({
@@ -86,6 +88,7 @@ export type IssuerSurroundings = {
     readonly perSecond: number
     readonly away: { readonly sinceMs: number; readonly why: string } | null
     readonly answeredAtMs: number | null
+    readonly aheadMs: number | null
   }
 }
 
@@ -117,6 +120,7 @@ export const issuerView = (issuer: OutsideIssuer, around: IssuerSurroundings): I
       answered_at: isoTimeOrNull(around.health.answeredAtMs),
       away_since: isoTimeOrNull(away?.sinceMs ?? null),
       away_because: away?.why ?? null,
+      clock_ahead_ms: around.health.aheadMs,
     },
     added_at: isoTime(issuer.addedAtMs),
     added_by: issuer.addedBy,

@@ -12,7 +12,7 @@ import { claimKeptMs, claimKey } from '#domain/federation/peer-domain.ts'
 import type { Token } from '#domain/core/token.ts'
 import { workerEndsMs } from '#domain/workers/worker.ts'
 import { issuerRevocationKey, revocationPlace } from '#domain/issuers/issuer-revocation.ts'
-import { forgettableFromMs, hasOrphans, openFor } from '#domain/issuers/order.ts'
+import { forgettableFromMs, hasOrphans, lastingPlace, openFor } from '#domain/issuers/order.ts'
 import type { WorkerIssuer } from '#domain/workers/worker-issuer.ts'
 import { sha256Hex } from '#platform/bytes.ts'
 import { rolloutEndedAtMs, rolloutNodesKey } from '#domain/tasks/rollout.ts'
@@ -220,9 +220,12 @@ export const tableShapes: { readonly [K in RowKind]: TableShape<RowTypes[K]> } =
       open_for: openFor,
       orphaned: (order) => (hasOrphans(order) ? 1 : 0),
       until_ms: (order) => forgettableFromMs(order, 0),
+      // The last to end comes first; null: nothing was signed for it.
+      lasting: lastingPlace,
     },
     fixed: ['issuer'],
     unique: ['open_for'],
+    lookups: { node: ['subject', 'node'] },
   },
   'issuer-revocation': {
     table: 'issuer_revocation',

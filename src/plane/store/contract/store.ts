@@ -3,7 +3,7 @@
 
 import type { Alert } from '#domain/alerts/alert.ts'
 import type { Change, Row, RowKind, RowTypes, Write } from '#domain/core/change.ts'
-import type { Denial } from '#domain/core/certificate.ts'
+import type { CertificateRow, Denial } from '#domain/core/certificate.ts'
 import type { IssuerRow } from '#domain/ca/issuer.ts'
 import type { JournalEntry, EntryType } from '#domain/core/journal-entry.ts'
 import type { HardwareIdentity, Membership, Node, NodeId } from '#domain/core/node.ts'
@@ -57,6 +57,8 @@ export type Store = {
   countTasksOf(rollout: string): Promise<Readonly<Record<TaskState['kind'], number>>>
   /** How many of them are queued or dispatched, and how many have failed, are unknown or expired: of these at most `mostFailed` are counted. */
   countOpenAndFailed(rollout: string, mostFailed: number): Promise<OpenAndFailed>
+  /** Certificates that end after that, the last to end first. */
+  unexpiredCertificates(query: UnexpiredQuery): Promise<readonly Row<CertificateRow>[]>
   /** In the order of their keys or of a column, starting behind `after`. */
   list<K extends RowKind>(row: K, query: ListQuery): Promise<readonly Row<RowTypes[K]>[]>
 
@@ -121,6 +123,16 @@ export type Store = {
   onLost(run: (lost: Error) => void): void
   close(): Promise<void>
 }
+
+export type UnexpiredQuery = {
+  readonly afterMs: number
+  /** Those behind it; null: from the first. */
+  readonly before: CertificatePlace | null
+  readonly limit: number
+}
+
+/** In the order of their ends. */
+export type CertificatePlace = Pick<CertificateRow, 'notAfterMs'> & { readonly key: string }
 
 export type ListQuery = {
   /** Only rows whose columns or lookups have these values; both are those of store/commit/columns.ts. */

@@ -26,6 +26,7 @@ export type ListQueries = Pick<
   | 'alerts'
   | 'alertById'
   | 'list'
+  | 'unexpiredCertificates'
   | 'countQueuedTasks'
   | 'countQueuedOfWorkers'
   | 'countTasksOf'
@@ -49,6 +50,10 @@ export const openListQueries = (sql: Sql): ListQueries => {
 
   return {
     list,
+    unexpiredCertificates: ({ afterMs, before, limit }) =>
+      before === null
+        ? rows(unexpired, limit, afterMs)
+        : rows(unexpiredBehind, limit, afterMs, before.notAfterMs, before.key),
     nodes: (query) => list('node', listOfNodes(query)),
     async countNodes() {
       const counts = Object.fromEntries(membershipKinds.map((kind) => [kind, 0])) as Record<Membership['kind'], number>
@@ -178,6 +183,18 @@ const operatorKeys = select('operator-key', 'operator-keys', 'ORDER BY id')
 const issuers = select('issuer', 'issuers', 'ORDER BY key')
 const alerts = select('alert', 'alerts', 'WHERE id > $1 ORDER BY id LIMIT $2')
 const unresolvedAlerts = select('alert', 'unresolved-alerts', 'WHERE unresolved = 1 AND id > $1 ORDER BY id LIMIT $2')
+/** Its index is on the end alone: the condition on it says where to begin. */
+const unexpired = select(
+  'certificate',
+  'unexpired-certificates',
+  'WHERE not_after_ms > $2 ORDER BY not_after_ms DESC, key DESC LIMIT $1',
+)
+const unexpiredBehind = select(
+  'certificate',
+  'unexpired-certificates-behind',
+  `WHERE not_after_ms > $2 AND not_after_ms <= $3 AND (not_after_ms < $3 OR key < $4)
+    ORDER BY not_after_ms DESC, key DESC LIMIT $1`,
+)
 const alertById = select('alert', 'alert-by-id', 'WHERE id = $1')
 
 const statementsIn = ({ isAmong, tokenOrder }: Dialect) => ({
