@@ -31,7 +31,7 @@ const serial = serialOf(systemRandom.bytes(16))
 
 const attempt: Attempt = {
   order: nodeOrder(key, {}),
-  profile: 'nodes',
+  kind: 'nodes',
   purpose: 'enrollment',
   request: fromPem('CERTIFICATE REQUEST', makeCsr(key, 'gpu-001')) ?? assert.fail('no PEM'),
   serial,
@@ -243,14 +243,26 @@ test('a revocation is one only if it says so of this serial', async (t) => {
 })
 
 test('the test of one that lists no provisioners goes by what it signs', async (t) => {
-  const sample = { profile: 'nodes', keyTypes: ['p256'], leastLifetimeMs: day / 2, order: () => attempt.order } as const
+  const sample = {
+    kind: 'nodes',
+    what: 'profile nodes',
+    keyTypes: ['p256'],
+    leastLifetimeMs: day / 2,
+    order: () => attempt.order,
+  } as const
   const { signer } = await told(t, says(401, { message: 'no' }), { samples: async () => [sample] })
   const faults = await signer.test(never)
   assert.deepEqual([...new Set(faults.map(({ setting }) => setting))], ['dnsNames'])
 })
 
 test('a revocation that is answered with another serial ends the test', async (t) => {
-  const sample = { profile: 'nodes', keyTypes: ['p256'], leastLifetimeMs: day / 2, order: () => attempt.order } as const
+  const sample = {
+    kind: 'nodes',
+    what: 'profile nodes',
+    keyTypes: ['p256'],
+    leastLifetimeMs: day / 2,
+    order: () => attempt.order,
+  } as const
   const certChain = signedAs({}).map((der) => toPem('CERTIFICATE', der))
   const answers: Readonly<Record<string, Lie>> = {
     '/1.0/sign': says(201, { certChain }),

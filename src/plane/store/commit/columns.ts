@@ -215,13 +215,14 @@ export const tableShapes: { readonly [K in RowKind]: TableShape<RowTypes[K]> } =
     key: ({ id }) => id,
     columns: {
       issuer: ({ issuer }) => issuer,
+      leaf: ({ subject }) => subject.kind,
       state: ({ state }) => state.kind,
       // Of two that are placed at once for the same certificate one is. A change that replaces one writes that one first.
       open_for: openFor,
       orphaned: (order) => (hasOrphans(order) ? 1 : 0),
       until_ms: (order) => forgettableFromMs(order, 0),
     },
-    fixed: ['issuer'],
+    fixed: ['issuer', 'leaf'],
     unique: ['open_for'],
   },
   'issuer-revocation': {
