@@ -72,7 +72,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
   'domain/continuity': { domain: ['alerts', 'core'] },
   'domain/enrollment': { domain: ['alerts', 'core', 'fleet', 'identity', 'network'] },
   'domain/federation': { domain: ['core'] },
-  'domain/fleet': { domain: ['core', 'programs'] },
+  'domain/fleet': { domain: ['core', 'issuers', 'programs'] },
   'domain/identity': { domain: ['alerts', 'core', ...types('issuers')] },
   'domain/issuers': { domain: [...types('ca'), 'core'] },
   'domain/journal': { domain: ['core'] },
@@ -85,7 +85,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
   'domain/revocation': { domain: ['alerts', 'core', 'issuers', 'programs', 'recovery'] },
   'domain/settings': { domain: ['core', 'fleet', 'issuers', 'programs'] },
   'domain/tasks': { domain: ['core'] },
-  'domain/workers': { domain: ['core', 'identity'] },
+  'domain/workers': { domain: ['core', 'identity', 'issuers'] },
 
   // What crosses the network, and what operators are shown of the domain.
   'wire/core': { domain: ['continuity', 'core'] },
@@ -117,7 +117,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
   'wire/revocation': { domain: ['revocation'], wire: ['core'] },
   'wire/settings': { domain: ['core', 'fleet', 'issuers'], wire: ['core', 'fleet', 'issuers', 'programs'] },
   'wire/tasks': { domain: ['tasks'], wire: ['core'] },
-  'wire/workers': { domain: ['workers'], wire: ['core', 'revocation', 'tasks'] },
+  'wire/workers': { domain: ['core', 'workers'], wire: ['core', 'revocation', 'tasks'] },
   // Every call there is.
   wire: {
     wire: [
@@ -164,7 +164,7 @@ export const mayKnow: Readonly<Record<string, Row>> = {
   },
   'plane/limits': { domain: ['core'] },
   'plane/core': {
-    domain: ['core', 'fleet', 'identity', ...types('issuers'), 'journal', 'node', 'programs'],
+    domain: [...types('ca'), 'core', 'fleet', 'identity', ...types('issuers'), 'journal', 'node', 'programs'],
     plane: ['limits', 'store/contract'],
     wire: ['channel', 'fleet', 'identity', 'network', 'programs'],
   },
@@ -244,9 +244,9 @@ export const mayKnow: Readonly<Record<string, Row>> = {
     wire: ['core', 'enrollment', 'identity'],
   },
   'plane/issuers': {
-    domain: ['alerts', 'ca', 'core', 'identity', 'issuers'],
+    domain: ['alerts', 'ca', 'core', 'identity', 'issuers', 'programs', 'workers'],
     plane: ['alerts', 'cluster', 'core', 'http', 'keys', 'limits', 'outside', 'store/contract'],
-    wire: ['identity', 'issuers'],
+    wire: ['identity', 'issuers', 'programs'],
   },
   'plane/journal': {
     domain: ['alerts', 'core', 'enrollment', 'fleet', 'journal', 'revocation'],
@@ -276,8 +276,8 @@ export const mayKnow: Readonly<Record<string, Row>> = {
   },
   'plane/operators': { domain: ['core', 'operators'], plane: ['core', 'http'], wire: ['operators'] },
   'plane/programs': {
-    domain: ['alerts', 'core', 'programs'],
-    plane: [...types('alerts'), 'authority', 'core', 'http', 'limits'],
+    domain: ['alerts', 'core', 'issuers', 'programs'],
+    plane: [...types('alerts'), 'authority', 'core', 'http', 'issuers', 'limits'],
     wire: ['programs'],
   },
   'plane/plans': {
@@ -320,8 +320,8 @@ export const mayKnow: Readonly<Record<string, Row>> = {
     wire: ['core', 'tasks'],
   },
   'plane/workers': {
-    domain: ['core', 'workers'],
-    plane: [...types('authority'), 'core', 'cut-off', 'http', 'limits', 'tasks'],
+    domain: ['core', 'issuers', 'workers'],
+    plane: [...types('authority'), 'core', 'cut-off', 'http', 'issuers', 'limits', 'tasks'],
     wire: ['revocation', 'tasks', 'workers'],
   },
 

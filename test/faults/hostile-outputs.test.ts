@@ -47,6 +47,34 @@ test('an output that is allowed is written, whole, and replaced by the next', as
   assert.deepEqual(fs.readdirSync(host.tls), [])
 })
 
+test('a leaf below the root of an outside issuer is written where agent.toml names that root, and lists of ours stay with it', async (t) => {
+  const host = helpedHost(t)
+  const corp = programsAuthority(systemClock.nowMs())
+  const { root, issuing } = host.authority
+  const request = host.request({
+    ...corp.leaf({ uris: [uriOf('web')] }),
+    roots: certificatePem(root) + certificatePem(corp.root),
+    authorities: certificatePem(issuing) + certificatePem(root),
+  })
+  refusedWith(await host.ask('output.write', request), 'LEAF_REFUSED', /does not lead to a trusted root/)
+  const file = path.join(host.folder, 'outside.pem')
+  fs.writeFileSync(file, certificatePem(corp.root), { mode: 0o644 })
+  fs.writeFileSync(
+    host.agentToml,
+    fs.readFileSync(host.agentToml, 'utf8').replace('[[outputs]]', `outside_roots = "${file}"\n[[outputs]]`),
+    { mode: 0o644 },
+  )
+  const { place } = done(await host.ask('output.write', request)) as { place: string }
+  const read = (name: string): string => fs.readFileSync(path.join(place, name), 'utf8')
+  assert.equal(read('cert.pem'), request.chain)
+  assert.equal(read('roots.pem'), request.roots)
+  assert.equal(read('crl.pem'), request.lists.join(''))
+  // What hangs below the programs root still needs all of its lists.
+  const [list] = host.authority.listPems(8)
+  const ours = host.request({ lists: [list] })
+  refusedWith(await host.ask('output.write', ours), 'LIST_REFUSED', /There is no list of/)
+})
+
 type Hostile = {
   readonly what: string
   /** Makes the request, and may change the host before. */

@@ -15,6 +15,7 @@ import { silentLog } from '#platform/log.ts'
 import { systemRandom } from '#platform/random.ts'
 import { systemTimers } from '#platform/timers.ts'
 import { AgentFrame } from '#wire/channel/channel.ts'
+import { rootsHash } from '#pki/roots-hash.ts'
 import type { ConfigOutput } from '#wire/programs/programs-api.ts'
 import { testTrust } from '../fakes/helped-host.ts'
 import { hostOfPrograms } from '../fakes/host-of-programs.ts'
@@ -192,6 +193,47 @@ test('lists are fetched at once when the plane says that there are newer ones, a
   announce(7)
   await eventually('lists with a higher number', () => read(on, 'crl.pem') !== newer)
   assert.equal(on.calls(listsCall).length, asked + 2)
+})
+
+test('a leaf below the root of an outside issuer is put in place without lists of its authorities, and both roots are with it', async (t) => {
+  const corp = programsAuthority(Date.now())
+  const on = await stage(t)
+  const outside = { outside_roots: [certificatePem(corp.root)] }
+  const { intercept } = on.small
+  on.small.intercept = (path) => {
+    const usual = intercept(path)
+    if (usual === null || usual === 'lost' || usual.status !== 200) return usual
+    const body = programCall.test(path)
+      ? { ...corp.leafFor(String(on.small.calls.at(-1)?.body['csr']), outputOf()), ...on.authority.lists(), ...outside }
+      : { ...usual.body, ...outside }
+    return { status: 200, body }
+  }
+  await on.configure(outputOf())
+  await eventually('the files', () => isThere(on))
+  assert.equal(read(on, 'roots.pem'), certificatePem(on.authority.root) + certificatePem(corp.root))
+  assert.equal(read(on, 'crl.pem').match(/BEGIN X509 CRL/g)?.length, 2, 'those of the programs root and its CA')
+  // A plane that has not said that it understands it is not told.
+  assert.deepEqual(Object.keys(on.calls(programCall)[0]?.body ?? {}), ['csr'])
+
+  // Another issuer is named: verifiers get its root at once.
+  const other = programsAuthority(Date.now())
+  outside.outside_roots.push(certificatePem(other.root))
+  const numbers = on.authority.lists().lists.map(({ issuer, number }) => ({ issuer, number }))
+  on.small.sendOn(0, 'program_lists', { lists: numbers, outside_roots: rootsHash(outside.outside_roots) })
+  await eventually('its root', () => read(on, 'roots.pem').includes(certificatePem(other.root)))
+  const asked = on.calls(listsCall).length
+  on.small.sendOn(0, 'program_lists', { lists: numbers, outside_roots: rootsHash(outside.outside_roots) })
+  await on.configure(outputOf({ usage: 'both' }))
+  assert.equal(on.calls(listsCall).length, asked, 'what it has is not fetched again')
+
+  const openssl = withPeer(t, 'openssl')
+  if (openssl === null) return
+  const trusted = ['-CAfile', file(on, 'roots.pem'), '-untrusted', file(on, 'cert.pem')]
+  const verify = (...more: string[]) =>
+    spawnSync(openssl, ['verify', ...trusted, ...more, file(on, 'cert.pem')], { encoding: 'utf8' })
+  assert.match(verify('-purpose', 'sslserver', '-verify_hostname', 'web.example.test').stdout, /: OK/)
+  // A program that checks lists refuses it: nobody here has those of its issuer.
+  assert.match(verify('-crl_check_all', '-CRLfile', file(on, 'crl.pem')).stderr, /unable to get certificate CRL/)
 })
 
 test('a list of every issuing CA is in crl.pem, also of those above the leaves of others', async (t) => {

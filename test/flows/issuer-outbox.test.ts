@@ -42,11 +42,16 @@ const setUp = async (t: TestContext) => {
     assert.notEqual(await commitOnce(core, change(reads, writes)), 'lost-race')
   }
   /** Signed by the outside issuer for this node. */
-  const signed = async (serial: string, node: string, lastsMs = day): Promise<CertificateRow> => {
+  const signed = async (
+    serial: string,
+    node: string,
+    lastsMs = day,
+    subject: CertificateRow['subject'] = { kind: 'node', node, epoch: 1 },
+  ): Promise<CertificateRow> => {
     const nowMs = clock.nowMs()
     const order = signingOrder({
       ...{ id: `order-${serial}`, issuer: id, issuedAtMs: nowMs, lifetimeMs: lastsMs },
-      subject: { kind: 'node', node, epoch: 1 },
+      subject,
       state: { kind: 'issued', serial, atMs: nowMs },
       attempts: [{ serial, atMs: nowMs, fate: { kind: 'kept', serial } }],
     })
@@ -98,6 +103,25 @@ test('a revoked node is revoked at its issuer, with every certificate of its epo
   assert.deepEqual(body.at_issuers, { passed_on: 2, waiting: 0, given_up: 0 })
   assert.equal((await plane.journal('issuer.revocation_queued')).length, 1)
   assert.equal((await plane.journal('issuer.revoked')).length, 2)
+})
+
+test('leaves of programs are revoked with their node, and a leader that comes later finds the receipt', async (t) => {
+  const { ask, commit, signed, active, lead, after, scripted, revocation } = await setUp(t)
+  await active('gpu-001', await signed('a1', 'gpu-001'))
+  const of = { node: 'gpu-001', epoch: 1, output: 'web' }
+  const leaf = await signed('a2', 'gpu-001', day, { kind: 'program', ...of })
+  await commit([
+    { put: 'program', value: { ...of, current: { ...slotOf(leaf), names: [] }, former: null, ended: null } },
+  ])
+  const revoked = await ask('POST', '/v1/nodes/gpu-001/revoke', { reason: 'stolen' })
+  assert.equal(revoked.status, 200, JSON.stringify(revoked.body))
+  // Whoever led until then has gone with it.
+  lead()
+  await after('both at the issuer', () => scripted.revoked.length === 2)
+  await after('done', async () => (await revocation('a1'))?.state.kind === 'done')
+  await after('done', async () => (await revocation('a2'))?.state.kind === 'done')
+  const { body } = await ask('GET', `/v1/receipts/${revoked.body.id}`)
+  assert.deepEqual(body.at_issuers, { passed_on: 2, waiting: 0, given_up: 0 })
 })
 
 test('one that the issuer does not take is tried again later and holds up none of the others, and is given up when it has ended', async (t) => {

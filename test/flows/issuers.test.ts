@@ -72,7 +72,7 @@ test('an issuer is added, tested, named by a profile, disabled and enabled, and 
   const passed = (await ask('POST', '/v1/issuers/corp/test', { profiles: ['gpu-cloud'] })).body
   assert.deepEqual([passed.passed, passed.issuer.longest_lifetime_ms], [true, 86_400_000])
   const [sample] = plane.scripted.made.at(-1)?.samples ?? []
-  assert.deepEqual([sample?.profile, sample?.leastLifetimeMs], ['gpu-cloud', 43_200_000])
+  assert.deepEqual([sample?.kind, sample?.leastLifetimeMs], ['gpu-cloud', 43_200_000])
 
   assert.equal((await set('gpu-cloud', { 'certificate.issuer': 'corp' })).status, 200)
   assert.equal((await ask('GET', '/v1/profiles/gpu-cloud')).body.certificate.issuer, 'corp')

@@ -78,6 +78,7 @@ const openPlane = async (on: Setup, fake: FakeIssuer) => {
     book,
     core,
     issuance,
+    custody: () => on.custody(),
     migrating,
     rows,
     orders: () => rows('order'),

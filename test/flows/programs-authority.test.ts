@@ -43,7 +43,12 @@ const opened = async (setup: Setup, store: Store = setup.store, custody?: KeyCus
   const listsOf = () =>
     openProgramLists(
       { ...core, timers: manualTimers(setup.clock) },
-      { programs, steadyMs: () => setup.clock.nowMs(), settings: () => defaultDomainSettings('test.example') },
+      {
+        programs,
+        outsideRoots: () => [],
+        steadyMs: () => setup.clock.nowMs(),
+        settings: () => defaultDomainSettings('test.example'),
+      },
     )
   return { programs, listOutput, listsOf }
 }

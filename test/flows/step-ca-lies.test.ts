@@ -31,7 +31,7 @@ const serial = serialOf(systemRandom.bytes(16))
 
 const attempt: Attempt = {
   order: nodeOrder(key, {}),
-  profile: 'nodes',
+  kind: 'nodes',
   purpose: 'enrollment',
   request: fromPem('CERTIFICATE REQUEST', makeCsr(key, 'gpu-001')) ?? assert.fail('no PEM'),
   serial,
@@ -244,7 +244,8 @@ test('a revocation is one only if it says so of this serial', async (t) => {
 })
 
 const sample = {
-  profile: 'nodes',
+  kind: 'nodes',
+  what: 'profile nodes',
   keyTypes: ['p256'],
   leastLifetimeMs: day / 2,
   toleranceMs: 0,

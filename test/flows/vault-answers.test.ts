@@ -21,7 +21,7 @@ const order = nodeOrder(key, {})
 const held = (of = key) => leaf(of, nodeOrder(of, {}), outside.issuing).certificate
 const attempt = {
   order,
-  profile: 'gpu-cloud',
+  kind: 'gpu-cloud',
   purpose: 'enrollment',
   request: new Uint8Array(4),
   serial: null,

@@ -47,7 +47,7 @@ const ordered = (
 ): Ordered => {
   const { key, request } = requestOf(name, type)
   const serial = newSerial()
-  return { attempt: { order: orderFor(key.spki, change), profile: 'nodes', purpose, request, serial }, key, serial }
+  return { attempt: { order: orderFor(key.spki, change), kind: 'nodes', purpose, request, serial }, key, serial }
 }
 
 const signed = async (signer: OutsideSigner, { attempt }: Ordered): Promise<Returned> => {

@@ -2,7 +2,6 @@
 
 import * as fs from 'node:fs'
 import * as path from 'node:path'
-import { shippedProfiles } from '#domain/core/shipped-profiles.ts'
 import { type OrderDraft, placeOrder, type SigningOrder } from '#domain/core/certificate.ts'
 import { makeIntermediate, makeRoot } from '#plane/authority/make-issuer.ts'
 import type { TestSample } from '#plane/issuers/outside-signer.ts'
@@ -181,7 +180,8 @@ export const orderFor = (publicKey: Uint8Array, change: Partial<OrderDraft> = {}
   })
 
 const sampleLeaf: TestSample = {
-  profile: Object.keys(shippedProfiles)[0] ?? 'profile',
+  kind: 'gpu-cloud',
+  what: 'profile gpu-cloud',
   keyTypes: ['p256'],
   leastLifetimeMs: lifetimeMs / 2,
   toleranceMs: 0,

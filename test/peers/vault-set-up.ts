@@ -148,7 +148,8 @@ const orderFor = (publicKey: Uint8Array, keyType: KeyType, profile: Profile = gp
 }
 
 export const sampleOf = (profile: Profile = gpuCloud): TestSample => ({
-  profile: profile.name,
+  kind: profile.name,
+  what: `profile ${profile.name}`,
   keyTypes: profile.certificate.keyTypes,
   leastLifetimeMs: profile.certificate.lifetimeMs / 2,
   toleranceMs: 0,
@@ -174,7 +175,7 @@ export const askFor = (key: PrivateKey = generateKey('p256'), request?: Uint8Arr
   key,
   attempt: {
     order: orderFor(key.spki, key.type),
-    profile: 'gpu-cloud',
+    kind: 'gpu-cloud',
     purpose: 'enrollment',
     request: request ?? fromPem('CERTIFICATE REQUEST', makeCsr(key, 'whatever the node says'))!,
     serial: null,

@@ -66,6 +66,7 @@ const ProgramListsBody = Type.Object({
   lists: Type.Array(Type.Object({ issuer: Type.String({ maxLength: 128 }), number: Type.Integer({ minimum: 0 }) }), {
     maxItems: 64,
   }),
+  outside_roots: Type.Optional(Type.String({ maxLength: 128 })),
 })
 // The helper verifies it.
 const TaskBody = Type.Object({ task: Type.String({ minLength: 1, maxLength: longestTaskEnvelope }) })

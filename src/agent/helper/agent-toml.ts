@@ -25,6 +25,8 @@ export type AgentToml = {
   readonly node: { readonly domain: string; readonly id: string } | null
   /** The file with the programs roots, as root laid it down; null: nothing can be verified, so nothing is written. */
   readonly programRoots: string | null
+  /** The file with roots of outside issuers, whose authorities have no lists here; null: their leaves are not written. */
+  readonly outsideRoots: string | null
   readonly outputs: readonly ListedDirectory[]
   readonly reloads: ReadonlyMap<string, ListedReload>
   readonly services: ReadonlyMap<string, ListedService>
@@ -83,6 +85,7 @@ export const parseAgentToml = (text: string): ParsedAgentToml => {
 export const nothingAllowed: AgentToml = {
   node: null,
   programRoots: null,
+  outsideRoots: null,
   outputs: [],
   reloads: new Map(),
   services: new Map(),
@@ -96,6 +99,7 @@ const agentTomlOf = (root: Section): AgentToml => {
   const toml: AgentToml = {
     node: node === null ? null : nodeOf(node),
     programRoots: programs === null ? null : programs.required('roots', absolutePath),
+    outsideRoots: programs === null ? null : programs.optional('outside_roots', absolutePath),
     outputs: root.sections('outputs').map(directoryOf),
     reloads: root.named('reloads', reloadName, reloadOf),
     services: root.named('services', serviceName, serviceOf),

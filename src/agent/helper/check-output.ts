@@ -19,6 +19,8 @@ export type OutputFacts = {
   readonly node: { readonly domain: string; readonly id: string }
   /** DER. */
   readonly pinnedRoots: readonly Uint8Array[]
+  /** Of outside issuers: no lists of theirs come from the plane. One that is among both is one of these. */
+  readonly outsideRoots: readonly Uint8Array[]
   /** The lists that were written here before. */
   readonly before: NewestLists
   readonly nowMs: number
@@ -33,22 +35,25 @@ export type CheckedOutput = {
   readonly rootsLeftOut: number
 }
 
-export const checkOutput = ({ given, node, pinnedRoots, before, nowMs }: OutputFacts): CheckedOutput | Refused => {
+export const checkOutput = (facts: OutputFacts): CheckedOutput | Refused => {
+  const { given, node, pinnedRoots, outsideRoots, before, nowMs } = facts
+  const trusted = [...pinnedRoots, ...outsideRoots.filter((der) => !isAmong(der, pinnedRoots))]
   const checked = checkLeaf(
-    { keyPem: given.key, chainPem: given.chain, roots: pinnedRoots, nowMs },
+    { keyPem: given.key, chainPem: given.chain, roots: trusted, nowMs },
     { domain: node.domain, node: node.id, output: given.name },
   )
   if (checked.kind === 'unusable') return refused('LEAF_REFUSED', `The leaf is not written: ${checked.why}`)
   const { leaf, authorities } = checked
   const others = otherAuthorities(given.authorities, pinnedRoots, nowMs)
   if ('code' in others) return others
-  const lists = listsOf(given.lists, authorities, others, before, nowMs)
+  const root = authorities.at(-1)
+  const isOutside = root !== undefined && isAmong(root.der, outsideRoots)
+  const lists = listsOf(given.lists, isOutside ? [] : authorities, others, before, nowMs)
   if ('code' in lists) return lists
   const roots = allFromPem('CERTIFICATE', given.roots)
   if (roots === null) return refused('BAD_REQUEST', 'The roots are not a list of certificates in PEM')
-  const root = authorities.at(-1)
   // A plane that begins to use another root must not stop the outputs of hosts that have not pinned it yet.
-  const kept = pinnedRoots.filter((der) => isAmong(der, roots) || (root !== undefined && sameBytes(der, root.der)))
+  const kept = trusted.filter((der) => isAmong(der, roots) || (root !== undefined && sameBytes(der, root.der)))
   return {
     kind: 'checked',
     files: {
@@ -59,7 +64,7 @@ export const checkOutput = ({ given, node, pinnedRoots, before, nowMs }: OutputF
     },
     lists: lists.newest,
     serial: leaf.serial,
-    rootsLeftOut: roots.filter((der) => !isAmong(der, pinnedRoots)).length,
+    rootsLeftOut: roots.filter((der) => !isAmong(der, trusted)).length,
   }
 }
 

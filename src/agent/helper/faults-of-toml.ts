@@ -17,7 +17,7 @@ export const faultsOfToml = async (
   trust: Trust,
   statementKeys = defaultStatementKeys,
 ): Promise<readonly string[]> => {
-  const { programRoots, outputs, reloads, services, checks, tasks } = toml
+  const { programRoots, outsideRoots, outputs, reloads, services, checks, tasks } = toml
   // Loaded where it is needed: every helper would have it in its memory.
   const ofTasks =
     tasks === null
@@ -29,6 +29,9 @@ export const faultsOfToml = async (
   ]
   return [
     ...(programRoots === null ? [] : faultsOfRoots(programRoots, trust).map((fault) => `programs.roots: ${fault}`)),
+    ...(outsideRoots === null
+      ? []
+      : faultsOfRoots(outsideRoots, trust).map((fault) => `programs.outside_roots: ${fault}`)),
     ...outputs.flatMap((listed) => faultsOfDirectory(listed, trust)).map((fault) => `outputs: ${fault}`),
     ...[...reloads].flatMap(([name, reload]) => faultsOfReload(`reload ${name}`, reload, trust)),
     ...programs.flatMap(([what, listed]) => faultsOfListed(what, listed, agentUser, trust)),

@@ -85,17 +85,26 @@ const faultOfDirectory = ({ directory }: ListedDirectory, trust: Trust): Refused
   return fault === null ? null : refused('PATH_UNSAFE', `Nothing is written in ${directory}: ${fault}`)
 }
 
-const pinnedBy = (
-  { node, programRoots }: AgentToml,
-  trust: Trust,
-): { readonly node: NonNullable<AgentToml['node']>; readonly pinnedRoots: readonly Uint8Array[] } | Refused => {
+type Pinned = {
+  readonly node: NonNullable<AgentToml['node']>
+  readonly pinnedRoots: readonly Uint8Array[]
+  readonly outsideRoots: readonly Uint8Array[]
+}
+
+const pinnedBy = ({ node, programRoots, outsideRoots }: AgentToml, trust: Trust): Pinned | Refused => {
   if (node === null) return refused('CONFIG_INVALID', 'agent.toml does not say which node this is: [node] domain, id')
   if (programRoots === null) return refused('CONFIG_INVALID', 'agent.toml names no file with roots: [programs] roots')
-  const read = readTrustedFile(programRoots, trust, longestRoots)
+  const pinned = rootsIn(programRoots, trust)
+  if ('code' in pinned) return pinned
+  const outside = outsideRoots === null ? [] : rootsIn(outsideRoots, trust)
+  return 'code' in outside ? outside : { node, pinnedRoots: pinned, outsideRoots: outside }
+}
+
+const rootsIn = (file: string, trust: Trust): readonly Uint8Array[] | Refused => {
+  const read = readTrustedFile(file, trust, longestRoots)
   if ('fault' in read) return refused('CONFIG_INVALID', read.fault)
-  const pinnedRoots = allFromPem('CERTIFICATE', read.text)
-  if (pinnedRoots === null) return refused('CONFIG_INVALID', `${programRoots} is not a list of certificates in PEM`)
-  return { node, pinnedRoots }
+  const roots = allFromPem('CERTIFICATE', read.text)
+  return roots ?? refused('CONFIG_INVALID', `${file} is not a list of certificates in PEM`)
 }
 
 /** Null: the user of the helper. What is named must be listed; what is not named is the first that is. */

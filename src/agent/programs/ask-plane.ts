@@ -27,7 +27,10 @@ export const askForLeaf = async (
   const answer = await callPlane(agent, identity, {
     endpoint: programsApi.issue,
     params: { output: output.name },
-    json: { csr: request.csrPem },
+    json: {
+      csr: request.csrPem,
+      ...(identity.understands.includes('outside_roots') && { outside_roots: true }),
+    },
   })
   if (answer.kind !== 'answer') return answer
   const of = { domain: identity.domain, node: identity.nodeId, output: output.name }

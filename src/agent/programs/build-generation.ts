@@ -1,6 +1,6 @@
 // One generation of an output from what the agent has: its leaf, the roots, and a list for every authority above it. All functions here are pure.
 
-import { sha256Hex } from '#platform/bytes.ts'
+import { sameBytes, sha256Hex } from '#platform/bytes.ts'
 import type { ParsedCertificate } from '#pki/parse-certificate.ts'
 import { parseCertificate } from '#pki/parse-certificate.ts'
 import { allFromPem, fromPem, toPem } from '#pki/pem.ts'
@@ -13,6 +13,8 @@ import type { Generation } from './publisher.ts'
 export type Known = {
   /** PEM, one each. */
   readonly roots: readonly string[]
+  /** Of outside issuers; no list of theirs is waited for. */
+  readonly outsideRoots: readonly string[]
   readonly authorities: readonly string[]
   readonly lists: readonly KnownList[]
 }
@@ -36,21 +38,23 @@ export const buildGeneration = (output: ConfigOutput, leaf: ProgramLeaf, known: 
   if (above.kind === 'missing') return above
   const listOf = (id: string | null): KnownList | undefined =>
     known.lists.find(({ authorityKeyId }) => authorityKeyId === id)
-  const without = above.authorities.find(({ subjectKeyId }) => listOf(subjectKeyId) === undefined)
+  const without = above.listed.find(({ subjectKeyId }) => listOf(subjectKeyId) === undefined)
   if (without !== undefined)
     return { kind: 'missing', why: `the revocation list of ${without.subject} is not here yet` }
-  const isAbove = (id: string | null): boolean => above.authorities.some(({ subjectKeyId }) => subjectKeyId === id)
+  const isAbove = (id: string | null): boolean => above.listed.some(({ subjectKeyId }) => subjectKeyId === id)
   const others = certificatesIn([...known.authorities, ...known.roots]).filter(
     ({ subjectKeyId }) => !isAbove(subjectKeyId) && listOf(subjectKeyId) !== undefined,
   )
-  const inOrder = [...above.authorities, ...others]
+  const inOrder = [...above.listed, ...others]
     .flatMap(({ subjectKeyId }) => listOf(subjectKeyId) ?? [])
     .slice(0, mostProgramLists)
+  // Programs that check lists start with none that is empty.
+  if (inOrder.length === 0) return { kind: 'missing', why: 'no revocation list is here yet' }
   const generation: Generation = {
     output,
     keyPem: leaf.keyPem,
     chainPem: leaf.chainPem,
-    rootsPem: known.roots.join(''),
+    rootsPem: [...known.roots, ...known.outsideRoots].join(''),
     lists: inOrder.map(({ pem }) => pem),
     authoritiesPem: others.map(({ der }) => toPem('CERTIFICATE', der)).join(''),
   }
@@ -65,21 +69,23 @@ export const buildGeneration = (output: ConfigOutput, leaf: ProgramLeaf, known: 
   }
 }
 
-/** The issuing CA first, the root last. */
+/** Those that the plane has lists of, the issuing CA first, the root last: none above a leaf of an outside issuer. */
 export const authoritiesAbove = (
   { chainPem }: Pick<ProgramLeaf, 'chainPem'>,
-  { roots }: Pick<Known, 'roots'>,
+  { roots, outsideRoots }: Pick<Known, 'roots' | 'outsideRoots'>,
   nowMs: number,
-):
-  | { readonly kind: 'above'; readonly authorities: readonly ParsedCertificate[] }
-  | Extract<Built, { kind: 'missing' }> => {
+): { readonly kind: 'above'; readonly listed: readonly ParsedCertificate[] } | Extract<Built, { kind: 'missing' }> => {
   const chain = allFromPem('CERTIFICATE', chainPem) ?? []
-  const trusted = roots.flatMap((pem) => fromPem('CERTIFICATE', pem) ?? [])
-  const verdict = verifyIssuedChain({ chain, roots: trusted, nowMs })
-  return verdict.kind === 'untrusted'
-    ? { kind: 'missing', why: `the leaf at hand is of no use: ${verdict.why}` }
-    : { kind: 'above', authorities: verdict.path.slice(1) }
+  const [trusted, outside] = [dersOf(roots), dersOf(outsideRoots)]
+  const verdict = verifyIssuedChain({ chain, roots: [...trusted, ...outside], nowMs })
+  if (verdict.kind === 'untrusted') return { kind: 'missing', why: `the leaf at hand is of no use: ${verdict.why}` }
+  const root = verdict.path.at(-1)
+  const isOurs = root !== undefined && trusted.some((der) => sameBytes(der, root.der))
+  return { kind: 'above', listed: isOurs ? verdict.path.slice(1) : [] }
 }
+
+const dersOf = (pems: readonly string[]): readonly Uint8Array[] =>
+  pems.flatMap((pem) => fromPem('CERTIFICATE', pem) ?? [])
 
 const certificatesIn = (pems: readonly string[]): readonly ParsedCertificate[] =>
   pems.flatMap((pem) => {

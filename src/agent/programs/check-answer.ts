@@ -21,18 +21,29 @@ const unusable = (why: string): Unusable => ({ kind: 'unusable', why })
 /** Certificates know seconds. */
 const slackMs = 1_000
 
-export type GivenLeaf = { readonly kind: 'leaf'; readonly leaf: ProgramLeaf; readonly roots: readonly string[] }
+export type GivenLeaf = {
+  readonly kind: 'leaf'
+  readonly leaf: ProgramLeaf
+  readonly roots: readonly string[]
+  readonly outsideRoots: readonly string[]
+}
 
 export const leafFrom = (
   { keyPem, csrPem: _sent, ...terms }: LeafRequest,
   { lifetime_ms: lifetimeMs }: Pick<ConfigOutput, 'lifetime_ms'>,
-  { certificate_chain: chainPem, roots }: Pick<ProgramResponse, 'certificate_chain' | 'roots'>,
+  answer: Pick<ProgramResponse, 'certificate_chain' | 'roots' | 'outside_roots'>,
   of: ProgramOf,
   nowMs: number,
 ): GivenLeaf | Unusable => {
+  const { certificate_chain: chainPem, roots } = answer
   const trusted = rootsFrom(roots, nowMs)
   if (trusted.kind === 'unusable') return trusted
-  const checked = checkLeaf({ keyPem, chainPem, roots: trusted.roots.map(({ der }) => der), nowMs }, of)
+  const outsideRoots = soundRoots(answer.outside_roots, nowMs)
+  const ders = [
+    ...trusted.roots.map(({ der }) => der),
+    ...outsideRoots.flatMap((pem) => fromPem('CERTIFICATE', pem) ?? []),
+  ]
+  const checked = checkLeaf({ keyPem, chainPem, roots: ders, nowMs }, of)
   if (checked.kind === 'unusable') return checked
   const { leaf } = checked
   if (leaf.keyType !== terms.keyType) return unusable(`the certificate has a key of ${leaf.keyType}`)
@@ -47,7 +58,7 @@ export const leafFrom = (
   const issuedAtMs = Math.min(leaf.notBeforeMs + backdatingMs, leaf.notAfterMs)
   if (leaf.notAfterMs - issuedAtMs > lifetimeMs + slackMs) return unusable('the certificate lives longer than it may')
   const { serial, notAfterMs } = leaf
-  return { kind: 'leaf', leaf: { ...terms, serial, issuedAtMs, notAfterMs, keyPem, chainPem }, roots }
+  return { kind: 'leaf', leaf: { ...terms, serial, issuedAtMs, notAfterMs, keyPem, chainPem }, roots, outsideRoots }
 }
 
 const usagesOf = { client: 'clientAuth', server: 'serverAuth', both: 'clientAuth and serverAuth' } as const
@@ -73,9 +84,16 @@ const rootsFrom = (pems: readonly string[], nowMs: number): GivenRoots | Unusabl
   return { kind: 'roots', roots }
 }
 
+/** Another issuer of the domain may be about to end, and must not keep this output from its leaf: what cannot be used is left out. */
+const soundRoots = (pems: readonly string[] | undefined, nowMs: number): readonly string[] =>
+  (pems ?? []).filter((pem) => {
+    const der = fromPem('CERTIFICATE', pem)
+    return der !== null && verifyIssuedChain({ chain: [der], roots: [der], nowMs }).kind === 'trusted'
+  })
+
 export type GivenLists = {
   readonly kind: 'lists'
-  readonly ledger: Pick<ProgramLedger, 'roots' | 'authorities' | 'lists'>
+  readonly ledger: Pick<ProgramLedger, 'roots' | 'outsideRoots' | 'authorities' | 'lists'>
   /** What was left out, in words. */
   readonly skipped: readonly string[]
 }
@@ -126,6 +144,7 @@ export const listsFrom = (
     kind: 'lists',
     ledger: {
       roots: answer.roots,
+      outsideRoots: [...soundRoots(answer.outside_roots, nowMs)],
       authorities: authorities.map(({ der }) => toPem('CERTIFICATE', der)),
       lists: [...lists.values()].map(({ pem }) => pem),
     },

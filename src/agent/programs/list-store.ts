@@ -16,6 +16,8 @@ const ProgramLedger = Type.Object({
   version: Type.Literal(1),
   /** PEM, one each. */
   roots: Type.Array(pem),
+  /** Of outside issuers: programs trust them as well, and nobody here has lists of theirs. Left out by agents before 0.7. */
+  outsideRoots: Type.Optional(Type.Array(pem)),
   /** Authorities between roots and leaves, as far as the plane has named them. */
   authorities: Type.Array(pem),
   lists: Type.Array(pem),
@@ -52,6 +54,8 @@ export type ListStore = {
   current(): ProgramLedger
   /** The lists in it, parsed once. */
   lists(): readonly KnownList[]
+  /** The same value for as long as they are the same: what is built is remembered by its parts. */
+  outsideRoots(): readonly string[]
   /** In force at once, whether or not it could be written; `retry` writes it again. */
   keep(change: Partial<Omit<ProgramLedger, 'version'>>): Kept
   /** Reads it, where that has not worked yet. */
@@ -77,8 +81,12 @@ export const openListStore = (stateFolder: string): ListStore => {
     // It was there: whatever became of it, the outputs in it may have files on the host.
     const before = late.ledger === emptyLedger ? damaged : late.ledger
     // What was received meanwhile is newer. What was placed meanwhile is nothing, because it could not be noted.
-    const { roots, authorities, lists } = ledger
-    ledger = { ...before, ...(roots.length > 0 && { roots }), ...(lists.length > 0 && { authorities, lists }) }
+    const { roots, outsideRoots, authorities, lists } = ledger
+    ledger = {
+      ...before,
+      ...(roots.length > 0 && { roots, ...(outsideRoots && { outsideRoots }) }),
+      ...(lists.length > 0 && { authorities, lists }),
+    }
     parsed = listsIn(ledger.lists)
     return save()
   }
@@ -94,6 +102,7 @@ export const openListStore = (stateFolder: string): ListStore => {
   return {
     current: () => ledger,
     lists: () => parsed,
+    outsideRoots: () => ledger.outsideRoots ?? noRoots,
     keep: (change) => {
       ledger = { ...ledger, ...change }
       if (change.lists !== undefined) parsed = listsIn(ledger.lists)
@@ -106,6 +115,8 @@ export const openListStore = (stateFolder: string): ListStore => {
     isUnread: () => unread !== null,
   }
 }
+
+const noRoots: readonly string[] = []
 
 export type KnownList = { readonly pem: string } & Pick<
   ParsedList,

@@ -48,13 +48,9 @@ type InPlace = { readonly mark: string; readonly serial: string; readonly place:
 /** After a reload has returned. */
 const readWithinMs = 5_000
 
+type Pems = readonly string[]
 /** With whether the leaf has expired, which alone depends on the time. */
-type KnownParts = readonly [
-  roots: readonly string[],
-  authorities: readonly string[],
-  lists: readonly KnownList[],
-  isExpired: boolean,
-]
+type KnownParts = readonly [roots: Pems, outside: Pems, between: Pems, lists: readonly KnownList[], isExpired: boolean]
 
 /** `changed`: called after each look, when how an output stands may be different. */
 export const openPlacement = (
@@ -87,14 +83,17 @@ export const openPlacement = (
     builders.set(name, builder)
     return builder
   }
-  const buildNow = (output: ConfigOutput, leaf: ProgramLeaf, ...[roots, authorities, known]: KnownParts): Built =>
-    buildGeneration(output, leaf, { roots, authorities, lists: known }, clock.nowMs())
+  const buildNow = (
+    output: ConfigOutput,
+    leaf: ProgramLeaf,
+    ...[roots, outsideRoots, authorities, known]: KnownParts
+  ): Built => buildGeneration(output, leaf, { roots, outsideRoots, authorities, lists: known }, clock.nowMs())
   const built = (output: ConfigOutput): Built => {
     const leaf = leafOf(output.name)
     if (leaf === null) return { kind: 'missing', why: 'it has no leaf yet' }
     const { roots, authorities } = lists.current()
     const isExpired = clock.nowMs() >= leaf.notAfterMs
-    return builderOf(output.name)(output, leaf, roots, authorities, lists.lists(), isExpired)
+    return builderOf(output.name)(output, leaf, roots, lists.outsideRoots(), authorities, lists.lists(), isExpired)
   }
   const placedOf = (name: string): readonly PlacedOutput[] =>
     lists.current().placed.filter(({ output }) => output === name)

@@ -8,6 +8,7 @@ import type { Identity } from '#agent/state/credentials.ts'
 import type { PlaneFailure } from '#agent/link/plane-failure.ts'
 import type { Trouble } from '#agent/core/trouble.ts'
 import type { ParsedCertificate } from '#pki/parse-certificate.ts'
+import { rootsHash } from '#pki/roots-hash.ts'
 import { mostOutputs, type ConfigOutput, type PlaneProgramLists } from '#wire/programs/programs-api.ts'
 import { askAgain, askForLeaf, askForLists, type AskingAgent } from './ask-plane.ts'
 import { authoritiesAbove, remembered } from './build-generation.ts'
@@ -118,7 +119,7 @@ export const openProgramKeeper = (
     if (given.kind === 'leaf') {
       tries.delete(output.name)
       leaves.keep(withLeaf(leaves.current(), given.leaf))
-      lists.keep({ roots: [...given.roots] })
+      lists.keep({ roots: [...given.roots], outsideRoots: [...given.outsideRoots] })
       log.info({ output: output.name, serial: given.leaf.serial }, 'got a leaf for a program')
       record.changed('programs', 'leaf', `Output ${output.name}: the plane signed leaf ${given.leaf.serial}.`)
       return
@@ -139,13 +140,15 @@ export const openProgramKeeper = (
     }
   }
 
-  const chainsOf = remembered((all: readonly ProgramLeaf[], roots: readonly string[]): readonly ParsedCertificate[] =>
-    all.flatMap((leaf) => {
-      const above = authoritiesAbove(leaf, { roots }, clock.nowMs())
-      return above.kind === 'above' ? above.authorities : []
-    }),
+  const chainsOf = remembered(
+    (all: readonly ProgramLeaf[], roots: readonly string[], outsideRoots: readonly string[]) =>
+      all.flatMap((leaf) => {
+        const above = authoritiesAbove(leaf, { roots, outsideRoots }, clock.nowMs())
+        return above.kind === 'above' ? above.listed : []
+      }),
   )
-  const chains = (): readonly ParsedCertificate[] => chainsOf(leaves.current().leaves, lists.current().roots)
+  const chains = (): readonly ParsedCertificate[] =>
+    chainsOf(leaves.current().leaves, lists.current().roots, lists.outsideRoots())
   const lacksList = (): boolean => {
     const here = new Set(lists.lists().map(({ authorityKeyId }) => authorityKeyId))
     return chains().some(({ subjectKeyId }) => subjectKeyId === null || !here.has(subjectKeyId))
@@ -235,9 +238,11 @@ export const openProgramKeeper = (
       if (fetchedAtMs === null || clock.monotonicMs() - fetchedAtMs > fetchedLatelyMs) fetchWithin(newChannelSpreadMs)
       wake()
     },
-    announced: ({ lists: newer }) => {
+    announced: ({ lists: newer, outside_roots: newerRoots }) => {
       const numbers = new Map(lists.lists().map((list) => [list.authorityKeyId, list.number]))
-      if (newer.some(({ issuer, number }) => number > (numbers.get(issuer) ?? -1))) {
+      const outside = lists.outsideRoots()
+      const hasRoots = newerRoots === (outside.length === 0 ? undefined : rootsHash(outside))
+      if (!hasRoots || newer.some(({ issuer, number }) => number > (numbers.get(issuer) ?? -1))) {
         listTries = noTries
         fetchWithin(announcedSpreadMs)
       }

@@ -41,7 +41,11 @@ export const withIssuerOptions = (command: Command): Command =>
     .option('--renewal-provisioner <name>', 'step-ca: the X5C provisioner, for renewal')
     .option('--provisioner-key <source>', `step-ca: the private key of the JWK provisioner, a JWK: ${sourceForms}`)
     .option('--mount <path>', 'Vault: the PKI engine')
-    .option('--role <profile=role>', 'Vault: the role of a profile; *=ROLE for all others; may be repeated', collect)
+    .option(
+      '--role <profile=role>',
+      'Vault: the role of a profile, of output:NAME or of worker:ISSUER; *=ROLE for all other profiles; may be repeated',
+      collect,
+    )
     .option('--namespace <path>', 'Vault: the namespace')
     .option('--auth <method>', 'Vault: approle, certificate or token')
     .option('--auth-mount <path>', 'Vault: the auth method, where it is not at approle or cert')

@@ -53,6 +53,8 @@ export const declareIssuer = (issuer: Command, cli: Cli): void => {
     ['muster issuer test corp --profile edge --lifetime 48h', 'before the profile is changed'],
   ])
     .option('--profile <name>', 'a leaf like those of this profile; may be repeated', collect)
+    .option('--output-name <name>', 'a leaf like those of this output; may be repeated', collect)
+    .option('--worker-issuer <name>', 'a leaf like those of its workers; may be repeated', collect)
     .option('--lifetime <duration>', 'that lasts so long, instead of what the profile has')
   performs(cli, test, issuerTest)
 
@@ -103,12 +105,19 @@ const issuerSet = async (cli: Cli, options: IssuerOptions, name: string): Promis
   show(cli, options, await connect(cli, options).ask(issuerApi.set, { params: { name }, body, about: { NAME: name } }))
 }
 
-type TestOptions = GlobalOptions & { readonly profile?: readonly string[]; readonly lifetime?: string }
+type TestOptions = GlobalOptions & {
+  readonly profile?: readonly string[]
+  readonly outputName?: readonly string[]
+  readonly workerIssuer?: readonly string[]
+  readonly lifetime?: string
+}
 
 const issuerTest = async (cli: Cli, options: TestOptions, name: string): Promise<void> => {
-  const { profile, lifetime } = options
+  const { profile, outputName, workerIssuer, lifetime } = options
   const body = {
     ...(profile !== undefined && { profiles: [...profile] }),
+    ...(outputName !== undefined && { outputs: [...outputName] }),
+    ...(workerIssuer !== undefined && { worker_issuers: [...workerIssuer] }),
     ...(lifetime !== undefined && { lifetime_ms: durationOption('--lifetime', lifetime) }),
   }
   const tested = await connect(cli, options).ask(issuerApi.test, { params: { name }, body, about: { NAME: name } })
@@ -215,6 +224,8 @@ const show = (cli: Cli, options: GlobalOptions, view: IssuerView): void =>
       ],
       ...(view.url === null ? [] : outsideFacts(view, view.url)),
       ['profiles', view.profiles.length === 0 ? 'none' : view.profiles.join(', ')],
+      ...(view.outputs.length === 0 ? [] : [['outputs', view.outputs.join(', ')] as const]),
+      ...(view.worker_issuers.length === 0 ? [] : [['worker issuers', view.worker_issuers.join(', ')] as const]),
     ]),
   )
 

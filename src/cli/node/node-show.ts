@@ -1,5 +1,6 @@
 // Everything known of a node, in the order an operator asks: what, why, until when, from where; and its story.
 
+import { builtIn } from '#domain/core/profile.ts'
 import { nodeApi, type NodeDetail } from '#wire/node/node-api.ts'
 import type { Cli, GlobalOptions } from '#cli/kit/cli.ts'
 import { connect } from '#cli/kit/operator-client.ts'
@@ -105,10 +106,11 @@ const standing = (why: string | null, isThere: boolean): string => {
 }
 
 export const programLines = ({ programs = [] }: Pick<NodeDetail, 'programs'>, nowMs: number): string[] =>
-  programs.map(({ output, place, serial, serial_in_place: inPlace, not_after: notAfter, names, why }) =>
+  programs.map(({ output, place, serial, serial_in_place: inPlace, not_after: notAfter, issuer, names, why }) =>
     [
       `${output} ${standing(why, inPlace !== null && inPlace === serial)}${place === null ? '' : `, ${place}`}`,
       ...(serial === null || notAfter === null ? [] : [`serial ${serial}`, untilText(notAfter, nowMs)]),
+      ...(issuer === undefined || issuer === null || issuer === builtIn ? [] : [`issuer ${issuer}`]),
       ...(names.length === 0 ? [] : [`names ${names.join(', ')}`]),
       ...(why === null ? [] : [why]),
     ].join('  '),

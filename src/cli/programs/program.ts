@@ -46,6 +46,7 @@ const columns: readonly Column<ProgramView>[] = [
     name: 'until',
     cell: ({ current, ended }) => (current === null ? `ended: ${ended?.why ?? 'unknown'}` : current.not_after),
   },
+  { name: 'issuer', cell: ({ current }) => current?.issuer_name ?? '' },
   { name: 'serial', cell: ({ current }) => current?.serial ?? '' },
   { name: 'names', cell: ({ current }) => current?.names.join(' ') ?? '' },
 ]

@@ -65,6 +65,7 @@ const withRest = (command: Command): Command =>
     .option('--jwks-ca <file>', 'with --jwks-url: the CA of that server, PEM')
     .option('--types <list>', 'types of tasks that its workers may queue, with commas; none: ""')
     .option('--vclusters <list>', 'on nodes of these vClusters, with commas; none: ""')
+    .option('--signed-by <name>', 'the issuer of their certificates: built-in, or an outside one')
 
 type IssuerOptions = GlobalOptions & {
   readonly iss?: string
@@ -75,12 +76,13 @@ type IssuerOptions = GlobalOptions & {
   readonly jwksCa?: string
   readonly types?: string
   readonly vclusters?: string
+  readonly signedBy?: string
 }
 
 const longestFile = 65_536
 
 const givenBy = async (cli: Cli, options: IssuerOptions): Promise<ChangeWorkerIssuerRequest> => {
-  const { iss, aud, sub, jwksFile, jwksUrl, jwksCa, types, vclusters } = options
+  const { iss, aud, sub, jwksFile, jwksUrl, jwksCa, types, vclusters, signedBy } = options
   if ((jwksUrl === undefined) !== (jwksCa === undefined)) throw usageFailure('--jwks-url and --jwks-ca go together.')
   if (jwksFile !== undefined && jwksUrl !== undefined) throw usageFailure('Either --jwks-file or --jwks-url.')
   return {
@@ -92,6 +94,7 @@ const givenBy = async (cli: Cli, options: IssuerOptions): Promise<ChangeWorkerIs
       jwksCa !== undefined && { jwks_url: jwksUrl, ca: await readText(cli, jwksCa, longestFile) }),
     ...(types !== undefined && { types: listIn(types) }),
     ...(vclusters !== undefined && { vclusters: listIn(vclusters) }),
+    ...(signedBy !== undefined && { signed_by: signedBy }),
   }
 }
 
@@ -161,6 +164,7 @@ const show = (cli: Cli, options: GlobalOptions, issuer: WorkerIssuerView): void 
       ['keys', keysText(issuer)],
       ['task types', issuer.types.length === 0 ? 'none' : issuer.types.join(', ')],
       ['vclusters', issuer.vclusters.length === 0 ? 'none' : issuer.vclusters.join(', ')],
+      ['signed by', issuer.signed_by ?? 'built-in'],
       ['added', `${issuer.created_at} by ${issuer.created_by}`],
     ]),
   )

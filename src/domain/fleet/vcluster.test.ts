@@ -6,7 +6,7 @@ import { maintenancePolicy } from '#domain/core/domain-settings.ts'
 import { isRefusal } from '#domain/core/refusal.ts'
 import { decideChangeVCluster, decideCreateVCluster, decideDeleteVCluster, type VCluster } from './vcluster.ts'
 
-const by = { by: alice, nowMs: noonMs }
+const by = { issuers: [], by: alice, nowMs: noonMs }
 const nothing = { set: {}, overlay: null }
 
 const make = (changes: Partial<VCluster> = {}): VCluster => {

@@ -3,12 +3,23 @@
 import { noVCluster } from './node-selector.ts'
 import { isSameOverlay, overlayChanges, overlayProblem, noOverlay, type Overlay } from './overlay.ts'
 import { policyRules, type Policy } from './policy.ts'
+import { namedByOutputs, signedByThem } from '#domain/issuers/named-issuer.ts'
 import { noOutputs, type Output } from '#domain/programs/output.ts'
 import { outputsRule } from '#domain/programs/output-rules.ts'
-import { readOf, type Row, boundedText, decided, entry, type Attribution, type Decided } from '#domain/core/change.ts'
+import {
+  readOf,
+  type Read,
+  type Row,
+  type RowTypes,
+  boundedText,
+  decided,
+  entry,
+  type Attribution,
+  type Decided,
+} from '#domain/core/change.ts'
 import type { Unchanged } from '#domain/core/conditions.ts'
 import { maintenancePolicy } from '#domain/core/domain-settings.ts'
-import { refuse, refuseField, type Refusal } from '#domain/core/refusal.ts'
+import { isRefusal, refuse, refuseField, type Refusal } from '#domain/core/refusal.ts'
 import { noTasks, taskTypesRule, type AllowedTasks } from '#domain/core/task-types.ts'
 import {
   changesOf,
@@ -73,8 +84,12 @@ export type VClusterDecided = Decided & { readonly vcluster: VCluster }
 
 type Circumstances = { readonly by: Attribution; readonly nowMs: number }
 
+/** Every outside issuer there is or was: outputs name them. */
+type WithIssuers = { readonly issuers: readonly Row<RowTypes['outside-issuer']>[] }
+
 export type CreateVClusterFacts = VClusterChanges &
-  Circumstances & { readonly name: string; readonly existing: Row<VCluster> | null }
+  Circumstances &
+  WithIssuers & { readonly name: string; readonly existing: Row<VCluster> | null }
 
 export const decideCreateVCluster = (facts: CreateVClusterFacts): VClusterDecided | Refusal => {
   const { name, existing, by, nowMs } = facts
@@ -99,10 +114,12 @@ export const decideCreateVCluster = (facts: CreateVClusterFacts): VClusterDecide
     facts,
   )
   if ('kind' in vcluster) return vcluster
-  return written(existing, vcluster, [entry(by, nowMs, 'vcluster.created', {}, said(vcluster))])
+  const signed = signedByThem(namedByOutputs(vcluster.outputs), facts.issuers)
+  if (isRefusal(signed)) return signed
+  return written(existing, vcluster, [entry(by, nowMs, 'vcluster.created', {}, said(vcluster))], signed)
 }
 
-export type ChangeVClusterFacts = VClusterChanges & Circumstances & { readonly vcluster: Row<VCluster> }
+export type ChangeVClusterFacts = VClusterChanges & Circumstances & WithIssuers & { readonly vcluster: Row<VCluster> }
 
 /** An unchanged document makes no revision: operators who keep vClusters in files may apply them every hour. */
 export const decideChangeVCluster = (facts: ChangeVClusterFacts): VClusterDecided | Unchanged | Refusal => {
@@ -116,8 +133,10 @@ export const decideChangeVCluster = (facts: ChangeVClusterFacts): VClusterDecide
     ...(replaced ? [overlayLine(row.value.overlay, overlay)] : []),
   ]
   if (changes.length === 0) return { kind: 'unchanged' }
+  const signed = signedByThem(namedByOutputs(vcluster.outputs, row.value.outputs), facts.issuers)
+  if (isRefusal(signed)) return signed
   const next = { ...vcluster, revision: row.value.revision + 1 }
-  return written(row, next, [entry(by, nowMs, 'vcluster.changed', {}, { ...said(next), changes })])
+  return written(row, next, [entry(by, nowMs, 'vcluster.changed', {}, { ...said(next), changes })], signed)
 }
 
 /**
@@ -162,9 +181,10 @@ const written = (
   from: Row<VCluster> | null,
   vcluster: VCluster,
   entries: Decided['change']['entries'],
+  reads: readonly Read[] = [],
 ): VClusterDecided => ({
   ...decided({
-    reads: [readOf('vcluster', vcluster.name, from)],
+    reads: [readOf('vcluster', vcluster.name, from), ...reads],
     writes: [{ put: 'vcluster', value: vcluster }],
     entries,
   }),

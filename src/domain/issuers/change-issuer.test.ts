@@ -141,6 +141,8 @@ test('an issuer retires with those of its authorities that no other issuer needs
     others: [],
     known,
     profiles: [profileRow('gpu-cloud')],
+    vclusters: [],
+    workerIssuers: [],
     migrations: [],
     unexpired: 0,
     waiting: 0,

@@ -14,13 +14,13 @@ import {
   type Write,
 } from '#domain/core/change.ts'
 import { counted } from '#domain/core/in-words.ts'
+import { issuerNameShape } from '#domain/core/issuer-name.ts'
 import type { IssuerId } from '#domain/core/node.ts'
 import { refuse, refuseField, type Refusal } from '#domain/core/refusal.ts'
-import type { Profile } from '#domain/core/profile.ts'
 import { isoTime } from '#platform/clock.ts'
 import { migrationsWith } from './change-migration.ts'
 import type { IssuerMigration } from './migration.ts'
-import { profilesNaming } from './profile-issuer.ts'
+import { namingIt, type NamingRows } from './naming-issuer.ts'
 import {
   builtIn,
   type IssuerAbilities,
@@ -28,8 +28,6 @@ import {
   type OutsideIssuer,
   type SecretsHeld,
 } from './outside-issuer.ts'
-
-export const issuerNameShape = /^[a-z0-9][a-z0-9-]{0,31}$/
 
 /** Each has sockets, a breaker and a place in the set of roots of every node. Several that are added at once may come to a few more. */
 const mostIssuers = 16
@@ -240,29 +238,29 @@ export const decideNewCredential = ({ issuer, by, nowMs }: Facts, secrets: Secre
   return written(issuer, renewed, noAuthorities, entry(by, nowMs, 'issuer.changed', {}, body))
 }
 
-export type RetireFacts = Facts & {
-  /** Every other one that has not retired, with the roots that it still needs. */
-  readonly others: readonly OutsideIssuer[]
-  readonly known: readonly KnownAuthority[]
-  /** All of them: one that names it meanwhile wins the race. */
-  readonly profiles: readonly Row<Profile>[]
-  /** All of them, also those that are over. */
-  readonly migrations: readonly Row<IssuerMigration>[]
-  /** Certificates, and attempts that may have become one, that have not expired and are not revoked there. */
-  readonly unexpired: number
-  /** Until when the last of them may last. */
-  readonly lastMs: number | null
-  /** Revocations on their way there, also of certificates that have ended a moment ago. */
-  readonly waiting: number
-}
+export type RetireFacts = Facts &
+  NamingRows & {
+    /** Every other one that has not retired, with the roots that it still needs. */
+    readonly others: readonly OutsideIssuer[]
+    readonly known: readonly KnownAuthority[]
+    /** All of them, also those that are over. */
+    readonly migrations: readonly Row<IssuerMigration>[]
+    /** Certificates, and attempts that may have become one, that have not expired and are not revoked there. */
+    readonly unexpired: number
+    /** Until when the last of them may last. */
+    readonly lastMs: number | null
+    /** Revocations on their way there, also of certificates that have ended a moment ago. */
+    readonly waiting: number
+  }
 
 /** A row that is not ours can be retired: that takes trust away, and is the way to add it anew. */
 export const decideRetire = (facts: RetireFacts): IssuerDecided | Refusal => {
-  const { issuer, others, known, profiles, migrations, unexpired, lastMs, waiting, by, nowMs } = facts
+  const { issuer, others, known, profiles, vclusters, workerIssuers, migrations, unexpired, lastMs, waiting } = facts
+  const { by, nowMs } = facts
   const { name, state, roots, forged } = issuer.value
   if (state.kind === 'retired') return refuse('OUTSIDE_ISSUER_NOT_FOUND', name)
-  const namedBy = profilesNaming(name, profiles)
-  if (namedBy.length > 0) return refuse('ISSUER_IN_USE', `the profiles that name it: ${namedBy.slice(0, 8).join(', ')}`)
+  const namedBy = namingIt(name, facts)
+  if (namedBy !== null) return refuse('ISSUER_IN_USE', namedBy)
   const moving = migrationsWith(name, migrations)
   if (moving.length > 0)
     return refuse('ISSUER_IN_USE', `the profiles that are on their way from or to it: ${moving.slice(0, 8).join(', ')}`)
@@ -299,6 +297,8 @@ export const decideRetire = (facts: RetireFacts): IssuerDecided | Refusal => {
   )
   const reads = [
     ...profiles.map((profile) => readOf('profile', profile.value.name, profile)),
+    ...vclusters.map((vcluster) => readOf('vcluster', vcluster.value.name, vcluster)),
+    ...workerIssuers.map((one) => readOf('worker-issuer', one.value.name, one)),
     ...migrations.map((one) => readOf('issuer-migration', one.value.profile, one)),
   ]
   return { ...decision, change: withPart(decision.change, { reads }) }

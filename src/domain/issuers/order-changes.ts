@@ -3,7 +3,7 @@
 import { entry, readOf, type Attribution, type Change, type ChangePart, type Row } from '#domain/core/change.ts'
 import type { EntryBody, EntryDraft } from '#domain/core/journal-entry.ts'
 import { everySlot, slotsOf, type SigningOrder } from '#domain/core/certificate.ts'
-import type { Node } from '#domain/core/node.ts'
+import type { Node, Slot } from '#domain/core/node.ts'
 import { issuerRevocationKey, type IssuerRevocation } from './issuer-revocation.ts'
 import { abandon, lastPossibleMs, replace, type Order, type OrderStep } from './order.ts'
 
@@ -97,6 +97,8 @@ export const orderEntry = (
   const about = 'node' in subject ? { node: subject.node, epoch: subject.epoch } : {}
   return entry(by, nowMs, type, about, {
     order: order.id,
+    ...(subject.kind === 'program' && { output: subject.output }),
+    ...(subject.kind === 'worker' && { worker: subject.worker }),
     outside_issuer: order.issuer,
     key: `SHA256:${order.spki}`,
     serials: order.attempts.flatMap(({ serial, fate }) => ('serial' in fate ? fate.serial : (serial ?? []))),
@@ -108,8 +110,8 @@ export type PlacedFacts = {
   readonly order: Order
   /** The order that it takes the place of, or that ends because of it; null: none is there. */
   readonly former: Row<Order> | null
-  /** As it was, or as it is about to be registered. */
-  readonly node: Node
+  /** Of the one that it is for. */
+  readonly slots: readonly CertifiedSlot[]
   readonly spared: ReadonlySet<string>
   /** What the decision relied on, and what it binds. */
   readonly intent: Required<Pick<ChangePart, 'reads' | 'writes'>>
@@ -136,39 +138,67 @@ export const placed = (facts: PlacedFacts): Change => {
 
 const formerPart = (
   row: Row<Order>,
-  { order, node, spared, by, nowMs }: Pick<PlacedFacts, 'order' | 'node' | 'spared' | 'by' | 'nowMs'>,
+  { order, slots, spared, by, nowMs }: Pick<PlacedFacts, 'order' | 'slots' | 'spared' | 'by' | 'nowMs'>,
 ): Required<ChangePart> => {
   const step =
     row.value.spki === order.spki
       ? replace(row.value, order.id, nowMs)
       : abandon(row.value, 'another key was brought', nowMs)
   if (step === null) throw new Error('an order was about to take the place of one that is over')
-  return stepPart({ row, step: sparingKey(step, node), why: 'orphan', spared, by, nowMs })
+  return stepPart({ row, step: sparingKey(step, slots), why: 'orphan', spared, by, nowMs })
+}
+
+/** A certificate that somebody has. */
+export type CertifiedSlot = Pick<Slot, 'spki' | 'issuedAtMs'>
+
+/** The node, program or worker that something was ordered for, as it is now. */
+export type Orderer = {
+  /** Why it gets nothing more, in words; null: it may still repeat its request. */
+  readonly ended: string | null
+  readonly slots: readonly CertifiedSlot[]
+}
+
+export const ordererOf = (node: Node): Orderer => {
+  const slots = slotsOf(node)
+  return {
+    ended: node.membership.kind === 'revoked' ? 'its node was revoked' : null,
+    slots: slots === null ? [] : everySlot(slots),
+  }
 }
 
 /** The key of a certificate that is in use is not banned: another issuer may have signed for it meanwhile. */
-export const sparingKey = (step: OrderStep, node: Node | null): OrderStep =>
-  step.bansKey && node !== null && isCertified(node, step.order.spki) ? { ...step, bansKey: false } : step
+export const sparingKey = (step: OrderStep, slots: readonly CertifiedSlot[]): OrderStep =>
+  step.bansKey && slots.some(({ spki }) => spki === step.order.spki) ? { ...step, bansKey: false } : step
 
-const isCertified = (node: Node, spki: string): boolean => {
-  const slots = slotsOf(node)
-  return slots !== null && everySlot(slots).some((slot) => slot.spki === spki)
-}
-
-/** Why a lost order is not waited for any longer; null: its node may still repeat its request. `node`: null where there is none. */
+/** Why a lost order is not waited for any longer; null: its request may still be repeated. `orderer`: null where there is none. */
 export const abandonedBecause = (
   order: Order,
-  node: Node | null,
+  orderer: Orderer | null,
   nowMs: number,
   toleranceMs: number,
 ): string | null => {
   if (order.state.kind !== 'lost') return null
   if (nowMs >= lastPossibleMs(order) + toleranceMs) return 'its time is over'
-  if (node === null) return null
-  if (node.membership.kind === 'revoked') return 'its node was revoked'
-  const slots = slotsOf(node)
-  const later = slots !== null && everySlot(slots).some(({ issuedAtMs }) => issuedAtMs > order.issuedAtMs)
-  return later ? 'its node has another certificate' : null
+  if (orderer === null) return null
+  const isLater = orderer.slots.some(({ issuedAtMs }) => issuedAtMs > order.issuedAtMs)
+  return orderer.ended ?? (isLater ? `its ${order.subject.kind} has another certificate` : null)
+}
+
+/** The same request is answered with a certificate of another issuer: what was ordered for its key before ends with that. */
+export const orderEnded = (
+  row: Row<Order> | null,
+  {
+    id,
+    spki,
+    by,
+    nowMs,
+  }: { readonly id: string; readonly spki: string; readonly by: Attribution; readonly nowMs: number },
+): Required<ChangePart> => {
+  // What was ordered for another key is abandoned by the leader.
+  const step = row === null || row.value.spki !== spki ? null : replace(row.value, id, nowMs)
+  return row === null || step === null
+    ? { reads: [], writes: [], entries: [] }
+    : stepPart({ row, step, why: 'orphan', spared: new Set(), by, nowMs })
 }
 
 /** Whether what was signed for the one is what the other orders: everything but when, and under which id. */

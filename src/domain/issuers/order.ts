@@ -232,8 +232,11 @@ export const forgettableFromMs = (order: Order, toleranceMs: number): number | n
 }
 
 /** Of orders that are not over there is one for each certificate that somebody can hold. Null: it is over. */
-export const openFor = ({ subject, state }: Pick<Order, 'subject' | 'state'>): string | null => {
-  if (state.kind !== 'intended' && state.kind !== 'lost') return null
+export const openFor = ({ subject, state }: Pick<Order, 'subject' | 'state'>): string | null =>
+  state.kind === 'intended' || state.kind === 'lost' ? orderedFor(subject) : null
+
+/** One of each node, program and worker. */
+export const orderedFor = (subject: CertificateSubject): string => {
   const holder = certificateHolder(subject) ?? subject.kind
   return subject.kind === 'program' ? `${holder}/${subject.output}` : holder
 }

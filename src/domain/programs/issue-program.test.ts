@@ -41,6 +41,7 @@ const facts: ProgramFacts = {
   key: { kind: 'key', keyType: 'p256', spki: new Uint8Array([1]), spkiHash: 'new-key' },
   keyBan: null,
   keyClaim: null,
+  ordered: null,
   program: null,
   held: [claim],
   claims: [{ name: 'dns:db.a.example', claim: null, holder: null, wildcard: null }],

@@ -11,11 +11,21 @@ import {
   type KeyBan,
   type SigningOrder,
 } from '#domain/core/certificate.ts'
-import { entry, readOf, type Attribution, type Change, type Row } from '#domain/core/change.ts'
+import {
+  entry,
+  readOf,
+  type Attribution,
+  type Change,
+  type ChangePart,
+  type Read,
+  type Row,
+  type RowTypes,
+  type Write,
+} from '#domain/core/change.ts'
 import type { DomainSettings } from '#domain/core/domain-settings.ts'
 import { withOwner, type KeyClaim } from '#domain/identity/key-claim.ts'
 import { issuanceStopped, type IssueFacts, type KeyInRequest } from '#domain/identity/node-certificate.ts'
-import type { IssuerId, Node, Slot } from '#domain/core/node.ts'
+import type { IssuerId, Node, NodeId, Slot } from '#domain/core/node.ts'
 import type { NodePrincipal } from '#domain/core/principal.ts'
 import type { Profile } from '#domain/core/profile.ts'
 import { refuse, refuseField, type Refusal } from '#domain/core/refusal.ts'
@@ -36,6 +46,8 @@ export type ProgramFacts = {
   readonly key: IssueFacts['key']
   readonly keyBan: Row<KeyBan> | null
   readonly keyClaim: Row<KeyClaim> | null
+  /** The order to an outside issuer that is open for this output, where its key is claimed; null: none is. */
+  readonly ordered: Row<RowTypes['order']> | null
   /** Of this epoch and output; null: there is none yet. */
   readonly program: Row<Program> | null
   /** The names of the node. Read behind its row, as everything here. */
@@ -51,6 +63,7 @@ export type ProgramFacts = {
 export type ProgramAdmitted = {
   readonly kind: 'admitted'
   readonly facts: ProgramFacts
+  readonly output: Output
   readonly order: SigningOrder
   readonly names: readonly string[]
 }
@@ -92,8 +105,13 @@ export const decideProgram = (facts: ProgramFacts): ProgramAdmitted | ProgramRep
     tooSoon(facts, output, names) ?? {
       kind: 'admitted',
       facts,
+      output,
       names,
-      order: orderOf(facts, output, key, names, nowMs),
+      order: orderProgramLeaf({
+        ...{ id: facts.orderId, node: id, epoch, domain: domain.value.name, output, names },
+        publicKey: key.spki,
+        issuedAtMs: nowMs,
+      }),
     }
   )
 }
@@ -115,7 +133,8 @@ const tooSoon = (facts: ProgramFacts, { name }: Output, names: readonly string[]
   return { ...refuse('RATE_LIMITED', detail), retryAfterMs: Math.ceil(waitMs) }
 }
 
-const isRenewal = ({ program }: ProgramFacts): boolean => program !== null && program.value.current !== null
+export const isRenewal = ({ program }: Pick<ProgramFacts, 'program'>): boolean =>
+  program !== null && program.value.current !== null
 
 const isStillGood = (
   leaf: ProgramLeaf,
@@ -127,37 +146,55 @@ const isStillGood = (
   !isFromFuture(leaf.issuedAtMs, nowMs, domain.value.clockToleranceMs) &&
   leaf.names.join() === names.join()
 
-/** Every leaf has a key of its own, which is no key of the node and was never anyone's. */
-const keyUnfit = ({ keyBan, keyClaim }: ProgramFacts, { name, keyType }: Output, key: KeyInRequest): Refusal | null => {
+/** Every leaf has a key of its own, which is no key of the node and was never anyone's, unless an outside issuer has been asked to sign for it. */
+const keyUnfit = (facts: ProgramFacts, { name, keyType }: Output, key: KeyInRequest): Refusal | null => {
+  const { keyBan, keyClaim, ordered, node } = facts
   if (keyBan !== null) return refuse('KEY_BLOCKED')
-  if (keyClaim !== null && keyClaim.value.holders.length > 0) return refuse('KEY_IN_USE', `SHA256:${key.spkiHash}`)
+  const isOrdered = ordered?.value.spki === key.spkiHash
+  const isTaken = keyClaim?.value.holders.some(
+    (holder) => !isOrdered || holder.node !== node.value.id || holder.use !== 'program',
+  )
+  if (isTaken === true) return refuse('KEY_IN_USE', `SHA256:${key.spkiHash}`)
   return key.keyType === keyType
     ? null
     : refuseField('CSR_INVALID', 'csr', `the output ${name} takes keys of type ${keyType}`)
 }
 
-const orderOf = (
-  { orderId: id, node, domain }: ProgramFacts,
-  { name, usage, lifetimeMs }: Output,
-  key: KeyInRequest,
-  names: readonly string[],
-  issuedAtMs: number,
-): SigningOrder => {
-  const of = { node: node.value.id, epoch: node.value.epoch, output: name }
+export type ProgramLeafFacts = Pick<SigningOrder, 'id' | 'publicKey' | 'issuedAtMs'> & {
+  readonly node: NodeId
+  readonly epoch: number
+  /** Its name. */
+  readonly domain: string
+  readonly output: Output
+  /** As `NameClaim` writes them. */
+  readonly names: readonly string[]
+}
+
+export const orderProgramLeaf = ({
+  id,
+  node,
+  epoch,
+  domain,
+  output,
+  names,
+  publicKey,
+  issuedAtMs,
+}: ProgramLeafFacts) => {
+  const { name, usage, lifetimeMs } = output
   return placeOrder({
     id,
     // The output's name alone: servers such as PostgreSQL take the common name for a user's.
-    subject: { cn: name, o: domain.value.name.slice(0, 64), ou: 'programs' },
-    uriSans: [programUri(domain.value.name, of.node, name)],
+    subject: { cn: name, o: domain.slice(0, 64), ou: 'programs' },
+    uriSans: [programUri(domain, node, name)],
     dnsSans: names.filter(isDnsName).map(bareName),
     ipSans: names.filter((one) => !isDnsName(one)).map(bareName),
     usage,
-    publicKey: key.spki,
+    publicKey,
     issuedAtMs,
     lifetimeMs,
     aiaUrl: null,
     cdpUrl: null,
-    for: { kind: 'program', ...of },
+    for: { kind: 'program', node, epoch, output: name },
   })
 }
 
@@ -170,12 +207,45 @@ const carriedBy = (one: ClaimFact, { node, domain, by, nowMs }: ProgramFacts, no
   return { ...claim, carriedUntilMs: Math.max(claim.carriedUntilMs, notAfterMs + domain.value.clockToleranceMs) }
 }
 
+/** A revocation, a halt, a ban or a name that is taken must beat a leaf that it did not touch. */
+const reliedOn = (
+  { node, profile, vcluster, domain, keyClaim, claims, program, output }: ProgramFacts,
+  spki: string,
+): readonly Read[] => {
+  const { id, epoch } = node.value
+  return [
+    readOf('node', id, node),
+    readOf('profile', profile.value.name, profile),
+    ...(vcluster === null ? [] : [readOf('vcluster', vcluster.value.name, vcluster)]),
+    readOf('domain', 'domain', domain),
+    readOf('key-ban', spki, null),
+    readOf('key-claim', spki, keyClaim),
+    readOf('program', programKey({ node: id, epoch, output }), program),
+    ...claims.flatMap(claimReads),
+  ]
+}
+
+const keyClaimed = ({ keyClaim, node, nowMs }: ProgramFacts, spki: string): readonly Write[] => {
+  const owner = { node: node.value.id, use: 'program', sinceMs: nowMs } as const
+  const value = withOwner(keyClaim?.value ?? { spki, holders: [] }, owner)
+  return value === keyClaim?.value ? [] : [{ put: 'key-claim', value }]
+}
+
+/** What is committed with the order before an outside issuer is asked: all that the leaf will rely on, and the claim on its key. */
+export const programIntended = (
+  { facts }: ProgramAdmitted,
+  spki: string,
+): Required<Pick<ChangePart, 'reads' | 'writes'>> => ({
+  reads: reliedOn(facts, spki),
+  writes: keyClaimed(facts, spki),
+})
+
 /**
  * Writes the row of the node, too, as it is: it orders what happens to the programs of one node, so that neither a revocation nor a
  * name that is taken away overlooks a leaf that is signed at the same time.
  */
 export const programIssued = ({ facts, names }: ProgramAdmitted, issued: IssuedCertificate): Change => {
-  const { node, profile, vcluster, domain, output, program, keyClaim, claims, by, nowMs } = facts
+  const { node, domain, output, program, claims, by, nowMs } = facts
   const { id, epoch } = node.value
   const before = program?.value ?? null
   const certificate: CertificateRow = {
@@ -187,7 +257,6 @@ export const programIssued = ({ facts, names }: ProgramAdmitted, issued: IssuedC
   const next: Program = {
     ...{ node: id, epoch, output, current: { ...slotOf(certificate), names }, former, ended: null },
   }
-  const owner = { node: id, use: 'program', sinceMs: nowMs } as const
   const body = {
     output,
     names,
@@ -198,21 +267,12 @@ export const programIssued = ({ facts, names }: ProgramAdmitted, issued: IssuedC
     not_after: isoTime(issued.notAfterMs),
   }
   return {
-    reads: [
-      readOf('node', id, node),
-      readOf('profile', profile.value.name, profile),
-      ...(vcluster === null ? [] : [readOf('vcluster', vcluster.value.name, vcluster)]),
-      readOf('domain', 'domain', domain),
-      readOf('key-ban', issued.spki, null),
-      readOf('key-claim', issued.spki, keyClaim),
-      readOf('program', programKey(next), program),
-      ...claims.flatMap(claimReads),
-    ],
+    reads: reliedOn(facts, issued.spki),
     writes: [
       { put: 'node', value: node.value },
       { put: 'program', value: next },
       { put: 'certificate', value: certificate },
-      { put: 'key-claim', value: withOwner(keyClaim?.value ?? { spki: issued.spki, holders: [] }, owner) },
+      ...keyClaimed(facts, issued.spki),
       ...claims.map((one) => ({ put: 'name-claim', value: carriedBy(one, facts, issued.notAfterMs) }) as const),
       // Of one program two leaves are good at a time: what is to be denied later is in its row. What leaves the row is denied also
       // where it has expired by this clock, which may be wrong.

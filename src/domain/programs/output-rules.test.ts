@@ -32,6 +32,12 @@ test('what an operator leaves out of an output is the default', () => {
   assert.deepEqual(kept(kept([nginx])), kept([nginx]), 'what is shown can be set again')
 })
 
+test('the built-in issuer is left out, as rows of before have it', () => {
+  assert.equal('issuer' in (kept([{ name: 'a', issuer: 'built-in' }])[0] ?? {}), false)
+  assert.equal(kept([{ name: 'a', issuer: 'corp' }])[0]?.issuer, 'corp')
+  assert.match(whyNot([{ name: 'a', issuer: 'Corp' }]), /issuer takes built-in, or the name/)
+})
+
 test('what could not work, or would take more than is meant, is refused and named', () => {
   assert.match(whyNot('nginx'), /at most 16/)
   assert.match(whyNot(Array.from({ length: 17 }, (_, at) => ({ name: `p${at}` }))), /at most 16/)

@@ -1,7 +1,8 @@
 // What makes a list of outputs one that can be given to nodes. Operators write only what differs from the defaults; what is
 // stored is complete.
 
-import { keyTypes } from '#domain/core/profile.ts'
+import { issuerNameRule } from '#domain/core/issuer-name.ts'
+import { builtIn, keyTypes } from '#domain/core/profile.ts'
 import { duration, oneOf, yesOrNo, type Rule } from '#domain/core/settings-check.ts'
 import type { Output, OutputFiles } from './output.ts'
 
@@ -64,6 +65,7 @@ const outputRules: Readonly<Record<Exclude<keyof Output, 'files'>, Rule>> = {
     fits: (value) => Array.isArray(value) && value.length <= mostTemplates && areOnce(value) && value.every(isTemplate),
   },
   addresses: yesOrNo,
+  issuer: issuerNameRule,
 }
 
 const isTemplate = (value: unknown): boolean =>
@@ -111,7 +113,9 @@ const completed = (value: unknown): Output | null => {
   if (!isObject(value) || typeof value['name'] !== 'string') return null
   const files = value['files'] ?? {}
   if (!isObject(files)) return null
-  return { ...defaults, ...value, files: { ...defaultFiles, ...files, ...modeIn(files) } } as Output
+  const { issuer, ...rest } = value
+  const signed = issuer === undefined || issuer === builtIn ? {} : { issuer }
+  return { ...defaults, ...rest, ...signed, files: { ...defaultFiles, ...files, ...modeIn(files) } } as Output
 }
 
 /** Octal as people write it; a number is what an earlier answer has said. */

@@ -1,7 +1,7 @@
 // An output: what a profile or a vCluster lists for one program of each of its nodes. Every node makes a key for it and gets a
 // leaf of its own, below the programs root. Where it lands on the host is bounded by the host's own agent.toml.
 
-import type { KeyType } from '#domain/core/profile.ts'
+import { builtIn, type KeyType } from '#domain/core/profile.ts'
 
 export const noOutputs: readonly Output[] = []
 
@@ -19,7 +19,11 @@ export type Output = {
   /** Whether the addresses that an operator registered for the node get in. */
   readonly addresses: boolean
   readonly files: OutputFiles
+  /** Who signs its leaves. Left out: the built-in authority, below the programs root. Rows of releases before 0.7 have none. */
+  readonly issuer?: string
 }
+
+export const issuerOf = ({ issuer = builtIn }: Pick<Output, 'issuer'>): string => issuer
 
 export type OutputFiles = {
   /** A directory that agent.toml lists; null: below the agent's own directory. */

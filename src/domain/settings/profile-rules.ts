@@ -1,15 +1,7 @@
 // What makes a profile one that works. Profiles are data; operators copy and change them.
 
-import {
-  readOf,
-  type Row,
-  boundedText,
-  decided,
-  entry,
-  type Attribution,
-  type Decided,
-  type Read,
-} from '#domain/core/change.ts'
+import { readOf, type Row, boundedText, decided, entry, type Attribution, type Decided } from '#domain/core/change.ts'
+import { issuerNameRule } from '#domain/core/issuer-name.ts'
 import { joinMethods, keyTypes, longestTokenTtlMs, type Profile } from '#domain/core/profile.ts'
 import { isRefusal, refuse, type Refusal } from '#domain/core/refusal.ts'
 import {
@@ -36,8 +28,8 @@ import {
 } from '#domain/core/settings-check.ts'
 import { wireguardModes } from '#domain/core/wireguard.ts'
 import { isOver, type IssuerMigration } from '#domain/issuers/migration.ts'
-import { issuerNameShape } from '#domain/issuers/change-issuer.ts'
-import { unfitForProfile } from '#domain/issuers/profile-issuer.ts'
+import { namedByOutputs, signedByThem } from '#domain/issuers/named-issuer.ts'
+import { namedByProfile } from '#domain/issuers/profile-issuer.ts'
 import { builtIn, type OutsideIssuer } from '#domain/issuers/outside-issuer.ts'
 import { outputsRule } from '#domain/programs/output-rules.ts'
 
@@ -58,10 +50,7 @@ export const profileRules: Rules = {
   'join.tokenScope': oneOf(['node', 'domain']),
   'join.tokenTtlMs': duration(1000, longestTokenTtlMs),
   'certificate.lifetimeMs': duration(1000, 3650 * day),
-  'certificate.issuer': {
-    takes: `${builtIn}, or the name of an outside issuer`,
-    fits: (value) => typeof value === 'string' && issuerNameShape.test(value),
-  },
+  'certificate.issuer': issuerNameRule,
   'certificate.minLifetimeMs': orNull(duration(1000, 3650 * day)),
   'certificate.renewFrom': fraction,
   'certificate.renewTo': fraction,
@@ -165,7 +154,7 @@ export const decideCreateProfile = (facts: CreateProfileFacts): ProfileDecided |
   if (existing !== null && existing.value.deletedAtMs === null) return refuse('PROFILE_EXISTS')
   const profile = changed({ ...from.value, name }, facts)
   if ('kind' in profile) return profile
-  const signed = signedBy(profile, facts.issuers)
+  const signed = signedByThem([namedByProfile(profile), ...namedByOutputs(profile.outputs)], facts.issuers)
   if (isRefusal(signed)) return signed
   const body = { profile: name, from: from.value.name, changes: changeLines(from.value, profile, facts.set) }
   return {
@@ -196,7 +185,8 @@ export const decideChangeProfile = (facts: ChangeProfileFacts): ProfileDecided |
   const asBefore = (['issuer', 'lifetimeMs'] as const).every(
     (key) => profile.certificate[key] === before.certificate[key],
   )
-  const signed = asBefore ? [] : signedBy(profile, facts.issuers)
+  const named = [...(asBefore ? [] : [namedByProfile(profile)]), ...namedByOutputs(profile.outputs, before.outputs)]
+  const signed = signedByThem(named, facts.issuers)
   if (isRefusal(signed)) return signed
   const body = { profile: before.name, changes: changeLines(before, profile, facts.set) }
   return {
@@ -218,14 +208,6 @@ export const migrationBars = (profile: string, migration: Row<IssuerMigration> |
   if (migration === null || migration.value.forged || isOver(migration.value)) return null
   const { from, to } = migration.value
   return { ...refuse('MIGRATION_UNDER_WAY', `${profile} is on its way from ${from} to ${to}`), about: { profile } }
-}
-
-/** What it relies on, where an outside issuer signs. */
-const signedBy = (profile: Profile, issuers: CreateProfileFacts['issuers']): readonly Read[] | Refusal => {
-  const { issuer } = profile.certificate
-  if (issuer === builtIn) return []
-  const row = issuers.find(({ value }) => value.name === issuer) ?? null
-  return unfitForProfile(profile, row?.value ?? null) ?? [readOf('outside-issuer', issuer, row)]
 }
 
 /** Outputs are long. */

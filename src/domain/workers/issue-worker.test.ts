@@ -65,6 +65,7 @@ const facts = (changes: Partial<WorkerFacts> = {}): WorkerFacts => ({
   key: keyOf('new'),
   keyBan: null,
   keyClaim: null,
+  ordered: null,
   withdrawn: [],
   orderId: 'o1',
   by: alice,
@@ -174,7 +175,13 @@ test('an issuer that is added again under the name of a removed one has none of 
   const add = (existing: WorkerIssuer | null, nowMs: number): WorkerIssuer =>
     expectDecided(
       decideAddWorkerIssuer({
-        ...{ name: 'east', existing: existing === null ? null : row(existing), all: [], asked: issuer },
+        ...{
+          name: 'east',
+          existing: existing === null ? null : row(existing),
+          all: [],
+          issuers: [],
+          asked: { ...issuer, signedBy: 'built-in' },
+        },
         ...{ by: alice, nowMs },
       }),
     ).issuer

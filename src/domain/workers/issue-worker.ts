@@ -17,8 +17,11 @@ import {
   readOf,
   type Attribution,
   type Change,
+  type ChangePart,
+  type Read,
   type Row,
   type RowTypes,
+  type Write,
 } from '#domain/core/change.ts'
 import type { DomainSettings } from '#domain/core/domain-settings.ts'
 import type { IssuerId, Slot } from '#domain/core/node.ts'
@@ -26,10 +29,8 @@ import { workerIdOf, type WorkerPrincipal } from '#domain/core/principal.ts'
 import { refuse, refuseField, type Refusal } from '#domain/core/refusal.ts'
 import { issuanceStopped, type IssueFacts, type KeyInRequest } from '#domain/identity/node-certificate.ts'
 import { denialOfSlot, isOfIssuer, workerHolder, workerSlots, type Worker } from './worker.ts'
-import type { WorkerIssuer } from './worker-issuer.ts'
+import { workerLifetimeMs, type WorkerIssuer } from './worker-issuer.ts'
 import type { WorkerToken } from './worker-token.ts'
-
-const workerLifetimeMs = 24 * 3_600_000
 
 export type WorkerFacts = {
   readonly issuer: Row<WorkerIssuer>
@@ -41,6 +42,8 @@ export type WorkerFacts = {
   readonly key: IssueFacts['key']
   readonly keyBan: Row<KeyBan> | null
   readonly keyClaim: Row<RowTypes['key-claim']> | null
+  /** To an outside issuer, open for this worker, whatever its key; null: none is. */
+  readonly ordered: Row<RowTypes['order']> | null
   /** Authorities of workers that were withdrawn. */
   readonly withdrawn: readonly IssuerId[]
   readonly orderId: string
@@ -86,6 +89,8 @@ export const decideWorker = (facts: WorkerFacts): WorkerAdmitted | WorkerRepeate
     }
   const seen = worker?.tokens.find(({ hash }) => hash === token.hash)
   if (seen !== undefined && seen.spki !== key.spkiHash) return refuse('WORKER_TOKEN_USED')
+  const open = facts.ordered?.value
+  if (open?.token === token.hash && open.spki !== key.spkiHash) return refuse('WORKER_TOKEN_USED')
   // Of another issuer under the same name it has nothing that could be repeated: that authenticates no worker any more.
   const repeated = worker === null || !isOfIssuer(worker, issuer.value) ? null : slotToRepeat(facts, worker, key)
   if (worker !== null && repeated !== null) {
@@ -95,7 +100,7 @@ export const decideWorker = (facts: WorkerFacts): WorkerAdmitted | WorkerRepeate
   return keyUnfit(facts, key) ?? tokenLimit(facts) ?? { kind: 'admitted', facts, key, order: orderOf(facts, key) }
 }
 
-const workerKeyTypes = ['ed25519', 'p256'] as const
+export const workerKeyTypes = ['ed25519', 'p256'] as const
 
 /**
  * At an enrollment: the certificate of this key, while more than half of its life is left. At a renewal: the successor of the certificate
@@ -151,28 +156,68 @@ const seenToken = ({ hash, expiresAtMs }: WorkerToken, { spkiHash }: KeyInReques
   untilMs: expiresAtMs,
 })
 
-const orderOf = ({ orderId: id, issuer, token, domain, nowMs }: WorkerFacts, key: KeyInRequest): SigningOrder =>
-  placeOrder({
+export type WorkerLeafFacts = Pick<SigningOrder, 'id' | 'publicKey' | 'issuedAtMs' | 'lifetimeMs'> & {
+  readonly workerIssuer: string
+  readonly instance: string
+  /** Its name. */
+  readonly domain: string
+}
+
+export const orderWorkerCertificate = (facts: WorkerLeafFacts): SigningOrder => {
+  const { id, workerIssuer, instance, domain, publicKey, issuedAtMs, lifetimeMs } = facts
+  return placeOrder({
     id,
-    subject: { cn: `worker-provisioning-${token.instance}`, o: domain.value.name.slice(0, 64), ou: 'workers' },
+    subject: { cn: `worker-provisioning-${instance}`, o: domain.slice(0, 64), ou: 'workers' },
     uriSans: [],
     dnsSans: [],
     ipSans: [],
     usage: 'client',
-    publicKey: key.spki,
-    issuedAtMs: nowMs,
-    lifetimeMs: workerLifetimeMs,
+    publicKey,
+    issuedAtMs,
+    lifetimeMs,
     aiaUrl: null,
     cdpUrl: null,
-    for: { kind: 'worker', worker: workerIdOf(issuer.value.name, token.instance) },
+    for: { kind: 'worker', worker: workerIdOf(workerIssuer, instance) },
   })
+}
+
+const orderOf = ({ orderId: id, issuer, token, domain, nowMs }: WorkerFacts, key: KeyInRequest): SigningOrder =>
+  orderWorkerCertificate({
+    ...{ id, workerIssuer: issuer.value.name, instance: token.instance, domain: domain.value.name },
+    ...{ publicKey: key.spki, issuedAtMs: nowMs, lifetimeMs: workerLifetimeMs },
+  })
+
+/** A revocation, a halt, a ban or the end of its issuer must beat a certificate that it did not touch. */
+const reliedOn = ({ issuer, token, worker, domain, keyClaim }: WorkerFacts, spki: string): readonly Read[] => [
+  readOf('worker', workerIdOf(issuer.value.name, token.instance), worker),
+  readOf('worker-issuer', issuer.value.name, issuer),
+  readOf('domain', 'domain', domain),
+  readOf('key-ban', spki, null),
+  readOf('key-claim', spki, keyClaim),
+]
+
+const keyClaimed = ({ issuer, token, keyClaim, nowMs }: WorkerFacts, spki: string): readonly Write[] => {
+  const node = workerHolder(workerIdOf(issuer.value.name, token.instance))
+  const claim = keyClaim?.value ?? { spki, holders: [] }
+  if (claim.holders.some((holder) => holder.node === node)) return []
+  return [{ put: 'key-claim', value: { ...claim, holders: [...claim.holders, { node, use: 'tls', sinceMs: nowMs }] } }]
+}
+
+/** What is committed with the order before an outside issuer is asked. The token is in the order: it is bound to the key from then on. */
+export const workerIntended = (
+  { facts }: WorkerAdmitted,
+  spki: string,
+): Required<Pick<ChangePart, 'reads' | 'writes'>> => ({
+  reads: reliedOn(facts, spki),
+  writes: keyClaimed(facts, spki),
+})
 
 /** A new enrollment ends what the worker had: the pod has lost its key, or another process has it. */
 export const workerIssued = (
   { facts, key }: WorkerAdmitted,
   issued: IssuedCertificate,
 ): { readonly change: Change; readonly worker: Worker } => {
-  const { issuer, token, renewing, domain, keyClaim, by, nowMs } = facts
+  const { issuer, token, renewing, domain, by, nowMs } = facts
   const before = facts.worker?.value ?? null
   const { name, iss, sub, createdAtMs: issuerSinceMs } = issuer.value
   const id = workerIdOf(name, token.instance)
@@ -193,10 +238,6 @@ export const workerIssued = (
   const ended = before === null ? [] : workerSlots(before).filter(({ serial }) => !kept.has(serial))
   const toleranceMs = domain.value.clockToleranceMs
   const why = renewing === null ? 'its worker enrolled again' : 'its worker renewed twice since'
-  const holder = workerHolder(id)
-  const claim = keyClaim?.value ?? { spki: issued.spki, holders: [] }
-  const isClaimed = claim.holders.some(({ node }) => node === holder)
-  const owner = { node: holder, use: 'tls', sinceMs: nowMs } as const
   const body = {
     ...{ worker: id, worker_issuer: name, instance: token.instance, subject: sub },
     key: `SHA256:${issued.spki}`,
@@ -207,17 +248,11 @@ export const workerIssued = (
   }
   const about = { issuer: issued.issuer, serial: issued.serial }
   const change: Change = {
-    reads: [
-      readOf('worker', id, facts.worker),
-      readOf('worker-issuer', name, issuer),
-      readOf('domain', 'domain', domain),
-      readOf('key-ban', issued.spki, null),
-      readOf('key-claim', issued.spki, keyClaim),
-    ],
+    reads: reliedOn(facts, issued.spki),
     writes: [
       { put: 'worker', value: worker },
       { put: 'certificate', value: certificate },
-      ...(isClaimed ? [] : [{ put: 'key-claim', value: { ...claim, holders: [...claim.holders, owner] } } as const]),
+      ...keyClaimed(facts, issued.spki),
       ...ended.map((slot) => denialOfSlot(slot, { atMs: nowMs, why, reason: 'superseded', toleranceMs })),
     ],
     entries: [entry(by, nowMs, renewing === null ? 'worker.enrolled' : 'worker.renewed', about, body)],

@@ -3,7 +3,9 @@
 
 import {
   readOf,
+  type Read,
   type Row,
+  type RowTypes,
   decided,
   entry,
   forgedWords,
@@ -11,7 +13,9 @@ import {
   type Decided,
   type MayBeForged,
 } from '#domain/core/change.ts'
-import { refuse, refuseField, type Refusal } from '#domain/core/refusal.ts'
+import { builtIn } from '#domain/core/profile.ts'
+import { isRefusal, refuse, refuseField, type Refusal } from '#domain/core/refusal.ts'
+import { namedByWorkers, signedByThem } from '#domain/issuers/named-issuer.ts'
 import { isoTime } from '#platform/clock.ts'
 
 /** Where the public keys of the issuer come from. */
@@ -33,12 +37,20 @@ export type WorkerIssuer = MayBeForged & {
   readonly types: readonly string[]
   /** On nodes of which vClusters. */
   readonly vclusters: readonly string[]
+  /** Who signs the certificates of its workers. Left out: the authority of workers. Rows of releases before 0.7 have none. */
+  readonly signedBy?: string
   readonly createdAtMs: number
   readonly createdBy: string
   readonly removedAtMs: number | null
 }
 
-export type WorkerIssuerSettings = Pick<WorkerIssuer, 'iss' | 'aud' | 'sub' | 'keys' | 'types' | 'vclusters'>
+export const workerLifetimeMs = 24 * 3_600_000
+
+export const signerOf = ({ signedBy = builtIn }: Pick<WorkerIssuer, 'signedBy'>): string => signedBy
+
+export type WorkerIssuerSettings = Pick<WorkerIssuer, 'iss' | 'aud' | 'sub' | 'keys' | 'types' | 'vclusters'> & {
+  readonly signedBy: string
+}
 
 /** Every enrollment compares its token with all of them. Several that are added at once may come to a few more. */
 const mostWorkerIssuers = 64
@@ -52,6 +64,8 @@ export type WorkerIssuerFacts = {
   /** All that are there now. */
   readonly all: readonly WorkerIssuer[]
   readonly asked: WorkerIssuerSettings
+  /** Every outside issuer there is or was. */
+  readonly issuers: readonly Row<RowTypes['outside-issuer']>[]
   readonly by: Attribution
   readonly nowMs: number
 }
@@ -63,12 +77,14 @@ export const decideAddWorkerIssuer = (facts: WorkerIssuerFacts): WorkerIssuerDec
     return refuse('WORKER_ISSUER_LIMIT', `there are ${all.length}, and at most ${mostWorkerIssuers}`)
   const unfit = unfitSettings(facts)
   if (unfit !== null) return unfit
+  const signed = signedByThem([namedByWorkers(name, facts.asked.signedBy, workerLifetimeMs)], facts.issuers)
+  if (isRefusal(signed)) return signed
   // Its workers know it by this time: also with a clock that was set back it is not that of the one before.
   const createdAtMs = Math.max(nowMs, existing === null ? 0 : existing.value.createdAtMs + 1)
   const issuer: WorkerIssuer = {
-    ...{ name, ...sorted(facts.asked), createdAtMs, createdBy: by.actor, removedAtMs: null },
+    ...{ name, ...kept(facts.asked), createdAtMs, createdBy: by.actor, removedAtMs: null },
   }
-  return written(existing, issuer, entry(by, nowMs, 'worker.issuer_added', {}, said(issuer)))
+  return written(existing, issuer, entry(by, nowMs, 'worker.issuer_added', {}, said(issuer)), signed)
 }
 
 /** Workers of another subject or issuer than it has then are refused from now on. */
@@ -80,10 +96,16 @@ export const decideChangeWorkerIssuer = (
   if (existing.value.removedAtMs !== null) return refuse('WORKER_ISSUER_NOT_FOUND', name)
   const unfit = unfitSettings(facts)
   if (unfit !== null) return unfit
-  const issuer: WorkerIssuer = { ...existing.value, ...sorted(facts.asked) }
+  const { signedBy: before = builtIn, ...rest } = existing.value
+  const { signedBy } = facts.asked
+  // Everything else can be changed while that issuer is disabled.
+  const named = signedBy === before ? [] : [namedByWorkers(name, signedBy, workerLifetimeMs)]
+  const signed = signedByThem(named, facts.issuers)
+  if (isRefusal(signed)) return signed
+  const issuer: WorkerIssuer = { ...rest, ...kept(facts.asked) }
   const changed = changedFields(existing.value, issuer)
   if (changed.length === 0) return { kind: 'unchanged', issuer: existing.value }
-  return written(existing, issuer, entry(by, nowMs, 'worker.issuer_changed', {}, { ...said(issuer), changed }))
+  return written(existing, issuer, entry(by, nowMs, 'worker.issuer_changed', {}, { ...said(issuer), changed }), signed)
 }
 
 export const decideRemoveWorkerIssuer = (
@@ -112,19 +134,21 @@ const unfitSettings = ({ name, asked, all }: WorkerIssuerFacts): Refusal | null 
   return null
 }
 
-const sorted = (asked: WorkerIssuerSettings): WorkerIssuerSettings => ({
+const kept = ({ signedBy, ...asked }: WorkerIssuerSettings) => ({
   ...asked,
+  ...(signedBy !== builtIn && { signedBy }),
   types: [...new Set(asked.types)].sort(),
   vclusters: [...new Set(asked.vclusters)].sort(),
 })
 
-export const changedFields = (before: WorkerIssuerSettings, after: WorkerIssuerSettings): readonly string[] =>
-  (['iss', 'aud', 'sub', 'keys', 'types', 'vclusters'] as const).filter(
+export const changedFields = (before: WorkerIssuer, after: WorkerIssuer): readonly string[] =>
+  (['iss', 'aud', 'sub', 'keys', 'types', 'vclusters', 'signedBy'] as const).filter(
     (field) => JSON.stringify(before[field]) !== JSON.stringify(after[field]),
   )
 
-const said = ({ name, iss, aud, sub, keys, types, vclusters, createdAtMs }: WorkerIssuer) => ({
+const said = ({ name, iss, aud, sub, keys, types, vclusters, signedBy, createdAtMs }: WorkerIssuer) => ({
   ...{ name, iss, aud, sub, types, vclusters },
+  ...(signedBy !== undefined && { signed_by: signedBy }),
   keys: keys.kind === 'url' ? keys.url : 'file',
   // With the name: one that is added again under it is another one.
   since: isoTime(createdAtMs),
@@ -134,9 +158,10 @@ const written = (
   from: Row<WorkerIssuer> | null,
   issuer: WorkerIssuer,
   entryOf: ReturnType<typeof entry>,
+  reads: readonly Read[] = [],
 ): WorkerIssuerDecided => ({
   ...decided({
-    reads: [readOf('worker-issuer', issuer.name, from)],
+    reads: [readOf('worker-issuer', issuer.name, from), ...reads],
     writes: [{ put: 'worker-issuer', value: issuer }],
     entries: [entryOf],
   }),

@@ -53,7 +53,7 @@ export type PresentedWorkerCertificate = {
   /** Null: it is not on record any more. Its row has a MAC, and that of its certificate has none: both have to name the same one. */
   readonly worker: Worker | null
   readonly issuer: WorkerIssuer | null
-  /** An authority of workers has signed it, and no other. */
+  /** An authority of workers has signed it, or an outside issuer, and no other authority of the domain. */
   readonly byWorkersAuthority: boolean
   readonly denied: boolean
   readonly keyBanned: boolean

@@ -37,6 +37,8 @@ export type NodeAuthnParts = {
   readonly issuerIdOf: (subjectKeyId: string) => IssuerId
   /** The issuers that sign for workers, and for no node. */
   readonly workers: Pick<WorkersAuthority, 'has' | 'withdrawnIssuers'>
+  /** Whether it is one of an outside issuer. The row of the worker, which has a MAC, names the certificate. */
+  readonly isOutside: (issuer: IssuerId) => boolean
   /** Null: no order that waits for the store keeps this node, or this worker, out. */
   readonly barred: (node: NodeId) => Refusal | null
   readonly workerBarred: (worker: string) => Refusal | null
@@ -114,7 +116,7 @@ type WorkerRow = { readonly row: CertificateRow; readonly id: string; readonly s
 
 const workerOf = async (
   { store, clock }: Pick<Core, 'store' | 'clock'>,
-  { denyList, workers, settings, workerBarred }: NodeAuthnParts,
+  { denyList, workers, isOutside, settings, workerBarred }: NodeAuthnParts,
   { row, id, source }: WorkerRow,
 ): Promise<WorkerPrincipal | Refusal> => {
   const [worker, keyBan] = await Promise.all([store.get('worker', id), store.get('key-ban', row.spki)])
@@ -123,7 +125,7 @@ const workerOf = async (
     row,
     worker: worker?.value ?? null,
     issuer: issuer?.value ?? null,
-    byWorkersAuthority: workers.has(row.issuer),
+    byWorkersAuthority: workers.has(row.issuer) || isOutside(row.issuer),
     denied: denyList.denies(row),
     keyBanned: keyBan !== null,
     issuerWithdrawn: [...denyList.withdrawnIssuers(), ...workers.withdrawnIssuers()].includes(row.issuer),

@@ -63,6 +63,7 @@ import type { TurnedAway } from './turned-away.ts'
 import type { UpkeepTask } from '#plane/core/upkeep.ts'
 import type { Issuer } from '#plane/core/issuer.ts'
 import type { Issuance } from '#plane/issuers/open-issuance.ts'
+import { withOutsideLeaves } from '#plane/issuers/outside-book.ts'
 import type { MachineCalls } from '#plane/http/http-app.ts'
 import { openTaskFiles, taskFileRoutes, type TaskFileParts } from '#plane/tasks/task-files.ts'
 import type { PlaneConfig } from '#plane/config/config.ts'
@@ -101,6 +102,8 @@ export type NodeRouteParts = {
   readonly programs: ProgramsAuthority
   readonly workers: WorkersAuthority
   readonly programLists: Pick<ProgramLists, 'lists'>
+  /** Of outside issuers. */
+  readonly outsideRoots: () => readonly string[]
   readonly taskSigners: Pick<TaskSignersHere, 'stored'>
   readonly domainName: string
   readonly urls: () => PlaneUrls
@@ -118,7 +121,7 @@ export type NodeRouteParts = {
 export const nodeRoutes = (core: Core, parts: NodeRouteParts): readonly Route[] => {
   const { issuer, orders, recovery, programs, programLists, domainName, urls, limits, channel, copiedImages, agents } =
     parts
-  const { taskSigners, taskFiles, workers, workerIssuers, keySets } = parts
+  const { taskSigners, taskFiles, workers, workerIssuers, keySets, outsideRoots } = parts
   const { anonymousBudget, admission, writeLimit } = limits
   const { peerBook, secondHolders, probe } = channel
   const roots = () => issuer.roots()
@@ -139,14 +142,23 @@ export const nodeRoutes = (core: Core, parts: NodeRouteParts): readonly Route[] 
     }),
     ...challengeRoutes(core, { recovery, domainName }, limits.challenges),
     ...identityRoutes(core, { issuer, orders, recovery, domainName, urls, writeLimit, secondHolders, copiedImages }),
-    ...programRoutes(core, { programs, lists: programLists, writeLimit }),
+    ...programRoutes(core, { programs, orders, outsideRoots, lists: programLists, writeLimit }),
     ...taskVerifierRoutes(core, { taskSigners, recovery, domainName }),
     ...overlayStatementRoutes(core, { recovery, domainName }),
-    ...workerRoutes(core, { workers, roots, issuers: workerIssuers, keySets, anonymousBudget, admission, writeLimit }),
+    ...workerRoutes(core, {
+      workers,
+      orders,
+      roots,
+      issuers: workerIssuers,
+      keySets,
+      anonymousBudget,
+      admission,
+      writeLimit,
+    }),
     ...nodeTaskRoutes(core, parts.taskPolls),
     ...workerTaskRoutes(core, { queueLength: openQueueLength(core), queueLimit: limits.queueLimit }),
     ...claimRoutes(core, limits.anonymousBudget),
-    ...bundleRoutes(core.clock, issuer, programs, domainName),
+    ...bundleRoutes(core.clock, issuer, { roots: () => [...programs.roots(), ...outsideRoots()] }, domainName),
     ...agentDownloadRoutes(agents),
     ...taskFileRoutes(taskFiles),
   ]
@@ -193,7 +205,8 @@ export const openNodeServer = async (core: Core, parts: NodeServerParts) => {
   const copiedImages = openCopiedImages(core)
   const receipts = openReceipts(core, { channels: channel.channels, peers: channel.peerProofs })
 
-  const programLists = openProgramLists(core, { programs, steadyMs: openSteadyTime(clock), settings })
+  const outsideRoots = () => issuance.programRoots.current()
+  const programLists = openProgramLists(core, { programs, outsideRoots, steadyMs: openSteadyTime(clock), settings })
   programLists.onNewer((newer) => {
     for (const session of channel.sessions.all())
       if (session.takesOutputs) session.send({ type: 'program_lists', body: newer })
@@ -222,8 +235,9 @@ export const openNodeServer = async (core: Core, parts: NodeServerParts) => {
     issuer: issuance.issuer,
     orders: issuance.orders,
     recovery,
-    programs,
+    programs: withOutsideLeaves(programs, issuance.book),
     programLists,
+    outsideRoots,
     taskSigners,
     domainName,
     urls,
@@ -231,7 +245,7 @@ export const openNodeServer = async (core: Core, parts: NodeServerParts) => {
     channel,
     copiedImages,
     agents: { files: agentFiles, downloads },
-    workers,
+    workers: withOutsideLeaves(workers, issuance.book),
     workerIssuers,
     keySets,
     taskPolls: tasks.polls,
@@ -261,6 +275,7 @@ export const openNodeServer = async (core: Core, parts: NodeServerParts) => {
       barred: parts.barred,
       workerBarred: parts.workerBarred,
       workers,
+      isOutside: (issuer) => issuance.book.find(issuer) !== null,
       issuerIdOf: (subjectKeyId) => issuance.book.idOf(subjectKeyId),
     }),
     tokenAuthn: openTokenAuthn(core, { settings, anonymousBudget: limits.anonymousBudget }),
@@ -286,6 +301,7 @@ export const openNodeServer = async (core: Core, parts: NodeServerParts) => {
     { name: 'workers authority', where: 'each', everyMs: workersAuthorityEveryMs, run: () => workers.maintain() },
     { name: 'program lists', where: 'each', everyMs: programListsEveryMs, run: () => programLists.settle() },
     issuance.upkeep,
+    issuance.programRoots.upkeep,
     issuance.endsWithdrawn,
     unlistedOutputs,
     taskSigners.upkeep,

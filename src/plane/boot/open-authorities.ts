@@ -17,7 +17,7 @@ type Given = {
   readonly names: ServedNames
   readonly domain: string
   readonly door: IssuerDoor
-  readonly known: Pick<KnownIssuers, 'find'>
+  readonly known: Pick<KnownIssuers, 'find' | 'all'>
 }
 
 /** When it resolves, what is due has been made and replaced once. */

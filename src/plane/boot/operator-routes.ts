@@ -63,7 +63,7 @@ export type OperatorRouteParts = {
   readonly keySets: OperatorWorkerParts['keySets']
   readonly programLists: Pick<ProgramLists, 'lists'>
   readonly issuers: Omit<IssuerRouteParts, 'builtIn'>
-  readonly issuance: Pick<Issuance, 'book' | 'roots'>
+  readonly issuance: Pick<Issuance, 'book' | 'roots' | 'programRoots'>
   readonly recovery: Pick<RecoveryAuthority, 'roots' | 'statementKeys'>
   readonly channels: OpenChannels
   readonly peers: PeerProofs
@@ -93,6 +93,7 @@ export const operatorRoutes = (
   const { revocationLists, journalWatch, keySeal, keyBook, planeNames, agentFiles, recoverability } = parts
   const { taskSigners, workerIssuers, keySets } = parts
   const workers = { issuers: workerIssuers, keySets, receipts, cutOffs }
+  const bundled = { roots: () => [...programs.roots(), ...parts.issuance.programRoots.current()] }
   return [
     ...operatorNodeRoutes(core, { channels, peers, recoverability }),
     ...operatorNodeActions(core, { channels, peers, receipts, recovery, urls, cutOffs }),
@@ -108,7 +109,7 @@ export const operatorRoutes = (
     ...operatorAgentRoutes(agentFiles, urls),
     ...operatorPolicyRoutes(core, authority),
     ...operatorNameRoutes(core, { authority, planeNames, urls }),
-    ...operatorCaRoutes(core, { authority, programs, recovery, channels, urls, cutOffs }),
+    ...operatorCaRoutes(core, { authority, programs: bundled, recovery, channels, urls, cutOffs }),
     ...operatorStatusRoutes(core, { authority, revocationLists }),
     ...operatorIssuanceRoutes(core, cutOffs),
     ...operatorSignerRoutes(core, taskSigners),

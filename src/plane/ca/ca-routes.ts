@@ -4,7 +4,6 @@ import { isRefusal } from '#domain/core/refusal.ts'
 import { withdrawAuthority } from './withdraw-authority.ts'
 import type { PendingCutOffs } from '#plane/cut-off/pending-cut-offs.ts'
 import type { Authority } from '#plane/authority/authority.ts'
-import type { ProgramsAuthority } from '#plane/authority/programs-authority.ts'
 import type { RecoveryAuthority } from '#plane/authority/recovery-authority.ts'
 import { toPem } from '#pki/pem.ts'
 import { formatJoinString } from '#wire/core/join-string.ts'
@@ -16,9 +15,12 @@ import { bundleApi, caApi } from '#wire/ca/ca-api.ts'
 import type { FlowCore } from '#plane/core/core.ts'
 import type { OpenChannels } from '#plane/core/open-channels.ts'
 
+/** Those of outside issuers that outputs name included. */
+type ProgramRoots = { readonly roots: () => readonly string[] }
+
 export type CaParts = {
   readonly authority: Authority
-  readonly programs: Pick<ProgramsAuthority, 'roots'>
+  readonly programs: ProgramRoots
   readonly recovery: Pick<RecoveryAuthority, 'statementKeys'>
   readonly channels: Pick<OpenChannels, 'count'>
   readonly urls: () => Pick<PlaneUrls, 'node' | 'marked'>
@@ -68,7 +70,7 @@ export const operatorCaRoutes = (
         roots: authority.roots(),
         root: `sha256:${rootFingerprint}`,
         root_fingerprint: rootFingerprint,
-        programs: programs.roots(),
+        programs: [...programs.roots()],
         statement_keys: recovery.statementKeys().map((spki) => toPem('PUBLIC KEY', Buffer.from(spki, 'base64'))),
         join,
       })
@@ -79,7 +81,7 @@ export const operatorCaRoutes = (
 export const bundleRoutes = (
   clock: Clock,
   issuer: Pick<Issuer, 'roots' | 'rootFingerprint'>,
-  programs: Pick<ProgramsAuthority, 'roots'>,
+  programs: ProgramRoots,
   domainName: string,
 ): readonly Route[] =>
   serve(bundleApi, {
@@ -88,7 +90,7 @@ export const bundleRoutes = (
         domain: domainName,
         roots: issuer.roots(),
         root_fingerprint: issuer.rootFingerprint(),
-        programs: programs.roots(),
+        programs: [...programs.roots()],
         server_time: isoTime(clock.nowMs()),
       }),
   })

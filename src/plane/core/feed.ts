@@ -31,6 +31,8 @@ const feedOrder = [
   // Before any caller: who signed the certificate that it presents.
   'outside authorities',
   'roots of issuers',
+  // Before the lists of programs, which go out with them.
+  'outside roots of programs',
   // Before channels: a node whose channel is cut and that comes back at once meets its denial.
   'deny-list',
   // Peers are sent in this turn what they are to drop; neither this nor the channels depend on each other.

@@ -14,6 +14,7 @@ import {
 import type { Store } from '#plane/store/contract/store.ts'
 import { unassignNode } from './assign-node.ts'
 import { commitDecision, type OnlyIf } from '#plane/core/commit-decision.ts'
+import { readIssuers } from '#plane/core/outside-issuer-rows.ts'
 import { everyNode } from '#plane/core/pages.ts'
 import type { FlowCore } from '#plane/core/core.ts'
 
@@ -29,7 +30,8 @@ export const createVCluster = async (
 ): Promise<Written | Refusal> => {
   const done = await commitDecision(core, async () => {
     const existing = await core.store.get('vcluster', name)
-    return decideCreateVCluster({ ...changes, name, existing, by, nowMs: core.clock.nowMs() })
+    const issuers = await readIssuers(core.store)
+    return decideCreateVCluster({ ...changes, name, existing, issuers, by, nowMs: core.clock.nowMs() })
   })
   return done.kind === 'refused' ? done : written(done.vcluster)
 }
@@ -43,7 +45,8 @@ export const changeVCluster = async (
   const done = await commitDecision(core, async () => {
     const vcluster = await liveVCluster(core.store, name)
     if (isRefusal(vcluster)) return vcluster
-    const verdict = decideChangeVCluster({ ...changes, vcluster, by, nowMs: core.clock.nowMs() })
+    const issuers = await readIssuers(core.store)
+    const verdict = decideChangeVCluster({ ...changes, vcluster, issuers, by, nowMs: core.clock.nowMs() })
     return verdict.kind === 'unchanged' ? { ...verdict, vcluster: vcluster.value } : verdict
   })
   return done.kind === 'refused' ? done : written(done.vcluster)

@@ -3,7 +3,7 @@
 
 import { markedWord } from '#domain/core/plane-mark.ts'
 import { certificateKey, type IssuedCertificate, slotsOf } from '#domain/core/certificate.ts'
-import { withPart, type Change } from '#domain/core/change.ts'
+import { withPart } from '#domain/core/change.ts'
 import type { DomainSettings } from '#domain/core/domain-settings.ts'
 import type { Node, NodeId } from '#domain/core/node.ts'
 import { builtIn, type Profile } from '#domain/core/profile.ts'
@@ -11,14 +11,14 @@ import type { RecoveryRegistrationFacts } from '#domain/core/recovery-credential
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
 import type { KeyClaimFacts } from '#domain/identity/key-claim.ts'
 import type { Admitted, Intended, IssueFacts, Recorded, Repeated } from '#domain/identity/node-certificate.ts'
-import { stepPart } from '#domain/issuers/order-changes.ts'
-import { replace } from '#domain/issuers/order.ts'
+import { orderEnded, ordererOf } from '#domain/issuers/order-changes.ts'
 import type { RecoveryAuthority } from '#plane/authority/recovery-authority.ts'
 import { commitOnce, nodeTries, retryLostRaces } from '#plane/core/commit-decision.ts'
 import type { Issuer } from '#plane/core/issuer.ts'
 import type { ChosenIssuer, SaidRoots } from '#plane/issuers/choose-issuer.ts'
 import { openOrderOf } from '#plane/issuers/order-steps.ts'
-import type { OutsideOrders, SignedOrder } from '#plane/issuers/outside-orders.ts'
+import type { SignedOrder } from '#plane/issuers/order-request.ts'
+import type { OutsideOrders } from '#plane/issuers/outside-orders.ts'
 import type { Attempt } from '#plane/issuers/outside-signer.ts'
 import type { Store } from '#plane/store/contract/store.ts'
 import { sha256Hex } from '#platform/bytes.ts'
@@ -30,14 +30,14 @@ import { agentProfile, endpointSet, withdrawnPart, type PlaneUrls } from '#plane
 import type { FlowCore } from '#plane/core/core.ts'
 import { commitIssued } from '#plane/core/issued-certificate.ts'
 import { formatStatement } from '#wire/core/statement.ts'
-import { understoodFields } from '#wire/enrollment/enroll-api.ts'
+import { outsideRootsField, understoodFields } from '#wire/enrollment/enroll-api.ts'
 import type { RenewResponse } from '#wire/identity/identity-api.ts'
 
 /** What the pipeline signs with. */
 export type Signers = {
   readonly issuer: Issuer
   readonly recovery: Pick<RecoveryAuthority, 'bearerFor'>
-  readonly orders: Pick<OutsideOrders, 'choose' | 'place'>
+  readonly orders: Pick<OutsideOrders, 'choose' | 'place' | 'stillSigns'>
 }
 
 export type IssueRequest<A extends Admitted> = {
@@ -93,7 +93,8 @@ export const issue = async <A extends Admitted>(
         await declined(verdict.kind === 'refused' ? `refused: ${verdict.code}` : 'another one was issued meanwhile')
         return verdict.kind === 'repeat' ? repeated(core, verdict) : verdict
       }
-      if (signed !== null && !(await signed.answers(verdict))) await declined('what is ordered has changed')
+      if (signed !== null && !(await stillAnswers(signers, signed, verdict)))
+        await declined('what is ordered has changed')
       if (signed !== null) {
         const outcome = await handedOut(core, signers, request, verdict, signed)
         if (outcome !== 'lost-race') signed = null
@@ -138,18 +139,11 @@ const signedHere = async <A extends Admitted>(
 ): Promise<Issued | 'lost-race'> => {
   const signed = await issuer.sign(verdict.order)
   const { change, node } = await request.record(verdict, signed, nextBearerHash(recovery, verdict.before, signed.spki))
-  const outcome = await commitIssued(core, issuer, signed, withPart(withOrderedEnded(verdict, change), { reads }))
+  const { keyClaims, by, nowMs } = verdict.facts
+  // The node was on its way to an outside issuer before.
+  const ended = orderEnded(keyClaims.ordered, { id: verdict.order.id, spki: signed.spki, by, nowMs })
+  const outcome = await commitIssued(core, issuer, signed, withPart(withPart(change, ended), { reads }))
   return outcome === 'lost-race' ? outcome : issued(verdict, node, signed)
-}
-
-/** The node was on its way to an outside issuer before, with the same key. */
-const withOrderedEnded = ({ facts: { keyClaims, by, nowMs }, order }: Admitted, change: Change): Change => {
-  const { ordered } = keyClaims
-  // What was ordered for another key is abandoned by the leader.
-  if (ordered === null || ordered.value.spki !== spkiHash(order.publicKey)) return change
-  const step = replace(ordered.value, order.id, nowMs)
-  if (step === null) return change
-  return withPart(change, stepPart({ row: ordered, step, why: 'orphan', spared: new Set(), by, nowMs }))
 }
 
 /**
@@ -181,8 +175,21 @@ const placeOrderOutside = <A extends Admitted>(
 ): ReturnType<OutsideOrders['place']> => {
   const request = fromPem('CERTIFICATE REQUEST', csr)
   if (request === null) throw new Error('a request that was read before cannot be read')
-  return orders.place(verdict, { issuer, purpose, request, intent: intend(verdict, spkiHash(verdict.order.publicKey)) })
+  const { facts, before, order } = verdict
+  const { name, certificate } = facts.profile.value
+  const intent = intend(verdict, spkiHash(order.publicKey))
+  return orders.place({
+    ...{ issuer, purpose, request, order, kind: name, by: facts.by, nowMs: facts.nowMs },
+    intent,
+    token: intent.reads.find(({ row }) => row === 'token')?.key ?? null,
+    leastLifetimeMs: certificate.minLifetimeMs ?? certificate.lifetimeMs / 2,
+    ordered: facts.keyClaims.ordered,
+    slots: ordererOf(before).slots,
+  })
 }
+
+const stillAnswers = async ({ orders }: Signers, signed: SignedOrder, { facts, order }: Admitted): Promise<boolean> =>
+  signed.answers(order, await orders.stillSigns(facts.profile.value, signed.issuer))
 
 const repeated = async (core: FlowCore, verdict: Repeated): Promise<Issued | Refusal | 'lost-race'> => {
   const { slot, spends } = verdict
@@ -297,7 +304,8 @@ export type AnswerParts = {
 
 export const understoodBy = ({ marked }: Pick<PlaneUrls, 'marked'>): string[] => [
   ...understoodFields,
-  ...(marked ? [markedWord] : []),
+  // Neither while replicas of the release before run: a request may reach one of them.
+  ...(marked ? [markedWord, outsideRootsField] : []),
 ]
 
 /** What a machine is given with every certificate, whichever way it got it. */

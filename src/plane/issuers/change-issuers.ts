@@ -229,14 +229,16 @@ type RetireCore = Pick<Core, 'store' | 'timers'>
 export const retireFacts = async (core: RetireCore, issuer: OutsideIssuer, nowMs: number) => {
   const { store } = core
   const all = (await readIssuers(store)).map(({ value }) => value)
-  // Before the orders: one that is placed meanwhile relies on a profile that names the issuer, and that is on this list then.
+  // Before the orders: one that is placed meanwhile relies on a row that names the issuer, and that is among these then.
   const profiles = await store.profiles()
+  const vclusters = (await Array.fromAsync(rowPages(store, 'vcluster', ({ name }) => name))).flat()
+  const workerIssuers = (await Array.fromAsync(rowPages(store, 'worker-issuer', ({ name }) => name))).flat()
   return {
     ...(await unexpiredOf(core, issuer, nowMs)),
     waiting: (await waitingRevocations(store, issuer)).count,
     others: all.filter(({ id, state }) => id !== issuer.id && state.kind !== 'retired'),
     known: await knownAuthorities(store),
-    profiles,
+    ...{ profiles, vclusters, workerIssuers },
     migrations: (await Array.fromAsync(rowPages(store, 'issuer-migration', ({ profile }) => profile))).flat(),
   }
 }

@@ -3,6 +3,7 @@
 // the next one looks at every denial once.
 
 import {
+  certificateHolder,
   certificateKey,
   denialKey,
   programsHolder,
@@ -73,9 +74,13 @@ export const leadIssuerOutbox = (core: Core, { known, book, outside }: OutboxPar
     lookedAtAll = true
   }
   const receiptOf = async (denial: Denial): Promise<string | null> => {
-    if (denial.kind !== 'epoch') return null
-    for await (const receipt of everyRow(store, 'receipt', ({ id }) => id, { where: { node: denial.node } }))
-      if (receipt.epoch === denial.epoch && receipt.decidedAtMs === denial.atMs) return receipt.id
+    if (denial.kind === 'issuer') return null
+    const [certificate] = denial.kind === 'epoch' ? [] : await deniedBy(store, denial)
+    const node = denial.kind === 'epoch' ? denial.node : holderIn(certificate)
+    if (node === null) return null
+    for await (const receipt of everyRow(store, 'receipt', ({ id }) => id, { where: { node } }))
+      if (receipt.decidedAtMs === denial.atMs && (denial.kind === 'epoch' ? receipt.epoch === denial.epoch : true))
+        return receipt.id
     return null
   }
 
@@ -172,6 +177,13 @@ export const leadIssuerOutbox = (core: Core, { known, book, outside }: OutboxPar
       stopped.abort()
     },
   }
+}
+
+/** As receipts name whom they are about. */
+const holderIn = (certificate: CertificateRow | undefined): string | null => {
+  const subject = certificate?.subject
+  if (subject === undefined || subject.kind === 'server') return null
+  return subject.kind === 'worker' ? certificateHolder(subject) : subject.node
 }
 
 const placeOf = (row: IssuerRevocation): string => revocationPlace(row) ?? ''

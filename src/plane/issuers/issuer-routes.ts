@@ -2,6 +2,8 @@
 
 import { builtIn, type OutsideIssuer } from '#domain/issuers/outside-issuer.ts'
 import { notThere } from '#domain/issuers/change-issuer.ts'
+import { workersNaming } from '#domain/issuers/named-issuer.ts'
+import { outputsNamingIt } from '#domain/issuers/naming-issuer.ts'
 import { profilesNaming } from '#domain/issuers/profile-issuer.ts'
 import { isRefusal, refuseField, type Refusal } from '#domain/core/refusal.ts'
 import { parseCertificate } from '#pki/parse-certificate.ts'
@@ -24,11 +26,11 @@ import {
   type ChangeParts,
 } from './change-issuers.ts'
 import { readIssuers } from '#plane/core/outside-issuer-rows.ts'
+import { rowPages } from '#plane/core/pages.ts'
 import type { KnownIssuers } from './known-issuers.ts'
 import type { OutsideIssuers } from './open-outside-issuers.ts'
-import { domainSettingsRow } from '#plane/core/domain-settings-row.ts'
 import { certificateKey } from '#domain/core/certificate.ts'
-import { testSamples } from './test-samples.ts'
+import { samplesNaming, testSamples } from './test-samples.ts'
 import { orphansIn, waitingRevocations } from './orders-of-issuer.ts'
 
 export type IssuerRouteParts = ChangeParts & {
@@ -95,8 +97,12 @@ const test = async (core: Core, parts: IssuerRouteParts, call: CallOf<typeof iss
   if (isRefusal(issuer)) return issuer
   const no = notThere(issuer.value)
   if (no !== null) return no
-  const { profiles, lifetime_ms: lifetimeMs = null } = call.body
-  const samples = await testSamples(core, { profiles: profiles ?? (await testedWith(core, issuer.value)), lifetimeMs })
+  const { profiles, outputs, worker_issuers: workerIssuers, lifetime_ms: lifetimeMs = null } = call.body
+  const isSaid = [profiles, outputs, workerIssuers].some((one) => one !== undefined)
+  const asked = isSaid
+    ? { profiles: profiles ?? [], outputs: outputs ?? [], workerIssuers: workerIssuers ?? [] }
+    : await samplesNaming(core, issuer.value)
+  const samples = await testSamples(core, asked, lifetimeMs)
   if (isRefusal(samples)) return samples
   const tested = await parts.outside.test(issuer.value, samples)
   if (isRefusal(tested)) return tested
@@ -106,12 +112,6 @@ const test = async (core: Core, parts: IssuerRouteParts, call: CallOf<typeof iss
   const done = await recordTest(core, issuer, abilities, attributionOf(call))
   if (isRefusal(done)) return done
   return answer({ passed: true, faults: [], issuer: await viewOf(core, parts, done.issuer) })
-}
-
-/** Those that name it; without any the default of the domain. */
-const testedWith = async ({ store }: Pick<Core, 'store'>, { name }: OutsideIssuer): Promise<readonly string[]> => {
-  const naming = profilesNaming(name, await store.profiles())
-  return naming.length > 0 ? naming : [(await domainSettingsRow(store)).value.defaultProfile]
 }
 
 const builtInOf = async ({ store }: Pick<Core, 'store'>, parts: IssuerRouteParts): Promise<IssuerView> =>
@@ -136,10 +136,19 @@ const viewOf = async ({ store }: Pick<Core, 'store'>, parts: IssuerRouteParts, i
     }),
     renewalRoot: issuer.forged ? null : await parts.outside.renewalRoot(issuer),
     profiles: profilesNaming(issuer.name, await store.profiles()),
+    ...(await otherNaming(store, issuer.name)),
     status: await statusOf(store, issuer),
     waiting: await waitingRevocations(store, issuer),
     health: parts.outside.health(issuer),
   })
+}
+
+/** Outputs, each with who lists it, and worker issuers. */
+const otherNaming = async (store: Pick<Core['store'], 'list' | 'profiles'>, issuer: string) => {
+  const vclusters = (await Array.fromAsync(rowPages(store, 'vcluster', ({ name }) => name))).flat()
+  const workers = (await Array.fromAsync(rowPages(store, 'worker-issuer', ({ name }) => name))).flat()
+  const outputs = outputsNamingIt(issuer, { profiles: await store.profiles(), vclusters })
+  return { outputs, workerIssuers: workersNaming(issuer, workers) }
 }
 
 /** Who answers for its leaves, from the one that it signed first of those on record. Null: there is none. */

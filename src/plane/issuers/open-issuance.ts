@@ -10,6 +10,7 @@ import { endWithdrawnMigrations } from './migrate-profile.ts'
 import { openKnownMigrations, type KnownMigrations } from './known-migrations.ts'
 import { openOutsideBook, withOutside, type OutsideBook } from './outside-book.ts'
 import { openOutsideOrders, type IssuerDoor, type OutsideOrders } from './outside-orders.ts'
+import { openOutsideProgramRoots, type OutsideProgramRoots } from './program-roots.ts'
 import { sweepOrders } from './sweep-orders.ts'
 
 export type Issuance = {
@@ -19,6 +20,8 @@ export type Issuance = {
   readonly book: OutsideBook
   readonly migrations: KnownMigrations
   readonly roots: IssuerRootSet
+  /** For verifiers of programs. */
+  readonly programRoots: OutsideProgramRoots
   readonly upkeep: UpkeepTask
   /** Ends migrations whose issuer was withdrawn. */
   readonly endsWithdrawn: UpkeepTask
@@ -26,14 +29,20 @@ export type Issuance = {
 
 export const openIssuance = async (
   core: Core,
-  { own, door, known }: { readonly own: Issuer; readonly door: IssuerDoor; readonly known: Pick<KnownIssuers, 'find'> },
+  {
+    own,
+    door,
+    known,
+  }: { readonly own: Issuer; readonly door: IssuerDoor; readonly known: Pick<KnownIssuers, 'find' | 'all'> },
 ): Promise<Issuance> => {
   const book = await openOutsideBook(core)
   const migrations = await openKnownMigrations(core)
   const roots = await openIssuerRoots(core, { known, book, own, migrations })
+  const programRoots = await openOutsideProgramRoots(core, { known, book })
   const choice = openIssuerChoice(core, { migrations, roots })
   const orders = openOutsideOrders(core, { own, book, door, choice })
   const issuer = withOutside(own, book, () => roots.current())
   const endsWithdrawn = endWithdrawnMigrations(core, { known, book, migrations })
-  return { issuer, orders, book, migrations, roots, upkeep: sweepOrders(core, { door, book, orders }), endsWithdrawn }
+  const upkeep = sweepOrders(core, { door, book, orders })
+  return { issuer, orders, book, migrations, roots, programRoots, upkeep, endsWithdrawn }
 }

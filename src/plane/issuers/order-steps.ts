@@ -1,7 +1,6 @@
 // Commits the steps of an order, against the row as it was read: whoever holds it takes them, and loses to whoever has taken it over.
 
 import type { Attribution, Change, Row } from '#domain/core/change.ts'
-import type { NodeId } from '#domain/core/node.ts'
 import type { EntryDraft } from '#domain/core/journal-entry.ts'
 import { issuerRevocationKey, type IssuerRevocation } from '#domain/issuers/issuer-revocation.ts'
 import { revocationChange, stepPart } from '#domain/issuers/order-changes.ts'
@@ -64,9 +63,9 @@ export const revokeReturned = async (
     return (await commitOnce(core, told)) === 'lost-race' ? 'lost-race' : undefined
   })
 
-/** Of a node; null: none is open. */
-export const openOrderOf = async (store: Pick<Store, 'list'>, node: NodeId): Promise<Row<Order> | null> => {
-  const [found] = await store.list('order', { where: { open_for: node }, after: null, limit: 1 })
+/** `of`: as `orderedFor` has it, a node by its id. Null: none is open. */
+export const openOrderOf = async (store: Pick<Store, 'list'>, of: string): Promise<Row<Order> | null> => {
+  const [found] = await store.list('order', { where: { open_for: of }, after: null, limit: 1 })
   return found ?? null
 }
 

@@ -106,18 +106,25 @@ export const openOutsideBook = async ({ store, feed }: Pick<Core, 'store' | 'fee
 
 /** The same, over the authorities of outside issuers as well: what is handed out with their leaves. */
 export const withOutside = <I extends Issuer>(own: I, book: OutsideBook, issuerRoots: I['issuerRoots']): I => ({
-  ...own,
+  ...withOutsideLeaves(own, book),
   issuerRoots,
-  chainOf(id) {
-    const path = book.pathOf(id)
-    return path.length === 0 ? own.chainOf(id) : path.slice(0, -1)
-  },
   rootOf(id) {
     const root = book.pathOf(id).at(-1)
     return root === undefined ? own.rootOf(id) : toPem('CERTIFICATE', root)
   },
+})
+
+/** What signs leaves, of nodes or of others. */
+export type LeafAuthority = Pick<Issuer, 'chainOf' | 'withdrawnIssuers' | 'rowRead' | 'lookAgain'>
+
+export const withOutsideLeaves = <A extends LeafAuthority>(own: A, book: OutsideBook): A => ({
+  ...own,
+  chainOf(id: IssuerId) {
+    const path = book.pathOf(id)
+    return path.length === 0 ? own.chainOf(id) : path.slice(0, -1)
+  },
   withdrawnIssuers: () => [...own.withdrawnIssuers(), ...book.withdrawn()],
-  rowRead(id) {
+  rowRead(id: IssuerId) {
     const row = book.find(id)
     return row === null ? own.rowRead(id) : readOf('issuer', id, row)
   },

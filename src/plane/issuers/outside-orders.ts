@@ -2,10 +2,8 @@
 // signed and checked, and completed in the commit that hands the certificate out (docs/decisions/issuers.md).
 
 import { wantedAlert } from '#domain/alerts/alert-kinds.ts'
-import type { IssuedCertificate } from '#domain/core/certificate.ts'
-import { readOf, type ChangePart, type Read, type Row } from '#domain/core/change.ts'
+import { readOf, type Read, type Row } from '#domain/core/change.ts'
 import { refuse, refuseField, type Refusal } from '#domain/core/refusal.ts'
-import type { Admitted, Intended } from '#domain/identity/node-certificate.ts'
 import type { Outcome } from '#domain/issuers/issuer-breaker.ts'
 import { isSameOrder, orderEntry, ordersActor, placed, stepPart } from '#domain/issuers/order-changes.ts'
 import {
@@ -15,6 +13,7 @@ import {
   intend,
   isTakenOver,
   isToBeFound,
+  orderedFor,
   refusedThere,
   settle,
   tryAgain,
@@ -26,13 +25,15 @@ import { readRequestNames } from '#pki/csr.ts'
 import { spkiHash } from '#pki/spki.ts'
 import { raiseAlert } from '#plane/alerts/reconcile-alerts.ts'
 import { commitOnce } from '#plane/core/commit-decision.ts'
+import { domainSettingsRow } from '#plane/core/domain-settings-row.ts'
 import type { Core } from '#plane/core/core.ts'
-import type { ChosenIssuer, IssuerChoice } from './choose-issuer.ts'
+import type { IssuerChoice } from './choose-issuer.ts'
 import { askToSign } from './ask-to-sign.ts'
 import { judgeAnswer, type JudgeParts } from './judge-answer.ts'
 import { commitStep, inOutbox, openOrderOf, revokeReturned, type StepStory } from './order-steps.ts'
 import { openOrdersUnderWay, type OrdersUnderWay } from './orders-under-way.ts'
-import type { Attempt, OutsideSigner, Returned } from './outside-signer.ts'
+import type { OrderRequest, SignedOrder } from './order-request.ts'
+import type { OutsideSigner, Returned } from './outside-signer.ts'
 
 /** What stands before the issuers: slots, breakers, and a signer for each. */
 export type IssuerDoor = {
@@ -50,31 +51,12 @@ export type EnteredIssuer = {
   leave(outcome: Outcome): void
 }
 
-export type OrderRequest = {
-  readonly issuer: ChosenIssuer
-  readonly purpose: Attempt['purpose']
-  /** The node's request, DER. */
-  readonly request: Uint8Array
-  readonly intent: Intended
-}
-
-/** An order of this request whose certificate has come back. It ends by `completion` in a commit and `done`, or by `decline`. */
-export type SignedOrder = {
-  readonly kind: 'signed'
-  readonly certificate: IssuedCertificate
-  /** Whether it is held here as before, and is what is ordered now. */
-  answers(admission: Admitted): Promise<boolean>
-  completion(nowMs: number): Promise<Required<ChangePart>>
-  done(): void
-  /** The certificate is not handed out: it is revoked there, and the node may repeat its request. */
-  decline(why: string): Promise<void>
-}
-
 export type OutsideOrders = {
   /** Places an order for what was admitted, and has it signed. `decide-again`: what was in the way of it has ended. */
-  place(admission: Admitted, request: OrderRequest): Promise<SignedOrder | Refusal | 'lost-race' | 'decide-again'>
-  /** Who is to sign. */
+  place(request: OrderRequest): Promise<SignedOrder | Refusal | 'lost-race' | 'decide-again'>
+  /** Who is to sign for a node. */
   readonly choose: IssuerChoice['choose']
+  readonly stillSigns: IssuerChoice['stillSigns']
   /** It is under way in this process. */
   isUnderWay(order: string): boolean
 }
@@ -120,16 +102,15 @@ export const openOutsideOrders = (core: Core, parts: OutsideOrderParts): Outside
 
   return {
     choose: parts.choice.choose,
+    stillSigns: parts.choice.stillSigns,
     isUnderWay: holds.has,
-    async place(admission, request) {
+    async place(request) {
       // step-ca compares what a request says beside its key with the order; nobody here asks for names by it.
       const names = readRequestNames(request.request)
       if (names.kind === 'malformed') return refuseField('CSR_INVALID', 'csr', names.why)
       if (names.hasAltNames)
         return refuseField('CSR_INVALID', 'csr', 'an outside issuer signs no request that asks for names itself')
-      const { keyClaims } = admission.facts
-      // Of the same key, or of another one: then the claims say nothing of it.
-      const ordered = keyClaims.ordered ?? (await openOrderOf(core.store, admission.before.id))
+      const ordered = request.ordered ?? (await openOrderOf(core.store, orderedFor(request.order.for)))
       const inTheWay = ordered === null ? null : await makeWay(ordered)
       if (inTheWay !== null) return inTheWay
       const entered = await parts.door.enter(request.issuer.issuer)
@@ -140,7 +121,7 @@ export const openOutsideOrders = (core: Core, parts: OutsideOrderParts): Outside
         return unavailable(entered.issuer, 'none of its roots is trusted any more')
       }
       try {
-        return await placeAt(core, parts, holds, entered, admission, ordered, request)
+        return await placeAt(core, parts, holds, entered, ordered, request)
       } finally {
         entered.leave({ kind: 'not-asked' })
       }
@@ -166,16 +147,24 @@ const placeAt = async (
   parts: OutsideOrderParts,
   holds: OrdersUnderWay,
   { issuer, signer, leave }: EnteredIssuer,
-  admission: Admitted,
   ordered: Row<Order> | null,
-  { purpose, request, intent, issuer: chosen }: OrderRequest,
+  {
+    purpose,
+    kind,
+    request,
+    intent,
+    issuer: chosen,
+    order: asked,
+    leastLifetimeMs,
+    slots,
+    token,
+    by,
+    nowMs,
+  }: OrderRequest,
 ): Promise<SignedOrder | Refusal | 'lost-race' | 'decide-again'> => {
   const { store, clock, random, log } = core
-  const { facts } = admission
   const former = ordered !== null && isTakenOver(ordered.value, issuer.id) ? ordered : null
-  const wanted = former === null ? admission.order : { ...admission.order, id: former.value.id }
-  const { by, nowMs } = facts
-  const profile = facts.profile.value
+  const wanted = former === null ? asked : { ...asked, id: former.value.id }
   let issuerRow = await signingRow(store, issuer)
   if (issuerRow === null) return unavailable(issuer, 'it was changed a moment ago')
 
@@ -184,12 +173,12 @@ const placeAt = async (
   const order = intend({
     ...{ id: wanted.id, issuer: issuer.id, subject: wanted.for, spki: spkiHash(wanted.publicKey) },
     request: Buffer.from(request).toString('base64'),
-    ...{ issuedAtMs: wanted.issuedAtMs, lifetimeMs: wanted.lifetimeMs, token: tokenIn(intent) },
+    ...{ issuedAtMs: wanted.issuedAtMs, lifetimeMs: wanted.lifetimeMs, token },
     ...{ holder, serial: newSerial(), nowMs },
   })
   const relied = [...intent.reads, ...chosen.reads, readOf('outside-issuer', issuer.name, issuerRow)]
   const change = placed({
-    ...{ order, former: ordered, node: admission.before, issuerName: issuer.name, by, nowMs },
+    ...{ order, former: ordered, slots, issuerName: issuer.name, by, nowMs },
     spared:
       ordered === null
         ? new Set()
@@ -202,44 +191,38 @@ const placeAt = async (
 
   const returned = async (): Promise<Returned | Refusal> => {
     const [{ serial }] = order.attempts as [Order['attempts'][number]]
-    const answer = await askToSign(
-      core,
-      signer,
-      { order: wanted, profile: profile.name, purpose, request, serial },
-      async (why) => {
-        const next = newSerial()
-        const entries = [
-          orderEntry(order, 'order.placed', by, clock.nowMs(), { issuer_name: issuer.name, again_after: why }),
-        ]
-        const taken = await take((now, atMs) => tryAgain(now, { holder, serial: next, nowMs: atMs }), { by, entries })
-        row = taken ?? row
-        return taken === null ? null : { serial: next }
-      },
-    )
+    const answer = await askToSign(core, signer, { order: wanted, kind, purpose, request, serial }, async (why) => {
+      const next = newSerial()
+      const entries = [
+        orderEntry(order, 'order.placed', by, clock.nowMs(), { issuer_name: issuer.name, again_after: why }),
+      ]
+      const taken = await take((now, atMs) => tryAgain(now, { holder, serial: next, nowMs: atMs }), { by, entries })
+      row = taken ?? row
+      return taken === null ? null : { serial: next }
+    })
     if (answer.kind === 'returned') return answer
-    const { kind, why } = answer
-    leave(kind === 'unsigned' ? { kind: 'answered' } : { kind: 'fault', why })
+    const { kind: fate, why } = answer
+    leave(fate === 'unsigned' ? { kind: 'answered' } : { kind: 'fault', why })
     await take(
       (now, atMs) =>
-        kind === 'fault'
+        fate === 'fault'
           ? decline(now, { holder, why, serial: null, nowMs: atMs })
           : refusedThere(now, { holder, why, nowMs: atMs }),
       { by },
     )
-    return unavailable(issuer, why, kind === 'unsigned' ? refusedForMs : unavailableForMs)
+    return unavailable(issuer, why, fate === 'unsigned' ? refusedForMs : unavailableForMs)
   }
 
   const signed = async (): Promise<SignedOrder | Refusal> => {
     const answer = await returned()
     if (answer.kind === 'refused') return answer
-    const leastLifetimeMs = profile.certificate.minLifetimeMs ?? profile.certificate.lifetimeMs / 2
     const judged = await judgeAnswer(core, parts, {
       issuer,
       wanted,
       order: row.value,
       chain: answer.chain,
       leastLifetimeMs,
-      clock: { aheadMs: signer.aheadMs, toleranceMs: facts.domain.value.clockToleranceMs },
+      clock: { aheadMs: signer.aheadMs, toleranceMs: (await domainSettingsRow(store)).value.clockToleranceMs },
     })
     if (judged.kind === 'violates') {
       const { fields, why, serial } = judged
@@ -259,8 +242,8 @@ const placeAt = async (
     const { certificate, authorities, shortByMs } = judged
     if (shortByMs > 0)
       log.warn(
-        { issuer: issuer.name, profile: profile.name, shortByMs },
-        'an outside issuer gives less time than the profile asks for: allow more there, or shorten certificate.lifetimeMs',
+        { issuer: issuer.name, kind, shortByMs },
+        'an outside issuer gives less time than is ordered: allow more there, or order less',
       )
     const { serial } = certificate
     /** As it was looked at last: a migration that has ended since loses this commit its race. */
@@ -268,14 +251,15 @@ const placeAt = async (
     return {
       kind: 'signed',
       certificate,
-      async answers({ facts: now, order: orderedNow }) {
+      issuer: issuer.name,
+      async answers(orderedNow, signs) {
         const found = await store.get('order', order.id)
         const isHeld = found?.version === row.version
         // A test, or a new credential, changes nothing about what was signed.
         const issuerNow = await signingRow(store, issuer)
         if (issuerNow === null) return false
         issuerRow = issuerNow
-        stillSigns = await parts.choice.stillSigns(now.profile.value, issuer.name)
+        stillSigns = signs
         return isHeld && stillSigns !== null && isSameOrder(orderedNow, wanted)
       },
       async completion(atMs) {
@@ -337,9 +321,6 @@ const signingRow = async (
   const row = await store.get('outside-issuer', name)
   return row?.value.id === id && row.value.state.kind === 'enabled' && row.value.forged !== true ? row : null
 }
-
-/** The one that it binds; null: it came without one. */
-const tokenIn = ({ reads }: Intended): string | null => reads.find(({ row }) => row === 'token')?.key ?? null
 
 const openSerials = ({ attempts }: Order): readonly string[] =>
   attempts.flatMap(({ serial, fate }) => (fate.kind === 'open' && serial !== null ? [serial] : []))

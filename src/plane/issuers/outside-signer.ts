@@ -23,8 +23,8 @@ export type Abilities = { readonly takesSerial: boolean; readonly revokes: boole
 
 export type Attempt = {
   readonly order: SigningOrder
-  /** The name of the profile that the order was made under. */
-  readonly profile: string
+  /** The profile that the order was made under, by its name; else an output or a worker issuer (domain/issuers/named-issuer.ts). */
+  readonly kind: string
   /** What the certificate is for: step-ca has another provisioner for renewals. */
   readonly purpose: 'enrollment' | 'renewal' | 'recovery'
   /** As the node has sent it: PKCS#10, DER. */
@@ -41,9 +41,12 @@ export type Unsigned = { readonly kind: 'unsigned'; readonly why: string }
 /** `setting`: as the issuer calls it. `fix`: the line or command that makes it right. */
 export type SettingFault = { readonly setting: string; readonly why: string; readonly fix: string }
 
-/** What is ordered under a profile, for a throw-away leaf. */
+/** What is ordered under a profile, for an output or for workers: for a throw-away leaf. */
 export type TestSample = {
-  readonly profile: string
+  /** As that of an attempt. */
+  readonly kind: string
+  /** In words: `profile edge`. */
+  readonly what: string
   readonly keyTypes: readonly KeyType[]
   readonly leastLifetimeMs: number
   /** By how much the clock of the issuer may differ from ours. */

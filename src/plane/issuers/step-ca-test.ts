@@ -157,8 +157,10 @@ const openTrial = (tested: Tested, wanted: WantedSettings, listed: readonly unkn
     })
     if (verdict.kind === 'violates') note(faultsOfLeaf(name, verdict.violations))
     const leaf = { key, chain: signed.chain }
+    // Its server takes no certificate from a client that is not for clients.
+    if (order.usage === 'server') return
     await tryRenewal(name, leaf)
-    if (order.usage !== 'server') await tryAsCredential(trial.sample, leaf)
+    await tryAsCredential(trial.sample, leaf)
   }
 
   /** As a node could: step-ca renews for each holder of a certificate, unless it is told not to. */

@@ -14,6 +14,7 @@ import type { Store } from '#plane/store/contract/store.ts'
 import { turn } from '#platform/timers.ts'
 import { commitStep } from './order-steps.ts'
 import type { OutsideBook } from './outside-book.ts'
+import { readOrderer } from './orderer.ts'
 import { otherReplicas, type IssuerDoor, type OutsideOrders } from './outside-orders.ts'
 
 export type SweepParts = {
@@ -121,17 +122,15 @@ const abandonLost = async (core: Core): Promise<void> => {
 
 const abandonIfOver = async (core: Core, row: Row<Order>, toleranceMs: number): Promise<void> => {
   const { store, clock } = core
-  const { subject } = row.value
-  const node = 'node' in subject ? await store.get('node', subject.node) : null
-  const of = node?.value ?? null
-  const why = abandonedBecause(row.value, of, clock.nowMs(), toleranceMs)
+  const orderer = await readOrderer(store, row.value)
+  const why = abandonedBecause(row.value, orderer, clock.nowMs(), toleranceMs)
   if (why === null) return
   await commitStep(
     core,
     row,
     (now, nowMs) => {
       const step = abandon(now, why, nowMs)
-      return step === null ? null : sparingKey(step, of)
+      return step === null ? null : sparingKey(step, orderer?.slots ?? [])
     },
     { by: ordersActor },
   )

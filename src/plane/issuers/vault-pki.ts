@@ -1,5 +1,6 @@
 // What is asked of Vault's PKI: a signature by the role of a profile, under a serial that Vault chooses, and a revocation by serial.
 
+import { roleFor } from '#domain/issuers/named-issuer.ts'
 import { colonSerial } from '#domain/issuers/serial.ts'
 import { toPem } from '#pki/pem.ts'
 import type { Clock } from '#platform/clock.ts'
@@ -13,7 +14,7 @@ export type VaultPki = {
   readonly clock: Pick<Clock, 'nowMs'>
   /** Of the secrets engine: `pki`. */
   readonly mount: string
-  /** By profile; `*`: of all others. */
+  /** By what they are for (domain/issuers/named-issuer.ts). */
   readonly roles: Readonly<Record<string, string>>
 }
 
@@ -22,11 +23,11 @@ const lessThanOrderedMs = 60_000
 
 export const signThere = async (
   pki: VaultPki,
-  { order, profile, request }: Pick<Attempt, 'order' | 'profile' | 'request'>,
+  { order, kind, request }: Pick<Attempt, 'order' | 'kind' | 'request'>,
   signal: AbortSignal,
 ): Promise<Returned | Unsent | Unsigned> => {
-  const role = roleFor(pki.roles, profile)
-  if (role === null) return { kind: 'unsigned', why: `no role of Vault is named for profile ${profile}` } as const
+  const role = roleFor(pki.roles, kind)
+  if (role === null) return { kind: 'unsigned', why: `no role of Vault is named for ${kind}` } as const
   const leftMs = order.issuedAtMs + order.lifetimeMs - pki.clock.nowMs()
   // Short lives are for tests: a minute would be too much of them.
   const ttl = Math.floor((leftMs - Math.min(lessThanOrderedMs, order.lifetimeMs / 20)) / 1000)
@@ -52,9 +53,6 @@ export const signThere = async (
   if (reply.status === 200) return chainIn(reply)
   return { kind: 'unsigned', why: refusalOf(reply, path, 'update') } as const
 }
-
-export const roleFor = (roles: Readonly<Record<string, string>>, profile: string): string | null =>
-  (Object.hasOwn(roles, profile) ? roles[profile] : roles['*']) ?? null
 
 const wasNothingDone = (error: unknown): error is RequestFault => error instanceof RequestFault && error.isUndone
 

@@ -53,7 +53,7 @@ export const testLeaf = async (
   const short = { ...order, lifetimeMs }
   const request = fromPem('CERTIFICATE REQUEST', makeCsr(key, 'issuer-test'))
   if (request === null) throw new Error('a request of our own making is malformed')
-  const signed = await signThere(pki, { order: short, profile: sample.profile, request }, signal)
+  const signed = await signThere(pki, { order: short, kind: sample.kind, request }, signal)
   if (signed.kind !== 'returned') return { faults: [notSigned(pki, signed, { name, role, needs })], revokes: true }
   const verdict = judgeReturned({
     order: short,

@@ -1,11 +1,12 @@
 // Whether Vault is set up for what is ordered there: its roles are read, its policy is asked for, and a throw-away leaf is signed. Each fault names
 // the setting and what makes it right.
 
+import { roleFor } from '#domain/issuers/named-issuer.ts'
 import { faultsOfRole, roleLine, type RoleNeeds, type VaultRole } from '#domain/issuers/vault-role.ts'
 import { generateKey } from '#pki/keys.ts'
 import { IssuerFault } from '#plane/outside/issuer-client.ts'
 import type { Abilities, SettingFault, TestSample } from './outside-signer.ts'
-import { roleFor, type VaultPki } from './vault-pki.ts'
+import type { VaultPki } from './vault-pki.ts'
 import { textsOf, VaultFault, type VaultReply } from '#plane/outside/vault-reply.ts'
 import { type LeafTested, type Permission, policyFault, type TestedVault, testLeaf } from './vault-test-leaf.ts'
 
@@ -27,9 +28,9 @@ const testSamples = async (pki: TestedVault, signal: AbortSignal): Promise<Teste
   let stores = true
   let revokes = true
   for (const sample of await pki.samples()) {
-    const role = roleFor(pki.roles, sample.profile)
+    const role = roleFor(pki.roles, sample.kind)
     if (role === null) {
-      faults.push(noRole(sample.profile))
+      faults.push(noRole(sample))
       continue
     }
     const found = await testRole(pki, role, sample, signal)
@@ -57,10 +58,10 @@ const connectionFault = ({ vault }: TestedVault, error: unknown): SettingFault |
     : { setting: 'address', why: error.message, fix: 'vault status' }
 }
 
-const noRole = (profile: string): SettingFault => ({
+const noRole = ({ kind, what }: TestSample): SettingFault => ({
   setting: 'role',
-  why: `no role is named for profile ${profile}`,
-  fix: `name a role for it: --role ${profile}=ROLE`,
+  why: `no role is named for ${what}`,
+  fix: `name a role for it: --role ${kind}=ROLE`,
 })
 
 type RoleTested = LeafTested & { readonly stores: boolean }

@@ -1,5 +1,6 @@
 // A node as operators see it.
 
+import type { IssuerId } from '#domain/core/node.ts'
 import type { Static } from 'typebox'
 import type { DomainSettings } from '#domain/core/domain-settings.ts'
 import { explainNode } from '#domain/node/explain-node.ts'
@@ -61,6 +62,8 @@ export type DetailFacts = Sighting & {
   readonly domain: DomainSettings
   readonly wireguard: WireguardState
   readonly outputs: readonly OutputStanding[]
+  /** Of who signs under an authority. */
+  readonly signerOf: (authority: IssuerId) => string
   readonly nowMs: number
 }
 
@@ -87,7 +90,7 @@ export const nodeDetail = (node: Node, facts: DetailFacts): NodeDetail => ({
   repair: repairView(node.repair),
   wireguard: wireguardView(node, facts.wireguard),
   scrape_address: node.scrapeAddress,
-  programs: facts.outputs.map(standingView),
+  programs: facts.outputs.map((one) => standingView(one, facts)),
 })
 
 const takesTasksView = (sessions: readonly OpenSession[]): Pick<NodeDetail, 'takes_tasks'> => {
@@ -95,11 +98,15 @@ const takesTasksView = (sessions: readonly OpenSession[]): Pick<NodeDetail, 'tak
   return takes === null ? {} : { takes_tasks: takes }
 }
 
-const standingView = ({ output, state, leaf, shown, why }: OutputStanding): OutputStandingView => ({
+const standingView = (
+  { output, state, leaf, shown, why }: OutputStanding,
+  { signerOf }: DetailFacts,
+): OutputStandingView => ({
   output,
   state,
   serial: leaf?.serial ?? null,
   not_after: leaf === null ? null : isoTime(leaf.notAfterMs),
+  issuer: leaf === null ? null : signerOf(leaf.issuer),
   names: (leaf?.names ?? []).map(bareName),
   place: shown?.place ?? null,
   serial_in_place: shown?.serial ?? null,

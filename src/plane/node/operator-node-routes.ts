@@ -25,6 +25,7 @@ import { nodePages } from '#plane/core/pages.ts'
 import { profilesByName, recoverabilityNow, type RecoverabilityCounts } from '#plane/core/count-recoverable.ts'
 import { domainSettingsRow } from '#plane/core/domain-settings-row.ts'
 import { liveProfile } from '#plane/core/live-profile.ts'
+import { signerNames } from '#plane/core/outside-issuer-rows.ts'
 import { programsOf } from '#plane/core/programs-of-node.ts'
 import type { OpenChannels, PeerProofs } from '#plane/core/open-channels.ts'
 import { nodeDetail, nodeView, type DetailFacts, whyOf } from './node-view.ts'
@@ -180,6 +181,7 @@ const factsOf = async (
       report: observed.outputs,
       nowMs,
     }),
+    signerOf: await signerNames(store),
     nowMs,
   }
 }

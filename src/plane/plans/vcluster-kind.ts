@@ -10,6 +10,7 @@ import {
   type VCluster,
 } from '#domain/fleet/vcluster.ts'
 import { declaredOf } from '#domain/plans/plan-effects.ts'
+import { readIssuers } from '#plane/core/outside-issuer-rows.ts'
 import { rowPages } from '#plane/core/pages.ts'
 import { hasNodes, inUse } from '#plane/fleet/change-vclusters.ts'
 import { overlayOf, overlayView, type OverlayRequest } from '#wire/fleet/overlay-document.ts'
@@ -44,9 +45,10 @@ export const vclusterKind = documentKind<Item, Wanted, VCluster>({
     const row = await core.store.get('vcluster', name)
     const subject = subjectOf(name)
     const isDeclared = Object.keys(lists).length > 0
+    const issuers = await readIssuers(core.store)
     if (row === null || row.value.deletedAtMs !== null) {
       const overlay = isDeclared ? overlayOf(lists) : null
-      const verdict = decideCreateVCluster({ name, existing: row, set, overlay, by, nowMs })
+      const verdict = decideCreateVCluster({ name, existing: row, set, overlay, issuers, by, nowMs })
       if (isRefusal(verdict)) return verdict
       const runs = overlayChanges(noOverlay, verdict.vcluster.overlay)
       const effect = ['created', ...runs].join('; ')
@@ -57,7 +59,7 @@ export const vclusterKind = documentKind<Item, Wanted, VCluster>({
       }
     }
     const overlay = isDeclared ? overlayOf({ ...(overlayView(row.value.overlay) as OverlayRequest), ...lists }) : null
-    const verdict = decideChangeVCluster({ vcluster: row, set, overlay, by, nowMs })
+    const verdict = decideChangeVCluster({ vcluster: row, set, overlay, issuers, by, nowMs })
     if (verdict.kind === 'unchanged') return null
     if (isRefusal(verdict)) return verdict
     const effect = `${changesIn(verdict.change).join('; ')}; its nodes get it at once`

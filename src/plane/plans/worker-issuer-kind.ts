@@ -5,6 +5,7 @@ import {
   decideAddWorkerIssuer,
   decideChangeWorkerIssuer,
   decideRemoveWorkerIssuer,
+  signerOf,
   type WorkerIssuer,
 } from '#domain/workers/worker-issuer.ts'
 import { rowPages } from '#plane/core/pages.ts'
@@ -27,16 +28,16 @@ const listed = documentKind<CreateWorkerIssuerRequest, CreateWorkerIssuerRequest
     const keys = keysIn(wanted)
     if (isRefusal(keys)) return keys
     const { name } = wanted
-    const asked = settingsOf(wanted, keys)
-    const { existing, all } = await readWorkerIssuer(core, name)
+    const { existing, ...others } = await readWorkerIssuer(core, name)
+    const asked = settingsOf(signedAsBefore(wanted, existing?.value ?? null), keys)
     const subject = subjectOf(name)
     if (existing === null || existing.value.removedAtMs !== null) {
-      const verdict = decideAddWorkerIssuer({ name, existing, all, asked, by, nowMs })
+      const verdict = decideAddWorkerIssuer({ name, existing, ...others, asked, by, nowMs })
       if (isRefusal(verdict)) return verdict
       const effects = [declaredOf(subject, { effect: 'created', version: existing?.version ?? null })]
       return { subject, effects, change: verdict.change }
     }
-    const verdict = decideChangeWorkerIssuer({ name, existing, all, asked, by, nowMs })
+    const verdict = decideChangeWorkerIssuer({ name, existing, ...others, asked, by, nowMs })
     if (verdict.kind === 'unchanged') return null
     if (isRefusal(verdict)) return verdict
     const effect = `changed: ${changedFields(existing.value, verdict.issuer).join(', ')}`
@@ -50,6 +51,10 @@ const listed = documentKind<CreateWorkerIssuerRequest, CreateWorkerIssuerRequest
     return { subject, effects, change: verdict.change }
   },
 })
+
+/** What a document leaves out stays as it is. */
+const signedAsBefore = (wanted: CreateWorkerIssuerRequest, existing: WorkerIssuer | null): CreateWorkerIssuerRequest =>
+  existing === null || existing.removedAtMs !== null ? wanted : { signed_by: signerOf(existing), ...wanted }
 
 /** Left out where there are none: a plane of the release before refuses a document with a section that it does not know. */
 export const workerIssuerKind: DocumentKind = {

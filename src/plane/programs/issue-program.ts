@@ -1,72 +1,124 @@
 // A leaf for a program of a node: read, decide, sign, commit, answer.
 
 import { certificateKey } from '#domain/core/certificate.ts'
+import { withPart } from '#domain/core/change.ts'
 import { actorOf, type NodePrincipal } from '#domain/core/principal.ts'
+import { builtIn } from '#domain/core/profile.ts'
 import { isRefusal, refuse, type Refusal } from '#domain/core/refusal.ts'
+import { outputKind } from '#domain/issuers/named-issuer.ts'
 import {
   decideProgram,
+  isRenewal,
   listedOutput,
   namesFor,
+  programIntended,
   programIssued,
+  type ProgramAdmitted,
   type ProgramFacts,
 } from '#domain/programs/issue-program.ts'
-import { programKey } from '#domain/programs/program.ts'
+import { issuerOf } from '#domain/programs/output.ts'
+import { leavesOf, programKey } from '#domain/programs/program.ts'
 import { toPem } from '#pki/pem.ts'
 import { isoTime } from '#platform/clock.ts'
 import { sortableId } from '#platform/random.ts'
 import type { ProgramsAuthority } from '#plane/authority/programs-authority.ts'
-import { nodeTries, retryLostRaces } from '#plane/core/commit-decision.ts'
 import type { FlowCore } from '#plane/core/core.ts'
 import { useCertificate } from '#plane/core/use-certificate.ts'
 import { commitIssued, keyInRequest } from '#plane/core/issued-certificate.ts'
+import { issueLeaf, type Answered, type LeafSigner } from '#plane/issuers/issue-leaf.ts'
+import { openOrderOf } from '#plane/issuers/order-steps.ts'
+import { orderedFor } from '#domain/issuers/order.ts'
+import type { OutsideOrders } from '#plane/issuers/outside-orders.ts'
 import type { WriteLimit } from '#plane/limits/write-limit.ts'
 import type { ProgramResponse } from '#wire/programs/programs-api.ts'
 import { claimFacts, namesHeldBy, vclusterOf } from '#plane/core/programs-of-node.ts'
 
-export type ProgramIssueParts = { readonly programs: ProgramsAuthority; readonly writeLimit: WriteLimit }
+export type ProgramIssueParts = {
+  /** It also knows what hangs under outside issuers. */
+  readonly programs: Pick<
+    ProgramsAuthority,
+    'sign' | 'chainOf' | 'roots' | 'withdrawnIssuers' | 'rowRead' | 'lookAgain'
+  >
+  readonly orders: Pick<OutsideOrders, 'place'>
+  /** PEM. */
+  readonly outsideRoots: () => readonly string[]
+  readonly writeLimit: WriteLimit
+}
 
-export type ProgramCall = { readonly output: string; readonly csr: string; readonly correlation: string }
+export type ProgramCall = {
+  readonly output: string
+  readonly csr: string
+  /** The agent takes leaves of outside issuers. */
+  readonly takesOutside: boolean
+  readonly correlation: string
+}
 
 /** The plane that leads makes the authority within seconds of the first output. */
 const authorityInMs = 5000
 
 export const issueProgram = (
   core: FlowCore,
-  { programs, writeLimit }: ProgramIssueParts,
+  parts: ProgramIssueParts,
   principal: NodePrincipal,
   call: ProgramCall,
-): Promise<ProgramResponse | Refusal> =>
-  retryLostRaces(nodeTries, async () => {
-    const facts = await read(core, programs, principal, call)
-    if (isRefusal(facts)) return facts
-    const verdict = decideProgram(facts)
-    if (verdict.kind === 'refused') return verdict
-    if (verdict.kind === 'repeat') {
-      const { issuer, serial } = verdict.slot
-      const stored = await core.store.get('certificate', certificateKey(issuer, serial))
-      if (stored === null) return refuse('UNAVAILABLE', 'the certificate issued before is no longer on record')
-      return answerOf(core, programs, stored.value)
-    }
-    const limited = writeLimit.take(principal.id)
-    if (limited !== null) return limited
-    const signed = await programs.sign(verdict.order)
-    if (signed === null) {
-      return { ...refuse('UNAVAILABLE', 'the authority of programs is being made'), retryAfterMs: authorityInMs }
-    }
-    const outcome = await commitIssued(core, programs, signed, programIssued(verdict, signed))
-    return outcome === 'lost-race' ? outcome : answerOf(core, programs, signed)
+): Promise<ProgramResponse | Refusal> => {
+  const { programs, orders, writeLimit } = parts
+  return issueLeaf(orders, {
+    csr: call.csr,
+    decide: () => decide(core, parts, principal, call),
+    limit: () => writeLimit.take(principal.id),
+    signer: (admission) => signerFor(admission, call),
+    sign: async (order) =>
+      (await programs.sign(order)) ?? {
+        ...refuse('UNAVAILABLE', 'the authority of programs is being made'),
+        retryAfterMs: authorityInMs,
+      },
+    intend: programIntended,
+    async handOut(admission, signed, extra) {
+      const outcome = await commitIssued(core, programs, signed, withPart(programIssued(admission, signed), extra))
+      return outcome === 'lost-race' ? outcome : answerOf(core, parts, signed)
+    },
   })
+}
+
+/** An agent of the release before would wait for revocation lists that nobody here has: it gets a leaf below the programs root. */
+const signerFor = ({ output, facts }: ProgramAdmitted, { takesOutside }: ProgramCall): LeafSigner => ({
+  issuer: takesOutside ? issuerOf(output) : builtIn,
+  kind: outputKind(output.name),
+  purpose: isRenewal(facts) ? 'renewal' : 'enrollment',
+  slots: facts.program === null ? [] : leavesOf(facts.program.value),
+  token: null,
+})
+
+const decide = async (
+  core: FlowCore,
+  parts: ProgramIssueParts,
+  principal: NodePrincipal,
+  call: ProgramCall,
+): Promise<ProgramAdmitted | Answered<ProgramResponse> | Refusal> => {
+  const facts = await read(core, parts.programs, principal, call)
+  if (isRefusal(facts)) return facts
+  const verdict = decideProgram(facts)
+  if (verdict.kind !== 'repeat') return verdict
+  const { issuer, serial } = verdict.slot
+  const stored = await core.store.get('certificate', certificateKey(issuer, serial))
+  if (stored === null) return refuse('UNAVAILABLE', 'the certificate issued before is no longer on record')
+  return { kind: 'answered', answer: answerOf(core, parts, stored.value) }
+}
 
 const read = async (
   core: FlowCore,
-  programs: ProgramsAuthority,
+  programs: Pick<ProgramsAuthority, 'withdrawnIssuers'>,
   principal: NodePrincipal,
   { output, csr, correlation }: ProgramCall,
 ): Promise<ProgramFacts | Refusal> => {
   const { store, clock, random } = core
   const key = await keyInRequest(csr)
-  // Before the node: a claim that its own commit wrote is never newer than its row.
+  // Before the node: a claim that its own commit wrote is never newer than its row, and an order that is completed meanwhile is then
+  // seen in the program as well.
   const keyClaim = key.kind === 'key' ? await store.get('key-claim', key.spkiHash) : null
+  const subject = { kind: 'program', node: principal.id, epoch: principal.epoch, output } as const
+  const ordered = keyClaim === null ? null : await openOrderOf(store, orderedFor(subject))
   const inUse = await useCertificate(core, principal, correlation)
   if (inUse.kind === 'refused') return inUse
   const { node, profile, domain } = inUse
@@ -86,6 +138,7 @@ const read = async (
     key,
     keyBan: key.kind === 'key' ? await store.get('key-ban', key.spkiHash) : null,
     keyClaim,
+    ordered,
     program: await store.get('program', programKey({ node: id, epoch, output })),
     held,
     claims: await claimFacts(store, names, id),
@@ -98,12 +151,17 @@ const read = async (
 
 const answerOf = (
   { clock }: FlowCore,
-  programs: Pick<ProgramsAuthority, 'chainOf' | 'roots'>,
+  { programs, outsideRoots }: Pick<ProgramIssueParts, 'programs' | 'outsideRoots'>,
   { issuer, der }: { readonly issuer: string; readonly der: string },
 ): ProgramResponse => ({
   certificate_chain: [Buffer.from(der, 'base64'), ...programs.chainOf(issuer)]
     .map((part) => toPem('CERTIFICATE', part))
     .join(''),
   roots: [...programs.roots()],
+  ...outsideRootsPart(outsideRoots()),
   server_time: isoTime(clock.nowMs()),
 })
+
+/** Left out where there are none. */
+export const outsideRootsPart = (roots: readonly string[]): Pick<ProgramResponse, 'outside_roots'> =>
+  roots.length === 0 ? {} : { outside_roots: [...roots] }

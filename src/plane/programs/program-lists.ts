@@ -18,7 +18,9 @@ import type { ProgramsListAuthority } from '#plane/authority/programs-issuers.ts
 import type { Core } from '#plane/core/core.ts'
 import { everyRow } from '#plane/core/pages.ts'
 import { takeTurns } from '#plane/core/turns.ts'
-import type { PlaneProgramLists, ProgramLists as ListsAnswer } from '#wire/programs/programs-api.ts'
+import { rootsHash } from '#pki/roots-hash.ts'
+import { type PlaneProgramLists, type ProgramLists as ListsAnswer } from '#wire/programs/programs-api.ts'
+import { outsideRootsPart } from './issue-program.ts'
 
 export type ProgramLists = {
   lists(): Promise<ListsAnswer>
@@ -33,6 +35,8 @@ export type ProgramListParts = {
   /** Never set ahead by mistake: a list from the future would have to be outlived. */
   readonly steadyMs: () => number
   readonly settings: () => DomainSettings
+  /** Of outside issuers, PEM: there are no lists of theirs here. */
+  readonly outsideRoots: () => readonly string[]
 }
 
 type ListCore = Pick<Core, 'store' | 'feed' | 'clock' | 'timers' | 'log'>
@@ -118,8 +122,12 @@ export const openProgramLists = (core: ListCore, parts: ProgramListParts): Progr
       made = { stamp, answer }
       return answer
     })
+  const withOutside = async (): Promise<ListsAnswer> => ({
+    ...(await current()),
+    ...outsideRootsPart(parts.outsideRoots()),
+  })
   const announce = async (): Promise<void> => {
-    const newer = numbersOf(await current())
+    const newer = announcementOf(await withOutside())
     const said = JSON.stringify(newer)
     if (said === announced) return
     announced = said
@@ -127,7 +135,7 @@ export const openProgramLists = (core: ListCore, parts: ProgramListParts): Progr
   }
 
   return {
-    lists: current,
+    lists: withOutside,
     onNewer: (run) => void listeners.push(run),
     async settle() {
       if (parts.programs.stored().length > 0) await announce()
@@ -135,8 +143,9 @@ export const openProgramLists = (core: ListCore, parts: ProgramListParts): Progr
   }
 }
 
-const numbersOf = ({ lists }: ListsAnswer): PlaneProgramLists => ({
+const announcementOf = ({ lists, outside_roots: roots = [] }: ListsAnswer): PlaneProgramLists => ({
   lists: lists.map(({ issuer, number }) => ({ issuer, number })),
+  ...(roots.length > 0 && { outside_roots: rootsHash(roots) }),
 })
 
 /** A root lists the issuing CAs that were withdrawn; an issuing CA its denied leaves. */

@@ -1,6 +1,6 @@
 // What nodes ask for their programs, and what operators do about names.
 
-import type { NodeId } from '#domain/core/node.ts'
+import type { IssuerId, NodeId } from '#domain/core/node.ts'
 import { refuse } from '#domain/core/refusal.ts'
 import { programUri } from '#domain/core/subject-uri.ts'
 import { bareName } from '#domain/programs/name-claim.ts'
@@ -8,6 +8,7 @@ import { programKey, type Program, type ProgramLeaf } from '#domain/programs/pro
 import { isoTime } from '#platform/clock.ts'
 import type { FlowCore } from '#plane/core/core.ts'
 import { domainSettingsRow } from '#plane/core/domain-settings-row.ts'
+import { signerNames } from '#plane/core/outside-issuer-rows.ts'
 import { namesHeldBy } from '#plane/core/programs-of-node.ts'
 import { answer, attributionOf, serve, type Route } from '#plane/http/route.ts'
 import { nodeNamesApi, type NodeNames, type ProgramView } from '#wire/programs/names-api.ts'
@@ -25,6 +26,7 @@ export const programRoutes = (core: FlowCore, parts: ProgramRouteParts): readonl
       const outcome = await issueProgram(core, parts, principal, {
         output: call.params.output,
         csr: call.body.csr,
+        takesOutside: call.body.outside_roots === true,
         correlation,
       })
       return 'kind' in outcome ? outcome : answer(outcome)
@@ -58,9 +60,10 @@ export const operatorProgramRoutes = (core: FlowCore, parts: Pick<ProgramRoutePa
       if (node !== undefined && rows.length === 0 && (await core.store.get('node', node)) === null)
         return refuse('NODE_NOT_FOUND', node)
       const domain = (await domainSettingsRow(core.store)).value.name
+      const nameOf = await signerNames(core.store)
       const last = rows.length < limit ? undefined : rows.at(-1)
       return answer({
-        programs: rows.map(({ value }) => programView(domain, value)),
+        programs: rows.map(({ value }) => programView(domain, value, nameOf)),
         next: last === undefined ? null : programKey(last.value),
       })
     },
@@ -77,18 +80,26 @@ const namesView = async ({ store }: FlowCore, node: NodeId): Promise<NodeNames> 
   })),
 })
 
-const programView = (domain: string, { node, epoch, output, current, former, ended }: Program): ProgramView => ({
+/** Of who signed. */
+type NameOf = (authority: IssuerId) => string
+
+const programView = (
+  domain: string,
+  { node, epoch, output, current, former, ended }: Program,
+  nameOf: NameOf,
+): ProgramView => ({
   node,
   epoch,
   output,
   uri: programUri(domain, node, output),
-  current: current === null ? null : leafView(current),
-  former: former === null ? null : leafView(former),
+  current: current === null ? null : leafView(current, nameOf),
+  former: former === null ? null : leafView(former, nameOf),
   ended: ended === null ? null : { at: isoTime(ended.atMs), why: ended.why },
 })
 
-const leafView = ({ issuer, serial, sha256, issuedAtMs, notAfterMs, names }: ProgramLeaf) => ({
+const leafView = ({ issuer, serial, sha256, issuedAtMs, notAfterMs, names }: ProgramLeaf, nameOf: NameOf) => ({
   issuer,
+  issuer_name: nameOf(issuer),
   serial,
   fingerprint: `sha256:${sha256}`,
   sha256,

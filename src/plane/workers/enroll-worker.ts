@@ -1,23 +1,35 @@
 // A certificate for a worker, at its start and at every renewal: verify its token, read, decide, sign, commit, answer.
 
 import { certificateKey } from '#domain/core/certificate.ts'
-import type { Row } from '#domain/core/change.ts'
+import { withPart, type Row } from '#domain/core/change.ts'
 import type { DomainSettings } from '#domain/core/domain-settings.ts'
 import { actorOf, workerIdOf, type WorkerPrincipal } from '#domain/core/principal.ts'
 import { isRefusal, refuse, type Refusal } from '#domain/core/refusal.ts'
-import { decideWorker, workerIssued, type WorkerFacts } from '#domain/workers/issue-worker.ts'
-import type { WorkerIssuer } from '#domain/workers/worker-issuer.ts'
+import { workerKind } from '#domain/issuers/named-issuer.ts'
+import { orderedFor } from '#domain/issuers/order.ts'
+import {
+  decideWorker,
+  workerIntended,
+  workerIssued,
+  type WorkerAdmitted,
+  type WorkerFacts,
+} from '#domain/workers/issue-worker.ts'
+import { signerOf, type WorkerIssuer } from '#domain/workers/worker-issuer.ts'
+import { workerSlots } from '#domain/workers/worker.ts'
 import { issuerOfClaims, judgeWorkerToken, type WorkerToken } from '#domain/workers/worker-token.ts'
 import { parseJwt, verifyJwt, type JwtKey, type ParsedJwt } from '#pki/jwt.ts'
 import { toPem } from '#pki/pem.ts'
 import { isoTime } from '#platform/clock.ts'
 import { sortableId } from '#platform/random.ts'
 import type { WorkersAuthority } from '#plane/authority/workers-authority.ts'
-import { commitOnce, nodeTries, retryLostRaces } from '#plane/core/commit-decision.ts'
+import { commitOnce } from '#plane/core/commit-decision.ts'
 import type { FlowCore } from '#plane/core/core.ts'
 import { domainSettingsRow } from '#plane/core/domain-settings-row.ts'
 import { commitIssued, keyInRequest } from '#plane/core/issued-certificate.ts'
 import type { Issuer } from '#plane/core/issuer.ts'
+import { issueLeaf, type Answered } from '#plane/issuers/issue-leaf.ts'
+import { openOrderOf } from '#plane/issuers/order-steps.ts'
+import type { OutsideOrders } from '#plane/issuers/outside-orders.ts'
 import type { AdmissionQueue } from '#plane/limits/admission-queue.ts'
 import type { CallerBudget } from '#plane/limits/caller-budget.ts'
 import type { WriteLimit } from '#plane/limits/write-limit.ts'
@@ -26,7 +38,9 @@ import type { KeySets } from './key-sets.ts'
 import type { WorkerIssuers } from './worker-issuers.ts'
 
 export type EnrollWorkerParts = {
-  readonly workers: WorkersAuthority
+  /** It also knows what hangs under outside issuers. */
+  readonly workers: Pick<WorkersAuthority, 'sign' | 'chainOf' | 'withdrawnIssuers' | 'rowRead' | 'lookAgain'>
+  readonly orders: Pick<OutsideOrders, 'place'>
   readonly roots: Issuer['roots']
   readonly issuers: WorkerIssuers
   readonly keySets: KeySets
@@ -114,7 +128,7 @@ const verifyToken = async (core: FlowCore, { issuer, parsed, key }: Claimed): Pr
 
 const keysAgainMs = 30_000
 
-const issueWorker = (
+const issueWorker = async (
   core: FlowCore,
   parts: EnrollWorkerParts,
   call: WorkerCall,
@@ -123,32 +137,54 @@ const issueWorker = (
 ): Promise<WorkerCertificate | Refusal> => {
   const id = workerIdOf(verified.issuer.name, verified.token.instance)
   const about = { actor: `worker:${id}` }
-  return retryLostRaces(nodeTries, async () => {
-    const facts = await readFacts(core, parts, call, verified, renewing)
-    if (isRefusal(facts)) return { ...facts, about }
-    const verdict = decideWorker(facts)
-    if (verdict.kind === 'refused') return { ...verdict, about }
-    if (verdict.kind === 'repeat') {
-      const { slot, binding } = verdict
-      if (binding !== null) {
-        const limited = parts.writeLimit.take(about.actor)
-        if (limited !== null) return { ...limited, about }
-        if ((await commitOnce(core, binding)) === 'lost-race') return 'lost-race'
-      }
-      const { issuer, serial } = slot
-      const stored = await core.store.get('certificate', certificateKey(issuer, serial))
-      if (stored === null) return refuse('UNAVAILABLE', 'the certificate issued before is no longer on record')
-      return answerOf(core, parts, id, stored.value)
-    }
-    const limited = parts.writeLimit.take(about.actor)
-    if (limited !== null) return { ...limited, about }
-    const signed = await parts.workers.sign(verdict.order)
-    if (signed === null)
-      return { ...refuse('UNAVAILABLE', 'no authority can sign for workers now: muster ca show'), retryAfterMs: 5000 }
-    const { change } = workerIssued(verdict, signed)
-    const outcome = await commitIssued(core, parts.workers, signed, change)
-    return outcome === 'lost-race' ? outcome : answerOf(core, parts, id, signed)
+  const done = await issueLeaf(parts.orders, {
+    csr: call.csr,
+    decide: () => decide(core, parts, call, verified, renewing),
+    limit: () => parts.writeLimit.take(about.actor),
+    signer: ({ facts }) => ({
+      issuer: signerOf(facts.issuer.value),
+      kind: workerKind(facts.issuer.value.name),
+      purpose: renewing === null ? 'enrollment' : 'renewal',
+      slots: facts.worker === null ? [] : workerSlots(facts.worker.value),
+      token: facts.token.hash,
+    }),
+    sign: async (order) =>
+      (await parts.workers.sign(order)) ?? {
+        ...refuse('UNAVAILABLE', 'no authority can sign for workers now: muster ca show'),
+        retryAfterMs: 5000,
+      },
+    intend: workerIntended,
+    async handOut(admission, signed, extra) {
+      const change = withPart(workerIssued(admission, signed).change, extra)
+      const outcome = await commitIssued(core, parts.workers, signed, change)
+      return outcome === 'lost-race' ? outcome : answerOf(core, parts, id, signed)
+    },
   })
+  return isRefusal(done) ? { ...done, about } : done
+}
+
+const decide = async (
+  core: FlowCore,
+  parts: EnrollWorkerParts,
+  call: WorkerCall,
+  verified: Verified,
+  renewing: WorkerPrincipal | null,
+): Promise<WorkerAdmitted | Answered<WorkerCertificate> | Refusal | 'lost-race'> => {
+  const facts = await readFacts(core, parts, call, verified, renewing)
+  if (isRefusal(facts)) return facts
+  const verdict = decideWorker(facts)
+  if (verdict.kind !== 'repeat') return verdict
+  const { slot, binding } = verdict
+  const id = workerIdOf(verified.issuer.name, verified.token.instance)
+  if (binding !== null) {
+    const limited = parts.writeLimit.take(`worker:${id}`)
+    if (limited !== null) return limited
+    if ((await commitOnce(core, binding)) === 'lost-race') return 'lost-race'
+  }
+  const { issuer, serial } = slot
+  const stored = await core.store.get('certificate', certificateKey(issuer, serial))
+  if (stored === null) return refuse('UNAVAILABLE', 'the certificate issued before is no longer on record')
+  return { kind: 'answered', answer: answerOf(core, parts, id, stored.value) }
 }
 
 const readFacts = async (
@@ -161,6 +197,8 @@ const readFacts = async (
   const key = await keyInRequest(call.csr)
   const spki = key.kind === 'key' ? key.spkiHash : null
   const id = workerIdOf(verifiedBy.name, token.instance)
+  // Before the worker: one that is completed meanwhile is then seen in its row as well.
+  const ordered = await openOrderOf(store, orderedFor({ kind: 'worker', worker: id }))
   const [keyClaim, keyBan, worker, issuer] = await Promise.all([
     spki === null ? null : store.get('key-claim', spki),
     spki === null ? null : store.get('key-ban', spki),
@@ -173,7 +211,7 @@ const readFacts = async (
     return refuse('WORKER_TOKEN_INVALID', 'its issuer has changed')
   const nowMs = clock.nowMs()
   return {
-    ...{ issuer, token, renewing, worker, domain, key, keyBan, keyClaim },
+    ...{ issuer, token, renewing, worker, domain, key, keyBan, keyClaim, ordered },
     withdrawn: workers.withdrawnIssuers(),
     orderId: sortableId(nowMs, random),
     by: {

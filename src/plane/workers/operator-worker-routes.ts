@@ -1,7 +1,7 @@
 // Workers and their issuers, as operators look after them.
 
 import { isRefusal, refuse } from '#domain/core/refusal.ts'
-import type { WorkerIssuer, WorkerIssuerSettings } from '#domain/workers/worker-issuer.ts'
+import { signerOf, type WorkerIssuer, type WorkerIssuerSettings } from '#domain/workers/worker-issuer.ts'
 import { withStore, type FlowCore } from '#plane/core/core.ts'
 import type { PendingCutOffs } from '#plane/cut-off/pending-cut-offs.ts'
 import { answer, attributionOf, serve, type CallOf, type Route } from '#plane/http/route.ts'
@@ -114,5 +114,6 @@ const changeIn = (body: ChangeWorkerIssuerRequest) => {
     keys: keys ?? before.keys,
     types: body.types ?? before.types,
     vclusters: body.vclusters ?? before.vclusters,
+    signedBy: body.signed_by ?? signerOf(before),
   })
 }

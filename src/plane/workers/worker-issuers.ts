@@ -14,6 +14,7 @@ import { parseJwks } from '#pki/jwt.ts'
 import { allFromPem } from '#pki/pem.ts'
 import { commitDecision } from '#plane/core/commit-decision.ts'
 import type { Core, FlowCore } from '#plane/core/core.ts'
+import { readIssuers } from '#plane/core/outside-issuer-rows.ts'
 import { everyRow } from '#plane/core/pages.ts'
 import { keySourceOf, type ChangeWorkerIssuerRequest } from '#wire/workers/worker-issuer-api.ts'
 
@@ -47,12 +48,13 @@ export const openWorkerIssuers = async ({ store, feed }: Pick<Core, 'store' | 'f
   return { all: () => live, find: (name) => live.find((issuer) => issuer.name === name) ?? null }
 }
 
-/** Also those that were removed. */
+/** Also those that were removed, and every outside issuer. */
 export const readWorkerIssuer = async ({ store }: Pick<Core, 'store'>, name: string) => ({
   existing: await store.get('worker-issuer', name),
   all: (await Array.fromAsync(everyRow(store, 'worker-issuer', (issuer) => issuer.name))).filter(
     ({ removedAtMs }) => removedAtMs === null,
   ),
+  issuers: await readIssuers(store),
 })
 
 export type Changed = { readonly kind: 'changed'; readonly issuer: WorkerIssuer }
@@ -77,10 +79,10 @@ export const changeWorkerIssuer = async (
   by: Attribution,
 ): Promise<Changed | Refusal> => {
   const done = await commitDecision(core, async () => {
-    const { existing, all } = await readWorkerIssuer(core, name)
+    const { existing, ...others } = await readWorkerIssuer(core, name)
     if (existing === null) return refuse('WORKER_ISSUER_NOT_FOUND', name)
     const asked = change(existing.value)
-    return decideChangeWorkerIssuer({ name, existing, all, asked, by, nowMs: core.clock.nowMs() })
+    return decideChangeWorkerIssuer({ name, existing, ...others, asked, by, nowMs: core.clock.nowMs() })
   })
   return isRefusal(done) ? done : { kind: 'changed', issuer: done.issuer }
 }

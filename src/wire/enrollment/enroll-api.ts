@@ -65,6 +65,9 @@ export const understoodFields: readonly string[] = [
   'issuer_roots',
 ]
 
+/** `outside_roots` of a request for a leaf of a program. Said once every replica knows it: the request may reach another. */
+export const outsideRootsField = 'outside_roots'
+
 /** Agents take fields they do not know: a newer plane may say more. Hence no `closed` on answers. */
 export const EnrollResponse = Type.Object({
   node_id: Type.String(),

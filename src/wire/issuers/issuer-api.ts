@@ -64,6 +64,8 @@ export const IssuerView = Type.Object({
   /** Who answers whether one of its leaves is revoked, as they name it; nobody, where both are empty. Null: it has signed none yet. */
   status: orNull(Type.Object({ ocsp: Type.Array(Type.String()), crl: Type.Array(Type.String()) })),
   profiles: Type.Array(Type.String({ description: 'that name it' })),
+  outputs: Type.Array(Type.String({ description: 'that name it, each with the profile or vCluster that lists it' })),
+  worker_issuers: Type.Array(Type.String({ description: 'whose workers it signs for' })),
   /** Certificates to be revoked there, and since when the oldest waits. */
   revocations_waiting: Type.Integer(),
   revocations_waiting_since: orNull(Type.String()),
@@ -80,6 +82,8 @@ export type IssuerSurroundings = {
   readonly roots: IssuerView['roots']
   readonly renewalRoot: string | null
   readonly profiles: readonly string[]
+  readonly outputs: readonly string[]
+  readonly workerIssuers: readonly string[]
   readonly status: { readonly ocsp: readonly string[]; readonly crl: readonly string[] } | null
   readonly waiting: { readonly count: number; readonly sinceMs: number | null }
   readonly health: {
@@ -111,6 +115,8 @@ export const issuerView = (issuer: OutsideIssuer, around: IssuerSurroundings): I
     longest_lifetime_ms: abilities?.longestMs ?? null,
     status: around.status === null ? null : { ocsp: [...around.status.ocsp], crl: [...around.status.crl] },
     profiles: [...around.profiles],
+    outputs: [...around.outputs],
+    worker_issuers: [...around.workerIssuers],
     revocations_waiting: around.waiting.count,
     revocations_waiting_since: isoTimeOrNull(around.waiting.sinceMs),
     health: {
@@ -132,7 +138,14 @@ export const builtInView = (profiles: readonly string[], longestMs: number): Iss
   ...{ name: builtIn, kind: 'built-in', state: 'enabled', disabled: null, url: null },
   ...{ server_roots: [], roots: [], step_ca: null, vault: null, secrets: [], renewal_root: null },
   ...{ tested_at: null, takes_serial: true, revokes: true, lists: true, longest_lifetime_ms: longestMs },
-  ...{ status: null, profiles: [...profiles], revocations_waiting: 0, revocations_waiting_since: null },
+  ...{
+    status: null,
+    profiles: [...profiles],
+    outputs: [],
+    worker_issuers: [],
+    revocations_waiting: 0,
+    revocations_waiting_since: null,
+  },
   ...{ health: null, added_at: null, added_by: null },
 })
 
@@ -144,11 +157,13 @@ const shownAccess = (access: IssuerAccess): Pick<IssuerView, 'step_ca' | 'vault'
 
 export const IssuerList = Type.Object({ issuers: Type.Array(IssuerView) })
 
-/** Leaves like those of these profiles; left out: of those that name it, or else of the domain's default. */
+/** Leaves like those of these; all left out: of those that name it, or else of the domain's default profile. */
 export const TestIssuerRequest = Type.Object(
   {
     profiles: Type.Optional(Type.Array(NameText, { minItems: 1, maxItems: 16 })),
-    /** Instead of what the profiles have. */
+    outputs: Type.Optional(Type.Array(NameText, { minItems: 1, maxItems: 16 })),
+    worker_issuers: Type.Optional(Type.Array(NameText, { minItems: 1, maxItems: 16 })),
+    /** Instead of what they have. */
     lifetime_ms: Type.Optional(Type.Integer({ minimum: 1000, maximum: 315_360_000_000 })),
   },
   closed,

@@ -2,7 +2,7 @@
 
 import { Type, type Static } from 'typebox'
 import type { IssuerAccess, OutsideIssuer } from '#domain/issuers/outside-issuer.ts'
-import { closed, NameText, oneOf, text } from '#wire/core/shapes.ts'
+import { closed, oneOf, text } from '#wire/core/shapes.ts'
 
 export const IssuerName = Type.String({ pattern: '^[a-z0-9][a-z0-9-]{0,31}$' })
 
@@ -17,10 +17,12 @@ const NamedThere = Type.String({ pattern: '^[\\x20-\\x7e]+$', minLength: 1, maxL
 /** step-ca writes them into addresses as they are. */
 const ProvisionerName = Type.String({ pattern: '^[A-Za-z0-9][A-Za-z0-9._@-]{0,63}$' })
 
+const RoleFor = Type.String({ pattern: '^((output|worker):)?([a-z0-9][a-z0-9-]{0,62}|\\*)$' })
+
 export const StepCaRequest = Type.Object({ provisioner: ProvisionerName, renewal_provisioner: ProvisionerName }, closed)
 
-/** `profile`: its name, or `*` for all others. */
-const VaultRole = Type.Object({ profile: Type.Union([NameText, Type.Literal('*')]), role: PathText }, closed)
+/** `profile`: its name, `output:NAME` or `worker:ISSUER`; `*`, `output:*` and `worker:*` are for all others. */
+const VaultRole = Type.Object({ profile: RoleFor, role: PathText }, closed)
 const vaultAuths = ['approle', 'certificate', 'token'] as const
 export const VaultRequest = Type.Object(
   {

@@ -24,7 +24,10 @@ export const NodeNames = Type.Object({
 export type NodeNames = Static<typeof NodeNames>
 
 const LeafView = Type.Object({
+  /** The authority, by its key. */
   issuer: Type.String(),
+  /** `built-in`, or the name of an outside issuer. Left out by planes before 0.7. */
+  issuer_name: Type.Optional(Type.String()),
   serial: Type.String(),
   fingerprint: Type.String(),
   sha256: Type.Optional(deprecated(Type.String(), { use: 'fingerprint' })),

@@ -16,6 +16,8 @@ const OutputDocument = Type.Object(
     dns: Type.Array(Type.String()),
     /** Whether the registered addresses get in. */
     addresses: Type.Boolean(),
+    /** Who signs its leaves; left out: the built-in authority. */
+    issuer: Type.Optional(Type.String()),
     files: Type.Object(
       {
         directory: orNull(Type.String()),

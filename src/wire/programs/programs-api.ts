@@ -43,15 +43,32 @@ export const longestProgramList = 2 << 20
 /** All lists in one answer of the plane. */
 export const longestProgramLists = 4 << 20
 
+/** In one answer. Issuers beyond that are left out, by their names. */
+export const mostOutsideRoots = 16
+
+/**
+ * PEM, one each, of roots that leaves of programs hang under besides: those of outside issuers, whose lists the plane does not have. Left out where
+ * there are none, and by planes before 0.7.
+ */
+const OutsideRoots = Type.Array(Type.String({ maxLength: 32 * 1024 }), { maxItems: mostOutsideRoots })
+
 const ProgramParams = Type.Object({ id: NodeIdText, output: OutputName }, closed)
 
 /** `POST /v1/nodes/{id}/programs/{output}` */
-export const ProgramRequest = Type.Object({ csr: text(16_384) }, closed)
+export const ProgramRequest = Type.Object(
+  {
+    csr: text(16_384),
+    /** The agent takes leaves below roots of outside issuers; to a plane that understands it. Without it the built-in authority signs. */
+    outside_roots: Type.Optional(Type.Boolean()),
+  },
+  closed,
+)
 export const ProgramResponse = Type.Object({
   /** PEM: the leaf, then what is between it and the programs root. */
   certificate_chain: Type.String(),
   /** PEM of the programs roots, one each. No agent trusts them for a plane. */
   roots: Type.Array(Type.String()),
+  outside_roots: Type.Optional(OutsideRoots),
   server_time: Type.String(),
 })
 export type ProgramResponse = Static<typeof ProgramResponse>
@@ -59,6 +76,7 @@ export type ProgramResponse = Static<typeof ProgramResponse>
 /** `GET /v1/nodes/{id}/program-lists`: one for every CA of the chains of programs, the roots included. */
 export const ProgramLists = Type.Object({
   roots: Type.Array(Type.String()),
+  outside_roots: Type.Optional(OutsideRoots),
   lists: Type.Array(
     Type.Object({
       /** The key identifier of the CA, hex. */
@@ -121,7 +139,11 @@ export const OutputsState = {
 }
 
 /** The plane's frame `program_lists`: there are newer lists, by the number of each. */
-export type PlaneProgramLists = { lists: { issuer: string; number: number }[] }
+export type PlaneProgramLists = {
+  lists: { issuer: string; number: number }[]
+  /** A hash of the roots of outside issuers (pki/roots-hash.ts). Left out where there are none. */
+  outside_roots?: string
+}
 
 export type OutputsStateBody = {
   outputs: { name: string; place: string | null; serial: string | null; failure: string | null }[]
@@ -135,6 +157,8 @@ export const OutputStandingView = Type.Object({
   /** Of the newest leaf; null: there is none. */
   serial: orNull(Type.String()),
   not_after: orNull(Type.String()),
+  /** `built-in`, or the name of the outside issuer that signed it. Left out by planes before 0.7. */
+  issuer: Type.Optional(orNull(Type.String())),
   /** DNS names and addresses that it carries. */
   names: Type.Array(Type.String()),
   /** As its agent says: the folder that its program reads, and the leaf in it. */

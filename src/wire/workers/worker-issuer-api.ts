@@ -1,7 +1,13 @@
 // Who vouches for workers, as operators set it up.
 
 import { Type, type Static } from 'typebox'
-import type { KeySource, WorkerIssuer, WorkerIssuerSettings } from '#domain/workers/worker-issuer.ts'
+import { builtIn } from '#domain/core/profile.ts'
+import {
+  signerOf,
+  type KeySource,
+  type WorkerIssuer,
+  type WorkerIssuerSettings,
+} from '#domain/workers/worker-issuer.ts'
 import { isoTime, isoTimeOrNull } from '#platform/clock.ts'
 import { endpoint } from '#wire/core/endpoint.ts'
 import { closed, EmptyRequest, NameText, orNull, text } from '#wire/core/shapes.ts'
@@ -14,12 +20,14 @@ const Ca = text(32_768)
 const Url = Type.String({ pattern: '^https://[^@\\s]+$', maxLength: 512 })
 
 const trusted = { iss: text(512), aud: text(256), sub: text(256) }
+/** Who signs the certificates of its workers: `built-in`, or the name of an outside issuer. */
+const signing = { signed_by: Type.Optional(Type.String({ pattern: '^[a-z0-9][a-z0-9-]{0,31}$' })) }
 const allowed = { types: TaskTypes, vclusters: VClusters }
 /** Either `jwks`, or `jwks_url` with `ca`. */
 const keys = { jwks: Type.Optional(Jwks), jwks_url: Type.Optional(Url), ca: Type.Optional(Ca) }
 
 export const CreateWorkerIssuerRequest = Type.Object(
-  { name: WorkerIssuerName, ...trusted, ...keys, ...allowed },
+  { name: WorkerIssuerName, ...trusted, ...keys, ...allowed, ...signing },
   closed,
 )
 export type CreateWorkerIssuerRequest = Static<typeof CreateWorkerIssuerRequest>
@@ -32,6 +40,7 @@ export const ChangeWorkerIssuerRequest = Type.Object(
     ...keys,
     types: Type.Optional(TaskTypes),
     vclusters: Type.Optional(VClusters),
+    ...signing,
   },
   closed,
 )
@@ -46,6 +55,8 @@ export const WorkerIssuerView = Type.Object({
   jwks_url: orNull(Type.String()),
   types: Type.Array(Type.String()),
   vclusters: Type.Array(Type.String()),
+  /** Left out by planes before 0.7. */
+  signed_by: Type.Optional(Type.String()),
   created_at: Type.String(),
   created_by: Type.String(),
   /** As this replica has them. `trouble`: why they could not be fetched the last time. */
@@ -68,6 +79,7 @@ export const workerIssuerView = (
   jwks_url: issuer.keys.kind === 'url' ? issuer.keys.url : null,
   types: [...issuer.types],
   vclusters: [...issuer.vclusters],
+  signed_by: signerOf(issuer),
   created_at: isoTime(issuer.createdAtMs),
   created_by: issuer.createdBy,
   keys: { count: keys.keys, fetched_at: isoTimeOrNull(keys.fetchedAtMs), trouble: keys.trouble },
@@ -82,17 +94,19 @@ export const keySourceOf = ({ jwks, jwks_url: url, ca }: KeyFields): KeySource |
 }
 
 /** As a document declares it. */
-export const workerIssuerDocument = ({ name, iss, aud, sub, keys, types, vclusters }: WorkerIssuer) => ({
+export const workerIssuerDocument = ({ name, iss, aud, sub, keys, types, vclusters, signedBy }: WorkerIssuer) => ({
   ...{ name, iss, aud, sub },
   ...(keys.kind === 'file' ? { jwks: keys.document } : { jwks_url: keys.url, ca: keys.ca }),
   types: [...types],
   vclusters: [...vclusters],
+  // Left out: planes of 0.6 refuse a document with settings that they do not know.
+  ...(signedBy !== undefined && { signed_by: signedBy }),
 })
 
 export const settingsOf = (
-  { iss, aud, sub, types, vclusters }: CreateWorkerIssuerRequest,
+  { iss, aud, sub, types, vclusters, signed_by: signedBy = builtIn }: CreateWorkerIssuerRequest,
   keys: KeySource,
-): WorkerIssuerSettings => ({ iss, aud, sub, keys, types, vclusters })
+): WorkerIssuerSettings => ({ iss, aud, sub, keys, types, vclusters, signedBy })
 
 export const WorkerIssuerList = Type.Object({ worker_issuers: Type.Array(WorkerIssuerView) })
 

@@ -215,6 +215,7 @@ export const tableShapes: { readonly [K in RowKind]: TableShape<RowTypes[K]> } =
     key: ({ id }) => id,
     columns: {
       issuer: ({ issuer }) => issuer,
+      leaf: ({ subject }) => subject.kind,
       state: ({ state }) => state.kind,
       // Of two that are placed at once for the same certificate one is. A change that replaces one writes that one first.
       open_for: openFor,
@@ -223,7 +224,7 @@ export const tableShapes: { readonly [K in RowKind]: TableShape<RowTypes[K]> } =
       // The last to end comes first; null: nothing was signed for it.
       lasting: lastingPlace,
     },
-    fixed: ['issuer'],
+    fixed: ['issuer', 'leaf'],
     unique: ['open_for'],
     lookups: { node: ['subject', 'node'] },
   },

@@ -222,8 +222,9 @@ export const migrations: readonly string[] = [
   // 0.7.0
   `-- Outside issuers (docs/decisions/issuers.md). What a row of before lacks is read as older-rows.ts has it.
    ${documents('outside_issuer', '')}
-   ${documents('signing_order', `, issuer ${text} NOT NULL, state ${text} NOT NULL, open_for ${text} UNIQUE DEFERRABLE, orphaned SMALLINT NOT NULL, until_ms BIGINT, lasting ${text}`)}
+   ${documents('signing_order', `, issuer ${text} NOT NULL, leaf ${text} NOT NULL, state ${text} NOT NULL, open_for ${text} UNIQUE DEFERRABLE, orphaned SMALLINT NOT NULL, until_ms BIGINT, lasting ${text}`)}
    CREATE INDEX signing_order_by_state ON signing_order (state, key);
+   CREATE INDEX signing_order_leaf ON signing_order (issuer, leaf, key);
    CREATE INDEX signing_order_orphaned ON signing_order (issuer, orphaned, key) WHERE orphaned = 1;
    CREATE INDEX signing_order_by_end ON signing_order (until_ms) WHERE until_ms IS NOT NULL;
    CREATE INDEX signing_order_lasting ON signing_order (issuer, lasting) WHERE lasting IS NOT NULL;

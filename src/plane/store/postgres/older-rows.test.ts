@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { IssuerRow } from '#domain/ca/issuer.ts'
-import { entry, type Write } from '#domain/core/change.ts'
+import { entry, type RowTypes, type Write } from '#domain/core/change.ts'
 import { defaultProbeSilenceMs, type Profile } from '#domain/core/profile.ts'
 import { shippedProfiles } from '#domain/core/shipped-profiles.ts'
+import type { Output } from '#domain/programs/output.ts'
+import { outputsRule } from '#domain/programs/output-rules.ts'
 import { planCommit } from '#plane/store/commit/plan-commit.ts'
 import { decodeShared, filled, refusedOn, writableOn, youngFields } from './older-rows.ts'
 import { newestSchema } from './schema-since.ts'
@@ -16,6 +18,7 @@ const planOf = (...writes: Write[]) =>
     reads: [
       { row: 'profile', key: 'gpu-cloud', version: 1 },
       { row: 'key-claim', key: 'k', version: 0 },
+      { row: 'worker-issuer', key: 'east', version: 0 },
     ],
     writes,
     entries: [entry({ actor: 'system:test', source: null, correlation: null }, 1, 'profile.changed', {}, {})],
@@ -68,6 +71,33 @@ test('a profile that an outside issuer signs for is refused beside replicas that
   assert.deepEqual(
     [refusedOn(6, plan('corp')), refusedOn(6, plan('built-in')), refusedOn(7, plan('corp'))],
     ['certificate.issuer of a profile', null, null],
+  )
+})
+
+test('an output or a worker issuer that names an issuer is refused beside replicas that would sign themselves; one that names none is not', () => {
+  const kept = (issuer: string): readonly Output[] =>
+    (outputsRule.kept?.([{ name: 'web', issuer }]) ?? []) as readonly Output[]
+  const [[output], [usual]] = [kept('corp'), kept('built-in')]
+  assert.ok(output !== undefined && usual !== undefined)
+  const listing = (...outputs: Output[]) =>
+    planOf({ put: 'profile', value: { ...profile(defaultProbeSilenceMs), outputs } })
+  assert.deepEqual(
+    [refusedOn(6, listing(usual, output)), refusedOn(6, listing(usual)), refusedOn(newestSchema, listing(output))],
+    ['outputs.issuer of a profile', null, null],
+  )
+  const east: RowTypes['worker-issuer'] = {
+    ...{ name: 'east', iss: 'i', aud: 'a', sub: 's', types: [], vclusters: [] },
+    keys: { kind: 'file', document: '' },
+    ...{ createdAtMs: 1, createdBy: 'x', removedAtMs: null },
+  }
+  const naming = (signedBy: object) => planOf({ put: 'worker-issuer', value: { ...east, ...signedBy } })
+  assert.deepEqual(
+    [
+      refusedOn(6, naming({ signedBy: 'corp' })),
+      refusedOn(6, naming({})),
+      refusedOn(newestSchema, naming({ signedBy: 'corp' })),
+    ],
+    ['signedBy of a worker-issuer', null, null],
   )
 })
 

@@ -11,7 +11,7 @@ import { noTasks, tasksOff } from '#domain/core/task-types.ts'
 import { noWireguard } from '#domain/core/wireguard.ts'
 import type { CommitPlan, PlannedWrite } from '#plane/store/commit/plan-commit.ts'
 import { decodeRow } from '#plane/store/commit/row-tables.ts'
-import { fieldsSince, kindsSince, removalsSince, valuesSince } from './schema-since.ts'
+import { fieldsSince, kindsSince, presentSince, removalsSince, valuesSince } from './schema-since.ts'
 
 type Lacking<T> = { readonly [F in keyof T]?: T[F] | Partial<T[F]> }
 
@@ -113,8 +113,17 @@ export const refusedOn = (
       const value = String((write.value as unknown as Readonly<Record<string, unknown>>)[name])
       if ((since[value] ?? 1) > schema) return `${name} ${value} of a ${write.put}`
     }
+    for (const [path, since] of Object.entries(presentSince[write.put] ?? {}))
+      if (since > schema && isPresent(write.value, path.split('.'))) return `${path} of a ${write.put}`
   }
   return null
+}
+
+const isPresent = (value: unknown, path: readonly string[]): boolean => {
+  if (Array.isArray(value)) return value.some((one) => isPresent(one, path))
+  const [name = '', ...rest] = path
+  if (!isObject(value) || !Object.hasOwn(value, name)) return false
+  return rest.length === 0 || isPresent((value as Readonly<Record<string, unknown>>)[name], rest)
 }
 
 /** The plan with what an older schema has a place for, and with documents as the release of that schema writes them. */

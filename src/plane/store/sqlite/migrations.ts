@@ -225,8 +225,9 @@ export const migrations: readonly string[] = [
   // 0.7.0
   `-- Outside issuers (docs/decisions/issuers.md). The key of an order is its id; ORDER is a word of SQL.
    ${documents('outside_issuer', '')}
-   ${documents('signing_order', ', issuer TEXT NOT NULL, state TEXT NOT NULL, open_for TEXT UNIQUE, orphaned INTEGER NOT NULL, until_ms INTEGER, lasting TEXT')}
+   ${documents('signing_order', ', issuer TEXT NOT NULL, leaf TEXT NOT NULL, state TEXT NOT NULL, open_for TEXT UNIQUE, orphaned INTEGER NOT NULL, until_ms INTEGER, lasting TEXT')}
    CREATE INDEX signing_order_by_state ON signing_order (state, key);
+   CREATE INDEX signing_order_leaf ON signing_order (issuer, leaf, key);
    CREATE INDEX signing_order_orphaned ON signing_order (issuer, orphaned, key) WHERE orphaned = 1;
    CREATE INDEX signing_order_by_end ON signing_order (until_ms) WHERE until_ms IS NOT NULL;
    CREATE INDEX signing_order_lasting ON signing_order (issuer, lasting) WHERE lasting IS NOT NULL;
