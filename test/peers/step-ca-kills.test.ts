@@ -169,7 +169,7 @@ test(`a plane that is killed ${rounds} times while a step-ca signs: one certific
     const ofKey = async () => (await storedCertificates(plane, life.id)).filter(({ spki }) => spki === life.spki)
     const before = await ofKey()
     // On PostgreSQL the lease of the dead plane has to end first.
-    const patience = { withinMs: 60_000, ...(onPostgres() ? { everyMs: 500 } : {}) }
+    const patience = { withinMs: 60_000, ...(onPostgres() ? { everyMs: 1000 } : {}) }
     const isAnswered = async (): Promise<boolean> => (await life.ask()).certificate_chain !== undefined
     await eventually(`${life.id} to be answered after a death at '${point}'`, isAnswered, patience)
     const [certificate, ...more] = await ofKey()
