@@ -1,5 +1,6 @@
 // Which tests are run on both stores: of flows, system and compliance those that start a plane or open a store, and whose text
-// shows one of the things in which the stores differ. The others would do the same thing twice, and do in the long run.
+// shows one of the things in which the stores differ; of peers those that write orders. The others would do the same thing twice,
+// and do in the long run.
 
 import * as fs from 'node:fs'
 import * as path from 'node:path'
@@ -47,11 +48,18 @@ export const onceInTheShortRun: readonly string[] = [
   'test/system/agent-rotation.test.ts',
 ]
 
+/** Their issuers are real, and what a plane writes for an order is committed by each store in its own way. */
+const ordersAtPeers: readonly string[] = ['test/peers/issuer-lives.test.ts', 'test/peers/step-ca-kills.test.ts']
+
 export const filesForBothStores = (root: string, testFiles: readonly string[], long: boolean): string[] =>
   testFiles
-    .filter((file) => /^test\/(flows|system|compliance)\//.test(file) && !(file in onceIsEnough))
-    .filter((file) => long || (!onceInTheShortRun.includes(file) && storesDiffer(root, file)))
+    .filter((file) => ordersAtPeers.includes(file) || isForBoth(root, file, long))
     .filter((file) => reachesAny(root, file, doors))
+
+const isForBoth = (root: string, file: string, long: boolean): boolean =>
+  /^test\/(flows|system|compliance)\//.test(file) &&
+  !(file in onceIsEnough) &&
+  (long || (!onceInTheShortRun.includes(file) && storesDiffer(root, file)))
 
 const reachesAny = (root: string, file: string, wanted: readonly string[]): boolean => {
   const reached = testFilesReached(root, file)

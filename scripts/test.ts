@@ -1,10 +1,11 @@
 // `npm test [-- FILTER...]`: peers, check and every layer of the tests (test-layers.ts), and what differs by store a second time
 // on PostgreSQL. `npm run test:unit`, `test:flows` and `test:system` are one layer each, without the check. --long runs the
-// counts the issues state; --no-check and --only-check are for speed while working; --record writes down how long each file
-// took (test-times.ts); --count counts the assertions that are executed.
+// counts the issues state, --peers the tests with other people's programs with those counts; --no-check and --only-check are for
+// speed while working; --record writes down how long each file took (test-times.ts); --count counts the assertions that are executed.
 
 import * as path from 'node:path'
 import { peer } from '../test/peers/peer.ts'
+import { peersFolder, peersVariable } from '../test/peers/run-of-peers.ts'
 import { commandVariable } from '../test/process/child.ts'
 import { laneVariable } from '../test/process/free-port.ts'
 import { placeText, postgresVariable, startPostgres } from '../test/process/postgres-server.ts'
@@ -22,7 +23,7 @@ import { reportText, totalText, type FileReport } from './test-reporter.ts'
 import { knownTimes, openQueue, writeTimes, type KnownTimes, type LaneKind, type Times } from './test-times.ts'
 
 const layerFlags = layers.map((layer) => `--layer=${layer}`)
-const flags = ['--long', '--no-check', '--only-check', '--record', '--count', ...layerFlags]
+const flags = ['--long', '--peers', '--no-check', '--only-check', '--record', '--count', ...layerFlags]
 const given = process.argv.slice(2)
 const unknown = given.find((argument) => argument.startsWith('-') && !flags.includes(argument))
 if (unknown !== undefined) {
@@ -31,12 +32,14 @@ if (unknown !== undefined) {
 }
 const filters = given.filter((argument) => !argument.startsWith('-'))
 const long = given.includes('--long')
+const onlyPeers = given.includes('--peers')
 const asked = layers.filter((layer) => given.includes(`--layer=${layer}`))
 
 const testFiles = ['src', 'test']
   .flatMap((folder) => filesBelow(path.join(root, folder), root))
   .filter((file) => file.endsWith('.test.ts'))
   .filter((file) => asked.length === 0 || asked.includes(layerOf(file)))
+  .filter((file) => !onlyPeers || file.startsWith(peersFolder))
   .filter((file) => filters.length === 0 || filters.some((filter) => file.includes(filter)))
 
 /** `name` stands behind the file in what is reported. */
@@ -73,7 +76,7 @@ process.env['TMPDIR'] = folder
 const compiled = path.join(folder, 'compiled')
 
 /** A test that hangs has to fail, not to hold up the rest. Those that wait longer say so themselves. */
-const timeoutMs = long ? 4 * 3600_000 : 300_000
+const timeoutMs = long || onlyPeers ? 4 * 3600_000 : 300_000
 
 /** Seconds of the processors, of files that start processes. Less is over before it has paid to compile the command for them. */
 const worthCompiling = 20
@@ -93,6 +96,7 @@ const laneOptions = async (known: KnownTimes): Promise<LaneOptions> => {
     NODE_COMPILE_CACHE: compiled,
     ...(await testCommand(known)),
     ...(long ? { MUSTER_LONG: '1' } : {}),
+    ...(long || onlyPeers ? { [peersVariable]: '1' } : {}),
   }
   return { env, countAssertions: given.includes('--count') }
 }
@@ -123,7 +127,7 @@ const runJobs = async (jobs: readonly Job[]): Promise<boolean> => {
   }
   await Promise.all(lanes.map(runLane))
   // Of what was not run now, the former is kept.
-  const isWhole = filters.length === 0 && asked.length === 0
+  const isWhole = filters.length === 0 && asked.length === 0 && !onlyPeers
   if (given.includes('--record')) writeTimes(root, isWhole ? taken : { ...known, ...taken })
   for (const left of kept) console.log(`FAILED a worker did not end when its files had\n${left}`)
   process.stdout.write(totalText(reports, (performance.now() - startedMs) / 1000))
@@ -165,7 +169,7 @@ const main = async (): Promise<boolean> => {
   }
   const peers = await installPeers(root, testFiles, long)
   // The check leaves a processor idle now and then, and so do the tests.
-  const checked = given.includes('--no-check') || asked.length > 0 ? true : check()
+  const checked = given.includes('--no-check') || asked.length > 0 || onlyPeers ? true : check()
   const tested = await runTests()
   return (await checked) && peers && tested
 }

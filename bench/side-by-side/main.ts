@@ -34,7 +34,7 @@ const { values } = parseArgs({
 })
 const identities = Number(values.identities ?? 6000)
 const rounds = Number(values.rounds ?? 4)
-if (!Number.isInteger(identities) || identities < 100) throw new Error('--identities takes a number from 100 on')
+if (!Number.isInteger(identities) || identities < 1) throw new Error('--identities takes a number from 1 on')
 const warmUp = Number(values['warm-up'] ?? 3000)
 if (!Number.isInteger(warmUp) || warmUp < 1) throw new Error('--warm-up takes a number from 1 on')
 if (!Number.isInteger(rounds) || rounds < 1) throw new Error('--rounds takes a number from 1 on')

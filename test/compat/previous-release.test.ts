@@ -1,6 +1,7 @@
 // This release beside those before it (ruling 27): their data folders, their agents, their planes, and their replicas.
 
 import assert from 'node:assert/strict'
+import { generateKeyPairSync } from 'node:crypto'
 import * as fs from 'node:fs'
 import * as path from 'node:path'
 import { describe, test } from 'node:test'
@@ -13,7 +14,8 @@ import {
   releaseOfSchema,
 } from '#plane/store/postgres/schema-since.ts'
 import { formatJoinString, parseJoinString } from '#wire/core/join-string.ts'
-import { refusalIn } from '../compliance/ask-plane.ts'
+import { refusalIn, succeeded } from '../compliance/ask-plane.ts'
+import { outsideRoot } from '../fakes/scripted-issuers.ts'
 import { cluster } from '../fakes/service-accounts.ts'
 import { runTestAgent, testAgentConfig } from '../fakes/test-agent.ts'
 import { withPeer } from '../peers/peer.ts'
@@ -200,6 +202,32 @@ const taskChanges = (plane: Plane, node: string): readonly (() => Promise<Reply>
   ]
 }
 
+const jwkOfProvisioner = (): string =>
+  JSON.stringify({
+    ...generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey.export({ format: 'jwk' }),
+    kid: 'muster',
+  })
+
+/** The same for outside issuers. */
+const issuerChanges = (plane: Plane): readonly (() => Promise<Reply>)[] => {
+  const { pem } = outsideRoot('Corp Root', Date.now())
+  const corp = {
+    ...{ name: 'corp', url: 'https://127.0.0.1:9', server_roots: [pem], roots: [pem] },
+    step_ca: { provisioner: 'muster', renewal_provisioner: 'muster-renewal' },
+    secrets: { provisioner_key: jwkOfProvisioner() },
+  }
+  return [
+    () => plane.api('PATCH', '/v1/profiles/gpu-cloud', { set: { 'certificate.minLifetimeMs': 3_600_000 } }),
+    () => plane.api('POST', '/v1/issuers', corp),
+  ]
+}
+
+/** What the schema of the release before has no place for. */
+const newerChanges = (plane: Plane, node: string, before: number): readonly (() => Promise<Reply>)[] => [
+  ...(before < kindsSince.task.schema ? taskChanges(plane, node) : []),
+  ...(before < kindsSince['outside-issuer'].schema ? issuerChanges(plane) : []),
+]
+
 type Beside = {
   readonly release: NamedRelease
   readonly command: string
@@ -237,12 +265,12 @@ const upgradedAfterLast = async (t: Scope, beside: Beside): Promise<void> => {
   for (let renewed = 0; renewed < renewals; renewed++) await renewNow(plane, kept.state, 'kept')
   const made = await plane.api('POST', '/v1/vclusters', { name: 'training' })
   assert.equal(made.status, 201, JSON.stringify(made.body))
-  const changes = taskChanges(plane, 'kept')
-  if (before < kindsSince.task.schema)
-    for (const change of changes) {
-      const { status, body } = await change()
-      assert.deepEqual([status, body.code], [409, 'UPGRADE_UNFINISHED'], JSON.stringify(body))
-    }
+  const changes = newerChanges(plane, 'kept', before)
+  for (const change of changes) {
+    const { status, body } = await change()
+    assert.deepEqual([status, body.code], [409, 'UPGRADE_UNFINISHED'], JSON.stringify(body))
+  }
+  assert.deepEqual(succeeded(await plane.api('GET', '/v1/issuer-migrations')).migrations, [])
   const noTasks = await plane.api('GET', '/v1/tasks')
   assert.deepEqual([noTasks.status, noTasks.body.tasks], [200, []], JSON.stringify(noTasks.body))
   const first = await setNew()
@@ -271,16 +299,15 @@ const upgradedAfterLast = async (t: Scope, beside: Beside): Promise<void> => {
     withinMs: 60_000,
   })
   await eventually('the new setting to be accepted', async () => (await setNew()).status === 200, { withinMs: 30_000 })
-  if (before < kindsSince.task.schema)
-    for (const change of changes) {
-      // The leader makes the first signer a moment after the upgrade.
-      const done = async () => {
-        const { status, body } = await change()
-        if (status >= 300) throw new Error(JSON.stringify(body))
-        return true
-      }
-      await eventually('what tasks need to be accepted', done, { withinMs: 30_000 })
+  for (const change of changes) {
+    // The leader makes the first signer a moment after the upgrade.
+    const done = async () => {
+      const { status, body } = await change()
+      if (status >= 300) throw new Error(JSON.stringify(body))
+      return true
     }
+    await eventually('what is new to be accepted', done, { withinMs: 30_000 })
+  }
   const unclaimed = `SELECT doc FROM certificate
     WHERE node IS NOT NULL AND NOT EXISTS (SELECT FROM key_claim WHERE key_claim.key = certificate.doc::json ->> 'spki')`
   assert.deepEqual(await rowsIn(database, unclaimed), [])

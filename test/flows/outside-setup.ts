@@ -10,15 +10,19 @@ import { commitDecision } from '#plane/core/commit-decision.ts'
 import { domainSettingsRow } from '#plane/core/domain-settings-row.ts'
 import type { Profile } from '#domain/core/profile.ts'
 import { shippedProfiles } from '#domain/core/shipped-profiles.ts'
+import type { Authority } from '#plane/authority/authority.ts'
 import type { Core } from '#plane/core/core.ts'
 import type { NewAuthority } from '#plane/authority/create-authority.ts'
 import type { KeysElsewhere } from '#plane/keys/keys-elsewhere.ts'
 import type { MigrationParts } from '#plane/issuers/migration-progress.ts'
 import { openKnownIssuers, type KnownIssuers } from '#plane/issuers/known-issuers.ts'
 import { openIssuance, type Issuance } from '#plane/issuers/open-issuance.ts'
+import type { IssuerDoor } from '#plane/issuers/outside-orders.ts'
 import { leaderStore } from '#plane/cluster/leading.ts'
 import type { Store } from '#plane/store/contract/store.ts'
+import type { Timers } from '#platform/timers.ts'
 import { fakeIssuer, type FakeIssuer } from '../fakes/fake-issuer.ts'
+import type { ManualClock } from '../fakes/manual-clock.ts'
 import { cleanup } from '../process/cleanup.ts'
 import { postgresDatabase } from '../process/postgres-server.ts'
 import { onPostgres } from '../process/store-under-test.ts'
@@ -54,17 +58,25 @@ const crashing = (store: Store, crash: { next: Crash | null }): Store => ({
   },
 })
 
+/** Left out: the fake issuer stands there by itself, and the time of its callers is real. */
+export type BeforeTheIssuer = {
+  readonly timers: (clock: ManualClock) => Timers
+  readonly door: (core: Core, known: KnownIssuers) => IssuerDoor
+}
+
 /** A plane of the domain: what a start makes. */
-const openPlane = async (on: Setup, fake: FakeIssuer) => {
+const openPlane = async (on: Setup, fake: FakeIssuer, before: BeforeTheIssuer | null) => {
   const crash: { next: Crash | null } = { next: null }
   const setup = on.on(crashing(on.store, crash))
   const opened: { readonly issuance: Issuance; readonly core: Core; readonly known: KnownIssuers }[] = []
-  const flows = await openRecoverySetup(setup, async (core, own) => {
+  const signers = async (core: Core, own: Authority) => {
     const known = await openKnownIssuers(core)
-    const issuance = await openIssuance(core, { own, door: fake.door, known })
+    const door = before === null ? fake.door : before.door(core, known)
+    const issuance = await openIssuance(core, { own, door, known })
     opened.push({ issuance, core, known })
     return { issuer: { ...own, ...issuance.issuer }, orders: issuance.orders }
-  })
+  }
+  const flows = await openRecoverySetup(setup, signers, before?.timers(setup.clock))
   const { issuance, core, known } = opened[0] ?? assert.fail()
   const { upkeep, book, roots } = issuance
   const health = () => ({ asking: 0, waiting: 0, perSecond: 1, away: null, answeredAtMs: null, aheadMs: null })
@@ -115,11 +127,12 @@ export type OutsidePlane = Awaited<ReturnType<typeof openPlane>>
 
 type OutsideOptions = {
   readonly takesSerial?: boolean
+  readonly before?: BeforeTheIssuer | null
   /** Of the built-in authority; left out: sealed here. */
   readonly keys?: { readonly wanted: Partial<NewAuthority>; readonly elsewhere: KeysElsewhere }
 }
 
-export const setUpOutside = async (t: TestContext, options: OutsideOptions = {}) => {
+export const setUpOutside = async (t: TestContext, { before = null, ...options }: OutsideOptions = {}) => {
   const folder = tempFolder(t)
   const signer = makeSigner()
   const target = onPostgres() ? (await postgresDatabase(t, 'migrated')).target : null
@@ -132,7 +145,7 @@ export const setUpOutside = async (t: TestContext, options: OutsideOptions = {})
   const fake = fakeIssuer(startMs, options)
   await first.store.commit(change(fake.reads, fake.writes))
   await changeProfile(first.store, signedBy(fake.issuer.name))
-  const plane = await openPlane(first, fake)
+  const plane = await openPlane(first, fake, before)
   let running = first.store
   return {
     ...{ plane, fake, clock: first.clock },
@@ -140,9 +153,9 @@ export const setUpOutside = async (t: TestContext, options: OutsideOptions = {})
     async restart(): Promise<OutsidePlane> {
       await running.close()
       running = await openOne()
-      return openPlane(first.on(running), fake)
+      return openPlane(first.on(running), fake, before)
     },
     /** A second replica beside the first. */
-    beside: async (): Promise<OutsidePlane> => openPlane(first.on(await openOne()), fake),
+    beside: async (): Promise<OutsidePlane> => openPlane(first.on(await openOne()), fake, before),
   }
 }

@@ -25,7 +25,7 @@ import { renewCertificate, type RenewCall } from '#plane/identity/renew-certific
 import { openCallerBudget } from '#plane/limits/caller-budget.ts'
 import { useCertificate } from '#plane/core/use-certificate.ts'
 import { sha256Hex } from '#platform/bytes.ts'
-import { systemTimers } from '#platform/timers.ts'
+import { systemTimers, type Timers } from '#platform/timers.ts'
 import type { Authority } from '#plane/authority/authority.ts'
 import type { Core } from '#plane/core/core.ts'
 import type { Store } from '#plane/store/contract/store.ts'
@@ -79,6 +79,7 @@ export const openRecoverySetup = async (
     _core,
     issuer,
   ) => ({ issuer, orders: noOrders }),
+  timers: Timers = systemTimers,
 ) => {
   const live = {
     holder: null as LiveHolder | null,
@@ -91,7 +92,7 @@ export const openRecoverySetup = async (
   const feed = openFeed()
   const recovery = await openRecovery()
   const settings = await settingsNow(store, feed)
-  const core = { store, feed, clock, random: systemRandom, log: silentLog, timers: systemTimers }
+  const core = { store, feed, clock, random: systemRandom, log: silentLog, timers }
   const { issuer, orders } = await wrapped(core, await open())
   const deps = {
     store,

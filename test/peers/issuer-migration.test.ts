@@ -1,110 +1,126 @@
-// Twelve real agents go from the authority of the domain to a real step-ca and back while they renew all the time, and the step-ca is away
-// in the middle: none loses its channel for good, enrolls again or is without a certificate.
+// Real agents go from the authority of the domain to a real step-ca, and from there to a real Vault, while they renew all the time.
 
 import assert from 'node:assert/strict'
-import { createPrivateKey } from 'node:crypto'
-import * as fs from 'node:fs'
-import * as path from 'node:path'
-import { test } from 'node:test'
-import type { IssuerTest, IssuerView } from '#wire/issuers/issuer-api.ts'
-import type { MigrationPlan, MigrationView } from '#wire/issuers/migration-api.ts'
-import { joinCrowd } from '../process/agent-crowd.ts'
-import { makeProfile, untilConnected } from '../process/agent-member.ts'
-import { eventually } from '../process/eventually.ts'
-import type { Json } from '../process/operator-call.ts'
-import { startPlane } from '../process/start-plane.ts'
-import { tempFolder } from '../process/temp-folder.ts'
+import { test, type TestContext } from 'node:test'
+import { startPlanesBehindOne } from '../cluster/three-planes.ts'
+import { activeNode } from '../process/active-node.ts'
+import { startPlane, type Plane } from '../process/start-plane.ts'
+import { addStepCa, addVault, passTest } from './added-issuers.ts'
+import {
+  briefProfile,
+  isUndisturbed,
+  joinFleet,
+  makeBriefProfile,
+  retiresOld,
+  shareAll,
+  survivesOutage,
+  undoesAndRepeats,
+  type MigratingFleet,
+  type NewIssuer,
+} from './migrating-fleet.ts'
 import { withPeer } from './peer.ts'
+import { isPeersRun } from './run-of-peers.ts'
 import { startStepCa } from './step-ca.ts'
+import { startVault, type VaultPeer } from './vault-server.ts'
+import { dataOf, mount } from './vault-set-up.ts'
 
-const count = 12
-/** step-ca cannot be made to believe another time. */
-const lifetime = '30s'
-const patience = { withinMs: 120_000, everyMs: 1000 }
+type Issuers = { readonly stepCa: NewIssuer; readonly vault: NewIssuer }
 
-test('twelve agents go to a step-ca and back with it away in the middle, and keep their epoch and their certificates', async (t) => {
-  const binary = withPeer(t, 'step-ca')
-  if (binary === null) return
-  const server = await startStepCa(t, binary)
-  const plane = await startPlane(t)
-  const root = path.join(tempFolder(t), 'root.pem')
-  fs.writeFileSync(root, server.files.root)
-  const key = createPrivateKey(server.provisioner.key.pkcs8Pem()).export({ format: 'jwk' })
-  const env = { PROVISIONER: JSON.stringify({ ...key, kid: server.provisioner.keyId }) }
-  const muster = async <T>(code: number, ...words: string[]): Promise<T> => {
-    const ran = await plane.musterWith({ env }, 'issuer', ...words, '-o', 'json')
-    assert.equal(ran.code, code, ran.stderr + ran.stdout)
-    return (code === 0 ? JSON.parse(ran.stdout) : { stderr: ran.stderr }) as T
-  }
-  const added = await muster<IssuerView>(
-    0,
-    ...['add', 'corp', '--at', server.address, '--server-ca', root, '--roots', root],
-    ...['--provisioner', 'muster', '--renewal-provisioner', 'muster-renewal', '--provisioner-key', 'env:PROVISIONER'],
-  )
-  await server.configure((config) => {
-    const [enrolls, renews] = config.authority.provisioners
-    for (const one of [enrolls, renews]) if (one !== undefined) one.claims['minTLSCertDuration'] = '5s'
-    if (renews !== undefined) renews['roots'] = Buffer.from(added.renewal_root ?? '').toString('base64')
-  })
-  await makeProfile(plane, 'brief', ['--from', 'gpu-cloud', `certificate.lifetimeMs=${lifetime}`])
-  const tested = await muster<IssuerTest>(0, 'test', 'corp', '--profile', 'brief')
-  assert.ok(tested.passed, JSON.stringify(tested.faults))
-  const members = await joinCrowd(t, plane, { prefix: 'n', count, profile: 'brief' })
-  await untilConnected(members)
+/** As the plane and the page of step-ca have it, and agents take it: half a minute is much of a lifetime that is scaled, and nothing of a day. */
+const backdateByAMinute = async (peer: VaultPeer): Promise<void> => {
+  const route = `${mount}/roles/gpu-cloud`
+  const role = dataOf((await peer.call('GET', route)).body)
+  const { status, body } = await peer.call('POST', route, { ...role, not_before_duration: 60 })
+  assert.ok(status < 300, JSON.stringify(body))
+}
 
-  const migrate = <T = MigrationView>(...words: string[]): Promise<T> => muster<T>(0, 'migrate', 'brief', ...words)
-  // By the call itself: it is asked again and again.
-  const shown = async (): Promise<MigrationView> => (await plane.api('GET', '/v1/issuer-migrations/brief')).body
-  const progress = async () => (await shown()).progress ?? assert.fail()
-  const until = (what: string, moved: number): Promise<unknown> =>
-    eventually(what, async () => (await progress()).moved === moved, patience)
-  /** The serial of each one's newest certificate. */
-  const serials = async (): Promise<ReadonlyMap<string, string>> => {
-    const found = new Map<string, string>()
-    for (const { id } of members) {
-      const { body } = await plane.api('GET', `/v1/nodes/${id}`)
-      assert.deepEqual([body.membership, body.epoch], ['active', 1], id)
-      found.set(id, body.certificates.find(({ slot }: Json) => slot === 'current').serial)
+/** Added and tested, with a profile that may go to either. Null: one of them is not on this machine. */
+const startIssuers = async (t: TestContext): Promise<((plane: Plane, lifetime: string) => Promise<Issuers>) | null> => {
+  const binaries = [withPeer(t, 'step-ca'), withPeer(t, 'vault')] as const
+  if (binaries[0] === null || binaries[1] === null) return null
+  const [server, peer] = await Promise.all([startStepCa(t, binaries[0]), startVault(t, binaries[1])])
+  return async (plane, lifetime) => {
+    await makeBriefProfile(plane, lifetime)
+    const [corp, vault] = [await addStepCa(plane, server, 'corp'), await addVault(plane, peer, 'vault')]
+    await passTest(plane, corp, briefProfile)
+    await passTest(plane, vault, briefProfile, peer)
+    await backdateByAMinute(peer)
+    return {
+      stepCa: { name: corp.name, root: corp.root, stop: server.stop, start: server.start },
+      vault: { name: vault.name, root: vault.root, stop: peer.stop, start: peer.start },
     }
-    return found
   }
+}
 
-  const plan = await migrate<MigrationPlan>('--to', 'corp', '--plan')
-  assert.deepEqual([plan.active, plan.from], [count, 'built-in'])
-  assert.match(plan.notes.join('\n'), /verifiers outside Muster cannot be counted/)
-  await migrate('--to', 'corp')
-  await eventually(
-    'every agent to have confirmed the new root',
-    async () => (await progress()).unconfirmed.length === 0,
-    patience,
-  )
-  await migrate('--share', '100')
-  await until('all of them to have moved', count)
+test('twelve agents go to a step-ca, back, there again and to a Vault that is away in the middle: none loses anything', async (t) => {
+  const added = await startIssuers(t)
+  if (added === null) return
+  const plane = await startPlane(t)
+  const { stepCa, vault } = await added(plane, '24s')
+  const fleet = await joinFleet(t, [plane], { count: 12, patience: { withinMs: 120_000, everyMs: 500 } })
+  await shareAll(fleet, stepCa)
+  await undoesAndRepeats(fleet)
+  await retiresOld(fleet, stepCa)
+  await shareAll(fleet, vault)
+  await survivesOutage(fleet, vault)
+  await retiresOld(fleet, vault)
+  await isUndisturbed(fleet)
+})
 
-  await server.stop()
-  const before = await serials()
-  await eventually(
-    'all of them to have been renewed by the authority of the domain',
-    async () => {
-      if ((await progress()).moved > 0) return false
-      return [...(await serials())].every(([id, serial]) => serial !== before.get(id))
-    },
-    patience,
-  )
-  assert.notEqual((await migrate()).new_away_since, null, 'the answer says that it is away')
-  await server.start()
-  await until('all of them to be back at the step-ca', count)
-  assert.equal((await migrate('--finish')).stage, 'finish')
-  await migrate('--back')
-  await migrate('--back')
-  await until('all of them to be with the authority of the domain again', 0)
-  await serials()
-  await untilConnected(members)
-  assert.equal((await migrate('--back')).stage, 'ended')
-  const { body } = await plane.api('GET', '/v1/alerts')
-  assert.deepEqual(
-    body.alerts.filter(({ kind }: Json) => kind !== 'issuer_unavailable'),
-    [],
-    JSON.stringify(body.alerts),
-  )
+/** Of a day that lasts six minutes. */
+const patience = { withinMs: 900_000, everyMs: 2000 }
+const large = 200
+
+const migrateAll = async (fleet: MigratingFleet, { stepCa, vault }: Issuers): Promise<void> => {
+  for (const issuer of [stepCa, vault]) {
+    await shareAll(fleet, issuer)
+    await survivesOutage(fleet, issuer)
+    await undoesAndRepeats(fleet)
+    await retiresOld(fleet, issuer)
+  }
+  await isUndisturbed(fleet)
+}
+
+const skip = isPeersRun ? false : 'only in the run with peers'
+
+/** The load is to be there all the time, and to leave the fleet a processor. */
+const pauseMs = 100
+
+/** Machines of another profile, one after the other in each of so many lanes. */
+const startEnrolling = (plane: Plane, lanes: number) => {
+  let stopping = false
+  let count = 0
+  const lane = async (): Promise<void> => {
+    for (; !stopping; await new Promise((resolve) => setTimeout(resolve, pauseMs)))
+      await activeNode(plane, `load-${count++}`)
+  }
+  const over = Promise.all(Array.from({ length: lanes }, lane))
+  // Reported when it is stopped.
+  over.catch(() => {})
+  return async (): Promise<number> => {
+    stopping = true
+    await over
+    return count
+  }
+}
+
+test(`${large} agents go the whole way while other machines enroll`, { skip }, async (t) => {
+  const added = await startIssuers(t)
+  if (added === null) return
+  const plane = await startPlane(t)
+  const issuers = await added(plane, '6m')
+  const fleet = await joinFleet(t, [plane], { count: large, patience })
+  const stopEnrolling = startEnrolling(plane, 2)
+  await migrateAll(fleet, issuers)
+  t.diagnostic(`${await stopEnrolling()} other machines have enrolled meanwhile`)
+})
+
+test(`${large} agents go the whole way at three planes over PostgreSQL`, { skip }, async (t) => {
+  const added = await startIssuers(t)
+  if (added === null || withPeer(t, 'postgres') === null) return
+  const { doors } = await startPlanesBehindOne(t)
+  const [first, second, third] = doors
+  const issuers = await added(first.plane, '6m')
+  const planes = [first.plane, second.plane, third.plane] as const
+  await migrateAll(await joinFleet(t, planes, { count: large, patience }), issuers)
 })

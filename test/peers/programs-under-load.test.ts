@@ -14,8 +14,8 @@ import { withPeer } from './peer.ts'
 import { openClients, type Clients } from './program-clients.ts'
 import { hostFolder, hostName, serverOutputs, servers, startServerHost, type ServerHost } from './program-servers.ts'
 import type { ServerName } from './program-servers.ts'
+import { isPeersRun } from './run-of-peers.ts'
 
-const long = process.env['MUSTER_LONG'] === '1'
 const minute = 60_000
 
 type Client = { readonly agent: Member; folder(): string; serial(): string | null }
@@ -124,7 +124,7 @@ const openLoad = ({ requests, clients: all, time }: Stage): Load => {
       if (failed === null) done[server]++
       else failures.push(`${new Date(time.nowMs()).toISOString()} ${server} by ${client.agent.id}: ${failed}`)
       const tookMs = performance.now() - startedMs
-      await new Promise((resolve) => setTimeout(resolve, long ? tookMs / 4 : 3 * tookMs))
+      await new Promise((resolve) => setTimeout(resolve, isPeersRun ? tookMs / 4 : 3 * tookMs))
     }
   })
   return {
@@ -244,7 +244,7 @@ test('nginx, PostgreSQL and etcd answer every request through three rotations an
   for (const server of servers)
     assert.equal(await stage.requests.ask(server, stage.clients[0].folder()), null, host.said())
   const load = openLoad(stage)
-  const requests = long ? 100 : 3
+  const requests = isPeersRun ? 100 : 3
   await rotation(stage, () => stage.list({ lifetimeMs: 100 * minute, keyType: 'p384' }))
   await load.more(requests)
   await stage.plane.stop()
@@ -255,7 +255,7 @@ test('nginx, PostgreSQL and etcd answer every request through three rotations an
   await load.more(requests)
   await rotation(stage, () => stage.list({ lifetimeMs: 100 * minute, keyType: 'p256' }))
   await load.more(requests)
-  if (long) await renewedInTime(stage)
+  if (isPeersRun) await renewedInTime(stage)
   await cutClient(t, stage, load)
   await load.stop()
   assert.deepEqual(load.failures, [], host.said())

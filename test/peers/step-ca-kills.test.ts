@@ -18,11 +18,14 @@ import type { Json } from '../process/operator-call.ts'
 import { storedCertificates } from '../process/plane-records.ts'
 import { rawNode, type RawNode } from '../process/raw-node.ts'
 import { startPlane, type Plane } from '../process/start-plane.ts'
+import { onPostgres } from '../process/store-under-test.ts'
 import { addStepCa, signProfile } from './added-issuers.ts'
 import { withPeer } from './peer.ts'
+import { isPeersRun } from './run-of-peers.ts'
 import { startStepCa, type StepCaServer } from './step-ca.ts'
 
-const rounds = process.env['MUSTER_LONG'] === '1' ? 200 : 20
+/** On PostgreSQL each of them waits for the lease of the dead plane. */
+const rounds = onPostgres() ? (isPeersRun ? 50 : 5) : isPeersRun ? 200 : 20
 
 /** `early`: a moment after the node has asked. `asked`: before the step-ca has the order. `signed`: before the plane has the answer.
  * `answered`: a moment after that. `committed`: when the certificate has its row. */
@@ -166,8 +169,9 @@ test(`a plane that is killed ${rounds} times while a step-ca signs: one certific
     const ofKey = async () => (await storedCertificates(plane, life.id)).filter(({ spki }) => spki === life.spki)
     const before = await ofKey()
     // On PostgreSQL the lease of the dead plane has to end first.
+    const patience = { withinMs: 60_000, ...(onPostgres() ? { everyMs: 1000 } : {}) }
     const isAnswered = async (): Promise<boolean> => (await life.ask()).certificate_chain !== undefined
-    await eventually(`${life.id} to be answered after a death at '${point}'`, isAnswered, { withinMs: 60_000 })
+    await eventually(`${life.id} to be answered after a death at '${point}'`, isAnswered, patience)
     const [certificate, ...more] = await ofKey()
     assert.deepEqual(more, [], 'one certificate')
     assert.ok(

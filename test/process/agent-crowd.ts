@@ -10,11 +10,13 @@ import type { Scope } from './cleanup.ts'
 import type { Plane } from './start-plane.ts'
 import { tempFolder } from './temp-folder.ts'
 
+export type CrowdMember = Speaking & { readonly state: string }
+
 export const joinCrowd = async (
   t: Scope,
   plane: Plane,
   options: { readonly prefix: string; readonly count: number; readonly profile: string },
-): Promise<Speaking[]> => {
+): Promise<CrowdMember[]> => {
   const folder = tempFolder(t)
   const agents: DemoAgent[] = []
   for (let number = 1; number <= options.count; number++) {
@@ -26,9 +28,8 @@ export const joinCrowd = async (
     agents.push({ id, join: body.join, keyStorage: 'file', hardwareFile, asksForName: false })
   }
   const child = startChild(t, startedCommand, ['demo-agents', folder], { input: JSON.stringify(agents) })
-  return agents.map(({ id }) => ({
-    id,
-    stderr: child.stderr,
-    says: () => readStatusFile(path.join(folder, 'agents', id)),
-  }))
+  return agents.map(({ id }) => {
+    const state = path.join(folder, 'agents', id)
+    return { id, state, stderr: child.stderr, says: () => readStatusFile(state) }
+  })
 }

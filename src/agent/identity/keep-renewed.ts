@@ -20,6 +20,7 @@ import {
   renewalIsDue,
   renewAtMs,
   renewRetryMs,
+  slotWaitMs,
   spreadMs,
   type LastTry,
 } from '#agent/state/should-renew.ts'
@@ -130,11 +131,8 @@ const shortestLifeMs = ({ current }: Identity): number => (current.notAfterMs - 
 const registerAfterMs = (identity: Identity, jitterUnit: number): number =>
   Math.min(10_000, shortestLifeMs(identity)) * (1 - jitterUnit / 2)
 
-/** The retry time of the plane, unless it would use up half of the remaining lifetime. */
 const slotOf = (failure: PlaneFailure, { current }: Identity, nowMs: number): number =>
-  failure.kind === 'refused' && failure.retryAfterMs !== null
-    ? Math.min(failure.retryAfterMs, Math.max(0, (current.notAfterMs - nowMs) / 2))
-    : 0
+  failure.kind === 'refused' ? slotWaitMs(failure.retryAfterMs, current.notAfterMs - nowMs) : 0
 
 const endBecauseOf = (failure: Exclude<PlaneFailure, { kind: 'stopped' }>): RunEnd | null => {
   if (failure.kind !== 'refused') return null

@@ -45,6 +45,10 @@ export const renewRetryMs = (failures: number, remainingMs: number, jitterUnit: 
   return Math.max(shortestMs, Math.round(capped * (1 - jitterUnit / 4)))
 }
 
+/** The retry time of the plane, unless it would use up half of the remaining lifetime. */
+export const slotWaitMs = (retryAfterMs: number | null, remainingMs: number): number =>
+  Math.min(retryAfterMs ?? 0, Math.max(0, remainingMs / 2))
+
 /** How often to look whether it is due: a second is a long time for a certificate of a minute. */
 export const lookEveryMs = ({ issuedAtMs, notAfterMs }: CertificateTimes): number =>
   Math.min(1_000, Math.max(shortestMs, (notAfterMs - issuedAtMs) / 120))
