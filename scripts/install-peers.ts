@@ -9,16 +9,40 @@ import { runCommand } from './run-command.ts'
 const missingPeers = (long: boolean): PeerName[] =>
   peerNames.filter((name) => (long || !peersOfTheLongRun.has(name)) && 'missing' in peer(name))
 
-/** False when a peer is missing where all have to be there (CI). */
-export const installPeers = async (root: string, testFiles: readonly string[], long: boolean): Promise<boolean> => {
+export type PeersAtHand = {
+  /** Whether a file asks for a peer that is still being built. */
+  isAwaited(file: string): boolean
+  /** Once all are built that can be. False when a peer is missing where all have to be there (CI). */
+  readonly complete: Promise<boolean>
+}
+
+/** Packages are there when this resolves. What is built comes beside the tests: on a machine that has none of it, that takes minutes. */
+export const installPeers = async (root: string, testFiles: readonly string[], long: boolean): Promise<PeersAtHand> => {
   const packages = missingPeers(long).flatMap((name) => packageOf[name]?.split(' ') ?? [])
   if (packages.length > 0 && mayInstall()) await install(packages)
   const asking = (names: readonly PeerName[]): readonly string[] =>
     testFiles.filter((file) => asksFor(fs.readFileSync(path.join(root, file), 'utf8'), names))
-  // Before the tests and one after the other: a build takes minutes of every processor, once on a machine.
+  const awaited = new Map<BuiltPeer, ReadonlySet<string>>()
   if ('path' in go())
-    for (const name of missingPeers(long).filter(isBuilt)) if (asking([name]).length > 0) await build(name)
-  const missing = missingPeers(long)
+    for (const name of missingPeers(long).filter(isBuilt)) {
+      const files = asking([name])
+      if (files.length > 0) awaited.set(name, new Set(files))
+    }
+  const complete = async (): Promise<boolean> => {
+    // One after the other: each uses every processor.
+    for (const name of [...awaited.keys()]) {
+      await build(name)
+      awaited.delete(name)
+    }
+    return hasAll(missingPeers(long), asking)
+  }
+  return {
+    isAwaited: (file) => awaited.values().some((files) => files.has(file)),
+    complete: complete(),
+  }
+}
+
+const hasAll = (missing: readonly PeerName[], asking: (names: readonly PeerName[]) => readonly string[]): boolean => {
   if (missing.length === 0) return true
   const skipped = asking(missing)
   console.log(

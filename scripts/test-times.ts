@@ -38,12 +38,18 @@ type FileKind = 'working' | 'waiting'
 export type LaneKind = FileKind | 'only waiting'
 
 export type Queue<Job> = {
-  /** What a lane does next: the longest of its kind, or of the other once there is none; null: nothing is left for it. */
+  /** What a lane does next: the longest of its kind, or of the other once there is none; null: nothing is left for it now. */
   next(lane: LaneKind): Job | null
   isEmpty(): boolean
 }
 
-export const openQueue = <Job>(jobs: readonly Job[], nameOf: (job: Job) => string, known: KnownTimes): Queue<Job> => {
+/** `isHeld`: it cannot begin yet, and is left for later. */
+export const openQueue = <Job>(
+  jobs: readonly Job[],
+  nameOf: (job: Job) => string,
+  known: KnownTimes,
+  isHeld: (job: Job) => boolean = () => false,
+): Queue<Job> => {
   const timesOf = (job: Job): Times => known[nameOf(job)] ?? unknownTimes
   const left = jobs.toSorted((one, other) => timesOf(other).seconds - timesOf(one).seconds)
   const kindOf = (job: Job): FileKind => {
@@ -53,9 +59,10 @@ export const openQueue = <Job>(jobs: readonly Job[], nameOf: (job: Job) => strin
   return {
     next(lane) {
       const first = lane === 'working' ? 'working' : 'waiting'
-      const ofItsKind = left.findIndex((job) => kindOf(job) === first)
+      const ofItsKind = left.findIndex((job) => kindOf(job) === first && !isHeld(job))
       if (ofItsKind === -1 && lane === 'only waiting') return null
-      return left.splice(Math.max(ofItsKind, 0), 1)[0] ?? null
+      const at = ofItsKind === -1 ? left.findIndex((job) => !isHeld(job)) : ofItsKind
+      return at === -1 ? null : (left.splice(at, 1)[0] ?? null)
     },
     isEmpty: () => left.length === 0,
   }

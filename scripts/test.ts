@@ -12,7 +12,7 @@ import { placeText, postgresVariable, startPostgres } from '../test/process/post
 import { storeVariable } from '../test/process/store-under-test.ts'
 import { filesForBothStores } from './both-stores.ts'
 import { check } from './check.ts'
-import { installPeers } from './install-peers.ts'
+import { installPeers, type PeersAtHand } from './install-peers.ts'
 import { filesBelow, root } from './repository.ts'
 import { buildTestCommand, compileCommand } from './test-command.ts'
 import { openTestFolder } from './test-folder.ts'
@@ -101,18 +101,24 @@ const laneOptions = async (known: KnownTimes): Promise<LaneOptions> => {
   return { env, countAssertions: given.includes('--count') }
 }
 
-const runJobs = async (jobs: readonly Job[]): Promise<boolean> => {
+const runJobs = async (jobs: readonly Job[], peers: PeersAtHand): Promise<boolean> => {
   const startedMs = performance.now()
   const known = knownTimes(root)
   const options = await laneOptions(known)
-  const queue = openQueue(jobs, reportedAs, known)
+  const queue = openQueue(jobs, reportedAs, known, ({ file }) => peers.isAwaited(file))
   const reports: FileReport[] = []
   const taken: Record<string, Times> = {}
   const kept: string[] = []
   const isOver = (): boolean => queue.isEmpty()
   const mayRun = { always: async () => true, shared: processorsAreShared, idle: processorIsIdle }
-  const nextJob = async ({ kind, when }: Lane): Promise<Job | null> =>
-    (await mayRun[when](isOver)) ? queue.next(kind) : null
+  const nextJob = async ({ kind, when }: Lane): Promise<Job | null> => {
+    if (!(await mayRun[when](isOver))) return null
+    const next = queue.next(kind)
+    if (next !== null || isOver()) return next
+    // What is left waits for a peer that is being built.
+    await peers.complete
+    return queue.next(kind)
+  }
   const runLane = async (kindOfLane: Lane, at: number): Promise<void> => {
     const lane = openLane({ ...options, env: { ...options.env, [laneVariable]: `${at}/${lanes.length}` } })
     for (let job = await nextJob(kindOfLane); job !== null; job = await nextJob(kindOfLane)) {
@@ -137,22 +143,26 @@ const runJobs = async (jobs: readonly Job[]): Promise<boolean> => {
 /** The server of a run outlives no crash: tests of crashes start their own. */
 const unsafeButQuick = { fsync: 'off', full_page_writes: 'off', autovacuum: 'off' }
 
-const runTests = async (): Promise<boolean> => {
+const runTests = async (peers: PeersAtHand): Promise<boolean> => {
   const again = filesForBothStores(root, testFiles, long)
   const needsServer = testFiles.some((file) => layerOf(file) !== 'unit')
   if (!needsServer || 'missing' in peer('postgres')) {
     // In CI that is a failure, as installPeers has found by now.
     if (again.length > 0) console.log(`no PostgreSQL: ${again.length} files are run on SQLite only`)
-    return runJobs(testFiles.map((file) => ({ name: '', file, env: {} })))
+    return runJobs(
+      testFiles.map((file) => ({ name: '', file, env: {} })),
+      peers,
+    )
   }
   const ends: (() => unknown)[] = []
   const server = await startPostgres({ after: (end) => void ends.push(end as () => unknown) }, unsafeButQuick)
   const shared = { [postgresVariable]: placeText(server) }
   try {
-    return await runJobs([
+    const jobs = [
       ...again.map((file) => ({ name: '[postgres]', file, env: { ...shared, [storeVariable]: 'postgres' } })),
       ...testFiles.map((file) => ({ name: '', file, env: shared })),
-    ])
+    ]
+    return await runJobs(jobs, peers)
   } finally {
     for (const end of ends) await end()
   }
@@ -170,8 +180,8 @@ const main = async (): Promise<boolean> => {
   const peers = await installPeers(root, testFiles, long)
   // The check leaves a processor idle now and then, and so do the tests.
   const checked = given.includes('--no-check') || asked.length > 0 || onlyPeers ? true : check()
-  const tested = await runTests()
-  return (await checked) && peers && tested
+  const tested = await runTests(peers)
+  return (await checked) && (await peers.complete) && tested
 }
 
 const startedMs = performance.now()

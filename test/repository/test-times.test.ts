@@ -44,3 +44,18 @@ test('what does little but wait goes to the lanes for that, and each lane takes 
   const rest = openQueue(['short', 'long'], String, known)
   assert.equal(rest.next('waiting'), 'long')
 })
+
+test('a file whose peer is still being built is left for later, and holds up no other', () => {
+  const held = new Set(['sleepy', 'long'])
+  const queue = openQueue(['short', 'dozing', 'long', 'sleepy'], String, known, (job) => held.has(job))
+  assert.deepEqual(
+    (['working', 'waiting', 'waiting', 'working'] as const).map((lane) => queue.next(lane)),
+    ['short', 'dozing', null, null],
+  )
+  assert.equal(queue.isEmpty(), false)
+  held.clear()
+  assert.equal(queue.next('only waiting'), 'sleepy')
+  assert.equal(queue.next('only waiting'), null)
+  assert.equal(queue.next('waiting'), 'long')
+  assert.equal(queue.isEmpty(), true)
+})
