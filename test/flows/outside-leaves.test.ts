@@ -136,7 +136,7 @@ test('an issuer that is away refuses with a time, binds the key to the program, 
   await plane.sweep()
   fake.answer = answer
   given(await leaves.ask('gpu-1', 'web', csr))
-  assert.deepEqual((await plane.orders()).map(({ state }) => state.kind).toSorted(), ['issued', 'replaced'])
+  assert.deepEqual((await plane.orders()).map(({ state }) => state.kind).toSorted(), ['issued'])
   // The issuer is named no more while an order of the key is lost: the authority of the domain signs, and the order ends.
   fake.answer = async () => ({ kind: 'unsigned', why: 'not today' })
   const other = newLeafCsr()
@@ -281,7 +281,7 @@ test('a token of a worker is bound to its key by the order, and an issuer that i
   const thief = makeCsr(generateKey('ed25519'), 'worker')
   assert.equal(codeOfAnswer(await leaves.enrollWorker(token, thief)), 'WORKER_TOKEN_USED')
   given(await leaves.enrollWorker(token, csr))
-  assert.deepEqual((await plane.orders()).map(({ state }) => state.kind).toSorted(), ['issued', 'replaced'])
+  assert.deepEqual((await plane.orders()).map(({ state }) => state.kind).toSorted(), ['issued'])
 })
 
 test('a worker issuer names an issuer that is there, and keeps it from retiring', async (t) => {

@@ -1,5 +1,5 @@
 // The whole life of a node with the real agent and a plane as a process, under each kind of issuer: a step-ca, a Vault, and an authority whose
-// keys are in a token; and an issuer that is away for a while. OpenSSL verifies each certificate that the agent holds; no secret is anywhere but where it was put.
+// keys are in a token or in Vault's Transit; and an issuer that is away for a while. OpenSSL verifies each certificate that the agent holds; no secret is anywhere but where it was put.
 
 import assert from 'node:assert/strict'
 import * as fs from 'node:fs'
@@ -23,6 +23,7 @@ import { isPeersRun } from './run-of-peers.ts'
 import { softTokens } from './soft-token.ts'
 import { startStepCa } from './step-ca.ts'
 import { startVault } from './vault-server.ts'
+import { transitHost } from './vault-set-up.ts'
 
 const profile = 'lived'
 const usual = { 'certificate.lifetimeMs': 600_000, 'recovery.limit': 10 }
@@ -202,6 +203,21 @@ describe('issuers', { concurrency: true }, () => {
     const { roots } = succeeded(await plane.api('GET', '/v1/ca/bundle'))
     await live(t, plane, 'gpu-1', roots.join(''))
     await isNowhere(plane, { PIN: tokens.pin })
+  })
+
+  test("a node lives under an authority whose keys are in Vault's Transit", { skip: onceIsEnough }, async (t) => {
+    const binary = withPeer(t, 'vault')
+    if (binary === null || withPeer(t, 'openssl') === null) return
+    const host = await transitHost(t, await startVault(t, binary))
+    const { secretFile } = host
+    assert.ok(secretFile !== null)
+    const keys = ['--root', 'transit:key=root', '--ca-key', 'transit', '--responder-key', 'transit']
+    const vault = ['--vault-address', host.address, '--vault-roots', host.rootsFile, '--vault-transit', host.mount]
+    const plane = await startPlane(t, { args: [...verbose.args, ...keys, ...vault, '--vault-secret', secretFile] })
+    succeeded(await plane.api('POST', '/v1/profiles', { name: profile, from: 'gpu-cloud', set: usual }))
+    const { roots } = succeeded(await plane.api('GET', '/v1/ca/bundle'))
+    await live(t, plane, 'gpu-1', roots.join(''))
+    await isNowhere(plane, { token: fs.readFileSync(secretFile, 'utf8').trim() })
   })
 
   test(

@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { nodeRoutes, type NodeRouteParts } from '#plane/boot/node-server.ts'
+import { nodeRoutes, type NodeRouteParts } from '#plane/boot/node-routes.ts'
 import { activeNode } from '../process/active-node.ts'
 import { sharedPlane } from '../process/shared-plane.ts'
 import { openTlsConnection, type TlsConnection } from '../process/tls-connection.ts'

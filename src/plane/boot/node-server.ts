@@ -10,7 +10,7 @@ import { withStore, type Core } from '#plane/core/core.ts'
 import { openDenyList } from '#plane/authn/deny-list.ts'
 import { openTokenAuthn } from '#plane/authn/enrollment-token.ts'
 import { openNodeAuthn } from '#plane/authn/node-certificate.ts'
-import { openChannelParts, type ChannelParts } from '#plane/channel/channel-parts.ts'
+import { openChannelParts } from '#plane/channel/channel-parts.ts'
 import { openChannelServer } from '#plane/channel/channel-server.ts'
 import { openTaskSessions } from '#plane/channel/task-sessions.ts'
 import type { PlaneUrls } from '#plane/core/configuration.ts'
@@ -26,50 +26,36 @@ import type { RecoveryAuthority } from '#plane/authority/recovery-authority.ts'
 import type { WorkersAuthority } from '#plane/authority/workers-authority.ts'
 import { followListedOutputs } from '#plane/programs/end-unlisted.ts'
 import { listLengthSource } from '#plane/programs/list-length.ts'
-import { openProgramLists, type ProgramLists } from '#plane/programs/program-lists.ts'
-import { programRoutes } from '#plane/programs/program-routes.ts'
-import type { EnrollWorkerParts } from '#plane/workers/enroll-worker.ts'
+import { openProgramLists } from '#plane/programs/program-lists.ts'
 import { openKeySets } from '#plane/workers/key-sets.ts'
 import { openWorkerIssuers } from '#plane/workers/worker-issuers.ts'
-import { workerRoutes } from '#plane/workers/worker-routes.ts'
-import { workerTaskRoutes } from '#plane/workers/worker-task-routes.ts'
 import { openPollSession } from '#plane/channel/open-poll.ts'
-import { openTasks, type Tasks } from '#plane/tasks/open-tasks.ts'
-import { openQueueLength } from '#plane/tasks/queue-length.ts'
+import { openTasks } from '#plane/tasks/open-tasks.ts'
 import { openRolloutUpkeep } from '#plane/tasks/rollouts.ts'
 import { openTaskSweep } from '#plane/tasks/sweep-tasks.ts'
-import { nodeTaskRoutes } from '#plane/tasks/task-routes.ts'
 import { openSteadyTime } from '#plane/core/steady-time.ts'
 import { adoptOverlays } from '#plane/fleet/adopt-overlays.ts'
-import { overlayStatementRoutes } from '#plane/fleet/overlay-statement.ts'
-import { taskVerifierRoutes } from '#plane/tasks/signer-routes.ts'
-import { openTaskSigners, type TaskSignersHere } from '#plane/tasks/task-signers.ts'
+import { openTaskSigners } from '#plane/tasks/task-signers.ts'
 import type { KeyCustody } from '#plane/keys/key-custody.ts'
 import type { NewKeyPlace } from '#plane/keys/key-reference.ts'
-import { bundleRoutes } from '#plane/ca/ca-routes.ts'
 import { openAgentFiles } from '#plane/enrollment/agent-files.ts'
 import { agentDownload, openDownloads } from '#plane/files/downloads.ts'
-import { agentDownloadRoutes, type AgentRouteParts } from '#plane/enrollment/agent-routes.ts'
-import { enrollRoutes } from '#plane/enrollment/enroll-routes.ts'
-import { claimRoutes } from '#plane/federation/peer-domain-routes.ts'
-import type { Route } from '#plane/http/route.ts'
-import { challengeRoutes, identityRoutes } from '#plane/identity/identity-routes.ts'
-import { openCopiedImages, type CopiedImages } from '#plane/identity/copied-images.ts'
-import { openNodeLimits, type NodeLimits } from './node-limits.ts'
+import { openCopiedImages } from '#plane/identity/copied-images.ts'
+import { openNodeLimits } from './node-limits.ts'
 import { openNodeListener } from './node-listener.ts'
 import { mostBehindMs } from '#plane/store/contract/replicas.ts'
 import type { LivedTime } from '#plane/core/lived-time.ts'
 import type { TurnedAway } from './turned-away.ts'
 import type { UpkeepTask } from '#plane/core/upkeep.ts'
-import type { Issuer } from '#plane/core/issuer.ts'
 import type { Issuance } from '#plane/issuers/open-issuance.ts'
 import { withOutsideLeaves } from '#plane/issuers/outside-book.ts'
 import type { MachineCalls } from '#plane/http/http-app.ts'
-import { openTaskFiles, taskFileRoutes, type TaskFileParts } from '#plane/tasks/task-files.ts'
+import { openTaskFiles } from '#plane/tasks/task-files.ts'
 import type { PlaneConfig } from '#plane/config/config.ts'
 import type { Metrics } from '#plane/metrics/open-metrics.ts'
 import type { Alerting } from '#plane/alerts/alerting.ts'
 import { followRefusals } from './machine-refusals.ts'
+import { nodeRoutes } from './node-routes.ts'
 
 export type NodeServerParts = {
   readonly custody: KeyCustody
@@ -93,75 +79,6 @@ export type NodeServerParts = {
   /** Null: no order that waits for the store keeps this node, or this worker, out. */
   readonly barred: (node: NodeId) => Refusal | null
   readonly workerBarred: (worker: string) => Refusal | null
-}
-
-export type NodeRouteParts = {
-  readonly issuer: Issuer
-  readonly orders: Issuance['orders']
-  readonly recovery: RecoveryAuthority
-  readonly programs: ProgramsAuthority
-  readonly workers: WorkersAuthority
-  readonly programLists: Pick<ProgramLists, 'lists'>
-  /** Of outside issuers. */
-  readonly outsideRoots: () => readonly string[]
-  readonly taskSigners: Pick<TaskSignersHere, 'stored'>
-  readonly domainName: string
-  readonly urls: () => PlaneUrls
-  readonly limits: NodeLimits
-  readonly channel: Pick<ChannelParts, 'peerBook' | 'secondHolders' | 'probe'>
-  readonly copiedImages: CopiedImages
-  readonly agents: AgentRouteParts
-  readonly workerIssuers: EnrollWorkerParts['issuers']
-  readonly keySets: EnrollWorkerParts['keySets']
-  readonly taskPolls: Tasks['polls']
-  readonly taskFiles: TaskFileParts
-}
-
-/** What machines may ask of the plane. The order is that of the API's description. */
-export const nodeRoutes = (core: Core, parts: NodeRouteParts): readonly Route[] => {
-  const { issuer, orders, recovery, programs, programLists, domainName, urls, limits, channel, copiedImages, agents } =
-    parts
-  const { taskSigners, taskFiles, workers, workerIssuers, keySets, outsideRoots } = parts
-  const { anonymousBudget, admission, writeLimit } = limits
-  const { peerBook, secondHolders, probe } = channel
-  const roots = () => issuer.roots()
-  return [
-    ...enrollRoutes(core, {
-      issuer,
-      orders,
-      recovery,
-      domainName,
-      urls,
-      writeLimit,
-      secondHolders,
-      copiedImages,
-      anonymousBudget,
-      admission,
-      probe,
-      peerBook,
-    }),
-    ...challengeRoutes(core, { recovery, domainName }, limits.challenges),
-    ...identityRoutes(core, { issuer, orders, recovery, domainName, urls, writeLimit, secondHolders, copiedImages }),
-    ...programRoutes(core, { programs, orders, outsideRoots, lists: programLists, writeLimit }),
-    ...taskVerifierRoutes(core, { taskSigners, recovery, domainName }),
-    ...overlayStatementRoutes(core, { recovery, domainName }),
-    ...workerRoutes(core, {
-      workers,
-      orders,
-      roots,
-      issuers: workerIssuers,
-      keySets,
-      anonymousBudget,
-      admission,
-      writeLimit,
-    }),
-    ...nodeTaskRoutes(core, parts.taskPolls),
-    ...workerTaskRoutes(core, { queueLength: openQueueLength(core), queueLimit: limits.queueLimit }),
-    ...claimRoutes(core, limits.anonymousBudget),
-    ...bundleRoutes(core.clock, issuer, { roots: () => [...programs.roots(), ...outsideRoots()] }, domainName),
-    ...agentDownloadRoutes(agents),
-    ...taskFileRoutes(taskFiles),
-  ]
 }
 
 /** An agent holds one channel and makes a call now and then. A stolen certificate must not take all connections. */
