@@ -114,11 +114,16 @@ const openPlane = async (on: Setup, fake: FakeIssuer, before: BeforeTheIssuer | 
       })
       assert.equal(done.kind, 'committed', JSON.stringify(done))
     },
-    /** What the leader does every few seconds. */
-    async sweep(): Promise<void> {
+    /** What the leader does every few seconds. `before`: what happens between its reading and each of its commits. */
+    async sweep(before: () => Promise<void> = async () => {}): Promise<void> {
       const token = store.replicas.leadership()
       assert(token !== null, 'this plane leads')
-      await upkeep.run(leaderStore(store, token))
+      const leading = leaderStore(store, token)
+      const commit: typeof leading.commit = async (asked) => {
+        await before()
+        return leading.commit(asked)
+      }
+      await upkeep.run({ ...leading, commit })
     },
   }
 }

@@ -78,6 +78,38 @@ test('an order that was refused, and whose node went to another issuer, is forgo
   assert.deepEqual(await states(plane), [])
 })
 
+test('an order that takes the row of a lost one is not abandoned with it by a leader that has read the lost one', async (t) => {
+  const { plane, fake, clock } = await setUpOutside(t)
+  const { answer } = fake
+  assert.equal(codeOf(await plane.enroll(await plane.invite('n1'), newCsr(), null)), 'issued')
+  await plane.firstUse('n1')
+  fake.answer = refuses
+  assert.equal(codeOf(await plane.renew('n1')), 'ISSUER_UNAVAILABLE')
+  // Another certificate, with another key: nobody waits for the lost order any longer.
+  clock.advance(minute)
+  await plane.signedBy('built-in')
+  assert.equal(codeOf(await plane.renew('n1')), 'issued')
+  await plane.firstUse('n1')
+  clock.advance(minute)
+  await plane.signedBy(fake.issuer.name)
+
+  const [placed, goOn] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+  fake.answer = async (attempt, signal) => {
+    placed.resolve()
+    await goOn.promise
+    return answer(attempt, signal)
+  }
+  const renewals: ReturnType<OutsidePlane['renew']>[] = []
+  await plane.sweep(async () => {
+    if (renewals.length === 0) renewals.push(plane.renew('n1'))
+    await placed.promise
+  })
+  goOn.resolve()
+  assert.deepEqual((await Promise.all(renewals)).map(codeOf), ['issued'])
+  assert.deepEqual([await states(plane), fake.signed.length], [['issued', 'issued'], 2])
+  assert.deepEqual([await plane.rows('key-ban'), await plane.toBeRevoked()], [[], []])
+})
+
 /** Both times are of the clock of the issuer. */
 const dated =
   (fake: FakeIssuer, byMs: number, longerMs = 0): FakeIssuer['answer'] =>

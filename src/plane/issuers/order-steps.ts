@@ -3,7 +3,7 @@
 import type { Attribution, Change, Row } from '#domain/core/change.ts'
 import type { EntryDraft } from '#domain/core/journal-entry.ts'
 import { issuerRevocationKey, type IssuerRevocation } from '#domain/issuers/issuer-revocation.ts'
-import { revocationChange, stepPart } from '#domain/issuers/order-changes.ts'
+import { ordersActor, revocationChange, stepPart } from '#domain/issuers/order-changes.ts'
 import type { Order, OrderStep } from '#domain/issuers/order.ts'
 import { commitOnce, retryLostRaces } from '#plane/core/commit-decision.ts'
 import type { FlowCore } from '#plane/core/core.ts'
@@ -43,6 +43,17 @@ export const commitStep = async (
       : { value: step.order, version: row.version + 1 }
   })
 }
+
+/**
+ * A step that nobody asked for, decided on the row as it was looked at. One that has changed since may be another order, which its next
+ * request has placed in the same row and is waiting for: it is left to the next look.
+ */
+export const commitAsRead = (
+  core: Pick<FlowCore, 'store' | 'clock' | 'feed'>,
+  row: Row<Order>,
+  take: (order: Order, nowMs: number) => OrderStep | null,
+): Promise<Row<Order> | null> =>
+  commitStep(core, row, (now, nowMs) => (now === row.value ? take(now, nowMs) : null), { by: ordersActor })
 
 /**
  * Of an order that is not held here any more: somebody else has settled it without knowing that this serial has come back. Where the order

@@ -5,7 +5,7 @@ import { wantedAlert } from '#domain/alerts/alert-kinds.ts'
 import { readOf, type Read, type Row } from '#domain/core/change.ts'
 import { refuse, refuseField, type Refusal } from '#domain/core/refusal.ts'
 import type { Outcome } from '#domain/issuers/issuer-breaker.ts'
-import { isSameOrder, orderEntry, ordersActor, placed, stepPart } from '#domain/issuers/order-changes.ts'
+import { isSameOrder, orderEntry, placed, stepPart } from '#domain/issuers/order-changes.ts'
 import {
   complete,
   decline,
@@ -30,7 +30,7 @@ import type { Core } from '#plane/core/core.ts'
 import type { IssuerChoice } from './choose-issuer.ts'
 import { askToSign } from './ask-to-sign.ts'
 import { judgeAnswer, type JudgeParts } from './judge-answer.ts'
-import { commitStep, inOutbox, openOrderOf, revokeReturned, type StepStory } from './order-steps.ts'
+import { commitAsRead, commitStep, inOutbox, openOrderOf, revokeReturned, type StepStory } from './order-steps.ts'
 import { openOrdersUnderWay, type OrdersUnderWay } from './orders-under-way.ts'
 import type { OrderRequest, SignedOrder } from './order-request.ts'
 import type { OutsideSigner, Returned } from './outside-signer.ts'
@@ -88,7 +88,7 @@ export const openOutsideOrders = (core: Core, parts: OutsideOrderParts): Outside
       case 'settle':
         // A search can take long: the leader makes it.
         if (isToBeFound(row.value)) return busy('what the issuer has signed for it is being looked for')
-        await commitStep(core, row, (now, nowMs) => settle(now, { others, found: null, nowMs }), { by: ordersActor })
+        await commitAsRead(core, row, (order, nowMs) => settle(order, { others, found: null, nowMs }))
         return 'decide-again'
       case 'replace':
         // Another request is about to take its row.

@@ -2,7 +2,7 @@
 // repeat are abandoned.
 
 import type { Row } from '#domain/core/change.ts'
-import { abandonedBecause, ordersActor, sparingKey } from '#domain/issuers/order-changes.ts'
+import { abandonedBecause, sparingKey } from '#domain/issuers/order-changes.ts'
 import { abandon, isToBeFound, settle, type Order } from '#domain/issuers/order.ts'
 import { certificateKey } from '#domain/core/certificate.ts'
 import { withStore, type Core } from '#plane/core/core.ts'
@@ -12,7 +12,7 @@ import type { UpkeepTask } from '#plane/core/upkeep.ts'
 import { everyRow } from '#plane/core/pages.ts'
 import type { Store } from '#plane/store/contract/store.ts'
 import { turn } from '#platform/timers.ts'
-import { commitStep } from './order-steps.ts'
+import { commitAsRead } from './order-steps.ts'
 import type { OutsideBook } from './outside-book.ts'
 import { readOrderer } from './orderer.ts'
 import { otherReplicas, type IssuerDoor, type OutsideOrders } from './outside-orders.ts'
@@ -54,7 +54,7 @@ const settleLeft = async (core: Core, parts: SweepParts): Promise<void> => {
   const searches = new Map<string, Search>()
   const settled = async (row: Row<Order>, found: string | null): Promise<void> => {
     const others = await otherReplicas(core)
-    await commitStep(core, row, (now, nowMs) => settle(now, { others, found, nowMs }), { by: ordersActor })
+    await commitAsRead(core, row, (order, nowMs) => settle(order, { others, found, nowMs }))
   }
   for await (const page of ordersIn(core, 'intended')) {
     const others = await otherReplicas(core)
@@ -125,13 +125,8 @@ const abandonIfOver = async (core: Core, row: Row<Order>, toleranceMs: number): 
   const orderer = await readOrderer(store, row.value)
   const why = abandonedBecause(row.value, orderer, clock.nowMs(), toleranceMs)
   if (why === null) return
-  await commitStep(
-    core,
-    row,
-    (now, nowMs) => {
-      const step = abandon(now, why, nowMs)
-      return step === null ? null : sparingKey(step, orderer?.slots ?? [])
-    },
-    { by: ordersActor },
-  )
+  await commitAsRead(core, row, (order, nowMs) => {
+    const step = abandon(order, why, nowMs)
+    return step === null ? null : sparingKey(step, orderer?.slots ?? [])
+  })
 }
