@@ -195,19 +195,41 @@ test('lists are fetched at once when the plane says that there are newer ones, a
   assert.equal(on.calls(listsCall).length, asked + 2)
 })
 
-test('a leaf below the root of an outside issuer is put in place without lists of its authorities, and both roots are with it', async (t) => {
-  const corp = programsAuthority(Date.now())
-  const on = await stage(t)
+/** The leaves of its outputs hang below another root. */
+const signedOutside = (on: Stage, corp: ProgramsAuthority) => {
   const outside = { outside_roots: [certificatePem(corp.root)] }
   const { intercept } = on.small
   on.small.intercept = (path) => {
     const usual = intercept(path)
     if (usual === null || usual === 'lost' || usual.status !== 200) return usual
+    const leaf = () => corp.leafFor(String(on.small.calls.at(-1)?.body['csr']), outputOf(), on.wish)
     const body = programCall.test(path)
-      ? { ...corp.leafFor(String(on.small.calls.at(-1)?.body['csr']), outputOf()), ...on.authority.lists(), ...outside }
+      ? { ...leaf(), ...on.authority.lists(), ...outside }
       : { ...usual.body, ...outside }
     return { status: 200, body }
   }
+  return outside
+}
+
+test('a leaf of an outside issuer may begin long before it was ordered, and lives no longer than it may', async (t) => {
+  const corp = programsAuthority(Date.now())
+  const on = await stage(t)
+  signedOutside(on, corp)
+  const output = outputOf()
+  on.wish = { lifetimeMs: output.lifetime_ms + 6 * 60_000 }
+  await on.configure(output)
+  await eventually('the failure', () => /lives longer than it may/.test(lastState(on)[0]?.failure ?? ''))
+  // Its clock is behind, and the end is the one that was asked for.
+  const behindMs = 9 * 60_000
+  on.wish = { issuedAtMs: Date.now() - behindMs, lifetimeMs: output.lifetime_ms + behindMs }
+  await on.configure(output)
+  await eventually('the files', () => isThere(on))
+})
+
+test('a leaf below the root of an outside issuer is put in place without lists of its authorities, and both roots are with it', async (t) => {
+  const corp = programsAuthority(Date.now())
+  const on = await stage(t)
+  const outside = signedOutside(on, corp)
   await on.configure(outputOf())
   await eventually('the files', () => isThere(on))
   assert.equal(read(on, 'roots.pem'), certificatePem(on.authority.root) + certificatePem(corp.root))

@@ -4,6 +4,7 @@ import { backdatingMs } from '#pki/authority-certificates.ts'
 import type { ParsedCertificate } from '#pki/parse-certificate.ts'
 import { fromPem, toPem } from '#pki/pem.ts'
 import { verifyIssuedChain } from '#pki/verify-chain.ts'
+import { sameBytes } from '#platform/bytes.ts'
 import {
   longestProgramList,
   mostProgramLists,
@@ -20,6 +21,8 @@ const unusable = (why: string): Unusable => ({ kind: 'unusable', why })
 
 /** Certificates know seconds. */
 const slackMs = 1_000
+/** The clocks of outside issuers, planes and agents may be apart. */
+const outsideSlackMs = 5 * 60_000
 
 export type GivenLeaf = {
   readonly kind: 'leaf'
@@ -55,8 +58,13 @@ export const leafFrom = (
   if (!leaf.keyUsage.includes('digitalSignature')) return unusable('the certificate may not be used for TLS')
   const usages = [...leaf.extendedKeyUsage].sort().join(' and ')
   if (usages !== usagesOf[terms.usage]) return unusable(`the certificate is for ${usages || 'anything'}`)
-  const issuedAtMs = Math.min(leaf.notBeforeMs + backdatingMs, leaf.notAfterMs)
-  if (leaf.notAfterMs - issuedAtMs > lifetimeMs + slackMs) return unusable('the certificate lives longer than it may')
+  const root = checked.authorities.at(-1)
+  const isOurs = trusted.roots.some(({ der }) => root !== undefined && sameBytes(der, root.der))
+  const datedMs = leaf.notBeforeMs + backdatingMs
+  // An outside issuer dates the beginning by its own clock, and further back: the plane has compared the end alone with the order.
+  const issuedAtMs = Math.min(isOurs ? datedMs : Math.max(datedMs, nowMs), leaf.notAfterMs)
+  if (leaf.notAfterMs - issuedAtMs > lifetimeMs + (isOurs ? slackMs : outsideSlackMs))
+    return unusable('the certificate lives longer than it may')
   const { serial, notAfterMs } = leaf
   return { kind: 'leaf', leaf: { ...terms, serial, issuedAtMs, notAfterMs, keyPem, chainPem }, roots, outsideRoots }
 }
