@@ -15,9 +15,12 @@ import { addNames } from '#plane/programs/change-names.ts'
 import { revokeWorker } from '#plane/workers/revoke-worker.ts'
 import { disableIssuer, retireIssuer } from '#plane/issuers/change-issuers.ts'
 import { signerNames } from '#plane/core/outside-issuer-rows.ts'
+import { openFeed } from '#plane/core/feed.ts'
+import { openOutsideProgramRoots } from '#plane/issuers/program-roots.ts'
 import { rootsHash } from '#pki/roots-hash.ts'
 import { eventually } from '../process/eventually.ts'
 import { operator } from './authority-setup.ts'
+import type { OutsidePlane } from './outside-setup.ts'
 import { codeOfAnswer, day, east, given, newLeafCsr, openLeaves, setUpLeaves } from './outside-leaves-setup.ts'
 
 type Setup = Awaited<ReturnType<typeof setUpLeaves>>
@@ -211,6 +214,15 @@ test('a lost order of a program is abandoned with its node, or when it has anoth
   fake.answer = answer
 })
 
+/** As another replica has them: it hears of what is committed here, but of no order. */
+const rootsElsewhere = async ({ core, store, known, book }: OutsidePlane) => {
+  const feed = openFeed()
+  core.feed.subscribe('metrics', (committed) =>
+    feed.publish({ ...committed, writes: committed.writes.filter(({ put }) => put !== 'order') }),
+  )
+  return openOutsideProgramRoots({ store, feed }, { known, book })
+}
+
 test('a root of an issuer is given to verifiers while an output names it or a leaf of it is on record, and no plane is verified with it', async (t) => {
   const setup = await setUpLeaves(t)
   const { plane, fake, leaves } = setup
@@ -221,11 +233,14 @@ test('a root of an issuer is given to verifiers while an output names it or a le
   assert.deepEqual(programRoots.current(), [root])
   assert.ok(!issuer.roots().includes(root))
   given(await leaves.list({ ...web, issuer: 'built-in' }))
+  await programRoots.upkeep.run(plane.store)
   assert.deepEqual(programRoots.current(), [])
   given(await leaves.list(web))
+  const elsewhere = await rootsElsewhere(plane)
   given(await leaves.ask('gpu-1', 'web'))
   given(await leaves.list())
   assert.deepEqual(programRoots.current(), [root], 'a leaf below it may be valid')
+  assert.deepEqual(elsewhere.current(), [root], 'also for those who ask a replica that has placed no order')
   await programRoots.upkeep.run(plane.store)
   assert.deepEqual(programRoots.current(), [root])
   assert.deepEqual((await openLeaves(await setup.restart())).parts.outsideRoots(), [root])

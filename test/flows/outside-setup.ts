@@ -89,6 +89,7 @@ const openPlane = async (on: Setup, fake: FakeIssuer, before: BeforeTheIssuer | 
     crash,
     book,
     core,
+    known,
     issuance,
     custody: () => on.custody(),
     migrating,
