@@ -70,8 +70,8 @@ const setUp = async (t: TestContext) => {
     const membership = { kind: 'active', sinceMs: clock.nowMs(), slots } as const
     return commit([putNode(node, { epoch: 1, counter: 1, membership })])
   }
-  const lead = () => {
-    const led = issuers.lead(core, book)
+  const lead = (leading = core) => {
+    const led = issuers.lead(leading, book)
     cleanup(t, async () => led.stop())
     return led
   }
@@ -83,7 +83,7 @@ const setUp = async (t: TestContext) => {
       timers.advance(1000)
       return probe()
     })
-  return { ...{ plane, root, id, ask, commit, signed, active, lead, revocation, after, scripted, clock, store } }
+  return { ...{ plane, core, root, id, ask, commit, signed, active, lead, revocation, after, scripted, clock, store } }
 }
 
 test('a revoked node is revoked at its issuer, with every certificate of its epoch, and the receipt says so', async (t) => {
@@ -200,6 +200,27 @@ test('a leader that dies between denial, row and answer leaves it to the next on
   await after('written down', async () => (await revocation('a1'))?.state.kind === 'done')
   assert.equal((await revocation('a1'))?.receipt, revoked.body.id)
   assert.ok((await store.get('certificate', certificateKey(denied.issuer, 'c1'))) !== null)
+})
+
+test('a leader that begins reads nothing about denials of what was signed here', async (t) => {
+  const { core, signed, lead, after, scripted, commit, clock, store } = await setUp(t)
+  const theirs = await signed('c1', 'gpu-003')
+  const denialOf = (issuer: string, serial: string): Write => ({
+    put: 'denial',
+    value: {
+      ...{ kind: 'certificate', issuer, serial, atMs: clock.nowMs(), untilMs: theirs.notAfterMs },
+      ...{ why: 'replaced by two later ones', reason: 'superseded' },
+    },
+  })
+  await commit([...['d1', 'd2', 'd3'].map((serial) => denialOf('ours', serial)), denialOf(theirs.issuer, 'c1')])
+  const read: string[] = []
+  const get: typeof store.get = (kind, key) => {
+    if (kind === 'certificate') read.push(key)
+    return store.get(kind, key)
+  }
+  lead({ ...core, store: { ...store, get } })
+  await after('the other at its issuer', () => scripted.revoked.length === 1)
+  assert.deepEqual([...new Set(read)], [certificateKey(theirs.issuer, 'c1')])
 })
 
 test('orphans are listed with what became of their revocation', async (t) => {

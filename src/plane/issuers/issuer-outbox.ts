@@ -51,7 +51,7 @@ const mostLookedAt = 2000
 
 /** While this replica leads. */
 export const leadIssuerOutbox = (core: Core, { known, book, outside }: OutboxParts): Led => {
-  const { store, feed, clock, log } = core
+  const { store, feed, clock, timers, log } = core
   const stopped = new AbortController()
   /** Denials to be looked at; a receipt that came with one is the one that it belongs to. */
   const denials = new Map<string, Denied>()
@@ -66,9 +66,11 @@ export const leadIssuerOutbox = (core: Core, { known, book, outside }: OutboxPar
         denials.set(denialKey(write.value), { denial: write.value, receipt: receipt?.id ?? null })
   })
 
+  /** Most are of certificates that were signed here: no row is read for those. */
+  const isOfOthers = (denial: Denial): boolean => denial.kind !== 'certificate' || book.find(denial.issuer) !== null
   const lookAtAll = async (): Promise<void> => {
-    for await (const denial of everyRow(store, 'denial', denialKey)) {
-      if (denial.untilMs > clock.nowMs() && !denials.has(denialKey(denial)))
+    for await (const denial of everyRow(store, 'denial', denialKey, { timers })) {
+      if (denial.untilMs > clock.nowMs() && !denials.has(denialKey(denial)) && isOfOthers(denial))
         denials.set(denialKey(denial), { denial, receipt: await receiptOf(denial) })
     }
     lookedAtAll = true
