@@ -352,6 +352,22 @@ for (const takesSerial of [true, false])
 
 // One store of the other kind has one plane.
 if (onPostgres())
+  test('an order that a fault of the store has left to a replica that lives is settled by that one', async (t) => {
+    const setup = await setUpOutside(t)
+    const { plane, fake } = setup
+    const other = await setup.beside()
+    const [secret, csr] = [await plane.invite('n1'), newCsr()]
+    other.crash.next = { at: ({ writes }) => writes.some(({ put }) => put === 'order'), commits: 'fails-after' }
+    await assert.rejects(other.enroll(secret, csr, null), /the store has a fault/)
+    // Whoever leads waits for it, and so does the node.
+    await plane.sweep()
+    assert.equal(codeOf(await plane.enroll(secret, csr, null)), 'BUSY')
+    await other.issuance.ownUpkeep.run(other.store)
+    assert.equal(codeOf(await plane.enroll(secret, csr, null)), 'issued')
+    assert.equal(fake.signed.length, 1)
+  })
+
+if (onPostgres())
   test('of two replicas one holds an order; the other waits for it while it lives, and goes on when it is gone', async (t) => {
     const setup = await setUpOutside(t)
     const { plane, fake } = setup

@@ -218,6 +218,7 @@ export const openNodeServer = async (core: Core, parts: NodeServerParts) => {
     { name: 'workers authority', where: 'each', everyMs: workersAuthorityEveryMs, run: () => workers.maintain() },
     { name: 'program lists', where: 'each', everyMs: programListsEveryMs, run: () => programLists.settle() },
     issuance.upkeep,
+    issuance.ownUpkeep,
     issuance.programRoots.upkeep,
     issuance.endsWithdrawn,
     unlistedOutputs,

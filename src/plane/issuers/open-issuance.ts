@@ -11,7 +11,7 @@ import { openKnownMigrations, type KnownMigrations } from './known-migrations.ts
 import { openOutsideBook, withOutside, type OutsideBook } from './outside-book.ts'
 import { openOutsideOrders, type IssuerDoor, type OutsideOrders } from './outside-orders.ts'
 import { openOutsideProgramRoots, type OutsideProgramRoots } from './program-roots.ts'
-import { sweepOrders } from './sweep-orders.ts'
+import { sweepOrders, sweepOwnOrders } from './sweep-orders.ts'
 
 export type Issuance = {
   /** The authority of the domain, which also knows what hangs under others. */
@@ -23,6 +23,8 @@ export type Issuance = {
   /** For verifiers of programs. */
   readonly programRoots: OutsideProgramRoots
   readonly upkeep: UpkeepTask
+  /** Of this replica, where it does not lead. */
+  readonly ownUpkeep: UpkeepTask
   /** Ends migrations whose issuer was withdrawn. */
   readonly endsWithdrawn: UpkeepTask
 }
@@ -43,6 +45,7 @@ export const openIssuance = async (
   const orders = openOutsideOrders(core, { own, book, door, choice })
   const issuer = withOutside(own, book, () => roots.current())
   const endsWithdrawn = endWithdrawnMigrations(core, { known, book, migrations })
-  const upkeep = sweepOrders(core, { door, book, orders })
-  return { issuer, orders, book, migrations, roots, programRoots, upkeep, endsWithdrawn }
+  const sweeping = { door, book, orders }
+  const [upkeep, ownUpkeep] = [sweepOrders(core, sweeping), sweepOwnOrders(core, sweeping)]
+  return { issuer, orders, book, migrations, roots, programRoots, upkeep, ownUpkeep, endsWithdrawn }
 }

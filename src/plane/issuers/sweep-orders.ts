@@ -1,5 +1,5 @@
-// What the leader does about orders that nobody goes on with: those of a replica that is gone are settled, and those that no node will
-// repeat are abandoned.
+// What is done about orders that nobody goes on with: those of a replica that is gone are settled by the leader, and those that no node will
+// repeat are abandoned. What a fault has left of its own a replica settles itself.
 
 import type { Row } from '#domain/core/change.ts'
 import { abandonedBecause, sparingKey } from '#domain/issuers/order-changes.ts'
@@ -39,8 +39,22 @@ export const sweepOrders = (core: Core, parts: SweepParts): UpkeepTask => ({
   everyMs,
   async run(asLeader) {
     const leading = withStore(core, asLeader)
-    await settleLeft(leading, parts)
+    await settleLeft(leading, parts, (holder, others) => !others.has(holder))
     await abandonLost(leading)
+  },
+})
+
+/**
+ * A fault of the store leaves orders that their request does not know to be there, or could not end. The leader waits for this replica, which
+ * lives, and so would a node that asks another one.
+ */
+export const sweepOwnOrders = (core: Core, parts: SweepParts): UpkeepTask => ({
+  name: 'own orders to issuers',
+  where: 'each',
+  everyMs,
+  async run() {
+    const { replicas } = core.store
+    if (replicas.leadership() === null) await settleLeft(core, parts, (holder) => holder === replicas.self)
   },
 })
 
@@ -48,7 +62,11 @@ export const sweepOrders = (core: Core, parts: SweepParts): UpkeepTask => ({
 const ordersIn = ({ store, timers }: Core, state: Order['state']['kind']) =>
   rowPages(store, 'order', ({ id }) => id, { where: { state }, limit: 100, timers })
 
-const settleLeft = async (core: Core, parts: SweepParts): Promise<void> => {
+const settleLeft = async (
+  core: Core,
+  parts: SweepParts,
+  isLeft: (holder: number, others: ReadonlySet<number>) => boolean,
+): Promise<void> => {
   const untilMs = core.clock.monotonicMs() + searchForMs
   const isLate = (): boolean => core.clock.monotonicMs() >= untilMs
   const searches = new Map<string, Search>()
@@ -60,7 +78,7 @@ const settleLeft = async (core: Core, parts: SweepParts): Promise<void> => {
     const others = await otherReplicas(core)
     for (const row of page) {
       const { id, state, issuer } = row.value
-      if (state.kind !== 'intended' || others.has(state.holder) || parts.orders.isUnderWay(id)) continue
+      if (state.kind !== 'intended' || !isLeft(state.holder, others) || parts.orders.isUnderWay(id)) continue
       if (!isToBeFound(row.value)) {
         await settled(row, null)
         continue
