@@ -87,7 +87,7 @@ const setUp = async (t: TestContext) => {
 }
 
 test('a revoked node is revoked at its issuer, with every certificate of its epoch, and the receipt says so', async (t) => {
-  const { plane, ask, signed, active, lead, after, scripted, revocation } = await setUp(t)
+  const { plane, ask, signed, active, lead, after, scripted, revocation, clock, store } = await setUp(t)
   await signed('a1', 'gpu-001')
   await active('gpu-001', await signed('a2', 'gpu-001'))
   await active('gpu-002', await signed('b1', 'gpu-002'))
@@ -103,6 +103,12 @@ test('a revoked node is revoked at its issuer, with every certificate of its epo
   assert.deepEqual(body.at_issuers, { passed_on: 2, waiting: 0, given_up: 0 })
   assert.equal((await plane.journal('issuer.revocation_queued')).length, 1)
   assert.equal((await plane.journal('issuer.revoked')).length, 2)
+  // Nothing waits when all of it is forgotten.
+  clock.advance(60 * day)
+  await store.forget(clock.nowMs())
+  assert.equal(await revocation('a2'), undefined)
+  const later = await ask('GET', `/v1/receipts/${revoked.body.id}`)
+  assert.deepEqual([later.status, later.body.at_issuers], [200, undefined])
 })
 
 test('leaves of programs are revoked with their node, and a leader that comes later finds the receipt', async (t) => {

@@ -14,7 +14,7 @@ export const outsideAuthoritiesIn = async (store: Pick<Store, 'issuers'>): Promi
 
 /** What has happened is answered also where this cannot be read. */
 export const atIssuersIfRead = async (
-  store: Pick<Store, 'list' | 'issuers'>,
+  store: Pick<Store, 'get' | 'list' | 'issuers'>,
   receipt: Pick<Receipt, 'id' | 'certificates'>,
 ): Promise<AtIssuers | null> => {
   try {
@@ -27,9 +27,9 @@ export const atIssuersIfRead = async (
 /** A node has few certificates that have not expired. */
 const mostCounted = 1000
 
-/** Null: nothing of it was signed outside. */
+/** Null: nothing that is on record was signed outside. */
 export const receiptAtIssuers = async (
-  store: Pick<Store, 'list' | 'issuers'>,
+  store: Pick<Store, 'get' | 'list'>,
   receipt: Pick<Receipt, 'id' | 'certificates'>,
   outside: ReadonlySet<IssuerId>,
 ): Promise<AtIssuers | null> => {
@@ -39,9 +39,11 @@ export const receiptAtIssuers = async (
     after: null,
     limit: mostCounted,
   })
-  const own = receipt.certificates.filter((key) => outside.has(key.slice(0, key.indexOf('/')))).length
+  const own = receipt.certificates.filter((key) => outside.has(key.slice(0, key.indexOf('/'))))
+  // A month after its end a certificate is forgotten, with what became of its revocation.
+  const known = await Promise.all(own.map((key) => store.get('certificate', key)))
   // Rows follow the commit of the withdrawal; older certificates of the epoch have some, too.
-  const all = Math.max(rows.length, own)
+  const all = Math.max(rows.length, known.filter((row) => row !== null).length)
   if (all === 0) return null
   const count = (kind: 'done' | 'given-up'): number => rows.filter(({ value }) => value.state.kind === kind).length
   const [passedOn, givenUp] = [count('done'), count('given-up')]
