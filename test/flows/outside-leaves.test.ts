@@ -12,6 +12,7 @@ import { allFromPem, toPem } from '#pki/pem.ts'
 import { keyId } from '#pki/spki.ts'
 import { verifyIssuedChain } from '#pki/verify-chain.ts'
 import { addNames } from '#plane/programs/change-names.ts'
+import { issueProgram } from '#plane/programs/issue-program.ts'
 import { revokeWorker } from '#plane/workers/revoke-worker.ts'
 import { disableIssuer, retireIssuer } from '#plane/issuers/change-issuers.ts'
 import { signerNames } from '#plane/core/outside-issuer-rows.ts'
@@ -97,6 +98,19 @@ test('an agent that does not say that it takes roots of issuers gets a leaf belo
   assert.equal(fake.asked.length, 0)
   given(await leaves.ask('gpu-1', 'web'))
   assert.equal(fake.asked.length, 1)
+})
+
+test('an issuer is asked for nothing while there is no programs root yet: agents take no leaf without it', async (t) => {
+  const setup = await setUpLeaves(t)
+  const { plane, fake, leaves } = setup
+  const programs = { ...leaves.parts.programs, roots: () => [] }
+  await withOutput(setup)
+  const call = { output: 'web', csr: newLeafCsr(), takesOutside: true, correlation: 'leaf' }
+  const principal = await plane.principal('gpu-1')
+  const early = await issueProgram(plane.core, { ...leaves.parts, programs }, principal, call)
+  assert.ok(isRefusal(early) && early.code === 'UNAVAILABLE' && (early.retryAfterMs ?? 0) > 0)
+  assert.deepEqual([fake.asked.length, await plane.orders()], [0, []])
+  given(await leaves.ask('gpu-1', 'web', call.csr))
 })
 
 test('an output may name an issuer that is there, enabled and tested, and keeps it from retiring', async (t) => {

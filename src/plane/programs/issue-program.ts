@@ -55,6 +55,10 @@ export type ProgramCall = {
 
 /** The plane that leads makes the authority within seconds of the first output. */
 const authorityInMs = 5000
+const beingMade = (): Refusal => ({
+  ...refuse('UNAVAILABLE', 'the authority of programs is being made'),
+  retryAfterMs: authorityInMs,
+})
 
 export const issueProgram = (
   core: FlowCore,
@@ -68,11 +72,7 @@ export const issueProgram = (
     decide: () => decide(core, parts, principal, call),
     limit: () => writeLimit.take(principal.id),
     signer: (admission) => signerFor(admission, call),
-    sign: async (order) =>
-      (await programs.sign(order)) ?? {
-        ...refuse('UNAVAILABLE', 'the authority of programs is being made'),
-        retryAfterMs: authorityInMs,
-      },
+    sign: async (order) => (await programs.sign(order)) ?? beingMade(),
     intend: programIntended,
     async handOut(admission, signed, extra) {
       const outcome = await commitIssued(core, programs, signed, withPart(programIssued(admission, signed), extra))
@@ -99,6 +99,8 @@ const decide = async (
   const facts = await read(core, parts.programs, principal, call)
   if (isRefusal(facts)) return facts
   const verdict = decideProgram(facts)
+  // Agents take no leaf without the programs root, whoever has signed it.
+  if (verdict.kind === 'admitted' && parts.programs.roots().length === 0) return beingMade()
   if (verdict.kind !== 'repeat') return verdict
   const { issuer, serial } = verdict.slot
   const stored = await core.store.get('certificate', certificateKey(issuer, serial))
