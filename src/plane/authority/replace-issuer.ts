@@ -7,8 +7,8 @@ import type { FencingToken } from '#plane/store/contract/replicas.ts'
 import { retryLostRaces } from '#plane/core/commit-decision.ts'
 import {
   bookTries,
+  caKeyFor,
   isShared,
-  newCaKey,
   signerAbove,
   lookAgain,
   type AuthorityParts,
@@ -18,7 +18,7 @@ import { keepKey } from './ca-signer.ts'
 import { authorityActor } from './issuer-book.ts'
 import { isReplacementDue, memoryIssuerLifetimeMs } from './issuer-life.ts'
 import { makeIntermediateWith, type Making } from './make-issuer.ts'
-import { keyHere, type NewKey } from './new-key.ts'
+import { keyHere } from './new-key.ts'
 import { isKeyUnavailable } from '#plane/keys/key-unavailable.ts'
 import { dropOrphans, takeIntoService } from './take-into-service.ts'
 
@@ -64,7 +64,7 @@ const replace = (
     if (!isOwn(parts, wanted)) await dropOrphans(custody, state.book)
     const above = signerAbove(parts, state.book, role)
     if (above === null) return 'above-offline'
-    const key = inMemory ? keyHere() : await keyFor(parts, state, role)
+    const key = inMemory ? keyHere() : await caKeyFor(parts, state, role)
     const making: Making = {
       domain: options.domain,
       custody: inMemory ? 'memory' : key.custody,
@@ -80,14 +80,6 @@ const replace = (
     parts.core.log.info({ issuer: made.row.id, role, why }, 'a new certificate authority is in service')
     return 'replaced'
   })
-}
-
-/** The key above may be in a token that lies in a safe, and nothing removes a key from a token: what was made for an attempt is used by the next one. */
-const keyFor = async (parts: AuthorityParts, state: AuthorityState, role: Replacement['role']): Promise<NewKey> => {
-  if (state.spareKey?.role === role) return state.spareKey.key
-  const key = await newCaKey(parts, role)
-  if (key.custody !== 'file') state.spareKey = { role, key }
-  return key
 }
 
 /**
