@@ -294,7 +294,7 @@ const openPlane = async (config: PlaneConfig, laid: LaidFoundation) => {
     programs,
     cutOffs,
     keyBook,
-    ...{ alerts, alerting, journalWatch, elsewhere: custody.elsewhere },
+    ...{ alerts, alerting, journalWatch, custody },
     domainName: settings().name,
   })
 

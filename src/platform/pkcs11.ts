@@ -35,9 +35,9 @@ export type Pkcs11 = {
   load(): Promise<void>
   /**
    * Looks whether what has failed works again, where it is not left alone. A module that hangs is not called for that: each call costs a
-   * thread.
+   * thread. A key that is not kept any more is forgotten.
    */
-  lookAgain(): Promise<void>
+  lookAgain(isKept: (key: KeyPlace) => boolean): Promise<void>
   /** What is wrong with tokens now. `token` null: with the module. */
   troubles(): readonly TokenTrouble[]
   close(): void
@@ -106,7 +106,7 @@ export const openPkcs11 = (parts: Pkcs11Parts): Pkcs11 => {
     }
     const refused = refusedPins.get(token)
     if (refused === undefined) return null
-    if (pinOr(token) === refused.pin) return refused.error
+    if (!hasNewPin(token, refused)) return refused.error
     refusedPins.delete(token)
     return null
   }
@@ -116,6 +116,11 @@ export const openPkcs11 = (parts: Pkcs11Parts): Pkcs11 => {
     } catch {
       return null
     }
+  }
+  /** A file that is away for a moment may come back with the same PIN. */
+  const hasNewPin = (token: string, { pin }: RefusedPin): boolean => {
+    const now = pinOr(token)
+    return now !== null && now !== pin
   }
   const failed = (name: string, error: Pkcs11Unavailable, what: What): void => {
     const times = (failing.get(name)?.times ?? 0) + 1
@@ -240,16 +245,18 @@ export const openPkcs11 = (parts: Pkcs11Parts): Pkcs11 => {
     sign: (key, spki, data) => ask({ kind: 'sign', key, spki, data }),
     load: async () =>
       void (await ask({ kind: 'load', key: { token: wholeModule, serial: null, label: null, id: null } })),
-    async lookAgain() {
+    async lookAgain(isKept) {
+      for (const [name, { key, error }] of failing) if (error.trouble === 'key' && !isKept(key)) failing.delete(name)
       const due = [...failing].filter(([name, { untilMs }]) => name !== wholeModule && clock.monotonicMs() >= untilMs)
-      for (const [name, { key, spki, error }] of due) {
+      for (const [, { key, spki }] of due) {
         // What it finds is among the troubles.
         const found = await ask({ kind: 'find', key }).catch(() => null)
         if (found === null || spki === null || Buffer.compare(found, spki) === 0) continue
-        failed(name, error, { kind: 'sign', key, spki, data: new Uint8Array() })
+        // The token is well, and so are its other keys.
+        failed(nameOf(key), anotherKey(key), { kind: 'sign', key, spki, data: new Uint8Array() })
       }
-      for (const { key, pin } of refusedPins.values())
-        if (pinOr(key.token) !== pin) await ask({ kind: 'find', key }).catch(() => null)
+      for (const refused of refusedPins.values())
+        if (hasNewPin(refused.key.token, refused)) await ask({ kind: 'find', key: refused.key }).catch(() => null)
     },
     troubles: () => [
       ...[...failing].map(([name, { error, key }]) => ({ token: name === wholeModule ? null : key.token, error })),
@@ -284,6 +291,13 @@ const tooMuch = (waiting: number, hanging: number): Pkcs11Unavailable | null => 
     )
   return null
 }
+
+const anotherKey = ({ token, label, id }: KeyPlace): Pkcs11Unavailable =>
+  new Pkcs11Unavailable(
+    'key',
+    `the key ${label ?? `id ${id ?? ''}`} in the token ${token} is another one than is on record`,
+    'Find out which key has that name now (pkcs11-tool --login --list-objects)',
+  )
 
 const noPin = (token: string, error: unknown): Pkcs11Unavailable =>
   new Pkcs11Unavailable(

@@ -6,6 +6,7 @@ import { isRefusal } from '#domain/core/refusal.ts'
 import { signerStepMs } from '#domain/tasks/signers.ts'
 import { verifySignature } from '#pki/keys.ts'
 import { openFeed } from '#plane/core/feed.ts'
+import { nothingElsewhere, type KeysElsewhere } from '#plane/keys/keys-elsewhere.ts'
 import { openTaskSigners, type TaskSignersHere } from '#plane/tasks/task-signers.ts'
 import { verifiersStatement } from '#plane/tasks/verifiers-statement.ts'
 import { silentLog } from '#platform/log.ts'
@@ -254,4 +255,31 @@ test('operators list, rotate and withdraw signers, each with a plan before harm'
   assert.equal(nothing.body.code, 'REQUEST_INVALID')
   const bundle = (await call('viewer', 'GET', '/v1/ca/bundle')).body
   assert.match(String(bundle['statement_keys']), /BEGIN PUBLIC KEY/)
+})
+
+test('a withdrawal waits a second for a token that does not answer, and is made with a key of this plane then', async (t) => {
+  const setup = await setUp(t)
+  const { store, clock } = setup
+  const stolen = (await start(setup)).signers.key() ?? assert.fail()
+  const feed = openFeed()
+  const timers = manualTimers(clock)
+  const never: KeysElsewhere = { ...nothingElsewhere, make: () => Promise.withResolvers<never>().promise }
+  const signers = await openTaskSigners(
+    { store, feed, clock, random: systemRandom, timers, log: silentLog },
+    {
+      custody: { ...(await setup.custody()), elsewhere: never },
+      keyPlace: 'transit',
+      settings: await settingsNow(store, feed),
+      beforeFirst: () => Promise.resolve(),
+    },
+  )
+  let isDone = false
+  const withdrawn = signers.withdraw({ key: stolen, reason: 'stolen' }, operator).finally(() => (isDone = true))
+  await eventually('the withdrawal to be made', () => {
+    if (!isDone && timers.waiting() > 0) timers.advance(1000)
+    return isDone
+  })
+  assert.ok(!isRefusal(await withdrawn))
+  assert.notEqual(signers.key(), stolen)
+  assert.equal(await isSignedByRow(signers), true)
 })

@@ -231,6 +231,22 @@ describe('a signature by a key in Transit', () => {
     for (const wrong of [other, 'AAAA'])
       await assert.rejects(signer(() => answered(`vault:v2:${wrong}`)).sign(data), /another key has its name now/)
   })
+
+  test('that Vault cannot make now says nothing of the key, but where its version may not be used', async () => {
+    const failing = (said: string) =>
+      signer(() => {
+        throw new VaultFault('broken', said, false)
+      }).sign(data)
+    for (const said of [
+      'Vault has failed (502): status 502',
+      'the login by AppRole failed: no connection (ECONNREFUSED)',
+    ])
+      await assert.rejects(failing(said), { code: 'broken', message: said })
+    const old = 'Vault has failed (500): requested version for signing is less than the minimum encryption key version'
+    await assert.rejects(failing(old), (error: unknown) => {
+      return error instanceof VaultFault && error.code === 'key' && /min_encryption_version=2/.test(error.message)
+    })
+  })
 })
 
 test('what Vault says is one printable line without secrets, and not a long one', () => {

@@ -17,6 +17,7 @@ import { findResponder } from '#plane/authority/responder.ts'
 import { createToken } from '#plane/enrollment/token-routes.ts'
 import { openKeysElsewhere } from '#plane/keys/keys-elsewhere.ts'
 import { UpgradeUnfinished } from '#plane/store/contract/store-errors.ts'
+import { intermediateLifetimeMs } from '#pki/authority-certificates.ts'
 import { systemRandom } from '#platform/random.ts'
 import { day, leafOrder, opensslVerify, operator, setUpWithFiles, startMs } from '../flows/authority-setup.ts'
 import { manualClock, type ManualClock } from '../fakes/manual-clock.ts'
@@ -133,6 +134,28 @@ test('with its tokens pulled the plane goes on and says so; back again they sign
   tokens.putBack()
   pace.advance(30_000)
   assert.equal((await authority.sign(leafOrder(startMs))).issuer, issuer)
+})
+
+test('a root in a safe, while its issuing CA is due, keeps no plane from starting and from renewing its own certificate', async (t) => {
+  const made = await inTokens(t, { caKeyPlace: null })
+  if (made === null) return
+  const { setup, tokens, pace } = made
+  const authority = await setup.open()
+  const { issuer } = await authority.sign(leafOrder(startMs))
+  const { chainPem } = authority.serverIdentity()
+  tokens.pull()
+  // Half of its life is over, and all of that of the certificate.
+  setup.clock.advance(intermediateLifetimeMs / 2 + day)
+  await authority.maintain(day)
+  assert.notEqual(authority.serverIdentity().chainPem, chainPem)
+  assert.equal((await authority.sign(leafOrder(setup.clock.nowMs()))).issuer, issuer)
+  assert.match(authority.view().warnings.join('\n'), /the token vault is not there/)
+  const again = await setup.open()
+  await assert.rejects(again.rotate(operator), Pkcs11Unavailable)
+  tokens.putBack()
+  pace.advance(30_000)
+  await authority.maintain(day)
+  assert.notEqual((await authority.sign(leafOrder(setup.clock.nowMs()))).issuer, issuer)
 })
 
 test('with a token that takes 50 ms a signature, the storm of a profile that another issuer signs is over before its own', async (t) => {

@@ -119,6 +119,9 @@ describe('keys of a plane in Transit', suiteWith(peer('vault')), () => {
       await assert.rejects(authority.rotate(operator), gone)
       pace.advance(60_000)
     }
+    const issuing = authority.view().authorities.find(({ role }) => role === 'issuing') ?? assert.fail()
+    const withdrawal = { issuer: issuing.id, reason: 'stolen', by: operator, publish: () => {} }
+    await assert.rejects(authority.withdraw(withdrawal), gone)
     // The root, and the one that waits for it.
     assert.equal(await keys(), before - 1 + 1)
   })

@@ -163,6 +163,46 @@ test('a key that is gone does not keep the others in its token from signing', as
   await assert.rejects(pkcs11.sign(place('root'), spki, data), gone)
 })
 
+test('a key that is another one once its token is back does not keep the others in it from signing', async (t) => {
+  const tokens = softTokens(t, 'vault')
+  if (tokens === null) return
+  const clock = manualClock(0)
+  const pkcs11 = opened(t, tokens.module, { clock })
+  const issuing = await pkcs11.make(place('issuing'), 'P-256')
+  await pkcs11.make(place('root'), 'P-256')
+  tokens.pull()
+  await assert.rejects(pkcs11.sign(place('root'), issuing, data), unavailable(/the token vault is not there/))
+  tokens.putBack()
+  clock.advance(30_000)
+  await pkcs11.lookAgain(() => true)
+  assert.match(textOf(pkcs11), /^the key root in the token vault is another one than is on record$/)
+  assert.ok(isSigned(issuing, await pkcs11.sign(place('issuing'), issuing, data)))
+  // Another one has taken its place.
+  await pkcs11.lookAgain(() => false)
+  assert.deepEqual(pkcs11.troubles(), [])
+})
+
+test('a PIN that was refused is not tried again when its file was away for a moment', async (t) => {
+  const tokens = softTokens(t, 'vault')
+  if (tokens === null) return
+  let pin: string | null = '000000'
+  const clock = manualClock(0)
+  const pinOf = (): string => {
+    if (pin === null) throw new Pkcs11Unavailable('pin', 'there is no file', 'Put it there')
+    return pin
+  }
+  const pkcs11 = opened(t, tokens.module, { clock, pinOf })
+  const refused = unavailable(/refuses the PIN/)
+  await assert.rejects(pkcs11.make(place('root'), 'P-256'), refused)
+  pin = null
+  await assert.rejects(pkcs11.make(place('root'), 'P-256'), refused)
+  pin = '000000'
+  clock.advance(60_000)
+  tokens.pull()
+  // Had it asked the token, it would say that it is not there.
+  await assert.rejects(pkcs11.make(place('root'), 'P-256'), refused)
+})
+
 test('a PIN that was refused is not tried again before it has changed', async (t) => {
   const tokens = softTokens(t, 'vault')
   if (tokens === null) return

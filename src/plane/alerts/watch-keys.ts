@@ -5,20 +5,30 @@ import type { Alert } from '#domain/alerts/alert.ts'
 import { wantedAlert } from '#domain/alerts/alert-kinds.ts'
 import type { Core } from '#plane/core/core.ts'
 import type { UpkeepTask } from '#plane/core/upkeep.ts'
+import type { KeyCustody } from '#plane/keys/key-custody.ts'
+import { isReference } from '#plane/keys/key-reference.ts'
 import type { KeysElsewhere } from '#plane/keys/keys-elsewhere.ts'
 import { raiseAlert, reconcileAlert, type UnresolvedAlerts } from './reconcile-alerts.ts'
 
 export type WatchedKeys = {
-  readonly elsewhere: Pick<KeysElsewhere, 'lookAgain' | 'troubles'>
+  readonly custody: Pick<KeyCustody, 'names' | 'find'> & {
+    readonly elsewhere: Pick<KeysElsewhere, 'lookAgain' | 'troubles'>
+  }
   readonly alerts: Pick<UnresolvedAlerts, 'has' | 'all'>
 }
 
 const kind = 'key_unavailable'
 const lookEveryMs = 5000
 
-export const watchKeys = (core: Core, { elsewhere, alerts }: WatchedKeys): UpkeepTask => {
+export const watchKeys = (core: Core, { custody, alerts }: WatchedKeys): UpkeepTask => {
+  const { elsewhere } = custody
   const { replicas } = core.store
   const opened = () => [...alerts.all()].filter((alert) => alert.kind === kind)
+  const kept = (): readonly string[] =>
+    custody
+      .names()
+      .flatMap((name) => custody.find(name) ?? [])
+      .filter(isReference)
   const end = (alert: Alert) => reconcileAlert(core, alert, () => ({ wanted: null, reliedOn: [] }))
   return {
     name: 'keys elsewhere',
@@ -26,7 +36,7 @@ export const watchKeys = (core: Core, { elsewhere, alerts }: WatchedKeys): Upkee
     everyMs: lookEveryMs,
     async run() {
       // A failure that is over by now wakes nobody.
-      await elsewhere.lookAgain()
+      await elsewhere.lookAgain(kept)
       const troubles = new Map(elsewhere.troubles().map(({ place, text }) => [place, text]))
       if (troubles.size === 0 && opened().length === 0) return
       const leased = await replicas.leased()

@@ -84,6 +84,18 @@ export const newCaKey = async (
   return newKey(place, role, { elsewhere: custody.elsewhere, random: core.random })
 }
 
+/** The key above may be in a token that lies in a safe, and nothing removes a key from a token: what was made for an attempt is used by the next one. */
+export const caKeyFor = async (
+  parts: KeyMakingParts,
+  state: Pick<AuthorityState, 'spareKey'>,
+  role: 'domain-ca' | 'issuing',
+): Promise<NewKey> => {
+  if (state.spareKey?.role === role) return state.spareKey.key
+  const key = await newCaKey(parts, role)
+  if (key.custody !== 'file') state.spareKey = { role, key }
+  return key
+}
+
 type KeyMakingParts = Pick<AuthorityParts, 'core' | 'custody'> & {
   readonly options: Pick<AuthorityOptions, 'caKeyPlace'>
 }

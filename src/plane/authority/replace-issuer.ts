@@ -1,13 +1,14 @@
 // Replaces authorities that are due, as far as the keys to do so are here. Of several replicas the leader does so, or one
 // that could not start otherwise; every replica replaces its own memory issuer.
 
+import type { IssuerRow } from '#domain/ca/issuer.ts'
 import type { Attribution } from '#domain/core/change.ts'
 import type { FencingToken } from '#plane/store/contract/replicas.ts'
 import { retryLostRaces } from '#plane/core/commit-decision.ts'
 import {
   bookTries,
+  caKeyFor,
   isShared,
-  newCaKey,
   signerAbove,
   lookAgain,
   type AuthorityParts,
@@ -17,7 +18,8 @@ import { keepKey } from './ca-signer.ts'
 import { authorityActor } from './issuer-book.ts'
 import { isReplacementDue, memoryIssuerLifetimeMs } from './issuer-life.ts'
 import { makeIntermediateWith, type Making } from './make-issuer.ts'
-import { keyHere, type NewKey } from './new-key.ts'
+import { keyHere } from './new-key.ts'
+import { isKeyUnavailable } from '#plane/keys/key-unavailable.ts'
 import { dropOrphans, takeIntoService } from './take-into-service.ts'
 
 export type Replacement = {
@@ -62,7 +64,7 @@ const replace = (
     if (!isOwn(parts, wanted)) await dropOrphans(custody, state.book)
     const above = signerAbove(parts, state.book, role)
     if (above === null) return 'above-offline'
-    const key = inMemory ? keyHere() : await keyFor(parts, state, role)
+    const key = inMemory ? keyHere() : await caKeyFor(parts, state, role)
     const making: Making = {
       domain: options.domain,
       custody: inMemory ? 'memory' : key.custody,
@@ -78,14 +80,6 @@ const replace = (
     parts.core.log.info({ issuer: made.row.id, role, why }, 'a new certificate authority is in service')
     return 'replaced'
   })
-}
-
-/** The key above may be in a token that lies in a safe, and nothing removes a key from a token: what was made for an attempt is used by the next one. */
-const keyFor = async (parts: AuthorityParts, state: AuthorityState, role: Replacement['role']): Promise<NewKey> => {
-  if (state.spareKey?.role === role) return state.spareKey.key
-  const key = await newCaKey(parts, role)
-  if (key.custody !== 'file') state.spareKey = { role, key }
-  return key
 }
 
 /**
@@ -107,14 +101,35 @@ export const replaceWhatIsDue = async (
 
   if (domainCaDue()) {
     if (isLeft('domain-ca', signerAbove(parts, state.book, 'issuing') === null)) return 'left-to-leader'
-    await replaceIssuer(parts, state, { ...due, role: 'domain-ca', isDue: domainCaDue })
+    const usable = (): IssuerRow | null => {
+      const { domainCa } = state.book
+      return domainCa !== null && parts.custody.has({ role: 'domain-ca', id: domainCa.id }) ? domainCa : null
+    }
+    await orGoOn(parts, usable, replaceIssuer(parts, state, { ...due, role: 'domain-ca', isDue: domainCaDue }))
   }
   if (issuingDue()) {
     const { signer } = state
     if (isLeft('issuing', signer === null || signer.row.notAfterMs <= parts.core.clock.nowMs())) return 'left-to-leader'
-    await replaceIssuer(parts, state, { ...due, role: 'issuing', isDue: issuingDue })
+    const usable = (): IssuerRow | null => state.book.find(state.signer?.row.id ?? '')?.value ?? null
+    await orGoOn(parts, usable, replaceIssuer(parts, state, { ...due, role: 'issuing', isDue: issuingDue }))
   }
   return 'settled'
+}
+
+/** The key above may be in a token that lies in a safe. What is in service goes on until it is there, as below an offline root. */
+const orGoOn = async (
+  { core: { clock, log } }: AuthorityParts,
+  usable: () => IssuerRow | null,
+  replacing: Promise<unknown>,
+): Promise<void> => {
+  try {
+    await replacing
+  } catch (error) {
+    const row = usable()
+    if (!isKeyUnavailable(error) || row === null || row.compromisedAtMs !== null || row.notAfterMs <= clock.nowMs())
+      throw error
+    log.warn({ err: error, issuer: row.id }, 'a certificate authority that is due could not be replaced: it signs on')
+  }
 }
 
 const isDomainCaDue = (parts: AuthorityParts, state: AuthorityState, longestLeafMs: number): boolean => {

@@ -14,7 +14,7 @@ import type { Committed } from '#plane/store/contract/store.ts'
 import { retryLostRaces } from '#plane/core/commit-decision.ts'
 import {
   bookTries,
-  newCaKey,
+  caKeyFor,
   signerAbove,
   lookAgain,
   readBook,
@@ -121,11 +121,12 @@ const rowsOf = (
 /** From the top down. Other replicas make new memory issuers once they receive the commit. */
 const successorsOf = async (
   parts: AuthorityParts,
-  { book, signer, longestLeafMs }: AuthorityState,
+  state: AuthorityState,
   hit: ReadonlySet<IssuerId>,
 ): Promise<readonly MadeCa[] | 'above-offline'> => {
   const { clock, random } = parts.core
   const { custody, options } = parts
+  const { book, signer, longestLeafMs } = state
   const inMemory = options.issuerKey === 'memory'
   const signs = inMemory ? (signer?.row ?? null) : (book.issuing ?? signer?.row ?? null)
   const domainCaHit = inMemory && book.domainCa !== null && hit.has(book.domainCa.id)
@@ -138,8 +139,10 @@ const successorsOf = async (
     random,
   }
   const made = async (role: 'domain-ca' | 'issuing', by: CaSigner): Promise<MadeCa> => {
-    const key = await newCaKey(parts, role)
-    return makeIntermediateWith(key, role, by, { ...making, custody: key.custody })
+    const key = await caKeyFor(parts, state, role)
+    const successor = await makeIntermediateWith(key, role, by, { ...making, custody: key.custody })
+    state.spareKey = null
+    return successor
   }
   const root = domainCaHit ? signerFrom(custody, book.root) : null
   if (domainCaHit && root === null) return 'above-offline'

@@ -26,7 +26,7 @@ export type BackgroundParts = {
   readonly cutOffs: Pick<PendingCutOffs, 'repeat'>
   readonly keyBook: Pick<KeyBook, 'lookAtAll'>
   readonly alerts: UnresolvedAlerts
-  readonly elsewhere: WatchedKeys['elsewhere']
+  readonly custody: WatchedKeys['custody']
   readonly alerting: Pick<Alerting, 'lead'>
   readonly journalWatch: Pick<JournalWatch, 'lead'>
   readonly issuers: { lead(leading: Core): Led }
@@ -43,7 +43,7 @@ export const startBackground = (core: Core, parts: BackgroundParts) => {
   const { recovery, programs, cutOffs, keyBook, alerts } = parts
   const upkeep: readonly UpkeepTask[] = [
     ...parts.tasks,
-    watchKeys(core, { elsewhere: parts.elsewhere, alerts }),
+    watchKeys(core, { custody: parts.custody, alerts }),
     { name: 'operator keys', where: 'leader', everyMs: operatorKeysEveryMs, run: () => keyBook.lookAtAll() },
     { name: 'pending cut-offs', where: 'each', everyMs: 1000, run: () => cutOffs.repeat(parts.performCutOff) },
     { name: 'authority', where: 'each', everyMs: authorityEveryMs, run: parts.maintainAuthority },

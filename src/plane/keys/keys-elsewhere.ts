@@ -36,8 +36,8 @@ export type KeysElsewhere = {
   make(reference: string, type: KeyType): Promise<KeyElsewhere>
   /** Rejects where this host does not say how such keys are reached: no token and no Vault is asked. */
   load(where: Elsewhere): Promise<void>
-  /** Looks whether what has failed works again. */
-  lookAgain(): Promise<void>
+  /** Looks whether what has failed works again. `kept`: the references in use; nothing is said of another key any more. */
+  lookAgain(kept: () => readonly string[]): Promise<void>
   /** What is wrong with tokens and with Vault now. */
   troubles(): readonly PlaceTrouble[]
   close(): void
@@ -103,8 +103,12 @@ export const openKeysElsewhere = ({ module, vault, ...places }: ElsewherePlaces,
       if (where === 'pkcs11') await tokens().load()
       else transit()
     },
-    async lookAgain() {
-      await Promise.all([opened?.lookAgain(), asked?.lookAgain()])
+    async lookAgain(kept) {
+      const isKept = (reference: string): boolean => kept().map(spelledOnce).includes(reference)
+      await Promise.all([
+        opened?.lookAgain((place) => isKept(formatReference(place))),
+        asked?.lookAgain((place) => isKept(formatTransitReference(place))),
+      ])
     },
     troubles: () => [
       ...(opened?.troubles() ?? []).map(({ token, error }) => ({
@@ -136,6 +140,12 @@ const transitPlaceOf = (reference: string) => {
   if ('kind' in place) throw unusable(place, 'transit')
   return place
 }
+
+/** Operators write a reference in more than one way. */
+const spelledOnce = (reference: string): string =>
+  elsewhereOf(reference) === 'transit'
+    ? formatTransitReference(transitPlaceOf(reference))
+    : formatReference(placeOf(reference))
 
 const unusable = ({ why }: BadReference, where: Elsewhere): Error =>
   where === 'pkcs11'

@@ -49,3 +49,16 @@ test('where a key is that is not here is not sealed: people may read and correct
   assert.equal(keyOf(1).seal('root/ab', reference), reference)
   assert.equal(keyOf(1).unseal('root/ab', reference), reference)
 })
+
+test('nothing else is taken unsealed, whoever may write where keys are kept', () => {
+  const reference = 'pkcs11:token=vault;object=root\n'
+  for (const name of ['bearer/ab', 'statement/ab', 'issuer-secret/ab', 'journal/head', 'server/ab.cd'])
+    assert.throws(() => keyOf(1).unseal(name, reference), /not a sealed file/, name)
+  for (const name of ['request/ab', 'responder/ab', 'issuing/ab']) {
+    const text = `${reference}-----BEGIN CERTIFICATE REQUEST-----\n`
+    const sealed = keyOf(1).seal(name, text)
+    assert.match(sealed, /^muster-sealed-1:/)
+    assert.equal(keyOf(1).unseal(name, sealed), text)
+    assert.throws(() => keyOf(1).unseal(name, text), /not a sealed file/, name)
+  }
+})

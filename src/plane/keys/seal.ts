@@ -1,5 +1,6 @@
 // Private keys at rest are sealed: AES-256-GCM, bound to the name of the file they lie in, so that two sealed files
-// cannot be swapped for one another. A reference to a key in a token is not: which key it leads to is seen by its signatures.
+// cannot be swapped for one another. A reference to a key in a token is not, where its public half is on record elsewhere: which key it leads to is
+// seen by its signatures.
 
 import { createCipheriv, createDecipheriv, createHmac } from 'node:crypto'
 import type { Random } from '#platform/random.ts'
@@ -8,7 +9,7 @@ import { isReference } from './key-reference.ts'
 export type SealingKey = {
   /** Identifies a key without revealing anything of it. */
   readonly id: string
-  /** What says where a key is that is not here stays as it is: it is no secret, and people may correct it. */
+  /** Where a key is that is not here stays as it is, for the roles whose public keys are on record: it is no secret, and people may correct it. */
   seal(name: string, text: string): string
   /** Throws, naming the cause, when this is not what was sealed under that name with this key. */
   unseal(name: string, sealed: string): string
@@ -45,6 +46,15 @@ class KeyDamaged extends Error {
 const format = 'muster-sealed-1'
 const shape = /^muster-sealed-1:([0-9a-f]{16}):([A-Za-z0-9_-]{16}):([A-Za-z0-9_-]{22}):([A-Za-z0-9_-]+)\n?$/
 
+/**
+ * Of authorities and task signers: with another key nothing verifies. A request says itself which key it is for, and a secret has no public half:
+ * who can write here could choose both.
+ */
+const openRoles = ['root', 'domain-ca', 'issuing', 'retired', 'task-signer']
+
+const staysOpen = (name: string, text: string): boolean =>
+  isReference(text) && !text.trimEnd().includes('\n') && openRoles.includes(name.slice(0, name.indexOf('/')))
+
 export const sealingKeyBytes = 32
 
 export const sealingKeyOf = (secret: Uint8Array, random: Random): SealingKey => {
@@ -63,7 +73,7 @@ export const sealingKeyOf = (secret: Uint8Array, random: Random): SealingKey => 
   return {
     id,
     seal(name, text) {
-      if (isReference(text)) return text
+      if (staysOpen(name, text)) return text
       const nonce = random.bytes(12)
       const cipher = createCipheriv('aes-256-gcm', cipherKey, nonce)
       cipher.setAAD(context(name))
@@ -71,7 +81,7 @@ export const sealingKeyOf = (secret: Uint8Array, random: Random): SealingKey => 
       return `${format}:${id}:${[nonce, cipher.getAuthTag(), body].map(base64url).join(':')}\n`
     },
     unseal(name, sealed) {
-      if (isReference(sealed)) return sealed
+      if (staysOpen(name, sealed)) return sealed
       const parts = shape.exec(sealed)
       if (parts === null) throw new KeyDamaged(name, 'is not a sealed file of a format this version knows')
       const [, sealedWith, nonce, tag, body] = parts as unknown as [string, string, string, string, string]

@@ -45,10 +45,11 @@ type Files = { readonly roots: string; readonly secretFile: string; readonly sec
 export const openTransitHost = ({ clock, timers }: Ticking, places: TransitPlaces): Pick<Vault, 'ask' | 'close'> => {
   let opened: { readonly vault: Vault; readonly files: Files } | null = null
   const open = (files: Files): Vault => {
-    opened?.vault.close()
     const { address } = places
     const server = { address, roots: [files.roots], namespace: null, login: loginWith(places, files), mostConnections }
     const vault = openVault({ clock, timers }, server)
+    // Only now: with files that cannot be used yet, the one that was open is asked again later.
+    opened?.vault.close()
     opened = { vault, files }
     return vault
   }
@@ -73,8 +74,9 @@ export const openTransitHost = ({ clock, timers }: Ticking, places: TransitPlace
   }
 }
 
+/** `broken`: of a login that found no server that it trusts, too. */
 const mayBeOutdated = (error: unknown): boolean =>
-  (error instanceof VaultFault && error.code === 'login') ||
+  (error instanceof VaultFault && (error.code === 'login' || error.code === 'broken')) ||
   (error instanceof IssuerFault && error.code === 'untrusted')
 
 const filesOf = ({ rootsFile, secretFile, credentialsFolder }: TransitPlaces): Files => {

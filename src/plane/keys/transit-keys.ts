@@ -20,8 +20,8 @@ export type TransitKeys = {
   /** One that is there. All reject with `TransitUnavailable`. */
   find(place: TransitPlace): Promise<TransitKey>
   make(name: string, type: KeyType): Promise<TransitKey>
-  /** Looks whether what has failed works again, where it is not left alone. */
-  lookAgain(): Promise<void>
+  /** Looks whether what has failed works again, where it is not left alone. A key that is not kept any more is forgotten. */
+  lookAgain(isKept: (key: TransitPlace) => boolean): Promise<void>
   troubles(): readonly PlaceTrouble[]
   close(): void
 }
@@ -83,6 +83,8 @@ export const openTransitKeys = (parts: Parts, places: TransitPlaces): TransitKey
       return done
     } catch (error) {
       const unavailable = unavailableFor(error, places)
+      // Vault is well, and so are the other keys there.
+      if (unavailable.trouble === 'key') failing.delete('')
       // Who makes a key looks first whether there is one.
       if (isKept || unavailable.trouble !== 'key') failed(key, unavailable)
       throw unavailable
@@ -115,7 +117,9 @@ export const openTransitKeys = (parts: Parts, places: TransitPlaces): TransitKey
       run({ name, version: null, spki: null }, false, () =>
         inTime((signal) => makeTransitKey(vault, { mount, name }, type, signal)),
       ),
-    async lookAgain() {
+    async lookAgain(isKept) {
+      for (const [name, { key, error }] of failing)
+        if (error.trouble === 'key' && !isKept({ key: key.name, version: key.version })) failing.delete(name)
       const due = [...failing.values()].filter(({ untilMs }) => clock.monotonicMs() >= untilMs)
       for (const { key } of due) {
         const { name, version, spki } = key

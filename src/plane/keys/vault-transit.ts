@@ -128,8 +128,9 @@ const inTime = async <T>(
   } catch (error) {
     if (late.signal.aborted)
       throw new IssuerFault(`${nameOf(key)}: no signature within ${mostWaitMs / 1000} s`, 'timeout', false)
-    // Vault answers with a fault of its own where a version may not be used.
-    if (error instanceof VaultFault && error.code === 'broken') throw keyFault(key, whyNot(key, error.message))
+    // Vault answers with a fault of its own where a version may not be used. A login that found no server is one, too, and says nothing of the key.
+    if (error instanceof VaultFault && error.code === 'broken' && error.message.includes(versionRefused))
+      throw keyFault(key, whyNot(key, error.message))
     throw error
   } finally {
     cancel()
@@ -156,6 +157,8 @@ const refusedToSign = (key: TransitKeyName, path: string, reply: VaultReply): Va
   if (said.includes('signing key not found')) return keyFault(key, 'it is gone: restore it from a backup of Vault')
   return keyFault(key, whyNot(key, refusalOf(reply, path, 'update')))
 }
+
+const versionRefused = 'requested version for signing'
 
 const whyNot = ({ mount, name, version }: TransitKeyName, said: string): string =>
   said.includes('minimum encryption key version')

@@ -27,7 +27,7 @@ export const dispatchNext = (
 ): Promise<Dispatched | null | 'busy'> => {
   const { store, clock } = core
   const by = { actor: actorOf(principal), source: principal.source, correlation: null }
-  if (signer.key() === null) return Promise.resolve('busy')
+  if (signer.key() === null || signer.isResting()) return Promise.resolve('busy')
   return retryLostRaces({ tries, onBusy: () => 'busy' as const }, async () => {
     // Before the tasks: what is queued meanwhile makes the commit lose.
     const line = await store.get('task-line', principal.id)

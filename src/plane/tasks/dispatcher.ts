@@ -104,6 +104,7 @@ export const openTaskDispatcher = (core: Core, domainName: string, signer: TaskS
 
   const sendMissing = async (node: NodeId, served: Served): Promise<'sent' | 'busy'> => {
     if (!served.isLookDue && served.awaited.size === 0) return 'sent'
+    if (signer.isResting()) return 'busy'
     // Before the look: what comes during it is looked at again.
     served.isLookDue = false
     served.awaited.clear()

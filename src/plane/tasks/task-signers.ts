@@ -41,6 +41,8 @@ import type { TaskEnvelope } from '#wire/core/task-statements.ts'
 export type TaskSigner = {
   /** Of the one that signs. Null: nothing can be signed now, because there is none yet or its private key is not here. */
   key(): string | null
+  /** Its key is elsewhere and could not be used a moment ago: whatever is read now is read for nothing. */
+  isResting(): boolean
   /**
    * The row as it is in the store now, where the key that signs by it is the one that signs here. Null: nothing may be signed now,
    * since this replica has not received a rotation or a withdrawal yet; it looks, so that the caller may ask again soon.
@@ -78,6 +80,8 @@ const role = 'task-signer'
 const forgedSignersText =
   'the row of the task signers in the database is not as a plane wrote it: nothing is signed. Find out who writes to the database; then: muster signer rotate --now'
 const system: Attribution = { actor: 'system:signers', source: null, correlation: null }
+/** How long a withdrawal waits for a key that is made elsewhere. One that is made later is left there, and named by nothing. */
+const longestCutOffMs = 1000
 /** Cheap when nothing is due. */
 const lookEveryMs = 5000
 /** Reads what every node has reported; and a node that lies makes all others fetch a statement no more often than this. */
@@ -91,8 +95,13 @@ export const openTaskSigners = async (
   const inTurn = takeTurns()
   const listeners: ((number: number) => void)[] = []
   let known: TaskSigners | null = null
-  let signing: { readonly id: string; readonly key: Signer } | null = null
+  let signing: { readonly id: string; readonly key: Signer; isResting(): boolean } | null = null
 
+  const sparing = (kept: string, key: Signer) => {
+    if (!isReference(kept)) return { key, isResting: () => false }
+    const spared = sparingSigner(key, clock)
+    return { key: spared, isResting: () => spared.isResting() }
+  }
   const hold = (signers: TaskSigners | null): void => {
     known = signers
     const of = signers === null || signers.forged ? null : signingOf(signers)
@@ -101,7 +110,7 @@ export const openTaskSigners = async (
     const kept = id === null ? null : custody.find({ role, id })
     const key =
       kept === null || of === null ? null : signerOfKept(custody.elsewhere, kept, Buffer.from(of.spki, 'base64'))
-    signing = id === null || key === null ? null : { id, key: isReference(kept ?? '') ? sparingSigner(key) : key }
+    signing = id === null || key === null ? null : { id, ...sparing(kept ?? '', key) }
   }
   const stored = async (): Promise<Row<TaskSigners> | null> => {
     const row = await store.get('task-signers', signersKey)
@@ -117,6 +126,12 @@ export const openTaskSigners = async (
   }
   const lookSoon = (): void =>
     void inTurn(look).catch((error: unknown) => log.warn({ err: error }, 'the task signers could not be looked at'))
+  const soon = <T>(made: Promise<T>): Promise<T> =>
+    new Promise((resolve, reject) => {
+      const late = (): void => reject(new Error(`it was not made within ${longestCutOffMs / 1000} s`))
+      const cancel = core.timers.after(longestCutOffMs, late)
+      made.then(resolve, reject).finally(cancel)
+    })
   /** Ed25519 wherever it is: agents of every release that may run know it. A withdrawal waits for no token. */
   const newSignerKey = async (isCutOff: boolean): Promise<{ readonly spki: Uint8Array; readonly kept: string }> => {
     const here = () => {
@@ -128,10 +143,11 @@ export const openTaskSigners = async (
       // A replica of the release before could not sign with it, nor start.
       if (store.unfinishedUpgrade() !== null)
         throw new UpgradeUnfinished('the key of a task signer in a token or in Transit is new in this release')
-      const { spki, reference } = await makeKeyElsewhere(keyPlace, role, 'ed25519', {
+      const making = makeKeyElsewhere(keyPlace, role, 'ed25519', {
         elsewhere: custody.elsewhere,
         random: core.random,
       })
+      const { spki, reference } = await (isCutOff ? soon(making) : making)
       return { spki, kept: `${reference}\n` }
     } catch (error) {
       if (!isCutOff) throw error
@@ -242,6 +258,7 @@ export const openTaskSigners = async (
 
   return {
     key: () => signing?.id ?? null,
+    isResting: () => signing?.isResting() === true,
     async confirmed() {
       const row = await stored()
       if (row === null || row.value.forged || signing === null) return null
