@@ -77,9 +77,19 @@ export type TokenInfo = {
 
 export type Pkcs11Library = ReturnType<typeof openLibrary>
 
+/** More than one call has. */
+const mostKept = 64
+
 /** Throws `NoLibrary`. */
 export const openLibrary = (file: string) => {
   const f = functionsOf(file)
+  const kept: Buffer[] = []
+  /** The module sees the address alone. What lies there must not be collected before it has returned, although nothing here reads it again. */
+  const addressOf = (buffer: Buffer): bigint => {
+    kept.push(buffer)
+    if (kept.length > mostKept) kept.shift()
+    return getRawPointer(buffer)
+  }
   const done = (call: string, rv: bigint): void => {
     if (rv !== 0n) throw new CallFailed(call, Number(rv))
   }
@@ -87,7 +97,7 @@ export const openLibrary = (file: string) => {
     const bytes = Buffer.alloc(24 * attributes.length)
     for (const [index, [type, value]] of attributes.entries()) {
       bytes.writeBigUInt64LE(BigInt(type), 24 * index)
-      bytes.writeBigUInt64LE(getRawPointer(value), 24 * index + 8)
+      bytes.writeBigUInt64LE(addressOf(value), 24 * index + 8)
       bytes.writeBigUInt64LE(BigInt(value.length), 24 * index + 16)
     }
     return bytes
@@ -103,7 +113,7 @@ export const openLibrary = (file: string) => {
     initialize(): boolean {
       const args = Buffer.alloc(48)
       args.writeBigUInt64LE(osLocking, 32)
-      const rv = f.C_Initialize(getRawPointer(args))
+      const rv = f.C_Initialize(addressOf(args))
       if (rv === alreadyInitialized) return true
       done('C_Initialize', rv)
       return false
@@ -114,28 +124,28 @@ export const openLibrary = (file: string) => {
     slots(): readonly bigint[] {
       const list = Buffer.alloc(8 * mostSlots)
       const count = number(mostSlots)
-      done('C_GetSlotList', f.C_GetSlotList(1, getRawPointer(list), getRawPointer(count)))
+      done('C_GetSlotList', f.C_GetSlotList(1, addressOf(list), addressOf(count)))
       const found = Math.min(mostSlots, Number(count.readBigUInt64LE()))
       return Array.from({ length: found }, (_, index) => list.readBigUInt64LE(8 * index))
     },
     /** Null: there is none in that slot any more. */
     tokenInfo(slot: bigint): TokenInfo | null {
       const info = Buffer.alloc(208)
-      if (f.C_GetTokenInfo(slot, getRawPointer(info)) !== 0n) return null
+      if (f.C_GetTokenInfo(slot, addressOf(info)) !== 0n) return null
       const text = (from: number, to: number): string => info.toString('utf8', from, to).replace(/[ \0]+$/, '')
       return { label: text(0, 32), serial: text(80, 96), flags: Number(info.readBigUInt64LE(96)) }
     },
     openSession(slot: bigint, mode: 'to read' | 'to write'): bigint {
       const session = number(0)
       const flags = mode === 'to read' ? 4n : 6n
-      done('C_OpenSession', f.C_OpenSession(slot, flags, null, null, getRawPointer(session)))
+      done('C_OpenSession', f.C_OpenSession(slot, flags, null, null, addressOf(session)))
       return session.readBigUInt64LE()
     },
     closeSession: (session: bigint): void => void f.C_CloseSession(session),
     login(session: bigint, pin: string): void {
       const secret = Buffer.alloc(Buffer.byteLength(pin), pin)
       try {
-        const rv = f.C_Login(session, 1n, getRawPointer(secret), BigInt(secret.length))
+        const rv = f.C_Login(session, 1n, addressOf(secret), BigInt(secret.length))
         if (rv !== alreadyLoggedIn) done('C_Login', rv)
       } finally {
         secret.fill(0)
@@ -146,8 +156,8 @@ export const openLibrary = (file: string) => {
       const query = template(wanted)
       const found = Buffer.alloc(16)
       const count = number(0)
-      done('C_FindObjectsInit', f.C_FindObjectsInit(session, getRawPointer(query), BigInt(wanted.length)))
-      const rv = f.C_FindObjects(session, getRawPointer(found), 2n, getRawPointer(count))
+      done('C_FindObjectsInit', f.C_FindObjectsInit(session, addressOf(query), BigInt(wanted.length)))
+      const rv = f.C_FindObjects(session, addressOf(found), 2n, addressOf(count))
       f.C_FindObjectsFinal(session)
       done('C_FindObjects', rv)
       const number_ = Number(count.readBigUInt64LE())
@@ -157,7 +167,7 @@ export const openLibrary = (file: string) => {
     attribute(session: bigint, object: bigint, type: number): Buffer {
       const value = Buffer.alloc(256)
       const query = template([[type, value]])
-      const rv = f.C_GetAttributeValue(session, object, getRawPointer(query), 1n)
+      const rv = f.C_GetAttributeValue(session, object, addressOf(query), 1n)
       const length = query.readBigUInt64LE(16)
       return rv !== 0n || length > 256n ? Buffer.alloc(0) : value.subarray(0, Number(length))
     },
@@ -171,13 +181,13 @@ export const openLibrary = (file: string) => {
       const [publicKey, privateKey] = [number(0), number(0)]
       const rv = f.C_GenerateKeyPair(
         session,
-        getRawPointer(how),
-        getRawPointer(forPublic),
+        addressOf(how),
+        addressOf(forPublic),
         BigInt(isPublic.length),
-        getRawPointer(forPrivate),
+        addressOf(forPrivate),
         BigInt(isPrivate.length),
-        getRawPointer(publicKey),
-        getRawPointer(privateKey),
+        addressOf(publicKey),
+        addressOf(privateKey),
       )
       done('C_GenerateKeyPair', rv)
       return publicKey.readBigUInt64LE()
@@ -186,14 +196,8 @@ export const openLibrary = (file: string) => {
       const how = mechanism(type)
       const signature = Buffer.alloc(256)
       const length = number(signature.length)
-      done('C_SignInit', f.C_SignInit(session, getRawPointer(how), key))
-      const rv = f.C_Sign(
-        session,
-        getRawPointer(data),
-        BigInt(data.length),
-        getRawPointer(signature),
-        getRawPointer(length),
-      )
+      done('C_SignInit', f.C_SignInit(session, addressOf(how), key))
+      const rv = f.C_Sign(session, addressOf(data), BigInt(data.length), addressOf(signature), addressOf(length))
       done('C_Sign', rv)
       return signature.subarray(0, Number(length.readBigUInt64LE()))
     },

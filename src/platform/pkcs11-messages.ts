@@ -40,6 +40,10 @@ export type Trouble = 'pin' | 'key' | 'library' | 'token'
 
 export type ThreadStart = {
   readonly library: string
+  /** Of all threads of this process that call the module. */
+  readonly shared: Int32Array
+  /** Of this thread: its number, and whether it is inside the module. */
+  readonly own: Int32Array
   /** For tests: blocks the thread before every signature, as a slow token does. 0 elsewhere. */
   readonly delayMs: number
 }

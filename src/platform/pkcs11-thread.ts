@@ -3,13 +3,15 @@
 
 import { dlopen } from 'node:ffi'
 import { parentPort, workerData } from 'node:worker_threads'
-import type { Order, Outcome, ThreadStart, Trouble } from './pkcs11-messages.ts'
+import type { LoadOrder, Order, Outcome, ThreadStart, Trouble } from './pkcs11-messages.ts'
 import { CallFailed, NoLibrary, openLibrary, type Pkcs11Library } from './pkcs11-library.ts'
+import { openModuleTurns } from './pkcs11-turns.ts'
 import { KeyTrouble, familyOf, findPair, makePair, privateKeyOf, rawSignature } from './pkcs11-keys.ts'
 
 const port = parentPort
 if (port === null) throw new Error('this file is started as a thread')
-const { library: file, delayMs } = workerData as ThreadStart
+const { library: file, delayMs, shared, own } = workerData as ThreadStart
+const turns = openModuleTurns(shared, own)
 
 type Session = { readonly slot: bigint; readonly handle: bigint; loggedIn: boolean; readonly keys: Map<string, bigint> }
 
@@ -34,16 +36,17 @@ const sessions = new Map<string, Session>()
 
 const reset = (): void => {
   sessions.clear()
-  if (library !== null && isInitialized) library.finalize()
+  const of = library
+  if (of !== null && isInitialized) turns.ifAlone(() => of.finalize())
   isInitialized = false
   isByOthers = false
 }
 
 const opened = (): Pkcs11Library => {
-  library ??= openLibrary(file)
-  if (!isInitialized) isByOthers = library.initialize()
+  const of = (library ??= openLibrary(file))
+  if (!isInitialized) isByOthers = turns.locked(() => of.initialize())
   isInitialized = true
-  return library
+  return of
 }
 
 const sessionFor = (of: Pkcs11Library, { key: { token, serial }, pin }: Order): Session => {
@@ -112,7 +115,10 @@ const refusedPin: ReadonlySet<number> = new Set([0xa0, 0xa1, 0xa2, 0xa3, 0xa4])
 
 const once = (order: Order): Uint8Array => {
   const of = opened()
-  if (order.kind === 'load') return new Uint8Array()
+  return order.kind === 'load' ? new Uint8Array() : turns.inside(() => carriedOut(of, order))
+}
+
+const carriedOut = (of: Pkcs11Library, order: Exclude<Order, LoadOrder>): Uint8Array => {
   const session = sessionFor(of, order)
   const { handle } = session
   switch (order.kind) {
@@ -131,13 +137,12 @@ const once = (order: Order): Uint8Array => {
       const name = `${family}\0${order.key.label ?? ''}\0${order.key.id ?? ''}`
       const key = session.keys.get(name) ?? privateKeyOf(of, handle, order.key, [family])
       session.keys.set(name, key)
-      dawdle()
       return rawSignature(of, handle, key, order)
     }
   }
 }
 
-/** In the C library, as a token that takes its time does: nothing can interrupt it. */
+/** As a token that takes its time does: nothing can interrupt it. */
 const dawdle = (): void => {
   if (delayMs === 0) return
   dlopen(null, { usleep: { arguments: ['uint32'], return: 'int32' } }).functions.usleep(delayMs * 1000)
@@ -175,7 +180,10 @@ const outcomeOf = (order: Order): Outcome => {
 }
 
 port.on('message', (order: Order | 'end') => {
-  if (order !== 'end') return port.postMessage(outcomeOf(order))
+  if (order !== 'end') {
+    if (order.kind === 'sign') dawdle()
+    return port.postMessage(outcomeOf(order))
+  }
   reset()
   port.close()
 })

@@ -6,6 +6,7 @@ import type { Clock } from './clock.ts'
 import { errno } from './files.ts'
 import { startOwnThread } from './own-thread.ts'
 import type { Curve, KeyPlace, Order, Outcome, ThreadStart, Trouble } from './pkcs11-messages.ts'
+import { leaveFor, ownOfThread, sharedByThreads } from './pkcs11-turns.ts'
 import { doublingWaitMs, type Timers } from './timers.ts'
 
 export type { Curve, KeyPlace } from './pkcs11-messages.ts'
@@ -84,6 +85,9 @@ type Failing = {
   readonly spki: Uint8Array | null
 }
 
+/** `left`: it was terminated, and has returned from the module. */
+type Thread = { readonly worker: Worker; readonly left: () => void }
+
 type RefusedPin = { readonly pin: string | null; readonly error: Pkcs11Unavailable; readonly key: KeyPlace }
 
 export const openPkcs11 = (parts: Pkcs11Parts): Pkcs11 => {
@@ -92,7 +96,7 @@ export const openPkcs11 = (parts: Pkcs11Parts): Pkcs11 => {
   const failing = new Map<string, Failing>()
   const refusedPins = new Map<string, RefusedPin>()
   let running: { readonly call: Call; readonly cancel: () => void } | null = null
-  let thread: Worker | null = null
+  let thread: Thread | null = null
   let hanging = 0
   let isClosed = false
 
@@ -128,16 +132,18 @@ export const openPkcs11 = (parts: Pkcs11Parts): Pkcs11 => {
     failing.set(name, { error, times, untilMs, key: what.key, spki: what.kind === 'sign' ? what.spki : null })
   }
   const worker = (): Worker => {
-    if (thread !== null) return thread
+    if (thread !== null) return thread.worker
     loadExit()
-    const start: ThreadStart = { library: parts.library, delayMs: limits.delayMs ?? 0 }
+    const shared = sharedFor(parts.library)
+    const own = ownOfThread(++threadsStarted)
+    const start: ThreadStart = { library: parts.library, shared, own, delayMs: limits.delayMs ?? 0 }
     const started = startOwnThread('pkcs11-thread', 'pkcs11', start)
     started.unref()
     started.on('message', (outcome: Outcome) => {
-      if (thread === started) ended(outcome)
+      if (thread?.worker === started) ended(outcome)
     })
     const lost = (trouble: Trouble, why: string, next: string): void => {
-      if (thread !== started) return
+      if (thread?.worker !== started) return
       thread = null
       ended({ kind: 'failed', trouble, why, next })
     }
@@ -147,7 +153,7 @@ export const openPkcs11 = (parts: Pkcs11Parts): Pkcs11 => {
       lost('token', `the thread of the PKCS#11 module has failed: ${error.message}`, 'Restart the plane')
     })
     started.on('exit', () => lost('token', 'the thread of the PKCS#11 module has ended', 'Restart the plane'))
-    thread = started
+    thread = { worker: started, left: () => leaveFor(shared, own) }
     return started
   }
   const pump = (): void => {
@@ -223,12 +229,13 @@ export const openPkcs11 = (parts: Pkcs11Parts): Pkcs11 => {
     if (lost === null) return
     hanging++
     const mayEnd = endAtOnce()
-    void lost.terminate().then(() => {
+    void lost.worker.terminate().then(() => {
+      lost.left()
       hanging--
       mayEnd()
     })
     // Who terminates a thread waits for it, unless told otherwise.
-    lost.unref()
+    lost.worker.unref()
   }
 
   const ask = (what: What): Promise<Uint8Array> =>
@@ -270,7 +277,7 @@ export const openPkcs11 = (parts: Pkcs11Parts): Pkcs11 => {
       // It may hang: nobody waits for it to find that out.
       if (running !== null) giveUpThread()
       running = null
-      thread?.postMessage('end')
+      thread?.worker.postMessage('end')
       thread = null
     },
   }
@@ -305,6 +312,16 @@ const noPin = (token: string, error: unknown): Pkcs11Unavailable =>
     `the PIN of the token ${token} cannot be read: ${error instanceof Error ? error.message : String(error)}`,
     'Name its file with --pkcs11-pin, or hand over the systemd credential muster-pkcs11-pin',
   )
+
+/** A module is one for the whole process, however often it is opened. */
+const sharedOf = new Map<string, Int32Array>()
+let threadsStarted = 0
+
+const sharedFor = (library: string): Int32Array => {
+  const shared = sharedOf.get(library) ?? sharedByThreads()
+  sharedOf.set(library, shared)
+  return shared
+}
 
 type Exit = (code: number) => void
 let exitAtOnce: Exit | null = null

@@ -10,8 +10,11 @@ import { isPeersRun } from './run-of-peers.ts'
 /** Each waits until its servers are idle, and builds its client where there is none. */
 const withinMs = 600_000
 
+const figureOf = (name: string): RegExp => new RegExp(`^${name} +(\\d+|Infinity) enrollments a CPU second`, 'm')
+
 const benches = [
-  { name: 'issuers', count: '--enrollments', says: [/^built-in +\d/m, /^step-ca +\d/m, /^Vault +\d/m] },
+  // One of them may cost less than the kernel counts: it is then without end a CPU second.
+  { name: 'issuers', count: '--enrollments', says: ['built-in', 'step-ca', 'Vault'].map(figureOf) },
   {
     name: 'side-by-side',
     count: '--identities',

@@ -154,6 +154,8 @@ test(`a plane that is killed ${rounds} times while a step-ca signs: one certific
   // Those of the test of the issuer.
   between.signed.length = 0
 
+  // On PostgreSQL the lease of the dead plane has to end first: before a node is answered, and before there is a leader that revokes.
+  const patience = { withinMs: 60_000, ...(onPostgres() ? { everyMs: 1000 } : {}) }
   const kept = new Set<string>()
   let last: Life | null = null
   for (let round = 0; round < rounds; round++) {
@@ -168,8 +170,6 @@ test(`a plane that is killed ${rounds} times while a step-ca signs: one certific
     plane = await plane.restart()
     const ofKey = async () => (await storedCertificates(plane, life.id)).filter(({ spki }) => spki === life.spki)
     const before = await ofKey()
-    // On PostgreSQL the lease of the dead plane has to end first.
-    const patience = { withinMs: 60_000, ...(onPostgres() ? { everyMs: 1000 } : {}) }
     const isAnswered = async (): Promise<boolean> => (await life.ask()).certificate_chain !== undefined
     await eventually(`${life.id} to be answered after a death at '${point}'`, isAnswered, patience)
     const [certificate, ...more] = await ofKey()
@@ -185,10 +185,9 @@ test(`a plane that is killed ${rounds} times while a step-ca signs: one certific
     last = life
   }
 
-  await eventually('the outbox to be empty', async () => {
-    const { revocations_waiting: waiting } = succeeded(await plane.api('GET', '/v1/issuers/corp'))
-    return waiting === 0
-  })
+  const isOutboxEmpty = async (): Promise<boolean> =>
+    succeeded(await plane.api('GET', '/v1/issuers/corp')).revocations_waiting === 0
+  await eventually('the outbox to be empty', isOutboxEmpty, patience)
   const { orphans } = succeeded(await plane.api('GET', '/v1/issuer-orphans?limit=1000')) as { orphans: OrphanView[] }
   assert.ok(orphans.every(({ revocation }) => revocation === 'done'))
   const serials = orphans.map(({ serial }) => serial)
