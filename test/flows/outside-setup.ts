@@ -79,7 +79,15 @@ const openPlane = async (on: Setup, fake: FakeIssuer, before: BeforeTheIssuer | 
   const flows = await openRecoverySetup(setup, signers, before?.timers(setup.clock))
   const { issuance, core, known } = opened[0] ?? assert.fail()
   const { upkeep, book, roots } = issuance
-  const health = () => ({ asking: 0, waiting: 0, perSecond: 1, away: null, answeredAtMs: null, aheadMs: null })
+  const health = () => ({
+    asking: 0,
+    waiting: 0,
+    perSecond: 1,
+    away: null,
+    refused: null,
+    answeredAtMs: null,
+    aheadMs: null,
+  })
   const migrating: MigrationParts = { known, book, roots, outside: { health } }
   const { store } = setup
   const rows = async <K extends RowKind>(kind: K): Promise<readonly RowTypes[K][]> =>

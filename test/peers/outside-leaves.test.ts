@@ -125,7 +125,7 @@ const rolesFor = async (plane: Plane, peer: VaultPeer): Promise<void> => {
   const without = await tested(plane, 'vault')
   assert.deepEqual(
     without.faults.map(({ fix }) => fix),
-    ['name a role for it: --role output:web=ROLE', 'name a role for it: --role worker:east=ROLE'],
+    ['muster issuer set ISSUER --role output:web=ROLE', 'muster issuer set ISSUER --role worker:east=ROLE'],
   )
   const roles = [
     { profile: 'output:web', role: 'web' },

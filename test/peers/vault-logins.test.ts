@@ -117,7 +117,9 @@ describe('logins at Vault', suiteWith(peer('vault')), () => {
         const id = String(dataOf(found?.body)['role_id'])
         return { kind: 'approle', mount: 'approle', roleId: id, secretId: await secretOf(role) }
       }
-      const anew = 'vault write -f auth/approle/role/ROLE/secret-id'
+      const anewAt = (mount: string): string =>
+        `vault write -f -field=secret_id auth/${mount}/role/ROLE/secret-id > FILE, then muster issuer set ISSUER --secret-id file:FILE`
+      const anew = anewAt('approle')
 
       test('is renewed, logs in again at the end of its longest life, and after Vault has forgotten it', async (t) => {
         const vault = connect(t, server, await login())
@@ -144,9 +146,15 @@ describe('logins at Vault', suiteWith(peer('vault')), () => {
         )
       })
 
+      test('a server under another root is no fault of the login', async (t) => {
+        const vault = connect(t, { address: server.address, roots: toPem('CERTIFICATE', root) }, await login())
+        const [fault, ...others] = await issuerAt(vault, root).test(never)
+        assert.deepEqual([fault?.setting, others], ['server roots', []])
+      })
+
       test('a wrong mount of the auth method is named', async (t) => {
         const vault = connect(t, server, { ...(await login()), mount: 'somewhere' })
-        await refused(vault, /auth\/somewhere/, 'vault write -f auth/somewhere/role/ROLE/secret-id')
+        await refused(vault, /auth\/somewhere/, anewAt('somewhere'))
       })
     })
 
@@ -225,7 +233,8 @@ describe('logins at Vault', suiteWith(peer('vault')), () => {
 
     describe('a token in a file', { concurrency: true }, () => {
       const short = { '-period=24h': '-period=12s' }
-      const hint = 'vault token create -policy=POLICY -period=24h -orphan -field=token'
+      const hint =
+        'vault token create -policy=POLICY -period=24h -orphan -field=token > FILE, then muster issuer set ISSUER --token file:FILE'
 
       test('with a period is renewed for ever', async (t) => {
         const vault = connect(t, server, tokenInFile(await tokenFile(t, server, short)))

@@ -300,7 +300,7 @@ describe('the settings of Vault', suiteWith(peer('vault')), () => {
       const other = issuerAt(there.vault, there.root, { roles: { 'hpc-diskless': 'gpu-cloud' } })
       assert.deepEqual(
         (await other.test(never)).map(({ setting, fix }) => [setting, fix]),
-        [['role', 'name a role for it: --role gpu-cloud=ROLE']],
+        [['role', 'muster issuer set ISSUER --role gpu-cloud=ROLE']],
       )
     })
   })

@@ -269,10 +269,22 @@ const caBundle = async (cli: Cli, options: BundleOptions): Promise<void> => {
 const showCa = (cli: Cli, options: GlobalOptions, ca: CaView): void =>
   printer(cli, options).answer(ca, (paint) => caLines(ca, cli.clock.nowMs(), paint))
 
+const rootKeyText = ({ root_online: online, authorities }: CaView): string => {
+  if (!online) return 'offline'
+  switch (authorities.find(({ role, signing }) => role === 'root' && signing)?.custody) {
+    case 'pkcs11':
+      return 'in a token'
+    case 'transit':
+      return 'in Vault'
+    default:
+      return 'on this plane'
+  }
+}
+
 const caLines = (ca: CaView, nowMs: number, paint: Paint): string[] => [
   ...renderFacts([
     ['domain', ca.domain],
-    ['root', `${ca.root}, its key ${ca.root_online ? 'on this plane' : 'offline'}`],
+    ['root', `${ca.root}, its key ${rootKeyText(ca)}`],
     [
       'sealing',
       ca.sealing_protected

@@ -249,12 +249,13 @@ const show = (
 }
 
 const outputLine = (output: NonNullable<VClusterBody['outputs']>[number]): string => {
-  const { name, usage, keyType, lifetimeMs, dns, addresses, files } = output
+  const { name, usage, keyType, lifetimeMs, dns, addresses, issuer, files } = output
   const { directory, owner, group, keyMode, combined, pkcs12, reload } = files
   const terms = [
     `${keyType} for ${formatDuration(lifetimeMs)}`,
     ...(dns.length === 0 ? [] : [`names ${dns.join(' ')}`]),
     ...(addresses ? ['addresses'] : []),
+    ...(issuer === undefined ? [] : [`signed by ${issuer}`]),
     ...(directory === null ? [] : [`in ${directory}`]),
     ...(owner === null && group === null ? [] : [`of ${owner ?? ''}${group === null ? '' : `:${group}`}`]),
     `key 0${keyMode.toString(8)}`,

@@ -6,6 +6,7 @@ import type { Cli, GlobalOptions } from '#cli/kit/cli.ts'
 import { usageFailure } from '#cli/kit/failure.ts'
 import { collect } from '#cli/kit/verb.ts'
 import { allFromPem, toPem } from '#pki/pem.ts'
+import type { IssuerView } from '#wire/issuers/issuer-api.ts'
 import type { ChangeIssuerRequest, SecretsRequest, VaultRequest } from '#wire/issuers/issuer-settings.ts'
 import { readSecret, sourceForms } from './secret-source.ts'
 
@@ -43,7 +44,7 @@ export const withIssuerOptions = (command: Command): Command =>
     .option('--mount <path>', 'Vault: the PKI engine')
     .option(
       '--role <profile=role>',
-      'Vault: the role of a profile, of output:NAME or of worker:ISSUER; *=ROLE for all other profiles; may be repeated',
+      'Vault: the role of a profile, of output:NAME or of worker:ISSUER; *=ROLE for all other profiles; may be repeated. With `issuer set` the other roles stay, and PROFILE= takes one away',
       collect,
     )
     .option('--namespace <path>', 'Vault: the namespace')
@@ -58,10 +59,19 @@ export const withIssuerOptions = (command: Command): Command =>
 
 const longestFile = 262_144
 
-/** What was given, and nothing else. */
-export const requestFrom = async (cli: Cli, options: IssuerOptions): Promise<ChangeIssuerRequest> => {
-  const stepCa = stepCaFrom(options)
-  const vault = vaultFrom(options)
+/** How the plane proves itself at an issuer that is there. */
+export type Access = Pick<IssuerView, 'step_ca' | 'vault'>
+
+/** What was given. A part of the access takes the rest of it from what is there; `now`: asked for then alone, null for a new issuer. */
+export const requestFrom = async (
+  cli: Cli,
+  options: IssuerOptions,
+  now: (() => Promise<Access>) | null = null,
+): Promise<ChangeIssuerRequest> => {
+  const isAccess = accessOptions.some((name) => options[name] !== undefined)
+  const access = isAccess && now !== null ? await now() : null
+  const stepCa = stepCaFrom(options, access?.step_ca ?? null)
+  const vault = vaultFrom(options, access?.vault ?? null)
   const secrets = await secretsFrom(cli, options)
   return {
     ...(options.at !== undefined && { url: options.at }),
@@ -80,26 +90,38 @@ const certificatesIn = async (cli: Cli, file: string): Promise<string[]> => {
   return found.map((der) => toPem('CERTIFICATE', der))
 }
 
-const stepCaFrom = ({
-  provisioner,
-  renewalProvisioner,
-}: IssuerOptions): NonNullable<ChangeIssuerRequest['step_ca']> | null => {
-  if (provisioner === undefined && renewalProvisioner === undefined) return null
+const stepCaOptions = ['provisioner', 'renewalProvisioner'] as const
+const vaultOptions = ['mount', 'role', 'auth', 'namespace', 'authMount', 'roleId', 'authRole'] as const
+const accessOptions = [...stepCaOptions, ...vaultOptions]
+
+const usage = 'muster issuer add --help'
+
+const stepCaFrom = (options: IssuerOptions, now: Access['step_ca']): Access['step_ca'] => {
+  if (stepCaOptions.every((name) => options[name] === undefined)) return null
+  const provisioner = options.provisioner ?? now?.provisioner
+  const renewalProvisioner = options.renewalProvisioner ?? now?.renewal_provisioner
   if (provisioner === undefined || renewalProvisioner === undefined)
-    throw usageFailure('--provisioner and --renewal-provisioner go together.')
+    throw usageFailure('A step-ca takes --provisioner and --renewal-provisioner together.', usage)
   return { provisioner, renewal_provisioner: renewalProvisioner }
 }
 
-const vaultFrom = (options: IssuerOptions): VaultRequest | null => {
-  const { mount, role, auth, namespace, authMount, roleId, authRole } = options
-  const given = [mount, role, auth, namespace, authMount, roleId, authRole]
-  if (given.every((one) => one === undefined)) return null
-  if (mount === undefined || role === undefined || auth === undefined)
-    throw usageFailure('A Vault takes --mount, --role and --auth together.')
+const vaultFrom = (options: IssuerOptions, now: VaultRequest | null): VaultRequest | null => {
+  if (vaultOptions.every((name) => options[name] === undefined)) return null
+  const auth = options.auth ?? now?.auth
+  const mount = options.mount ?? now?.mount
+  const roles = changedRoles(now?.roles ?? [], options.role ?? [])
+  if (mount === undefined || roles.length === 0 || auth === undefined)
+    throw usageFailure('A Vault takes --mount, --role and --auth together.', usage)
   if (!['approle', 'certificate', 'token'].includes(auth))
-    throw usageFailure('--auth is approle, certificate or token.')
+    throw usageFailure('--auth is approle, certificate or token.', usage)
+  // Of another way to log in nothing stays.
+  const login = now?.auth === auth ? now : null
+  const namespace = options.namespace ?? now?.namespace
+  const authMount = options.authMount ?? login?.auth_mount
+  const roleId = options.roleId ?? login?.role_id
+  const authRole = options.authRole ?? login?.auth_role
   return {
-    ...{ mount, auth, roles: role.map(roleIn) },
+    ...{ mount, auth, roles: [...roles] },
     ...(namespace !== undefined && { namespace }),
     ...(authMount !== undefined && { auth_mount: authMount }),
     ...(roleId !== undefined && { role_id: roleId }),
@@ -107,9 +129,19 @@ const vaultFrom = (options: IssuerOptions): VaultRequest | null => {
   }
 }
 
-const roleIn = (text: string): VaultRequest['roles'][number] => {
-  const [, profile, role] = /^([^=]+)=(.+)$/.exec(text) ?? []
-  if (profile === undefined || role === undefined) throw usageFailure('--role takes PROFILE=ROLE, or *=ROLE.')
+type Roles = VaultRequest['roles']
+
+/** A role that is left out stays: to drop it would end the renewals of its profile. An empty one is taken away. */
+const changedRoles = (now: Roles, given: readonly string[]): Roles => {
+  const roles = given.map(roleIn)
+  const others = now.filter(({ profile }) => !roles.some((one) => one.profile === profile))
+  return [...others, ...roles].filter(({ role }) => role !== '')
+}
+
+const roleIn = (text: string): Roles[number] => {
+  const [, profile, role] = /^([^=]+)=(.*)$/.exec(text) ?? []
+  if (profile === undefined || role === undefined)
+    throw usageFailure('--role takes PROFILE=ROLE, output:NAME=ROLE, worker:ISSUER=ROLE, or * for all others.', usage)
   return { profile, role }
 }
 

@@ -3,7 +3,7 @@
 import type { Command } from 'commander'
 import type { Cli, GlobalOptions } from '#cli/kit/cli.ts'
 import { exitCodes } from '#cli/kit/exit-codes.ts'
-import { usageFailure } from '#cli/kit/failure.ts'
+import { fillIn, usageFailure } from '#cli/kit/failure.ts'
 import { showList, type Column, type ListOptions } from '#cli/kit/list.ts'
 import { connect } from '#cli/kit/operator-client.ts'
 import { printer } from '#cli/kit/print.ts'
@@ -45,12 +45,14 @@ export const declareIssuer = (issuer: Command, cli: Cli): void => {
   const set = verb(issuer, 'set <name>', 'Change an outside issuer; what is left out stays as it is', [
     ['muster issuer set vault --secret-id credential:vault-secret-id', 'a new secret'],
     ['muster issuer set corp --at https://ca2.internal:9000', 'it has moved'],
+    ['muster issuer set vault --role output:web=web', 'one more role; the others stay'],
   ])
   performs(cli, withIssuerOptions(set), issuerSet)
 
   const test = verb(issuer, 'test <name>', 'Sign and revoke a throw-away leaf there; says which setting is wrong', [
     ['muster issuer test corp', 'with the profiles that name it, or the default one'],
     ['muster issuer test corp --profile edge --lifetime 48h', 'before the profile is changed'],
+    ['muster issuer test corp --output-name web --worker-issuer east', 'before they name it'],
   ])
     .option('--profile <name>', 'a leaf like those of this profile; may be repeated', collect)
     .option('--output-name <name>', 'a leaf like those of this output; may be repeated', collect)
@@ -100,9 +102,11 @@ const issuerAdd = async (cli: Cli, options: IssuerOptions, name: string): Promis
 }
 
 const issuerSet = async (cli: Cli, options: IssuerOptions, name: string): Promise<void> => {
-  const body = await requestFrom(cli, options)
+  const plane = connect(cli, options)
+  const about = { NAME: name }
+  const body = await requestFrom(cli, options, () => plane.ask(issuerApi.show, { params: { name }, about }))
   if (Object.keys(body).length === 0) throw usageFailure('Nothing is to be changed.', 'muster issuer set --help')
-  show(cli, options, await connect(cli, options).ask(issuerApi.set, { params: { name }, body, about: { NAME: name } }))
+  show(cli, options, await plane.ask(issuerApi.set, { params: { name }, body, about }))
 }
 
 type TestOptions = GlobalOptions & {
@@ -121,7 +125,7 @@ const issuerTest = async (cli: Cli, options: TestOptions, name: string): Promise
     ...(lifetime !== undefined && { lifetime_ms: durationOption('--lifetime', lifetime) }),
   }
   const tested = await connect(cli, options).ask(issuerApi.test, { params: { name }, body, about: { NAME: name } })
-  printer(cli, options).answer(tested, () => testLines(tested))
+  printer(cli, options).answer(tested, () => testLines(tested, options))
   if (!tested.passed) cli.exit.finish(exitCodes.refused)
 }
 
@@ -164,10 +168,12 @@ const stateText = ({ state, tested_at: tested, kind }: IssuerView): string =>
 const healthText = ({ health }: IssuerView): string => {
   if (health === null) return ''
   if (health.away_since !== null) return `away since ${health.away_since}: ${health.away_because ?? ''}`
-  if (health.answered_at === null) return 'not asked yet'
+  if (health.answered_at === null) return 'nothing ordered yet'
   const wait = health.waiting === 0 ? '' : `, ${health.waiting} wait`
   const clock = clockWords(health.clock_ahead_ms)
-  return `${health.answers_per_second} a second${wait}${clock === null ? '' : `; ${clock}`}`
+  const refusal =
+    health.refused_at === null ? '' : `; refused an order at ${health.refused_at}: ${health.refused_because ?? ''}`
+  return `${health.answers_per_second} a second${wait}${clock === null ? '' : `; ${clock}`}${refusal}`
 }
 
 const columns: readonly Column<IssuerView>[] = [
@@ -195,17 +201,28 @@ const orphanColumns: readonly Column<OrphanView>[] = [
   { name: 'order', cell: ({ order }) => order, wide: true },
 ]
 
-const testLines = ({ passed, faults, issuer }: IssuerTest): string[] => {
+const testLines = ({ passed, faults, issuer }: IssuerTest, options: TestOptions): string[] => {
   // One command often makes several settings right.
   if (!passed)
     return [...Map.groupBy(faults, ({ fix }) => fix)].flatMap(([fix, all]) => [
       ...all.map(({ setting, why }) => `${setting}: ${why}`),
-      `  ${fix}`,
+      `  ${fillIn(fix, { ISSUER: issuer.name })}`,
     ])
   const clock = clockWords(issuer.health?.clock_ahead_ms ?? null)
   return [
-    `${issuer.name} signed and revoked a leaf; a profile may name it: muster profile set PROFILE certificate.issuer=${issuer.name}`,
+    `${issuer.name} signed and revoked what was asked`,
+    ...namingLines(issuer.name, options),
     ...(clock === null ? [] : [`${clock}: set the one right that is wrong`]),
+  ]
+}
+
+/** What it was tested for may name it. */
+const namingLines = (name: string, { profile, outputName = [], workerIssuer = [] }: TestOptions): string[] => {
+  const isForProfiles = profile !== undefined || outputName.length + workerIssuer.length === 0
+  return [
+    ...(isForProfiles ? [`a profile may name it: muster profile set PROFILE certificate.issuer=${name}`] : []),
+    ...outputName.map((output) => `output ${output} may name it: "issuer":"${name}" in outputs`),
+    ...workerIssuer.map((one) => `workers of ${one} may: muster worker-issuer set ${one} --signed-by ${name}`),
   ]
 }
 

@@ -2,7 +2,7 @@
 
 import type { Command } from 'commander'
 import type { Cli, GlobalOptions } from '#cli/kit/cli.ts'
-import { usageFailure } from '#cli/kit/failure.ts'
+import { usageFailure, type About } from '#cli/kit/failure.ts'
 import { showList, type Column, type ListOptions } from '#cli/kit/list.ts'
 import { connect } from '#cli/kit/operator-client.ts'
 import { printer } from '#cli/kit/print.ts'
@@ -60,7 +60,7 @@ const issuerMigrate = async (cli: Cli, options: MigrateOptions, profile: string)
   const plane = connect(cli, options)
   const asked = {
     params: { profile },
-    about: { PROFILE: profile, NAME: options.to ?? profile, ISSUER: options.to ?? profile },
+    about: { PROFILE: profile, ...(options.to !== undefined && { NAME: options.to, ISSUER: options.to }) },
   }
   if (options.plan === true && options.to !== undefined) {
     const planned = await plane.ask(migrationApi.plan, { ...asked, query: { to: options.to } })
@@ -74,7 +74,7 @@ const usage = 'muster issuer migrate --help'
 
 type Asked = {
   readonly params: { readonly profile: string }
-  readonly about: { readonly PROFILE: string; readonly NAME: string; readonly ISSUER: string }
+  readonly about: About
 }
 
 const takeStep = (plane: ReturnType<typeof connect>, options: MigrateOptions, asked: Asked): Promise<MigrationView> => {

@@ -6,7 +6,7 @@ import type { RefusalRow } from './refusal-table.ts'
 export const issuerRefusals = {
   ISSUER_UNAVAILABLE: { status: 503, fault: 'plane', retry: 'later',
     message: 'The issuer of this profile cannot sign now.',
-    next: 'Try again after the time in Retry-After; an agent does so automatically. See what is wrong: muster issuer list' },
+    next: 'Try again after the time in Retry-After; an agent does so automatically. See what is wrong: muster issuer list, and muster issuer test ISSUER' },
   OUTSIDE_ISSUER_NOT_FOUND: { status: 404, fault: 'caller', retry: 'operator',
     message: 'There is no outside issuer of that name.', next: 'List what there is: muster issuer list' },
   ISSUER_EXISTS: { status: 409, fault: 'caller', retry: 'operator',

@@ -33,8 +33,10 @@ export const passage = (breaker: Breaker, nowMs: number): Passage => {
 }
 
 export type Outcome =
-  /** A signature, a revocation, or a refusal: the issuer is there. */
+  /** A signature or a revocation: the issuer is there. */
   | { readonly kind: 'answered' }
+  /** It is there, and does not sign what was ordered. */
+  | { readonly kind: 'refused'; readonly why: string }
   | { readonly kind: 'fault'; readonly why: string }
   /** The caller went away before the issuer was asked: says nothing about it. */
   | { readonly kind: 'not-asked' }
@@ -43,6 +45,7 @@ export type Outcome =
 export const afterRequest = (breaker: Breaker, outcome: Outcome, probe: boolean, nowMs: number): Breaker => {
   switch (outcome.kind) {
     case 'answered':
+    case 'refused':
       return closedBreaker
     case 'not-asked':
       return breaker.kind === 'open' && probe ? { ...breaker, probing: false } : breaker

@@ -67,7 +67,8 @@ test('nothing moves to an issuer that does not answer', () => {
 
 test('all nodes have to be shared out before the end', () => {
   assert.match(barred(finish(shared(99), ready)).why, /99 percent/)
-  barred(finish(begun, ready))
+  assert.match(barred(finish(begun, ready)).why, /--share 100 comes first/)
+  assert.match(barred(retire(shared(100), ready)).why, /--finish comes first/)
 })
 
 test('the old root stays while a certificate hangs under it, a node has not confirmed, or one is excluded', () => {

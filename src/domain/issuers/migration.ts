@@ -78,13 +78,14 @@ export const shareOut = (migration: Migration, percent: number, progress: Progre
   if (!Number.isInteger(percent) || percent < 1 || percent > 100)
     return barred('the percentage is a whole number from 1 to 100')
   const { kind } = migration.stage
-  if (kind !== 'prepare' && kind !== 'share') return barred(`it is at ${kind}`)
+  if (kind !== 'prepare' && kind !== 'share') return barred(`it is at ${kind}: a step back comes first (--back)`)
   return notReady(migration, progress) ?? moved(migration, { kind: 'share', percent })
 }
 
 export const finish = (migration: Migration, progress: Progress): Moved | Barred => {
   const { stage } = migration
-  if (stage.kind !== 'share') return barred(`it is at ${stage.kind}`)
+  if (stage.kind === 'prepare') return barred('it is at prepare: --share 100 comes first')
+  if (stage.kind !== 'share') return barred(`it is at ${stage.kind} already`)
   if (stage.percent < 100)
     return barred(`${stage.percent} percent of the nodes go to ${migration.to}, and all have to first`)
   return notReady(migration, progress) ?? moved(migration, { kind: 'finish' })
@@ -99,7 +100,7 @@ const notReady = ({ excluded, to }: Migration, { unconfirmed, newAnswers }: Prog
 /** Nothing leads back from here. */
 export const retire = (migration: Migration, { unconfirmed, underOld, leaves }: Progress): Moved | Barred => {
   const { stage, from, to, excluded } = migration
-  if (stage.kind !== 'finish') return barred(`it is at ${stage.kind}`)
+  if (stage.kind !== 'finish') return barred(`it is at ${stage.kind}: --finish comes first`)
   if (excluded.length > 0) return barred(`they are excluded, and would be left with ${from}`, excluded)
   if (underOld.length > 0) return barred(`they have certificates of ${from} that have not expired`, underOld)
   if (leaves.count > 0)

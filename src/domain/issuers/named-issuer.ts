@@ -38,7 +38,7 @@ export const unfitToSign = (named: NamedIssuer, issuer: OutsideIssuer | null): R
   if (access.kind === 'vault' && roleFor(access.roles, named.kind) === null)
     return refuse(
       'ISSUER_NOT_READY',
-      `${name} has no role for ${named.what}: muster issuer set ${name} --role ${named.kind}=ROLE ...`,
+      `${name} has no role for ${named.what}: muster issuer set ${name} --role ${named.kind}=ROLE`,
     )
   if (named.lifetimeMs > abilities.longestMs)
     return refuse(

@@ -107,6 +107,18 @@ test('after five faults in a row it is not asked, those that wait are told, and 
   await slotOf(gate)
 })
 
+test('what an issuer has refused to sign is shown for an hour, and opens no breaker', async () => {
+  const { gate, clock } = openGate()
+  for (let times = 0; times < 6; times++) (await slotOf(gate)).leave({ kind: 'refused', why: 'unknown role: web' })
+  const atMs = clock.nowMs()
+  const { away, refused, answeredAtMs } = gate.view()
+  assert.deepEqual([away, refused, answeredAtMs], [null, { atMs, why: 'unknown role: web' }, atMs])
+  ;(await slotOf(gate)).leave(answered)
+  assert.equal(gate.view().refused?.atMs, atMs)
+  clock.advance(3_600_000)
+  assert.equal(gate.view().refused, null)
+})
+
 test('a caller that goes away before it has asked leaves the probe to the next one, and a refusal of the issuer is an answer', async () => {
   const { gate, timers } = openGate()
   await fail(gate, 5)

@@ -22,6 +22,8 @@ export type GateView = {
   readonly away: { readonly sinceMs: number; readonly why: string } | null
   /** When it last answered this replica; null: not since the start. */
   readonly answeredAtMs: number | null
+  /** What it last refused to sign, for an hour: it is not away, and somebody has to set it right. */
+  readonly refused: { readonly atMs: number; readonly why: string } | null
 }
 
 export type IssuerGate = {
@@ -32,6 +34,7 @@ export type IssuerGate = {
 
 /** A rate over less would follow single answers. */
 const measureMs = 1000
+const refusalShownMs = 3_600_000
 
 type Waiter = { readonly admit: (slot: IssuerSlot | Refusal) => void; readonly cancel: () => void }
 
@@ -40,6 +43,7 @@ export const openIssuerGate = ({ clock, timers }: Pick<Core, 'clock' | 'timers'>
   let asking = 0
   let { perSecond } = startingPace
   let answeredAtMs: number | null = null
+  let refused: GateView['refused'] = null
   /** Since when every slot has been taken, and the answers since then. */
   let full: { readonly sinceMs: number; answers: number } | null = null
   const waiters = new Set<Waiter>()
@@ -68,7 +72,8 @@ export const openIssuerGate = ({ clock, timers }: Pick<Core, 'clock' | 'timers'>
         left = true
         const nowMs = clock.monotonicMs()
         asking -= 1
-        if (outcome.kind === 'answered') answeredAtMs = clock.nowMs()
+        if (outcome.kind === 'answered' || outcome.kind === 'refused') answeredAtMs = clock.nowMs()
+        if (outcome.kind === 'refused') refused = { atMs: clock.nowMs(), why: boundedText(outcome.why) }
         if (full !== null && outcome.kind !== 'not-asked') full.answers += 1
         measure(nowMs)
         breaker = afterRequest(breaker, outcome, probe, nowMs)
@@ -123,6 +128,7 @@ export const openIssuerGate = ({ clock, timers }: Pick<Core, 'clock' | 'timers'>
           ? null
           : { sinceMs: clock.nowMs() - (clock.monotonicMs() - breaker.sinceMs), why: breaker.why },
       answeredAtMs,
+      refused: refused !== null && clock.nowMs() - refused.atMs < refusalShownMs ? refused : null,
     }),
   }
 }

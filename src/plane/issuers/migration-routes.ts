@@ -94,7 +94,7 @@ const planOf = async (
             `${counted(older.length, 'agent')} never said that they know roots of issuers (0.6 does not): upgrade them, or exclude their nodes by name before anything is shared out`,
           ]),
       `verifiers outside Muster cannot be counted: give each of them the roots of ${to} before anything is shared out`,
-      'leaves of programs and server certificates stay with the authority of the domain: their roots do not change',
+      'leaves of programs stay with the issuer that their output names, and server certificates with the authority of the domain',
       `the roots of ${from} can be retired once its last certificate has expired, up to ${durationWords(lifetimeMs)} after all nodes have moved`,
     ],
   }

@@ -202,7 +202,7 @@ const placeAt = async (
     })
     if (answer.kind === 'returned') return answer
     const { kind: fate, why } = answer
-    leave(fate === 'unsigned' ? { kind: 'answered' } : { kind: 'fault', why })
+    leave({ kind: fate === 'unsigned' ? 'refused' : 'fault', why })
     await take(
       (now, atMs) =>
         fate === 'fault'

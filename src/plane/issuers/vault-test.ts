@@ -50,18 +50,24 @@ const connectionFault = ({ vault }: TestedVault, error: unknown): SettingFault |
   if (error instanceof VaultFault) {
     const { code, message: why } = error
     if (code === 'login') return { setting: 'login', why, fix: vault.login.fix }
-    return code === 'sealed' ? { setting: 'address', why, fix: 'vault operator unseal' } : null
+    if (code === 'sealed') return { setting: 'address', why, fix: 'vault operator unseal' }
+    // Before the first request there is a login.
+    return error.cause instanceof IssuerFault ? unreached(error.cause, why) : null
   }
-  if (!(error instanceof IssuerFault) || error.code === 'stopped') return null
-  return error.code === 'untrusted'
-    ? { setting: 'server roots', why: error.message, fix: 'openssl s_client -showcerts -connect HOST:PORT' }
-    : { setting: 'address', why: error.message, fix: 'vault status' }
+  return error instanceof IssuerFault ? unreached(error, error.message) : null
+}
+
+const unreached = ({ code }: IssuerFault, why: string): SettingFault | null => {
+  if (code === 'stopped') return null
+  return code === 'untrusted'
+    ? { setting: 'server roots', why, fix: 'openssl s_client -showcerts -connect HOST:PORT' }
+    : { setting: 'address', why, fix: 'vault status' }
 }
 
 const noRole = ({ kind, what }: TestSample): SettingFault => ({
   setting: 'role',
   why: `no role is named for ${what}`,
-  fix: `name a role for it: --role ${kind}=ROLE`,
+  fix: `muster issuer set ISSUER --role ${kind}=ROLE`,
 })
 
 type RoleTested = LeafTested & { readonly stores: boolean }

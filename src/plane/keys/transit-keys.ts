@@ -155,7 +155,7 @@ const troubleOf = (error: unknown): TransitTrouble => {
 const nextFor = (trouble: TransitTrouble, address: string, mount: string): string => {
   switch (trouble) {
     case 'key':
-      return `Look at the keys there (vault list ${mount}/keys) and at the policy of the login`
+      return `Look at the keys there (vault list ${mount}/keys), at the policy of the login, and whether Transit is mounted there (--vault-transit)`
     case 'login':
       return 'Put the right secret into the file of --vault-secret; it is read again'
     default:

@@ -123,11 +123,11 @@ export const named = (login: VaultLogin): string => {
 export const loginFix = (login: VaultLogin): string => {
   switch (login.kind) {
     case 'approle':
-      return `vault write -f auth/${login.mount}/role/ROLE/secret-id`
+      return `vault write -f -field=secret_id auth/${login.mount}/role/ROLE/secret-id > FILE, then muster issuer set ISSUER --secret-id file:FILE`
     case 'certificate':
       return `vault read auth/${login.mount}/certs/${login.role}`
     case 'token':
-      return 'vault token create -policy=POLICY -period=24h -orphan -field=token'
+      return 'vault token create -policy=POLICY -period=24h -orphan -field=token > FILE, then muster issuer set ISSUER --token file:FILE'
   }
 }
 
@@ -136,7 +136,13 @@ const refusedLogin = (login: VaultLogin, why: string): VaultFault =>
 
 export const faultOf = (login: VaultLogin, error: unknown): VaultFault => {
   const why = error instanceof Error ? error.message : 'unknown'
-  return new VaultFault(error instanceof IssuerFault ? 'broken' : 'login', `${named(login)} failed: ${why}`, true)
+  const fault = new VaultFault(
+    error instanceof IssuerFault ? 'broken' : 'login',
+    `${named(login)} failed: ${why}`,
+    true,
+  )
+  fault.cause = error
+  return fault
 }
 
 export const secretsOf = (login: VaultLogin): readonly string[] => (login.kind === 'approle' ? [login.secretId] : [])

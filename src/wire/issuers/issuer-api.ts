@@ -35,6 +35,9 @@ const HealthView = Type.Object({
   /** Null: it is asked. Else since when it is not, but for a probe now and then. */
   away_since: orNull(Type.String()),
   away_because: orNull(Type.String()),
+  /** What it last refused to sign, within the last hour. It answers: a setting there is wrong. Null: nothing. */
+  refused_at: orNull(Type.String()),
+  refused_because: orNull(Type.String()),
   /** By how much its clock was ahead of this replica's at its last answer, below 0 behind. Null: it has not said. */
   clock_ahead_ms: orNull(Type.Integer()),
 })
@@ -92,6 +95,7 @@ export type IssuerSurroundings = {
     readonly perSecond: number
     readonly away: { readonly sinceMs: number; readonly why: string } | null
     readonly answeredAtMs: number | null
+    readonly refused: { readonly atMs: number; readonly why: string } | null
     readonly aheadMs: number | null
   }
 }
@@ -126,6 +130,8 @@ export const issuerView = (issuer: OutsideIssuer, around: IssuerSurroundings): I
       answered_at: isoTimeOrNull(around.health.answeredAtMs),
       away_since: isoTimeOrNull(away?.sinceMs ?? null),
       away_because: away?.why ?? null,
+      refused_at: isoTimeOrNull(around.health.refused?.atMs ?? null),
+      refused_because: around.health.refused?.why ?? null,
       clock_ahead_ms: around.health.aheadMs,
     },
     added_at: isoTime(issuer.addedAtMs),
