@@ -3,7 +3,7 @@
 import type { Static } from 'typebox'
 import { alertKey } from '#domain/alerts/alert.ts'
 import { builtIn } from '#domain/issuers/outside-issuer.ts'
-import { issuerSentences } from '#domain/node/explain-issuer.ts'
+import { issuerSentences, type IssuerOfNode } from '#domain/node/explain-issuer.ts'
 import type { Store } from '#plane/store/contract/store.ts'
 import type { Node, NodeId } from '#domain/core/node.ts'
 import { recoverabilityOf } from '#domain/core/recoverability.ts'
@@ -203,8 +203,11 @@ const explain = async (core: FlowCore, sources: NodeSources, node: Node): Promis
   // As they were written, also those of one commit: the chain keeps the order of what happened at the same time.
   entries.sort((a, b) => a.atMs - b.atMs || a.sequence - b.sequence)
   const facts = await factsOf(core, sources, node)
-  const awaySinceMs = await issuerAwaySince(core.store, facts.profile.certificate.issuer)
-  return explanationView(node, { ...facts, awaySinceMs }, entries)
+  const [awaySinceMs, lost] = await Promise.all([
+    issuerAwaySince(core.store, facts.profile.certificate.issuer),
+    lostOrder(core.store, node.id),
+  ])
+  return explanationView(node, { ...facts, issuer: { awaySinceMs, lost } }, entries)
 }
 
 /** Null: it answers, as far as any replica knows. */
@@ -212,6 +215,13 @@ const issuerAwaySince = async (store: Pick<Store, 'get'>, subject: string): Prom
   if (subject === builtIn) return null
   const alert = await store.get('alert', alertKey({ kind: 'issuer_unavailable', subject }))
   return alert === null || alert.value.state.kind === 'resolved' ? null : alert.value.sinceMs
+}
+
+/** Null: nothing was ordered outside for it, or that is under way or done. */
+const lostOrder = async (store: Pick<Store, 'list'>, node: NodeId): Promise<IssuerOfNode['lost']> => {
+  const [order] = await store.list('order', { where: { open_for: node }, after: null, limit: 1 })
+  const state = order?.value.state
+  return state?.kind === 'lost' ? { why: boundedText(state.why, 300), sinceMs: state.sinceMs } : null
 }
 
 export type Registration = {
@@ -245,7 +255,7 @@ export const registerNode = async (
 
 const explanationView = (
   node: Node,
-  facts: DetailFacts & { readonly awaySinceMs: number | null },
+  facts: DetailFacts & { readonly issuer: IssuerOfNode },
   entries: readonly StoryEntry[],
 ): NodeExplanation => {
   const { report } = facts.observed
@@ -254,7 +264,7 @@ const explanationView = (
     node: node.id,
     sentences: [
       ...whyOf(node, facts),
-      ...issuerSentences(node, facts.profile, facts.awaySinceMs, facts.nowMs),
+      ...issuerSentences(node, facts.profile, facts.issuer, facts.nowMs),
       ...outputSentences(facts.outputs),
       recoverySentence(facts),
       ...lastWord(report),
