@@ -84,8 +84,6 @@ const go = (cwd: string, args: readonly string[], bin: string): Promise<void> =>
   new Promise((resolve, reject) => {
     const env = { ...process.env, CGO_ENABLED: '0', GOBIN: bin }
     const build = spawn('go', args, { cwd, env, stdio: ['ignore', 'inherit', 'inherit'] })
-    // What waits for it waits for minutes; the tests beside it count on their share of the processors.
-    if (build.pid !== undefined) os.setPriority(build.pid, os.constants.priority.PRIORITY_BELOW_NORMAL)
     build.on('error', () => reject(new Error('this needs Go 1.26 or newer on the PATH')))
     build.on('exit', (code) => (code === 0 ? resolve() : reject(new Error(`go ${args[0]} ended with ${code}`))))
   })
