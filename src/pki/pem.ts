@@ -1,6 +1,8 @@
 // PEM, one shape of it: the label asked for, base64 in its only valid form, nothing before, between or after. Lines may
 // end either way and be of any length.
 
+import { sha256Hex } from '#platform/bytes.ts'
+
 const longestText = 1 << 20
 
 export const toPem = (label: string, der: Uint8Array): string => {
@@ -41,3 +43,6 @@ const fromBase64 = (lines: string): Uint8Array | null => {
   const der = Buffer.from(base64, 'base64')
   return der.length > 0 && der.toString('base64') === base64 ? der : null
 }
+
+/** By which two sides see whether they have the same roots. `roots`: PEM, in the order in which they were sent. */
+export const rootsHash = (roots: readonly string[]): string => sha256Hex(roots.join(''))

@@ -186,7 +186,7 @@ export const abandonedBecause = (
 
 /** The same request is answered with a certificate of another issuer: what was ordered for its key before ends with that. */
 export const orderEnded = (
-  row: Row<Order> | null,
+  row: Row<Order>,
   {
     id,
     spki,
@@ -195,8 +195,8 @@ export const orderEnded = (
   }: { readonly id: string; readonly spki: string; readonly by: Attribution; readonly nowMs: number },
 ): Required<ChangePart> => {
   // What was ordered for another key is abandoned by the leader.
-  const step = row === null || row.value.spki !== spki ? null : replace(row.value, id, nowMs)
-  return row === null || step === null
+  const step = row.value.spki === spki ? replace(row.value, id, nowMs) : null
+  return step === null
     ? { reads: [], writes: [], entries: [] }
     : stepPart({ row, step, why: 'orphan', spared: new Set(), by, nowMs })
 }

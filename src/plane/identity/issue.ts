@@ -139,10 +139,13 @@ const signedHere = async <A extends Admitted>(
 ): Promise<Issued | 'lost-race'> => {
   const signed = await issuer.sign(verdict.order)
   const { change, node } = await request.record(verdict, signed, nextBearerHash(recovery, verdict.before, signed.spki))
-  const { keyClaims, by, nowMs } = verdict.facts
-  // The node was on its way to an outside issuer before.
-  const ended = orderEnded(keyClaims.ordered, { id: verdict.order.id, spki: signed.spki, by, nowMs })
-  const outcome = await commitIssued(core, issuer, signed, withPart(withPart(change, ended), { reads }))
+  const issuing = withPart(change, { reads })
+  const { facts, order } = verdict
+  const { ordered } = facts.keyClaims
+  // The node may have been on its way to an outside issuer before.
+  const instead = { id: order.id, spki: signed.spki, by: facts.by, nowMs: facts.nowMs }
+  const whole = ordered === null ? issuing : withPart(issuing, orderEnded(ordered, instead))
+  const outcome = await commitIssued(core, issuer, signed, whole)
   return outcome === 'lost-race' ? outcome : issued(verdict, node, signed)
 }
 

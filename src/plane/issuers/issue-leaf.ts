@@ -96,6 +96,8 @@ export const issueLeaf = async <A extends LeafAdmitted, R>(
   }
 }
 
+const noPart: Required<ChangePart> = { reads: [], writes: [], entries: [] }
+
 const signedHere = async <A extends LeafAdmitted, R>(
   { sign, handOut }: LeafRequest<A, R>,
   verdict: A,
@@ -103,8 +105,9 @@ const signedHere = async <A extends LeafAdmitted, R>(
   const { order, facts } = verdict
   const certificate = await sign(order)
   if (isRefusal(certificate)) return certificate
-  const { by, nowMs } = facts
-  return handOut(verdict, certificate, orderEnded(facts.ordered, { id: order.id, spki: certificate.spki, by, nowMs }))
+  const { ordered, by, nowMs } = facts
+  const ended = ordered === null ? null : orderEnded(ordered, { id: order.id, spki: certificate.spki, by, nowMs })
+  return handOut(verdict, certificate, ended ?? noPart)
 }
 
 const placeOutside = <A extends LeafAdmitted, R>(

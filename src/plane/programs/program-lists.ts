@@ -11,15 +11,14 @@ import {
 } from '#domain/programs/program-list.ts'
 import type { IssuerId } from '#domain/core/node.ts'
 import { wholeSecondMs } from '#pki/der-time.ts'
-import { toPem } from '#pki/pem.ts'
+import { toPem, rootsHash } from '#pki/pem.ts'
 import { isoTime } from '#platform/clock.ts'
 import type { ProgramsAuthority } from '#plane/authority/programs-authority.ts'
 import type { ProgramsListAuthority } from '#plane/authority/programs-issuers.ts'
 import type { Core } from '#plane/core/core.ts'
 import { everyRow } from '#plane/core/pages.ts'
 import { takeTurns } from '#plane/core/turns.ts'
-import { rootsHash } from '#pki/roots-hash.ts'
-import { type PlaneProgramLists, type ProgramLists as ListsAnswer } from '#wire/programs/programs-api.ts'
+import type { PlaneProgramLists, ProgramLists as ListsAnswer } from '#wire/programs/programs-api.ts'
 import { outsideRootsPart } from './issue-program.ts'
 
 export type ProgramLists = {

@@ -141,7 +141,7 @@ export const OutputsState = {
 /** The plane's frame `program_lists`: there are newer lists, by the number of each. */
 export type PlaneProgramLists = {
   lists: { issuer: string; number: number }[]
-  /** A hash of the roots of outside issuers (pki/roots-hash.ts). Left out where there are none. */
+  /** `rootsHash` (pki/pem.ts) of the roots of outside issuers. Left out where there are none. */
   outside_roots?: string
 }
 
