@@ -2,6 +2,7 @@
 // a data folder with a fleet. Everything in it is real but the holders of channels, of which there are none.
 
 import { noHardware } from '#domain/core/node.ts'
+import { verifyAs } from '#pki/signature.ts'
 import { silentLog } from '#platform/log.ts'
 import { planeConfig } from '#plane/config/config.ts'
 import { openFeed } from '#plane/core/feed.ts'
@@ -25,27 +26,31 @@ export type EnrollingPlane = Awaited<ReturnType<typeof openEnrollingPlane>>
 
 export const openEnrollingPlane = async (folder: string) => {
   const foundation = await layFoundation(planeConfig({ data: folder }, {}), silentLog)
-  const { store, clock, random, log, custody } = foundation
+  const { store, clock, random, timers, log, custody } = foundation
   const feed = openFeed()
-  const core = { store, feed, clock, random, log }
+  const core = { store, feed, clock, random, timers, log }
   const names = await openServedNames(core, { names: { dns: ['localhost'], ip: [] }, host: 'localhost', addresses: [] })
   const certificates = {
     domain: 'muster.local',
     serverLifetimeMs: 90 * 86_400_000,
   }
   const recovery = await openRecoveryAuthority(core, { custody, names, options: certificates })
-  const authority = await openAuthority(core, {
-    custody,
-    names,
-    recovery,
-    programs: await openProgramsAuthority(core, { custody, domain: certificates.domain }),
-    workers: await openWorkersAuthority(core, { custody, domain: certificates.domain }),
-    options: { ...certificates, issuerKey: 'file', intermediateLifetimeMs: 5 * 365 * 86_400_000 },
-  })
+  const authority = await openAuthority(
+    { ...core, timers },
+    {
+      custody,
+      names,
+      recovery,
+      programs: await openProgramsAuthority(core, { custody, domain: certificates.domain }),
+      workers: await openWorkersAuthority(core, { custody, domain: certificates.domain }),
+      options: { ...certificates, issuerKey: 'file', intermediateLifetimeMs: 5 * 365 * 86_400_000 },
+    },
+  )
   const flow = { store, feed, clock, random }
   const parts = {
     issuer: authority,
     orders: noOrders,
+    verifyProof: verifyAs,
     recovery,
     domainName: 'muster.local',
     urls: () => ({ node: 'https://localhost:1', marked: true }),

@@ -23,4 +23,8 @@ export const filesBelow = (folder: string, from: string): string[] => {
 }
 
 /** What `startOwnThread` starts: each is bundled for itself. */
-export const threadFiles = ['src/platform/pkcs11-thread.ts', 'src/platform/tls-thread.ts'] as const
+export const threadFiles = [
+  'src/platform/pkcs11-thread.ts',
+  'src/platform/signature-thread.ts',
+  'src/platform/tls-thread.ts',
+] as const

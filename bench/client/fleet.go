@@ -167,11 +167,9 @@ func (f *fleet) checkIdentity(_ *worker, at int) error {
 		return fmt.Errorf("%s: %w", m.name, err)
 	}
 	m.config = f.trust.Clone()
-	own := tls.Certificate{PrivateKey: m.key, Leaf: leaf}
-	for _, one := range chain {
-		own.Certificate = append(own.Certificate, one.Raw)
-	}
-	m.config.Certificates = []tls.Certificate{own}
+	own := tls.Certificate{Certificate: [][]byte{leaf.Raw}, PrivateKey: m.key, Leaf: leaf}
+	// The leaf alone, as an agent shows it. Go would send it only to a server that names its direct issuer.
+	m.config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &own, nil }
 	var plane struct {
 		Node string `json:"node_id"`
 	}

@@ -160,13 +160,13 @@ const openMany = (t: Scope, folder: string): Promise<void> =>
     // All of them first: what the plane keeps of a node is not a channel's.
     await asked({ do: 'enroll', keep: false }, 0, most)
     await client.check(0, most)
-    const withoutChannels = await plane.settledBytes()
+    const withoutChannels = await steadyBytes(plane)
     let opened = 0
     let cut = 0
     for (const count of channels.toSorted((one, other) => one - other)) {
       await asked({ do: 'channel' }, opened, count)
       opened = count
-      const kib = ((await plane.settledBytes()) - withoutChannels) / 1024 / (opened - cut)
+      const kib = ((await steadyBytes(plane)) - withoutChannels) / 1024 / (opened - cut)
       const before = plane.cpuMs()
       for (const name of names.slice(cut, cut + cutEach))
         await plane.call('POST', `/v1/nodes/${name}/revoke`, { reason: 'bench' })
@@ -179,6 +179,20 @@ const openMany = (t: Scope, folder: string): Promise<void> =>
   })
 
 const cutEach = 20
+
+/** The system gets memory back only some time after it was collected: read until it does not fall any more. */
+const steadyBytes = async (plane: PlaneProcess): Promise<number> => {
+  await untilIdle(plane.cpuMs)
+  let bytes = await plane.settledBytes()
+  for (let look = 0; look < 10; look++) {
+    await new Promise((resolve) => setTimeout(resolve, 5000))
+    const now = await plane.settledBytes()
+    if (now > bytes - steadyWithin) return now
+    bytes = now
+  }
+  return bytes
+}
+const steadyWithin = 1 << 20
 
 const print = (results: readonly (readonly [string, Costs])[]): void => {
   const [, first] = results[0]!

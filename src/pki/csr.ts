@@ -14,8 +14,8 @@ import {
   readSignatureAlgorithm,
   suits,
   verifyAs,
-  verifyAside,
   type SignatureAlgorithm,
+  type VerifySignature,
 } from './signature.ts'
 import { type MadeWith, type Signer, signedWith } from './signer.ts'
 import { readSpki, readSpkiToImport } from './spki.ts'
@@ -37,13 +37,13 @@ export const parseCsrDer = (der: Uint8Array): ParsedCsr | Malformed => {
   return read.kind === 'malformed' ? read : judged(read, verifyAs(read.algorithm, read.spki, read.info, read.signature))
 }
 
-/** The same, with the signature checked on a thread of its own: that is most of the work, and other callers need this thread. */
-export const parseCsrAside = async (pem: string): Promise<ParsedCsr | Malformed> => {
+/** The same, with the signature checked by `verify`: that is most of the work, and other callers need this thread. */
+export const parseCsrAside = async (pem: string, verify: VerifySignature): Promise<ParsedCsr | Malformed> => {
   const der = derOf(pem)
   if (!(der instanceof Uint8Array)) return der
   const read = readUnproven(der)
   if (read.kind === 'malformed') return read
-  return judged(read, await verifyAside(read.algorithm, read.spki, read.info, read.signature))
+  return judged(read, await verify(read.algorithm, read.spki, read.info, read.signature))
 }
 
 const derOf = (pem: string): Uint8Array | Malformed => {

@@ -21,7 +21,9 @@ export const generalizedTime = (ms: number): Der => text(tags.generalizedTime, d
 
 const digitsOf = (ms: number): string => {
   if (!(ms >= 0 && ms < year10000Ms)) throw new RangeError('a time outside of what certificates can say')
-  return isoTime(ms).slice(0, 19).replaceAll(/[-T:]/g, '') + 'Z'
+  const iso = isoTime(ms)
+  const day = iso.slice(0, 4) + iso.slice(5, 7) + iso.slice(8, 10)
+  return day + iso.slice(11, 13) + iso.slice(14, 16) + iso.slice(17, 19) + 'Z'
 }
 
 export const readTime = (reader: DerReader): number => {

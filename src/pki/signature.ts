@@ -57,7 +57,19 @@ export const readSignatureAlgorithm = (reader: DerReader): SignatureAlgorithm =>
 export const suits = (type: KeyType, algorithm: SignatureAlgorithm): boolean =>
   (type === 'ed25519') === (algorithm === 'ed25519')
 
-/** `spki` must have been read by `readSpki`, the pair must suit. False for any signature that does not verify. */
+/**
+ * Who checks a signature: this thread, as `verifyAs` does, or another one. `spki` must have been read by `readSpkiToImport`, and the pair must suit.
+ * Resolves to false for any signature that does not verify; throws or rejects where that could not be found out. It keeps nothing of the
+ * bytes once it has returned.
+ */
+export type VerifySignature = (
+  algorithm: SignatureAlgorithm,
+  spki: Uint8Array,
+  data: Uint8Array,
+  signature: Uint8Array,
+) => boolean | Promise<boolean>
+
+/** On this thread. */
 export const verifyAs = (
   algorithm: SignatureAlgorithm,
   spki: Uint8Array,
@@ -66,22 +78,6 @@ export const verifyAs = (
 ): boolean => {
   const key = importKey(spki)
   return key !== null && verify(digestOf[algorithm], data, key, signature)
-}
-
-/** The same on a thread of the pool that Node has for such work. The bytes are copied before this returns. */
-export const verifyAside = (
-  algorithm: SignatureAlgorithm,
-  spki: Uint8Array,
-  data: Uint8Array,
-  signature: Uint8Array,
-): Promise<boolean> => {
-  const key = importKey(spki)
-  if (key === null) return Promise.resolve(false)
-  return new Promise((resolve, reject) => {
-    verify(digestOf[algorithm], data, key, signature, (error, isValid) =>
-      error === null ? resolve(isValid) : reject(error),
-    )
-  })
 }
 
 const importKey = (spki: Uint8Array): KeyObject | null => {

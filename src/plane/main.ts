@@ -35,6 +35,7 @@ import { openLoopLoad } from '#platform/event-loop.ts'
 import { openJournalWatch } from '#plane/journal/journal-watch.ts'
 import { openLivedTime } from '#plane/core/lived-time.ts'
 import { openNodeServer } from '#plane/boot/node-server.ts'
+import { openProofVerifier } from '#plane/boot/proof-verifier.ts'
 import type { OperatorListener } from '#plane/http/operator-listener.ts'
 import { openOperatorServer } from '#plane/boot/operator-server.ts'
 import { soleSocket, takeSocket } from '#plane/foundation/operator-socket.ts'
@@ -149,9 +150,11 @@ const openPlane = async (config: PlaneConfig, laid: LaidFoundation) => {
   // There is an alert for it.
   const unready = (): readonly string[] => (stopping ? ['the plane is stopping'] : [])
   const connections = connectionShares(openFileLimit())
+  const proofs = openProofVerifier(core, config.ownThreads)
   const nodeServer = await openNodeServer(core, {
     authority,
     issuance,
+    verifyProof: proofs.verify,
     recovery,
     programs,
     workers,
@@ -171,12 +174,10 @@ const openPlane = async (config: PlaneConfig, laid: LaidFoundation) => {
   const { channels, peerProofs } = channel
   const recoveryServer = await openRecoveryServer(core, {
     issuance,
+    verifyProof: proofs.verify,
     recovery,
     domainName: settings().name,
-    urls,
-    correlation,
-    balancers,
-    turnedAway,
+    ...{ urls, correlation, balancers, turnedAway },
     connections: connections.recovery,
     limits: nodeServer.limits,
     channel,
@@ -280,6 +281,7 @@ const openPlane = async (config: PlaneConfig, laid: LaidFoundation) => {
   const operators = await openDoors().catch(async (error: unknown) => {
     // Left open, the others would keep a process alive that no operator can reach.
     await stopMachineDoors(0)
+    await proofs.close()
     await alerting.stop()
     metrics.close()
     socket.release()
@@ -325,6 +327,7 @@ const openPlane = async (config: PlaneConfig, laid: LaidFoundation) => {
       background.endUpkeep()
       nodeServer.endChannels()
       await Promise.all([stopMachineDoors(drainWithinMs), operators.stop(drainWithinMs)])
+      await proofs.close()
       await background.stop()
       issuers.outside.close()
       await alerting.stop()

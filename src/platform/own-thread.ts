@@ -3,7 +3,7 @@
 import { getAsset, isSea } from 'node:sea'
 import { Worker } from 'node:worker_threads'
 
-export type OwnThread = 'pkcs11-thread' | 'tls-thread'
+export type OwnThread = 'pkcs11-thread' | 'signature-thread' | 'tls-thread'
 
 export const startOwnThread = (file: OwnThread, name: string, start: unknown): Worker => {
   const options = { workerData: start, name }

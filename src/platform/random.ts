@@ -35,16 +35,21 @@ const crockford = '0123456789ABCDEFGHJKMNPQRSTVWXYZ'
 
 /** 26 characters that sort by time: 48 bits of milliseconds, 80 random bits. */
 export const sortableId = (nowMs: number, random: Random): string => {
-  let text = ''
-  for (let rest = nowMs, i = 0; i < 10; i++) {
-    text = crockford[rest % 32] + text
-    rest = Math.floor(rest / 32)
-  }
   const bytes = random.bytes(10)
-  for (let at = 0; at < 10; at += 5) {
+  return (
+    lastOf(2, Math.floor(nowMs / 2 ** 40)) +
+    eightOf(nowMs % 2 ** 40) +
     // Five bytes are eight characters.
-    const high = bytes.readUIntBE(at, 5)
-    for (let shift = 7; shift >= 0; shift--) text += crockford[Math.floor(high / 32 ** shift) % 32]
-  }
+    eightOf(bytes.readUIntBE(0, 5)) +
+    eightOf(bytes.readUIntBE(5, 5))
+  )
+}
+
+/** Of 40 bits, more than the bit operators take at once. */
+const eightOf = (bits: number): string => lastOf(4, Math.floor(bits / 2 ** 20)) + lastOf(4, bits % 2 ** 20)
+
+const lastOf = (count: number, bits: number): string => {
+  let text = ''
+  for (let shift = 5 * (count - 1); shift >= 0; shift -= 5) text += crockford[(bits >> shift) & 31]
   return text
 }

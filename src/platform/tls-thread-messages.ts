@@ -71,16 +71,3 @@ export type TlsThreadStart = {
   readonly firstId: number
   readonly idStep: number
 }
-
-/** Collects what is said in one turn of the event loop into one message: waking another thread costs more than a message does. */
-export const openOutbox = <M>(send: (messages: readonly M[]) => void): ((message: M) => void) => {
-  let waiting: M[] = []
-  const flush = (): void => {
-    const messages = waiting
-    waiting = []
-    send(messages)
-  }
-  return (message) => {
-    if (waiting.push(message) === 1) setImmediate(flush)
-  }
-}

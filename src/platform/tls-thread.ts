@@ -7,11 +7,11 @@ import { parentPort, workerData } from 'node:worker_threads'
 import { endsOf } from './caller-address.ts'
 import { errno } from './files.ts'
 import { readProxyHeader } from './proxied-server.ts'
+import { openThreadOutbox } from './thread-outbox.ts'
 import { systemTimers } from './timers.ts'
 import { handshakeWithinMs, peerCertificate, secureOptions } from './tls-server.ts'
 import {
   costOf,
-  openOutbox,
   unreadLimits,
   type ConnectionOrder,
   type FromTlsThread,
@@ -35,7 +35,7 @@ const port = parentPort
 if (port === null) throw new Error('this file is started as a thread')
 const { options, connections, count, firstId, idStep } = workerData as TlsThreadStart
 
-const say = openOutbox<FromTlsThread>((messages) => port.postMessage(messages))
+const say = openThreadOutbox<FromTlsThread>((messages) => port.postMessage(messages))
 const held = new Map<number, Held>()
 const idByEnds = new Map<string, number>()
 const unread = openUnreadBudget(unreadLimits(idStep))

@@ -6,10 +6,10 @@ import { holdPort, type SharedAddress } from './http-server.ts'
 import { setProxiedCaller } from './caller-address.ts'
 import { startOwnThread } from './own-thread.ts'
 import type { Balancers } from './proxied-server.ts'
+import { openThreadOutbox } from './thread-outbox.ts'
 import { ThreadSocket } from './thread-socket.ts'
 import { secureOptions, type TlsServerOptions } from './tls-server.ts'
 import {
-  openOutbox,
   type ConnectionNews,
   type FromTlsThread,
   type TlsThreadStart,
@@ -167,7 +167,7 @@ const startThread = (start: TlsThreadStart, receive: (thread: Thread, message: F
   let answer: { resolve(port: number): void; reject(error: Error): void } | null = null
   let ending = false
   const thread: Thread = {
-    say: openOutbox((messages) => worker.postMessage(messages)),
+    say: openThreadOutbox((messages) => worker.postMessage(messages)),
     listen: (host, port, shared) =>
       new Promise((resolve, reject) => {
         answer = { resolve, reject }

@@ -1,4 +1,4 @@
-// A profile goes to another issuer while there are machines with the agent of the release before, which knows no set of roots (ruling 27).
+// A profile goes to another issuer while there are machines with the agent of 0.6, the last that knows no set of roots (ruling 27).
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -12,9 +12,9 @@ import { eventually } from '../process/eventually.ts'
 import type { Json } from '../process/operator-call.ts'
 import { startAgent, type Agent } from '../process/start-agent.ts'
 import { startPlane } from '../process/start-plane.ts'
-import { commandOf, previousReleases, type NamedRelease } from './previous-release.ts'
+import { commandOf, releaseNamed } from './previous-release.ts'
 
-const release = previousReleases()[0] as NamedRelease
+const release = releaseNamed('0.6.0')
 const commandBefore = commandOf(release)
 const profile = 'moving'
 

@@ -1,6 +1,7 @@
 // Releases before this one, as they were: their files from the history of the repository, with the packages installed here.
 // `test/compat/previous` has a line each, with version and commit, newest first.
 
+import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import * as path from 'node:path'
@@ -22,6 +23,15 @@ export const previousReleases = (): readonly NamedRelease[] =>
       const [version = '', commit = ''] = line.split(' ')
       return { version, commit }
     })
+
+/** The release before this one. */
+export const releaseBefore = (): NamedRelease =>
+  previousReleases()[0] ?? assert.fail('test/compat/previous names no release')
+
+/** For what is about one release and stays true of it, whichever releases follow: its schema, or what it does not know yet. */
+export const releaseNamed = (version: string): NamedRelease =>
+  previousReleases().find((release) => release.version === version) ??
+  assert.fail(`test/compat/previous does not name ${version}`)
 
 /**
  * The command of a release. One copy for all tests of a file, to be called where they are declared. Null after a test has been

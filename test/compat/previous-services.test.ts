@@ -10,7 +10,7 @@ import { eventually } from '../process/eventually.ts'
 import { startAgent } from '../process/start-agent.ts'
 import { startPlane } from '../process/start-plane.ts'
 import { hostFolder, programUser, socketIn, startHelper } from '../process/task-host.ts'
-import { commandOf, previousReleases, type NamedRelease } from './previous-release.ts'
+import { commandOf, releaseBefore, type NamedRelease } from './previous-release.ts'
 
 const besideRelease = (release: NamedRelease): void => {
   const commandBefore = commandOf(release)
@@ -49,7 +49,5 @@ const besideRelease = (release: NamedRelease): void => {
     })
 }
 
-/** Older ones have no helper. */
-const [latest] = previousReleases()
-if (latest !== undefined)
-  describe(`this release beside ${latest.version}`, { concurrency: 2 }, () => besideRelease(latest))
+const release = releaseBefore()
+describe(`this release beside ${release.version}`, { concurrency: 2 }, () => besideRelease(release))

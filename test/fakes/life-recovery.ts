@@ -153,7 +153,8 @@ const recover = (world: World, node: Row<Node>, event: Extract<RecoveryEvent, { 
   })
   switch (verdict.kind) {
     case 'admitted':
-      return recordRecovery(verdict, world.sign(verdict.order, event.key), bearerHash(node.value, event.key)).change
+      return recordRecovery(verdict, world.sign(verdict.order, event.key), () => bearerHash(node.value, event.key))
+        .change
     case 'duplicate':
       return verdict.verdict.change
     case 'repeat':

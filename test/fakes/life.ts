@@ -195,7 +195,7 @@ export const startLife = (profile: Profile, startMs: number): Life => {
         : first
     if (verdict.kind === 'repeat') return verdict.spends
     if (verdict.kind !== 'admitted') return null
-    return recordEnrollment(verdict, sign(verdict.order, key), bearerHash(verdict.before, key)).change
+    return recordEnrollment(verdict, sign(verdict.order, key), () => bearerHash(verdict.before, key)).change
   }
 
   const enrollByToken = (event: Extract<LifeEvent, { do: 'enroll' }>): Change | null => {
@@ -265,7 +265,7 @@ export const startLife = (profile: Profile, startMs: number): Life => {
     })
     if (verdict.kind === 'duplicate') return verdict.verdict.change
     if (verdict.kind !== 'admitted') return null
-    return recordRenewal(verdict, sign(verdict.order, event.key), bearerHash(caller.node.value, event.key)).change
+    return recordRenewal(verdict, sign(verdict.order, event.key), () => bearerHash(caller.node.value, event.key)).change
   }
 
   const operate = (what: (typeof aboutNode)[number], id: string): Change | null => {

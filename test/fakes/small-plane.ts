@@ -71,7 +71,8 @@ export const startSmallPlane = async (t: Scope, nowMs: number, admits: string | 
   const answer = (request: IncomingMessage, response: ServerResponse): void => void reply(request, response)
   const gate = admits === null ? {} : { requestCert: true, ca: admits }
   const open = https.createServer({ ...tls, ...gate }, answer)
-  const mutual = https.createServer({ ...tls, requestCert: true, ca: rootPem }, answer)
+  // An agent shows its leaf alone, which a plane knows from its store: here its issuers are known.
+  const mutual = https.createServer({ ...tls, requestCert: true, ca: pems.slice(1) }, answer)
   const ports = await Promise.all([open, mutual].map((each) => listen(t, each)))
 
   const plane: SmallPlane = {

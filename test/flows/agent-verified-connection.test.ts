@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net'
 import { test, type TestContext } from 'node:test'
 import { planeMark } from '#domain/core/plane-mark.ts'
 import * as tls from 'node:tls'
-import { openJudgedConnection } from '#agent/link/verified-connection.ts'
+import { openJudgedConnection, shownToPlane, type ClientCertificate } from '#agent/link/verified-connection.ts'
 import { generateKey } from '#pki/keys.ts'
 import { toPem } from '#pki/pem.ts'
 import { systemTimers } from '#platform/timers.ts'
@@ -14,7 +14,7 @@ import { manualClock } from '../fakes/manual-clock.ts'
 import { runTestAgent, testAgentConfig } from '../fakes/test-agent.ts'
 import { cleanup } from '../process/cleanup.ts'
 import { eventually } from '../process/eventually.ts'
-import { day, hierarchy, leaf, serverOrder, type Held } from '../vectors/pki-hierarchy.ts'
+import { day, hierarchy, leaf, nodeOrder, serverOrder, type Held } from '../vectors/pki-hierarchy.ts'
 
 const nowMs = Date.now()
 // Old enough that a certificate of theirs may have expired.
@@ -27,6 +27,9 @@ const server = (change: Parameters<typeof serverOrder>[1], issuer: Held = ours.i
   return leaf(key, serverOrder(key, { issuedAtMs: nowMs, ...change }), issuer)
 }
 
+const pemOf = (chain: readonly Held[]): string =>
+  chain.map(({ certificate }) => toPem('CERTIFICATE', certificate.der)).join('')
+
 type Listening = { readonly url: URL; handshakes: number; bytes: number }
 
 const listen = async (
@@ -35,7 +38,7 @@ const listen = async (
   above: readonly Held[],
   maxVersion?: 'TLSv1.2',
 ): Promise<Listening> => {
-  const cert = [held, ...above].map(({ certificate }) => toPem('CERTIFICATE', certificate.der)).join('')
+  const cert = pemOf([held, ...above])
   const listener = tls.createServer({ key: held.key.pkcs8Pem(), cert, ...(maxVersion ? { maxVersion } : {}) })
   const open = new Set<tls.TLSSocket>()
   const seen: Listening = { url: new URL('https://localhost'), handshakes: 0, bytes: 0 }
@@ -58,14 +61,14 @@ const listen = async (
 const chainOf = ({ issuing, domainCa, root }: typeof ours): Held[] => [issuing, domainCa, root]
 const never = new AbortController().signal
 const mark = { uri: planeMark('example.test'), required: false }
-const openVerified = (url: URL, atMs = nowMs, signal = never) => {
+const openVerified = (url: URL, atMs = nowMs, signal = never, client: ClientCertificate | null = null) => {
   const trust = { kind: 'fingerprint', rootFingerprint: fingerprint } as const
   return openJudgedConnection(
     manualClock(atMs),
     systemTimers,
     {
       ...{ url, trust, mark, name: 'required', withdrawn: [], purpose: 'runtime', timeoutMs: 10_000 },
-      client: null,
+      client,
     },
     signal,
   )
@@ -189,4 +192,36 @@ test('a server that never finishes its handshake does not hold a stopping agent'
   const opening = openVerified(url, nowMs, stopping.signal)
   setImmediate(() => stopping.abort())
   assert.deepEqual(await opening, { kind: 'stopped' })
+})
+
+test('a plane is sent the leaf of an identity and no issuer', async (t) => {
+  const held = server({})
+  const options = { key: held.key.pkcs8Pem(), cert: pemOf([held, ...chainOf(ours)]), requestCert: true }
+  let verified = 0
+  // It trusts the root alone, so it verifies a leaf only if the issuer comes with it.
+  const listener = tls.createServer({ ...options, ca: pemOf([theirs.root]) }, (socket) => {
+    verified++
+    socket.on('error', () => undefined).end()
+  })
+  await new Promise<void>((resolve) => listener.listen(0, '127.0.0.1', resolve))
+  cleanup(t, async () => {
+    await new Promise((resolve) => listener.close(resolve))
+  })
+  const url = new URL(`https://localhost:${(listener.address() as AddressInfo).port}`)
+  const key = generateKey('p256')
+  const own = leaf(key, nodeOrder(key, { issuedAtMs: nowMs }), theirs.issuing)
+  const whole = { chainPem: pemOf([own, theirs.issuing, theirs.domainCa]), keyPem: key.pkcs8Pem() }
+  const showing = async (client: ClientCertificate): Promise<number> => {
+    const connection = await openVerified(url, nowMs, never, client)
+    if (connection.kind === 'verified')
+      await new Promise((resolve) =>
+        connection.socket
+          .on('error', () => undefined)
+          .once('close', resolve)
+          .resume(),
+      )
+    return verified
+  }
+  assert.equal(await showing(shownToPlane(whole)), 0)
+  assert.equal(await showing({ certPem: whole.chainPem, keyPem: whole.keyPem }), 1)
 })

@@ -13,6 +13,7 @@ import { openKeyCustody } from '#plane/keys/key-custody.ts'
 import { SealRefused } from '#plane/keys/seal.ts'
 import { findSealingKey } from '#plane/keys/sealing-key.ts'
 import { silentLog } from '#platform/log.ts'
+import { systemTimers } from '#platform/timers.ts'
 import { systemRandom } from '#platform/random.ts'
 import { day, leafOrder, longestProfileMs, operator, setUpWithFiles, startMs, type Setup } from './authority-setup.ts'
 
@@ -28,22 +29,25 @@ const keyFile = (setup: Setup, role: string): string => {
 const openOn = async (setup: Setup, commit: Store['commit']) => {
   const store = { ...setup.store, commit }
   const core = { store, feed: openFeed(), clock: setup.clock, random: systemRandom, log: silentLog }
-  return openAuthority(core, {
-    custody: openKeyCustody(
-      path.join(setup.folder, 'keys'),
-      findSealingKey({ dataFolder: setup.folder, keyFile: null, credentialsFolder: null }, systemRandom),
-    ),
-    recovery: { storedRoots: () => [], warnings: () => [] },
-    programs: noPrograms,
-    workers: noWorkers,
-    names: await openServedNames(core, { names: { dns: ['localhost'], ip: [] }, host: 'localhost', addresses: [] }),
-    options: {
-      domain: 'test.example',
-      issuerKey: 'file',
-      intermediateLifetimeMs: 5 * 365 * day,
-      serverLifetimeMs: 90 * day,
+  return openAuthority(
+    { ...core, timers: systemTimers },
+    {
+      custody: openKeyCustody(
+        path.join(setup.folder, 'keys'),
+        findSealingKey({ dataFolder: setup.folder, keyFile: null, credentialsFolder: null }, systemRandom),
+      ),
+      recovery: { storedRoots: () => [], warnings: () => [] },
+      programs: noPrograms,
+      workers: noWorkers,
+      names: await openServedNames(core, { names: { dns: ['localhost'], ip: [] }, host: 'localhost', addresses: [] }),
+      options: {
+        domain: 'test.example',
+        issuerKey: 'file',
+        intermediateLifetimeMs: 5 * 365 * day,
+        serverLifetimeMs: 90 * day,
+      },
     },
-  })
+  )
 }
 
 test('with another sealing key the plane does not start, and says why', async (t) => {

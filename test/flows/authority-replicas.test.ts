@@ -91,14 +91,17 @@ const setUp = async (t: TestContext, issuerKey: 'file' | 'memory'): Promise<Plan
       addresses: [],
     })
     const recovery = await openRecoveryAuthority(core, { custody, names, options: certificates })
-    const authority = await openAuthority(core, {
-      custody,
-      names,
-      recovery,
-      programs: noPrograms,
-      workers: noWorkers,
-      options: { ...certificates, issuerKey, intermediateLifetimeMs, ...options },
-    })
+    const authority = await openAuthority(
+      { ...core, timers: systemTimers },
+      {
+        custody,
+        names,
+        recovery,
+        programs: noPrograms,
+        workers: noWorkers,
+        options: { ...certificates, issuerKey, intermediateLifetimeMs, ...options },
+      },
+    )
     return { store, custody, authority, recovery }
   }
   return {

@@ -29,6 +29,7 @@ import { openSharedCustody } from '#plane/keys/shared-custody.ts'
 import type { ReplaceableKey } from '#plane/keys/key-inventory.ts'
 import type { Store } from '#plane/store/contract/store.ts'
 import { silentLog } from '#platform/log.ts'
+import { systemTimers } from '#platform/timers.ts'
 import { systemRandom } from '#platform/random.ts'
 import { manualClock, type ManualClock } from '../fakes/manual-clock.ts'
 import { makeSigner, openStore } from '../store/harness.ts'
@@ -138,21 +139,24 @@ export const setUpOn = async (
       open: async (given = {}, sealKeyFile, recovery = { storedRoots: () => [], warnings: () => [] }) => {
         const { serverNames = localNames, ...options } = given
         const core = coreNow()
-        return openAuthority(core, {
-          custody: await custodyWith(sealKeyFile ?? null),
-          names: await openServedNames(core, { names: serverNames, host: 'localhost', addresses: [] }),
-          recovery,
-          programs: noPrograms,
-          workers: noWorkers,
-          options: {
-            domain: 'test.example',
-            issuerKey: settings.issuerKey,
-            caKeyPlace: settings.caKeyPlace ?? null,
-            intermediateLifetimeMs: settings.intermediateLifetimeMs,
-            serverLifetimeMs: 90 * day,
-            ...options,
+        return openAuthority(
+          { ...core, timers: systemTimers },
+          {
+            custody: await custodyWith(sealKeyFile ?? null),
+            names: await openServedNames(core, { names: serverNames, host: 'localhost', addresses: [] }),
+            recovery,
+            programs: noPrograms,
+            workers: noWorkers,
+            options: {
+              domain: 'test.example',
+              issuerKey: settings.issuerKey,
+              caKeyPlace: settings.caKeyPlace ?? null,
+              intermediateLifetimeMs: settings.intermediateLifetimeMs,
+              serverLifetimeMs: 90 * day,
+              ...options,
+            },
           },
-        })
+        )
       },
       openRecovery: async (replacing = []) => {
         const core = coreNow()

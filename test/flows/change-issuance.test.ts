@@ -4,6 +4,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { generateKey } from '#pki/keys.ts'
+import { verifyAs } from '#pki/signature.ts'
 import { openFeed } from '#plane/core/feed.ts'
 import { openAdmissionQueue } from '#plane/limits/admission-queue.ts'
 import { haltIssuance, resumeIssuance } from '#plane/identity/issuance-routes.ts'
@@ -112,6 +113,7 @@ test('a halt that is committed at one replica beats what another has decided and
   assert(made.kind === 'made')
   const atOther = {
     orders: noOrders,
+    verifyProof: verifyAs,
     ...base,
     store: other,
     issuer: { ...issuer, ...slowly(issuer, () => haltIssuance(atOne, why, operator)) },

@@ -4,6 +4,7 @@ import assert from 'node:assert/strict'
 import { test, type TestContext } from 'node:test'
 import { makeCsr } from '#pki/csr.ts'
 import { generateKey } from '#pki/keys.ts'
+import { verifyAs } from '#pki/signature.ts'
 import { openFeed } from '#plane/core/feed.ts'
 import { openAdmissionQueue } from '#plane/limits/admission-queue.ts'
 import { createToken } from '#plane/enrollment/token-routes.ts'
@@ -34,6 +35,7 @@ const setUpEnrollment = async (t: TestContext, profile: string, probe: EnrollPar
     random: systemRandom,
     issuer: await open(),
     orders: noOrders,
+    verifyProof: verifyAs,
     recovery: await openRecovery(),
     domainName: 'test.example',
     anonymousBudget: openCallerBudget(clock, () => ({ perMinute: 2, perMinutePerSource: 2 })),

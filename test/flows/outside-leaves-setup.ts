@@ -4,6 +4,7 @@ import assert from 'node:assert/strict'
 import type { TestContext } from 'node:test'
 import { makeCsr } from '#pki/csr.ts'
 import { generateKey } from '#pki/keys.ts'
+import { verifyAs } from '#pki/signature.ts'
 import { isRefusal, type Refusal } from '#domain/core/refusal.ts'
 import type { WorkerPrincipal } from '#domain/core/principal.ts'
 import { openProgramsAuthority } from '#plane/authority/programs-authority.ts'
@@ -35,7 +36,7 @@ export const openLeaves = async (plane: OutsidePlane) => {
   const parts: ProgramIssueParts = {
     programs: withOutsideLeaves(programs, book),
     outsideRoots: () => issuance.programRoots.current(),
-    ...{ orders, writeLimit },
+    ...{ orders, verifyProof: verifyAs, writeLimit },
   }
   const ofWorkers: EnrollWorkerParts = {
     workers: withOutsideLeaves(workers, book),
@@ -44,7 +45,7 @@ export const openLeaves = async (plane: OutsidePlane) => {
     keySets: openKeySets(core),
     anonymousBudget: plane.deps.anonymousBudget,
     admission: plane.deps.admission,
-    ...{ orders, writeLimit },
+    ...{ orders, verifyProof: verifyAs, writeLimit },
   }
   const limit = { longestLeafMs: () => 3650 * day }
   return {

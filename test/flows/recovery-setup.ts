@@ -8,6 +8,7 @@ import type { Profile } from '#domain/core/profile.ts'
 import { shippedProfiles } from '#domain/core/shipped-profiles.ts'
 import { makeCsr } from '#pki/csr.ts'
 import { generateKey, type PrivateKey } from '#pki/keys.ts'
+import { verifyAs } from '#pki/signature.ts'
 import { openFeed } from '#plane/core/feed.ts'
 import { openAdmissionQueue } from '#plane/limits/admission-queue.ts'
 import { createToken } from '#plane/enrollment/token-routes.ts'
@@ -101,6 +102,7 @@ export const openRecoverySetup = async (
     random: systemRandom,
     issuer,
     orders,
+    verifyProof: verifyAs,
     recovery,
     sightingJudge: await openSightingJudge(
       { store, feed, clock, random: systemRandom, log: silentLog },

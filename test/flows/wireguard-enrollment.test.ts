@@ -6,6 +6,7 @@ import type { Node } from '#domain/core/node.ts'
 import type { WireguardPolicy } from '#domain/core/wireguard.ts'
 import { makeCsr } from '#pki/csr.ts'
 import { generateKey } from '#pki/keys.ts'
+import { verifyAs } from '#pki/signature.ts'
 import { newWireguardKey } from '#pki/wireguard-key.ts'
 import { openFeed } from '#plane/core/feed.ts'
 import { openAdmissionQueue } from '#plane/limits/admission-queue.ts'
@@ -32,6 +33,7 @@ const setUpNetwork = async (t: TestContext, mode: WireguardPolicy['mode'], overl
   const deps: FlowCore & EnrollParts = {
     ...{ store, clock, issuer, feed, random: systemRandom, recovery: await openRecovery() },
     orders: noOrders,
+    verifyProof: verifyAs,
     domainName: 'test.example',
     anonymousBudget: openCallerBudget(clock, () => ({ perMinute: 100, perMinutePerSource: 100 })),
     admission: openAdmissionQueue(clock, 10),

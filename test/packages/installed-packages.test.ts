@@ -1,14 +1,16 @@
 // The Debian packages in bootstrapped roots: docs/INSTALL.md followed on two hosts with a systemd of their own, installed in a chroot, upgraded
-// from the release before, removed and purged, and looked at by lintian. Minutes: only in the long run.
+// from the releases before, removed and purged, and looked at by lintian. Minutes: only in the long run.
 
 import assert from 'node:assert/strict'
 import { execFileSync, spawnSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import * as path from 'node:path'
 import { describe, test, type TestContext } from 'node:test'
+import { knowsSchema } from '#plane/store/postgres/schema-gate.ts'
+import { newestSchema } from '#plane/store/postgres/schema-since.ts'
 import { buildDebs, packageVersion } from '../../scripts/build-deb.ts'
 import { buildExecutable } from '../../scripts/build.ts'
-import { previousReleases, sourcesOf } from '../compat/previous-release.ts'
+import { releaseBefore, releaseNamed, sourcesOf, type NamedRelease } from '../compat/previous-release.ts'
 import { peer, withPeer, type PeerName } from '../peers/peer.ts'
 import { bootHost, bootstrapRoot, openChroot } from '../process/bootstrapped-root.ts'
 import { repository } from '../process/child.ts'
@@ -27,7 +29,9 @@ const mayRun = isLong && process.arch === 'x64' && needed.every((name) => 'path'
 
 const hasAll = (t: TestContext): boolean => needed.every((name) => withPeer(t, name) !== null)
 
-const release = previousReleases()[0] ?? { version: '', commit: '' }
+/** A plane of the second cannot read the store of this one. */
+const upgradedFrom = [releaseBefore(), releaseNamed('0.6.0')]
+const readsStore = ({ version }: NamedRelease): boolean => knowsSchema(version, newestSchema)
 
 describe('packages', { skip: isLong ? false : 'only in the long run' }, () => {
   /** A root and the packages, once for all tests. */
@@ -73,49 +77,58 @@ describe('packages', { skip: isLong ? false : 'only in the long run' }, () => {
     root.run('test ! -e /etc/muster && ! find /etc/systemd /usr/lib/systemd -name "*muster*" | grep .')
   })
 
-  test(`a plane and an agent of ${release.version} are upgraded, are not downgraded, and outlive a removal; a purge keeps the domain`, async (t) => {
-    if (!hasAll(t)) return
-    if (withPeer(t, 'previous-release') === null) return
-    const files = [...made().packages, ...packagesOf(t, tempFolder(t))]
-    const networks = openNetworks(t)
-    const host = await bootHost(t, networks.machine('192.0.2.10'), { name: 'plane', debian: made().debian, files })
-    const install = `dpkg -i *_${release.version}_*.deb`
-    const newer = `dpkg -i *_${packageVersion()}_*.deb`
+  for (const release of upgradedFrom)
+    test(`a plane and an agent of ${release.version} are upgraded, are downgraded only where the store can be read, and outlive a removal; a purge keeps the domain`, async (t) => {
+      if (!hasAll(t)) return
+      if (withPeer(t, 'previous-release') === null) return
+      const files = [...made().packages, ...packagesOf(t, release, tempFolder(t))]
+      const networks = openNetworks(t)
+      const host = await bootHost(t, networks.machine('192.0.2.10'), { name: 'plane', debian: made().debian, files })
+      const install = `dpkg -i *_${release.version}_*.deb`
+      const newer = `dpkg -i *_${packageVersion()}_*.deb`
 
-    host.run(install)
-    host.run(`cat >> /etc/muster/plane.toml <<'END'\n${settings}\nEND\nsystemctl enable --now muster-plane`)
-    await shows(host, 'muster token create --node gpu-001 > join && cat join', 'muster1,')
-    host.run('install -m 0600 join /etc/muster/join && systemctl start muster-agent')
-    await shows(host, showNode, connected)
-    for (const unit of ['muster-plane', 'muster-agent']) assert.equal(versionRun(host, unit), release.version)
-    const before = output(host, showNode)
+      host.run(install)
+      host.run(`cat >> /etc/muster/plane.toml <<'END'\n${settings}\nEND\nsystemctl enable --now muster-plane`)
+      await shows(host, 'muster token create --node gpu-001 > join && cat join', 'muster1,')
+      host.run('install -m 0600 join /etc/muster/join && systemctl start muster-agent')
+      await shows(host, showNode, connected)
+      for (const unit of ['muster-plane', 'muster-agent']) assert.equal(versionRun(host, unit), release.version)
+      const before = output(host, showNode)
 
-    host.run(newer)
-    for (const unit of ['muster-plane', 'muster-agent'])
-      await eventually(`${unit} to be the new one`, () => versionRun(host, unit) === packageVersion())
-    await shows(host, showNode, connected)
-    host.run('grep -q upgraded.example /etc/muster/plane.toml')
-    assert.equal(epochOf(output(host, showNode)), epochOf(before), 'the agent went on with its identity')
+      host.run(newer)
+      await runs(host, packageVersion())
+      await shows(host, showNode, connected)
+      host.run('grep -q upgraded.example /etc/muster/plane.toml')
+      assert.equal(epochOf(output(host, showNode)), epochOf(before), 'the agent went on with its identity')
 
-    const downgrade = `dpkg -i muster_${release.version}_*.deb muster-plane_${release.version}_*.deb`
-    const refused = spawnSync('bash', ['-c', `${entered(host)} bash -c '${downgrade}'`], { encoding: 'utf8' })
-    assert.notEqual(refused.status, 0)
-    assert.match(refused.stderr, /cannot read the store of the plane in \/var\/lib\/muster/)
-    host.run(
-      `dpkg-query -W -f '\${Package} \${Version} \${db:Status-Abbrev}\\n' 'muster*' | grep -c '${packageVersion()} ii' | grep -x 3`,
-    )
-    host.run('systemctl is-active muster-plane muster-agent')
+      if (readsStore(release)) {
+        host.run(install)
+        await runs(host, release.version)
+        await shows(host, showNode, connected)
+        host.run(newer)
+        await runs(host, packageVersion())
+        await shows(host, showNode, connected)
+      } else {
+        const downgrade = `dpkg -i muster_${release.version}_*.deb muster-plane_${release.version}_*.deb`
+        const refused = spawnSync('bash', ['-c', `${entered(host)} bash -c '${downgrade}'`], { encoding: 'utf8' })
+        assert.notEqual(refused.status, 0)
+        assert.match(refused.stderr, /cannot read the store of the plane in \/var\/lib\/muster/)
+      }
+      host.run(
+        `dpkg-query -W -f '\${Package} \${Version} \${db:Status-Abbrev}\\n' 'muster*' | grep -c '${packageVersion()} ii' | grep -x 3`,
+      )
+      host.run('systemctl is-active muster-plane muster-agent')
 
-    host.run('dpkg --remove muster-agent muster-plane')
-    host.run('! systemctl is-active muster-plane muster-agent')
-    host.run('test -e /var/lib/muster/muster.db && test -e /var/lib/muster-agent/identity.json')
-    host.run(newer)
-    await shows(host, showNode, connected)
+      host.run('dpkg --remove muster-agent muster-plane')
+      host.run('! systemctl is-active muster-plane muster-agent')
+      host.run('test -e /var/lib/muster/muster.db && test -e /var/lib/muster-agent/identity.json')
+      host.run(newer)
+      await shows(host, showNode, connected)
 
-    host.run('dpkg --purge muster-agent muster-plane | grep "rm -rf /var/lib/muster /etc/muster/seal.key"')
-    host.run('test -e /var/lib/muster/muster.db && test -s /etc/muster/seal.key && test ! -e /var/lib/muster-agent')
-    host.run('! ls /var/log/journal/*.muster-agent 2>/dev/null')
-  })
+      host.run('dpkg --purge muster-agent muster-plane | grep "rm -rf /var/lib/muster /etc/muster/seal.key"')
+      host.run('test -e /var/lib/muster/muster.db && test -s /etc/muster/seal.key && test ! -e /var/lib/muster-agent')
+      host.run('! ls /var/log/journal/*.muster-agent 2>/dev/null')
+    })
 
   test('lintian finds no error that has no reason given', (t) => {
     if (!hasAll(t)) return
@@ -140,6 +153,11 @@ const versionRun = (host: SeparateHost, unit: string): string =>
     .trim()
     .replace(/^muster /, '')
 
+const runs = async (host: SeparateHost, version: string): Promise<void> => {
+  for (const unit of ['muster-plane', 'muster-agent'])
+    await eventually(`${unit} to be of ${version}`, () => versionRun(host, unit) === version)
+}
+
 const entered = (host: SeparateHost): string => host.wrapper(host.home).join(' ')
 
 const output = (host: SeparateHost, command: string): string => {
@@ -154,8 +172,8 @@ const shows = async (host: SeparateHost, command: string, wanted: string): Promi
 
 const epochOf = (node: string): unknown => (JSON.parse(node) as { readonly epoch?: unknown }).epoch
 
-/** The packages of the release before, which its own build makes from its sources. */
-const packagesOf = (scope: Scope, out: string): string[] => {
+/** The packages of a release, which its own build makes from its sources. */
+const packagesOf = (scope: Scope, release: NamedRelease, out: string): string[] => {
   const build = `
     const { buildExecutable } = await import('./scripts/build.ts')
     const { buildDebs } = await import('./scripts/build-deb.ts')

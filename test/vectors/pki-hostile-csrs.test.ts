@@ -1,8 +1,14 @@
 import assert from 'node:assert/strict'
-import { suite, test } from 'node:test'
+import { after, suite, test } from 'node:test'
 import { parseCsr, parseCsrAside } from '#pki/csr.ts'
 import { generateKey } from '#pki/keys.ts'
+import { systemClock } from '#platform/clock.ts'
+import { silentLog } from '#platform/log.ts'
+import { openProofVerifier } from '#plane/boot/proof-verifier.ts'
 import { goodCsr, hostileCsrs, largestGoodCsr } from './pki-hostile-csrs.ts'
+
+const proofs = openProofVerifier({ clock: systemClock, log: silentLog }, true)
+after(() => proofs.close())
 
 suite('a request is refused when', () => {
   for (const { wrong, pem, why } of hostileCsrs()) {
@@ -10,7 +16,7 @@ suite('a request is refused when', () => {
       const answer = parseCsr(pem)
       assert.equal(answer.kind, 'malformed')
       assert.match(answer.why, why)
-      assert.deepEqual(await parseCsrAside(pem), answer)
+      assert.deepEqual(await parseCsrAside(pem, proofs.verify), answer)
     })
   }
 })
@@ -35,7 +41,7 @@ test('a good request is the same where another thread checks its signature, also
   for (const pem of [goodCsrText, goodP384Text, goodCsr(generateKey('ed25519'))]) {
     const answer = parseCsr(pem)
     assert.equal(answer.kind, 'csr')
-    assert.deepEqual(await parseCsrAside(pem), answer)
+    assert.deepEqual(await parseCsrAside(pem, proofs.verify), answer)
   }
 })
 

@@ -46,6 +46,7 @@ import type { Identity } from '#agent/state/credentials.ts'
 import { learnTime } from '#agent/link/learn-time.ts'
 import type { CallingAgent } from '#agent/link/plane-client.ts'
 import { failureFrom, refusalFrom, type PlaneFailure } from '#agent/link/plane-failure.ts'
+import { shownToPlane } from '#agent/link/verified-connection.ts'
 import type { PeersSender } from '#agent/network/wireguard-network.ts'
 import { readPlaneFrame } from './plane-frame.ts'
 
@@ -175,12 +176,11 @@ export const openChannel = (agent: CallingAgent, identity: Identity, url: string
   }
 
   const connect = async (): Promise<void> => {
-    const { chainPem: certPem, keyPem } = identity.current
     const target = {
       url: new URL(url),
       trust: { kind: 'roots', roots: identity.roots },
       plane: identity,
-      client: { certPem, keyPem },
+      client: shownToPlane(identity.current),
     } as const
     const connected = await connectPlane(agent, target, giveUp.signal)
     if (connected.kind !== 'connected') return end({ kind: 'failed', failure: connected })

@@ -13,6 +13,7 @@ import type { ClockReading } from '#agent/core/judged-clock.ts'
 import type { Identity } from '#agent/state/credentials.ts'
 import { learnTime } from './learn-time.ts'
 import { failureFrom, longestAnswer, parseAnswer, type Answered, type PlaneFailure } from './plane-failure.ts'
+import { shownToPlane } from './verified-connection.ts'
 import { pathOf, type AnswerOf, type BodyOf, type Immutable, type ParamsOf } from '#wire/core/endpoint.ts'
 import type { overlayStatementApi } from '#wire/fleet/overlay-statement-api.ts'
 import type { identityApi } from '#wire/identity/identity-api.ts'
@@ -94,9 +95,9 @@ const callAt = async <E extends OwnCall>(
   { endpoint, json, params, longest = longestAnswer }: PlaneCall<E>,
 ): Promise<Answered<AnswerOf<E>> | PlaneFailure> => {
   const url = new URL(under(base, pathOf(endpoint, { ...params, id: identity.nodeId })))
-  const { chainPem: certPem, keyPem, notAfterMs } = identity.current
+  const { notAfterMs } = identity.current
   const trust = { kind: 'roots', roots: identity.roots } as const
-  const target = { url, trust, plane: identity, client: { certPem, keyPem } }
+  const target = { url, trust, plane: identity, client: shownToPlane(identity.current) }
   const connected = await connectPlane(agent, target, agent.signal)
   if (connected.kind !== 'connected') return connected
   const request = {

@@ -10,6 +10,7 @@ import { connectPlane } from './connect-plane.ts'
 import { evidenceHeaders } from './evidence.ts'
 import { addresses, under, type CallingAgent } from './plane-client.ts'
 import { failureFrom, refusalFrom, type PlaneFailure } from './plane-failure.ts'
+import { shownToPlane } from './verified-connection.ts'
 
 /** A call of a node in its own name that is answered with a file. */
 type FileCall = (typeof taskFileApi)['download']
@@ -48,9 +49,9 @@ const downloadAt = async <E extends FileCall>(
   { endpoint, params, etag, most, file }: PlaneFile<E>,
 ): Promise<Downloaded | PlaneFailure> => {
   const url = new URL(under(base, pathOf(endpoint, { ...params, id: identity.nodeId })))
-  const { chainPem: certPem, keyPem, notAfterMs } = identity.current
+  const { notAfterMs } = identity.current
   const trust = { kind: 'roots', roots: identity.roots } as const
-  const target = { url, trust, plane: identity, client: { certPem, keyPem } }
+  const target = { url, trust, plane: identity, client: shownToPlane(identity.current) }
   const connected = await connectPlane(agent, target, agent.signal)
   if (connected.kind !== 'connected') return connected
   const headers = { ...evidenceHeaders(agent, identity), ...knownCodesHeaders }

@@ -7,7 +7,7 @@
 
 import type { Purpose } from '#domain/recovery/failure-class.ts'
 import { parseCertificate } from '#pki/parse-certificate.ts'
-import { fromPem } from '#pki/pem.ts'
+import { allFromPem, fromPem, toPem } from '#pki/pem.ts'
 import {
   markProblem,
   verifyServerChain,
@@ -26,6 +26,22 @@ export type ServerTrust =
   | { readonly kind: 'fingerprint'; readonly rootFingerprint: string }
 
 export type ClientCertificate = { readonly certPem: string; readonly keyPem: string }
+
+/**
+ * What a node shows a plane: its leaf without the chain. A plane looks the leaf up in its store and reads nothing else, but the thread that
+ * speaks TLS would parse and verify the rest (docs/decisions/tls/leaf-alone.md).
+ */
+export const shownToPlane = ({
+  chainPem,
+  keyPem,
+}: {
+  readonly chainPem: string
+  readonly keyPem: string
+}): ClientCertificate => {
+  const [leaf] = allFromPem('CERTIFICATE', chainPem) ?? []
+  // What cannot be read as a list of certificates is left to TLS to object to.
+  return { certPem: leaf === undefined ? chainPem : toPem('CERTIFICATE', leaf), keyPem }
+}
 
 export type JudgedTarget = {
   readonly url: URL

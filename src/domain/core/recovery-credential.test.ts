@@ -7,9 +7,15 @@ const next = { kind: 'key', spki: 'two', publicKey: 'second' } as const
 
 test('a key that was replaced with a certificate that was never used did not arrive: the next renewal has the one before', () => {
   const replaced = replacedBy(key, next, 2)
-  assert.deepEqual(rotated(replaced, null), { ...key, registeredAtMs: 2 })
+  assert.deepEqual(
+    rotated(replaced, () => null),
+    { ...key, registeredAtMs: 2 },
+  )
   assert.deepEqual(rotationConfirmed(replaced), { ...next, registeredAtMs: 2 })
-  assert.deepEqual(rotated(rotationConfirmed(replaced), null), { ...next, registeredAtMs: 2 })
+  assert.deepEqual(
+    rotated(rotationConfirmed(replaced), () => null),
+    { ...next, registeredAtMs: 2 },
+  )
 })
 
 test('both of two keys that are good can be replaced, and what is kept beside the new one is the key that signed', () => {

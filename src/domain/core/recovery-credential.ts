@@ -47,11 +47,17 @@ export const credentialMatches = (registered: RecoveryCredential, presented: Pre
   }
 }
 
+/**
+ * The hash of the bearer token that goes out with the next certificate; null: there is none. A function, because it is derived only where a
+ * node recovers by such a token.
+ */
+export type NextBearerHash = () => string | null
+
 /** What is registered with a new epoch. Null: nothing, because nothing was asked or the profile denies recovery. */
 export const registeredRecovery = (
   registration: RecoveryRegistrationFacts | null,
   profile: Profile,
-  nextBearerHash: string | null,
+  nextBearerHash: NextBearerHash,
   nowMs: number,
 ): Recovery | null => {
   if (registration === null || profile.recovery.mode === 'deny') return null
@@ -61,24 +67,26 @@ export const registeredRecovery = (
 
 const newCredential = (
   registration: RecoveryRegistrationFacts,
-  nextBearerHash: string | null,
+  nextBearerHash: NextBearerHash,
   registeredAtMs: number,
 ): RecoveryCredential | null => {
   if (registration.kind === 'key') {
     const { spki, publicKey } = registration
     return { kind: 'key', spki, publicKey, registeredAtMs }
   }
-  return nextBearerHash === null ? null : { kind: 'bearer', hash: nextBearerHash, former: null, registeredAtMs }
+  const hash = nextBearerHash()
+  return hash === null ? null : { kind: 'bearer', hash, former: null, registeredAtMs }
 }
 
 /**
  * A bearer token is replaced by the next one; a key stays. Where an earlier rotation was never confirmed by a first use,
  * the node still holds what it had before: that stays good, and what came in between does not.
  */
-export const rotated = (credential: RecoveryCredential, nextBearerHash: string | null): RecoveryCredential => {
+export const rotated = (credential: RecoveryCredential, nextBearerHash: NextBearerHash): RecoveryCredential => {
   if (credential.kind === 'key') return formerKey(credential)
-  if (nextBearerHash === null) return credential
-  return { ...credential, hash: nextBearerHash, former: credential.former ?? credential.hash }
+  const hash = nextBearerHash()
+  if (hash === null) return credential
+  return { ...credential, hash, former: credential.former ?? credential.hash }
 }
 
 type KeyCredential = Extract<RecoveryCredential, { kind: 'key' }>

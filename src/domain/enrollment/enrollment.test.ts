@@ -64,7 +64,7 @@ const issued = {
 const enroll = (changes: Partial<EnrollFacts> = {}, nextBearerHash: string | null = null) => {
   const verdict = decideEnroll(facts(changes))
   assert.ok(verdict.kind === 'admitted', JSON.stringify(verdict))
-  return recordEnrollment(verdict, issued, nextBearerHash)
+  return recordEnrollment(verdict, issued, () => nextBearerHash)
 }
 
 const recoveryKey = { kind: 'key', spki: 'recovery-key', publicKey: 'cHVibGlj' } as const

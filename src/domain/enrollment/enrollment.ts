@@ -40,7 +40,11 @@ import {
 } from '#domain/core/node.ts'
 import type { JoinMethod } from '#domain/core/profile.ts'
 import { firstTenure, type FormerNode } from '#domain/core/purged-node.ts'
-import { registeredRecovery, type RecoveryRegistrationFacts } from '#domain/core/recovery-credential.ts'
+import {
+  registeredRecovery,
+  type NextBearerHash,
+  type RecoveryRegistrationFacts,
+} from '#domain/core/recovery-credential.ts'
 import { refuse, refuseField, refuseMethod, type Refusal } from '#domain/core/refusal.ts'
 import { hardwareFor } from '#domain/core/reported-hardware.ts'
 import { isSuspicion } from '#domain/identity/settle.ts'
@@ -232,7 +236,7 @@ export const intendEnrollment = (admission: Admission, spki: string): Intended =
 export const recordEnrollment = (
   admission: Admission,
   issued: IssuedCertificate,
-  nextBearerHash: string | null,
+  nextBearerHash: NextBearerHash,
 ): Recorded => {
   const { facts, before, epoch } = admission
   const { credential, nowMs, domain, profile } = facts
@@ -274,11 +278,8 @@ export const recordEnrollment = (
   const reads = [...(joined.part.reads ?? []), ...credentialReads(facts)]
   const entries = entriesOf(admission, certificate, node)
   const keys = keyInUseFacts(facts, issued.spki)
-  return recorded(admission, { before: facts.node ?? formerOf(facts), node, certificate }, keys, {
-    reads,
-    writes,
-    entries,
-  })
+  const rows = { before: facts.node ?? formerOf(facts), node, certificate }
+  return recorded(admission, rows, keys, { reads, writes, entries })
 }
 
 /**
@@ -320,8 +321,7 @@ const entriesOf = (admission: Admission, certificate: CertificateRow, node: Node
       reported_bmc_serial: reported.hardware.bmcSerial === null ? null : boundedText(reported.hardware.bmcSerial, 128),
     },
   )
-  const others: EntryDraft[] = []
-  if (facts.node === null) others.push(registeredEntry(before, by, nowMs))
+  const others: EntryDraft[] = facts.node === null ? [registeredEntry(before, by, nowMs)] : []
   if (admission.supersedes !== 'nothing') {
     const body = {
       was: before.membership.kind,

@@ -104,7 +104,7 @@ test('a renewal brings a new key', () => {
 })
 
 test('every renewal counts, and a repeated one does not: nothing is written for it', () => {
-  const { node } = recordRenewal(admitted(before, 'a1', 'key-of-c3'), issued, null)
+  const { node } = recordRenewal(admitted(before, 'a1', 'key-of-c3'), issued, () => null)
   assert.equal(node.counter, 6)
   assert.equal(asked(answered, 'a1', 'key-of-b2', { counter: counter(4), claimant: holder(1) }), 'repeat b2')
 })
@@ -141,7 +141,7 @@ test('a certificate that has been replaced is not renewed, whichever holder has 
 
 test('the holder with the live channel gets its own successor; the successor of the other is denied, and the journal says so', () => {
   const live = { claimant: holder(1), claimantLive: true, counter: counter(4) }
-  const { change, node } = recordRenewal(admitted(answered, 'a1', 'key-of-c3', live), issued, null)
+  const { change, node } = recordRenewal(admitted(answered, 'a1', 'key-of-c3', live), issued, () => null)
   assert.ok(node.membership.kind === 'active')
   assert.equal(node.membership.slots.pending?.serial, 'c3')
   assert.deepEqual(
@@ -166,8 +166,11 @@ test('the holder with the live channel gets its own successor; the successor of 
 
 test('a token is rotated with every renewal; one that never arrived is forgotten, the one before it is not', () => {
   const after = (hash: string, former: string | null) =>
-    recordRenewal(admitted(before, 'a1', 'key-of-c3', {}, { recovery: bearerRecovery(hash, former) }), issued, 'h3')
-      .node.recovery
+    recordRenewal(
+      admitted(before, 'a1', 'key-of-c3', {}, { recovery: bearerRecovery(hash, former) }),
+      issued,
+      () => 'h3',
+    ).node.recovery
   assert.deepEqual(after('h2', null), bearerRecovery('h3', 'h2'))
   assert.deepEqual(after('h2', 'h1'), bearerRecovery('h3', 'h1'))
 })
@@ -179,7 +182,11 @@ test('a recovery key is never certified', () => {
 test('a node with nothing registered registers what it recovers with by a renewal, and only then', () => {
   const register = { kind: 'key', spki: 'recovery-key', publicKey: 'p' } as const
   const registeredBy = (changes: Partial<RenewFacts>, node: Partial<Node>) => {
-    const { node: after, change } = recordRenewal(admitted(before, 'a1', 'key-of-c3', changes, node), issued, 'h3')
+    const { node: after, change } = recordRenewal(
+      admitted(before, 'a1', 'key-of-c3', changes, node),
+      issued,
+      () => 'h3',
+    )
     return { recovery: after.recovery, told: change.entries.at(-1)?.body['registered'] }
   }
   const anew = { credential: { ...register, registeredAtMs: noonMs }, recoveredAtMs: [], denied: null, episode: null }
@@ -213,7 +220,7 @@ test('while issuance is halted no node renews, unless renewals go on', () => {
 
 test('R-010: a renewal makes the hardware of a node known that enrolled before it was kept', () => {
   const record = (node: Partial<Node>) =>
-    recordRenewal(admitted(before, 'a1', 'key-of-c3', { claimant: holder(1) }, node), issued, null).node
+    recordRenewal(admitted(before, 'a1', 'key-of-c3', { claimant: holder(1) }, node), issued, () => null).node
       .reportedHardware
   const known = { macs: holder(1).macs, bmcSerial: 'BMC-1', epoch: 4 }
   assert.deepEqual(record({}), known)

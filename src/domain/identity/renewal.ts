@@ -45,6 +45,7 @@ import {
   rotated,
   type PresentedCounter,
   type RecoveryRegistrationFacts,
+  type NextBearerHash,
 } from '#domain/core/recovery-credential.ts'
 import { refuse, refuseField, type Refusal } from '#domain/core/refusal.ts'
 import { hardwareAfterRenewal } from '#domain/core/reported-hardware.ts'
@@ -175,7 +176,11 @@ export const intendRenewal = (renewal: Renewal, spki: string): Intended =>
   })
 
 /** The successor waits in the pending slot until it is used. `nextBearerHash` is used where the node recovers by a token. */
-export const recordRenewal = (renewal: Renewal, issued: IssuedCertificate, nextBearerHash: string | null): Recorded => {
+export const recordRenewal = (
+  renewal: Renewal,
+  issued: IssuedCertificate,
+  nextBearerHash: NextBearerHash,
+): Recorded => {
   const { facts, before, slots, suspicion } = renewal
   const { node, principal, domain, by, nowMs } = facts
   const certificate = certificateOf(renewal, issued, slots.current.serial)
@@ -212,7 +217,7 @@ export const recordRenewal = (renewal: Renewal, issued: IssuedCertificate, nextB
  * A node that has none, because its agent or its plane knew none before or an operator's decision took it away, registers
  * one here. Not while two may hold the identity: it would be whose turn it is.
  */
-const recoveryAfter = (facts: Renewal['facts'], nextBearerHash: string | null): Recovery | null => {
+const recoveryAfter = (facts: Renewal['facts'], nextBearerHash: NextBearerHash): Recovery | null => {
   const { node, profile, register, nowMs } = facts
   const { recovery } = node.value
   const isShared = hasCondition(node.value, 'duplicate_identity')

@@ -41,6 +41,7 @@ import {
   type PresentedCounter,
   type PresentedRecovery,
   type RecoveryRegistrationFacts,
+  type NextBearerHash,
 } from '#domain/core/recovery-credential.ts'
 import { refuse, refuseField, type Refusal } from '#domain/core/refusal.ts'
 import { hardwareFor, hasMoved, knownHardware } from '#domain/core/reported-hardware.ts'
@@ -216,7 +217,7 @@ const bansReliedOn = ({ credential }: RecoverFacts): readonly Read[] =>
 export const recordRecovery = (
   recovery: AdmittedRecovery,
   issued: IssuedCertificate,
-  nextBearerHash: string | null,
+  nextBearerHash: NextBearerHash,
 ): Recorded => {
   const { facts, before, epoch } = recovery
   const { domain, credential, nowMs } = facts
@@ -261,7 +262,7 @@ const hardwareAfter = ({ facts, before, epoch }: AdmittedRecovery): Pick<Node, '
 const membershipAfter = (before: Membership, slots: Slots, nowMs: number): Membership =>
   before.kind === 'quarantined' ? { ...before, slots } : { kind: 'enrolled', sinceMs: nowMs, slots }
 
-const recoveryAfter = ({ facts, before }: AdmittedRecovery, nextBearerHash: string | null): Recovery | null => {
+const recoveryAfter = ({ facts, before }: AdmittedRecovery, nextBearerHash: NextBearerHash): Recovery | null => {
   const { credential, register, profile, by, nowMs } = facts
   const anew = credential.by === 'repair' ? registeredRecovery(register, profile.value, nextBearerHash, nowMs) : null
   if (anew !== null) return { ...anew, episode: by.correlation }

@@ -7,6 +7,7 @@ import { isRefusal, refuse } from '#domain/core/refusal.ts'
 import { toPem } from '#pki/pem.ts'
 import { isoTime } from '#platform/clock.ts'
 import { keyMissing } from '#plane/keys/key-inventory.ts'
+import type { Core } from '#plane/core/core.ts'
 import type { Authority, ServerIdentity } from './authority.ts'
 import { longestLeafNow, lookAgain, type AuthorityParts, type AuthorityState } from './authority-state.ts'
 import { agingNow, authorityView, lostNow, journalAging } from './authority-view.ts'
@@ -21,6 +22,7 @@ import {
   type HeldServerCertificate,
   type ServerKind,
 } from './server-identity.ts'
+import { signTogether } from './sign-together.ts'
 import { dropOrphans } from './take-into-service.ts'
 import { withdrawIssuer } from './withdraw-issuer.ts'
 import { StoreRefused } from '#plane/store/contract/store-errors.ts'
@@ -30,10 +32,7 @@ import { takeTurns } from '#plane/core/turns.ts'
 const lookEveryMs = 1000
 
 /** The domain has to have an authority already (create-authority.ts). */
-export const openAuthority = async (
-  core: AuthorityParts['core'],
-  given: Omit<AuthorityParts, 'core'>,
-): Promise<Authority> => {
+export const openAuthority = async (core: Core, given: Omit<AuthorityParts, 'core'>): Promise<Authority> => {
   const parts = { ...given, core }
   const inTurn = takeTurns()
   const listeners: ((identity: ServerIdentity) => void)[] = []
@@ -79,6 +78,7 @@ export const openAuthority = async (
     inTurn(seeWhatOthersDid).catch((error: unknown) => cannotLook(parts, error))
   })
 
+  const together = signTogether(core.timers)
   const fits = ({ issuedAtMs, lifetimeMs }: SigningOrder): boolean =>
     state.signer !== null && issuedAtMs + lifetimeMs <= state.signer.row.notAfterMs
   let lookedAtMs = -lookEveryMs
@@ -98,7 +98,8 @@ export const openAuthority = async (
     async sign(order) {
       if (!fits(order)) await inTurn(() => makeRoomFor(order))
       if (state.signer === null) throw new Error('no issuing CA can sign now')
-      return signLeaf(state.signer, order, parts.core.random, parts.options.statusUrl ?? null)
+      const signer = { ...state.signer, key: together(state.signer.key) }
+      return signLeaf(signer, order, parts.core.random, parts.options.statusUrl ?? null)
     },
     chainOf(issuer) {
       // Another plane made it a moment ago: a repeated call finds it.

@@ -1,5 +1,6 @@
 // What machines may ask of the plane.
 
+import type { VerifySignature } from '#pki/signature.ts'
 import type { Core } from '#plane/core/core.ts'
 import type { ChannelParts } from '#plane/channel/channel-parts.ts'
 import type { PlaneUrls } from '#plane/core/configuration.ts'
@@ -32,6 +33,7 @@ import { taskFileRoutes, type TaskFileParts } from '#plane/tasks/task-files.ts'
 export type NodeRouteParts = {
   readonly issuer: Issuer
   readonly orders: Issuance['orders']
+  readonly verifyProof: VerifySignature
   readonly recovery: RecoveryAuthority
   readonly programs: ProgramsAuthority
   readonly workers: WorkersAuthority
@@ -55,7 +57,7 @@ export type NodeRouteParts = {
 export const nodeRoutes = (core: Core, parts: NodeRouteParts): readonly Route[] => {
   const { issuer, orders, recovery, programs, programLists, domainName, urls, limits, channel, copiedImages, agents } =
     parts
-  const { taskSigners, taskFiles, workers, workerIssuers, keySets, outsideRoots } = parts
+  const { verifyProof, taskSigners, taskFiles, workers, workerIssuers, keySets, outsideRoots } = parts
   const { anonymousBudget, admission, writeLimit } = limits
   const { peerBook, secondHolders, probe } = channel
   const roots = () => issuer.roots()
@@ -63,6 +65,7 @@ export const nodeRoutes = (core: Core, parts: NodeRouteParts): readonly Route[] 
     ...enrollRoutes(core, {
       issuer,
       orders,
+      verifyProof,
       recovery,
       domainName,
       urls,
@@ -75,13 +78,24 @@ export const nodeRoutes = (core: Core, parts: NodeRouteParts): readonly Route[] 
       peerBook,
     }),
     ...challengeRoutes(core, { recovery, domainName }, limits.challenges),
-    ...identityRoutes(core, { issuer, orders, recovery, domainName, urls, writeLimit, secondHolders, copiedImages }),
-    ...programRoutes(core, { programs, orders, outsideRoots, lists: programLists, writeLimit }),
+    ...identityRoutes(core, {
+      issuer,
+      orders,
+      verifyProof,
+      recovery,
+      domainName,
+      urls,
+      writeLimit,
+      secondHolders,
+      copiedImages,
+    }),
+    ...programRoutes(core, { programs, orders, verifyProof, outsideRoots, lists: programLists, writeLimit }),
     ...taskVerifierRoutes(core, { taskSigners, recovery, domainName }),
     ...overlayStatementRoutes(core, { recovery, domainName }),
     ...workerRoutes(core, {
       workers,
       orders,
+      verifyProof,
       roots,
       issuers: workerIssuers,
       keySets,

@@ -4,6 +4,7 @@ import type { DomainSettings } from '#domain/core/domain-settings.ts'
 import type { NodeId } from '#domain/core/node.ts'
 import type { NodePrincipal, Principal, WorkerPrincipal } from '#domain/core/principal.ts'
 import type { Refusal } from '#domain/core/refusal.ts'
+import type { VerifySignature } from '#pki/signature.ts'
 import type { Balancers } from '#platform/proxied-server.ts'
 import { troubleOf } from '#plane/http/http-reply.ts'
 import { withStore, type Core } from '#plane/core/core.ts'
@@ -62,6 +63,7 @@ export type NodeServerParts = {
   readonly taskSignerKeyPlace: NewKeyPlace | null
   readonly authority: Authority
   readonly issuance: Issuance
+  readonly verifyProof: VerifySignature
   readonly recovery: RecoveryAuthority
   readonly programs: ProgramsAuthority
   readonly workers: WorkersAuthority
@@ -151,6 +153,7 @@ export const openNodeServer = async (core: Core, parts: NodeServerParts) => {
   const routes = nodeRoutes(core, {
     issuer: issuance.issuer,
     orders: issuance.orders,
+    verifyProof: parts.verifyProof,
     recovery,
     programs: withOutsideLeaves(programs, issuance.book),
     programLists,

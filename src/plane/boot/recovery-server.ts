@@ -1,6 +1,7 @@
 // The recovery listener, put together. It shares its limits with the node listener: an anonymous caller does not get twice the
 // budget for calling both.
 
+import type { VerifySignature } from '#pki/signature.ts'
 import type { Balancers } from '#platform/proxied-server.ts'
 import type { ChannelParts } from '#plane/channel/channel-parts.ts'
 import type { SightingJudge } from '#plane/continuity/judge-sighting.ts'
@@ -21,6 +22,7 @@ import { followRefusals } from './machine-refusals.ts'
 
 export type RecoveryServerParts = {
   readonly issuance: Pick<Issuance, 'issuer' | 'orders'>
+  readonly verifyProof: VerifySignature
   readonly recovery: RecoveryAuthority
   readonly domainName: string
   readonly urls: () => PlaneUrls
@@ -49,6 +51,7 @@ export const openRecoveryServer = async (core: Core, parts: RecoveryServerParts)
     writeLimit: limits.writeLimit,
     issuer: parts.issuance.issuer,
     orders: parts.issuance.orders,
+    verifyProof: parts.verifyProof,
     recovery,
     domainName: parts.domainName,
     urls: parts.urls,

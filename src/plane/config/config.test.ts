@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict'
+import { availableParallelism } from 'node:os'
 import { test } from 'node:test'
 import { resolveSettings } from '#platform/given-settings.ts'
 import { Wrong } from '#platform/setting.ts'
 import { parseSettingsFile } from '#platform/settings-file.ts'
-import { ConfigProblem, listenWarning, planeConfig, planeEnvironment } from './config.ts'
+import { ConfigProblem, listenWarning, planeConfig, planeEnvironment, replicaVariable } from './config.ts'
 import { planeSettings } from './settings.ts'
 
 test('nodes recover at the address they connect to, on another port, unless configured otherwise', () => {
@@ -116,6 +117,15 @@ test('what contradicts itself in a file is named by its line and key', () => {
   const address = refused('store = "postgres://u:hunter2@db/muster"')
   assert.match(address, /plane\.toml line 1: store takes sqlite or postgres and nothing else/)
   assert.doesNotMatch(address, /hunter2/)
+})
+
+test('a plane has threads of its own where it has more than one processor and is none of several replicas', () => {
+  const env = { PGHOST: '/run', HOME: '/nowhere' }
+  const alone = planeConfig({ store: 'postgres' }, env)
+  assert.equal(alone.ownThreads, availableParallelism() > 1)
+  assert.equal(alone.tlsThreads, alone.ownThreads ? 1 : 0)
+  const replica = planeConfig({ store: 'postgres' }, { ...env, [replicaVariable]: '1' })
+  assert.deepEqual([replica.ownThreads, replica.tlsThreads], [false, 0])
 })
 
 test('replicas get the values of their parent in variables, and read no file', () => {

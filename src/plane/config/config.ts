@@ -49,6 +49,8 @@ export type PlaneConfig = KeyPlaces & {
   readonly proxyFrom: readonly Network[]
   /** Most connections of one source that have proven nothing, on each listener; null: its share of what is free. */
   readonly connectionsPerSource: number | null
+  /** Threads of its own are worth their hand-over: there is a processor for them that no replica of the same command needs. */
+  readonly ownThreads: boolean
   /** Threads that shake hands with machines; 0: the main one does. */
   readonly tlsThreads: number
   /** What machines are handed. */
@@ -143,6 +145,8 @@ const givenConfig = (given: Given): GivenConfig => {
   const alertWebhook = usable(webhookIn(values))
   if (store === null || keyPlaces === null || problems.length > 0) return { config: null, values, problems, file }
   const replica = store.kind === 'postgres' ? replicaNumber(given.env[replicaVariable]) : null
+  // Replicas on one machine share its processors already.
+  const ownThreads = replica === null && processors() > 1
   const dataFolder = path.resolve(values.data.value)
   const config: PlaneConfig = {
     dataFolder,
@@ -155,7 +159,9 @@ const givenConfig = (given: Given): GivenConfig => {
     operatorTls: values.operatorTls.value,
     proxyFrom: values.proxyFrom.value,
     connectionsPerSource: values.connectionsPerSource.value,
-    tlsThreads: values.tlsThreads.value ?? usualTlsThreads(replica),
+    ownThreads,
+    // One shakes hands about as fast as the main thread decides.
+    tlsThreads: values.tlsThreads.value ?? (ownThreads ? 1 : 0),
     handedOut: { agents: agentFolders(values.agents.value, dataFolder), taskFiles: values.taskFiles.value },
     serverNames: values.serverName.value,
     issuerKey: values.issuerKey.value,
@@ -271,9 +277,6 @@ const webhookIn = (values: PlaneValues): WebhookTarget | null | Problem => {
   })
   return typeof target === 'string' ? { problem: target } : target
 }
-
-/** One, which shakes hands about as fast as the main thread decides; replicas on one machine share its processors already. */
-const usualTlsThreads = (replica: number | null): number => (replica === null && processors() > 1 ? 1 : 0)
 
 /** In the data folder, beside the executable, or where the package of the plane puts them. */
 const agentFolders = (given: string | null, dataFolder: string): readonly string[] =>

@@ -4,14 +4,15 @@ import type { Change } from '#domain/core/change.ts'
 import type { IssueFacts } from '#domain/identity/node-certificate.ts'
 import { parseCsrAside } from '#pki/csr.ts'
 import { spkiHash } from '#pki/keys.ts'
+import type { VerifySignature } from '#pki/signature.ts'
 import type { Committed } from '#plane/store/contract/store.ts'
 import { commitOnce } from './commit-decision.ts'
 import type { FlowCore } from './core.ts'
 import type { Issuer } from './issuer.ts'
 
-/** The public key, proven to be its sender's: all that is ever taken from a certificate request. */
-export const keyInRequest = async (csr: string): Promise<IssueFacts['key']> => {
-  const parsed = await parseCsrAside(csr)
+/** The public key, which `verifyProof` finds proven to be its sender's: all that is ever taken from a certificate request. */
+export const keyInRequest = async (verifyProof: VerifySignature, csr: string): Promise<IssueFacts['key']> => {
+  const parsed = await parseCsrAside(csr, verifyProof)
   if (parsed.kind === 'malformed') return parsed
   return { kind: 'key', keyType: parsed.keyType, spki: parsed.spki, spkiHash: spkiHash(parsed.spki) }
 }

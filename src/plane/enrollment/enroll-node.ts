@@ -25,6 +25,7 @@ import type { Profile } from '#domain/core/profile.ts'
 import { isRefusal, refuse, refuseField, type Refusal } from '#domain/core/refusal.ts'
 import type { Recorded, Repeated } from '#domain/identity/node-certificate.ts'
 import type { WireguardBrought } from '#domain/network/wireguard-part.ts'
+import type { VerifySignature } from '#pki/signature.ts'
 import { sha256Hex } from '#platform/bytes.ts'
 import { sortableId } from '#platform/random.ts'
 import { formerNode } from '#plane/core/former-node.ts'
@@ -57,6 +58,7 @@ import type { FlowCore } from '#plane/core/core.ts'
 export type EnrollParts = {
   readonly issuer: Issuer
   readonly orders: Signers['orders']
+  readonly verifyProof: VerifySignature
   readonly recovery: RecoveryAuthority
   readonly domainName: string
   readonly anonymousBudget: CallerBudget
@@ -203,7 +205,7 @@ const checkRequest = async (
   if (isRefusal(proof)) return proof
   const brought = wireguard === null ? null : checkWireguard(wireguard)
   if (isRefusal(brought)) return brought
-  return { kind: 'checked', key: await keyInRequest(csr), registration, proof, brought }
+  return { kind: 'checked', key: await keyInRequest(parts.verifyProof, csr), registration, proof, brought }
 }
 
 type Probed = { readonly kind: 'probed'; readonly epoch: number; readonly answer: ProbeOutcome }

@@ -49,7 +49,7 @@ export const replaceLostKeys = async (
     },
   )
   if (foundation === null || order === null) return found
-  const { store, clock, random, custody } = foundation
+  const { store, clock, random, timers, custody } = foundation
   try {
     const domain = (await store.get('domain', 'domain'))?.value.name ?? config.domainName
     const by = { actor: order.actor, source: null, correlation: null }
@@ -62,7 +62,7 @@ export const replaceLostKeys = async (
     // The journal's was made when the store was opened.
     if (roles.every((role) => role === 'journal')) return found
 
-    const core = { store, feed: openFeed(), clock, random, log }
+    const core = { store, feed: openFeed(), clock, random, timers, log }
     const names = await openServedNames(core, namesConfig(config))
     const certificates = { domain, serverLifetimeMs: config.serverCertificateLifetimeMs }
     const recovery = await openRecoveryAuthority(core, { custody, names, options: certificates, replacing: roles })

@@ -7,7 +7,7 @@ import { withPart } from '#domain/core/change.ts'
 import type { DomainSettings } from '#domain/core/domain-settings.ts'
 import type { Node, NodeId } from '#domain/core/node.ts'
 import { builtIn, type Profile } from '#domain/core/profile.ts'
-import type { RecoveryRegistrationFacts } from '#domain/core/recovery-credential.ts'
+import type { NextBearerHash, RecoveryRegistrationFacts } from '#domain/core/recovery-credential.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
 import type { KeyClaimFacts } from '#domain/identity/key-claim.ts'
 import type { Admitted, Intended, IssueFacts, Recorded, Repeated } from '#domain/identity/node-certificate.ts'
@@ -55,8 +55,8 @@ export type IssueRequest<A extends Admitted> = {
   /** The request as it came, PEM, and what it asks for: outside issuers see it. */
   readonly csr: string
   readonly purpose: Attempt['purpose']
-  /** What is written with the certificate. `nextBearerHash`: of the bearer token that goes out with it. */
-  record(admission: A, issued: IssuedCertificate, nextBearerHash: string): Promise<Recorded>
+  /** What is written with the certificate. */
+  record(admission: A, issued: IssuedCertificate, nextBearerHash: NextBearerHash): Promise<Recorded>
 }
 
 /** What a caller is answered with, the first time or once more. */
@@ -287,9 +287,10 @@ const signCounter = (
 ): string =>
   formatStatement('counter', { domain: domainName, node: id, epoch, counter }, (bytes) => recovery.sealCounter(bytes))
 
-/** The hash of the token that goes with the next certificate of this node, if it recovers by tokens. */
-const nextBearerHash = (recovery: Signers['recovery'], node: Pick<Node, 'id' | 'counter'>, spki: string): string =>
-  sha256Hex(recovery.bearerFor({ node: node.id, counter: node.counter + 1, spki }))
+const nextBearerHash =
+  (recovery: Signers['recovery'], { id: node, counter }: Pick<Node, 'id' | 'counter'>, spki: string): NextBearerHash =>
+  () =>
+    sha256Hex(recovery.bearerFor({ node, counter: counter + 1, spki }))
 
 /** The newest certificate has the newest count; any other was issued before it. */
 const countOf = (node: Node, serial: string): number => {

@@ -15,6 +15,7 @@ import {
   type RenewVerdict,
 } from '#domain/identity/renewal.ts'
 import { slotsOf } from '#domain/core/certificate.ts'
+import type { VerifySignature } from '#pki/signature.ts'
 import type { RecoveryAuthority } from '#plane/authority/recovery-authority.ts'
 import type { Issuer } from '#plane/core/issuer.ts'
 import type { AgentEvidence } from '#wire/core/agent-evidence.ts'
@@ -31,6 +32,7 @@ import type { FlowCore } from '#plane/core/core.ts'
 export type RenewParts = {
   readonly issuer: Issuer
   readonly orders: Signers['orders']
+  readonly verifyProof: VerifySignature
   readonly recovery: RecoveryAuthority
   readonly domainName: string
   readonly writeLimit: WriteLimit
@@ -82,7 +84,7 @@ const attemptRenewal = async (
   if (isRefusal(counter)) return counter
   const registration = registrationIn(core, parts, principal, call)
   if (isRefusal(registration)) return registration
-  const key = await keyInRequest(call.csr)
+  const key = await keyInRequest(parts.verifyProof, call.csr)
   const read = async (): Promise<RenewFacts | Refusal> => {
     // Asked before the node is read: what is decided on has to be at least as new.
     const holders = await holdersOf(parts.secondHolders, principal, call.evidence)

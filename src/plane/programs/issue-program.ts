@@ -19,6 +19,7 @@ import {
 import { issuerOf } from '#domain/programs/output.ts'
 import { leavesOf, programKey } from '#domain/programs/program.ts'
 import { toPem } from '#pki/pem.ts'
+import type { VerifySignature } from '#pki/signature.ts'
 import { isoTime } from '#platform/clock.ts'
 import { sortableId } from '#platform/random.ts'
 import type { ProgramsAuthority } from '#plane/authority/programs-authority.ts'
@@ -40,6 +41,7 @@ export type ProgramIssueParts = {
     'sign' | 'chainOf' | 'roots' | 'withdrawnIssuers' | 'rowRead' | 'lookAgain'
   >
   readonly orders: Pick<OutsideOrders, 'place'>
+  readonly verifyProof: VerifySignature
   /** PEM. */
   readonly outsideRoots: () => readonly string[]
   readonly writeLimit: WriteLimit
@@ -96,7 +98,7 @@ const decide = async (
   principal: NodePrincipal,
   call: ProgramCall,
 ): Promise<ProgramAdmitted | Answered<ProgramResponse> | Refusal> => {
-  const facts = await read(core, parts.programs, principal, call)
+  const facts = await read(core, parts, principal, call)
   if (isRefusal(facts)) return facts
   const verdict = decideProgram(facts)
   // Agents take no leaf without the programs root, whoever has signed it.
@@ -110,12 +112,12 @@ const decide = async (
 
 const read = async (
   core: FlowCore,
-  programs: Pick<ProgramsAuthority, 'withdrawnIssuers'>,
+  { programs, verifyProof }: Pick<ProgramIssueParts, 'programs' | 'verifyProof'>,
   principal: NodePrincipal,
   { output, csr, correlation }: ProgramCall,
 ): Promise<ProgramFacts | Refusal> => {
   const { store, clock, random } = core
-  const key = await keyInRequest(csr)
+  const key = await keyInRequest(verifyProof, csr)
   // Before the node: a claim that its own commit wrote is never newer than its row, and an order that is completed meanwhile is then
   // seen in the program as well.
   const keyClaim = key.kind === 'key' ? await store.get('key-claim', key.spkiHash) : null

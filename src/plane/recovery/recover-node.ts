@@ -17,6 +17,7 @@ import {
   type RecoverFacts,
 } from '#domain/recovery/recovery.ts'
 import { decideRecoveryWaits } from '#domain/recovery/recovery-waits.ts'
+import type { VerifySignature } from '#pki/signature.ts'
 import type { SightingJudge } from '#plane/continuity/judge-sighting.ts'
 import type { Clock } from '#platform/clock.ts'
 import { commitOnce } from '#plane/core/commit-decision.ts'
@@ -39,6 +40,7 @@ import type { FlowCore } from '#plane/core/core.ts'
 export type RecoverParts = {
   readonly issuer: Issuer
   readonly orders: Signers['orders']
+  readonly verifyProof: VerifySignature
   readonly recovery: RecoveryAuthority
   readonly domainName: string
   readonly anonymousBudget: CallerBudget
@@ -142,7 +144,7 @@ const bring = async (
   return {
     credential,
     counter,
-    key: await keyInRequest(call.csr),
+    key: await keyInRequest(parts.verifyProof, call.csr),
     register: checked === null ? null : checked.facts,
     by: { actor: `node:${call.node}`, source: call.source, correlation: call.correlation },
   }

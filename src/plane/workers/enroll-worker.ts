@@ -19,6 +19,7 @@ import { workerSlots } from '#domain/workers/worker.ts'
 import { issuerOfClaims, judgeWorkerToken, type WorkerToken } from '#domain/workers/worker-token.ts'
 import { parseJwt, verifyJwt, type JwtKey, type ParsedJwt } from '#pki/jwt.ts'
 import { toPem } from '#pki/pem.ts'
+import type { VerifySignature } from '#pki/signature.ts'
 import { isoTime } from '#platform/clock.ts'
 import { sortableId } from '#platform/random.ts'
 import type { WorkersAuthority } from '#plane/authority/workers-authority.ts'
@@ -41,6 +42,7 @@ export type EnrollWorkerParts = {
   /** It also knows what hangs under outside issuers. */
   readonly workers: Pick<WorkersAuthority, 'sign' | 'chainOf' | 'withdrawnIssuers' | 'rowRead' | 'lookAgain'>
   readonly orders: Pick<OutsideOrders, 'place'>
+  readonly verifyProof: VerifySignature
   readonly roots: Issuer['roots']
   readonly issuers: WorkerIssuers
   readonly keySets: KeySets
@@ -189,12 +191,12 @@ const decide = async (
 
 const readFacts = async (
   { store, clock, random }: FlowCore,
-  { workers }: EnrollWorkerParts,
+  { workers, verifyProof }: EnrollWorkerParts,
   call: WorkerCall,
   { issuer: verifiedBy, token }: Verified,
   renewing: WorkerPrincipal | null,
 ): Promise<WorkerFacts | Refusal> => {
-  const key = await keyInRequest(call.csr)
+  const key = await keyInRequest(verifyProof, call.csr)
   const spki = key.kind === 'key' ? key.spkiHash : null
   const id = workerIdOf(verifiedBy.name, token.instance)
   // Before the worker: one that is completed meanwhile is then seen in its row as well.

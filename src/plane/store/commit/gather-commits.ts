@@ -1,27 +1,11 @@
 // How long a group of commits waits for company. A transaction, its fsync and the signed head cost as much for one commit as
-// for many, so a group gathers while the event loop is busy with other callers, and runs in the first turn that has nothing
-// else to do. A caller alone does not wait.
+// for many.
 
-import type { Clock } from '#platform/clock.ts'
-import type { Timers } from '#platform/timers.ts'
+import { gather, type GatherCore } from '#platform/gather.ts'
 
 /** The longest a first commit waits. */
-const longestWaitMs = 12
-/** A turn of the event loop that took less had nothing else to do. */
-const idleTurnMs = 0.05
+const longestMs = 12
 
 /** `run` is called once, in a later turn. */
-export const gatherCommits = (
-  { clock, timers }: { readonly clock: Clock; readonly timers: Timers },
-  enough: () => boolean,
-  run: () => void,
-): void => {
-  const sinceMs = clock.monotonicMs()
-  const look = (turnMs: number): void =>
-    timers.soon(() => {
-      const nowMs = clock.monotonicMs()
-      if (nowMs - turnMs < idleTurnMs || nowMs - sinceMs > longestWaitMs || enough()) run()
-      else look(nowMs)
-    })
-  look(sinceMs)
-}
+export const gatherCommits = (core: GatherCore, enough: () => boolean, run: () => void): void =>
+  gather(core, { longestMs, enough }, run)

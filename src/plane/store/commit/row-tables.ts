@@ -75,8 +75,8 @@ export const openRowTables = (database: Database): RowTables => {
   const policy = new Map<string, Row<unknown>>()
   const decodeOnce = openDecoded()
   const get: RowTables['get'] = (kind, key) => {
-    const found = tables[kind].get.get(key)
-    return found === undefined ? null : decodeOnce(kind, found)
+    const found = tables[kind].get.get(key) as FoundRow | undefined
+    return found === undefined ? null : decodeOnce(kind, { key, version: found[0], doc: found[1] })
   }
   return {
     get,
@@ -92,8 +92,8 @@ export const openRowTables = (database: Database): RowTables => {
     version(kind, key) {
       const known = policyKinds.has(kind) ? policy.get(`${kind} ${key}`) : undefined
       if (known !== undefined) return known.version
-      const found = tables[kind].version.get(key)
-      return found === undefined ? 0 : (found['version'] as number)
+      const found = tables[kind].version.get(key) as FoundVersion | undefined
+      return found === undefined ? 0 : found[0]
     },
     isUsed: ({ kind, name }) => users[kind].get(name) !== undefined,
     isSharedTag: (tag) => sharers.get(JSON.stringify(tag), tag, tag) !== undefined,
@@ -153,6 +153,15 @@ type Statements = {
   readonly remove: Statement
 }
 
+/** What the two statements of the hot path return: a list is made faster than an object with names. */
+type FoundRow = readonly [version: number, doc: string]
+type FoundVersion = readonly [version: number]
+
+const asList = (statement: Statement): Statement => {
+  statement.setReturnArrays(true)
+  return statement
+}
+
 const prepare = (
   database: Database,
   shape: { table: string; columns: object; fixed: readonly string[] },
@@ -160,8 +169,8 @@ const prepare = (
   const names = ['version', 'doc', ...Object.keys(shape.columns)]
   const changing = names.filter((name) => !shape.fixed.includes(name))
   return {
-    get: database.prepare(`SELECT key, version, doc FROM ${shape.table} WHERE key = ?`),
-    version: database.prepare(`SELECT version FROM ${shape.table} WHERE key = ?`),
+    get: asList(database.prepare(`SELECT version, doc FROM ${shape.table} WHERE key = ?`)),
+    version: asList(database.prepare(`SELECT version FROM ${shape.table} WHERE key = ?`)),
     insert: database.prepare(
       `INSERT INTO ${shape.table} (key, ${names.join(', ')}) VALUES (?${', ?'.repeat(names.length)})`,
     ),
