@@ -18,9 +18,10 @@ export const startWrapped = (
   env: Readonly<Record<string, string>>,
   onError: (why: string) => void,
 ): WrappedProgram => {
-  const child = spawn(command, [...args], { stdio: 'inherit', env: { ...process.env, ...env } })
+  // Before the program is there: a signal between its start and these would end us, and leave it behind.
   const listeners = forwarded.map((signal) => [signal, (): void => void child.kill(signal)] as const)
   for (const [signal, pass] of listeners) process.on(signal, pass)
+  const child = spawn(command, [...args], { stdio: 'inherit', env: { ...process.env, ...env } })
   return {
     ended: new Promise((resolve) => {
       const end = (code: number): void => {

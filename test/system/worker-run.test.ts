@@ -8,8 +8,9 @@ import { test, type TestContext } from 'node:test'
 import { heldIn, obtainCertificate } from '#cli/workers/worker-certificate.ts'
 import { cluster } from '../fakes/service-accounts.ts'
 import { testCli } from '../fakes/test-cli.ts'
+import { withPeer } from '../peers/peer.ts'
 import { startChild, startedCommand } from '../process/child.ts'
-import { eventually } from '../process/eventually.ts'
+import { eventually, within } from '../process/eventually.ts'
 import { runMuster } from '../process/run-muster.ts'
 import { sharedPlane } from '../process/shared-plane.ts'
 import { tempFolder } from '../process/temp-folder.ts'
@@ -65,10 +66,22 @@ test('signals reach the program, and a program that is not there is an error of 
   const child = startChild(t, startedCommand, ['worker', 'run', ...options, '--', 'sh', '-c', script], {})
   await eventually('the program runs', () => child.stdout().includes('ready'))
   child.signal('SIGTERM')
-  assert.deepEqual(await child.ended, { code: 5, signal: null })
+  assert.deepEqual(await within('the end of the program', 10_000, child.ended), { code: 5, signal: null })
   const missing = await runMuster(['worker', 'run', ...options, '--', './no-such-program'])
   assert.equal(missing.code, 127)
   assert.match(missing.stderr, /no-such-program/)
+})
+
+test('a signal that comes as soon as the program runs reaches it as well, and leaves nobody behind', async (t) => {
+  const strace = withPeer(t, 'strace')
+  if (strace === null) return
+  const { options } = await setUp(t)
+  // Each change to what signals do takes so long that the program is faster.
+  const delay = ['-e', 'trace=rt_sigaction', '-e', 'inject=rt_sigaction:delay_enter=20000']
+  const wrapper = [strace, '-D', ...delay, '-o', path.join(tempFolder(t), 'strace')]
+  const script = 'trap "exit 5" TERM; kill -TERM $PPID; for n in $(seq 50); do sleep 0.1; done'
+  const child = startChild(t, startedCommand, ['worker', 'run', ...options, '--', 'sh', '-c', script], { wrapper })
+  assert.deepEqual(await within('the end of the program', 30_000, child.ended), { code: 5, signal: null })
 })
 
 test('a renewal brings another certificate, with another key as soon as there is another token', async (t) => {
