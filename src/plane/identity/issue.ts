@@ -1,31 +1,30 @@
-// The one pipeline that hands out the certificates of nodes: read, decide on a snapshot, sign, record, commit, publish,
-// answer. Enrollment, renewal and recovery differ in what they decide and in what they write; both are in domain/.
+// What enrollment, renewal and recovery have in common on the pipeline that hands out certificates (issuers/issue-certificate.ts), and what they
+// answer. They differ in what they decide and in what they write; both are in domain/.
 
 import { markedWord } from '#domain/core/plane-mark.ts'
 import { certificateKey, type IssuedCertificate, slotsOf } from '#domain/core/certificate.ts'
-import { withPart } from '#domain/core/change.ts'
+import { withPart, type ChangePart } from '#domain/core/change.ts'
 import type { DomainSettings } from '#domain/core/domain-settings.ts'
 import type { Node, NodeId } from '#domain/core/node.ts'
-import { builtIn, type Profile } from '#domain/core/profile.ts'
+import type { Profile } from '#domain/core/profile.ts'
 import type { NextBearerHash, RecoveryRegistrationFacts } from '#domain/core/recovery-credential.ts'
 import { refuse, type Refusal } from '#domain/core/refusal.ts'
 import type { KeyClaimFacts } from '#domain/identity/key-claim.ts'
 import type { Admitted, Intended, IssueFacts, Recorded, Repeated } from '#domain/identity/node-certificate.ts'
-import { orderEnded, ordererOf } from '#domain/issuers/order-changes.ts'
+import { ordererOf } from '#domain/issuers/order-changes.ts'
 import type { RecoveryAuthority } from '#plane/authority/recovery-authority.ts'
-import { commitOnce, nodeTries, retryLostRaces } from '#plane/core/commit-decision.ts'
+import { commitOnce } from '#plane/core/commit-decision.ts'
 import type { Issuer } from '#plane/core/issuer.ts'
-import type { ChosenIssuer, SaidRoots } from '#plane/issuers/choose-issuer.ts'
+import type { SaidRoots } from '#plane/issuers/choose-issuer.ts'
+import { issueCertificate, type Answered, type OutsideTerms } from '#plane/issuers/issue-certificate.ts'
 import { openOrderOf } from '#plane/issuers/order-steps.ts'
-import type { SignedOrder } from '#plane/issuers/order-request.ts'
 import type { OutsideOrders } from '#plane/issuers/outside-orders.ts'
 import type { Attempt } from '#plane/issuers/outside-signer.ts'
 import type { Store } from '#plane/store/contract/store.ts'
 import { sha256Hex } from '#platform/bytes.ts'
 import { sortableId } from '#platform/random.ts'
 import { isoTime, type Clock } from '#platform/clock.ts'
-import { fromPem, toPem } from '#pki/pem.ts'
-import { spkiHash } from '#pki/spki.ts'
+import { toPem } from '#pki/pem.ts'
 import { agentProfile, endpointSet, withdrawnPart, type PlaneUrls } from '#plane/core/configuration.ts'
 import type { FlowCore } from '#plane/core/core.ts'
 import { commitIssued } from '#plane/core/issued-certificate.ts'
@@ -71,136 +70,64 @@ export type Issued = {
 /** `der`: base64; the answer makes the chain of it. */
 export type HandedOut = Pick<IssuedCertificate, 'issuer' | 'serial' | 'spki' | 'der'>
 
-export const issue = async <A extends Admitted>(
+export const issue = <A extends Admitted>(
   core: FlowCore,
   signers: Signers,
   request: IssueRequest<A>,
 ): Promise<Issued | Refusal> => {
-  /** Of an outside issuer: its certificate is here, and not handed out yet. */
-  let signed: SignedOrder | null = null
-  /** The issuer that a migration leads to, and that has failed for this request: the one before it signs. */
-  let away: string | null = null
-  const declined = async (why: string): Promise<void> => {
-    const before = signed
-    signed = null
-    await before?.decline(why)
-  }
-  try {
-    return await retryLostRaces(nodeTries, async () => {
+  const { issuer, orders } = signers
+  return issueCertificate<A, Issued>(orders, {
+    csr: request.csr,
+    async decide() {
       const verdict = await request.decide()
-      if (verdict === 'lost-race' || verdict === 'decide-again') return verdict
-      if (verdict.kind !== 'admitted') {
-        await declined(verdict.kind === 'refused' ? `refused: ${verdict.code}` : 'another one was issued meanwhile')
-        return verdict.kind === 'repeat' ? repeated(core, verdict) : verdict
-      }
-      if (signed !== null && !(await stillAnswers(signers, signed, verdict)))
-        await declined('what is ordered has changed')
-      if (signed !== null) {
-        const outcome = await handedOut(core, signers, request, verdict, signed)
-        if (outcome !== 'lost-race') signed = null
-        return outcome
-      }
-      const limited = away === null ? await request.limit(verdict) : null
-      if (limited !== null) return limited
-      const asked = { node: verdict.before.id, roots: request.roots, away }
-      const chosen = await signers.orders.choose(verdict.facts.profile.value, asked)
-      if (chosen.issuer === builtIn) return signedHere(core, signers, request, verdict, chosen)
-      const placed = await placeOrderOutside(signers, request, verdict, chosen)
-      if (
-        placed !== 'lost-race' &&
-        placed !== 'decide-again' &&
-        placed.kind === 'refused' &&
-        fallsBack.has(placed.code) &&
-        chosen.hasOther
-      ) {
-        away = chosen.issuer
-        return 'decide-again'
-      }
-      if (placed === 'lost-race' || placed === 'decide-again' || placed.kind === 'refused') return placed
-      signed = placed
-      // Decided once more on what is there by now: it may have been revoked or halted meanwhile.
-      return 'decide-again'
-    })
-  } finally {
-    await declined('its request was given up')
-  }
-}
-
-/** The request is in order, and this issuer alone does not sign it: an outside one takes no request that asks for names itself. */
-const fallsBack: ReadonlySet<Refusal['code']> = new Set(['ISSUER_UNAVAILABLE', 'CSR_INVALID'])
-
-/** The built-in issuer answers at once, and its order and certificate are one commit. */
-const signedHere = async <A extends Admitted>(
-  core: FlowCore,
-  { issuer, recovery }: Signers,
-  request: IssueRequest<A>,
-  verdict: A,
-  { reads }: ChosenIssuer,
-): Promise<Issued | 'lost-race'> => {
-  const signed = await issuer.sign(verdict.order)
-  const { change, node } = await request.record(verdict, signed, nextBearerHash(recovery, verdict.before, signed.spki))
-  const issuing = withPart(change, { reads })
-  const { facts, order } = verdict
-  const { ordered } = facts.keyClaims
-  // The node may have been on its way to an outside issuer before.
-  const instead = { id: order.id, spki: signed.spki, by: facts.by, nowMs: facts.nowMs }
-  const whole = ordered === null ? issuing : withPart(issuing, orderEnded(ordered, instead))
-  const outcome = await commitIssued(core, issuer, signed, whole)
-  return outcome === 'lost-race' ? outcome : issued(verdict, node, signed)
-}
-
-/**
- * An issuer outside may be slow, and may sign what this process does not live to record: its order is committed before it is asked, and
- * this commit completes it.
- */
-const handedOut = async <A extends Admitted>(
-  core: FlowCore,
-  { issuer, recovery }: Signers,
-  request: IssueRequest<A>,
-  verdict: A,
-  signed: SignedOrder,
-): Promise<Issued | 'lost-race'> => {
-  const { certificate } = signed
-  const hash = nextBearerHash(recovery, verdict.before, certificate.spki)
-  const { change, node } = await request.record(verdict, certificate, hash)
-  const completed = withPart(change, await signed.completion(verdict.facts.nowMs))
-  const outcome = await commitIssued(core, issuer, certificate, completed)
-  if (outcome === 'lost-race') return outcome
-  signed.done()
-  return issued(verdict, node, certificate)
-}
-
-const placeOrderOutside = <A extends Admitted>(
-  { orders }: Signers,
-  { intend, csr, purpose }: IssueRequest<A>,
-  verdict: A,
-  issuer: ChosenIssuer,
-): ReturnType<OutsideOrders['place']> => {
-  const request = fromPem('CERTIFICATE REQUEST', csr)
-  if (request === null) throw new Error('a request that was read before cannot be read')
-  const { facts, before, order } = verdict
-  const { name, certificate } = facts.profile.value
-  const intent = intend(verdict, spkiHash(order.publicKey))
-  return orders.place({
-    ...{ issuer, purpose, request, order, kind: name, by: facts.by, nowMs: facts.nowMs },
-    intent,
-    token: intent.reads.find(({ row }) => row === 'token')?.key ?? null,
-    leastLifetimeMs: certificate.minLifetimeMs ?? certificate.lifetimeMs / 2,
-    ordered: facts.keyClaims.ordered,
-    slots: ordererOf(before).slots,
+      return typeof verdict === 'object' && verdict.kind === 'repeat' ? repeated(core, verdict) : verdict
+    },
+    limit: (admission) => request.limit(admission),
+    choose: ({ facts, before }, away) =>
+      orders.choose(facts.profile.value, { node: before.id, roots: request.roots, away }),
+    stillSigns: ({ facts }, name) => orders.stillSigns(facts.profile.value, name),
+    sign: (order) => issuer.sign(order),
+    ordered: ({ facts }) => facts.keyClaims.ordered,
+    outside: (admission, spki) => outsideTerms(request, admission, spki),
+    handOut: (admission, signed, part) => handOut(core, signers, request, admission, signed, part),
   })
 }
 
-const stillAnswers = async ({ orders }: Signers, signed: SignedOrder, { facts, order }: Admitted): Promise<boolean> =>
-  signed.answers(order, await orders.stillSigns(facts.profile.value, signed.issuer))
+const outsideTerms = <A extends Admitted>(
+  { intend, purpose }: IssueRequest<A>,
+  admission: A,
+  spki: string,
+): OutsideTerms => {
+  const { name, certificate } = admission.facts.profile.value
+  const intent = intend(admission, spki)
+  return {
+    ...{ kind: name, purpose, intent, slots: ordererOf(admission.before).slots },
+    token: intent.reads.find(({ row }) => row === 'token')?.key ?? null,
+    leastLifetimeMs: certificate.minLifetimeMs ?? certificate.lifetimeMs / 2,
+  }
+}
 
-const repeated = async (core: FlowCore, verdict: Repeated): Promise<Issued | Refusal | 'lost-race'> => {
+const handOut = async <A extends Admitted>(
+  core: FlowCore,
+  { issuer, recovery }: Signers,
+  request: IssueRequest<A>,
+  admission: A,
+  signed: IssuedCertificate,
+  part: ChangePart,
+): Promise<Issued | 'lost-race'> => {
+  const hash = nextBearerHash(recovery, admission.before, signed.spki)
+  const { change, node } = await request.record(admission, signed, hash)
+  const outcome = await commitIssued(core, issuer, signed, withPart(change, part))
+  return outcome === 'lost-race' ? outcome : issued(admission, node, signed)
+}
+
+const repeated = async (core: FlowCore, verdict: Repeated): Promise<Answered<Issued> | Refusal | 'lost-race'> => {
   const { slot, spends } = verdict
   const spent = spends === null ? null : await commitOnce(core, spends)
   if (spent === 'lost-race') return spent
   const stored = await core.store.get('certificate', certificateKey(slot.issuer, slot.serial))
   if (stored === null) return refuse('UNAVAILABLE', 'the certificate issued before is no longer on record')
-  return issued(verdict, verdict.node, stored.value)
+  return { kind: 'answered', answer: issued(verdict, verdict.node, stored.value) }
 }
 
 const issued = (

@@ -1,4 +1,4 @@
-// Orders to outside issuers, for the pipeline that hands out certificates (identity/issue.ts): placed in a commit before anything is sent,
+// Orders to outside issuers, for the pipeline that hands out certificates (issue-certificate.ts): placed in a commit before anything is sent,
 // signed and checked, and completed in the commit that hands the certificate out (docs/decisions/issuers.md).
 
 import { wantedAlert } from '#domain/alerts/alert-kinds.ts'

@@ -26,7 +26,7 @@ import type { ProgramsAuthority } from '#plane/authority/programs-authority.ts'
 import type { FlowCore } from '#plane/core/core.ts'
 import { useCertificate } from '#plane/core/use-certificate.ts'
 import { commitIssued, keyInRequest } from '#plane/core/issued-certificate.ts'
-import { issueLeaf, type Answered, type LeafSigner } from '#plane/issuers/issue-leaf.ts'
+import { byOneIssuer, issueCertificate, leastLifetimeMs, type Answered } from '#plane/issuers/issue-certificate.ts'
 import { openOrderOf } from '#plane/issuers/order-steps.ts'
 import { orderedFor } from '#domain/issuers/order.ts'
 import type { OutsideOrders } from '#plane/issuers/outside-orders.ts'
@@ -69,28 +69,28 @@ export const issueProgram = (
   call: ProgramCall,
 ): Promise<ProgramResponse | Refusal> => {
   const { programs, orders, writeLimit } = parts
-  return issueLeaf(orders, {
+  return issueCertificate<ProgramAdmitted, ProgramResponse>(orders, {
     csr: call.csr,
     decide: () => decide(core, parts, principal, call),
-    limit: () => writeLimit.take(principal.id),
-    signer: (admission) => signerFor(admission, call),
+    limit: async () => writeLimit.take(principal.id),
+    // An agent of the release before would wait for revocation lists that nobody here has: it gets a leaf below the programs root.
+    ...byOneIssuer<ProgramAdmitted>(({ output }) => (call.takesOutside ? issuerOf(output) : builtIn)),
     sign: async (order) => (await programs.sign(order)) ?? beingMade(),
-    intend: programIntended,
-    async handOut(admission, signed, extra) {
-      const outcome = await commitIssued(core, programs, signed, withPart(programIssued(admission, signed), extra))
+    ordered: ({ facts }) => facts.ordered,
+    outside: (admission, spki) => ({
+      kind: outputKind(admission.output.name),
+      purpose: isRenewal(admission.facts) ? 'renewal' : 'enrollment',
+      intent: programIntended(admission, spki),
+      slots: admission.facts.program === null ? [] : leavesOf(admission.facts.program.value),
+      token: null,
+      leastLifetimeMs: leastLifetimeMs(admission.order),
+    }),
+    async handOut(admission, signed, part) {
+      const outcome = await commitIssued(core, programs, signed, withPart(programIssued(admission, signed), part))
       return outcome === 'lost-race' ? outcome : answerOf(core, parts, signed)
     },
   })
 }
-
-/** An agent of the release before would wait for revocation lists that nobody here has: it gets a leaf below the programs root. */
-const signerFor = ({ output, facts }: ProgramAdmitted, { takesOutside }: ProgramCall): LeafSigner => ({
-  issuer: takesOutside ? issuerOf(output) : builtIn,
-  kind: outputKind(output.name),
-  purpose: isRenewal(facts) ? 'renewal' : 'enrollment',
-  slots: facts.program === null ? [] : leavesOf(facts.program.value),
-  token: null,
-})
 
 const decide = async (
   core: FlowCore,

@@ -28,7 +28,7 @@ import type { FlowCore } from '#plane/core/core.ts'
 import { domainSettingsRow } from '#plane/core/domain-settings-row.ts'
 import { commitIssued, keyInRequest } from '#plane/core/issued-certificate.ts'
 import type { Issuer } from '#plane/core/issuer.ts'
-import { issueLeaf, type Answered } from '#plane/issuers/issue-leaf.ts'
+import { byOneIssuer, issueCertificate, leastLifetimeMs, type Answered } from '#plane/issuers/issue-certificate.ts'
 import { openOrderOf } from '#plane/issuers/order-steps.ts'
 import type { OutsideOrders } from '#plane/issuers/outside-orders.ts'
 import type { AdmissionQueue } from '#plane/limits/admission-queue.ts'
@@ -139,25 +139,27 @@ const issueWorker = async (
 ): Promise<WorkerCertificate | Refusal> => {
   const id = workerIdOf(verified.issuer.name, verified.token.instance)
   const about = { actor: `worker:${id}` }
-  const done = await issueLeaf(parts.orders, {
+  const done = await issueCertificate<WorkerAdmitted, WorkerCertificate>(parts.orders, {
     csr: call.csr,
     decide: () => decide(core, parts, call, verified, renewing),
-    limit: () => parts.writeLimit.take(about.actor),
-    signer: ({ facts }) => ({
-      issuer: signerOf(facts.issuer.value),
-      kind: workerKind(facts.issuer.value.name),
-      purpose: renewing === null ? 'enrollment' : 'renewal',
-      slots: facts.worker === null ? [] : workerSlots(facts.worker.value),
-      token: facts.token.hash,
-    }),
+    limit: async () => parts.writeLimit.take(about.actor),
+    ...byOneIssuer<WorkerAdmitted>(({ facts }) => signerOf(facts.issuer.value)),
     sign: async (order) =>
       (await parts.workers.sign(order)) ?? {
         ...refuse('UNAVAILABLE', 'no authority can sign for workers now: muster ca show'),
         retryAfterMs: 5000,
       },
-    intend: workerIntended,
-    async handOut(admission, signed, extra) {
-      const change = withPart(workerIssued(admission, signed).change, extra)
+    ordered: ({ facts }) => facts.ordered,
+    outside: (admission, spki) => ({
+      kind: workerKind(admission.facts.issuer.value.name),
+      purpose: renewing === null ? 'enrollment' : 'renewal',
+      intent: workerIntended(admission, spki),
+      slots: admission.facts.worker === null ? [] : workerSlots(admission.facts.worker.value),
+      token: admission.facts.token.hash,
+      leastLifetimeMs: leastLifetimeMs(admission.order),
+    }),
+    async handOut(admission, signed, part) {
+      const change = withPart(workerIssued(admission, signed).change, part)
       const outcome = await commitIssued(core, parts.workers, signed, change)
       return outcome === 'lost-race' ? outcome : answerOf(core, parts, id, signed)
     },
