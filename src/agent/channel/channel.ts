@@ -40,13 +40,12 @@ import {
   type TasksStateBody,
 } from '#wire/tasks/task-frames.ts'
 import { musterVersion as agentVersion } from '#platform/this-process.ts'
-import { connectPlane } from '#agent/link/connect-plane.ts'
+import { connectAs } from '#agent/link/connect-plane.ts'
 import { evidenceHeaders } from '#agent/link/evidence.ts'
 import type { Identity } from '#agent/state/credentials.ts'
 import { learnTime } from '#agent/link/learn-time.ts'
 import type { CallingAgent } from '#agent/link/plane-client.ts'
 import { failureFrom, refusalFrom, type PlaneFailure } from '#agent/link/plane-failure.ts'
-import { shownToPlane } from '#agent/link/verified-connection.ts'
 import type { PeersSender } from '#agent/network/wireguard-network.ts'
 import { readPlaneFrame } from './plane-frame.ts'
 
@@ -176,13 +175,7 @@ export const openChannel = (agent: CallingAgent, identity: Identity, url: string
   }
 
   const connect = async (): Promise<void> => {
-    const target = {
-      url: new URL(url),
-      trust: { kind: 'roots', roots: identity.roots },
-      plane: identity,
-      client: shownToPlane(identity.current),
-    } as const
-    const connected = await connectPlane(agent, target, giveUp.signal)
+    const connected = await connectAs(agent, identity, new URL(url), giveUp.signal)
     if (connected.kind !== 'connected') return end({ kind: 'failed', failure: connected })
     if (giveUp.signal.aborted) {
       connected.socket.destroy()

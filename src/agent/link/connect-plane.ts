@@ -4,14 +4,27 @@ import { isIP } from '#platform/resolve-name.ts'
 import { errno } from '#platform/files.ts'
 import { targetOf } from '#platform/tls-client.ts'
 import { connectAt, type Connected, type ConnectingAgent, type PlaneTarget } from './connect-at.ts'
+import type { Identity } from '#agent/state/credentials.ts'
 import { observedTrouble } from '#agent/core/trouble.ts'
 import { isAboutName, noAnswer, type PlaneFailure } from './plane-failure.ts'
+import { shownToPlane } from './verified-connection.ts'
 
 const mostAddresses = 4
 const aloneTimeoutMs = 10_000
 const perAddressTimeoutMs = 5_000
 /** No further address is tried after this long. */
 const triesWithinMs = 30_000
+
+/** As this node: trusting the roots that it was given, and with its certificate. */
+export const connectAs = (
+  agent: ConnectingAgent,
+  identity: Identity,
+  url: URL,
+  signal: AbortSignal,
+): Promise<Connected | PlaneFailure> => {
+  const trust = { kind: 'roots', roots: identity.roots } as const
+  return connectPlane(agent, { url, trust, plane: identity, client: shownToPlane(identity.current) }, signal)
+}
 
 export const connectPlane = async (
   agent: ConnectingAgent,

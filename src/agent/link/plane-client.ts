@@ -7,13 +7,12 @@ import { matchesSchema } from '#platform/json-schema.ts'
 import { knownCodesHeaders } from '#wire/core/newer-codes.ts'
 import type { AgentParts } from '#agent/core/agent-parts.ts'
 import type { ConnectingAgent } from './connect-at.ts'
-import { connectPlane } from './connect-plane.ts'
+import { connectAs } from './connect-plane.ts'
 import { evidenceHeaders } from './evidence.ts'
 import type { ClockReading } from '#agent/core/judged-clock.ts'
 import type { Identity } from '#agent/state/credentials.ts'
 import { learnTime } from './learn-time.ts'
 import { failureFrom, longestAnswer, parseAnswer, type Answered, type PlaneFailure } from './plane-failure.ts'
-import { shownToPlane } from './verified-connection.ts'
 import { pathOf, type AnswerOf, type BodyOf, type Immutable, type ParamsOf } from '#wire/core/endpoint.ts'
 import type { overlayStatementApi } from '#wire/fleet/overlay-statement-api.ts'
 import type { identityApi } from '#wire/identity/identity-api.ts'
@@ -96,9 +95,7 @@ const callAt = async <E extends OwnCall>(
 ): Promise<Answered<AnswerOf<E>> | PlaneFailure> => {
   const url = new URL(under(base, pathOf(endpoint, { ...params, id: identity.nodeId })))
   const { notAfterMs } = identity.current
-  const trust = { kind: 'roots', roots: identity.roots } as const
-  const target = { url, trust, plane: identity, client: shownToPlane(identity.current) }
-  const connected = await connectPlane(agent, target, agent.signal)
+  const connected = await connectAs(agent, identity, url, agent.signal)
   if (connected.kind !== 'connected') return connected
   const request = {
     method: endpoint.method,

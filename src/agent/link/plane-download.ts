@@ -6,11 +6,10 @@ import { knownCodesHeaders } from '#wire/core/newer-codes.ts'
 import { pathOf, type ParamsOf } from '#wire/core/endpoint.ts'
 import type { taskFileApi } from '#wire/tasks/task-file-api.ts'
 import type { Identity } from '#agent/state/credentials.ts'
-import { connectPlane } from './connect-plane.ts'
+import { connectAs } from './connect-plane.ts'
 import { evidenceHeaders } from './evidence.ts'
 import { addresses, under, type CallingAgent } from './plane-client.ts'
 import { failureFrom, refusalFrom, type PlaneFailure } from './plane-failure.ts'
-import { shownToPlane } from './verified-connection.ts'
 
 /** A call of a node in its own name that is answered with a file. */
 type FileCall = (typeof taskFileApi)['download']
@@ -50,9 +49,7 @@ const downloadAt = async <E extends FileCall>(
 ): Promise<Downloaded | PlaneFailure> => {
   const url = new URL(under(base, pathOf(endpoint, { ...params, id: identity.nodeId })))
   const { notAfterMs } = identity.current
-  const trust = { kind: 'roots', roots: identity.roots } as const
-  const target = { url, trust, plane: identity, client: shownToPlane(identity.current) }
-  const connected = await connectPlane(agent, target, agent.signal)
+  const connected = await connectAs(agent, identity, url, agent.signal)
   if (connected.kind !== 'connected') return connected
   const headers = { ...evidenceHeaders(agent, identity), ...knownCodesHeaders }
   const request = { path: url.pathname, authority: url.host, headers, etag, most, silentMs }
