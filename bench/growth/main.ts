@@ -5,7 +5,7 @@
 //     npm run bench growth
 //     npm run bench growth -- --nodes 1000,10000,100000 --entries 10000000
 //     npm run bench growth -- --nodes 1000 --entries 0 --channels 1000,5000,15000   (each is a file descriptor)
-//     npm run bench growth -- --nodes 1000 --entries 0 --channels 5000 --tls-threads 0
+//     npm run bench growth -- --nodes 1000 --entries 0 --channels 1000,5000 --tls-threads 0
 
 import { spawn } from 'node:child_process'
 import * as path from 'node:path'
@@ -33,6 +33,7 @@ const planeOptions = values['tls-threads'] === undefined ? [] : ['--tls-threads'
 const [denials, entries] = [Number(values.denials), Number(values.entries)]
 if (![...sizes, ...channels, denials, entries].every((one) => Number.isInteger(one) && one >= 0))
   throw new Error('--nodes, --channels, --denials and --entries take whole numbers')
+if (channels.length === 1) throw new Error('--channels takes two numbers or more: what each further one holds')
 
 const atOnce = 16
 const each = 600
@@ -147,7 +148,10 @@ const fill = (folder: string, nodes: number, denied: number, journal: number): P
     child.once('exit', (code) => (code === 0 ? resolve() : reject(new Error(`filling ended with ${code}`))))
   })
 
-/** Channels of nodes, all of which stay open: what one of them holds, and what a revocation costs beside them. */
+/**
+ * Channels of nodes, all of which stay open: what one of them holds, and what a revocation costs beside them. What a plane gives back some
+ * time after it enrolled them is more than the first channels hold, so each count is compared with the one before it.
+ */
 const openMany = (t: Scope, folder: string): Promise<void> =>
   inScope(async (scope) => {
     const plane = await planeOn(scope, folder)
@@ -160,20 +164,25 @@ const openMany = (t: Scope, folder: string): Promise<void> =>
     // All of them first: what the plane keeps of a node is not a channel's.
     await asked({ do: 'enroll', keep: false }, 0, most)
     await client.check(0, most)
-    const withoutChannels = await steadyBytes(plane)
     let opened = 0
     let cut = 0
+    let before: { readonly open: number; readonly bytes: number } | null = null
     for (const count of channels.toSorted((one, other) => one - other)) {
       await asked({ do: 'channel' }, opened, count)
       opened = count
-      const kib = ((await steadyBytes(plane)) - withoutChannels) / 1024 / (opened - cut)
-      const before = plane.cpuMs()
+      const now = { open: opened - cut, bytes: await steadyBytes(plane) }
+      const cpuBefore = plane.cpuMs()
       for (const name of names.slice(cut, cut + cutEach))
         await plane.call('POST', `/v1/nodes/${name}/revoke`, { reason: 'bench' })
       cut += cutEach
+      const each =
+        before === null
+          ? 'where the others start from'
+          : `${((now.bytes - before.bytes) / 1024 / (now.open - before.open)).toFixed(0)} KiB for each further one (aim: at most 60)`
+      before = now
       console.log(
-        `${count.toLocaleString('en')} channels open: ${kib.toFixed(0)} KiB each (aim: at most 60), ` +
-          `${((plane.cpuMs() - before) / cutEach).toFixed(2)} ms of CPU a revocation with its cut`,
+        `${count.toLocaleString('en')} channels open: ${each}, ` +
+          `${((plane.cpuMs() - cpuBefore) / cutEach).toFixed(2)} ms of CPU a revocation with its cut`,
       )
     }
   })
