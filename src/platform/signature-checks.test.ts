@@ -159,3 +159,26 @@ test('a process ends when its checks are answered, and not before', () => {
   const ran = spawnSync(process.execPath, ['--eval', program], { encoding: 'utf8', timeout: 60_000 })
   assert.deepEqual([ran.stdout, ran.stderr, ran.status], ['true\n', '', 0])
 })
+
+test('an answer that waits while the thread is ended does not let the process go before that', () => {
+  const { privateKey, publicKey } = p384
+  const [key, secret] = [
+    publicKey.export({ format: 'pem', type: 'spki' }),
+    privateKey.export({ format: 'pem', type: 'pkcs8' }),
+  ].map((pem) => JSON.stringify(pem))
+  const program = `Promise.all([import('${import.meta.resolve('./signature-checks.ts')}'), import('node:crypto')]).then(async ([{ openSignatureChecks }, crypto]) => {
+    const checks = openSignatureChecks()
+    const data = Buffer.from('signed')
+    const check = { digest: 'sha384', data, key: crypto.createPublicKey(${key}).export({ format: 'der', type: 'spki' }),
+      signature: crypto.sign('sha384', data, ${secret}) }
+    await checks.verify(check)
+    const asked = Array.from({ length: 200 }, () => checks.verify(check).catch(() => {}))
+    await new Promise((resolve) => setTimeout(resolve, 5))
+    for (const until = performance.now() + 30; performance.now() < until; );
+    await checks.close()
+    await Promise.all(asked)
+    console.log('closed')
+  })`
+  const ran = spawnSync(process.execPath, ['--eval', program], { encoding: 'utf8', timeout: 60_000 })
+  assert.deepEqual([ran.stdout, ran.stderr, ran.status], ['closed\n', '', 0])
+})

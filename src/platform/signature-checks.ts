@@ -97,7 +97,9 @@ const startThread = (onEnded: (thread: CheckThread) => void): CheckThread => {
     },
   }
   worker.on('message', (answers: readonly CheckAnswer[]) => {
-    const checks = outstanding.shift() ?? []
+    const checks = outstanding.shift()
+    // The thread is being ended, and keeps the process until it has: `unref` would undo that.
+    if (checks === undefined) return
     if (outstanding.length === 0) worker.unref()
     for (const [index, check] of checks.entries()) settle(check, answers[index])
   })
