@@ -11,6 +11,7 @@ import { testCli } from '../fakes/test-cli.ts'
 import { withPeer } from '../peers/peer.ts'
 import { startChild, startedCommand } from '../process/child.ts'
 import { eventually, within } from '../process/eventually.ts'
+import { openPseudoTerminal } from '../process/pseudo-terminal.ts'
 import { runMuster } from '../process/run-muster.ts'
 import { sharedPlane } from '../process/shared-plane.ts'
 import { tempFolder } from '../process/temp-folder.ts'
@@ -82,6 +83,18 @@ test('a signal that comes as soon as the program runs reaches it as well, and le
   const script = 'trap "exit 5" TERM; kill -TERM $PPID; for n in $(seq 50); do sleep 0.1; done'
   const child = startChild(t, startedCommand, ['worker', 'run', ...options, '--', 'sh', '-c', script], { wrapper })
   assert.deepEqual(await within('the end of the program', 30_000, child.ended), { code: 5, signal: null })
+})
+
+test('Ctrl-C on a terminal reaches the program once, as it would without muster', async (t) => {
+  if (withPeer(t, 'script') === null) return
+  const { options } = await setUp(t)
+  const script = "trap 'echo got' INT; echo ready; for n in $(seq 15); do sleep 0.1; done; echo over"
+  const words = [startedCommand, 'worker', 'run', ...options, '--', 'sh', '-c', script]
+  const terminal = openPseudoTerminal(t, words.map((word) => `'${word.replaceAll("'", "'\\''")}'`).join(' '))
+  await terminal.shows(/^ready/m)
+  terminal.type('\x03')
+  await terminal.shows(/^over/m)
+  assert.equal(terminal.output().match(/got/g)?.length, 1, terminal.output())
 })
 
 test('a renewal brings another certificate, with another key as soon as there is another token', async (t) => {
