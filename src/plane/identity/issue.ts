@@ -16,7 +16,7 @@ import type { RecoveryAuthority } from '#plane/authority/recovery-authority.ts'
 import { commitOnce } from '#plane/core/commit-decision.ts'
 import type { Issuer } from '#plane/core/issuer.ts'
 import type { SaidRoots } from '#plane/issuers/choose-issuer.ts'
-import { issueCertificate, type Answered, type OutsideTerms } from '#plane/issuers/issue-certificate.ts'
+import { issueCertificate, type OutsideTerms } from '#plane/issuers/issue-certificate.ts'
 import { openOrderOf } from '#plane/issuers/order-steps.ts'
 import type { OutsideOrders } from '#plane/issuers/outside-orders.ts'
 import type { Attempt } from '#plane/issuers/outside-signer.ts'
@@ -41,8 +41,8 @@ export type Signers = {
 
 export type IssueRequest<A extends Admitted> = {
   /**
-   * Reads and decides; called again whenever the commit lost a race. It also settles verdicts that issue nothing: it raises an
-   * alert, or fences a second holder, before the refusal is answered.
+   * Reads and decides; called again whenever the commit lost a race, and when an outside issuer has signed. It also settles verdicts that
+   * issue nothing: it raises an alert, or fences a second holder, before the refusal is answered.
    */
   decide(): Promise<A | Repeated | Refusal | 'lost-race' | 'decide-again'>
   /** The rate limit of what was admitted, asked before anything is signed. */
@@ -80,14 +80,15 @@ export const issue = <A extends Admitted>(
     csr: request.csr,
     async decide() {
       const verdict = await request.decide()
-      return typeof verdict === 'object' && verdict.kind === 'repeat' ? repeated(core, verdict) : verdict
+      if (typeof verdict === 'string' || verdict.kind !== 'repeat') return verdict
+      return { kind: 'answered', answer: () => repeated(core, verdict) }
     },
     limit: (admission) => request.limit(admission),
     choose: ({ facts, before }, away) =>
       orders.choose(facts.profile.value, { node: before.id, roots: request.roots, away }),
     stillSigns: ({ facts }, name) => orders.stillSigns(facts.profile.value, name),
     sign: (order) => issuer.sign(order),
-    ordered: ({ facts }) => facts.keyClaims.ordered,
+    openOrder: ({ facts }) => facts.keyClaims.ordered,
     outside: (admission, spki) => outsideTerms(request, admission, spki),
     handOut: (admission, signed, part) => handOut(core, signers, request, admission, signed, part),
   })
@@ -121,13 +122,13 @@ const handOut = async <A extends Admitted>(
   return outcome === 'lost-race' ? outcome : issued(admission, node, signed)
 }
 
-const repeated = async (core: FlowCore, verdict: Repeated): Promise<Answered<Issued> | Refusal | 'lost-race'> => {
+const repeated = async (core: FlowCore, verdict: Repeated): Promise<Issued | Refusal | 'lost-race'> => {
   const { slot, spends } = verdict
   const spent = spends === null ? null : await commitOnce(core, spends)
   if (spent === 'lost-race') return spent
   const stored = await core.store.get('certificate', certificateKey(slot.issuer, slot.serial))
   if (stored === null) return refuse('UNAVAILABLE', 'the certificate issued before is no longer on record')
-  return { kind: 'answered', answer: issued(verdict, verdict.node, stored.value) }
+  return issued(verdict, verdict.node, stored.value)
 }
 
 const issued = (

@@ -15,20 +15,17 @@ import type { OrderRequest, SignedOrder } from './order-request.ts'
 import type { OutsideOrders } from './outside-orders.ts'
 
 /** The decision to sign. */
-export type Ordered = {
+export type AdmittedRequest = {
   readonly kind: 'admitted'
   readonly facts: { readonly by: Attribution; readonly nowMs: number }
   readonly order: SigningOrder
 }
 
 /** What differs by whom the certificate is for. `R`: what the caller is answered with. */
-export type IssueSteps<A extends Ordered, R> = {
+export type IssueSteps<A extends AdmittedRequest, R> = {
   /** The request as it came, PEM. */
   readonly csr: string
-  /**
-   * Reads and decides; called again whenever the commit lost a race, and when an outside issuer has signed. It also settles verdicts that
-   * issue nothing: it raises an alert, or fences a second holder, before the refusal is answered.
-   */
+  /** Reads and decides; called again whenever the commit lost a race, and when an outside issuer has signed. */
   decide(): Promise<A | Answered<R> | Refusal | 'lost-race' | 'decide-again'>
   /** The rate limit of what was admitted, asked before anything is signed. */
   limit(admission: A): Promise<Refusal | null>
@@ -38,21 +35,21 @@ export type IssueSteps<A extends Ordered, R> = {
   stillSigns(admission: A, issuer: string): Promise<readonly Read[] | null>
   /** By the built-in issuer. */
   sign(order: SigningOrder): Promise<IssuedCertificate | Refusal>
-  /** To an outside issuer, open for the same certificate. Null: none is, or it is for another key. */
-  ordered(admission: A): Row<Order> | null
+  /** An order to an outside issuer, for the same certificate. Null: none is open, or it is for another key. */
+  openOrder(admission: A): Row<Order> | null
   outside(admission: A, spki: string): OutsideTerms
   /** Commits what was signed, with `part`. */
   handOut(admission: A, signed: IssuedCertificate, part: Required<ChangePart>): Promise<R | 'lost-race'>
 }
 
-/** Without anything being signed. */
-export type Answered<R> = { readonly kind: 'answered'; readonly answer: R }
+/** Without anything being signed. `answer` is called once what is signed already has been declined. */
+export type Answered<R> = { readonly kind: 'answered'; answer(): Promise<R | Refusal | 'lost-race'> }
 
 /** What an outside issuer is asked for, and what is committed with the order to it. */
 export type OutsideTerms = Pick<OrderRequest, 'kind' | 'purpose' | 'intent' | 'leastLifetimeMs' | 'slots' | 'token'>
 
 /** For certificates that one issuer signs, where no migration leads from it to another. */
-export const byOneIssuer = <A extends Ordered>(
+export const byOneIssuer = <A extends AdmittedRequest>(
   nameOf: (admission: A) => string,
 ): Pick<IssueSteps<A, unknown>, 'choose' | 'stillSigns'> => ({
   choose: async (admission) => ({ issuer: nameOf(admission), reads: [], hasOther: false }),
@@ -62,7 +59,7 @@ export const byOneIssuer = <A extends Ordered>(
 /** Of a certificate without a profile: renewals of a shorter one would come faster than they can be served. */
 export const leastLifetimeMs = ({ lifetimeMs }: SigningOrder): number => lifetimeMs / 2
 
-export const issueCertificate = async <A extends Ordered, R>(
+export const issueCertificate = async <A extends AdmittedRequest, R>(
   orders: Pick<OutsideOrders, 'place'>,
   steps: IssueSteps<A, R>,
 ): Promise<R | Refusal> => {
@@ -79,9 +76,13 @@ export const issueCertificate = async <A extends Ordered, R>(
     return await retryLostRaces<R | Refusal, Refusal>(nodeTries, async () => {
       const verdict = await steps.decide()
       if (verdict === 'lost-race' || verdict === 'decide-again') return verdict
-      if (verdict.kind !== 'admitted') {
-        await declined(verdict.kind === 'refused' ? `refused: ${verdict.code}` : 'another one was issued meanwhile')
-        return verdict.kind === 'refused' ? verdict : verdict.answer
+      if (verdict.kind === 'refused') {
+        await declined(`refused: ${verdict.code}`)
+        return verdict
+      }
+      if (verdict.kind === 'answered') {
+        await declined('another one was issued meanwhile')
+        return verdict.answer()
       }
       if (signed !== null && !(await signed.answers(verdict.order, await steps.stillSigns(verdict, signed.issuer))))
         await declined('what is ordered has changed')
@@ -116,7 +117,7 @@ export const issueCertificate = async <A extends Ordered, R>(
 const fallsBack: ReadonlySet<Refusal['code']> = new Set(['ISSUER_UNAVAILABLE', 'CSR_INVALID'])
 
 /** The built-in issuer answers at once, and its order and certificate are one commit. */
-const signedHere = async <A extends Ordered, R>(
+const signedHere = async <A extends AdmittedRequest, R>(
   steps: IssueSteps<A, R>,
   verdict: A,
   { reads }: ChosenIssuer,
@@ -126,8 +127,8 @@ const signedHere = async <A extends Ordered, R>(
   if (isRefusal(certificate)) return certificate
   const { by, nowMs } = facts
   // The caller may have been on its way to an outside issuer before.
-  const ordered = steps.ordered(verdict)
-  const ended = ordered === null ? {} : orderEnded(ordered, { id: order.id, spki: certificate.spki, by, nowMs })
+  const open = steps.openOrder(verdict)
+  const ended = open === null ? {} : orderEnded(open, { id: order.id, spki: certificate.spki, by, nowMs })
   return steps.handOut(verdict, certificate, mergeParts([{ reads }, ended]))
 }
 
@@ -135,7 +136,7 @@ const signedHere = async <A extends Ordered, R>(
  * An issuer outside may be slow, and may sign what this process does not live to record: its order is committed before it is asked, and
  * the commit that hands the certificate out completes it.
  */
-const placeOutside = <A extends Ordered, R>(
+const placeOutside = <A extends AdmittedRequest, R>(
   orders: Pick<OutsideOrders, 'place'>,
   steps: IssueSteps<A, R>,
   verdict: A,
@@ -146,5 +147,5 @@ const placeOutside = <A extends Ordered, R>(
   const { order, facts } = verdict
   const { by, nowMs } = facts
   const terms = steps.outside(verdict, spkiHash(order.publicKey))
-  return orders.place({ ...terms, issuer, request, order, ordered: steps.ordered(verdict), by, nowMs })
+  return orders.place({ ...terms, issuer, request, order, ordered: steps.openOrder(verdict), by, nowMs })
 }

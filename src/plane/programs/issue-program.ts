@@ -76,7 +76,7 @@ export const issueProgram = (
     // An agent of the release before would wait for revocation lists that nobody here has: it gets a leaf below the programs root.
     ...byOneIssuer<ProgramAdmitted>(({ output }) => (call.takesOutside ? issuerOf(output) : builtIn)),
     sign: async (order) => (await programs.sign(order)) ?? beingMade(),
-    ordered: ({ facts }) => facts.ordered,
+    openOrder: ({ facts }) => facts.ordered,
     outside: (admission, spki) => ({
       kind: outputKind(admission.output.name),
       purpose: isRenewal(admission.facts) ? 'renewal' : 'enrollment',
@@ -107,7 +107,7 @@ const decide = async (
   const { issuer, serial } = verdict.slot
   const stored = await core.store.get('certificate', certificateKey(issuer, serial))
   if (stored === null) return refuse('UNAVAILABLE', 'the certificate issued before is no longer on record')
-  return { kind: 'answered', answer: answerOf(core, parts, stored.value) }
+  return { kind: 'answered', answer: async () => answerOf(core, parts, stored.value) }
 }
 
 const read = async (

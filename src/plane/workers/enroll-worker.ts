@@ -149,7 +149,7 @@ const issueWorker = async (
         ...refuse('UNAVAILABLE', 'no authority can sign for workers now: muster ca show'),
         retryAfterMs: 5000,
       },
-    ordered: ({ facts }) => facts.ordered,
+    openOrder: ({ facts }) => facts.ordered,
     outside: (admission, spki) => ({
       kind: workerKind(admission.facts.issuer.value.name),
       purpose: renewing === null ? 'enrollment' : 'renewal',
@@ -188,7 +188,7 @@ const decide = async (
   const { issuer, serial } = slot
   const stored = await core.store.get('certificate', certificateKey(issuer, serial))
   if (stored === null) return refuse('UNAVAILABLE', 'the certificate issued before is no longer on record')
-  return { kind: 'answered', answer: answerOf(core, parts, id, stored.value) }
+  return { kind: 'answered', answer: async () => answerOf(core, parts, id, stored.value) }
 }
 
 const readFacts = async (
