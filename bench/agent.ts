@@ -7,7 +7,6 @@
 import { spawn, type ChildProcess } from 'node:child_process'
 import * as fs from 'node:fs'
 import * as path from 'node:path'
-import { parseArgs } from 'node:util'
 import { build } from 'esbuild'
 import { parseJoinString } from '../src/wire/core/join-string.ts'
 import { previousReleases, sourcesOf } from '../test/compat/previous-release.ts'
@@ -17,13 +16,14 @@ import { residentBytes } from '../test/process/resident-memory.ts'
 import { hostFolder, socketIn, startHelper } from '../test/process/task-host.ts'
 import { tempFolder } from '../test/process/temp-folder.ts'
 import { benchRun } from './bench-run.ts'
+import { benchOptions, wrongOption } from './options.ts'
 import { startPlane, type PlaneProcess } from './plane-process.ts'
 import { ownCpuMs } from './process-cost.ts'
 
 // npm takes `--rounds N` without a `--` before it for its own, and passes on the number alone.
-const { values, positionals } = parseArgs({ options: { rounds: { type: 'string' } }, allowPositionals: true })
+const { values, positionals } = benchOptions({ options: { rounds: { type: 'string' } }, allowPositionals: true })
 const rounds = Number(values.rounds ?? positionals[0] ?? 15)
-if (!Number.isInteger(rounds) || rounds < 3) throw new Error('--rounds takes a number from 3 on')
+if (!Number.isInteger(rounds) || rounds < 3) wrongOption('--rounds takes a number from 3 on')
 
 const aimMs = 400
 const aimMiB = 90

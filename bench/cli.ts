@@ -7,18 +7,18 @@ import { spawn, spawnSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import * as os from 'node:os'
 import * as path from 'node:path'
-import { parseArgs } from 'node:util'
 import { linkExecutable } from '../scripts/build.ts'
 import { nodeBinary } from '../scripts/node-binary.ts'
 import { root } from '../scripts/repository.ts'
 import { runCommand } from '../scripts/run-command.ts'
 import { residentBytes } from '../test/process/resident-memory.ts'
 import { startPlane } from './plane-process.ts'
+import { benchOptions, wrongOption } from './options.ts'
 
 // npm takes `--rounds N` without a `--` before it for its own, and passes on the number alone.
-const { values, positionals } = parseArgs({ options: { rounds: { type: 'string' } }, allowPositionals: true })
+const { values, positionals } = benchOptions({ options: { rounds: { type: 'string' } }, allowPositionals: true })
 const rounds = Number(values.rounds ?? positionals[0] ?? 30)
-if (!Number.isInteger(rounds) || rounds < 5) throw new Error('--rounds takes a number from 5 on')
+if (!Number.isInteger(rounds) || rounds < 5) wrongOption('--rounds takes a number from 5 on')
 
 const aim = 2.2
 const settleMs = 3000

@@ -3,14 +3,14 @@
 //
 //     npm run bench hostile -- --phases 4 --seconds 5 --each 4
 
-import { parseArgs } from 'node:util'
 import { doorsOf, metricOf } from '../test/process/attackers.ts'
 import { recoverableNode } from '../test/process/raw-recovery.ts'
 import { startPlane } from '../test/process/start-plane.ts'
 import { callsUnderAttack, p99 } from '../test/process/under-attack.ts'
 import { benchRun } from './bench-run.ts'
+import { benchOptions } from './options.ts'
 
-const { values } = parseArgs({
+const { values } = benchOptions({
   options: { phases: { type: 'string' }, seconds: { type: 'string' }, each: { type: 'string' } },
   allowPositionals: true,
 })

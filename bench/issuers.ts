@@ -6,7 +6,6 @@
 //     npm run bench issuers
 //     npm run bench issuers -- --enrollments 2000 --rounds 4
 
-import { parseArgs } from 'node:util'
 import { addStepCa, addVault, signedBy } from '../test/peers/added-issuers.ts'
 import { builtPeer } from '../test/peers/built-peer.ts'
 import { peer } from '../test/peers/peer.ts'
@@ -19,19 +18,20 @@ import { benchRun } from './bench-run.ts'
 import { startLoadClient } from './load-client.ts'
 import { makeTokens, startPlane, type PlaneProcess } from './plane-process.ts'
 import { untilIdle } from './process-cost.ts'
+import { benchOptions, wrongOption } from './options.ts'
 
-const { values, positionals } = parseArgs({
+const { values, positionals } = benchOptions({
   options: { enrollments: { type: 'string' }, rounds: { type: 'string' }, 'warm-up': { type: 'string' } },
   allowPositionals: true,
 })
 // npm takes `--enrollments N` without a `--` before it for its own, and passes on the number alone.
 const enrollments = Number(values.enrollments ?? positionals[0] ?? 1000)
 const rounds = Number(values.rounds ?? 4)
-if (!Number.isInteger(enrollments) || enrollments < 1) throw new Error('--enrollments takes a number from 1 on')
-if (!Number.isInteger(rounds) || rounds < 1) throw new Error('--rounds takes a number from 1 on')
+if (!Number.isInteger(enrollments) || enrollments < 1) wrongOption('--enrollments takes a number from 1 on')
+if (!Number.isInteger(rounds) || rounds < 1) wrongOption('--rounds takes a number from 1 on')
 
 const warmUp = Number(values['warm-up'] ?? 500)
-if (!Number.isInteger(warmUp) || warmUp < 1) throw new Error('--warm-up takes a number from 1 on')
+if (!Number.isInteger(warmUp) || warmUp < 1) wrongOption('--warm-up takes a number from 1 on')
 
 /** As many as an outside issuer is asked at once. */
 const atOnce = 16

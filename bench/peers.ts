@@ -7,7 +7,6 @@
 //     npm run bench peers -- --most 1000 --rounds 10
 
 import { createHash } from 'node:crypto'
-import { parseArgs } from 'node:util'
 import { revisionOf, type Peer } from '#domain/network/peer-set.ts'
 import { newWireguardKey } from '#pki/wireguard-key.ts'
 import { eventually } from '../test/process/eventually.ts'
@@ -16,16 +15,17 @@ import { benchRun } from './bench-run.ts'
 import { inParallel } from './in-parallel.ts'
 import { confirm, doorAt, enroll, newMachine, openChannel, textFrame, type Door, type Machine } from './machine.ts'
 import { startPlane, type PlaneProcess } from './plane-process.ts'
+import { benchOptions, wrongOption } from './options.ts'
 
 // npm takes `--most N` without a `--` before it for its own, and passes on the number alone.
-const { values, positionals } = parseArgs({
+const { values, positionals } = benchOptions({
   options: { most: { type: 'string' }, rounds: { type: 'string' } },
   allowPositionals: true,
 })
 const most = Number(values.most ?? positionals[0] ?? 1000)
 const rounds = Number(values.rounds ?? 10)
-if (!Number.isInteger(most) || most < 10) throw new Error('--most takes a number from 10 on')
-if (!Number.isInteger(rounds) || rounds < 1) throw new Error('--rounds takes a number from 1 on')
+if (!Number.isInteger(most) || most < 10) wrongOption('--most takes a number from 10 on')
+if (!Number.isInteger(rounds) || rounds < 1) wrongOption('--rounds takes a number from 1 on')
 const sizes = [10, 100, 1000].filter((size) => size <= most)
 const toldWithinMs = 60_000
 

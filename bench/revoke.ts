@@ -7,7 +7,6 @@
 //
 //     npm run bench revoke -- --nodes 300 --revocations 150
 
-import { parseArgs } from 'node:util'
 import { within } from '../test/process/eventually.ts'
 import { startReplicaPlanes } from '../test/process/replica-planes.ts'
 import type { Plane } from '../test/process/start-plane.ts'
@@ -15,17 +14,18 @@ import { benchRun } from './bench-run.ts'
 import { startDatabaseServer, type Database } from './database.ts'
 import { inParallel } from './in-parallel.ts'
 import { confirm, doorAt, enroll, newMachine, openChannel, type Machine } from './machine.ts'
+import { benchOptions, wrongOption } from './options.ts'
 
 // npm takes `--nodes N` without a `--` before it for its own, and passes on the number alone.
-const { values, positionals } = parseArgs({
+const { values, positionals } = benchOptions({
   options: { nodes: { type: 'string' }, revocations: { type: 'string' } },
   allowPositionals: true,
 })
 const nodes = Number(values.nodes ?? positionals[0] ?? 300)
-if (!Number.isInteger(nodes) || nodes < 60) throw new Error('--nodes takes a number from 60 on')
+if (!Number.isInteger(nodes) || nodes < 60) wrongOption('--nodes takes a number from 60 on')
 const revocations = Number(values.revocations ?? Math.floor(nodes / 2))
 if (!Number.isInteger(revocations) || revocations < 10 || revocations > nodes / 2)
-  throw new Error('--revocations takes a number from 10 to half of the nodes: others are revoked at once')
+  wrongOption('--revocations takes a number from 10 to half of the nodes: others are revoked at once')
 
 const planes = 3
 const aimMs = 1000

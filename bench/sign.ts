@@ -6,16 +6,16 @@
 import * as fs from 'node:fs'
 import * as os from 'node:os'
 import * as path from 'node:path'
-import { parseArgs } from 'node:util'
 import { makeCsr, parseCsr } from '#pki/csr.ts'
 import { generateKey } from '#pki/keys.ts'
 import { openEnrollingPlane } from './enrolling-plane.ts'
 import { inParallel } from './in-parallel.ts'
+import { benchOptions, wrongOption } from './options.ts'
 
 // npm takes `--nodes N` without a `--` before it for its own, and passes on the number alone.
-const { values, positionals } = parseArgs({ options: { nodes: { type: 'string' } }, allowPositionals: true })
+const { values, positionals } = benchOptions({ options: { nodes: { type: 'string' } }, allowPositionals: true })
 const nodes = Number(values.nodes ?? positionals[0] ?? 4000)
-if (!Number.isInteger(nodes) || nodes < 100) throw new Error('--nodes takes a number from 100 on')
+if (!Number.isInteger(nodes) || nodes < 100) wrongOption('--nodes takes a number from 100 on')
 const rounds = 5
 const atOnce = 128
 

@@ -4,7 +4,6 @@
 //
 //     npm run bench tasks -- --tasks 2000
 
-import { parseArgs } from 'node:util'
 import { parseStatement } from '#wire/core/statement.ts'
 import { tasksCapability } from '#wire/tasks/task-frames.ts'
 import { within } from '../test/process/eventually.ts'
@@ -18,11 +17,12 @@ import { endOfTask, queueTask, startTaskHost } from '../test/process/task-host.t
 import { benchRun } from './bench-run.ts'
 import { inParallel } from './in-parallel.ts'
 import { cpuMs } from './process-cost.ts'
+import { benchOptions, wrongOption } from './options.ts'
 
 // npm takes `--tasks N` without a `--` before it for its own, and passes on the number alone.
-const { values, positionals } = parseArgs({ options: { tasks: { type: 'string' } }, allowPositionals: true })
+const { values, positionals } = benchOptions({ options: { tasks: { type: 'string' } }, allowPositionals: true })
 const tasks = Number(values.tasks ?? positionals[0] ?? 2000)
-if (!Number.isInteger(tasks) || tasks < 100) throw new Error('--tasks takes a number from 100 on')
+if (!Number.isInteger(tasks) || tasks < 100) wrongOption('--tasks takes a number from 100 on')
 
 const nodes = 20
 const steps = 4

@@ -21,16 +21,30 @@ const benches = new Map(
 const usages = (bench: string): string[] =>
   [...fs.readFileSync(bench, 'utf8').matchAll(/^\/\/ +(npm run bench .*)$/gm)].map(([, line]) => line ?? '')
 
+/** As EX_USAGE of sysexits.h. */
+const wrongUsage = 64
+
+const printUsages = (files: Iterable<string>): void => {
+  for (const known of files) for (const line of usages(known)) console.error(`    ${line}`)
+}
+
 const [name, ...rest] = process.argv.slice(2)
 const file = name === undefined ? undefined : benches.get(name)
 if (file === undefined) {
   console.error('usage: npm run bench NAME [-- ARGUMENTS]\n')
-  for (const known of benches.values()) for (const line of usages(known)) console.error(`    ${line}`)
-  process.exit(name === undefined ? 0 : 64)
+  printUsages(benches.values())
+  process.exit(name === undefined ? 0 : wrongUsage)
+}
+if (rest.includes('--help')) {
+  printUsages([file])
+  process.exit(0)
 }
 const bench = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', '--expose-gc', file, ...rest], {
   cwd: root,
   stdio: 'inherit',
 })
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => bench.kill(signal))
-bench.on('close', (code, signal) => process.exit(signal === null ? (code ?? 1) : 1))
+bench.on('close', (code, signal) => {
+  if (code === wrongUsage) printUsages([file])
+  process.exit(signal === null ? (code ?? 1) : 1)
+})

@@ -8,17 +8,17 @@
 import * as fs from 'node:fs'
 import * as os from 'node:os'
 import * as path from 'node:path'
-import { parseArgs } from 'node:util'
 import { downloadLimits } from '#plane/files/downloads.ts'
 import { cleanup, type Scope } from '../../test/process/cleanup.ts'
 import { eventually } from '../../test/process/eventually.ts'
 import { benchRun } from '../bench-run.ts'
 import { noPhase, startContender, together, type Contender, type Phase } from '../storm/contender.ts'
 import { startDownloads } from './downloads.ts'
+import { benchOptions, wrongOption } from '../options.ts'
 
-const { values, positionals } = parseArgs({ options: { nodes: { type: 'string' } }, allowPositionals: true })
+const { values, positionals } = benchOptions({ options: { nodes: { type: 'string' } }, allowPositionals: true })
 const nodes = Number(values.nodes ?? positionals[0] ?? 2000)
-if (!Number.isInteger(nodes) || nodes < 20) throw new Error('--nodes takes a number from 20 on')
+if (!Number.isInteger(nodes) || nodes < 20) wrongOption('--nodes takes a number from 20 on')
 
 const atOnce = 64
 const warmUp = 300

@@ -9,15 +9,15 @@
 
 import { spawn } from 'node:child_process'
 import * as path from 'node:path'
-import { parseArgs } from 'node:util'
 import { cleanup, inScope, type Scope } from '../../test/process/cleanup.ts'
 import { tempFolder } from '../../test/process/temp-folder.ts'
 import { benchRun } from '../bench-run.ts'
 import { startLoadClient } from '../load-client.ts'
 import { startPlane, type PlaneProcess } from '../plane-process.ts'
 import { untilIdle } from '../process-cost.ts'
+import { benchOptions, wrongOption } from '../options.ts'
 
-const { values } = parseArgs({
+const { values } = benchOptions({
   options: {
     nodes: { type: 'string', default: '1000,10000' },
     denials: { type: 'string', default: '1000' },
@@ -32,8 +32,12 @@ const channels = numbers(values.channels)
 const planeOptions = values['tls-threads'] === undefined ? [] : ['--tls-threads', values['tls-threads']]
 const [denials, entries] = [Number(values.denials), Number(values.entries)]
 if (![...sizes, ...channels, denials, entries].every((one) => Number.isInteger(one) && one >= 0))
-  throw new Error('--nodes, --channels, --denials and --entries take whole numbers')
-if (channels.length === 1) throw new Error('--channels takes two numbers or more: what each further one holds')
+  wrongOption('--nodes, --channels, --denials and --entries take whole numbers')
+const counts = channels.toSorted((one, other) => one - other)
+/** The memory of fewer channels is lost in that of the plane. */
+const leastApart = 1000
+if (counts.length === 1 || counts.some((count, at) => at > 0 && count - counts[at - 1]! < leastApart))
+  wrongOption(`--channels takes two numbers or more, ${leastApart} apart: each is compared with the one before it`)
 
 const atOnce = 16
 const each = 600
@@ -167,7 +171,7 @@ const openMany = (t: Scope, folder: string): Promise<void> =>
     let opened = 0
     let cut = 0
     let before: { readonly open: number; readonly bytes: number } | null = null
-    for (const count of channels.toSorted((one, other) => one - other)) {
+    for (const count of counts) {
       await asked({ do: 'channel' }, opened, count)
       opened = count
       const now = { open: opened - cut, bytes: await steadyBytes(plane) }
@@ -175,13 +179,13 @@ const openMany = (t: Scope, folder: string): Promise<void> =>
       for (const name of names.slice(cut, cut + cutEach))
         await plane.call('POST', `/v1/nodes/${name}/revoke`, { reason: 'bench' })
       cut += cutEach
-      const each =
+      const held =
         before === null
-          ? 'where the others start from'
+          ? 'not compared, but what the next count is compared with'
           : `${((now.bytes - before.bytes) / 1024 / (now.open - before.open)).toFixed(0)} KiB for each further one (aim: at most 60)`
       before = now
       console.log(
-        `${count.toLocaleString('en')} channels open: ${each}, ` +
+        `${count.toLocaleString('en')} channels open: ${held}, ` +
           `${((plane.cpuMs() - cpuBefore) / cutEach).toFixed(2)} ms of CPU a revocation with its cut`,
       )
     }
@@ -199,6 +203,7 @@ const steadyBytes = async (plane: PlaneProcess): Promise<number> => {
     if (now > bytes - steadyWithin) return now
     bytes = now
   }
+  console.log('the memory of the plane was still falling when it was read')
   return bytes
 }
 const steadyWithin = 1 << 20

@@ -13,7 +13,6 @@
 //     npm run bench side-by-side
 //     npm run bench side-by-side -- --identities 8000 --rounds 6 --warm-up 3000
 
-import { parseArgs } from 'node:util'
 import type { Scope } from '../../test/process/cleanup.ts'
 import { benchRun } from '../bench-run.ts'
 import { startLoadClient, type Order } from '../load-client.ts'
@@ -28,16 +27,17 @@ import {
   type Mode,
 } from './print-side-by-side.ts'
 import { startOnNode, startStepCa, startVault, type Rival } from './rivals.ts'
+import { benchOptions, wrongOption } from '../options.ts'
 
-const { values } = parseArgs({
+const { values } = benchOptions({
   options: { identities: { type: 'string' }, rounds: { type: 'string' }, 'warm-up': { type: 'string' } },
 })
 const identities = Number(values.identities ?? 6000)
 const rounds = Number(values.rounds ?? 4)
-if (!Number.isInteger(identities) || identities < 1) throw new Error('--identities takes a number from 1 on')
+if (!Number.isInteger(identities) || identities < 1) wrongOption('--identities takes a number from 1 on')
 const warmUp = Number(values['warm-up'] ?? 3000)
-if (!Number.isInteger(warmUp) || warmUp < 1) throw new Error('--warm-up takes a number from 1 on')
-if (!Number.isInteger(rounds) || rounds < 1) throw new Error('--rounds takes a number from 1 on')
+if (!Number.isInteger(warmUp) || warmUp < 1) wrongOption('--warm-up takes a number from 1 on')
+if (!Number.isInteger(rounds) || rounds < 1) wrongOption('--rounds takes a number from 1 on')
 
 const atOnce = 16
 const modes: readonly Mode[] = ['handshake', 'new', 'kept']

@@ -9,16 +9,16 @@
 //     npm run bench storm -- --store postgres
 //     npm run bench storm -- --store postgres --replicas 3
 
-import { parseArgs } from 'node:util'
 import type { Scope } from '../../test/process/cleanup.ts'
 import { benchRun } from '../bench-run.ts'
 import { startDatabaseServer } from '../database.ts'
 import { noPhase, startContender, together, type Contender, type Entrant } from './contender.ts'
 import { untilIdle } from '../process-cost.ts'
 import { printAgainst, printOutcome, type Outcome } from './print-storm.ts'
+import { benchOptions, wrongOption } from '../options.ts'
 
 // npm takes `--nodes N` without a `--` before it for its own, and passes on the number alone.
-const { values, positionals } = parseArgs({
+const { values, positionals } = benchOptions({
   options: {
     nodes: { type: 'string' },
     store: { type: 'string' },
@@ -28,13 +28,12 @@ const { values, positionals } = parseArgs({
   allowPositionals: true,
 })
 const nodes = Number(values.nodes ?? positionals[0] ?? 2000)
-if (!Number.isInteger(nodes) || nodes < 20) throw new Error('--nodes takes a number from 20 on')
+if (!Number.isInteger(nodes) || nodes < 20) wrongOption('--nodes takes a number from 20 on')
 const store = values.store ?? 'sqlite'
-if (store !== 'sqlite' && store !== 'postgres') throw new Error('--store takes sqlite or postgres')
+if (store !== 'sqlite' && store !== 'postgres') wrongOption('--store takes sqlite or postgres')
 const replicas = Number(values.replicas ?? 1)
-if (!Number.isInteger(replicas) || replicas < 1 || replicas > 8)
-  throw new Error('--replicas takes a number from 1 to 8')
-if (replicas > 1 && store === 'sqlite') throw new Error('--replicas needs --store postgres')
+if (!Number.isInteger(replicas) || replicas < 1 || replicas > 8) wrongOption('--replicas takes a number from 1 to 8')
+if (replicas > 1 && store === 'sqlite') wrongOption('--replicas needs --store postgres')
 
 const atOnce = 64
 /** The first of each pay for compilation, which a plane does once and a storm does not repeat. They go the whole way. */
