@@ -2,7 +2,8 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { type Change, entry } from '#domain/core/change.ts'
 import type { Node } from '#domain/core/node.ts'
-import { placeOrder, type SigningOrder } from '#domain/core/certificate.ts'
+import { placeOrder, type IssuedCertificate, type SigningOrder } from '#domain/core/certificate.ts'
+import { toPem } from '#pki/pem.ts'
 import { noOrders } from '../../../test/fakes/no-orders.ts'
 import { refuse } from '#domain/core/refusal.ts'
 import { noKeyClaims } from '#domain/identity/key-claim.ts'
@@ -104,6 +105,38 @@ test('a repeated request is answered with the certificate in the store, and the 
   assert.deepEqual([outcome.certificate, outcome.node], [signed, before])
   assert.deepEqual(steps, ['commit', 'commit', 'publish'])
   assert.deepEqual(commits, [change, change])
+})
+
+test('what an outside issuer has signed is declined before a request that was repeated meanwhile is answered', async () => {
+  const { deps, request, steps } = setUp()
+  const repeated: Repeated = {
+    ...{ kind: 'repeat', facts, node: before, slot: { ...slot('b1'), notAfterMs: noonMs }, spends: change },
+  }
+  const orders: Signers['orders'] = {
+    ...noOrders,
+    choose: async () => ({ issuer: 'elsewhere', reads: [], hasOther: false }),
+    async place() {
+      steps.push('order')
+      return {
+        ...{ kind: 'signed', certificate: signed as unknown as IssuedCertificate, issuer: 'elsewhere' },
+        answers: async () => true,
+        completion: async () => ({ reads: [], writes: [], entries: [] }),
+        done: () => void steps.push('done'),
+        decline: async (why) => void steps.push(`declined: ${why}`),
+      }
+    },
+  }
+  const key = {
+    ...admitted,
+    order: { ...order, publicKey: new Uint8Array() },
+    facts: { ...facts, keyClaims: noKeyClaims },
+  }
+  const verdicts = [key as unknown as Admitted, repeated]
+  const decide = async () => verdicts.shift() ?? repeated
+  const csr = toPem('CERTIFICATE REQUEST', new Uint8Array([0x30, 0]))
+  const outcome = await issue(deps, { ...deps, orders }, { ...request, csr, decide })
+  assert.equal(outcome.kind, 'issued')
+  assert.deepEqual(steps, ['order', 'declined: another one was issued meanwhile', 'commit', 'publish'])
 })
 
 test('what hands a certificate out relies on the row of its signer as this plane knows it; a newer one is looked at', async () => {
