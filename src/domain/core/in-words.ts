@@ -1,4 +1,4 @@
-// Durations and counts as people say them.
+// Durations, counts and quoted sentences as people say them.
 
 const units = [
   ['d', 86_400_000],
@@ -23,3 +23,6 @@ export const durationWords = (ms: number): string => {
 
 /** `counted(1, 'entry', 'entries')` is `1 entry`. */
 export const counted = (count: number, one: string, many = `${one}s`): string => `${count} ${count === 1 ? one : many}`
+
+/** A sentence that another one goes on after, or ends with a full stop of its own. */
+export const withoutFullStop = (sentence: string): string => sentence.replace(/\.$/, '')

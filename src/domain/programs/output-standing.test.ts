@@ -47,6 +47,24 @@ test('an output is in place when its agent says so of the newest leaf, and every
     assert.equal(standing?.state, state)
     const sentences = outputSentences(of(facts))
     if (why === null) assert.deepEqual(sentences, [])
-    else assert.match(sentences.join(), new RegExp(`^Output web is not in place: .*${why.source}.*\\.$`))
+    else assert.match(sentences.join(), new RegExp(`^Output web is .*in place.*: .*${why.source}.*\\.$`))
   }
+})
+
+test('an output whose newest leaf is in place is not said to be missing when something failed after that', () => {
+  const programs = [program({ current: leaf('b') })]
+  const sentences = (facts: Facts) => outputSentences(of(facts))
+  assert.deepEqual(sentences({ programs, shown: [shown('b', 'Reload nginx is not done')] }), [
+    'Output web is in place, and something after that failed: its agent says: Reload nginx is not done.',
+  ])
+  assert.deepEqual(sentences({ programs: [program({ current: leaf('b', nowMs) })], shown: [shown('b')] }), [
+    'Output web is in place, and something after that failed: its certificate has expired, and its agent has not got another.',
+  ])
+  // The leaf before is still there: the newest is not.
+  assert.deepEqual(sentences({ programs, shown: [shown('a', 'The disk is full.')] }), [
+    'Output web is not in place: its agent says: The disk is full.',
+  ])
+  assert.deepEqual(sentences({ shown: [shown(null, 'This host has no place for it')] }), [
+    'Output web is not in place: its agent says: This host has no place for it.',
+  ])
 })

@@ -1,6 +1,7 @@
 // How the outputs of a node stand: from what is listed for it, what was signed, and what its agent has said; and why one is not in
-// place. All functions here are pure.
+// place, or what failed of one that is. All functions here are pure.
 
+import { withoutFullStop } from '#domain/core/in-words.ts'
 import type { Output } from './output.ts'
 import type { OutputShown, OutputsReport } from './outputs-shown.ts'
 import type { Program, ProgramLeaf } from './program.ts'
@@ -13,7 +14,7 @@ export type OutputStanding = {
   readonly leaf: ProgramLeaf | null
   /** What its agent said last; null: nothing. */
   readonly shown: OutputShown | null
-  /** Null: it is in place. */
+  /** Why it is not in place, or what failed after it was put there; null: it is in place, and nothing failed. */
   readonly why: string | null
 }
 
@@ -68,6 +69,14 @@ const standingOf = (
   }
 }
 
-/** For `node explain`: one for each that is not in place. */
+/** For `node explain`: one for each that is not in place, or that something failed of. */
 export const outputSentences = (standings: readonly OutputStanding[]): readonly string[] =>
-  standings.flatMap(({ output, why }) => (why === null ? [] : [`Output ${output} is not in place: ${why}.`]))
+  standings.flatMap((standing) => {
+    const { output, why } = standing
+    if (why === null) return []
+    const where = isInPlace(standing) ? 'is in place, and something after that failed' : 'is not in place'
+    return [`Output ${output} ${where}: ${withoutFullStop(why)}.`]
+  })
+
+/** The files of its newest leaf are, whatever failed after that: its program may not have read them. */
+const isInPlace = ({ leaf, shown }: OutputStanding): boolean => leaf !== null && shown?.serial === leaf.serial

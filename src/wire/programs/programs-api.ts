@@ -164,7 +164,7 @@ export const OutputStandingView = Type.Object({
   /** As its agent says: the folder that its program reads, and the leaf in it. */
   place: orNull(Type.String()),
   serial_in_place: orNull(Type.String()),
-  /** Why it is not in place; null: it is. */
+  /** Why it is not in place, or what failed after it was put there; null: it is in place, and nothing failed. */
   why: orNull(Type.String()),
 })
 export type OutputStandingView = Static<typeof OutputStandingView>
