@@ -9,6 +9,7 @@ import type { EntryDraft } from '#domain/core/journal-entry.ts'
 import type { Node } from '#domain/core/node.ts'
 import { isoTime } from '#platform/clock.ts'
 import { NodeExplanation, Recoverability } from '#wire/node/node-evidence.ts'
+import type { ReportBody } from '#wire/node/report.ts'
 import { RepairBundle } from '#wire/recovery/recovery-api.ts'
 import { reportOf } from '../fakes/agent-words.ts'
 import { someCertificate } from '../store/harness.ts'
@@ -198,4 +199,28 @@ test('explain says what failed, what was tried, what happens next and what an op
   assert.deepEqual(body.next.slice(0, 2), ['muster node approve gpu-001', 'muster node deny gpu-001'])
   const unknown = await plane.call('viewer', 'GET', '/v1/nodes/gpu-404/explain')
   assert.deepEqual([unknown.status, unknown.body.code], [404, 'NODE_NOT_FOUND'])
+})
+
+test('explain says nothing of a failure that was before the epoch of the node, or before its open channel', async (t) => {
+  const plane = await setUpOperatorServer(t)
+  await putNode(plane, 'gpu-001', { epoch: 2 })
+  const line = {
+    ...({ at: isoTime(startMs), place: 'channel', event: 'failed', class: null, code: 'channel_closed' } as const),
+    ...{ text: 'The channel ended (CLIENT_CERT_DENIED).', next: 'The agent reconnects automatically' },
+    ...{ times: 1, correlation: null },
+  }
+  const entered = { ...line, place: 'enrollment', event: 'succeeded', text: 'Enrolled as gpu-001, epoch 2.' } as const
+  const said = async (serial: string, story: ReportBody['story']): Promise<string[]> => {
+    plane.store.observe('gpu-001', { report: reportOf('a', 1, { certificate: { serial, not_after: 'x' }, story }) })
+    const { body } = await plane.call('viewer', 'GET', '/v1/nodes/gpu-001/explain')
+    return body.sentences.filter((sentence: string) => sentence.startsWith('Its agent says'))
+  }
+  const told = [
+    `Its agent says: The channel ended (CLIENT_CERT_DENIED), at ${line.at}. Next: The agent reconnects automatically`,
+  ]
+  assert.deepEqual(await said('a1', [line]), told)
+  assert.deepEqual(await said('a1', [line, entered]), [])
+  assert.deepEqual(await said('of-epoch-1', [line]), [])
+  plane.sessions.set('gpu-001', [{ number: 1, sinceMs: startMs + 1, serial: 'a1' }])
+  assert.deepEqual(await said('a1', [line]), [])
 })

@@ -6,6 +6,8 @@ import { builtIn } from '#domain/issuers/outside-issuer.ts'
 import { issuerSentences, type IssuerOfNode } from '#domain/node/explain-issuer.ts'
 import type { Store } from '#plane/store/contract/store.ts'
 import type { Node, NodeId } from '#domain/core/node.ts'
+import { everySlot, slotsOf } from '#domain/core/certificate.ts'
+import { withoutFullStop } from '#domain/core/in-words.ts'
 import { recoverabilityOf } from '#domain/core/recoverability.ts'
 import { isRefusal, refuse, refuseField, type Refusal } from '#domain/core/refusal.ts'
 import { isSchedulable } from '#domain/fleet/scheduling.ts'
@@ -27,7 +29,7 @@ import { domainSettingsRow } from '#plane/core/domain-settings-row.ts'
 import { liveProfile } from '#plane/core/live-profile.ts'
 import { signerNames } from '#plane/core/outside-issuer-rows.ts'
 import { programsOf } from '#plane/core/programs-of-node.ts'
-import type { OpenChannels, PeerProofs } from '#plane/core/open-channels.ts'
+import type { OpenChannels, OpenSession, PeerProofs } from '#plane/core/open-channels.ts'
 import { nodeDetail, nodeView, type DetailFacts, whyOf } from './node-view.ts'
 import type { NodeExplanation } from '#wire/node/node-evidence.ts'
 import { type NodeDetail, type NodeListQuery, nodeApi } from '#wire/node/node-api.ts'
@@ -39,8 +41,9 @@ import { decideRegister } from '#domain/enrollment/registration.ts'
 import { commitDecision, type Done } from '#plane/core/commit-decision.ts'
 import { causalChain, storyTypes, type StoryEntry, type AgentEvent } from '#domain/node/explain-story.ts'
 import { nextCommands } from '#domain/node/next-commands.ts'
+import { unresolvedFailure } from '#domain/node/unresolved-failure.ts'
 import { isoTime, parseIsoTime } from '#platform/clock.ts'
-import type { ReportBody, StoryLine } from '#wire/node/report.ts'
+import type { StoryLine } from '#wire/node/report.ts'
 
 /** Where a node's channels are and what its peers have confirmed. */
 export type NodeSources = {
@@ -267,7 +270,7 @@ const explanationView = (
       ...issuerSentences(node, facts.profile, facts.issuer, facts.nowMs),
       ...outputSentences(facts.outputs),
       recoverySentence(facts),
-      ...lastWord(report),
+      ...lastWord(node, facts),
     ],
     chain: causalChain(entries, events).map(({ atMs, ...link }) => ({ at: isoTime(atMs), ...link })),
     last_report_at: report === null ? null : boundedText(report.at, 32),
@@ -287,15 +290,25 @@ const agentEventOf = ({ at, place, event, code, text, times: count, correlation 
   return atMs === null ? [] : [{ atMs, what, correlation }]
 }
 
-/** What its agent last said was wrong, if nothing it said later makes up for that. */
-const lastWord = (report: ReportBody | null): string[] => {
-  const story = report === null ? [] : report.story
-  const line = story.findLast(
-    ({ event, place }, at) =>
-      event === 'failed' && !story.slice(at + 1).some((later) => later.place === place && later.event === 'succeeded'),
-  )
-  if (line === undefined) return []
+const lastWord = (node: Node, { observed: { report }, sessions }: DetailFacts): string[] => {
+  // A node in a new epoch, which may be another machine, does not answer for what was wrong in the one before.
+  if (report === null || !isOfEpoch(node, report.certificate.serial)) return []
+  const line = unresolvedFailure(report.story, latestChannelMs(sessions))
+  if (line === null) return []
   const { text, next, at, class: failure } = line
   const named = failure === null ? '' : ` (${failure})`
-  return [boundedText(`Its agent says: ${text}${named}, at ${at}. Next: ${next}`, 1024)]
+  return [boundedText(`Its agent says: ${withoutFullStop(text)}${named}, at ${at}. Next: ${next}`, 1024)]
+}
+
+/** A node that was revoked or quarantined has no certificates, and begins no new epoch before it is registered or enrolled again. */
+const isOfEpoch = (node: Node, serial: string): boolean => {
+  const slots = slotsOf(node)
+  if (slots === null) return node.membership.kind !== 'registered'
+  return everySlot(slots).some((slot) => slot.serial === serial)
+}
+
+/** Null: none is open, or the replica that has it does not say since when. */
+const latestChannelMs = (sessions: readonly OpenSession[]): number | null => {
+  const known = sessions.flatMap(({ sinceMs }) => (sinceMs === null ? [] : [sinceMs]))
+  return known.length === 0 ? null : Math.max(...known)
 }
