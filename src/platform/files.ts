@@ -89,8 +89,29 @@ export const readShort = (fd: number, longest: number): { readonly text: string 
   return length > longest ? 'too-long' : { text: content.toString('utf8', 0, length) }
 }
 
+/**
+ * With those above it, and nothing to do where it is there. Not by `recursive`: that tries for ever in a folder that takes no other, as
+ * /proc does, and says ENOENT where the file system is read-only.
+ */
 export const makeFolder = (folder: string, mode: 0o700 | 0o755): void => {
-  fs.mkdirSync(folder, { recursive: true, mode })
+  try {
+    fs.mkdirSync(folder, { mode })
+  } catch (error) {
+    if (folderIsThere(folder)) return
+    const above = path.dirname(folder)
+    if (errno(error) !== 'ENOENT' || folderIsThere(above)) throw error
+    makeFolder(above, mode)
+    makeFolder(folder, mode)
+  }
+}
+
+/** A link that leads to one is one. */
+const folderIsThere = (folder: string): boolean => {
+  try {
+    return fs.statSync(folder).isDirectory()
+  } catch {
+    return false
+  }
 }
 
 /** Lets every user go through the folder to what is in it, without listing it. */
