@@ -153,3 +153,21 @@ test('no program is started for a worker that was revoked, whose certificate is 
   assert.match(ran.stderr, /WORKER_REVOKED: .*The program was not started/)
   assert.ok(ran.stderr.includes(`muster worker show ${id}; a new pod is a new worker`), ran.stderr)
 })
+
+test('a folder that cannot be made is refused before anything is asked, with the option and the reason', async (t) => {
+  const file = path.join(tempFolder(t), 'file')
+  fs.writeFileSync(file, '')
+  const given = ['--plane', 'https://127.0.0.1:1', '--roots', 'none', '--token-file', 'none']
+  const run = (folder: string) => runMuster(['worker', 'run', ...given, '--folder', folder, '--', 'true'])
+  const unfit = [
+    [file, /a file is in its place or above it/],
+    [path.join(file, 'x'), /a file is in its place or above it/],
+    ...(process.platform === 'linux' ? [['/proc/foo', /ENOENT/] as const] : []),
+  ] as const
+  for (const [folder, why] of unfit) {
+    const ran = await run(folder)
+    assert.equal(ran.code, 2, ran.stderr)
+    assert.ok(ran.stderr.includes(`USAGE: --folder ${folder} cannot be made: `), ran.stderr)
+    assert.match(ran.stderr, why)
+  }
+})

@@ -7,6 +7,7 @@ import { Failure, fillIn, usageFailure } from '#cli/kit/failure.ts'
 import { readText } from '#cli/kit/arguments.ts'
 import { printable } from '#cli/kit/printable.ts'
 import { isoTime } from '#platform/clock.ts'
+import { errno, makeFolder } from '#platform/files.ts'
 import { startWrapped } from '#platform/wrapped-program.ts'
 import { doublingWaitMs, sleep } from '#platform/timers.ts'
 import {
@@ -31,6 +32,7 @@ const longestRoots = 256 * 1024
 export const workerRun = async (cli: Cli, options: RunOptions, words: readonly string[]): Promise<void> => {
   const [command, ...args] = words
   if (command === undefined) throw usageFailure('Which program?', 'muster worker run ... -- COMMAND ARGUMENT')
+  makeOrRefuse(options.folder)
   const place: WorkerPlace = {
     url: options.plane,
     ca: await readText(cli, options.roots, longestRoots),
@@ -45,6 +47,17 @@ export const workerRun = async (cli: Cli, options: RunOptions, words: readonly s
   ended.abort()
   await keeping
   cli.exit.finish(code as ExitCode)
+}
+
+/** Before the plane is asked: a token holds for the first key that it is brought with, and the key could not be kept. */
+const makeOrRefuse = (folder: string): void => {
+  try {
+    makeFolder(folder, 0o700)
+  } catch (error) {
+    const isInTheWay = ['EEXIST', 'ENOTDIR'].includes(errno(error) ?? '')
+    const why = isInTheWay ? 'a file is in its place or above it' : error instanceof Error ? error.message : String(error)
+    throw usageFailure(`--folder ${folder} cannot be made: ${why}.`, 'Name a folder that is there, or that can be made')
+  }
 }
 
 const environment = ({ folder }: WorkerPlace, { id }: HeldCertificate): Readonly<Record<string, string>> => ({
