@@ -171,3 +171,18 @@ test('a folder that cannot be made is refused before anything is asked, with the
     assert.match(ran.stderr, why)
   }
 })
+
+test('an empty token file is as one that is missing: there is no token in it', async (t) => {
+  const { options, place } = await setUp(t)
+  for (const [content, what] of [
+    ['', 'empty'],
+    [' \n', 'blank'],
+    [null, 'missing'],
+  ] as const) {
+    if (content === null) fs.rmSync(place.tokenFile)
+    else fs.writeFileSync(place.tokenFile, content)
+    const ran = await runMuster(['worker', 'run', ...options, '--', 'true'])
+    assert.equal(ran.code, 2, `${what}: ${ran.stderr}`)
+    assert.ok(ran.stderr.startsWith(`error USAGE: There is no token in ${place.tokenFile}.\n`), `${what}: ${ran.stderr}`)
+  }
+})

@@ -134,10 +134,11 @@ const ask = async (cli: Cli, place: WorkerPlace, held: HeldCertificate | null): 
 
 const tokenIn = (file: string): string => {
   const read = readShortFile(file, longestToken)
-  if (read === null)
-    throw usageFailure(`There is no token in ${file}.`, 'Mount a projected service-account token there')
   if (read === 'too-long') throw usageFailure(`${file} is too long for a token.`)
-  return read.text.trim()
+  const token = read === null ? '' : read.text.trim()
+  if (token === '')
+    throw usageFailure(`There is no token in ${file}.`, 'Mount a projected service-account token there')
+  return token
 }
 
 /**
