@@ -9,8 +9,11 @@ export type WrappedProgram = {
   readonly ended: Promise<number>
 }
 
-/** Those that a supervisor or a terminal sends. SIGKILL and SIGSTOP reach no process that could pass them on. */
-const forwarded = ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT', 'SIGUSR1', 'SIGUSR2', 'SIGWINCH', 'SIGCONT'] as const
+/**
+ * Those that a supervisor or a terminal sends. SIGKILL and SIGSTOP reach no process that could pass them on. Nor does SIGUSR1: it would
+ * open Node's debugger, so Node is started with --disable-sigusr1, which keeps it blocked whatever JavaScript listens for.
+ */
+const forwarded = ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT', 'SIGUSR2', 'SIGWINCH', 'SIGCONT'] as const
 
 /** A terminal sends these to the program as well, which may take the second one for an order to end at once. */
 const sentByTerminal: ReadonlySet<NodeJS.Signals> = new Set(['SIGINT', 'SIGQUIT', 'SIGWINCH'])

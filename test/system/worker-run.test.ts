@@ -9,7 +9,7 @@ import { heldIn, obtainCertificate } from '#cli/workers/worker-certificate.ts'
 import { cluster } from '../fakes/service-accounts.ts'
 import { testCli } from '../fakes/test-cli.ts'
 import { withPeer } from '../peers/peer.ts'
-import { startChild, startedCommand } from '../process/child.ts'
+import { repository, startChild, startedCommand } from '../process/child.ts'
 import { eventually, within } from '../process/eventually.ts'
 import { openPseudoTerminal } from '../process/pseudo-terminal.ts'
 import { runMuster } from '../process/run-muster.ts'
@@ -71,6 +71,28 @@ test('signals reach the program, and a program that is not there is an error of 
   const missing = await runMuster(['worker', 'run', ...options, '--', './no-such-program'])
   assert.equal(missing.code, 127)
   assert.match(missing.stderr, /no-such-program/)
+})
+
+test('every signal that the page on workers names reaches the program, and SIGUSR1 where it is sent to the program itself', async (t) => {
+  const { options } = await setUp(t)
+  const page = fs.readFileSync(path.join(repository, 'docs', 'WORKERS.md'), 'utf8')
+  const sentence = /(SIG[^.]*) reach the program; (SIGUSR1) does not/.exec(page)
+  assert.ok(sentence !== null, 'the page says which signals reach the program')
+  const named: readonly string[] = (sentence[1] ?? '').match(/SIG\w+/g) ?? []
+  assert.ok(named.includes('SIGTERM') && !named.includes('SIGUSR1'), named.join(' '))
+  const traps = [...named, 'SIGUSR1'].map((signal) => `trap "echo got ${signal}" ${signal.slice(3)};`).join(' ')
+  const script = `${traps} echo "pid $$"; while :; do sleep 0.1; done`
+  const child = startChild(t, startedCommand, ['worker', 'run', ...options, '--', 'sh', '-c', script], {})
+  await eventually('the program runs', () => /^pid \d+\n/m.test(child.stdout()))
+  for (const signal of named) {
+    child.signal(signal as NodeJS.Signals)
+    await eventually(`the program has ${signal}`, () => child.stdout().includes(`got ${signal}\n`))
+  }
+  const program = Number(/^pid (\d+)$/m.exec(child.stdout())?.[1])
+  process.kill(program, 'SIGUSR1')
+  await eventually('the program has SIGUSR1', () => child.stdout().includes('got SIGUSR1\n'))
+  process.kill(program, 'SIGKILL')
+  assert.deepEqual(await within('the end of the program', 10_000, child.ended), { code: 137, signal: null })
 })
 
 test('a signal that comes as soon as the program runs reaches it as well, and leaves nobody behind', async (t) => {
@@ -183,6 +205,9 @@ test('an empty token file is as one that is missing: there is no token in it', a
     else fs.writeFileSync(place.tokenFile, content)
     const ran = await runMuster(['worker', 'run', ...options, '--', 'true'])
     assert.equal(ran.code, 2, `${what}: ${ran.stderr}`)
-    assert.ok(ran.stderr.startsWith(`error USAGE: There is no token in ${place.tokenFile}.\n`), `${what}: ${ran.stderr}`)
+    assert.ok(
+      ran.stderr.startsWith(`error USAGE: There is no token in ${place.tokenFile}.\n`),
+      `${what}: ${ran.stderr}`,
+    )
   }
 })

@@ -136,8 +136,7 @@ const tokenIn = (file: string): string => {
   const read = readShortFile(file, longestToken)
   if (read === 'too-long') throw usageFailure(`${file} is too long for a token.`)
   const token = read === null ? '' : read.text.trim()
-  if (token === '')
-    throw usageFailure(`There is no token in ${file}.`, 'Mount a projected service-account token there')
+  if (token === '') throw usageFailure(`There is no token in ${file}.`, 'Mount a projected service-account token there')
   return token
 }
 

@@ -55,7 +55,11 @@ const makeOrRefuse = (folder: string): void => {
     makeFolder(folder, 0o700)
   } catch (error) {
     const isInTheWay = ['EEXIST', 'ENOTDIR'].includes(errno(error) ?? '')
-    const why = isInTheWay ? 'a file is in its place or above it' : error instanceof Error ? error.message : String(error)
+    const why = isInTheWay
+      ? 'a file is in its place or above it'
+      : error instanceof Error
+        ? error.message
+        : String(error)
     throw usageFailure(`--folder ${folder} cannot be made: ${why}.`, 'Name a folder that is there, or that can be made')
   }
 }
