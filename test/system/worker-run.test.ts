@@ -6,6 +6,7 @@ import * as fs from 'node:fs'
 import * as path from 'node:path'
 import { test, type TestContext } from 'node:test'
 import { heldIn, obtainCertificate } from '#cli/workers/worker-certificate.ts'
+import { generateKey } from '#pki/keys.ts'
 import { cluster } from '../fakes/service-accounts.ts'
 import { testCli } from '../fakes/test-cli.ts'
 import { withPeer } from '../peers/peer.ts'
@@ -210,4 +211,21 @@ test('an empty token file is as one that is missing: there is no token in it', a
       `${what}: ${ran.stderr}`,
     )
   }
+})
+
+test('a file of roots without a certificate is named, and one with text and a key around the certificate is taken', async (t) => {
+  const { options, place } = await setUp(t)
+  const file = options[options.indexOf('--roots') + 1] ?? ''
+  const key = generateKey('ed25519').pkcs8Pem()
+  const broken = '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n'
+  for (const content of [key, '', 'roots', broken]) {
+    fs.writeFileSync(file, content)
+    const ran = await runMuster(['worker', 'run', ...options, '--', 'true'])
+    assert.equal(ran.code, 2, ran.stderr)
+    assert.ok(ran.stderr.startsWith(`error USAGE: There is no certificate in ${file}.\n`), ran.stderr)
+    assert.match(ran.stderr, /--roots .*muster ca bundle/)
+  }
+  fs.writeFileSync(file, `Root of the domain\n${key}${place.ca}`)
+  const ran = await runMuster(['worker', 'run', ...options, '--', 'true'])
+  assert.equal(ran.code, 0, ran.stderr)
 })

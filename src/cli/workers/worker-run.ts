@@ -1,6 +1,7 @@
 // `muster worker run -- CMD`: keeps the certificate of a program fresh. The program starts once there is a certificate, gets our signals,
 // and we end with it, as it did.
 
+import { X509Certificate } from 'node:crypto'
 import type { Cli, GlobalOptions } from '#cli/kit/cli.ts'
 import { exitCodes, type ExitCode } from '#cli/kit/exit-codes.ts'
 import { Failure, fillIn, usageFailure } from '#cli/kit/failure.ts'
@@ -35,7 +36,7 @@ export const workerRun = async (cli: Cli, options: RunOptions, words: readonly s
   makeOrRefuse(options.folder)
   const place: WorkerPlace = {
     url: options.plane,
-    ca: await readText(cli, options.roots, longestRoots),
+    ca: await rootsIn(cli, options.roots),
     tokenFile: options.tokenFile,
     folder: options.folder,
   }
@@ -47,6 +48,27 @@ export const workerRun = async (cli: Cli, options: RunOptions, words: readonly s
   ended.abort()
   await keeping
   cli.exit.finish(code as ExitCode)
+}
+
+/** Without a certificate no plane can be verified, and each try would only say that its own is self-signed. */
+const rootsIn = async (cli: Cli, file: string): Promise<string> => {
+  const text = await readText(cli, file, longestRoots)
+  if (!hasCertificate(text))
+    throw usageFailure(
+      `There is no certificate in ${file === '-' ? 'what --roots reads from standard input' : file}.`,
+      'Give --roots the roots of the domain, PEM: muster ca bundle > roots.pem',
+    )
+  return text
+}
+
+/** As TLS reads the file: what stands around the certificates does not matter. */
+const hasCertificate = (text: string): boolean => {
+  try {
+    void new X509Certificate(text)
+    return true
+  } catch {
+    return false
+  }
 }
 
 /** Before the plane is asked: a token holds for the first key that it is brought with, and the key could not be kept. */
