@@ -315,7 +315,9 @@ test('operators look after workers and their issuers from the command line', asy
     return { code, text: stdout + stderr }
   }
   const add = ['worker-issuer', 'add', 'south', '--iss', south.iss, '--aud', south.aud, '--sub', south.sub]
-  assert.match((await run(...add)).text, /its keys are either jwks, or jwks_url together with ca/)
+  assert.match((await run(...add)).text, /Either --jwks-file, or --jwks-url together with --jwks-ca/)
+  const keyless = await addIssuer(plane, 'south', south, {})
+  assert.match(keyless.body.detail, /its keys are either jwks, or jwks_url together with ca/)
   assert.equal((await run(...add, '--jwks-url', 'https://x/')).code, 2)
   const added = await run(...add, '--jwks-file', file, '--types', 'service,run', '--vclusters', 'blue')
   assert.equal(added.code, 0, added.text)

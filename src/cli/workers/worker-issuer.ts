@@ -9,6 +9,8 @@ import { connect } from '#cli/kit/operator-client.ts'
 import { printer } from '#cli/kit/print.ts'
 import { renderFacts } from '#cli/kit/table.ts'
 import { lists, noun, performs, verb } from '#cli/kit/verb.ts'
+import { parseJwks } from '#pki/jwt.ts'
+import { allFromPem } from '#pki/pem.ts'
 import {
   workerIssuerApi,
   type ChangeWorkerIssuerRequest,
@@ -89,13 +91,31 @@ const givenBy = async (cli: Cli, options: IssuerOptions): Promise<ChangeWorkerIs
     ...(iss !== undefined && { iss }),
     ...(aud !== undefined && { aud }),
     ...(sub !== undefined && { sub }),
-    ...(jwksFile !== undefined && { jwks: await readText(cli, jwksFile, longestFile) }),
-    ...(jwksUrl !== undefined &&
-      jwksCa !== undefined && { jwks_url: jwksUrl, ca: await readText(cli, jwksCa, longestFile) }),
+    ...(jwksFile !== undefined && { jwks: await keySetIn(cli, jwksFile) }),
+    ...(jwksUrl !== undefined && jwksCa !== undefined && { jwks_url: jwksUrl, ca: await rootsIn(cli, jwksCa) }),
     ...(types !== undefined && { types: listIn(types) }),
     ...(vclusters !== undefined && { vclusters: listIn(vclusters) }),
     ...(signedBy !== undefined && { signed_by: signedBy }),
   }
+}
+
+/** The plane would name the field of the API. */
+const keySetIn = async (cli: Cli, file: string): Promise<string> => {
+  const text = await readText(cli, file, longestFile)
+  const parsed = parseJwks(text)
+  const next = 'A Kubernetes cluster prints its own: kubectl get --raw /openid/v1/jwks'
+  if (parsed.kind === 'malformed')
+    throw usageFailure(`--jwks-file ${file} is no JSON Web Key Set: ${parsed.why}.`, next)
+  if (parsed.keys.length === 0)
+    throw usageFailure(`--jwks-file ${file} has no key for RS256 or ES256 with an id (kid).`, next)
+  return text
+}
+
+const rootsIn = async (cli: Cli, file: string): Promise<string> => {
+  const text = await readText(cli, file, longestFile)
+  if (allFromPem('CERTIFICATE', text) === null)
+    throw usageFailure(`--jwks-ca ${file} holds something that is no certificate in PEM.`)
+  return text
 }
 
 const listIn = (text: string): string[] =>
@@ -109,7 +129,12 @@ const issuerAdd = async (
   options: IssuerOptions & { readonly iss: string; readonly aud: string; readonly sub: string },
   name: string,
 ): Promise<void> => {
-  const { iss, aud, sub } = options
+  const { iss, aud, sub, jwksFile, jwksUrl, jwksCa } = options
+  if ([jwksFile, jwksUrl, jwksCa].every((given) => given === undefined))
+    throw usageFailure(
+      'Where are its keys? Either --jwks-file, or --jwks-url together with --jwks-ca.',
+      'muster worker-issuer add --help',
+    )
   const body = { name, types: [], vclusters: [], ...(await givenBy(cli, options)), iss, aud, sub }
   const issuer = await connect(cli, options).ask(workerIssuerApi.add, { body, about: { NAME: name } })
   show(cli, options, issuer)

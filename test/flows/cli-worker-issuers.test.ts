@@ -1,0 +1,48 @@
+// The worker-issuer commands against a real operator listener: what they print, and what they refuse.
+
+import assert from 'node:assert/strict'
+import * as fs from 'node:fs'
+import * as path from 'node:path'
+import { test } from 'node:test'
+import { exitCodes } from '#cli/kit/exit-codes.ts'
+import { generateKey } from '#pki/keys.ts'
+import { cluster } from '../fakes/service-accounts.ts'
+import { tempFolder } from '../process/temp-folder.ts'
+import { setUpCli } from './cli-setup.ts'
+
+const trust = ['--iss', 'https://cluster.east', '--aud', 'muster', '--sub', 'deploy']
+
+test('where its keys come from is checked before the plane is asked, and what is wrong is said of the options', async (t) => {
+  const { musterWith } = await setUpCli(t)
+  const home = tempFolder(t)
+  const fileOf = (name: string, content: string): string => {
+    fs.writeFileSync(path.join(home, name), content)
+    return path.join(home, name)
+  }
+  const pem = fileOf('key.pem', generateKey('ed25519').pkcs8Pem())
+  const list = fileOf('list.json', '[]')
+  const none = fileOf('none.json', '{"keys":[]}')
+  const good = fileOf('good.json', cluster().jwks())
+  const url = ['--jwks-url', 'https://cluster.east/openid/v1/jwks']
+  const unasked = (): never => assert.fail('the plane was asked')
+  for (const [options, expected] of [
+    [[], 'Where are its keys? Either --jwks-file, or --jwks-url together with --jwks-ca.'],
+    [url, '--jwks-url and --jwks-ca go together.'],
+    [['--jwks-ca', pem], '--jwks-url and --jwks-ca go together.'],
+    [['--jwks-file', good, ...url, '--jwks-ca', pem], 'Either --jwks-file or --jwks-url.'],
+    [['--jwks-file', pem], `--jwks-file ${pem} is no JSON Web Key Set: not JSON.`],
+    [['--jwks-file', list], `--jwks-file ${list} is no JSON Web Key Set: it has no list "keys".`],
+    [['--jwks-file', none], `--jwks-file ${none} has no key for RS256 or ES256 with an id (kid).`],
+    [[...url, '--jwks-ca', pem], `--jwks-ca ${pem} holds something that is no certificate in PEM.`],
+  ] as const) {
+    const said = await musterWith({ openHttp: unasked }, 'worker-issuer', 'add', 'east', ...trust, ...options)
+    assert.equal(said.code, exitCodes.usage, said.err)
+    assert.ok(said.err.startsWith(`error USAGE: ${expected}\n`), said.err)
+  }
+  const set = await musterWith({ openHttp: unasked }, 'worker-issuer', 'set', 'east', '--jwks-file', pem)
+  assert.ok(set.err.startsWith(`error USAGE: --jwks-file ${pem} is no JSON Web Key Set`), set.err)
+  const added = await musterWith({}, 'worker-issuer', 'add', 'east', ...trust, '--jwks-file', good)
+  assert.equal(added.code, exitCodes.ok, added.err)
+  const changed = await musterWith({}, 'worker-issuer', 'set', 'east', '--aud', 'other')
+  assert.match(changed.out, /^audience +other$/m)
+})
