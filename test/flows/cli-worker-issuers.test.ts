@@ -46,3 +46,20 @@ test('where its keys come from is checked before the plane is asked, and what is
   const changed = await musterWith({}, 'worker-issuer', 'set', 'east', '--aud', 'other')
   assert.match(changed.out, /^audience +other$/m)
 })
+
+test('a type of task that there is not is refused, and a vCluster that is still to come is not', async (t) => {
+  const { muster, musterWith } = await setUpCli(t)
+  const add = (types: string) => {
+    const keys = { input: cluster().jwks() }
+    const rights = ['--types', types, '--vclusters', 'to-come']
+    return musterWith(keys, 'worker-issuer', 'add', 'east', ...trust, '--jwks-file', '-', ...rights)
+  }
+  const refused = await add('run,nonsense')
+  assert.equal(refused.code, exitCodes.refused, refused.err)
+  assert.match(refused.err, /types: "nonsense" is no type of task; there are run, service, .* x-/)
+  const added = await add('run,x-led')
+  assert.equal(added.code, exitCodes.ok, added.err)
+  assert.match(added.out, /^vclusters +to-come$/m)
+  const set = await muster('worker-issuer', 'set', 'east', '--types', 'nonsense')
+  assert.match(set.err, /types: "nonsense" is no type of task/)
+})

@@ -47,7 +47,9 @@ export const approveRunAboveRule: Rule = {
 
 const mostTypes = 64
 
-const typesTaken = `a list of at most ${mostTypes} types of tasks, each once: ${shippedTaskTypes.join(', ')}, or one that begins with x-`
+export const taskTypesListed = `${shippedTaskTypes.join(', ')}, or one that begins with x-`
+
+const typesTaken = `a list of at most ${mostTypes} types of tasks, each once: ${taskTypesListed}`
 
 export const taskTypesRule: Rule = {
   takes: typesTaken,

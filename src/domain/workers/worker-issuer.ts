@@ -15,6 +15,7 @@ import {
 } from '#domain/core/change.ts'
 import { builtIn } from '#domain/core/profile.ts'
 import { isRefusal, refuse, refuseField, type Refusal } from '#domain/core/refusal.ts'
+import { isTaskType, taskTypesListed } from '#domain/core/task-types.ts'
 import { namedByWorkers, signedByThem } from '#domain/issuers/named-issuer.ts'
 import { isoTime } from '#platform/clock.ts'
 
@@ -119,13 +120,22 @@ export const decideRemoveWorkerIssuer = (
   return written(issuer, removed, entry(by, nowMs, 'worker.issuer_removed', {}, said(removed)))
 }
 
-/** A token leads to one issuer, or its workers would have the rights of two. */
-const unfitSettings = ({ name, asked, all }: WorkerIssuerFacts): Refusal | null => {
+const unfitSettings = ({ name, existing, asked, all }: WorkerIssuerFacts): Refusal | null => {
+  // A token leads to one issuer, or its workers would have the rights of two.
   const same = all.find(
     (one) => one.name !== name && one.iss === asked.iss && one.aud === asked.aud && one.sub === asked.sub,
   )
   if (same !== undefined)
     return refuseField('WORKER_ISSUER_EXISTS', 'sub', `${same.name} has the same issuer, audience and subject`)
+  // Releases up to 0.7.1 took any name: an issuer that has such a type keeps it, so that everything else of it can be changed.
+  const held = existing === null || existing.value.removedAtMs !== null ? [] : existing.value.types
+  const unknown = asked.types.find((type) => !isTaskType(type) && !held.includes(type))
+  if (unknown !== undefined)
+    return refuseField(
+      'REQUEST_INVALID',
+      'types',
+      `types: ${JSON.stringify(unknown)} is no type of task; there are ${taskTypesListed}`,
+    )
   const { keys } = asked
   if (keys.kind === 'file') return null
   const url = URL.canParse(keys.url) ? new URL(keys.url) : null
