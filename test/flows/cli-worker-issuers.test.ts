@@ -63,3 +63,20 @@ test('a type of task that there is not is refused, and a vCluster that is still 
   const set = await muster('worker-issuer', 'set', 'east', '--types', 'nonsense')
   assert.match(set.err, /types: "nonsense" is no type of task/)
 })
+
+test('an issuer that is removed is said to be removed, and programs get it as before', async (t) => {
+  const { muster, musterWith } = await setUpCli(t)
+  for (const name of ['east', 'west']) {
+    const subject = ['--iss', 'https://cluster.east', '--aud', 'muster', '--sub', name]
+    const added = await musterWith(
+      { input: cluster().jwks() },
+      ...['worker-issuer', 'add', name, ...subject, '--jwks-file', '-'],
+    )
+    assert.equal(added.code, exitCodes.ok, added.err)
+  }
+  const removed = await muster('worker-issuer', 'remove', 'east')
+  assert.equal(removed.out, 'worker issuer east removed; its workers are refused from now on\n', removed.err)
+  const asJson = JSON.parse((await muster('worker-issuer', 'remove', 'west', '-o', 'json')).out)
+  assert.deepEqual([asJson.name, asJson.sub], ['west', 'west'])
+  assert.doesNotMatch((await muster('worker-issuer', 'list')).out, /east|west/)
+})

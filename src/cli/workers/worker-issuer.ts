@@ -6,6 +6,7 @@ import type { Cli, GlobalOptions } from '#cli/kit/cli.ts'
 import { usageFailure } from '#cli/kit/failure.ts'
 import { showList, type Column, type ListOptions } from '#cli/kit/list.ts'
 import { connect } from '#cli/kit/operator-client.ts'
+import { printable } from '#cli/kit/printable.ts'
 import { printer } from '#cli/kit/print.ts'
 import { renderFacts } from '#cli/kit/table.ts'
 import { lists, noun, performs, verb } from '#cli/kit/verb.ts'
@@ -147,12 +148,12 @@ const issuerSet = async (cli: Cli, options: IssuerOptions, name: string): Promis
   show(cli, options, issuer)
 }
 
-const issuerRemove = async (cli: Cli, options: GlobalOptions, name: string): Promise<void> =>
-  show(
-    cli,
-    options,
-    await connect(cli, options).ask(workerIssuerApi.remove, { params: { name }, about: { NAME: name } }),
-  )
+const issuerRemove = async (cli: Cli, options: GlobalOptions, name: string): Promise<void> => {
+  const removed = await connect(cli, options).ask(workerIssuerApi.remove, { params: { name }, about: { NAME: name } })
+  printer(cli, options).answer(removed, () => [
+    `worker issuer ${printable(removed.name)} removed; its workers are refused from now on`,
+  ])
+}
 
 const issuerShow = async (cli: Cli, options: GlobalOptions, name: string): Promise<void> =>
   show(cli, options, await connect(cli, options).ask(workerIssuerApi.show, { params: { name }, about: { NAME: name } }))
