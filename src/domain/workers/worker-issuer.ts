@@ -127,7 +127,7 @@ const unfitSettings = ({ name, existing, asked, all }: WorkerIssuerFacts): Refus
   )
   if (same !== undefined)
     return refuseField('WORKER_ISSUER_EXISTS', 'sub', `${same.name} has the same issuer, audience and subject`)
-  // Releases up to 0.7.1 took any name: an issuer that has such a type keeps it, so that everything else of it can be changed.
+  // Releases up to 0.7.0 took any name: an issuer that has such a type keeps it, so that everything else of it can be changed.
   const held = existing === null || existing.value.removedAtMs !== null ? [] : existing.value.types
   const unknown = asked.types.find((type) => !isTaskType(type) && !held.includes(type))
   if (unknown !== undefined)

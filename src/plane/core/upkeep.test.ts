@@ -91,3 +91,21 @@ test('a task that another replica does by now is no error', async () => {
   await settled()
   assert.deepEqual(said, ['info another replica leads by now'])
 })
+
+test('what fails after the end is no error: a plane that stops has closed the store beneath it', async () => {
+  const clock = manualClock(0)
+  const timers = manualTimers(clock)
+  const said: string[] = []
+  const log = { ...silentLog, info: () => void said.push('info'), error: () => void said.push('error') }
+  let fail = (_error: Error): void => {}
+  const run = (): Promise<void> => new Promise((_, reject) => (fail = reject))
+  const cancel = startUpkeep({ store: unused, clock, timers, log }, [{ name: 'it', where: 'each', everyMs: 1000, run }])
+  for (const end of [() => {}, cancel]) {
+    timers.advance(1000)
+    await settled()
+    end()
+    fail(new Error('closed'))
+    await settled()
+  }
+  assert.deepEqual(said, ['error', 'info'])
+})

@@ -35,7 +35,8 @@ export const startUpkeep = (
 ): Cancel => {
   const now = (): Times => ({ wallMs: clock.nowMs(), monotonicMs: clock.monotonicMs() })
   const started = tasks.map((task) => ({ task, last: now(), running: false }))
-  return timers.every(tickMs, () => {
+  let isOver = false
+  const cancel = timers.every(tickMs, () => {
     for (const it of started) {
       if (it.running || !isUpkeepDue(it.task.everyMs, it.last, now())) continue
       it.running = true
@@ -44,6 +45,8 @@ export const startUpkeep = (
         .then(() => it.task.run(store))
         .catch((error: unknown) => {
           if (error instanceof StaleReplica) log.info({ task: it.task.name }, 'another replica leads by now')
+          // The store may be closed by now.
+          else if (isOver) log.info({ err: error, task: it.task.name }, 'upkeep was cut short')
           else log.error({ err: error, task: it.task.name }, 'upkeep failed')
         })
         .finally(() => {
@@ -51,4 +54,8 @@ export const startUpkeep = (
         })
     }
   })
+  return () => {
+    isOver = true
+    cancel()
+  }
 }
