@@ -59,8 +59,8 @@ export const suits = (type: KeyType, algorithm: SignatureAlgorithm): boolean =>
 
 /**
  * Who checks a signature: this thread, as `verifyAs` does, or another one. `spki` must have been read by `readSpkiToImport`, and the pair must suit.
- * Resolves to false for any signature that does not verify; throws or rejects where that could not be found out. It keeps nothing of the
- * bytes once it has returned.
+ * Resolves to false for any signature that does not verify; throws or rejects where that could not be found out. The bytes must stay as they
+ * are until then.
  */
 export type VerifySignature = (
   algorithm: SignatureAlgorithm,

@@ -150,7 +150,7 @@ const openPlane = async (config: PlaneConfig, laid: LaidFoundation) => {
   // There is an alert for it.
   const unready = (): readonly string[] => (stopping ? ['the plane is stopping'] : [])
   const connections = connectionShares(openFileLimit())
-  const proofs = openProofVerifier(core, config.ownThreads)
+  const proofs = openProofVerifier(core, config.proofThread)
   const nodeServer = await openNodeServer(core, {
     authority,
     issuance,

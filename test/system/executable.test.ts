@@ -2,11 +2,14 @@
 
 import assert from 'node:assert/strict'
 import * as fs from 'node:fs'
+import { availableParallelism } from 'node:os'
 import * as path from 'node:path'
 import { test, type TestContext } from 'node:test'
 import { buildExecutable, linkExecutable } from '../../scripts/build.ts'
 import type { Architecture } from '../../scripts/node-binary.ts'
 import { eventually } from '../process/eventually.ts'
+import { newSecret, targetByAddress } from '../process/plane-records.ts'
+import { rawNode } from '../process/raw-node.ts'
 import { runMuster } from '../process/run-muster.ts'
 import { shared } from '../process/shared-plane.ts'
 import { startAgent } from '../process/start-agent.ts'
@@ -50,6 +53,18 @@ test('a plane, an agent and commands run from the one file, and the agent loads 
   const modules = fs.readFileSync(loaded, 'utf8')
   assert.match(modules, /^NativeModule tls$/m)
   assert.doesNotMatch(modules, /sqlite/i)
+})
+
+test('the thread that checks proofs is in the file as well', { skip: availableParallelism() < 2 }, async (t) => {
+  const { file: command } = executable()
+  // Of two processors it gets the one that no thread for TLS has.
+  const plane = await startPlane(t, { command, cwd: tempFolder(t), env, args: ['--tls-threads', '0'] })
+  const node = rawNode(await targetByAddress(plane))
+  assert.equal((await node.enrollByToken(await newSecret(plane, 'gpu-1'))).status, 200)
+  const tasks = `/proc/${plane.pid}/task`
+  const threads = fs.readdirSync(tasks).map((id) => fs.readFileSync(path.join(tasks, id, 'comm'), 'utf8').trim())
+  assert.ok(threads.includes('signatures'), threads.join())
+  assert.doesNotMatch(plane.stdout() + plane.stderr(), /checked on the main thread/)
 })
 
 const takesSignal = (pid: number, signal: number): boolean => {

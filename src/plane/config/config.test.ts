@@ -119,13 +119,15 @@ test('what contradicts itself in a file is named by its line and key', () => {
   assert.doesNotMatch(address, /hunter2/)
 })
 
-test('a plane has threads of its own where it has more than one processor and is none of several replicas', () => {
+test('a thread of a plane has a processor of its own, or is not started; one of several replicas starts none', () => {
   const env = { PGHOST: '/run', HOME: '/nowhere' }
+  const others = availableParallelism() - 1
   const alone = planeConfig({ store: 'postgres' }, env)
-  assert.equal(alone.ownThreads, availableParallelism() > 1)
-  assert.equal(alone.tlsThreads, alone.ownThreads ? 1 : 0)
+  assert.deepEqual([alone.tlsThreads, alone.proofThread], [Math.min(1, others), others > 1])
+  const onMain = planeConfig({ store: 'postgres', tlsThreads: '0' }, env)
+  assert.deepEqual([onMain.tlsThreads, onMain.proofThread], [0, others > 0])
   const replica = planeConfig({ store: 'postgres' }, { ...env, [replicaVariable]: '1' })
-  assert.deepEqual([replica.ownThreads, replica.tlsThreads], [false, 0])
+  assert.deepEqual([replica.tlsThreads, replica.proofThread], [0, false])
 })
 
 test('replicas get the values of their parent in variables, and read no file', () => {

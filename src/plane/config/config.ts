@@ -49,10 +49,10 @@ export type PlaneConfig = KeyPlaces & {
   readonly proxyFrom: readonly Network[]
   /** Most connections of one source that have proven nothing, on each listener; null: its share of what is free. */
   readonly connectionsPerSource: number | null
-  /** Threads of its own are worth their hand-over: there is a processor for them that no replica of the same command needs. */
-  readonly ownThreads: boolean
   /** Threads that shake hands with machines; 0: the main one does. */
   readonly tlsThreads: number
+  /** A thread checks the proofs in certificate requests. It is worth its hand-over where it has a processor that no other thread needs. */
+  readonly proofThread: boolean
   /** What machines are handed. */
   readonly handedOut: {
     /** Of these folders the first that is there has the agents. */
@@ -146,7 +146,9 @@ const givenConfig = (given: Given): GivenConfig => {
   if (store === null || keyPlaces === null || problems.length > 0) return { config: null, values, problems, file }
   const replica = store.kind === 'postgres' ? replicaNumber(given.env[replicaVariable]) : null
   // Replicas on one machine share its processors already.
-  const ownThreads = replica === null && processors() > 1
+  const forThreads = replica === null ? processors() - 1 : 0
+  // One shakes hands about as fast as the main thread decides.
+  const tlsThreads = values.tlsThreads.value ?? Math.min(1, forThreads)
   const dataFolder = path.resolve(values.data.value)
   const config: PlaneConfig = {
     dataFolder,
@@ -159,9 +161,8 @@ const givenConfig = (given: Given): GivenConfig => {
     operatorTls: values.operatorTls.value,
     proxyFrom: values.proxyFrom.value,
     connectionsPerSource: values.connectionsPerSource.value,
-    ownThreads,
-    // One shakes hands about as fast as the main thread decides.
-    tlsThreads: values.tlsThreads.value ?? (ownThreads ? 1 : 0),
+    tlsThreads,
+    proofThread: forThreads > tlsThreads,
     handedOut: { agents: agentFolders(values.agents.value, dataFolder), taskFiles: values.taskFiles.value },
     serverNames: values.serverName.value,
     issuerKey: values.issuerKey.value,
