@@ -6,7 +6,7 @@ import * as http from 'node:http'
 import * as os from 'node:os'
 import * as path from 'node:path'
 import { descendantsOf } from '../test/process/process-tree.ts'
-import { residentBytes } from '../test/process/resident-memory.ts'
+import { ownResidentBytes } from '../test/process/resident-memory.ts'
 import { freePort } from '../test/process/free-port.ts'
 import { inParallel } from './in-parallel.ts'
 import { cpuMs } from './process-cost.ts'
@@ -22,7 +22,7 @@ export type PlaneProcess = {
   readonly call: (method: string, route: string, body?: object) => Promise<Record<string, unknown>>
   /** Milliseconds of CPU so far, user and system, all threads and replicas. */
   readonly cpuMs: () => number
-  /** Resident bytes after a full collection. */
+  /** Resident bytes after a full collection, without what is mapped of files. */
   readonly settledBytes: () => Promise<number>
   readonly stop: () => Promise<void>
 }
@@ -78,7 +78,7 @@ export const startPlane = async (
         for (const one of descendantsOf([pid])) process.kill(one, 'SIGUSR2')
         await new Promise((resolve) => setTimeout(resolve, 400))
       }
-      return descendantsOf([pid]).reduce((sum, one) => sum + residentBytes(one), 0)
+      return descendantsOf([pid]).reduce((sum, one) => sum + ownResidentBytes(one), 0)
     },
     async stop() {
       agent.destroy()
