@@ -97,9 +97,11 @@ export const makeFolder = (folder: string, mode: 0o700 | 0o755): void => {
   try {
     fs.mkdirSync(folder, { mode })
   } catch (error) {
-    if (folderIsThere(folder)) return
+    const code = errno(error)
+    // EISDIR: some systems say that of `/`.
+    if ((code === 'EEXIST' || code === 'EISDIR') && folderIsThere(folder)) return
     const above = path.dirname(folder)
-    if (errno(error) !== 'ENOENT' || folderIsThere(above)) throw error
+    if (code !== 'ENOENT' || folderIsThere(above)) throw error
     makeFolder(above, mode)
     makeFolder(folder, mode)
   }
