@@ -62,6 +62,15 @@ test('the program starts with its certificate beside it, and muster ends as the 
   assert.equal(heldIn({ folder, url: '', ca: '', tokenFile: '' })?.chain.includes(certificate.toString().trim()), true)
 })
 
+test('a program that leaves its directory finds its certificate below a folder that was named from there', async (t) => {
+  const { folder, options } = await setUp(t)
+  const relative = options.map((word) => (word === folder ? path.basename(folder) : word))
+  const script = 'cd / && test -s "$MUSTER_WORKER_KEY" && test -s "$MUSTER_WORKER_CERT" && exit 7'
+  const words = ['worker', 'run', ...relative, '--', 'sh', '-c', script]
+  const ran = await runMuster(words, { cwd: path.dirname(folder) })
+  assert.equal(ran.code, 7, ran.stderr)
+})
+
 test('signals reach the program, and a program that is not there is an error of its own', async (t) => {
   const { options } = await setUp(t)
   const script = 'trap "exit 5" TERM; echo ready; while :; do sleep 0.1; done'

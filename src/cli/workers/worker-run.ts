@@ -2,6 +2,7 @@
 // and we end with it, as it did.
 
 import { X509Certificate } from 'node:crypto'
+import * as path from 'node:path'
 import type { Cli, GlobalOptions } from '#cli/kit/cli.ts'
 import { exitCodes, type ExitCode } from '#cli/kit/exit-codes.ts'
 import { Failure, fillIn, usageFailure } from '#cli/kit/failure.ts'
@@ -38,7 +39,8 @@ export const workerRun = async (cli: Cli, options: RunOptions, words: readonly s
     url: options.plane,
     ca: await rootsIn(cli, options.roots),
     tokenFile: options.tokenFile,
-    folder: options.folder,
+    // The program may change its directory, and has the paths of what is in it.
+    folder: path.resolve(options.folder),
   }
   const first = await firstCertificate(cli, place)
   const program = startWrapped(command, args, environment(place, first), (why) => say(cli, `${command}: ${why}`))
