@@ -61,34 +61,11 @@ export const nodeRoutes = (core: Core, parts: NodeRouteParts): readonly Route[] 
   const { anonymousBudget, admission, writeLimit } = limits
   const { peerBook, secondHolders, probe } = channel
   const roots = () => issuer.roots()
+  const issuing = { issuer, orders, verifyProof, recovery, domainName, urls, writeLimit, secondHolders, copiedImages }
   return [
-    ...enrollRoutes(core, {
-      issuer,
-      orders,
-      verifyProof,
-      recovery,
-      domainName,
-      urls,
-      writeLimit,
-      secondHolders,
-      copiedImages,
-      anonymousBudget,
-      admission,
-      probe,
-      peerBook,
-    }),
+    ...enrollRoutes(core, { ...issuing, anonymousBudget, admission, probe, peerBook }),
     ...challengeRoutes(core, { recovery, domainName }, limits.challenges),
-    ...identityRoutes(core, {
-      issuer,
-      orders,
-      verifyProof,
-      recovery,
-      domainName,
-      urls,
-      writeLimit,
-      secondHolders,
-      copiedImages,
-    }),
+    ...identityRoutes(core, issuing),
     ...programRoutes(core, { programs, orders, verifyProof, outsideRoots, lists: programLists, writeLimit }),
     ...taskVerifierRoutes(core, { taskSigners, recovery, domainName }),
     ...overlayStatementRoutes(core, { recovery, domainName }),
